@@ -263,25 +263,75 @@ def versions(world):
     expect("via=cloud" in line and "version skew" in line and "croft 9 speaks version 8 to 9" in line, line)
 
     # A borrower finds its peer too old; the ADD says so.
-    with later_agent(b.directory / "peer.sock", b""):
-        a.flags = [*QUICK, "--oldest-protocol", "1", "--peer", f"node-x=unix:{b.directory / 'peer.sock'}"]
+    certificates = Certificates(world, "versions-of-peers", ("node-a", "node-x"))
+    with later_agent(None, b"", certificates.of_server("node-x")) as port:
+        a.flags = [*QUICK, "--oldest-protocol", "1", *certificates.flags("node-a"), "--peer", f"node-x=127.0.0.1:{port}"]
         cloud.do("exhaust", subnet=SUBNET)
         a.start()
         code, why = refusal(a.call, "AddPodNetwork", add_request("wants") + speech(1, 0, "a plugin"), timeout=10)
     expect("no other node has one to lend; node-x: version skew" in why and "version 0" in why, f"{code} {why}")
 
 
+GROWTH_MAX = 12 << 20  # of the agent; one message of 4 MiB took a hundred and more
+
+
+def floods(world):
+    """What one call may make the agent take: of memory, at most a little, over the socket and from a peer."""
+    cloud = Cloud(world, "floods")
+    agent = Agent(cloud, low=1, high=5)
+    certificates = Certificates(world, "floods-certificates", ("node-a", "node-x"))
+    agent.flags = ["--listen", f"127.0.0.1:{agent.port}", *certificates.flags("node-a")]
+    agent.start()
+    agent.wait_for_free(1)
+    long_ones = {"empty entries": b"\x0a\x00" * (2 << 20), "one long entry": field(1, "1" * (4 << 20)),
+                 "unknown fields": b"\x98\x06\x01" * (1 << 20), "just too long": b"\x0a\x00" * ((32 << 10) + 1)}
+    options = (("grpc.ssl_target_name_override", "node-a"),)
+    with grpc.secure_channel(f"127.0.0.1:{agent.port}", certificates.credentials("node-x"), options) as peer:
+        for who, channel, methods in (("the socket", agent.channel, ("ReleaseIP", "AddPodNetwork", "DelPodNetwork", "Ping")),
+                                      ("a peer", peer, ("BorrowIP", "Ping"))):
+            for method in methods:
+                call = channel.unary_unary(f"/rpc.CNIIpam/{method}")
+                for what, message in long_ones.items():
+                    agent.forget_peak()
+                    before = agent.memory("VmRSS")
+                    code, why = refusal(call, message, timeout=20)
+                    expect(code in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.INVALID_ARGUMENT) and "65536" in why,
+                           f"{who}, {method}, {what}: {code} {why}")
+                    grown = agent.memory("VmHWM") - before
+                    expect(grown < GROWTH_MAX, f"{who}, {method}, {what}: it grew by {grown >> 20} MiB")
+            # The longest that are taken, many at once, from several connections.
+            agent.forget_peak()
+            before = agent.memory("VmRSS")
+            call = channel.unary_unary(f"/rpc.CNIIpam/{methods[0]}")
+            calls = [call.future(b"\x0a\x00" * (32 << 10), timeout=20) for _ in range(100)]
+            codes = [future.exception().code() for future in calls]
+            expect(all(code in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED) for code in codes),
+                   f"{who}: {set(codes)}")
+            grown = agent.memory("VmHWM") - before
+            say(f"100 messages of 64 KiB at once from {who}: {grown / (1 << 20):.1f} MiB more")
+            expect(grown < 3 * GROWTH_MAX, f"{who}: it grew by {grown >> 20} MiB")
+            # Metadata: counted, and refused.
+            code, why = refusal(channel.unary_unary("/rpc.CNIIpam/Ping"), b"", timeout=20,
+                                metadata=[("x-long", "a" * (12 << 10))])
+            expect(code == grpc.StatusCode.RESOURCE_EXHAUSTED, f"{who}, metadata: {code} {why}")
+    agent.add("afterwards")
+    settled(cloud, [agent])
+
+
 @contextlib.contextmanager
-def later_agent(path, answer):
-    """A server that answers every call with the same bytes."""
+def later_agent(path, answer, credentials=None):
+    """A server that answers every call with the same bytes: on a socket, or on a port with a certificate."""
     class Handler(grpc.GenericRpcHandler):
         def service(self, details):
             return grpc.unary_unary_rpc_method_handler(lambda request, context: answer)
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(4), handlers=[Handler()])
-    server.add_insecure_port(f"unix:{path}")
+    if credentials:
+        port = server.add_secure_port("127.0.0.1:0", credentials)
+    else:
+        port = server.add_insecure_port(f"unix:{path}")
     server.start()
     try:
-        yield
+        yield port
     finally:
         server.stop(0)
 
@@ -497,6 +547,14 @@ def borrowing(world):
     for method in ("AddPodNetwork", "DelPodNetwork", "PopPool", "ReleaseIP", "ListPodNetworkRecord"):
         code, why = refusal(over_tcp, certificates.credentials("node-a"), method)
         expect_equal(code, grpc.StatusCode.UNIMPLEMENTED, f"{method} over TCP: {why}")
+    # A certificate speaks for its own node, on both sides.
+    code, why = refusal(over_tcp, certificates.credentials("node-c"), "BorrowIP", borrow + field(101, "node-a"))
+    expect(code == grpc.StatusCode.PERMISSION_DENIED and '"node-a"' in why and '"node-c"' in why, f"{code} {why}")
+    wait_for(lambda: "BorrowIP from 127.0.0.1:" in b.process.tail(), "the lender tells it")
+    a.flags = [*a.flags[:a.flags.index("--peer")], "--peer", f"node-c=127.0.0.1:{b.port}"]
+    a.restart()
+    code, why = refusal(a.add, "misled", timeout=4)
+    expect("node-c" in why and "ostname mismatch" in why, f"{code} {why}")
     settled(cloud, [a, b, c])
 
 
@@ -695,11 +753,28 @@ def hanging_cloud(world):
         done = run(world.bin / "croft", "vpc", *words, "--agent", f"node-a=unix:{agent.socket}", check=False)
         expect(done.returncode in (1, 4) and "SecondaryIp" in done.stderr, f"{what}: {done.returncode} {done.stdout} {done.stderr}")
         expect(time.monotonic() - begin < 20, f"{what} took {time.monotonic() - begin:.1f} s")
+    # What an operator looks at then.
+    ip = agent.add("shown")
+    agent.delete("shown")
+    show = [world.bin / "croft", "vpc", "show", "--agent", f"unix:{agent.socket}"]
+    shown = json.loads(run(*show, "-o", "json").stdout)
+    stock = {row["state"]: row["count"] for row in shown["stock"]}
+    expect_equal((stock["cooling"], stock["held"]), (1, 0), f"states: {stock}")
+    cooling, = shown["cooling"]
+    expect(cooling["ip"] == ip and 0 < cooling["leftSeconds"] <= 30 and cooling["pod"] == "default/pod-shown", f"{cooling}")
+    calls = {row["action"]: row for row in shown["cloudCalls"]}
+    failed = [row for row in calls.values() if row["failed"]]
+    expect(failed and all(row["lastFailure"] and row["failureSecondsAgo"] < 60 for row in failed), f"{calls}")
+    expect_equal([row["call"] for row in shown["lastCalls"]], ["DEL", "ADD"], "who asked last")
+    expect("trouble" in {row["property"] for row in shown["keeper"]}, f"{shown['keeper']}")
+    expect(ip in run(*show).stdout and f"ip: {ip}" in run(*show, "-o", "yaml").stdout, "the same as a table and as YAML")
+    over_tcp = run(world.bin / "croft", "vpc", "show", "--agent", f"node-a=127.0.0.1:{agent.port}", check=False)
+    expect(over_tcp.returncode != 0 and "its own machine" in over_tcp.stderr, over_tcp.stderr)
     cloud.do("outage", mode="off")
     settled(cloud, [agent])
 
 
-CASES = [*CRASHES, *LOST_ALLOCATIONS, borrowing, reflection, versions, board, outage, cooldown, tokens, water_marks, sockets, last_one, lost_release,
+CASES = [*CRASHES, *LOST_ALLOCATIONS, borrowing, reflection, versions, floods, board, outage, cooldown, tokens, water_marks, sockets, last_one, lost_release,
          lost_nothing_done, throttled, deleted_outside, database_lost, advice, hanging_cloud, no_marks]
 
 

@@ -5,7 +5,9 @@ Messages are written and read by hand from proto/rpc/ipamd.proto: no generated c
 
 import json
 import os
+import pathlib
 import random
+import re
 import signal
 import subprocess
 import threading
@@ -294,6 +296,14 @@ class Agent:
                      f"{self.name} has an address in two states: {held} {free} {cooling} {unused}")
         return whole
 
+    def memory(self, what):
+        """In bytes: VmRSS, or VmHWM since forget_peak()."""
+        status = pathlib.Path(f"/proc/{self.process.child.pid}/status").read_text()
+        return int(re.search(rf"^{what}:\s+(\d+) kB$", status, re.MULTILINE)[1]) << 10
+
+    def forget_peak(self):
+        pathlib.Path(f"/proc/{self.process.child.pid}/clear_refs").write_text("5")
+
     def wait_for_free(self, count, seconds=SETTLED):
         wait_for(lambda: len(self.free()) == count, f"{self.name} has {count} free; it has {len(self.free())}", seconds)
 
@@ -347,6 +357,11 @@ class Certificates:
     def flags(self, node):
         return ["--tls-ca", self.directory / "ca.crt", "--tls-certificate", self.directory / f"{node}.crt",
                 "--tls-key", self.directory / f"{node}.key"]
+
+    def of_server(self, node):
+        read = lambda name: (self.directory / name).read_bytes()  # noqa: E731
+        return grpc.ssl_server_credentials([(read(f"{node}.key"), read(f"{node}.crt"))], read("ca.crt"),
+                                           require_client_auth=True)
 
     def credentials(self, node=None):
         read = lambda name: (self.directory / name).read_bytes()  # noqa: E731

@@ -4,8 +4,9 @@ an agent, Debian's `ptp` with croft-vpc as its IPAM plugin, and the simulator as
 
 Pods of both nodes ping each other. One for which nothing is in stock waits as long as cloud and probing take. A duplicate
 that somebody really has on the wire is quarantined with its MAC. With the cloud switched off pods come and go from stock;
-with the agent killed the plugin does it alone; a new agent knows all of it. What the simulator has is what the stocks have,
-all the time.
+with the agent killed the plugin does it alone; a new agent knows all of it. A node's card is replaced under its agent, by
+one with another MAC and by one with the same: pods start as before. What the simulator has is what the stocks have, all the
+time.
 
 usage: vpc_pods.py BIN_DIR
 """
@@ -81,11 +82,8 @@ class Node:
     def __init__(self, world, cloud, name):
         self.world, self.cloud, self.name = world, cloud, name
         self.netns = world.netns(name)
-        cloud.plug(self.netns, name[-1], MACS[name], HOSTS[name])
-        self.netns.run("ip", "route", "add", "default", "via", GATEWAY)
-        # As UK8S' nodes are set up: the node answers on the VPC for its pods.
-        for key in ("net.ipv4.ip_forward", "net.ipv4.conf.eth0.proxy_arp"):
-            self.netns.run("sysctl", "-q", "-w", f"{key}=1")
+        self.cards = 0
+        self.plug()
         self.socket = world.directory / f"{name}.sock"
         self.store = f"sqlite:{world.directory / name}/vpc.db"
         (world.directory / name).mkdir()
@@ -96,12 +94,23 @@ class Node:
                                 "log_file_path": str(world.directory / "ipam.log")}}
         self.agent = None
 
-    def start_agent(self, low=3, high=50, probe_unit_milliseconds=50):
+    def plug(self):
+        """A card: another index, and the MAC that MACS says."""
+        if self.cards > 0:
+            self.netns.run("ip", "link", "delete", "eth0")
+        self.cards += 1
+        self.cloud.plug(self.netns, f"{self.name[-1]}{self.cards}", MACS[self.name], HOSTS[self.name])
+        self.netns.run("ip", "route", "add", "default", "via", GATEWAY)
+        # As UK8S' nodes are set up: the node answers on the VPC for its pods.
+        for key in ("net.ipv4.ip_forward", "net.ipv4.conf.eth0.proxy_arp"):
+            self.netns.run("sysctl", "-q", "-w", f"{key}=1")
+
+    def start_agent(self, *which, low=3, high=50, probe_unit_milliseconds=50):
         self.agent = start(self.world, self.netns, self.name, "cni-vpc-ipamd", f"-availablePodIPLowWatermark={low}",
                            f"-availablePodIPHighWatermark={high}", "-cooldownPeriodSeconds=2", "--node", self.name,
                            "--socket", self.socket, "--store", self.store, "--api", API,
-                           "--metadata", f"{API}/{self.name}", "--interface", "eth0", "--probe-unit-milliseconds",
-                           probe_unit_milliseconds, "--log-directory", "none")
+                           "--metadata", f"{API}/{self.name}", *which, "--probe-unit-milliseconds", probe_unit_milliseconds,
+                           "--log-directory", "none")
         wait_for(lambda: self.socket.exists() and len(self.stock()) >= low, f"{self.name} has {low} addresses in stock")
 
     def vpc(self, what):
@@ -164,6 +173,31 @@ def fresh_address(world, cloud):
     say(f"  a fresh address took {waited:.1f} s, one of the stock {again:.1f} s")
 
 
+def replaced_card(cloud, node, far, pods):
+    """Under its agent, which is not begun anew."""
+    log = node.world.directory / f"{node.name}.log"
+    for number, mac in enumerate(("52:54:00:00:00:1b", "52:54:00:00:00:1b")):
+        known = node.stock() | node.held()
+        if mac != MACS[node.name]:
+            MACS[node.name] = mac
+            cloud.ask("/sim/replace-interface", node=node.name, mac=mac)
+            node.plug()
+            wait_for(lambda: "is replaced" in log.read_text() and mac in log.read_text().split("is replaced")[1],
+                     "the agent has found the new card", 30)
+        else:
+            node.plug()
+        # As many as there are in stock, and then those that are asked for and probed on the new card.
+        fresh = [node.pod(f"{node.name[-1]}-card{number}-{i}") for i in range(5)]
+        expect(any(pod.address not in known for pod in fresh), "the cloud gave some anew")
+        for pod in fresh:
+            pod.netns.ping(GATEWAY)
+        far.netns.ping(fresh[-1].address)
+        node.expect_as_in_the_cloud("with another card")
+        pods += fresh
+        expect(node.agent.poll() is None, "it is the same agent")
+        say(f"  card {number + 2} of {node.name}, {mac}: 5 pods with addresses on it")
+
+
 def check(bin_dir):
     require_programs("ip", "nsenter", "sysctl", "ping")
     require_network_namespaces()
@@ -172,8 +206,8 @@ def check(bin_dir):
         duplicate = world.nameless_netns()
         cloud.plug(duplicate, "dup", address=DUPLICATE)
         a, b = Node(world, cloud, "node-a"), Node(world, cloud, "node-b")
-        a.start_agent()
-        b.start_agent()
+        a.start_agent("--interface", "eth0")
+        b.start_agent("--reconcile-seconds", 1)  # finds its interface by the MAC
         expect_equal(a.unused() | b.unused(), {DUPLICATE}, "what somebody else has on the wire")
         whose = a if DUPLICATE in a.unused() else b
         mac = duplicate.mac()
@@ -207,10 +241,12 @@ def check(bin_dir):
         pods[1].delete()
         say(f"  and the agent too: the plugin gave {again.address} from stock, and took one back")
         cloud.ask("/sim/heal")
-        a.start_agent()
+        a.start_agent("--interface", "eth0")
         expect_equal(a.held(), {pod.address for pod in more}, "what the new agent knows of pods")
         a.expect_as_in_the_cloud("with the new agent")
-        for pod in more + pods[2:]:
+        of_b = pods[2:]
+        replaced_card(cloud, b, more[0], of_b)
+        for pod in more + of_b:
             pod.delete()
         expect_equal((a.held(), b.held()), (set(), set()), "held in the end")
         a.expect_as_in_the_cloud("in the end")

@@ -5,6 +5,11 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/quoted.h"
+#include "os/endpoint.h"
+
 namespace croft::app {
 namespace {
 
@@ -72,16 +77,38 @@ Result<void> VpcBoard::clean_up(Deadline deadline) {
   return {};
 }
 
-Result<std::vector<engine::PeerAgents::Peer>> VpcBoard::peers(const std::string& subnet, Deadline deadline) {
+/// Each again only after it was right, or away, in between.
+void VpcBoard::note_passed_over(std::map<std::string, std::string> passed_over,
+                                const std::function<void(const std::string& line)>& tell) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [node, address] : passed_over) {
+    const auto before = told_.find(node);
+    if (tell == nullptr || (before != told_.end() && before->second == address)) continue;
+    tell(fmt::format(
+        "node {} is not borrowed from: spec.addr of its ipamds object is {}, no numeric ADDRESS:PORT; its agent writes "
+        "it anew, or delete the object",
+        in_quotes(node), in_quotes(address)));
+  }
+  told_ = std::move(passed_over);
+}
+
+Result<std::vector<engine::PeerAgents::Peer>> VpcBoard::peers(
+    const std::string& subnet, Deadline deadline, const std::function<void(const std::string& line)>& tell) {
   TRY(const auto all, objects_.ipamds(deadline));
   std::vector<engine::PeerAgents::Peer> peers;
+  std::map<std::string, std::string> passed_over;
   for (const auto& one : all) {
     const wire::kube::IpamdRecord& record = one.record;
     if (record.node == node_ || record.node.empty() || record.address.empty()) continue;
     if (record.subnet != subnet || record.status == "dry" || record.current <= 0) continue;
+    if (!os::Endpoint::parse_numeric(record.address, true)) {
+      passed_over.emplace(record.node, record.address);
+      continue;
+    }
     const auto free = std::min<std::int64_t>(record.current, std::numeric_limits<std::uint32_t>::max());
     peers.push_back({record.node, record.address, record.subnet, static_cast<std::uint32_t>(free)});
   }
+  note_passed_over(std::move(passed_over), tell);
   std::stable_sort(peers.begin(), peers.end(), [](const auto& a, const auto& b) { return a.free > b.free; });
   return peers;
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,10 +28,16 @@ class VpcBoard final : public engine::StockBoard {
   /// cluster has no nodes, or not this one: then the list is not to be believed.
   [[nodiscard]] Result<void> clean_up(Deadline deadline) override;
 
-  /// engine::PeerAgents::peers, without those that say they are dry, or give no address: the richest first.
-  [[nodiscard]] Result<std::vector<engine::PeerAgents::Peer>> peers(const std::string& subnet, Deadline deadline);
+  /// engine::PeerAgents::peers, without those that say they are dry, or give no address: the richest first. An address
+  /// that is no numeric `10.0.0.2:7312` is passed over: whoever may write these objects leads the agent to
+  /// no socket of its machine. It is told once, a line without newline; `tell` may be null.
+  [[nodiscard]] Result<std::vector<engine::PeerAgents::Peer>> peers(
+      const std::string& subnet, Deadline deadline, const std::function<void(const std::string& line)>& tell = nullptr);
 
  private:
+  void note_passed_over(std::map<std::string, std::string> passed_over,
+                        const std::function<void(const std::string& line)>& tell);
+
   store::kube::VpcObjects objects_;
   const Clock& clock_;
   const std::string node_;
@@ -37,6 +45,8 @@ class VpcBoard final : public engine::StockBoard {
   std::optional<wire::kube::Ipamd> own_;  ///< as it was written or read last
   std::chrono::nanoseconds own_at_{};
   std::map<std::string, std::string> absent_;  ///< by UID: objects whose node was absent, and its name
+  std::mutex mutex_;                           ///< guards what is below
+  std::map<std::string, std::string> told_;    ///< by node: addresses that are none
 };
 
 }  // namespace croft::app

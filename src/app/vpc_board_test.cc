@@ -82,6 +82,35 @@ TEST_F(VpcBoardTest, FindsPeersOfTheSubnetTheRichestFirst) {
   EXPECT_EQ((*peers)[1].address, "10.0.0.3:7312");
 }
 
+TEST_F(VpcBoardTest, AnAddressThatIsNotNumericLeadsNowhereAndIsToldOnce) {
+  std::vector<std::string> lines;
+  const auto tell = [&](const std::string& line) { lines.push_back(line); };
+  const std::string path = kStocks + "/node-b";
+  make_stock("node-b", "subnet-1", 4, "normal");
+  make_stock("node-c", "subnet-1", 9, "normal");
+  const auto with = [&](const std::string& address) {
+    cluster_->edit(path, [&](Json& changed) { changed["spec"]["addr"] = address; });
+    std::vector<std::string> nodes;
+    const auto peers = board_.peers("subnet-1", soon(), tell).value();
+    for (const auto& peer : peers) nodes.push_back(peer.node);
+    return nodes;
+  };
+  const std::vector<std::string> both{"node-c", "node-b"}, other{"node-c"};
+  for (const char* address : {"unix:/run/other.sock", "unix:///run/other.sock", "http://10.0.0.3:7312",
+                              "https://10.0.0.3:7312", "peer.example:7312", "localhost:7312", "10.0.0.3", "10.0.0.3:0",
+                              "10.0.0.3:7312/", "10.0.0.3:7312/path", "fd00::3:7312", "evil\n:1"}) {
+    lines.clear();
+    EXPECT_EQ(with(address), other) << address;
+    EXPECT_EQ(with(address), other) << address;
+    ASSERT_EQ(lines.size(), 1U) << address;
+    EXPECT_NE(lines.front().find("\"node-b\""), std::string::npos) << lines.front();
+  }
+  lines.clear();
+  EXPECT_EQ(with("10.0.0.3:7312"), both);
+  EXPECT_EQ(with("[fd00::3]:7312"), both);
+  EXPECT_TRUE(lines.empty());
+}
+
 TEST_F(VpcBoardTest, CleansUpAtTheSecondLook) {
   make_stock("node-b", "subnet-1", 4, "normal");
   make_stock("gone", "subnet-1", 4, "normal");

@@ -73,7 +73,7 @@ class Provider {
   /// "ucloud"; in messages and metrics.
   [[nodiscard]] virtual std::string name() const = 0;
 
-  /// The interface of this machine, as its metadata say. Remembered once it was found.
+  /// The interface of this machine, as its metadata say now: it may have been replaced.
   [[nodiscard]] virtual Result<Interface> interface(Deadline deadline) = 0;
 
   /// Gives `count` more addresses of a subnet to an interface, in as few calls as the cloud allows. What it returns was

@@ -105,7 +105,7 @@ void StockKeeper::confirm_missing(warm::Look& look, const StockView& view, Deadl
   for (const core::WarmAddress& one : view.addresses) {
     const bool is_elsewhere = one.state == core::WarmState::releasing || one.state == core::WarmState::lending ||
                               one.state == core::WarmState::lent;
-    if (!is_elsewhere && one.since <= look.begun.wall && !shown.contains(one.address)) missing.push_back(&one);
+    if (!is_elsewhere && standing_.stood_at(one, look.begun) && !shown.contains(one.address)) missing.push_back(&one);
   }
   const auto may_be_given = [](const core::WarmAddress* one) {
     return one->state == core::WarmState::free || one->state == core::WarmState::cooling;
@@ -131,6 +131,32 @@ void StockKeeper::confirm_missing(warm::Look& look, const StockView& view, Deadl
       fmt::format("the cloud's list leaves out {} of the stock's addresses, which it has when it is asked for them by "
                   "name",
                   left_out));
+}
+
+/// A card that was replaced may have brought its addresses along: what the cloud has on the interface of now is
+/// recorded as that one's, or it could be neither lent nor given back.
+void StockKeeper::follow_interface(const warm::Look& look, StockView& view) {
+  if (!look.cloud) return;
+  bool is_any = false;
+  for (std::size_t begin = 0; begin < look.cloud->size(); begin += warm::kMovesMax) {
+    const std::vector<warm::Given> part(
+        look.cloud->begin() + static_cast<std::ptrdiff_t>(begin),
+        look.cloud->begin() + static_cast<std::ptrdiff_t>(std::min(begin + warm::kMovesMax, look.cloud->size())));
+    const auto differs = [&](const core::WarmAddress& one) {
+      return std::ranges::any_of(part, [&](const warm::Given& given) { return warm::lies_elsewhere(one, given); });
+    };
+    if (std::ranges::none_of(view.addresses, differs)) continue;
+    const auto moved = decide<warm::Moved>(
+        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_follow(snapshot, part); });
+    if (!moved) return note_trouble(moved.error());
+    if (moved->addresses.empty()) continue;
+    is_any = true;
+    log(fmt::format("{} addresses lie on the interface {} by now, and are recorded so", moved->addresses.size(),
+                    part.front().mac.to_string()));
+  }
+  if (!is_any) return;
+  auto after = view_stock(context());
+  if (after) view = *std::move(after);
 }
 
 /// Writes what speaks against addresses, or does not any more: nobody is given one of them meanwhile.
@@ -169,12 +195,13 @@ void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanos
   }
   warm::Look look;
   look.begun = world_.clock.now();
+  standing_.note(view->addresses, look.begun);
   look_at_host(look, host_deadline);
   look_at_pods(look, Deadline::after(world_.clock.now(), pods_limit));
   for (const std::string& why : look.silent) log("addresses are given to pods without that having been seen: " + why);
   const Instant now = world_.clock.now();
   const warm::Judgement judged =
-      warm::judge(view->addresses, view->intents, look, warm::Seen{}, options_.reconcile, now);
+      warm::judge(view->addresses, view->intents, look, standing_, warm::Seen{}, options_.reconcile, now);
   static_cast<void>(note_doubts(judged.doubts));
 }
 
@@ -184,11 +211,12 @@ void StockKeeper::reconcile() {
   auto view = view_stock(context());
   if (!view) return note_trouble(view.error());
   confirm_missing(look, *view, cloud_deadline());
+  follow_interface(look, *view);
   const bool may_go = options_.release_unknown_after.count() > 0;
   set_apart(look, *view, may_go, cloud_deadline());
   for (const Error& damage : view->damaged) note_trouble(damage);
   const Instant now = world_.clock.now();
-  warm::Judgement judged = warm::judge(view->addresses, view->intents, look, seen_, options_.reconcile, now);
+  warm::Judgement judged = warm::judge(view->addresses, view->intents, look, standing_, seen_, options_.reconcile, now);
   seen_ = std::move(judged.seen);
   if (judged.brake) log(*judged.brake);
   if (judged.cloud_brake) log(*judged.cloud_brake);
@@ -231,7 +259,7 @@ void StockKeeper::reconcile() {
   if (!may_go || !look.cloud || !look.host || !look.pods) return;
   std::vector<net::Address> unknown;
   for (const core::WarmAddress& one : in_state(*view, core::WarmState::quarantined)) {
-    const bool is_old = now.wall - one.since >= options_.release_unknown_after;
+    const bool is_old = standing_.age(one, now) >= options_.release_unknown_after;
     const bool is_used = look.host->contains(one.address) || look.apart.contains(one.address) ||
                          std::ranges::any_of(*look.pods, [&](const warm::LivePod& pod) {
                            return std::ranges::find(pod.addresses, one.address) != pod.addresses.end();

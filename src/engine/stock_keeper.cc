@@ -18,6 +18,7 @@ namespace warm = core::warm;
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kFindAgain = std::chrono::seconds{2};
+constexpr nanoseconds kLookAtInterface = std::chrono::seconds{5};
 
 }  // namespace
 
@@ -64,6 +65,11 @@ KeeperTally StockKeeper::tally() const {
   return tally_;
 }
 
+KeeperOutlook StockKeeper::outlook() const {
+  const std::lock_guard lock(mutex_);
+  return outlook_;
+}
+
 std::optional<cloud::Interface> StockKeeper::interface() const {
   const std::lock_guard lock(mutex_);
   return interface_;
@@ -79,6 +85,8 @@ void StockKeeper::note_trouble(const Error& error) {
     const std::lock_guard lock(mutex_);
     is_news = !trouble_ || trouble_->message != error.message;
     trouble_ = error;
+    outlook_.trouble = error;
+    outlook_.trouble_at = world_.clock.now().since_boot;
   }
   if (is_news) log(fmt::format("trouble: {}", error.message));
 }
@@ -90,11 +98,13 @@ nanoseconds StockKeeper::step() {
     note_trouble(view.error());
     return world_.clock.now().since_boot + kFindAgain;
   }
+  standing_.note(view->addresses, world_.clock.now());
   settle(*view);
   view = view_stock(context());
   if (!view) return world_.clock.now().since_boot + kFindAgain;
 
   const Instant now = world_.clock.now();
+  standing_.note(view->addresses, now);
   warm::Counts counts;
   for (const core::WarmAddress& address : view->addresses) warm::count(counts, address, now);
   std::uint32_t waiting = 0;
@@ -129,11 +139,18 @@ nanoseconds StockKeeper::step() {
   if (is_unsettled) next = std::min(next, world_.clock.now().since_boot + kSettleAgain);
   if (world_.clock.now().since_boot >= next_reconcile_) reconcile();
   publish(counts);
-  return std::min(next, std::min(next_reconcile_, next_publish_));
+  next = std::min({next, next_reconcile_, next_publish_, next_interface_look_});
+  const std::lock_guard lock(mutex_);
+  outlook_.memory = memory_;
+  outlook_.why = wish.why;
+  outlook_.next_round = next;
+  return next;
 }
 
+/// Asked for again now and then: a card may be replaced while the agent runs.
 bool StockKeeper::find_interface() {
   auto interface = this->interface();
+  const nanoseconds begun = world_.clock.now().since_boot;
   if (!interface) {
     auto found = world_.cloud.interface(cloud_deadline());
     if (!found) {
@@ -141,6 +158,24 @@ bool StockKeeper::find_interface() {
       return false;
     }
     interface = *std::move(found);
+    next_interface_look_ = begun + options_.reconcile_every;
+  } else if (begun >= next_interface_look_) {
+    next_interface_look_ = begun + options_.reconcile_every;
+    auto found = world_.cloud.interface(Deadline::after(world_.clock.now(), kLookAtInterface));
+    const bool is_another = found && *found != *interface;
+    // One look is not enough; without one the interface is as it was.
+    if (is_another && other_interface_ == *found) {
+      log(fmt::format("the interface {} is replaced", interface->mac.to_string()));
+      interface = *std::move(found);
+      has_begun_ = false;
+      const std::lock_guard lock(mutex_);
+      subnet_.reset();
+    } else if (is_another) {
+      other_interface_ = *std::move(found);
+      next_interface_look_ = begun + kSettleAgain;
+    } else if (found) {
+      other_interface_.reset();
+    }
   }
   if (!has_begun_) {
     core::WarmNode node;
@@ -154,6 +189,7 @@ bool StockKeeper::find_interface() {
     node.project = interface->project;
     node.low = options_.marks.low;
     node.high = options_.marks.high;
+    if (options_.marks.node_max > 0) node.node_max = options_.marks.node_max;
     node.cooldown_seconds = static_cast<std::uint32_t>(options_.cooldown.count());
     if (const auto described = describe_node(context(), std::move(node)); !described) {
       note_trouble(described.error());

@@ -19,6 +19,7 @@
 #include "core/warm/planner.h"
 #include "core/warm/rebuild.h"
 #include "core/warm/reconcile.h"
+#include "core/warm/standing.h"
 #include "engine/transact.h"
 #include "engine/warm_ports.h"
 #include "engine/warm_stock.h"
@@ -83,6 +84,15 @@ struct KeeperTally {
   std::chrono::nanoseconds last_fill{};  ///< from the question to the stock, of the last that brought something
 };
 
+/// How it goes on, after its last round; times are since boot.
+struct KeeperOutlook {
+  core::warm::PlannerMemory memory;
+  std::string why;  ///< what the round wanted, for people
+  std::chrono::nanoseconds next_round{};
+  std::optional<Error> trouble{};  ///< the last that there was
+  std::chrono::nanoseconds trouble_at{};
+};
+
 class StockKeeper {
  public:
   StockKeeper(const KeeperWorld& world, KeeperOptions options);
@@ -108,6 +118,7 @@ class StockKeeper {
   /// What kept the last attempt to get more from bringing any; for those that wait. Empty: nothing did.
   [[nodiscard]] std::optional<Error> trouble() const;
   [[nodiscard]] KeeperTally tally() const;
+  [[nodiscard]] KeeperOutlook outlook() const;
   /// The interface, once it was found.
   [[nodiscard]] std::optional<cloud::Interface> interface() const;
   [[nodiscard]] const KeeperOptions& options() const { return options_; }
@@ -159,10 +170,12 @@ class StockKeeper {
   void look_at_host(core::warm::Look& look, Deadline deadline);
   void look_at_pods(core::warm::Look& look, Deadline deadline);
   void confirm_missing(core::warm::Look& look, const StockView& view, Deadline deadline);
+  void follow_interface(const core::warm::Look& look, StockView& view);
   [[nodiscard]] Result<void> note_doubts(const std::vector<core::warm::DoubtChange>& changes);
   void set_apart(core::warm::Look& look, const StockView& view, bool may_go, Deadline deadline);
   [[nodiscard]] core::WarmIntent new_intent(core::WarmIntent::What what, std::uint32_t count) const;
 
+  [[nodiscard]] Result<void> check_room();
   void grow(std::uint32_t count);
   [[nodiscard]] core::warm::Ground ground(Deadline deadline);
   [[nodiscard]] std::vector<core::warm::Given> checked(std::vector<core::warm::Given> given, Deadline deadline);
@@ -180,7 +193,7 @@ class StockKeeper {
   void release_again(std::vector<core::WarmAddress> rest);
   void settle_intents(StockView& view);
   void settle_rebuild(const core::WarmIntent& intent);
-  void settle_lending(const core::WarmAddress& address);
+  void settle_lending(const core::WarmAddress& address, bool may_still_come);
   void reconcile();
   void publish(const core::warm::Counts& counts);
   void note_trouble(const Error& error);
@@ -190,9 +203,12 @@ class StockKeeper {
 
   // Of step() alone.
   core::warm::PlannerMemory memory_;
+  core::warm::Standing standing_;
   core::warm::Seen seen_;
   core::warm::RebuildMemory rebuild_;
   std::chrono::nanoseconds next_rebuild_look_{};
+  std::chrono::nanoseconds next_interface_look_{};
+  std::optional<cloud::Interface> other_interface_;  ///< as the last look showed, and no look before
   std::chrono::nanoseconds next_reconcile_{};
   std::chrono::nanoseconds doubt_look_{};  ///< the span from a look that left doubts to the next one
   std::chrono::nanoseconds next_publish_{};
@@ -210,6 +226,7 @@ class StockKeeper {
   bool is_due_ = true;
   std::uint32_t waiting_ = 0;
   std::optional<Error> trouble_;
+  KeeperOutlook outlook_;
   KeeperTally tally_;
   std::optional<cloud::Interface> interface_;
   std::optional<cloud::SubnetState> subnet_;  ///< its range and gateway, once the cloud told them

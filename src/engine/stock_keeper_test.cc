@@ -256,5 +256,99 @@ TEST_F(StockKeeperTest, DeathBeforeAnyCall) {
   FAIL() << "it never lived to the end";
 }
 
+/// The machine's card is another one: what the cloud moved to it stays in stock, and is the new one's.
+TEST_F(StockKeeperTest, AReplacedInterfaceIsFollowedAndItsAddressesComeAlong) {
+  static_cast<void>(node_.keeper->step());
+  const std::string held = node_.add("c1");
+  node_.settle(2);
+  const net::Mac other = mac_of(7);
+  const std::set<net::Address> before = cloud_.of(node_.mac());
+  ASSERT_EQ(before.size(), 4U);
+  for (const net::Address& address : before) cloud_.set_owner(address, other);
+  cloud_.replaced[node_.mac()] = other;
+  cloud_.is_metadata_away = true;
+  node_.settle(3);
+  ASSERT_EQ(node_.keeper->interface()->mac, node_.mac()) << "without the metadata it is as it was";
+  cloud_.is_metadata_away = false;
+  node_.settle(6);
+  EXPECT_EQ(node_.keeper->interface()->mac, other);
+  EXPECT_EQ(node_.view().node->mac, other) << "a plugin alone goes by it";
+  EXPECT_EQ(node_.recorded(), cloud_.of(other));
+  for (const auto& one : node_.view().addresses) {
+    EXPECT_EQ(one.mac, other) << one.address.to_string();
+    EXPECT_TRUE(one.doubts.empty()) << one.address.to_string();
+  }
+  EXPECT_EQ(node_.add("c1"), held) << "its pod has it";
+  EXPECT_NE(node_.add("c2"), "");
+  node_.settle(2);
+  EXPECT_TRUE(node_.keeper->pop(std::nullopt, Deadline::after(clock_.now(), 5s)));
+  EXPECT_EQ(node_.recorded(), cloud_.of(other)) << "it went back from the new one";
+}
+
+/// The same where the addresses went with the old card.
+TEST_F(StockKeeperTest, AReplacedInterfaceWithoutAddressesIsFilledAnew) {
+  static_cast<void>(node_.keeper->step());
+  node_.settle(2);
+  const net::Mac other = mac_of(7);
+  const std::set<net::Address> before = cloud_.of(node_.mac());
+  cloud_.replaced[node_.mac()] = other;
+  node_.settle(6);
+  EXPECT_EQ(node_.keeper->interface()->mac, other);
+  EXPECT_EQ(node_.counts().free, 3U);
+  const auto given = net::Address::parse(node_.add("c1")).value();
+  EXPECT_EQ(cloud_.owner_of(given), other);
+  EXPECT_FALSE(before.contains(given)) << "no pod gets one of the old card";
+}
+
+/// Somebody sets the wall clock by an hour while everything is under way: nothing waits for that hour, and nothing that
+/// nobody heard of is taken for done.
+TEST_F(StockKeeperTest, AClockThatIsSetByAnHourLeavesNothingWaiting) {
+  for (const std::chrono::minutes jump : {60min, -60min}) {
+    TestCloud cloud(20);
+    ManualClock clock;
+    Node node(cloud, clock, 1);
+    node.options.marks = {.low = 3, .high = 3};
+    node.options.release_unknown_after = 600s;
+    node.begin();
+    static_cast<void>(node.keeper->step());
+    clock.advance(70s);
+    // A release and a loan that nobody heard of, which are done late; one that cools; one that nobody knows; one that
+    // the cloud has taken away.
+    cloud.fate = [] { return CallFate::late; };
+    const auto gone = node.view().addresses.front().address;
+    EXPECT_FALSE(node.keeper->pop(gone, Deadline::after(clock.now(), 5s)));
+    EXPECT_FALSE(node.keeper->lend({"r1", mac_of(2), "subnet-1"}, Deadline::after(clock.now(), 5s)));
+    const std::string cooling = node.add("c1");
+    node.del("c1");
+    const net::Address unknown = cloud.unowned().back();
+    cloud.set_owner(unknown, node.mac());
+    cloud.fate = [] { return CallFate::done; };
+    const int releases = cloud.releases;
+    static_cast<void>(node.keeper->step());
+    clock.jump_wall(jump);
+    static_cast<void>(node.keeper->step());
+    clock.advance(20s);
+    static_cast<void>(node.keeper->step());
+    EXPECT_EQ(cloud.releases, releases) << "the release may still come";
+    for (const auto& one : node.view().addresses) {
+      EXPECT_TRUE(one.address.to_string() != cooling || one.state == WarmState::cooling);
+    }
+    EXPECT_FALSE(node.view().addresses.empty());
+    EXPECT_TRUE(std::ranges::any_of(node.view().addresses, [](const auto& one) {
+      return one.state == WarmState::lending;
+    })) << "the loan may still come";
+    cloud.catch_up();
+    for (int i = 0; i < 30; ++i) {
+      static_cast<void>(node.keeper->step());
+      clock.advance(31s);
+    }
+    EXPECT_EQ(node.recorded(), cloud.of(node.mac())) << jump.count();
+    EXPECT_EQ(node.counts().free, 3U);
+    EXPECT_EQ(node.counts().leaving + node.counts().probing + node.counts().cooling, 0U);
+    EXPECT_EQ(cloud.owner_of(unknown), std::nullopt) << "quarantined long enough, it went back";
+    EXPECT_TRUE(node.view().intents.empty());
+  }
+}
+
 }  // namespace
 }  // namespace croft::engine

@@ -104,7 +104,7 @@ Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& lend, Deadline dea
   if (!moved) {
     // Not ours any more, perhaps, or where it was to go already: the cloud knows.
     if (moved.error().code == ErrorCode::not_found) {
-      settle_lending(*chosen);
+      settle_lending(*chosen, true);
       TRY(const auto settled,
           decide<std::optional<core::WarmAddress>>([&](const core::Snapshot& snapshot, const Instant& now) {
             return warm::plan_lend(snapshot, lend, now);
@@ -131,13 +131,13 @@ Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& lend, Deadline dea
 }
 
 /// With leaving_ held.
-void StockKeeper::settle_lending(const core::WarmAddress& address) {
+void StockKeeper::settle_lending(const core::WarmAddress& address, bool may_still_come) {
   const auto there = world_.cloud.describe_this(address.vpc, address.subnet, address.address, cloud_deadline());
   if (!there) return note_trouble(there.error());
   const bool is_moved = *there && (*there)->mac.to_string() == address.peer;
   const bool is_here = *there && (*there)->mac == address.mac;
   // A move that was sent may still be done.
-  if (!is_moved && world_.clock.now().wall - address.since < options_.doubt) return;
+  if (!is_moved && may_still_come) return;
   if (is_here) {
     // In an older copy of the records it may be on its way still, and a pod have it since.
     const auto on_host = used_by_host(cloud_deadline());

@@ -33,16 +33,21 @@ void StockKeeper::settle(const StockView& first) {
       auto rest = in_state(*now, core::WarmState::releasing);
       // A call that nobody heard of may still come: were the address given to us anew before that, it would be taken
       // from under a pod.
-      std::erase_if(rest, [&](const auto& one) { return world_.clock.now().wall - one.since < options_.doubt; });
+      const auto may_still_come = [&](const core::WarmAddress& one) {
+        return standing_.seen_for(one, world_.clock.now()) < options_.doubt;
+      };
+      std::erase_if(rest, may_still_come);
       if (!rest.empty()) release_again(std::move(rest));
-      for (const core::WarmAddress& one : in_state(*now, core::WarmState::lending)) settle_lending(one);
+      for (const core::WarmAddress& one : in_state(*now, core::WarmState::lending)) {
+        settle_lending(one, may_still_come(one));
+      }
     }
   }
-  if (!in_state(view, core::WarmState::lent).empty()) {
-    static_cast<void>(decide<std::size_t>([](const core::Snapshot& snapshot, const Instant& now) {
-      return warm::plan_forget_lent(snapshot, kLentKept, now);
-    }));
-  }
+  auto lent = in_state(view, core::WarmState::lent);
+  std::erase_if(lent, [&](const auto& one) { return standing_.age(one, world_.clock.now()) < kLentKept; });
+  if (lent.empty()) return;
+  static_cast<void>(decide<std::size_t>(
+      [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_forget_lent(snapshot, lent); }));
 }
 
 /// With leaving_ held, of addresses whose release nobody heard of. Meanwhile the cloud may have given one anew, to

@@ -54,6 +54,22 @@ Result<void> StockKeeper::fetch(std::uint32_t count, Deadline deadline) {
   return {};
 }
 
+/// Whether what the records count, what is asked for included, is no more than the node may have: as the options say,
+/// or the node's record where none do.
+Result<void> StockKeeper::check_room() {
+  TRY(const auto view, view_stock(context()));
+  std::uint64_t node_max = options_.marks.node_max;
+  if (node_max == 0 && options_.node.empty() && view.node) node_max = view.node->node_max.value_or(0);
+  if (node_max == 0) return {};
+  const Instant now = world_.clock.now();
+  warm::Counts counts;
+  for (const core::WarmAddress& address : view.addresses) warm::count(counts, address, now);
+  for (const core::WarmIntent& intent : view.intents) counts.asked += warm::is_rebuild(intent) ? 0 : intent.count;
+  if (counts.on_node() <= node_max) return {};
+  return fail(ErrorCode::exhausted,
+              fmt::format("the node may have {} addresses (--max-addresses), and no more are asked for", node_max));
+}
+
 void StockKeeper::grow(std::uint32_t count) {
   const cloud::Interface interface = *this->interface();
   const core::WarmIntent intent = new_intent(core::WarmIntent::What::allocate, count);
@@ -67,6 +83,17 @@ void StockKeeper::grow(std::uint32_t count) {
     note_trouble(begun.error());
     return done(warm::Outcome::away);
   }
+  const auto drop = [&] {
+    const auto dropped = decide<bool>(
+        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_drop_intent(snapshot, intent.id); });
+    if (!dropped) note_trouble(dropped.error());
+  };
+  // Looked at once the intent is there: of two who ask at once each counts the other's.
+  if (const auto room = check_room(); !room) {
+    note_trouble(room.error());
+    drop();
+    return done(warm::Outcome::away);
+  }
   const auto since = world_.clock.now().since_boot;
   const std::uint64_t throttled = world_.cloud.throttled();
   const auto given = world_.cloud.allocate(interface, intent.subnet, count, cloud_deadline());
@@ -74,10 +101,7 @@ void StockKeeper::grow(std::uint32_t count) {
     note_trouble(given.error());
     done(outcome_of(given.error(), world_.cloud.throttled() != throttled));
     if (given.error().code == ErrorCode::unknown_outcome) return;  // settle() finds out
-    const auto dropped = decide<bool>(
-        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_drop_intent(snapshot, intent.id); });
-    if (!dropped) note_trouble(dropped.error());
-    return;
+    return drop();
   }
   const auto taken = take(intent.id, *given, world_.probe == nullptr, "");
   if (!taken) return done(warm::Outcome::away);  // as above

@@ -74,8 +74,10 @@ class TestCloud {
   std::function<void()> after_look = [] {};  ///< runs when describe() has its answer, and before it is heard
   std::optional<net::Prefix> range = net::Prefix::parse("10.9.0.0/16").value();  ///< as the cloud says
   std::set<net::Address> unlisted;                                               ///< describe() leaves them out
-  std::set<net::Address> denied;  ///< asked for by name the cloud says that nobody has them
-  int releases = 0;               ///< calls that wanted one released
+  std::set<net::Address> denied;          ///< asked for by name the cloud says that nobody has them
+  std::map<net::Mac, net::Mac> replaced;  ///< interfaces, by those of before
+  bool is_metadata_away = false;
+  int releases = 0;  ///< calls that wanted one released
   std::vector<std::function<void()>> pending;
   /// Does what is late.
   void catch_up() {
@@ -117,7 +119,10 @@ class TestProvider final : public cloud::Provider {
   [[nodiscard]] std::string name() const override { return "test"; }
   [[nodiscard]] Result<cloud::Interface> interface(Deadline) override {
     if (life_.is_over) return fail(dead());
-    return interface_;
+    if (cloud_.is_metadata_away) return fail(ErrorCode::unavailable, "the metadata do not answer");
+    cloud::Interface now = interface_;
+    if (const auto other = cloud_.replaced.find(now.mac); other != cloud_.replaced.end()) now.mac = other->second;
+    return now;
   }
   [[nodiscard]] Result<std::vector<cloud::CloudAddress>> allocate(const cloud::Interface& to, const std::string&,
                                                                   std::uint32_t count, Deadline) override {

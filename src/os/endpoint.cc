@@ -76,6 +76,13 @@ Result<Endpoint> Endpoint::parse(std::string_view text) {
   return endpoint;
 }
 
+Result<Endpoint> Endpoint::parse_numeric(std::string_view text, bool secure) {
+  auto endpoint = text.ends_with('/') ? Result<Endpoint>(fail(wrong(text, "must end with a port")))
+                                      : parse(fmt::format("http{}://{}", secure ? "s" : "", text));
+  if (endpoint) return endpoint;
+  return fail(wrong(text, "is no ADDRESS:PORT with a numeric address, as in 10.0.0.2:7312 or [fd00::2]:7312"));
+}
+
 std::string Endpoint::text() const {
   if (kind == Kind::unix_socket) return "unix:" + path;
   return (secure ? "https://" : "http://") + authority();

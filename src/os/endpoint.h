@@ -20,6 +20,9 @@ struct Endpoint {
   /// Reads `http://1.2.3.4:2379`, `https://[fd00::1]:2379` (a single `/` may follow) and `unix:/path`.
   /// Error: invalid_argument, saying what is wrong: another scheme, a name instead of an address, no port, a path.
   [[nodiscard]] static Result<Endpoint> parse(std::string_view text);
+  /// Reads `1.2.3.4:7312` and `[fd00::1]:7312`, and nothing else: what somebody else said, who may not lead to a socket
+  /// of this machine. Error: as parse().
+  [[nodiscard]] static Result<Endpoint> parse_numeric(std::string_view text, bool secure);
   /// As parse() reads it.
   [[nodiscard]] std::string text() const;
   /// The `:authority` of requests: "1.2.3.4:2379"; "localhost" for a Unix socket.

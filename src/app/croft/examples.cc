@@ -99,6 +99,8 @@ constexpr Example kExamples[] = {
     {"vpc get pool", "croft vpc get pool -n 10.0.0.2 -o wide"},
     {"vpc get pod", "croft vpc get pod 10.0.4."},
     {"vpc get unuse", "croft vpc get unuse -n 10.0.0.2"},
+    {"vpc show", "croft vpc show"},
+    {"vpc show", "croft vpc show --agent unix:/run/cni-vpc-ipamd/ipamd.sock -o json"},
     {"vpc pop", "croft vpc pop 10.0.0.2 10.0.4.7 --dry-run"},
     {"vpc push", "croft vpc push 10.0.0.2"},
     {"vpc release", "croft vpc release 10.0.0.2 --dry-run"},

@@ -64,9 +64,11 @@ class ClusterAgents final : public AgentDirectory {
       if (record.node.empty() || (nodes && !nodes->contains(record.node))) continue;
       const auto [place, is_new] = by_node.try_emplace(record.node);
       AgentPlace& agent = place->second;
-      if (is_new) agent = {record.node, record.address, record.subnet, 0};
+      if (is_new) agent = {record.node, record.address, record.subnet, 0, true};
       agent.pool = agent.pool.value_or(0) + record.current;
-      if (record.node == own_node_ && !own_socket_.empty()) agent.address = "unix:" + own_socket_;
+      if (record.node != own_node_ || own_socket_.empty()) continue;
+      agent.address = "unix:" + own_socket_;
+      agent.is_of_board = false;
     }
     std::vector<AgentPlace> agents;
     for (auto& [node, agent] : by_node) agents.push_back(std::move(agent));
@@ -119,6 +121,13 @@ std::unique_ptr<AgentDirectory> cluster_agents(std::unique_ptr<store::kube::Api>
 
 Result<std::string> AgentCaller::call(const AgentPlace& agent, wire::vpc::Method method,
                                       std::string_view request) const {
+  if (agent.is_of_board && !os::Endpoint::parse_numeric(agent.address, true)) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("spec.addr of the ipamds object of node {} is {}, no numeric ADDRESS:PORT; its agent writes "
+                    "it anew, or delete the object",
+                    net::echo(agent.node), net::echo(agent.address)));
+  }
   TRY(os::Endpoint endpoint, endpoint_of(agent.address, tls_.has_value()));
   std::shared_ptr<const os::TransportSecurity> security;
   if (tls_) {

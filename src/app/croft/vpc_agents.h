@@ -23,6 +23,8 @@ struct AgentPlace {
   std::string address;               ///< "unix:/run/cni-vpc-ipamd.sock", "10.0.0.2:7312", "[fd00::2]:7312"
   std::string subnet;                ///< as a directory says; empty: it does not
   std::optional<std::int64_t> pool;  ///< free addresses as a directory says; absent: it does not
+  /// The address is what an object of the cluster says: a numeric one, never a socket of this machine.
+  bool is_of_board = false;
 };
 
 /// Knows the agents of a cluster.

@@ -360,6 +360,29 @@ constexpr int kNotConfirmed = static_cast<int>(edge::ExitCode::error);
   return 0;
 }
 
+/// One agent of this machine, over its socket: over TCP none shows it.
+[[nodiscard]] Result<int> show(const CommandLine& line, const VpcOptions& options) {
+  TRY(const std::string node, own_node());
+  TRY(const auto directory,
+      static_agents(options.agents.empty() ? std::vector{std::string("unix:") + kOwnSocket} : options.agents, node));
+  TRY(const auto agents, directory->agents(Deadline::after(line.clock.now(), AgentCaller::kCall)));
+  if (agents.size() != 1 || !agents.front().address.starts_with("unix:")) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("--agent: an agent shows itself to its own machine alone; give one, as unix:/path (default: "
+                    "unix:{})",
+                    kOwnSocket));
+  }
+  TRY(const std::string bytes, AgentCaller(line.clock, std::nullopt).call(agents.front(), Method::show_stock, ""));
+  TRY(const auto answer, wire::vpc::decode_show_answer(bytes));
+  if (line.json()) {
+    print(line.data(shown_data(answer)), Printed::json);
+  } else {
+    print(shown_text(answer));
+  }
+  return 0;
+}
+
 std::string version_lines() {
 #if defined(__aarch64__)
   constexpr const char* kMachine = "linux/arm64";
@@ -487,6 +510,12 @@ void add_vpc_commands(CLI::App& app, CommandLine& line) {
   };
   add_verbs(
       *vpc, options, line.clock, set_run, [&line, options](VpcKind kind) { return get(line, kind, *options); }, true);
+  CLI::App* showing = vpc->add_subcommand("show", "Show what this machine's agent holds, waits for and was asked");
+  showing->footer(
+      "Asks the agent over its Unix socket, which is root's. Times are in seconds; the cooldown queue is in the order "
+      "in "
+      "which addresses are free again.");
+  showing->callback([&line, options] { line.run = [options](CommandLine& all) { return show(all, *options); }; });
   CLI::App* getting = vpc->get_subcommand("get");
   for (CLI::App* kind : getting->get_subcommands([](CLI::App*) { return true; })) add_list_options(*kind, line);
   vpc->footer(

@@ -160,4 +160,45 @@ std::string vpc_age(std::int64_t now, std::int64_t then) {
   return fmt::format("{}s", age);
 }
 
+std::string shown_text(const wire::vpc::ShowAnswer& shown) {
+  std::string text;
+  for (const wire::vpc::ShownTable& one : shown.tables) {
+    std::vector<std::string> headings;
+    for (const auto& column : one.columns) {
+      std::string heading;
+      for (const char c : column.name) {
+        if (c >= 'A' && c <= 'Z' && !heading.empty()) heading += ' ';
+        heading += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+      }
+      headings.push_back(std::move(heading));
+    }
+    Table table(std::move(headings));
+    for (const auto& row : one.rows) table.add(row);
+    text += fmt::format("{}{}:{}\n", text.empty() ? "" : "\n", one.name, table.empty() ? " none" : "");
+    if (!table.empty()) text += table.to_string();
+  }
+  return text;
+}
+
+Data shown_data(const wire::vpc::ShowAnswer& shown) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::object();
+  for (const wire::vpc::ShownTable& one : shown.tables) {
+    auto rows = nlohmann::ordered_json::array();
+    for (const auto& row : one.rows) {
+      nlohmann::ordered_json object;
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        nlohmann::ordered_json& cell = object[one.columns[i].name];
+        if (!one.columns[i].is_number) {
+          cell = row[i];
+        } else if (!row[i].empty()) {
+          cell = std::stoll(row[i]);  // decode_show_answer() has seen that it is one
+        }
+      }
+      rows.push_back(std::move(object));
+    }
+    all[one.name] = std::move(rows);
+  }
+  return Data(std::move(all));
+}
+
 }  // namespace croft::app

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -36,9 +38,12 @@
 #include "edge/vpc/host_view.h"
 #include "edge/vpc/peer_agents.h"
 #include "edge/vpc/stock_server.h"
+#include "edge/vpc/stock_shown.h"
 #include "edge/vpc/wire_probe.h"
 #include "engine/stock_keeper.h"
+#include "os/certificates.h"
 #include "os/clock.h"
+#include "os/endpoint.h"
 #include "os/files.h"
 #include "os/interfaces.h"
 #include "os/look_up.h"
@@ -65,6 +70,7 @@ constexpr std::chrono::milliseconds kFirstLookAtPods{700};
 constexpr int kLossesInARow = 3;
 constexpr std::size_t kLogBytes = std::size_t{50} << 20;
 constexpr std::size_t kLogFiles = 3;
+constexpr std::size_t kPemBytesMax = std::size_t{64} << 10;
 
 [[nodiscard]] std::string path_of_store(const VpcAgentOptions& options) {
   return std::string(store::behind_scheme(options.store));
@@ -89,6 +95,10 @@ constexpr std::size_t kLogFiles = 3;
   engine::PeerAgents::Peer peer;
   peer.node = text.substr(0, equals);
   peer.address = text.substr(equals + 1);
+  if (const auto endpoint = os::Endpoint::parse_numeric(peer.address, true); !endpoint) {
+    return fail(
+        invalid_argument(fmt::format("--peer {}: {}", printable(text, Printed::line), endpoint.error().message)));
+  }
   peer.free = 1;  // it says when it is asked
   return peer;
 }
@@ -153,14 +163,17 @@ class VpcAgentProgram {
         probe_(options, daemon.clock, daemon.random),
         host_(daemon.clock),
         peers_([this](const std::string& subnet, Deadline deadline) { return directory(subnet, deadline); },
-               security(options), daemon.clock, options.oldest_protocol),
+               security(options), options.node, daemon.clock, options.oldest_protocol),
         metrics_([this] { return figures(); }),
         health_(daemon.clock),
         demand_(demand_file(options), daemon.clock, [this](const std::string& line) { note(line); }) {
     log_.sinks().push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
     if (options.log_directory != "none") add_log_file();
     log_.set_formatter(std::make_unique<LogFormat>("vpc-agent"));
-    cloud_.on_call([this](const cloud::Provider::Call& call) { metrics_.count(call); });
+    cloud_.on_call([this](const cloud::Provider::Call& call) {
+      metrics_.count(call);
+      remember(call);
+    });
   }
 
   enum class End : std::uint8_t { stopped, store_lost };
@@ -189,6 +202,7 @@ class VpcAgentProgram {
       TRY(metrics_server, edge::MetricsServer::start(metrics_, address, &health_));
     }
     tell_of_store();
+    tell_of_certificate();
     demand_.load();
     log_.info("serving node {} on {} from {}; water marks {} and {}, cooldown {} s", options_.node, options_.socket,
               options_.store, options_.low, options_.high, options_.cooldown_s);
@@ -238,14 +252,17 @@ class VpcAgentProgram {
     options.follower = core::Follower::stock;
     return options;
   }
-  static std::shared_ptr<const os::TransportSecurity> security(const VpcAgentOptions& options) {
+  static edge::GrpcPeers::SecurityFor security(const VpcAgentOptions& options) {
     if (options.tls_ca.empty()) return nullptr;
     os::TlsFiles files;
     files.ca_file = options.tls_ca;
     files.certificate_file = options.tls_certificate;
     files.key_file = options.tls_key;
-    files.any_name = true;  // the CA signs for agents alone
-    return os::make_tls(std::move(files));
+    return [files = std::move(files)](const std::string& node) {
+      os::TlsFiles of_node = files;
+      of_node.server_name = node;
+      return os::make_tls(std::move(of_node));
+    };
   }
 
   /// Beside the store, unless it is said where, or "none".
@@ -325,6 +342,7 @@ class VpcAgentProgram {
     edge::StockWorld world{cached_, cached_.uncached(), daemon_.clock, daemon_.random, keeper};
     world.log = [this](const std::string& line) { note(line); };
     world.oldest_speech = options_.oldest_protocol;
+    world.show = [this, &keeper](std::deque<edge::StockHeard> heard) { return show(keeper, std::move(heard)); };
     world.fixed = cluster_.fixed.get();
     if (annotations_ != nullptr) {
       world.assigned = [this](const core::PodIdentity& pod, const net::Address& address) {
@@ -337,6 +355,18 @@ class VpcAgentProgram {
       };
     }
     return world;
+  }
+
+  /// A certificate of another name is one that no other agent takes for this node's.
+  void tell_of_certificate() {
+    if (options_.tls_certificate.empty()) return;
+    const auto pem = os::read_file(options_.tls_certificate, kPemBytesMax);
+    const auto facts = pem ? os::certificate_facts(*pem) : Result<os::CertificateFacts>(fail(pem.error()));
+    if (!facts || facts->dns_names.empty() || facts->dns_names.front() == options_.node) return;
+    log_.error(
+        "{} is of {}, and this node is {}: other nodes' agents neither lend to this one nor borrow from it; make one "
+        "with this node's name (croft vpc certificates)",
+        options_.tls_certificate, printable(facts->dns_names.front(), Printed::line), options_.node);
   }
 
   [[nodiscard]] Result<void> open_to_peers(edge::StockServer& server) {
@@ -357,10 +387,57 @@ class VpcAgentProgram {
     std::vector<engine::PeerAgents::Peer> all = fixed_peers_;
     for (auto& peer : all) peer.subnet = subnet;
     if (cluster_.board != nullptr) {
-      TRY(auto said, cluster_.board->peers(subnet, deadline));
+      TRY(auto said, cluster_.board->peers(subnet, deadline, [this](const std::string& line) { note(line); }));
       std::ranges::move(said, std::back_inserter(all));
     }
+    const std::lock_guard lock(shown_mutex_);
+    peers_seen_ = all;
     return all;
+  }
+
+  void remember(const cloud::Provider::Call& call) {
+    const auto now = daemon_.clock.now().since_boot;
+    const std::lock_guard lock(shown_mutex_);
+    edge::CloudCalls& calls = cloud_calls_[call.action];
+    calls.last = now;
+    if (call.outcome == "ok") {
+      ++calls.good;
+      return;
+    }
+    ++calls.failed;
+    calls.last_failure = call.outcome;
+    calls.failed_at = now;
+  }
+
+  [[nodiscard]] Result<wire::vpc::ShowAnswer> show(const engine::StockKeeper& keeper,
+                                                   std::deque<edge::StockHeard> heard) {
+    edge::StockShown all;
+    TRY(all.view, engine::view_stock({cached_, daemon_.clock, daemon_.random, seconds{1}}));
+    const auto interface = keeper.interface();
+    all.agent = {{"version", CROFT_VERSION},
+                 {"node", options_.node},
+                 {"interface", interface ? interface->mac.to_string() : "not known yet"},
+                 {"object", interface ? interface->object : ""},
+                 {"vpc", interface ? interface->vpc : ""},
+                 {"subnet", interface ? interface->subnet : ""},
+                 {"store", options_.store},
+                 {"listens", options_.listen},
+                 {"lowWaterMark", std::to_string(options_.low)},
+                 {"highWaterMark", std::to_string(options_.high)},
+                 {"maxAddresses", options_.node_max == 0 ? "no limit" : std::to_string(options_.node_max)},
+                 {"cooldownSeconds", std::to_string(options_.cooldown_s)}};
+    if (edge::StockServer* const server = server_) {
+      const edge::StockServiceTally tally = server->service().tally();
+      all.agent.emplace_back("waitingAdds", std::to_string(tally.waiting));
+      all.agent.emplace_back("adds", fmt::format("{} ok, {} failed", tally.adds, tally.adds_failed));
+      all.agent.emplace_back("dels", fmt::format("{} ok, {} failed", tally.dels, tally.dels_failed));
+    }
+    all.outlook = keeper.outlook();
+    all.heard = std::move(heard);
+    const std::lock_guard lock(shown_mutex_);
+    all.cloud = cloud_calls_;
+    all.peers = peers_seen_.empty() ? fixed_peers_ : peers_seen_;
+    return edge::shown(all, daemon_.clock.now());
   }
 
   /// In the thread of rounds.
@@ -431,6 +508,9 @@ class VpcAgentProgram {
   edge::HostView host_;
   edge::GrpcPeers peers_;
   edge::StockMetrics metrics_;
+  std::mutex shown_mutex_;  ///< guards the two below
+  std::map<std::string, edge::CloudCalls> cloud_calls_;
+  std::vector<engine::PeerAgents::Peer> peers_seen_;
   edge::Health health_;
   DemandRecord demand_;
   std::unique_ptr<PodAnnotations> annotations_;

@@ -581,6 +581,19 @@ Reply World::control(std::string_view target, std::string_view body, const Insta
     }
     for (const Place& place : places) set(what, place, {}, now);
     config_.nodes.erase(node);
+  } else if (target == "/sim/replace-interface") {
+    const std::string name = text_in(*parameters, "node");
+    const auto node = std::ranges::find(config_.nodes, name, &Node::name);
+    const auto mac = net::Mac::parse(text_in(*parameters, "mac"));
+    if (node == config_.nodes.end()) return refused("node: there is none");
+    if (!mac || node_of(*mac) != nullptr) return refused("mac: it is none, or another interface's");
+    const bool goes_along = text_in(*parameters, "along") != "false";
+    std::vector<Place> places;
+    for (const auto& [place, holding] : held_) {
+      if (holding.mac == node->mac) places.push_back(place);
+    }
+    node->mac = *mac;
+    for (const Place& place : places) set(what, place, goes_along ? std::optional(*mac) : std::nullopt, now);
   } else {
     return {404, "no such path\n", false};
   }

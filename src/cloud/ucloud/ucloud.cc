@@ -39,10 +39,6 @@ class Ucloud final : public Provider {
   void on_call(std::function<void(const Call&)> tell) override { tell_ = std::move(tell); }
 
   [[nodiscard]] Result<Interface> interface(Deadline deadline) override {
-    {
-      const std::lock_guard lock(mutex_);
-      if (interface_) return *interface_;
-    }
     TRY(Interface found, find_interface(deadline));
     const std::lock_guard lock(mutex_);
     interface_ = found;

@@ -118,7 +118,7 @@ inline constexpr std::array kKinds = {
                "says which pod holds the cloud's address: without it another pod may get it while the holder lives"},
     KindTraits{Kind::warm_intent, "warm_intent", 22, 1, System::croft, Followed::stock, false,
                "says what was asked of the cloud: without it what the cloud gave stays unused"},
-    KindTraits{Kind::warm_node, "warm_node", 23, 1, System::croft, Followed::stock, false, {}},
+    KindTraits{Kind::warm_node, "warm_node", 23, 2, System::croft, Followed::stock, false, {}},
 };
 inline constexpr std::size_t kKindCount = kKinds.size();
 

@@ -108,6 +108,8 @@ struct WarmNode {
   /// How often an address was given to a pod. Whoever gives one writes it, so that two who give at once, the agent and
   /// a plugin that works without it, meet here: neither can miss what the other gave to the same owner.
   std::uint64_t generation = 0;
+  /// What the node may have of all sorts together, at least 1; nothing: no limit.
+  std::optional<std::uint32_t> node_max{};
   friend bool operator==(const WarmNode&, const WarmNode&) = default;
 };
 

@@ -269,15 +269,38 @@ Step<Moved> plan_not_lent(const Snapshot& snapshot, const net::Address& address,
   });
 }
 
-Step<std::size_t> plan_forget_lent(const Snapshot& snapshot, std::chrono::seconds age, const Instant& now) {
+bool lies_elsewhere(const WarmAddress& record, const Given& given) {
+  const bool is_leaving =
+      record.state == WarmState::releasing || record.state == WarmState::lending || record.state == WarmState::lent;
+  if (is_leaving || record.address != given.address) return false;
+  return record.mac != given.mac || (!given.object.empty() && record.object != given.object);
+}
+
+Step<Moved> plan_follow(const Snapshot& snapshot, const std::vector<Given>& given) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<Moved> plan;
+    for (const Given& one : given) {
+      const WarmAddress* known = stock.find(one.address);
+      if (known == nullptr || plan.writes.size() == kMovesMax || !lies_elsewhere(*known, one)) continue;
+      WarmAddress after = *known;
+      after.mac = one.mac;
+      if (!one.object.empty()) after.object = one.object;
+      add(plan, std::move(after));
+    }
+    return plan;
+  });
+}
+
+Step<std::size_t> plan_forget_lent(const Snapshot& snapshot, const std::vector<WarmAddress>& old) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::size_t>> {
     TRY(const Stock stock, Stock::read(reader));
     Plan<std::size_t> plan{0, {}};
-    for (const WarmAddress* address : stock.addresses()) {
-      const bool is_old = address->state == WarmState::lent && now.wall - address->since >= age;
-      if (!is_old || plan.answer == kMovesMax) continue;
+    for (const WarmAddress& one : old) {
+      const WarmAddress* known = in_state(stock, one.address, WarmState::lent);
+      if (known == nullptr || *known != one || plan.answer == kMovesMax) continue;
       ++plan.answer;
-      plan.writes.push_back(to_delete(warm_address_key(address->address)));
+      plan.writes.push_back(to_delete(warm_address_key(one.address)));
     }
     return plan;
   });

@@ -115,9 +115,14 @@ struct Lend {
 /// It surely has not: free again.
 [[nodiscard]] Step<Moved> plan_not_lent(const Snapshot& snapshot, const net::Address& address,
                                         const std::string& request, const Instant& now);
-/// Forgets what was lent longer ago than this: nobody asks again.
-[[nodiscard]] Step<std::size_t> plan_forget_lent(const Snapshot& snapshot, std::chrono::seconds age,
-                                                 const Instant& now);
+/// Forgets what was lent so long ago that nobody asks again, where it still is as it was then.
+[[nodiscard]] Step<std::size_t> plan_forget_lent(const Snapshot& snapshot, const std::vector<WarmAddress>& old);
+
+/// Whether the record says of what lies on this node's interface that it lies on another, or is of another of the
+/// cloud's objects. What is on its way to somebody else does not.
+[[nodiscard]] bool lies_elsewhere(const WarmAddress& record, const Given& given);
+/// Records, of those that the cloud has on this node's interface, that they do; nothing else of them changes.
+[[nodiscard]] Step<Moved> plan_follow(const Snapshot& snapshot, const std::vector<Given>& given);
 
 /// Addresses that one decision moves at most; a commit has room for as many.
 inline constexpr std::size_t kMovesMax = 100;

@@ -64,18 +64,18 @@ std::string text_of(const LivePod& pod) { return fmt::format("{}/{}", pod.pod.na
 
 class Judge {
  public:
-  Judge(const Look& look, const Seen& before, const ReconcilePolicy& policy, const Instant& now)
-      : look_(look), before_(before), policy_(policy), now_(now) {}
+  Judge(const Look& look, const Standing& standing, const Seen& before, const ReconcilePolicy& policy,
+        const Instant& now)
+      : look_(look), standing_(standing), before_(before), policy_(policy), now_(now) {}
 
   void look_at(const WarmAddress& record) {
-    // What came after the look began is not what it speaks of. One of the future: somebody has set the clock.
-    const bool is_younger_than_look = record.since > look_.begun.wall && record.since <= now_.wall;
-    if (is_younger_than_look) return;
+    // What came after the look began is not what it speaks of.
+    if (!standing_.stood_at(record, look_.begun)) return;
     look_at_doubts(record);
     const bool is_missing = look_.cloud && is_in_the_cloud(record.state) && !given(record.address);
     in_cloud_ += is_in_the_cloud(record.state) ? 1U : 0U;
     if (is_missing) missing_.push_back(record.address);
-    if (record.since > look_.begun.wall - policy_.young) return;
+    if (standing_.age(record, look_.begun) < policy_.young) return;
     if (record.state == WarmState::held) look_at_holder(record);
     if (look_at_user(record) || !is_missing) return;
     const bool is_held = record.state == WarmState::held;
@@ -208,6 +208,7 @@ class Judge {
   }
 
   const Look& look_;
+  const Standing& standing_;
   const Seen& before_;
   const ReconcilePolicy& policy_;
   const Instant& now_;
@@ -241,8 +242,8 @@ std::string_view name_of(Odd odd) {
 bool is_used_by_pod(const Look& look, const net::Address& address) { return user_of(look.pods, address) != nullptr; }
 
 Judgement judge(const std::vector<WarmAddress>& records, const std::vector<WarmIntent>& intents, const Look& look,
-                const Seen& before, const ReconcilePolicy& policy, const Instant& now) {
-  Judge judge(look, before, policy, now);
+                const Standing& standing, const Seen& before, const ReconcilePolicy& policy, const Instant& now) {
+  Judge judge(look, standing, before, policy, now);
   std::size_t held = 0;
   std::set<net::Address> recorded;
   for (const WarmAddress& record : records) {

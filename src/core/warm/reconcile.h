@@ -14,6 +14,7 @@
 #include "core/register/snapshot.h"
 #include "core/register/warm.h"
 #include "core/warm/moves.h"
+#include "core/warm/standing.h"
 #include "net/address.h"
 
 // What the stock's records, the cloud, the pods and the host say of the same addresses, and what follows where they
@@ -104,10 +105,12 @@ struct Judgement {
 /// Whether a live pod of this node says that it has an address.
 [[nodiscard]] bool is_used_by_pod(const Look& look, const net::Address& address);
 
-/// `records` and `intents` were read after the look. What an open intent may have brought is nobody's finding, unless a
-/// live pod has it: a pod has no address before the record that gives it says so.
+/// `records` and `intents` were read after the look. What was not noted in `standing` before the look has come since:
+/// the look does not speak of it. What an open intent may have brought is nobody's finding, unless a live pod has it: a
+/// pod has no address before the record that gives it says so.
 [[nodiscard]] Judgement judge(const std::vector<WarmAddress>& records, const std::vector<WarmIntent>& intents,
-                              const Look& look, const Seen& before, const ReconcilePolicy& policy, const Instant& now);
+                              const Look& look, const Standing& standing, const Seen& before,
+                              const ReconcilePolicy& policy, const Instant& now);
 
 /// Does what follows from a due finding, if the record still is as it was judged: what a gone pod held cools, what the
 /// cloud does not have goes from the stock, what is unknown is quarantined, a live pod's address is recorded as held,

@@ -20,7 +20,8 @@ class WarmReconcile : public testing::Test {
     for (const auto& [key, value] : stock_.records.records()) {
       if (const auto* intent = std::get_if<WarmIntent>(&value)) intents.push_back(*intent);
     }
-    Judgement judged = judge(stock_.all(), intents, look, seen_, policy_, stock_.clock.now());
+    standing_.note(stock_.all(), look.begun);
+    Judgement judged = judge(stock_.all(), intents, look, standing_, seen_, policy_, stock_.clock.now());
     seen_ = judged.seen;
     const auto written =
         stock_.records.decide<Moved>([&](const Snapshot& snapshot) { return plan_doubts(snapshot, judged.doubts); });
@@ -62,6 +63,7 @@ class WarmReconcile : public testing::Test {
   }
   TestStock stock_;
   std::optional<Look> look_;
+  Standing standing_;
   Seen seen_;
   ReconcilePolicy policy_;
 };
@@ -188,17 +190,37 @@ TEST_F(WarmReconcile, WhatTheFirstLookSpeaksAgainstIsGivenToNobody) {
 }
 
 TEST_F(WarmReconcile, WhatCameAfterTheLookBeganIsNotDoubted) {
-  const Instant before = stock_.clock.now();
+  Look look;
+  look.cloud.emplace();
+  const auto doubts = [&] {
+    return judge(stock_.all(), {}, look, standing_, {}, policy_, stock_.clock.now()).doubts.size();
+  };
+  standing_.note(stock_.all(), stock_.clock.now());
+  look.begun = stock_.clock.now();
+  stock_.clock.jump_wall(-2h);  // somebody sets it meanwhile
   stock_.clock.advance(1s);
   stock_.take({given("10.9.0.7", true)});
-  Look look;
-  look.begun = before;
-  look.cloud.emplace();
-  EXPECT_TRUE(judge(stock_.all(), {}, look, {}, policy_, stock_.clock.now()).doubts.empty());
-  stock_.clock.jump_wall(-std::chrono::hours{2});
+  EXPECT_EQ(doubts(), 0U);
+  stock_.clock.jump_wall(-2h);
+  standing_.note(stock_.all(), stock_.clock.now());
   look.begun = stock_.clock.now();
-  EXPECT_EQ(judge(stock_.all(), {}, look, {}, policy_, stock_.clock.now()).doubts.size(), 1U)
-      << "a record of the future is of before the clock was set";
+  EXPECT_EQ(doubts(), 1U) << "a record of the future is of before the clock was set";
+}
+
+TEST_F(WarmReconcile, AClockThatIsSetMakesNoRecordYoungOrOld) {
+  stock_.take({given("10.9.0.7", true)});
+  ASSERT_EQ(stock_.address_for(request_of("c1")), "10.9.0.7");
+  cloud({"10.9.0.7"});
+  pod("another");
+  host({});
+  judge_now();
+  stock_.clock.jump_wall(1h);
+  judge_now();
+  stock_.clock.advance(policy_.grace);
+  EXPECT_TRUE(judge_now().findings.empty()) << "it is younger than two minutes";
+  stock_.clock.jump_wall(-2h);
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::cooling) << "it is not young for two hours";
 }
 
 TEST_F(WarmReconcile, ADoubtOutlivesThePod) {

@@ -9,7 +9,9 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
+#include "core/warm/moves.h"
 #include "engine/test_cloud.h"
+#include "engine/transact.h"
 #include "engine/warm_stock.h"
 #include "store/forwarding_store.h"
 #include "store/memory/memory_store.h"
@@ -127,6 +129,46 @@ TEST_F(CroftVpcTest, WithoutAgentItAsksTheCloudAndThenTheStock) {
   EXPECT_NE(address_of(call("ADD", "c2")), address) << "it rests";
   clock_.advance(std::chrono::seconds{30});
   EXPECT_EQ(address_of(call("ADD", "c3")), address);
+}
+
+TEST_F(CroftVpcTest, WithoutAgentTheNodeKeepsTheAgentsLimit) {
+  core::WarmNode node;
+  node.node = "node-a";
+  node.node_max = 2;
+  ASSERT_TRUE(engine::describe_node({store_, clock_, random_}, node));
+  const net::Mac mac = net::Mac::parse("52:54:00:00:00:01").value();
+  EXPECT_EQ(call("ADD", "c1").exit_code, 0);
+  // What another asks for at this moment counts too; afterwards it is nobody's.
+  core::WarmIntent other;
+  other.id = std::string(32, 'a');
+  other.count = 1;
+  other.mac = mac;
+  other.subnet = "subnet-1";
+  other.process = 7;
+  other.begun_at = {clock_.now().boot, clock_.now().since_boot};
+  world_.is_alive = [](std::uint32_t process, std::uint64_t) { return process == 7; };
+  ASSERT_TRUE(engine::transact(
+      {store_, clock_, random_}, engine::TurnTaking::before_writing,
+      [&](const core::Snapshot& snapshot, const Instant&) { return core::warm::plan_begin(snapshot, other); }));
+  const CniAnswer between = call("ADD", "c2");
+  EXPECT_EQ(code_of(between), "100") << between.out;
+  EXPECT_EQ(cloud_.of(mac).size(), 1U);
+  ASSERT_TRUE(engine::transact({store_, clock_, random_}, engine::TurnTaking::before_writing,
+                               [&](const core::Snapshot& snapshot, const Instant&) {
+                                 return core::warm::plan_drop_intent(snapshot, other.id);
+                               }));
+  EXPECT_EQ(call("ADD", "c2").exit_code, 0);
+  const CniAnswer refused = call("ADD", "c3");
+  EXPECT_EQ(code_of(refused), "100") << refused.out;
+  EXPECT_THAT(refused.out, HasSubstr("the node may have 2 addresses (--max-addresses)"));
+  EXPECT_EQ(cloud_.of(mac).size(), 2U) << "the cloud was not asked";
+  // What rests is the node's too; once it has rested a pod may have it.
+  const std::string before = address_of(call("ADD", "c1"));
+  EXPECT_EQ(call("DEL", "c1").exit_code, 0);
+  EXPECT_EQ(code_of(call("ADD", "c3")), "100");
+  clock_.advance(std::chrono::seconds{30});
+  EXPECT_EQ(address_of(call("ADD", "c3")), before);
+  EXPECT_EQ(cloud_.of(mac).size(), 2U);
 }
 
 TEST_F(CroftVpcTest, TheAgentsAnswerIsTheAnswer) {

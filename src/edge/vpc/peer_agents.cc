@@ -15,28 +15,23 @@ namespace vpc = wire::vpc;
 /// docs/reference/warm-pool.md#borrowing: a dead peer costs no more than this.
 constexpr std::chrono::seconds kConnectMax{1};
 
-[[nodiscard]] Result<os::Endpoint> endpoint_of(const std::string& address) {
-  const bool has_scheme = address.starts_with("unix:") || address.find("://") != std::string::npos;
-  return os::Endpoint::parse(has_scheme ? address : "https://" + address);
-}
-
 Deadline sooner(Deadline a, Deadline b) { return {std::min(a.at_since_boot, b.at_since_boot)}; }
 
 }  // namespace
 
 Result<cloud::CloudAddress> GrpcPeers::borrow(const Peer& peer, const net::Mac& mac, const std::string& subnet,
                                               const std::string& request, Deadline deadline) {
-  TRY(const os::Endpoint endpoint, endpoint_of(peer.address));
-  const bool is_tcp = endpoint.kind == os::Endpoint::Kind::tcp;
-  if (is_tcp && (security_ == nullptr || !endpoint.secure)) {
+  // Whoever may write the board says where peers are: never a socket of this machine, never without a certificate.
+  TRY(const os::Endpoint endpoint, os::Endpoint::parse_numeric(peer.address, true));
+  if (security_ == nullptr) {
     return fail(ErrorCode::refused_by_configuration,
                 "peers are spoken to with certificates only: give --tls-ca, --tls-certificate and --tls-key");
   }
+  const auto security = security_(peer.node);
   os::GrpcOptions options;
   options.message_bytes_max = vpc::kRequestBytesMax;
   const Deadline first = sooner(deadline, Deadline::after(clock_.now(), kConnectMax));
-  TRY(const auto channel,
-      os::GrpcChannel::connect(endpoint, is_tcp ? security_.get() : nullptr, options, clock_, first));
+  TRY(const auto channel, os::GrpcChannel::connect(endpoint, security.get(), options, clock_, first));
   TRY_VOID(channel->wait_until_ready(first));
   const vpc::Speech own = vpc::own_speech(oldest_speech_);
   const os::GrpcReply pong = channel->call(vpc::path_of(vpc::Method::ping), vpc::encode(vpc::Ping{own}), first);
@@ -50,10 +45,14 @@ Result<cloud::CloudAddress> GrpcPeers::borrow(const Peer& peer, const net::Mac& 
   std::string text = mac.to_string();
   std::ranges::transform(text, text.begin(),
                          [](char c) { return c >= 'a' && c <= 'f' ? static_cast<char>(c - 'a' + 'A') : c; });
-  const os::GrpcReply reply = channel->call(vpc::path_of(vpc::Method::borrow_ip),
-                                            vpc::encode(vpc::BorrowRequest{text, subnet, request, own}), deadline);
+  const os::GrpcReply reply =
+      channel->call(vpc::path_of(vpc::Method::borrow_ip),
+                    vpc::encode(vpc::BorrowRequest{text, subnet, request, own, node_}), deadline);
   if (reply.status.from_server && reply.status.code == os::GrpcCode::failed_precondition) {
     return fail(ErrorCode::refused_by_configuration, reply.status.message);
+  }
+  if (reply.status.from_server && reply.status.code == os::GrpcCode::permission_denied) {
+    return fail(ErrorCode::permission_denied, reply.status.message);
   }
   if (!reply.status.ok()) {
     const std::string why = peer.node + ": " + reply.status.message;

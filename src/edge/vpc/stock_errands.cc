@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/hex.h"
 #include "edge/vpc/stock_answers.h"
 #include "edge/vpc/stock_service.h"
@@ -96,6 +98,18 @@ os::GrpcAnswer StockService::describe(os::GrpcCallId call) {
   return ok(call, answer);
 }
 
+os::GrpcAnswer StockService::show(os::GrpcCallId call) {
+  if (!world_.show) return {call, os::GrpcCode::unimplemented, "this agent shows nothing", {}};
+  std::deque<StockHeard> heard;
+  {
+    const std::lock_guard lock(mutex_);
+    heard = heard_;
+  }
+  const auto answer = world_.show(std::move(heard));
+  if (!answer) return {call, os::GrpcCode::unavailable, answer.error().message, {}};
+  return ok(call, *answer);
+}
+
 os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowRequest& request, Deadline limit) {
   const auto mac = net::Mac::parse(request.mac);
   if (!mac) {
@@ -111,6 +125,9 @@ os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowReques
     lend.request = hex_of(bytes);
   }
   const auto lent = world_.keeper.lend(lend, limit);
+  heard("BorrowIP",
+        request.node.empty() ? mac->to_string() : fmt::format("node {}, {}", request.node, mac->to_string()),
+        lent ? "ok, " + lent->address.to_string() : "failed: " + lent.error().message);
   if (!lent) {
     // The borrower has to know whether it may be his already.
     if (lent.error().code == ErrorCode::unknown_outcome) {

@@ -32,6 +32,7 @@ bool is_let_in(const DoorRules& rules, vpc::Method method) {
     case vpc::Method::add_pod_network_record:
     case vpc::Method::del_pod_network_record:
     case vpc::Method::get_pod_network_record:
+    case vpc::Method::show_stock:
       return rules.plugin;
     case vpc::Method::list_pod_network_record:
     case vpc::Method::describe_pool:

@@ -9,17 +9,23 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "edge/vpc/peer_agents.h"
 #include "engine/test_cloud.h"
+#include "os/certificates.h"
 #include "os/clock.h"
 #include "os/grpc_channel.h"
 #include "os/random.h"
 #include "os/scratch_directory.h"
+#include "os/tls.h"
+#include "os/tls_listener.h"
 #include "os/unix_listener.h"
 #include "store/cached/cached_store.h"
 #include "store/memory/memory_store.h"
@@ -55,6 +61,13 @@ class StockServerTest : public testing::Test {
     StockWorld world{*cached_, cached_->uncached(), clock_, random_, *keeper_};
     world.oldest_speech = oldest_speech_;
     world.fixed = fixed_;
+    world.show = [this](std::deque<StockHeard> heard) -> Result<vpc::ShowAnswer> {
+      StockShown all;
+      all.view = engine::view_stock({store_, clock_, random_}).value();
+      all.outlook = keeper_->outlook();
+      all.heard = std::move(heard);
+      return shown(all, clock_.now());
+    };
     server_ = std::make_unique<StockServer>(world, clock_);
     socket_ = scratch_.file("ipamd.sock");
     auto listener = os::UnixListener::listen(socket_, {{::geteuid()}}, clock_);
@@ -344,6 +357,66 @@ TEST_F(StockServerTest, ADoorForPeersLendsAndNoMore) {
   EXPECT_EQ(net::Mac::parse(first->network->mac).value().to_string(), request.mac) << "the borrower's";
 }
 
+/// A certificate speaks for its node alone: here node-2 has one, whatever it says.
+TEST_F(StockServerTest, ACertificateIsOfItsNode) {
+  begin({.low = 2, .high = 50});
+  const WallTime now = clock_.now().wall;
+  const auto authority = os::make_authority("ours", {now - 1h, now + 24h}).value();
+  const auto files_of = [&](const std::string& node) {
+    const auto made = os::make_node_certificate(authority, node, {now - 1h, now + 24h}).value();
+    os::TlsFiles files;
+    files.ca_pem = authority.certificate;
+    files.certificate_pem = made.certificate;
+    files.key_pem = made.key;
+    return files;
+  };
+  os::TlsListenerOptions how;
+  how.host = "127.0.0.1";
+  how.files = files_of("node-1");
+  auto listener = os::TlsListener::listen(how, clock_);
+  ASSERT_TRUE(listener) << listener.error().message;
+  const std::string address = fmt::format("127.0.0.1:{}", (*listener)->port());
+  ASSERT_TRUE(server_->open_door(*std::move(listener), {.plugin = false, .operators = false}));
+  const auto security = [files = files_of("node-2")](const std::string& node) {
+    os::TlsFiles of_node = files;
+    of_node.server_name = node;
+    return os::make_tls(std::move(of_node));
+  };
+  const auto mac = net::Mac::parse("52:54:00:00:00:02").value();
+  const auto borrow = [&](const std::string& says, const std::string& lender) {
+    GrpcPeers peers([](const std::string&, Deadline) { return std::vector<GrpcPeers::Peer>(); }, security, says,
+                    clock_);
+    return peers.borrow({lender, address, "subnet-1", 1}, mac, "subnet-1", "request of " + says, soon());
+  };
+  const auto stranger = borrow("node-3", "node-1");
+  ASSERT_FALSE(stranger);
+  EXPECT_EQ(stranger.error().code, ErrorCode::permission_denied) << stranger.error().message;
+  EXPECT_NE(stranger.error().message.find("\"node-2\""), std::string::npos) << stranger.error().message;
+  EXPECT_NE(stranger.error().message.find("\"node-3\""), std::string::npos) << stranger.error().message;
+  const auto other_lender = borrow("node-2", "node-4");
+  ASSERT_FALSE(other_lender) << "it is node-1 that answers";
+  EXPECT_EQ(other_lender.error().code, ErrorCode::permission_denied) << other_lender.error().message;
+  EXPECT_EQ(describe().pool.size(), 2U) << "nothing was lent";
+  EXPECT_TRUE(borrow("node-2", "node-1"));
+  EXPECT_TRUE(borrow("", "node-1")) << "one of before says nothing; its certificate does";
+  EXPECT_TRUE(describe().pool.empty());
+}
+
+/// What is read of a message takes many times its size.
+TEST_F(StockServerTest, LongMessagesAreRefusedUnread) {
+  begin({.low = 1, .high = 50});
+  const auto code_of = [&](Method method, std::size_t bytes) {
+    std::string message;
+    while (message.size() < bytes) message += std::string_view("\x0a\0", 2);  // an empty entry each
+    return call(method, message).status.code;
+  };
+  for (const Method method : {Method::release_ip, Method::borrow_ip, Method::add_pod_network, Method::ping}) {
+    EXPECT_EQ(code_of(method, vpc::kRequestBytesMax + 2), os::GrpcCode::invalid_argument) << vpc::name_of(method);
+    EXPECT_EQ(code_of(method, 4U << 20), os::GrpcCode::resource_exhausted) << vpc::name_of(method);
+  }
+  EXPECT_NE(add("c1"), "");
+}
+
 TEST_F(StockServerTest, OldAndUnknownVersionsAreServed) {
   begin({.low = 2, .high = 50});
   const auto said = vpc::decode_ping(call(Method::ping, "").message);
@@ -397,12 +470,42 @@ TEST_F(StockServerTest, WhatOperatorsDo) {
             os::GrpcCode::invalid_argument);
 }
 
+TEST_F(StockServerTest, TheAgentShowsWhatItHoldsOnItsSocketAlone) {
+  begin({.low = 2, .high = 50}, 300s);
+  const std::string address = add("c1");
+  ASSERT_TRUE(del("c1").status.ok());
+  EXPECT_EQ(vpc::decode_network_answer(
+                call(Method::borrow_ip, vpc::encode(vpc::BorrowRequest{"52:54:00:00:00:02", "", ""})).message)
+                ->code,
+            vpc::CniCode::success);
+  const auto shown = vpc::decode_show_answer(call(Method::show_stock, "").message);
+  ASSERT_TRUE(shown) << shown.error().message;
+  std::map<std::string, std::vector<std::vector<std::string>>> tables;
+  for (const auto& table : shown->tables) tables[table.name] = table.rows;
+  EXPECT_THAT(tables["stock"], testing::Contains(testing::ElementsAre("cooling", "1")));
+  EXPECT_THAT(tables["stock"], testing::Contains(testing::ElementsAre("lent", "1")));
+  ASSERT_EQ(tables["cooling"].size(), 1U);
+  EXPECT_EQ(tables["cooling"][0][0], address);
+  EXPECT_LE(std::stoi(tables["cooling"][0][1]), 300);
+  EXPECT_GT(std::stoi(tables["cooling"][0][1]), 200);
+  EXPECT_EQ(tables["cooling"][0][2], "shop/c1");
+  ASSERT_EQ(tables["lastCalls"].size(), 3U);
+  EXPECT_EQ(tables["lastCalls"][0][1], "BorrowIP");
+  EXPECT_THAT(tables["lastCalls"][0][2], testing::HasSubstr("52:54:00:00:00:02"));
+  EXPECT_EQ(tables["lastCalls"][2][1], "ADD");
+  EXPECT_THAT(tables["lastCalls"][2][3], testing::HasSubstr(address));
+  // Over the peers' door nobody learns of it.
+  const std::string path = scratch_.file("peers.sock");
+  ASSERT_TRUE(server_->open_door(os::UnixListener::listen(path, {{::geteuid()}}, clock_).value(), {.plugin = false}));
+  EXPECT_EQ(connect(path)->call(vpc::path_of(Method::show_stock), "", soon()).status.code, os::GrpcCode::unimplemented);
+}
+
 TEST_F(StockServerTest, GarbageIsAnsweredAsSuch) {
   begin({.low = 1, .high = 50});
   for (const Method method : vpc::all_methods()) {
     const auto reply = call(method, std::string("\xff\xff\xff\xff garbage"));
     if (method == Method::support_multi_subnet || method == Method::list_unuse || method == Method::describe_pool ||
-        method == Method::list_pod_network_record) {
+        method == Method::list_pod_network_record || method == Method::show_stock) {
       continue;  // nothing of the message is read
     }
     EXPECT_EQ(reply.status.code, os::GrpcCode::invalid_argument) << vpc::name_of(method);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quoted.h"
 #include "core/warm/promised.h"
 #include "edge/vpc/stock_answers.h"
 #include "engine/warm_stock.h"
@@ -116,13 +117,17 @@ std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcReq
     }
     case vpc::Method::list_pod_network_record:
       return queue(call, [this, call] { return list_records(call); });
+    case vpc::Method::show_stock:
+      return queue(call, [this, call] { return show(call); });
     case vpc::Method::describe_pool:
       return queue(call, [this, call] { return describe(call); });
     case vpc::Method::borrow_ip: {
       auto read = vpc::decode_borrow_request(request.message);
       if (!read) return malformed(call, read.error());
       if (auto refusal = check_speech(call, method, read->speech)) return refusal;
+      if (auto refusal = check_node(request, *read)) return refusal;
       const Deadline limit = limit_of(request, kLookMax);
+      if (request.peer != nullptr) read->node = request.peer->name;
       return queue(call, [this, call, limit, read = *std::move(read)] { return borrow(call, read, limit); });
     }
     case vpc::Method::push_pool:
@@ -149,6 +154,13 @@ std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcReq
   return os::GrpcAnswer{call, os::GrpcCode::unimplemented, {}, {}};
 }
 
+void StockService::heard(std::string call, std::string who, std::string outcome) {
+  constexpr std::size_t kHeardMax = 16;
+  const std::lock_guard lock(mutex_);
+  heard_.push_front({world_.clock.now().since_boot, std::move(call), std::move(who), std::move(outcome)});
+  if (heard_.size() > kHeardMax) heard_.pop_back();
+}
+
 std::optional<os::GrpcAnswer> StockService::check_speech(os::GrpcCallId call, vpc::Method method,
                                                          const vpc::Speech& other) {
   const auto skew = vpc::skew_between(vpc::own_speech(world_.oldest_speech), other);
@@ -161,6 +173,24 @@ std::optional<os::GrpcAnswer> StockService::check_speech(os::GrpcCallId call, vp
   // Who is refused asks again and again.
   if (is_news && world_.log) world_.log(fmt::format("{} refused: {}", vpc::name_of(method), *skew));
   return os::GrpcAnswer{call, os::GrpcCode::failed_precondition, *skew, {}};
+}
+
+/// Of a borrower that came with a certificate: it speaks for the node that the certificate is of. Who names none, a
+/// Croft of before, is that node.
+std::optional<os::GrpcAnswer> StockService::check_node(const os::GrpcRequest& request, const vpc::BorrowRequest& read) {
+  if (request.peer == nullptr || read.node.empty() || read.node == request.peer->name) return std::nullopt;
+  const std::string why = fmt::format(
+      "the certificate is of {}, and the request says that it is of node {}: each node's agent has a certificate with "
+      "its own node's name (croft vpc certificates --node {})",
+      in_quotes(request.peer->name), in_quotes(read.node), read.node);
+  bool is_news = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_news = std::exchange(told_stranger_, why) != why;
+  }
+  heard("BorrowIP", "node " + request.peer->name, why);
+  if (is_news && world_.log) world_.log(fmt::format("BorrowIP from {} refused: {}", request.peer->address, why));
+  return os::GrpcAnswer{request.call, os::GrpcCode::permission_denied, why, {}};
 }
 
 std::optional<os::GrpcAnswer> StockService::take_add(os::GrpcRequest request) {
@@ -462,6 +492,8 @@ os::GrpcAnswer StockService::done(Moving& moving) {
     }
     std::string addresses;
     for (const core::WarmAddress& one : del->answer) addresses += " " + one.address.to_string();
+    heard("DEL", owner_text(del->release.owner, del->release.pod),
+          addresses.empty() ? "ok, nothing held" : "ok, released" + addresses);
     if (world_.log && (!del->is_record || !addresses.empty())) {
       world_.log(fmt::format("DEL {} ok{}", owner_text(del->release.owner, del->release.pod),
                              addresses.empty() ? " nothing held" : " released" + addresses));
@@ -482,6 +514,7 @@ os::GrpcAnswer StockService::done(Moving& moving) {
                            address.address.to_string(), static_cast<double>(took.count()) / 1e6,
                            add.answer.was_held ? " held-already" : "", moving.has_waited ? " waited" : ""));
   }
+  heard("ADD", owner_text(add.request.owner, add.request.pod), "ok, " + address.address.to_string());
   if (world_.assigned) world_.assigned(add.request.pod, address.address);
   return ok(moving.id, vpc::NetworkAnswer{vpc::CniCode::success, vpc::pod_network_of(address)});
 }
@@ -497,6 +530,7 @@ os::GrpcAnswer StockService::failed(const Moving& moving, const Error& error) {
   if (world_.log) {
     world_.log(fmt::format("{} {} failed: {}", del != nullptr ? "DEL" : "ADD", owner_text(owner, pod), error.message));
   }
+  heard(del != nullptr ? "DEL" : "ADD", owner_text(owner, pod), "failed: " + error.message);
   if (del == nullptr && world_.refused) world_.refused(pod, error);
   if (error.code == ErrorCode::unavailable) return {moving.id, os::GrpcCode::unavailable, error.message, {}};
   if (del != nullptr && del->is_record) {

@@ -22,6 +22,7 @@
 #include "core/register/owner.h"
 #include "core/warm/assign.h"
 #include "core/warm/stock.h"
+#include "edge/vpc/stock_shown.h"
 #include "engine/stock_keeper.h"
 #include "os/grpc_handler.h"
 #include "store/store.h"
@@ -47,6 +48,8 @@ struct StockWorld {
   std::function<void(const core::PodIdentity& pod, const Error& why)> refused = nullptr;
   engine::FixedAddresses* fixed = nullptr;                       ///< null: no pod keeps its address
   std::chrono::nanoseconds wait_max = std::chrono::seconds{60};  ///< of an ADD that finds the stock empty
+  /// What there is to show of the agent; what the service itself has heard is put to it. Null: nothing is shown.
+  std::function<Result<wire::vpc::ShowAnswer>(std::deque<StockHeard> heard)> show = nullptr;
   /// Callers of Ping, AddPodNetwork and BorrowIP that speak an older version are refused; 0: nobody is
   /// (wire/vpc/speech.h). DELs never are.
   std::uint32_t oldest_speech = 0;
@@ -129,6 +132,10 @@ class StockService {
   /// The refusal of a caller whose version does not go together with ours.
   [[nodiscard]] std::optional<os::GrpcAnswer> check_speech(os::GrpcCallId call, wire::vpc::Method method,
                                                            const wire::vpc::Speech& other);
+  [[nodiscard]] std::optional<os::GrpcAnswer> check_node(const os::GrpcRequest& request,
+                                                         const wire::vpc::BorrowRequest& read);
+  void heard(std::string call, std::string who, std::string outcome);
+  [[nodiscard]] os::GrpcAnswer show(os::GrpcCallId call);
   void move_on();
   void run_errands();
   void serve(std::vector<std::unique_ptr<Moving>> batch);
@@ -167,8 +174,9 @@ class StockService {
   std::deque<std::unique_ptr<Moving>> waiting_;  ///< ADDs, for the stock; in the order of their arrival
   std::chrono::nanoseconds look_again_{std::chrono::nanoseconds::max()};  ///< at the waiting ones, since boot
   std::deque<Errand> errands_;
-  std::string told_skew_;
+  std::string told_skew_, told_stranger_;
   StockServiceTally tally_;
+  std::deque<StockHeard> heard_;  ///< the last one first
   std::vector<std::thread> threads_;
 };
 

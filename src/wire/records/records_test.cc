@@ -181,7 +181,8 @@ core::WarmNode golden_warm_node() {
           "uni-abc", "cn-bj2-04",
           "cn-bj2",  "org-test",
           3,         50,
-          30,        kAboveDouble};
+          30,        kAboveDouble,
+          110};
 }
 
 struct Golden {
@@ -270,6 +271,20 @@ TEST(Records, WhatVersion1OfAWarmAddressSaidIsReadAndWrittenInVersion2) {
   ASSERT_TRUE(decoded) << decoded.error().message;
   EXPECT_EQ(*decoded, core::Value(before));
   EXPECT_EQ(encode_record(*decoded).substr(0, 7), "{\"v\":2,");
+}
+
+TEST(Records, WhatVersion1OfAWarmNodeSaidIsReadAndWrittenInVersion2) {
+  core::WarmNode before = golden_warm_node();
+  before.node_max.reset();
+  const Key key = core::warm_node_key();
+  const auto decoded = decode_record(key, read_golden(Kind::warm_node, 1));
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  EXPECT_EQ(*decoded, core::Value(before));
+  const std::string bytes = encode_record(*decoded);
+  EXPECT_EQ(bytes.substr(0, 7), "{\"v\":2,");
+  EXPECT_EQ(bytes.find("nodeMax"), std::string::npos);
+  before.node_max = 0;
+  EXPECT_EQ(code_of(key, encode_record(before)), ErrorCode::corrupt) << "no limit has one spelling";
 }
 
 TEST(Records, DoubtsHaveOneSpelling) {

@@ -79,6 +79,9 @@ bool is_ascending(const WarmAddress& address) {
   return std::ranges::adjacent_find(address.doubts, std::greater_equal{}) == address.doubts.end();
 }
 
+/// No limit has one spelling.
+bool has_room(const WarmNode& node) { return node.node_max != 0U; }
+
 // clang-format off: a member a line
 constexpr auto kWarmAddress = fields(
     field("address", &WarmAddress::address),
@@ -116,7 +119,8 @@ constexpr auto kWarmNode =
            field("subnet", &WarmNode::subnet), field("object", &WarmNode::object), field("zone", &WarmNode::zone),
            field("region", &WarmNode::region), field("project", &WarmNode::project), field("low", &WarmNode::low),
            field("high", &WarmNode::high), field("cooldownSeconds", &WarmNode::cooldown_seconds),
-           field("generation", &WarmNode::generation));
+           field("generation", &WarmNode::generation),
+           checked(maybe("nodeMax", &WarmNode::node_max), has_room, "nodeMax is 0"));
 // clang-format on
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <rpc/ipamd.pb.h>
 
+#include "base/printable.h"
 #include "net/mac.h"
 #include "net/prefix.h"
 #include "wire/text/go_text.h"
@@ -310,6 +311,7 @@ std::string encode(const BorrowRequest& value) {
   out.set_macaddr(value.mac);
   out.set_subnetid(value.subnet);
   out.set_request(value.request);
+  out.set_node(value.node);
   say(out, value.speech);
   return out.SerializeAsString();
 }
@@ -358,6 +360,30 @@ std::string encode(const SupportAnswer& value) {
   pb::SupportMultiSubnetResponse out;
   out.set_code(code_of(value.code));
   out.set_support(value.support);
+  return out.SerializeAsString();
+}
+
+std::string encode(const ShowAnswer& value) {
+  // An error of the cloud may have any bytes.
+  const auto readable = [](const std::string& text) {
+    std::string line = printable(text, Printed::line);
+    if (line.size() > kTextBytesMax) line = "(too long)";
+    return line;
+  };
+  pb::ShowStockResponse out;
+  for (const ShownTable& table : value.tables) {
+    pb::ShownTable& shown = *out.add_tables();
+    shown.set_name(table.name);
+    for (const ShownTable::Column& column : table.columns) {
+      pb::ShownColumn& head = *shown.add_columns();
+      head.set_name(column.name);
+      head.set_isnumber(column.is_number);
+    }
+    for (const auto& row : table.rows) {
+      pb::ShownRow& cells = *shown.add_rows();
+      for (const std::string& cell : row) cells.add_cells(readable(cell));
+    }
+  }
   return out.SerializeAsString();
 }
 
@@ -426,6 +452,7 @@ Result<BorrowRequest> decode_borrow_request(std::string_view bytes) {
   TRY(value.mac, name("MacAddr", in.macaddr()));
   TRY(value.subnet, name("SubnetID", in.subnetid()));
   TRY(value.request, name("Request", in.request()));
+  TRY(value.node, name("Node", in.node()));
   TRY(value.speech, speech_of(in));
   return value;
 }
@@ -481,6 +508,36 @@ Result<StockAnswer> decode_stock_answer(std::string_view bytes) {
 Result<SupportAnswer> decode_support_answer(std::string_view bytes) {
   TRY(const auto in, parse<pb::SupportMultiSubnetResponse>(bytes, kAnswerBytesMax));
   return SupportAnswer{code_of(in.code()), in.support()};
+}
+
+Result<ShowAnswer> decode_show_answer(std::string_view bytes) {
+  TRY(const auto in, parse<pb::ShowStockResponse>(bytes, kAnswerBytesMax));
+  TRY_VOID(check_count("Tables", in.tables()));
+  ShowAnswer value;
+  for (const pb::ShownTable& table : in.tables()) {
+    ShownTable shown;
+    TRY(shown.name, name("Name", table.name()));
+    TRY_VOID(check_count("Columns", table.columns()));
+    for (const pb::ShownColumn& column : table.columns()) {
+      TRY(std::string head, name("Name", column.name()));
+      shown.columns.push_back({std::move(head), column.isnumber()});
+    }
+    TRY_VOID(check_count("Rows", table.rows()));
+    for (const pb::ShownRow& row : table.rows()) {
+      if (row.cells_size() != table.columns_size()) return fail(wrong("Rows", "has a row of another length"));
+      auto& cells = shown.rows.emplace_back();
+      for (int i = 0; i < row.cells_size(); ++i) {
+        TRY(std::string cell, text("Cells", row.cells(i)));
+        const bool is_digits = !cell.empty() && cell.find_first_not_of("0123456789") == std::string::npos;
+        if (shown.columns[static_cast<std::size_t>(i)].is_number && !cell.empty() && (!is_digits || cell.size() > 18)) {
+          return fail(wrong("Cells", "has no number where there is to be one"));
+        }
+        cells.push_back(std::move(cell));
+      }
+    }
+    value.tables.push_back(std::move(shown));
+  }
+  return value;
 }
 
 }  // namespace croft::wire::vpc

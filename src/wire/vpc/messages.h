@@ -22,7 +22,10 @@
 
 namespace croft::wire::vpc {
 
-inline constexpr std::size_t kRequestBytesMax = 4U << 20;  ///< a longer request is refused
+/// A longer request is refused; likewise an answer that has one address. The longest lawful one is a DelPodNetwork with
+/// each member at its bound, 11.3 KiB; ReleaseIP has room for a thousand addresses. What is read takes many times its
+/// size: a message may have an entry in every two bytes.
+inline constexpr std::size_t kRequestBytesMax = 64U << 10;
 inline constexpr std::size_t kAnswerBytesMax = 64U << 20;  ///< a longer answer is refused
 inline constexpr std::size_t kNameBytesMax = 253;
 inline constexpr std::size_t kTextBytesMax = 4096;
@@ -121,6 +124,7 @@ struct BorrowRequest {
   std::string subnet;   ///< empty: the lender's own (1.x)
   std::string request;  ///< Croft's: the borrower's name for it; asked again, it gets the same address. Empty: none
   Speech speech{};      ///< Croft's
+  std::string node{};   ///< Croft's: the borrower's; empty: it says nothing
   friend bool operator==(const BorrowRequest&, const BorrowRequest&) = default;
 };
 
@@ -173,6 +177,23 @@ struct SupportAnswer {
   friend bool operator==(const SupportAnswer&, const SupportAnswer&) = default;
 };
 
+/// Of ShowStock: what an agent holds and how it is, for people.
+struct ShownTable {
+  struct Column {
+    std::string name;        ///< "leftSeconds"
+    bool is_number = false;  ///< its cells are decimal integers, or empty
+    friend bool operator==(const Column&, const Column&) = default;
+  };
+  std::string name;  ///< "cooling"
+  std::vector<Column> columns;
+  std::vector<std::vector<std::string>> rows;  ///< as many cells as columns
+  friend bool operator==(const ShownTable&, const ShownTable&) = default;
+};
+struct ShowAnswer {
+  std::vector<ShownTable> tables;
+  friend bool operator==(const ShowAnswer&, const ShowAnswer&) = default;
+};
+
 [[nodiscard]] std::string encode(const Nothing& value);
 [[nodiscard]] std::string encode(const Ping& value);
 [[nodiscard]] std::string encode(const AddPodNetworkRequest& value);
@@ -187,6 +208,8 @@ struct SupportAnswer {
 [[nodiscard]] std::string encode(const NetworksAnswer& value);
 [[nodiscard]] std::string encode(const StockAnswer& value);
 [[nodiscard]] std::string encode(const SupportAnswer& value);
+/// Texts that no client would read become readable ones: control characters go, long ones are cut.
+[[nodiscard]] std::string encode(const ShowAnswer& value);
 
 [[nodiscard]] Result<Nothing> decode_nothing(std::string_view bytes);
 [[nodiscard]] Result<Ping> decode_ping(std::string_view bytes);
@@ -202,5 +225,6 @@ struct SupportAnswer {
 [[nodiscard]] Result<NetworksAnswer> decode_networks_answer(std::string_view bytes);
 [[nodiscard]] Result<StockAnswer> decode_stock_answer(std::string_view bytes);
 [[nodiscard]] Result<SupportAnswer> decode_support_answer(std::string_view bytes);
+[[nodiscard]] Result<ShowAnswer> decode_show_answer(std::string_view bytes);
 
 }  // namespace croft::wire::vpc

@@ -77,6 +77,7 @@ TEST(VpcMessages, GoldenBytes) {
   EXPECT_EQ(hex_of(encode(StockRequest{"a"})), "0a0161");
   EXPECT_EQ(hex_of(encode(RecordKey{"a", "b", "c"})), "0a01611201621a0163");
   EXPECT_EQ(hex_of(encode(BorrowRequest{"a", "b", "c"})), "0a0161120162a2060163");
+  EXPECT_EQ(hex_of(encode(BorrowRequest{"a", "b", "c", {}, "d"})), "0a0161120162a2060163aa060164");
   EXPECT_EQ(hex_of(encode(AddPodNetworkRequest{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"})),
             "0a01611201621a01632201642a01653201663a0167420168a2060169aa06016a");
   EXPECT_EQ(encode(Nothing{}), "");
@@ -99,6 +100,7 @@ TEST(VpcMessages, ValuesSurvive) {
   survives(RecordRequest{}, decode_record_request);
   survives(RecordKey{"a", "b", "c"}, decode_record_key);
   survives(BorrowRequest{"a", "b", "c"}, decode_borrow_request);
+  survives(BorrowRequest{"a", "b", "c", {1, 0, "p"}, "d"}, decode_borrow_request);
   survives(StockRequest{"10.9.0.7"}, decode_stock_request);
   survives(ReleaseRequest{{"10.9.0.7", "fd00::7"}}, decode_release_request);
   survives(CodeAnswer{CniCode::write_db_error}, decode_code_answer);
@@ -202,15 +204,50 @@ TEST(VpcMessages, WhatIsOutOfBoundsIsRefused) {
   expect_refused(decode_borrow_request(encode(BorrowRequest{"", "", "\x7f"})), "Request is not UTF-8");
 }
 
+TEST(VpcMessages, WhatIsShownSurvivesAndIsBounded) {
+  ShowAnswer shown;
+  shown.tables = {{"cooling", {{"ip"}, {"leftSeconds", true}}, {{"10.9.0.7", "12"}, {"10.9.0.8", ""}}},
+                  {"peers", {}, {}}};
+  EXPECT_EQ(decode_show_answer(encode(shown)).value(), shown);
+  const auto with = [&](std::string cell) {
+    shown.tables.front().rows.front().back() = std::move(cell);
+    return decode_show_answer(encode(shown));
+  };
+  expect_refused(with("-1"), "no number");
+  expect_refused(with("1234567890123456789"), "no number");
+  shown.tables.front().columns.back().is_number = false;
+  EXPECT_EQ(with("a\nb").value().tables.front().rows.front().back(), "a\\x0ab") << "made readable by who shows it";
+  EXPECT_EQ(with(std::string(kTextBytesMax + 1, 'a')).value().tables.front().rows.front().back(), "(too long)");
+  shown.tables.front().rows.front().pop_back();
+  expect_refused(decode_show_answer(encode(shown)), "a row of another length");
+}
+
+/// Whatever is lawful has room several times over.
+TEST(VpcMessages, TheLongestLawfulRequestsAreTaken) {
+  const std::string name(kNameBytesMax, 'a'), text(kTextBytesMax, 'a');
+  PodNetwork network{name, name, name, name, text, name, name, name, name, name, name, true, name, name};
+  network.create_time = network.recycle_time = kUnixSecondsMax;
+  network.recycled = true;
+  const DelPodNetworkRequest del{network, text, name};
+  EXPECT_EQ(decode_del_pod_network_request(encode(del)).value(), del);
+  EXPECT_EQ(encode(del).size(), 11'551U) << "messages.h tells it";
+  const AddPodNetworkRequest add{name, name, name, text, name, name, name, name, text, name, {1, 1, name}};
+  EXPECT_EQ(decode_add_pod_network_request(encode(add)).value(), add);
+  EXPECT_LT(encode(add).size(), encode(del).size());
+  const ReleaseRequest release{std::vector<std::string>(1000, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")};
+  EXPECT_EQ(decode_release_request(encode(release)).value(), release);
+}
+
 TEST(VpcMessages, ListsAreBounded) {
-  EXPECT_EQ(decode_release_request(encode(ReleaseRequest{std::vector<std::string>(kListMax)}))->ips.size(), kListMax);
-  expect_refused(decode_release_request(encode(ReleaseRequest{std::vector<std::string>(kListMax + 1)})),
-                 "IP has 65537 entries, more than 65536");
+  const std::size_t most = kRequestBytesMax / 2;  // an empty one has two bytes
+  EXPECT_EQ(decode_release_request(encode(ReleaseRequest{std::vector<std::string>(most)}))->ips.size(), most);
+  expect_refused(decode_release_request(encode(ReleaseRequest{std::vector<std::string>(most + 1)})),
+                 "the whole has 65538 bytes, more than 65536");
   const std::vector<PodNetwork> many(kListMax + 1);
   expect_refused(decode_networks_answer(encode(NetworksAnswer{CniCode::success, many})), "Networks has 65537 entries");
   expect_refused(decode_stock_answer(encode(StockAnswer{CniCode::success, many, {}})), "Pool has 65537 entries");
   expect_refused(decode_stock_answer(encode(StockAnswer{CniCode::success, {}, many})), "Cooldown has 65537 entries");
-  expect_refused(decode_record_key(std::string(kRequestBytesMax + 1, 'a')), "the whole has 4194305 bytes");
+  expect_refused(decode_record_key(std::string(kRequestBytesMax + 1, 'a')), "the whole has 65537 bytes");
 }
 
 core::WarmAddress sample_warm_address() {

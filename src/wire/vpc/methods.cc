@@ -22,6 +22,7 @@ constexpr std::array<Method, kMethodCount> kMethods = {
     Method::list_unuse,
     Method::release_ip,
     Method::support_multi_subnet,
+    Method::show_stock,
 };
 
 /// In the order of Method.
@@ -40,6 +41,7 @@ constexpr std::array<std::string_view, kMethodCount> kPaths = {
     "/rpc.CNIIpam/ListUnuse",
     "/rpc.CNIIpam/ReleaseIP",
     "/rpc.CNIIpam/SupportMultiSubnet",
+    "/rpc.CNIIpam/ShowStock",
 };
 
 constexpr std::array<std::pair<CniCode, std::string_view>, 16> kCodes = {{

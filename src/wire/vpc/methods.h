@@ -28,8 +28,9 @@ enum class Method : std::uint8_t {
   list_unuse,
   release_ip,
   support_multi_subnet,
+  show_stock,  ///< Croft's own
 };
-inline constexpr std::size_t kMethodCount = 14;
+inline constexpr std::size_t kMethodCount = 15;
 
 /// In the order of Method.
 [[nodiscard]] std::span<const Method, kMethodCount> all_methods();
