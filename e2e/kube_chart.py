@@ -235,4 +235,4 @@ def test():
 
 
 if __name__ == "__main__":
-    main(test)
+    main(test, 300)
