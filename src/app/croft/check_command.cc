@@ -114,7 +114,8 @@ void warn_of_unclear(const edge::CniCache& cache) {
            path,
            content.error().message,
            is_damaged ? "remove the file; `croft check --cni-cache` or the controller finds what it would have released"
-                      : "look again with the rights and the version of Croft that can read it",
+                      : "look again with the rights and the version of Croft that can read it; what others may have "
+                        "written is not obeyed: give it to root (chown, chmod go-w) if it is right, else remove it",
            {}});
       continue;
     }

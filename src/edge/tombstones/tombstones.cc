@@ -26,6 +26,16 @@ constexpr std::chrono::milliseconds kLockWaitMax{100};
 /// How many files one replay looks into, whoever they are for.
 constexpr std::size_t kLooksMax = 256;
 
+std::string hashed(const std::string& text) {
+  std::string digits;
+  for (const char c : os::sha256(text)) {
+    const auto byte = static_cast<unsigned char>(c);
+    digits += kHexDigits[byte >> 4];
+    digits += kHexDigits[byte & 0xf];
+  }
+  return digits;
+}
+
 /// One of an owner, whatever its store: an ADD knows its store by one of several names.
 std::string name_of(const core::Owner& owner) {
   // NUL ends each part: none of them can hold one.
@@ -34,13 +44,14 @@ std::string name_of(const core::Owner& owner) {
     text += *part;
     text += '\0';
   }
-  std::string name;
-  for (const char c : os::sha256(text)) {
-    const auto byte = static_cast<unsigned char>(c);
-    name += kHexDigits[byte >> 4];
-    name += kHexDigits[byte & 0xf];
-  }
-  return name.append(kEnding);
+  return hashed(text).append(kEnding);
+}
+
+/// The name of one that is set aside; there may be no room for the ending behind its own.
+std::string name_aside(const std::string& name) {
+  constexpr std::size_t kNameBytesMax = 255;
+  const bool fits = name.size() + kSetAside.size() <= kNameBytesMax;
+  return fmt::format("{}{}", fits ? name : hashed(name).append(kEnding), kSetAside);
 }
 
 [[nodiscard]] Result<core::Released> release(const engine::Context& context, const wire::Tombstone& tombstone) {
@@ -72,6 +83,7 @@ Result<void> Tombstones::leave(wire::Tombstone tombstone) const {
     return fail(ErrorCode::refused_by_configuration, "no directory for tombstones is given");
   }
   TRY_VOID(os::make_directories(directory_));
+  TRY_VOID(os::check_own_directory(directory_));
   TRY(const auto names, os::list_directory(directory_, 2 * kTombstonesMax));
   if (names.size() >= kTombstonesMax) {
     return fail(ErrorCode::exhausted, fmt::format("{} holds {} files already", directory_, names.size()));
@@ -80,7 +92,7 @@ Result<void> Tombstones::leave(wire::Tombstone tombstone) const {
   if (tombstone.began_at == WallTime{}) tombstone.began_at = tombstone.left_at;
   // One of a later DEL means all that this one does.
   const std::string path = path_of(name_of(tombstone.owner));
-  const auto before = os::read_file(path, wire::kTombstoneBytesMax);
+  const auto before = os::read_own_file(path, wire::kTombstoneBytesMax);
   const auto earlier = before ? wire::decode_tombstone(*before) : Result<wire::Tombstone>(fail(before.error()));
   if (earlier && earlier->owner == tombstone.owner) {
     tombstone.began_at = std::max(tombstone.began_at, earlier->began_at);
@@ -106,6 +118,7 @@ Result<std::vector<Tombstones::Waiting>> Tombstones::waiting() const {
   if (!are_kept()) return all;
   TRY(const auto is_there, os::entry_status(directory_));
   if (!is_there) return all;
+  if (const auto own = os::check_own_directory(directory_); !own) all.push_back({directory_, fail(own.error())});
   TRY(auto names, os::list_directory(directory_, 2 * kTombstonesMax));
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) {
@@ -115,7 +128,7 @@ Result<std::vector<Tombstones::Waiting>> Tombstones::waiting() const {
       continue;
     }
     if (!name.ends_with(kEnding)) continue;
-    auto content = os::read_file(path, wire::kTombstoneBytesMax);
+    auto content = os::read_own_file(path, wire::kTombstoneBytesMax);
     // Replayed meanwhile.
     if (!content && content.error().code == ErrorCode::not_found) continue;
     all.push_back({path, content ? wire::decode_tombstone(*content) : Result<wire::Tombstone>(fail(content.error()))});
@@ -129,7 +142,8 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
   os::FileLock lock(path_of(kLock));
   const Deadline wait{std::min(Deadline::after(clock_.now(), kLockWaitMax).at_since_boot, what.deadline.at_since_boot)};
   if (!lock.lock(clock_, wait)) return Outcome::left;
-  const auto content = os::read_file(path, wire::kTombstoneBytesMax);
+  const auto content = os::read_own_file(path, wire::kTombstoneBytesMax);
+  if (!content && content.error().code == ErrorCode::permission_denied) tell_once(path, content.error(), what);
   // What could not be read says nothing of the file: there may be no descriptor, or no memory, for now.
   if (!content && content.error().code != ErrorCode::invalid_argument) return Outcome::left;
   auto tombstone = content ? wire::decode_tombstone(*content) : Result<wire::Tombstone>(fail(content.error()));
@@ -140,7 +154,11 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
   if (!tombstone) {
     if (tombstone.error().code == ErrorCode::newer_version) return Outcome::left;
     const DecisionLine line(clock_, "TOMBSTONE file=" + in_quotes_if_needed(path));
-    static_cast<void>(os::rename_durably(path, path + std::string(kSetAside)));
+    if (const auto aside = os::rename_durably(path, path_of(name_aside(name))); !aside) {
+      tell_once(path, Error(tombstone.error()).in(fmt::format("it can't be set aside ({})", aside.error().message)),
+                what);
+      return Outcome::left;
+    }
     what.log(line.ended("error", fmt::format("set_aside={} ", kSetAside) + text_of(tombstone.error())));
     return Outcome::left;
   }
@@ -167,9 +185,23 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
   return Outcome::done;
 }
 
+void Tombstones::tell_once(const std::string& path, const Error& error, const Replay& what) const {
+  {
+    const std::lock_guard lock(told_->mutex);
+    if (told_->paths.size() >= kTombstonesMax) told_->paths.clear();
+    if (!told_->paths.insert(path).second) return;
+  }
+  const DecisionLine line(clock_, "TOMBSTONE file=" + in_quotes_if_needed(path));
+  what.log(line.ended("error", "left=true " + text_of(error)));
+}
+
 Tombstones::Replayed Tombstones::replay(const engine::Context& context, const Replay& what) const {
   Replayed result;
   if (!are_kept()) return result;
+  if (const auto own = os::check_own_directory(directory_); !own) {
+    if (own.error().code != ErrorCode::not_found) tell_once(directory_, own.error(), what);
+    return result;
+  }
   auto names = os::list_directory(directory_, 2 * kTombstonesMax);
   if (!names) return result;
   std::erase_if(*names, [](const std::string& name) { return !name.ends_with(kEnding); });

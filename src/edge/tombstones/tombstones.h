@@ -3,6 +3,9 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,7 +43,8 @@ class Tombstones {
 
   /// Leaves one, durably, in place of an earlier one of the owner, with the later of the two beginnings; `left_at` is
   /// set here, and so is `began_at` where it is not given. The directory is made when it is missing. Errors:
-  /// refused_by_configuration when none are kept; exhausted beyond kTombstonesMax; the file system's.
+  /// refused_by_configuration when none are kept; permission_denied where others may write the directory, so that
+  /// nobody would believe it; exhausted beyond kTombstonesMax; the file system's.
   [[nodiscard]] Result<void> leave(wire::Tombstone tombstone) const;
 
   /// To be called before an ADD of the owner asks anybody: an earlier DEL must not take what it gets. Whether there was
@@ -72,7 +76,8 @@ class Tombstones {
     bool is_store_away = false;  ///< the last one failed in a way that may pass: it stays
   };
   /// Releases for those who could not, as far as it gets; never fails. What can't be read is set aside with the ending
-  /// `.damaged`. The context's store is the one that is_ours means; its limits are cut to the deadline.
+  /// `.damaged`. What others may have written is left as it is, and named once by each object. The context's store is
+  /// the one that is_ours means; its limits are cut to the deadline.
   Replayed replay(const engine::Context& context, const Replay& what) const;
 
  private:
@@ -80,9 +85,17 @@ class Tombstones {
   [[nodiscard]] std::string path_of(std::string_view name) const;
   enum class Outcome { done, left, away };
   [[nodiscard]] Outcome replay_one(const std::string& name, const engine::Context& context, const Replay& what) const;
+  /// Of what stays as it is; once.
+  void tell_once(const std::string& path, const Error& error, const Replay& what) const;
+
+  struct Told {
+    std::mutex mutex;
+    std::set<std::string> paths;
+  };
 
   std::string directory_;
   const Clock& clock_;
+  std::shared_ptr<Told> told_ = std::make_shared<Told>();
 };
 
 }  // namespace croft::edge

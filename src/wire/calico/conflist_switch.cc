@@ -17,23 +17,34 @@ namespace {
 constexpr std::size_t kDepthMax = 64;
 constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6", "ipv4_pools", "ipv6_pools"};
 
-[[nodiscard]] std::optional<JsonRef> member(JsonRef object, std::string_view name) {
-  if (object.kind() != JsonKind::object) return std::nullopt;
-  for (auto child = object.first_child(); child; child = child->next_sibling()) {
-    if (child->key() == name) return child;
-  }
-  return std::nullopt;
-}
-[[nodiscard]] std::string text(JsonRef object, std::string_view name) {
-  const auto found = member(object, name);
-  return found && found->kind() == JsonKind::string ? std::string(found->text()) : std::string();
-}
-
 [[nodiscard]] std::string lowered(std::string text) {
   for (char& c : text) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
   return text;
+}
+[[nodiscard]] bool is_named(JsonRef child, std::string_view name) { return lowered(std::string(child.key())) == name; }
+
+/// As Go's encoding/json reads it for the plugins: in whatever letters, and of several with one name the last counts.
+[[nodiscard]] std::optional<JsonRef> member(JsonRef object, std::string_view name) {
+  std::optional<JsonRef> found;
+  if (object.kind() != JsonKind::object) return found;
+  for (auto child = object.first_child(); child; child = child->next_sibling()) {
+    if (is_named(*child, name)) found = child;
+  }
+  return found;
+}
+/// Of objects and lists with one name Go makes one of both.
+[[nodiscard]] Result<void> check_only_once(JsonRef object, std::string_view name) {
+  int count = 0;
+  if (object.kind() != JsonKind::object) return {};
+  for (auto child = object.first_child(); child; child = child->next_sibling()) count += is_named(*child, name) ? 1 : 0;
+  if (count <= 1) return {};
+  return fail(invalid_argument(fmt::format("{}: it is there {} times: leave the one that counts", name, count)));
+}
+[[nodiscard]] std::string text(JsonRef object, std::string_view name) {
+  const auto found = member(object, name);
+  return found && found->kind() == JsonKind::string ? std::string(found->text()) : std::string();
 }
 
 [[nodiscard]] NodeNameSources sources_of(JsonRef plugin) {
@@ -77,6 +88,7 @@ class Switch {
   Switch(std::string store, const NodeNameOf& node_of) : store_(std::move(store)), node_of_(node_of) {}
 
   [[nodiscard]] Result<void> write(JsonRef plugin) {
+    for (const std::string_view whole : {"ipam", "kubernetes"}) TRY_VOID(check_only_once(plugin, whole));
     if (!is_calicos(plugin)) {
       copy_json(out, plugin);
       return {};
@@ -95,7 +107,7 @@ class Switch {
     out.begin_object();
     for (auto child = plugin.first_child(); child; child = child->next_sibling()) {
       out.key(child->key());
-      if (child->key() == "ipam") {
+      if (is_named(*child, "ipam")) {
         write_ipam(*child, store, node);
       } else {
         copy_json(out, *child);
@@ -120,10 +132,9 @@ class Switch {
       out.text(node);
     }
     for (auto child = ipam.first_child(); child; child = child->next_sibling()) {
-      const bool is_written =
-          child->key() == "type" || child->key() == "store" || (child->key() == "nodename" && !node.empty());
-      if (is_written) continue;
-      if (std::ranges::count(kKept, child->key()) == 0) {
+      const std::string name = lowered(std::string(child->key()));
+      if (name == "type" || name == "store" || (name == "nodename" && !node.empty())) continue;
+      if (std::ranges::count(kKept, name) == 0) {
         result.dropped.emplace_back(child->key());
         continue;
       }
@@ -146,6 +157,7 @@ Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::s
   const JsonRef root = document->root();
   if (root.kind() != JsonKind::object) return fail(invalid_argument("it is no JSON object"));
   Switch work(store, node_of);
+  TRY_VOID(check_only_once(root, "plugins"));
   const auto plugins = member(root, "plugins");
   if (!plugins) {
     TRY_VOID(work.write(root));
@@ -154,7 +166,7 @@ Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::s
     work.out.begin_object();
     for (auto child = root.first_child(); child; child = child->next_sibling()) {
       work.out.key(child->key());
-      if (child->key() != "plugins") {
+      if (!is_named(*child, "plugins")) {
         copy_json(work.out, *child);
         continue;
       }

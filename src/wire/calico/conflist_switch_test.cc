@@ -48,6 +48,31 @@ TEST(ConflistSwitch, TwiceIsOnce) {
   EXPECT_THAT(twice->dropped, IsEmpty());
 }
 
+/// Go's encoding/json takes names in whatever letters, and of several with one name the last.
+TEST(ConflistSwitch, OfSeveralWithOneNameTheLastCountsAsInGo) {
+  const auto with = [](const std::string& ipam) {
+    return R"({"type":"calico","nodename":"n","kubernetes":{"kubeconfig":"/k"},"ipam":{)" + ipam + "}}";
+  };
+  const std::string to_other = with(R"("type":"calico-ipam","type":"host-local")");
+  const auto others = switch_to_croft(to_other, "", nobody);
+  ASSERT_TRUE(others) << others.error().message;
+  EXPECT_EQ(others->plugins, 0U);
+  EXPECT_EQ(others->text, to_other);
+  for (const char* ipam :
+       {R"("type":"host-local","type":"calico-ipam")", R"("type":"host-local","Type":"calico-ipam")"}) {
+    const auto switched = switch_to_croft(with(ipam), "", nobody);
+    ASSERT_TRUE(switched) << switched.error().message;
+    EXPECT_EQ(switched->plugins, 1U) << ipam;
+    EXPECT_THAT(switched->text, Not(HasSubstr("host-local"))) << ipam;
+    EXPECT_THAT(switched->text, Not(HasSubstr("calico-ipam"))) << ipam;
+  }
+  // Of two objects Go makes one.
+  const auto two = switch_to_croft(
+      R"({"type":"calico","nodename":"n","ipam":{"type":"calico-ipam"},"IPAM":{"type":"host-local"}})", "/k", nobody);
+  ASSERT_FALSE(two);
+  EXPECT_THAT(two.error().message, HasSubstr("ipam: it is there 2 times"));
+}
+
 TEST(ConflistSwitch, KnowsAnEtcdWithoutFilesOnly) {
   const std::string plain =
       R"({"type":"calico","nodename":"n","etcd_endpoints":"http://10.0.0.1:2379,http://10.0.0.2:2379","ipam":{"type":"calico-ipam"}})";
