@@ -47,7 +47,6 @@ AllocationOwner owner_of_allocation(const Attribute& attribute) {
     owner.network = std::string_view(*attribute.handle_id).substr(0, attribute.handle_id->find_last_of('.'));
   }
   owner.interface_name = text_of(attribute, kInterfaceKey);
-  owner.made = text_of(attribute, kTimestampKey);
   if (is_machine(attribute)) return owner;
   if (text_of(attribute, kTypeKey).ends_with(kTunnelSuffix)) {
     owner.kind = AllocationOwner::Kind::tunnel;

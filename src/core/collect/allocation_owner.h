@@ -17,7 +17,7 @@ struct AllocationOwner {
     kept,    ///< never collected: nobody outside can tell whether it is alive (no pod, a virtual machine, Windows' own)
   } kind = Kind::kept;
   std::string_view namespace_name, pod, uid, node;  ///< empty when not recorded
-  std::string_view network, interface_name, made;   ///< likewise; `made` as base/time_text.h's go_utc_text
+  std::string_view network, interface_name;         ///< likewise
   /// Its pod is one that a kubelet read from a file: the API has at most a mirror of it, which may be refused or
   /// deleted while the pod lives.
   bool is_static = false;

@@ -138,7 +138,8 @@ class Judge {
 
   /// Whether a pod reports an address that it was given later, in the place of this one. What a pod reports may be of
   /// a sandbox before, where its node's kubelet is away, and is of its first interface only: by itself it proves
-  /// nothing against another address that the pod holds.
+  /// nothing against another address that the pod holds. What came later the sequence numbers of one block tell; over
+  /// blocks nothing does, as clocks are set, and those of two machines differ.
   [[nodiscard]] bool is_superseded(const HeldRow& row, const Facts::Pod& pod) {
     if (rows_by_pod_.empty()) {
       const auto& held = view_.held();
@@ -150,9 +151,7 @@ class Judge {
     for (auto one = begin; one != rows_by_pod_.end() && one->first == row.pod; ++one) {
       const HeldRow& other = view_.held()[one->second];
       if (other.kind != row.kind || other.line != row.line || &other == &row) continue;
-      const bool is_later = other.made_ns != 0 && row.made_ns != 0
-                                ? other.made_ns > row.made_ns
-                                : other.block == row.block && other.sequence > row.sequence;
+      const bool is_later = other.block == row.block && other.sequence > row.sequence;
       const net::Address address = view_.address(other).unmapped();
       if (is_later && std::ranges::find(pod.addresses, address) != pod.addresses.end()) return true;
     }

@@ -39,6 +39,11 @@ TEST_P(OneAllocation, IsReleasedAfterTwoLooksOrKept) {
 }
 
 std::map<std::string, std::string> of_web() { return {{"pod", "web"}, {"namespace", "d"}, {"node", "n1"}}; }
+std::map<std::string, std::string> of_web(const char* made) {
+  std::map<std::string, std::string> attributes = of_web();
+  attributes["timestamp"] = made;
+  return attributes;
+}
 
 /// As a kubelet names a pod that it read from a file.
 std::map<std::string, std::string> of_static_pod(const char* node) {
@@ -123,17 +128,28 @@ INSTANTIATE_TEST_SUITE_P(
                s.pod("web", {"10.0.0.4"});
              },
              {}},
-        Case{"pod got the other address later by its node's clock",
+        Case{"only clocks say that the pod got the other address later",
              [](Scene& s) {
-               std::map<std::string, std::string> old = of_web(), later = of_web();
-               old["timestamp"] = "2026-01-15 10:00:00.5 +0000 UTC";
-               later["timestamp"] = "2026-01-15 10:00:01 +0000 UTC";
                s.block("10.0.0.16/28", "n1");
-               s.hold("10.0.0.17", "net.old", old);
-               s.hold("10.0.0.3", "net.new", later);
+               s.hold("10.0.0.17", "net.old", of_web("2026-01-15 10:00:00.5 +0000 UTC"));
+               s.hold("10.0.0.3", "net.new", of_web("2026-01-15 10:00:01 +0000 UTC"));
                s.pod("web", {"10.0.0.3"});
              },
-             {"10.0.0.17 not_the_pods"}},
+             {}},
+        Case{"pod reports what its sandbox before had, and the clock was set back in between",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.old", of_web("2026-01-15 11:00:00 +0000 UTC"));
+               s.hold("10.0.0.4", "net.new", of_web("2026-01-15 10:00:10 +0000 UTC"));
+               s.pod("web", {"10.0.0.3"});
+             },
+             {}},
+        Case{"pod has another address that it got later, and the clock was set back in between",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.old", of_web("2026-01-15 11:00:00 +0000 UTC"));
+               s.hold("10.0.0.4", "net.new", of_web("2026-01-15 10:00:10 +0000 UTC"));
+               s.pod("web", {"10.0.0.4"});
+             },
+             {"10.0.0.3 not_the_pods"}},
         Case{"nothing tells whether it got the other address later",
              [](Scene& s) {
                s.block("10.0.0.16/28", "n1");

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "base/time_text.h"
 
 namespace croft::core::collect {
 
@@ -12,11 +11,6 @@ namespace {
 std::uint32_t line_of(const AllocationOwner& owner) {
   const std::string both = std::string(owner.network) + '\0' + std::string(owner.interface_name);
   return static_cast<std::uint32_t>(std::hash<std::string>{}(both));
-}
-
-std::int64_t made_ns_of(const AllocationOwner& owner) {
-  const auto made = parse_go_utc_text(owner.made);
-  return made ? made->time_since_epoch().count() : 0;
 }
 
 }  // namespace
@@ -61,7 +55,6 @@ void RegisterView::add_block(const Block& block, const Cooldowns& cooldowns, con
     if (owner.kind == AllocationOwner::Kind::pod) held->pod = pod_identity(owner.namespace_name, owner.pod);
     if (attribute.handle_id) held->handle = handle_identity(*attribute.handle_id);
     held->line = line_of(owner);
-    held->made_ns = made_ns_of(owner);
   }
   const std::size_t held_before = held_.size();
   for (std::uint32_t ordinal = 0; ordinal < block.allocations.size(); ++ordinal) {

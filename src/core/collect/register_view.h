@@ -25,9 +25,8 @@ struct HeldRow {
   std::uint32_t block = 0;   ///< into RegisterView::blocks()
   std::uint16_t ordinal = 0;
   AllocationOwner::Kind kind = AllocationOwner::Kind::kept;
-  bool is_static = false;    ///< AllocationOwner::is_static
-  std::uint32_t line = 0;    ///< of network and interface: what of a pod a new sandbox holds in the place of an old one
-  std::int64_t made_ns = 0;  ///< by the clock of its node; 0: not recorded
+  bool is_static = false;  ///< AllocationOwner::is_static
+  std::uint32_t line = 0;  ///< of network and interface: what of a pod a new sandbox holds in the place of an old one
 };
 
 struct BlockRow {
@@ -39,7 +38,7 @@ struct BlockRow {
   bool has_cooled = false;                        ///< some cooldown has ended and is not written down
 };
 
-/// What one look at the register has seen, of a size that a cluster of half a million addresses fits in: 48 bytes an
+/// What one look at the register has seen, of a size that a cluster of half a million addresses fits in: 40 bytes an
 /// allocation. Filled record by record, blocks first, then handles.
 class RegisterView {
  public:
