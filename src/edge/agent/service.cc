@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/without_user_info.h"
 #include "core/block/heed_wishes.h"
 #include "edge/decision_log.h"
 #include "engine/assign.h"
@@ -104,7 +105,8 @@ bool means_store_of(const AgentWorld& world, std::string_view url) {
 Result<Deadline> AgentService::admit(const agent::Caller& caller, Deadline not_after) const {
   if (!means_store_of(world_, caller.store)) {
     return fail(ErrorCode::refused_by_configuration,
-                fmt::format("this agent serves the store {}, not {}", world_.store, caller.store));
+                fmt::format("this agent serves the store {}, not {}", without_user_info(world_.store),
+                            without_user_info(caller.store)));
   }
   if (caller.node != world_.node) {
     return fail(ErrorCode::refused_by_configuration,
