@@ -21,11 +21,12 @@ class Node:
         self.world, self.name, self.args = world, name, args
         self.env = {}  # of its own, in place of what every call has
         self.network = "net"
+        self.more = {}  # of the network configuration
         self.ipam = {"type": "croft-ipam", "store": store, "nodename": name,
                      "log_file_path": str(world.directory / "ipam.log")}
 
     def start(self, command, container, **ipam):
-        config = json.dumps({"cniVersion": "1.0.0", "name": self.network, "ipam": {**self.ipam, **ipam}})
+        config = json.dumps({"cniVersion": "1.0.0", "name": self.network, **self.more, "ipam": {**self.ipam, **ipam}})
         env = {**own_environment(self.world.directory),
                "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
                "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin), "PATH": os.environ["PATH"]}

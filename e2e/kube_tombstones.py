@@ -25,15 +25,15 @@ class Rig:
         self.oak = Node(world, f"kube:{self.of_nodes}", "oak")
         self.oak.env = {"CROFT_TOMBSTONES": str(self.place)}
 
-    def left(self):
+    def left(self, where="."):
         """Whose DELs wait; whoever makes up for one may take its file between the listing and the look."""
         found = []
-        for path in self.place.glob("*.json"):
+        for path in (self.place / where).glob("*.json"):
             try:
                 found.append(json.loads(path.read_text())["containerID"])
             except FileNotFoundError:
                 continue
-        return found
+        return sorted(found)
 
     def holders(self):
         return sorted(row["containerId"] for row in self.world.held(self.store).values())
@@ -89,6 +89,36 @@ def alone(rig):
         oak.delete(container)
 
 
+def in_vain(rig):
+    """A pod that can't start is tried again and again, each time as another container: none of them takes the room of
+    the DELs of those that hold something."""
+    oak = rig.oak
+    oak.add("holds")
+    oak.add("runs")
+    rig.kube.kill()
+    for i in range(8):
+        expect_equal(oak.refuse(f"vain{i}")["code"], 11, "an ADD needs the store")
+        oak.delete(f"vain{i}")
+    expect_equal((rig.left(), rig.left("vain")), ([], [f"vain{i}" for i in range(8)]), "tombstones, and those in vain")
+    # Of others, as many as there may be.
+    others = [rig.place / f"{i}.json" for i in range(10000)]
+    for path in others:
+        path.write_text('{"version":2}')
+    oak.more = {"prevResult": {"cniVersion": "1.0.0", "ips": []}}
+    oak.delete("holds")
+    oak.more = {}
+    for path in others:
+        path.unlink()
+    expect_equal(rig.left(), ["holds"], "a DEL whose ADD succeeded has room")
+    rig.come_back()
+    oak.add("c4")
+    expect_equal((rig.left(), rig.holders()), ([], ["c4", "runs"]), "the one that holds something first")
+    for container in ("c4", "runs"):
+        oak.delete(container)
+    wait_for(lambda: oak.add("c5") and (oak.delete("c5") or True) and rig.left("vain") == [], "the others too", 60)
+    expect_equal(list(rig.place.glob("vain/*")), [], "nothing stays of them")
+
+
 def without_kubeconfig(rig):
     """The way to the register is lost, not the register: a DEL is made up for, and an ADD is to be tried again."""
     oak, lost = rig.oak, rig.of_nodes.with_suffix(".lost")
@@ -123,11 +153,14 @@ def with_agent(rig):
         expect_equal(code, 0, f"DEL {container}: {answer}")
     say(f"20 DELs without an API server took {time.monotonic() - begin:.1f} s")
     expect_equal(sorted(rig.left()), sorted(names[:20]), "tombstones")
+    expect_equal(rig.oak.refuse("vain")["code"], 11, "an ADD needs the store")
+    rig.oak.delete("vain")
+    expect_equal(rig.left("vain"), ["vain"], "the agent says that it wrote nothing")
     rig.come_back()
-    wait_for(lambda: rig.left() == [], "the agent has made up for them", 60)
+    wait_for(lambda: rig.left() + rig.left("vain") == [], "the agent has made up for them", 60)
     expect_equal(rig.holders(), sorted(names[20:]), "who holds")
     log = (rig.world.directory / "agent.log").read_text()
-    expect(log.count("TOMBSTONE network=net container=a") == 20, f"the agent says so: {log}")
+    expect(log.count("TOMBSTONE network=net container=a") == 20 and log.count("TOMBSTONE network=net container=vain") == 1, f"the agent says so: {log}")
     until_done(rig.oak, "DEL", names[20:])
     agent.terminate()
     expect_equal(agent.wait(timeout=10), 0, "the agent's end")
@@ -142,6 +175,7 @@ def test():
         run(world.bin / "croft", "--store", rig.store, "pool", "create", "p", "--cidr", "10.80.0.0/16", "--gateway", "none",
             "--cooldown-seconds", "0")
         alone(rig)
+        in_vain(rig)
         without_kubeconfig(rig)
         say("a plugin alone leaves tombstones and makes up for them, without its kubeconfig too")
         with_agent(rig)

@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "base/strong.h"
 #include "base/time_text.h"
+#include "base/without_user_info.h"
 
 namespace croft {
 namespace {
@@ -33,6 +34,14 @@ TEST(Result, TryReturnsTheErrorOfTheFirstFailure) {
   EXPECT_EQ(quarter(6).error().message, "odd");
   EXPECT_TRUE(only_even(2));
   EXPECT_EQ(only_even(3).error().code, ErrorCode::invalid_argument);
+}
+
+TEST(WithoutUserInfo, OfEveryUrlInAText) {
+  EXPECT_EQ(without_user_info("http://10.0.0.1:2379"), "http://10.0.0.1:2379");
+  EXPECT_EQ(without_user_info("a@b, kube:/etc/x@y"), "a@b, kube:/etc/x@y");
+  EXPECT_EQ(without_user_info("etcd:http://u:p@10.0.0.1:1,https://v:a/b@c,d@10.0.0.2:1?ca=/x"),
+            "etcd:http://(hidden)@10.0.0.1:1,https://(hidden)@10.0.0.2:1?ca=/x");
+  EXPECT_EQ(without_user_info("ftp://u:p@x"), "ftp://(hidden)@x");
 }
 
 TEST(Error, ContextGoesInFrontAndDetailsStay) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/without_user_info.h"
+
 namespace croft::net {
 namespace {
 
@@ -16,7 +18,7 @@ std::string escaped(char c) {
 
 std::string echo(std::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
+  for (const char c : without_user_info(text)) {
     const std::string piece = escaped(c);
     if (out.size() - 1 + piece.size() > kEchoBytesMax) return out + "\"...";
     out += piece;

@@ -11,7 +11,7 @@ inline constexpr std::size_t kEchoBytesMax = 64;
 
 /// A text from outside, made safe for one line of a message: in double quotes; quote and backslash behind a backslash;
 /// control characters and bytes outside ASCII as \xNN; cut after kEchoBytesMax bytes, which `...` behind the closing
-/// quote then shows.
+/// quote then shows. User and password of a URL are hidden.
 [[nodiscard]] std::string echo(std::string_view text);
 
 }  // namespace croft::net

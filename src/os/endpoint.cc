@@ -9,13 +9,15 @@
 
 #include <fmt/format.h>
 
+#include "base/without_user_info.h"
+
 namespace croft::os {
 namespace {
 
 constexpr std::size_t kUnixPathBytesMax = sizeof(sockaddr_un::sun_path) - 1;
 
 Error wrong(std::string_view text, std::string_view why) {
-  return {ErrorCode::invalid_argument, fmt::format("endpoint \"{}\" {}", text, why), {}};
+  return {ErrorCode::invalid_argument, fmt::format("endpoint \"{}\" {}", without_user_info(text), why), {}};
 }
 
 bool is_address(int family, const std::string& text) {

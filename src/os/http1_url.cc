@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/without_user_info.h"
 #include "os/http1_message.h"
 
 namespace croft::os {
@@ -30,7 +31,7 @@ bool is_name(std::string_view text) {
 
 Result<HttpUrl> HttpUrl::parse(std::string_view text) {
   const auto wrong = [&](std::string_view why) {
-    return fail(invalid_argument(fmt::format("URL \"{}\" {}", text.substr(0, 128), why)));
+    return fail(invalid_argument(fmt::format("URL \"{}\" {}", without_user_info(text).substr(0, 128), why)));
   };
   if (text.size() > kUrlBytesMax) return wrong("is too long");
   for (const char c : text) {

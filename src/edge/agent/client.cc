@@ -23,8 +23,10 @@ namespace agent = wire::agent;
 /// plugin turns away. Only to spare work: the conditions of the commits keep the two apart.
 constexpr std::chrono::milliseconds kHeadStart{100};
 
+/// `is_unserved`: whether it is sure that nobody serves the call.
 [[nodiscard]] Result<std::string> ask(const std::string& socket, const char* method, const std::string& message,
-                                      const Clock& clock, Deadline deadline) {
+                                      const Clock& clock, Deadline deadline, bool* is_unserved = nullptr) {
+  if (is_unserved != nullptr) *is_unserved = true;
   if (message.size() > agent::kMessageBytesMax) {
     return fail(ErrorCode::unavailable, fmt::format("the call has {} bytes; an agent takes no more than {}",
                                                     message.size(), agent::kMessageBytesMax));
@@ -38,6 +40,8 @@ constexpr std::chrono::milliseconds kHeadStart{100};
   options.message_bytes_max = agent::kMessageBytesMax;
   TRY(const auto channel, os::GrpcChannel::connect(endpoint, &own_peer, options, clock, deadline));
   const os::GrpcReply reply = channel->call(method, message, deadline);
+  // The agent says so of a call that means another store, node or file; what else ends a call may end it too late.
+  if (is_unserved != nullptr) *is_unserved = reply.status.code == os::GrpcCode::failed_precondition;
   if (reply.status.ok()) return reply.message;
   return fail(ErrorCode::unavailable, fmt::format("the agent at {} did not serve: {} (gRPC status {})", socket,
                                                   reply.status.message, static_cast<int>(reply.status.code)));
@@ -88,9 +92,16 @@ class AgentAtSocket final : public Agent {
   [[nodiscard]] Result<core::AssignAnswer> assign(const agent::AssignCall& call) override {
     agent::AssignCall timed = call;
     const Deadline deadline = limit(timed.caller);
-    TRY(const std::string answer, ask(socket_, agent::kAssignMethod, agent::encode(timed), clock_, deadline));
-    TRY(agent::AssignOutcome outcome, agent::decode_assign_outcome(answer));
+    bool is_unserved = false;
+    const auto answer = ask(socket_, agent::kAssignMethod, agent::encode(timed), clock_, deadline, &is_unserved);
+    may_have_written_ = !is_unserved;
+    if (!answer) return fail(answer.error());
+    TRY(agent::AssignOutcome outcome, agent::decode_assign_outcome(*answer));
     if (auto* error = std::get_if<Error>(&outcome)) return fail(std::move(*error));
+    if (auto* unwritten = std::get_if<agent::Unwritten>(&outcome)) {
+      may_have_written_ = false;
+      return fail(std::move(unwritten->error));
+    }
     if (auto* refusal = std::get_if<core::Refusal>(&outcome)) return core::AssignAnswer(std::move(*refusal));
     auto& assigned = std::get<core::Assigned>(outcome);
     TRY_VOID(check_answer(assigned, call.request));
@@ -106,6 +117,8 @@ class AgentAtSocket final : public Agent {
     return std::get<std::vector<net::Address>>(std::move(outcome));
   }
 
+  [[nodiscard]] bool may_have_written() const override { return may_have_written_; }
+
  private:
   /// Says in the call which file is meant and until when it may be begun; answers until when we wait.
   [[nodiscard]] Deadline limit(agent::Caller& caller) const {
@@ -119,6 +132,7 @@ class AgentAtSocket final : public Agent {
   const std::string socket_;
   const Clock& clock_;
   const std::chrono::nanoseconds patience_;
+  bool may_have_written_ = true;
 };
 
 }  // namespace

@@ -10,11 +10,13 @@
 
 #include <fmt/format.h>
 
+#include "base/without_user_info.h"
 #include "core/block/heed_wishes.h"
 #include "edge/decision_log.h"
 #include "engine/assign.h"
 #include "engine/attachments.h"
 #include "engine/release.h"
+#include "engine/write_noting.h"
 #include "store/store_url.h"
 
 namespace croft::edge {
@@ -54,10 +56,13 @@ struct Ending {
   std::string message;
 };
 
-Ending ending_of(const AgentCall& call, const Error& error) {
-  const bool is_assign = std::holds_alternative<agent::AssignCall>(call.what);
-  return {"error", text_of(error),
-          is_assign ? agent::encode(agent::AssignOutcome(error)) : agent::encode(agent::ReleaseOutcome(error))};
+Ending ending_of(const AgentCall& call, const Error& error, bool may_have_written) {
+  if (!std::holds_alternative<agent::AssignCall>(call.what)) {
+    return {"error", text_of(error), agent::encode(agent::ReleaseOutcome(error))};
+  }
+  return {
+      "error", text_of(error),
+      agent::encode(may_have_written ? agent::AssignOutcome(error) : agent::AssignOutcome(agent::Unwritten{error}))};
 }
 Ending ending_of(core::AssignAnswer answer, bool from_cache) {
   if (auto* refusal = std::get_if<core::Refusal>(&answer)) {
@@ -104,7 +109,8 @@ bool means_store_of(const AgentWorld& world, std::string_view url) {
 Result<Deadline> AgentService::admit(const agent::Caller& caller, Deadline not_after) const {
   if (!means_store_of(world_, caller.store)) {
     return fail(ErrorCode::refused_by_configuration,
-                fmt::format("this agent serves the store {}, not {}", world_.store, caller.store));
+                fmt::format("this agent serves the store {}, not {}", without_user_info(world_.store),
+                            without_user_info(caller.store)));
   }
   if (caller.node != world_.node) {
     return fail(ErrorCode::refused_by_configuration,
@@ -174,8 +180,8 @@ void AgentService::count(bool from_cache, bool failed) {
   ++(failed ? failed_ : from_cache ? from_cache_ : from_store_);
 }
 
-engine::Context AgentService::context_until(Deadline limit) const {
-  return {world_.direct, world_.clock, world_.random, kServeTime, limit};
+engine::Context AgentService::context_on(store::Store& store, Deadline limit) const {
+  return {store, world_.clock, world_.random, kServeTime, limit};
 }
 
 Result<bool> AgentService::heed_remembered(agent::AssignCall& call) const {
@@ -210,8 +216,10 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
       batch.push_back(engine::release_in_batch(release.what, release.began, call.limit, one.released));
     }
   }
-  const engine::Context direct = context_until({});
-  const engine::BatchDone did = engine::commit_together(direct, world_.cached, batch);
+  bool may_have_written = false;
+  engine::WriteNoting noting(world_.direct, may_have_written), noting_cached(world_.cached, may_have_written);
+  const engine::Context direct = context_on(noting, {});
+  const engine::BatchDone did = engine::commit_together(direct, noting_cached, batch);
   commits_ += did.commits;
   const auto end = [&](const Batched& one, Ending ending) {
     world_.log(one.line.ended(ending.outcome, ending.text));
@@ -219,6 +227,7 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
   };
   for (std::size_t i = 0; i < batch.size(); ++i) {
     Batched& one = kept[i];
+    one.call->may_have_written |= may_have_written;
     switch (batch[i].fate) {
       case engine::BatchFate::waits:
         result.waiting.push_back(std::move(*one.call));
@@ -228,7 +237,7 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
         break;
       case engine::BatchFate::failed:
         count(false, true);
-        end(one, ending_of(*one.call, *batch[i].error));
+        end(one, ending_of(*one.call, *batch[i].error, one.call->may_have_written));
         break;
       case engine::BatchFate::done:
         count(did.from_memory, false);
@@ -260,10 +269,12 @@ Result<core::AssignAnswer> AgentService::assign_alone(const agent::AssignCall& c
 AgentAnswer AgentService::serve_alone(const AgentCall& call) {
   if (auto refusal = refusal_of(call)) return {call.id, fail(*std::move(refusal))};
   const DecisionLine line(world_.clock, subject_of(call));
-  const engine::Context context = context_until(call.limit);
+  bool may_have_written = call.may_have_written;
+  engine::WriteNoting noting(world_.direct, may_have_written);
+  const engine::Context context = context_on(noting, call.limit);
   const auto end = [&](const auto& answer) {
     count(false, !answer);
-    Ending ending = answer ? ending_of(*answer, false) : ending_of(call, answer.error());
+    Ending ending = answer ? ending_of(*answer, false) : ending_of(call, answer.error(), may_have_written);
     world_.log(line.ended(ending.outcome, ending.text));
     return AgentAnswer{call.id, std::move(ending.message)};
   };

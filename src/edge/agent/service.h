@@ -63,9 +63,10 @@ using HungUp = std::shared_ptr<const std::atomic<bool>>;
 struct AgentCall {
   std::uint64_t id = 0;  ///< the transport's name for it
   std::variant<wire::agent::AssignCall, wire::agent::ReleaseCall> what;
-  std::string owner;  ///< the handle: calls of one are served in their order
-  Deadline limit;     ///< after which nothing may be begun
-  HungUp hung_up;     ///< may be null
+  std::string owner;              ///< the handle: calls of one are served in their order
+  Deadline limit;                 ///< after which nothing may be begun
+  HungUp hung_up;                 ///< may be null
+  bool may_have_written = false;  ///< an earlier try of it
 };
 
 /// The Error says that a call was not served at all: invalid_argument, refused_by_configuration (another store or node
@@ -122,7 +123,8 @@ class AgentService {
   /// alone.
   [[nodiscard]] Result<bool> heed_remembered(wire::agent::AssignCall& call) const;
   void note_shape(const core::AssignRequest& request);
-  [[nodiscard]] engine::Context context_until(Deadline limit) const;
+  [[nodiscard]] engine::Context context_until(Deadline limit) const { return context_on(world_.direct, limit); }
+  [[nodiscard]] engine::Context context_on(store::Store& store, Deadline limit) const;
 
   const AgentWorld& world_;
   std::atomic<std::uint64_t> from_cache_{0};

@@ -144,7 +144,7 @@ TEST(AgentServiceStore, AnnotationsOfTheApiAreHeeded) {
     if (!answer) return answer.error().message;
     const auto decoded = agent::decode_assign_outcome(*answer).value();
     if (const auto* assigned = std::get_if<core::Assigned>(&decoded)) return assigned->addresses.front().pool;
-    return std::get<Error>(decoded).message;
+    return std::get<agent::Unwritten>(decoded).error.message;
   };
   EXPECT_EQ(outcome("known"), "b");
   EXPECT_EQ(asked, 0);
@@ -258,8 +258,20 @@ TEST(AgentServiceCalls, AStoreInTroubleIsAnAnswer) {
   const auto served = serve(on.service, on.service.take_assign(on.assign_message("one"), {}));
   ASSERT_TRUE(served);
   const auto outcome = agent::decode_assign_outcome(*served);
-  EXPECT_EQ(std::get<Error>(*outcome).code, ErrorCode::unavailable);
+  EXPECT_EQ(std::get<agent::Unwritten>(*outcome).error.code, ErrorCode::unavailable) << "and nothing was written";
   EXPECT_EQ(on.service.failed(), 1U);
+}
+
+TEST(AgentServiceCalls, WhatMayHaveBeenWrittenIsSaidOfNobody) {
+  for (const store::Fault fault : {store::Fault::lose_reply, store::Fault::lose_request}) {
+    AgentOnMemory on;
+    const auto next = on.store.counts().commit + 1;
+    on.store.set_faults(store::FaultScript().on_commit(next, fault).from_commit(next + 1, store::Fault::unavailable));
+    const auto served = serve(on.service, on.service.take_assign(on.assign_message("one"), {}));
+    ASSERT_TRUE(served);
+    const auto outcome = agent::decode_assign_outcome(*served);
+    EXPECT_FALSE(std::holds_alternative<agent::Unwritten>(*outcome)) << static_cast<int>(fault);
+  }
 }
 
 }  // namespace

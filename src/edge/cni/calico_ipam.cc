@@ -23,6 +23,7 @@
 #include "engine/config.h"
 #include "engine/damage_telling.h"
 #include "engine/release.h"
+#include "engine/write_noting.h"
 #include "os/file_lock.h"
 #include "os/files.h"
 
@@ -48,6 +49,7 @@ class Call final : public CniCall {
         began_(world.clock.now()),
         config_(std::move(config)),
         owner_{config_.name, request.environment.container_id, request.environment.interface_name},
+        sign_(cni::has_previous_result(request.network) ? Tombstones::Sign::result : Tombstones::Sign::none),
         tombstones_(world.tombstones, world.clock) {}
 
   [[nodiscard]] Result<Added> add() const;
@@ -77,6 +79,7 @@ class Call final : public CniCall {
   const Instant began_;
   const CalicoNetconf config_;
   const core::Owner owner_;
+  const Tombstones::Sign sign_;  ///< of an ADD that succeeded
   const Tombstones tombstones_;
 };
 
@@ -185,32 +188,37 @@ auto ask_agent(const Call& call, const std::string& node, Ask ask) {
   return through_agent(door, ask, [&](const std::string& why) { call.warn("the agent did not serve: " + why); });
 }
 
-[[nodiscard]] Result<core::AssignAnswer> assign_alone(const Call& call, const core::AssignRequest& request) {
+/// `may_have_written`: also when it fails.
+[[nodiscard]] Result<core::AssignAnswer> assign_alone(const Call& call, const core::AssignRequest& request,
+                                                      bool& may_have_written) {
   const HostLock lock(call, kCalicoLockWaitMax);
   const CalicoIpamWorld& world = call.world();
   TRY(const auto store, open_store(call, store::OpenMode::create));
   const engine::Context context{*store, world.clock, world.random, kCalicoWorkMax};
   TRY_VOID(check_no_virtual_machine(call, context));
-  auto answer = engine::assign(context, request);
+  engine::WriteNoting noting(*store, may_have_written);
+  auto answer = engine::assign({noting, world.clock, world.random, kCalicoWorkMax}, request);
   if (answer) call.make_up(context);
   return answer;
 }
 
-[[nodiscard]] Result<core::Assigned> assign(const Call& call) {
+[[nodiscard]] Result<core::Assigned> assign(const Call& call, bool& may_have_written) {
   TRY(const core::AssignRequest request, request_of(call));
   // Whether a virtual machine's pod may have an address depends on what only the store knows.
   const bool may_be_machine = call.config().is_kubernetes() && call.config().pod.name.starts_with("virt-launcher-");
   std::optional<core::AssignAnswer> by_agent;
   if (!may_be_machine) {
     by_agent = ask_agent(call, request.node.name, [&](Agent& agent, wire::agent::Caller self) {
-      return agent.assign({std::move(self), {}, request});
+      auto assigned = agent.assign({std::move(self), {}, request});
+      may_have_written = assigned || agent.may_have_written();
+      return assigned;
     });
   }
   core::AssignAnswer answer;
   if (by_agent) {
     answer = *std::move(by_agent);
   } else {
-    TRY(answer, assign_alone(call, request));
+    TRY(answer, assign_alone(call, request, may_have_written));
   }
   if (const auto* refusal = std::get_if<core::Refusal>(&answer)) return fail(calico_error(*refusal, request));
   return std::get<core::Assigned>(std::move(answer));
@@ -307,17 +315,24 @@ Result<Added> Call::add() const {
   for (const cni::NearMiss& miss : config_.near_misses) {
     warn(fmt::format("unknown member {} is ignored; did you mean {}?", miss.member, miss.meant));
   }
-  TRY(const std::string lifted, lift_tombstone(tombstones_, owner_, world_.clock));
-  TRY(const core::Assigned assigned, assign(*this));
-  return Added{result_of(assigned, config_.requested_address.has_value()), text_of(assigned) + lifted};
+  TRY(const Tombstones::Lifted lifted, lift_tombstone(tombstones_, owner_, world_.clock));
+  bool may_have_written = false;
+  const auto assigned = assign(*this, may_have_written);
+  if (!assigned) {
+    if (!may_have_written) note_vain_add(tombstones_, owner_, lifted, assigned.error());
+    return fail(assigned.error());
+  }
+  return Added{result_of(*assigned, config_.requested_address.has_value()), text_of(*assigned) + lifted_text(lifted)};
 }
 
 Result<std::string> Call::del() const {
   auto given_back = release(*this);
-  if (!given_back) {
+  if (given_back) {
+    tombstones_.forget_vain(owner_);
+  } else {
     given_back =
         defer_release(tombstones_, {cni::url_of(config_.datastore), owner_, old_handle_of(*this), {}, began_.wall},
-                      given_back.error());
+                      sign_, given_back.error());
     // Said where only failures are logged, too.
     if (given_back) warn("the register is away, the release is left for later in " + world_.tombstones);
   }

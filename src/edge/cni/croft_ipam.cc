@@ -21,6 +21,7 @@
 #include "engine/attachments.h"
 #include "engine/damage_telling.h"
 #include "engine/release.h"
+#include "engine/write_noting.h"
 #include "net/echo.h"
 #include "store/store_url.h"
 #include "wire/cni/config.h"
@@ -55,7 +56,8 @@ constexpr std::chrono::seconds kDelTimeMax{14};
 /// How a call was served, for the log.
 struct Path {
   bool by_agent = false;
-  std::string why_not;  ///< the agent is there and did not serve
+  std::string why_not;            ///< the agent is there and did not serve
+  bool may_have_written = false;  ///< of an ADD, also one that failed
 
   [[nodiscard]] std::string text() const {
     if (by_agent) return " via=agent";
@@ -76,6 +78,7 @@ class Call final : public CniCall {
         began_(world.clock.now()),
         config_(std::move(config)),
         owner_{config_.name, request.environment.container_id, request.environment.interface_name},
+        sign_(cni::has_previous_result(request.network) ? Tombstones::Sign::result : Tombstones::Sign::none),
         tombstones_(world.tombstones, world.clock),
         node_{core::AffinityOwner::Type::host, config_.nodename.value_or(world.host_name)} {}
 
@@ -112,7 +115,7 @@ class Call final : public CniCall {
   auto through_agent(Path& path, Ask ask) const;
   /// What is to come from annotations in the API; nothing where the call is for no pod.
   [[nodiscard]] Result<std::optional<core::WishesWanted>> annotations() const;
-  [[nodiscard]] Result<core::AssignAnswer> assign_alone(const core::AssignRequest& request) const;
+  [[nodiscard]] Result<core::AssignAnswer> assign_alone(Path& path, const core::AssignRequest& request) const;
   [[nodiscard]] Result<core::Assigned> assign(Path& path) const;
   [[nodiscard]] Result<GivenBack> release(Path& path) const;
   [[nodiscard]] Result<engine::Collected> collect() const;
@@ -124,6 +127,7 @@ class Call final : public CniCall {
   const Instant began_;
   const NetworkConfig config_;
   const core::Owner owner_;
+  const Tombstones::Sign sign_;  ///< of an ADD that succeeded
   const Tombstones tombstones_;
   const core::AffinityOwner node_;
 };
@@ -161,9 +165,10 @@ auto Call::through_agent(Path& path, Ask ask) const {
 
 // ---- ADD
 
-Result<core::AssignAnswer> Call::assign_alone(const core::AssignRequest& request) const {
+Result<core::AssignAnswer> Call::assign_alone(Path& path, const core::AssignRequest& request) const {
   TRY(const auto store, open(store::OpenMode::create));
-  auto answer = engine::assign(context(*store), request, config_.ipam.pools);
+  engine::WriteNoting noting(*store, path.may_have_written);
+  auto answer = engine::assign(context(noting), request, config_.ipam.pools);
   if (answer) make_up(context(*store));
   return answer;
 }
@@ -186,7 +191,9 @@ Result<core::Assigned> Call::assign(Path& path) const {
   if (!annotations) TRY_VOID(core::check_something_is_asked(request));
   TRY_VOID(core::check_node_name(request.node.name));
   auto answer = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
-    return agent.assign({std::move(self), config_.ipam.pools, request, annotations});
+    auto assigned = agent.assign({std::move(self), config_.ipam.pools, request, annotations});
+    path.may_have_written = assigned || agent.may_have_written();
+    return assigned;
   });
   if (!answer) {
     if (annotations) {
@@ -194,7 +201,7 @@ Result<core::Assigned> Call::assign(Path& path) const {
       TRY_VOID(core::heed_wishes(wishes, *annotations, request));
       TRY_VOID(core::check_something_is_asked(request));
     }
-    TRY(answer, assign_alone(request));
+    TRY(answer, assign_alone(path, request));
   }
   if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) return fail(core::to_error(*refusal));
   return std::get<core::Assigned>(*std::move(answer));
@@ -202,9 +209,13 @@ Result<core::Assigned> Call::assign(Path& path) const {
 
 Result<Added> Call::add() const {
   Path path;
-  TRY(const std::string lifted, lift_tombstone(tombstones_, owner_, world_.clock));
-  TRY(const core::Assigned assigned, assign(path));
-  return Added{result_of(assigned, config_.ipam.routes), text_of(assigned) + path.text() + lifted};
+  TRY(const Tombstones::Lifted lifted, lift_tombstone(tombstones_, owner_, world_.clock));
+  const auto assigned = assign(path);
+  if (!assigned) {
+    if (!path.may_have_written) note_vain_add(tombstones_, owner_, lifted, assigned.error());
+    return fail(assigned.error());
+  }
+  return Added{result_of(*assigned, config_.ipam.routes), text_of(*assigned) + path.text() + lifted_text(lifted)};
 }
 
 // ---- DEL
@@ -237,8 +248,10 @@ Result<GivenBack> Call::release(Path& path) const {
 Result<std::string> Call::del() const {
   Path path;
   auto given_back = release(path);
-  if (!given_back) {
-    given_back = defer_release(tombstones_, {store_url(), owner_, {}, {}, began_.wall}, given_back.error());
+  if (given_back) {
+    tombstones_.forget_vain(owner_);
+  } else {
+    given_back = defer_release(tombstones_, {store_url(), owner_, {}, {}, began_.wall}, sign_, given_back.error());
   }
   if (!given_back) return fail(given_back.error());
   return given_back->words() + path.text();

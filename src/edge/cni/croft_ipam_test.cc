@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -306,6 +307,23 @@ TEST_F(CroftIpamTest, AMisplacedPlaceIsRefusedByEveryCommand) {
   EXPECT_THAT(run("STATUS", kPools).out, AllOf(HasSubstr("\"code\": 50"), HasSubstr("CROFT_TOMBSTONES")));
 }
 
+/// An agent that does not answer.
+class MuteAgent final : public Agent {
+ public:
+  explicit MuteAgent(ManualClock& clock) : clock_(clock) {}
+  [[nodiscard]] Result<core::AssignAnswer> assign(const wire::agent::AssignCall&) override { return fail(silent()); }
+  [[nodiscard]] Result<std::vector<net::Address>> release(const wire::agent::ReleaseCall&) override {
+    return fail(silent());
+  }
+
+ private:
+  [[nodiscard]] Error silent() const {
+    clock_.advance(kAgentPatience);
+    return {ErrorCode::unavailable, "no answer in time", ""};
+  }
+  ManualClock& clock_;
+};
+
 /// A store that goes away and comes back, and what DELs leave meanwhile.
 class CroftIpamTombstoneTest : public CroftIpamTest {
  protected:
@@ -360,6 +378,63 @@ TEST_F(CroftIpamTombstoneTest, AnAddOfTheSameOwnerIsNotTakenBack) {
   EXPECT_TRUE(holds("c1"));
 }
 
+/// A runtime tries again with a container of another ID: as many as there are tries.
+TEST_F(CroftIpamTombstoneTest, ADelWhoseAddWroteNothingTakesNoRoomOfOthers) {
+  run("ADD", kPools, "holds");
+  break_store();
+  for (int i = 0; i < 20; ++i) {
+    const std::string container = "vain" + std::to_string(i);
+    EXPECT_EQ(run("ADD", kPools, container).exit_code, 1);
+    EXPECT_EQ(run("DEL", "", container).exit_code, 0);
+    EXPECT_EQ(run("DEL", "", container).exit_code, 0) << "again";
+  }
+  EXPECT_EQ(left(), 0U);
+  EXPECT_EQ(run("DEL", "", "holds").exit_code, 0);
+  EXPECT_EQ(left(), 1U);
+  broken_.reset();
+  EXPECT_EQ(run("STATUS", kPools).exit_code, 0);
+  EXPECT_FALSE(holds("holds")) << "before all the others";
+}
+
+TEST_F(CroftIpamTombstoneTest, WhoHoldsAnAddressIsReleasedHoweverManyWait) {
+  run("ADD", kPools);
+  run("ADD", kPools, "c2");
+  break_store();
+  EXPECT_EQ(run("DEL", "", "c2").exit_code, 0);
+  for (int i = 0; i < 10'000; ++i) std::ofstream(world_.tombstones + "/" + std::to_string(i) + ".json") << "{";
+  EXPECT_EQ(run("DEL", "", "c2").exit_code, 0) << "again";
+  EXPECT_EQ(run("DEL", "", "c1", R"(,"prevResult":{"ips":[]})").exit_code, 0);
+  EXPECT_THAT(run("DEL", "", "unknown").out, HasSubstr("holds 10002 files already"));
+}
+
+TEST_F(CroftIpamTombstoneTest, AnAddOfUnknownOutcomeIsNoVainOne) {
+  run("ADD", kPools);
+  // With the store away in the middle: from the first commit on nobody knows.
+  for (int answers = 0; answers < 12; ++answers) {
+    const std::string container = "c1" + std::to_string(answers);
+    silence_ = Silence{true, answers};
+    EXPECT_EQ(run("ADD", kPools, container).exit_code, 1) << answers;
+    silence_.reset();
+    const bool may_hold = data_.get(core::handle_key("net." + container), Deadline{})->has_value();
+    break_store();
+    EXPECT_EQ(run("DEL", "", container).exit_code, 0);
+    if (may_hold) {
+      EXPECT_EQ(left(), 1U) << answers;
+    }
+    broken_.reset();
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(run("STATUS", kPools).exit_code, 0);
+    EXPECT_EQ(left(), 0U);
+    if (may_hold) break;
+    ASSERT_LT(answers, 11) << "none wrote anything";
+  }
+  // An agent that was asked may do it yet.
+  world_.find_agent = [this](const std::string&) { return std::make_unique<MuteAgent>(clock_); };
+  break_store();
+  EXPECT_EQ(run("ADD", kPools, "by-agent").exit_code, 1);
+  EXPECT_EQ(run("DEL", "", "by-agent").exit_code, 0);
+  EXPECT_EQ(left(), 1U);
+}
+
 /// A DEL that hangs and goes on later: its container was set up again meanwhile.
 TEST_F(CroftIpamTombstoneTest, ADelThatHangsLeavesWhatALaterAddGot) {
   for (const bool with_another_del : {true, false}) {
@@ -390,23 +465,6 @@ TEST_F(CroftIpamTombstoneTest, ADelThatHangsLeavesWhatALaterAddGot) {
     }
   }
 }
-
-/// An agent that does not answer.
-class MuteAgent final : public Agent {
- public:
-  explicit MuteAgent(ManualClock& clock) : clock_(clock) {}
-  [[nodiscard]] Result<core::AssignAnswer> assign(const wire::agent::AssignCall&) override { return fail(silent()); }
-  [[nodiscard]] Result<std::vector<net::Address>> release(const wire::agent::ReleaseCall&) override {
-    return fail(silent());
-  }
-
- private:
-  [[nodiscard]] Error silent() const {
-    clock_.advance(kAgentPatience);
-    return {ErrorCode::unavailable, "no answer in time", ""};
-  }
-  ManualClock& clock_;
-};
 
 TEST_F(CroftIpamTombstoneTest, ADelIsOverInTimeWhereverTheServerFallsSilent) {
   const std::string both =

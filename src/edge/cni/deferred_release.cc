@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/quoted.h"
 #include "edge/decision_log.h"
 
@@ -18,10 +20,16 @@ constexpr std::chrono::seconds kAgentsTurn{60};
 
 }  // namespace
 
-Result<GivenBack> defer_release(const Tombstones& tombstones, wire::Tombstone tombstone, const Error& why) {
+Result<GivenBack> defer_release(const Tombstones& tombstones, wire::Tombstone tombstone, Tombstones::Sign sign,
+                                const Error& why) {
   if (!can_be_made_up_for(why.code)) return fail(why);
-  const auto left = tombstones.leave(std::move(tombstone));
-  if (left) return GivenBack{{}, " deferred=" + in_quotes(why.message)};
+  const auto left = tombstones.leave(std::move(tombstone), sign);
+  if (left) {
+    std::string words = " deferred=" + in_quotes(why.message);
+    if (left->is_vain) words += " add=vain";
+    if (left->dropped > 0) words += fmt::format(" dropped={}", left->dropped);
+    return GivenBack{{}, std::move(words)};
+  }
   Error both = why;
   if (left.error().code != ErrorCode::refused_by_configuration) {
     both.message += "; nor could the release be left for later: " + left.error().message;
@@ -29,10 +37,18 @@ Result<GivenBack> defer_release(const Tombstones& tombstones, wire::Tombstone to
   return fail(std::move(both));
 }
 
-Result<std::string> lift_tombstone(const Tombstones& tombstones, const core::Owner& owner, const Clock& clock) {
-  const auto lifted = tombstones.lift(owner, Deadline::after(clock.now(), kLiftWaitMax));
+Result<Tombstones::Lifted> lift_tombstone(const Tombstones& tombstones, const core::Owner& owner, const Clock& clock) {
+  auto lifted = tombstones.lift(owner, Deadline::after(clock.now(), kLiftWaitMax));
   if (!lifted) return fail(lifted.error().in("an earlier DEL of this container waits to be made up for"));
-  return std::string(*lifted ? " tombstone=lifted" : "");
+  return lifted;
+}
+
+std::string lifted_text(const Tombstones::Lifted& lifted) { return lifted ? " tombstone=lifted" : ""; }
+
+void note_vain_add(const Tombstones& tombstones, const core::Owner& owner, const Tombstones::Lifted& lifted,
+                   const Error& why) {
+  if (lifted.may_hold || !can_be_made_up_for(why.code)) return;
+  static_cast<void>(tombstones.note_vain(owner));
 }
 
 void make_up_for_some(const Tombstones& tombstones, const engine::Context& context, const std::string& store_url,

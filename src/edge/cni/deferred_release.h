@@ -17,11 +17,18 @@ namespace croft::edge {
 /// What a DEL answers that failed with `why`: that it is left for later, where that failure may pass and a tombstone
 /// could be left, else the failure.
 [[nodiscard]] Result<GivenBack> defer_release(const Tombstones& tombstones, wire::Tombstone tombstone,
-                                              const Error& why);
+                                              Tombstones::Sign sign, const Error& why);
 
-/// At the begin of an ADD (Tombstones::lift). What is to be said of it in the log; mostly nothing.
-[[nodiscard]] Result<std::string> lift_tombstone(const Tombstones& tombstones, const core::Owner& owner,
-                                                 const Clock& clock);
+/// At the begin of an ADD (Tombstones::lift).
+[[nodiscard]] Result<Tombstones::Lifted> lift_tombstone(const Tombstones& tombstones, const core::Owner& owner,
+                                                        const Clock& clock);
+/// What is to be said of it in the log; mostly nothing.
+[[nodiscard]] std::string lifted_text(const Tombstones::Lifted& lifted);
+
+/// At the end of an ADD that failed and wrote nothing: where the DEL that follows may find the store away, it shall
+/// know (Tombstones::note_vain). What can't be noted isn't known.
+void note_vain_add(const Tombstones& tombstones, const core::Owner& owner, const Tombstones::Lifted& lifted,
+                   const Error& why);
 
 /// Makes up for a few earlier DELs once a call has opened the store with this URL and done its own work.
 /// `behind_agent`: only for those whom the agent, which served this call, has left alone for a while.

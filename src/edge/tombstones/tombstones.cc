@@ -21,6 +21,10 @@ namespace {
 constexpr const char* kLock = "lock";
 constexpr std::string_view kEnding = ".json";
 constexpr std::string_view kSetAside = ".damaged";
+/// Where those are whose owner's ADD wrote nothing, and what says so of an owner.
+constexpr std::string_view kVain = "vain/";
+constexpr std::string_view kVainAdd = ".add";
+constexpr std::string_view kPlaces[] = {"", kVain};
 /// How long a replay waits for another one: that one does the same work.
 constexpr std::chrono::milliseconds kLockWaitMax{100};
 /// How many files one replay looks into, whoever they are for.
@@ -37,14 +41,14 @@ std::string hashed(const std::string& text) {
 }
 
 /// One of an owner, whatever its store: an ADD knows its store by one of several names.
-std::string name_of(const core::Owner& owner) {
+std::string name_of(const core::Owner& owner, std::string_view ending = kEnding) {
   // NUL ends each part: none of them can hold one.
   std::string text;
   for (const std::string* part : {&owner.network, &owner.container_id, &owner.interface_name}) {
     text += *part;
     text += '\0';
   }
-  return hashed(text).append(kEnding);
+  return hashed(text).append(ending);
 }
 
 /// The name of one that is set aside; there may be no room for the ending behind its own.
@@ -78,39 +82,99 @@ Tombstones::Tombstones(std::string directory, const Clock& clock) : directory_(s
 
 std::string Tombstones::path_of(std::string_view name) const { return fmt::format("{}/{}", directory_, name); }
 
-Result<void> Tombstones::leave(wire::Tombstone tombstone) const {
+Result<std::size_t> Tombstones::make_room_for_a_vain_one() const {
+  TRY_VOID(os::make_directories(path_of(kVain)));
+  TRY_VOID(os::check_own_directory(path_of(kVain)));
+  TRY(const auto names, os::list_directory(path_of(kVain), 2 * kTombstonesMax));
+  if (names.size() < kVainMax) return 0;
+  std::vector<std::pair<WallTime, std::string>> by_age;
+  for (const std::string& name : names) {
+    std::string path = path_of(kVain) + name;
+    const auto changed = os::modification_time(path);
+    if (changed) by_age.emplace_back(*changed, std::move(path));
+  }
+  std::sort(by_age.begin(), by_age.end());
+  std::size_t dropped = 0;
+  for (std::size_t i = 0; i < by_age.size() && by_age.size() - i >= kVainMax; ++i) {
+    TRY_VOID(os::remove_file_durably(by_age[i].second));
+    if (by_age[i].second.ends_with(kEnding)) ++dropped;
+  }
+  return dropped;
+}
+
+Result<void> Tombstones::note_vain(const core::Owner& owner) const {
+  if (!are_kept()) return {};
+  TRY_VOID(make_room_for_a_vain_one());
+  return os::replace_file_durably(path_of(kVain) + name_of(owner, kVainAdd), "");
+}
+
+void Tombstones::forget_vain(const core::Owner& owner) const {
+  if (!are_kept()) return;
+  const std::string path = path_of(kVain) + name_of(owner, kVainAdd);
+  const auto there = os::entry_status(path);
+  if (there && *there) static_cast<void>(os::remove_file_durably(path));
+}
+
+Result<Tombstones::Left> Tombstones::leave(wire::Tombstone tombstone, Sign sign) const {
   if (!are_kept()) {
     return fail(ErrorCode::refused_by_configuration, "no directory for tombstones is given");
   }
   TRY_VOID(os::make_directories(directory_));
   TRY_VOID(os::check_own_directory(directory_));
-  TRY(const auto names, os::list_directory(directory_, 2 * kTombstonesMax));
-  if (names.size() >= kTombstonesMax) {
-    return fail(ErrorCode::exhausted, fmt::format("{} holds {} files already", directory_, names.size()));
+  const std::string name = name_of(tombstone.owner);
+  const std::string vain_add = path_of(kVain) + name_of(tombstone.owner, kVainAdd);
+  TRY(const auto sure, os::entry_status(path_of(name)));
+  TRY(const auto vain, os::entry_status(path_of(kVain) + name));
+  TRY(const auto noted, os::entry_status(vain_add));
+  Left left;
+  left.is_vain = sign == Sign::none && !sure && (vain || noted);
+  if (left.is_vain) {
+    TRY(const std::size_t dropped, make_room_for_a_vain_one());
+    if (!vain) left.dropped = dropped;
+  } else if (!sure) {
+    TRY(const auto names, os::list_directory(directory_, 2 * kTombstonesMax));
+    if (names.size() >= (sign == Sign::result ? kTombstonesWithResultMax : kTombstonesMax)) {
+      return fail(ErrorCode::exhausted, fmt::format("{} holds {} files already: they go once the store can be reached",
+                                                    directory_, names.size()));
+    }
   }
   tombstone.left_at = clock_.now().wall;
   if (tombstone.began_at == WallTime{}) tombstone.began_at = tombstone.left_at;
   // One of a later DEL means all that this one does.
-  const std::string path = path_of(name_of(tombstone.owner));
+  const std::string path = left.is_vain ? path_of(kVain) + name : path_of(name);
   const auto before = os::read_own_file(path, wire::kTombstoneBytesMax);
   const auto earlier = before ? wire::decode_tombstone(*before) : Result<wire::Tombstone>(fail(before.error()));
   if (earlier && earlier->owner == tombstone.owner) {
     tombstone.began_at = std::max(tombstone.began_at, earlier->began_at);
   }
-  return os::replace_file_durably(path, wire::encode(tombstone));
+  TRY_VOID(os::replace_file_durably(path, wire::encode(tombstone)));
+  // Only now: until then the owner would have no sign of either.
+  if (noted) static_cast<void>(os::remove_file_durably(vain_add));
+  if (vain && !left.is_vain) static_cast<void>(os::remove_file_durably(path_of(kVain) + name));
+  return left;
 }
 
-Result<bool> Tombstones::lift(const core::Owner& owner, Deadline deadline) const {
-  if (!are_kept()) return false;
-  const std::string path = path_of(name_of(owner));
-  const auto there = os::entry_status(path);
-  if (!there && there.error().code == ErrorCode::permission_denied) return false;
-  if (!there) return fail(there.error());
-  if (!*there) return false;
+Result<Tombstones::Lifted> Tombstones::lift(const core::Owner& owner, Deadline deadline) const {
+  Lifted lifted;
+  if (!are_kept()) return lifted;
+  const std::string name = name_of(owner);
+  const std::string sure = path_of(name);
+  std::vector<std::string> paths;
+  // What says that the owner holds nothing goes first, whenever this may be cut short.
+  for (const std::string& path : {path_of(kVain) + name_of(owner, kVainAdd), path_of(kVain) + name, sure}) {
+    const auto there = os::entry_status(path);
+    if (!there && there.error().code == ErrorCode::permission_denied) return lifted;
+    if (!there) return fail(there.error());
+    if (!*there) continue;
+    lifted.may_hold |= path == sure;
+    lifted.was_there |= path.ends_with(kEnding);
+    paths.push_back(path);
+  }
+  // What an ADD noted is replayed by nobody.
   os::FileLock lock(path_of(kLock));
-  TRY_VOID(lock.lock(clock_, deadline));
-  TRY_VOID(os::remove_file_durably(path));
-  return true;
+  if (lifted.was_there) TRY_VOID(lock.lock(clock_, deadline));
+  for (const std::string& path : paths) TRY_VOID(os::remove_file_durably(path));
+  return lifted;
 }
 
 Result<std::vector<Tombstones::Waiting>> Tombstones::waiting() const {
@@ -120,6 +184,11 @@ Result<std::vector<Tombstones::Waiting>> Tombstones::waiting() const {
   if (!is_there) return all;
   if (const auto own = os::check_own_directory(directory_); !own) all.push_back({directory_, fail(own.error())});
   TRY(auto names, os::list_directory(directory_, 2 * kTombstonesMax));
+  const auto vain = os::list_directory(path_of(kVain), 2 * kTombstonesMax);
+  if (!vain && vain.error().code != ErrorCode::not_found) return fail(vain.error());
+  if (vain) {
+    for (const std::string& name : *vain) names.push_back(std::string(kVain) + name);
+  }
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) {
     const std::string path = path_of(name);
@@ -136,9 +205,9 @@ Result<std::vector<Tombstones::Waiting>> Tombstones::waiting() const {
   return all;
 }
 
-Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine::Context& context,
-                                           const Replay& what) const {
-  const std::string path = path_of(name);
+Tombstones::Outcome Tombstones::replay_one(std::string_view place, const std::string& name,
+                                           const engine::Context& context, const Replay& what) const {
+  const std::string path = path_of(place) + name;
   os::FileLock lock(path_of(kLock));
   const Deadline wait{std::min(Deadline::after(clock_.now(), kLockWaitMax).at_since_boot, what.deadline.at_since_boot)};
   if (!lock.lock(clock_, wait)) return Outcome::left;
@@ -154,7 +223,7 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
   if (!tombstone) {
     if (tombstone.error().code == ErrorCode::newer_version) return Outcome::left;
     const DecisionLine line(clock_, "TOMBSTONE file=" + in_quotes_if_needed(path));
-    if (const auto aside = os::rename_durably(path, path_of(name_aside(name))); !aside) {
+    if (const auto aside = os::rename_durably(path, path_of(place) + name_aside(name)); !aside) {
       tell_once(path, Error(tombstone.error()).in(fmt::format("it can't be set aside ({})", aside.error().message)),
                 what);
       return Outcome::left;
@@ -198,23 +267,25 @@ void Tombstones::tell_once(const std::string& path, const Error& error, const Re
 Tombstones::Replayed Tombstones::replay(const engine::Context& context, const Replay& what) const {
   Replayed result;
   if (!are_kept()) return result;
-  if (const auto own = os::check_own_directory(directory_); !own) {
-    if (own.error().code != ErrorCode::not_found) tell_once(directory_, own.error(), what);
-    return result;
-  }
-  auto names = os::list_directory(directory_, 2 * kTombstonesMax);
-  if (!names) return result;
-  std::erase_if(*names, [](const std::string& name) { return !name.ends_with(kEnding); });
-  if (names->empty()) return result;
-  // From anywhere: those that have to stay must not keep the others from their turn.
-  const std::size_t from = context.random.next() % names->size();
-  const std::size_t looks = std::min(names->size(), kLooksMax);
-  for (std::size_t i = 0; i < looks && result.done < what.count_max; ++i) {
-    if (what.deadline.passed(clock_.now())) break;
-    const Outcome outcome = replay_one((*names)[(from + i) % names->size()], context, what);
-    if (outcome == Outcome::done) ++result.done;
-    result.is_store_away = outcome == Outcome::away;
-    if (result.is_store_away) break;
+  for (const std::string_view place : kPlaces) {
+    if (const auto own = os::check_own_directory(path_of(place)); !own) {
+      if (own.error().code != ErrorCode::not_found) tell_once(path_of(place), own.error(), what);
+      continue;
+    }
+    auto names = os::list_directory(path_of(place), 2 * kTombstonesMax);
+    if (!names) continue;
+    std::erase_if(*names, [](const std::string& name) { return !name.ends_with(kEnding); });
+    if (names->empty()) continue;
+    // From anywhere: those that have to stay must not keep the others from their turn.
+    const std::size_t from = context.random.next() % names->size();
+    const std::size_t looks = std::min(names->size(), kLooksMax);
+    for (std::size_t i = 0; i < looks && result.done < what.count_max; ++i) {
+      if (what.deadline.passed(clock_.now())) return result;
+      const Outcome outcome = replay_one(place, (*names)[(from + i) % names->size()], context, what);
+      if (outcome == Outcome::done) ++result.done;
+      result.is_store_away = outcome == Outcome::away;
+      if (result.is_store_away) return result;
+    }
   }
   return result;
 }

@@ -350,6 +350,69 @@ TEST_F(TombstonesTest, WithoutADirectoryNoneAreKept) {
   EXPECT_FALSE(std::filesystem::exists(place_));
 }
 
+TEST_F(TombstonesTest, WhatOnlyTheRuntimesCannotTellAreReplayedFirst) {
+  for (int i = 0; i < 30; ++i) {
+    const std::string container = "vain" + std::to_string(i);
+    ASSERT_TRUE(tombstones_.note_vain(owner(container)));
+    const auto left = tombstones_.leave({kStore, owner(container), {}, {}});
+    ASSERT_TRUE(left) << left.error().message;
+    EXPECT_TRUE(left->is_vain);
+  }
+  add("c1");
+  add("c2");
+  leave("c1");
+  leave("c2");
+  EXPECT_EQ(tombstones_.waiting()->size(), 32U);
+  EXPECT_EQ(replay(2).done, 2U);
+  EXPECT_EQ(held("c1") + held("c2"), 0U);
+  EXPECT_EQ(replay().done, 30U);
+  EXPECT_THAT(*tombstones_.waiting(), IsEmpty());
+}
+
+TEST_F(TombstonesTest, WhatHoldsNothingGoesForWantOfRoom) {
+  std::filesystem::create_directories(place_ + "/vain");
+  for (std::size_t i = 0; i < kVainMax; ++i) {
+    const std::string path = place_ + "/vain/" + std::to_string(i) + ".json";
+    std::ofstream(path) << "{";
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - 1h + 1s * i);
+  }
+  leave("c1");
+  ASSERT_TRUE(tombstones_.note_vain(owner("vain")));
+  const auto left = tombstones_.leave({kStore, owner("vain"), {}, {}});
+  ASSERT_TRUE(left);
+  EXPECT_TRUE(left->is_vain);
+  EXPECT_FALSE(std::filesystem::exists(place_ + "/vain/0.json")) << "the oldest";
+  EXPECT_TRUE(std::filesystem::exists(place_ + "/vain/" + std::to_string(kVainMax - 1) + ".json"));
+  EXPECT_LE(tombstones_.waiting()->size(), kVainMax + 1);
+  EXPECT_EQ(files().size(), 1U) << "of c1";
+}
+
+TEST_F(TombstonesTest, WhoMayHoldSomethingIsNotTakenForOneThatHoldsNothing) {
+  const auto is_vain = [&](const std::string& container, Tombstones::Sign sign = Tombstones::Sign::none) {
+    return tombstones_.leave({kStore, owner(container), {}, {}}, sign)->is_vain;
+  };
+  EXPECT_FALSE(is_vain("c1")) << "nobody knows";
+  ASSERT_TRUE(tombstones_.note_vain(owner("c1")));
+  EXPECT_FALSE(is_vain("c1")) << "its tombstone is there";
+  ASSERT_TRUE(tombstones_.note_vain(owner("c2")));
+  EXPECT_FALSE(is_vain("c2", Tombstones::Sign::result)) << "the runtime knows of an ADD that succeeded";
+  EXPECT_FALSE(is_vain("c2"));
+  ASSERT_TRUE(tombstones_.note_vain(owner("c3")));
+  EXPECT_TRUE(is_vain("c3"));
+  EXPECT_TRUE(is_vain("c3")) << "again";
+  const auto lifted = tombstones_.lift(owner("c3"), Deadline::after(world_.clock.now(), 1s));
+  EXPECT_TRUE(lifted->was_there);
+  EXPECT_FALSE(lifted->may_hold);
+  EXPECT_FALSE(is_vain("c3")) << "an ADD began";
+  EXPECT_TRUE(tombstones_.lift(owner("c3"), Deadline::after(world_.clock.now(), 1s))->may_hold);
+  ASSERT_TRUE(tombstones_.note_vain(owner("c4")));
+  EXPECT_FALSE(tombstones_.lift(owner("c4"), Deadline::after(world_.clock.now(), 1s)).value());
+  EXPECT_FALSE(is_vain("c4")) << "an ADD began";
+  ASSERT_TRUE(tombstones_.note_vain(owner("c5")));
+  tombstones_.forget_vain(owner("c5"));
+  EXPECT_FALSE(is_vain("c5")) << "a DEL was served";
+}
+
 TEST_F(TombstonesTest, AnOldHandleIsReleasedToo) {
   ASSERT_TRUE(tombstones_.leave({kStore, owner("c1"), "default.pod-1", {}}));
   EXPECT_EQ(replay().done, 1U);

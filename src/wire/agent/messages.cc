@@ -383,6 +383,9 @@ std::string encode(const AssignOutcome& outcome) {
     fill(*out.mutable_assigned(), *assigned);
   } else if (const auto* refusal = std::get_if<core::Refusal>(&outcome)) {
     fill(*out.mutable_refusal(), *refusal);
+  } else if (const auto* unwritten = std::get_if<Unwritten>(&outcome)) {
+    fill(*out.mutable_error(), unwritten->error);
+    out.mutable_error()->set_nothing_written(true);
   } else {
     fill(*out.mutable_error(), std::get<Error>(outcome));
   }
@@ -470,6 +473,7 @@ Result<AssignOutcome> decode_assign_outcome(std::string_view bytes) {
     }
     case pb::AssignAnswer::kError: {
       TRY(Error error, error_of(in.error()));
+      if (in.error().nothing_written()) return AssignOutcome(Unwritten{std::move(error)});
       return AssignOutcome(std::move(error));
     }
     case pb::AssignAnswer::ANSWER_NOT_SET:

@@ -74,8 +74,13 @@ struct ReleaseCall {
   std::optional<Instant> began = {};
 };
 
+/// An error of which the agent knows that nothing was written for the call, nor will be.
+struct Unwritten {
+  Error error;
+};
+
 /// An Error is one of the engine's: the call was served as far as it went.
-using AssignOutcome = std::variant<core::Assigned, core::Refusal, Error>;
+using AssignOutcome = std::variant<core::Assigned, core::Refusal, Error, Unwritten>;
 using ReleaseOutcome = std::variant<std::vector<net::Address>, Error>;
 
 struct AgentStatus {

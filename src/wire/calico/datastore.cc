@@ -98,6 +98,11 @@ MaybeFault split_endpoints(const Setting& setting, std::vector<std::string>& out
   for (std::string_view rest = setting.value;;) {
     const auto comma = rest.find(',');
     const std::string_view one = trimmed(rest.substr(0, comma));
+    if (setting.value.find('@') != setting.value.npos) {  // what stands before it may be a secret: it is not shown
+      return bad_value(setting.name,
+                       "has a user in it: give endpoints alone, and the variables ETCD_USERNAME and "
+                       "ETCD_PASSWORD to the runtime");
+    }
     if (!one.starts_with("http://") && !one.starts_with("https://")) {
       return bad_value(setting.name, fmt::format("{} is no endpoint: give http://ADDRESS:PORT or https://ADDRESS:PORT, "
                                                  "several with a comma between them",
@@ -208,9 +213,11 @@ MaybeFault take_variable(const GetVariable& variable, const char* name, Setting&
   std::string value = variable(name);
   if (value.empty()) return {};
   if (value.size() > kPathBytesMax || !is_plain_text(value)) {
-    return bad_value(
-        fmt::format("environment variable {}", name),
-        fmt::format("{} is longer than {} bytes or has control characters", net::echo(value), kPathBytesMax));
+    const std::string_view known(name);
+    const bool is_secret = known.ends_with("PASSWORD") || known.ends_with("TOKEN");
+    return bad_value(fmt::format("environment variable {}", name),
+                     fmt::format("{} is longer than {} bytes or has control characters",
+                                 is_secret ? "what it has" : net::echo(value), kPathBytesMax));
   }
   out = {fmt::format("environment variable {}", name), std::move(value)};
   return {};

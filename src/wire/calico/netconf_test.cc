@@ -197,6 +197,18 @@ TEST(CalicoNetconf, ErrorsNameTheMember) {
   EXPECT_THAT(refusal("", "", Command::add, "", {{"DATASTORE_TYPE", "x"}}),
               HasSubstr("environment variable DATASTORE_T"));
   EXPECT_THAT(refusal("", "", Command::add, "", {{"ETCD_ENDPOINTS", "a\nb"}}), HasSubstr("control characters"));
+  EXPECT_THAT(refusal("", "", Command::add, "", {{"ETCD_PASSWORD", "secret\n"}}),
+              AllOf(HasSubstr("ETCD_PASSWORD"), Not(HasSubstr("secret"))));
+  for (const char* config :
+       {R"("etcd_endpoints":"http://u:secret@10.0.0.1:1")", R"("etcd_endpoints":"u:secret@10.0.0.1:1")",
+        R"("etcd_endpoints":"http://10.0.0.1:1,http://u:sec,ret@10.0.0.1:1")",
+        R"("etcd_authority":"u:secret@10.0.0.1:1")"}) {
+    EXPECT_THAT(refusal(config), AllOf(StartsWith("7 "), HasSubstr("has a user in it"), HasSubstr("ETCD_PASSWORD"),
+                                       Not(HasSubstr("secret")), Not(HasSubstr("sec,"))))
+        << config;
+  }
+  EXPECT_THAT(refusal("", "", Command::add, "", {{"ETCD_ENDPOINTS", "http://u:secret@10.0.0.1:1\n"}}),
+              Not(HasSubstr("secret")));
   EXPECT_THAT(refusal(R"("nodename":"a/b")"), StartsWith("7 invalid network config: nodename: "));
   EXPECT_THAT(refusal(R"("hostname":"a b")"), StartsWith("7 invalid network config: hostname: "));
   EXPECT_THAT(refusal(R"("nodename_file":7)"), HasSubstr("nodename_file: an integer (7)"));

@@ -50,4 +50,11 @@ Checked<Network> read_network(JsonDocument config) {
   return Network{std::move(config), *std::move(name), *std::move(version)};
 }
 
+bool has_previous_result(const Network& network) {
+  for (auto member = network.document.root().first_child(); member; member = member->next_sibling()) {
+    if (member->key() == "prevResult") return member->kind() == JsonKind::object;
+  }
+  return false;
+}
+
 }  // namespace croft::wire::cni

@@ -31,4 +31,7 @@ struct Network {
 /// Both, the name first, where nothing is checked between them.
 Checked<Network> read_network(JsonDocument config);
 
+/// Whether the runtime hands over the result of an ADD that succeeded (`prevResult`), whatever is in it.
+[[nodiscard]] bool has_previous_result(const Network& network);
+
 }  // namespace croft::wire::cni

@@ -71,6 +71,15 @@ constexpr std::array<JsonMember<Read>, 6> kMembers{{
     {"since", read_since},
 }};
 
+[[nodiscard]] Error damaged(const std::string& what) {
+  return {
+      ErrorCode::corrupt,
+      fmt::format("the seal: {}; a move put it, and it closes this store to everybody else: see `croft migrate "
+                  "status` of the other store, then mend or remove it as docs/runbooks/migrate.md#damaged-seal says",
+                  what),
+      {}};
+}
+
 }  // namespace
 
 std::string encode_seal(const Seal& seal) {
@@ -93,18 +102,20 @@ std::string encode_seal(const Seal& seal) {
 
 Result<Seal> decode_seal(std::string_view bytes) {
   const auto document = parse_json(bytes, {.bytes_max = kSealBytesMax, .depth_max = kDepthMax});
-  if (!document) return fail(ErrorCode::corrupt, "the seal: " + document.error().message);
+  if (!document) return fail(damaged(document.error().message));
   Read read;
   const MaybeFault fault = read_object<Read>(JsonAt{document->root(), nullptr, {}, {}}, kMembers, read, kRules);
   if (read.version > kVersion) {
     return fail(
         ErrorCode::newer_version,
-        fmt::format("the seal: version: {} is newer than this program, which knows {}", read.version, kVersion));
+        fmt::format("the seal: version: {} is newer than this program, which knows {}; go on with the version of Croft "
+                    "that began the move",
+                    read.version, kVersion));
   }
-  if (fault) return fail(ErrorCode::corrupt, "the seal: " + fault->to_string());
+  if (fault) return fail(damaged(fault->to_string()));
   const bool is_whole =
       read.version == kVersion && read.has_end && read.has_phase && !read.seal.move.empty() && !read.seal.other.empty();
-  if (!is_whole) return fail(ErrorCode::corrupt, "the seal: one of version, end, phase, move, other is missing");
+  if (!is_whole) return fail(damaged("one of version, end, phase, move, other is missing"));
   return std::move(read.seal);
 }
 

@@ -35,7 +35,11 @@ TEST(SealBytes, AreRefusedWhereTheyAreNot) {
     text.replace(text.find(from), from.size(), to);
     const auto read = decode_seal(text);
     EXPECT_FALSE(read) << text;
-    return read ? std::string() : read.error().message;
+    if (read) return std::string();
+    const char* remedy = read.error().code == ErrorCode::newer_version ? "go on with the version of Croft that began"
+                                                                       : "docs/runbooks/migrate.md#damaged-seal";
+    EXPECT_THAT(read.error().message, HasSubstr(remedy));
+    return read.error().message;
   };
   EXPECT_THAT(with("source", "sauce"), HasSubstr("end"));
   EXPECT_THAT(with("moved", "gone"), HasSubstr("phase"));
