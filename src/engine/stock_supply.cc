@@ -45,8 +45,15 @@ Result<void> StockKeeper::fetch(std::uint32_t count, Deadline deadline) {
     interface_ = std::move(interface);
     trouble_.reset();
   }
+  TRY(auto view, view_stock(context()));
+  const auto is = this->interface();
+  if (view.node && !view.node->node.empty() && view.node->mac != is->mac) {
+    // Its card was replaced while no agent ran: what comes to the new one would be nobody's.
+    view.node->mac = is->mac;
+    view.node->object = is->object;
+    TRY_VOID(describe_node(context(), *view.node));
+  }
   // What another left half done may be what is wanted here.
-  TRY(const auto view, view_stock(context()));
   settle(view);
   grow(count);
   const std::lock_guard lock(mutex_);

@@ -167,6 +167,15 @@ class Ucloud final : public Provider {
       }
     }
     if (metadata->is_bare_metal || found.instance.empty()) return found;
+    {
+      // The same as before: then its object is too.
+      const std::lock_guard lock(mutex_);
+      if (interface_) {
+        Interface known = *interface_;
+        known.object = found.object;
+        if (known == found) return *interface_;
+      }
+    }
     // docs/reference/warm-pool.md#ucloud-api: the interface is the object, where the API tells it.
     const auto answer = read(wu::describe_host_request(scope(found), found.instance), deadline);
     if (!answer) {

@@ -132,12 +132,15 @@ TEST_F(CroftVpcTest, WithoutAgentItAsksTheCloudAndThenTheStock) {
 }
 
 TEST_F(CroftVpcTest, WithoutAgentTheNodeKeepsTheAgentsLimit) {
+  const net::Mac mac = net::Mac::parse("52:54:00:00:00:01").value();
   core::WarmNode node;
   node.node = "node-a";
+  node.mac = mac;
+  node.cooldown_seconds = 30;
   node.node_max = 2;
   ASSERT_TRUE(engine::describe_node({store_, clock_, random_}, node));
-  const net::Mac mac = net::Mac::parse("52:54:00:00:00:01").value();
-  EXPECT_EQ(call("ADD", "c1").exit_code, 0);
+  const CniAnswer first = call("ADD", "c1");
+  EXPECT_EQ(first.exit_code, 0) << first.out;
   // What another asks for at this moment counts too; afterwards it is nobody's.
   core::WarmIntent other;
   other.id = std::string(32, 'a');
@@ -169,6 +172,19 @@ TEST_F(CroftVpcTest, WithoutAgentTheNodeKeepsTheAgentsLimit) {
   clock_.advance(std::chrono::seconds{30});
   EXPECT_EQ(address_of(call("ADD", "c3")), before);
   EXPECT_EQ(cloud_.of(mac).size(), 2U);
+}
+
+/// The agent knew another card: what is on that one is given to nobody, and what comes is of the card of now.
+TEST_F(CroftVpcTest, WithoutAgentAReplacedCardIsFollowed) {
+  const net::Mac mac = net::Mac::parse("52:54:00:00:00:01").value();
+  core::WarmNode node;
+  node.node = "node-a";
+  node.mac = net::Mac::parse("52:54:00:00:00:09").value();
+  ASSERT_TRUE(engine::describe_node({store_, clock_, random_}, node));
+  const CniAnswer first = call("ADD", "c1");
+  ASSERT_EQ(first.exit_code, 0) << first.out;
+  EXPECT_EQ(cloud_.of(mac).size(), 1U) << "one was asked for";
+  EXPECT_EQ(engine::view_stock({store_, clock_, random_})->node->mac, mac);
 }
 
 TEST_F(CroftVpcTest, TheAgentsAnswerIsTheAnswer) {
