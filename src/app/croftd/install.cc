@@ -176,7 +176,9 @@ class Install {
     TRY_VOID(turn.begin(daemon_.clock, Deadline::after(daemon_.clock.now(), kLockTime)));
     std::string access;
     if (kubeconfig) {
-      TRY(access, kubeconfig->text());
+      auto made = kubeconfig->text();
+      if (!made) return fail(Error(made.error()).in("nothing was changed on this node"));
+      access = *std::move(made);
     }
     const std::string network = options_.no_network ? "" : wire::cni::encode_network_list(options_.network);
     auto done = files_.write(plan_, {access, network}, [this](const std::string& draft) { return probe(draft); });
