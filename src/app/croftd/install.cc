@@ -179,7 +179,9 @@ class Install {
     TRY_VOID(turn.begin(daemon_.clock, Deadline::after(daemon_.clock.now(), kLockTime)));
     std::string access;
     if (kubeconfig) {
-      TRY(access, kubeconfig->text());
+      auto made = kubeconfig->text();
+      if (!made) return fail(Error(made.error()).in("nothing was changed on this node"));
+      access = *std::move(made);
       TRY_VOID(check_node_is_there());
     }
     const std::string network = options_.no_network ? "" : wire::cni::encode_network_list(options_.network);

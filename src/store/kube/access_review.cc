@@ -38,14 +38,13 @@ constexpr std::size_t kReviewBytesMax = 64U << 10;
   request.path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
   request.body = std::move(out).take();
   request.answer_bytes_max = kReviewBytesMax;
+  request.keeps_nothing = true;
   return request;
 }
 
 [[nodiscard]] Result<bool> is_allowed(const Answer& answer) {
   if (answer.outcome != Answer::Outcome::done) {
     Error error = Error(answer.error).in("what the account may do");
-    // A review changes nothing, so nothing depends on whether it was made.
-    if (answer.outcome == Answer::Outcome::unknown) error.code = ErrorCode::unavailable;
     // That it may not ask says nothing about what it asks for.
     if (error.code == ErrorCode::permission_denied) error.code = ErrorCode::refused_by_configuration;
     return fail(std::move(error));

@@ -29,8 +29,10 @@ struct Request {
   /// A longer answer is refused: invalid_argument, as `not_done` or, of a write, `unknown`. 0: as the client has it.
   /// Who knows what is asked for knows how much that can be, and an API server that sends without end costs no more.
   std::size_t answer_bytes_max = 0;
+  /// A POST of which the server keeps nothing, as a review or a TokenRequest.
+  bool keeps_nothing = false;
   /// Whether it changes nothing, so that it may be asked twice.
-  [[nodiscard]] bool is_read() const { return method == Method::get; }
+  [[nodiscard]] bool is_read() const { return method == Method::get || keeps_nothing; }
 };
 
 /// What came of a request. Exactly one of four, and never a guess (docs/reference/reliability.md#unknown-outcomes).

@@ -185,6 +185,19 @@ TEST(KubeVerdict, APageOfSomebodyElseIsNoAnswer) {
   EXPECT_EQ(gibberish.answer.error.code, ErrorCode::unavailable);
 }
 
+/// Reviews and TokenRequests: whether the server has processed one is nobody's question.
+TEST(KubeVerdict, WhatTheServerKeepsNothingOfIsNeverWritten) {
+  Request review{Request::Method::post, "/reviews", "{}"};
+  review.keeps_nothing = true;
+  const Verdict lost = verdict_on_failure(review, {{ErrorCode::unavailable, "closed the connection", {}}, false});
+  for (const Verdict& verdict : {lost, verdict_on_answer(review, answered("500"), "")}) {
+    EXPECT_NE(verdict.answer.outcome, Outcome::unknown);
+    EXPECT_EQ(verdict.answer.error.code, ErrorCode::unavailable);
+    EXPECT_EQ(verdict.answer.error.message.find("written"), std::string::npos) << verdict.answer.error.message;
+    EXPECT_EQ(verdict.next, Next::elsewhere);
+  }
+}
+
 TEST(KubeVerdict, WordsOfOthersAreMadeHarmless) {
   const Verdict verdict = verdict_on_answer(kRead, answered("403"), "\x1b[31mproxy says no\r\nand more");
   EXPECT_EQ(verdict.answer.outcome, Outcome::refused);

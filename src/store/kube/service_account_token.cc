@@ -22,12 +22,11 @@ Result<std::string> request_token(Api& api, const TokenOf& wanted, Deadline dead
   request.path = path + "/token";
   request.body = wire::kube::encode_token_request(wanted.seconds);
   request.answer_bytes_max = kAnswerBytesMax;
+  request.keeps_nothing = true;
   const Answer answer = api.call(request, deadline);
   if (answer.outcome == Answer::Outcome::done) return wire::kube::decode_token_request(answer.body);
   const std::string whose = fmt::format("{}/{}", wanted.name_space, wanted.service_account);
   Error error = Error(answer.error).in(fmt::format("a token of the service account {}", whose));
-  // Nothing depends on whether one was made: nobody has it.
-  if (answer.outcome == Answer::Outcome::unknown) error.code = ErrorCode::unavailable;
   if (error.code == ErrorCode::permission_denied) {
     error.message +=
         fmt::format("; allow `create` of serviceaccounts/token there, as deploy/kubernetes/access.yaml does");
