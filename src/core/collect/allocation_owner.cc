@@ -64,6 +64,8 @@ std::string_view name_of(Doubt doubt) {
       return "pod_gone";
     case Doubt::pod_evicted:
       return "pod_evicted";
+    case Doubt::pod_replaced:
+      return "pod_replaced";
     case Doubt::not_the_pods:
       return "not_the_pods";
     case Doubt::node_gone:
@@ -83,11 +85,12 @@ Doubt doubt_of_pod(const Facts& facts, const Facts::Pod& pod, const HeldForPod& 
   if (pod.answer == Answer::absent) return doubted(Doubt::pod_gone);
   if (pod.evicted) return doubted(Doubt::pod_evicted);
   if (pod.has_unreadable_address) return Doubt::none;
+  if (std::ranges::find(pod.addresses, held.address.unmapped()) != pod.addresses.end()) return Doubt::none;
+  if (held.uid != 0 && pod.uid != 0 && held.uid != pod.uid) return doubted(Doubt::pod_replaced);
   if (pod.addresses.empty()) {
     // It may be this ADD that is under way; not so when its node is gone and it runs nowhere (#9618).
     return held.node_gone && !pod.on_existing_node ? Doubt::node_gone : Doubt::none;
   }
-  if (std::ranges::find(pod.addresses, held.address.unmapped()) != pod.addresses.end()) return Doubt::none;
   return doubted(Doubt::not_the_pods);
 }
 

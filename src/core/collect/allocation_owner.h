@@ -29,6 +29,7 @@ enum class Doubt : std::uint8_t {
   none,          ///< it does not
   pod_gone,      ///< no pod has the owner's name
   pod_evicted,   ///< its pod was evicted
+  pod_replaced,  ///< the pod of the name is another one, by the UIDs
   not_the_pods,  ///< its pod exists and has other addresses
   node_gone,     ///< its node does not exist, and no pod proves the address alive
 };
@@ -40,9 +41,11 @@ struct HeldForPod {
   net::Address address;
   bool node_gone = false;  ///< the node the allocation names does not exist
   bool is_static = false;  ///< AllocationOwner::is_static
+  std::uint64_t uid = 0;   ///< uid_identity() of the pod's
 };
 /// Decides whether it looks dead. What counts is the pod's own list of addresses, compared as values; never where the
-/// pod runs (docs/reference/calico-ipam.md#upstream-faults: #12257, #5044). Of a static pod nothing is concluded while
+/// pod runs (docs/reference/calico-ipam.md#upstream-faults: #12257, #5044). A UID that is recorded and is not the pod's
+/// proves that it is another pod; one that either side lacks proves nothing. Of a static pod nothing is concluded while
 /// its node is there.
 [[nodiscard]] Doubt doubt_of_pod(const Facts& facts, const Facts::Pod& pod, const HeldForPod& held);
 

@@ -36,6 +36,10 @@ std::string pod_fact(const AllocationOwner& owner, const Facts::Pod& pod, const 
     return fmt::format("{} is not among {} pods", name, facts.pod_count());
   }
   if (pod.evicted) return name + " was evicted";
+  const std::uint64_t uid = uid_identity(owner.uid);
+  if (uid != 0 && pod.uid != 0 && uid != pod.uid) {
+    return name + " is another one by now: its UID is not the one recorded";
+  }
   if (pod.addresses.empty()) return fmt::format("{} has no address and is bound to no node that exists", name);
   return fmt::format("{} has the addresses {} and not this one", name, addresses_text(pod.addresses));
 }
@@ -83,7 +87,7 @@ std::optional<Evidence> prove(const Leak& leak, const Block& block, const Facts&
     if (node_gone && !facts.is_tunnel_address(leak.address)) doubt = Doubt::node_gone;
   } else if (owner.kind == AllocationOwner::Kind::pod) {
     const Facts::Pod pod = facts.pod(owner.namespace_name, owner.pod);
-    doubt = doubt_of_pod(facts, pod, {leak.address, node_gone, owner.is_static});
+    doubt = doubt_of_pod(facts, pod, {leak.address, node_gone, owner.is_static, uid_identity(owner.uid)});
     evidence.facts.push_back(facts.pods_known() ? pod_fact(owner, pod, facts) : "pods are not known");
   }
   if (doubt == Doubt::none) return {};

@@ -28,6 +28,8 @@ void Facts::add_node(const NodeFact& node) {
   for (const net::Address& address : node.tunnel_addresses) tunnels_.insert(address.unmapped());
 }
 
+std::uint64_t uid_identity(std::string_view uid) { return uid.empty() ? 0 : std::hash<std::string_view>{}(uid); }
+
 void Facts::add_pod(const PodFact& pod) {
   CROFT_ASSERT(!frozen_);
   CROFT_ASSERT(pod.namespace_name.size() <= kPodNameBytesMax && pod.name.size() <= kPodNameBytesMax);
@@ -44,6 +46,7 @@ void Facts::add_pod(const PodFact& pod) {
   for (const net::Address& address : pod.addresses) addresses_.push_back(address.unmapped());
   packed.evicted = pod.phase == "Failed" && pod.reason == "Evicted";
   packed.has_unreadable_address = pod.has_unreadable_address;
+  packed.uid = pod.is_mirror ? 0 : uid_identity(pod.uid);
   if (!pod.node.empty()) {
     const auto [it, is_new] = node_numbers_.emplace(pod.node, static_cast<std::uint32_t>(node_names_.size()));
     if (is_new) node_names_.push_back(pod.node);
@@ -68,6 +71,7 @@ Facts::Pod Facts::unpacked(const Packed& packed) const {
   pod.answer = Pod::Answer::found;
   pod.evicted = packed.evicted;
   pod.has_unreadable_address = packed.has_unreadable_address;
+  pod.uid = packed.uid;
   if (packed.node != kNoNode) {
     pod.node = node_names_[packed.node];
     pod.on_existing_node = has_node(node_names_[packed.node]);

@@ -37,6 +37,8 @@ struct PodFact {
   bool has_unreadable_address = false;
   /// It uses its node's network: the addresses that it reports are the node's.
   bool is_in_node_network = false;
+  /// It is what the API has of a pod that a kubelet read from a file: its UID is not the one that the runtime tells.
+  bool is_mirror = false;
 };
 
 /// What is known about nodes and pods at one moment, from outside the register: the second source without which no
@@ -82,6 +84,7 @@ class Facts {
     bool evicted = false;
     bool has_unreadable_address = false;
     bool on_existing_node = false;  ///< bound to a node that exists
+    std::uint64_t uid = 0;          ///< uid_identity(); 0: not known
     std::string_view node{};
     std::span<const net::Address> addresses{};
   };
@@ -95,6 +98,7 @@ class Facts {
     std::uint64_t identity = 0;
     std::size_t name_at = 0;  ///< into text_: namespace, then name
     std::size_t addresses_at = 0;
+    std::uint64_t uid = 0;
     std::uint32_t node = kNoNode;  ///< into node_names_
     std::uint16_t namespace_bytes = 0, name_bytes = 0, address_count = 0;
     bool evicted = false, has_unreadable_address = false;
@@ -118,6 +122,9 @@ class Facts {
 /// Longer names are cut by nobody: no pod has one (Kubernetes: 253), and no adapter passes one on.
 inline constexpr std::size_t kPodNameBytesMax = 1024;
 inline constexpr std::size_t kPodAddressesMax = 4096;
+
+/// A number that stands for a pod's UID within this process: two numbers, two UIDs. 0 for the empty one.
+[[nodiscard]] std::uint64_t uid_identity(std::string_view uid);
 
 /// A number that stands for a pod name within this process.
 [[nodiscard]] std::uint64_t pod_identity(std::string_view namespace_name, std::string_view name);

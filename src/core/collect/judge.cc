@@ -169,7 +169,7 @@ class Judge {
       const net::Address address = view_.address(row);
       const bool absent = nodes_[row.node].absent;
       const Facts::Pod pod = facts_.pod_by_identity(row.pod);
-      Doubt why = doubt_of_pod(facts_, pod, {address, absent, row.is_static});
+      Doubt why = doubt_of_pod(facts_, pod, {address, absent, row.is_static, row.uid});
       if (why == Doubt::not_the_pods && !is_superseded(row, pod)) why = Doubt::none;
       if (why != Doubt::none) {
         doubt(row, address, why == Doubt::node_gone);

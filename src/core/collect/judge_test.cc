@@ -45,6 +45,13 @@ std::map<std::string, std::string> of_web(const char* made) {
   return attributes;
 }
 
+/// With the UID that the runtime told.
+std::map<std::string, std::string> of_pod_with(const char* uid, const char* made = "") {
+  std::map<std::string, std::string> attributes = of_web(made);
+  attributes["pod-uid"] = uid;
+  return attributes;
+}
+
 /// As a kubelet names a pod that it read from a file.
 std::map<std::string, std::string> of_static_pod(const char* node) {
   return {{"pod", "gw-n1"}, {"namespace", "d"}, {"node", node}, {"pod-uid", "34fb0746a0c244a9a53059ec1e33297c"}};
@@ -221,6 +228,58 @@ INSTANTIATE_TEST_SUITE_P(
                s.hold("10.0.0.3", "net.x", {{"pod", "x"}, {"namespace", "d"}});
              },
              {"10.0.0.3 pod_gone"}},
+        Case{"another pod of the name, by its UID, with another address (#12257)",
+             [](Scene& s) {
+               s.block("10.0.0.16/28", "n0");
+               s.hold("10.0.0.3", "net.dead", of_pod_with("uid-before", "2026-01-15 11:00:00 +0000 UTC"));
+               s.hold("10.0.0.17", "net.web", of_pod_with("uid-web", "2026-01-15 10:00:00 +0000 UTC"));
+               s.pod("web", {"10.0.0.17"}, "n0");
+             },
+             {"10.0.0.3 pod_replaced"}},
+        Case{"another pod of the name, by its UID, that has no address yet",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.dead", of_pod_with("uid-before"));
+               s.pod("web");
+             },
+             {"10.0.0.3 pod_replaced"}},
+        Case{"another pod of the name, by its UID, that reports the address",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.dead", of_pod_with("uid-before"));
+               s.pod("web", {"10.0.0.3"});
+             },
+             {}},
+        Case{"another pod of the name, by its UID, with an address that can't be read",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.dead", of_pod_with("uid-before"));
+               s.pod("web", {"10.0.0.4"}).has_unreadable_address = true;
+             },
+             {}},
+        Case{"the pod of the UID reports another address",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.web", of_pod_with("uid-web"));
+               s.pod("web", {"10.0.0.4"});
+             },
+             {}},
+        Case{"a pod whose UID is not told",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.web", of_pod_with("uid-before"));
+               s.pod("web", {"10.0.0.4"}).uid.clear();
+             },
+             {}},
+        Case{"the mirror of a static pod, whose UID is its own",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.web", of_pod_with("uid-of-the-file"));
+               s.pod("web", {"10.0.0.4"}).is_mirror = true;
+             },
+             {}},
+        Case{"another UID, and the node is gone",
+             [](Scene& s) {
+               std::map<std::string, std::string> attributes = of_pod_with("uid-before");
+               attributes["node"] = "gone";
+               s.hold("10.0.0.3", "net.dead", attributes);
+               s.pod("web", {"10.0.0.4"});
+             },
+             {"10.0.0.3 node_gone"}},
         Case{"static pod without its mirror", [](Scene& s) { s.hold("10.0.0.3", "net.gw", of_static_pod("n1")); }, {}},
         Case{"static pod whose name another pod has",
              [](Scene& s) {
@@ -859,6 +918,18 @@ TEST_F(Surplus, EvidenceOfAMismatchNamesThePodsAddresses) {
   const auto evidence = prove(verdict.leaks.at(0), blocks.begin()->second, facts(), clock.now());
   ASSERT_TRUE(evidence);
   EXPECT_THAT(evidence->facts, ElementsAre("pod d/web has the addresses 10.0.0.3 and not this one"));
+}
+
+TEST_F(Surplus, EvidenceOfAnotherPodOfTheNameSaysSo) {
+  block("10.0.0.0/28", "n1");
+  hold("10.0.0.4", "net.dead", of_pod_with("uid-before"));
+  static_cast<void>(look());
+  clock.advance(15min);
+  const Verdict verdict = look();
+  const auto evidence = prove(verdict.leaks.at(0), blocks.begin()->second, facts(), clock.now());
+  ASSERT_TRUE(evidence);
+  EXPECT_EQ(evidence->reason, "pod_replaced");
+  EXPECT_THAT(evidence->facts, ElementsAre("pod d/web is another one by now: its UID is not the one recorded"));
 }
 
 TEST(Facts, AnAddressIsTheSameHoweverItIsWritten) {

@@ -50,6 +50,7 @@ void RegisterView::add_block(const Block& block, const Cooldowns& cooldowns, con
     held.emplace();
     held->kind = owner.kind;
     held->is_static = owner.is_static;
+    held->uid = uid_identity(owner.uid);
     held->node = node_number(owner.node);
     held->block = block_number;
     if (owner.kind == AllocationOwner::Kind::pod) held->pod = pod_identity(owner.namespace_name, owner.pod);

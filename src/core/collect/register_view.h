@@ -21,6 +21,7 @@ struct HeldRow {
   SequenceNumber sequence;
   std::uint64_t pod = 0;     ///< pod_identity()
   std::uint64_t handle = 0;  ///< handle_identity()
+  std::uint64_t uid = 0;     ///< uid_identity() of the pod's
   std::uint32_t node = 0;    ///< into RegisterView::nodes()
   std::uint32_t block = 0;   ///< into RegisterView::blocks()
   std::uint16_t ordinal = 0;
@@ -38,7 +39,7 @@ struct BlockRow {
   bool has_cooled = false;                        ///< some cooldown has ended and is not written down
 };
 
-/// What one look at the register has seen, of a size that a cluster of half a million addresses fits in: 40 bytes an
+/// What one look at the register has seen, of a size that a cluster of half a million addresses fits in: 48 bytes an
 /// allocation. Filled record by record, blocks first, then handles.
 class RegisterView {
  public:

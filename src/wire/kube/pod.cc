@@ -24,6 +24,9 @@ constexpr std::array<std::string_view, 2> kNetworkStatuses = {"k8s.v1.cni.cncf.i
 constexpr std::array<std::string_view, 2> kCalicosAddresses = {"cni.projectcalico.org/podIP",
                                                                "cni.projectcalico.org/podIPs"};
 
+/// On what the API shows of a pod that a kubelet read from a file. No API server lets it be set or taken away later.
+constexpr std::string_view kMirror = "kubernetes.io/config.mirror";
+
 constexpr std::array kMetaBounds = {
     FieldBound{11, "metadata.labels", kMapEntriesMax},
     FieldBound{12, "metadata.annotations", kMapEntriesMax},
@@ -66,6 +69,7 @@ struct Said {
   std::size_t pod_ip_count = 0;  ///< of them, also those that are not kept
   bool has_unreadable_ips = false;
   bool host_network = false;
+  bool is_mirror = false;
   std::map<std::string_view, std::string> annotations;  ///< those that tell of addresses
 };
 
@@ -127,6 +131,7 @@ void add_of_networks(const std::string& text, PodFact& pod) {
   pod.reason = std::move(said.reason);
   pod.has_unreadable_address = said.has_unreadable_ips;
   pod.is_in_node_network = said.host_network;
+  pod.is_mirror = said.is_mirror;
   if (!said.pod_ip.empty()) add(said.pod_ip, pod);
   for (const std::string& ip : said.pod_ips) add(ip, pod);
   for (const std::string_view name : kCalicosAddresses) add_of_list(said.annotations[name], pod);
@@ -167,6 +172,7 @@ void add_of_networks(const std::string& text, PodFact& pod) {
   for (const auto& one : message.status().pod_ips()) said.pod_ips.push_back(one.ip());
   for (const auto& annotation : message.metadata().annotations()) {
     if (const auto name = noted(annotation.key())) said.annotations[*name] = annotation.value();
+    said.is_mirror = said.is_mirror || annotation.key() == kMirror;
   }
   return fact_of(std::move(said));
 }
@@ -184,6 +190,7 @@ Result<PodFact> pod_fact(JsonRef object, const ApiMeta& meta) {
   said.host_network = host_network && host_network->kind() == JsonKind::boolean && host_network->boolean();
   read_status(member_of(object, "status"), said);
   const auto annotations = member_of(member_of(object, "metadata"), "annotations");
+  said.is_mirror = member_of(annotations, kMirror).has_value();
   for (const auto& names : {kCalicosAddresses, kNetworkStatuses}) {
     for (const std::string_view name : names) said.annotations[name] = text_of(member_of(annotations, name));
   }

@@ -30,6 +30,7 @@ TEST(Pod, WhatTheCollectorNeeds) {
   EXPECT_EQ(fact.namespace_name, "shop");
   EXPECT_EQ(fact.name, "web-0");
   EXPECT_EQ(fact.uid, "u-1");
+  EXPECT_FALSE(fact.is_mirror);
   EXPECT_EQ(fact.node, "oak");
   EXPECT_EQ(fact.phase, "Failed");
   EXPECT_EQ(fact.reason, "Evicted");
@@ -122,6 +123,7 @@ TEST(PodPage, IsReadInEitherForm) {
   *list.add_items() = message("web-0");
   const auto page = decode_pods(enveloped(list), 500);
   ASSERT_TRUE(page) << page.error().message;
+  EXPECT_EQ(page->resource_version, "9");
   EXPECT_EQ(page->continue_token, "next");
   const auto in_json =
       decode_pods(R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":"next"},
@@ -130,6 +132,7 @@ TEST(PodPage, IsReadInEitherForm) {
       "status":{"phase":"Failed","reason":"Evicted","podIP":"10.0.0.5","podIPs":[{"ip":"fd00::5"}]}}]})",
                   500);
   ASSERT_TRUE(in_json) << in_json.error().message;
+  EXPECT_EQ(in_json->resource_version, "9");
   EXPECT_EQ(in_json->continue_token, "next");
   for (const PodPage& one : {*page, *in_json}) {
     ASSERT_EQ(one.pods.size(), 1U);
@@ -142,6 +145,24 @@ TEST(PodPage, IsReadInEitherForm) {
     EXPECT_THAT(fact.addresses, ElementsAre(ip("10.0.0.5"), ip("10.0.0.6"), ip("fd00::5")));
     EXPECT_FALSE(fact.has_unreadable_address);
   }
+}
+
+TEST(PodPage, AMirrorOfAStaticPodSaysSo) {
+  croft::kube::PodList list;
+  list.mutable_metadata()->set_resource_version("9");
+  *list.add_items() = message("web-0");
+  croft::kube::Pod mirror = message("gw-oak");
+  auto& noted = *mirror.mutable_metadata()->add_annotations();
+  noted.set_key("kubernetes.io/config.mirror");
+  noted.set_value("34fb0746a0c244a9a53059ec1e33297c");
+  *list.add_items() = mirror;
+  const auto page = decode_pods(enveloped(list), 500);
+  ASSERT_TRUE(page) << page.error().message;
+  EXPECT_FALSE(page->pods.at(0).is_mirror);
+  EXPECT_TRUE(page->pods.at(1).is_mirror);
+  EXPECT_TRUE(pod(R"({"metadata":{"name":"gw-oak","namespace":"edge","uid":"u-1","resourceVersion":"7",
+    "annotations":{"kubernetes.io/config.mirror":"34fb0746a0c244a9a53059ec1e33297c"}}})")
+                  .is_mirror);
 }
 
 /// Each of them would free the addresses of every pod that it does not tell of.
