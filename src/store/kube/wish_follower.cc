@@ -11,6 +11,7 @@
 
 #include "base/pauses.h"
 #include "net/echo.h"
+#include "store/kube/form.h"
 #include "store/kube/list_walk.h"
 #include "wire/kube/requests.h"
 
@@ -39,10 +40,12 @@ constexpr std::chrono::seconds kLasting{5};
 /// One kind of objects, and its thread.
 class WishFollower::Feed {
  public:
-  Feed(Api& api, Annotated kind, std::string collection, wire::kube::ApiSelection select, const Clock& clock,
-       std::size_t bytes_max)
+  /// `node` is that of the pods; empty: objects of none.
+  Feed(Api& api, Annotated kind, std::string node, std::string collection, wire::kube::ApiSelection select,
+       const Clock& clock, std::size_t bytes_max)
       : api_(api),
         kind_(kind),
+        node_(std::move(node)),
         collection_(std::move(collection)),
         select_(std::move(select)),
         clock_(clock),
@@ -78,6 +81,7 @@ class WishFollower::Feed {
  private:
   struct Known {
     std::string uid;
+    Revision revision;
     Result<core::PodWishes> wishes;
   };
   using KnownByName = std::map<std::string, Known>;
@@ -155,8 +159,15 @@ class WishFollower::Feed {
   [[nodiscard]] static std::string name_of(const wire::kube::ApiMeta& meta) {
     return meta.name_space.empty() ? meta.name : fmt::format("{}/{}", meta.name_space, meta.name);
   }
-  [[nodiscard]] Known known(wire::JsonRef object, const wire::kube::ApiMeta& meta) const {
-    return {meta.uid, wishes_in(kind_, object, net::echo(name_of(meta)))};
+  [[nodiscard]] Known known(wire::JsonRef object, const wire::kube::ApiMeta& meta, Revision revision) const {
+    return {meta.uid, revision, wishes_in(kind_, object, net::echo(name_of(meta)))};
+  }
+  /// Whoever does not heed what was asked for may tell of another node's pod.
+  [[nodiscard]] bool is_of_node(wire::JsonRef object) const {
+    if (node_.empty()) return true;
+    const auto spec = member_of(object, "spec");
+    const auto name = spec ? member_of(*spec, "nodeName") : std::nullopt;
+    return name && name->text() == node_;
   }
 
   [[nodiscard]] wire::kube::ApiListOf list_of() const {
@@ -192,7 +203,11 @@ class WishFollower::Feed {
       if (!page && walk.asks_for_less(page.error())) continue;
       if (!page) return note_trouble(page.error().message);
       if (!walk.go_on(said_by(*page))) return false;
-      for (const auto& item : page->items) keep(all, bytes, name_of(item.meta), known(item.value, item.meta));
+      for (const auto& item : page->items) {
+        const auto revision = revision_of(item.meta.resource_version);
+        if (!revision) return note_trouble(revision.error().message);
+        if (is_of_node(item.value)) keep(all, bytes, name_of(item.meta), known(item.value, item.meta, *revision));
+      }
       position_ = page->resource_version;
       is_whole = page->continue_token.empty();
     }
@@ -214,6 +229,7 @@ class WishFollower::Feed {
     note_refusal({});
     set_current(true);
     const Deadline end = in(kWatchTime + kCallTime);
+    Revision newest;
     while (!is_stopping() && !end.passed(clock_.now())) {
       const auto event = opened.stream->next(in(kLook));
       // Servers end every watch after some time, and this goes on from where it was.
@@ -227,23 +243,33 @@ class WishFollower::Feed {
         refusal_ = is_it.error().message;
         return false;
       }
-      take(**event);
+      const auto revision = revision_of((*event)->object->meta.resource_version);
+      if (!revision) return note_trouble(revision.error().message);
+      take(**event, *revision, newest);
     }
     return true;
   }
 
-  void take(const ApiEvent& event) {
+  /// A watch tells of changes in their order, so what is older than what it told before comes of a cache or proxy that
+  /// mixes them up: it is old news. `newest` is that of this watch.
+  void take(const ApiEvent& event, Revision revision, Revision& newest) {
+    if (revision < newest) return;
     const wire::kube::ApiMeta& meta = event.object->meta;
     position_ = meta.resource_version;
     if (event.type == ApiEvent::Type::bookmark) return;
+    newest = revision;
+    if (!is_of_node(event.object->value)) return;
     const bool is_gone = event.type == ApiEvent::Type::deleted;
-    auto now = is_gone ? std::nullopt : std::optional(known(event.object->value, meta));
+    auto now = is_gone ? std::nullopt : std::optional(known(event.object->value, meta, revision));
     const std::lock_guard lock(mutex_);
+    const auto before = known_.find(name_of(meta));
+    if (before != known_.end() && revision < before->second.revision) return;
     keep(known_, known_bytes_, name_of(meta), std::move(now));
   }
 
   Api& api_;
   const Annotated kind_;
+  const std::string node_;
   const std::string collection_;
   const wire::kube::ApiSelection select_;
   const Clock& clock_;
@@ -280,9 +306,9 @@ std::optional<Result<core::AnnotatedWishes>> WishFollower::remembered(const core
     if (pods_ == nullptr) {
       // Those that have ended get no address; thousands may lie about.
       const std::string of_node = fmt::format("spec.nodeName={},status.phase!=Succeeded,status.phase!=Failed", node_);
-      pods_ = std::make_unique<Feed>(*api_, Annotated::pod, "/api/v1/pods", wire::kube::ApiSelection{{}, of_node},
-                                     clock_, bytes_max_);
-      namespaces_ = std::make_unique<Feed>(*api_, Annotated::name_space, "/api/v1/namespaces",
+      pods_ = std::make_unique<Feed>(*api_, Annotated::pod, node_, "/api/v1/pods",
+                                     wire::kube::ApiSelection{{}, of_node}, clock_, bytes_max_);
+      namespaces_ = std::make_unique<Feed>(*api_, Annotated::name_space, std::string(), "/api/v1/namespaces",
                                            wire::kube::ApiSelection{}, clock_, bytes_max_);
     }
   }

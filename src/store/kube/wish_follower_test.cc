@@ -23,6 +23,7 @@ struct Cluster {
   std::map<std::string, std::string> objects;  ///< by path
   std::deque<std::string> events;              ///< of pods, not told yet
   std::vector<std::string> asked;
+  int revision = 10;
   int watches = 0;
   int lists = 0;
   bool refuses = false;
@@ -30,12 +31,21 @@ struct Cluster {
 
   void put_pod(const std::string& name, const std::string& uid, const std::string& annotations, bool is_event = false) {
     const std::lock_guard lock(mutex);
-    const std::string object = fmt::format(
-        R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{}","namespace":"shop","uid":"{}","resourceVersion":"{}",)"
-        R"("annotations":{{{}}}}}}})",
-        name, uid, 10 + objects.size() + events.size(), annotations);
+    const std::string object = pod(name, uid, annotations, ++revision, "node-a");
     objects["/api/v1/namespaces/shop/pods/" + name] = object;
     if (is_event) events.push_back(R"({"type":"MODIFIED","object":)" + object + "}");
+  }
+  static std::string pod(const std::string& name, const std::string& uid, const std::string& annotations, int revision,
+                         const std::string& node) {
+    return fmt::format(
+        R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{}","namespace":"shop","uid":"{}","resourceVersion":"{}",)"
+        R"("annotations":{{{}}}}},"spec":{{"nodeName":"{}"}}}})",
+        name, uid, revision, annotations, node);
+  }
+  /// Past what is there, as a proxy may that mixes answers up.
+  void tell(const std::string& type, const std::string& object) {
+    const std::lock_guard lock(mutex);
+    events.push_back(fmt::format(R"({{"type":"{}","object":{}}})", type, object));
   }
   void put_namespace(const std::string& annotations) {
     const std::lock_guard lock(mutex);
@@ -189,6 +199,43 @@ TEST_F(WishFollowerTest, MemoryFollowsFromTheFirstQuestionOn) {
   cluster_.put_pod("web-1", "u-2", R"("cni.projectcalico.org/ipv4pools":"odd")", true);
   wait_until([&] { return follower.remembered({"web-1", "shop", "u-2"}).has_value(); });
   EXPECT_FALSE(*follower.remembered({"web-1", "shop", "u-2"})) << "an error is remembered as one";
+}
+
+TEST_F(WishFollowerTest, OldNewsAndOtherNodesPodsAreNotTaken) {
+  const auto pool = [](const std::string& name) {
+    return fmt::format(R"("cni.projectcalico.org/ipv4pools":"[\"{}\"]")", name);
+  };
+  cluster_.put_pod("web-0", "u-1", pool("first"));
+  cluster_.put_namespace("");
+  WishFollower follower(std::make_unique<ClusterApi>(cluster_), "node-a", clock_);
+  const auto wish = [&] {
+    const auto known = follower.remembered(pod_);
+    return known ? pools_of((*known)->pod) : "unknown";
+  };
+  wait_until([&] { return wish() == "first "; });
+  const int first = cluster_.revision;
+  cluster_.put_pod("web-0", "u-1", pool("second"), true);
+  wait_until([&] { return wish() == "second "; });
+  // Each of these is followed by one of another pod, by which it is seen that they were told.
+  const auto all_told = [&](const std::string& mark) {
+    cluster_.put_pod("web-1", mark, "", true);
+    wait_until([&] { return follower.remembered({"web-1", "shop", mark}).has_value(); });
+  };
+  cluster_.tell("MODIFIED", Cluster::pod("web-0", "u-1", pool("first"), first, "node-a"));
+  all_told("m-1");
+  EXPECT_EQ(wish(), "second ");
+  cluster_.tell("DELETED", Cluster::pod("web-0", "u-1", pool("first"), first, "node-a"));
+  all_told("m-2");
+  EXPECT_EQ(wish(), "second ");
+  cluster_.tell("MODIFIED", Cluster::pod("web-0", "u-1", pool("others"), ++cluster_.revision, "node-b"));
+  all_told("m-3");
+  EXPECT_EQ(wish(), "second ");
+  // What was deleted does not come back by old news.
+  cluster_.tell("DELETED", Cluster::pod("web-0", "u-1", pool("second"), ++cluster_.revision, "node-a"));
+  wait_until([&] { return wish() == "unknown"; });
+  cluster_.tell("MODIFIED", Cluster::pod("web-0", "u-1", pool("first"), first, "node-a"));
+  all_told("m-4");
+  EXPECT_EQ(wish(), "unknown");
 }
 
 /// Anybody may choose when his pod is deleted (terminationGracePeriodSeconds 9000000000).
