@@ -48,13 +48,27 @@ REFUSED_VALUES = (
     ({"image": {"pullSecrets": [{}]}}, "pullSecrets"),
     ({"install": {"conflistName": "x" * 300 + ".conflist"}}, "conflistName"),
     *(({"agent": {"maxUnavailable": value}}, "maxUnavailable") for value in ("abc", 0, -1, "5", "0%", "101%")),
-    *(({"install": {"cniBinDir": text}}, "cniBinDir") for text in ("/opt/../etc", "/..", "/opt\n/x", "/opt\u0000", "/", "")),
-    *(({"install": {"cniConfDir": text}}, "cniConfDir") for text in ("/etc/cni?context=x", "/etc/..", "/etc\t", "/")),
+    *(({"install": {"cniBinDir": text}}, "cniBinDir") for text in ("/opt/../etc", "/..", "/opt\n/x", "/opt\u0000", "/", "",
+                                                                          "/opt/cni/bin/", "//", "/.", "/./", "/opt//cni", "/opt/./cni", "/opt/.")),
+    *(({"install": {"cniConfDir": text}}, "cniConfDir") for text in ("/etc/cni?context=x", "/etc/..", "/etc\t", "/", "/etc/cni/net.d/",
+                                                                            "//", "/.", "/./", "/etc//cni", "/etc/./cni", "/etc/.")),
     *(({part: {"priorityClassName": text}}, "priorityClassName") for part in ("agent", "controller")
       for text in ("x\n      hostPID: true", "A", "a_b", "-a", "x" * 254)),
     *(({part: {"extraArgs": ["--x\ny"]}}, "extraArgs") for part in ("install", "agent", "controller")),
     ({"agent": {"nodeSelector": {"a": True}}}, "nodeSelector"),
 )
+# helm's way to unset a value, where the template would read something else than the default: (path).
+UNSET = ("mainPlugin", "image", "image.repository", "image.pullPolicy", "namespace", "namespace.create", "apiServer", "defaultPools",
+         "defaultPools.enabled", "install", *(f"install.{name}" for name in ("cniBinDir", "cniConfDir", "ipv4", "ipv6", "mtu", "masquerade")),
+         "agent", *(f"agent.{name}" for name in ("clearNetworkUnavailable", "annotationsFromApi", "maxUnavailable")),
+         "controller", *(f"controller.{name}" for name in ("replicas", "grace", "allocateNodeCidrs", "repairServiceRanges")),
+         "metrics", *(f"metrics.{name}" for name in ("service", "serviceMonitor", "prometheusRule", "dashboard")),
+         "networkPolicy", "uninstall", "calicoKinds")
+# Where nothing means the same as the default, or as nothing said.
+MAY_BE_UNSET = ("image.tag", "image.digest", "image.pullSecrets", "apiServer.host", "apiServer.port", "defaultPools.ipv4Cidr",
+                "defaultPools.ipv4BlockSize", "install.conflistName", "install.networkName", "install.alsoAs", "install.extraArgs",
+                "agent.resources", "agent.nodeSelector", "agent.priorityClassName", "agent.extraArgs", "controller.resources",
+                "controller.nodeSelector", "controller.clusterCidr", "controller.priorityClassName", "controller.extraArgs", "calicoGroup")
 # Values that are odd and fine: (values, a text of what is rendered).
 TAKEN_VALUES = (
     ({"install": {"cniBinDir": "/opt: x #}, y: {"}}, 'hostPath: {path: "/opt: x #}, y: {", type: DirectoryOrCreate}'),
@@ -97,13 +111,21 @@ class Tools:
         return self.helm("template", "croft", CHART, "-n", "croft-system", *(["--set", ",".join(values)] if any(values) else []),
                          check=check)
 
-    def render_values(self, world, values, check=True, release="croft", namespace="croft-system"):
+    def render_values(self, world, values, *more, check=True, release="croft", namespace="croft-system"):
         page = world.directory / "values.json"
         page.write_text(json.dumps({"mainPlugin": "ptp", **values}))
-        return self.helm("template", release, CHART, "-n", namespace, "-f", page, check=check)
+        return self.helm("template", release, CHART, "-n", namespace, "-f", page, *more, check=check)
 
     def kubectl(self, kubeconfig, *arguments, given=""):
         return run(self.folder / "kubectl", "--kubeconfig", kubeconfig, *arguments, env=self.home, stdin=given)
+
+
+def null_at(path):
+    """Values with null at "a.b"."""
+    values = None
+    for name in reversed(path.split(".")):
+        values = {name: values}
+    return values
 
 
 def renders(world, tools):
@@ -115,6 +137,17 @@ def renders(world, tools):
         done = tools.render_values(world, values, check=False)
         # By its path.
         expect(done.returncode != 0 and f"/{word}" in done.stderr, f"{values}: {done.returncode} {done.stderr} {done.stdout[-200:]}")
+    for path in UNSET:
+        done = tools.render_values(world, null_at(path), check=False)
+        expect(done.returncode != 0 and path.split(".")[-1] in done.stderr and "schema" in done.stderr, f"{path}: {done.returncode} {done.stderr}")
+    for path in MAY_BE_UNSET:
+        text = tools.render_values(world, null_at(path)).stdout
+        expect(not re.search("<nil>|%!", text), f"{path}: {text}")
+    # helm can be told to pass over the schema.
+    for name in ("cniBinDir", "cniConfDir"):
+        for value in ("/etc/cni/", "//", "/.", "/etc//cni", "/", "etc/cni", None):
+            done = tools.render_values(world, {"install": {name: value}}, "--skip-schema-validation", check=False)
+            expect(done.returncode != 0 and f"install.{name}" in done.stderr, f"{name} {value}: {done.returncode} {done.stderr}")
     for values, wanted in TAKEN_VALUES:
         text = tools.render_values(world, values).stdout
         expect(wanted in text, f"{values}: {wanted} in {text}")

@@ -1,5 +1,6 @@
 #include "store/store_url.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <utility>
@@ -25,6 +26,26 @@ std::set<std::string_view> members_of(std::string_view url) {
   return members;
 }
 
+/// `/a//b/./c/` as `/a/b/c`, and no `..`, which may lead out of a link. An option's text stays.
+std::string plain(std::string_view url) {
+  std::string_view path = behind_scheme(url);
+  const std::string_view scheme = url.substr(0, url.size() - path.size());
+  const std::string_view options = path.substr(std::min(path.find('?'), path.size()));
+  path.remove_suffix(options.size());
+  std::string out(scheme);
+  bool is_first = !path.starts_with('/');
+  while (!path.empty()) {
+    const std::string_view part = path.substr(0, path.find('/'));
+    if (!part.empty() && part != ".") {
+      if (!is_first) out += '/';
+      out += part;
+      is_first = false;
+    }
+    path.remove_prefix(std::min(part.size() + 1, path.size()));
+  }
+  return out.append(options);
+}
+
 }  // namespace
 
 std::optional<Scheme> scheme_of(std::string_view url) {
@@ -48,7 +69,9 @@ std::optional<std::string> file_of_store(std::string_view url) {
 
 bool name_one_store(std::string_view a, std::string_view b) {
   if (a == b) return true;
-  return scheme_of(a) == Scheme::etcd && scheme_of(b) == Scheme::etcd && members_of(a) == members_of(b);
+  const auto scheme = scheme_of(a);
+  if (!scheme || scheme != scheme_of(b)) return false;
+  return *scheme == Scheme::etcd ? members_of(a) == members_of(b) : plain(a) == plain(b);
 }
 
 }  // namespace croft::store

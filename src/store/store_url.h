@@ -24,8 +24,8 @@ enum class Scheme {
 /// The path of a store that is a file; absent for any other. It may be relative: only who opens refuses that.
 [[nodiscard]] std::optional<std::string> file_of_store(std::string_view url);
 
-/// Whether two URLs mean one store. Of etcd the members count, in any order, and not the files of a client: plugin and
-/// agent may have certificates of their own.
+/// Whether two URLs mean one store. Of a path "//", "/./" and a "/" at its end say nothing. Of etcd the members count,
+/// in any order, and not the files of a client: plugin and agent may have certificates of their own.
 [[nodiscard]] bool name_one_store(std::string_view a, std::string_view b);
 
 }  // namespace croft::store

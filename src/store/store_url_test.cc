@@ -31,5 +31,22 @@ TEST(StoreUrl, MembersMakeAnEtcdAndNotTheirOrderOrAClientsFiles) {
   EXPECT_TRUE(name_one_store("nothing", "nothing"));
 }
 
+TEST(StoreUrl, APathIsTheSameWithSlashesMore) {
+  const char* url = "kube:/etc/cni/net.d/croft-kubeconfig?group=projectcalico.org/v3";
+  for (const char* same : {"kube:/etc/cni/net.d//croft-kubeconfig?group=projectcalico.org/v3",
+                           "kube://etc/./cni/net.d/./croft-kubeconfig/?group=projectcalico.org/v3"}) {
+    EXPECT_TRUE(name_one_store(url, same) && name_one_store(same, url)) << same;
+  }
+  EXPECT_TRUE(name_one_store("sqlite:/a/b.db", "sqlite:/a//b.db"));
+  for (const char* other :
+       {"kube:/etc/cni/net.d/croft-kubeconfig", "kube:/etc/cni/x/../net.d/croft-kubeconfig?group=projectcalico.org/v3",
+        "kube:etc/cni/net.d/croft-kubeconfig?group=projectcalico.org/v3",
+        "kube:/etc/cni/net.d/croft-kubeconfig?group=projectcalico.org//v3",
+        "kube:", "kube:/etc/cni/net.dcroft-kubeconfig?group=projectcalico.org/v3"}) {
+    EXPECT_FALSE(name_one_store(url, other)) << other;
+  }
+  EXPECT_FALSE(name_one_store("nothing/", "nothing//"));
+}
+
 }  // namespace
 }  // namespace croft::store

@@ -38,3 +38,20 @@ capabilities: {drop: [ALL]}
 {{- define "croft.isFlannel" -}}
 {{- if eq .Values.mainPlugin "flannel" }}true{{ end }}
 {{- end }}
+
+{{/* A directory of the node, {name, path}. What the schema refuses too, which helm can be told to pass over. */}}
+{{- define "croft.directory" -}}
+{{- $path := required (printf "%s: give an absolute path" .name) .path -}}
+{{- if or (ne $path (clean $path)) (not (isAbs $path)) (eq $path "/") -}}
+{{- fail (printf "%s: %q is not an absolute path without \"//\", \"/.\", \"/..\" and \"/\" at its end" .name $path) -}}
+{{- end -}}
+{{ $path }}
+{{- end }}
+
+{{- define "croft.binDir" -}}
+{{ include "croft.directory" (dict "name" "install.cniBinDir" "path" .Values.install.cniBinDir) }}
+{{- end }}
+
+{{- define "croft.confDir" -}}
+{{ include "croft.directory" (dict "name" "install.cniConfDir" "path" .Values.install.cniConfDir) }}
+{{- end }}
