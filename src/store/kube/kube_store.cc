@@ -446,12 +446,12 @@ class KubeStore final : public Store, public Sealable {
 
   [[nodiscard]] Result<Revision> write_whatever_is_there(Objects& objects, const Write& write, const WriteToken& token,
                                                          Deadline deadline) {
-    std::optional<std::optional<Revision>> before;
+    std::optional<Revision> before;
     for (int tries = 0; tries < kTriesMax; ++tries) {
       TRY(const auto record, objects.get(write.key, deadline));
       if (!record && !write.value) return objects.prove(deadline);
       const auto now = record ? std::optional(record->revision) : std::nullopt;
-      if (before == now) break;  // nobody has written it: the conflict is none
+      if (tries > 0 && before == now) break;  // nobody has written it: the conflict is none
       before = now;
       auto written = !record       ? objects.create(write.key, *write.value, token, deadline)
                      : write.value ? objects.update(write.key, *write.value, record->revision, token, deadline)
