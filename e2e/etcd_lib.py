@@ -12,17 +12,25 @@ import urllib.request
 from lib import Failure, SKIPPED, require_programs, run, skip, wait_for
 
 
+_reserved = []  # by the ports that this process has given out, as long as it lives
+
+
 def free_ports(count):
     """Ports for servers that nobody listens at now. Below those that the kernel gives to whoever connects: one of these
-    may be a client's of another test by the time the server begins, or begins again."""
+    may be a client's of another test by the time the server begins, or begins again. The UDP port of the number is kept,
+    so that no other test, and no other part of this one, takes it before the server does."""
     ports = set()
     while len(ports) < count:
         port = random.randrange(10000, 30000)
+        keeper = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
+                keeper.bind(("127.0.0.1", port))
             except OSError:
+                keeper.close()
                 continue
+        _reserved.append(keeper)
         ports.add(port)
     return list(ports)
 
