@@ -91,7 +91,9 @@ def by_pods(world, cluster, operator, controller_store):
     stateful = cluster.living("web-0", "elm")
     evicted = cluster.living("evicted", "elm")
     starting = cluster.add("starting", "oak", uid=cluster.pod("starting", "oak"))
-    before = {live, deleted, stateful, evicted, starting}
+    # A static pod whose mirror the API refused.
+    static = cluster.add("gw-oak", "oak", uid="34fb0746a0c244a9a53059ec1e33297c")
+    before = {live, deleted, stateful, evicted, starting, static}
     expect_equal(held(world, operator), before, "held before")
 
     # A pod that reports another network's address besides, and one in the network of its node.
@@ -109,18 +111,20 @@ def by_pods(world, cluster, operator, controller_store):
     dry.end()
 
     controller = Controller(world, controller_store, "controller")
-    wait_for(lambda: held(world, operator) == {live, starting, again}, "what is dead is free", 30)
-    for address, pod in ((deleted, "deleted"), (stateful, "web-0"), (evicted, "evicted")):
+    wait_for(lambda: held(world, operator) == {live, starting, again, static}, "what is dead is free", 30)
+    for address, pod, reason in ((deleted, "deleted", "pod_gone"), (stateful, "web-0", "pod_replaced"),
+                                 (evicted, "evicted", "pod_evicted")):
         lines = lambda address=address: [line for line in controller.log().splitlines()
                                          if " released " in line and address in line]
         wait_for(lines, f"the evidence for {address}", 10)
         evidence = lines()
-        expect(pod in evidence[0], f"the evidence for {address}: {evidence}")
+        for text in (pod, f": {reason}, ", "asked for by itself, it is so"):
+            expect(text in evidence[0], f"the evidence for {address}: {evidence}")
         say(evidence[0].split(" ", 2)[-1])
     expect("nodes and pods from the Kubernetes API" in controller.log(), controller.log())
     time.sleep(GRACE_SECONDS + 1)
-    expect_equal(held(world, operator), {live, starting, again}, "who lives keeps its address")
-    return controller, {live, starting}, {again}
+    expect_equal(held(world, operator), {live, starting, again, static}, "who lives keeps its address")
+    return controller, {live, starting, static}, {again}
 
 
 def by_nodes(world, cluster, kube, operator, controller, of_oak, of_elm):
@@ -136,7 +140,7 @@ def by_nodes(world, cluster, kube, operator, controller, of_oak, of_elm):
 
 
 def nothing_by_half(world, operator, cluster, kube, controller_store, of_oak):
-    """Who may not list pods concludes nothing, and says what to allow."""
+    """Who may not list pods concludes nothing, and who may not get one frees nothing; both say what to allow."""
     role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/croft-controller"
     rights = kube.call("GET", role)
     rights["rules"] = [rule for rule in rights["rules"] if "pods" not in rule.get("resources", [])]
@@ -149,6 +153,15 @@ def nothing_by_half(world, operator, cluster, kube, controller_store, of_oak):
     time.sleep(GRACE_SECONDS + 1.5)
     expect_equal(held(world, operator), of_oak, "nothing was freed")
     blind.end()
+
+    rights = kube.call("GET", role)
+    rights["rules"].append({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})
+    kube.call("PUT", role, rights)
+    half = Controller(world, controller_store, "half-blind", "--leader-elect=false")
+    wait_for(lambda: "get a pod" in half.log(), "it says what it may not", 30)
+    expect("access.yaml" in half.log(), half.log())
+    expect_equal(held(world, operator), of_oak, "nothing was freed")
+    half.end()
 
 
 def test():
