@@ -17,7 +17,8 @@ Result<void> wait_for_first_answer(const Context& context) {
 }
 
 Result<AuditReport> audit(const Context& context, const std::optional<core::audit::LiveAttachments>& live,
-                          std::chrono::seconds grace, const std::string& live_node) {
+                          std::chrono::seconds grace, const std::string& live_node,
+                          std::vector<core::audit::RunningPod> pods) {
   const store::Capabilities can = context.store.capabilities();
   core::Missing everything = core::audit::wanted_by_audit(can.foreign_writers, !can.kubernetes_services);
   const auto leave_out_ranges = [&] {
@@ -31,9 +32,9 @@ Result<AuditReport> audit(const Context& context, const std::optional<core::audi
     found = read_register(context, everything);
   }
   if (!found) return fail(std::move(found).error());
-  AuditReport report{
-      core::audit::audit_register(found->snapshot, found->unreadable, {live, grace, live_node}, context.clock.now()),
-      {}};
+  AuditReport report{core::audit::audit_register(found->snapshot, found->unreadable,
+                                                 {live, grace, live_node, std::move(pods)}, context.clock.now()),
+                     {}};
   for (const auto& [key, id] : report.empty_handles) {
     const auto revision = found->revisions.find(key);
     if (revision != found->revisions.end()) report.leaked_handles.push_back({id, revision->second});

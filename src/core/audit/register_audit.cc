@@ -9,6 +9,7 @@
 
 #include "base/time_text.h"
 #include "core/audit/handle_audit.h"
+#include "core/audit/living_comparison.h"
 #include "core/block/config_changes.h"
 #include "core/block/draft.h"
 #include "core/block/pool_choice.h"
@@ -28,7 +29,12 @@ std::string_view text_of(AffinityState state) { return state == AffinityState::p
 class Audit {
  public:
   Audit(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable, const Runtime& runtime, const Instant& now)
-      : unseen_(unreadable), reader_(snapshot), pools_(reader_), runtime_(runtime, now.wall), now_(now) {}
+      : unseen_(unreadable),
+        reader_(snapshot),
+        pools_(reader_),
+        runtime_(runtime, now.wall),
+        living_(runtime),
+        now_(now) {}
 
   Report run() {
     add(unseen_.findings());
@@ -41,6 +47,7 @@ class Audit {
     check_overlaps();
     check_affinities();
     add(runtime_.findings_together());
+    add(living_.findings([this](const net::Address& address) { return is_known_to_be_given_here(address); }));
     handles_.check(reader_, unseen_, report_);
     finish_counts();
     return std::move(report_);
@@ -181,6 +188,7 @@ class Audit {
                             attribute->secondary,
                             attribute->alternate_owner};
       const std::size_t findings = report_.findings.size();
+      living_.see(allocation.address, *attribute);
       if (attribute->cooling) {
         check_cooling(*attribute->cooling, allocation);
       } else {
@@ -220,6 +228,14 @@ class Audit {
       allocation.unattached = true;
       report_.findings.push_back(*std::move(finding));
     }
+  }
+
+  /// In a pool, and in a block of which it is known what it holds: one that was read, or none.
+  [[nodiscard]] bool is_known_to_be_given_here(const net::Address& address) {
+    const Pool* pool = pools_.containing(address);
+    if (pool == nullptr) return false;
+    const auto block = net::Prefix::containing(address, pool->block_length);
+    return blocks_.contains(block) || !unseen_.may_have_block(block.to_string());
   }
 
   void check_overlaps() {
@@ -273,6 +289,7 @@ class Audit {
   Reader reader_;
   PoolTable pools_;
   RuntimeComparison runtime_;
+  LivingComparison living_;
   HandleAudit handles_;
   const Instant now_;
   std::map<net::Prefix, const Block*> blocks_;
