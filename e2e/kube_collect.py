@@ -1,4 +1,5 @@
-"""The collector on a real kube-apiserver: what it frees, and what it keeps, by the pods and nodes of the API.
+"""The collector on a real kube-apiserver: what it frees, and what it keeps, by the pods and nodes of the API; and what
+`croft check` says of them.
 
 usage: kube_collect.py BIN_DIR VERSION
 """
@@ -164,6 +165,32 @@ def nothing_by_half(world, operator, cluster, kube, controller_store, of_oak):
     half.end()
 
 
+def who_holds_nothing(world, cluster, kube, operator):
+    """`croft check` names pods that report what they do not hold, as after an older API was put back."""
+    def check():
+        done = run(world.bin / "croft", "--store", operator, "-o", "json", "check", check=False)
+        expect(done.returncode in (0, 3), f"croft check: {done.stdout}{done.stderr}")
+        return done.stderr, {row["pod"]: row for row in json.loads(done.stdout) if row["finding"] == "pod_not_held"}
+
+    kept, freed = cluster.living("kept", "oak"), cluster.living("restored", "oak")
+    cluster.pod("on-the-host", "oak", hostNetwork=True)
+    cluster.report("on-the-host", "10.79.0.250")
+    expect_equal(check()[1], {}, "all hold what they report")
+    run(world.bin / "croft", "--store", operator, "ip", "release", freed)
+    told = check()[1]
+    expect_equal({pod: row["subject"] for pod, row in told.items()}, {"restored": freed}, "who holds nothing")
+    expect("on node oak reports it, and the register has it as free" in told["restored"]["evidence"], f"{told}")
+    cluster.report("restored", kept)
+    told = check()[1]
+    expect("two have it" in told["restored"]["evidence"] and "pod default/kept" in told["restored"]["evidence"], f"{told}")
+    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/croft-operator"
+    rights = kube.call("GET", role)
+    rights["rules"] = [rule for rule in rights["rules"] if "pods" not in rule.get("resources", [])]
+    kube.call("PUT", role, rights)
+    wait_for(lambda: "the addresses of running pods are not looked at" in check()[0], "it says what it may not", 20)
+    expect_equal(check()[1], {}, "what it may not see")
+
+
 def test():
     calico_definitions()
     with World("kube-collect", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
@@ -179,6 +206,7 @@ def test():
         controller, of_oak, of_elm = by_pods(world, cluster, operator, controller_store)
         by_nodes(world, cluster, kube, operator, controller, of_oak, of_elm)
         nothing_by_half(world, operator, cluster, kube, controller_store, of_oak)
+        who_holds_nothing(world, cluster, kube, operator)
 
 
 if __name__ == "__main__":

@@ -1212,6 +1212,7 @@ QUIET = {
 UNMISSED = {
     ("croft-controller", "update", "ipamhandles"): "of a pod's two addresses the first is released: until the second is, its handle says one",
     ("croft-operator", "list", "croftpoolsets"): "whether the register answers at all: that it refuses is an answer too",
+    ("croft-operator", "list", "pods"): "what pods report beside what they hold: `croft check` warns that it does not see it",
     ("croft-controller", "get", "ipaddresses"): "whether an etcd was put back to an older state is seen by what was written last",
 }
 

@@ -1,5 +1,5 @@
 """`croft check --cni-cache` as after days of a runtime: entries whose network namespace is gone, entries that cannot be
-read, two sandboxes of one pod, a network that was renamed; and the log that names pods. Neither root nor network.
+read, two sandboxes of one pod, a register that was put back, a network that was renamed; and the log that names pods. Neither root nor network.
 
 usage: runtime_cache.py BIN_DIR
 """
@@ -19,19 +19,21 @@ class Rig:
         (self.cache / "results").mkdir(parents=True)
         self.log = world.directory / "ipam.log"
 
-    def plugin(self, command, container, pod, network="net"):
+    def plugin(self, command, container, pod, network="net", address=None):
         config = {"cniVersion": "1.0.0", "name": network, "ipam": {
             "type": "croft-ipam", "store": self.store, "nodename": "node-a"}}
         env = {**own_environment(self.world.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
                "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin),
-               "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=ns;K8S_POD_NAME={pod};K8S_POD_UID=uid-{pod}"}
+               "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=ns;K8S_POD_NAME={pod};K8S_POD_UID=uid-{pod}"
+                           + (f";IP={address}" if address else "")}
         done = run(self.world.bin / "croft-ipam", stdin=json.dumps(config), env=env)
         return json.loads(done.stdout)["ips"][0]["address"].split("/")[0] if command == "ADD" else None
 
-    def entry(self, container, netns, network="net"):
+    def entry(self, container, netns, network="net", address=None, pod=None):
         (self.cache / "results" / f"{network}-{container}-eth0").write_text(json.dumps(
             {"kind": "cniCacheV1", "containerId": container, "ifName": "eth0", "networkName": network,
-             "netns": str(netns), "result": {}}))
+             "netns": str(netns), "result": {"cniVersion": "1.0.0", "ips": [{"address": f"{address}/24"}]} if address else {},
+             "cniArgs": [["K8S_POD_NAMESPACE", "ns"], ["K8S_POD_NAME", pod]] if pod else []}))
 
     def check(self, *more):
         done = run(self.world.bin / "croft", "--store", self.store, "-o", "json", "check", "--cni-cache", self.cache,
@@ -90,6 +92,28 @@ def twice(rig):
     say("  two living sandboxes of one pod are named")
 
 
+def restored(rig):
+    """The register was put back to a time before a container that lives: its address is free there, then another's."""
+    address = rig.plugin("ADD", "kept", "kept", address="10.81.0.5")
+    rig.entry("kept", "/proc/self/ns/net", address=address, pod="kept")
+    expect_equal(rig.found(), {}, "it holds what it has")
+    run(rig.world.bin / "croft", "--store", rig.store, "ip", "release", address)
+    rig.entry("elsewhere", "/proc/self/ns/net", address="192.0.2.7", pod="elsewhere")
+    rig.entry("over", f"{rig.world.directory}/gone", address=address)
+    row = rig.found()[address]
+    expect_equal((row["finding"], row["namespace"], row["pod"]), ("not_held", "ns", "kept"), "who lives with it")
+    expect("container kept interface eth0" in row["evidence"], f"evidence: {row}")
+    (rig.cache / "results" / "net-over-eth0").unlink()
+    expect_equal(rig.plugin("ADD", "other", "other", address=address), address, "another gets it")
+    row = rig.found()[address]
+    expect("two have it" in row["evidence"] and "net.other" in row["evidence"], f"evidence: {row}")
+    expect("delete the pod at once" in row["remedy"], f"remedy: {row}")
+    rig.plugin("DEL", "other", "other")
+    for container in ("kept", "elsewhere"):
+        (rig.cache / "results" / f"net-{container}-eth0").unlink()
+    say("  who lives with an address that the register has as free, or as another's, is named")
+
+
 def renamed(rig):
     """The configuration has another network's name by now: the runtime's DEL carries it, and finds nothing."""
     address = rig.plugin("ADD", "moved", "moved")
@@ -112,7 +136,8 @@ def test():
     with World("runtime-cache", sys.argv[1]) as world:
         rig = Rig(world)
         world.croft(rig.store, "pool", "create", "a", "--cidr", "10.80.0.0/24", "--block-size", "26")
-        for part in (namespaces, twice, renamed):
+        world.croft(rig.store, "pool", "create", "b", "--cidr", "10.81.0.0/24", "--block-size", "26", "--cooldown-seconds", "0")
+        for part in (namespaces, twice, restored, renamed):
             part(rig)
 
 

@@ -49,7 +49,8 @@ Result<void> wait_for_first_answer(const Context& context) {
 }
 
 Result<AuditReport> audit(const Context& context, const std::optional<core::audit::LiveAttachments>& live,
-                          std::chrono::seconds grace, const std::string& live_node) {
+                          std::chrono::seconds grace, const std::string& live_node,
+                          std::vector<core::audit::RunningPod> pods) {
   const store::Capabilities can = context.store.capabilities();
   core::Missing everything = core::audit::wanted_by_audit(can.foreign_writers, !can.kubernetes_services);
   const auto leave_out_ranges = [&] {
@@ -66,7 +67,7 @@ Result<AuditReport> audit(const Context& context, const std::optional<core::audi
     found = read_register(context, everything);
   }
   if (!found) return fail(std::move(found).error());
-  const core::audit::Runtime runtime{live, grace, live_node};
+  const core::audit::Runtime runtime{live, grace, live_node, std::move(pods)};
   const Instant now = context.clock.now();
   AuditReport report;
   if (are_handles_apart) {

@@ -381,6 +381,62 @@ TEST_F(AuditTest, AnEntryWhoseNamespaceIsGoneIsNobody) {
   EXPECT_THAT(findings(live), ElementsAre(HasSubstr("whose network namespace /run/netns/c1 is gone")));
 }
 
+/// The register was put back to a time before they came.
+TEST_F(AuditTest, WhoLivesWithAnAddressThatHeDoesNotHoldIsNamed) {
+  const auto owner = [](const char* id) { return core::Owner{"net", id, "eth0"}; };
+  core::audit::LiveAttachments live =
+      runtime({owner("c1"), owner("c2"), owner("new"), owner("gone"), owner("unclear")});
+  const auto held = held_addresses(context, owner("c1")).value(), others = held_addresses(context, owner("c2")).value();
+  live.entries[0].addresses = {held.at(0)};
+  live.entries[1].addresses = {others.at(0)};
+  EXPECT_THAT(findings(live), IsEmpty());
+  // Elsewhere, as free, as another's.
+  live.entries[2].addresses = {ip("192.0.2.1"), ip("10.1.0.13"), held.at(0)};
+  live.entries[2].pod = {"web", "shop", "u"};
+  live.entries[3].addresses = live.entries[4].addresses = {ip("10.1.0.12")};
+  live.entries[3].netns = core::CachedAttachment::Netns::gone;
+  live.entries[4].netns = core::CachedAttachment::Netns::unclear;
+  const auto found = audit(context, live).value().findings;
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].kind, core::audit::Finding::Kind::not_held);
+  EXPECT_THAT(found[0].what, AllOf(HasSubstr("container new interface eth0 in network net for pod shop/web has it"),
+                                   HasSubstr("gives it to handle net.c1"), HasSubstr("two have it")));
+  EXPECT_EQ(found[0].remedy, "delete the pod at once: it has another's address");
+  EXPECT_EQ(found[1].subject, "10.1.0.13");
+  EXPECT_THAT(found[1].what, HasSubstr("the register has it as free"));
+  EXPECT_EQ(found[1].remedy, "delete the pod before another one gets the address");
+  EXPECT_EQ(found[1].pod.name, "web");
+  // Released while its container lives.
+  ASSERT_EQ(del("c2"), 1U);
+  EXPECT_THAT(findings(live), Contains(HasSubstr("the register has it as released by handle net.c2")));
+}
+
+TEST_F(AuditTest, OfPodsThatRunTheFirstTenAreNamed) {
+  const auto of = [&](std::vector<core::audit::RunningPod> pods) {
+    std::vector<std::string> texts;
+    const AuditReport report = audit(context, {}, kCollectAgeMin, "", std::move(pods)).value();
+    for (const core::audit::Finding& one : report.findings) texts.push_back(one.subject + " " + one.what);
+    return texts;
+  };
+  const auto held = held_addresses(context, {"net", "c1", "eth0"}).value().at(0);
+  EXPECT_THAT(of({{{"any", "shop", "u"}, "node-a", {held, ip("192.0.2.1")}}}), IsEmpty())
+      << "whose it is isn't recorded";
+  core::AssignRequest named = request("c3");
+  named.pod = {"web", "shop", "u"};
+  const net::Address webs = ip(add(named).front().c_str());
+  EXPECT_THAT(of({{{"web", "shop", "u2"}, "node-a", {webs}}}), IsEmpty());
+  EXPECT_THAT(of({{{"web", "other", "u"}, "node-b", {webs}}}),
+              ElementsAre(AllOf(HasSubstr("pod other/web on node node-b reports it"), HasSubstr("(pod shop/web)"),
+                                HasSubstr("two have it"))));
+  std::vector<core::audit::RunningPod> many;
+  for (int i = 0; i < 12; ++i) many.push_back({{"p" + std::to_string(i), "shop", ""}, "node-a", {ip("10.1.0.13")}});
+  many.push_back({{"web", "other", "u"}, "node-b", {webs}});
+  const auto found = of(std::move(many));
+  ASSERT_EQ(found.size(), 11U);
+  EXPECT_THAT(found.front(), HasSubstr("two have it")) << "those first";
+  EXPECT_THAT(found.back(), HasSubstr("3 more addresses of running pods"));
+}
+
 TEST_F(AuditTest, WhoeverAnUnreadableEntryMayBeAboutIsKnown) {
   clock.advance(60s);
   core::audit::LiveAttachments live = runtime({{"net", "x", "eth0"}});

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -23,6 +25,8 @@
 #include "engine/node_cidrs.h"
 #include "engine/nodes.h"
 #include "os/output_file.h"
+#include "store/kube/pod_list.h"
+#include "store/store_url.h"
 
 namespace croft::app {
 namespace {
@@ -39,6 +43,10 @@ constexpr std::size_t kNodesShownMax = 20;
 constexpr std::chrono::minutes kCheckLimit{10};
 /// Who makes up for what a DEL left needs no longer when the store is there.
 constexpr std::chrono::minutes kReplayMax{1};
+/// A container on its way out, or in, seems to live with an address that it does not hold; not so long.
+constexpr std::chrono::seconds kSecondLook{3};
+/// For a page of a list: the server reads 500 pods.
+constexpr std::chrono::seconds kPageTime{15};
 
 std::string addresses_table(const std::vector<core::audit::Allocation>& allocations, bool problems_only) {
   Table table({"ADDRESS", "STATE", "NODE", "HANDLE", "SEQUENCE", "BORROWED", "PROBLEM"});
@@ -134,11 +142,39 @@ void warn_of_unclear(const edge::CniCache& cache) {
 }
 
 /// Who may look at the rest of the register and not at this, as a node's own user of an etcd, hears of the rest.
-[[nodiscard]] bool is_not_ours_to_see(const Error& error) {
+[[nodiscard]] bool is_not_ours_to_see(const Error& error, std::string_view what = "the ranges of nodes are") {
   if (error.code != ErrorCode::permission_denied) return false;
-  warn("the ranges of nodes are not looked at: " + error.message);
+  warn(fmt::format("{} not looked at: {}", what, error.message));
   return true;
 }
+
+/// The pods of a cluster whose API keeps the register, which have addresses of their own. Nothing of other stores, nor
+/// where this user may not list pods.
+class ClusterPods {
+ public:
+  explicit ClusterPods(const CommandLine& line) : line_(line) {}
+
+  [[nodiscard]] Result<std::vector<core::audit::RunningPod>> running() {
+    std::vector<core::audit::RunningPod> running;
+    if (is_hidden_ || store::scheme_of(line_.store_url) != store::Scheme::kube) return running;
+    TRY(const auto api, open_kube_api(line_.store_url, line_.clock, operator_parts(), kPageTime));
+    const auto take = [&](const core::collect::PodFact& pod) {
+      const bool has_ended = pod.phase == "Succeeded" || pod.phase == "Failed";
+      if (has_ended || pod.is_in_node_network || pod.addresses.empty()) return;
+      running.push_back({{pod.name, pod.namespace_name, pod.uid}, pod.node, pod.addresses});
+    };
+    const auto read = store::kube::for_each_pod(
+        *api, line_.clock, [&] { running.clear(); }, take);
+    is_hidden_ = !read && is_not_ours_to_see(read.error(), "the addresses of running pods are");
+    if (!read && !is_hidden_) return fail(read.error());
+    if (!read) running.clear();
+    return running;
+  }
+
+ private:
+  const CommandLine& line_;
+  bool is_hidden_ = false;
+};
 
 /// By the records, and by what the nodes' objects say. A record that stands in the way is told once: by `found`, what
 /// the look at the whole register found, or here.
@@ -171,6 +207,46 @@ void warn_of_unclear(const edge::CniCache& cache) {
   return core::audit::audit_node_ranges(*seen, engine::compare(*look, *seen), look->unreadable);
 }
 
+[[nodiscard]] Result<edge::CniCache> read_cache(const CheckOptions& options) {
+  auto cache = edge::read_cni_cache(options.cache_directory, options.in_container);
+  if (cache) return cache;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("--cni-cache: {}; name the directory that has `results`", cache.error().message));
+}
+
+bool is_of_living(const core::audit::Finding& finding) {
+  using Kind = core::audit::Finding::Kind;
+  return finding.kind == Kind::not_held || finding.kind == Kind::pod_not_held;
+}
+
+/// The register is read after what lives: a DEL, or an ADD, in between looks like an address that is nobody's. So what
+/// is told of the living is what a second look tells too, of the same address; it is told as that one has it.
+[[nodiscard]] Result<engine::AuditReport> audit_twice(const engine::Context& context,
+                                                      const std::optional<core::audit::LiveAttachments>& live,
+                                                      const CommandLine& line, const CheckOptions& options) {
+  ClusterPods pods(line);
+  const auto look = [&](const auto& attachments) -> Result<engine::AuditReport> {
+    TRY(auto running, pods.running());
+    return engine::audit(context, attachments, std::chrono::seconds(options.grace_seconds), options.node,
+                         std::move(running));
+  };
+  TRY(engine::AuditReport first, look(live));
+  if (std::ranges::none_of(first.findings, is_of_living)) return first;
+  engine::pause(context, kSecondLook, Deadline{});
+  auto again = live;
+  if (live) {
+    TRY(auto cache, read_cache(options));
+    again = std::move(cache.attachments);
+  }
+  TRY(engine::AuditReport second, look(again));
+  std::set<std::pair<core::audit::Finding::Kind, std::string>> seen;
+  for (const core::audit::Finding& one : first.findings) seen.emplace(one.kind, one.subject);
+  std::erase_if(second.findings, [&](const core::audit::Finding& one) {
+    return is_of_living(one) && !seen.contains({one.kind, one.subject});
+  });
+  return second;
+}
+
 [[nodiscard]] Result<int> look_through(CommandLine& line, const CheckOptions& options) {
   TRY(engine::Context context, line.open());
   context.time_limit = kCheckLimit;
@@ -181,22 +257,17 @@ void warn_of_unclear(const edge::CniCache& cache) {
       return fail(ErrorCode::invalid_argument,
                   "--cni-cache: the store is a cluster's and the cache is one node's; say which with --node");
     }
-    auto cache = edge::read_cni_cache(options.cache_directory, options.in_container);
-    if (!cache) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("--cni-cache: {}; name the directory that has `results`", cache.error().message));
-    }
-    for (const auto& entry : cache->attachments.unreadable) warn("cannot read " + entry.what);
-    warn_of_unclear(*cache);
-    live = std::move(cache->attachments);
+    TRY(auto cache, read_cache(options));
+    for (const auto& entry : cache.attachments.unreadable) warn("cannot read " + entry.what);
+    warn_of_unclear(cache);
+    live = std::move(cache.attachments);
   } else if (!options.node.empty()) {
     return fail(ErrorCode::invalid_argument, "--node: it says whose cache --cni-cache is; give both");
   }
   if (!options.node.empty()) TRY_VOID(engine::check_node_known(context, options.node));
   // Before the register is read: what is made up for in between would look as if it waited for nothing.
   TRY(const auto not_done, releases_not_done(line, options));
-  TRY(engine::AuditReport report,
-      engine::audit(context, live, std::chrono::seconds(options.grace_seconds), options.node));
+  TRY(engine::AuditReport report, audit_twice(context, live, line, options));
   report.findings.insert(report.findings.end(), not_done.begin(), not_done.end());
   TRY(const auto of_ranges, look_at_ranges(line, context, report.findings));
   report.findings.insert(report.findings.end(), of_ranges.begin(), of_ranges.end());
@@ -230,7 +301,8 @@ void add_check_command(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("check", "Check the whole register for contradictions and leftovers");
   command->add_option("--cni-cache", options->cache_directory,
                       "Also report addresses held for containers that the runtime's CNI cache (usually /var/lib/cni) "
-                      "does not list, or whose network namespace is gone");
+                      "does not list, or whose network namespace is gone, and containers whose network namespace is "
+                      "there with an address that they do not hold");
   command->add_flag("--in-container", options->in_container,
                     "With --cni-cache: this container is the node (kind, k3d), so a missing namespace is really gone");
   command->add_option("--node", options->node,

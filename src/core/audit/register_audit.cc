@@ -10,6 +10,7 @@
 
 #include "base/time_text.h"
 #include "core/audit/handle_audit.h"
+#include "core/audit/living_comparison.h"
 #include "core/block/config_changes.h"
 #include "core/block/draft.h"
 #include "core/block/pool_choice.h"
@@ -31,7 +32,12 @@ std::string_view text_of(AffinityState state) { return state == AffinityState::p
 class RegisterAudit::Impl {
  public:
   Impl(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable, const Runtime& runtime, const Instant& now)
-      : unseen_(unreadable), reader_(snapshot), pools_(reader_), runtime_(runtime, now.wall), now_(now) {}
+      : unseen_(unreadable),
+        reader_(snapshot),
+        pools_(reader_),
+        runtime_(runtime, now.wall),
+        living_(runtime),
+        now_(now) {}
 
   void look_at_all_but_handles() {
     add(unseen_.findings());
@@ -45,6 +51,7 @@ class RegisterAudit::Impl {
     check_overlaps();
     check_affinities();
     add(runtime_.findings_together());
+    add(living_.findings([this](const net::Address& address) { return is_known_to_be_given_here(address); }));
   }
 
   bool add_handle(const Key& key, const Handle& handle) {
@@ -234,6 +241,7 @@ class RegisterAudit::Impl {
                             attribute->secondary,
                             attribute->alternate_owner};
       const std::size_t findings = report_.findings.size();
+      living_.see(allocation.address, *attribute);
       if (attribute->cooling) {
         check_cooling(*attribute->cooling, allocation);
       } else {
@@ -273,6 +281,14 @@ class RegisterAudit::Impl {
       allocation.unattached = true;
       report_.findings.push_back(*std::move(finding));
     }
+  }
+
+  /// In a pool, and in a block of which it is known what it holds: one that was read, or none.
+  [[nodiscard]] bool is_known_to_be_given_here(const net::Address& address) {
+    const Pool* pool = pools_.containing(address);
+    if (pool == nullptr) return false;
+    const auto block = net::Prefix::containing(address, pool->block_length);
+    return blocks_.contains(block) || !unseen_.may_have_block(block.to_string());
   }
 
   void check_overlaps() {
@@ -326,6 +342,7 @@ class RegisterAudit::Impl {
   Reader reader_;
   PoolTable pools_;
   RuntimeComparison runtime_;
+  LivingComparison living_;
   HandleAudit handles_;
   const Instant now_;
   std::map<net::Prefix, const Block*> blocks_;

@@ -34,6 +34,10 @@ std::string_view name_of(Finding::Kind kind) {
       return "sequence_behind";
     case Finding::Kind::not_attached:
       return "not_attached";
+    case Finding::Kind::not_held:
+      return "not_held";
+    case Finding::Kind::pod_not_held:
+      return "pod_not_held";
     case Finding::Kind::record_unreadable:
       return "record_unreadable";
     case Finding::Kind::record_newer:

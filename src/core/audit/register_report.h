@@ -35,6 +35,8 @@ struct Finding {
     reserved_held,        ///< an address is held although it is reserved
     sequence_behind,      ///< a block's sequence number is not above its high-water mark
     not_attached,         ///< an address is held by an attachment the runtime does not know, or whose namespace is gone
+    not_held,             ///< a container lives with an address that it does not hold
+    pod_not_held,         ///< a pod reports an address that it does not hold
     pod_twice,            ///< two containers of one pod that may live hold addresses for the same interface
     cache_empty,          ///< the runtime's cache knows nobody: it proves nothing about those who hold addresses
     record_unreadable,    ///< a record other than a block cannot be read

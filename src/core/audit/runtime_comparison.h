@@ -22,11 +22,19 @@ struct LiveAttachments {
   std::vector<UnreadableEntry> unreadable;  ///< whoever such an entry may be about counts as known
 };
 
+/// A pod that runs, with the addresses that it reports; none in its node's network.
+struct RunningPod {
+  PodIdentity pod;
+  std::string node;
+  std::vector<net::Address> addresses;
+};
+
 /// The runtime whose attachments are compared with what is held.
 struct Runtime {
   std::optional<LiveAttachments> live;  ///< absent: nothing is compared
   std::chrono::seconds grace{60};       ///< an address held for less is not: the runtime learns of it after its ADD
   std::string node;                     ///< only what is held on it is: one runtime knows one node. Empty: everything
+  std::vector<RunningPod> pods;         ///< of the cluster; empty where they are not known
 };
 
 /// Compares what is held with the attachments that the runtime knows. `runtime` must outlive it.

@@ -1,0 +1,129 @@
+#include "core/audit/living_comparison.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace croft::core::audit {
+namespace {
+
+std::string text_of(const std::map<std::string, std::string>& attributes, const char* key) {
+  const auto it = attributes.find(key);
+  return it == attributes.end() ? std::string() : it->second;
+}
+
+constexpr const char* kMachineKey = "vmi-name";
+
+std::string name_of(const PodIdentity& pod) { return fmt::format("{}/{}", pod.namespace_name, pod.name); }
+
+/// Who held or holds it, as far as recorded.
+std::string words_of(const std::string& handle, const std::map<std::string, std::string>& attributes) {
+  std::string text = "handle " + handle;
+  if (const std::string pod = text_of(attributes, kPodKey); !pod.empty()) {
+    text += fmt::format(" (pod {}/{})", text_of(attributes, kNamespaceKey), pod);
+  }
+  if (const std::string node = text_of(attributes, kNodeKey); !node.empty()) text += " on node " + node;
+  return text;
+}
+
+}  // namespace
+
+LivingComparison::LivingComparison(const Runtime& runtime) {
+  if (runtime.live) {
+    for (const CachedAttachment& entry : runtime.live->entries) {
+      if (entry.netns != CachedAttachment::Netns::present) continue;
+      for (const net::Address& address : entry.addresses) living_.emplace(address, Living{&entry});
+    }
+  }
+  for (const RunningPod& pod : runtime.pods) {
+    for (const net::Address& address : pod.addresses) living_.emplace(address, Living{nullptr, &pod});
+  }
+}
+
+/// Of a pod any of its containers may hold it; what says nothing of pods may be its.
+bool LivingComparison::is_of(const Living& living, const Attribute& attribute) {
+  // A virtual machine's address is that of each pod that runs it.
+  if (attribute.secondary.contains(kMachineKey)) return true;
+  const std::string pod = text_of(attribute.secondary, kPodKey);
+  const std::string name_space = text_of(attribute.secondary, kNamespaceKey);
+  if (living.pod != nullptr)
+    return pod.empty() || (pod == living.pod->pod.name && name_space == living.pod->pod.namespace_name);
+  const CachedAttachment& entry = *living.attachment;
+  const std::string ifname = text_of(attribute.secondary, kInterfaceKey);
+  if (attribute.handle_id == handle_of(entry.owner)) return ifname.empty() || ifname == entry.owner.interface_name;
+  // As Calico named it before 3.0.
+  return !entry.pod.name.empty() && attribute.handle_id == entry.pod.namespace_name + "." + entry.pod.name;
+}
+
+void LivingComparison::see(const net::Address& address, const Attribute& attribute) {
+  const auto [first, last] = living_.equal_range(address);
+  for (auto it = first; it != last; ++it) {
+    Living& living = it->second;
+    if (attribute.cooling) {
+      living.cools = true;
+      living.holder = words_of(attribute.cooling->previous_handle, attribute.cooling->previous_secondary);
+    } else if (!attribute.handle_id || is_of(living, attribute)) {
+      living.holds = true;
+    } else {
+      living.holder = words_of(*attribute.handle_id, attribute.secondary);
+    }
+  }
+}
+
+Finding LivingComparison::finding_of(const net::Address& address, const Living& living) {
+  const bool is_taken = !living.holder.empty() && !living.cools;
+  const std::string now = is_taken       ? fmt::format("the register gives it to {}: two have it", living.holder)
+                          : living.cools ? fmt::format("the register has it as released by {}", living.holder)
+                                         : "the register has it as free";
+  const std::string before = is_taken ? "at once: it has another's address" : "before another one gets the address";
+  if (living.pod != nullptr) {
+    const RunningPod& one = *living.pod;
+    return {Finding::Kind::pod_not_held, address.to_string(),
+            fmt::format("pod {} on node {} reports it, and {}", name_of(one.pod), one.node, now),
+            fmt::format("delete the pod {}; `croft check --cni-cache` on its node tells whether it lives", before),
+            one.pod};
+  }
+  const CachedAttachment& entry = *living.attachment;
+  return {Finding::Kind::not_held, address.to_string(),
+          fmt::format("container {} interface {} in network {}{} has it, whose network namespace {} is there, and {}",
+                      entry.owner.container_id, entry.owner.interface_name, entry.owner.network,
+                      entry.pod.name.empty() ? "" : " for pod " + name_of(entry.pod), entry.netns_path, now),
+          fmt::format("{} {}", entry.pod.name.empty() ? "stop the container" : "delete the pod", before), entry.pod};
+}
+
+std::vector<Finding> LivingComparison::findings(
+    const std::function<bool(const net::Address&)>& is_known_to_be_given_here) const {
+  using Told = std::pair<net::Address, const Living*>;
+  std::vector<Told> of_cache, of_pods;
+  std::set<net::Address> in_cache;
+  for (const auto& [address, living] : living_) {
+    if (living.holds || !is_known_to_be_given_here(address)) continue;
+    (living.pod == nullptr ? of_cache : of_pods).emplace_back(address, &living);
+    if (living.pod == nullptr) in_cache.insert(address);
+  }
+  // The runtime knows more of it.
+  std::erase_if(of_pods, [&](const Told& one) { return in_cache.contains(one.first); });
+  for (auto* some : {&of_cache, &of_pods}) {
+    std::sort(some->begin(), some->end(), [](const Told& a, const Told& b) { return a.first < b.first; });
+  }
+  std::vector<Finding> all;
+  for (const auto& [address, living] : of_cache) all.push_back(finding_of(address, *living));
+  // Those that two have come first.
+  std::stable_partition(of_pods.begin(), of_pods.end(),
+                        [](const Told& one) { return !one.second->holder.empty() && !one.second->cools; });
+  const std::size_t named = std::min(of_pods.size(), kPodsNamedMax);
+  for (std::size_t i = 0; i < named; ++i) all.push_back(finding_of(of_pods[i].first, *of_pods[i].second));
+  if (named < of_pods.size()) {
+    all.push_back({Finding::Kind::pod_not_held,
+                   "pods",
+                   fmt::format("{} more addresses of running pods are not held by them", of_pods.size() - named),
+                   "an older register may have been put back: docs/runbooks/restore-kubernetes-api.md has the order of "
+                   "what to do",
+                   {}});
+  }
+  return all;
+}
+
+}  // namespace croft::core::audit
