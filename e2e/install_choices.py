@@ -117,6 +117,60 @@ def flannel(world):
     expect_equal(name(), "k8s-pod-network", "the default")
 
 
+def hidden(world):
+    """A configuration that can't be read may be flannel's, whose pods live. Where Go reads it, it is read as Go does."""
+    host = Host(world, "hidden")
+    theirs, own = host.conf / "10-flannel.conflist", host.conf / "10-croft.conflist"
+    name = lambda: json.loads(own.read_text())["name"]
+    install = lambda *more, main="flannel": host.install("--main-plugin", main, "--node", "oak", "--store", world.register, *more)
+    text = json.dumps({**FLANNELS, "name": "netx"}).encode()
+
+    def again(*files):
+        done(host.install("--uninstall"))
+        for path in host.conf.iterdir():
+            path.unlink()
+        for file, content in files:
+            (host.conf / file).write_bytes(content)
+
+    for label, content in (("no UTF-8", text.replace(b"portmap", b"port\xffmap")), ("half a surrogate", text[:-1] + b', "x": "\\ud800"}'),
+                           ("name twice", text.replace(b'"name": "netx"', b'"name": "first", "name": "netx"')),
+                           ("Type", text.replace(b'"type": "flannel"', b'"Type": "flannel"')),
+                           ("multus", json.dumps({"name": "m", "type": "multus", "delegates": [json.loads(text)]}).encode())):
+        again((theirs.name, content))
+        done(install())
+        expect_equal(name(), "netx", f"flannel's own: {label}")
+        again((theirs.name, content))
+        refused(install(main="ptp"), 5, theirs.name, "netx", "--replace-network")
+    large, cut = text + b" " * (1 << 20), text[:-20]
+    for main in ("ptp", "bridge", "calico", "flannel"):
+        for files in ([(theirs.name, large)], [(theirs.name, cut)], [("10-flannel.conf", b"")], [("10-d.conf", b"\xff"), (theirs.name, text)]):
+            again(*files)
+            refused(install(main=main), 5, files[0][0], "can't be read", "--network-name")
+            expect(not (host.conf / "croft-install.record").exists(), "nothing was written")
+            done(install("--network-name", "netx", main=main))
+            expect_equal(name() if main != "calico" else "netx", "netx", "as it was told")
+    again((theirs.name, text), ("20-broken.conf", b""))
+    done(install())
+    # What comes behind the network in use hides nothing, and it keeps its name whatever becomes of its file.
+    for remains in ([], [(theirs.name, text)]):
+        for spoil in (own.unlink, lambda: own.write_bytes(b""), lambda: own.write_bytes(own.read_bytes().replace(b"portmap", b"port\xff\x00map"))):
+            again((theirs.name, text))
+            done(install())
+            theirs.unlink()
+            spoil()
+            for file, content in remains:
+                (host.conf / file).write_bytes(content)
+            said = done(install())
+            expect_equal(name(), "netx", "that of the installation before")
+            expect("can't be read" in said or spoil == own.unlink, f"it is told: {said}")  # pylint: disable=comparison-with-callable
+    record = host.conf / "croft-install.record"
+    record.write_text(json.dumps({part: value for part, value in json.loads(record.read_text()).items() if part != "network"}))
+    own.write_bytes(b"")
+    refused(install(), 5, own.name, "can't be read", "--network-name")  # an older program's record has no name
+    done(install("--network-name", "netx"))
+    expect_equal(json.loads(record.read_text())["network"], "netx", "of the record")
+
+
 # As Calico's operator writes it, cut.
 CALICOS = {"name": "k8s-pod-network", "cniVersion": "0.3.1", "plugins": [
     {"type": "calico", "datastore_type": "kubernetes", "mtu": 1430, "ipam": {"type": "calico-ipam", "assign_ipv4": "true"},
@@ -223,7 +277,7 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        for case in (group, flannel, calico, conflist, renamed, register, names, source):
+        for case in (group, flannel, hidden, calico, conflist, renamed, register, names, source):
             case(world)
 
 

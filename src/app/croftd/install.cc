@@ -55,7 +55,7 @@ struct InstallOptions {
   std::string programs_on_host, configurations_on_host;
   std::string source;
   std::string main;
-  std::string network_name;      ///< empty: see Install::network_name
+  std::string network_name;      ///< empty: see Install::decide_network_name
   std::string replaced_network;  ///< the name of one whose pods may live
   std::string network_file;      ///< empty: network_file_of the main plugin
   std::vector<std::string> also_as;
@@ -247,50 +247,89 @@ class Install {
   }
 
   /// What host-local has given lies under the network's name: under another one it, and Croft in its place, would
-  /// give these addresses again. So the name of a network that is in use stays, and what flannel made is
-  /// replaced by another network only where somebody says that its pods are gone.
+  /// give these addresses again. So the name of a network that is in use stays, also where its file is lost, and what
+  /// flannel made is replaced by another network only where somebody says that its pods are gone. What can't be read
+  /// may be flannel's.
   [[nodiscard]] Result<void> decide_network_name() {
     constexpr std::string_view kFlannel = "flannel";
-    TRY(const auto in_use, files_.network_in_use());
+    TRY(const auto in_use, files_.networks_in_use());
+    TRY(const std::string recorded, files_.recorded_network());
     const bool is_flannel = options_.network.main == MainPlugin::flannel;
-    const bool is_calico = options_.network.main == MainPlugin::calico;
     std::string& name = options_.network.name;
     if (!options_.network_name.empty()) {
       name = options_.network_name;
-    } else if (in_use && !in_use->calls.name.empty() &&
-               (in_use->is_ours || ((is_flannel || is_calico) && in_use->calls.has(options_.main)))) {
-      name = in_use->calls.name;
+    } else if (const auto found = name_of_before(in_use, recorded)) {
+      name = *found;
     } else if (is_flannel) {
       name = kFlannelsNetwork;
     }
-    if (!in_use || in_use->is_ours || !in_use->calls.has(kFlannel)) return {};
-    if (in_use->calls.name == name || in_use->calls.name == options_.replaced_network) return {};
-    return fail(
-        ErrorCode::refused_for_safety,
-        fmt::format(
-            "{0} has {1}, the network {2} of this node, and {3} would take its place with the name {4}: pods of "
-            "{2} keep their addresses, of which {4} would know nothing and give them again. {5}, or "
-            "drain the node and give --replace-network {2}",
-            options_.configurations, net::echo(in_use->file), net::echo(in_use->calls.name), options_.network_file,
-            net::echo(name),
-            is_flannel ? "Leave --network-name out, so that the name stays"
-                       : "Move them first (docs/runbooks/migrate.md) and keep the name with --network-name"));
+    for (const edge::NodeNetwork& there : in_use) {
+      if (there.is_ours || there.trouble.empty() || !options_.network_name.empty()) continue;
+      if (there.has_our_name && !recorded.empty()) {
+        tell(fmt::format("{}/{} can't be read ({}): the network keeps the name of the installation before, {}",
+                         options_.configurations, there.file, there.trouble, net::echo(name)));
+        continue;
+      }
+      return fail(
+          ErrorCode::refused_for_safety,
+          fmt::format("{0} has {1}, which can't be read ({2}) and may be the network of this node, and {3} would take "
+                      "its place with the name {4}: were its own another, addresses of its pods would be given again. "
+                      "Give its name with --network-name ({4} if it has none), or remove it if no pod got its address "
+                      "by it",
+                      options_.configurations, net::echo(there.file), there.trouble, options_.network_file,
+                      net::echo(name)));
+    }
+    for (const edge::NodeNetwork& there : in_use) {
+      const auto theirs = there.is_ours ? std::nullopt : there.calls.name_with(kFlannel);
+      if (!theirs || *theirs == name || *theirs == options_.replaced_network) continue;
+      return fail(
+          ErrorCode::refused_for_safety,
+          fmt::format(
+              "{0} has {1}, the network {2} of this node, and {3} would take its place with the name {4}: pods of "
+              "{2} keep their addresses, of which {4} would know nothing and give them again. {5}, or "
+              "drain the node and give --replace-network {2}",
+              options_.configurations, net::echo(there.file), net::echo(*theirs), options_.network_file,
+              net::echo(name),
+              is_flannel && recorded.empty()
+                  ? "Leave --network-name out, so that the name stays"
+                  : "Move them first (docs/runbooks/migrate.md) and keep the name with --network-name"));
+    }
+    return {};
+  }
+
+  /// That of the installation before, though its file may be lost; else of the main plugin's own configuration.
+  [[nodiscard]] std::optional<std::string> name_of_before(const std::vector<edge::NodeNetwork>& in_use,
+                                                          const std::string& recorded) const {
+    for (const edge::NodeNetwork& there : in_use) {
+      const bool is_ours = there.is_ours || (there.has_our_name && there.calls.is_of_croft());
+      if (is_ours && !there.calls.name.empty()) return there.calls.name;
+    }
+    if (!recorded.empty()) return recorded;
+    if (options_.network.main != MainPlugin::flannel && options_.network.main != MainPlugin::calico) return {};
+    for (const edge::NodeNetwork& there : in_use) {
+      auto theirs = there.calls.name_with(options_.main);
+      if (theirs && !theirs->empty()) return theirs;
+    }
+    return {};
   }
 
   /// What somebody should know of the configurations that are there.
   [[nodiscard]] Result<void> tell_of_networks() const {
     const wire::cni::NetworkList& own = options_.network;
     TRY(const auto networks, files_.networks());
+    TRY(std::string before, files_.recorded_network());
     for (const edge::NodeNetwork& there : networks) {
-      if (there.is_ours) {
-        if (there.calls.name == own.name) continue;
-        tell(
-            fmt::format("the network was {0} and is {1} now: the DEL of a pod that was made before does not find its "
-                        "address, which stays held until the controller sees that the pod is gone; --network-name {0} "
-                        "keeps the name",
-                        net::echo(there.calls.name), net::echo(own.name)));
-        continue;
-      }
+      if (there.is_ours) before = there.calls.name;
+    }
+    if (!before.empty() && before != own.name) {
+      tell(
+          fmt::format("the network was {0} and is {1} now: the DEL of a pod that was made before does not find its "
+                      "address, which stays held until the controller sees that the pod is gone; --network-name {0} "
+                      "keeps the name",
+                      net::echo(before), net::echo(own.name)));
+    }
+    for (const edge::NodeNetwork& there : networks) {
+      if (there.is_ours) continue;
       const bool brings_its_own = own.main == MainPlugin::calico || own.main == MainPlugin::flannel;
       if (!brings_its_own || !there.calls.has(options_.main)) continue;
       const std::vector<std::string> lost = wire::cni::members_lost(wire::cni::encode_network_list(own), there.text);

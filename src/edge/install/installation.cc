@@ -188,24 +188,50 @@ Result<std::vector<std::string>> Installation::network_files() const {
   auto names = os::list_directory(place_.configurations, kNamesMax);
   if (!names && names.error().code == ErrorCode::not_found) return std::vector<std::string>();
   if (!names) return fail(names.error());
-  std::erase_if(*names, [](const std::string& name) { return !wire::cni::is_network_file(name); });
+  std::erase_if(*names, [&](const std::string& name) {
+    if (!wire::cni::is_network_file(name)) return true;
+    const auto status = os::entry_status(in(place_.configurations, name));  // libcni passes over directories
+    return status && *status && (*status)->type == os::FileStatus::Type::directory;
+  });
   std::ranges::sort(*names);
   return *std::move(names);
 }
 
-std::optional<NodeNetwork> Installation::network(const InstallRecord& ours, const std::string& file) const {
+NodeNetwork Installation::network(const InstallRecord& ours, const std::string& file) const {
+  NodeNetwork network{file, {}, is_network_of_ours(ours, place_.configurations, file), {}, false, {}};
+  network.has_our_name = std::ranges::any_of(
+      ours.entries, [&](const Entry& entry) { return entry.kind == Kind::network && entry.name == file; });
   auto text = os::read_file(in(place_.configurations, file), kNetworkBytesMax);
-  if (!text) return std::nullopt;
-  auto calls = wire::cni::read_network_calls(*text);
-  if (!calls) return std::nullopt;
-  return NodeNetwork{file, *std::move(calls), is_network_of_ours(ours, place_.configurations, file), *std::move(text)};
+  if (!text) {
+    network.trouble = text.error().message;
+    return network;
+  }
+  network.text = *std::move(text);
+  auto calls = wire::cni::read_network_calls(network.text);
+  if (!calls) {
+    network.trouble = calls.error().message;
+  } else {
+    network.calls = *std::move(calls);
+  }
+  return network;
 }
 
-Result<std::optional<NodeNetwork>> Installation::network_in_use() const {
+Result<std::vector<NodeNetwork>> Installation::networks_in_use() const {
+  std::vector<NodeNetwork> all;
   TRY(const std::vector<std::string> files, network_files());
-  if (files.empty()) return std::optional<NodeNetwork>();
+  if (files.empty()) return all;
   TRY(const InstallRecord ours, record());
-  return network(ours, files.front());
+  for (const std::string& file : files) {
+    const NodeNetwork& last = all.emplace_back(network(ours, file));
+    const bool calls_any = !last.calls.types.empty() && !last.calls.names_another;
+    if (last.is_ours || (last.trouble.empty() && calls_any)) break;
+  }
+  return all;
+}
+
+Result<std::string> Installation::recorded_network() const {
+  TRY(const InstallRecord ours, record());
+  return ours.network;
 }
 
 Result<std::vector<NodeNetwork>> Installation::networks() const {
@@ -213,7 +239,8 @@ Result<std::vector<NodeNetwork>> Installation::networks() const {
   TRY(const InstallRecord ours, record());
   std::vector<NodeNetwork> all;
   for (const std::string& file : files) {
-    if (auto one = network(ours, file)) all.push_back(*std::move(one));
+    NodeNetwork one = network(ours, file);
+    if (one.trouble.empty()) all.push_back(std::move(one));
   }
   return all;
 }
@@ -232,9 +259,9 @@ Result<void> Installation::check(const InstallPlan& plan) const {
                             name, place_.programs));
   }
   if (plan.network_name.empty()) return {};
-  TRY(const auto names, os::list_directory(place_.configurations, kNamesMax));
+  TRY(const auto names, network_files());
   for (const std::string& name : names) {
-    if (!wire::cni::is_network_file(name) || name >= plan.network_name) continue;
+    if (name >= plan.network_name) continue;
     TRY(const InstallRecord ours, record());
     if (is_network_of_ours(ours, place_.configurations, name)) continue;
     return fail(ErrorCode::refused_for_safety,
@@ -261,7 +288,11 @@ Result<void> Installation::add_to_record(const InstallPlan& plan, std::string_vi
   }
   if (!plan.programs.empty() && wire::add_program_directory(all, programs_on_host())) is_changed = true;
   add(Kind::kubeconfig, plan.kubeconfig_name, "");
-  if (!network.empty()) add(Kind::network, plan.network_name, digest_of(network));
+  if (!network.empty()) {
+    add(Kind::network, plan.network_name, digest_of(network));
+    const auto calls = wire::cni::read_network_calls(network);
+    if (wire::set_network(all, calls ? calls->name : std::string())) is_changed = true;
+  }
   if (!is_changed) return {};
   return os::replace_file_durably(record_path(), encode(all));
 }

@@ -50,6 +50,8 @@ struct NodeNetwork {
   wire::cni::NetworkCalls calls;
   bool is_ours = false;  ///< by the record, as it was written here
   std::string text;
+  bool has_our_name = false;  ///< a file of this name was written here, whatever it has now
+  std::string trouble = {};   ///< why it can't be read; empty: it can
 };
 
 struct InstallTexts {
@@ -67,9 +69,12 @@ class Installation {
   Installation(InstallPlace place, std::function<void(const std::string& line)> tell)
       : place_(std::move(place)), tell_(std::move(tell)) {}
 
-  /// What a runtime goes by now, the first by name. Nothing where there is none, or that one can't be read. Errors: of
-  /// the directory; of the record.
-  [[nodiscard]] Result<std::optional<NodeNetwork>> network_in_use() const;
+  /// What a runtime may go by now, by name: the first that can be read and calls a plugin, behind those before it. Of
+  /// what can't be read here some runtimes read it, some stop there and some pass over it. What names the network of
+  /// another file, as multus, is not the last. Errors: of the directory; of the record.
+  [[nodiscard]] Result<std::vector<NodeNetwork>> networks_in_use() const;
+  /// The name of the network that was written last; empty: not known. Errors: of the record.
+  [[nodiscard]] Result<std::string> recorded_network() const;
   /// All that can be read, by name. Errors: the same.
   [[nodiscard]] Result<std::vector<NodeNetwork>> networks() const;
 
@@ -99,7 +104,7 @@ class Installation {
   [[nodiscard]] Result<wire::InstallRecord> record() const;
   /// By name; nothing of a directory that is not there.
   [[nodiscard]] Result<std::vector<std::string>> network_files() const;
-  [[nodiscard]] std::optional<NodeNetwork> network(const wire::InstallRecord& ours, const std::string& file) const;
+  [[nodiscard]] NodeNetwork network(const wire::InstallRecord& ours, const std::string& file) const;
   class Change;
   [[nodiscard]] Result<void> add_to_record(const InstallPlan& plan, std::string_view network);
   /// All under draft names, then the probe, then the renames.

@@ -265,16 +265,46 @@ TEST_F(InstallationTest, ANetworkThatOnlyHasTheLettersComesBack) {
 }
 
 TEST_F(InstallationTest, TheNetworkInUseIsTheFirst) {
-  EXPECT_FALSE(installation_.network_in_use().value());
+  EXPECT_THAT(installation_.networks_in_use().value(), IsEmpty());
   write("net.d/10-flannel.conflist", R"({"name":"cbr0","plugins":[{"type":"flannel"}]})");
+  write("net.d/20-other.conflist", R"({"name":"other","plugins":[{"type":"ptp"}]})");
   write("net.d/00-notes.txt", "{}");
-  const auto theirs = installation_.network_in_use().value();
-  ASSERT_TRUE(theirs);
-  EXPECT_EQ(theirs->file + theirs->calls.name, "10-flannel.conflistcbr0");
-  EXPECT_TRUE(theirs->calls.has("flannel"));
-  EXPECT_FALSE(theirs->is_ours);
+  EXPECT_TRUE(os::make_directories(scratch_.file("net.d/00-directory.conf")));
+  const auto theirs = installation_.networks_in_use().value();
+  ASSERT_EQ(theirs.size(), 1U);
+  EXPECT_EQ(theirs[0].file + theirs[0].calls.name, "10-flannel.conflistcbr0");
+  EXPECT_TRUE(theirs[0].calls.has("flannel"));
+  EXPECT_FALSE(theirs[0].is_ours);
   ASSERT_TRUE(install(plan("v1", "05-croft.conflist")));
-  EXPECT_TRUE(installation_.network_in_use().value()->is_ours);
+  EXPECT_TRUE(installation_.networks_in_use().value().at(0).is_ours);
+}
+
+TEST_F(InstallationTest, WhatCannotBeReadMayBeInUse) {
+  write("net.d/10-empty.conf", "");
+  write("net.d/15-large.conf", std::string((std::size_t{1} << 20) + 1, ' '));
+  std::filesystem::create_symlink("nowhere", scratch_.file("net.d/16-link.conf"));
+  write("net.d/20-flannel.conflist", R"({"name":"cbr0","plugins":[{"type":"flannel"}]})");
+  write("net.d/30-other.conflist", R"({"name":"other","plugins":[{"type":"ptp"}]})");
+  const auto all = installation_.networks_in_use().value();
+  ASSERT_EQ(all.size(), 4U);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NE(all[i].trouble, "") << all[i].file;
+  EXPECT_EQ(all[3].file + all[3].trouble, "20-flannel.conflist");
+  // Multus goes by the network of another file.
+  write("net.d/05-multus.conf", R"({"name":"m","type":"multus","clusterNetwork":"cbr0"})");
+  EXPECT_EQ(installation_.networks_in_use().value().size(), 5U);
+}
+
+TEST_F(InstallationTest, TheRecordKeepsTheNetworksName) {
+  EXPECT_EQ(installation_.recorded_network().value(), "");
+  ASSERT_TRUE(install(plan("v1"), R"({"name":"netx","plugins":[{"type":"ptp"}]})"));
+  EXPECT_EQ(installation_.recorded_network().value(), "netx");
+  write("net.d/10-croft.conflist", "");
+  const auto all = installation_.networks_in_use().value();
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_TRUE(all[0].has_our_name && !all[0].is_ours && !all[0].trouble.empty());
+  EXPECT_EQ(installation_.recorded_network().value(), "netx");
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_EQ(installation_.recorded_network().value(), "");
 }
 
 /// One that was changed by hand would make the node ready with a plugin that is gone.

@@ -11,6 +11,7 @@
 #include "wire/cni/network.h"
 #include "wire/json/document.h"
 #include "wire/json/writer.h"
+#include "wire/text/go_text.h"
 
 namespace croft::wire::cni {
 namespace {
@@ -216,44 +217,99 @@ Result<void> check_network_list(const NetworkList& list) {
 
 bool NetworkCalls::has(std::string_view type) const { return std::ranges::find(types, type) != types.end(); }
 
-bool NetworkCalls::is_of_croft() const {
-  return std::ranges::any_of(types, [](const std::string& type) { return type.starts_with("croft-"); });
+std::optional<std::string> NetworkCalls::name_with(std::string_view type) const {
+  if (has(type)) return name;
+  for (const NetworkCalls& delegate : delegates) {
+    auto found = delegate.name_with(type);
+    if (found) return found->empty() ? name : std::move(found);
+  }
+  return {};
 }
 
-Result<NetworkCalls> read_network_calls(std::string_view text) {
-  TRY(const JsonDocument document, parse_json(text));
-  const JsonRef root = document.root();
+bool NetworkCalls::is_of_croft() const {
+  return std::ranges::any_of(types, [](const std::string& type) { return type.starts_with("croft-"); }) ||
+         std::ranges::any_of(delegates, &NetworkCalls::is_of_croft);
+}
+
+namespace {
+
+/// Of networks that call networks.
+constexpr int kDelegatesDepthMax = 8;
+
+enum class Names : bool { exact, in_any_case };
+
+/// The last of this name: null says nothing.
+[[nodiscard]] std::optional<JsonRef> last_member(JsonRef object, std::string_view name, Names names) {
+  std::optional<JsonRef> last;
+  if (object.kind() != JsonKind::object) return last;
+  for (auto child = object.first_child(); child; child = child->next_sibling()) {
+    const bool is_it = names == Names::exact ? child->key() == name : same_member_name(child->key(), name);
+    if (is_it && !child->is_null()) last = child;
+  }
+  return last;
+}
+
+[[nodiscard]] std::string text_of(JsonRef object, std::string_view name, Names names) {
+  const auto found = last_member(object, name, names);
+  return found && found->kind() == JsonKind::string ? std::string(found->text()) : std::string();
+}
+
+void add_type(const std::optional<JsonRef>& object, NetworkCalls& calls) {
+  if (!object) return;
+  std::string type = text_of(*object, "type", Names::in_any_case);
+  if (!type.empty()) calls.types.push_back(std::move(type));
+}
+
+[[nodiscard]] Result<NetworkCalls> calls_of(JsonRef root, int depth);
+
+[[nodiscard]] Result<void> add_plugin(JsonRef plugin, int depth, NetworkCalls& calls) {
+  const auto delegate = last_member(plugin, "delegate", Names::in_any_case);
+  add_type(plugin, calls);
+  add_type(last_member(plugin, "ipam", Names::in_any_case), calls);
+  add_type(delegate, calls);
+  if (delegate) add_type(last_member(*delegate, "ipam", Names::in_any_case), calls);
+  if (!text_of(plugin, "clusterNetwork", Names::in_any_case).empty()) calls.names_another = true;
+  const auto networks = last_member(plugin, "delegates", Names::in_any_case);
+  if (!networks || networks->kind() != JsonKind::array) return {};
+  if (depth == kDelegatesDepthMax) {
+    return fail(invalid_argument(fmt::format("delegates: in more than {} levels", kDelegatesDepthMax)));
+  }
+  for (auto network = networks->first_child(); network; network = network->next_sibling()) {
+    TRY(NetworkCalls theirs, calls_of(*network, depth + 1));
+    calls.delegates.push_back(std::move(theirs));
+  }
+  return {};
+}
+
+/// libcni reads a list as a map, and the one plugin of a .conf into a structure.
+[[nodiscard]] Result<NetworkCalls> calls_of(JsonRef root, int depth) {
   if (root.kind() != JsonKind::object) return fail(invalid_argument("it is no JSON object"));
-  const auto member = [](JsonRef object, std::string_view name) -> std::optional<JsonRef> {
-    if (object.kind() != JsonKind::object) return std::nullopt;
-    for (auto child = object.first_child(); child; child = child->next_sibling()) {
-      if (child->key() == name) return child;
-    }
-    return std::nullopt;
-  };
-  const auto text_of = [&](JsonRef object, std::string_view name) {
-    const auto found = member(object, name);
-    return found && found->kind() == JsonKind::string ? std::string(found->text()) : std::string();
-  };
-  NetworkCalls calls{text_of(root, "name"), {}};
-  const auto add = [&](const std::optional<JsonRef>& object) {
-    if (!object) return;
-    if (const std::string type = text_of(*object, "type"); !type.empty()) calls.types.push_back(type);
-  };
-  const auto add_plugin = [&](JsonRef plugin) {
-    const auto delegate = member(plugin, "delegate");
-    add(plugin);
-    add(member(plugin, "ipam"));
-    add(delegate);
-    if (delegate) add(member(*delegate, "ipam"));
-  };
-  const auto plugins = member(root, "plugins");
-  if (!plugins) add_plugin(root);
-  if (plugins && plugins->kind() != JsonKind::array) return fail(invalid_argument("plugins: it is no list"));
-  if (plugins) {
-    for (auto plugin = plugins->first_child(); plugin; plugin = plugin->next_sibling()) add_plugin(*plugin);
+  const auto plugins = last_member(root, "plugins", Names::exact);
+  NetworkCalls calls{text_of(root, "name", plugins ? Names::exact : Names::in_any_case), {}};
+  if (!plugins) {
+    TRY_VOID(add_plugin(root, depth, calls));
+    return calls;
+  }
+  if (plugins->kind() != JsonKind::array) return fail(invalid_argument("plugins: it is no list"));
+  for (auto plugin = plugins->first_child(); plugin; plugin = plugin->next_sibling()) {
+    TRY_VOID(add_plugin(*plugin, depth, calls));
   }
   return calls;
+}
+
+/// Of a file of somebody else.
+[[nodiscard]] Result<JsonDocument> parse_as_go(std::string_view text) {
+  if (text.size() > kStdinBytesMax) {
+    return fail(invalid_argument(fmt::format("it is larger than {} bytes", kStdinBytesMax)));
+  }
+  return parse_json(text_as_go_reads_it(text), {.bytes_max = 3 * kStdinBytesMax});
+}
+
+}  // namespace
+
+Result<NetworkCalls> read_network_calls(std::string_view text) {
+  TRY(const JsonDocument document, parse_as_go(text));
+  return calls_of(document.root(), 0);
 }
 
 namespace {
@@ -318,7 +374,7 @@ void add_lost(std::string_view path, JsonRef ours, JsonRef theirs, std::vector<s
 std::vector<std::string> members_lost(std::string_view ours, std::string_view theirs) {
   std::vector<std::string> lost;
   const auto our_document = parse_json(ours);
-  const auto their_document = parse_json(theirs);
+  const auto their_document = parse_as_go(theirs);
   if (!our_document || !their_document || their_document->root().kind() != JsonKind::object) return lost;
   const std::vector<JsonRef> our_plugins = plugins_in(our_document->root());
   for (const JsonRef plugin : plugins_in(their_document->root())) {

@@ -57,11 +57,18 @@ struct NetworkList {
 /// the name. Error: invalid_argument with the plugin's own words.
 [[nodiscard]] Result<void> check_network_list(const NetworkList& list);
 
-/// What a network configuration calls, a list or the one plugin of a .conf.
+/// What a network configuration calls, a list or the one plugin of a .conf, as libcni and the plugins read it: bytes
+/// that are no UTF-8 count as U+FFFD, of a member that is given twice the last counts, and in a plugin names of members
+/// match in any case.
 struct NetworkCalls {
   std::string name;
-  std::vector<std::string> types;  ///< of its plugins, of their delegates, and of the IPAM of both
+  std::vector<std::string> types;            ///< of its plugins, of their delegates, and of the IPAM of both
+  std::vector<NetworkCalls> delegates = {};  ///< whole networks that a plugin of it calls in its turn, as multus
+  bool names_another = false;                ///< multus: its network is that of another file
   [[nodiscard]] bool has(std::string_view type) const;
+  /// The name of the network that calls a plugin of this type: this one, or the first of its delegates, which go by its
+  /// name where they have none.
+  [[nodiscard]] std::optional<std::string> name_with(std::string_view type) const;
   /// Whether Croft gives its addresses: under another plugin's name that can't be seen.
   [[nodiscard]] bool is_of_croft() const;
 };

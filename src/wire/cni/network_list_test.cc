@@ -39,6 +39,45 @@ TEST(NetworkCalls, AreThoseOfPluginsDelegatesAndIpam) {
   }
 }
 
+/// As libcni and the plugins do, for the runtime goes by what they read.
+TEST(NetworkCalls, AreReadAsGoReadsThem) {
+  const auto name_with_flannel = [](const std::string& text) {
+    const auto read = read_network_calls(text);
+    if (!read) return "refused: " + read.error().message;
+    return read->name_with("flannel").value_or("none");
+  };
+  EXPECT_EQ(name_with_flannel("{\"name\":\"netx\",\"plugins\":[{\"type\":\"flannel\"},{\"type\":\"port\xffmap\"}]}"),
+            "netx");
+  EXPECT_EQ(name_with_flannel(R"({"name":"netx","plugins":[{"type":"flannel"}],"x":"\ud800"})"), "netx");
+  EXPECT_EQ(name_with_flannel(R"({"name":"first","name":"netx","plugins":[{"type":"flannel"}]})"), "netx");
+  EXPECT_EQ(name_with_flannel(R"({"name":"netx","Name":"no","name":null,"plugins":[{"type":"flannel"}]})"), "netx");
+  EXPECT_EQ(name_with_flannel(R"({"name":"first","NAME":"netx","type":"flannel"})"), "netx");
+  EXPECT_EQ(name_with_flannel(R"({"name":"netx","plugins":[{"type":"ptp","Type":"flannel"}]})"), "netx");
+  EXPECT_EQ(name_with_flannel(R"({"name":"netx","plugins":[{"type":"flannel","Type":"ptp"}]})"), "none");
+  EXPECT_EQ(name_with_flannel("{\"name\":\"x\",\"type\":\"flannel\"}" + std::string(kStdinBytesMax, ' ')),
+            "refused: it is larger than 1048576 bytes");
+  EXPECT_EQ(name_with_flannel("\xff"), name_with_flannel("\xEF\xBF\xBD"));
+}
+
+TEST(NetworkCalls, ThoseOfDelegatesHaveTheirOwnName) {
+  const auto of = [](const std::string& delegates) {
+    return read_network_calls(R"({"name":"outer","type":"multus","delegates":)" + delegates + "}");
+  };
+  const auto list = of(R"([{"name":"a","type":"ptp"},{"name":"netx","plugins":[{"type":"flannel"}]}])").value();
+  EXPECT_EQ(list.name_with("flannel"), "netx");
+  EXPECT_EQ(list.name_with("multus"), "outer");
+  EXPECT_FALSE(list.has("flannel"));
+  EXPECT_EQ(of(R"([{"type":"flannel"}])")->name_with("flannel"), "outer");
+  EXPECT_TRUE(of(R"([{"plugins":[{"type":"ptp","ipam":{"type":"croft-ipam"}}]}])")->is_of_croft());
+  EXPECT_FALSE(list.is_of_croft());
+  EXPECT_FALSE(list.names_another);
+  EXPECT_TRUE(read_network_calls(R"({"type":"multus","clusterNetwork":"flannel"})")->names_another);
+  std::string deep = R"({"type":"flannel"})";
+  for (int i = 0; i < 8; ++i) deep = R"({"delegates":[)" + deep + "]}";
+  EXPECT_TRUE(read_network_calls(deep)->name_with("flannel"));
+  EXPECT_FALSE(read_network_calls(R"({"delegates":[)" + deep + "]}"));
+}
+
 TEST(NetworkCalls, OnlyATypeMakesOneOfCrofts) {
   EXPECT_TRUE(read_network_calls(R"({"plugins":[{"type":"ptp","ipam":{"type":"croft-ipam"}}]})")->is_of_croft());
   EXPECT_TRUE(read_network_calls(R"({"plugins":[{"type":"ptp","ipam":{"type":"croft-vpc"}}]})")->is_of_croft());

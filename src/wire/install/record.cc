@@ -75,7 +75,7 @@ MaybeFault read_directory(const JsonAt& at, std::string& out) {
   return {};
 }
 
-constexpr std::array<JsonMember<Read>, 3> kMembers{{
+constexpr std::array<JsonMember<Read>, 4> kMembers{{
     {"version", [](const JsonAt& at, Read& out) { return read_integer(at, 1, INT32_MAX, out.version); }},
     {"files",
      [](const JsonAt& at, Read& out) { return read_list<Entry>(at, kEntriesMax, read_entry, out.record.entries); }},
@@ -83,6 +83,7 @@ constexpr std::array<JsonMember<Read>, 3> kMembers{{
      [](const JsonAt& at, Read& out) {
        return read_list<std::string>(at, kInstallDirectoriesMax, read_directory, out.record.program_directories);
      }},
+    {"network", [](const JsonAt& at, Read& out) { return read_text(at, kInstallNetworkBytesMax, out.record.network); }},
 }};
 
 }  // namespace
@@ -125,6 +126,13 @@ bool add_program_directory(InstallRecord& record, const std::string& path) {
   return true;
 }
 
+bool set_network(InstallRecord& record, std::string_view name) {
+  if (name.size() > kInstallNetworkBytesMax) name = {};
+  if (record.network == name) return false;
+  record.network = name;
+  return true;
+}
+
 std::string encode(const InstallRecord& record) {
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_object();
@@ -148,6 +156,10 @@ std::string encode(const InstallRecord& record) {
     out.begin_array();
     for (const std::string& directory : record.program_directories) out.text(directory);
     out.end_array();
+  }
+  if (!record.network.empty()) {
+    out.key("network");
+    out.text(record.network);
   }
   out.end_object();
   return std::move(out).take() + "\n";

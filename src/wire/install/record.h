@@ -23,6 +23,9 @@ struct InstallRecord {
   /// Where programs were written, as the installations saw it: in a container under the mount of the host's directory.
   /// The newest last.
   std::vector<std::string> program_directories = {};
+  /// Of the network that was written last, which owners and host-local's directory have: it stays, though the file may
+  /// be lost. Empty: no network was written, or by a program that did not note it.
+  std::string network = {};
   friend bool operator==(const InstallRecord&, const InstallRecord&) = default;
 };
 
@@ -34,6 +37,8 @@ inline constexpr std::size_t kInstallVersionsMax = 8;
 /// Directories that are kept, and how long a path may be; what is more or longer is not remembered.
 inline constexpr std::size_t kInstallDirectoriesMax = 8;
 inline constexpr std::size_t kInstallDirectoryBytesMax = 1024;
+/// Of a network's name; a longer one is not remembered.
+inline constexpr std::size_t kInstallNetworkBytesMax = 1024;
 /// Of a name; room is left for what a temporary or kept file has behind it (NAME_MAX is 255).
 inline constexpr std::size_t kInstallNameBytesMax = 200;
 
@@ -49,8 +54,12 @@ inline constexpr std::size_t kInstallNameBytesMax = 200;
 /// changed.
 [[nodiscard]] bool add_program_directory(InstallRecord& record, const std::string& path);
 
+/// Notes a network's name, but not one that is too long. Returns whether the record changed.
+[[nodiscard]] bool set_network(InstallRecord& record, std::string_view name);
+
 /// One line of JSON: {"version": 1, "files": [{"kind": "program", "name": "croft-ipam", "sha256": "…"}],
-/// "programDirectories": ["/opt/cni/bin"]}. Programs that know no directories pass over them.
+/// "programDirectories": ["/opt/cni/bin"], "network": "k8s-pod-network"}. Programs that know no directories or no
+/// network pass over them, and leave them out of what they write.
 [[nodiscard]] std::string encode(const InstallRecord& record);
 /// Errors: corrupt, naming the member; a name that is no single part of a path is one; newer_version.
 [[nodiscard]] Result<InstallRecord> decode_install_record(std::string_view json);

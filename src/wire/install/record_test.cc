@@ -63,6 +63,17 @@ TEST(InstallRecord, TheLastEightDirectoriesAreKept) {
   EXPECT_EQ(decode_install_record(encode(record)), record);
 }
 
+TEST(InstallRecord, TheNetworksNameIsKept) {
+  InstallRecord record;
+  EXPECT_TRUE(set_network(record, "netx"));
+  EXPECT_FALSE(set_network(record, "netx"));
+  EXPECT_EQ(decode_install_record(encode(record)), record);
+  // Those of before have none.
+  EXPECT_EQ(decode_install_record(R"({"version":1,"files":[]})")->network, "");
+  EXPECT_TRUE(set_network(record, std::string(kInstallNetworkBytesMax + 1, 'x')));
+  EXPECT_EQ(record.network, "");
+}
+
 TEST(InstallRecord, NamesArePlain) {
   for (const std::string& name : {std::string("croft-ipam"), std::string("10-croft.conflist"), std::string(200, 'a')})
     EXPECT_TRUE(is_install_name(name)) << name;

@@ -107,4 +107,8 @@ struct JsonLimits {
 /// more values than allowed.
 [[nodiscard]] Result<JsonDocument> parse_json(std::string_view text, const JsonLimits& limits = {});
 
+/// The text with what Go's encoding/json takes for U+FFFD written as that: bytes that are no UTF-8, and halves of
+/// surrogate pairs. For files of others whose meaning to a Go program counts; up to three times as long.
+[[nodiscard]] std::string text_as_go_reads_it(std::string_view text);
+
 }  // namespace croft::wire
