@@ -104,7 +104,7 @@ bool means_store_of(const AgentWorld& world, std::string_view url) {
 Result<Deadline> AgentService::admit(const agent::Caller& caller, Deadline not_after) const {
   if (!means_store_of(world_, caller.store)) {
     return fail(ErrorCode::refused_by_configuration,
-                fmt::format("this agent serves the store {}, not {}", world_.store, caller.store));
+                fmt::format("this agent serves the store {}, not {}", world_.store, store::without_user(caller.store)));
   }
   if (caller.node != world_.node) {
     return fail(ErrorCode::refused_by_configuration,
