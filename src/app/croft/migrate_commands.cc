@@ -342,6 +342,8 @@ void add_migrate_commands(CLI::App& app, CommandLine& line) {
   moving->add_flag("--apply", options->apply, "Do it, or go on with it; without, only the plan is shown");
   moving->add_flag("--leave-behind", options->move.leave_behind,
                    "Move although records of kinds that cannot move stay in the source");
+  moving->add_flag("--overwrite", options->move.overwrite,
+                   "Put the source's records in the place of what another program wrote into the closed target");
   moving->footer(
       "Closes both stores for everybody else, the source only at the end, and opens the target once every record is "
       "equal in both. Called again, it goes on where it was interrupted. The exit code is 3 if there are obstacles.");

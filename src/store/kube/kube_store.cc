@@ -228,6 +228,7 @@ class KubeStore final : public Store, public Sealable {
             .foreign_writers = true,
             .keeps_hints = false,
             .reads_one_by_one = true,
+            .keeps_tokens = true,
             .records_settling = true,
             .late_commits = true,
             .commit_bytes_max = kBlockBytesMax,
