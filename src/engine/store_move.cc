@@ -17,6 +17,7 @@
 #include "engine/commit_once.h"
 #include "engine/transact.h"
 #include "net/echo.h"
+#include "store/naming.h"
 #include "store/store_url.h"
 
 namespace croft::engine {
@@ -431,9 +432,60 @@ class Copier {
   return obstacles;
 }
 
-/// What of the source cannot move: damaged records, and kinds that stay.
+/// Which records of the source a target can have no objects for: by the target's rules for names, or because another
+/// has the same name there.
+class Unnameable {
+ public:
+  explicit Unnameable(const MoveContext& context)
+      : context_(context), naming_(dynamic_cast<store::Naming*>(&context.to.store)) {}
+
+  [[nodiscard]] Result<void> look_at(const core::Key& key) {
+    if (naming_ == nullptr || !target_takes(context_, key.kind)) return {};
+    const auto place = naming_->place_of(key, soon(context_));
+    if (!place && place.error().code != ErrorCode::invalid_argument) return fail(place.error());
+    if (!place) {
+      if (refused_.empty()) why_ = place.error().message;
+      refused_.add(name_of_record(key.kind, key.name));
+      return {};
+    }
+    // Names come in the order of their bytes, so of those that differ by upper case alone the last is the one without.
+    const auto [twin, is_first] =
+        has_upper_case(key.name) ? taken_.try_emplace(*place, key.name) : std::pair(taken_.find(*place), false);
+    if (is_first || twin == taken_.end()) return {};
+    twins_.add(fmt::format("{} beside {}", name_of_record(key.kind, key.name), net::echo(twin->second)));
+    return {};
+  }
+
+  void tell(std::vector<std::string>& obstacles) const {
+    constexpr std::string_view kRemedy =
+        "give the node, network or container another name: end the pods that hold addresses under it, and start them "
+        "again under the new one";
+    if (!refused_.empty()) {
+      obstacles.push_back(
+          fmt::format("the target can have no objects for {} ({}); {}", refused_.text(), why_, kRemedy));
+    }
+    if (!twins_.empty()) {
+      obstacles.push_back(
+          fmt::format("names that differ by upper case alone are one in the target: {}; {}", twins_.text(), kRemedy));
+    }
+  }
+
+ private:
+  [[nodiscard]] static bool has_upper_case(std::string_view name) {
+    return std::ranges::any_of(name, [](char c) { return c >= 'A' && c <= 'Z'; });
+  }
+
+  const MoveContext& context_;
+  store::Naming* const naming_;
+  Names refused_, twins_;
+  std::string why_;
+  std::map<std::string, std::string> taken_;  ///< place -> key with upper case
+};
+
+/// What of the source cannot move: damaged records, what the target has no name for, and kinds that stay.
 [[nodiscard]] Result<void> look_at_source(const MoveContext& context, const MoveOptions& options, MovePlan& plan) {
   Names damaged, not_allocatable;
+  Unnameable unnameable(context);
   for (const Kind kind : core::audit::kMovedKinds) {
     Walk walk(context.from.store, kind, context);
     while (true) {
@@ -442,6 +494,7 @@ class Copier {
       if (core::damage_of(record->value) != nullptr) damaged.add(name_of_record(kind, record->key.name));
       const auto* pool = std::get_if<core::Pool>(&record->value);
       if (pool != nullptr && !pool->allocatable) not_allocatable.add(name_of_record(kind, record->key.name));
+      TRY_VOID(unnameable.look_at(record->key));
       walk.next();
     }
   }
@@ -457,6 +510,7 @@ class Copier {
                     "deletion of the pool, or end its overlap",
                     not_allocatable.text()));
   }
+  unnameable.tell(plan.obstacles);
   const bool from_cluster = context.from.store.capabilities().kubernetes_services;
   for (const Kind kind : core::audit::kStayingKinds) {
     if (kind == Kind::service && from_cluster) continue;  // Kubernetes' own

@@ -6,6 +6,7 @@
 
 #include "engine/test_world.h"
 #include "store/forwarding_store.h"
+#include "store/naming.h"
 
 namespace croft::engine {
 namespace {
@@ -408,6 +409,44 @@ TEST_F(StoreMove, OverwritesNobodysAddressInTheClosedTarget) {
       }
     }
   }
+}
+
+/// As a Kubernetes API: names are of small letters.
+class StoreOfSmallNames final : public store::MemoryStore, public store::Naming {
+ public:
+  [[nodiscard]] Result<std::string> place_of(const core::Key& key, Deadline) override {
+    std::string place(core::name_of(key.kind));
+    place += '/';
+    for (const char c : key.name) {
+      if (c == '_') return fail(ErrorCode::invalid_argument, "no name has \"_\"");
+      if (c >= 'A' && c <= 'Z' && key.kind != Kind::handle) return fail(ErrorCode::invalid_argument, "it is large");
+      place += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+    return place;
+  }
+};
+
+TEST_F(StoreMove, PlansNothingThatTheTargetHasNoNameFor) {
+  StoreOfSmallNames target;
+  target.set_capabilities(kApi);
+  const MoveContext how = context({from_.store, from_.store, "etcd:http://a:1"}, {target, target, "kube:/k"});
+  ASSERT_TRUE(add(from_, "CONTAINER"));
+  EXPECT_THAT(plan_store_move(how, {})->obstacles, IsEmpty()) << "nobody else has its name";
+  ASSERT_TRUE(add(from_, "container"));
+  ASSERT_TRUE(add(from_, "under_score"));
+  ASSERT_TRUE(add(from_, "of-oak", "Oak-Upper"));
+  const auto plan = plan_store_move(how, {});
+  ASSERT_TRUE(plan) << plan.error().message;
+  ASSERT_THAT(plan->obstacles, SizeIs(2));
+  EXPECT_THAT(plan->obstacles[0],
+              testing::AllOf(HasSubstr("affinity \"host/Oak-Upper/ipv4/"), HasSubstr("handle \"net.under_score\""),
+                             HasSubstr("it is large"), HasSubstr("another name")));
+  EXPECT_THAT(plan->obstacles[1], HasSubstr("handle \"net.container\" beside \"net.CONTAINER\""));
+  const auto moved = move_store(how, {});
+  ASSERT_FALSE(moved);
+  EXPECT_EQ(moved.error().code, ErrorCode::refused_for_safety);
+  EXPECT_FALSE(target.seal({}).value()) << "the target was closed for nothing";
+  EXPECT_TRUE(add(from_, "as-before"));
 }
 
 TEST_F(StoreMove, TellsItsOwnOlderCopiesFromWhatOthersWrote) {
