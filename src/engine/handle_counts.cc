@@ -24,7 +24,7 @@ std::map<std::string, std::uint32_t> holders_of(const core::Block& block) {
                                                 const std::string& handle_id, std::uint32_t counted,
                                                 Deadline deadline) {
   const core::Key key = core::block_key(cidr);
-  TRY(const auto record, get_sound(context, key, deadline));
+  TRY(const auto record, get_newest(context, key, deadline));
   if (!record) return counted;
   const auto& block = std::get<core::Block>(record->value);
   TRY_VOID(core::check_writable(block));
@@ -39,7 +39,7 @@ std::map<std::string, std::uint32_t> holders_of(const core::Block& block) {
 [[nodiscard]] Result<void> recount_once(const Context& context, const std::string& handle_id,
                                         const std::vector<net::Prefix>& blocks, Deadline deadline) {
   const core::Key key = core::handle_key(handle_id);
-  TRY(const auto record, get_sound(context, key, deadline));
+  TRY(const auto record, get_newest(context, key, deadline));
   if (!record) return {};
   core::Handle handle = std::get<core::Handle>(record->value);
   for (const net::Prefix& cidr : blocks) {
