@@ -7,6 +7,7 @@ usage: migrate_node.py BIN_DIR [host-local] [bridge] [calico] [tombstones]
 """
 
 import contextlib
+import hashlib
 import json
 import os
 import signal
@@ -412,8 +413,19 @@ def tombstones(world, etcd):
 
     held = lambda: {row["containerId"] for row in world.held(etcd.store).values() if row["containerId"].startswith("c")}
     before = sorted(path.name for path in place.iterdir())
-    plan = run(*command())
+    plan = run(*command(), check=False)
     say(plan.stdout.strip())
+    expect_equal(plan.returncode, 3, f"something can't be read: {plan.stderr}")
+    expect("damaged.json: " in plan.stderr and "1 files of DELs cannot be read" in plan.stderr, f"and is named: {plan.stderr}")
+    for directory, why in ((place / "nowhere", "is not there"), ("tombstones", "is not absolute"), (croft, "no directory")):
+        wrong = run(*command()[:-1], directory, check=False)
+        expect(wrong.returncode == 2 and why in wrong.stderr, f"--dir {directory}: {wrong.returncode} {wrong.stderr}")
+    (place / "lock").unlink(missing_ok=True)
+    (place / "lock").mkdir()
+    wrong = run(*command("--apply"), check=False)
+    expect(wrong.returncode != 0 and f"{place}/lock" in wrong.stderr, f"a lock of another kind: {wrong.stderr}")
+    (place / "lock").rmdir()
+    before = sorted(path.name for path in place.iterdir())
     # As an operator may name the old store, and the plugin did not.
     expect("1 DELs wait for etcd:http://127.0.0.1:1" in plan.stderr and "--from" in plan.stderr, f"others are told: {plan.stderr}")
     expect_equal((sorted(path.name for path in place.iterdir()), held()), (before, set(pods)), "a plan changes nothing")
@@ -425,13 +437,25 @@ def tombstones(world, etcd):
         expect({f"c{n}" for n in range(8, 12)} <= held(), "who lives has its address")
 
     kills, code, text = killed_and_resumed(world, command("--apply"), look=look)
-    expect_equal(code, 0, text)
+    expect_equal(code, 3, text)
     say(f"killed {kills} times: {text.strip().splitlines()[-1]}")
     expect_equal(held(), {f"c{n}" for n in range(8, 12)} | {"c0"}, "held after all DELs are made up for")
     expect_equal(left(), ["elsewhere"], "another store's waits on")
     expect(any(path.name.startswith("damaged.json") for path in place.iterdir()), "what can't be read is kept")
+    again = run(*command("--apply"), check=False)
+    expect(again.stdout.startswith("0 DELs wait"), f"once more: {again.stdout}")
+    expect(again.returncode == 3 and ".damaged: " in again.stderr, f"what was set aside is told: {again.stderr}")
+    for path in place.glob("*.damaged"):
+        path.unlink()
+    # Far more than an agent looks into at once.
+    names = [f"many-{number}" for number in range(1000)]
+    pattern = json.loads(next(place.glob("*.json")).read_text())
+    for name in names:
+        owner = "".join(f"{part}\0" for part in (pattern["network"], name, pattern["ifName"]))
+        content = {**pattern, "store": file, "containerID": name}
+        (place / f"{hashlib.sha256(owner.encode()).hexdigest()}.json").write_text(json.dumps(content))
     text = run(*command("--apply")).stdout
-    expect(text.startswith("0 DELs wait"), f"once more: {text}")
+    expect("1000 of 1000 DELs are done" in text, f"all in one run: {text}")
     checked = run(croft, "--store", etcd.store, "check", check=False)
     expect_equal(checked.returncode, 0, f"croft check: {checked.stdout}")
 

@@ -54,8 +54,8 @@ Result<EtcdPlace> parse_etcd_url(const std::string& url) {
   const std::size_t question = rest.find('?');
   for (const std::string_view endpoint : split(rest.substr(0, question), ',')) {
     if (endpoint.empty()) {
-      return fail(ErrorCode::invalid_argument,
-                  "store " + net::echo(url) + " names no endpoint: give etcd:https://10.0.0.1:2379,…");
+      return fail(ErrorCode::invalid_argument, "store " + net::echo(store::without_user(url)) +
+                                                   " names no endpoint: give etcd:https://10.0.0.1:2379,…");
     }
     if (endpoint.find('@') != endpoint.npos) {  // what stands before it may be a secret: it is not shown
       return fail(ErrorCode::invalid_argument,
@@ -64,7 +64,8 @@ Result<EtcdPlace> parse_etcd_url(const std::string& url) {
     place.endpoints.emplace_back(endpoint);
   }
   if (place.endpoints.size() > kEndpointsMax) {
-    return fail(ErrorCode::invalid_argument, "store " + net::echo(url) + " names more than 16 endpoints");
+    return fail(ErrorCode::invalid_argument,
+                "store " + net::echo(store::without_user(url)) + " names more than 16 endpoints");
   }
   if (question != rest.npos) {
     for (const std::string_view option : split(rest.substr(question + 1), '&')) {
@@ -83,7 +84,8 @@ Result<EtcdPlace> parse_etcd_url(const std::string& url) {
   }
   if (place.ca_file.empty()) {
     return fail(ErrorCode::invalid_argument,
-                "store " + net::echo(url) + " needs the file of the authority: add ?ca=FILE or set ETCD_CA_CERT_FILE");
+                "store " + net::echo(store::without_user(url)) +
+                    " needs the file of the authority: add ?ca=FILE or set ETCD_CA_CERT_FILE");
   }
   return place;
 }

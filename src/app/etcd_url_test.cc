@@ -38,6 +38,10 @@ TEST(EtcdUrl, ASecretInAnEndpointIsRefusedAndNotShown) {
     EXPECT_EQ(place.error().message.find("geheim"), std::string::npos) << place.error().message;
     EXPECT_NE(place.error().message.find("password-file"), std::string::npos) << place.error().message;
   }
+  const auto empty = parse_etcd_url("etcd:,http://u:geheim@10.0.0.2");
+  ASSERT_FALSE(empty);
+  EXPECT_EQ(empty.error().message.find("geheim"), std::string::npos) << empty.error().message;
+  EXPECT_NE(empty.error().message.find("names no endpoint"), std::string::npos) << empty.error().message;
 }
 
 TEST(EtcdUrl, APasswordNeedsEncryptionOnEveryEndpoint) {

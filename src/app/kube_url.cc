@@ -94,8 +94,8 @@ Result<KubePlace> parse_kube_url(const std::string& url) {
   const std::size_t question = rest.find('?');
   place.kubeconfig = rest.substr(0, question);
   if (!place.kubeconfig.empty() && !place.kubeconfig.starts_with('/')) {
-    return fail(ErrorCode::invalid_argument,
-                "store " + net::echo(url) + " names no file: give kube:/absolute/path/kubeconfig, or kube: alone");
+    return fail(ErrorCode::invalid_argument, "store " + net::echo(store::without_user(url)) +
+                                                 " names no file: give kube:/absolute/path/kubeconfig, or kube: alone");
   }
   if (question != rest.npos) {
     std::string_view options = rest.substr(question + 1);
@@ -123,8 +123,8 @@ Result<std::string> with_kube_flags(const std::string& url, const std::string& k
   std::string made = url;
   if (!path.empty()) {
     if (!place.kubeconfig.empty() && place.kubeconfig != path) {
-      return fail(ErrorCode::invalid_argument,
-                  "--kubeconfig " + net::echo(path) + " and the store " + net::echo(url) + " name two files: give one");
+      return fail(ErrorCode::invalid_argument, "--kubeconfig " + net::echo(path) + " and the store " +
+                                                   net::echo(store::without_user(url)) + " name two files: give one");
     }
     if (path.find('?') != path.npos) {
       return fail(ErrorCode::invalid_argument, "--kubeconfig " + net::echo(path) + " has a ? in its path");
@@ -134,7 +134,8 @@ Result<std::string> with_kube_flags(const std::string& url, const std::string& k
   }
   if (!context.empty()) {
     if (!place.context.empty() && place.context != context) {
-      return fail(ErrorCode::invalid_argument, "--context " + net::echo(context) + " and the store " + net::echo(url) +
+      return fail(ErrorCode::invalid_argument, "--context " + net::echo(context) + " and the store " +
+                                                   net::echo(store::without_user(url)) +
                                                    " name two contexts: give one");
     }
     if (context.find('&') != context.npos) {

@@ -25,6 +25,13 @@ TEST(KubeFlags, SayWhichApiIsMeant) {
   EXPECT_TRUE(with_kube_flags("kube:", "config", "").value().starts_with("kube:/"));
 }
 
+TEST(KubeUrl, AServerWithUserAndPasswordIsNotShown) {
+  const auto place = parse_kube_url("kube:https://somebody:PASSWORD@10.0.0.1");
+  ASSERT_FALSE(place);
+  EXPECT_THAT(place.error().message, testing::AllOf(HasSubstr("\"kube:https://...@10.0.0.1\" names no file"),
+                                                    testing::Not(HasSubstr("PASSWORD"))));
+}
+
 TEST(KubeFlags, ThatContradictTheStoreAreRefused) {
   const struct {
     const char *url, *kubeconfig, *context, *message;

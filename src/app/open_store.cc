@@ -156,7 +156,7 @@ Result<std::unique_ptr<store::Store>> open_store(const std::string& url, store::
     TRY(const KubePlace place, parse_kube_url(url));
     return open_kube_store(place, clock, parts, mode);
   }
-  return fail(ErrorCode::invalid_argument, "store " + net::echo(url) +
+  return fail(ErrorCode::invalid_argument, "store " + net::echo(store::without_user(url)) +
                                                " is not a store this version knows: give sqlite:/absolute/path.db, "
                                                "etcd:https://10.0.0.1:2379,… or kube:/path/kubeconfig");
 }

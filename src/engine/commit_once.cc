@@ -10,10 +10,10 @@
 namespace croft::engine {
 namespace {
 
-store::WriteToken new_token(Random& random) {
+store::WriteToken new_token(const Context& context) {
   store::WriteToken token;
   for (std::size_t i = 0; i < token.bytes.size(); i += 8) {
-    const std::uint64_t bits = random.next();
+    const std::uint64_t bits = i == 0 && context.token_mark ? *context.token_mark : context.random.next();
     for (std::size_t k = 0; k < 8; ++k) token.bytes[i + k] = static_cast<std::uint8_t>(bits >> (8 * k));
   }
   return token;
@@ -76,19 +76,26 @@ constexpr std::chrono::seconds kPauseMax{1};
 
 Result<store::Revision> commit_once(const Context& context, std::span<const store::Write> writes, Deadline deadline,
                                     Earlier* earlier, store::WriteToken* used) {
-  const store::WriteToken token = new_token(context.random);
+  const store::WriteToken token = new_token(context);
   if (used != nullptr) *used = token;
   return settled(context, writes, token, context.store.commit(writes, token, deadline), deadline, earlier);
 }
 
 std::vector<Result<store::Revision>> commit_each_once(const Context& context, std::span<const store::Write> writes,
                                                       Deadline deadline) {
-  const store::WriteToken token = new_token(context.random);
+  const store::WriteToken token = new_token(context);
   auto outcomes = context.store.commit_each(std::nullopt, writes, token, deadline);
   for (std::size_t i = 0; i < writes.size(); ++i) {
     outcomes[i] = settled(context, writes.subspan(i, 1), token, std::move(outcomes[i]), deadline, nullptr);
   }
   return outcomes;
+}
+
+bool bears_mark(const store::WriteToken& token, std::uint64_t mark) {
+  for (std::size_t k = 0; k < 8; ++k) {
+    if (token.bytes[k] != static_cast<std::uint8_t>(mark >> (8 * k))) return false;
+  }
+  return true;
 }
 
 }  // namespace croft::engine

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "base/result.h"
 #include "core/register/records.h"
@@ -17,6 +18,20 @@ namespace croft::engine {
 [[nodiscard]] inline Result<std::optional<store::Record>> get_sound(const Context& context, const core::Key& key,
                                                                     Deadline deadline) {
   TRY(auto record, context.store.get(key, deadline));
+  if (record) {
+    if (const Error* damage = core::damage_of(record->value)) return fail(*damage);
+  }
+  return record;
+}
+
+/// The same as the store itself has it now: a memory takes a handle that no block of its node mentions for gone.
+[[nodiscard]] inline Result<std::optional<store::Record>> get_newest(const Context& context, const core::Key& key,
+                                                                     Deadline deadline) {
+  core::Missing wanted;
+  wanted.records.insert(key);
+  wanted.to_keep = true;
+  TRY(store::ReadAnswer answer, context.store.read(wanted, deadline));
+  std::optional<store::Record> record = std::move(answer.records.front());
   if (record) {
     if (const Error* damage = core::damage_of(record->value)) return fail(*damage);
   }

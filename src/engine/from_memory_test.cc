@@ -87,6 +87,38 @@ TEST(FromMemory, WhatIsHeldInABlockWithoutAClaimIsHeldStill) {
   EXPECT_TRUE(held_addresses(world.others.context, both.owner)->empty());
 }
 
+/// As Calico's plugin does when it is asked for a container that the agent has served: the handle first, then the
+/// block.
+TEST(FromMemory, AHandleThatAnotherWroteSinceGoesWithTheLastAddress) {
+  AgentWorld world;
+  world.others.pool("a", "10.0.0.0/24", 26);
+  world.follow();
+  world.beneath.set_capabilities({.atomic_commit = false, .foreign_writers = true});
+  EXPECT_NE(world.add("stays"), "");
+  EXPECT_NE(world.add("c"), "");
+  world.follow();
+  const core::Key key = core::handle_key("net.c");
+  auto handle = std::get<core::Handle>(world.others.store.get(key, Deadline{}).value()->value);
+  const auto cidr = handle.blocks.begin()->first;
+  ++handle.blocks.begin()->second;
+  world.others.put(key, handle);
+  const core::Key block_key = core::block_key(World::prefix(cidr.c_str()));
+  auto block = std::get<core::Block>(world.others.store.get(block_key, Deadline{}).value()->value);
+  const std::uint32_t free = block.unallocated.order().front();
+  const auto held = std::ranges::find_if(
+      block.attributes, [](const core::Attribute& attribute) { return attribute.handle_id == "net.c"; });
+  ASSERT_NE(held, block.attributes.end());
+  block.allocations[free] = static_cast<std::uint32_t>(held - block.attributes.begin());
+  ASSERT_TRUE(block.unallocated.take(net::Ordinal(free)));
+  block.sequence_number.value += 1;
+  world.others.put(block_key, block);
+  world.follow();
+  EXPECT_EQ(world.del("c"), 2U);
+  EXPECT_TRUE(world.from_memory);
+  EXPECT_FALSE(world.others.store.get(key, Deadline{}).value()) << "it counts what nobody holds";
+  EXPECT_THAT(world.others.findings(), testing::ElementsAre());
+}
+
 TEST(FromMemory, AddInABlockWithSpaceAndItsDelCostOneWriteEach) {
   AgentWorld world;
   world.others.pool("a", "10.0.0.0/16", 26);

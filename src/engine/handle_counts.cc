@@ -24,7 +24,7 @@ std::map<std::string, std::uint32_t> holders_of(const core::Block& block) {
                                                 const std::string& handle_id, std::uint32_t counted, Basis& basis,
                                                 Deadline deadline) {
   const core::Key key = core::block_key(cidr);
-  TRY(const auto record, get_sound(context, key, deadline));
+  TRY(const auto record, get_newest(context, key, deadline));
   if (!record) return counted;
   basis.emplace(key, store::Condition::if_revision(record->revision));
   const auto& block = std::get<core::Block>(record->value);
@@ -40,7 +40,7 @@ std::map<std::string, std::uint32_t> holders_of(const core::Block& block) {
 [[nodiscard]] Result<void> recount_once(const Context& context, const std::string& handle_id,
                                         const std::vector<net::Prefix>& blocks, Basis& basis, Deadline deadline) {
   const core::Key key = core::handle_key(handle_id);
-  TRY(const auto record, get_sound(context, key, deadline));
+  TRY(const auto record, get_newest(context, key, deadline));
   if (!record) return {};
   basis.emplace(key, store::Condition::if_revision(record->revision));
   core::Handle handle = std::get<core::Handle>(record->value);

@@ -244,7 +244,7 @@ class OrderedCommit {
   /// A delete that finds nothing is done: by us, if the reply was lost, or by somebody else.
   [[nodiscard]] Result<Revision> written(const Write& write, Result<Revision> outcome) const {
     if (outcome || write.value || outcome.error().code != ErrorCode::conflict) return outcome;
-    const auto now = context_.store.get(write.key, deadline_);
+    const auto now = get_newest(context_, write.key, deadline_);
     return now && !*now ? Result<Revision>(Revision()) : outcome;
   }
 
@@ -517,14 +517,7 @@ class OrderedCommit {
   [[nodiscard]] Result<std::optional<Record>> look_at_contested() {
     const bool needs_something = std::ranges::any_of(done_, [](const Done& d) { return may_be_needed(d.key.kind); });
     if (!contested_ || !needs_something) return std::optional<Record>();
-    core::Missing wanted;
-    wanted.records.insert(*contested_);
-    wanted.to_keep = true;
-    TRY(const auto answer, context_.store.read(wanted, deadline_));
-    const auto& now = answer.records.front();
-    const Error* damage = now ? core::damage_of(now->value) : nullptr;
-    if (damage != nullptr) return fail(*damage);
-    return now;
+    return get_newest(context_, *contested_, deadline_);
   }
 
   [[nodiscard]] static bool may_be_needed(Kind kind) { return kind == Kind::handle || kind == Kind::affinity; }

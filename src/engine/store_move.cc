@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "engine/commit_once.h"
 #include "engine/transact.h"
 #include "net/echo.h"
+#include "store/naming.h"
 #include "store/store_url.h"
 
 namespace croft::engine {
@@ -180,14 +183,81 @@ class Names {
   std::uint64_t count_ = 0;
 };
 
+/// What the tokens of a move's commits begin with.
+[[nodiscard]] std::uint64_t mark_of(const std::string& move) {
+  std::uint64_t mark = 0;
+  const std::string_view text(move);
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + std::min<std::size_t>(16, text.size()), mark, 16);
+  static_cast<void>(end);
+  return error == std::errc() && mark != 0 ? mark : 1;
+}
+
+/// Which records of the target another program wrote while it was closed.
+class Others {
+ public:
+  explicit Others(const Seal& target_seal) : mark_(mark_of(target_seal.move)), marks_(target_seal.marks) {}
+
+  [[nodiscard]] std::uint64_t mark() const { return mark_; }
+
+  /// Notes a record that is not as it is to be and that this move did not write. Whether it is one.
+  bool note(Kind kind, const std::string& name, const Record* here, const Record* there) {
+    if (there == nullptr || !core::audit::is_guarded(kind) || !is_anothers(kind, name, here, *there)) return false;
+    const auto held =
+        core::audit::held_only_there(here != nullptr ? std::optional(here->value) : std::nullopt, there->value);
+    for (const core::audit::HeldOnlyThere& one : held) {
+      names_.add(fmt::format("{} ({})", one.address.to_string(), one.holder));
+    }
+    if (held.empty()) names_.add(name_of_record(kind, name));
+    return true;
+  }
+  /// What a block is after this move wrote it, or found it as it is to be.
+  void expect(const std::string& block, store::Revision revision) {
+    if (!marks_) blocks_[block] = revision;
+  }
+  void expect_none(const std::string& block) { blocks_.erase(block); }
+  void begin_pass() { names_ = {}; }
+  /// A pass that saw everything is over.
+  void pass_is_over() { knows_blocks_ = !marks_; }
+
+  [[nodiscard]] bool empty() const { return names_.empty(); }
+  [[nodiscard]] Error told() const {
+    return {ErrorCode::refused_for_safety,
+            fmt::format("another program wrote into the closed target: {}; the target stays closed. Stop what wrote "
+                        "it, and end the pods that hold what is named, or move it into the source by hand: then "
+                        "--overwrite puts the source's records in its place; `croft migrate give-up` ends the move",
+                        names_.text()),
+            {}};
+  }
+
+ private:
+  [[nodiscard]] bool is_anothers(Kind kind, const std::string& name, const Record* here, const Record& there) const {
+    if (marks_ && !bears_mark(there.token, mark_)) return true;
+    if (kind != Kind::block) return false;
+    if (here != nullptr && core::audit::is_no_copy(here->value, there.value)) return true;
+    if (!knows_blocks_) return false;
+    const auto known = blocks_.find(name);
+    return known == blocks_.end() || known->second != there.revision;
+  }
+
+  const std::uint64_t mark_;
+  const bool marks_;
+  bool knows_blocks_ = false;
+  std::map<std::string, store::Revision> blocks_;
+  Names names_;
+};
+
 /// Writes what a pass finds, some records at once.
 class Copier {
  public:
-  Copier(const MoveContext& context, MoveReport& report)
+  Copier(const MoveContext& context, MoveReport& report, Others& others)
       : context_(context),
         target_{context.to.store, context.clock, context.random, context.time_limit},
         can_(context.to.store.capabilities()),
-        report_(report) {}
+        report_(report),
+        others_(others) {
+    target_.token_mark = others.mark();
+  }
 
   [[nodiscard]] Result<void> add(store::Write write) {
     const auto* block = write.value ? std::get_if<core::Block>(&*write.value) : nullptr;
@@ -205,21 +275,32 @@ class Copier {
     const std::vector<store::Write> batch = std::exchange(batch_, {});
     bytes_ = 0;
     if (can_.atomic_commit) {
-      TRY_VOID(commit_once(target_, batch, soon(context_)));
-    } else {
-      for (const auto& outcome : commit_each_once(target_, batch, soon(context_))) {
-        if (!outcome) return fail(outcome.error());
-      }
+      TRY(const store::Revision revision, commit_once(target_, batch, soon(context_)));
+      for (const store::Write& write : batch) note_done(write, revision);
+      return {};
     }
-    for (const store::Write& write : batch) ++(write.value ? report_.written : report_.removed);
+    const auto outcomes = commit_each_once(target_, batch, soon(context_));
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (outcomes[i]) note_done(batch[i], *outcomes[i]);
+    }
+    for (const auto& outcome : outcomes) {
+      if (!outcome) return fail(outcome.error());
+    }
     return {};
   }
 
  private:
+  void note_done(const store::Write& write, store::Revision revision) {
+    ++(write.value ? report_.written : report_.removed);
+    if (write.key.kind != Kind::block) return;
+    write.value ? others_.expect(write.key.name, revision) : others_.expect_none(write.key.name);
+  }
+
   const MoveContext& context_;
-  const Context target_;
+  Context target_;
   const store::Capabilities can_;
   MoveReport& report_;
+  Others& others_;
   std::vector<store::Write> batch_;
   std::size_t bytes_ = 0;
 };
@@ -239,18 +320,25 @@ class Copier {
   return {};
 }
 
-/// One pass over all kinds: the target becomes as the source is. How many records were other.
-[[nodiscard]] Result<std::uint64_t> copy_once(const MoveContext& context, MoveReport& report) {
+/// One pass over all kinds: the target becomes as the source is, but for what others wrote, unless that is to be
+/// overwritten. How many records were other.
+[[nodiscard]] Result<std::uint64_t> copy_once(const MoveContext& context, const MoveOptions& options,
+                                              MoveReport& report, Others& others) {
   std::uint64_t changed = 0;
+  others.begin_pass();
   for (const Kind kind : core::audit::kMovedKinds) {
     if (!target_takes(context, kind)) continue;
-    Copier copier(context, report);
+    Copier copier(context, report, others);
     std::uint64_t seen = 0, changed_here = 0;
     const auto take = [&](const std::string& name, const Record* here, const Record* there) -> Result<void> {
       TRY_VOID(check_sound(here, there));
       if (++seen % (kPageRecords * 10) == 0) context.tell(fmt::format("{}: {} looked at", core::name_of(kind), seen));
       Due due = due_of(kind, here, there);
-      if (due.what == Due::What::nothing) return {};
+      if (due.what == Due::What::nothing) {
+        if (kind == Kind::block && there != nullptr) others.expect(name, there->revision);
+        return {};
+      }
+      if (!options.overwrite && others.note(kind, name, here, there)) return {};
       ++changed_here;
       store::Write write{{kind, name}, std::nullopt, store::Condition::if_absent()};
       if (there != nullptr) write.condition = store::Condition::if_revision(there->revision);
@@ -262,13 +350,16 @@ class Copier {
     if (changed_here > 0) context.tell(fmt::format("{}: {} copied", core::name_of(kind), changed_here));
     changed += changed_here;
   }
+  others.pass_is_over();
+  if (!others.empty()) return fail(others.told());
   return changed;
 }
 
 /// The same until a pass was made to its end.
-[[nodiscard]] Result<std::uint64_t> copy(const MoveContext& context, MoveReport& report) {
+[[nodiscard]] Result<std::uint64_t> copy(const MoveContext& context, const MoveOptions& options, MoveReport& report,
+                                         Others& others) {
   for (int pass = 1;; ++pass) {
-    auto changed = copy_once(context, report);
+    auto changed = copy_once(context, options, report, others);
     if (changed) return changed;
     if (pass == kPassesMax || !is_worth_another_pass(changed.error())) return changed;
     context.tell("once more: " + changed.error().message);
@@ -276,7 +367,8 @@ class Copier {
 }
 
 /// How both stores differ now, record by record, without writing. Error: refused_for_safety for a damaged record.
-[[nodiscard]] Result<std::vector<KindDifference>> compare(const MoveContext& context, Names* differing) {
+[[nodiscard]] Result<std::vector<KindDifference>> compare(const MoveContext& context, Names* differing,
+                                                          Others* others = nullptr) {
   std::vector<KindDifference> kinds;
   for (const Kind kind : core::audit::kMovedKinds) {
     if (!target_takes(context, kind)) continue;
@@ -297,6 +389,7 @@ class Copier {
           break;
       }
       if (differing != nullptr) differing->add(name_of_record(kind, name));
+      if (others != nullptr) others->note(kind, name, here, there);
       return {};
     };
     TRY_VOID(side_by_side(context, kind, take));
@@ -339,9 +432,60 @@ class Copier {
   return obstacles;
 }
 
-/// What of the source cannot move: damaged records, and kinds that stay.
+/// Which records of the source a target can have no objects for: by the target's rules for names, or because another
+/// has the same name there.
+class Unnameable {
+ public:
+  explicit Unnameable(const MoveContext& context)
+      : context_(context), naming_(dynamic_cast<store::Naming*>(&context.to.store)) {}
+
+  [[nodiscard]] Result<void> look_at(const core::Key& key) {
+    if (naming_ == nullptr || !target_takes(context_, key.kind)) return {};
+    const auto place = naming_->place_of(key, soon(context_));
+    if (!place && place.error().code != ErrorCode::invalid_argument) return fail(place.error());
+    if (!place) {
+      if (refused_.empty()) why_ = place.error().message;
+      refused_.add(name_of_record(key.kind, key.name));
+      return {};
+    }
+    // Names come in the order of their bytes, so of those that differ by upper case alone the last is the one without.
+    const auto [twin, is_first] =
+        has_upper_case(key.name) ? taken_.try_emplace(*place, key.name) : std::pair(taken_.find(*place), false);
+    if (is_first || twin == taken_.end()) return {};
+    twins_.add(fmt::format("{} beside {}", name_of_record(key.kind, key.name), net::echo(twin->second)));
+    return {};
+  }
+
+  void tell(std::vector<std::string>& obstacles) const {
+    constexpr std::string_view kRemedy =
+        "give the node, network or container another name: end the pods that hold addresses under it, and start them "
+        "again under the new one";
+    if (!refused_.empty()) {
+      obstacles.push_back(
+          fmt::format("the target can have no objects for {} ({}); {}", refused_.text(), why_, kRemedy));
+    }
+    if (!twins_.empty()) {
+      obstacles.push_back(
+          fmt::format("names that differ by upper case alone are one in the target: {}; {}", twins_.text(), kRemedy));
+    }
+  }
+
+ private:
+  [[nodiscard]] static bool has_upper_case(std::string_view name) {
+    return std::ranges::any_of(name, [](char c) { return c >= 'A' && c <= 'Z'; });
+  }
+
+  const MoveContext& context_;
+  store::Naming* const naming_;
+  Names refused_, twins_;
+  std::string why_;
+  std::map<std::string, std::string> taken_;  ///< place -> key with upper case
+};
+
+/// What of the source cannot move: damaged records, what the target has no name for, and kinds that stay.
 [[nodiscard]] Result<void> look_at_source(const MoveContext& context, const MoveOptions& options, MovePlan& plan) {
   Names damaged, not_allocatable;
+  Unnameable unnameable(context);
   for (const Kind kind : core::audit::kMovedKinds) {
     Walk walk(context.from.store, kind, context);
     while (true) {
@@ -350,6 +494,7 @@ class Copier {
       if (core::damage_of(record->value) != nullptr) damaged.add(name_of_record(kind, record->key.name));
       const auto* pool = std::get_if<core::Pool>(&record->value);
       if (pool != nullptr && !pool->allocatable) not_allocatable.add(name_of_record(kind, record->key.name));
+      TRY_VOID(unnameable.look_at(record->key));
       walk.next();
     }
   }
@@ -365,6 +510,7 @@ class Copier {
                     "deletion of the pool, or end its overlap",
                     not_allocatable.text()));
   }
+  unnameable.tell(plan.obstacles);
   const bool from_cluster = context.from.store.capabilities().kubernetes_services;
   for (const Kind kind : core::audit::kStayingKinds) {
     if (kind == Kind::service && from_cluster) continue;  // Kubernetes' own
@@ -581,7 +727,9 @@ class Mover {
                           "the target was written before it was closed, and stays closed (`croft migrate give-up` "
                           "opens it)"));
     }
-    return put_seal(context_, context_.to, seals.target, target_seal(seals.target->seal.move, Seal::Phase::copying));
+    Seal copying = target_seal(seals.target->seal.move, Seal::Phase::copying);
+    copying.marks = context_.to.store.capabilities().keeps_tokens;
+    return put_seal(context_, context_.to, seals.target, std::move(copying));
   }
 
   /// What the target holds is of this register: an earlier copy, or where it came from. It is made equal.
@@ -598,7 +746,7 @@ class Mover {
     const std::string move = seals.target->seal.move;
     {
       const Worker worker(context_.to, move);
-      TRY_VOID(copy(context_, report_));
+      TRY_VOID(copy(context_, options_, report_, others_of(seals)));
     }
     TRY_VOID(put_seal(context_, context_.from, std::nullopt,
                       {Seal::End::source, Seal::Phase::copying, move, context_.to.url, {}}));
@@ -610,7 +758,7 @@ class Mover {
     TRY_VOID(settle(context_, context_.from, "source"));
     const Worker worker(context_.to, seals.target->seal.move);
     for (int pass = 1;; ++pass) {
-      TRY_VOID(copy(context_, report_));
+      TRY_VOID(copy(context_, options_, report_, others_of(seals)));
       Names differing;
       TRY(const auto kinds, compare(context_, &differing));
       if (differing.empty()) {
@@ -635,9 +783,16 @@ class Mover {
     return put_seal(context_, context_.from, seals.source, std::move(moved));
   }
 
+  /// Of one move: what is known by what it wrote goes on from step to step.
+  [[nodiscard]] Others& others_of(const BothSeals& seals) {
+    if (!others_) others_.emplace(seals.target->seal);
+    return *others_;
+  }
+
   const MoveContext& context_;
   const MoveOptions& options_;
   MoveReport report_;
+  std::optional<Others> others_;
 };
 
 }  // namespace
@@ -662,8 +817,12 @@ Result<MovePlan> plan_store_move(const MoveContext& context, const MoveOptions& 
     std::ranges::move(obstacles, std::back_inserter(plan.obstacles));
   }
   TRY_VOID(look_at_nodes(context, plan));
-  if (auto kinds = compare(context, nullptr)) {
+  std::optional<Others> others;
+  const bool is_filling = plan.step == MoveStep::copy || plan.step == MoveStep::finish;
+  if (is_filling && !options.overwrite) others.emplace(*values.target);
+  if (auto kinds = compare(context, nullptr, others ? &*others : nullptr)) {
     plan.kinds = *std::move(kinds);
+    if (others && !others->empty()) plan.obstacles.push_back(others->told().message);
   } else if (kinds.error().code != ErrorCode::refused_for_safety) {
     return fail(kinds.error());
   }

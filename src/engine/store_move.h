@@ -69,6 +69,8 @@ struct MovePlan {
 struct MoveOptions {
   /// Go on although records of kinds that do not move are in the source (core::audit::kStayingKinds).
   bool leave_behind = false;
+  /// Put the source's record in the place of what another program wrote into the closed target.
+  bool overwrite = false;
 };
 
 /// Looks at both stores and changes nothing. Errors: those of the stores; refused_for_safety where the seals forbid it
@@ -85,7 +87,8 @@ struct MoveReport {
 
 /// Makes the move, or goes on with it. Errors, after which both stores are as safe as before, and which the same call
 /// again goes on from: those of the stores; refused_for_safety naming the obstacles, what is damaged, or what the
-/// audit finds in the target and not in the source; conflict when somebody changed a seal.
+/// audit finds in the target and not in the source, or what others wrote into the target; conflict when somebody
+/// changed a seal.
 [[nodiscard]] Result<MoveReport> move_store(const MoveContext& context, const MoveOptions& options);
 
 /// Opens the source of a move that is not complete; the target stays closed, unless nothing was copied into it. The

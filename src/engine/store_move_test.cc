@@ -6,6 +6,7 @@
 
 #include "engine/test_world.h"
 #include "store/forwarding_store.h"
+#include "store/naming.h"
 
 namespace croft::engine {
 namespace {
@@ -314,6 +315,165 @@ TEST_F(StoreMove, ThereAndBack) {
   expect_ledger_in(from_);
   EXPECT_TRUE(add(from_, "home"));
   EXPECT_FALSE(add(to_, "away"));
+}
+
+/// A store into which another program, which heeds no seal, writes after so many commits.
+class StoreWithAnother final : public store::MemoryStore {
+ public:
+  std::uint64_t at = 0;
+  std::function<void(StoreWithAnother&)> write;
+
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    auto done = MemoryStore::commit_as_of(as_of, writes, token, deadline);
+    if (write && static_cast<std::uint64_t>(counts().commit) >= at) std::exchange(write, {})(*this);
+    return done;
+  }
+  /// Calico's library gives an address of the first block that has a free one.
+  void give_an_address() {
+    const store::Page page = list({Kind::block, "", ""}, {}).value();
+    for (const store::Record& record : page.records) {
+      auto block = std::get<core::Block>(record.value);
+      for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
+        if (block.allocations[i]) continue;
+        core::Attribute attribute;
+        attribute.handle_id = "k8s-pod-network.foreign";
+        attribute.secondary =
+            std::map<std::string, std::string>{{"node", "node-a"}, {"pod", "zoe"}, {"namespace", "default"}};
+        block.attributes.push_back(attribute);
+        block.allocations[i] = static_cast<std::uint32_t>(block.attributes.size() - 1);
+        block.sequence_number.value += 1;
+        given = net::address_at(block.cidr, net::Ordinal(i)).to_string();
+        const store::Write done{record.key, block, store::Condition::always()};
+        EXPECT_TRUE(MemoryStore::commit_as_of({}, {&done, 1}, {}, {}));
+        return;
+      }
+    }
+    FAIL() << "no block has a free address";
+  }
+  std::string given;
+};
+
+TEST_F(StoreMove, OverwritesNobodysAddressInTheClosedTarget) {
+  for (const bool keeps_tokens : {true, false}) {
+    for (const bool takes_over : {false, true}) {
+      for (const bool source_goes_on : {false, true}) {
+        SCOPED_TRACE(
+            fmt::format("tokens {}, take over {}, source goes on {}", keeps_tokens, takes_over, source_goes_on));
+        World from;
+        from.store.set_capabilities(kCluster);
+        from.pool("four", "10.1.0.0/25", 28);
+        for (int i = 0; i < 12; ++i) from.add(fmt::format("first-{}", i));
+        StoreWithAnother to;
+        store::Capabilities can = kApi;
+        can.keeps_tokens = keeps_tokens;
+        to.set_capabilities(can);
+        const MoveContext how = context({from.store, from.store, "etcd:http://a:1"}, {to, to, "etcd:http://b:1"});
+        if (takes_over) {
+          // Of a copy that was given up pods have gone since.
+          from.store.set_faults(FaultScript().from_commit(from.store.counts().commit + 2, Fault::unavailable));
+          ASSERT_FALSE(move_store(how, {}));
+          from.store.set_faults({});
+          ASSERT_TRUE(give_up_store_move(how).value());
+          for (int i = 0; i < 3; ++i) from.del(fmt::format("first-{}", i));
+        }
+        // When the handles are written the blocks are there.
+        to.at = to.counts().commit + (takes_over ? 4 : 10);
+        to.write = [&](StoreWithAnother& store) {
+          store.work_under(store.seal({}).value()->seal.move);
+          store.give_an_address();
+          if (source_goes_on) {
+            for (int i = 5; i < 9; ++i) from.del(fmt::format("first-{}", i));
+          }
+        };
+        const auto moved = move_store(how, {});
+        ASSERT_FALSE(to.given.empty()) << "the other program did not write";
+        ASSERT_FALSE(moved);
+        EXPECT_EQ(moved.error().code, ErrorCode::refused_for_safety);
+        EXPECT_THAT(moved.error().message, HasSubstr(to.given + " (handle \"k8s-pod-network.foreign\", pod "
+                                                                "\"default/zoe\", node \"node-a\")"));
+        EXPECT_TRUE(to.seal({}).value()) << "the target is open";
+        if (!source_goes_on || keeps_tokens) {
+          // Another program goes on with it: it knows nothing of what this one wrote.
+          if (!(takes_over && source_goes_on)) {
+            const auto plan = plan_store_move(how, {});
+            ASSERT_TRUE(plan);
+            EXPECT_THAT(plan->obstacles, ElementsAre(HasSubstr(to.given)));
+            EXPECT_THAT(move_store(how, {}).error().message, HasSubstr(to.given));
+          }
+        }
+        const auto decided = move_store(how, {.overwrite = true});
+        ASSERT_TRUE(decided) << decided.error().message;
+        EXPECT_FALSE(to.seal({}).value());
+      }
+    }
+  }
+}
+
+/// As a Kubernetes API: names are of small letters.
+class StoreOfSmallNames final : public store::MemoryStore, public store::Naming {
+ public:
+  [[nodiscard]] Result<std::string> place_of(const core::Key& key, Deadline) override {
+    std::string place(core::name_of(key.kind));
+    place += '/';
+    for (const char c : key.name) {
+      if (c == '_') return fail(ErrorCode::invalid_argument, "no name has \"_\"");
+      if (c >= 'A' && c <= 'Z' && key.kind != Kind::handle) return fail(ErrorCode::invalid_argument, "it is large");
+      place += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+    return place;
+  }
+};
+
+TEST_F(StoreMove, PlansNothingThatTheTargetHasNoNameFor) {
+  StoreOfSmallNames target;
+  target.set_capabilities(kApi);
+  const MoveContext how = context({from_.store, from_.store, "etcd:http://a:1"}, {target, target, "kube:/k"});
+  ASSERT_TRUE(add(from_, "CONTAINER"));
+  EXPECT_THAT(plan_store_move(how, {})->obstacles, IsEmpty()) << "nobody else has its name";
+  ASSERT_TRUE(add(from_, "container"));
+  ASSERT_TRUE(add(from_, "under_score"));
+  ASSERT_TRUE(add(from_, "of-oak", "Oak-Upper"));
+  const auto plan = plan_store_move(how, {});
+  ASSERT_TRUE(plan) << plan.error().message;
+  ASSERT_THAT(plan->obstacles, SizeIs(2));
+  EXPECT_THAT(plan->obstacles[0],
+              testing::AllOf(HasSubstr("affinity \"host/Oak-Upper/ipv4/"), HasSubstr("handle \"net.under_score\""),
+                             HasSubstr("it is large"), HasSubstr("another name")));
+  EXPECT_THAT(plan->obstacles[1], HasSubstr("handle \"net.container\" beside \"net.CONTAINER\""));
+  const auto moved = move_store(how, {});
+  ASSERT_FALSE(moved);
+  EXPECT_EQ(moved.error().code, ErrorCode::refused_for_safety);
+  EXPECT_FALSE(target.seal({}).value()) << "the target was closed for nothing";
+  EXPECT_TRUE(add(from_, "as-before"));
+}
+
+TEST_F(StoreMove, TellsItsOwnOlderCopiesFromWhatOthersWrote) {
+  // Killed at the n-th write, the source going on: what was copied is no longer what the source has.
+  for (std::uint64_t nth = 3; nth < 40; ++nth) {
+    SCOPED_TRACE(nth);
+    World from, to;
+    from.store.set_capabilities(kCluster);
+    store::Capabilities can = kApi;
+    can.keeps_tokens = true;
+    to.store.set_capabilities(can);
+    from.pool("four", "10.1.0.0/25", 28);
+    for (int i = 0; i < 20; ++i) from.add(fmt::format("first-{}", i));
+    const MoveContext how =
+        context(MoveEnd{from.store, from.store, "etcd:http://a:1"}, MoveEnd{to.store, to.store, "etcd:http://b:1"});
+    to.store.set_faults(FaultScript().from_commit(to.store.counts().commit + nth, Fault::unavailable));
+    MoveContext killed = how;
+    killed.time_limit = std::chrono::nanoseconds(0);
+    static_cast<void>(move_store(killed, {}));
+    to.store.set_faults({});
+    if (!from.store.seal({}).value()) {
+      for (int i = 0; i < 18; ++i) from.del(fmt::format("first-{}", i));
+      for (int i = 0; i < 5; ++i) from.add(fmt::format("second-{}", i), "node-b");
+    }
+    const auto moved = move_store(how, {});
+    ASSERT_TRUE(moved) << moved.error().message;
+  }
 }
 
 TEST_F(StoreMove, WritesOfAMoveThatIsOverAreRefused) {

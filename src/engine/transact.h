@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <type_traits>
@@ -34,6 +36,8 @@ struct Context {
   Deadline ends_by{};
   /// How a pause between two tries is made; empty: the thread sleeps. Tests pass the time by hand.
   std::function<void(std::chrono::nanoseconds)> pause_by{};
+  /// With what the tokens of its commits begin; empty: with chance. By it records tell a longer work than one commit.
+  std::optional<std::uint64_t> token_mark{};
 };
 
 /// Pauses, but not past the deadline.

@@ -177,6 +177,8 @@ struct Capabilities {
   bool keeps_hints = true;
   /// Every record that is read costs a request of its own: what may not be needed is not asked along.
   bool reads_one_by_one = false;
+  /// Record::token is kept with records of every kind, and goes when a program of others writes one.
+  bool keeps_tokens = false;
   /// Block::settled_in is recorded with its block.
   bool records_settling = false;
   /// A commit whose reply was lost may still be applied, as late as it likes: who goes on without it has to change

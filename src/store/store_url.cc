@@ -67,6 +67,22 @@ std::optional<std::string> file_of_store(std::string_view url) {
   return std::string(behind_scheme(url));
 }
 
+std::string without_user(std::string_view url) {
+  // A password may have any of the characters that end it elsewhere, so the last one counts. Without "//" what is
+  // behind "?" is an option, as a context that has one by right.
+  const std::size_t slashes = url.find("//");
+  const std::size_t at = slashes != url.npos ? url.rfind('@') : url.substr(0, url.find('?')).rfind('@');
+  if (at == url.npos) return std::string(url);
+  const std::size_t colon = url.find(':');
+  std::size_t from = 0;
+  if (slashes < at) {
+    from = slashes + 2;
+  } else if (colon < at) {
+    from = colon + 1;
+  }
+  return std::string(url.substr(0, from)) + "(hidden)" + std::string(url.substr(at));
+}
+
 bool name_one_store(std::string_view a, std::string_view b) {
   if (a == b) return true;
   const auto scheme = scheme_of(a);

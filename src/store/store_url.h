@@ -24,6 +24,10 @@ enum class Scheme {
 /// The path of a store that is a file; absent for any other. It may be relative: only who opens refuses that.
 [[nodiscard]] std::optional<std::string> file_of_store(std::string_view url);
 
+/// The URL for messages: without what stands before an "@", which may be a user and a password. No store's URL has
+/// them; who gives one all the same, or gives something else for a URL, finds them in no log.
+[[nodiscard]] std::string without_user(std::string_view url);
+
 /// Whether two URLs mean one store. Of a path "//", "/./" and a "/" at its end say nothing. Of etcd the members count,
 /// in any order, and not the files of a client: plugin and agent may have certificates of their own.
 [[nodiscard]] bool name_one_store(std::string_view a, std::string_view b);

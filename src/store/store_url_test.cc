@@ -20,6 +20,22 @@ TEST(StoreUrl, SaysWhatKindOfStoreItIs) {
   EXPECT_EQ(file_of_store("etcd:/var/lib/croft/croft.db"), std::nullopt);
 }
 
+TEST(StoreUrl, IsShownWithoutUserAndPassword) {
+  EXPECT_EQ(without_user("kube:https://u:PW@10.0.0.1"), "kube:https://(hidden)@10.0.0.1");
+  EXPECT_EQ(without_user("http://u:PW@10.0.0.1:2379"), "http://(hidden)@10.0.0.1:2379");
+  EXPECT_EQ(without_user("ETCD:http://u:PW@127.0.0.1:1"), "ETCD:http://(hidden)@127.0.0.1:1");
+  EXPECT_EQ(without_user("etcd:,http://u:PW@1.2.3.4:1"), "etcd:,http://(hidden)@1.2.3.4:1");
+  EXPECT_EQ(without_user("etcd:http://u:P/W,@?W@1.2.3.4:1"), "etcd:http://(hidden)@1.2.3.4:1");
+  EXPECT_EQ(without_user("etcd:http://a:1,http://u:PW@b:1"), "etcd:http://(hidden)@b:1");
+  EXPECT_EQ(without_user("etcd:u:PW@1.2.3.4:1"), "etcd:(hidden)@1.2.3.4:1");
+  EXPECT_EQ(without_user("PW@x"), "(hidden)@x");
+  EXPECT_EQ(without_user("PW@x//y"), "(hidden)@x//y");
+  for (const char* url : {"", "kube:/etc/croft/kubeconfig?group=projectcalico.org/v3", "sqlite:/x", "etcd:https://a:1",
+                          "kube:/k?context=admin@cluster"}) {
+    EXPECT_EQ(without_user(url), url);
+  }
+}
+
 TEST(StoreUrl, MembersMakeAnEtcdAndNotTheirOrderOrAClientsFiles) {
   const char* url = "etcd:https://a:2379,https://b:2379?ca=/ca&cert=/mine";
   EXPECT_TRUE(name_one_store(url, "etcd:https://b:2379,https://a:2379?ca=/ca&cert=/yours"));

@@ -64,7 +64,7 @@ Result<void> CommandLine::choose_store(bool is_kubectl_plugin) {
   if (store::scheme_of(store_url) != store::Scheme::kube) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{} is for a store in a Kubernetes API, and {} is none: give --store kube: or leave it out",
-                            flag, net::echo(store_url)));
+                            flag, net::echo(store::without_user(store_url))));
   }
   TRY(store_url, with_kube_flags(store_url, kubeconfig, context));
   return {};

@@ -18,6 +18,8 @@
 #include "edge/error_table.h"
 #include "edge/tombstones/tombstones.h"
 #include "engine/store_move.h"
+#include "net/echo.h"
+#include "os/files.h"
 #include "store/seal.h"
 #include "store/store_url.h"
 
@@ -35,6 +37,8 @@ struct MigrateOptions {
 
 constexpr std::chrono::seconds kSealLimit{30};
 constexpr std::chrono::minutes kReplayLimit{5};
+/// Files that are named; more are counted.
+constexpr std::size_t kNamedMax = 10;
 
 /// A store that is one end of a move, itself and not behind anything.
 struct OpenEnd {
@@ -243,14 +247,47 @@ struct TombstoneOptions {
   bool apply = false;
 };
 
+/// Those that nobody can make up for as they are, with what is wrong; how many more there are.
+void tell_unreadable(const std::vector<edge::Tombstones::Waiting>& waiting, std::size_t count) {
+  std::size_t named = 0;
+  for (const auto& one : waiting) {
+    if (one.content || named == kNamedMax) continue;
+    ++named;
+    tell(fmt::format("croft: {}: {}", printable(one.path, Printed::line), one.content.error().message));
+  }
+  tell(
+      fmt::format("croft: {} files of DELs cannot be read{}: what their owners hold stays held; see "
+                  "docs/formats/tombstones.md",
+                  count, count > named ? fmt::format(", of which {} are named", named) : ""));
+}
+
+/// The directory, where there is one: nothing in the default place is a node on which no DEL ever left anything.
+[[nodiscard]] Result<bool> has_directory(const std::string& directory) {
+  if (!directory.starts_with('/')) {
+    return fail(ErrorCode::invalid_argument, "--dir " + net::echo(directory) +
+                                                 " is not absolute: give the whole path, as /var/lib/croft/tombstones");
+  }
+  TRY(const auto there, os::file_status(directory));
+  if (there && there->type == os::FileStatus::Type::directory) return true;
+  if (!there && directory == edge::kDefaultTombstones) return false;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("--dir {} is {}: give the directory in which the plugin leaves tombstones (CROFT_TOMBSTONES, "
+                          "else {})",
+                          net::echo(directory), there ? "no directory" : "not there", edge::kDefaultTombstones));
+}
+
 [[nodiscard]] Result<int> replay_tombstones(CommandLine& line, const TombstoneOptions& options) {
+  TRY(const bool is_there, has_directory(options.directory));
+  if (!is_there) tell(fmt::format("croft: {} is not there: no DEL of this node left anything", options.directory));
   const edge::Tombstones tombstones(options.directory, line.clock);
   TRY(const auto waiting, tombstones.waiting());
   std::size_t count = 0;
+  std::size_t unreadable = 0;
   std::map<std::string, std::size_t> others;  // by URL: the plugin's own may be another than the operator's
   for (const auto& one : waiting) {
-    if (!one.content) continue;
-    if (store::name_one_store(one.content->store, options.from)) {
+    if (!one.content) {
+      ++unreadable;
+    } else if (store::name_one_store(one.content->store, options.from)) {
       ++count;
     } else {
       ++others[one.content->store];
@@ -258,20 +295,30 @@ struct TombstoneOptions {
   }
   for (const auto& [url, number] : others) {
     tell(fmt::format("croft: {} DELs wait for {}: if that is the same store, give it as --from", number,
-                     printable(url, Printed::line)));
+                     printable(store::without_user(url), Printed::line)));
   }
+  if (unreadable > 0) tell_unreadable(waiting, unreadable);
+  const auto ending = static_cast<int>(unreadable > 0 ? edge::ExitCode::findings : edge::ExitCode::fine);
   if (!options.apply || count == 0) {
     print(fmt::format("{} DELs wait for {}{}\n", count, options.from, count > 0 ? "; --apply does them on --to" : ""));
-    return static_cast<int>(edge::ExitCode::fine);
+    return ending;
   }
+  TRY_VOID(tombstones.try_lock(Deadline::after(line.clock.now(), kSealLimit)));
   TRY(const auto to, open_by_url(options.to, store::OpenMode::existing, line.clock));
   const engine::Context context{*to, line.clock, line.random};
-  const auto replayed =
-      tombstones.replay(context, {[&](std::string_view url) { return store::name_one_store(url, options.from); },
-                                  [](const std::string& text) { tell("croft: " + text); }, edge::kTombstonesMax,
-                                  Deadline::after(line.clock.now(), kReplayLimit), std::chrono::seconds(0)});
-  print(fmt::format("{} of {} DELs are done on {}\n", replayed.done, count, options.to));
-  if (replayed.done >= count) return static_cast<int>(edge::ExitCode::fine);
+  std::size_t done = 0;
+  for (bool goes_on = true; goes_on;) {
+    edge::Tombstones::Replay replay;
+    replay.is_ours = [&](std::string_view url) { return store::name_one_store(url, options.from); };
+    replay.log = [](const std::string& text) { tell("croft: " + text); };
+    replay.count_max = replay.looks_max = 2 * edge::kTombstonesMax;
+    replay.deadline = Deadline::after(line.clock.now(), kReplayLimit);
+    const auto replayed = tombstones.replay(context, replay);
+    done += replayed.done;
+    goes_on = done < count && replayed.done > 0 && !replayed.is_store_away;
+  }
+  print(fmt::format("{} of {} DELs are done on {}\n", done, count, options.to));
+  if (done >= count) return ending;
   return fail(ErrorCode::unavailable, "some DELs wait on; see above, and give the same command again");
 }
 
@@ -295,6 +342,8 @@ void add_migrate_commands(CLI::App& app, CommandLine& line) {
   moving->add_flag("--apply", options->apply, "Do it, or go on with it; without, only the plan is shown");
   moving->add_flag("--leave-behind", options->move.leave_behind,
                    "Move although records of kinds that cannot move stay in the source");
+  moving->add_flag("--overwrite", options->move.overwrite,
+                   "Put the source's records in the place of what another program wrote into the closed target");
   moving->footer(
       "Closes both stores for everybody else, the source only at the end, and opens the target once every record is "
       "equal in both. Called again, it goes on where it was interrupted. The exit code is 3 if there are obstacles.");

@@ -350,7 +350,8 @@ constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
                 fmt::format("--plugin-store {} and --store {} name another group of Calico's kinds ({} and {}), which "
                             "may be another register: name the same in both, and in the plugin's configuration "
                             "(croftd install --store writes it there)",
-                            net::echo(url), net::echo(options.store_url), said(plugins), said(own)));
+                            net::echo(store::without_user(url)), net::echo(store::without_user(options.store_url)),
+                            said(plugins), said(own)));
   }
   return {};
 }

@@ -322,7 +322,7 @@ class Controller {
   if (flag.empty() || store::scheme_of(options.store_url) == store::Scheme::kube) return {};
   return fail(invalid_argument(fmt::format(
       "{}: leaders are elected on a kube: store only, not on {}: leave it out; several controllers may work at once",
-      flag, net::echo(options.store_url))));
+      flag, net::echo(store::without_user(options.store_url)))));
 }
 
 /// Null where every controller works.

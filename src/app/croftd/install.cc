@@ -155,7 +155,7 @@ void trim(std::string& path) {
       ErrorCode::invalid_argument,
       fmt::format("--store {} is not a store that the plugin knows: give kube:, etcd:https://10.0.0.1:2379,… or "
                   "sqlite:/absolute/path.db",
-                  net::echo(url)));
+                  net::echo(store::without_user(url))));
 }
 
 class Install {

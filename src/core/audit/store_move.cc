@@ -71,6 +71,27 @@ void order_attributes(Block& block) {
   return without == *there;
 }
 
+/// Who holds an ordinal; null where nobody does.
+[[nodiscard]] const Attribute* holder_at(const Block& block, std::uint32_t ordinal) {
+  if (ordinal >= block.allocations.size() || !block.allocations[ordinal]) return nullptr;
+  const std::uint32_t index = *block.allocations[ordinal];
+  if (index >= block.attributes.size() || block.attributes[index].cooling) return nullptr;
+  return &block.attributes[index];
+}
+
+[[nodiscard]] std::string told(const Attribute& attribute) {
+  std::string text = attribute.handle_id ? "handle " + net::echo(*attribute.handle_id) : "no handle";
+  const auto value_of = [&](const char* key) {
+    const auto found = attribute.secondary.find(key);
+    return found != attribute.secondary.end() ? found->second : std::string();
+  };
+  const std::string pod = value_of(kPodKey);
+  const std::string node = value_of(kNodeKey);
+  if (!pod.empty()) text += ", pod " + net::echo(value_of(kNamespaceKey) + "/" + pod);
+  if (!node.empty()) text += ", node " + net::echo(node);
+  return text;
+}
+
 /// Whether the target's seal lets a source that is open move into it.
 [[nodiscard]] Result<MoveStep> step_to_open_source(const Seals& seals) {
   if (!seals.target) return MoveStep::begin;
@@ -134,6 +155,31 @@ std::optional<Value> due(Kind kind, const std::optional<Value>& in_source, const
 }
 
 bool may_be_there_before(Kind kind) { return kind == Kind::high_water_mark || kind == Kind::pool_set || is_hint(kind); }
+
+bool is_guarded(Kind kind) { return !may_be_there_before(kind) && kind != Kind::node; }
+
+std::vector<HeldOnlyThere> held_only_there(const std::optional<Value>& in_source, const Value& in_target) {
+  std::vector<HeldOnlyThere> held;
+  const auto* there = std::get_if<Block>(&in_target);
+  if (there == nullptr) return held;
+  const auto* here = as<Block>(in_source);
+  for (std::uint32_t i = 0; i < there->allocations.size(); ++i) {
+    const Attribute* attribute = holder_at(*there, i);
+    if (attribute == nullptr) continue;
+    const Attribute* known = here != nullptr ? holder_at(*here, i) : nullptr;
+    if (known != nullptr && known->handle_id == attribute->handle_id) continue;
+    held.push_back({net::address_at(there->cidr, net::Ordinal(i)), told(*attribute)});
+  }
+  return held;
+}
+
+bool is_no_copy(const Value& in_source, const Value& in_target) {
+  const auto* here = std::get_if<Block>(&in_source);
+  const auto* there = std::get_if<Block>(&in_target);
+  if (here == nullptr || there == nullptr) return false;
+  if (there->sequence_number != here->sequence_number) return there->sequence_number > here->sequence_number;
+  return !held_only_there(in_source, in_target).empty();
+}
 
 Result<MoveStep> next_step(const Seals& seals) {
   if (!seals.source) return step_to_open_source(seals);

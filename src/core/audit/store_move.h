@@ -5,10 +5,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "core/register/records.h"
 #include "core/register/seal.h"
+#include "net/address.h"
 
 // What moves from one store into another, and what is to be done next (docs/runbooks/migrate.md).
 
@@ -45,6 +47,22 @@ inline constexpr std::array kStayingKinds = {Kind::service, Kind::warm_address, 
 /// What a target that nobody has copied into may have without standing in the way: numbers that never go back, and
 /// hints.
 [[nodiscard]] bool may_be_there_before(Kind kind);
+
+/// An address that somebody holds by the target's block and nobody, or another, by the source's.
+struct HeldOnlyThere {
+  net::Address address;
+  std::string holder;  ///< for people: its handle, pod and node
+};
+/// What would be lost if the source's block, or its lack, took the place of the target's.
+[[nodiscard]] std::vector<HeldOnlyThere> held_only_there(const std::optional<Value>& in_source, const Value& in_target);
+
+/// Whether a target's block is none that the source's ever was. Each write of a block makes its number one higher, so
+/// an older copy has a lower one, and a copy with the same number the same holders.
+[[nodiscard]] bool is_no_copy(const Value& in_source, const Value& in_target);
+
+/// Whether what the target has of a kind stands in the way where the move did not write it: it is not a number that
+/// never goes back, nor a hint, nor a node.
+[[nodiscard]] bool is_guarded(Kind kind);
 
 /// What the next step of a move is.
 enum class MoveStep : std::uint8_t {

@@ -21,6 +21,9 @@ struct Seal {
   std::string move;   ///< names the move: 32 hexadecimal digits, chosen at random; the same at both ends
   std::string other;  ///< the URL of the store at the other end, which holds no secrets
   WallTime since{};   ///< when it was put; for people
+  /// Of a target that held nothing of its own and tells who wrote a record: what the move writes bears its mark
+  /// (engine/store_move), so that what bears none was written by somebody else.
+  bool marks = false;
 
   friend bool operator==(const Seal&, const Seal&) = default;
 };

@@ -179,7 +179,7 @@ Result<std::optional<core::WishesWanted>> Call::annotations() const {
     return fail(invalid_argument(fmt::format(
         "ipam.annotations: \"api\" needs a kube: store, and ipam.store is {}: leave it out, or let the runtime hand "
         "annotations over",
-        net::echo(store_url()))));
+        net::echo(store::without_user(store_url())))));
   }
   const bool is_pod = !config_.pod.name.empty() && !config_.pod.namespace_name.empty();
   return is_pod ? config_.ipam.annotations : std::nullopt;

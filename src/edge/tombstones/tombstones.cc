@@ -27,8 +27,6 @@ constexpr std::string_view kVainAdd = ".add";
 constexpr std::string_view kPlaces[] = {"", kVain};
 /// How long a replay waits for another one: that one does the same work.
 constexpr std::chrono::milliseconds kLockWaitMax{100};
-/// How many files one replay looks into, whoever they are for.
-constexpr std::size_t kLooksMax = 256;
 
 std::string hashed(const std::string& text) {
   std::string digits;
@@ -205,6 +203,11 @@ Result<std::vector<Tombstones::Waiting>> Tombstones::waiting() const {
   return all;
 }
 
+Result<void> Tombstones::try_lock(Deadline deadline) const {
+  if (!are_kept()) return {};
+  return os::FileLock(path_of(kLock)).lock(clock_, deadline);
+}
+
 Tombstones::Outcome Tombstones::replay_one(std::string_view place, const std::string& name,
                                            const engine::Context& context, const Replay& what) const {
   const std::string path = path_of(place) + name;
@@ -278,7 +281,7 @@ Tombstones::Replayed Tombstones::replay(const engine::Context& context, const Re
     if (names->empty()) continue;
     // From anywhere: those that have to stay must not keep the others from their turn.
     const std::size_t from = context.random.next() % names->size();
-    const std::size_t looks = std::min(names->size(), kLooksMax);
+    const std::size_t looks = std::min(names->size(), what.looks_max);
     for (std::size_t i = 0; i < looks && result.done < what.count_max; ++i) {
       if (what.deadline.passed(clock_.now())) return result;
       const Outcome outcome = replay_one(place, (*names)[(from + i) % names->size()], context, what);

@@ -96,6 +96,8 @@ class Tombstones {
     Deadline deadline;
     /// Those that are younger are left alone.
     std::chrono::seconds age_min{0};
+    /// Into how many files it looks, whoever they are for.
+    std::size_t looks_max = 256;
   };
   struct Replayed {
     std::size_t done = 0;
@@ -105,6 +107,10 @@ class Tombstones {
   /// `.damaged`. What others may have written is left as it is, and named once by each object. The context's store is
   /// the one that is_ours means; its limits are cut to the deadline.
   Replayed replay(const engine::Context& context, const Replay& what) const;
+
+  /// Whether a replay could have the directory's lock. Errors: invalid_argument, naming it, where something else is in
+  /// its place; deadline_exceeded while another has it; the file system's.
+  [[nodiscard]] Result<void> try_lock(Deadline deadline) const;
 
  private:
   [[nodiscard]] bool are_kept() const { return !directory_.empty(); }

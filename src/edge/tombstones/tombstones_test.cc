@@ -337,6 +337,29 @@ TEST_F(TombstonesTest, WhatCannotBeReadForNowIsLeft) {
   EXPECT_THAT(files(".damaged"), IsEmpty());
 }
 
+TEST_F(TombstonesTest, ItLooksIntoAsManyFilesAsItIsTold) {
+  for (int i = 0; i < 300; ++i) leave("c" + std::to_string(i));
+  EXPECT_EQ(replay(1000).done, 256U) << "an agent has other work";
+  leave("last");
+  Tombstones::Replay what;
+  what.is_ours = [](std::string_view) { return true; };
+  what.log = [](const std::string&) {};
+  what.count_max = what.looks_max = 1000;
+  what.deadline = Deadline::after(world_.clock.now(), 5s);
+  EXPECT_EQ(tombstones_.replay(world_.context, what).done, 45U);
+}
+
+TEST_F(TombstonesTest, ALockOfAnotherKindIsNamed) {
+  const auto soon = [&] { return Deadline::after(world_.clock.now(), 1s); };
+  leave("c1");
+  EXPECT_TRUE(tombstones_.try_lock(soon()));
+  std::filesystem::remove(place_ + "/lock");
+  std::filesystem::create_directory(place_ + "/lock");
+  const auto locked = tombstones_.try_lock(soon());
+  ASSERT_FALSE(locked);
+  EXPECT_THAT(locked.error().message, HasSubstr(place_ + "/lock"));
+}
+
 TEST_F(TombstonesTest, WithoutADirectoryNoneAreKept) {
   for (const char* none : {"", "none"}) {
     const Tombstones off(none, world_.clock);

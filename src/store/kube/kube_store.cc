@@ -16,6 +16,7 @@
 #include "store/kube/calico_cluster.h"
 #include "store/kube/objects.h"
 #include "store/kube/store_watch.h"
+#include "store/naming.h"
 #include "store/write_question.h"
 
 namespace croft::store {
@@ -40,7 +41,7 @@ std::span<const Key> within(const core::KeyWindow& window, const std::vector<Key
 
 Objects::Glance glance_of(const core::KeyWindow& window) { return {window.listing, window.but_length, window.may_lag}; }
 
-class KubeStore final : public Store, public Sealable {
+class KubeStore final : public Store, public Sealable, public Naming {
  public:
   KubeStore(std::unique_ptr<kube::Api> api, LayoutOf lay_out, const Clock& clock, KubeStoreOptions options)
       : api_(std::move(api)), lay_out_(std::move(lay_out)), clock_(clock), options_(options) {}
@@ -228,6 +229,7 @@ class KubeStore final : public Store, public Sealable {
             .foreign_writers = true,
             .keeps_hints = false,
             .reads_one_by_one = true,
+            .keeps_tokens = true,
             .records_settling = true,
             .late_commits = true,
             .commit_bytes_max = kBlockBytesMax,
@@ -265,6 +267,14 @@ class KubeStore final : public Store, public Sealable {
     ready_.worker = std::move(move);
     ready_.ready_at.reset();
   }
+  [[nodiscard]] Result<std::string> place_of(const Key& key, Deadline deadline) override {
+    TRY(const Objects* objects, laid_out(deadline));
+    if (!objects->keeps(key.kind)) return std::string(core::name_of(key.kind)) + "/" + key.name;
+    TRY(const kube::Form* form, objects->form_of(key.kind));
+    TRY(const std::string name, form->object_name(key));
+    return fmt::format("{}/{}", form->resource_of(key.kind).resource, name);
+  }
+
   /// A writer may have seen it ready just before, and an API server goes on with a request for a minute.
   [[nodiscard]] std::chrono::seconds settling() const override { return kube::kReadyFor + kRequestMax; }
 

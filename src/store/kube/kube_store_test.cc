@@ -15,6 +15,7 @@
 #include "store/conformance/conformance.h"
 #include "store/kube/calico_cluster.h"
 #include "store/kube/fake_api_fixture.h"
+#include "store/naming.h"
 #include "store/write_question.h"
 #include "wire/kube/fake_digest_fixture.h"
 
@@ -590,6 +591,13 @@ TEST(KubeStore, AHandleThatCanHaveNoObjectIsReadAsOneThatCanNotBe) {
     EXPECT_TRUE(std::holds_alternative<core::Damaged>((*alone)->value));
     EXPECT_FALSE(put(id));
   }
+  // Asked before anything is written.
+  auto& naming = dynamic_cast<Naming&>(*store);
+  const auto place = naming.place_of(core::handle_key("net.Abc"), soon());
+  ASSERT_TRUE(place) << place.error().message;
+  EXPECT_EQ(naming.place_of(core::handle_key("net.abc"), soon()).value_or(""), *place);
+  EXPECT_NE(naming.place_of(core::handle_key("net.b"), soon()).value_or(""), *place);
+  EXPECT_EQ(naming.place_of(core::handle_key("my_net.c"), soon()).error().code, ErrorCode::invalid_argument);
   const auto kept = store->get(core::handle_key("net.Abc"), soon());
   ASSERT_TRUE(kept && *kept);
   EXPECT_TRUE(std::holds_alternative<core::Handle>((*kept)->value));

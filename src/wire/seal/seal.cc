@@ -62,13 +62,14 @@ MaybeFault read_since(const JsonAt& at, Read& out) {
   return {};
 }
 
-constexpr std::array<JsonMember<Read>, 6> kMembers{{
+constexpr std::array<JsonMember<Read>, 7> kMembers{{
     {"version", [](const JsonAt& at, Read& out) { return read_integer(at, 1, INT32_MAX, out.version); }},
     {"end", read_end},
     {"phase", read_phase},
     {"move", [](const JsonAt& at, Read& out) { return read_text(at, kWordBytesMax, out.seal.move); }},
     {"other", [](const JsonAt& at, Read& out) { return read_text(at, kStoreBytesMax, out.seal.other); }},
     {"since", read_since},
+    {"marks", [](const JsonAt& at, Read& out) { return read_boolean(at, out.seal.marks); }},
 }};
 
 [[nodiscard]] Error damaged(const std::string& what) {
@@ -96,6 +97,10 @@ std::string encode_seal(const Seal& seal) {
   member("move", seal.move);
   member("other", seal.other);
   member("since", rfc3339_exact(seal.since));
+  if (seal.marks) {
+    out.key("marks");
+    out.boolean(true);
+  }
   out.end_object();
   return std::move(out).take();
 }

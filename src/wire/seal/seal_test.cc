@@ -14,10 +14,13 @@ constexpr const char* kMove = "0123456789abcdef0123456789abcdef";
 TEST(SealBytes, ComeBackAsTheyWere) {
   for (const auto end : {Seal::End::source, Seal::End::target}) {
     for (const auto phase : {Seal::Phase::preparing, Seal::Phase::copying, Seal::Phase::moved, Seal::Phase::given_up}) {
-      const Seal seal{end, phase, kMove, "etcd:https://10.0.0.1:2379", WallTime(std::chrono::seconds(1800000000))};
-      const auto read = decode_seal(encode_seal(seal));
-      ASSERT_TRUE(read) << read.error().message;
-      EXPECT_EQ(*read, seal);
+      for (const bool marks : {false, true}) {
+        const Seal seal{end,  phase, kMove, "etcd:https://10.0.0.1:2379", WallTime(std::chrono::seconds(1800000000)),
+                        marks};
+        const auto read = decode_seal(encode_seal(seal));
+        ASSERT_TRUE(read) << read.error().message;
+        EXPECT_EQ(*read, seal);
+      }
     }
   }
 }
