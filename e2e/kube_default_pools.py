@@ -148,6 +148,34 @@ def of_many_one_makes_them(rig):
                  [("default-ipv4-ippool", "10.244.0.0/16", "unchanged")], "afterwards nothing is made")
 
 
+def being_deleted(rig):
+    """A pool whose object waits for a finalizer gives nothing, and says so wherever it is shown."""
+    pools = "/apis/crd.projectcalico.org/v1/ippools"
+    name = "default-ipv4-ippool"
+    croft = lambda *words: run(rig.world.bin / "croft", "--store", rig.store, *words, check=False)
+    row = lambda: next(line for line in croft("pool", "list").stdout.splitlines() if line.startswith(name))
+    expect("unallocatable" not in row() and "being deleted" not in rig.defaults(), "before")
+    pool = rig.kube.call("GET", f"{pools}/{name}")
+    pool["metadata"]["finalizers"] = ["croft.test/keep"]
+    rig.kube.call("PUT", f"{pools}/{name}", pool)
+    rig.kube.call("DELETE", f"{pools}/{name}")
+    said = rig.defaults()
+    for word in (name, "unchanged", "being deleted", "finalizer"):
+        expect(word in said, f"{word}: {said}")
+    expect("unallocatable" in row(), row())
+    expect_equal([one["allocatable"] for one in json.loads(croft("pool", "list", "-o", "json").stdout) if one["name"] == name], [False], "as JSON")
+    done = croft("check", "-o", "json")
+    found = [one for one in json.loads(done.stdout) if one["finding"] == "pool_not_allocatable"]
+    expect(done.returncode == 3 and [one["subject"] for one in found] == [f"pool {name}"], f"{done}")
+    expect("finalizer" in found[0]["remedy"] and name in found[0]["remedy"], f"{found}")
+    pool = rig.kube.call("GET", f"{pools}/{name}")
+    pool["metadata"]["finalizers"] = []
+    rig.kube.call("PUT", f"{pools}/{name}", pool)
+    wait_for(lambda: name not in [one["metadata"]["name"] for one in rig.kube.call("GET", pools)["items"]], "it is gone", 30)
+    expect("default-ipv4-ippool created" in rig.defaults(), "it is made anew")
+    say(f"a pool that is being deleted: {said.strip()}")
+
+
 def half_made(rig):
     """A pool is announced, disabled, and then enabled: whoever is killed in between, or may not go on, leaves half of one."""
     pools = "/apis/crd.projectcalico.org/v1/ippools"
@@ -217,6 +245,7 @@ def test():
         refusals(rig)
         as_kubeadm_has_them(rig)
         of_many_one_makes_them(rig)
+        being_deleted(rig)
         half_made(rig)
 
 

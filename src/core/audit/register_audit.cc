@@ -84,6 +84,15 @@ class Audit {
               "disable one of them with `croft pool disable`, empty it, then delete it");
         }
       }
+      if (!pool->allocatable && !pool->disabled) {
+        add(FindingKind::pool_not_allocatable, "pool " + pool->name,
+            "pods get no address of it, though it is not disabled: its object is being deleted and a finalizer keeps "
+            "it, or Calico's condition Allocatable says no",
+            fmt::format("`kubectl get ippools.crd.projectcalico.org {0} -o yaml` tells which: where it has a "
+                        "deletionTimestamp, give back what is held (`croft ip list --pool {0}`) and take the finalizer "
+                        "away, then make the pool anew; else mend what the condition names",
+                        pool->name));
+      }
       // A pool that Calico made has no gateway, and hands out its first and last address too.
       if ((reader_.foreign_writers() && !pool->gateway) || unseen_.lacks_all(Kind::reservation)) continue;
       for (const net::Prefix& reserved : reservation_for(*pool).cidrs) {
