@@ -130,6 +130,9 @@ class Audit {
       return;
     }
     blocks_[block.cidr] = &block;
+    if (block.affinity && block.affinity->type == AffinityOwner::Type::host) {
+      report_.blocks_of_nodes.push_back({block.cidr, block.affinity->name});
+    }
     const Pool* pool = pools_.containing(block.cidr.first());
     // Of a pool that can't be read nobody knows which blocks lie in it.
     if (pool == nullptr ? !unseen_.lacks_some(Kind::pool) : pool->block_length != block.cidr.length()) {

@@ -32,6 +32,7 @@ struct Finding {
     handle_miscount,       ///< a handle counts more addresses than the blocks hold
     pool_overlap,          ///< two pools contain the same address
     pool_not_allocatable,  ///< Kubernetes or Calico keeps a pool from giving addresses, though it is not disabled
+    pod_range_overlap,     ///< a node's block has addresses of another node's spec.podCIDRs
     reservation_missing,   ///< a pool's network, gateway or broadcast address is not kept out of use
     reserved_held,         ///< an address is held although it is reserved
     sequence_behind,       ///< a block's sequence number is not above its high-water mark
@@ -91,6 +92,12 @@ struct EmptyHandle {
   std::string id;
 };
 
+/// A block that a node claimed.
+struct BlockOfNode {
+  net::Prefix cidr;
+  std::string node;
+};
+
 /// What a look found.
 struct Report {
   std::vector<Finding> findings;
@@ -100,6 +107,7 @@ struct Report {
   std::vector<NodeCount> nodes;         ///< the most addresses first
   std::vector<Allocation> allocations;  ///< ascending
   std::vector<EmptyHandle> empty_handles;
+  std::vector<BlockOfNode> blocks_of_nodes;
 };
 
 }  // namespace croft::core::audit
