@@ -99,6 +99,9 @@ def refusals(rig):
     rig.kube.call("PUT", "/api/v1/nodes/oak/status", node)
     said = rig.defaults("--ipv4-cidr", "10.64.0.0/16", code=1)
     expect("overlaps address 10.64.3.4 of node oak" in said, said)
+    for cidr, what in (("127.0.0.0/8", "loopback"), ("224.0.0.0/4", "multicast"), ("0.0.0.0/8", "unspecified")):
+        said = rig.defaults(CALICO_IPV4POOL_CIDR=cidr, code=1)
+        expect(f"{cidr} of pool default-ipv4-ippool overlaps the {what}" in said, said)
     expect_equal(rig.pools(), [], "what was refused")
     say(f"refused: {said.strip()}")
 
@@ -143,6 +146,34 @@ def of_many_one_makes_them(rig):
     say(f"{AT_ONCE} at once made each pool once")
     expect_equal(rig.outcomes("--ipv4-cidr", "10.72.0.0/16", "--ipv6-cidr", "none"),
                  [("default-ipv4-ippool", "10.244.0.0/16", "unchanged")], "afterwards nothing is made")
+
+
+def being_deleted(rig):
+    """A pool whose object waits for a finalizer gives nothing, and says so wherever it is shown."""
+    pools = "/apis/crd.projectcalico.org/v1/ippools"
+    name = "default-ipv4-ippool"
+    croft = lambda *words: run(rig.world.bin / "croft", "--store", rig.store, *words, check=False)
+    row = lambda: next(line for line in croft("pool", "list").stdout.splitlines() if line.startswith(name))
+    expect("unallocatable" not in row() and "being deleted" not in rig.defaults(), "before")
+    pool = rig.kube.call("GET", f"{pools}/{name}")
+    pool["metadata"]["finalizers"] = ["croft.test/keep"]
+    rig.kube.call("PUT", f"{pools}/{name}", pool)
+    rig.kube.call("DELETE", f"{pools}/{name}")
+    said = rig.defaults()
+    for word in (name, "unchanged", "being deleted", "finalizer"):
+        expect(word in said, f"{word}: {said}")
+    expect("unallocatable" in row(), row())
+    expect_equal([one["allocatable"] for one in json.loads(croft("pool", "list", "-o", "json").stdout) if one["name"] == name], [False], "as JSON")
+    done = croft("check", "-o", "json")
+    found = [one for one in json.loads(done.stdout) if one["finding"] == "pool_not_allocatable"]
+    expect(done.returncode == 3 and [one["subject"] for one in found] == [f"pool {name}"], f"{done}")
+    expect("finalizer" in found[0]["remedy"] and name in found[0]["remedy"], f"{found}")
+    pool = rig.kube.call("GET", f"{pools}/{name}")
+    pool["metadata"]["finalizers"] = []
+    rig.kube.call("PUT", f"{pools}/{name}", pool)
+    wait_for(lambda: name not in [one["metadata"]["name"] for one in rig.kube.call("GET", pools)["items"]], "it is gone", 30)
+    expect("default-ipv4-ippool created" in rig.defaults(), "it is made anew")
+    say(f"a pool that is being deleted: {said.strip()}")
 
 
 def half_made(rig):
@@ -214,6 +245,7 @@ def test():
         refusals(rig)
         as_kubeadm_has_them(rig)
         of_many_one_makes_them(rig)
+        being_deleted(rig)
         half_made(rig)
 
 

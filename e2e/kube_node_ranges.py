@@ -118,6 +118,63 @@ def several_at_once(world, kube):
     expect_equal(sorted(recorded), sorted(names * 2), "one range of a family each")
 
 
+def grows_while_it_moves(world, kube):
+    """docs/runbooks/migrate.md, From host-local: a node that joins meanwhile is no danger, and a block that is another node's podCIDR is told."""
+    croft = functools.partial(run, world.bin / "croft", "--store", f"kube:{write_kubeconfig(world, kube, 'croft-operator')}", check=False)
+    plugins = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
+    for node in kube.call("GET", "/api/v1/nodes")["items"]:
+        kube.call("DELETE", f"/api/v1/nodes/{node['metadata']['name']}")
+
+    def add(node, container):
+        netconf = {"cniVersion": "1.0.0", "name": "cbr0", "ipam": {"type": "croft-ipam", "store": plugins, "nodename": node, "agent": "none"}}
+        return run(world.bin / "croft-ipam", check=False, stdin=json.dumps(netconf),
+                   env={**own_environment(world.directory), "CNI_COMMAND": "ADD", "CNI_CONTAINERID": container, "CNI_NETNS": "/x",
+                        "CNI_IFNAME": "eth0", "CNI_PATH": "/x"})
+
+    def found():
+        done = croft("check", "-o", "json")
+        return done.returncode, [one for one in json.loads(done.stdout) if one["finding"] == "pod_range_overlap"]
+
+    cidr = lambda number: f"10.79.{number}.0/24"
+    for number in range(1, 4):
+        make_node(kube, f"node-{number}", podCIDR=cidr(number), podCIDRs=[cidr(number)])
+    expect_equal(croft("pool", "create", "a", "--cidr", "10.79.0.0/16", "--block-size", "24").returncode, 0, "the pool")
+    expect_equal(croft("config", "set", "--strict-affinity", "true", "--auto-allocate-blocks", "false").returncode, 0, "as the page has it")
+    for number in (1, 2):
+        done = croft("affinity", "claim", cidr(number), "--node", f"node-{number}")
+        expect_equal((done.returncode, done.stderr), (0, ""), f"its own podCIDR: {done}")
+    expect('"10.79.1.' in add("node-1", "c1").stdout, "of its own block")
+    # One that joins and has no claim yet takes no block by itself.
+    make_node(kube, "joined", podCIDR=cidr(9), podCIDRs=[cidr(9)])
+    done = add("joined", "c2")
+    expect(done.returncode != 0 and "autoAllocateBlocks" in done.stdout, f"it says why: {done.stdout}")
+    expect_equal(found(), (0, []), "nothing is wrong yet")
+    # As a node does where it may: a block that is the podCIDR of another.
+    done = croft("affinity", "claim", cidr(3), "--node", "joined")
+    expect(done.returncode == 0 and cidr(3) in done.stderr and '"node-3"' in done.stderr, f"it is told: {done}")
+    code, told = found()
+    expect_equal((code, [one["subject"] for one in told]), (3, [f'block {cidr(3)} of node "joined"']), "a finding")
+    for word in ('"node-3"', f"affinity release --node joined --cidr {cidr(3)}", f"affinity claim {cidr(3)} --node node-3"):
+        expect(word in told[0]["what"] + told[0]["remedy"], f"{word}: {told}")
+    directory = world.directory / "cbr0"
+    directory.mkdir()
+    (directory / "lock").touch()
+    done = croft("migrate", "host-local", "--dir", directory, "--pool", "a", "--pod-cidr", cidr(3), "--node", "node-3")
+    expect(f"block {cidr(3)} in --pod-cidr is joined's" in done.stderr, f"the move says it too: {done}")
+    # The remedy.
+    expect_equal(croft("affinity", "release", "--node", "joined", "--cidr", cidr(3)).returncode, 0, "released")
+    for name, number in (("node-3", 3), ("joined", 9)):
+        expect_equal(croft("affinity", "claim", cidr(number), "--node", name).stderr, "", f"{name} has its own")
+    expect_equal(found(), (0, []), "mended")
+    expect('"10.79.9.' in add("joined", "c3").stdout, "of its own block")
+    # Without strict affinity podCIDRs are nobody's, as kubeadm gives them beside pools.
+    croft("affinity", "release", "--node", "joined", "--cidr", cidr(9), "--force")
+    croft("config", "set", "--auto-allocate-blocks", "true", "--strict-affinity", "false")
+    croft("affinity", "claim", cidr(9), "--node", "node-1")
+    expect_equal(found()[1], [], "without strict affinity")
+    say(f"{told[0]['subject']}: {told[0]['what']}")
+
+
 def test():
     calico_definitions()
     with World("kube-node-ranges", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
@@ -176,6 +233,7 @@ def test():
         third.end()
 
         what_nodes_say(world, kube, store)
+        grows_while_it_moves(world, kube)
         several_at_once(world, kube)
 
 

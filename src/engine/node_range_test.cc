@@ -305,14 +305,15 @@ TEST(NodeRange, APoolIsNotMadeOverNodeRanges) {
   ASSERT_FALSE(made);
   EXPECT_EQ(text_of(made.error()),
             "refused_by_configuration: cidr 10.0.64.0/20 of pool web overlaps cluster CIDR 10.0.0.0/16 of the node "
-            "ranges");
+            "ranges: choose one outside of all node ranges");
   EXPECT_TRUE(create_pool(world.context, World::spec("web", "10.1.0.0/20", 26)));
   // Nor over a range that a node kept from a configuration before.
   ASSERT_EQ(world.take("a"), "10.0.0.0/24");
   ASSERT_EQ(world.configure({cut("10.2.0.0/16", 24)}), "changed a=10.0.0.0/24");
   const auto over = create_pool(world.context, World::spec("old", "10.0.0.0/20", 26));
   ASSERT_FALSE(over);
-  EXPECT_EQ(over.error().message, "cidr 10.0.0.0/20 of pool old overlaps node range 10.0.0.0/24");
+  EXPECT_EQ(over.error().message,
+            "cidr 10.0.0.0/20 of pool old overlaps node range 10.0.0.0/24: choose one outside of all node ranges");
   EXPECT_TRUE(create_pool(world.context, World::spec("old", "10.0.16.0/20", 26)));
 }
 

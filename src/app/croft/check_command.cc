@@ -11,6 +11,7 @@
 #include "app/croft/filters.h"
 #include "app/croft/json_output.h"
 #include "app/croft/operator_parts.h"
+#include "app/croft/pod_ranges.h"
 #include "app/croft/report.h"
 #include "app/croft/table.h"
 #include "app/open_store.h"
@@ -22,6 +23,7 @@
 #include "edge/facts/cni_cache.h"
 #include "edge/tombstones/tombstones.h"
 #include "engine/audit.h"
+#include "engine/config.h"
 #include "engine/node_cidrs.h"
 #include "engine/nodes.h"
 #include "os/output_file.h"
@@ -247,6 +249,18 @@ bool is_of_living(const core::audit::Finding& finding) {
   return second;
 }
 
+/// Where nodes keep to their own blocks, as in docs/runbooks/migrate.md: else a podCIDR and a block that are equal say
+/// nothing.
+[[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_pod_ranges(const CommandLine& line,
+                                                                           const engine::Context& context,
+                                                                           const engine::AuditReport& report) {
+  const auto config = engine::read_config(context);
+  const bool is_damaged = !config && config.error().code == ErrorCode::corrupt;
+  if (is_damaged || (config && !config->strict_affinity)) return std::vector<core::audit::Finding>();
+  if (!config) return fail(config.error());
+  return core::audit::audit_pod_ranges(report.blocks_of_nodes, pod_ranges(line));
+}
+
 [[nodiscard]] Result<int> look_through(CommandLine& line, const CheckOptions& options) {
   TRY(engine::Context context, line.open());
   context.time_limit = kCheckLimit;
@@ -271,6 +285,8 @@ bool is_of_living(const core::audit::Finding& finding) {
   report.findings.insert(report.findings.end(), not_done.begin(), not_done.end());
   TRY(const auto of_ranges, look_at_ranges(line, context, report.findings));
   report.findings.insert(report.findings.end(), of_ranges.begin(), of_ranges.end());
+  TRY(const auto of_pods, look_at_pod_ranges(line, context, report));
+  report.findings.insert(report.findings.end(), of_pods.begin(), of_pods.end());
   if (!options.report_path.empty()) {
     const ReportOrigin origin{CROFT_VERSION, line.store_url, line.clock.now().wall, live && !live->entries.empty()};
     const auto written = os::write_output_file(options.report_path, report_of(report, origin));

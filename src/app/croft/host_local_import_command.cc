@@ -43,7 +43,8 @@ std::size_t count_at_risk(const std::vector<engine::MovedHolder>& all) {
 std::string why_refused(std::size_t at_risk, bool back) {
   return back ? fmt::format(
                     "nothing was changed: a pool that gives addresses could give {} of these to others too; "
-                    "`croft pool disable NAME` first, or --force when it will not",
+                    "`croft pool disable NAME` first, after which no node gets an address of it, or --force when it "
+                    "will not, as while strict affinity is on and the block is this node's alone",
                     at_risk)
               : fmt::format(
                     "nothing was changed: {} addresses would stay in the directory and lie in a pool that gives "

@@ -10,11 +10,13 @@
 #include "app/croft/filters.h"
 #include "app/croft/host_local_place.h"
 #include "app/croft/json_text.h"
+#include "app/croft/pod_ranges.h"
 #include "app/croft/table.h"
 #include "core/host_local/audit.h"
 #include "edge/error_table.h"
 #include "edge/facts/host_local_facts.h"
 #include "engine/host_local_import.h"
+#include "engine/inspect.h"
 #include "os/process.h"
 #include "store/hostlocal/open_reservations.h"
 
@@ -161,6 +163,27 @@ struct Totals {
   return totals;
 }
 
+/// Blocks of other nodes in this node's ranges: host-local and those nodes give the same addresses. It is told, and
+/// what clashes already is in the plan.
+[[nodiscard]] Result<void> tell_of_blocks_of_others(const engine::Context& context,
+                                                    const engine::MoveRequest& request) {
+  if (request.only_in.empty()) return {};
+  TRY(const engine::Overview overview, engine::look(context));
+  for (const engine::PoolView& pool : overview.pools) {
+    for (const engine::BlockView& view : pool.blocks) {
+      const auto& owner = view.block.affinity;
+      const auto is_in = [&](const net::Prefix& range) { return range.overlaps(view.block.cidr); };
+      if (!owner || *owner == request.node || std::ranges::none_of(request.only_in, is_in)) continue;
+      tell(fmt::format(
+          "croft: block {0} in --pod-cidr is {1}'s, whose pods get addresses of it as host-local's here do: "
+          "drain {1}, `croft affinity release --node {1} --cidr {0}`, then `croft affinity claim {0} --node "
+          "{2}` and the same command again",
+          view.block.cidr.to_string(), owner->name, request.node.name));
+    }
+  }
+  return {};
+}
+
 [[nodiscard]] Result<int> migrate_host_local(CommandLine& line, MigrateHostLocalOptions options) {
   for (const std::string& range : options.ranges) {
     TRY(const net::Prefix prefix, prefix_argument("--pod-cidr", range));
@@ -181,6 +204,8 @@ struct Totals {
     TRY(options.request.node.name, os::host_name());
   }
   TRY(const engine::Context context, line.open());
+  TRY_VOID(tell_of_blocks_of_others(context, options.request));
+  tell_of_pod_ranges(line, options.request.only_in, options.request.node.name);
   TRY(auto all, move_directories(line, context, options, true));
   Totals totals = totals_of(all);
   const std::size_t to_move = totals.to_move;

@@ -14,6 +14,7 @@
 #include "app/croft/json_output.h"
 #include "app/croft/label_selector.h"
 #include "app/croft/listing.h"
+#include "app/croft/pod_ranges.h"
 #include "app/croft/table.h"
 #include "base/printable.h"
 #include "base/time_text.h"
@@ -297,6 +298,7 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
   for (const net::Prefix& block : claimed.claimed) {
     print(fmt::format("block/{} belongs to {}\n", block.to_string(), options.node));
   }
+  tell_of_pod_ranges(line, claimed.claimed, options.node);
   for (const net::Prefix& block : claimed.others) {
     print(fmt::format("block/{} not claimed: it is another's\n", block.to_string()));
   }

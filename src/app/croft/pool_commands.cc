@@ -8,6 +8,7 @@
 #include "app/croft/json_output.h"
 #include "app/croft/listing.h"
 #include "app/croft/picture.h"
+#include "app/croft/pool_note.h"
 #include "app/croft/pool_usage.h"
 #include "app/croft/service_space.h"
 #include "app/croft/table.h"
@@ -69,6 +70,7 @@ struct CreatePoolOptions {
                     "pool enable {}`",
                     created.pool.name, created.pool.name));
   }
+  if (created.existed_before) tell_if_unallocatable(created.pool);
   return 0;
 }
 
@@ -84,7 +86,7 @@ Table pool_table(const std::vector<engine::PoolView>& pools, bool wide) {
                                    std::to_string(pool.block_length),
                                    pool.gateway ? pool.gateway->to_string() : "none",
                                    fmt::format("{}s", pool.cooldown.count()),
-                                   pool.disabled ? "true" : "false",
+                                   pool.disabled ? "true" : (pool.allocatable ? "false" : "unallocatable"),
                                    std::to_string(view.blocks.size()),
                                    percent_of(view.usage.held, view.usage.size),
                                    std::to_string(view.usage.cooling),
@@ -168,6 +170,15 @@ void add_named(CLI::App& pool, CommandLine& line, const char* verb, const char* 
 }
 
 }  // namespace
+
+void tell_if_unallocatable(const core::Pool& pool) {
+  if (pool.allocatable) return;
+  tell(
+      fmt::format("croft: pool {0} is there and no pod gets an address of it: its object is being deleted and a "
+                  "finalizer keeps it, or Calico's condition Allocatable says no. `kubectl get "
+                  "ippools.crd.projectcalico.org {0} -o yaml` tells which; `croft check` has the remedy",
+                  pool.name));
+}
 
 void add_pool_commands(CLI::App& app, CommandLine& line) {
   CLI::App* pool = app.add_subcommand("pool", "Pools: prefixes to assign addresses from, divided into blocks");

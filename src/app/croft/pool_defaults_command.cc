@@ -13,6 +13,7 @@
 
 #include "app/croft/command_line.h"
 #include "app/croft/data.h"
+#include "app/croft/pool_note.h"
 #include "app/croft/service_space.h"
 #include "app/open_store.h"
 #include "engine/default_pools.h"
@@ -228,8 +229,9 @@ const char* word_of(engine::DefaultPool::Outcome outcome) {
     TRY(pools, engine::ensure_default_pools(context, specs, {taken, options.dry_run}));
   }
   for (const engine::DefaultPool& one : pools) {
-    const bool is_of_no_use = one.outcome == engine::DefaultPool::Outcome::there && one.pool.disabled;
-    if (!is_of_no_use) continue;
+    if (one.outcome != engine::DefaultPool::Outcome::there) continue;
+    tell_if_unallocatable(one.pool);
+    if (!one.pool.disabled) continue;
     tell(
         fmt::format("croft: pool {} is there and disabled: no pod gets an address of it. If nobody meant that, `croft "
                     "pool enable {}`",

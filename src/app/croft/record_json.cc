@@ -47,6 +47,7 @@ Json record_json(const core::Pool& pool) {
                {"cidr", pool.cidr.to_string()},
                {"blockSize", pool.block_length},
                {"disabled", pool.disabled},
+               {"allocatable", pool.allocatable},
                {"nodeSelector", pool.node_selector},
                {"namespaceSelector", pool.namespace_selector},
                {"allowedUses", std::move(uses)},

@@ -101,7 +101,8 @@ TEST_F(Views, JsonIsOneArrayWithTheNamesThatScriptsRelyOn) {
   }
   EXPECT_EQ(addresses.front(), '[');
   const std::string pools = json_of(std::vector{view()}).json();
-  for (const char* name : {"cidr", "blockSize", "disabled", "nodeSelector", "gateway", "cooldownSeconds", "usage"}) {
+  for (const char* name :
+       {"cidr", "blockSize", "disabled", "allocatable", "nodeSelector", "gateway", "cooldownSeconds", "usage"}) {
     EXPECT_THAT(pools, HasSubstr("\"" + std::string(name) + "\": ")) << name << pools;
   }
   const std::string blocks = json_of(view().blocks).json();

@@ -1,5 +1,7 @@
 #include "core/audit/node_range_audit.h"
 
+#include <map>
+
 #include <fmt/format.h>
 
 #include "net/echo.h"
@@ -81,6 +83,36 @@ std::vector<Finding> audit_node_ranges(const NodeRangesSeen& seen, const SaidCom
                         "a range",
                         {}});
   }
+  return findings;
+}
+
+std::vector<Finding> audit_pod_ranges(const std::vector<BlockOfNode>& blocks, const std::vector<NodeRange>& said) {
+  std::map<net::Prefix, std::string> node_of;
+  for (const NodeRange& range : said) node_of.emplace(range.cidr, range.node);
+  std::vector<Finding> findings;
+  bool is_by_ranges = false;
+  for (const BlockOfNode& block : blocks) {
+    const auto found = node_of.find(block.cidr);
+    if (found == node_of.end()) continue;
+    if (found->second == block.node) {
+      is_by_ranges = true;
+      continue;
+    }
+    const std::string& other = found->second;
+    findings.push_back(
+        {Kind::pod_range_overlap,
+         fmt::format("block {} of node {}", block.cidr.to_string(), net::echo(block.node)),
+         fmt::format("it is the podCIDR of node {}, by its object: where host-local gives that node's addresses, pods "
+                     "of both get the same",
+                     net::echo(other)),
+         fmt::format(
+             "`croft config set --auto-allocate-blocks false`, that no node takes a block by itself; drain node "
+             "{1}, `croft affinity release --node {1} --cidr {0}`, `croft affinity claim {0} --node {2}`, and "
+             "claim its own podCIDR for node {1} (docs/runbooks/migrate.md, From host-local)",
+             block.cidr.to_string(), block.node, other),
+         {}});
+  }
+  if (!is_by_ranges) findings.clear();
   return findings;
 }
 

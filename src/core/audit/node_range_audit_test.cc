@@ -41,6 +41,27 @@ TEST(NodeRangeAudit, EachFaultNamesBothNodesAndTheRemedy) {
   told(5, Kind::node_range_unreadable, {"node \"f\"", "ten", "delete its object"});
 }
 
+TEST(NodeRangeAudit, ABlockThatIsAnotherNodesPodCidrNamesBothAndTheRemedy) {
+  const std::vector<NodeRange> said{{"node-1", prefix("10.244.1.0/24")},
+                                    {"node-2", prefix("10.244.2.0/24")},
+                                    {"node-9", prefix("10.244.8.0/24")},
+                                    {"node-9", prefix("fd00::/64")}};
+  const BlockOfNode own{prefix("10.244.1.0/24"), "node-1"}, others{prefix("10.244.8.0/24"), "node-2"},
+      nobodys{prefix("10.244.20.0/24"), "node-2"};
+  const auto findings = audit_pod_ranges({own, nobodys, others}, said);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].kind, Kind::pod_range_overlap);
+  EXPECT_EQ(findings[0].subject, "block 10.244.8.0/24 of node \"node-2\"");
+  EXPECT_THAT(findings[0].what, HasSubstr("podCIDR of node \"node-9\""));
+  for (const char* word : {"--auto-allocate-blocks false", "affinity release --node node-2 --cidr 10.244.8.0/24",
+                           "affinity claim 10.244.8.0/24 --node node-9"}) {
+    EXPECT_THAT(findings[0].remedy, HasSubstr(word));
+  }
+  // As kubeadm has it, whose ranges nobody heeds beside Croft's pools: no node has its own as a block.
+  EXPECT_TRUE(audit_pod_ranges({nobodys, others}, said).empty());
+  EXPECT_TRUE(audit_pod_ranges({own}, said).empty());
+}
+
 TEST(NodeRangeAudit, NothingWrong) { EXPECT_TRUE(audit_node_ranges({}, {}, {}).empty()); }
 
 }  // namespace

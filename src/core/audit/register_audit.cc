@@ -144,6 +144,15 @@ class RegisterAudit::Impl {
     for (const Pool* pool : pools_.pools()) {
       check_selectors(*pool);
       check_whole(*pool);
+      if (!pool->allocatable && !pool->disabled) {
+        add(FindingKind::pool_not_allocatable, "pool " + pool->name,
+            "pods get no address of it, though it is not disabled: its object is being deleted and a finalizer keeps "
+            "it, or Calico's condition Allocatable says no",
+            fmt::format("`kubectl get ippools.crd.projectcalico.org {0} -o yaml` tells which: where it has a "
+                        "deletionTimestamp, give back what is held (`croft ip list --pool {0}`) and take the finalizer "
+                        "away, then make the pool anew; else mend what the condition names",
+                        pool->name));
+      }
       // A pool that Calico made has no gateway, and hands out its first and last address too.
       if ((reader_.foreign_writers() && !pool->gateway) || unseen_.lacks_all(Kind::reservation)) continue;
       for (const net::Prefix& reserved : reservation_for(*pool).cidrs) {
@@ -181,6 +190,9 @@ class RegisterAudit::Impl {
       return;
     }
     blocks_[block.cidr] = &block;
+    if (block.affinity && block.affinity->type == AffinityOwner::Type::host) {
+      report_.blocks_of_nodes.push_back({block.cidr, block.affinity->name});
+    }
     const Pool* pool = pools_.containing(block.cidr.first());
     // Of a pool that can't be read nobody knows which blocks lie in it.
     if (pool == nullptr ? !unseen_.lacks_some(Kind::pool) : pool->block_length != block.cidr.length()) {

@@ -26,6 +26,10 @@ std::string_view name_of(Finding::Kind kind) {
       return "handle_miscount";
     case Finding::Kind::pool_overlap:
       return "pool_overlap";
+    case Finding::Kind::pool_not_allocatable:
+      return "pool_not_allocatable";
+    case Finding::Kind::pod_range_overlap:
+      return "pod_range_overlap";
     case Finding::Kind::reservation_missing:
       return "reservation_missing";
     case Finding::Kind::reserved_held:

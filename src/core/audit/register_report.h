@@ -22,25 +22,27 @@ namespace croft::core::audit {
 struct Finding {
   /// Stable identifiers, for scripts.
   enum class Kind : std::uint8_t {
-    block_corrupt,        ///< a block contradicts itself; its addresses stay taken
-    block_overlap,        ///< two blocks contain the same address
-    block_without_pool,   ///< a block lies in no pool, or has another size than the pool's
-    affinity_missing,     ///< a block's owner has no claim on it: the owner won't find it by listing its claims
-    affinity_stale,       ///< a claim on a block that does not exist or belongs to another
-    vacancy_missing,      ///< a block has room and its owner won't see it
-    handle_missing,       ///< an address is held under a handle that has no record: DEL would not find it
-    handle_miscount,      ///< a handle counts more addresses than the blocks hold
-    pool_overlap,         ///< two pools contain the same address
-    reservation_missing,  ///< a pool's network, gateway or broadcast address is not kept out of use
-    reserved_held,        ///< an address is held although it is reserved
-    sequence_behind,      ///< a block's sequence number is not above its high-water mark
-    not_attached,         ///< an address is held by an attachment the runtime does not know, or whose namespace is gone
-    not_held,             ///< a container lives with an address that it does not hold
-    pod_not_held,         ///< a pod reports an address that it does not hold
-    pod_twice,            ///< two containers of one pod that may live hold addresses for the same interface
-    cache_empty,          ///< the runtime's cache knows nobody: it proves nothing about those who hold addresses
-    record_unreadable,    ///< a record other than a block cannot be read
-    record_newer,         ///< a record was written by a newer version
+    block_corrupt,         ///< a block contradicts itself; its addresses stay taken
+    block_overlap,         ///< two blocks contain the same address
+    block_without_pool,    ///< a block lies in no pool, or has another size than the pool's
+    affinity_missing,      ///< a block's owner has no claim on it: the owner won't find it by listing its claims
+    affinity_stale,        ///< a claim on a block that does not exist or belongs to another
+    vacancy_missing,       ///< a block has room and its owner won't see it
+    handle_missing,        ///< an address is held under a handle that has no record: DEL would not find it
+    handle_miscount,       ///< a handle counts more addresses than the blocks hold
+    pool_overlap,          ///< two pools contain the same address
+    pool_not_allocatable,  ///< Kubernetes or Calico keeps a pool from giving addresses, though it is not disabled
+    pod_range_overlap,     ///< a node's block has addresses of another node's spec.podCIDRs
+    reservation_missing,   ///< a pool's network, gateway or broadcast address is not kept out of use
+    reserved_held,         ///< an address is held although it is reserved
+    sequence_behind,       ///< a block's sequence number is not above its high-water mark
+    not_attached,       ///< an address is held by an attachment the runtime does not know, or whose namespace is gone
+    not_held,           ///< a container lives with an address that it does not hold
+    pod_not_held,       ///< a pod reports an address that it does not hold
+    pod_twice,          ///< two containers of one pod that may live hold addresses for the same interface
+    cache_empty,        ///< the runtime's cache knows nobody: it proves nothing about those who hold addresses
+    record_unreadable,  ///< a record other than a block cannot be read
+    record_newer,       ///< a record was written by a newer version
     affinity_unconfirmed,   ///< a claim was left pending, or its deletion was
     selector_invalid,       ///< a pool's selector does not parse: the pool serves nobody
     config_contradicts,     ///< the cluster-wide switches contradict each other
@@ -96,6 +98,12 @@ struct EmptyHandle {
   std::string id;
 };
 
+/// A block that a node claimed.
+struct BlockOfNode {
+  net::Prefix cidr;
+  std::string node;
+};
+
 /// What a look found.
 struct Report {
   std::vector<Finding> findings;
@@ -105,6 +113,7 @@ struct Report {
   std::vector<NodeCount> nodes;         ///< the most addresses first
   std::vector<Allocation> allocations;  ///< ascending
   std::vector<EmptyHandle> empty_handles;
+  std::vector<BlockOfNode> blocks_of_nodes;
 };
 
 }  // namespace croft::core::audit

@@ -65,7 +65,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Refused{"10.1.0.0/31", {}, {}, "too small"}, Refused{"10.1.0.0/32", {}, {}, "too small"},
                     Refused{"fd00::/128", {}, {}, "too small"}, Refused{"fd00::/127", {}, {}, "too small"},
                     Refused{"169.254.1.0/24", {}, {}, "link-local"}, Refused{"fe80::/64", {}, {}, "link-local"},
-                    Refused{"0.0.0.0/0", {}, {}, "link-local"}));
+                    Refused{"0.0.0.0/0", {}, {}, "link-local"}, Refused{"127.0.0.0/8", {}, {}, "loopback"},
+                    Refused{"127.9.0.0/24", {}, {}, "loopback"}, Refused{"224.0.0.0/4", {}, {}, "multicast"},
+                    Refused{"239.1.0.0/16", {}, {}, "multicast"}, Refused{"0.1.0.0/16", {}, {}, "unspecified"},
+                    Refused{"ff05::/64", {}, {}, "multicast"}, Refused{"::/112", {}, {}, "unspecified"},
+                    Refused{"::/120", {}, {}, "loopback"}));
 
 TEST(Pool, TheSmallestThatWork) {
   EXPECT_TRUE(make_pool(spec("10.1.0.0/30")));

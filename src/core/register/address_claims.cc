@@ -81,7 +81,10 @@ std::optional<std::string> AddressClaims::first_over(const Claims& claims, const
 
 std::optional<std::string> AddressClaims::against_pool(const net::Prefix& cidr) const {
   for (const Claims* claims : {&clusters_, &excluded_, &node_ranges_, &services_}) {
-    if (auto found = first_over(*claims, cidr)) return found;
+    auto found = first_over(*claims, cidr);
+    if (!found) continue;
+    if (claims == &clusters_ || claims == &node_ranges_) *found += ": choose one outside of all node ranges";
+    return found;
   }
   return std::nullopt;
 }

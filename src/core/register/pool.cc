@@ -1,6 +1,7 @@
 #include "core/register/pool.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -67,13 +68,28 @@ BlockLengths block_lengths(Family family) {
                   pool.cidr.to_string(), pool.name, pool.cidr.family() == Family::v4 ? " and broadcast" : "")));
 }
 
-[[nodiscard]] Result<void> check_not_link_local(const PoolSpec& spec) {
-  const Prefix forbidden = spec.cidr.family() == Family::v4
-                               ? Prefix::containing(net::Address::v4(0xA9FE0000), 16)
-                               : Prefix::containing(net::Address::v6({0xFE80000000000000, 0}), 10);
-  if (!spec.cidr.overlaps(forbidden)) return {};
-  return fail(invalid_argument(fmt::format("cidr {} of pool {} overlaps the link-local range {}", spec.cidr.to_string(),
-                                           spec.name, forbidden.to_string())));
+/// Whose addresses mean something by themselves wherever they are: no pod is reached at one.
+struct SpecialRange {
+  Prefix cidr;
+  const char* what;
+};
+
+[[nodiscard]] Result<void> check_not_special(const PoolSpec& spec) {
+  const auto v4 = [](std::uint32_t first, int length) { return Prefix::containing(net::Address::v4(first), length); };
+  const auto v6 = [](std::uint64_t first, int length) {
+    return Prefix::containing(net::Address::v6({first, 0}), length);
+  };
+  const std::array specials{
+      SpecialRange{v4(0xA9FE0000, 16), "link-local"},         SpecialRange{v4(0x7F000000, 8), "loopback"},
+      SpecialRange{v4(0xE0000000, 4), "multicast"},           SpecialRange{v4(0, 8), "unspecified (\"this host\")"},
+      SpecialRange{v6(0xFE80000000000000, 10), "link-local"}, SpecialRange{v6(0xFF00000000000000, 8), "multicast"},
+      SpecialRange{v6(0, 127), "unspecified and loopback"}};
+  for (const SpecialRange& special : specials) {
+    if (special.cidr.family() != spec.cidr.family() || !spec.cidr.overlaps(special.cidr)) continue;
+    return fail(invalid_argument(fmt::format("cidr {} of pool {} overlaps the {} range {}", spec.cidr.to_string(),
+                                             spec.name, special.what, special.cidr.to_string())));
+  }
+  return {};
 }
 
 }  // namespace
@@ -106,7 +122,7 @@ Result<void> check_pool_name(const std::string& name) {
 Result<Pool> make_pool(const PoolSpec& spec) {
   TRY_VOID(check_pool_name(spec.name));
   if (!spec.cidr.is_valid()) return fail(invalid_argument(fmt::format("pool {} has no cidr", spec.name)));
-  TRY_VOID(check_not_link_local(spec));
+  TRY_VOID(check_not_special(spec));
   Pool pool;
   pool.name = spec.name;
   pool.cidr = spec.cidr;

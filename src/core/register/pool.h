@@ -115,7 +115,7 @@ inline constexpr std::size_t kPoolNameBytesMax = 253;
 /// docs/promises.md#cooling. When no block size is given and the pool is smaller than the default block, the pool
 /// becomes one block. Errors (invalid_argument, naming the field): name, block size out of range or larger than the
 /// pool, no assignable address left beside network, gateway and broadcast, gateway outside the pool or on its network
-/// or broadcast address, cooldown out of range, overlap with link-local ranges.
+/// or broadcast address, cooldown out of range, overlap with ranges that no pod may be in.
 [[nodiscard]] Result<Pool> make_pool(const PoolSpec& spec);
 
 /// Every member that `spec` gives and `pool` contradicts, as text ("blockSize: pool has 26, configuration says 28"),

@@ -21,7 +21,7 @@ void take_addresses(wire::JsonRef object, const std::string& node, std::vector<N
     const auto type = member_of(*one, "type");
     const auto text = member_of(*one, "address");
     if (!type || !text || (type->text() != "InternalIP" && type->text() != "ExternalIP")) continue;
-    if (const auto address = net::parse_address(text->text())) all.push_back({node, *address});
+    if (const auto address = net::parse_address(text->text())) all.push_back({node, address->unmapped()});
   }
 }
 

@@ -9,7 +9,8 @@
 
 namespace croft::store::kube {
 
-/// An address that a Kubernetes node says is its own: InternalIP or ExternalIP in `status.addresses`.
+/// An address that a Kubernetes node says is its own: InternalIP or ExternalIP in `status.addresses`. ::ffff:10.0.0.5
+/// is 10.0.0.5.
 struct NodeAddress {
   std::string node;
   net::Address address;

@@ -36,14 +36,16 @@ TEST(NodeAddresses, AreTheInternalAndExternalOnes) {
   OneList api(
       node("a", R"({"addresses":[{"type":"Hostname","address":"10.9.9.9"},{"type":"InternalIP","address":"10.0.0.5"},)"
                 R"({"type":"ExternalIP","address":"2001:db8::5"}]})") +
-      "," + node("b", R"({"addresses":[{"type":"InternalIP","address":"none"},{"address":"10.1.1.1"},7]})") + "," +
-      node("c", "{}"));
+      "," +
+      node("b", R"({"addresses":[{"type":"InternalIP","address":"none"},{"address":"10.1.1.1"},7,)"
+                R"({"type":"InternalIP","address":"::ffff:10.1.2.4"}]})") +
+      "," + node("c", "{}"));
   const os::SystemClock clock;
   const auto all = list_node_addresses(api, clock);
   ASSERT_TRUE(all) << all.error().message;
   std::vector<std::string> texts;
   for (const NodeAddress& one : *all) texts.push_back(one.node + " " + one.address.to_string());
-  EXPECT_THAT(texts, testing::ElementsAre("a 10.0.0.5", "a 2001:db8::5"));
+  EXPECT_THAT(texts, testing::ElementsAre("a 10.0.0.5", "a 2001:db8::5", "b 10.1.2.4"));
   EXPECT_THAT(api.asked, testing::StartsWith("/api/v1/nodes"));
 }
 
