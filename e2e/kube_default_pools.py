@@ -100,7 +100,7 @@ def refusals(rig):
     said = rig.defaults("--ipv4-cidr", "10.64.0.0/16", code=1)
     expect("overlaps address 10.64.3.4 of node oak" in said, said)
     for cidr, what in (("127.0.0.0/8", "loopback"), ("224.0.0.0/4", "multicast"), ("0.0.0.0/8", "unspecified")):
-        said = rig.defaults(CALICO_IPV4POOL_CIDR=cidr, code=1)
+        said = rig.defaults(CALICO_IPV4POOL_CIDR=cidr, code=2)
         expect(f"{cidr} of pool default-ipv4-ippool overlaps the {what}" in said, said)
     expect_equal(rig.pools(), [], "what was refused")
     say(f"refused: {said.strip()}")
