@@ -155,7 +155,7 @@ def grows_while_it_moves(world, kube):
     code, told = found()
     expect_equal((code, [one["subject"] for one in told]), (3, [f'block {cidr(3)} of node "joined"']), "a finding")
     for word in ('"node-3"', f"affinity release --node joined --cidr {cidr(3)}", f"affinity claim {cidr(3)} --node node-3"):
-        expect(word in told[0]["what"] + told[0]["remedy"], f"{word}: {told}")
+        expect(word in told[0]["evidence"] + told[0]["remedy"], f"{word}: {told}")
     directory = world.directory / "cbr0"
     directory.mkdir()
     (directory / "lock").touch()
@@ -172,7 +172,7 @@ def grows_while_it_moves(world, kube):
     croft("config", "set", "--auto-allocate-blocks", "true", "--strict-affinity", "false")
     croft("affinity", "claim", cidr(9), "--node", "node-1")
     expect_equal(found()[1], [], "without strict affinity")
-    say(f"{told[0]['subject']}: {told[0]['what']}")
+    say(f"{told[0]['subject']}: {told[0]['evidence']}")
 
 
 def test():
