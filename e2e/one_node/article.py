@@ -269,6 +269,12 @@ class Story:
 
     def takes_itself_back(self):
         self.cluster.kubectl("delete", "deployment", "left", "--wait=true")
+        # Its pod lived through the power cut, and what it had before may be in another block than what it has: that is collected
+        # when the pod ends, by who comes after it.
+        controller = ("-n", NAMESPACE, "-l", "app.kubernetes.io/component=controller")
+        self.cluster.kubectl("delete", "pod", *controller, "--wait=true")
+        pod, = self.wait_running(1, *controller)
+        wait_for(lambda: set(self.held()) == {pod["status"]["podIP"]}, "who collects holds an address, and nobody else", 150)
         self.cluster.kubectl("-n", NAMESPACE, "scale", "deployment", "croft-controller", "--replicas=0")
         wait_for(lambda: not self.held(), "nobody holds an address", 60)
         helm("upgrade", "croft", CHART, "-n", NAMESPACE, *values(uninstall="true", **{"controller.replicas": "0"}))
