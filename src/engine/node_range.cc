@@ -33,9 +33,10 @@ bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
 }
 
 /// Gives back what nodes have beside another range of the family, all of it: also what somebody left who died. What
-/// another gives back in the same moment is in the answer too.
-[[nodiscard]] Result<std::vector<core::SurplusRange>> give_back_surplus(const Context& context,
-                                                                        const std::vector<core::NodeRange>& said) {
+/// another gives back in the same moment is in the answer too. `kept` gets what is left.
+[[nodiscard]] Result<std::vector<core::SurplusRange>> give_back_surplus(
+    const Context& context, const std::vector<core::NodeRange>& said,
+    std::map<net::Prefix, std::string>* kept = nullptr) {
   std::vector<core::RecordedRange> recorded;
   std::map<net::Prefix, store::Revision> revisions;
   TRY_VOID(for_each_record(context, {core::Kind::node_range, ""}, [&](const store::Record& record) {
@@ -44,6 +45,10 @@ bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
     revisions.insert_or_assign(range.cidr, record.revision);
   }));
   std::vector<core::SurplusRange> surplus = core::surplus_ranges(recorded, said);
+  if (kept != nullptr) {
+    for (const core::RecordedRange& one : recorded) kept->insert_or_assign(one.range.cidr, one.range.node);
+    for (const core::SurplusRange& one : surplus) kept->erase(one.range.cidr);
+  }
   for (const core::SurplusRange& one : surplus) {
     const store::Write write{core::node_range_key(one.range.cidr), std::nullopt,
                              store::Condition::if_revision(revisions.at(one.range.cidr)), false};
@@ -65,15 +70,22 @@ bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
         transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
           return core::plan_assign_node_ranges(snapshot, nodes, record, said);
         }));
-    const bool is_in_doubt = std::ranges::any_of(answers, [](const core::NodeRangesAssigned& one) {
-      return !one.added.empty() || has_two_of_a_family(one.cidrs);
+    const bool has_two = std::ranges::any_of(
+        answers, [](const core::NodeRangesAssigned& one) { return has_two_of_a_family(one.cidrs); });
+    const bool has_added =
+        std::ranges::any_of(answers, [](const core::NodeRangesAssigned& one) { return !one.added.empty(); });
+    if (!may_have_surplus(context) || !(has_two || has_added)) return answers;
+    std::map<net::Prefix, std::string> kept;
+    TRY_VOID(give_back_surplus(context, said, &kept));
+    // What is to be told may have been given back, here or by another before this look: then it is decided again. Two
+    // of a family that stay are both said.
+    const bool is_so = std::ranges::all_of(answers, [&](const core::NodeRangesAssigned& one) {
+      return std::ranges::all_of(one.cidrs, [&](const net::Prefix& cidr) {
+        const auto found = kept.find(cidr);
+        return found != kept.end() && found->second == one.node;
+      });
     });
-    if (!may_have_surplus(context) || !is_in_doubt) return answers;
-    TRY(const auto surplus, give_back_surplus(context, said));
-    const bool is_touched = std::ranges::any_of(surplus, [&](const core::SurplusRange& one) {
-      return std::ranges::find(nodes, one.range.node) != nodes.end();
-    });
-    if (!is_touched) return answers;
+    if (is_so && (!has_two || tries > 1)) return answers;
   }
   return fail(ErrorCode::conflict, fmt::format("somebody else gives ranges to node {} all the time", nodes.front()));
 }
