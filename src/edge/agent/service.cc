@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include "base/without_user_info.h"
 #include "core/block/heed_wishes.h"
 #include "edge/decision_log.h"
 #include "engine/assign.h"
@@ -109,8 +108,8 @@ bool means_store_of(const AgentWorld& world, std::string_view url) {
 Result<Deadline> AgentService::admit(const agent::Caller& caller, Deadline not_after) const {
   if (!means_store_of(world_, caller.store)) {
     return fail(ErrorCode::refused_by_configuration,
-                fmt::format("this agent serves the store {}, not {}", without_user_info(world_.store),
-                            without_user_info(caller.store)));
+                fmt::format("this agent serves the store {}, not {}", store::without_user(world_.store),
+                            store::without_user(caller.store)));
   }
   if (caller.node != world_.node) {
     return fail(ErrorCode::refused_by_configuration,
