@@ -13,8 +13,10 @@ namespace agent = wire::agent;
 
 /// Whether an agent that serves one store answers a caller that names the other. The store behind is in memory; the
 /// URLs are only compared.
-bool serves(const std::string& own, const std::string& callers, std::vector<std::string> plugin_stores = {}) {
+bool serves(const std::string& own, const std::string& callers, std::vector<std::string> plugin_stores = {},
+            std::string shown = {}) {
   engine::World world;
+  if (shown.empty()) shown = callers;
   AgentWorld agents_world{world.store, world.store, world.clock, world.random,
                           own,         "node-a",    {},          [](const std::string&) {}};
   agents_world.plugin_stores = std::move(plugin_stores);
@@ -25,7 +27,7 @@ bool serves(const std::string& own, const std::string& callers, std::vector<std:
   const auto answer = serve(service, service.take_release(agent::encode(call), {}));
   if (!answer) {
     EXPECT_EQ(answer.error().code, ErrorCode::refused_by_configuration);
-    EXPECT_EQ(answer.error().message, "this agent serves the store " + own + ", not " + callers);
+    EXPECT_EQ(answer.error().message, "this agent serves the store " + own + ", not " + shown);
   }
   return answer.has_value();
 }
@@ -38,6 +40,11 @@ void expect_same(const std::string& a, const std::string& b) {
 void expect_other(const std::string& a, const std::string& b) {
   EXPECT_FALSE(serves(a, b)) << a << " and " << b;
   EXPECT_FALSE(serves(b, a)) << b << " and " << a;
+}
+
+TEST(StoreOfAnAgent, IsShownWithoutWhatMayBeAPassword) {
+  EXPECT_FALSE(serves("kube:", "etcd:u:PW@10.0.0.1:2379", {}, "etcd:(hidden)@10.0.0.1:2379"));
+  EXPECT_FALSE(serves("kube:", "etcd:http://u:PW@10.0.0.1:2379", {}, "etcd:http://(hidden)@10.0.0.1:2379"));
 }
 
 TEST(AgentServiceStore, TheSameUrl) {
