@@ -22,6 +22,20 @@ TEST_F(StockKeeperTest, AnAddressDeletedBehindOurBackLeavesTheStock) {
   EXPECT_EQ(node_.counts().free, 3U);
 }
 
+TEST_F(StockKeeperTest, ACloudThatUsedUpTheTimeIsTheTroubleAndNotTheHost) {
+  static_cast<void>(node_.keeper->step());
+  cloud_.fate = [this] {
+    clock_.advance(10min);
+    return CallFate::away;
+  };
+  node_.settle(3);
+  ASSERT_TRUE(node_.keeper->trouble());
+  EXPECT_EQ(node_.keeper->trouble()->message, "the cloud does not answer");
+  const auto unused = node_.keeper->unused(Deadline::after(clock_.now(), 5s));
+  ASSERT_FALSE(unused);
+  EXPECT_EQ(unused.error().message, "the cloud does not answer");
+}
+
 TEST_F(StockKeeperTest, WhatNobodyAskedForIsShownAndReleasedByAnOperator) {
   static_cast<void>(node_.keeper->step());
   const net::Address stray = cloud_.unowned().back();

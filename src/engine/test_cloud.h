@@ -262,7 +262,11 @@ class TestHost final : public HostAddresses {
  public:
   std::set<net::Address> used;
   bool is_away = false;
-  [[nodiscard]] Result<std::vector<net::Address>> in_use(Deadline) override {
+  const Clock* clock = nullptr;
+  [[nodiscard]] Result<std::vector<net::Address>> in_use(Deadline deadline) override {
+    if (clock != nullptr && deadline.passed(clock->now())) {
+      return fail(ErrorCode::deadline_exceeded, "the host was not looked at in time");
+    }
     if (is_away) return fail(ErrorCode::unavailable, "the host cannot be looked at");
     return std::vector<net::Address>(used.begin(), used.end());
   }

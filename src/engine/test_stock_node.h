@@ -69,6 +69,7 @@ class Node {
     provider_ = std::make_unique<TestProvider>(cloud_, mac(), *life);
     auto others = wire ? wire->others : std::map<net::Address, net::Mac>();
     wire = std::make_unique<TestWire>(*life);
+    host.clock = &clock_;
     wire->others = std::move(others);
     options.node = "node-" + std::to_string(number_);
     options.process = ++process_;

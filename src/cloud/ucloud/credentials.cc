@@ -9,6 +9,8 @@ constexpr std::chrono::minutes kRenewBefore{5};
 constexpr std::chrono::seconds kFetchTime{5};
 /// How long keys that are still good, or given ones, are used before the metadata are asked again in vain.
 constexpr std::chrono::seconds kPause{15};
+/// However far ahead their end is by this machine's clock, which may be wrong.
+constexpr std::chrono::hours kLifeMost{12};
 
 }  // namespace
 
@@ -35,25 +37,31 @@ Result<wire::ucloud::Credentials> CredentialSource::fetch(Deadline deadline) {
     if (error.code == ErrorCode::invalid_argument) error.code = ErrorCode::unavailable;
     return fail(error.in("credentials from metadata"));
   }
-  if (credentials->expires <= clock_.now().wall) {
-    return fail(ErrorCode::unavailable, "credentials from metadata: they have expired; is the clock right?");
-  }
   return credentials;
+}
+
+/// The metadata give no keys that are over already: where they seem to be, the clock is ahead, and the API is asked
+/// what it thinks of them. One that is behind makes them seem to last longer; the API refuses them then, and they are
+/// forgotten.
+void CredentialSource::keep(wire::ucloud::Credentials fetched) {
+  const Instant now = clock_.now();
+  const std::chrono::nanoseconds left = std::max<std::chrono::nanoseconds>(fetched.expires - now.wall, kPause);
+  now_ = Known{std::move(fetched.keys), now.since_boot + std::min<std::chrono::nanoseconds>(left, kLifeMost)};
+  not_before_.reset();
+  // What lives shorter than five minutes would be asked for at each call.
+  if (left < kRenewBefore) not_before_ = now.since_boot + kPause;
 }
 
 Result<wire::ucloud::Keys> CredentialSource::keys(Deadline deadline) {
   const std::lock_guard lock(mutex_);
-  const Instant now = clock_.now();
-  const bool is_good = now_ && now.wall < now_->expires;
-  if (is_good && now.wall < now_->expires - kRenewBefore) return now_->keys;
+  const std::chrono::nanoseconds now = clock_.now().since_boot;
+  const bool is_good = now_ && now < now_->good_until;
+  if (is_good && now < now_->good_until - kRenewBefore) return now_->keys;
   const bool has_other = is_good || !fixed_.private_key.empty();
-  if (has_other && not_before_ && now.since_boot < *not_before_) return is_good ? now_->keys : fixed_;
+  if (has_other && not_before_ && now < *not_before_) return is_good ? now_->keys : fixed_;
   auto fetched = fetch(deadline);
   if (fetched) {
-    not_before_.reset();
-    // What lives shorter than five minutes would be asked for at each call.
-    if (fetched->expires - clock_.now().wall < kRenewBefore) not_before_ = clock_.now().since_boot + kPause;
-    now_ = std::move(*fetched);
+    keep(*std::move(fetched));
     return now_->keys;
   }
   if (!has_other) return fail(std::move(fetched).error());

@@ -1,5 +1,6 @@
 #include "cloud/ucloud/ucloud.h"
 
+#include <atomic>
 #include <deque>
 #include <mutex>
 
@@ -52,6 +53,20 @@ constexpr const char* kMetadataAnswer = R"({"availability-zone":"cn-bj2-04","ins
 constexpr const char* kHostAnswer = R"({"RetCode":0,"UHostSet":[{"IPSet":[{"Default":"true","Mac":"52:54:00:00:00:0a",
   "NetworkInterfaceId":"uni-1"}]}]})";
 
+/// The wall clock of the machine, set wrong.
+class SetClock final : public Clock {
+ public:
+  std::atomic<seconds> ahead{seconds{0}};
+  [[nodiscard]] Instant now() const override {
+    Instant now = right_.now();
+    now.wall += ahead.load();
+    return now;
+  }
+
+ private:
+  os::SystemClock right_;
+};
+
 class Scripted : public testing::Test {
  protected:
   struct Step {
@@ -77,7 +92,7 @@ class Scripted : public testing::Test {
     options.keys = keys;
     options.rate = rate;
     options.call_time = call_time;
-    provider = make_ucloud(options, clock);
+    provider = make_ucloud(options, machine);
     provider->on_call([this](const Provider::Call& call) { calls.push_back(call.action + " " + call.outcome); });
   }
 
@@ -128,6 +143,7 @@ class Scripted : public testing::Test {
   }
 
   os::SystemClock clock;
+  SetClock machine;
   wu::Keys keys;
   Rate rate{0, 0, 0};
   std::chrono::nanoseconds call_time = seconds(10);
@@ -300,6 +316,22 @@ TEST_F(Scripted, RenewsCredentialsBeforeTheyEndAndOnceWhenRefused) {
   script = {stale, stale};
   EXPECT_EQ(provider->describe(own(), "subnet-1", soon()).error().code, ErrorCode::refused_by_configuration);
   EXPECT_TRUE(script.empty());
+}
+
+TEST_F(Scripted, KeepsCredentialsThoughTheWallClockIsSet) {
+  const Step good{"DescribeSecondaryIp", 200, R"({"RetCode":0})"};
+  static_cast<void>(own());
+  for (const seconds ahead : {seconds{7200}, seconds{-7200}, seconds{0}}) {
+    machine.ahead = ahead;
+    EXPECT_EQ(describe_with(good), ErrorCode{}) << ahead.count();
+    EXPECT_EQ(tokens, 1) << ahead.count();
+  }
+  machine.ahead = seconds{7200};  // they seem to be over when they come
+  restart();
+  EXPECT_EQ(describe_with(good), ErrorCode{});
+  EXPECT_EQ(describe_with(good), ErrorCode{});
+  EXPECT_EQ(tokens, 2) << "not at each call";
+  EXPECT_EQ(*wu::find(requests.back(), "SecurityToken"), "tok-2");
 }
 
 TEST_F(Scripted, FallsBackToKeysThatWereGiven) {
