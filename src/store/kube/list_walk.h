@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "net/echo.h"
+#include "os/process_hash.h"
 #include "store/kube/api.h"
 #include "wire/kube/api.h"
 #include "wire/kube/requests.h"
@@ -24,11 +25,11 @@ namespace croft::store::kube {
 struct ListPage {
   std::string resource_version;
   std::string continue_token;
-  std::vector<std::size_t> objects;  ///< name_in_list() of each
+  std::vector<std::uint64_t> objects;  ///< name_in_list() of each
 };
-/// Stands for an object in its list.
-[[nodiscard]] inline std::size_t name_in_list(std::string_view name_space, std::string_view name) {
-  return std::hash<std::string>{}(std::string(name_space) + "/" + std::string(name));
+/// Stands for an object in its list. Tenants choose the names of pods: none of them knows the key.
+[[nodiscard]] inline std::uint64_t name_in_list(std::string_view name_space, std::string_view name) {
+  return os::process_hash(std::string(name_space) + "/" + std::string(name));
 }
 [[nodiscard]] inline ListPage said_by(const wire::kube::ApiListPage& page) {
   ListPage said{page.resource_version, page.continue_token, {}};
@@ -98,8 +99,8 @@ class ListWalk {
   const Clock& clock_;
   const Deadline end_;
   std::int64_t pages_ = 0;
-  std::string resource_version_;      ///< of the first page
-  std::vector<std::size_t> objects_;  ///< of all pages
+  std::string resource_version_;        ///< of the first page
+  std::vector<std::uint64_t> objects_;  ///< of all pages
 };
 
 }  // namespace croft::store::kube

@@ -178,10 +178,10 @@ void Objects::remember(const Key& key, const wire::kube::ApiObject& object, cons
     witness_ = Witness{key, *revision, token_in(object.value)};
   }
   if (seen_.size() >= kSeenMax) seen_.clear();
-  seen_.insert_or_assign(fmt::format("{} {}", static_cast<int>(key.kind), key.name),
-                         Seen{object.meta.uid, revision.value_or(Revision()), has_finalizers,
-                              label ? std::string(label->text()) : std::string(), answer.connection,
-                              std::hash<std::string>{}(answer.body)});
+  seen_.insert_or_assign(
+      fmt::format("{} {}", static_cast<int>(key.kind), key.name),
+      Seen{object.meta.uid, revision.value_or(Revision()), has_finalizers,
+           label ? std::string(label->text()) : std::string(), answer.connection, os::process_hash(answer.body)});
 }
 
 Result<bool> Objects::is_as_seen(const Key& key, Revision revision, Deadline deadline) {

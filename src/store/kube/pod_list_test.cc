@@ -109,6 +109,16 @@ TEST_F(PodList, APageThatComesTwiceIsNoList) {
   EXPECT_THAT(listed.error().message, HasSubstr("has an object twice"));
 }
 
+/// Names that a tenant made for one hash of the C++ library's: they must not stop what lists all pods.
+TEST_F(PodList, NamesThatWereMadeForOneHashAreTwo) {
+  const std::string first = "xxxxxxvoytcpjrhyldx0dy9ygurpj3voytcpjr", second = "xxxxxxeofg5w7thyldx0dy9ygurpj3eofg5w7t";
+  ASSERT_EQ(std::hash<std::string>{}("d/" + first), std::hash<std::string>{}("d/" + second));
+  api.page({first}, "token");
+  api.page({second});
+  EXPECT_TRUE(list());
+  EXPECT_THAT(names, testing::ElementsAre(first, second));
+}
+
 TEST_F(PodList, AnEndInTheMiddleIsAnError) {
   api.page({"a"}, "token");
   EXPECT_FALSE(list());
