@@ -44,8 +44,14 @@ std::string lowered(std::string text) {
               "store: kube knows no option " + net::echo(std::string(name)) + "; it has context and group");
 }
 
+[[nodiscard]] bool is_there(const std::string& path) {
+  const auto status = os::file_status(path);
+  return !status || *status;  // what can't be looked at may be
+}
+
 /// The first file of KUBECONFIG that is there and has the context. kubectl puts all of them together; a context whose
-/// cluster or user is in another file is not found here.
+/// cluster or user is in another file is not found here. A file that can't be used is not passed over: the next one may
+/// be of another cluster.
 template <class Read>
 [[nodiscard]] Result<wire::kube::KubeAccess> read_first(std::string_view listed, Read read) {
   std::optional<Error> first;
@@ -55,8 +61,9 @@ template <class Read>
     listed.remove_prefix(std::min(colon + 1, listed.size()));
     if (path.empty()) continue;
     auto access = read(path);
-    if (access) return access;
-    // A file that is not there is passed over, unless none is.
+    if (access || access.error().code != ErrorCode::not_found) return access;
+    if (is_there(path)) access.error().code = ErrorCode::invalid_argument;
+    // A file that is not there counts only where none is.
     if (!first || first->code == ErrorCode::not_found) first = access.error();
   }
   if (first) return fail(*first);
@@ -69,13 +76,20 @@ template <class Read>
     if (reader == nullptr) return store::kube::read_kubeconfig(path, place.context);
     return store::kube::read_kubeconfig(path, place.context, reader);
   };
-  if (!place.kubeconfig.empty()) return read(place.kubeconfig);
+  const auto read_it = [&](const std::string& path) {
+    auto access = read(path);
+    if (!access && access.error().code == ErrorCode::not_found && is_there(path)) {
+      access.error().code = ErrorCode::invalid_argument;
+    }
+    return access;
+  };
+  if (!place.kubeconfig.empty()) return read_it(place.kubeconfig);
   if (!place.overrides.server.empty()) return wire::kube::KubeAccess();
   if (const std::string listed = from_environment("KUBECONFIG"); !listed.empty()) return read_first(listed, read);
   const std::string host = from_environment("KUBERNETES_SERVICE_HOST");
   if (!host.empty()) return wire::kube::in_cluster_access(host, from_environment("KUBERNETES_SERVICE_PORT"));
   const std::string home = from_environment("HOME");
-  if (!home.empty()) return read(home + "/.kube/config");
+  if (!home.empty()) return read_it(home + "/.kube/config");
   return fail(ErrorCode::invalid_argument,
               "store kube: names no kubeconfig, and neither KUBECONFIG nor HOME is set, nor is this a pod: give "
               "kube:/path/kubeconfig");

@@ -76,7 +76,32 @@ TEST_F(Kubeconfigs, OfSeveralTheFirstThatHasTheContext) {
   EXPECT_EQ(port({{}, "two", {}}), 6442);
   const auto missing = kube_access({{}, "three", {}}, wire::kubeconfig_json);
   ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, ErrorCode::invalid_argument);
   EXPECT_THAT(missing.error().message, HasSubstr("three"));
+}
+
+/// kubectl would go to the first one's cluster, or fail: the second one's is another.
+TEST_F(Kubeconfigs, OneThatCannotBeUsedIsNotPassedOver) {
+  const std::string second = file("b", "two");
+  const std::string cluster = "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:6441'}}]\n";
+  const std::string context = "contexts: [{name: one, context: {cluster: c, user: u}}]\n";
+  const std::vector<std::string> unusable = {
+      "current-context: one\n" + cluster + context + "users: [{name: u, user: {exec: {command: x}}}]\n",
+      "current-context: other\n" + cluster + context + "users: [{name: u, user: {}}]\n",
+      "a: [b\n",
+      std::string(2 << 20, ' '),
+  };
+  for (const std::string& text : unusable) {
+    const std::string first = directory_.path() + "/first";
+    ASSERT_TRUE(os::replace_file_durably(first, text));
+    setenv("KUBECONFIG", (first + ":" + second).c_str(), 1);
+    const auto access = kube_access({}, wire::kubeconfig_json);
+    ASSERT_FALSE(access) << text.substr(0, 80);
+    EXPECT_THAT(access.error().message, HasSubstr(first));
+  }
+  // One that has no current context leaves the choice to the next, as for kubectl.
+  ASSERT_TRUE(os::replace_file_durably(directory_.path() + "/first", "kind: Config\n"));
+  EXPECT_EQ(kube_access({}, wire::kubeconfig_json)->context, "two");
 }
 
 }  // namespace

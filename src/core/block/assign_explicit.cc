@@ -100,6 +100,13 @@ class WantedAddress {
     if (!overlap.none()) return refuse(refusal(ErrorCode::refused_by_configuration, overlap_text(cidr_, overlap)));
     Look look;
     look.is_new = !there->has_value();
+    if (look.is_new && !in_.pools.config().auto_allocate_blocks) {
+      return refuse(refusal(ErrorCode::refused_by_configuration,
+                            fmt::format("nobody has claimed block {}, and only an operator claims blocks "
+                                        "(autoAllocateBlocks is off): croft affinity claim",
+                                        cidr_.to_string()),
+                            RefusalCause::no_block_to_claim));
+    }
     if (look.is_new) {
       TRY(look.block, in_.make_block(cidr_));
     } else {

@@ -353,8 +353,17 @@ std::string resolved(std::string path, std::string_view directory) {
   }
   KubeAccess access;
   access.context = wanted.empty() ? file.current_context : std::string(wanted);
-  TRY(const JsonRef chosen, find(file.contexts, "the contexts", access.context,
-                                 wanted.empty() ? "current-context" : "the context that was asked for"));
+  auto found = find(file.contexts, "the contexts", access.context,
+                    wanted.empty() ? "current-context" : "the context that was asked for");
+  if (!found) {
+    Error error = std::move(found).error();
+    const bool is_silent = access.context.empty() || !wanted.empty();
+    const bool is_there =
+        std::ranges::any_of(file.contexts, [&](const Named& one) { return one.name == access.context; });
+    if (is_silent && !is_there) error.code = ErrorCode::not_found;
+    return fail(std::move(error));
+  }
+  const JsonRef chosen = *found;
   const Reader context_at("contexts", access.context, kContext);
   TRY(Context context, context_at.read<Context>(chosen, kContextMembers));
   access.name_space = std::move(context.name_space);

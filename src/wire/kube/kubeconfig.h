@@ -80,10 +80,11 @@ struct KubeAccess {
 /// servers than the cluster's own may stand in an extension of the cluster, which other programs pass over:
 /// `extensions: [{name: croft, extension: {servers: [https://10.0.0.2:6443]}}]`.
 ///
-/// Error: invalid_argument, naming the member: of the wrong type, too long, no base64, no URL; a context, cluster or
-/// user that is not there, or there twice; a certificate, key or CA given as data and as file (kubectl refuses that
-/// too); a certificate without its key; https without a CA; http with any identity; servers of both kinds.
-/// refused_by_configuration, naming the member and what to do instead, for what Croft does not do: `exec`,
+/// Error: not_found, where the file says nothing of it: it has no context of the name `context`, or that is empty and
+/// there is no `current-context`; invalid_argument, naming the member: of the wrong type, too long, no base64, no URL;
+/// a context, cluster or user that is not there, or there twice; a certificate, key or CA given as data and as file
+/// (kubectl refuses that too); a certificate without its key; https without a CA; http with any identity; servers of
+/// both kinds. refused_by_configuration, naming the member and what to do instead, for what Croft does not do: `exec`,
 /// `auth-provider`, `username`, `password`, `as…`, `proxy-url`, `insecure-skip-tls-verify`.
 [[nodiscard]] Result<KubeAccess> decode_kubeconfig(std::string_view json, std::string_view directory,
                                                    std::string_view context = {});

@@ -21,8 +21,8 @@ const std::string kPlain = R"("server":"http://127.0.0.1:8001")";
 std::string refusal(const std::string& json, const std::string& context = "") {
   const auto access = decode_kubeconfig(json, "/etc/croft", context);
   if (access) return "accepted";
-  EXPECT_TRUE(access.error().code == ErrorCode::invalid_argument ||
-              access.error().code == ErrorCode::refused_by_configuration);
+  EXPECT_THAT(access.error().code,
+              testing::AnyOf(ErrorCode::invalid_argument, ErrorCode::refused_by_configuration, ErrorCode::not_found));
   return access.error().message;
 }
 
@@ -92,6 +92,10 @@ TEST(Kubeconfig, TheContextIsChosen) {
             "kubeconfig: contexts[no-user].context.user: \"y\" is not among the users; there are \"u\"");
   EXPECT_EQ(refusal(two, "nobody"), "kubeconfig: contexts[nobody].context.user: it is missing");
   EXPECT_EQ(refusal("{}"), "kubeconfig: current-context: it is missing");
+  // The file says nothing of it, which another one may.
+  EXPECT_EQ(decode_kubeconfig("{}", "/").error().code, ErrorCode::not_found);
+  EXPECT_EQ(decode_kubeconfig(R"({"current-context":"a"})", "/", "z").error().code, ErrorCode::not_found);
+  EXPECT_EQ(decode_kubeconfig(R"({"current-context":"a"})", "/").error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(refusal(R"({"current-context":"a"})"),
             "kubeconfig: current-context: \"a\" is not among the contexts; there are none");
   EXPECT_NE(
