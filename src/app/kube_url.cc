@@ -86,10 +86,16 @@ template <class Read>
   if (!place.kubeconfig.empty()) return read_it(place.kubeconfig);
   if (!place.overrides.server.empty()) return wire::kube::KubeAccess();
   if (const std::string listed = from_environment("KUBECONFIG"); !listed.empty()) return read_first(listed, read);
-  const std::string host = from_environment("KUBERNETES_SERVICE_HOST");
-  if (!host.empty()) return wire::kube::in_cluster_access(host, from_environment("KUBERNETES_SERVICE_PORT"));
   const std::string home = from_environment("HOME");
-  if (!home.empty()) return read_it(home + "/.kube/config");
+  const std::string host = from_environment("KUBERNETES_SERVICE_HOST");
+  if (!home.empty() && (host.empty() || is_there(home + "/.kube/config"))) return read_it(home + "/.kube/config");
+  if (!host.empty() && !place.context.empty()) {
+    return fail(
+        ErrorCode::invalid_argument,
+        "the context " + net::echo(place.context) +
+            " is of no kubeconfig: neither KUBECONFIG nor ~/.kube/config names one, and a pod's account has none");
+  }
+  if (!host.empty()) return wire::kube::in_cluster_access(host, from_environment("KUBERNETES_SERVICE_PORT"));
   return fail(ErrorCode::invalid_argument,
               "store kube: names no kubeconfig, and neither KUBECONFIG nor HOME is set, nor is this a pod: give "
               "kube:/path/kubeconfig");

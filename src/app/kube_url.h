@@ -35,7 +35,7 @@ struct KubePlace {
                                                   const std::string& context);
 
 /// The API and the identity: of the kubeconfig; without one as kubectl chooses: KUBECONFIG (of its files the first that
-/// is there and has the context), then what a pod is given, then ~/.kube/config; none is read where the overrides name
+/// is there and has the context), then ~/.kube/config, then what a pod is given; none is read where the overrides name
 /// a server. Errors: of read_kubeconfig and override_access; invalid_argument when there is none of them.
 [[nodiscard]] Result<wire::kube::KubeAccess> kube_access(const KubePlace& place, KubeconfigReader reader);
 

@@ -742,9 +742,30 @@ TEST_F(Engine, StatusFailsForConfigurationButNotForAFullPool) {
   status.fail_when_full = true;
   EXPECT_EQ(check_status(context, status).error().code, ErrorCode::exhausted);
   ASSERT_TRUE(set_pool_disabled(context, "a", true));
-  status.fail_when_full = false;
   EXPECT_EQ(check_status(context, status).error().code, ErrorCode::refused_by_configuration);
+  status.fail_when_full = false;
+  EXPECT_TRUE(check_status(context, status)) << "what an operator disabled is no fault of the node";
   EXPECT_EQ(list_addresses(context)->size(), 4U) << "asking changes nothing";
+}
+
+TEST_F(Engine, StatusAsksForSomePodOfWhateverNamespace) {
+  const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
+  const StatusRequest status{node, {true, false}, {}, false};
+  pool("a", "10.1.0.0/24", 28);
+  core::Pool changed = list_pools(context)->front();
+  const auto put = [&] {
+    const store::Write write{core::pool_key("a"), core::Value(changed), store::Condition::always()};
+    return store.commit({&write, 1}, {}, Deadline{}).has_value();
+  };
+  changed.namespace_selector = "team == 'web'";
+  ASSERT_TRUE(put());
+  EXPECT_TRUE(check_status(context, status));
+  changed.assignment_mode = core::AssignmentMode::manual;
+  ASSERT_TRUE(put());
+  EXPECT_TRUE(check_status(context, status)) << "a pod may name it";
+  changed.node_selector = "rack == 'b'";
+  ASSERT_TRUE(put());
+  EXPECT_EQ(check_status(context, status).error().code, ErrorCode::refused_by_configuration) << "not of this node";
 }
 
 TEST_F(Engine, ShowTellsEverythingAboutAnAddress) {

@@ -314,7 +314,10 @@ Result<std::string> read_own_file(const std::string& path, std::size_t bytes_max
 
 Result<void> check_own_directory(const std::string& path) {
   struct stat s {};
-  if (::lstat(path.c_str(), &s) != 0) return fail(system_error("look at", path, errno));
+  // Behind a slash a link would be followed.
+  const std::string itself = path.substr(0, path.find_last_not_of('/') + 1);
+  if (::lstat(itself.empty() ? path.c_str() : itself.c_str(), &s) != 0)
+    return fail(system_error("look at", path, errno));
   TRY_VOID(check_own(path, s));
   if (S_ISDIR(s.st_mode)) return {};
   return fail(ErrorCode::invalid_argument, fmt::format("{} is no directory; correct the path", path));

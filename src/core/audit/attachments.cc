@@ -114,6 +114,7 @@ Step<AssignAnswer> try_assign(const Snapshot& snapshot, const StatusRequest& req
   probe.node = request.node;
   probe.count = {request.wanted.v4 ? 1U : 0U, request.wanted.v6 ? 1U : 0U};
   probe.pools = request.pools;
+  probe.for_some_pod = true;
   auto step = plan_assign(snapshot, probe, now);
   if (auto* plan = std::get_if<Plan<AssignAnswer>>(&step)) plan->writes.clear();
   return step;
@@ -121,7 +122,11 @@ Step<AssignAnswer> try_assign(const Snapshot& snapshot, const StatusRequest& req
 
 std::optional<Error> unready(const AssignAnswer& answer, bool fail_when_full) {
   const auto* refusal = std::get_if<Refusal>(&answer);
-  if (refusal == nullptr || (is_of_the_register(refusal->code) && !fail_when_full)) return std::nullopt;
+  if (refusal == nullptr) return std::nullopt;
+  // An operator's `croft pool disable` is no fault of any node.
+  const bool are_all_disabled =
+      refusal->code == ErrorCode::refused_by_configuration && refusal->cause == RefusalCause::no_pool_enabled;
+  if ((is_of_the_register(refusal->code) || are_all_disabled) && !fail_when_full) return std::nullopt;
   return to_error(*refusal);
 }
 

@@ -46,7 +46,8 @@ struct StatusRequest {
   net::PerFamily<std::vector<AskedPool>> pools;
   bool fail_when_full = false;  ///< else what keeps every node from new addresses alike is no fault of this one
 };
-/// What an ADD on the node would be answered. Writes nothing.
+/// What an ADD of some pod on the node would be answered: pools for some namespaces alone, or for who names them,
+/// serve. Writes nothing.
 [[nodiscard]] Step<AssignAnswer> try_assign(const Snapshot& snapshot, const StatusRequest& request, const Instant& now);
 /// Why the node is not ready by that answer; nothing when it is.
 [[nodiscard]] std::optional<Error> unready(const AssignAnswer& answer, bool fail_when_full);

@@ -34,6 +34,8 @@ struct AssignRequest {
   PoolUse use = PoolUse::workload;
   /// Of the pod's namespace, for pools with a namespaceSelector.
   std::map<std::string, std::string> namespace_labels;
+  /// Nobody is served: whether some pod could be, of whatever namespace, and whatever pool it names.
+  bool for_some_pod = false;
   /// The most blocks of a family the node may own in the usable pools (docs/reference/calico-ipam.md#block-limit); a
   /// smaller one in the configuration counts. 0: the configuration's alone.
   std::uint32_t block_limit = 0;

@@ -31,7 +31,8 @@ AssignFlow<void> FamilySearch::choose() {
                            request.pools[family_],
                            asks_for_labels ? in_.node_labels() : Labels(),
                            namespace_labels_of(in_.reader, in_.pools, request.pod, request.namespace_labels),
-                           in_.reader.damage(node_key(request.node.name))};
+                           in_.reader.damage(node_key(request.node.name)),
+                           request.for_some_pod};
   PoolChoice choice = choose_pools(in_.pools, wanted);
   TRY_VOID(in_.reader.ready());
   considered_ = std::move(choice.rejected);

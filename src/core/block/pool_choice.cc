@@ -29,7 +29,7 @@ std::string verdict_on_selector(const Result<bool>& selected, const std::string&
 std::optional<std::string> rejection_of(const Pool& pool, const PoolRequest& request) {
   if (pool.disabled) return "disabled";
   if (!pool.allocatable) return "not allocatable (its status says so, or it is being deleted)";
-  if (pool.assignment_mode == AssignmentMode::manual) {
+  if (pool.assignment_mode == AssignmentMode::manual && !request.for_some_pod) {
     return "serves only requests that name it (assignmentMode Manual)";
   }
   if (request.node_damage != nullptr && !selects_all(pool.node_selector)) return request.node_damage->message;
@@ -37,7 +37,8 @@ std::optional<std::string> rejection_of(const Pool& pool, const PoolRequest& req
     return verdict_on_selector(
         selected, fmt::format("nodeSelector {} does not select node {}", pool.node_selector, request.node));
   }
-  if (const auto selected = selects_namespace(pool, request.namespace_labels); !selected || !*selected) {
+  const auto selected = selects_namespace(pool, request.namespace_labels);
+  if (!selected || (!*selected && !request.for_some_pod)) {
     return verdict_on_selector(
         selected, fmt::format("namespaceSelector {} does not select the namespace", pool.namespace_selector));
   }

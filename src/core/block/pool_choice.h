@@ -38,6 +38,7 @@ struct PoolRequest {
   Labels node_labels;
   Labels namespace_labels;
   const Error* node_damage = nullptr;  ///< why the labels are not known: then only pools for every node serve
+  bool for_some_pod = false;           ///< AssignRequest::for_some_pod
 };
 
 /// The pools to use, in order, and a verdict for each that is not; or why there can be none.

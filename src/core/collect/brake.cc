@@ -66,9 +66,9 @@ std::optional<Alarm> shrunken_list(const Facts& facts, const Memory& before) {
     return Alarm{Kind::nodes_shrunken,
                  fmt::format("{} nodes, {} in the look before", facts.node_count(), before.node_count)};
   }
-  if (facts.pods_known() && is_shrunken(before.pod_count, facts.pod_count())) {
-    return Alarm{Kind::pods_shrunken,
-                 fmt::format("{} pods, {} in the look before", facts.pod_count(), before.pod_count)};
+  if (facts.pods_known() && is_shrunken(before.bound_pod_count, facts.bound_pod_count())) {
+    return Alarm{Kind::pods_shrunken, fmt::format("{} pods on nodes, {} in the look before", facts.bound_pod_count(),
+                                                  before.bound_pod_count)};
   }
   return {};
 }

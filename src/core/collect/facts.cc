@@ -48,6 +48,7 @@ void Facts::add_pod(const PodFact& pod) {
   packed.has_unreadable_address = pod.has_unreadable_address;
   packed.uid = pod.is_mirror ? 0 : uid_identity(pod.uid);
   if (!pod.node.empty()) {
+    ++bound_pods_;
     const auto [it, is_new] = node_numbers_.emplace(pod.node, static_cast<std::uint32_t>(node_names_.size()));
     if (is_new) node_names_.push_back(pod.node);
     packed.node = it->second;

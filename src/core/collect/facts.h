@@ -66,6 +66,8 @@ class Facts {
 
   [[nodiscard]] std::size_t node_count() const { return nodes_.size(); }
   [[nodiscard]] std::size_t pod_count() const { return pods_.size(); }
+  /// Those that are bound to a node. The rest come and go as fast as somebody asks for what no node has.
+  [[nodiscard]] std::size_t bound_pod_count() const { return bound_pods_; }
   [[nodiscard]] bool pods_known() const { return pods_known_; }
   [[nodiscard]] const std::unordered_set<std::string>& nodes() const { return nodes_; }
   [[nodiscard]] bool has_node(const std::string& name) const { return nodes_.contains(name); }
@@ -112,6 +114,7 @@ class Facts {
   std::unordered_set<net::Address> tunnels_;
   std::vector<std::string> node_names_;  ///< that pods name, also of nodes that don't exist
   std::unordered_map<std::string, std::uint32_t> node_numbers_;
+  std::size_t bound_pods_ = 0;
   std::vector<Packed> pods_;  ///< by identity once frozen
   std::string text_;
   std::vector<net::Address> addresses_;

@@ -68,7 +68,7 @@ class Judge {
   void note_look() {
     memory().last_look = now_;
     memory().node_count = facts_.node_count();
-    memory().pod_count = facts_.pods_known() ? facts_.pod_count() : before_.pod_count;
+    memory().bound_pod_count = facts_.pods_known() ? facts_.bound_pod_count() : before_.bound_pod_count;
     memory().pods_revision = facts_.pods_revision;
     if (before_.last_look && !remembers_) {
       verdict_.alarms.push_back(
@@ -331,7 +331,7 @@ Memory begun_anew(const Facts& facts, const Memory& before, const Instant& now) 
   memory.listed_nodes = before.listed_nodes;
   memory.listed_nodes.insert(facts.nodes().begin(), facts.nodes().end());
   memory.node_count = facts.node_count() > 0 ? facts.node_count() : before.node_count;
-  memory.pod_count = facts.pod_count() > 0 ? facts.pod_count() : before.pod_count;
+  memory.bound_pod_count = facts.bound_pod_count() > 0 ? facts.bound_pod_count() : before.bound_pod_count;
   memory.pods_revision = facts.pods_revision;
   return memory;
 }

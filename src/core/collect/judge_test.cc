@@ -588,6 +588,15 @@ TEST_F(Time, AnEmptyListOfNodesReleasesNothing) {
   EXPECT_THAT(verdict.blocks, IsEmpty());
 }
 
+/// Anybody makes and deletes as many of them as the quota allows, and no list was cut off.
+TEST_F(Time, PodsThatNoNodeTookMayGoTogether) {
+  for (int i = 0; i < 60; ++i) pod("pending-" + std::to_string(i), {}, "");
+  static_cast<void>(look());
+  std::erase_if(*pods, [](const PodFact& one) { return one.node.empty(); });
+  clock.advance(15min);
+  EXPECT_THAT(alarms(look()), IsEmpty());
+}
+
 TEST_F(Time, AListShrunkenByMoreThanHalfReleasesNothingUntilSeenTwiceAGraceApart) {
   static_cast<void>(look());
   pods->resize(4);  // of 10

@@ -52,7 +52,7 @@ struct Memory {
   /// The look before, if it counted.
   std::optional<Instant> last_look;
   std::size_t node_count = 0;
-  std::size_t pod_count = 0;
+  std::size_t bound_pod_count = 0;
   std::optional<std::uint64_t> pods_revision{};  ///< Facts::pods_revision
 };
 

@@ -332,7 +332,7 @@ TEST(Skeleton, AddBeforeVersion030WithoutAddressIsAnErrorAndNotAHalfResult) {
 TEST(Skeleton, StdinOverTheCapIsRefused) {
   Call call;
   call.input = std::string(wire::kStdinBytesMax + 1, ' ');
-  EXPECT_EQ(call.outcome(), "6 error unmarshall network config: invalid JSON: larger than 1048576 bytes");
+  EXPECT_EQ(call.outcome(), "6 error unmarshall network config: invalid JSON: larger than 2097152 bytes");
   call.input = std::string(200'000, '[');
   EXPECT_EQ(call.outcome(),
             "6 error unmarshall network config: invalid JSON: more than 10000 arrays and objects inside each other");

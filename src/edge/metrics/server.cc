@@ -16,13 +16,13 @@
 namespace croft::edge {
 namespace {
 
-// Whoever connects and says nothing keeps a thread for as long as a request may take, and a scraper that comes behind
-// as many of them as can wait is answered within about four seconds: Prometheus has ten.
-constexpr const char* kThreads = "16";
+// Whoever connects and says nothing keeps a thread for as long as a request may take, and who comes behind as many of
+// them as can wait is answered within about four seconds: Prometheus has ten, and so have the chart's probes.
+constexpr const char* kThreads = "64";
 constexpr const char* kRequestTimeoutMs = "1000";
 /// Connections that wait for a thread, and those that wait to be taken from the kernel.
-constexpr const char* kQueue = "16";
-constexpr const char* kBacklog = "32";
+constexpr const char* kQueue = "64";
+constexpr const char* kBacklog = "128";
 
 Error wrong(std::string_view text, std::string_view why) {
   return {ErrorCode::invalid_argument, fmt::format("metrics address {} {}", net::echo(text), why), {}};

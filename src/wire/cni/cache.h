@@ -24,7 +24,7 @@ struct CacheEntry {
   std::string capability_args;          ///< a JSON object as text
 };
 
-inline constexpr std::size_t kCacheEntryBytesMax = std::size_t{1} << 20;  ///< a larger file is refused
+inline constexpr std::size_t kCacheEntryBytesMax = std::size_t{4} << 20;  ///< a larger file is refused
 inline constexpr std::size_t kCachedAddressesMax = 4096;                  ///< of a result; more are not read
 
 /// Error: invalid_argument, for what is no such file or names no owner.

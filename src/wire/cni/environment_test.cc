@@ -165,7 +165,7 @@ TEST(NetworkName, IsCheckedAsUsed) {
     EXPECT_EQ(network_name(bad).rfind("6 error unmarshall network config: ", 0), 0) << bad;
   }
   EXPECT_EQ(network_name("{\"name\":\"a\",\"x\":\"" + std::string(kStdinBytesMax, 'x') + "\"}"),
-            "6 error unmarshall network config: invalid JSON: larger than 1048576 bytes | ");
+            "6 error unmarshall network config: invalid JSON: larger than 2097152 bytes | ");
 }
 
 TEST(CniVersion, IsReadAsWritten) {

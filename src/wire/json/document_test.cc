@@ -78,7 +78,7 @@ TEST(Json, DepthIsBoundedAndCostsNoStack) {
 TEST(Json, SizeIsBounded) {
   const std::string most = "\"" + std::string(kStdinBytesMax - 2, 'x') + "\"";
   EXPECT_TRUE(parse_json(most));
-  EXPECT_EQ(refusal(most + " "), "invalid JSON: larger than 1048576 bytes");
+  EXPECT_EQ(refusal(most + " "), "invalid JSON: larger than 2097152 bytes");
 }
 
 TEST(Json, RefusesWhatGoRefuses) {

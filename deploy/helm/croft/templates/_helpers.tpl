@@ -39,6 +39,14 @@ capabilities: {drop: [ALL]}
 {{- if eq .Values.mainPlugin "flannel" }}true{{ end }}
 {{- end }}
 
+{{/* Calico's and flannel's own daemons write the condition of their nodes. */}}
+{{- define "croft.clearsNetworkUnavailable" -}}
+{{- $asked := .Values.agent.clearNetworkUnavailable -}}
+{{- if kindIs "invalid" $asked -}}
+{{- if has .Values.mainPlugin (list "ptp" "bridge") }}true{{ end }}
+{{- else if $asked }}true{{ end }}
+{{- end }}
+
 {{/* A directory of the node, {name, path}. What the schema refuses too, which helm can be told to pass over. */}}
 {{- define "croft.directory" -}}
 {{- $path := required (printf "%s: give an absolute path" .name) .path -}}
