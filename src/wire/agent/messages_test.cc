@@ -79,8 +79,9 @@ TEST(AgentMessages, AssignCallSurvives) {
   EXPECT_EQ(a.partial, b.partial);
   EXPECT_EQ(a.began, b.began);
   EXPECT_FALSE(a.cooling_addresses) << "the operator's alone: a node's call never ends a cooldown";
+  EXPECT_FALSE(a.for_some_pod) << "STATUS asks the store itself";
   // A new member breaks this line: carry it in agent.proto, too.
-  const auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14] = b;
+  const auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15] = b;
   static_cast<void>(m1);
 }
 
