@@ -19,11 +19,6 @@ namespace {
 /// Of lo in every network namespace (LOOPBACK_IFINDEX).
 constexpr int kLoopbackDevice = 1;
 
-Route::Type type_of(std::uint8_t type) {
-  if (type == RTN_UNICAST) return Route::Type::unicast;
-  return type == RTN_LOCAL ? Route::Type::local : Route::Type::other;
-}
-
 }  // namespace
 
 std::optional<Route> parse_route(std::span<const std::uint8_t> payload) {
@@ -32,7 +27,7 @@ std::optional<Route> parse_route(std::span<const std::uint8_t> payload) {
   std::memcpy(&header, payload.data(), sizeof header);
   if (header.rtm_family != AF_INET && header.rtm_family != AF_INET6) return std::nullopt;
   Route route;
-  route.type = type_of(header.rtm_type);
+  route.type = header.rtm_type == RTN_UNICAST ? Route::Type::unicast : Route::Type::other;
   route.to.is_v6 = header.rtm_family == AF_INET6;
   route.length = header.rtm_dst_len;
   route.is_of_a_path = (header.rtm_flags & RTM_F_CLONED) != 0;
@@ -52,7 +47,7 @@ std::optional<Route> parse_route(std::span<const std::uint8_t> payload) {
 
 bool shows_life(const Route& route, const IpBytes& address) {
   const int full_length = address.is_v6 ? 128 : 32;
-  return route.type != Route::Type::other && route.to == address && route.length == full_length &&
+  return route.type == Route::Type::unicast && route.to == address && route.length == full_length &&
          !route.is_of_a_path && !route.has_gateway && !route.has_several_ways && route.device != 0 &&
          route.device != kLoopbackDevice;
 }
