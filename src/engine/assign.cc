@@ -150,6 +150,14 @@ BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vecto
   return call;
 }
 
+Result<void> quarantine(const Context& context, const core::Owner& owner, const std::string& node,
+                        const std::vector<core::FoundAlive>& found) {
+  TRY_VOID(transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant& now) {
+    return core::plan_quarantine(snapshot, owner, node, found, now);
+  }));
+  return {};
+}
+
 std::optional<core::ClaimedAhead> claim_ahead(const Context& direct, store::Store& cached,
                                               const core::AssignRequest& like, net::Family family,
                                               std::uint32_t least_free) {

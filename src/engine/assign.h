@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/block/assign.h"
 #include "core/block/claim_ahead.h"
 #include "core/block/pool_changes.h"
+#include "core/block/quarantine.h"
 #include "engine/batch.h"
 #include "engine/transact.h"
 
@@ -24,6 +26,10 @@ namespace croft::engine {
 /// alone, by assign(). `request` and `pools` must outlive the call, and so must `answer`, which is set when it is done.
 [[nodiscard]] BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vector<core::PoolSpec>& pools,
                                           Deadline not_after, core::Assigned& answer);
+
+/// Puts into quarantine what an owner was just given and somebody lives with on its node (core::plan_quarantine).
+[[nodiscard]] Result<void> quarantine(const Context& context, const core::Owner& owner, const std::string& node,
+                                      const std::vector<core::FoundAlive>& found);
 
 /// Claims the node's next block before it is needed (core::plan_claim_ahead), by what a memory says; nothing when it is
 /// not needed, or somebody else was quicker. Only the node, pools, namespace and limits of `like` count.

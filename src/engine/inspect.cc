@@ -10,6 +10,7 @@
 #include "base/time_text.h"
 #include "core/block/draft.h"
 #include "core/register/handle_blocks.h"
+#include "core/register/quarantine.h"
 #include "engine/config.h"
 #include "engine/each_record.h"
 #include "net/intervals.h"
@@ -99,10 +100,12 @@ BlockView view_of(const Frame& frame, const core::Block& stored, const Instant& 
     if (state == core::AddressState::free && frame.is_reserved(net::address_at(view.block.cidr, ordinal))) {
       state = core::AddressState::reserved;
     }
-    view.states.push_back(state);
     view.usage.held += state == core::AddressState::held ? 1 : 0;
     view.usage.cooling += state == core::AddressState::cooling ? 1 : 0;
     if (state == core::AddressState::reserved) view.usage.reserved += 1;
+    const core::Attribute* attribute = core::attribute_of(view.block, ordinal);
+    const bool is_kept = attribute != nullptr && core::is_in_quarantine(*attribute);
+    view.states.push_back(is_kept ? core::AddressState::quarantined : state);
   }
   return view;
 }

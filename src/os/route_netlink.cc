@@ -6,9 +6,11 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,8 @@ namespace croft::os {
 namespace {
 
 constexpr std::size_t kPageBytes = std::size_t{64} << 10;
+/// One route, with hundreds of ways.
+constexpr std::size_t kRouteBytes = std::size_t{16} << 10;
 constexpr int kTries = 10;
 constexpr const char* kWhat = "the kernel's network tables (rtnetlink)";
 
@@ -32,70 +36,32 @@ Error refused(int error_number) {
   return error;
 }
 
-class Dump {
+/// A question on a socket of its own: nothing of an earlier one is in it.
+class Conversation {
  public:
-  Dump(const Clock& clock, Deadline deadline) : clock_(clock), deadline_(deadline), page_(kPageBytes) {}
+  Conversation(const Clock& clock, Deadline deadline, std::size_t page_bytes)
+      : clock_(clock), deadline_(deadline), page_(page_bytes) {}
 
-  [[nodiscard]] Result<End> run(std::uint16_t request, std::uint16_t answer, std::uint8_t family,
-                                const std::function<Result<void>(std::span<const std::uint8_t>)>& take) {
-    // A socket of its own for each try: nothing of an earlier one is in it.
+  /// `ask` begins with the nlmsghdr.
+  [[nodiscard]] Result<void> begin(std::span<const std::uint8_t> ask) {
     socket_ = FileDescriptor(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE));
     if (!socket_.is_open()) return fail(refused(errno));
-    struct {
-      nlmsghdr header;
-      // As long as the longest of the three kinds' headers: with less the kernel takes the family alone.
-      ifinfomsg body;
-    } ask{};
-    ask.header.nlmsg_len = sizeof ask;
-    ask.header.nlmsg_type = request;
-    ask.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-    ask.header.nlmsg_seq = 1;
-    ask.body.ifi_family = family;
-    if (request == RTM_GETROUTE) ask.header.nlmsg_len = NLMSG_LENGTH(sizeof(rtmsg));
-    if (request == RTM_GETADDR) ask.header.nlmsg_len = NLMSG_LENGTH(sizeof(ifaddrmsg));
-    while (::send(socket_.get(), &ask, ask.header.nlmsg_len, 0) < 0) {
+    while (::send(socket_.get(), ask.data(), ask.size(), 0) < 0) {
       if (errno != EINTR) return fail(refused(errno));
     }
-    bool torn = false;
-    for (;;) {
-      TRY(const std::size_t size, receive());
-      if (size == 0) return End::torn;
-      std::span<const std::uint8_t> rest(page_.data(), size);
-      while (rest.size() >= sizeof(nlmsghdr)) {
-        nlmsghdr header{};
-        std::memcpy(&header, rest.data(), sizeof header);
-        if (header.nlmsg_len < sizeof header || header.nlmsg_len > rest.size()) {
-          return fail(ErrorCode::unavailable, fmt::format("{} answered with a length that does not fit", kWhat));
-        }
-        torn = torn || (header.nlmsg_flags & NLM_F_DUMP_INTR) != 0;
-        const auto payload =
-            rest.first(header.nlmsg_len).subspan(std::min<std::size_t>(NLMSG_HDRLEN, header.nlmsg_len));
-        if (header.nlmsg_type == NLMSG_DONE) return torn ? End::torn : End::whole;
-        if (header.nlmsg_type == NLMSG_ERROR) {
-          nlmsgerr error{};
-          if (payload.size() < sizeof error.error) return fail(refused(EIO));
-          std::memcpy(&error.error, payload.data(), sizeof error.error);
-          if (error.error == -EINTR || error.error == -EAGAIN || error.error == -EBUSY) return End::torn;
-          return fail(refused(-error.error));
-        }
-        if (header.nlmsg_type == answer) TRY_VOID(take(payload));
-        rest = rest.subspan(std::min<std::size_t>(NLMSG_ALIGN(header.nlmsg_len), rest.size()));
-      }
-    }
+    return {};
   }
-
- private:
-  /// The bytes of the next page; 0 when the kernel lost some.
-  [[nodiscard]] Result<std::size_t> receive() {
+  /// The next page; empty when the kernel lost some.
+  [[nodiscard]] Result<std::span<const std::uint8_t>> receive() {
     for (;;) {
       sockaddr_nl from{};
       socklen_t from_size = sizeof from;
       const ssize_t size = ::recvfrom(socket_.get(), page_.data(), page_.size(), MSG_TRUNC,
                                       reinterpret_cast<sockaddr*>(&from), &from_size);
       if (size > 0 && from.nl_pid != 0) continue;  // not the kernel
-      if (size > 0 && static_cast<std::size_t>(size) > page_.size()) return std::size_t{0};
-      if (size > 0) return static_cast<std::size_t>(size);
-      if (size == 0 || errno == ENOBUFS) return std::size_t{0};
+      if (size > 0 && static_cast<std::size_t>(size) > page_.size()) return std::span<const std::uint8_t>();
+      if (size > 0) return std::span<const std::uint8_t>(page_.data(), static_cast<std::size_t>(size));
+      if (size == 0 || errno == ENOBUFS) return std::span<const std::uint8_t>();
       if (errno == EINTR) continue;
       if (errno != EAGAIN) return fail(refused(errno));
       const auto left = deadline_.at_since_boot - clock_.now().since_boot;
@@ -109,11 +75,85 @@ class Dump {
     }
   }
 
+ private:
   const Clock& clock_;
   const Deadline deadline_;
   std::vector<std::uint8_t> page_;
   FileDescriptor socket_;
 };
+
+struct Message {
+  nlmsghdr header{};
+  std::span<const std::uint8_t> payload;
+};
+/// Takes the next message off a page; nothing at its end.
+[[nodiscard]] Result<std::optional<Message>> next_message(std::span<const std::uint8_t>& rest) {
+  Message message;
+  if (rest.size() < sizeof message.header) return std::optional<Message>();
+  std::memcpy(&message.header, rest.data(), sizeof message.header);
+  const std::size_t length = message.header.nlmsg_len;
+  if (length < sizeof message.header || length > rest.size()) {
+    return fail(ErrorCode::unavailable, fmt::format("{} answered with a length that does not fit", kWhat));
+  }
+  message.payload = rest.first(length).subspan(std::min<std::size_t>(NLMSG_HDRLEN, length));
+  rest = rest.subspan(std::min<std::size_t>(NLMSG_ALIGN(length), rest.size()));
+  return std::optional(message);
+}
+
+/// What an NLMSG_ERROR says: the number of the error, 0 for none.
+int error_of(std::span<const std::uint8_t> payload) {
+  nlmsgerr error{};
+  if (payload.size() < sizeof error.error) return EIO;
+  std::memcpy(&error.error, payload.data(), sizeof error.error);
+  return -error.error;
+}
+
+class Dump {
+ public:
+  Dump(const Clock& clock, Deadline deadline) : talk_(clock, deadline, kPageBytes) {}
+
+  [[nodiscard]] Result<End> run(std::uint16_t request, std::uint16_t answer, std::uint8_t family,
+                                const std::function<Result<void>(std::span<const std::uint8_t>)>& take) {
+    struct {
+      nlmsghdr header;
+      // As long as the longest of the three kinds' headers: with less the kernel takes the family alone.
+      ifinfomsg body;
+    } ask{};
+    ask.header.nlmsg_len = sizeof ask;
+    ask.header.nlmsg_type = request;
+    ask.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+    ask.header.nlmsg_seq = 1;
+    ask.body.ifi_family = family;
+    if (request == RTM_GETROUTE) ask.header.nlmsg_len = NLMSG_LENGTH(sizeof(rtmsg));
+    if (request == RTM_GETADDR) ask.header.nlmsg_len = NLMSG_LENGTH(sizeof(ifaddrmsg));
+    TRY_VOID(talk_.begin({reinterpret_cast<const std::uint8_t*>(&ask), ask.header.nlmsg_len}));
+    bool torn = false;
+    for (;;) {
+      TRY(auto rest, talk_.receive());
+      if (rest.empty()) return End::torn;
+      for (;;) {
+        TRY(const auto message, next_message(rest));
+        if (!message) break;
+        torn = torn || (message->header.nlmsg_flags & NLM_F_DUMP_INTR) != 0;
+        if (message->header.nlmsg_type == NLMSG_DONE) return torn ? End::torn : End::whole;
+        if (message->header.nlmsg_type == NLMSG_ERROR) {
+          const int error = error_of(message->payload);
+          if (error == EINTR || error == EAGAIN || error == EBUSY) return End::torn;
+          return fail(refused(error));
+        }
+        if (message->header.nlmsg_type == answer) TRY_VOID(take(message->payload));
+      }
+    }
+  }
+
+ private:
+  Conversation talk_;
+};
+
+/// What the kernel answers for an address that no route leads to, or one that says so (fib_props).
+bool is_no_route(int error) {
+  return error == ENETUNREACH || error == EHOSTUNREACH || error == EACCES || error == EINVAL || error == EAGAIN;
+}
 
 }  // namespace
 
@@ -130,6 +170,40 @@ Result<void> dump_routes(std::uint16_t request, std::uint16_t answer, std::uint8
     if (end == End::whole) return {};
   }
   return fail(ErrorCode::unavailable, fmt::format("{} changed while they were read, {} times over", kWhat, kTries));
+}
+
+Result<std::vector<std::uint8_t>> ask_for_route(const IpBytes& to, const Clock& clock, Deadline deadline) {
+  const std::size_t bytes = to.is_v6 ? 16 : 4;
+  struct {
+    nlmsghdr header;
+    rtmsg body;
+    rtattr attribute;
+    std::array<std::uint8_t, 16> destination;
+  } ask{};
+  ask.header.nlmsg_len = static_cast<std::uint32_t>(NLMSG_LENGTH(sizeof(rtmsg)) + RTA_LENGTH(bytes));
+  ask.header.nlmsg_type = RTM_GETROUTE;
+  ask.header.nlmsg_flags = NLM_F_REQUEST;
+  ask.header.nlmsg_seq = 1;
+  ask.body.rtm_family = to.is_v6 ? AF_INET6 : AF_INET;
+  ask.body.rtm_dst_len = static_cast<std::uint8_t>(8 * bytes);
+  ask.body.rtm_flags = RTM_F_FIB_MATCH;
+  ask.attribute.rta_type = RTA_DST;
+  ask.attribute.rta_len = static_cast<std::uint16_t>(RTA_LENGTH(bytes));
+  ask.destination = to.bytes;
+  Conversation talk(clock, deadline, kRouteBytes);
+  TRY_VOID(talk.begin({reinterpret_cast<const std::uint8_t*>(&ask), ask.header.nlmsg_len}));
+  TRY(auto rest, talk.receive());
+  TRY(const auto message, next_message(rest));
+  if (!message) return fail(ErrorCode::unavailable, fmt::format("{} lost an answer", kWhat));
+  if (message->header.nlmsg_type == NLMSG_ERROR) {
+    const int error = error_of(message->payload);
+    if (is_no_route(error)) return std::vector<std::uint8_t>();
+    return fail(refused(error));
+  }
+  if (message->header.nlmsg_type != RTM_NEWROUTE) {
+    return fail(ErrorCode::unavailable, fmt::format("{} answered with something else", kWhat));
+  }
+  return std::vector<std::uint8_t>(message->payload.begin(), message->payload.end());
 }
 
 void for_each_attribute(std::span<const std::uint8_t> payload, std::size_t header_bytes,

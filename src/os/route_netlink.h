@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "os/ip_bytes.h"
 
 namespace croft::os {
 
@@ -22,6 +24,12 @@ namespace croft::os {
 [[nodiscard]] Result<void> dump_routes(std::uint16_t request, std::uint16_t answer, std::uint8_t family,
                                        const Clock& clock, Deadline deadline, const std::function<void()>& begin,
                                        const std::function<Result<void>(std::span<const std::uint8_t> payload)>& take);
+
+/// Asks for the route by which the kernel would send to one address, as its tables have it (RTM_F_FIB_MATCH): the rtmsg
+/// and the attributes behind it. Empty: it has none, or one that leaves the address unreachable. One request and one
+/// answer, of which the kernel is done with the first before the second is waited for; needs no rights.
+/// Errors: unavailable, permission_denied, deadline_exceeded.
+[[nodiscard]] Result<std::vector<std::uint8_t>> ask_for_route(const IpBytes& to, const Clock& clock, Deadline deadline);
 
 /// Calls `f` with each attribute behind a header of `header_bytes`, nested ones as a whole. Stops at what does not fit.
 void for_each_attribute(std::span<const std::uint8_t> payload, std::size_t header_bytes,

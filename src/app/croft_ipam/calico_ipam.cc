@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "app/croft_ipam/living_probe.h"
 #include "app/croft_ipam/log_place.h"
 #include "app/croft_ipam/node_agent.h"
 #include "app/croft_ipam/node_paths.h"
@@ -65,6 +66,7 @@ int serve_calico_ipam(const edge::CniHost& host) {
       paths.agent_socket,
       paths.tombstones,
       paths.fault,
+      living_probe(clock),
   };
   return edge::serve_cni(edge::calico_ipam_plugin(world), host, os::write_json_to_standard_output,
                          os::write_standard_error);

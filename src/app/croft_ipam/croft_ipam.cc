@@ -1,5 +1,6 @@
 #include "edge/cni/croft_ipam.h"
 
+#include "app/croft_ipam/living_probe.h"
 #include "app/croft_ipam/log_place.h"
 #include "app/croft_ipam/node_agent.h"
 #include "app/croft_ipam/node_paths.h"
@@ -39,6 +40,7 @@ int serve_croft_ipam(const edge::CniHost& host) {
         TRY(const auto api, open_kube_api(url, clock, kPluginParts, kAnnotationsTime));
         return store::kube::ask_for_wishes(*api, pod, Deadline::after(clock.now(), kAnnotationsTime));
       },
+      living_probe(clock),
   };
   return edge::serve_cni(edge::croft_ipam_plugin(world), host, os::write_json_to_standard_output,
                          os::write_standard_error);

@@ -40,6 +40,7 @@ class LivingComparison {
     bool holds = false;
     std::string holder = {};  ///< who has it otherwise; empty: nobody
     bool cools = false;
+    std::string quarantine = {};  ///< since when and why it is in quarantine; empty: it is not
   };
   [[nodiscard]] static bool is_of(const Living& living, const Attribute& attribute);
   [[nodiscard]] static Finding finding_of(const net::Address& address, const Living& living);

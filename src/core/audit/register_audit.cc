@@ -14,6 +14,7 @@
 #include "core/block/config_changes.h"
 #include "core/block/draft.h"
 #include "core/block/pool_choice.h"
+#include "core/register/quarantine.h"
 
 namespace croft::core::audit {
 namespace {
@@ -288,6 +289,13 @@ class RegisterAudit::Impl {
           "delete the container that holds it; once released it stays out of use");
     }
     if (!attribute.handle_id) return;
+    if (is_in_quarantine(attribute)) {
+      add(FindingKind::quarantined, allocation.address.to_string(), "it is " + quarantine_text(attribute),
+          fmt::format(
+              "`croft check --cni-cache` on that node tells who lives with it; the controller gives it back when "
+              "no pod reports it, or, when nobody lives with it, croft ip release {} --handle {} --sequence {}",
+              allocation.address.to_string(), *attribute.handle_id, allocation.sequence_number.value));
+    }
     handles_.add_held(*attribute.handle_id, allocation.block);
     if (auto finding = runtime_.check(allocation.address, node, attribute, allocation.sequence_number)) {
       allocation.unattached = true;

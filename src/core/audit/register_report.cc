@@ -16,6 +16,8 @@ std::string_view name_of(Finding::Kind kind) {
       return "affinity_stale";
     case Finding::Kind::vacancy_missing:
       return "vacancy_missing";
+    case Finding::Kind::quarantined:
+      return "quarantined";
     case Finding::Kind::pod_twice:
       return "pod_twice";
     case Finding::Kind::cache_empty:

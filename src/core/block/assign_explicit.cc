@@ -8,6 +8,7 @@
 
 #include "base/time_text.h"
 #include "core/block/block_overlap.h"
+#include "core/register/quarantine.h"
 
 namespace croft::core {
 namespace {
@@ -17,6 +18,7 @@ using net::Prefix;
 
 std::string state_text(const Assignment& in, const Block& block, net::Ordinal ordinal) {
   const Attribute& holder = *attribute_of(block, ordinal);
+  if (is_in_quarantine(holder)) return quarantine_text(holder);
   if (!holder.cooling) return "held by " + holder.handle_id.value_or("an unknown handle");
   const auto cooldown = in.pools.cooldowns_of(block.cidr).of(*holder.cooling);
   return "cooling until " + rfc3339_rounded_up(cooldown_end(*holder.cooling, cooldown, in.draft.now()));

@@ -5,11 +5,11 @@
 
 #include "core/register/names.h"
 #include "core/register/owner.h"
+#include "core/register/quarantine.h"
 
 namespace croft::core::collect {
 namespace {
 
-constexpr const char* kTypeKey = "type";
 constexpr std::string_view kTunnelSuffix = "TunnelAddress";
 /// Keys that only an allocation of a virtual machine has.
 constexpr const char* kMachineKeys[] = {"vmi-name", "vmi-uid", "vm-uid", "vmim-uid"};
@@ -48,7 +48,9 @@ AllocationOwner owner_of_allocation(const Attribute& attribute) {
   }
   owner.interface_name = text_of(attribute, kInterfaceKey);
   if (is_machine(attribute)) return owner;
-  if (text_of(attribute, kTypeKey).ends_with(kTunnelSuffix)) {
+  if (is_in_quarantine(attribute)) {
+    owner.kind = AllocationOwner::Kind::quarantined;
+  } else if (text_of(attribute, kTypeKey).ends_with(kTunnelSuffix)) {
     owner.kind = AllocationOwner::Kind::tunnel;
   } else if (!owner.namespace_name.empty() && !owner.pod.empty()) {
     owner.kind = AllocationOwner::Kind::pod;
@@ -68,6 +70,8 @@ std::string_view name_of(Doubt doubt) {
       return "pod_replaced";
     case Doubt::not_the_pods:
       return "not_the_pods";
+    case Doubt::unreported:
+      return "unreported";
     case Doubt::node_gone:
       return "node_gone";
   }
@@ -92,6 +96,14 @@ Doubt doubt_of_pod(const Facts& facts, const Facts::Pod& pod, const HeldForPod& 
     return held.node_gone && !pod.on_existing_node ? Doubt::node_gone : Doubt::none;
   }
   return doubted(Doubt::not_the_pods);
+}
+
+Doubt doubt_of_quarantine(const Facts& facts, const net::Address& address, bool node_gone) {
+  if (facts.is_tunnel_address(address)) return Doubt::none;
+  const bool is_listed = facts.pods_known() && facts.may_be_reported(address);
+  if (is_listed) return Doubt::none;
+  if (node_gone) return Doubt::node_gone;
+  return facts.pods_known() ? Doubt::unreported : Doubt::none;
 }
 
 }  // namespace croft::core::collect

@@ -12,9 +12,10 @@ namespace croft::core::collect {
 /// (docs/reference/calico-ipam.md#collector-valid). The views live as long as the attribute.
 struct AllocationOwner {
   enum class Kind : std::uint8_t {
-    pod,     ///< names a pod and its namespace
-    tunnel,  ///< of a node's daemon; lives as long as the node
-    kept,    ///< never collected: nobody outside can tell whether it is alive (no pod, a virtual machine, Windows' own)
+    pod,          ///< names a pod and its namespace
+    tunnel,       ///< of a node's daemon; lives as long as the node
+    quarantined,  ///< somebody unknown lives with it on a node (core/register/quarantine.h)
+    kept,  ///< never collected: nobody outside can tell whether it is alive (no pod, a virtual machine, Windows' own)
   } kind = Kind::kept;
   std::string_view namespace_name, pod, uid, node;  ///< empty when not recorded
   std::string_view network, interface_name;         ///< likewise
@@ -31,6 +32,7 @@ enum class Doubt : std::uint8_t {
   pod_evicted,   ///< its pod was evicted
   pod_replaced,  ///< the pod of the name is another one, by the UIDs
   not_the_pods,  ///< its pod exists and has other addresses
+  unreported,    ///< it is in quarantine, and no pod reports it
   node_gone,     ///< its node does not exist, and no pod proves the address alive
 };
 /// Stable lower-case name: "pod_gone".
@@ -48,5 +50,9 @@ struct HeldForPod {
 /// proves that it is another pod; one that either side lacks proves nothing. Of a static pod nothing is concluded while
 /// its node is there.
 [[nodiscard]] Doubt doubt_of_pod(const Facts& facts, const Facts::Pod& pod, const HeldForPod& held);
+
+/// Decides whether nobody lives with an address in quarantine any more: a pod that does says so in its list of
+/// addresses, whatever the register knows of it; one that is in no list is stopped by its kubelet.
+[[nodiscard]] Doubt doubt_of_quarantine(const Facts& facts, const net::Address& address, bool node_gone);
 
 }  // namespace croft::core::collect

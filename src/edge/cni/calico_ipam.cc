@@ -202,15 +202,17 @@ auto ask_agent(const Call& call, const std::string& node, Ask ask) {
   return answer;
 }
 
-[[nodiscard]] Result<core::Assigned> assign(const Call& call, bool& may_have_written) {
-  TRY(const core::AssignRequest request, request_of(call));
+[[nodiscard]] Result<AssignedOnce> assign(const Call& call, const core::AssignRequest& request,
+                                          bool& may_have_written) {
   // Whether a virtual machine's pod may have an address depends on what only the store knows.
   const bool may_be_machine = call.config().is_kubernetes() && call.config().pod.name.starts_with("virt-launcher-");
+  bool agent_may_have_written = false;
   std::optional<core::AssignAnswer> by_agent;
   if (!may_be_machine) {
     by_agent = ask_agent(call, request.node.name, [&](Agent& agent, wire::agent::Caller self) {
       auto assigned = agent.assign({std::move(self), {}, request});
-      may_have_written = assigned || agent.may_have_written();
+      agent_may_have_written = !assigned && agent.may_have_written();
+      may_have_written |= assigned || agent_may_have_written;
       return assigned;
     });
   }
@@ -221,7 +223,16 @@ auto ask_agent(const Call& call, const std::string& node, Ask ask) {
     TRY(answer, assign_alone(call, request, may_have_written));
   }
   if (const auto* refusal = std::get_if<core::Refusal>(&answer)) return fail(calico_error(*refusal, request));
-  return std::get<core::Assigned>(std::move(answer));
+  return AssignedOnce{std::get<core::Assigned>(std::move(answer)), agent_may_have_written};
+}
+
+[[nodiscard]] Result<core::Assigned> assign_past_living(const Call& call, bool& may_have_written) {
+  TRY(const core::AssignRequest request, request_of(call));
+  const CalicoIpamWorld& world = call.world();
+  return edge::assign_past_living({world.living, world.clock, world.random, request.owner, request.node.name,
+                                   request.addresses, [&] { return assign(call, request, may_have_written); },
+                                   [&] { return open_store(call, store::OpenMode::existing); },
+                                   [&](const std::string& what) { call.warn(what); }});
 }
 
 /// docs/reference/calico-ipam.md#plugin-result: an address has the length of its block, one that was asked for its full
@@ -317,7 +328,7 @@ Result<Added> Call::add() const {
   }
   TRY(const Tombstones::Lifted lifted, lift_tombstone(tombstones_, owner_, world_.clock));
   bool may_have_written = false;
-  const auto assigned = assign(*this, may_have_written);
+  const auto assigned = assign_past_living(*this, may_have_written);
   if (!assigned) {
     if (!may_have_written) note_vain_add(tombstones_, owner_, lifted, assigned.error());
     return fail(assigned.error());

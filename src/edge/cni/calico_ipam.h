@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "edge/agent/agent.h"
+#include "edge/cni/living_addresses.h"
 #include "edge/cni/skeleton.h"
 #include "store/open_mode.h"
 #include "store/store.h"
@@ -38,6 +39,7 @@ struct CalicoIpamWorld {
   std::string tombstones = {};
   /// What is wrong with the places above: every call is refused with it.
   std::optional<Error> misplaced = {};
+  LivingProbe living = {};
 };
 
 /// How long ADD and DEL wait for the host-wide lock before they go on without it, and how long they may then take.

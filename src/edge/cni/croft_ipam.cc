@@ -116,7 +116,8 @@ class Call final : public CniCall {
   /// What is to come from annotations in the API; nothing where the call is for no pod.
   [[nodiscard]] Result<std::optional<core::WishesWanted>> annotations() const;
   [[nodiscard]] Result<core::AssignAnswer> assign_alone(Path& path, const core::AssignRequest& request) const;
-  [[nodiscard]] Result<core::Assigned> assign(Path& path) const;
+  [[nodiscard]] Result<AssignedOnce> assign(Path& path) const;
+  [[nodiscard]] Result<core::Assigned> assign_past_living(Path& path) const;
   [[nodiscard]] Result<GivenBack> release(Path& path) const;
   [[nodiscard]] Result<engine::Collected> collect() const;
   void make_up(const engine::Context& context, Replayer replayer = Replayer::alone) const {
@@ -185,14 +186,16 @@ Result<std::optional<core::WishesWanted>> Call::annotations() const {
   return is_pod ? config_.ipam.annotations : std::nullopt;
 }
 
-Result<core::Assigned> Call::assign(Path& path) const {
+Result<AssignedOnce> Call::assign(Path& path) const {
   core::AssignRequest request = this->request();
   TRY(const auto annotations, this->annotations());
   if (!annotations) TRY_VOID(core::check_something_is_asked(request));
   TRY_VOID(core::check_node_name(request.node.name));
+  bool agent_may_have_written = false;
   auto answer = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
     auto assigned = agent.assign({std::move(self), config_.ipam.pools, request, annotations});
-    path.may_have_written = assigned || agent.may_have_written();
+    agent_may_have_written = !assigned && agent.may_have_written();
+    path.may_have_written |= assigned || agent_may_have_written;
     return assigned;
   });
   if (!answer) {
@@ -204,13 +207,20 @@ Result<core::Assigned> Call::assign(Path& path) const {
     TRY(answer, assign_alone(path, request));
   }
   if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) return fail(core::to_error(*refusal));
-  return std::get<core::Assigned>(*std::move(answer));
+  return AssignedOnce{std::get<core::Assigned>(*std::move(answer)), agent_may_have_written};
+}
+
+Result<core::Assigned> Call::assign_past_living(Path& path) const {
+  return edge::assign_past_living({world_.living, world_.clock, world_.random, owner_, node_.name,
+                                   config_.requested_addresses, [&] { return assign(path); },
+                                   [&] { return open(store::OpenMode::existing); },
+                                   [&](const std::string& what) { warn(what); }});
 }
 
 Result<Added> Call::add() const {
   Path path;
   TRY(const Tombstones::Lifted lifted, lift_tombstone(tombstones_, owner_, world_.clock));
-  const auto assigned = assign(path);
+  const auto assigned = assign_past_living(path);
   if (!assigned) {
     if (!path.may_have_written) note_vain_add(tombstones_, owner_, lifted, assigned.error());
     return fail(assigned.error());

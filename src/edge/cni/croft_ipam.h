@@ -10,6 +10,7 @@
 #include "core/register/owner.h"
 #include "core/register/pod_wishes.h"
 #include "edge/agent/agent.h"
+#include "edge/cni/living_addresses.h"
 #include "edge/cni/skeleton.h"
 #include "store/open_mode.h"
 #include "store/store.h"
@@ -39,6 +40,7 @@ struct CroftIpamWorld {
   /// ipam.annotations "api". Null: there is none.
   std::function<Result<core::AnnotatedWishes>(const std::string& store_url, const core::PodIdentity& pod)>
       ask_for_wishes = nullptr;
+  LivingProbe living = {};
 };
 
 inline constexpr const char* kDefaultStoreUrl = "sqlite:/var/lib/croft/croft.db";
@@ -49,6 +51,7 @@ inline constexpr const char* kDefaultStoreUrl = "sqlite:/var/lib/croft/croft.db"
 /// - ADD and DEL go through the node's agent when one answers in time, else to the store: the same answer either way.
 /// - ADD makes the configured pools that are absent, then assigns. The result carries the pool's prefix length and
 ///   gateway; without gateway /32 or /128. With it come the configured routes of the families that the pod got.
+/// - An address that somebody lives with on this node is not given (living_addresses.h).
 /// - DEL of an absent store or an unknown owner is a success; so is GC, which frees nothing without a list. So is one
 ///   while the store is away: it leaves a tombstone, for which later calls or the agent make up.
 /// - STATUS makes what the first ADD would make (store, configured pools) and tries an assignment without keeping it.

@@ -113,6 +113,22 @@ class CroftIpamTest : public testing::Test {
                         [this](const std::string&, const std::string& line) { log_.push_back(line); }};
 };
 
+/// living_addresses_test.cc has the rest.
+TEST_F(CroftIpamTest, AnAddressThatSomebodyOnThisNodeLivesWithIsNotGiven) {
+  world_.living.device_of = [](const net::Address& address) {
+    return address.to_string() == "10.1.0.2" ? std::optional<std::string>("veth7") : std::nullopt;
+  };
+  world_.living.pause_by = [this](std::chrono::nanoseconds span) { clock_.advance(span); };
+  auto answer = run("ADD", kPools, "c1", "", "1.1.0", "IgnoreUnknown=1;IP=10.1.0.2");
+  EXPECT_NE(answer.exit_code, 0);
+  EXPECT_THAT(answer.out, AllOf(HasSubstr("\"code\": 11"), HasSubstr("10.1.0.2"), HasSubstr("veth7"),
+                                HasSubstr("restore-kubernetes-api.md")));
+  EXPECT_THAT(log_, Contains(AllOf(HasSubstr("veth7"), HasSubstr("in quarantine from now on"))));
+  answer = run("ADD", kPools, "c2");
+  EXPECT_EQ(answer.exit_code, 0) << answer.out;
+  EXPECT_THAT(answer.out, HasSubstr("10.1.0.3"));
+}
+
 TEST_F(CroftIpamTest, AddCarriesThePoolsPrefixAndGateway) {
   const auto answer = run("ADD", kPools);
   EXPECT_EQ(answer.exit_code, 0) << answer.out;

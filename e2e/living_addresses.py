@@ -1,0 +1,125 @@
+"""A register that was put back to an older state has as free what living pods have: an ADD on their node passes them over.
+Pods are made by Debian's `ptp` in network namespaces.
+
+usage: living_addresses.py BIN_DIR sqlite|etcd
+
+etcd: half of the pods are made through the node's agent.
+"""
+
+import shlex
+import shutil
+import sys
+
+from agent_etcd import NodeAgent
+from etcd_restore import RestorableEtcd
+from lib import CniError, World, expect, expect_equal, main, run, say
+from living_lib import Pods, enter_own_namespace
+
+POOLS = (("four", "10.88.0.0/26", "28"), ("six", "fd00:88::/122", "124"))
+
+
+class Sqlite:
+    """A register in one file, whose directory is put back."""
+
+    def __init__(self, world):
+        self.store = world.store()
+        self.folder = world.directory / "store-croft"
+        self.copy = world.directory / "copy"
+
+    def save(self):
+        shutil.copytree(self.folder, self.copy)
+
+    def put_back(self):
+        shutil.rmtree(self.folder)
+        shutil.copytree(self.copy, self.folder)
+
+    @staticmethod
+    def agent_of(_number):
+        return {}
+
+
+class ThroughEtcd:
+    """One in etcd, restored from a snapshot, with an agent on the node."""
+
+    def __init__(self, world):
+        self.etcd = RestorableEtcd(world)
+        self.store = self.etcd.store
+        self.agent = NodeAgent(world, self.etcd, "oak")
+
+    def save(self):
+        self.snapshot = self.etcd.save("before")
+
+    def put_back(self):
+        self.etcd.restore(self.snapshot)
+
+    def agent_of(self, number):
+        return {"agent": str(self.agent.socket)} if number % 2 == 0 else {}
+
+
+def refused(pods, name, **more):
+    try:
+        pods.add(name, **more)
+    except CniError as error:
+        return error
+    raise AssertionError(f"{name} was to be refused")
+
+
+def words_of(row):
+    """The command in a finding's remedy."""
+    return shlex.split(row["remedy"][row["remedy"].index("croft ip release"):])[1:]
+
+
+def test():
+    enter_own_namespace()
+    with World(f"living-{sys.argv[2]}", sys.argv[1]) as world:
+        register = {"sqlite": Sqlite, "etcd": ThroughEtcd}[sys.argv[2]](world)
+        for name, cidr, length in POOLS:
+            run(world.bin / "croft", "--store", register.store, "pool", "create", name, "--cidr", cidr, "--block-size", length,
+                "--cooldown-seconds", "0")
+        pods = Pods(world, register.store, "oak", assign_ipv6="true")
+        add = lambda name, number, **more: pods.add(name, **{**register.agent_of(number), **more})
+        for number in range(2):
+            add(f"a{number}", number)
+        register.save()
+        lost = [address for number in range(5) for address in add(f"b{number}", number)]
+        expect_equal(len(set(lost)), 10, "addresses of pods made after the copy")
+        register.put_back()
+        # An address that one of them has, by name.
+        for number, wanted in enumerate((lost[2], lost[3])):
+            error = refused(pods, f"fixed{number}", args=f";IP={wanted}", **register.agent_of(number))
+            expect(error.code == 11 and wanted in str(error) and "veth" in str(error) and "restore-kubernetes-api.md" in str(error),
+                   f"ADD of {wanted}: {error}")
+        for number in range(8):
+            add(f"c{number}", number)
+        owners = pods.check_no_address_twice()
+        say(f"  {len(pods.living)} pods with {len(owners)} addresses, each reached by its own")
+        held = world.held(register.store)
+        for address, name in owners.items():
+            expect_equal(held.get(address, {}).get("containerId"), None if name[0] == "b" else name, f"who holds {address}")
+        rows = {row["address"]: row for row in world.croft(register.store, "ip", "list") if row["state"] == "quarantined"}
+        expect(rows and set(rows) <= set(lost), f"in quarantine {sorted(rows)}, alive {sorted(lost)}")
+        for address, row in rows.items():
+            expect_equal((row["node"], row["handle"][:17]), ("oak", "croft-quarantine-"), f"row of {address}")
+        found = pods.check()
+        expect_equal({subject for kind, subject in found if kind == "quarantined"}, set(rows), "quarantined")
+        expect_equal({subject for kind, subject in found if kind == "not_held"}, set(lost), "who lives and holds nothing")
+        expect_equal({kind for kind, _ in found}, {"quarantined", "not_held"}, "kinds of findings")
+        say(f"  {len(rows)} in quarantine, as croft check tells")
+        for number in range(5):
+            pods.stop(f"b{number}")
+        found = pods.check()
+        expect_equal({kind for kind, _ in found}, {"quarantined"}, "once they are gone")
+        for row in found.values():
+            run(world.bin / "croft", "--store", register.store, *words_of(row))
+        expect_equal(pods.check(), {}, "croft check in the end")
+        # What is free is given again.
+        for number in range(5):
+            add(f"d{number}", number)
+        pods.check_no_address_twice()
+        expect_equal(pods.check(), {}, "croft check of new pods")
+        log = (world.directory / "ipam.log").read_text()
+        expect("is in quarantine from now on" in log, "the log says so")
+
+
+if __name__ == "__main__":
+    main(test, 300)

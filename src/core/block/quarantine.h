@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/block/assign.h"
+#include "core/register/snapshot.h"
+
+namespace croft::core {
+
+/// What an owner was just given and what the node's kernel shows to be alive.
+struct FoundAlive {
+  AssignedAddress assigned;
+  std::string device;
+};
+
+/// Decides that what an owner was just given is nobody's: it goes from the owner to its quarantine
+/// (core/register/quarantine.h) in one commit, so that it is free at no moment. Answers with what went. Left alone is
+/// what the owner does not hold under that number any more.
+[[nodiscard]] Step<std::vector<net::Address>> plan_quarantine(const Snapshot& snapshot, const Owner& owner,
+                                                              const std::string& node,
+                                                              const std::vector<FoundAlive>& found, const Instant& now);
+
+}  // namespace croft::core
