@@ -62,6 +62,7 @@ struct KeeperWorld {
   NodePods* pods = nullptr;
   HostAddresses* host = nullptr;
   AddressClaims* claims = nullptr;
+  FixedAddresses* fixed = nullptr;
   /// Whether a process of this machine that began then still runs.
   std::function<bool(std::uint32_t process, std::uint64_t started)> is_alive = nullptr;
   /// One line for each thing that happens, without newline; never fails. From several threads.
@@ -139,7 +140,8 @@ class StockKeeper {
   /// Gives such back. Errors: refused_for_safety when one of them is in use, or that is not known (then nothing is
   /// done); those of the cloud (those before it have gone).
   [[nodiscard]] Result<void> release_unused(const std::vector<net::Address>& addresses, Deadline deadline);
-  /// Lends one to another node's interface. Errors: exhausted; unknown_outcome; those of the cloud.
+  /// Lends one to another node's interface. Errors: exhausted; unknown_outcome; those of the cloud; of one that its pod
+  /// keeps not_found and conflict (core::warm::plan_lend_kept), conflict also where the host or a pod uses it.
   [[nodiscard]] Result<core::WarmAddress> lend(const core::warm::Lend& lend, Deadline deadline);
 
   // For pods that keep their address by name (core/warm/promised.h); from any thread, no longer than `deadline`.
@@ -149,10 +151,11 @@ class StockKeeper {
   /// An address that lies here and waits for this pod, or that it holds by such a promise. Nothing also where the store
   /// cannot be read.
   [[nodiscard]] std::optional<net::Address> kept_for(const core::PodIdentity& pod);
-  /// Brings the address that is promised to `request.pod` to this node, from another one's interface or from the cloud,
-  /// asks the wire, and gives it to the owner. Errors: those of plan_give_promised(); refused_for_safety where somebody
-  /// answers for it; those of the cloud, unknown_outcome included: asked again it finds out.
-  [[nodiscard]] Result<core::warm::Assigned> give_promised(const net::Address& address,
+  /// Brings the address that is promised to `request.pod` to this node, from the cloud or from another node whose agent
+  /// keeps it for this pod, asks the wire, and gives it to the owner. Errors: those of plan_give_promised();
+  /// refused_for_safety where somebody answers for it, or another node has it and does not say that it is kept for the
+  /// pod: who; those of the cloud, unknown_outcome included: asked again it finds out.
+  [[nodiscard]] Result<core::warm::Assigned> give_promised(const FixedAddresses::Promise& promise,
                                                            const core::warm::Request& request, Deadline deadline);
 
  private:
@@ -194,6 +197,16 @@ class StockKeeper {
   void settle_intents(StockView& view);
   void settle_rebuild(const core::WarmIntent& intent);
   void settle_lending(const core::WarmAddress& address, bool may_still_come);
+  [[nodiscard]] Result<std::optional<core::warm::Given>> look_at_kept(const core::warm::Lend& lend,
+                                                                      const cloud::Interface& interface,
+                                                                      Deadline deadline);
+  [[nodiscard]] Result<void> ask_for_kept(const cloud::CloudAddress& there, const FixedAddresses::Promise& promise,
+                                          const std::string& pod, const core::WarmIntent& intent, Deadline deadline);
+  [[nodiscard]] Result<cloud::CloudAddress> bring_here(const std::optional<cloud::CloudAddress>& there,
+                                                       const FixedAddresses::Promise& promise, const std::string& pod,
+                                                       const core::WarmIntent& intent, Deadline deadline);
+  [[nodiscard]] Result<void> check_wire(const net::Address& address, const std::string& pod,
+                                        const std::optional<net::Mac>& except, Deadline deadline);
   void reconcile();
   void publish(const core::warm::Counts& counts);
   void note_trouble(const Error& error);

@@ -88,7 +88,15 @@ Result<std::optional<engine::FixedAddresses::Promise>> ClusterFixedAddresses::pr
   if (!claim || claim->record.ip.empty()) return std::optional<Promise>();
   auto address = net::Address::parse(claim->record.ip);
   if (!address) return fail(ErrorCode::corrupt, address.error().in("VpcIpClaim " + claim->meta.name).message);
-  return std::optional(Promise{*address, claim->record.subnet});
+  Promise promise{*address, claim->record.subnet, std::nullopt, claim->record.node};
+  if (const auto mac = net::Mac::parse(claim->record.mac)) promise.mac = *mac;
+  return std::optional(std::move(promise));
+}
+
+Result<bool> ClusterFixedAddresses::is_gone(const std::string& node, Deadline deadline) {
+  TRY(const auto nodes, objects_.node_names(deadline));
+  // A list without this node is not to be believed.
+  return nodes.contains(node_) && !nodes.contains(node);
 }
 
 Result<void> ClusterFixedAddresses::attach(const core::WarmAddress& held, const Wish& wish, Deadline deadline) {
@@ -103,6 +111,7 @@ Result<void> ClusterFixedAddresses::attach(const core::WarmAddress& held, const 
                       held.address.to_string()));
     }
     VpcIpClaimRecord record = claim_of(held, before ? before->record : VpcIpClaimRecord{});
+    record.node = node_;
     if (record.release_time.empty()) record.release_time = wish.release_time.empty() ? kNever : wish.release_time;
     if (before && before->record == record) return {};
     const auto written = before ? objects_.update(*before, record, deadline)

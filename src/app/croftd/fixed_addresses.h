@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -19,18 +20,21 @@ namespace croft::app {
 /// its namespace is the promise (docs/reference/warm-pool.md#fixed-addresses). Safe to use from several threads.
 class ClusterFixedAddresses final : public engine::FixedAddresses {
  public:
-  /// `api` outlives it.
-  explicit ClusterFixedAddresses(store::kube::Api& api) : objects_(api) {}
+  /// `api` outlives it. `node` is this one.
+  explicit ClusterFixedAddresses(store::kube::Api& api, std::string node = "")
+      : objects_(api), node_(std::move(node)) {}
 
   /// Asks for a pod once, and remembers 4096 by their UIDs.
   [[nodiscard]] Result<Wish> wish_of(const core::PodIdentity& pod, Deadline deadline) override;
   [[nodiscard]] Result<std::optional<Promise>> promise_to(const core::PodIdentity& pod, Deadline deadline) override;
   [[nodiscard]] Result<void> attach(const core::WarmAddress& held, const Wish& wish, Deadline deadline) override;
+  [[nodiscard]] Result<bool> is_gone(const std::string& node, Deadline deadline) override;
 
  private:
   void remember(const std::string& uid, const Wish& wish);
 
   store::kube::VpcObjects objects_;
+  const std::string node_;
   std::mutex mutex_;                   ///< guards all below
   std::map<std::string, Wish> known_;  ///< by UID
   std::deque<std::string> order_;      ///< of known_, the oldest first

@@ -325,6 +325,7 @@ class VpcAgentProgram {
     world.pods = cluster_.pods.get();
     world.host = &host_;
     world.claims = cluster_.claims.get();
+    world.fixed = cluster_.fixed.get();
     world.is_alive = [](std::uint32_t process, std::uint64_t began) { return os::is_running({process, began}); };
     world.log = [this](const std::string& line) { note(line); };
     if (cluster_.events != nullptr) {

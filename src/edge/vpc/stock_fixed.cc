@@ -47,8 +47,11 @@ std::optional<os::GrpcAnswer> StockService::add_fixed(Moving moving) {
     }
   }
   // One that was given before the promise was written is the one to promise.
-  const auto address = *promise ? std::optional((*promise)->address) : world_.keeper.kept_for(add.request.pod);
-  if (!address) {
+  auto promised = *promise;
+  if (!promised) {
+    if (const auto kept = world_.keeper.kept_for(add.request.pod)) promised.emplace().address = *kept;
+  }
+  if (!promised) {
     add.request.extra[warm::kPromisedKey] = warm::promise_of(add.request.pod);
     return queue(std::move(moving));
   }
@@ -56,7 +59,7 @@ std::optional<os::GrpcAnswer> StockService::add_fixed(Moving moving) {
   if (moving.hung_up != nullptr && *moving.hung_up) {
     return failed(moving, Error{ErrorCode::conflict, "the caller is gone", {}});
   }
-  auto given = world_.keeper.give_promised(*address, add.request, moving.limit);
+  auto given = world_.keeper.give_promised(*promised, add.request, moving.limit);
   if (!given) return failed(moving, told(given.error()));
   add.answer = *std::move(given);
   return attach(moving);

@@ -186,6 +186,7 @@ class TestFixed final : public engine::FixedAddresses {
     promises.emplace(held.pod.name, held.address);
     return {};
   }
+  Result<bool> is_gone(const std::string&, Deadline) override { return false; }
 };
 
 TEST_F(StockServerTest, APodThatKeepsItsAddressHasItAgain) {
