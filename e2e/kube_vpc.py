@@ -388,7 +388,9 @@ def check_fixed(world, kube):
     check(cni("node-g", "ADD", "c2", "db-0", uid) == address, "on another node it has it again")
     check(owner_of(address) == "node-g", f"the cloud delivers it there: {owner_of(address)}")
     check(kube.call("GET", f"{CLAIMS}/db-0")["status"]["mac"].lower() == macs["node-g"], "and the claim says so")
-    # Claims that are wrong.
+    # A late ADD of the pod that is gone, and claims that are wrong.
+    why = cni("node-f", "ADD", "late", "db-0", old, fine=False)
+    check("another one by now" in why and uid in why, why)
     lives = cni("node-f", "ADD", "c4", "plain", make("plain"))
     for name, what, said in (("db-1", lives, "held by default/plain"), ("db-2", address, "held by default/db-0")):
         other = "node-f" if what == address else "node-g"

@@ -132,7 +132,8 @@ class FixedAddresses {
     bool is_fixed = false;
     std::string release_time;  ///< how long it is kept after its pod's end, as Go writes a duration, or "Never"
   };
-  /// From memory where that is current, so that no API is waited for. An error: nothing is known of this pod.
+  /// From memory where that is current, so that no API is waited for. Error: conflict, the pod of this name is another
+  /// one by now, and keeps the address; any other: nothing is known of this pod.
   [[nodiscard]] virtual Result<Wish> wish_of(const core::PodIdentity& pod, Deadline deadline) = 0;
 
   struct Promise {

@@ -27,11 +27,13 @@ std::optional<os::GrpcAnswer> StockService::add_fixed(Moving moving) {
   const std::optional<bool> known = world_.keeper.is_known_as_fixed(add.request.pod);
   if (known == false) return queue(std::move(moving));
   auto wish = world_.fixed->wish_of(add.request.pod, moving.limit);
-  if (!wish && !known) {
+  // Whose name it is by now is not guessed either.
+  if (!wish) {
+    if (wish.error().code == ErrorCode::conflict) return failed(moving, wish.error());
     return failed(moving, told(wish.error().in("whether this pod keeps its address by name is not known")));
   }
-  if (wish && !wish->is_fixed && !known) return queue(std::move(moving));
-  moving.fixed = wish ? *std::move(wish) : engine::FixedAddresses::Wish{true, ""};
+  if (!wish->is_fixed && !known) return queue(std::move(moving));
+  moving.fixed = *std::move(wish);
   const auto promise = world_.fixed->promise_to(add.request.pod, moving.limit);
   if (!promise) return failed(moving, told(promise.error()));
   const auto interface = world_.keeper.interface();
