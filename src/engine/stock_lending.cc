@@ -135,7 +135,7 @@ Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& lend, Deadline dea
   const auto choose = [&](const core::Snapshot& snapshot, const Instant& now) {
     return lend.address ? warm::plan_lend_kept(snapshot, lend, stray, now) : warm::plan_lend(snapshot, lend, now);
   };
-  TRY(const auto chosen, decide<std::optional<core::WarmAddress>>(choose));
+  TRY(const auto chosen, decide_giving<std::optional<core::WarmAddress>>(choose));
   if (!chosen) return fail(ErrorCode::exhausted, "the stock has no free address to lend");
   if (chosen->state == core::WarmState::lent) return *chosen;
   const auto moved = world_.cloud.move(cloud_address_of(*chosen), lend.to, deadline);

@@ -156,6 +156,97 @@ TEST_F(Borrowing, TheMovesReplyIsLost) {
   EXPECT_EQ(a_.recorded().size() + b_.recorded().size(), 4U);
 }
 
+// ---- an older copy of the lender's store is put back
+
+class OfAnOlderCopy : public Borrowing {
+ protected:
+  /// B's copy has four free ones; two of them are lent since, and pods of A live by them.
+  OfAnOlderCopy() {
+    fill_b();
+    copy_ = b_.view();
+    a_.keeper->set_waiting(2);
+    static_cast<void>(a_.keeper->step());
+    a_.keeper->set_waiting(0);
+    for (const char* pod : {"a1", "a2"}) lent_.insert(net::Address::parse(a_.add(pod)).value());
+    EXPECT_EQ(cloud_.of(a_.mac()), lent_);
+  }
+  void expect_none_of_the_lent() {
+    for (int i = 0; i < 4; ++i) {
+      const std::string got = b_.add("b" + std::to_string(i));
+      if (got.empty()) continue;
+      EXPECT_FALSE(lent_.contains(net::Address::parse(got).value())) << got << ": two holders";
+    }
+    EXPECT_EQ(b_.counts().held, 2U) << "all others are served";
+  }
+  StockView copy_;
+  std::set<net::Address> lent_;
+};
+
+TEST_F(OfAnOlderCopy, TheCloudIsAskedBeforeTheFirstAdd) {
+  b_.keeper.reset();
+  b_.put_back(copy_);
+  b_.options.looks_first = true;
+  b_.begin();
+  EXPECT_EQ(b_.add("early"), "") << "before the look nothing is given";
+  b_.look_before_serving();
+  expect_none_of_the_lent();
+}
+
+TEST_F(OfAnOlderCopy, WhileTheCloudIsAwayPodsStart) {
+  b_.keeper.reset();
+  b_.put_back(copy_);
+  b_.options.looks_first = true;
+  b_.begin();
+  cloud_.fate = [] { return CallFate::away; };
+  b_.look_before_serving();
+  EXPECT_NE(b_.add("b1"), "");
+  EXPECT_THAT(b_.log, testing::Contains(testing::HasSubstr("without that having been seen")));
+}
+
+TEST_F(OfAnOlderCopy, TheRoundAsksTheCloudBeforeItAsksForMore) {
+  b_.keeper.reset();
+  b_.put_back(copy_);
+  b_.options.marks = {.low = 8, .high = 20};
+  b_.begin();
+  b_.log.clear();
+  static_cast<void>(b_.keeper->step());
+  const auto place = [&](const std::string& what) {
+    return std::ranges::find_if(b_.log, [&](const std::string& line) { return line.find(what) != line.npos; });
+  };
+  ASSERT_NE(place("is given to no pod for now"), b_.log.end());
+  EXPECT_LT(place("is given to no pod for now"), place("asking for"));
+}
+
+TEST_F(OfAnOlderCopy, PutUnderARunningAgentNothingLeavesBeforeALook) {
+  b_.replace_files(copy_);
+  EXPECT_FALSE(b_.keeper->may_give());
+  EXPECT_EQ(b_.add("b"), "");
+  const auto soon = Deadline::after(clock_.now(), 30s);
+  for (const auto& code : {b_.keeper->lend({"r9", mac_of(3), "subnet-1"}, soon).error().code,
+                           b_.keeper->pop(std::nullopt, soon).error().code}) {
+    EXPECT_EQ(code, ErrorCode::unavailable);
+  }
+  warm::Request request;
+  request.owner = {"net", "w", "eth0"};
+  request.pod = {"web-0", "shop", "u1"};
+  EXPECT_FALSE(b_.keeper->give_promised({copy_.addresses.front().address}, request, soon));
+  EXPECT_EQ(b_.counts().free, 4U);
+  b_.look_before_serving();
+  EXPECT_TRUE(b_.keeper->may_give());
+  expect_none_of_the_lent();
+}
+
+/// A replacement between the look and what it concludes is another one.
+TEST_F(OfAnOlderCopy, AndPutUnderTheLookItself) {
+  b_.replace_files(copy_);
+  cloud_.after_look = [&] { b_.store.begin_history(); };
+  b_.look_before_serving();
+  EXPECT_FALSE(b_.keeper->may_give());
+  cloud_.after_look = [] {};
+  b_.look_before_serving();
+  EXPECT_TRUE(b_.keeper->may_give());
+}
+
 // ---- pods that keep their address (engine/stock_promised.cc)
 
 class Promised : public Borrowing {

@@ -174,7 +174,7 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
     TRY_VOID(drop());
     return fail(*std::move(why));
   }
-  auto assigned = decide<warm::Assigned>([&](const core::Snapshot& snapshot, const Instant& now) {
+  auto assigned = decide_giving<warm::Assigned>([&](const core::Snapshot& snapshot, const Instant& now) {
     return warm::plan_give_promised(snapshot, intent.id, given, request, now);
   });
   if (!assigned) {

@@ -103,7 +103,7 @@ class Node {
     request.owner = {"net", container, "eth0"};
     request.pod = {container, "shop", ""};
     request.cooldown = options.cooldown;
-    const auto answer = assign_from_stock(context(), request);
+    const auto answer = assign_from_stock(context(), request, [this] { return !keeper || keeper->may_give(); });
     EXPECT_TRUE(answer) << answer.error().message;
     const auto* assigned = answer ? std::get_if<core::warm::Assigned>(&*answer) : nullptr;
     if (assigned == nullptr) return "";
@@ -177,6 +177,15 @@ class Node {
     for (const store::Write& write : writes) {
       EXPECT_TRUE(store.commit({&write, 1}, {}, Deadline::after(clock_.now(), std::chrono::seconds{30})));
     }
+  }
+  /// The same under an agent that runs on.
+  void replace_files(const StockView& then) {
+    put_back(then);
+    store.begin_history();
+  }
+  void look_before_serving(std::chrono::nanoseconds cloud_limit = std::chrono::seconds{3}) {
+    keeper->look_before_serving(Deadline::after(clock_.now(), std::chrono::seconds{5}), std::chrono::seconds{1},
+                                cloud_limit);
   }
   [[nodiscard]] std::optional<core::WarmAddress> find(const net::Address& address) {
     for (const auto& one : view().addresses) {

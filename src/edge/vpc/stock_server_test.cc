@@ -296,6 +296,19 @@ TEST_F(StockServerTest, AnEmptyStockMakesTheAddWaitAndServesIt) {
   EXPECT_EQ(server_->service().tally().waited, 1U);
 }
 
+TEST_F(StockServerTest, AnAddWaitsForTheLookAtFilesThatWereReplaced) {
+  begin({.low = 3, .high = 3});
+  store_.begin_history();
+  std::string address;
+  std::thread waiter([&] { address = add("c1"); });
+  while (server_->service().tally().waiting == 0) std::this_thread::yield();
+  EXPECT_EQ(describe().pool.size(), 3U);
+  keeper_->look_before_serving(soon(), 1s, 1s);
+  waiter.join();
+  EXPECT_NE(address, "");
+  EXPECT_EQ(cloud_.of(mac_).size(), 3U) << "and no more were asked for";
+}
+
 TEST_F(StockServerTest, AnAddThatWaitsIsServedByWhatCoolsOff) {
   begin({.low = 1, .high = 1, .node_max = 1}, 1s);
   const std::string address = add("c1");
