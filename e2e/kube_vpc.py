@@ -25,6 +25,7 @@ from etcd_lib import free_ports
 from kube_apiserver_lib import KubeApiserver, Refused
 from kube_store import write_kubeconfig
 from lib import Failure, World, main, own_environment, require_programs, run, wait_for
+from vpc_lib import Certificates
 
 DEPLOY = pathlib.Path(__file__).resolve().parent.parent / "deploy" / "kubernetes"
 GROUP = "/apis/vpc.uk8s.ucloud.cn/v1beta1"
@@ -338,12 +339,14 @@ def check_fixed(world, kube):
     world.stack.callback(lambda: (sim.kill(), sim.wait()))
     cloud = "http://" + sim.stdout.readline().split()[-1]
     account = write_account(world, kube)
-    for node in macs:
+    certificates = Certificates(world, "fixed-certificates", tuple(macs))
+    for node, port in zip(macs, free_ports(len(macs))):
         kube.call("POST", "/api/v1/nodes", {"metadata": {"name": node}})
         log = open(folder / f"{node}.log", "w+")  # pylint: disable=consider-using-with
         agent = subprocess.Popen(
             [world.bin / "croftd", "vpc-agent", f"--node={node}", f"--store=sqlite:{folder}/{node}.db", f"--socket={folder}/{node}.sock",
-             f"--kubernetes=kube:{account}", f"--api={cloud}", f"--metadata={cloud}/{node}", "--no-probe", "--log-directory=none"],
+             f"--kubernetes=kube:{account}", f"--api={cloud}", f"--metadata={cloud}/{node}", "--no-probe", "--log-directory=none",
+             f"--listen=127.0.0.1:{port}", *certificates.flags(node)],
             env=own_environment(world.directory), stdout=log, stderr=log)
         world.stack.callback(lambda agent=agent, log=log: (agent.kill(), agent.wait(), log.close()))
         wait_for(lambda node=node: "ready" in (folder / f"{node}.log").read_text(), f"the agent of {node}", 60)
@@ -353,7 +356,7 @@ def check_fixed(world, kube):
             "metadata": {"name": name, "annotations": annotations},
             "spec": {"automountServiceAccountToken": False, "containers": [{"name": "a", "image": "a"}]}})["metadata"]["uid"]
 
-    def cni(node, command, container, pod, uid):
+    def cni(node, command, container, pod, uid, fine=True):
         config = json.dumps({"cniVersion": "1.0.0", "name": "vpc", "type": "croft-vpc", "ipam": {
             "type": "croft-vpc", "agent": f"{folder}/{node}.sock", "store": f"sqlite:{folder}/{node}.db"}})
         done = subprocess.run(
@@ -361,6 +364,9 @@ def check_fixed(world, kube):
             env={**own_environment(world.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/run/netns/none",
                  "CNI_IFNAME": "eth0", "CNI_PATH": str(world.bin),
                  "CNI_ARGS": f"K8S_POD_NAME={pod};K8S_POD_NAMESPACE=default;K8S_POD_UID={uid}"})
+        if not fine:
+            check(done.returncode != 0, f"{command} {pod} on {node}: {done.stdout}")
+            return json.loads(done.stdout)["msg"] + json.loads(done.stdout).get("details", "")
         check(done.returncode == 0, f"{command} {pod} on {node}: {done.stdout} {(folder / f'{node}.log').read_text()}")
         return json.loads(done.stdout)["ips"][0]["address"].split("/")[0] if command == "ADD" else None
 
@@ -373,12 +379,27 @@ def check_fixed(world, kube):
     claim = kube.call("GET", f"{CLAIMS}/db-0")
     check((claim["spec"]["ip"], claim["status"]["attached"], claim["status"]["sandboxId"]) == (address, True, "c1"), f"{claim}")
     check(claim["metadata"]["labels"] == {"attached": "true", "owner-statefulset": "db"}, f"{claim}")
-    cni("node-f", "DEL", "c1", "db-0", uid)
     kube.call("DELETE", "/api/v1/namespaces/default/pods/db-0?gracePeriodSeconds=0")
-    uid = make("db-0", **keeps)
+    old, uid = uid, make("db-0", **keeps)
+    why = cni("node-g", "ADD", "c2", "db-0", uid, fine=False)
+    check(address in why and "node-f" in why and "held by default/db-0, container c1" in why, why)
+    check(owner_of(address) == "node-f", f"{owner_of(address)}")
+    cni("node-f", "DEL", "c1", "db-0", old)
     check(cni("node-g", "ADD", "c2", "db-0", uid) == address, "on another node it has it again")
     check(owner_of(address) == "node-g", f"the cloud delivers it there: {owner_of(address)}")
     check(kube.call("GET", f"{CLAIMS}/db-0")["status"]["mac"].lower() == macs["node-g"], "and the claim says so")
+    # A late ADD of the pod that is gone, and claims that are wrong.
+    why = cni("node-f", "ADD", "late", "db-0", old, fine=False)
+    check("another one by now" in why and uid in why, why)
+    lives = cni("node-f", "ADD", "c4", "plain", make("plain"))
+    for name, what, said in (("db-1", lives, "held by default/plain"), ("db-2", address, "held by default/db-0")):
+        other = "node-f" if what == address else "node-g"
+        kube.call("POST", CLAIMS, {"apiVersion": "vpc.uk8s.ucloud.cn/v1beta1", "kind": "VpcIpClaim", "metadata": {"name": name},
+                                   "spec": {"ip": what}})
+        before = owner_of(what)
+        why = cni(other, "ADD", name, name, make(name, **keeps), fine=False)
+        check(what in why and said in why and before in why, why)
+        check(owner_of(what) == before, f"{what} went to {owner_of(what)}")
     uid = make("job-1")
     other = cni("node-g", "ADD", "c3", "job-1", uid)
     check(other != address, f"{other}")

@@ -100,12 +100,13 @@ Result<std::vector<engine::PeerAgents::Peer>> VpcBoard::peers(
   for (const auto& one : all) {
     const wire::kube::IpamdRecord& record = one.record;
     if (record.node == node_ || record.node.empty() || record.address.empty()) continue;
-    if (record.subnet != subnet || record.status == "dry" || record.current <= 0) continue;
+    if (record.subnet != subnet) continue;
     if (!os::Endpoint::parse_numeric(record.address, true)) {
       passed_over.emplace(record.node, record.address);
       continue;
     }
-    const auto free = std::min<std::int64_t>(record.current, std::numeric_limits<std::uint32_t>::max());
+    const std::int64_t said = record.status == "dry" ? 0 : std::max<std::int64_t>(record.current, 0);
+    const auto free = std::min<std::int64_t>(said, std::numeric_limits<std::uint32_t>::max());
     peers.push_back({record.node, record.address, record.subnet, static_cast<std::uint32_t>(free)});
   }
   note_passed_over(std::move(passed_over), tell);

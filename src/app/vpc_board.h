@@ -28,7 +28,7 @@ class VpcBoard final : public engine::StockBoard {
   /// cluster has no nodes, or not this one: then the list is not to be believed.
   [[nodiscard]] Result<void> clean_up(Deadline deadline) override;
 
-  /// engine::PeerAgents::peers, without those that say they are dry, or give no address: the richest first. An address
+  /// engine::PeerAgents::peers, without those that give no address: the richest first. An address
   /// that is no numeric `10.0.0.2:7312` is passed over: whoever may write these objects leads the agent to
   /// no socket of its machine. It is told once, a line without newline; `tell` may be null.
   [[nodiscard]] Result<std::vector<engine::PeerAgents::Peer>> peers(

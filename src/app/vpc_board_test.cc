@@ -75,7 +75,9 @@ TEST_F(VpcBoardTest, FindsPeersOfTheSubnetTheRichestFirst) {
                  {{"metadata", {{"name", "nonsense"}, {"namespace", "kube-system"}}}, {"spec", 7}});
   const auto peers = board_.peers("subnet-1", soon());
   ASSERT_TRUE(peers) << peers.error().message;
-  ASSERT_EQ(peers->size(), 2U);
+  ASSERT_EQ(peers->size(), 3U);
+  EXPECT_EQ((*peers)[2].node, "node-e") << "it has none free, and may keep one for a pod";
+  EXPECT_EQ((*peers)[2].free, 0U);
   EXPECT_EQ((*peers)[0].node, "node-c");
   EXPECT_EQ((*peers)[0].free, 9U);
   EXPECT_EQ((*peers)[1].node, "node-b");

@@ -1,7 +1,9 @@
 // How a StockKeeper compares its records with the cloud, the pods and the host, and what it makes of the differences.
 
 #include <algorithm>
+#include <iterator>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -101,7 +103,8 @@ void StockKeeper::set_apart(warm::Look& look, const StockView& view, bool may_go
 
 /// Asks the cloud by name for what its list leaves out. A list may be cut, late or wrong; what it leaves out though the
 /// cloud has it is added to it. What can be given to pods comes first; the others are asked for another time.
-void StockKeeper::confirm_missing(warm::Look& look, const StockView& view, Deadline deadline) {
+void StockKeeper::confirm_missing(warm::Look& look, const StockView& view, const warm::Standing& standing,
+                                  Deadline deadline) {
   const auto interface = this->interface();
   if (!look.cloud || !interface) return;
   std::set<net::Address> shown;
@@ -110,7 +113,7 @@ void StockKeeper::confirm_missing(warm::Look& look, const StockView& view, Deadl
   for (const core::WarmAddress& one : view.addresses) {
     const bool is_elsewhere = one.state == core::WarmState::releasing || one.state == core::WarmState::lending ||
                               one.state == core::WarmState::lent;
-    if (!is_elsewhere && standing_.stood_at(one, look.begun) && !shown.contains(one.address)) missing.push_back(&one);
+    if (!is_elsewhere && standing.stood_at(one, look.begun) && !shown.contains(one.address)) missing.push_back(&one);
   }
   const auto may_be_given = [](const core::WarmAddress* one) {
     return one->state == core::WarmState::free || one->state == core::WarmState::cooling;
@@ -190,32 +193,82 @@ Result<void> StockKeeper::note_doubts(const std::vector<warm::DoubtChange>& chan
   return {};
 }
 
-void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanoseconds pods_limit) {
-  const auto view = view_stock(context());
-  if (!view) return note_trouble(view.error());
-  if (std::ranges::none_of(view->addresses, [](const core::WarmAddress& one) {
-        return one.state != core::WarmState::quarantined && one.state != core::WarmState::lent;
-      })) {
+/// Beside step(), which may not have found the interface yet.
+void StockKeeper::look_at_cloud(warm::Look& look, const StockView& view, Deadline deadline) {
+  auto interface = this->interface();
+  if (!interface) {
+    auto found = world_.cloud.interface(deadline);
+    if (!found) {
+      look.silent.push_back("what the cloud has is not known: " + found.error().message);
+      return;
+    }
+    interface = *std::move(found);
+  }
+  // Records of a card that was replaced are followed by the rounds, which look twice.
+  const bool is_other_card = view.node && !view.node->node.empty() && view.node->mac != interface->mac;
+  if (is_other_card) return;
+  const auto all = world_.cloud.describe(*interface, subnet_of(*interface), deadline);
+  if (!all) {
+    look.silent.push_back("what the cloud has is not known: " + all.error().message);
     return;
   }
-  warm::Look look;
-  look.begun = world_.clock.now();
-  standing_.note(view->addresses, look.begun);
+  look.cloud.emplace();
+  for (const cloud::CloudAddress& one : *all) look.cloud->push_back(given_of(one, false, ""));
+}
+
+void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanoseconds pods_limit,
+                                      std::chrono::nanoseconds cloud_limit) {
+  const std::unique_lock alone(first_look_, std::try_to_lock);
+  if (!alone.owns_lock()) return;
+  // Reading finds out whether the files are others; what is read after that is of this history, or the next is another.
+  if (const auto first = view_stock(context()); !first) return note_trouble(first.error());
+  const std::uint64_t history = world_.store.history();
+  const auto view = view_stock(context());
+  if (!view) return note_trouble(view.error());
+  const auto looked = [&] {
+    looked_at_ = history;
+    world_.stocked();
+  };
+  if (looked_at_ != kNoHistory && looked_at_ != history) {
+    log("the store's files are others, perhaps an older copy: no address is given to a pod until host, pods and cloud "
+        "were looked at");
+  }
+  if (std::ranges::none_of(view->addresses, is_on_interface)) return looked();
+  warm::Look look, of_cloud;
+  look.begun = of_cloud.begun = world_.clock.now();
+  warm::Standing standing;
+  standing.note(view->addresses, look.begun);
+  const Deadline cloud_deadline = Deadline::after(look.begun, cloud_limit);
+  std::thread asks_cloud;
+  if (cloud_limit.count() > 0) {
+    asks_cloud = std::thread([&] { look_at_cloud(of_cloud, *view, cloud_deadline); });
+  }
   look_at_host(look, host_deadline);
   look_at_pods(look, Deadline::after(world_.clock.now(), pods_limit));
+  if (asks_cloud.joinable()) asks_cloud.join();
+  look.cloud = std::move(of_cloud.cloud);
+  std::ranges::move(of_cloud.silent, std::back_inserter(look.silent));
+  confirm_missing(look, *view, standing, cloud_deadline);
   for (const std::string& why : look.silent) log("addresses are given to pods without that having been seen: " + why);
   const Instant now = world_.clock.now();
   const warm::Judgement judged =
-      warm::judge(view->addresses, view->intents, look, standing_, warm::Seen{}, options_.reconcile, now);
-  static_cast<void>(note_doubts(judged.doubts));
+      warm::judge(view->addresses, view->intents, look, standing, warm::Seen{}, options_.reconcile, now);
+  // What is not written is given to nobody: it is looked at again.
+  if (!note_doubts(judged.doubts)) return;
+  if (look.cloud) compared_with_cloud_ = history;
+  if (!judged.doubts.empty()) look_again_ = true;
+  looked();
 }
 
 void StockKeeper::reconcile() {
   next_reconcile_ = world_.clock.now().since_boot + options_.reconcile_every;
+  const std::uint64_t history = world_.store.history();
   warm::Look look = this->look(true, cloud_deadline());
   auto view = view_stock(context());
   if (!view) return note_trouble(view.error());
-  confirm_missing(look, *view, cloud_deadline());
+  // Where the cloud does not answer the round goes on, and does not ask it again at once.
+  compared_with_cloud_ = history;
+  confirm_missing(look, *view, standing_, cloud_deadline());
   follow_interface(look, *view);
   const bool may_go = options_.release_unknown_after.count() > 0;
   set_apart(look, *view, may_go, cloud_deadline());

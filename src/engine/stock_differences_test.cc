@@ -160,7 +160,7 @@ TEST_F(OlderCopyTest, TheHostIsLookedAtBeforeAnybodyIsServed) {
   node_.pods.is_away = true;
   cloud_.fate = [] { return CallFate::away; };
   node_.begin();
-  node_.keeper->look_before_serving(Deadline::after(clock_.now(), 5s), 1s);
+  node_.keeper->look_before_serving(Deadline::after(clock_.now(), 5s), 1s, 0s);
   EXPECT_EQ(node_.find(web_)->doubts, std::vector{core::WarmDoubt::used_by_host});
   EXPECT_EQ(node_.counts().free, 2U) << "all others are served";
   expect_never_given();
@@ -169,7 +169,7 @@ TEST_F(OlderCopyTest, TheHostIsLookedAtBeforeAnybodyIsServed) {
 TEST_F(OlderCopyTest, APodsWordCountsWhereTheHostIsSilent) {
   node_.host.is_away = true;
   node_.begin();
-  node_.keeper->look_before_serving(Deadline::after(clock_.now(), 5s), 1s);
+  node_.keeper->look_before_serving(Deadline::after(clock_.now(), 5s), 1s, 0s);
   EXPECT_EQ(node_.find(web_)->doubts, std::vector{core::WarmDoubt::used_by_pod});
   expect_never_given();
 }
@@ -195,7 +195,7 @@ TEST_F(OlderCopyTest, ALateDelOfTheHolderOfThenSparesTheHolderOfNow) {
   const store::Write write{core::warm_address_key(web_), core::Value(then), store::Condition::always()};
   ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
   node_.begin();
-  node_.keeper->look_before_serving(Deadline::after(clock_.now(), 5s), 1s);
+  node_.keeper->look_before_serving(Deadline::after(clock_.now(), 5s), 1s, 0s);
   EXPECT_EQ(node_.find(web_)->doubts, std::vector{core::WarmDoubt::used_by_pod});
   warm::Release late;
   late.owner = then.owner;
@@ -217,7 +217,7 @@ TEST_F(OlderCopyTest, WhatWasBeingLentThenIsThePodsNow) {
   const store::Write write{core::warm_address_key(web_), core::Value(then), store::Condition::always()};
   ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
   node_.begin();
-  node_.keeper->look_before_serving(Deadline::after(clock_.now(), 5s), 1s);
+  node_.keeper->look_before_serving(Deadline::after(clock_.now(), 5s), 1s, 0s);
   clock_.advance(120s);
   expect_never_given();
   node_.settle(12);

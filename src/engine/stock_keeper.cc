@@ -23,7 +23,9 @@ constexpr nanoseconds kLookAtInterface = std::chrono::seconds{5};
 }  // namespace
 
 StockKeeper::StockKeeper(const KeeperWorld& world, KeeperOptions options)
-    : world_(world), options_(std::move(options)) {}
+    : world_(world),
+      options_(std::move(options)),
+      looked_at_(options_.looks_first ? kNoHistory : world.store.history()) {}
 
 bool StockKeeper::wait_until(nanoseconds since_boot) {
   std::unique_lock lock(mutex_);
@@ -102,6 +104,14 @@ nanoseconds StockKeeper::step() {
   settle(*view);
   view = view_stock(context());
   if (!view) return world_.clock.now().since_boot + kFindAgain;
+  // What was lent since the copy that the records may be is found out before seconds are spent on asking for more.
+  const bool is_any_ours = std::ranges::any_of(view->addresses, is_on_interface);
+  if (look_again_.exchange(false)) next_reconcile_ = nanoseconds{0};
+  if (is_any_ours && compared_with_cloud_ != world_.store.history()) {
+    reconcile();
+    view = view_stock(context());
+    if (!view) return world_.clock.now().since_boot + kFindAgain;
+  }
 
   const Instant now = world_.clock.now();
   standing_.note(view->addresses, now);

@@ -46,6 +46,7 @@ struct KeeperOptions {
   /// Quarantined addresses that no source knows a use of go back to the cloud after so long; 0: when an operator says
   /// so.
   std::chrono::seconds release_unknown_after{0};
+  bool looks_first = false;   ///< may_give() waits for the first look_before_serving() too
   std::uint32_t process = 0;  ///< this one, for its intents
   std::uint64_t process_started = 0;
 };
@@ -62,6 +63,7 @@ struct KeeperWorld {
   NodePods* pods = nullptr;
   HostAddresses* host = nullptr;
   AddressClaims* claims = nullptr;
+  FixedAddresses* fixed = nullptr;
   /// Whether a process of this machine that began then still runs.
   std::function<bool(std::uint32_t process, std::uint64_t started)> is_alive = nullptr;
   /// One line for each thing that happens, without newline; never fails. From several threads.
@@ -97,10 +99,16 @@ class StockKeeper {
  public:
   StockKeeper(const KeeperWorld& world, KeeperOptions options);
 
-  /// Before anybody is served from a store that may be an older copy: what the host uses, or a live pod says it has,
-  /// and the records know of nobody who does, is given to no pod until a look shows otherwise. A source that does not
-  /// answer is passed over, and told. In the place of step(), never beside it.
-  void look_before_serving(Deadline host_deadline, std::chrono::nanoseconds pods_limit);
+  /// Before anybody is served from a store that may be an older copy: what the host uses, a live pod says it has, or
+  /// the cloud does not have on the interface, and the records know of nobody who does, is given to no pod until a look
+  /// shows otherwise. A source that does not answer in time is passed over, and told; with a limit of 0 the cloud is
+  /// not asked. From any thread, also beside step(); one that finds another looking leaves it to that.
+  void look_before_serving(Deadline host_deadline, std::chrono::nanoseconds pods_limit,
+                           std::chrono::nanoseconds cloud_limit);
+  /// Whether such a look was at the records that are there now. False from the moment that the store's files are found
+  /// to be others: nothing is given to a pod, lent or given back then until there was one. Asked within a decision, it
+  /// holds for what that has read: the commit of one that rests on the files of before is refused.
+  [[nodiscard]] bool may_give() const { return world_.store.history() == looked_at_; }
   /// One round: finds the interface if that is still to be done, settles what was left, then fills or trims, looks for
   /// differences, and tells others. Takes as long as the cloud and the wire take; from one thread.
   /// The answer is when the next round is due, since boot.
@@ -139,7 +147,8 @@ class StockKeeper {
   /// Gives such back. Errors: refused_for_safety when one of them is in use, or that is not known (then nothing is
   /// done); those of the cloud (those before it have gone).
   [[nodiscard]] Result<void> release_unused(const std::vector<net::Address>& addresses, Deadline deadline);
-  /// Lends one to another node's interface. Errors: exhausted; unknown_outcome; those of the cloud.
+  /// Lends one to another node's interface. Errors: exhausted; unknown_outcome; those of the cloud; of one that its pod
+  /// keeps not_found and conflict (core::warm::plan_lend_kept), conflict also where the host or a pod uses it.
   [[nodiscard]] Result<core::WarmAddress> lend(const core::warm::Lend& lend, Deadline deadline);
 
   // For pods that keep their address by name (core/warm/promised.h); from any thread, no longer than `deadline`.
@@ -149,10 +158,11 @@ class StockKeeper {
   /// An address that lies here and waits for this pod, or that it holds by such a promise. Nothing also where the store
   /// cannot be read.
   [[nodiscard]] std::optional<net::Address> kept_for(const core::PodIdentity& pod);
-  /// Brings the address that is promised to `request.pod` to this node, from another one's interface or from the cloud,
-  /// asks the wire, and gives it to the owner. Errors: those of plan_give_promised(); refused_for_safety where somebody
-  /// answers for it; those of the cloud, unknown_outcome included: asked again it finds out.
-  [[nodiscard]] Result<core::warm::Assigned> give_promised(const net::Address& address,
+  /// Brings the address that is promised to `request.pod` to this node, from the cloud or from another node whose agent
+  /// keeps it for this pod, asks the wire, and gives it to the owner. Errors: those of plan_give_promised();
+  /// refused_for_safety where somebody answers for it, or another node has it and does not say that it is kept for the
+  /// pod: who; those of the cloud, unknown_outcome included: asked again it finds out.
+  [[nodiscard]] Result<core::warm::Assigned> give_promised(const FixedAddresses::Promise& promise,
                                                            const core::warm::Request& request, Deadline deadline);
 
  private:
@@ -163,13 +173,18 @@ class StockKeeper {
   [[nodiscard]] std::string subnet_of(const cloud::Interface& interface) const;
   template <class Answer, class Plan>
   [[nodiscard]] Result<Answer> decide(Plan plan);
+  /// Where may_give(); else unavailable.
+  template <class Answer, class Plan>
+  [[nodiscard]] Result<Answer> decide_giving(Plan plan);
   void log(const std::string& line) const { world_.log(line); }
 
   [[nodiscard]] bool find_interface();
   [[nodiscard]] core::warm::Look look(bool with_pods, Deadline deadline);
   void look_at_host(core::warm::Look& look, Deadline deadline);
   void look_at_pods(core::warm::Look& look, Deadline deadline);
-  void confirm_missing(core::warm::Look& look, const StockView& view, Deadline deadline);
+  void look_at_cloud(core::warm::Look& look, const StockView& view, Deadline deadline);
+  void confirm_missing(core::warm::Look& look, const StockView& view, const core::warm::Standing& standing,
+                       Deadline deadline);
   void follow_interface(const core::warm::Look& look, StockView& view);
   [[nodiscard]] Result<void> note_doubts(const std::vector<core::warm::DoubtChange>& changes);
   void set_apart(core::warm::Look& look, const StockView& view, bool may_go, Deadline deadline);
@@ -194,6 +209,16 @@ class StockKeeper {
   void settle_intents(StockView& view);
   void settle_rebuild(const core::WarmIntent& intent);
   void settle_lending(const core::WarmAddress& address, bool may_still_come);
+  [[nodiscard]] Result<std::optional<core::warm::Given>> look_at_kept(const core::warm::Lend& lend,
+                                                                      const cloud::Interface& interface,
+                                                                      Deadline deadline);
+  [[nodiscard]] Result<void> ask_for_kept(const cloud::CloudAddress& there, const FixedAddresses::Promise& promise,
+                                          const std::string& pod, const core::WarmIntent& intent, Deadline deadline);
+  [[nodiscard]] Result<cloud::CloudAddress> bring_here(const std::optional<cloud::CloudAddress>& there,
+                                                       const FixedAddresses::Promise& promise, const std::string& pod,
+                                                       const core::WarmIntent& intent, Deadline deadline);
+  [[nodiscard]] Result<void> check_wire(const net::Address& address, const std::string& pod,
+                                        const std::optional<net::Mac>& except, Deadline deadline);
   void reconcile();
   void publish(const core::warm::Counts& counts);
   void note_trouble(const Error& error);
@@ -215,6 +240,13 @@ class StockKeeper {
   std::optional<StockBoard::Status> published_;
   std::string told_wish_;
   bool has_begun_ = false;
+
+  // Histories of the store (store::Store::history), or kNoHistory.
+  static constexpr std::uint64_t kNoHistory = ~std::uint64_t{0};
+  std::atomic<std::uint64_t> looked_at_;                        ///< may_give()
+  std::atomic<std::uint64_t> compared_with_cloud_{kNoHistory};  ///< by the last look that the cloud answered
+  std::atomic<bool> look_again_{false};                         ///< the look before serving has left doubts
+  std::mutex first_look_;                                       ///< held by who looks before serving
 
   /// Held by who makes addresses leave, from the record that says so to the one that says what came of it: what is half
   /// done while nobody holds it was left by one that ended.

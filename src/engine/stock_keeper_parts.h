@@ -43,6 +43,11 @@ inline constexpr std::chrono::nanoseconds kSettleAgain = std::chrono::seconds{5}
   return found;
 }
 
+/// Of what a look can show that it is not as the record says: what may be given to a pod, now or later.
+[[nodiscard]] inline bool is_on_interface(const core::WarmAddress& address) {
+  return address.state != core::WarmState::quarantined && address.state != core::WarmState::lent;
+}
+
 [[nodiscard]] inline std::string text_of(const core::WarmAddress& address) { return address.address.to_string(); }
 
 /// Of one that found `leaving_` held for as long as it may wait.
@@ -77,6 +82,15 @@ Result<Answer> StockKeeper::decide(Plan plan) {
     ++tally_.store_failures;
   }
   return answer;
+}
+
+template <class Answer, class Plan>
+Result<Answer> StockKeeper::decide_giving(Plan plan) {
+  return decide<Answer>([&](const core::Snapshot& snapshot, const Instant& now) -> core::Step<Answer> {
+    if (may_give()) return plan(snapshot, now);
+    return Error{
+        ErrorCode::unavailable, "the store's files were replaced: host, pods and cloud are looked at first", {}};
+  });
 }
 
 }  // namespace croft::engine

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/warm/promised.h"
 #include "engine/stock_keeper_parts.h"
 
 namespace croft::engine {
@@ -84,6 +85,39 @@ void StockKeeper::borrow() {
   }
 }
 
+/// Of an address that is asked for by name: that nothing here uses it. The answer is what the cloud says of it, where
+/// no record says for whom it is kept. Error: conflict, saying who has it, or that it is not known.
+Result<std::optional<warm::Given>> StockKeeper::look_at_kept(const warm::Lend& lend, const cloud::Interface& interface,
+                                                             Deadline deadline) {
+  const net::Address& address = *lend.address;
+  TRY(const auto view, view_stock(context()));
+  const auto found = std::ranges::find(view.addresses, address, &core::WarmAddress::address);
+  const core::WarmAddress* known = found == view.addresses.end() ? nullptr : &*found;
+  const bool is_asked_again = known != nullptr && !lend.request.empty() && known->request == lend.request;
+  if (is_asked_again) return std::optional<warm::Given>();
+  const std::string text = address.to_string();
+  warm::Look look;
+  look.begun = world_.clock.now();
+  look_at_host(look, deadline);
+  if (look.host && look.host->contains(address)) {
+    return fail(ErrorCode::conflict, fmt::format("{} is in use: an interface or a route of this node has it", text));
+  }
+  const bool may_be_stray =
+      lend.is_named && (known == nullptr || known->state == core::WarmState::lent ||
+                        (known->state == core::WarmState::quarantined && known->why != warm::waits_for(lend.kept_for)));
+  if (may_be_stray) look_at_pods(look, deadline);
+  if (!look.silent.empty()) {
+    return fail(ErrorCode::conflict, fmt::format("whether {} is in use is not known: {}", text, look.silent.front()));
+  }
+  if (!may_be_stray || !look.host || !look.pods) return std::optional<warm::Given>();
+  if (warm::is_used_by_pod(look, address)) {
+    return fail(ErrorCode::conflict, fmt::format("{} is in use: a pod of this node says that it has it", text));
+  }
+  TRY(const auto there, world_.cloud.describe_this(interface.vpc, subnet_of(interface), address, deadline));
+  if (!there || there->mac != interface.mac) return std::optional<warm::Given>();
+  return std::optional(given_of(*there, true, ""));
+}
+
 Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& lend, Deadline deadline) {
   const auto interface = this->interface();
   if (!interface) return fail(ErrorCode::unavailable, "the agent is still starting");
@@ -94,9 +128,14 @@ Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& lend, Deadline dea
   }
   const std::unique_lock leaving(leaving_, std::chrono::seconds{5});
   if (!leaving.owns_lock()) return fail(busy());
-  TRY(const auto chosen,
-      decide<std::optional<core::WarmAddress>>(
-          [&](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_lend(snapshot, lend, now); }));
+  std::optional<warm::Given> stray;
+  if (lend.address) {
+    TRY(stray, look_at_kept(lend, *interface, deadline));
+  }
+  const auto choose = [&](const core::Snapshot& snapshot, const Instant& now) {
+    return lend.address ? warm::plan_lend_kept(snapshot, lend, stray, now) : warm::plan_lend(snapshot, lend, now);
+  };
+  TRY(const auto chosen, decide_giving<std::optional<core::WarmAddress>>(choose));
   if (!chosen) return fail(ErrorCode::exhausted, "the stock has no free address to lend");
   if (chosen->state == core::WarmState::lent) return *chosen;
   const auto moved = world_.cloud.move(cloud_address_of(*chosen), lend.to, deadline);
@@ -105,10 +144,7 @@ Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& lend, Deadline dea
     // Not ours any more, perhaps, or where it was to go already: the cloud knows.
     if (moved.error().code == ErrorCode::not_found) {
       settle_lending(*chosen, true);
-      TRY(const auto settled,
-          decide<std::optional<core::WarmAddress>>([&](const core::Snapshot& snapshot, const Instant& now) {
-            return warm::plan_lend(snapshot, lend, now);
-          }));
+      TRY(const auto settled, decide<std::optional<core::WarmAddress>>(choose));
       const bool went = settled && settled->address == chosen->address && settled->state == core::WarmState::lent;
       if (went) return *settled;
       return fail(moved.error());

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/warm/promised.h"
 #include "engine/test_stock_node.h"
 
 namespace croft::engine {
@@ -62,6 +63,10 @@ class Liar final : public PeerAgents {
   }
   [[nodiscard]] Result<cloud::CloudAddress> borrow(const Peer&, const net::Mac&, const std::string&, const std::string&,
                                                    Deadline) override {
+    return says;
+  }
+  [[nodiscard]] Result<cloud::CloudAddress> borrow_kept(const Peer&, const Kept&, const net::Mac&, const std::string&,
+                                                        const std::string&, Deadline) override {
     return says;
   }
 };
@@ -151,6 +156,97 @@ TEST_F(Borrowing, TheMovesReplyIsLost) {
   EXPECT_EQ(a_.recorded().size() + b_.recorded().size(), 4U);
 }
 
+// ---- an older copy of the lender's store is put back
+
+class OfAnOlderCopy : public Borrowing {
+ protected:
+  /// B's copy has four free ones; two of them are lent since, and pods of A live by them.
+  OfAnOlderCopy() {
+    fill_b();
+    copy_ = b_.view();
+    a_.keeper->set_waiting(2);
+    static_cast<void>(a_.keeper->step());
+    a_.keeper->set_waiting(0);
+    for (const char* pod : {"a1", "a2"}) lent_.insert(net::Address::parse(a_.add(pod)).value());
+    EXPECT_EQ(cloud_.of(a_.mac()), lent_);
+  }
+  void expect_none_of_the_lent() {
+    for (int i = 0; i < 4; ++i) {
+      const std::string got = b_.add("b" + std::to_string(i));
+      if (got.empty()) continue;
+      EXPECT_FALSE(lent_.contains(net::Address::parse(got).value())) << got << ": two holders";
+    }
+    EXPECT_EQ(b_.counts().held, 2U) << "all others are served";
+  }
+  StockView copy_;
+  std::set<net::Address> lent_;
+};
+
+TEST_F(OfAnOlderCopy, TheCloudIsAskedBeforeTheFirstAdd) {
+  b_.keeper.reset();
+  b_.put_back(copy_);
+  b_.options.looks_first = true;
+  b_.begin();
+  EXPECT_EQ(b_.add("early"), "") << "before the look nothing is given";
+  b_.look_before_serving();
+  expect_none_of_the_lent();
+}
+
+TEST_F(OfAnOlderCopy, WhileTheCloudIsAwayPodsStart) {
+  b_.keeper.reset();
+  b_.put_back(copy_);
+  b_.options.looks_first = true;
+  b_.begin();
+  cloud_.fate = [] { return CallFate::away; };
+  b_.look_before_serving();
+  EXPECT_NE(b_.add("b1"), "");
+  EXPECT_THAT(b_.log, testing::Contains(testing::HasSubstr("without that having been seen")));
+}
+
+TEST_F(OfAnOlderCopy, TheRoundAsksTheCloudBeforeItAsksForMore) {
+  b_.keeper.reset();
+  b_.put_back(copy_);
+  b_.options.marks = {.low = 8, .high = 20};
+  b_.begin();
+  b_.log.clear();
+  static_cast<void>(b_.keeper->step());
+  const auto place = [&](const std::string& what) {
+    return std::ranges::find_if(b_.log, [&](const std::string& line) { return line.find(what) != line.npos; });
+  };
+  ASSERT_NE(place("is given to no pod for now"), b_.log.end());
+  EXPECT_LT(place("is given to no pod for now"), place("asking for"));
+}
+
+TEST_F(OfAnOlderCopy, PutUnderARunningAgentNothingLeavesBeforeALook) {
+  b_.replace_files(copy_);
+  EXPECT_FALSE(b_.keeper->may_give());
+  EXPECT_EQ(b_.add("b"), "");
+  const auto soon = Deadline::after(clock_.now(), 30s);
+  for (const auto& code : {b_.keeper->lend({"r9", mac_of(3), "subnet-1"}, soon).error().code,
+                           b_.keeper->pop(std::nullopt, soon).error().code}) {
+    EXPECT_EQ(code, ErrorCode::unavailable);
+  }
+  warm::Request request;
+  request.owner = {"net", "w", "eth0"};
+  request.pod = {"web-0", "shop", "u1"};
+  EXPECT_FALSE(b_.keeper->give_promised({copy_.addresses.front().address}, request, soon));
+  EXPECT_EQ(b_.counts().free, 4U);
+  b_.look_before_serving();
+  EXPECT_TRUE(b_.keeper->may_give());
+  expect_none_of_the_lent();
+}
+
+/// A replacement between the look and what it concludes is another one.
+TEST_F(OfAnOlderCopy, AndPutUnderTheLookItself) {
+  b_.replace_files(copy_);
+  cloud_.after_look = [&] { b_.store.begin_history(); };
+  b_.look_before_serving();
+  EXPECT_FALSE(b_.keeper->may_give());
+  cloud_.after_look = [] {};
+  b_.look_before_serving();
+  EXPECT_TRUE(b_.keeper->may_give());
+}
+
 // ---- pods that keep their address (engine/stock_promised.cc)
 
 class Promised : public Borrowing {
@@ -158,14 +254,19 @@ class Promised : public Borrowing {
   Promised() {
     static_cast<void>(a_.keeper->step());
     static_cast<void>(b_.keeper->step());
+    b_.peers.keepers = {{"node-1", a_.keeper.get()}};
+    a_.peers.said = {{"node-2", 0}};
+    b_.peers.said = {{"node-1", 0}};
   }
   [[nodiscard]] Result<warm::Assigned> give(Node& node, const net::Address& address, const std::string& container) {
     warm::Request request;
     request.owner = {"net", container, "eth0"};
     request.pod = {"web-0", "shop", "uid-" + container};
     request.cooldown = 30s;
-    const auto given = node.keeper->give_promised(address, request, Deadline::after(clock_.now(), 60s));
+    promise_.address = address;
+    const auto given = node.keeper->give_promised(promise_, request, Deadline::after(clock_.now(), 60s));
     if (given) node.host.used.insert(address);
+    if (given) promise_.mac = node.mac(), promise_.node = node.options.node;
     if (given) node.pods.all.push_back({request.pod, {address}, false, false});
     return given;
   }
@@ -177,8 +278,114 @@ class Promised : public Borrowing {
     node.host.used.clear();
     node.pods.all.clear();
   }
+  void expect_refused(Node& node, const std::string& container, const std::string& why) {
+    const auto owner = cloud_.owner_of(fixed_);
+    const auto refused = give(node, fixed_, container);
+    ASSERT_FALSE(refused) << container;
+    EXPECT_THAT(refused.error().message, testing::HasSubstr(why));
+    EXPECT_EQ(cloud_.owner_of(fixed_), owner) << "it stays where it is";
+    EXPECT_EQ(node.counts().held, 0U);
+    EXPECT_TRUE(node.view().intents.empty());
+  }
   const net::Address fixed_ = cloud_.unowned().front();
+  FixedAddresses::Promise promise_;  ///< as the claim has it
 };
+
+TEST_F(Promised, NeverFromUnderALivingPodOfAnotherNode) {
+  // The promise is of before: meanwhile the cloud gave it to B, where a pod lives by it.
+  promise_.mac = mac_of(9);
+  promise_.node = "node-9";
+  b_.keeper->set_waiting(1);
+  static_cast<void>(b_.keeper->step());
+  b_.keeper->set_waiting(0);
+  ASSERT_EQ(cloud_.owner_of(fixed_), b_.mac());
+  expect_refused(a_, "free", "node-2: " + fixed_.to_string() + " is not kept for pod shop/web-0: it is in the stock");
+  ASSERT_EQ(b_.add("b1"), fixed_.to_string());
+  expect_refused(a_, "other", "node-2: " + fixed_.to_string() + " is in use");
+  b_.host.used.clear();  // its network is not made yet
+  expect_refused(a_, "other", "it is held by shop/b1");
+  // A claim that names the right interface is no proof either.
+  promise_.mac = b_.mac();
+  promise_.node = "node-2";
+  expect_refused(a_, "named", "it is held by shop/b1");
+  // And nobody answers for the interface.
+  a_.peers.said.clear();
+  expect_refused(a_, "alone", "of node node-2; it is not taken from there: no agent of that node is known");
+  a_.peers.said = {{"node-2", 0}};
+  a_.peers.keepers.clear();
+  expect_refused(a_, "silent", "node-2 does not answer");
+}
+
+TEST_F(Promised, ItsPodOfBeforeIsNotDoneYet) {
+  for (Node* node : {&a_, &b_}) node->claims.all = {fixed_};
+  ASSERT_TRUE(give(a_, fixed_, "c1"));
+  expect_refused(b_, "c2", "in use");
+  a_.host.used.clear();
+  expect_refused(b_, "c2",
+                 "node-1: " + fixed_.to_string() + " is not kept for pod shop/web-0: it is held by shop/web-0");
+  end(a_, "c1");
+  b_.wire->others[fixed_] = mac_of(9);
+  expect_refused(b_, "c2", "answers for it on the wire");
+  b_.wire->others[fixed_] = a_.mac();  // as a cloud answers for the interface that has it
+  EXPECT_TRUE(give(b_, fixed_, "c2"));
+}
+
+TEST_F(Promised, WhatAnotherPodKeepsHereIsNotGiven) {
+  ASSERT_TRUE(give(a_, fixed_, "c1"));
+  end(a_, "c1");
+  warm::Request request;
+  request.owner = {"net", "c2", "eth0"};
+  request.pod = {"web-1", "shop", "uid-c2"};
+  for (Node* node : {&a_, &b_}) {
+    const auto refused = node->keeper->give_promised(promise_, request, Deadline::after(clock_.now(), 60s));
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, testing::HasSubstr("kept for pod shop/web-0"));
+    EXPECT_EQ(cloud_.owner_of(fixed_), a_.mac());
+  }
+}
+
+/// The records of the node where the pod was are lost; the claim still says that the address lies there for it.
+TEST_F(Promised, WhatNoRecordThereKnowsGoesWhenNothingUsesIt) {
+  for (Node* node : {&a_, &b_}) node->claims.all = {fixed_};
+  ASSERT_TRUE(give(a_, fixed_, "c1"));
+  a_.lose_records();
+  expect_refused(b_, "c2", "in use");
+  a_.host.used.clear();
+  expect_refused(b_, "c2", "a pod of this node says that it has it");
+  a_.pods.all.clear();
+  a_.pods.is_away = true;
+  expect_refused(b_, "c2", "is not known");
+  a_.pods.is_away = false;
+  const auto named = std::exchange(promise_.mac, mac_of(9));
+  expect_refused(b_, "c2", "not taken from there");
+  promise_.mac = named;
+  const auto given = give(b_, fixed_, "c2");
+  ASSERT_TRUE(given) << given.error().message;
+  EXPECT_EQ(cloud_.owner_of(fixed_), b_.mac());
+}
+
+TEST_F(Promised, AMoveThatTheCloudRefusesLeavesItKept) {
+  for (Node* node : {&a_, &b_}) node->claims.all = {fixed_};
+  ASSERT_TRUE(give(a_, fixed_, "c1"));
+  end(a_, "c1");
+  int calls = 0;
+  cloud_.fate = [&] { return ++calls == 3 ? CallFate::throttled : CallFate::done; };
+  ASSERT_FALSE(give(b_, fixed_, "c2"));
+  cloud_.fate = [] { return CallFate::done; };
+  EXPECT_EQ(a_.keeper->kept_for({"web-0", "shop", ""}), fixed_);
+  EXPECT_TRUE(warm::is_waiting_for(*a_.find(fixed_), {"web-0", "shop", ""}));
+  EXPECT_EQ(a_.add("other"), "");
+  EXPECT_TRUE(give(b_, fixed_, "c3"));
+}
+
+TEST_F(Promised, OfANodeThatTheClusterHasNoMore) {
+  ASSERT_TRUE(give(b_, fixed_, "c1"));
+  a_.peers.keepers.clear();
+  expect_refused(a_, "c2", "node-2 does not answer");
+  a_.fixed.gone = {"node-2"};
+  EXPECT_TRUE(give(a_, fixed_, "c2"));
+  EXPECT_EQ(cloud_.owner_of(fixed_), a_.mac());
+}
 
 TEST_F(Promised, FollowsItsPodFromNodeToNode) {
   for (Node* node : {&a_, &b_}) node->claims.all = {fixed_};

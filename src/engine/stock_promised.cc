@@ -13,20 +13,6 @@ namespace {
 
 namespace warm = core::warm;
 
-/// The cloud's word that this very address is on the interface now.
-[[nodiscard]] Result<cloud::CloudAddress> bring_here(cloud::Provider& cloud, const cloud::Interface& interface,
-                                                     const std::string& subnet, const net::Address& address,
-                                                     Deadline deadline) {
-  TRY(auto there, cloud.describe_this(interface.vpc, subnet, address, deadline));
-  if (!there) return cloud.allocate_this(interface, subnet, address, deadline);
-  if (there->mac != interface.mac) {
-    TRY_VOID(cloud.move(*there, interface.mac, deadline));
-    there->mac = interface.mac;
-    there->object = interface.object;
-  }
-  return *std::move(there);
-}
-
 }  // namespace
 
 std::optional<bool> StockKeeper::is_known_as_fixed(const core::PodIdentity& pod) {
@@ -51,8 +37,85 @@ std::optional<net::Address> StockKeeper::kept_for(const core::PodIdentity& pod) 
   return found == view->addresses.end() ? std::nullopt : std::optional(found->address);
 }
 
-Result<warm::Assigned> StockKeeper::give_promised(const net::Address& address, const warm::Request& request,
+/// Has the other node's agent move it here; it alone knows whether somebody there lives by it. Error:
+/// refused_for_safety, naming who has it; what the agent said.
+Result<void> StockKeeper::ask_for_kept(const cloud::CloudAddress& there, const FixedAddresses::Promise& promise,
+                                       const std::string& pod, const core::WarmIntent& intent, Deadline deadline) {
+  const cloud::Interface interface = *this->interface();
+  const bool is_named = promise.mac == there.mac;
+  std::string where = fmt::format("the cloud has it on the interface {}", there.mac.to_string());
+  if (is_named && !promise.node.empty()) where += fmt::format(" of node {}", promise.node);
+  if (!is_named) {
+    where += fmt::format(", and the VpcIpClaim names {}", promise.mac ? promise.mac->to_string() : std::string("none"));
+  }
+  const auto refused = [&](const std::string& why) {
+    return fail(ErrorCode::refused_for_safety, fmt::format("{}; it is not taken from there: {}", where, why));
+  };
+  std::string why = "no agent of that node is known";
+  bool is_heard = false;  // the agent of the node that the promise names
+  auto peers = world_.peers != nullptr ? world_.peers->peers(intent.subnet, deadline)
+                                       : Result<std::vector<PeerAgents::Peer>>(std::vector<PeerAgents::Peer>());
+  if (!peers) why = peers.error().message;
+  if (!peers) peers = std::vector<PeerAgents::Peer>();
+  std::ranges::stable_partition(*peers, [&](const PeerAgents::Peer& peer) { return peer.node == promise.node; });
+  for (const PeerAgents::Peer& peer : *peers) {
+    const Instant now = world_.clock.now();
+    if (peer.node == options_.node) continue;
+    if (deadline.passed(now)) break;
+    const Deadline limit{std::min(deadline.at_since_boot, Deadline::after(now, options_.borrow_limit).at_since_boot)};
+    const auto lent =
+        world_.peers->borrow_kept(peer, {there.address, pod, is_named}, interface.mac, intent.subnet, intent.id, limit);
+    if (lent) return {};
+    const ErrorCode code = lent.error().code;
+    if (code == ErrorCode::unknown_outcome) return fail(lent.error());  // asked again it finds out
+    if (code == ErrorCode::conflict) return refused(fmt::format("{}: {}", peer.node, lent.error().message));
+    const bool is_of_promise = is_named && peer.node == promise.node;
+    is_heard = is_heard || (is_of_promise && code != ErrorCode::unavailable);
+    if (is_of_promise) why = fmt::format("{}: {}", peer.node, lent.error().message);
+  }
+  if (!is_named || promise.node.empty() || is_heard || world_.fixed == nullptr) return refused(why);
+  // Nobody can say there any more who lives by it, and the cluster has no pods there: Kubernetes deletes them with
+  // their node.
+  const auto gone = world_.fixed->is_gone(promise.node, deadline);
+  if (!gone || !*gone) return refused(why);
+  log(fmt::format("{} is taken from the interface {}: the cluster has no node {} any more", there.address.to_string(),
+                  there.mac.to_string(), promise.node));
+  return world_.cloud.move(there, interface.mac, deadline);
+}
+
+/// The cloud's word that this very address is on the interface now. `there` is where the cloud had it.
+Result<cloud::CloudAddress> StockKeeper::bring_here(const std::optional<cloud::CloudAddress>& there,
+                                                    const FixedAddresses::Promise& promise, const std::string& pod,
+                                                    const core::WarmIntent& intent, Deadline deadline) {
+  const cloud::Interface interface = *this->interface();
+  if (!there) return world_.cloud.allocate_this(interface, intent.subnet, promise.address, deadline);
+  if (there->mac == interface.mac) return *there;
+  TRY_VOID(ask_for_kept(*there, promise, pod, intent, deadline));
+  // As with what is borrowed: the other's word is no proof.
+  const auto now = world_.cloud.describe_this(interface.vpc, intent.subnet, promise.address, deadline);
+  if (now && *now && (*now)->mac == interface.mac) return **now;
+  return fail(ErrorCode::unknown_outcome, fmt::format("it was moved here, and the cloud does not say so: {}",
+                                                      !now   ? now.error().message
+                                                      : *now ? "it is at " + (*now)->mac.to_string()
+                                                             : std::string("nobody has it")));
+}
+
+/// Error: refused_for_safety, where somebody but `except` answers for it; those of the probe.
+Result<void> StockKeeper::check_wire(const net::Address& address, const std::string& pod,
+                                     const std::optional<net::Mac>& except, Deadline deadline) {
+  if (world_.probe == nullptr) return {};
+  TRY(const auto answers, world_.probe->probe({address}, deadline));
+  if (answers.size() != 1) return fail(ErrorCode::internal, "no answer of the wire");
+  const auto& other = answers.front().other;
+  if (!other || other == except) return {};
+  return fail(ErrorCode::refused_for_safety, fmt::format("{} is promised to pod {}, and {} answers for it on the wire",
+                                                         address.to_string(), pod, other->to_string()));
+}
+
+Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise& promise, const warm::Request& request,
                                                   Deadline deadline) {
+  const net::Address& address = promise.address;
+  const std::string pod = warm::promise_of(request.pod);
   const auto interface = this->interface();
   if (!interface) return fail(trouble().value_or(Error{ErrorCode::unavailable, "the agent is still starting", {}}));
   {
@@ -61,21 +124,32 @@ Result<warm::Assigned> StockKeeper::give_promised(const net::Address& address, c
     if (known != view.addresses.end() && warm::is_holder(*known, request.owner)) {
       return warm::Assigned{*known, true, {}};
     }
+    // Before anything is asked for: what is refused has to stay where it is.
+    auto why = known != view.addresses.end() ? warm::obstacle_of(*known, request) : std::nullopt;
+    if (why) return fail(*std::move(why));
   }
   const warm::Ground ground = this->ground(deadline);
   const auto unfit = [&](const warm::Given& given) -> std::optional<Error> {
     const auto why = warm::why_unfit(given, ground);
     if (!why) return std::nullopt;
     return Error{ErrorCode::refused_for_safety,
-                 fmt::format("{} is promised to pod {}, and no pod may have it: {}", address.to_string(),
-                             warm::promise_of(request.pod), *why),
+                 fmt::format("{} is promised to pod {}, and no pod may have it: {}", address.to_string(), pod, *why),
                  {}};
   };
   warm::Given asked;
   asked.address = address;
   if (auto why = unfit(asked)) return fail(*std::move(why));
+  const auto promised = [&](const Error& error) {
+    return fail(Error(error).in(fmt::format("{}, promised to pod {}", address.to_string(), pod)));
+  };
   core::WarmIntent intent = new_intent(core::WarmIntent::What::allocate, 1);
   intent.address = address;
+  const auto there = world_.cloud.describe_this(interface->vpc, intent.subnet, address, deadline);
+  if (!there) return promised(there.error());
+  const bool is_elsewhere = *there && (*there)->mac != interface->mac;
+  // Who answers would lose it by the move. A cloud may answer itself, for the interface that has it; whether a pod does
+  // there, its agent is asked.
+  if (is_elsewhere) TRY_VOID(check_wire(address, pod, (*there)->mac, deadline));
   const InFlight in_flight(*this, intent.id);
   TRY_VOID(
       decide<bool>([&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_begin(snapshot, intent); }));
@@ -83,23 +157,16 @@ Result<warm::Assigned> StockKeeper::give_promised(const net::Address& address, c
     return decide<bool>(
         [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_drop_intent(snapshot, intent.id); });
   };
-  const auto here = bring_here(world_.cloud, *interface, intent.subnet, address, deadline);
+  const auto here = bring_here(*there, promise, pod, intent, deadline);
   if (!here) {
     // What may have come is asked for again with the next ADD, which begins by asking where it is.
     if (here.error().code != ErrorCode::unknown_outcome) TRY_VOID(drop());
-    return fail(Error(here.error())
-                    .in(fmt::format("{}, promised to pod {}", address.to_string(), warm::promise_of(request.pod))));
+    return promised(here.error());
   }
-  if (world_.probe != nullptr) {
-    const auto answers = world_.probe->probe({address}, deadline);
-    const bool is_known = answers && answers->size() == 1;
-    const bool is_used = is_known && answers->front().other;
-    if (!is_known || is_used) {
+  if (!is_elsewhere) {
+    if (const auto silent = check_wire(address, pod, std::nullopt, deadline); !silent) {
       TRY_VOID(drop());
-      if (!is_known) return fail(answers ? Error{ErrorCode::internal, "no answer of the wire", {}} : answers.error());
-      return fail(ErrorCode::refused_for_safety,
-                  fmt::format("{} is promised to pod {}, and {} answers for it on the wire", address.to_string(),
-                              warm::promise_of(request.pod), answers->front().other->to_string()));
+      return fail(silent.error());
     }
   }
   const warm::Given given = given_of(*here, true, "");
@@ -107,7 +174,7 @@ Result<warm::Assigned> StockKeeper::give_promised(const net::Address& address, c
     TRY_VOID(drop());
     return fail(*std::move(why));
   }
-  auto assigned = decide<warm::Assigned>([&](const core::Snapshot& snapshot, const Instant& now) {
+  auto assigned = decide_giving<warm::Assigned>([&](const core::Snapshot& snapshot, const Instant& now) {
     return warm::plan_give_promised(snapshot, intent.id, given, request, now);
   });
   if (!assigned) {
@@ -115,8 +182,7 @@ Result<warm::Assigned> StockKeeper::give_promised(const net::Address& address, c
     return fail(assigned.error());
   }
   if (world_.probe != nullptr) world_.probe->announce({address});
-  log(fmt::format("{} is given to pod {}, to which it is promised", address.to_string(),
-                  warm::promise_of(request.pod)));
+  log(fmt::format("{} is given to pod {}, to which it is promised", address.to_string(), pod));
   return assigned;
 }
 

@@ -356,7 +356,7 @@ void StockKeeper::shrink(std::uint32_t count) {
   };
   if (!leaving.owns_lock()) return done(warm::Outcome::done);
   const std::uint64_t throttled = world_.cloud.throttled();
-  const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+  const auto moved = decide_giving<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
     return warm::plan_give_back(snapshot, {.count = count}, now);
   });
   if (!moved) {
@@ -430,7 +430,7 @@ Result<core::WarmAddress> StockKeeper::pop(const std::optional<net::Address>& ad
   warm::GiveBack what;
   what.count = 1;
   if (address) what.addresses = {*address};
-  TRY(const auto moved, decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+  TRY(const auto moved, decide_giving<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
         return warm::plan_give_back(snapshot, what, now);
       }));
   if (moved.addresses.empty()) {

@@ -41,16 +41,26 @@ class TestPeers final : public PeerAgents {
   }
   [[nodiscard]] Result<cloud::CloudAddress> borrow(const Peer& peer, const net::Mac& mac, const std::string& subnet,
                                                    const std::string& request, Deadline deadline) override {
+    return ask(peer, {request, mac, subnet}, deadline);
+  }
+  [[nodiscard]] Result<cloud::CloudAddress> borrow_kept(const Peer& peer, const Kept& kept, const net::Mac& mac,
+                                                        const std::string& subnet, const std::string& request,
+                                                        Deadline deadline) override {
+    return ask(peer, {request, mac, subnet, kept.address, kept.pod, kept.is_named}, deadline);
+  }
+
+ private:
+  [[nodiscard]] Result<cloud::CloudAddress> ask(const Peer& peer, const core::warm::Lend& lend, Deadline deadline) {
     ++asked;
     const auto keeper = keepers.find(peer.node);
     if (keeper == keepers.end()) return fail(ErrorCode::unavailable, peer.node + " does not answer");
-    const auto lent = keeper->second->lend({request, mac, subnet}, deadline);
+    const auto lent = keeper->second->lend(lend, deadline);
     if (loses_replies) return fail(ErrorCode::unknown_outcome, "no reply");
     if (!lent) return fail(lent.error());
     cloud::CloudAddress address;
     address.address = lent->address;
     address.prefix_length = lent->prefix_length;
-    address.mac = mac;
+    address.mac = lend.to;
     address.vpc = lent->vpc;
     address.subnet = lent->subnet;
     return address;
@@ -79,6 +89,7 @@ class Node {
     world.host = &host;
     world.pods = &pods;
     world.claims = &claims;
+    world.fixed = &fixed;
     world.is_alive = [](std::uint32_t, std::uint64_t) { return false; };
     world.log = [this](const std::string& line) { log.push_back(line); };
     world.stocked = [] {};
@@ -92,7 +103,7 @@ class Node {
     request.owner = {"net", container, "eth0"};
     request.pod = {container, "shop", ""};
     request.cooldown = options.cooldown;
-    const auto answer = assign_from_stock(context(), request);
+    const auto answer = assign_from_stock(context(), request, [this] { return !keeper || keeper->may_give(); });
     EXPECT_TRUE(answer) << answer.error().message;
     const auto* assigned = answer ? std::get_if<core::warm::Assigned>(&*answer) : nullptr;
     if (assigned == nullptr) return "";
@@ -167,6 +178,15 @@ class Node {
       EXPECT_TRUE(store.commit({&write, 1}, {}, Deadline::after(clock_.now(), std::chrono::seconds{30})));
     }
   }
+  /// The same under an agent that runs on.
+  void replace_files(const StockView& then) {
+    put_back(then);
+    store.begin_history();
+  }
+  void look_before_serving(std::chrono::nanoseconds cloud_limit = std::chrono::seconds{3}) {
+    keeper->look_before_serving(Deadline::after(clock_.now(), std::chrono::seconds{5}), std::chrono::seconds{1},
+                                cloud_limit);
+  }
   [[nodiscard]] std::optional<core::WarmAddress> find(const net::Address& address) {
     for (const auto& one : view().addresses) {
       if (one.address == address) return one;
@@ -187,6 +207,7 @@ class Node {
   TestHost host;
   TestPods pods;
   TestClaims claims;
+  TestFixed fixed;
   TestPeers peers;
   PeerAgents* liar = nullptr;  ///< in the place of `peers`
   bool probes = true;

@@ -48,7 +48,7 @@ class PeerAgents {
     std::string subnet;
     std::uint32_t free = 0;  ///< addresses in its stock, as it said last
   };
-  /// Those that say they are of a subnet, but this node's own.
+  /// Those that say they are of a subnet, but this node's own; also those that have none free.
   [[nodiscard]] virtual Result<std::vector<Peer>> peers(const std::string& subnet, Deadline deadline) = 0;
   /// Asks one for an address, which becomes `mac`'s. `request` names this request: the same one gets the same address.
   /// Errors: exhausted (it has none to spare), unavailable (it did not answer at all), unknown_outcome (the cloud may
@@ -56,6 +56,19 @@ class PeerAgents {
   [[nodiscard]] virtual Result<cloud::CloudAddress> borrow(const Peer& peer, const net::Mac& mac,
                                                            const std::string& subnet, const std::string& request,
                                                            Deadline deadline) = 0;
+  /// The same of one address that its pod keeps by its name. Errors also: not_found (it does not lie there); conflict
+  /// (it is not kept for this pod there: who has it); refused_by_configuration also where the other side is of before
+  /// this request, and would lend any other.
+  struct Kept {
+    net::Address address;
+    std::string pod;  ///< "namespace/name"
+    /// The promise names the interface that has it: it may go also where no record says for whom it is kept, and
+    /// nothing uses it.
+    bool is_named = false;
+  };
+  [[nodiscard]] virtual Result<cloud::CloudAddress> borrow_kept(const Peer& peer, const Kept& kept, const net::Mac& mac,
+                                                                const std::string& subnet, const std::string& request,
+                                                                Deadline deadline) = 0;
 };
 
 /// Where the agents find each other: says how this node's stock is. From one thread at a time.
@@ -119,12 +132,15 @@ class FixedAddresses {
     bool is_fixed = false;
     std::string release_time;  ///< how long it is kept after its pod's end, as Go writes a duration, or "Never"
   };
-  /// From memory where that is current, so that no API is waited for. An error: nothing is known of this pod.
+  /// From memory where that is current, so that no API is waited for. Error: conflict, the pod of this name is another
+  /// one by now, and keeps the address; any other: nothing is known of this pod.
   [[nodiscard]] virtual Result<Wish> wish_of(const core::PodIdentity& pod, Deadline deadline) = 0;
 
   struct Promise {
     net::Address address;
-    std::string subnet;  ///< empty: not said
+    std::string subnet{};           ///< empty: not said
+    std::optional<net::Mac> mac{};  ///< of the interface where the pod had it last; absent: not said
+    std::string node{};             ///< whose that is; empty: not said
   };
   /// Nothing: none was made yet. Errors: those of the API; corrupt where it names no address; not_found where the
   /// cluster has not the kind.
@@ -132,6 +148,8 @@ class FixedAddresses {
   /// Says that the pod has it now; makes the promise where there is none. Errors: conflict when another address is
   /// promised to it by now; those of the API.
   [[nodiscard]] virtual Result<void> attach(const core::WarmAddress& held, const Wish& wish, Deadline deadline) = 0;
+  /// Whether the cluster has no node of this name any more.
+  [[nodiscard]] virtual Result<bool> is_gone(const std::string& node, Deadline deadline) = 0;
 };
 
 }  // namespace croft::engine

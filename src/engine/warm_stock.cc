@@ -20,20 +20,31 @@ core::Step<bool> kept(core::Step<Answer> step, Keep keep) {
   return core::Plan<bool>{is_final, std::move(plan.writes)};
 }
 
+/// An ADD's step; where nothing may be given it finds the stock empty.
+core::Step<warm::Answer> plan_giving(const core::Snapshot& snapshot, const warm::Request& request, const Instant& now,
+                                     const MayGive& may_give) {
+  auto step = warm::plan_assign(snapshot, request, now);
+  const auto* plan = std::get_if<core::Plan<warm::Answer>>(&step);
+  const bool gives = plan != nullptr && !plan->writes.empty();
+  if (gives && may_give && !may_give()) return core::Plan<warm::Answer>{warm::Empty{}, {}};
+  return step;
+}
+
 }  // namespace
 
-Result<warm::Answer> assign_from_stock(const Context& context, const warm::Request& request) {
+Result<warm::Answer> assign_from_stock(const Context& context, const warm::Request& request, const MayGive& may_give) {
   return transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant& now) {
-    return warm::plan_assign(snapshot, request, now);
+    return plan_giving(snapshot, request, now, may_give);
   });
 }
 
-BatchedCall assign_from_stock_in_batch(const warm::Request& request, Deadline not_after, warm::Assigned& answer) {
+BatchedCall assign_from_stock_in_batch(const warm::Request& request, Deadline not_after, warm::Assigned& answer,
+                                       const MayGive& may_give) {
   BatchedCall call;
   call.owner = request.owner.container_id;
   call.not_after = not_after;
-  call.decide = [&request, &answer](const core::Snapshot& snapshot, const Instant& now) {
-    return kept(warm::plan_assign(snapshot, request, now), [&](warm::Answer given) {
+  call.decide = [&request, &answer, &may_give](const core::Snapshot& snapshot, const Instant& now) {
+    return kept(plan_giving(snapshot, request, now, may_give), [&](warm::Answer given) {
       auto* assigned = std::get_if<warm::Assigned>(&given);
       if (assigned == nullptr) return false;
       answer = std::move(*assigned);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -18,12 +19,17 @@
 
 namespace croft::engine {
 
+/// Whether an address may be given by what the store says now (StockKeeper::may_give); asked within the decision. Null:
+/// it may. Where it may not, the stock looks empty to who has no address yet.
+using MayGive = std::function<bool()>;
+
 /// An ADD (core::warm::plan_assign). An empty stock is an answer, not an error.
-[[nodiscard]] Result<core::warm::Answer> assign_from_stock(const Context& context, const core::warm::Request& request);
+[[nodiscard]] Result<core::warm::Answer> assign_from_stock(const Context& context, const core::warm::Request& request,
+                                                           const MayGive& may_give = nullptr);
 /// The same as a call of a batch. What finds its address held already, or none, goes alone, by assign_from_stock().
-/// `request` must outlive the call, and so must `answer`, which is set when it is done.
+/// `request` and `may_give` must outlive the call, and so must `answer`, which is set when it is done.
 [[nodiscard]] BatchedCall assign_from_stock_in_batch(const core::warm::Request& request, Deadline not_after,
-                                                     core::warm::Assigned& answer);
+                                                     core::warm::Assigned& answer, const MayGive& may_give);
 
 /// A DEL (core::warm::plan_release): what was let go. Nothing held is a success.
 [[nodiscard]] Result<std::vector<core::WarmAddress>> release_to_stock(const Context& context,

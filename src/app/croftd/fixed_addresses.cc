@@ -18,6 +18,7 @@ constexpr std::size_t kKnownMax = 4096;
 constexpr int kWritesMax = 4;
 constexpr std::size_t kReleaseTimeMax = 64;
 constexpr const char* kNever = "Never";
+constexpr std::string_view kStaticPodAnnotation = "kubernetes.io/config.hash";
 
 using wire::kube::VpcIpClaimRecord;
 
@@ -49,19 +50,19 @@ VpcIpClaimRecord claim_of(const core::WarmAddress& held, VpcIpClaimRecord before
 
 }  // namespace
 
-void ClusterFixedAddresses::remember(const std::string& uid, const Wish& wish) {
+void ClusterFixedAddresses::remember(const std::string& uid) {
   const std::lock_guard lock(mutex_);
-  if (!known_.emplace(uid, wish).second) return;
+  if (!others_.insert(uid).second) return;
   order_.push_back(uid);
   if (order_.size() <= kKnownMax) return;
-  known_.erase(order_.front());
+  others_.erase(order_.front());
   order_.pop_front();
 }
 
 Result<engine::FixedAddresses::Wish> ClusterFixedAddresses::wish_of(const core::PodIdentity& pod, Deadline deadline) {
   if (!pod.uid.empty()) {
     const std::lock_guard lock(mutex_);
-    if (const auto found = known_.find(pod.uid); found != known_.end()) return found->second;
+    if (others_.contains(pod.uid)) return Wish{};
   }
   TRY(const auto seen, objects_.pod(pod.namespace_name, pod.name, deadline));
   // A static pod runs before the API knows it, and has another UID there.
@@ -77,7 +78,20 @@ Result<engine::FixedAddresses::Wish> ClusterFixedAddresses::wish_of(const core::
                                      net::echo(pod.namespace_name), net::echo(pod.name),
                                      wire::kube::kReleaseTimeAnnotation, net::echo(wish.release_time))));
   }
-  remember(seen->meta.uid, wish);
+  if (!wish.is_fixed) {
+    remember(seen->meta.uid);
+    return wish;
+  }
+  // A late call of a sandbox whose pod is gone: what is promised is its successor's. What kubelet runs from a file has
+  // the hash of that for a UID, and the API's pod says so.
+  const bool is_another = !pod.uid.empty() && !seen->meta.uid.empty() && pod.uid != seen->meta.uid &&
+                          pod.uid != text_of(*seen, kStaticPodAnnotation);
+  if (is_another) {
+    return fail(
+        ErrorCode::conflict,
+        fmt::format("pod {}/{} is another one by now, of UID {}: its address is not given to the one of UID {}",
+                    net::echo(pod.namespace_name), net::echo(pod.name), net::echo(seen->meta.uid), net::echo(pod.uid)));
+  }
   return wish;
 }
 
@@ -88,7 +102,15 @@ Result<std::optional<engine::FixedAddresses::Promise>> ClusterFixedAddresses::pr
   if (!claim || claim->record.ip.empty()) return std::optional<Promise>();
   auto address = net::Address::parse(claim->record.ip);
   if (!address) return fail(ErrorCode::corrupt, address.error().in("VpcIpClaim " + claim->meta.name).message);
-  return std::optional(Promise{*address, claim->record.subnet});
+  Promise promise{*address, claim->record.subnet, std::nullopt, claim->record.node};
+  if (const auto mac = net::Mac::parse(claim->record.mac)) promise.mac = *mac;
+  return std::optional(std::move(promise));
+}
+
+Result<bool> ClusterFixedAddresses::is_gone(const std::string& node, Deadline deadline) {
+  TRY(const auto nodes, objects_.node_names(deadline));
+  // A list without this node is not to be believed.
+  return nodes.contains(node_) && !nodes.contains(node);
 }
 
 Result<void> ClusterFixedAddresses::attach(const core::WarmAddress& held, const Wish& wish, Deadline deadline) {
@@ -103,6 +125,7 @@ Result<void> ClusterFixedAddresses::attach(const core::WarmAddress& held, const 
                       held.address.to_string()));
     }
     VpcIpClaimRecord record = claim_of(held, before ? before->record : VpcIpClaimRecord{});
+    record.node = node_;
     if (record.release_time.empty()) record.release_time = wish.release_time.empty() ? kNever : wish.release_time;
     if (before && before->record == record) return {};
     const auto written = before ? objects_.update(*before, record, deadline)

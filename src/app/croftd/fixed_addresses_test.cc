@@ -58,9 +58,44 @@ TEST_F(FixedAddressesTest, AnAnnotationAsksForItAndThePodIsAskedForOnce) {
   ASSERT_TRUE(fixed_.wish_of(other, soon()));
   EXPECT_FALSE(fixed_.wish_of(other, soon())->is_fixed);
   const auto calls = api_.calls.load();
-  EXPECT_TRUE(fixed_.wish_of(keeps, soon())->is_fixed);
+  EXPECT_FALSE(fixed_.wish_of(other, soon())->is_fixed);
   EXPECT_EQ(api_.calls, calls) << "it is remembered";
+  EXPECT_TRUE(fixed_.wish_of(keeps, soon())->is_fixed);
   EXPECT_FALSE(fixed_.wish_of({"static-0", "shop", "u-9"}, soon())->is_fixed) << "the API does not know it";
+}
+
+TEST_F(FixedAddressesTest, AnAddOfAPodThatIsGoneGetsNothingOfItsSuccessors) {
+  const auto pod = make_pod("web-0", {{kFixedAnnotation, "true"}, {"kubernetes.io/config.hash", "hash-1"}});
+  ASSERT_TRUE(fixed_.wish_of(pod, soon())->is_fixed);
+  cluster_->edit(kPods + "web-0", [](Json& changed) { changed["metadata"]["uid"] = "uid-2"; });
+  const auto late = fixed_.wish_of(pod, soon());
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::conflict);
+  EXPECT_NE(late.error().message.find("UID \"uid-2\""), std::string::npos) << late.error().message;
+  for (const char* uid : {"uid-2", "", "hash-1"}) {
+    const auto wish = fixed_.wish_of({"web-0", "shop", uid}, soon());
+    ASSERT_TRUE(wish) << uid << ": " << wish.error().message;
+    EXPECT_TRUE(wish->is_fixed) << uid;
+  }
+  make_pod("job-1", {});
+  EXPECT_FALSE(fixed_.wish_of({"job-1", "shop", "uid-of-before"}, soon())->is_fixed) << "nobody's to protect";
+}
+
+TEST_F(FixedAddressesTest, TheClusterTellsWhichNodesAreGone) {
+  cluster_->make("/api/v1/nodes/node-g", {{"metadata", {{"name", "node-g"}}}});
+  ClusterFixedAddresses fixed(api_, "node-g");
+  EXPECT_TRUE(fixed.is_gone("node-f", soon()).value());
+  EXPECT_FALSE(fixed.is_gone("node-g", soon()).value());
+  cluster_->make("/api/v1/nodes/node-f", {{"metadata", {{"name", "node-f"}}}});
+  EXPECT_FALSE(fixed.is_gone("node-f", soon()).value());
+  EXPECT_FALSE(fixed_.is_gone("node-x", soon()).value()) << "a list without this node is not believed";
+  // The claim says where the pod was last.
+  const auto pod = make_pod("web-0", {{kFixedAnnotation, "true"}});
+  ASSERT_TRUE(fixed.attach(held_by(pod), {true, "Never"}, soon()));
+  const auto promise = fixed.promise_to(pod, soon());
+  ASSERT_TRUE(promise && *promise);
+  EXPECT_EQ((*promise)->node, "node-g");
+  EXPECT_EQ((*promise)->mac, held_by(pod).mac);
 }
 
 TEST_F(FixedAddressesTest, AReleaseTimeThatIsNoneIsRefused) {

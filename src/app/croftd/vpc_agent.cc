@@ -63,9 +63,10 @@ constexpr seconds kVpcDrain{10};
 /// For a round that is under way when the agent ends.
 constexpr seconds kCloudPatience{1};
 constexpr seconds kLostTooOften{10};
-/// Before the first call is taken. The host is local; a plugin waits a second before it works alone.
+/// Before the first address is given. Calls are taken meanwhile: a plugin waits a second before it works alone.
 constexpr seconds kFirstLookAtHost{5};
 constexpr std::chrono::milliseconds kFirstLookAtPods{700};
+constexpr seconds kFirstLookAtCloud{3};
 /// An operator who puts a file back by hand is not disturbed at the first look.
 constexpr int kLossesInARow = 3;
 constexpr std::size_t kLogBytes = std::size_t{50} << 20;
@@ -192,8 +193,11 @@ class VpcAgentProgram {
     edge::StockServer server(stock_world(keeper), daemon_.clock);
     server_ = &server;
     daemon_.stop.before_forced_end(listener->file_remover());
-    // Plugins that come meanwhile wait at the socket.
-    keeper.look_before_serving(Deadline::after(daemon_.clock.now(), kFirstLookAtHost), kFirstLookAtPods);
+    const auto look_first = [&] {
+      keeper.look_before_serving(Deadline::after(daemon_.clock.now(), kFirstLookAtHost), kFirstLookAtPods,
+                                 kFirstLookAtCloud);
+    };
+    const std::jthread first_look(look_first);
     TRY_VOID(server.open_door(std::move(listener), {.reflection = options_.reflection}));
     TRY_VOID(open_to_peers(server));
     std::unique_ptr<edge::MetricsServer> metrics_server;
@@ -220,6 +224,8 @@ class VpcAgentProgram {
     int losses = 0;
     while (!daemon_.stop.wait_for(seconds{1})) {
       look(server, keeper);
+      // The store's files are others by now, or were written over in place, which the store itself does not see.
+      if (!keeper.may_give() || went_back()) look_first();
       const auto loss = loss_of(cached_.uncached(), path_of_store(options_), daemon_.clock);
       losses = loss ? losses + 1 : 0;
       if (losses < kLossesInARow) continue;
@@ -311,6 +317,7 @@ class VpcAgentProgram {
     options.reconcile_every = seconds{options_.reconcile_s};
     options.doubt = seconds{options_.doubt_s};
     options.release_unknown_after = seconds{options_.release_unknown_after_s};
+    options.looks_first = true;
     const os::ProcessName self = os::own_process();
     options.process = self.id;
     options.process_started = self.began;
@@ -325,6 +332,7 @@ class VpcAgentProgram {
     world.pods = cluster_.pods.get();
     world.host = &host_;
     world.claims = cluster_.claims.get();
+    world.fixed = cluster_.fixed.get();
     world.is_alive = [](std::uint32_t process, std::uint64_t began) { return os::is_running({process, began}); };
     world.log = [this](const std::string& line) { note(line); };
     if (cluster_.events != nullptr) {
@@ -450,6 +458,13 @@ class VpcAgentProgram {
       log_.warn("the board of agents is not cleaned up: {}", printable(cleaned.error().message, Printed::line));
   }
 
+  /// Whether the store is older than a second ago.
+  [[nodiscard]] bool went_back() {
+    const auto position = cached_.uncached().position(Deadline::after(daemon_.clock.now(), seconds{1}));
+    if (!position) return false;
+    return std::exchange(position_, *position) > *position;
+  }
+
   /// Once a second: what others ask about this agent.
   void look(edge::StockServer& server, const engine::StockKeeper& keeper) {
     const auto figures = this->figures();
@@ -517,6 +532,7 @@ class VpcAgentProgram {
   std::atomic<engine::StockKeeper*> keeper_ = nullptr;
   std::atomic<edge::StockServer*> server_ = nullptr;
   std::chrono::nanoseconds next_clean_up_{0};
+  store::Revision position_;  ///< of the store, a second ago
   bool serving_ = false;
 };
 

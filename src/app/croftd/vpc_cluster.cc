@@ -67,7 +67,7 @@ Result<ClusterOfStock> cluster_of(const VpcAgentOptions& options, Daemon& daemon
   TRY(cluster.claims_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
   cluster.claims = std::make_unique<ClusterClaims>(*cluster.claims_api);
   TRY(cluster.fixed_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
-  cluster.fixed = std::make_unique<ClusterFixedAddresses>(*cluster.fixed_api);
+  cluster.fixed = std::make_unique<ClusterFixedAddresses>(*cluster.fixed_api, options.node);
   store::kube::Events::Options how;
   how.component = "cni-vpc-ipamd";
   how.node = options.node;

@@ -105,6 +105,10 @@ struct Lend {
   std::string request;  ///< names it; asked again it gets the same address
   net::Mac to;
   std::string subnet;  ///< empty: any
+  /// This very one, which lies here for the pod that keeps it (plan_lend_kept).
+  std::optional<net::Address> address{};
+  std::string kept_for{};  ///< that pod, "namespace/name"
+  bool is_named = false;   ///< the promise names the interface that has it
 };
 /// To `lending`: the verified free address that has been so the longest. None: there is nothing to lend.
 [[nodiscard]] Step<std::optional<WarmAddress>> plan_lend(const Snapshot& snapshot, const Lend& lend,
@@ -112,7 +116,7 @@ struct Lend {
 /// The cloud has moved it.
 [[nodiscard]] Step<Moved> plan_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
                                     const Instant& now);
-/// It surely has not: free again.
+/// It surely has not: free again, or kept for its pod as before.
 [[nodiscard]] Step<Moved> plan_not_lent(const Snapshot& snapshot, const net::Address& address,
                                         const std::string& request, const Instant& now);
 /// Forgets what was lent so long ago that nobody asks again, where it still is as it was then.

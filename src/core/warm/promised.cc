@@ -14,37 +14,13 @@ namespace {
 
 constexpr std::string_view kWaitsFor = "kept for pod ";
 
-/// Why this record does not go to the pod now; nothing: it may.
-std::optional<Error> obstacle(const WarmAddress& known, const Request& request) {
-  const std::string address = known.address.to_string();
-  if (is_superseded(known, request)) return std::nullopt;
-  switch (known.state) {
-    case WarmState::held:
-      return Error{
-          ErrorCode::conflict,
-          fmt::format("{} is promised to pod {} and still held by {}/{}, container {}: its DEL has not come", address,
-                      promise_of(request.pod), known.pod.namespace_name, known.pod.name, known.owner.container_id),
-          {}};
-    case WarmState::probing:
-    case WarmState::releasing:
-    case WarmState::lending:
-      return Error{
-          ErrorCode::conflict,
-          fmt::format("{} is promised to pod {} and on its way elsewhere; try again", address, promise_of(request.pod)),
-          {}};
-    case WarmState::quarantined:
-      if (known.other_mac) {
-        return Error{ErrorCode::refused_for_safety,
-                     fmt::format("{} is promised to pod {}, and {}", address, promise_of(request.pod), known.why),
-                     {}};
-      }
-      return std::nullopt;
-    case WarmState::free:
-    case WarmState::cooling:
-    case WarmState::lent:
-      return std::nullopt;
-  }
-  return std::nullopt;
+/// For some pod.
+bool is_kept(const WarmAddress& address) {
+  return address.state == WarmState::quarantined && address.why.starts_with(kWaitsFor);
+}
+
+std::string holder_of(const WarmAddress& held) {
+  return fmt::format("{}/{}, container {}", held.pod.namespace_name, held.pod.name, held.owner.container_id);
 }
 
 }  // namespace
@@ -68,6 +44,72 @@ std::string stateful_set_of(const PodIdentity& pod) {
   return is_number ? pod.name.substr(0, dash) : "";
 }
 
+std::optional<Error> obstacle_of(const WarmAddress& known, const Request& request) {
+  const std::string promised =
+      fmt::format("{} is promised to pod {}", known.address.to_string(), promise_of(request.pod));
+  const auto conflict = [&](const std::string& why) { return Error{ErrorCode::conflict, promised + why, {}}; };
+  if (is_superseded(known, request)) return std::nullopt;
+  switch (known.state) {
+    case WarmState::held:
+      return conflict(fmt::format(" and still held by {}: its DEL has not come", holder_of(known)));
+    case WarmState::probing:
+    case WarmState::releasing:
+    case WarmState::lending:
+      return conflict(" and on its way elsewhere; try again");
+    case WarmState::quarantined:
+      if (known.other_mac)
+        return Error{ErrorCode::refused_for_safety, fmt::format("{}, and {}", promised, known.why), {}};
+      if (is_kept(known) && !is_waiting_for(known, request.pod)) {
+        return conflict(fmt::format(", and it is {}: two claims name it", known.why));
+      }
+      return std::nullopt;
+    case WarmState::free:
+    case WarmState::cooling:
+      // What the host uses is found by who looks there now; a pod's word is not.
+      if (std::ranges::find(known.doubts, WarmDoubt::used_by_pod) != known.doubts.end()) {
+        return conflict(", and another pod of this node says that it has it");
+      }
+      return std::nullopt;
+    case WarmState::lent:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+Step<std::optional<WarmAddress>> plan_lend_kept(const Snapshot& snapshot, const Lend& lend,
+                                                const std::optional<Given>& stray, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::optional<WarmAddress>>> {
+    const net::Address& address = lend.address.value();
+    const std::string text = address.to_string();
+    reader.ask(warm_address_key(address));
+    TRY(const Stock stock, Stock::read(reader));
+    if (stock.is_damaged(address)) return fail(ErrorCode::corrupt, fmt::format("the record of {} is damaged", text));
+    const WarmAddress* known = stock.find(address);
+    const bool is_same_request = known != nullptr && !lend.request.empty() && known->request == lend.request &&
+                                 known->peer == lend.to.to_string();
+    if (is_same_request) return Plan<std::optional<WarmAddress>>{*known, {}};
+    const bool is_unknown = known == nullptr || known->state == WarmState::lent;
+    const bool may_be_stray =
+        is_unknown || (known->state == WarmState::quarantined && !known->other_mac && !is_kept(*known));
+    const bool is_for_pod = known != nullptr && known->state == WarmState::quarantined && !known->other_mac &&
+                            known->why == waits_for(lend.kept_for);
+    if (!is_for_pod && !(may_be_stray && stray)) {
+      if (is_unknown) return fail(ErrorCode::not_found, fmt::format("{} does not lie on this node's interface", text));
+      const std::string who = known->state == WarmState::held          ? "held by " + holder_of(*known)
+                              : known->state == WarmState::quarantined ? "quarantined: " + known->why
+                              : known->state == WarmState::lending     ? std::string("on its way elsewhere")
+                                                                       : std::string("in the stock, for any pod");
+      return fail(ErrorCode::conflict, fmt::format("{} is not kept for pod {}: it is {}", text, lend.kept_for, who));
+    }
+    WarmAddress after = is_unknown ? taken_in(*stray, now) : *known;
+    after = entered(std::move(after), WarmState::lending, now);
+    after.extra[kPromisedKey] = lend.kept_for;
+    after.request = lend.request;
+    after.peer = lend.to.to_string();
+    return Plan<std::optional<WarmAddress>>{after, {put_of(after)}};
+  });
+}
+
 Step<Assigned> plan_give_promised(const Snapshot& snapshot, const std::string& intent_id, const Given& given,
                                   const Request& request, const Instant& now) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Assigned>> {
@@ -85,7 +127,7 @@ Step<Assigned> plan_give_promised(const Snapshot& snapshot, const std::string& i
       return plan;
     }
     if (known != nullptr) {
-      if (auto why = obstacle(*known, request)) return fail(*std::move(why));
+      if (auto why = obstacle_of(*known, request)) return fail(*std::move(why));
     }
     WarmAddress after = taken_in(given, now);
     if (known != nullptr) {

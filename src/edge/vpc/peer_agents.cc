@@ -21,6 +21,17 @@ Deadline sooner(Deadline a, Deadline b) { return {std::min(a.at_since_boot, b.at
 
 Result<cloud::CloudAddress> GrpcPeers::borrow(const Peer& peer, const net::Mac& mac, const std::string& subnet,
                                               const std::string& request, Deadline deadline) {
+  return ask(peer, nullptr, mac, subnet, request, deadline);
+}
+
+Result<cloud::CloudAddress> GrpcPeers::borrow_kept(const Peer& peer, const Kept& kept, const net::Mac& mac,
+                                                   const std::string& subnet, const std::string& request,
+                                                   Deadline deadline) {
+  return ask(peer, &kept, mac, subnet, request, deadline);
+}
+
+Result<cloud::CloudAddress> GrpcPeers::ask(const Peer& peer, const Kept* kept, const net::Mac& mac,
+                                           const std::string& subnet, const std::string& request, Deadline deadline) {
   // Whoever may write the board says where peers are: never a socket of this machine, never without a certificate.
   TRY(const os::Endpoint endpoint, os::Endpoint::parse_numeric(peer.address, true));
   if (security_ == nullptr) {
@@ -41,13 +52,23 @@ Result<cloud::CloudAddress> GrpcPeers::borrow(const Peer& peer, const net::Mac& 
   const auto said = vpc::decode_ping(pong.message);
   if (!said) return fail(ErrorCode::unavailable, peer.node + ": " + said.error().message);
   if (auto skew = vpc::skew_between(own, said->speech)) return fail(ErrorCode::refused_by_configuration, *skew);
+  if (kept != nullptr) {
+    if (auto why = vpc::no_lending_by_name(said->speech)) {
+      return fail(ErrorCode::refused_by_configuration, peer.node + ": " + *why);
+    }
+  }
+  vpc::BorrowRequest wanted{"", subnet, request, own, node_};
+  if (kept != nullptr) {
+    wanted.ip = kept->address.to_string();
+    wanted.kept_for = kept->pod;
+    wanted.is_named = kept->is_named;
+  }
   // Upper case, as its own protocol has it.
   std::string text = mac.to_string();
   std::ranges::transform(text, text.begin(),
                          [](char c) { return c >= 'a' && c <= 'f' ? static_cast<char>(c - 'a' + 'A') : c; });
-  const os::GrpcReply reply =
-      channel->call(vpc::path_of(vpc::Method::borrow_ip),
-                    vpc::encode(vpc::BorrowRequest{text, subnet, request, own, node_}), deadline);
+  wanted.mac = text;
+  const os::GrpcReply reply = channel->call(vpc::path_of(vpc::Method::borrow_ip), vpc::encode(wanted), deadline);
   if (reply.status.from_server && reply.status.code == os::GrpcCode::failed_precondition) {
     return fail(ErrorCode::refused_by_configuration, reply.status.message);
   }
@@ -62,6 +83,10 @@ Result<cloud::CloudAddress> GrpcPeers::borrow(const Peer& peer, const net::Mac& 
     const bool is_known = reply.status.from_server && reply.status.code != os::GrpcCode::deadline_exceeded &&
                           reply.status.code != os::GrpcCode::internal && reply.status.code != os::GrpcCode::unavailable;
     if (!is_known) return fail(ErrorCode::unknown_outcome, why);
+    if (kept != nullptr && reply.status.code == os::GrpcCode::aborted) {
+      return fail(ErrorCode::conflict, reply.status.message);
+    }
+    if (kept != nullptr && reply.status.code == os::GrpcCode::not_found) return fail(ErrorCode::not_found, why);
     return fail(reply.status.code == os::GrpcCode::resource_exhausted ? ErrorCode::exhausted : ErrorCode::unavailable,
                 why);
   }

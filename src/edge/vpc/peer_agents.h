@@ -38,8 +38,15 @@ class GrpcPeers final : public engine::PeerAgents {
   /// refused_by_configuration (one of the two does not take the other's version: nothing was asked for).
   [[nodiscard]] Result<cloud::CloudAddress> borrow(const Peer& peer, const net::Mac& mac, const std::string& subnet,
                                                    const std::string& request, Deadline deadline) override;
+  [[nodiscard]] Result<cloud::CloudAddress> borrow_kept(const Peer& peer, const Kept& kept, const net::Mac& mac,
+                                                        const std::string& subnet, const std::string& request,
+                                                        Deadline deadline) override;
 
  private:
+  [[nodiscard]] Result<cloud::CloudAddress> ask(const Peer& peer, const Kept* kept, const net::Mac& mac,
+                                                const std::string& subnet, const std::string& request,
+                                                Deadline deadline);
+
   const Directory directory_;
   const SecurityFor security_;
   const std::string node_;

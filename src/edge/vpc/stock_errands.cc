@@ -116,7 +116,10 @@ os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowReques
     return answer_of(call, vpc::Method::borrow_ip, vpc::Failure::missing_parameter,
                      request.mac.empty() ? invalid_argument("MacAddr is missing") : mac.error());
   }
-  warm::Lend lend{request.request, *mac, request.subnet};
+  const auto wanted = address_of(request.ip);
+  if (!wanted) return malformed(call, wanted.error());
+  if (wanted->has_value() && request.kept_for.empty()) return malformed(call, invalid_argument("KeptFor is missing"));
+  warm::Lend lend{request.request, *mac, request.subnet, *wanted, request.kept_for, request.is_named};
   if (lend.request.empty()) {
     // An older borrower has no name for its request: each is another one.
     std::array<std::uint8_t, 8> bytes{};
@@ -135,6 +138,11 @@ os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowReques
     }
     if (lent.error().code == ErrorCode::exhausted) {
       return {call, os::GrpcCode::resource_exhausted, lent.error().message, {}};
+    }
+    // Surely nothing was moved.
+    if (lent.error().code == ErrorCode::conflict) return {call, os::GrpcCode::aborted, lent.error().message, {}};
+    if (lent.error().code == ErrorCode::not_found && lend.address) {
+      return {call, os::GrpcCode::not_found, lent.error().message, {}};
     }
     return answer_of(call, vpc::Method::borrow_ip, vpc::Failure::not_lent, lent.error());
   }

@@ -27,11 +27,13 @@ std::optional<os::GrpcAnswer> StockService::add_fixed(Moving moving) {
   const std::optional<bool> known = world_.keeper.is_known_as_fixed(add.request.pod);
   if (known == false) return queue(std::move(moving));
   auto wish = world_.fixed->wish_of(add.request.pod, moving.limit);
-  if (!wish && !known) {
+  // Whose name it is by now is not guessed either.
+  if (!wish) {
+    if (wish.error().code == ErrorCode::conflict) return failed(moving, wish.error());
     return failed(moving, told(wish.error().in("whether this pod keeps its address by name is not known")));
   }
-  if (wish && !wish->is_fixed && !known) return queue(std::move(moving));
-  moving.fixed = wish ? *std::move(wish) : engine::FixedAddresses::Wish{true, ""};
+  if (!wish->is_fixed && !known) return queue(std::move(moving));
+  moving.fixed = *std::move(wish);
   const auto promise = world_.fixed->promise_to(add.request.pod, moving.limit);
   if (!promise) return failed(moving, told(promise.error()));
   const auto interface = world_.keeper.interface();
@@ -47,8 +49,11 @@ std::optional<os::GrpcAnswer> StockService::add_fixed(Moving moving) {
     }
   }
   // One that was given before the promise was written is the one to promise.
-  const auto address = *promise ? std::optional((*promise)->address) : world_.keeper.kept_for(add.request.pod);
-  if (!address) {
+  auto promised = *promise;
+  if (!promised) {
+    if (const auto kept = world_.keeper.kept_for(add.request.pod)) promised.emplace().address = *kept;
+  }
+  if (!promised) {
     add.request.extra[warm::kPromisedKey] = warm::promise_of(add.request.pod);
     return queue(std::move(moving));
   }
@@ -56,7 +61,7 @@ std::optional<os::GrpcAnswer> StockService::add_fixed(Moving moving) {
   if (moving.hung_up != nullptr && *moving.hung_up) {
     return failed(moving, Error{ErrorCode::conflict, "the caller is gone", {}});
   }
-  auto given = world_.keeper.give_promised(*address, add.request, moving.limit);
+  auto given = world_.keeper.give_promised(*promised, add.request, moving.limit);
   if (!given) return failed(moving, told(given.error()));
   add.answer = *std::move(given);
   return attach(moving);

@@ -186,6 +186,7 @@ class TestFixed final : public engine::FixedAddresses {
     promises.emplace(held.pod.name, held.address);
     return {};
   }
+  Result<bool> is_gone(const std::string&, Deadline) override { return false; }
 };
 
 TEST_F(StockServerTest, APodThatKeepsItsAddressHasItAgain) {
@@ -293,6 +294,19 @@ TEST_F(StockServerTest, AnEmptyStockMakesTheAddWaitAndServesIt) {
   EXPECT_TRUE(describe().pool.empty());
   EXPECT_NE(add("c1"), "");
   EXPECT_EQ(server_->service().tally().waited, 1U);
+}
+
+TEST_F(StockServerTest, AnAddWaitsForTheLookAtFilesThatWereReplaced) {
+  begin({.low = 3, .high = 3});
+  store_.begin_history();
+  std::string address;
+  std::thread waiter([&] { address = add("c1"); });
+  while (server_->service().tally().waiting == 0) std::this_thread::yield();
+  EXPECT_EQ(describe().pool.size(), 3U);
+  keeper_->look_before_serving(soon(), 1s, 1s);
+  waiter.join();
+  EXPECT_NE(address, "");
+  EXPECT_EQ(cloud_.of(mac_).size(), 3U) << "and no more were asked for";
 }
 
 TEST_F(StockServerTest, AnAddThatWaitsIsServedByWhatCoolsOff) {

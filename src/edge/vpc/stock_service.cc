@@ -372,7 +372,7 @@ void StockService::serve(std::vector<std::unique_ptr<Moving>> batch) {
   calls.reserve(batch.size());
   for (const auto& moving : batch) {
     if (auto* add = std::get_if<StockAdd>(&moving->what)) {
-      calls.push_back(engine::assign_from_stock_in_batch(add->request, moving->limit, add->answer));
+      calls.push_back(engine::assign_from_stock_in_batch(add->request, moving->limit, add->answer, may_give_));
     } else {
       auto& del = std::get<StockDel>(moving->what);
       calls.push_back(engine::release_to_stock_in_batch(del.release, moving->limit, del.answer));
@@ -451,7 +451,8 @@ void StockService::tell_waiting() {
     const std::lock_guard lock(mutex_);
     waiting = static_cast<std::uint32_t>(waiting_.size());
   }
-  world_.keeper.set_waiting(waiting);
+  // Who waits for a look (StockKeeper::may_give) is served from what is there.
+  world_.keeper.set_waiting(may_give_() ? waiting : 0);
 }
 
 /// Nothing when it has to wait for the stock.
@@ -464,7 +465,7 @@ std::optional<Result<void>> StockService::serve_alone(Moving& moving) {
     return Result<void>();
   }
   auto& add = std::get<StockAdd>(moving.what);
-  auto answer = engine::assign_from_stock(context, add.request);
+  auto answer = engine::assign_from_stock(context, add.request, may_give_);
   if (!answer) return Result<void>(fail(answer.error()));
   auto* assigned = std::get_if<warm::Assigned>(&*answer);
   if (assigned == nullptr) return std::nullopt;

@@ -24,6 +24,7 @@
 #include "core/warm/stock.h"
 #include "edge/vpc/stock_shown.h"
 #include "engine/stock_keeper.h"
+#include "engine/warm_stock.h"
 #include "os/grpc_handler.h"
 #include "store/store.h"
 #include "wire/vpc/messages.h"
@@ -163,6 +164,7 @@ class StockService {
 
   const StockWorld world_;
   const Sink sink_;
+  const engine::MayGive may_give_ = [this] { return world_.keeper.may_give(); };
 
   mutable std::mutex mutex_;  ///< guards all below but the threads
   std::condition_variable moving_comes_;

@@ -56,13 +56,14 @@ constexpr std::array<JsonMember<Claim>, 5> kClaimSpec{{
     {"subnetId", text_into<Claim, &Claim::subnet>},
     {"vpcId", text_into<Claim, &Claim::vpc>},
 }};
-constexpr std::array<JsonMember<Claim>, 6> kClaimStatus{{
+constexpr std::array<JsonMember<Claim>, 7> kClaimStatus{{
     {"attached", [](const JsonAt& at, Claim& out) { return read_boolean(at, out.attached); }},
     {"lastDetachtime", text_into<Claim, &Claim::last_detach_time>},
     {"releaseTime", text_into<Claim, &Claim::release_time>},
     {"sandboxId", text_into<Claim, &Claim::sandbox>},
     {"mac", text_into<Claim, &Claim::mac>},
     {"zone", text_into<Claim, &Claim::zone>},
+    {"node", text_into<Claim, &Claim::node>},
 }};
 constexpr std::array<JsonMember<Claim>, 1> kClaimLabels{{
     {kOwnerStatefulSetLabel, text_into<Claim, &Claim::owner_stateful_set>},
@@ -163,6 +164,7 @@ void write_claim_parts(JsonWriter& out, std::optional<JsonRef> before, const Cla
         put(out, "sandboxId", record.sandbox);
         put(out, "mac", record.mac);
         put(out, "zone", record.zone);
+        if (!record.node.empty()) put(out, "node", record.node);
       });
 }
 

@@ -61,6 +61,7 @@ struct VpcIpClaimRecord {
   std::string last_detach_time;  ///< "2006-01-02 15:04:05", the node's local time
   std::string release_time;      ///< a duration as Go writes it, or "Never"
   std::string sandbox, mac, zone;
+  std::string node;                ///< Croft's: where it was attached last; empty: not said
   std::string owner_stateful_set;  ///< label; empty: none
   friend bool operator==(const VpcIpClaimRecord&, const VpcIpClaimRecord&) = default;
 };

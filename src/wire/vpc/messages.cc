@@ -312,6 +312,9 @@ std::string encode(const BorrowRequest& value) {
   out.set_subnetid(value.subnet);
   out.set_request(value.request);
   out.set_node(value.node);
+  out.set_ip(value.ip);
+  out.set_keptfor(value.kept_for);
+  out.set_named(value.is_named);
   say(out, value.speech);
   return out.SerializeAsString();
 }
@@ -453,6 +456,9 @@ Result<BorrowRequest> decode_borrow_request(std::string_view bytes) {
   TRY(value.subnet, name("SubnetID", in.subnetid()));
   TRY(value.request, name("Request", in.request()));
   TRY(value.node, name("Node", in.node()));
+  TRY(value.ip, name("IP", in.ip()));
+  TRY(value.kept_for, text("KeptFor", in.keptfor()));
+  value.is_named = in.named();
   TRY(value.speech, speech_of(in));
   return value;
 }

@@ -125,6 +125,10 @@ struct BorrowRequest {
   std::string request;  ///< Croft's: the borrower's name for it; asked again, it gets the same address. Empty: none
   Speech speech{};      ///< Croft's
   std::string node{};   ///< Croft's: the borrower's; empty: it says nothing
+  // Croft's, from version 2 on.
+  std::string ip{};        ///< this one and no other; empty: any
+  std::string kept_for{};  ///< "namespace/name" of the pod that keeps it
+  bool is_named = false;   ///< that pod's VpcIpClaim names the interface that has it
   friend bool operator==(const BorrowRequest&, const BorrowRequest&) = default;
 };
 

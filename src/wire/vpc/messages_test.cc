@@ -101,6 +101,7 @@ TEST(VpcMessages, ValuesSurvive) {
   survives(RecordKey{"a", "b", "c"}, decode_record_key);
   survives(BorrowRequest{"a", "b", "c"}, decode_borrow_request);
   survives(BorrowRequest{"a", "b", "c", {1, 0, "p"}, "d"}, decode_borrow_request);
+  survives(BorrowRequest{"a", "b", "c", {2, 0, "p"}, "d", "10.9.0.7", "shop/web-0", true}, decode_borrow_request);
   survives(StockRequest{"10.9.0.7"}, decode_stock_request);
   survives(ReleaseRequest{{"10.9.0.7", "fd00::7"}}, decode_release_request);
   survives(CodeAnswer{CniCode::write_db_error}, decode_code_answer);
@@ -126,6 +127,12 @@ TEST(VpcMessages, VersionsThatGoTogether) {
   EXPECT_NE(too_far->find("croft 9 speaks version 8 to 9 of the protocol: upgrade this one"), std::string::npos)
       << *too_far;
   // Both sides say the same.
+  EXPECT_FALSE(no_lending_by_name(own));
+  const auto by_name = no_lending_by_name({1, 0, "croft 0.1.0"});
+  ASSERT_TRUE(by_name);
+  EXPECT_EQ(*by_name,
+            "croft 0.1.0 speaks version 0 to 1 of the protocol, and lends no address by its name before "
+            "version 2: upgrade it");
   for (const Speech& a : {old, own, strict, later, far}) {
     for (const Speech& b : {old, own, strict, later, far}) {
       EXPECT_EQ(skew_between(a, b).has_value(), skew_between(b, a).has_value());

@@ -22,4 +22,9 @@ std::optional<std::string> skew_between(const Speech& own, const Speech& other) 
   return fmt::format("version skew: {}, {}: upgrade {}", told(own), told(other), is_old ? "the other" : "this one");
 }
 
+std::optional<std::string> no_lending_by_name(const Speech& other) {
+  if (other.newest >= kSpeechOfKept) return std::nullopt;
+  return fmt::format("{}, and lends no address by its name before version {}: upgrade it", told(other), kSpeechOfKept);
+}
+
 }  // namespace croft::wire::vpc

@@ -8,8 +8,10 @@
 
 namespace croft::wire::vpc {
 
-/// Version 0 is UK8S' own; 1 has the network and UID of a pod, and a borrower's name of its request.
-inline constexpr std::uint32_t kSpeechNewest = 1;
+/// Version 0 is UK8S' own; 1 has the network and UID of a pod, and a borrower's name of its request; 2 borrows an
+/// address by name, for the pod that keeps it.
+inline constexpr std::uint32_t kSpeechNewest = 2;
+inline constexpr std::uint32_t kSpeechOfKept = 2;
 
 /// What one side says. Says it nothing, it is as the default.
 struct Speech {
@@ -24,5 +26,9 @@ struct Speech {
 
 /// Why two sides do not go together, in a sentence with both's versions; nothing: they do.
 [[nodiscard]] std::optional<std::string> skew_between(const Speech& own, const Speech& other);
+
+/// Why nothing is asked of the other side by its name, in a sentence; nothing: it knows the request. One that does not
+/// would not see which address is meant, and move any other.
+[[nodiscard]] std::optional<std::string> no_lending_by_name(const Speech& other);
 
 }  // namespace croft::wire::vpc
