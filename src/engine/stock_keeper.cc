@@ -142,7 +142,9 @@ nanoseconds StockKeeper::step() {
     shrink(wish.shrink);
     next = memory_.shrink_not_before;
   }
-  if (memory_.is_exhausted && waiting > 0) borrow();
+  if (memory_.is_exhausted && waiting > 0 && borrow()) {
+    next = std::min(next, world_.clock.now().since_boot + kSettleAgain);
+  }
   const bool is_unsettled = !view->intents.empty() || !in_state(*view, core::WarmState::releasing).empty() ||
                             !in_state(*view, core::WarmState::lending).empty() ||
                             !in_state(*view, core::WarmState::probing).empty();

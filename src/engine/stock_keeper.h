@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -203,7 +204,7 @@ class StockKeeper {
   void shrink(std::uint32_t count);
   [[nodiscard]] Result<void> give_back(std::vector<core::WarmAddress> addresses, Deadline deadline);
   void probe_all(const std::vector<core::WarmAddress>& addresses);
-  void borrow();
+  [[nodiscard]] bool borrow();
   void settle(const StockView& view);
   void release_again(std::vector<core::WarmAddress> rest);
   void settle_intents(StockView& view);
@@ -238,6 +239,7 @@ class StockKeeper {
   std::chrono::nanoseconds doubt_look_{};  ///< the span from a look that left doubts to the next one
   std::chrono::nanoseconds next_publish_{};
   std::optional<StockBoard::Status> published_;
+  std::map<std::string, std::chrono::nanoseconds> unclear_peers_;  ///< since when, by their nodes
   std::string told_wish_;
   bool has_begun_ = false;
 

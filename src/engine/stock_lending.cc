@@ -1,7 +1,6 @@
 // How a StockKeeper borrows addresses from other nodes and lends them its own.
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,31 +9,77 @@
 #include "engine/stock_keeper_parts.h"
 
 namespace croft::engine {
+namespace {
 
 namespace warm = core::warm;
 
-void StockKeeper::borrow() {
-  if (world_.peers == nullptr) return;
+/// For so long one of whom nobody knows whether it lent is asked after the others.
+constexpr std::chrono::nanoseconds kAskedLast = std::chrono::minutes{10};
+/// Calls that take all of their time, of one round.
+constexpr int kBorrowLimits = 3;
+
+}  // namespace
+
+/// Asks one peer after the other, the richest first, until nobody waits. True: somebody still does.
+bool StockKeeper::borrow() {
+  if (world_.peers == nullptr) return false;
   const cloud::Interface interface = *this->interface();
   const std::string subnet = subnet_of(interface);
   auto peers = world_.peers->peers(subnet, cloud_deadline());
-  if (!peers) return note_trouble(peers.error().in("no address is borrowed"));
-  std::erase_if(*peers, [&](const PeerAgents::Peer& peer) { return peer.node == options_.node || peer.free == 0; });
-  std::ranges::stable_sort(*peers, std::greater{}, &PeerAgents::Peer::free);
+  if (!peers) {
+    note_trouble(peers.error().in("no address is borrowed"));
+    return true;
+  }
+  const auto view = view_stock(context());
+  if (!view) {
+    note_trouble(view.error());
+    return true;
+  }
+  const auto begun = world_.clock.now().since_boot;
+  // What a peer may have lent comes or does not: until that is known it is asked for no more, and then after the
+  // others.
+  std::erase_if(unclear_peers_, [&](const auto& one) { return begun - one.second >= kAskedLast; });
+  const auto may_still_lend = [&](const PeerAgents::Peer& peer) {
+    return std::ranges::any_of(view->intents, [&](const core::WarmIntent& intent) {
+      return intent.what == core::WarmIntent::What::borrow && intent.peer == peer.address;
+    });
+  };
+  std::string unclear;
+  std::erase_if(*peers, [&](const PeerAgents::Peer& peer) {
+    if (peer.node == options_.node || peer.free == 0) return true;
+    if (!may_still_lend(peer)) return false;
+    unclear += fmt::format("; {}: what it was asked for last may still come", peer.node);
+    return true;
+  });
+  std::ranges::stable_sort(*peers, [&](const PeerAgents::Peer& a, const PeerAgents::Peer& b) {
+    const bool is_a_last = unclear_peers_.contains(a.node);
+    const bool is_b_last = unclear_peers_.contains(b.node);
+    return is_a_last != is_b_last ? is_b_last : a.free > b.free;
+  });
   std::uint32_t waiting = 0;
   {
     const std::lock_guard lock(mutex_);
     waiting = waiting_;
   }
-  std::string refusals;
+  const auto note_unclear = [&](const PeerAgents::Peer& peer, const std::string& why) {
+    unclear_peers_[peer.node] = world_.clock.now().since_boot;
+    unclear += "; " + why;
+    log("borrowing: " + why);
+  };
   for (const PeerAgents::Peer& peer : *peers) {
+    if (waiting == 0) return false;
+    // Silent ones take a call's time each: other work goes on, and the next round asks the others.
+    if (world_.clock.now().since_boot - begun > kBorrowLimits * options_.borrow_limit) return true;
     for (std::uint32_t taken = 0; taken < peer.free && waiting > 0; ++taken) {
       core::WarmIntent intent = new_intent(core::WarmIntent::What::borrow, 1);
       intent.peer = peer.address;
       const InFlight in_flight(*this, intent.id);
-      const auto begun = decide<bool>(
+      const auto noted = decide<bool>(
           [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_begin(snapshot, intent); });
-      if (!begun) return note_trouble(begun.error());
+      if (!noted) {
+        note_trouble(noted.error());
+        return true;
+      }
       auto lent = world_.peers->borrow(peer, interface.mac, subnet, intent.id,
                                        Deadline::after(world_.clock.now(), options_.borrow_limit));
       if (lent) {
@@ -45,16 +90,14 @@ void StockKeeper::borrow() {
           const std::string why = !there ? there.error().message
                                          : fmt::format("the cloud has it {}", *there ? "at " + (*there)->mac.to_string()
                                                                                      : std::string("nowhere"));
-          note_trouble({ErrorCode::unknown_outcome,
-                        fmt::format("{} says that it lent {}, which is not taken in: {}", peer.node,
-                                    lent->address.to_string(), why),
-                        {}});
-          return;
+          note_unclear(peer, fmt::format("{} says that it lent {}, which is not taken in: {}", peer.node,
+                                         lent->address.to_string(), why));
+          break;
         }
         lent->mac = interface.mac;  // older peers tell their own
         // Its wire was asked before the peer took it in.
         const auto came = take(intent.id, {*lent}, true, peer.node);
-        if (!came) return;
+        if (!came) return true;
         if (*came == 0) break;  // no pod may have it, as the log says
         log(fmt::format("borrowed {} from {}", lent->address.to_string(), peer.node));
         --waiting;
@@ -63,26 +106,28 @@ void StockKeeper::borrow() {
         continue;
       }
       if (lent.error().code == ErrorCode::unknown_outcome) {
-        // The next round asks the cloud whose it is.
-        note_trouble(lent.error().in("borrowing from " + peer.node));
-        return;
+        // The intent stays: the next round asks the cloud whose it is.
+        note_unclear(peer, fmt::format("{}: {}", peer.node, lent.error().message));
+        break;
       }
       const auto dropped = decide<bool>(
           [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_drop_intent(snapshot, intent.id); });
-      if (!dropped) return note_trouble(dropped.error());
+      if (!dropped) {
+        note_trouble(dropped.error());
+        return true;
+      }
       // A version or a certificate that does not go together: people have to do something.
       const bool is_refusal =
           lent.error().code == ErrorCode::refused_by_configuration || lent.error().code == ErrorCode::permission_denied;
-      if (is_refusal) refusals += fmt::format("; {}: {}", peer.node, lent.error().message);
+      if (is_refusal) unclear += fmt::format("; {}: {}", peer.node, lent.error().message);
       break;  // this one has none, or is not there
     }
-    if (waiting == 0) return;
   }
-  if (waiting > 0) {
-    note_trouble({ErrorCode::exhausted,
-                  fmt::format("subnet {} has no addresses left, and no other node has one to lend{}", subnet, refusals),
-                  {}});
-  }
+  if (waiting == 0) return false;
+  note_trouble({ErrorCode::exhausted,
+                fmt::format("subnet {} has no addresses left, and no other node has one to lend{}", subnet, unclear),
+                {}});
+  return true;
 }
 
 /// Of an address that is asked for by name: that nothing here uses it. The answer is what the cloud says of it, where

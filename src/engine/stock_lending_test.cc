@@ -119,6 +119,78 @@ TEST_F(Borrowing, TheRichestFirstAndTheDeadOnePassedOver) {
   EXPECT_EQ(a_.counts().free, 1U);
 }
 
+/// Neighbours of which some answer wrongly, and the others as TestPeers do.
+class Neighbours final : public PeerAgents {
+ public:
+  explicit Neighbours(TestPeers& good) : good_(good) {}
+  std::map<std::string, Result<cloud::CloudAddress>> bad;  ///< node → what it says
+  std::vector<std::string> asked;
+  [[nodiscard]] Result<std::vector<Peer>> peers(const std::string& subnet, Deadline deadline) override {
+    return good_.peers(subnet, deadline);
+  }
+  [[nodiscard]] Result<cloud::CloudAddress> borrow(const Peer& peer, const net::Mac& mac, const std::string& subnet,
+                                                   const std::string& request, Deadline deadline) override {
+    asked.push_back(peer.node);
+    const auto wrong = bad.find(peer.node);
+    return wrong == bad.end() ? good_.borrow(peer, mac, subnet, request, deadline) : wrong->second;
+  }
+
+ private:
+  TestPeers& good_;
+};
+
+TEST_F(Borrowing, OneThatMayHaveLentDoesNotKeepTheOthersFromIt) {
+  fill_b();
+  Neighbours neighbours(a_.peers);
+  a_.liar = &neighbours;
+  begin_both();
+  static_cast<void>(b_.keeper->step());
+  a_.peers.said = {{"node-2", 4}, {"node-8", 50}, {"node-9", 60}};
+  cloud::CloudAddress nowhere;
+  nowhere.address = net::Address::parse("10.9.0.250").value();
+  neighbours.bad.emplace("node-9", fail(ErrorCode::unknown_outcome, "no ip in pool"));
+  neighbours.bad.emplace("node-8", nowhere);
+  a_.keeper->set_waiting(1);
+  static_cast<void>(a_.keeper->step());
+  EXPECT_THAT(neighbours.asked, testing::ElementsAre("node-9", "node-8", "node-2"));
+  EXPECT_EQ(a_.counts().free, 1U);
+  EXPECT_EQ(a_.view().intents.size(), 2U) << "what the two may have lent still comes";
+  // What may still come of them is one address each, however often somebody waits; and the good one is asked first.
+  neighbours.asked.clear();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_NE(a_.add("c" + std::to_string(i)), "");
+    clock_.advance(5s);
+    static_cast<void>(a_.keeper->step());
+  }
+  EXPECT_THAT(neighbours.asked, testing::ElementsAre("node-2", "node-2", "node-2"));
+  EXPECT_EQ(a_.view().intents.size(), 2U);
+  a_.keeper->set_waiting(0);
+  a_.settle(4);
+  EXPECT_TRUE(a_.view().intents.empty());
+  expect_one_owner_each("afterwards");
+}
+
+TEST_F(Borrowing, AskedAgainSoonWhereOnlyABadOneIsThere) {
+  fill_b();
+  Neighbours neighbours(a_.peers);
+  a_.liar = &neighbours;
+  begin_both();
+  static_cast<void>(b_.keeper->step());
+  a_.peers.said = {{"node-9", 60}};
+  neighbours.bad.emplace("node-9", fail(ErrorCode::unknown_outcome, "no ip in pool"));
+  a_.keeper->set_waiting(1);
+  const auto next = a_.keeper->step();
+  EXPECT_LE(next - clock_.now().since_boot, 5s) << "somebody waits, and a neighbour may come to have one";
+  ASSERT_TRUE(a_.keeper->trouble());
+  EXPECT_EQ(a_.keeper->trouble()->code, ErrorCode::exhausted);
+  EXPECT_THAT(a_.keeper->trouble()->message, testing::HasSubstr("node-9: no ip in pool"));
+  a_.peers.said = {{"node-2", 4}, {"node-9", 60}};
+  clock_.advance(next - clock_.now().since_boot);
+  static_cast<void>(a_.keeper->step());
+  EXPECT_EQ(a_.counts().free, 1U);
+  EXPECT_THAT(neighbours.asked, testing::ElementsAre("node-9", "node-2"));
+}
+
 TEST_F(Borrowing, NobodyHasAny) {
   fill_b();
   for (int i = 0; i < 4; ++i) ASSERT_NE(b_.add("b" + std::to_string(i)), "");
