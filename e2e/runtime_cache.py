@@ -1,5 +1,5 @@
 """`croft check --cni-cache` as after days of a runtime: entries whose network namespace is gone, entries that cannot be
-read, two sandboxes of one pod, a register that was put back, a network that was renamed; and the log that names pods. Neither root nor network.
+read, two sandboxes of one pod, a register that was put back, a network that was renamed, Multus; and the log that names pods. Neither root nor network.
 
 usage: runtime_cache.py BIN_DIR
 """
@@ -29,16 +29,20 @@ class Rig:
         done = run(self.world.bin / "croft-ipam", stdin=json.dumps(config), env=env)
         return json.loads(done.stdout)["ips"][0]["address"].split("/")[0] if command == "ADD" else None
 
-    def entry(self, container, netns, network="net", address=None, pod=None):
-        (self.cache / "results" / f"{network}-{container}-eth0").write_text(json.dumps(
+    def entry(self, container, netns, network="net", address=None, pod=None, directory=None):
+        ((directory or self.cache / "results") / f"{network}-{container}-eth0").write_text(json.dumps(
             {"kind": "cniCacheV1", "containerId": container, "ifName": "eth0", "networkName": network,
              "netns": str(netns), "result": {"cniVersion": "1.0.0", "ips": [{"address": f"{address}/24"}]} if address else {},
              "cniArgs": [["K8S_POD_NAMESPACE", "ns"], ["K8S_POD_NAME", pod]] if pod else []}))
 
-    def check(self, *more):
+    def check_text(self, *more):
         done = run(self.world.bin / "croft", "--store", self.store, "-o", "json", "check", "--cni-cache", self.cache,
                    "--grace-seconds", "0", *more, check=False)
-        return done, json.loads(done.stdout)
+        return done, done.stdout
+
+    def check(self, *more):
+        done, text = self.check_text(*more)
+        return done, json.loads(text)
 
     def found(self, *more):
         """What a look finds that takes what it sees for the machine, as address or subject -> row."""
@@ -132,12 +136,44 @@ def renamed(rig):
     say("  a DEL under another network's name says where the container has its addresses, and check finds them")
 
 
+def multus(rig):
+    """To the runtime all of a container is Multus' network; the networks that it calls hold the addresses, and are in a cache of its own."""
+    here, pods = "/proc/self/ns/net", {"default": "k8s-pod-network", "more": "second"}
+    address = {what: rig.plugin("ADD", "shared", "web", network=network) for what, network in pods.items()}
+    rig.entry("shared", here, network="multus-cni-network", address=address["default"], pod="web")
+    expect_equal(rig.found(), {}, "by the runtime's cache alone")
+    below = rig.cache / "multus" / "results"
+    below.mkdir(parents=True)
+    for what, network in pods.items():
+        rig.entry("shared", here, network=network, address=address[what], pod="web", directory=below)
+    expect_equal(rig.found(), {}, "with that of Multus below it")
+    expect_equal(rig.found("--cni-cache", str(below.parent)), {}, "which may be named")
+    done, _ = rig.check_text("--cni-cache", str(rig.world.directory / "none"))
+    expect(done.returncode == 2 and "none/results" in done.stderr, f"one that is not there: {done.returncode} {done.stderr}")
+    # The second address was released, and is another's: Multus' own cache alone knows who lives with it.
+    run(rig.world.bin / "croft", "--store", rig.store, "ip", "release", address["more"])
+    rig.plugin("ADD", "other", "other", address=address["more"])
+    rig.entry("other", here, address=address["more"], pod="other")
+    row = rig.found()[address["more"]]
+    expect("container shared" in row["evidence"] and "two have it" in row["evidence"] and "net.other" in row["evidence"], f"evidence: {row}")
+    rig.plugin("DEL", "other", "other")
+    (rig.cache / "results" / "net-other-eth0").unlink()
+    # Gone with its namespace.
+    gone = f"{rig.world.directory}/gone"
+    rig.entry("shared", gone, network="multus-cni-network", address=address["default"], pod="web")
+    for what, network in pods.items():
+        rig.entry("shared", gone, network=network, address=address[what], pod="web", directory=below)
+    expect_equal({a: row["finding"] for a, row in rig.found().items()}, {address["default"]: "not_attached"}, "leaked")
+    rig.plugin("DEL", "shared", "web", network="k8s-pod-network")
+    say("  under Multus an entry speaks for all of its container")
+
+
 def test():
     with World("runtime-cache", sys.argv[1]) as world:
         rig = Rig(world)
         world.croft(rig.store, "pool", "create", "a", "--cidr", "10.80.0.0/24", "--block-size", "26")
         world.croft(rig.store, "pool", "create", "b", "--cidr", "10.81.0.0/24", "--block-size", "26", "--cooldown-seconds", "0")
-        for part in (namespaces, twice, restored, renamed):
+        for part in (namespaces, twice, restored, renamed, multus):
             part(rig)
 
 

@@ -447,6 +447,33 @@ TEST_F(AuditTest, WhatIsInQuarantineIsNamedAndSoIsWhoLivesWithIt) {
   EXPECT_THAT(findings(), IsEmpty());
 }
 
+/// Multus: to the runtime all of a container is its network, and the delegates' own names are in a cache of its own.
+TEST_F(AuditTest, AnEntryOfAnotherNetworkSpeaksForAllOfItsContainer) {
+  clock.advance(60s);
+  const auto held = held_addresses(context, {"net", "c1", "eth0"}).value();
+  core::audit::LiveAttachments live = runtime({{"multus-cni-network", "c1", "eth0"}, {"net", "c2", "net7"}});
+  live.entries[0].addresses = held;
+  live.entries[1].addresses = held_addresses(context, {"net", "c2", "eth0"}).value();
+  EXPECT_THAT(findings(live), IsEmpty());
+  live.entries[0].netns = core::CachedAttachment::Netns::gone;
+  EXPECT_THAT(findings(live), ElementsAre(HasSubstr("not_attached")));
+  live.entries.push_back({{"net", "c1", "eth0"}, core::CachedAttachment::Netns::unclear, {}, {}, {}, {}, {}});
+  EXPECT_THAT(findings(live), IsEmpty());
+  live.entries = runtime({{"x", "x", "eth0"}}).entries;
+  live.unreadable = {{"multus-cni-network-c1-eth0", "empty"}, {"multus-cni-network-xc2-eth0", "empty"}};
+  EXPECT_THAT(findings(live), ElementsAre(HasSubstr("container c2")));
+}
+
+TEST_F(AuditTest, AContainerInTwoCachesIsToldOnce) {
+  core::audit::LiveAttachments live = runtime({{"multus-cni-network", "new", "eth0"}, {"net", "new", "eth0"}});
+  for (core::CachedAttachment& entry : live.entries) entry.addresses = {ip("10.1.0.13")};
+  EXPECT_THAT(findings(live), ElementsAre(HasSubstr("not_held 10.1.0.13")));
+  // Another container holds what it has.
+  for (core::CachedAttachment& entry : live.entries)
+    entry.addresses = held_addresses(context, {"net", "c1", "eth0"}).value();
+  EXPECT_THAT(findings(live), ElementsAre(HasSubstr("two have it")));
+}
+
 TEST_F(AuditTest, OfPodsThatRunTheFirstTenAreNamed) {
   const auto of = [&](std::vector<core::audit::RunningPod> pods) {
     std::vector<std::string> texts;

@@ -34,7 +34,8 @@ namespace croft::app {
 namespace {
 
 struct CheckOptions {
-  std::string cache_directory, node, tombstones;
+  std::vector<std::string> caches;
+  std::string node, tombstones;
   std::int64_t grace_seconds = engine::kCollectAgeMin.count();
   bool in_container = false;
   bool all_addresses = false;
@@ -209,8 +210,8 @@ class ClusterPods {
   return core::audit::audit_node_ranges(*seen, engine::compare(*look, *seen), look->unreadable);
 }
 
-[[nodiscard]] Result<edge::CniCache> read_cache(const CheckOptions& options) {
-  auto cache = edge::read_cni_cache(options.cache_directory, options.in_container);
+[[nodiscard]] Result<edge::CniCache> read_caches(const CheckOptions& options) {
+  auto cache = edge::read_cni_caches(options.caches, options.in_container);
   if (cache) return cache;
   return fail(ErrorCode::invalid_argument,
               fmt::format("--cni-cache: {}; name the directory that has `results`", cache.error().message));
@@ -237,7 +238,7 @@ bool is_of_living(const core::audit::Finding& finding) {
   engine::pause(context, kSecondLook, Deadline{});
   auto again = live;
   if (live) {
-    TRY(auto cache, read_cache(options));
+    TRY(auto cache, read_caches(options));
     again = std::move(cache.attachments);
   }
   TRY(engine::AuditReport second, look(again));
@@ -266,12 +267,12 @@ bool is_of_living(const core::audit::Finding& finding) {
   context.time_limit = kCheckLimit;
   TRY_VOID(engine::wait_for_first_answer(context));
   std::optional<core::audit::LiveAttachments> live;
-  if (!options.cache_directory.empty()) {
+  if (!options.caches.empty()) {
     if (context.store.capabilities().foreign_writers && options.node.empty()) {
       return fail(ErrorCode::invalid_argument,
                   "--cni-cache: the store is a cluster's and the cache is one node's; say which with --node");
     }
-    TRY(auto cache, read_cache(options));
+    TRY(auto cache, read_caches(options));
     for (const auto& entry : cache.attachments.unreadable) warn("cannot read " + entry.what);
     warn_of_unclear(cache);
     live = std::move(cache.attachments);
@@ -315,10 +316,13 @@ bool is_of_living(const core::audit::Finding& finding) {
 void add_check_command(CLI::App& app, CommandLine& line) {
   const auto options = std::make_shared<CheckOptions>();
   CLI::App* command = app.add_subcommand("check", "Check the whole register for contradictions and leftovers");
-  command->add_option("--cni-cache", options->cache_directory,
-                      "Also report addresses held for containers that the runtime's CNI cache (usually /var/lib/cni) "
-                      "does not list, or whose network namespace is gone, and containers whose network namespace is "
-                      "there with an address that they do not hold");
+  command
+      ->add_option("--cni-cache", options->caches,
+                   "Also report addresses held for containers that the runtime's CNI cache (usually /var/lib/cni) "
+                   "does not list, or whose network namespace is gone, and containers whose network namespace is "
+                   "there with an address that they do not hold; may be repeated. What Multus keeps in `multus` below "
+                   "it is read too")
+      ->expected(1);
   command->add_flag("--in-container", options->in_container,
                     "With --cni-cache: this container is the node (kind, k3d), so a missing namespace is really gone");
   command->add_option("--node", options->node,

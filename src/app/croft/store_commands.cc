@@ -136,10 +136,8 @@ struct Running {
   std::vector<std::string> unreadable;
 };
 
-[[nodiscard]] Result<Running> read_running(const std::string& cache_directory) {
-  const std::string directory = cache_directory + "/results";
+[[nodiscard]] Result<void> read_running_in(const std::string& directory, Running& running) {
   TRY(const auto names, os::list_directory(directory, kCacheFilesMax));
-  Running running;
   for (const std::string& name : names) {
     const auto bytes = os::read_file(directory + "/" + name, kCacheFileBytesMax);
     if (!bytes && bytes.error().code == ErrorCode::not_found) continue;
@@ -152,6 +150,15 @@ struct Running {
     running.handles.insert(core::handle_of(entry->owner));
     running.entries.push_back(*std::move(entry));
   }
+  return {};
+}
+
+/// What Multus keeps below has the names under which addresses are held, and comes first.
+[[nodiscard]] Result<Running> read_running(const std::string& cache_directory) {
+  Running running;
+  const auto of_multus = read_running_in(cache_directory + "/multus/results", running);
+  if (!of_multus && of_multus.error().code != ErrorCode::not_found) return fail(of_multus.error());
+  TRY_VOID(read_running_in(cache_directory + "/results", running));
   return running;
 }
 
@@ -176,6 +183,7 @@ class Recorder {
     for (const net::Address& address : entry.addresses) {
       const auto view = engine::show_address(context_, address);
       if (!view && is_of_the_store(view.error())) return fail(view.error());
+      if (view && is_held_in_another_network(*view, entry.owner)) continue;
       if (!view && view.error().code != ErrorCode::not_found) {
         note_unclear(entry, address, view.error().message);
       } else if (view && !view->pool.empty()) {
@@ -197,6 +205,13 @@ class Recorder {
       }
     }
     return {};
+  }
+
+  /// A plugin that calls other networks, as Multus, has another name to the runtime; its container's DEL comes under
+  /// the name that holds.
+  static bool is_held_in_another_network(const engine::AddressView& view, const core::Owner& owner) {
+    return view.state == core::AddressState::held && view.handle_id != core::handle_of(owner) &&
+           view.handle_id.ends_with("." + owner.container_id);
   }
 
   void note_unclear(const wire::cni::CacheEntry& entry, const net::Address& address, const std::string& why) {

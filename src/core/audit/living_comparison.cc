@@ -53,8 +53,8 @@ bool LivingComparison::is_of(const Living& living, const Attribute& attribute) {
   if (living.pod != nullptr)
     return pod.empty() || (pod == living.pod->pod.name && name_space == living.pod->pod.namespace_name);
   const CachedAttachment& entry = *living.attachment;
-  const std::string ifname = text_of(attribute.secondary, kInterfaceKey);
-  if (attribute.handle_id == handle_of(entry.owner)) return ifname.empty() || ifname == entry.owner.interface_name;
+  // Under whatever network and interface: what called Croft, as Multus does, has another name to the runtime.
+  if (attribute.handle_id->ends_with("." + entry.owner.container_id)) return true;
   // As Calico named it before 3.0.
   return !entry.pod.name.empty() && attribute.handle_id == entry.pod.namespace_name + "." + entry.pod.name;
 }
@@ -117,7 +117,12 @@ std::vector<Finding> LivingComparison::findings(
     std::sort(some->begin(), some->end(), [](const Told& a, const Told& b) { return a.first < b.first; });
   }
   std::vector<Finding> all;
-  for (const auto& [address, living] : of_cache) all.push_back(finding_of(address, *living));
+  // The cache of the runtime and that of Multus have a container each.
+  std::set<std::pair<net::Address, std::string>> told;
+  for (const auto& [address, living] : of_cache) {
+    if (!told.emplace(address, living->attachment->owner.container_id).second) continue;
+    all.push_back(finding_of(address, *living));
+  }
   // Those that two have come first.
   std::stable_partition(of_pods.begin(), of_pods.end(),
                         [](const Told& one) { return !one.second->holder.empty() && !one.second->cools; });

@@ -24,6 +24,11 @@ bool may_be_about(const std::string& name, const std::string& handle_id, const s
   return false;
 }
 
+/// The same, of any network and interface of a container.
+bool may_be_of_container(const std::string& name, const std::string& container_id) {
+  return name.find("-" + container_id + "-") != name.npos;
+}
+
 PodIdentity pod_of(const Attribute& attribute) {
   const auto text = [&](const char* key) {
     const auto it = attribute.secondary.find(key);
@@ -42,11 +47,14 @@ std::string words_of(const PodIdentity& pod) {
 RuntimeComparison::RuntimeComparison(const Runtime& runtime, WallTime now)
     : live_(runtime.live), grace_(runtime.grace), node_(runtime.node), now_(now) {
   if (!live_) return;
-  for (const CachedAttachment& entry : live_->entries) by_handle_.emplace(handle_of(entry.owner), &entry);
+  for (const CachedAttachment& entry : live_->entries) {
+    by_handle_.emplace(handle_of(entry.owner), &entry);
+    by_container_.emplace(entry.owner.container_id, &entry);
+  }
 }
 
-RuntimeComparison::Known RuntimeComparison::known(const std::string& handle_id,
-                                                  const std::string& interface_name) const {
+RuntimeComparison::Known RuntimeComparison::known(const std::string& handle_id, const Owner& owner) const {
+  const std::string& interface_name = owner.interface_name;
   Known result;
   for (auto it = by_handle_.lower_bound(handle_id); it != by_handle_.end() && it->first == handle_id; ++it) {
     const CachedAttachment& entry = *it->second;
@@ -54,10 +62,26 @@ RuntimeComparison::Known RuntimeComparison::known(const std::string& handle_id,
     if (result.entry == nullptr || entry.netns == Netns::present) result.entry = &entry;
     result.may_live |= entry.netns != Netns::gone;
   }
-  if (result.entry != nullptr) return result;
+  if (result.may_live) return result;
+  const bool is_told = result.entry != nullptr;
+  if (const Known container = known_by_container(owner.container_id); container.may_live || !is_told) {
+    result = container;
+  }
+  if (is_told || result.may_live) return result;
   result.may_live = std::any_of(live_->unreadable.begin(), live_->unreadable.end(), [&](const UnreadableEntry& entry) {
-    return may_be_about(entry.name, handle_id, interface_name);
+    return may_be_about(entry.name, handle_id, interface_name) || may_be_of_container(entry.name, owner.container_id);
   });
+  return result;
+}
+
+RuntimeComparison::Known RuntimeComparison::known_by_container(const std::string& container_id) const {
+  Known result;
+  const auto [first, last] = by_container_.equal_range(container_id);
+  for (auto it = first; it != last; ++it) {
+    const CachedAttachment& entry = *it->second;
+    if (result.entry == nullptr || entry.netns == Netns::present) result.entry = &entry;
+    result.may_live |= entry.netns != Netns::gone;
+  }
   return result;
 }
 
@@ -70,7 +94,7 @@ std::optional<Finding> RuntimeComparison::check(const net::Address& address, con
   }
   const auto owner = owner_of(*attribute.handle_id, attribute.secondary);
   if (!owner) return std::nullopt;
-  const Known runtime = known(*attribute.handle_id, owner->interface_name);
+  const Known runtime = known(*attribute.handle_id, *owner);
   const PodIdentity pod = pod_of(attribute);
   if (runtime.may_live) {
     if (runtime.entry == nullptr || pod.name.empty()) return std::nullopt;

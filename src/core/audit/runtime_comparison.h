@@ -37,7 +37,8 @@ struct Runtime {
   std::vector<RunningPod> pods;         ///< of the cluster; empty where they are not known
 };
 
-/// Compares what is held with the attachments that the runtime knows. `runtime` must outlive it.
+/// Compares what is held with the attachments that the runtime knows. A plugin that calls other networks, as Multus, is
+/// one network to the runtime: an entry speaks for all that its container holds. `runtime` must outlive it.
 class RuntimeComparison {
  public:
   RuntimeComparison(const Runtime& runtime, WallTime now);
@@ -55,7 +56,9 @@ class RuntimeComparison {
     bool may_live = false;
     const CachedAttachment* entry = nullptr;
   };
-  [[nodiscard]] Known known(const std::string& handle_id, const std::string& interface_name) const;
+  [[nodiscard]] Known known(const std::string& handle_id, const Owner& owner) const;
+  /// By entries of its container in other networks.
+  [[nodiscard]] Known known_by_container(const std::string& container_id) const;
 
   /// Whose address of one family it is.
   struct Claim {
@@ -73,9 +76,10 @@ class RuntimeComparison {
   const std::chrono::seconds grace_;
   const std::string& node_;
   const WallTime now_;
-  std::multimap<std::string, const CachedAttachment*> by_handle_;  ///< of live_
-  std::map<Claim, std::map<std::string, Holding>> claims_;         ///< of containers that may live, by container
-  std::size_t not_compared_ = 0;                                   ///< addresses held, with an empty cache
+  std::multimap<std::string, const CachedAttachment*> by_handle_;     ///< of live_
+  std::multimap<std::string, const CachedAttachment*> by_container_;  ///< the same
+  std::map<Claim, std::map<std::string, Holding>> claims_;            ///< of containers that may live, by container
+  std::size_t not_compared_ = 0;                                      ///< addresses held, with an empty cache
 };
 
 }  // namespace croft::core::audit

@@ -1,5 +1,7 @@
 #include "edge/facts/cni_cache.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "edge/facts/host_local_facts.h"
@@ -9,9 +11,15 @@ namespace croft::edge {
 
 using Netns = core::CachedAttachment::Netns;
 
-Result<CniCache> read_cni_cache(const std::string& cache_directory, bool is_the_machine) {
+Result<CniCache> read_cni_caches(const std::vector<std::string>& directories, bool is_the_machine) {
   core::host_local::SignsOfLife read;
-  TRY_VOID(read_cached_attachments(cache_directory, read));
+  for (const std::string& directory : std::set(directories.begin(), directories.end())) {
+    TRY_VOID(read_cached_attachments(directory, read));
+    const std::string of_multus = directory + "/multus";
+    if (std::ranges::find(directories, of_multus) != directories.end()) continue;
+    const auto more = read_cached_attachments(of_multus, read);
+    if (!more && more.error().code != ErrorCode::not_found) return fail(more.error());
+  }
   if (!read.unseen.empty()) return fail(ErrorCode::permission_denied, read.unseen.front());
   CniCache cache;
   if (!is_the_machine) cache.blind_because = os::why_not_the_machines_view();

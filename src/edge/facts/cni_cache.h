@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "core/audit/runtime_comparison.h"
@@ -13,10 +14,11 @@ struct CniCache {
   std::string blind_because;
 };
 
-/// Reads the attachments that the runtime knows from libcni's cache directory (by default /var/lib/cni; the files are
+/// Reads the attachments that the runtime knows from libcni's cache directories (by default /var/lib/cni; the files are
 /// in its subdirectory `results`), and looks at the network namespace of each: libcni keeps an entry until a DEL of the
-/// same network, so an entry alone does not say that its container lives. `is_the_machine`: this container is the node,
-/// take what is seen here for all there is. A missing directory is not_found, never an empty list.
-[[nodiscard]] Result<CniCache> read_cni_cache(const std::string& cache_directory, bool is_the_machine);
+/// same network, so an entry alone does not say that its container lives. What Multus keeps below one by default
+/// (`multus/results`), with the names of the networks that it calls, is read with it. `is_the_machine`: this container
+/// is the node, take what is seen here for all there is. A missing directory is not_found, never an empty list.
+[[nodiscard]] Result<CniCache> read_cni_caches(const std::vector<std::string>& directories, bool is_the_machine);
 
 }  // namespace croft::edge
