@@ -268,6 +268,24 @@ def keeps(world, kube, host):
     token = json.loads(host.kubeconfig.read_text())["users"][0]["user"]["token"]
     expect(token not in log() and token.split(".")[1] not in log(), "a token in the log")
     host.node().delete("after-deletion")
+    # Its service account is made anew, and no token of before is good, though by itself it is.
+    operator = f"kube:{world.directory}/kubeconfig-croft-operator"
+    shown = lambda file: world.croft(operator, "node", "show", "oak", "--plugin-kubeconfig", str(file))[0]["pluginToken"]["isRefused"]
+    of_before = world.directory / "of-before"
+    of_before.write_text(host.kubeconfig.read_text())
+    of_before.chmod(0o600)
+    expect_equal(shown(host.kubeconfig), False, "a token that is good")
+    accounts = "/api/v1/namespaces/croft-system/serviceaccounts"
+    kube.call("DELETE", f"{accounts}/croft-plugin")
+    kube.call("POST", accounts, {"apiVersion": "v1", "kind": "ServiceAccount",
+                                 "metadata": {"name": "croft-plugin", "namespace": "croft-system"}})
+    # The server remembers for ten seconds that it was good.
+    wait_for(lambda: shown(of_before) is True, "croft node show tells of it", 60)
+    wait_for(lambda: host.kubeconfig.read_text() != of_before.read_text(), "a revoked token is replaced", 150)
+    wait_for(lambda: "as the API server refused its token (401)" in log(), "why is told", 30)
+    expect_equal(shown(host.kubeconfig), False, "the new one")
+    host.node().add("after-revocation")
+    host.node().delete("after-revocation")
     # While the API is away nothing is lost, and it is told once.
     kube.kill()
     host.kubeconfig.unlink()
