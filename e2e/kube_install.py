@@ -165,6 +165,27 @@ def by_name(world, kube, host):
     done(host.install("--uninstall", main=None), "taken back")
 
 
+def families(world, kube, operator):
+    """A register with pools of IPv6 alone, as kubeadm's podSubnet has it, then of both; leaves the pool of the other parts."""
+    host = Host(world, kube, "families")
+    world.croft(operator, "pool", "create", "six", "--cidr", "fd00:79::/112", "--block-size", "122", "--gateway", "none", "--cooldown-seconds", "0")
+    refused(host, host.install(), 1, "are to get IPv4", "pools of IPv6 alone", "six", "--ipv6 --no-ipv4", "install.ipv4=false")
+    expect("pools of IPv6" not in done(host.install("--ipv6", "--no-ipv4"), "IPv6 alone"), "nothing to tell")
+    node = host.node()
+    expect(node.add("of-six")[0].startswith("fd00:79::"), "its address")
+    node.delete("of-six")
+    # As where the pools came later than the node's network.
+    done(host.install("--no-probe"), "unseen")
+    answer = host.node().refuse("of-four")
+    expect("where pods are to have IPv6 alone" in answer["msg"] + answer.get("details", ""), f"{answer}")
+    world.croft(operator, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28", "--gateway", "none")
+    expect("pools of IPv6 (\"six\"), of which pods of this node get nothing: --ipv6" in done(host.install(), "IPv4 alone"), "it is told")
+    node = host.node()
+    expect_equal([len(node.add("dual", assign_ipv6="true")), node.delete("dual")][0], 2, "both are there")
+    done(host.install("--uninstall", main=None), "taken back")
+    run(world.bin / "croft", "--store", operator, "pool", "delete", "six")
+
+
 def installs(world, kube, host):
     say(done(host.install("--dry-run"), "a dry run").splitlines()[0])
     expect_equal(sorted(p.name for p in [*host.bin.iterdir(), *host.conf.iterdir()]), ["portmap", "ptp"], "a dry run writes nothing")
@@ -453,9 +474,9 @@ def test():
         make_accounts(kube)
         write_kubeconfig(world, kube, "croft-node")
         operator = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
-        world.croft(operator, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28", "--gateway", "none")
         host = Host(world, kube)
         is_a_node(kube, host)
+        families(world, kube, operator)
         by_name(world, kube, host)
         installs(world, kube, host)
         together(host)
