@@ -20,12 +20,26 @@ PLUGINS = ("ptp", "bridge", "calico", "flannel")
 EVERYTHING = ["namespace.create=true", "agent.annotationsFromApi=true", "install.ipv6=true", "install.mtu=1400",
               "install.masquerade=false", "install.alsoAs={host-local,calico-ipam}", "apiServer.host=10.0.0.1",
               "apiServer.port=6443", "controller.replicas=3", "controller.allocateNodeCidrs=true",
-              "controller.clusterCidr=10.0.0.0/8", "controller.repairServiceRanges=true", "defaultPools.ipv4Cidr=10.1.0.0/16",
+              "controller.clusterCidr=10.128.0.0/9", "controller.repairServiceRanges=true", "defaultPools.ipv4Cidr=10.1.0.0/16",
               "defaultPools.ipv6Cidr=fd00::/48", "agent.extraArgs={--log-calls}"]
 REFUSED = (("", "mainPlugin"), ("mainPlugin=cilium", "mainPlugin"), ("mainPlugin=ptp,typo=1", "typo"),
            ("mainPlugin=ptp,install.mtu=70000", "mtu"), ("mainPlugin=ptp,install.conflistName=../x.conflist", "conflistName"),
            ("mainPlugin=ptp,defaultPools.ipv4Cidr=ten", "ipv4Cidr"), ("mainPlugin=ptp,install.cniBinDir=opt", "cniBinDir"),
-           ("mainPlugin=ptp,controller.grace=5", "grace"))
+           ("mainPlugin=ptp,controller.grace=5", "grace"),
+           *((f"mainPlugin={plugin},controller.allocateNodeCidrs=true,controller.clusterCidr={cluster},defaultPools.{pool}",
+              f"controller.allocateNodeCidrs: clusterCidr {word}")
+             for plugin in ("ptp", "bridge", "calico")
+             for cluster, pool, word in (("10.200.0.0/16", "ipv4Cidr=10.200.0.0/16", "10.200.0.0/16 overlaps the pool 10.200.0.0/16"),
+                                         ("10.0.0.0/8", "ipv4Cidr=10.200.4.0/22", "10.0.0.0/8 overlaps the pool 10.200.4.0/22"),
+                                         ("10.200.7.0/24", "ipv4Cidr=10.200.4.0/22", "10.200.7.0/24 overlaps the pool 10.200.4.0/22"),
+                                         ("10.1.0.0/16\\,fd00::/48", "ipv6Cidr=FD00::/48", "fd00::/48 overlaps the pool FD00::/48"))))
+# Node ranges beside pools, or without any.
+BESIDE = ("mainPlugin=ptp,controller.allocateNodeCidrs=true,controller.clusterCidr=10.200.8.0/22,defaultPools.ipv4Cidr=10.200.4.0/22",
+          "mainPlugin=ptp,controller.allocateNodeCidrs=true,controller.clusterCidr=10.200.0.0/16,defaultPools.ipv4Cidr=none",
+          "mainPlugin=ptp,controller.allocateNodeCidrs=true,controller.clusterCidr=10.200.0.0/16,defaultPools.ipv4Cidr=10.200.0.0/16,"
+          "defaultPools.enabled=false",
+          "mainPlugin=flannel,controller.allocateNodeCidrs=true,controller.clusterCidr=10.200.0.0/16,defaultPools.ipv4Cidr=10.200.0.0/16",
+          "mainPlugin=ptp,controller.clusterCidr=10.200.0.0/16,defaultPools.ipv4Cidr=10.200.0.0/16")
 # Values that can't be said with --set: (values, what is named).
 REFUSED_VALUES = (
     ({"install": {"ipv4": False, "ipv6": False}}, "ipv6"),
@@ -133,6 +147,8 @@ def renders(world, tools):
     for values, word in REFUSED:
         done = tools.render(values, check=False)
         expect(done.returncode != 0 and word in done.stderr, f"{values}: {done.returncode} {done.stderr}")
+    for values in BESIDE:
+        tools.render(values)
     for values, word in REFUSED_VALUES:
         done = tools.render_values(world, values, check=False)
         # By its path.

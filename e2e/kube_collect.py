@@ -26,8 +26,9 @@ class Cluster:
         kube.call("POST", "/api/v1/namespaces/default/serviceaccounts",
                   {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
 
-    def node(self, name):
-        self.kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+    def node(self, name, pod_cidr=None):
+        spec = {"podCIDR": pod_cidr, "podCIDRs": [pod_cidr]} if pod_cidr else {}
+        self.kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec})
 
     def pod(self, name, node, **spec):
         return self.kube.call("POST", PODS, {
@@ -191,6 +192,39 @@ def who_holds_nothing(world, cluster, kube, operator):
     expect_equal(check()[1], {}, "what it may not see")
 
 
+def half_moved(world, cluster, kube, operator):
+    """In the middle of docs/runbooks/migrate.md, From host-local: of each node that has not moved `croft check` says so, once."""
+    croft = [world.bin / "croft", "--store", operator]
+    run(*croft, "pool", "create", "moved", "--cidr", "10.83.0.0/16", "--block-size", "24", "--gateway", "none", "--cooldown-seconds", "0")
+    run(*croft, "config", "set", "--strict-affinity", "true", "--auto-allocate-blocks", "false")
+    for i in (2, 3, 4):
+        cluster.node(f"node-{i}", f"10.83.{i}.0/24")
+        run(*croft, "affinity", "claim", f"10.83.{i}.0/24", "--node", f"node-{i}")
+    expect(cluster.living("moved", "node-3").startswith("10.83.3."), "an address of the node's claim")
+    for i, last in ((2, 5), (2, 6), (4, 5)):
+        cluster.pod(f"on-{i}-{last}", f"node-{i}")
+        cluster.report(f"on-{i}-{last}", f"10.83.{i}.{last}")
+    cache = world.directory / "empty-cache"
+    (cache / "results").mkdir(parents=True)
+
+    def told(*more):
+        done = run(*croft, "-o", "json", "check", *more, check=False)
+        expect(done.returncode in (0, 3), f"croft check: {done.stdout}{done.stderr}")
+        living = ("pod_not_held", "not_held", "node_not_moved")
+        return sorted((row["finding"], row["subject"]) for row in json.loads(done.stdout) if row["finding"] in living)
+
+    expect_equal(told(), [("node_not_moved", "node node-2"), ("node_not_moved", "node node-4")], "croft check of the cluster")
+    expect_equal(told("--cni-cache", cache, "--node", "node-3"), [], "croft check of a node that has moved")
+    expect_equal(told("--cni-cache", cache, "--node", "node-2"), [("node_not_moved", "node node-2")], "and of one that waits")
+    # What the register lost is told as ever: of a node that has moved.
+    cluster.pod("lost", "node-3")
+    cluster.report("lost", "10.83.3.200")
+    expect_equal(told("--cni-cache", cache, "--node", "node-3"), [("pod_not_held", "10.83.3.200")], "a loss")
+    for name in ("lost", "on-2-5", "on-2-6", "on-4-5"):
+        cluster.delete_pod(name)
+    run(*croft, "config", "set", "--auto-allocate-blocks", "true", "--strict-affinity", "false")
+
+
 def test():
     calico_definitions()
     with World("kube-collect", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
@@ -206,6 +240,7 @@ def test():
         controller, of_oak, of_elm = by_pods(world, cluster, operator, controller_store)
         by_nodes(world, cluster, kube, operator, controller, of_oak, of_elm)
         nothing_by_half(world, operator, cluster, kube, controller_store, of_oak)
+        half_moved(world, cluster, kube, operator)
         who_holds_nothing(world, cluster, kube, operator)
 
 

@@ -165,6 +165,27 @@ def by_name(world, kube, host):
     done(host.install("--uninstall", main=None), "taken back")
 
 
+def families(world, kube, operator):
+    """A register with pools of IPv6 alone, as kubeadm's podSubnet has it, then of both; leaves the pool of the other parts."""
+    host = Host(world, kube, "families")
+    world.croft(operator, "pool", "create", "six", "--cidr", "fd00:79::/112", "--block-size", "122", "--gateway", "none", "--cooldown-seconds", "0")
+    refused(host, host.install(), 1, "are to get IPv4", "pools of IPv6 alone", "six", "--ipv6 --no-ipv4", "install.ipv4=false")
+    expect("pools of IPv6" not in done(host.install("--ipv6", "--no-ipv4"), "IPv6 alone"), "nothing to tell")
+    node = host.node()
+    expect(node.add("of-six")[0].startswith("fd00:79::"), "its address")
+    node.delete("of-six")
+    # As where the pools came later than the node's network.
+    done(host.install("--no-probe"), "unseen")
+    answer = host.node().refuse("of-four")
+    expect("where pods are to have IPv6 alone" in answer["msg"] + answer.get("details", ""), f"{answer}")
+    world.croft(operator, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28", "--gateway", "none")
+    expect("pools of IPv6 (\"six\"), of which pods of this node get nothing: --ipv6" in done(host.install(), "IPv4 alone"), "it is told")
+    node = host.node()
+    expect_equal([len(node.add("dual", assign_ipv6="true")), node.delete("dual")][0], 2, "both are there")
+    done(host.install("--uninstall", main=None), "taken back")
+    run(world.bin / "croft", "--store", operator, "pool", "delete", "six")
+
+
 def installs(world, kube, host):
     say(done(host.install("--dry-run"), "a dry run").splitlines()[0])
     expect_equal(sorted(p.name for p in [*host.bin.iterdir(), *host.conf.iterdir()]), ["portmap", "ptp"], "a dry run writes nothing")
@@ -268,6 +289,24 @@ def keeps(world, kube, host):
     token = json.loads(host.kubeconfig.read_text())["users"][0]["user"]["token"]
     expect(token not in log() and token.split(".")[1] not in log(), "a token in the log")
     host.node().delete("after-deletion")
+    # Its service account is made anew, and no token of before is good, though by itself it is.
+    operator = f"kube:{world.directory}/kubeconfig-croft-operator"
+    shown = lambda file: world.croft(operator, "node", "show", "oak", "--plugin-kubeconfig", str(file))[0]["pluginToken"]["isRefused"]
+    of_before = world.directory / "of-before"
+    of_before.write_text(host.kubeconfig.read_text())
+    of_before.chmod(0o600)
+    expect_equal(shown(host.kubeconfig), False, "a token that is good")
+    accounts = "/api/v1/namespaces/croft-system/serviceaccounts"
+    kube.call("DELETE", f"{accounts}/croft-plugin")
+    kube.call("POST", accounts, {"apiVersion": "v1", "kind": "ServiceAccount",
+                                 "metadata": {"name": "croft-plugin", "namespace": "croft-system"}})
+    # The server remembers for ten seconds that it was good.
+    wait_for(lambda: shown(of_before) is True, "croft node show tells of it", 60)
+    wait_for(lambda: host.kubeconfig.read_text() != of_before.read_text(), "a revoked token is replaced", 150)
+    wait_for(lambda: "as the API server refused its token (401)" in log(), "why is told", 30)
+    expect_equal(shown(host.kubeconfig), False, "the new one")
+    host.node().add("after-revocation")
+    host.node().delete("after-revocation")
     # While the API is away nothing is lost, and it is told once.
     kube.kill()
     host.kubeconfig.unlink()
@@ -435,9 +474,9 @@ def test():
         make_accounts(kube)
         write_kubeconfig(world, kube, "croft-node")
         operator = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
-        world.croft(operator, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28", "--gateway", "none")
         host = Host(world, kube)
         is_a_node(kube, host)
+        families(world, kube, operator)
         by_name(world, kube, host)
         installs(world, kube, host)
         together(host)

@@ -44,6 +44,22 @@ def said(kube, name):
     return spec.get("podCIDRs")
 
 
+def a_pool_in_the_way(world, kube, store):
+    """Node ranges are refused: the controller says so and collects all the same, and gives ranges once the pool is gone."""
+    croft = [world.bin / "croft", "--store", f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"]
+    run(*croft, "pool", "create", "in-the-way", "--cidr", "10.244.0.0/16")
+    controller = Controller(world, store, "refused")
+    trouble = "cluster CIDR 10.244.0.0/21 overlaps pool in-the-way (10.244.0.0/16)"
+    # Each pass has both lines.
+    wait_for(lambda: controller.log().count(trouble) > 2 and controller.log().count(" addresses") > 2, "it says it and collects", 20)
+    expect("node-ranges.md" in controller.log(), controller.log())
+    expect_equal(controller.process.poll(), None, "it works on")
+    expect_equal(said(kube, "oak"), None, "no range meanwhile")
+    run(*croft, "pool", "delete", "in-the-way")
+    wait_for(lambda: said(kube, "oak"), "oak says its ranges", 20)
+    controller.end()
+
+
 def what_nodes_say(world, kube, store):
     """Ranges that cannot be taken down, and one that two nodes say: nobody else gets them, and they are told."""
     croft = functools.partial(run, world.bin / "croft", "--store",
@@ -183,6 +199,7 @@ def test():
         store = f"kube:{write_kubeconfig(world, kube, 'croft-controller')}"
         make_node(kube, "there", podCIDR="10.244.0.0/24", podCIDRs=["10.244.0.0/24"])
         make_node(kube, "oak")
+        a_pool_in_the_way(world, kube, store)
         first = Controller(world, store, "first")
         wait_for(lambda: said(kube, "oak"), "oak says its ranges", 20)
         expect_equal(said(kube, "oak"), ["10.244.1.0/24", "fd00:244::/64"], "oak, beside what is there")

@@ -34,10 +34,11 @@ inline constexpr std::chrono::seconds kFirstAnswerMax{30};
 /// for all), and reports what contradicts itself (core::audit::audit_register).
 /// Records that change meanwhile may show up as findings; a second look tells. With `live`, also addresses whose
 /// attachment is not among them, unless they are held for less than `grace`. With `live_node` only what is held on that
-/// node is compared with `live`. Whoever lives with an address that he does not hold is told, of `live` and of `pods`.
-/// Changes nothing.
+/// node is compared with `live`. Whoever lives with an address that he does not hold is told, of `live` and of `pods`;
+/// `pod_ranges`, what nodes' objects say, tells which of those host-local gave. Changes nothing.
 [[nodiscard]] Result<AuditReport> audit(const Context& context, const std::optional<core::audit::LiveAttachments>& live,
                                         std::chrono::seconds grace = kCollectAgeMin, const std::string& live_node = "",
-                                        std::vector<core::audit::RunningPod> pods = {});
+                                        std::vector<core::audit::RunningPod> pods = {},
+                                        std::vector<core::NodeRange> pod_ranges = {});
 
 }  // namespace croft::engine

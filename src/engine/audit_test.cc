@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include "core/register/quarantine.h"
+#include "engine/affinities.h"
+#include "engine/config.h"
 #include "engine/test_world.h"
 #include "store/forwarding_store.h"
 
@@ -498,6 +500,81 @@ TEST_F(AuditTest, OfPodsThatRunTheFirstTenAreNamed) {
   ASSERT_EQ(found.size(), 11U);
   EXPECT_THAT(found.front(), HasSubstr("two have it")) << "those first";
   EXPECT_THAT(found.back(), HasSubstr("3 more addresses of running pods"));
+}
+
+/// In the middle of docs/runbooks/migrate.md, From host-local: node-2 has its claim, and host-local gives its
+/// addresses.
+class HalfMoved : public testing::Test, public World {
+ protected:
+  void SetUp() override {
+    pool("a", "10.244.0.0/16", 24);
+    set_config(context, {true, false, {}, {}, {}}).value();
+    for (int i = 2; i <= 3; ++i) {
+      ranges_.push_back({fmt::format("node-{}", i), net::Prefix::parse(fmt::format("10.244.{}.0/24", i)).value()});
+      claim_affinity(context, node(i), ranges_.back().cidr).value();
+    }
+  }
+  static core::AffinityOwner node(int i) { return {core::AffinityOwner::Type::host, fmt::format("node-{}", i)}; }
+  [[nodiscard]] std::vector<core::audit::Finding> found(const std::vector<std::pair<int, std::string>>& pods) {
+    std::vector<core::audit::RunningPod> running;
+    for (const auto& [i, address] : pods) {
+      running.push_back({{"p" + address, "shop", ""}, fmt::format("node-{}", i), {ip(address.c_str())}});
+    }
+    return audit(context, {}, kCollectAgeMin, "", std::move(running), ranges_).value().findings;
+  }
+  using Kind = core::audit::Finding::Kind;
+  std::vector<core::NodeRange> ranges_;
+};
+
+TEST_F(HalfMoved, WhatHostLocalGaveIsToldOnceANode) {
+  const auto told = found({{2, "10.244.2.5"}, {2, "10.244.2.6"}, {2, "10.244.2.7"}, {3, "10.244.3.9"}});
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told[0].kind, Kind::node_not_moved);
+  EXPECT_EQ(told[0].subject, "node node-2");
+  EXPECT_THAT(told[0].what, AllOf(HasSubstr("3 of its pods' addresses, as 10.244.2.5"), HasSubstr("of host-local")));
+  EXPECT_THAT(told[0].remedy, AllOf(HasSubstr("docs/runbooks/migrate.md"), HasSubstr("older register")));
+  EXPECT_EQ(told[1].subject, "node node-3");
+}
+
+TEST_F(HalfMoved, TheCacheOfTheNodeItselfSaysNoOther) {
+  core::audit::LiveAttachments live = runtime({{"cbr0", "c1", "eth0"}, {"cbr0", "c2", "eth0"}});
+  live.entries[0].addresses = {ip("10.244.2.5")};
+  live.entries[1].addresses = {ip("10.244.2.6")};
+  const auto told = audit(context, live, kCollectAgeMin, "node-2").value().findings;
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].kind, Kind::node_not_moved);
+  EXPECT_EQ(told[0].subject, "node node-2");
+  EXPECT_EQ(audit(context, live, kCollectAgeMin, "node-3").value().findings.at(0).kind, Kind::not_held);
+}
+
+TEST_F(HalfMoved, APodCidrThatNobodyClaimedIsToldWithTheClaim) {
+  ranges_.push_back({"node-4", net::Prefix::parse("10.244.4.0/24").value()});
+  const auto told = found({{4, "10.244.4.5"}, {4, "10.244.4.6"}});
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].kind, Kind::node_not_moved);
+  EXPECT_THAT(told[0].remedy, AllOf(HasSubstr("10.244.4.5"), HasSubstr("croft affinity claim")));
+}
+
+TEST_F(HalfMoved, WhatTheRegisterLostIsStillTold) {
+  // Of a block that gave something.
+  const std::string webs = add("web", "node-2");
+  const auto of_a_giver = found({{2, "10.244.2.77"}});
+  ASSERT_EQ(of_a_giver.size(), 1U);
+  EXPECT_EQ(of_a_giver[0].kind, Kind::pod_not_held);
+  // Also when all is free again.
+  ASSERT_EQ(del("web"), 1U);
+  EXPECT_EQ(found({{2, "10.244.2.77"}}).at(0).kind, Kind::pod_not_held);
+  EXPECT_EQ(found({{3, webs}}).at(0).kind, Kind::pod_not_held);
+  // Of another's range, or nobody's.
+  EXPECT_EQ(found({{2, "10.244.3.5"}}).at(0).kind, Kind::pod_not_held);
+  EXPECT_EQ(found({{2, "10.244.9.5"}}).at(0).kind, Kind::pod_not_held);
+  // Where others may take a node's block, or where nodes take blocks that are no podCIDR.
+  set_config(context, {true, true, {}, {}, {}}).value();
+  EXPECT_EQ(found({{3, "10.244.3.5"}}).at(0).kind, Kind::node_not_moved);
+  ranges_.clear();
+  EXPECT_EQ(found({{3, "10.244.3.5"}}).at(0).kind, Kind::pod_not_held);
+  set_config(context, {false, true, {}, {}, {}}).value();
+  EXPECT_EQ(found({{3, "10.244.3.5"}}).at(0).kind, Kind::pod_not_held);
 }
 
 TEST_F(AuditTest, WhoeverAnUnreadableEntryMayBeAboutIsKnown) {

@@ -140,8 +140,13 @@ Result<NodeCidrsAdopted> adopt_node_cidrs(const Context& context, NodeCidrs& cid
 Result<NodeCidrsSaid> say_node_cidrs(const Context& context, NodeCidrs& cidrs) {
   NodeCidrsSaid result;
   TRY(const auto all, cidrs.all());
-  TRY(const core::NodeRangesSeen seen, look_at_node_ranges(context));
+  TRY(core::NodeRangesSeen seen, look_at_node_ranges(context));
   if (!seen.set || seen.set->cluster_cidrs.empty()) return result;
+  if (!seen.surplus.empty()) {
+    // Another gave one in the same moment, after the look at the records in this pass.
+    TRY(result.surplus, give_back_surplus(context, all_said(all)));
+    TRY(seen, look_at_node_ranges(context));
+  }
   const Ranges recorded = recorded_in(seen);
   const net::Family first = seen.set->cluster_cidrs.front().cidr.family();
   const std::vector<core::NodeRange> said_before = all_said(all);

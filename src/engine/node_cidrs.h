@@ -54,6 +54,7 @@ struct NodeCidrsAdopted {
 
 struct NodeCidrsSaid {
   std::vector<std::pair<std::string, std::vector<net::Prefix>>> said;
+  std::vector<core::SurplusRange> surplus;  ///< given back before: an object can say one of a family
   std::vector<std::pair<std::string, Error>> failed;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,11 @@ class SomeNodes final : public NodeCidrs {
   [[nodiscard]] Result<std::vector<OfNode>> all() override { return nodes; }
   [[nodiscard]] Result<void> publish(const std::string& node, const std::vector<net::Prefix>& cidrs) override {
     if (publish_error) return fail(*publish_error);
+    std::set<net::Family> families;
+    for (const net::Prefix& cidr : cidrs) {
+      if (families.insert(cidr.family()).second) continue;
+      return fail(ErrorCode::refused_by_configuration, "may specify no more than one CIDR for each IP family");
+    }
     OfNode& found = of(node);
     EXPECT_THAT(found.cidrs, IsEmpty()) << "the API lets nobody change them";
     found.cidrs = cidrs;
@@ -264,6 +270,25 @@ TEST(NodeCidrs, WhatAnotherNodeSaysIsNotTakenDownByHand) {
   EXPECT_EQ(done.error().code, ErrorCode::already_exists);
   EXPECT_THAT(done.error().message, testing::AllOf(HasSubstr("10.244.7.0/25"), HasSubstr("elm")));
   EXPECT_TRUE(adopt_node_range(cluster.context, "elm", World::prefix("10.244.7.0/25"), look->said)) << "its own";
+}
+
+/// Another controller gave one after this one's look: what it gives back a moment later is no trouble to tell of.
+TEST(NodeCidrs, OfTwoRangesThatWereGivenAtOnceOneIsSaid) {
+  Cluster cluster;
+  store::Capabilities one_by_one = cluster.store.capabilities();
+  one_by_one.atomic_commit = false;
+  cluster.store.set_capabilities(one_by_one);
+  cluster.make("oak");
+  for (const char* cidr : {"10.244.3.0/24", "10.244.7.0/24", "fd00:0:0:1::/64"}) {
+    const core::NodeRange range{"oak", World::prefix(cidr)};
+    cluster.put(core::node_range_key(range.cidr), range);
+  }
+  const auto done = say_node_cidrs(cluster.context, cluster.nodes);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_THAT(done->failed, IsEmpty());
+  ASSERT_EQ(done->surplus.size(), 1U);
+  EXPECT_EQ(done->surplus[0].range.cidr.to_string(), "10.244.7.0/24");
+  EXPECT_THAT(cluster.said_by("oak"), ElementsAre("10.244.3.0/24", "fd00:0:0:1::/64"));
 }
 
 TEST(NodeCidrs, WithoutConfigurationNothingIsDone) {

@@ -34,7 +34,7 @@ bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
 
 /// Gives back what nodes have beside another range of the family, all of it: also what somebody left who died. What
 /// another gives back in the same moment is in the answer too. `kept` gets what is left.
-[[nodiscard]] Result<std::vector<core::SurplusRange>> give_back_surplus(
+[[nodiscard]] Result<std::vector<core::SurplusRange>> settle_surplus(
     const Context& context, const std::vector<core::NodeRange>& said,
     std::map<net::Prefix, std::string>* kept = nullptr) {
   std::vector<core::RecordedRange> recorded;
@@ -76,7 +76,7 @@ bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
         std::ranges::any_of(answers, [](const core::NodeRangesAssigned& one) { return !one.added.empty(); });
     if (!may_have_surplus(context) || !(has_two || has_added)) return answers;
     std::map<net::Prefix, std::string> kept;
-    TRY_VOID(give_back_surplus(context, said, &kept));
+    TRY_VOID(settle_surplus(context, said, &kept));
     // What is to be told may have been given back, here or by another before this look: then it is decided again. Two
     // of a family that stay are both said.
     const bool is_so = std::ranges::all_of(answers, [&](const core::NodeRangesAssigned& one) {
@@ -151,7 +151,7 @@ class Reconciling {
   /// Of one who died before it looked, or of a version that did not.
   [[nodiscard]] Result<void> look_at_surplus() {
     if (options_.dry_run || result_.seen.surplus.empty()) return {};
-    TRY(result_.surplus, give_back_surplus(context_, options_.said));
+    TRY(result_.surplus, settle_surplus(context_, options_.said));
     TRY(result_.seen, look_at_node_ranges(context_));
     return {};
   }
@@ -289,7 +289,7 @@ Result<core::NodeRangesAssigned> adopt_node_range(const Context& context, const 
   // What was given to it meanwhile is not what its object says.
   std::vector<core::NodeRange> all_said = said;
   all_said.push_back({node, cidr});
-  TRY_VOID(give_back_surplus(context, all_said));
+  TRY_VOID(settle_surplus(context, all_said));
   return answer;
 }
 
@@ -301,6 +301,11 @@ Result<core::NodeRangesReleased> release_node_ranges(const Context& context, con
 Result<core::NodeRangesSeen> look_at_node_ranges(const Context& context) {
   return transact(context, TurnTaking::before_writing,
                   [](const core::Snapshot& snapshot, const Instant&) { return core::look_at_node_ranges(snapshot); });
+}
+
+Result<std::vector<core::SurplusRange>> give_back_surplus(const Context& context,
+                                                          const std::vector<core::NodeRange>& said) {
+  return settle_surplus(context, said);
 }
 
 Result<NodeRangesReconciled> reconcile_node_ranges(const Context& context, GoneNodes& memory,

@@ -80,6 +80,11 @@ struct NodeRangesReconciled {
   bool dry_run = false;
 };
 
+/// Gives back what nodes have beside another range of the family, as two who gave one at once leave it: all but what
+/// their objects say (`said`), else what was recorded first.
+[[nodiscard]] Result<std::vector<core::SurplusRange>> give_back_surplus(const Context& context,
+                                                                        const std::vector<core::NodeRange>& said);
+
 /// One pass: every node with a record gets the ranges it lacks; what nodes have that have been gone for the grace, in
 /// two looks at least, is given back, proven once more in the commit itself. The brake of the collector
 /// (core/collect/brake.h) applies: a list of nodes that is empty, or has shrunk to less than half, proves nothing and

@@ -151,11 +151,11 @@ void warn_of_unclear(const edge::CniCache& cache) {
   return true;
 }
 
-/// The pods of a cluster whose API keeps the register, which have addresses of their own. Nothing of other stores, nor
-/// where this user may not list pods.
+/// The pods of a cluster whose API keeps the register, or of one node of it, which have addresses of their own. Nothing
+/// of other stores, nor where this user may not list pods.
 class ClusterPods {
  public:
-  explicit ClusterPods(const CommandLine& line) : line_(line) {}
+  ClusterPods(const CommandLine& line, const std::string& node) : line_(line), node_(node) {}
 
   [[nodiscard]] Result<std::vector<core::audit::RunningPod>> running() {
     std::vector<core::audit::RunningPod> running;
@@ -164,6 +164,7 @@ class ClusterPods {
     const auto take = [&](const core::collect::PodFact& pod) {
       const bool has_ended = pod.phase == "Succeeded" || pod.phase == "Failed";
       if (has_ended || pod.is_in_node_network || pod.addresses.empty()) return;
+      if (!node_.empty() && pod.node != node_) return;
       running.push_back({{pod.name, pod.namespace_name, pod.uid}, pod.node, pod.addresses});
     };
     const auto read = store::kube::for_each_pod(
@@ -176,6 +177,7 @@ class ClusterPods {
 
  private:
   const CommandLine& line_;
+  const std::string& node_;
   bool is_hidden_ = false;
 };
 
@@ -219,19 +221,20 @@ class ClusterPods {
 
 bool is_of_living(const core::audit::Finding& finding) {
   using Kind = core::audit::Finding::Kind;
-  return finding.kind == Kind::not_held || finding.kind == Kind::pod_not_held;
+  return finding.kind == Kind::not_held || finding.kind == Kind::pod_not_held || finding.kind == Kind::node_not_moved;
 }
 
 /// The register is read after what lives: a DEL, or an ADD, in between looks like an address that is nobody's. So what
 /// is told of the living is what a second look tells too, of the same address; it is told as that one has it.
 [[nodiscard]] Result<engine::AuditReport> audit_twice(const engine::Context& context,
                                                       const std::optional<core::audit::LiveAttachments>& live,
+                                                      const std::vector<core::NodeRange>& pod_ranges,
                                                       const CommandLine& line, const CheckOptions& options) {
-  ClusterPods pods(line);
+  ClusterPods pods(line, options.node);
   const auto look = [&](const auto& attachments) -> Result<engine::AuditReport> {
     TRY(auto running, pods.running());
     return engine::audit(context, attachments, std::chrono::seconds(options.grace_seconds), options.node,
-                         std::move(running));
+                         std::move(running), pod_ranges);
   };
   TRY(engine::AuditReport first, look(live));
   if (std::ranges::none_of(first.findings, is_of_living)) return first;
@@ -252,14 +255,13 @@ bool is_of_living(const core::audit::Finding& finding) {
 
 /// Where nodes keep to their own blocks, as in docs/runbooks/migrate.md: else a podCIDR and a block that are equal say
 /// nothing.
-[[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_pod_ranges(const CommandLine& line,
-                                                                           const engine::Context& context,
-                                                                           const engine::AuditReport& report) {
+[[nodiscard]] Result<std::vector<core::NodeRange>> telling_pod_ranges(const CommandLine& line,
+                                                                      const engine::Context& context) {
   const auto config = engine::read_config(context);
   const bool is_damaged = !config && config.error().code == ErrorCode::corrupt;
-  if (is_damaged || (config && !config->strict_affinity)) return std::vector<core::audit::Finding>();
+  if (is_damaged || (config && !config->strict_affinity)) return std::vector<core::NodeRange>();
   if (!config) return fail(config.error());
-  return core::audit::audit_pod_ranges(report.blocks_of_nodes, pod_ranges(line));
+  return pod_ranges(line);
 }
 
 [[nodiscard]] Result<int> look_through(CommandLine& line, const CheckOptions& options) {
@@ -282,11 +284,12 @@ bool is_of_living(const core::audit::Finding& finding) {
   if (!options.node.empty()) TRY_VOID(engine::check_node_known(context, options.node));
   // Before the register is read: what is made up for in between would look as if it waited for nothing.
   TRY(const auto not_done, releases_not_done(line, options));
-  TRY(engine::AuditReport report, audit_twice(context, live, line, options));
+  TRY(const auto ranges, telling_pod_ranges(line, context));
+  TRY(engine::AuditReport report, audit_twice(context, live, ranges, line, options));
   report.findings.insert(report.findings.end(), not_done.begin(), not_done.end());
   TRY(const auto of_ranges, look_at_ranges(line, context, report.findings));
   report.findings.insert(report.findings.end(), of_ranges.begin(), of_ranges.end());
-  TRY(const auto of_pods, look_at_pod_ranges(line, context, report));
+  const auto of_pods = core::audit::audit_pod_ranges(report.blocks_of_nodes, ranges);
   report.findings.insert(report.findings.end(), of_pods.begin(), of_pods.end());
   if (!options.report_path.empty()) {
     const ReportOrigin origin{CROFT_VERSION, line.store_url, line.clock.now().wall, live && !live->entries.empty()};
@@ -325,8 +328,9 @@ void add_check_command(CLI::App& app, CommandLine& line) {
       ->expected(1);
   command->add_flag("--in-container", options->in_container,
                     "With --cni-cache: this container is the node (kind, k3d), so a missing namespace is really gone");
-  command->add_option("--node", options->node,
-                      "With --cni-cache: the node that the cache belongs to; addresses of other nodes are skipped");
+  command->add_option(
+      "--node", options->node,
+      "With --cni-cache: the node that the cache belongs to; addresses and pods of other nodes are skipped");
   command
       ->add_option("--grace-seconds", options->grace_seconds,
                    "With --cni-cache: skip addresses held for less time than this; their ADD may still be running")

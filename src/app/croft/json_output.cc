@@ -152,7 +152,8 @@ Data json_of(const engine::NodeView& node, const std::vector<std::string>& range
     object["pluginToken"] = {{"file", token->file},
                              {"madeAt", rfc3339_exact(token->made)},
                              {"endsAt", rfc3339_exact(token->end)},
-                             {"hasEnded", token->has_ended}};
+                             {"hasEnded", token->has_ended},
+                             {"isRefused", token->is_refused ? Json(*token->is_refused) : Json()}};
   }
   return Data(std::vector<Json>{object});
 }

@@ -28,6 +28,7 @@ struct TokenShown {
   std::string file;
   WallTime made, end;
   bool has_ended = false;
+  std::optional<bool> is_refused{};  ///< by the API server, which may be away
 };
 /// One node, as in the list, with `ranges`; and `pluginToken` where it was asked for.
 [[nodiscard]] Data json_of(const engine::NodeView& node, const std::vector<std::string>& ranges,

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,8 +15,11 @@
 #include "app/croft/json_output.h"
 #include "app/croft/label_selector.h"
 #include "app/croft/listing.h"
+#include "app/croft/operator_parts.h"
 #include "app/croft/pod_ranges.h"
 #include "app/croft/table.h"
+#include "app/kube_url.h"
+#include "app/open_store.h"
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "edge/error_table.h"
@@ -24,6 +28,7 @@
 #include "net/echo.h"
 #include "os/files.h"
 #include "os/secret_file.h"
+#include "store/kube/service_account_token.h"
 #include "wire/kube/kubeconfig.h"
 #include "wire/kube/token.h"
 
@@ -31,6 +36,8 @@ namespace croft::app {
 namespace {
 
 constexpr std::size_t kKubeconfigBytesMax = std::size_t{1} << 20;
+/// For the API server's word on a token.
+constexpr std::chrono::seconds kTokenTime{5};
 
 struct LabelOptions {
   std::string node;
@@ -90,6 +97,17 @@ struct ShowOptions {
   std::string node, kubeconfig;
 };
 
+/// Whether the API server refuses the token in it; nothing where none answers.
+[[nodiscard]] std::optional<bool> is_refused(const CommandLine& line, const std::string& file) {
+  const auto url = with_kube_flags("kube:", file, "");
+  if (!url) return std::nullopt;
+  const auto api = open_kube_api(*url, line.clock, operator_parts(), kTokenTime);
+  if (!api) return std::nullopt;
+  const auto taken = store::kube::ask_of_token(**api, Deadline::after(line.clock.now(), kTokenTime));
+  if (taken == store::kube::TokenTaken::unknown) return std::nullopt;
+  return taken == store::kube::TokenTaken::refused;
+}
+
 /// Of the kubeconfig that `croftd install` wrote on this machine.
 [[nodiscard]] Result<std::optional<TokenShown>> plugin_token(const CommandLine& line, const std::string& file) {
   if (file.empty()) return std::optional<TokenShown>();
@@ -98,7 +116,8 @@ struct ShowOptions {
   if (!access) return fail(access.error().in(file));
   const auto life = wire::kube::life_of_token(access->token);
   if (!life) return fail(ErrorCode::not_found, fmt::format("{} has no token that says its end", net::echo(file)));
-  return std::optional(TokenShown{file, life->made, life->end, life->end <= line.clock.now().wall});
+  return std::optional(
+      TokenShown{file, life->made, life->end, life->end <= line.clock.now().wall, is_refused(line, file)});
 }
 
 std::string node_text(const engine::NodeView& view, const std::vector<std::string>& ranges,
@@ -117,12 +136,18 @@ std::string node_text(const engine::NodeView& view, const std::vector<std::strin
   if (token) {
     const WallTime from = token->made + (token->end - token->made) / 4;
     const WallTime until = token->made + (token->end - token->made) / 2;
-    add("Token:", token->has_ended
-                      ? fmt::format("ENDED at {}: nobody has renewed it since {}; run croftd agent "
-                                    "--plugin-kubeconfig {}, or croftd install",
-                                    rfc3339_exact(token->end), rfc3339_exact(token->made), token->file)
-                      : fmt::format("good until {}; the agent renews it between {} and {}", rfc3339_exact(token->end),
-                                    rfc3339_rounded_up(from), rfc3339_rounded_up(until)));
+    const std::string good =
+        fmt::format("good until {}; the agent renews it between {} and {}", rfc3339_exact(token->end),
+                    rfc3339_rounded_up(from), rfc3339_rounded_up(until));
+    const std::string ended = fmt::format(
+        "ENDED at {}: nobody has renewed it since {}; run croftd agent --plugin-kubeconfig {}, or croftd install",
+        rfc3339_exact(token->end), rfc3339_exact(token->made), token->file);
+    const std::string refused = fmt::format(
+        "REFUSED by the API server (401), though by itself good until {}: its service account was made anew, or the "
+        "key of tokens was changed; croftd agent --plugin-kubeconfig {} writes another within two minutes, or croftd "
+        "install does",
+        rfc3339_exact(token->end), token->file);
+    add("Token:", token->has_ended ? ended : token->is_refused.value_or(false) ? refused : good);
   }
   return text;
 }

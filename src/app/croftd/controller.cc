@@ -133,9 +133,11 @@ class Controller {
                                            : "the store's nodes (pods are not known)",
               options_.grace_ms, options_.dry_run ? ", dry run: nothing is written" : "");
     TRY_VOID(serve_metrics());
-    // What can't work as it was asked for is said at once; a store that is away for now is waited for.
+    // What can't work as it was asked for is said at once; a store that is away for now is waited for, and so is what
+    // the register refuses: a pool that is in the way may go, and leaks are collected meanwhile.
     if (options_.allocate_node_cidrs) {
-      if (const auto done = prepare_node_ranges(); !done && !is_transient(done.error().code)) return fail(done.error());
+      const auto done = prepare_node_ranges();
+      if (!done && !may_come_true(done.error().code)) return fail(done.error());
     }
     if (options_.repair_service_ranges) {
       TRY_VOID(service_ranges_.configure(options_.node_ranges.service_cluster_ip_range,
@@ -150,6 +152,10 @@ class Controller {
   }
 
  private:
+  static bool may_come_true(ErrorCode code) {
+    return is_transient(code) || code == ErrorCode::refused_by_configuration;
+  }
+
   [[nodiscard]] milliseconds facts_age_max() const {
     return options_.grace_ms > 0 ? milliseconds(options_.grace_ms / 2) : interval();
   }
@@ -245,7 +251,13 @@ class Controller {
   }
 
   [[nodiscard]] Result<bool> node_ranges_pass() {
-    TRY_VOID(prepare_node_ranges());
+    if (const auto ready = prepare_node_ranges(); !ready) {
+      if (ready.error().code != ErrorCode::refused_by_configuration) return fail(ready.error());
+      return fail(ready.error().code,
+                  ready.error().message +
+                      ": no node gets a range until that is mended, and each pass tries again; what has pools, as ptp, "
+                      "bridge and calico, needs no node ranges (docs/runbooks/node-ranges.md)");
+    }
     return node_ranges_.pass();
   }
 

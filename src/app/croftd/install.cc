@@ -15,6 +15,7 @@
 
 #include "app/croftd/daemon.h"
 #include "app/croftd/plugin_kubeconfig.h"
+#include "app/croftd/pool_families.h"
 #include "app/croftd/store_parts.h"
 #include "app/kube_url.h"
 #include "app/open_store.h"
@@ -22,6 +23,7 @@
 #include "core/register/affinity.h"
 #include "edge/install/installation.h"
 #include "edge/install/turn.h"
+#include "engine/register.h"
 #include "net/echo.h"
 #include "os/digest.h"
 #include "os/files.h"
@@ -452,7 +454,7 @@ class Install {
       const auto there = (*opened)->position(deadline);
       if (!there) trouble = there.error();
     }
-    if (!trouble) return {};
+    if (!trouble) return check_families(**opened);
     trouble->message += "; --no-probe installs without this look";
     return fail(trouble->in("nothing was changed on this node: the plugin could not work on the register"));
   }
@@ -471,12 +473,31 @@ class Install {
     const bool has_own =
         std::ranges::any_of(plan_.programs, [](const auto& program) { return program.name == kProgram; });
     auto done = store::kube::check_rights(*api, rights_of_plugin(*group, has_own), deadline);
-    if (done || done.error().code != ErrorCode::permission_denied) return done;
+    if (done) return check_families(*store);
+    if (done.error().code != ErrorCode::permission_denied) return done;
     done.error().message += fmt::format(
         " (the service account {}); deploy/kubernetes/access.yaml has an account with all that a plugin needs, "
         "croft-plugin",
         options_.kubeconfig.service_account);
     return done;
+  }
+
+  /// That the register has pools of what pods are to get; that it has others too is told. Where pools can't be read
+  /// nothing is said.
+  [[nodiscard]] Result<void> check_families(store::Store& store) const {
+    if (!asks_register()) return {};
+    engine::Context context{store, daemon_.clock, daemon_.random};
+    context.time_limit = kProbeTime;
+    core::Missing wanted;
+    wanted.lists.insert({core::Kind::pool, ""});
+    const auto found = engine::read_register(context, wanted);
+    const auto* const records = found ? found->snapshot.list({core::Kind::pool, ""}) : nullptr;
+    if (records == nullptr || !found->unreadable.empty()) return {};
+    std::vector<core::Pool> pools;
+    for (const auto& [key, value] : *records) pools.push_back(std::get<core::Pool>(value));
+    TRY(const auto lines, compare_families({options_.network.assign_v4, options_.network.assign_v6}, pools));
+    for (const std::string& line : lines) tell(line);
+    return {};
   }
 
   [[nodiscard]] Result<int> dry_run() const {

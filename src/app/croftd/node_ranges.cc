@@ -62,6 +62,7 @@ Result<bool> NodeRanges::adopt(engine::ReconcileOptions& options) {
 Result<void> NodeRanges::say() {
   if (cidrs_ == nullptr || options_.dry_run) return {};
   TRY(const engine::NodeCidrsSaid done, engine::say_node_cidrs(context_, *cidrs_));
+  tell_of(done.surplus);
   for (const auto& [node, cidrs] : done.said) log_.info("node {} says {}", one_line(node), joined(cidrs));
   for (const auto& [node, error] : done.failed) {
     log_.warn("CIDRAssignmentFailed: node {}: {}", one_line(node), one_line(error.message));
@@ -77,6 +78,13 @@ void NodeRanges::tell(const std::string& node, const std::string& reason) {
                 {wire::kube::Event::Type::normal, reason, "", fmt::format("Node {} status is now: {}", node, reason)});
 }
 
+void NodeRanges::tell_of(const std::vector<core::SurplusRange>& surplus) {
+  for (const auto& one : surplus) {
+    log_.warn("node {} had two ranges, as two programs gave it one at once: {} stays, {} is free again",
+              one_line(one.range.node), one.kept.to_string(), one.range.cidr.to_string());
+  }
+}
+
 Result<bool> NodeRanges::pass() {
   engine::ReconcileOptions options = options_;
   TRY(const bool may_give, adopt(options));
@@ -88,10 +96,7 @@ Result<bool> NodeRanges::pass() {
     log_.info("node {} is gone: {} {}", one_line(one.node), done.dry_run ? "would take back" : "took back",
               joined(one.cidrs));
   }
-  for (const auto& one : done.surplus) {
-    log_.warn("node {} had two ranges, as two programs gave it one at once: {} stays, {} is free again",
-              one_line(one.range.node), one.kept.to_string(), one.range.cidr.to_string());
-  }
+  tell_of(done.surplus);
   for (const auto& alarm : done.alarms) log_.warn("node ranges: {}: {}", name_of(alarm.kind), alarm.text);
   for (const auto& one : done.assigned) log_.info("node {} got {}", one_line(one.node), joined(one.cidrs));
   for (const auto& one : done.refused) {

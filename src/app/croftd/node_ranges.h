@@ -40,6 +40,7 @@ class NodeRanges {
   /// What to leave as it is; an alarm when nothing may be given.
   [[nodiscard]] Result<bool> adopt(engine::ReconcileOptions& options);
   [[nodiscard]] Result<void> say();
+  void tell_of(const std::vector<core::SurplusRange>& surplus);
   /// In the field's words, those of kube-controller-manager.
   void tell(const std::string& node, const std::string& reason);
 

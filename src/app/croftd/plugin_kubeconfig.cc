@@ -28,6 +28,12 @@ constexpr seconds kTendEvery{5};
 constexpr seconds kTryAgain{30};
 /// The longest pause after new tokens of no use, each twice as long as the last.
 constexpr seconds kUselessPauseMax{16 * 60};
+/// A token that is revoked is noticed within this time and a half.
+constexpr seconds kAskEvery{60};
+/// For that; the agent has other things to do.
+constexpr seconds kAskTime{3};
+/// The longest pause after new tokens that were refused, each twice as long as the last.
+constexpr seconds kAskPauseMax{16 * 60};
 constexpr std::size_t kFileBytesMax = std::size_t{1} << 20;
 constexpr std::size_t kPemBytesMax = std::size_t{1} << 20;
 constexpr std::size_t kNamespaceBytesMax = 256;
@@ -69,8 +75,12 @@ Result<std::unique_ptr<PluginKubeconfig>> PluginKubeconfig::make(PluginKubeconfi
   }
   if (!options.server_name.empty()) access.tls_server_name = options.server_name;
   TRY(auto api, open_kube_api(store_url, clock, kDaemonParts, kApiTime));
-  return std::unique_ptr<PluginKubeconfig>(
-      new PluginKubeconfig(std::move(options), std::move(access), std::move(api), clock, random));
+  auto open_as_plugin = [&clock](const std::string& file) -> Result<std::unique_ptr<store::kube::Api>> {
+    TRY(const std::string url, with_kube_flags("kube:", file, ""));
+    return open_kube_api(url, clock, kDaemonParts, kAskTime);
+  };
+  return std::unique_ptr<PluginKubeconfig>(new PluginKubeconfig(std::move(options), std::move(access), std::move(api),
+                                                                clock, random, std::move(open_as_plugin)));
 }
 
 Result<std::string> PluginKubeconfig::ca() const {
@@ -131,10 +141,37 @@ PluginKubeconfig::Reason PluginKubeconfig::reason_of(const std::string& text) co
     return {"the API server is another"};
   }
   if (pem && is->ca.data != *pem) return {"the CA of the API server is another"};
+  if (!refused_token_.empty() && is->token == refused_token_) {
+    return {"the API server refused its token (401)", true};
+  }
   const auto life = wire::kube::life_of_token(is->token);
   if (!life) return {"its token says no end", true};
   if (clock_.now().wall < renewal_of(*life, jitter_)) return {};
   return {fmt::format("its token ends at {}", rfc3339_exact(life->end)), true};
+}
+
+std::chrono::nanoseconds PluginKubeconfig::spread(std::chrono::nanoseconds pause) {
+  return pause + pause / (2 * kJitterParts) * static_cast<std::int64_t>(random_.next() % kJitterParts);
+}
+
+void PluginKubeconfig::ask_of_token() {
+  const Instant now = clock_.now();
+  if (open_as_plugin_ == nullptr) return;
+  if (!next_ask_) next_ask_ = now.since_boot + spread(kAskEvery / 2);
+  if (now.since_boot < *next_ask_) return;
+  next_ask_ = now.since_boot + spread(kAskEvery);
+  const auto text = os::read_secret_file(options_.file, kFileBytesMax);
+  const auto is = text ? wire::kube::decode_kubeconfig(*text, os::directory_of(options_.file))
+                       : Result<wire::kube::KubeAccess>(fail(text.error()));
+  if (!is || is->token.empty() || is->token == refused_token_) return;
+  const auto api = open_as_plugin_(options_.file);
+  if (!api) return;
+  const auto taken = store::kube::ask_of_token(**api, Deadline::after(now, kAskTime));
+  if (taken == store::kube::TokenTaken::yes) ask_pause_ = {};
+  if (taken != store::kube::TokenTaken::refused) return;
+  refused_token_ = is->token;
+  ask_pause_ = std::clamp<std::chrono::nanoseconds>(ask_pause_ * 2, kAskEvery, kAskPauseMax);
+  next_ask_ = now.since_boot + spread(ask_pause_);
 }
 
 Result<void> PluginKubeconfig::check_it_was_not_taken_back() const {
@@ -184,6 +221,7 @@ std::optional<PluginKubeconfig::Tended> PluginKubeconfig::tend() {
   const auto now = clock_.now().since_boot;
   if (now < next_look_) return std::nullopt;
   next_look_ = now + kTendEvery;
+  ask_of_token();
   const Reason why = reason();
   if (why.text.empty() || (why.is_of_token && now < next_token_)) return std::nullopt;
   const auto failed = [&](const Error& error) {

@@ -48,6 +48,27 @@ struct Tokens {
   int made = 0;
   std::function<void()> meanwhile;  ///< while one is made
 };
+/// An API as the plugin asks it.
+struct Server {
+  int status = 200;
+  int asked = 0;
+};
+class ServerApi final : public store::kube::Api {
+ public:
+  explicit ServerApi(Server& server) : server_(server) {}
+  [[nodiscard]] store::kube::Answer call(const store::kube::Request& request, Deadline) override {
+    EXPECT_EQ(request.path, "/version");
+    ++server_.asked;
+    store::kube::Answer answer;
+    answer.http_status = server_.status;
+    answer.outcome = server_.status == 200 ? store::kube::Answer::Outcome::done : store::kube::Answer::Outcome::refused;
+    return answer;
+  }
+  [[nodiscard]] store::kube::WatchAnswer watch(const std::string&, Deadline) override { return {}; }
+
+ private:
+  Server& server_;
+};
 class TokenApi final : public store::kube::Api {
  public:
   explicit TokenApi(Tokens& tokens) : tokens_(tokens) {}
@@ -88,7 +109,10 @@ class PluginKubeconfigTest : public testing::Test {
     access.servers.push_back(wire::kube::parse_kube_server(server).value());
     if (access.servers.front().secure) access.ca.data = "CA\n";
     return PluginKubeconfig::over(std::move(options), std::move(access), std::make_unique<TokenApi>(tokens), clock,
-                                  random);
+                                  random, [this](const std::string& file) -> Result<std::unique_ptr<store::kube::Api>> {
+                                    EXPECT_EQ(file, directory.file("kubeconfig"));
+                                    return std::make_unique<ServerApi>(plugins);
+                                  });
   }
   /// As an agent does, each second.
   std::string tended_for(PluginKubeconfig& one, std::chrono::seconds span) {
@@ -105,6 +129,7 @@ class PluginKubeconfigTest : public testing::Test {
   os::ScratchDirectory directory;
   const std::string record_path = directory.file(wire::kInstallRecordName);
   Tokens tokens;
+  Server plugins;
 };
 
 TEST_F(PluginKubeconfigTest, IsRenewedInTheSecondQuarterOfItsTokensLife) {
@@ -250,6 +275,52 @@ TEST_F(PluginKubeconfigTest, ADamagedRecordIsToldOfAFileThatIsGone) {
   static_cast<void>(std::remove(directory.file("kubeconfig").c_str()));
   EXPECT_THAT(tended_for(*one, 10s), HasSubstr(wire::kInstallRecordName));
   EXPECT_EQ(tokens.made, 2);
+}
+
+/// Its service account was made anew: by itself the token is good for a day.
+TEST_F(PluginKubeconfigTest, ATokenThatTheServerRefusesIsReplaced) {
+  const auto one = kubeconfig();
+  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  EXPECT_EQ(tended_for(*one, 1h), "");
+  EXPECT_EQ(tokens.made, 1);
+  EXPECT_GE(plugins.asked, 38) << "once a minute or so";
+  EXPECT_LE(plugins.asked, 61);
+  plugins.status = 401;
+  const std::string other = token_of(clock.now().wall - 1s, clock.now().wall + 24h);
+  tokens.next = other;
+  tokens.meanwhile = [this] { plugins.status = 200; };
+  EXPECT_EQ(tended_for(*one, 96s), "");
+  EXPECT_EQ(tokens.made, 2);
+  EXPECT_THAT(os::ScratchDirectory::content_of(directory.file("kubeconfig")), HasSubstr(other));
+  EXPECT_EQ(tended_for(*one, 1h), "");
+  EXPECT_EQ(tokens.made, 2);
+}
+
+TEST_F(PluginKubeconfigTest, WhatSaysNothingOfTheTokenIsNoReason) {
+  const auto one = kubeconfig();
+  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  for (const int status : {403, 404, 429, 500, 503, 0}) {
+    plugins.status = status;
+    EXPECT_EQ(tended_for(*one, 10min), "");
+  }
+  EXPECT_EQ(tokens.made, 1);
+  EXPECT_GT(plugins.asked, 30);
+}
+
+/// As where one of several API servers has another key: else each node would make a token a minute.
+TEST_F(PluginKubeconfigTest, NewTokensThatAreRefusedTooComeMoreAndMoreSeldom) {
+  const auto one = kubeconfig();
+  plugins.status = 401;
+  tokens.meanwhile = [this] { tokens.next = token_of(clock.now().wall - 1s * tokens.made, clock.now().wall + 24h); };
+  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  tended_for(*one, 24h / 5);
+  EXPECT_GE(tokens.made, 12);
+  EXPECT_LE(tokens.made, 25);
+  EXPECT_EQ(plugins.asked, tokens.made - 1) << "a refused one is not asked of again";
+  const int before = tokens.made;
+  plugins.status = 200;
+  tended_for(*one, 25min);
+  EXPECT_EQ(tokens.made, before);
 }
 
 /// The plugin reads no token that everybody on the way would read too.

@@ -1,6 +1,7 @@
 #include "core/audit/living_comparison.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -32,7 +33,7 @@ std::string words_of(const std::string& handle, const std::map<std::string, std:
 
 }  // namespace
 
-LivingComparison::LivingComparison(const Runtime& runtime) {
+LivingComparison::LivingComparison(const Runtime& runtime) : node_(runtime.node) {
   if (runtime.live) {
     for (const CachedAttachment& entry : runtime.live->entries) {
       if (entry.netns != CachedAttachment::Netns::present) continue;
@@ -101,13 +102,38 @@ Finding LivingComparison::finding_of(const net::Address& address, const Living& 
           fmt::format("{} {}", entry.pod.name.empty() ? "stop the container" : "delete the pod", before), entry.pod};
 }
 
-std::vector<Finding> LivingComparison::findings(
-    const std::function<bool(const net::Address&)>& is_known_to_be_given_here) const {
+const std::string& LivingComparison::node_of(const Living& living) const {
+  return living.pod != nullptr ? living.pod->node : node_;
+}
+
+Finding LivingComparison::finding_of(const std::string& node, const NotMoved& some) {
+  return {Finding::Kind::node_not_moved,
+          node.empty() ? "this node" : "node " + node,
+          fmt::format("{} of its pods' addresses, as {}, are of its own range, of which the register has never given "
+                      "one: they are addresses of host-local",
+                      some.addresses, some.first.to_string()),
+          fmt::format("{}move the node (docs/runbooks/migrate.md, From host-local); where Croft gave them, an older "
+                      "register was put back (docs/runbooks/restore-kubernetes-api.md)",
+                      some.unclaimed ? fmt::format("claim the podCIDR with {} for it (`croft affinity claim`), and ",
+                                                   some.unclaimed->to_string())
+                                     : ""),
+          {}};
+}
+
+std::vector<Finding> LivingComparison::findings(const GiverOf& giver_of) const {
   using Told = std::pair<net::Address, const Living*>;
   std::vector<Told> of_cache, of_pods;
   std::set<net::Address> in_cache;
+  std::map<std::string, std::map<net::Address, Giver>> not_moved;
   for (const auto& [address, living] : living_) {
-    if (living.holds || !is_known_to_be_given_here(address)) continue;
+    if (living.holds) continue;
+    const Giver giver = giver_of(address, node_of(living));
+    if (giver == Giver::unknown) continue;
+    // What somebody else holds, or held a moment ago, was given here.
+    if (giver != Giver::here && living.holder.empty()) {
+      not_moved[node_of(living)].emplace(address, giver);
+      continue;
+    }
     (living.pod == nullptr ? of_cache : of_pods).emplace_back(address, &living);
     if (living.pod == nullptr) in_cache.insert(address);
   }
@@ -117,6 +143,12 @@ std::vector<Finding> LivingComparison::findings(
     std::sort(some->begin(), some->end(), [](const Told& a, const Told& b) { return a.first < b.first; });
   }
   std::vector<Finding> all;
+  for (const auto& [node, addresses] : not_moved) {
+    NotMoved some{addresses.size(), addresses.begin()->first, {}};
+    const auto unclaimed = std::ranges::find(addresses, Giver::unclaimed, [](const auto& one) { return one.second; });
+    if (unclaimed != addresses.end()) some.unclaimed = unclaimed->first;
+    all.push_back(finding_of(node, some));
+  }
   // The cache of the runtime and that of Multus have a container each.
   std::set<std::pair<net::Address, std::string>> told;
   for (const auto& [address, living] : of_cache) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -27,10 +28,18 @@ class LivingComparison {
 
   /// An address that is held, or cools.
   void see(const net::Address& address, const Attribute& attribute);
-  /// Once all have been seen: who lives with an address that he does not hold. Only addresses are told that are Croft's
-  /// to give, and whose block could be read.
-  [[nodiscard]] std::vector<Finding> findings(
-      const std::function<bool(const net::Address&)>& is_known_to_be_given_here) const;
+  /// Whose an address is that nobody holds.
+  enum class Giver : std::uint8_t {
+    unknown,    ///< it is not Croft's to give, or its block could not be read
+    here,       ///< it is
+    not_yet,    ///< it is in a range of its node, of which nothing was ever given: host-local's until the node moves
+    unclaimed,  ///< the same, and the node has not claimed it
+  };
+  /// `node` may be empty: not known.
+  using GiverOf = std::function<Giver(const net::Address& address, const std::string& node)>;
+  /// Once all have been seen: who lives with an address that he does not hold. Of a node whose addresses host-local
+  /// still gives that is told once.
+  [[nodiscard]] std::vector<Finding> findings(const GiverOf& giver_of) const;
 
  private:
   /// Somebody who lives and has an address.
@@ -42,9 +51,18 @@ class LivingComparison {
     bool cools = false;
     std::string quarantine = {};  ///< since when and why it is in quarantine; empty: it is not
   };
+  /// Those of one node that host-local gave.
+  struct NotMoved {
+    std::size_t addresses = 0;
+    net::Address first;
+    std::optional<net::Address> unclaimed;  ///< the first one
+  };
+  [[nodiscard]] const std::string& node_of(const Living& living) const;
+  [[nodiscard]] static Finding finding_of(const std::string& node, const NotMoved& some);
   [[nodiscard]] static bool is_of(const Living& living, const Attribute& attribute);
   [[nodiscard]] static Finding finding_of(const net::Address& address, const Living& living);
 
+  const std::string& node_;  ///< whose cache it is
   std::unordered_multimap<net::Address, Living> living_;
 };
 

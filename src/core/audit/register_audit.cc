@@ -38,6 +38,7 @@ class RegisterAudit::Impl {
         pools_(reader_),
         runtime_(runtime, now.wall),
         living_(runtime),
+        pod_ranges_(runtime.pod_ranges),
         now_(now) {}
 
   void look_at_all_but_handles() {
@@ -52,7 +53,8 @@ class RegisterAudit::Impl {
     check_overlaps();
     check_affinities();
     add(runtime_.findings_together());
-    add(living_.findings([this](const net::Address& address) { return is_known_to_be_given_here(address); }));
+    add(living_.findings(
+        [this](const net::Address& address, const std::string& node) { return giver_of(address, node); }));
   }
 
   bool add_handle(const Key& key, const Handle& handle) {
@@ -303,12 +305,27 @@ class RegisterAudit::Impl {
     }
   }
 
-  /// In a pool, and in a block of which it is known what it holds: one that was read, or none.
-  [[nodiscard]] bool is_known_to_be_given_here(const net::Address& address) {
+  /// Known is what is in a pool, and in a block of which it is known what it holds: one that was read, or none.
+  /// While nodes move from host-local, as docs/runbooks/migrate.md has it, no node gets an address of another's block:
+  /// the range of one that has not moved is whole, and its pods' addresses are nobody's here.
+  [[nodiscard]] LivingComparison::Giver giver_of(const net::Address& address, const std::string& node) {
+    using Giver = LivingComparison::Giver;
     const Pool* pool = pools_.containing(address);
-    if (pool == nullptr) return false;
-    const auto block = net::Prefix::containing(address, pool->block_length);
-    return blocks_.contains(block) || !unseen_.may_have_block(block.to_string());
+    if (pool == nullptr) return Giver::unknown;
+    const auto place = net::Prefix::containing(address, pool->block_length);
+    const auto found = blocks_.find(place);
+    if (found == blocks_.end() && unseen_.may_have_block(place.to_string())) return Giver::unknown;
+    if (!pools_.config().strict_affinity) return Giver::here;
+    const bool is_in_own_range = std::ranges::any_of(
+        pod_ranges_, [&](const NodeRange& range) { return range.node == node && range.cidr.contains(address); });
+    if (found == blocks_.end()) return is_in_own_range ? Giver::unclaimed : Giver::here;
+    // A block that the node took by itself says nothing of host-local.
+    if (!is_in_own_range && pools_.config().auto_allocate_blocks) return Giver::here;
+    const Block& block = *found->second;
+    const bool is_own = block.affinity && block.affinity->type == AffinityOwner::Type::host &&
+                        (node.empty() || block.affinity->name == node);
+    const bool never_gave = block.unallocated == space::OrderedFreeList::all_free(block_size(block.cidr));
+    return is_own && never_gave ? Giver::not_yet : Giver::here;
   }
 
   void check_overlaps() {
@@ -363,6 +380,7 @@ class RegisterAudit::Impl {
   PoolTable pools_;
   RuntimeComparison runtime_;
   LivingComparison living_;
+  const std::vector<NodeRange>& pod_ranges_;
   HandleAudit handles_;
   const Instant now_;
   std::map<net::Prefix, const Block*> blocks_;

@@ -44,6 +44,8 @@ std::string_view name_of(Finding::Kind kind) {
       return "not_held";
     case Finding::Kind::pod_not_held:
       return "pod_not_held";
+    case Finding::Kind::node_not_moved:
+      return "node_not_moved";
     case Finding::Kind::record_unreadable:
       return "record_unreadable";
     case Finding::Kind::record_newer:

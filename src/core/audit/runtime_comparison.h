@@ -12,6 +12,7 @@
 #include "core/audit/register_report.h"
 #include "core/register/block.h"
 #include "core/register/cached_attachment.h"
+#include "core/register/node_range.h"
 #include "net/address.h"
 
 namespace croft::core::audit {
@@ -35,6 +36,7 @@ struct Runtime {
   std::chrono::seconds grace{60};       ///< an address held for less is not: the runtime learns of it after its ADD
   std::string node;                     ///< only what is held on it is: one runtime knows one node. Empty: everything
   std::vector<RunningPod> pods;         ///< of the cluster; empty where they are not known
+  std::vector<NodeRange> pod_ranges;    ///< what nodes' objects say (`spec.podCIDRs`); empty where it is not known
 };
 
 /// Compares what is held with the attachments that the runtime knows. A plugin that calls other networks, as Multus, is

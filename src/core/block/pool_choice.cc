@@ -107,9 +107,11 @@ void take_serving(const PoolTable& pools, const PoolRequest& request, PoolChoice
 Refusal refusal_of_none(const PoolTable& pools, const PoolRequest& request, std::vector<PoolVerdict> considered) {
   bool any = false;
   bool any_enabled = false;
+  bool has_others = false;
   for (const Pool* pool : pools.pools()) {
     const bool is_of_family = pool->cidr.family() == request.family;
     any = any || is_of_family;
+    has_others = has_others || !is_of_family;
     any_enabled = any_enabled || (is_of_family && is_enabled(*pool));
   }
   if (const auto& damage = pools.damaged_pool()) {
@@ -120,7 +122,13 @@ Refusal refusal_of_none(const PoolTable& pools, const PoolRequest& request, std:
   }
   return {any ? ErrorCode::refused_by_configuration : ErrorCode::no_pool,
           fmt::format("no {} address for node {}: {}", net::name_of(request.family), request.node,
-                      any ? "no pool may be used" : "there is no pool of this family; create one"),
+                      any          ? "no pool may be used"
+                      : has_others ? fmt::format("there is no pool of this family; create one, or where pods are to "
+                                                 "have {} alone, say so (assign_ipv4, assign_ipv6 of the network's "
+                                                 "ipam; croftd install --ipv6, --no-ipv4)",
+                                                 net::name_of(request.family == net::Family::v4 ? net::Family::v6
+                                                                                                : net::Family::v4))
+                                   : std::string("there is no pool of this family; create one")),
           std::move(considered), any_enabled ? RefusalCause::no_pool_for_node : RefusalCause::no_pool_enabled};
 }
 

@@ -35,4 +35,15 @@ Result<std::string> request_token(Api& api, const TokenOf& wanted, Deadline dead
   return fail(std::move(error));
 }
 
+TokenTaken ask_of_token(Api& api, Deadline deadline) {
+  Request request;
+  request.path = "/version";
+  request.answer_bytes_max = kAnswerBytesMax;
+  const Answer answer = api.call(request, deadline);
+  if (answer.http_status == 401) return TokenTaken::refused;
+  // Who is asked too much has not looked at the token.
+  const bool has_looked = answer.outcome == Answer::Outcome::done || answer.http_status == 403;
+  return has_looked ? TokenTaken::yes : TokenTaken::unknown;
+}
+
 }  // namespace croft::store::kube

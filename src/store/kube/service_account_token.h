@@ -17,4 +17,13 @@ struct TokenOf {
 /// to allow or make; corrupt.
 [[nodiscard]] Result<std::string> request_token(Api& api, const TokenOf& wanted, Deadline deadline);
 
+/// What a server says of the token with which it is asked.
+enum class TokenTaken : std::uint8_t {
+  yes,      ///< or it said nothing against it, as where it allows its owner nothing
+  refused,  ///< 401: it was revoked, or is of another key
+  unknown,  ///< no server answered
+};
+/// Asks the server something that it answers to whom it knows, and that costs its storage nothing.
+[[nodiscard]] TokenTaken ask_of_token(Api& api, Deadline deadline);
+
 }  // namespace croft::store::kube

@@ -47,6 +47,39 @@ capabilities: {drop: [ALL]}
 {{- else if $asked }}true{{ end }}
 {{- end }}
 
+{{/* "true" where two ranges of IPv4, {a, b}, have addresses in common: the network of the shorter prefix is that of both. */}}
+{{- define "croft.v4Overlap" -}}
+{{- $lengths := list (atoi (last (splitList "/" .a))) (atoi (last (splitList "/" .b))) -}}
+{{- $size := 1 -}}
+{{- range until (int (sub 32 (min (index $lengths 0) (index $lengths 1)))) -}}{{- $size = mul $size 2 -}}{{- end -}}
+{{- $networks := list -}}
+{{- range (list .a .b) -}}
+{{- $address := 0 -}}
+{{- range splitList "." (first (splitList "/" .)) -}}{{- $address = add (mul $address 256) (atoi .) -}}{{- end -}}
+{{- $networks = append $networks (div $address $size) -}}
+{{- end -}}
+{{- if eq (index $networks 0) (index $networks 1) }}true{{ end }}
+{{- end }}
+
+{{/* Node ranges are for what gets them from spec.podCIDRs; a pool and they can have no address in common. What is not said here, as
+kubeadm's podSubnet, the controller refuses; of IPv6 the same text is found here. */}}
+{{- define "croft.checkNodeRanges" -}}
+{{- $pools := list .Values.defaultPools.ipv4Cidr .Values.defaultPools.ipv6Cidr -}}
+{{- if and .Values.controller.allocateNodeCidrs .Values.defaultPools.enabled (not (include "croft.isFlannel" .)) -}}
+{{- range $cidr := splitList "," .Values.controller.clusterCidr -}}
+{{- range $pool := $pools -}}
+{{- if and $pool (ne $pool "none") (eq (contains ":" $pool) (contains ":" $cidr)) -}}
+{{- $overlap := eq (lower $pool) (lower $cidr) -}}
+{{- if not (contains ":" $cidr) -}}{{- $overlap = eq (include "croft.v4Overlap" (dict "a" $pool "b" $cidr)) "true" -}}{{- end -}}
+{{- if $overlap -}}
+{{- fail (printf "controller.allocateNodeCidrs: clusterCidr %s overlaps the pool %s (defaultPools): under %s pods get addresses of pools and need no node ranges: leave it out; routes between nodes go to blocks (docs/kubernetes.md)" $cidr $pool $.Values.mainPlugin) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{/* A directory of the node, {name, path}. What the schema refuses too, which helm can be told to pass over. */}}
 {{- define "croft.directory" -}}
 {{- $path := required (printf "%s: give an absolute path" .name) .path -}}
