@@ -229,9 +229,9 @@ Result<std::vector<NodeNetwork>> Installation::networks_in_use() const {
   return all;
 }
 
-Result<std::string> Installation::recorded_network() const {
+Result<RecordedNetwork> Installation::recorded_network() const {
   TRY(const InstallRecord ours, record());
-  return ours.network;
+  return RecordedNetwork{ours.network, ours.addresses_from};
 }
 
 Result<std::vector<NodeNetwork>> Installation::networks() const {
@@ -291,7 +291,8 @@ Result<void> Installation::add_to_record(const InstallPlan& plan, std::string_vi
   if (!network.empty()) {
     add(Kind::network, plan.network_name, digest_of(network));
     const auto calls = wire::cni::read_network_calls(network);
-    if (wire::set_network(all, calls ? calls->name : std::string())) is_changed = true;
+    const bool has_giver = calls && !calls->givers.empty();
+    if (wire::set_network(all, calls ? calls->name : "", has_giver ? calls->givers[0].program : "")) is_changed = true;
   }
   if (!is_changed) return {};
   return os::replace_file_durably(record_path(), encode(all));

@@ -54,6 +54,12 @@ struct NodeNetwork {
   std::string trouble = {};   ///< why it can't be read; empty: it can
 };
 
+/// What the record has of a network.
+struct RecordedNetwork {
+  std::string name;            ///< empty: not known
+  std::string addresses_from;  ///< the IPAM plugin that it called; empty: not known
+};
+
 struct InstallTexts {
   std::string_view kubeconfig;  ///< a secret: its user alone may read the file
   std::string_view network;
@@ -73,8 +79,8 @@ class Installation {
   /// what can't be read here some runtimes read it, some stop there and some pass over it. What names the network of
   /// another file, as multus, is not the last. Errors: of the directory; of the record.
   [[nodiscard]] Result<std::vector<NodeNetwork>> networks_in_use() const;
-  /// The name of the network that was written last; empty: not known. Errors: of the record.
-  [[nodiscard]] Result<std::string> recorded_network() const;
+  /// The network that was written last. Errors: of the record.
+  [[nodiscard]] Result<RecordedNetwork> recorded_network() const;
   /// All that can be read, by name. Errors: the same.
   [[nodiscard]] Result<std::vector<NodeNetwork>> networks() const;
 

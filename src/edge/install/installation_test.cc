@@ -295,16 +295,17 @@ TEST_F(InstallationTest, WhatCannotBeReadMayBeInUse) {
 }
 
 TEST_F(InstallationTest, TheRecordKeepsTheNetworksName) {
-  EXPECT_EQ(installation_.recorded_network().value(), "");
-  ASSERT_TRUE(install(plan("v1"), R"({"name":"netx","plugins":[{"type":"ptp"}]})"));
-  EXPECT_EQ(installation_.recorded_network().value(), "netx");
+  EXPECT_EQ(installation_.recorded_network().value().name, "");
+  ASSERT_TRUE(install(plan("v1"), R"({"name":"netx","plugins":[{"type":"flannel"}]})"));
+  EXPECT_EQ(installation_.recorded_network().value().name, "netx");
+  EXPECT_EQ(installation_.recorded_network().value().addresses_from, "host-local");
   write("net.d/10-croft.conflist", "");
   const auto all = installation_.networks_in_use().value();
   ASSERT_EQ(all.size(), 1U);
   EXPECT_TRUE(all[0].has_our_name && !all[0].is_ours && !all[0].trouble.empty());
-  EXPECT_EQ(installation_.recorded_network().value(), "netx");
+  EXPECT_EQ(installation_.recorded_network().value().name, "netx");
   ASSERT_TRUE(installation_.take_back(false));
-  EXPECT_EQ(installation_.recorded_network().value(), "");
+  EXPECT_EQ(installation_.recorded_network().value().name, "");
 }
 
 /// One that was changed by hand would make the node ready with a plugin that is gone.
