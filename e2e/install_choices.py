@@ -348,6 +348,52 @@ def names(world):
         expect_equal((host.bin / "host-local").read_bytes(), before, "what it was before")
 
 
+def still_called(world):
+    """What goes is called by nothing that stays: no pod would start, and none be taken down."""
+    host = Host(world, "called")
+    install = lambda *more: host.install("--node", "oak", "--store", world.register, *more)
+    uninstall = lambda *more: host.install("--uninstall", *more)
+    ipam = {"type": "croft-ipam", "store": world.register}
+
+    def stays(file, text, *words):
+        (host.conf / file).write_text(text)
+        before = (host.names(), sorted(os.listdir(host.bin)))
+        for more in ((), ("--dry-run",)):
+            refused(uninstall(*more), 5, "nothing was changed", host.conf / file, "croft-ipam", "--force", *words)
+            expect_equal((host.names(), sorted(os.listdir(host.bin))), before, "nothing was taken back")
+
+    done(install("--no-conflist"))
+    # As croft migrate calico leaves it.
+    calicos = {**CALICOS, "plugins": [{**CALICOS["plugins"][0], "ipam": ipam}]}
+    (host.conf / "10-calico.conflist.switched-to-croft").write_text("")
+    stays("10-calico.conflist", json.dumps(calicos), f"`croft migrate calico --conflist {host.conf}/10-calico.conflist --back --apply`")
+    (host.conf / "10-calico.conflist").write_text(json.dumps(CALICOS))
+    done(uninstall())
+    expect(not (host.bin / "croft-ipam").exists(), "it went")
+    for path in host.conf.iterdir():
+        path.unlink()
+    # A second list of Croft's, and its own that somebody edited.
+    for file in ("20-second.conflist", "10-croft.conflist"):
+        done(install("--main-plugin", "ptp"))
+        stays(file, (host.conf / "10-croft.conflist").read_text().replace('"1.0.0"', '"1.0.0" '), "change or remove it")
+        (host.conf / file).unlink()
+        done(uninstall())
+    done(install("--main-plugin", "ptp"))
+    stays("20-second.conflist", (host.conf / "10-croft.conflist").read_text(), "change or remove it")
+    done(uninstall("--force"))
+    expect_equal((host.names()[-1], (host.bin / "croft-ipam").exists()), ("20-second.conflist", False), "as it was told")
+    (host.conf / "20-second.conflist").unlink()
+    # Flannel's own configuration calls host-local: that of before comes back, and one that was Croft's alone goes.
+    (host.conf / "10-flannel.conflist").write_text(json.dumps(FLANNELS))
+    done(install("--main-plugin", "flannel"))
+    done(uninstall())
+    (host.bin / "host-local").unlink()
+    done(install("--main-plugin", "flannel"))
+    refused(uninstall(), 5, "10-flannel.conflist", "host-local", "--force")
+    (host.conf / "10-flannel.conflist").unlink()
+    done(uninstall())
+
+
 def source(world):
     """As packages put it: croftd in /usr/bin, croft-ipam where the runtime looks."""
     host = Host(world, "source")
@@ -373,7 +419,7 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        for case in (group, flannel, others, switched, hidden, calico, conflist, renamed, register, names, source):
+        for case in (group, flannel, others, switched, hidden, calico, conflist, renamed, register, names, still_called, source):
             case(world)
 
 

@@ -67,7 +67,7 @@ UNSET = ("mainPlugin", "image", "image.repository", "image.pullPolicy", "namespa
          "networkPolicy", "uninstall", "calicoKinds")
 # Where nothing means the same as the default, or as nothing said.
 MAY_BE_UNSET = ("image.tag", "image.digest", "image.pullSecrets", "apiServer.host", "apiServer.port", "defaultPools.ipv4Cidr",
-                "defaultPools.ipv4BlockSize", "install.conflistName", "install.networkName", "install.replaceNetwork", "install.alsoAs", "install.extraArgs",
+                "defaultPools.ipv4BlockSize", "install.conflistName", "install.networkName", "install.replaceNetwork", "install.alsoAs", "uninstallForce", "install.extraArgs",
                 "agent.resources", "agent.nodeSelector", "agent.priorityClassName", "agent.extraArgs", "controller.resources",
                 "controller.nodeSelector", "controller.clusterCidr", "controller.priorityClassName", "controller.extraArgs", "calicoGroup")
 # Values that are odd and fine: (values, a text of what is rendered).
@@ -76,6 +76,7 @@ TAKEN_VALUES = (
     ({"install": {"cniConfDir": "/etc/c: #n"}}, '- "--plugin-store=kube:/etc/c: #n/croft-kubeconfig"'),
     ({"install": {"networkName": "cbr0"}}, '- "--network-name=cbr0"'),
     ({"install": {"replaceNetwork": "my_net"}}, '- "--replace-network=my_net"'),
+    ({"uninstall": True, "uninstallForce": True}, "- --force"),
     ({"install": {"conflistName": "00-a.conflist"}}, '- "--conflist-name=00-a.conflist"'),
     ({"calicoGroup": "projectcalico.org/v3"}, '{name: CROFT_STORE, value: "kube:?group=projectcalico.org/v3"}'),
     ({"calicoGroup": "projectcalico.org/v3"}, '- "--plugin-store=kube:/etc/cni/net.d/croft-kubeconfig?group=projectcalico.org/v3"'),

@@ -65,7 +65,7 @@ struct InstallOptions {
   std::string store = "kube:";
   std::string node;
   bool assign_v6 = false, no_v4 = false, no_masquerade = false;
-  bool skip_probe = false, uninstall = false, dry_run = false;
+  bool skip_probe = false, uninstall = false, dry_run = false, is_forced = false;
   bool no_network = false;  ///< the node's own configuration calls the plugin (docs/runbooks/migrate.md)
   wire::cni::NetworkList network;
   PluginKubeconfigOptions kubeconfig;
@@ -631,7 +631,8 @@ class Install {
     if (directory && !options.dry_run) {
       TRY_VOID(turn.begin(daemon.clock, Deadline::after(daemon.clock.now(), kLockTime)));
     }
-    TRY_VOID(files.take_back(options.dry_run));
+    using Stays = edge::Installation::Stays;
+    TRY_VOID(files.take_back(options.dry_run, options.is_forced ? Stays::broken : Stays::whole));
     return 0;
   }
   return Install(std::move(options), daemon).run();
@@ -733,6 +734,8 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
                     "Write the network configuration though the plugin's way to the register was not tried, nor "
                     "looked whether the node is there");
   command->add_flag("--uninstall", options->uninstall, "Take back all that was installed, and nothing else");
+  command->add_flag("--force", options->is_forced,
+                    "With --uninstall: also while a network configuration that stays calls the plugin");
   command->add_flag("--dry-run", options->dry_run, "Only tell what would be done");
   command->callback([options, &daemon] { daemon.run = [options, &daemon] { return run_install(*options, daemon); }; });
 }

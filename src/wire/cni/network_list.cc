@@ -227,6 +227,11 @@ std::optional<std::string> NetworkCalls::name_with(std::string_view type) const 
   return {};
 }
 
+bool NetworkCalls::needs(std::string_view program) const {
+  return has(program) || std::ranges::find(givers, program, &AddressGiver::program) != givers.end() ||
+         std::ranges::any_of(delegates, [&](const NetworkCalls& delegate) { return delegate.needs(program); });
+}
+
 std::vector<AddressGiver> NetworkCalls::all_givers() const {
   std::vector<AddressGiver> all = givers;
   for (const NetworkCalls& delegate : delegates) {

@@ -82,6 +82,8 @@ struct NetworkCalls {
   /// The name of the network that calls a plugin of this type: this one, or the first of its delegates, which go by its
   /// name where they have none.
   [[nodiscard]] std::optional<std::string> name_with(std::string_view type) const;
+  /// Whether it calls a program of this name, by itself, by a delegate or by what flannel's plugin calls.
+  [[nodiscard]] bool needs(std::string_view program) const;
   /// Of it and its delegates, each with the name of its network.
   [[nodiscard]] std::vector<AddressGiver> all_givers() const;
   /// Whether Croft gives its addresses: under another plugin's name that can't be seen.
