@@ -394,6 +394,15 @@ def still_called(world):
     done(uninstall())
 
 
+def kubeconfigs(world):
+    """Of who asks the register: host-local, whose name the plugin has under flannel, keeps files on the node."""
+    host = Host(world, "kubeconfigs")
+    for also_as, is_wanted in (((), False), (("host-local",), False), (("calico-ipam",), True), (("host-local", "croft-ipam"), True)):
+        said = done(host.install("--dry-run", "--main-plugin", "flannel", "--node", "oak", "--store", f"kube:{world.directory}/kubeconfig",
+                                 *[part for name in also_as for part in ("--also-as", name)]))
+        expect_equal("croft-kubeconfig would be written" in said, is_wanted, f"{also_as}: {said}")
+
+
 def source(world):
     """As packages put it: croftd in /usr/bin, croft-ipam where the runtime looks."""
     host = Host(world, "source")
@@ -419,7 +428,7 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        for case in (group, flannel, others, switched, hidden, calico, conflist, renamed, register, names, still_called, source):
+        for case in (group, flannel, others, switched, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source):
             case(world)
 
 

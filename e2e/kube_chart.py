@@ -168,6 +168,12 @@ def renders(world, tools):
         expect(f"--main-plugin={plugin}" in text, plugin)
         # As croftd install chooses for the plugin.
         expect("--conflist-name" not in text, f"{plugin}: {text}")
+    # Whoever asks the register has a kubeconfig, which somebody has to renew.
+    for plugin, also_as, is_wanted in (("flannel", "", False), ("flannel", "host-local", False), ("flannel", "calico-ipam", True),
+                                       ("flannel", "host-local,calico-ipam", True), ("ptp", "", True), ("ptp", "host-local", True)):
+        text = tools.render(f"mainPlugin={plugin}", *([f"install.alsoAs={{{also_as}}}"] if also_as else [])).stdout
+        for flag in ("--plugin-kubeconfig=", "--plugin-store="):
+            expect_equal(flag in text, is_wanted, f"{flag} of {plugin} and {also_as or 'no other name'}")
     text = tools.render("mainPlugin=ptp", "metrics.serviceMonitor=true", "metrics.prometheusRule=true",
                         "metrics.dashboard=true").stdout
     kinds = set(re.findall(r"^kind: (\w+)$", text, re.MULTILINE))

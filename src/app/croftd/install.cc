@@ -195,8 +195,11 @@ class Install {
   }
 
  private:
+  /// host-local, under which name Croft's plugin too keeps files on the node, asks no register.
   [[nodiscard]] bool has_kubeconfig() const {
-    const bool asks_register = ipam_name_of(options_.network.main) == kProgram || !options_.also_as.empty();
+    const bool asks_register =
+        ipam_name_of(options_.network.main) == kProgram ||
+        std::ranges::any_of(options_.also_as, [](const auto& name) { return name != "host-local"; });
     return asks_register && store::scheme_of(options_.store) == store::Scheme::kube;
   }
 
