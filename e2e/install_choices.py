@@ -117,6 +117,95 @@ def flannel(world):
     expect_equal(name(), "k8s-pod-network", "the default")
 
 
+HOST_LOCAL = {"type": "host-local", "ranges": [[{"subnet": "10.9.0.0/25"}]]}
+
+
+def others(world):
+    """Who gives the addresses changes with the network: whoever gives them next does not know what living pods have, and is refused."""
+    host = Host(world, "others")
+    own, calicos = host.conf / "10-croft.conflist", host.conf / "05-croft.conflist"
+    install = lambda *more, main="ptp", store=world.register: host.install("--main-plugin", main, "--node", "oak", "--store", store, *more)
+
+    def network(file, name, plugin):
+        for path in host.conf.iterdir():
+            path.unlink()
+        (host.conf / file).write_text(json.dumps({"cniVersion": "0.3.1", "name": name, "plugins": [plugin, {"type": "portmap"}]}))
+
+    # (file, name, its first plugin, main plugins)
+    for file, name, plugin, mains in (
+            ("10-kindnet.conflist", "kindnet", {"type": "ptp", "ipam": {**HOST_LOCAL, "dataDir": "/run/cni-ipam-state"}}, ("ptp", "bridge", "flannel")),
+            ("10-calico.conflist", "k8s-pod-network", {"type": "calico", "ipam": {"type": "host-local", "subnet": "usePodCidr"}}, ("calico",)),
+            ("10-containerd-net.conflist", "containerd-net", {"type": "bridge", "ipam": HOST_LOCAL}, ("ptp", "bridge")),
+            ("20-runtime.conflist", "r", {"type": "bridge", "capabilities": {"ipRanges": True}, "ipam": {"type": "host-local"}}, ("ptp",)),
+            ("10-weave.conflist", "weave", {"type": "weave-net"}, ("ptp", "flannel")),
+            ("20-dhcp.conflist", "lan", {"type": "macvlan", "ipam": {"type": "dhcp"}}, ("ptp",)),
+            ("20-vpc.conflist", "cloud", {"type": "ptp", "ipam": {"type": "croft-vpc"}}, ("ptp",)),
+            ("20-calico.conflist", "k8s-pod-network", {"type": "calico", "ipam": {"type": "calico-ipam"}}, ("ptp", "flannel")),
+            ("20-multus.conflist", "m", {"type": "multus", "clusterNetwork": "/elsewhere/flannel.conflist"}, ("ptp", "flannel"))):
+        for main in mains:
+            network(file, name, plugin)
+            before = (host.names(), sorted(os.listdir(host.bin)))
+            for more in ((), ("--dry-run",), ("--network-name", name), ("--replace-network", "another")):
+                refused(install(*more, main=main), 5, host.conf, file, name, "--replace-network", "migrate.md", "given again")
+            expect_equal((host.names(), sorted(os.listdir(host.bin))), before, "nothing was written")
+            said = install("--replace-network", name, main=main)
+            if file < (calicos if main == "calico" else own).name:
+                refused(said, 5, file, "--conflist-name")
+                continue
+            expect_equal((said.returncode, said.stderr), (0, ""), "once somebody says that its pods are gone")
+            done(install(main=main))
+            done(host.install("--uninstall"))
+
+    # A runtime's example, whose addresses are in no pool.
+    for file, subnet in (("100-crio-bridge.conflist", "10.85.0.0/16"), ("87-podman.conflist", "10.88.0.0/16")):
+        plugin = {"type": "bridge", "ipam": {"type": "host-local", "ranges": [[{"subnet": subnet}], [{"subnet": "1100:200::/24"}]]}}
+        network(file, "example", plugin)
+        refused(install(store=f"sqlite:{world.directory}/without-pools.db"), 5, file, "no pool yet", "--replace-network", "Remove")
+        refused(install("--no-probe"), 5, file, "--no-probe")
+        refused(install(main="flannel"), 5, file, "podCIDR")
+        said = done(install())
+        expect(file in said and "keep their addresses" in said, said)
+        done(host.install("--uninstall"))
+    for plugin in ({"type": "loopback"}, {"type": "bridge", "ipam": {}}, {"type": "bridge", "ipam": {"type": "host-local"}}):
+        for main in ("ptp", "flannel"):
+            network("87-x.conflist", "x", plugin)
+            done(install(main=main))
+            done(host.install("--uninstall"))
+
+
+def switched(world):
+    """The same of Croft's own networks: under flannel host-local gives, else the register."""
+    host = Host(world, "switched")
+    own, record = host.conf / "10-croft.conflist", host.conf / "croft-install.record"
+    install = lambda main, *more: host.install("--main-plugin", main, "--node", "oak", "--store", world.register, *more)
+    from_register, from_host_local = ("ptp", "bridge", "calico"), ("flannel",)
+    for before, after in ((from_host_local, from_register), (from_register, from_host_local)):
+        for first in before:
+            done(install(first))
+            for second in after:
+                for more in ((), ("--dry-run",), ("--network-name", json.loads(record.read_text())["network"])):
+                    files = {path.name: path.read_bytes() for path in host.conf.iterdir()}
+                    refused(install(second, *more), 5, "croft.conflist", "given again", "--replace-network", "migrate.md")
+                    expect_equal({path.name: path.read_bytes() for path in host.conf.iterdir()}, files, "nothing was written")
+                # Nor once its file is lost: the record knows.
+                lost = next(path for path in host.conf.iterdir() if path.name.endswith("-croft.conflist"))
+                text = lost.read_bytes()
+                lost.unlink()
+                refused(install(second), 5, record.name, "given again", "--replace-network")
+                lost.write_bytes(b"")
+                refused(install(second), 5, "--replace-network")
+                lost.write_bytes(text)
+            for other in before:
+                done(install(other))
+            done(install(after[0], "--replace-network", json.loads(record.read_text())["network"]))
+            done(install(after[0]))
+            done(host.install("--uninstall"))
+    # host-local's directory has the network's name.
+    done(install("flannel"))
+    refused(install("flannel", "--network-name", "other"), 5, own.name, "cbr0", "other", "Leave --network-name out")
+    done(install("flannel", "--network-name", "other", "--replace-network", "cbr0"))
+
+
 def hidden(world):
     """A configuration that can't be read may be flannel's, whose pods live. Where Go reads it, it is read as Go does."""
     host = Host(world, "hidden")
@@ -147,7 +236,10 @@ def hidden(world):
             again(*files)
             refused(install(main=main), 5, files[0][0], "can't be read", "--network-name")
             expect(not (host.conf / "croft-install.record").exists(), "nothing was written")
-            done(install("--network-name", "netx", main=main))
+            is_flannel = main == "flannel"
+            if not is_flannel:
+                refused(install("--network-name", "netx", main=main), 5, files[0][0], "--replace-network")
+            done(install("--network-name", "netx", *(() if is_flannel else ("--replace-network", "netx")), main=main))
             expect_equal(name() if main != "calico" else "netx", "netx", "as it was told")
     again((theirs.name, text), ("20-broken.conf", b""))
     done(install())
@@ -182,8 +274,12 @@ def calico(world):
     """Beside the configuration that Calico writes again and again, under a name that comes before it; what that has is told."""
     host = Host(world, "calico")
     theirs, own = host.conf / "10-calico.conflist", host.conf / "05-croft.conflist"
-    install = lambda *more: host.install("--main-plugin", "calico", "--node", "oak", "--store", world.register, *more)
+    any_store = lambda store, *more: host.install("--main-plugin", "calico", "--node", "oak", "--store", store, *more)
+    # A file of Croft's alone has none of what Calico's own IPAM gave; the API that Calico uses has all of it.
+    install = lambda *more: any_store(world.register, "--replace-network", "of-calico", *more)
     theirs.write_text(json.dumps({**CALICOS, "name": "of-calico"}))
+    refused(any_store(world.register), 5, theirs.name, "calico-ipam", "of-calico")
+    done(any_store(f"kube:{world.directory}/kubeconfig", "--dry-run"))
     refused(install("--conflist-name", "10-croft.conflist"), 5, theirs.name, "--conflist-name")
     said = done(install())
     expect_equal(host.names(), [own.name, theirs.name, "croft-install.record"], "the first by name is Croft's")
@@ -252,6 +348,61 @@ def names(world):
         expect_equal((host.bin / "host-local").read_bytes(), before, "what it was before")
 
 
+def still_called(world):
+    """What goes is called by nothing that stays: no pod would start, and none be taken down."""
+    host = Host(world, "called")
+    install = lambda *more: host.install("--node", "oak", "--store", world.register, *more)
+    uninstall = lambda *more: host.install("--uninstall", *more)
+    ipam = {"type": "croft-ipam", "store": world.register}
+
+    def stays(file, text, *words):
+        (host.conf / file).write_text(text)
+        before = (host.names(), sorted(os.listdir(host.bin)))
+        for more in ((), ("--dry-run",)):
+            refused(uninstall(*more), 5, "nothing was changed", host.conf / file, "croft-ipam", "--force", *words)
+            expect_equal((host.names(), sorted(os.listdir(host.bin))), before, "nothing was taken back")
+
+    done(install("--no-conflist"))
+    # As croft migrate calico leaves it.
+    calicos = {**CALICOS, "plugins": [{**CALICOS["plugins"][0], "ipam": ipam}]}
+    (host.conf / "10-calico.conflist.switched-to-croft").write_text("")
+    stays("10-calico.conflist", json.dumps(calicos), f"`croft migrate calico --conflist {host.conf}/10-calico.conflist --back --apply`")
+    (host.conf / "10-calico.conflist").write_text(json.dumps(CALICOS))
+    done(uninstall())
+    expect(not (host.bin / "croft-ipam").exists(), "it went")
+    for path in host.conf.iterdir():
+        path.unlink()
+    # A second list of Croft's, and its own that somebody edited.
+    for file in ("20-second.conflist", "10-croft.conflist"):
+        done(install("--main-plugin", "ptp"))
+        stays(file, (host.conf / "10-croft.conflist").read_text().replace('"1.0.0"', '"1.0.0" '), "change or remove it")
+        (host.conf / file).unlink()
+        done(uninstall())
+    done(install("--main-plugin", "ptp"))
+    stays("20-second.conflist", (host.conf / "10-croft.conflist").read_text(), "change or remove it")
+    done(uninstall("--force"))
+    expect_equal((host.names()[-1], (host.bin / "croft-ipam").exists()), ("20-second.conflist", False), "as it was told")
+    (host.conf / "20-second.conflist").unlink()
+    # Flannel's own configuration calls host-local: that of before comes back, and one that was Croft's alone goes.
+    (host.conf / "10-flannel.conflist").write_text(json.dumps(FLANNELS))
+    done(install("--main-plugin", "flannel"))
+    done(uninstall())
+    (host.bin / "host-local").unlink()
+    done(install("--main-plugin", "flannel"))
+    refused(uninstall(), 5, "10-flannel.conflist", "host-local", "--force")
+    (host.conf / "10-flannel.conflist").unlink()
+    done(uninstall())
+
+
+def kubeconfigs(world):
+    """Of who asks the register: host-local, whose name the plugin has under flannel, keeps files on the node."""
+    host = Host(world, "kubeconfigs")
+    for also_as, is_wanted in (((), False), (("host-local",), False), (("calico-ipam",), True), (("host-local", "croft-ipam"), True)):
+        said = done(host.install("--dry-run", "--main-plugin", "flannel", "--node", "oak", "--store", f"kube:{world.directory}/kubeconfig",
+                                 *[part for name in also_as for part in ("--also-as", name)]))
+        expect_equal("croft-kubeconfig would be written" in said, is_wanted, f"{also_as}: {said}")
+
+
 def source(world):
     """As packages put it: croftd in /usr/bin, croft-ipam where the runtime looks."""
     host = Host(world, "source")
@@ -277,8 +428,9 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        for case in (group, flannel, hidden, calico, conflist, renamed, register, names, source):
+        for case in (group, flannel, others, switched, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source):
             case(world)
 
 
-main(test)
+if __name__ == "__main__":
+    main(test)

@@ -414,6 +414,30 @@ def keeps_what_works(world, kube, host):
     node.delete("before")
 
 
+def over_others(world, kube):
+    """A runtime's example is taken where none of its addresses can be given: by pools of the register, under flannel by the node's podCIDRs."""
+    kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "ranged"},
+                                        "spec": {"podCIDR": "10.244.7.0/24", "podCIDRs": ["10.244.7.0/24", "fd00:7::/64"]}})
+    for main_plugin, own, apart, said in (("ptp", "10.79.0.128/25", "10.244.7.0/24", "the pool 10.79.0.0/24"),
+                                          ("flannel", "fd00:7::/80", "10.79.0.0/24", "podCIDR fd00:7::/64")):
+        host = Host(world, kube, f"over-{main_plugin}")
+        for plugin in ("flannel", "bridge"):
+            shutil.copy(PLUGINS / "ptp", host.bin / plugin)
+        theirs = host.conf / "100-crio-bridge.conflist"
+        network = lambda subnet: json.dumps({"cniVersion": "1.0.0", "name": "crio", "plugins": [
+            {"type": "bridge", "bridge": "cni0", "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.85.0.0/16"}], [{"subnet": subnet}]]}}]})
+        theirs.write_text(network(own))
+        refused(host, host.install(main=main_plugin, node="ranged"), 5, theirs.name, '"crio"', f"{own} overlaps", said, "--replace-network")
+        theirs.write_text(network(apart))
+        expect("keep their addresses" in done(host.install(main=main_plugin, node="ranged"), "where none can be given"), "it is told")
+        theirs.write_text(network(own))
+        done(host.install(main=main_plugin, node="ranged"), "again, now that it is in use no more")
+        if main_plugin == "flannel":
+            theirs.write_text(network(apart))
+            host.conflist.unlink()
+            refused(host, host.install(main=main_plugin, node="unknown"), 5, "podCIDR of this node is known")
+
+
 def takes_back(world, kube, host):
     """Beside an agent, which writes nothing anew of what was taken back."""
     agent, _ = start_agent(world, f"kube:{world.directory}/kubeconfig-croft-node", "--plugin-kubeconfig", str(host.kubeconfig),
@@ -483,6 +507,7 @@ def test():
         upgrades(world, host)
         keeps(world, kube, host)
         troubles(world, kube)
+        over_others(world, kube)
         keeps_what_works(world, kube, host)
         takes_back(world, kube, host)
         expect_equal(world.held(operator), {}, "all is given back")

@@ -22,9 +22,11 @@
 #include "base/printable.h"
 #include "core/register/affinity.h"
 #include "edge/install/installation.h"
+#include "edge/install/takeover.h"
 #include "edge/install/turn.h"
 #include "engine/register.h"
 #include "net/echo.h"
+#include "net/lenient_prefix.h"
 #include "os/digest.h"
 #include "os/files.h"
 #include "os/process.h"
@@ -34,6 +36,7 @@
 #include "wire/calico/crd.h"
 #include "wire/cni/network_list.h"
 #include "wire/install/record.h"
+#include "wire/json/document.h"
 #include "wire/kube/requests.h"
 
 namespace croft::app {
@@ -58,13 +61,13 @@ struct InstallOptions {
   std::string source;
   std::string main;
   std::string network_name;      ///< empty: see Install::decide_network_name
-  std::string replaced_network;  ///< the name of one whose pods may live
+  std::string replaced_network;  ///< the name of one whose pods are gone, or known
   std::string network_file;      ///< empty: network_file_of the main plugin
   std::vector<std::string> also_as;
   std::string store = "kube:";
   std::string node;
   bool assign_v6 = false, no_v4 = false, no_masquerade = false;
-  bool skip_probe = false, uninstall = false, dry_run = false;
+  bool skip_probe = false, uninstall = false, dry_run = false, is_forced = false;
   bool no_network = false;  ///< the node's own configuration calls the plugin (docs/runbooks/migrate.md)
   wire::cni::NetworkList network;
   PluginKubeconfigOptions kubeconfig;
@@ -169,6 +172,7 @@ class Install {
 
   [[nodiscard]] Result<int> run() {
     TRY_VOID(decide());
+    if (!options_.no_network) TRY_VOID(check_who_gave());
     TRY_VOID(files_.check(plan_));
     if (!options_.no_network) TRY_VOID(tell_of_networks());
     std::unique_ptr<PluginKubeconfig> kubeconfig;
@@ -193,8 +197,11 @@ class Install {
   }
 
  private:
+  /// host-local, under which name Croft's plugin too keeps files on the node, asks no register.
   [[nodiscard]] bool has_kubeconfig() const {
-    const bool asks_register = ipam_name_of(options_.network.main) == kProgram || !options_.also_as.empty();
+    const bool asks_register =
+        ipam_name_of(options_.network.main) == kProgram ||
+        std::ranges::any_of(options_.also_as, [](const auto& name) { return name != "host-local"; });
     return asks_register && store::scheme_of(options_.store) == store::Scheme::kube;
   }
 
@@ -249,24 +256,25 @@ class Install {
   }
 
   /// What host-local has given lies under the network's name: under another one it, and Croft in its place, would
-  /// give these addresses again. So the name of a network that is in use stays, also where its file is lost, and what
-  /// flannel made is replaced by another network only where somebody says that its pods are gone. What can't be read
-  /// may be flannel's.
+  /// give these addresses again. So the name of a network that is in use stays, also where its file is lost. What can't
+  /// be read may be flannel's.
   [[nodiscard]] Result<void> decide_network_name() {
-    constexpr std::string_view kFlannel = "flannel";
     TRY(const auto in_use, files_.networks_in_use());
-    TRY(const std::string recorded, files_.recorded_network());
+    TRY(const edge::RecordedNetwork record, files_.recorded_network());
+    const std::string& recorded = record.name;
+    const std::string& name_said = options_.network_name;
     const bool is_flannel = options_.network.main == MainPlugin::flannel;
     std::string& name = options_.network.name;
-    if (!options_.network_name.empty()) {
-      name = options_.network_name;
+    if (!name_said.empty()) {
+      name = name_said;
     } else if (const auto found = name_of_before(in_use, recorded)) {
       name = *found;
     } else if (is_flannel) {
       name = kFlannelsNetwork;
     }
     for (const edge::NodeNetwork& there : in_use) {
-      if (there.is_ours || there.trouble.empty() || !options_.network_name.empty()) continue;
+      const bool is_said = !name_said.empty() && (is_flannel || !options_.replaced_network.empty());
+      if (there.is_ours || there.trouble.empty() || is_said) continue;
       if (there.has_our_name && !recorded.empty()) {
         tell(fmt::format("{}/{} can't be read ({}): the network keeps the name of the installation before, {}",
                          options_.configurations, there.file, there.trouble, net::echo(name)));
@@ -275,26 +283,13 @@ class Install {
       return fail(
           ErrorCode::refused_for_safety,
           fmt::format("{0} has {1}, which can't be read ({2}) and may be the network of this node, and {3} would take "
-                      "its place with the name {4}: were its own another, addresses of its pods would be given again. "
-                      "Give its name with --network-name ({4} if it has none), or remove it if no pod got its address "
-                      "by it",
+                      "its place with the name {4}: {5}, addresses of its pods would be given again. "
+                      "Give its name with --network-name ({4} if it has none){6}, or remove it if no pod got its "
+                      "address by it",
                       options_.configurations, net::echo(there.file), there.trouble, options_.network_file,
-                      net::echo(name)));
-    }
-    for (const edge::NodeNetwork& there : in_use) {
-      const auto theirs = there.is_ours ? std::nullopt : there.calls.name_with(kFlannel);
-      if (!theirs || *theirs == name || *theirs == options_.replaced_network) continue;
-      return fail(
-          ErrorCode::refused_for_safety,
-          fmt::format(
-              "{0} has {1}, the network {2} of this node, and {3} would take its place with the name {4}: pods of "
-              "{2} keep their addresses, of which {4} would know nothing and give them again. {5}, or "
-              "drain the node and give --replace-network {2}",
-              options_.configurations, net::echo(there.file), net::echo(*theirs), options_.network_file,
-              net::echo(name),
-              is_flannel && recorded.empty()
-                  ? "Leave --network-name out, so that the name stays"
-                  : "Move them first (docs/runbooks/migrate.md) and keep the name with --network-name"));
+                      net::echo(name),
+                      is_flannel ? "were its own another" : "did another give its addresses than Croft's register",
+                      is_flannel ? "" : " and, once no pod has its address from another, with --replace-network"));
     }
     return {};
   }
@@ -315,11 +310,147 @@ class Install {
     return {};
   }
 
+  /// Pods of the network in use keep their addresses. Whoever gives addresses from now on knows of them where it goes
+  /// by the same records, or where it has none of them to give; else somebody has to say that they are gone, or known.
+  [[nodiscard]] Result<void> check_who_gave() const {
+    TRY(const auto in_use, files_.networks_in_use());
+    TRY(const edge::RecordedNetwork recorded, files_.recorded_network());
+    const edge::NextGiver next = next_giver();
+    bool has_ours = false;
+    for (const edge::NodeNetwork& there : in_use) {
+      has_ours = has_ours || there.is_ours || (there.has_our_name && there.trouble.empty());
+      const std::string& other = there.calls.other;
+      const bool is_there = other == recorded.name || other.ends_with("/" + options_.network_file) ||
+                            std::ranges::any_of(in_use, [&](const auto& one) { return one.calls.name == other; });
+      if (!other.empty() && !is_there) {  // in a file elsewhere, or in the API
+        TRY_VOID(check_giver(next, {"the network " + other, there.calls.name}, net::echo(there.file), there.is_ours));
+      }
+      for (const wire::cni::AddressGiver& giver : there.calls.all_givers()) {
+        TRY_VOID(check_giver(next, giver, net::echo(there.file), there.is_ours));
+      }
+    }
+    if (has_ours || recorded.name.empty() || recorded.addresses_from.empty()) return {};
+    return check_giver(next, {recorded.addresses_from, recorded.name}, wire::kInstallRecordName, true);
+  }
+
+  [[nodiscard]] edge::NextGiver next_giver() const {
+    edge::NextGiver next{ipam_name_of(options_.network.main) == kProgram, options_.network.name};
+    const auto scheme = store::scheme_of(options_.store);
+    if (scheme == store::Scheme::kube) next.calicos = "kubernetes";
+    if (scheme == store::Scheme::etcd) next.calicos = "etcdv3";
+    return next;
+  }
+
+  /// `file`: that says so. A network without a name no runtime takes.
+  [[nodiscard]] Result<void> check_giver(const edge::NextGiver& next, const wire::cni::AddressGiver& giver,
+                                         const std::string& file, bool is_ours) const {
+    const std::string& theirs = giver.network;
+    if (theirs.empty() || theirs == options_.replaced_network || edge::knows(next, giver)) return {};
+    std::string why;
+    if (giver.ranges) {
+      TRY(why, why_not_apart(next, *giver.ranges));
+      if (why.empty()) {
+        if (giver.ranges->empty()) return {};
+        tell(fmt::format(
+            "{}/{} is the network of this node by now: pods of {} keep their addresses, which {} does not have",
+            options_.configurations, file, net::echo(theirs), name_of(next)));
+        return {};
+      }
+      why = ": " + why;
+    }
+    const bool may_keep_name = !options_.network_name.empty() && edge::knows({next.is_register, theirs}, giver);
+    return fail(
+        ErrorCode::refused_for_safety,
+        fmt::format(
+            "{} has {}, the network {} of this node, whose addresses {} gives, and {}, the network {}, would take "
+            "its place with addresses of {}: there nothing is known of those that pods of {} keep, and they "
+            "would be given again{}. {}Move them (docs/runbooks/migrate.md) and keep the name with --network-name {}, "
+            "or drain each node that has this network; then give --replace-network {}{}",
+            options_.configurations, file, net::echo(theirs), net::echo(giver.program), options_.network_file,
+            net::echo(next.network), name_of(next), net::echo(theirs), why,
+            may_keep_name ? "Leave --network-name out, so that the name stays, or: " : "", net::echo(theirs),
+            net::echo(theirs), is_ours ? "" : fmt::format(". Remove {} if no pod got its address by it", file)));
+  }
+
+  [[nodiscard]] static std::string name_of(const edge::NextGiver& next) {
+    if (next.is_register) return "Croft's register";
+    return fmt::format("host-local's directory {}", net::echo(next.network));
+  }
+
+  /// Empty: none of these addresses will be given by ours.
+  [[nodiscard]] Result<std::string> why_not_apart(const edge::NextGiver& next,
+                                                  const std::vector<net::Prefix>& theirs) const {
+    if (theirs.empty()) return std::string();
+    const bool is_register = next.is_register;
+    if (is_register && options_.skip_probe)
+      return std::string("with --no-probe the register's pools are not looked at");
+    TRY(const std::vector<net::Prefix> ours, is_register ? ranges_of_pools() : ranges_of_node());
+    if (ours.empty()) {
+      return std::string(is_register
+                             ? "the register has no pool yet, so nobody knows; make the pools first and run it again"
+                             : "no podCIDR of this node is known here, so nobody knows");
+    }
+    const auto common = edge::common_range(theirs, ours);
+    if (!common) return std::string();
+    return fmt::format("{} overlaps {} {}", common->before.to_string(), is_register ? "the pool" : "the node's podCIDR",
+                       common->next.to_string());
+  }
+
+  /// None where the register is a file that is not there yet.
+  [[nodiscard]] Result<std::vector<net::Prefix>> ranges_of_pools() const {
+    std::vector<net::Prefix> ranges;
+    const auto until = [this] { return Deadline::after(daemon_.clock.now(), kProbeTime); };
+    auto opened = open_store(options_.store, store::OpenMode::existing, daemon_.clock, kDaemonParts);
+    if (!opened && opened.error().code == ErrorCode::not_found) return ranges;
+    const auto take = [&](store::Record& record) -> Result<void> {
+      const auto* pool = std::get_if<core::Pool>(&record.value);
+      if (pool == nullptr) {
+        return fail(ErrorCode::refused_for_safety, fmt::format("{} can't be read", net::echo(record.key.name)));
+      }
+      ranges.push_back(pool->cidr);
+      return {};
+    };
+    auto done = opened ? (*opened)->for_each({core::Kind::pool, "", ""}, until, take)
+                       : Result<void>(fail(Error(opened.error())));
+    if (!done) return fail(done.error().in("nothing was changed on this node: the register's pools"));
+    return ranges;
+  }
+
+  /// From which host-local gives under flannel; none where no API says it.
+  [[nodiscard]] Result<std::vector<net::Prefix>> ranges_of_node() const {
+    std::vector<net::Prefix> ranges;
+    if (options_.skip_probe || store::scheme_of(options_.store) != store::Scheme::kube) return ranges;
+    TRY(const store::kube::Answer answer, node_object());
+    const auto document = wire::parse_json(answer.body);
+    const auto part = [](std::optional<wire::JsonRef> object, std::string_view name) {
+      for (auto child = object ? object->first_child() : std::nullopt; child; child = child->next_sibling()) {
+        if (child->key() == name) return child;
+      }
+      return std::optional<wire::JsonRef>();
+    };
+    if (answer.http_status != 200 || !document) return ranges;
+    const auto spec = part(document->root(), "spec");
+    const auto cidrs = part(spec, "podCIDRs");
+    for (auto cidr = cidrs ? cidrs->first_child() : std::nullopt; cidr; cidr = cidr->next_sibling()) {
+      const auto range = net::parse_prefix_leniently(cidr->text());
+      if (range) ranges.push_back(*range);
+    }
+    return ranges;
+  }
+
+  [[nodiscard]] Result<store::kube::Answer> node_object() const {
+    store::kube::Request request;
+    TRY(request.path, wire::kube::object_path({"", "v1", "nodes"}, "", options_.node));
+    TRY(const auto api, open_kube_api(options_.store, daemon_.clock, kDaemonParts, kProbeTime));
+    return api->call(request, Deadline::after(daemon_.clock.now(), kProbeTime));
+  }
+
   /// What somebody should know of the configurations that are there.
   [[nodiscard]] Result<void> tell_of_networks() const {
     const wire::cni::NetworkList& own = options_.network;
     TRY(const auto networks, files_.networks());
-    TRY(std::string before, files_.recorded_network());
+    TRY(const edge::RecordedNetwork recorded, files_.recorded_network());
+    std::string before = recorded.name;
     for (const edge::NodeNetwork& there : networks) {
       if (there.is_ours) before = there.calls.name;
     }
@@ -349,10 +480,7 @@ class Install {
   /// API that does not say so says nothing.
   [[nodiscard]] Result<void> check_node_is_there() const {
     if (options_.skip_probe || !asks_register()) return {};
-    store::kube::Request request;
-    TRY(request.path, wire::kube::object_path({"", "v1", "nodes"}, "", options_.node));
-    TRY(const auto api, open_kube_api(options_.store, daemon_.clock, kDaemonParts, kProbeTime));
-    const store::kube::Answer answer = api->call(request, Deadline::after(daemon_.clock.now(), kProbeTime));
+    TRY(const store::kube::Answer answer, node_object());
     if (answer.http_status != 404) return {};
     return fail(ErrorCode::refused_by_configuration,
                 fmt::format("--node {}: the cluster has no node of this name, for which the plugin would claim blocks; "
@@ -527,7 +655,8 @@ class Install {
     if (directory && !options.dry_run) {
       TRY_VOID(turn.begin(daemon.clock, Deadline::after(daemon.clock.now(), kLockTime)));
     }
-    TRY_VOID(files.take_back(options.dry_run));
+    using Stays = edge::Installation::Stays;
+    TRY_VOID(files.take_back(options.dry_run, options.is_forced ? Stays::broken : Stays::whole));
     return 0;
   }
   return Install(std::move(options), daemon).run();
@@ -594,8 +723,8 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
                       "(default: that of the installation before; under calico and flannel that of their own "
                       "configuration, under flannel else cbr0; k8s-pod-network)");
   command->add_option("--replace-network", options->replaced_network,
-                      "Take the place of flannel's network of this name, though addresses of its pods may be given "
-                      "again: when none of them lives");
+                      "Take the place of the network of this name, of whose addresses ours knows nothing: when no pod "
+                      "of it lives on any node, or all were moved (docs/runbooks/migrate.md)");
   command->add_option("--source", options->source,
                       "Directory that has croft-ipam (default: that of this program, else the runtime's, where a "
                       "package puts it)");
@@ -629,6 +758,8 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
                     "Write the network configuration though the plugin's way to the register was not tried, nor "
                     "looked whether the node is there");
   command->add_flag("--uninstall", options->uninstall, "Take back all that was installed, and nothing else");
+  command->add_flag("--force", options->is_forced,
+                    "With --uninstall: also while a network configuration that stays calls the plugin");
   command->add_flag("--dry-run", options->dry_run, "Only tell what would be done");
   command->callback([options, &daemon] { daemon.run = [options, &daemon] { return run_install(*options, daemon); }; });
 }

@@ -229,9 +229,9 @@ Result<std::vector<NodeNetwork>> Installation::networks_in_use() const {
   return all;
 }
 
-Result<std::string> Installation::recorded_network() const {
+Result<RecordedNetwork> Installation::recorded_network() const {
   TRY(const InstallRecord ours, record());
-  return ours.network;
+  return RecordedNetwork{ours.network, ours.addresses_from};
 }
 
 Result<std::vector<NodeNetwork>> Installation::networks() const {
@@ -291,7 +291,8 @@ Result<void> Installation::add_to_record(const InstallPlan& plan, std::string_vi
   if (!network.empty()) {
     add(Kind::network, plan.network_name, digest_of(network));
     const auto calls = wire::cni::read_network_calls(network);
-    if (wire::set_network(all, calls ? calls->name : std::string())) is_changed = true;
+    const bool has_giver = calls && !calls->givers.empty();
+    if (wire::set_network(all, calls ? calls->name : "", has_giver ? calls->givers[0].program : "")) is_changed = true;
   }
   if (!is_changed) return {};
   return os::replace_file_durably(record_path(), encode(all));
@@ -594,7 +595,8 @@ Result<void> Installation::take_back_kubeconfig(const std::string& name, bool dr
   return {};
 }
 
-Result<std::string> Installation::network_to_come_back(const std::string& path) const {
+Result<std::string> Installation::network_to_come_back(const std::string& path,
+                                                       const std::function<void(const std::string& line)>& tell) const {
   TRY(const int last, last_kept(path));
   for (int number = last; number >= 0; --number) {
     const std::string kept = kept_name(path, number);
@@ -602,14 +604,57 @@ Result<std::string> Installation::network_to_come_back(const std::string& path) 
     if (!status) continue;
     const auto text = os::read_file(kept, kNetworkBytesMax);
     if (text && !is_network_of_croft(*text)) return kept;
-    tell_(fmt::format("{} calls Croft's plugin, or can't be read: left under that name", kept));
+    tell(fmt::format("{} calls Croft's plugin, or can't be read: left under that name", kept));
   }
   return std::string();
 }
 
+Result<void> Installation::check_nothing_calls_what_goes(const InstallRecord& record) const {
+  std::set<std::string> going, networks;
+  for (const Entry& entry : record.entries) {
+    if (entry.kind == Kind::network) networks.insert(entry.name);
+    if (entry.kind != Kind::program || going.contains(entry.name)) continue;
+    const std::string path = in(place_.programs, entry.name);
+    // What can't be read is named when it is its turn.
+    const auto is = content_of(path, kProgramBytesMax);
+    const auto kept = kept_of_path(path);
+    const bool is_ours = is && *is && is_recorded(record, Kind::program, entry.name, digest_of(**is));
+    if (is_ours && kept && kept->empty()) going.insert(entry.name);
+  }
+  if (going.empty()) return {};
+  TRY(const std::vector<std::string> files, network_files());
+  networks.insert(files.begin(), files.end());
+  for (const std::string& name : networks) {
+    std::string path = in(place_.configurations, name);
+    TRY(const auto status, os::entry_status(path));
+    const bool is_written_here = std::ranges::any_of(
+        record.entries, [&](const Entry& entry) { return entry.kind == Kind::network && entry.name == name; });
+    if (is_written_here && (!status || is_network_of_ours(record, place_.configurations, name))) {
+      TRY(path, network_to_come_back(path, [](const std::string&) {}));
+      if (path.empty()) continue;
+    }
+    // What can't be read, no runtime goes by either.
+    const auto text = os::read_file(path, kNetworkBytesMax);
+    if (!text) continue;
+    const auto calls = wire::cni::read_network_calls(*text);
+    if (!calls) continue;
+    const auto program = std::ranges::find_if(going, [&](const std::string& one) { return calls->needs(one); });
+    if (program == going.end()) continue;
+    TRY(const auto switched, os::entry_status(path + ".switched-to-croft"));
+    return fail(
+        ErrorCode::refused_for_safety,
+        fmt::format("nothing was changed on this node: {} calls {}, which would go, and then no pod of it starts or is "
+                    "taken down: {}; --force takes the program away all the same",
+                    path, *program,
+                    switched ? fmt::format("`croft migrate calico --conflist {} --back --apply` first", path)
+                             : "change or remove it first"));
+  }
+  return {};
+}
+
 Result<void> Installation::take_back_network(const InstallRecord& record, const std::string& name, bool dry_run) const {
   const std::string path = in(place_.configurations, name);
-  TRY(const std::string kept, network_to_come_back(path));
+  TRY(const std::string kept, network_to_come_back(path, tell_));
   const bool is_kept = !kept.empty();
   tell_of_further_kept(path, kept);
   TRY(const auto is, os::entry_status(path));
@@ -650,12 +695,13 @@ void Installation::tell_of_no_record() const {
   }
 }
 
-Result<void> Installation::take_back(bool dry_run) {
+Result<void> Installation::take_back(bool dry_run, Stays stays) {
   TRY(const InstallRecord all, record());
   if (all.entries.empty()) {
     tell_of_no_record();
     return dry_run ? Result<void>() : remove_drafts(all);  // of the record, which one that was killed did not finish
   }
+  if (stays == Stays::whole) TRY_VOID(check_nothing_calls_what_goes(all));
   std::optional<Error> trouble;
   const auto note = [&](const Error& error) {
     if (trouble) {

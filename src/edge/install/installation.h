@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <set>
@@ -54,6 +55,12 @@ struct NodeNetwork {
   std::string trouble = {};   ///< why it can't be read; empty: it can
 };
 
+/// What the record has of a network.
+struct RecordedNetwork {
+  std::string name;            ///< empty: not known
+  std::string addresses_from;  ///< the IPAM plugin that it called; empty: not known
+};
+
 struct InstallTexts {
   std::string_view kubeconfig;  ///< a secret: its user alone may read the file
   std::string_view network;
@@ -73,8 +80,8 @@ class Installation {
   /// what can't be read here some runtimes read it, some stop there and some pass over it. What names the network of
   /// another file, as multus, is not the last. Errors: of the directory; of the record.
   [[nodiscard]] Result<std::vector<NodeNetwork>> networks_in_use() const;
-  /// The name of the network that was written last; empty: not known. Errors: of the record.
-  [[nodiscard]] Result<std::string> recorded_network() const;
+  /// The network that was written last. Errors: of the record.
+  [[nodiscard]] Result<RecordedNetwork> recorded_network() const;
   /// All that can be read, by name. Errors: the same.
   [[nodiscard]] Result<std::vector<NodeNetwork>> networks() const;
 
@@ -98,7 +105,10 @@ class Installation {
   /// told, with what of Croft lies here nevertheless. With `dry_run` only tells. What can't be taken back, or lies in
   /// another directory of programs where the record has it, stops nothing else, but for a configuration, with which all
   /// else is left; the error comes last and names each, and the record is kept of these, so that it can be tried again.
-  [[nodiscard]] Result<void> take_back(bool dry_run);
+  /// Error also: refused_for_safety, before anything is changed, when a configuration that stays, or comes back, calls
+  /// a program that goes: no pod of it would start, nor be taken down. Not with `Stays::broken`.
+  enum class Stays : std::uint8_t { whole, broken };
+  [[nodiscard]] Result<void> take_back(bool dry_run, Stays stays = Stays::whole);
 
  private:
   [[nodiscard]] Result<wire::InstallRecord> record() const;
@@ -120,6 +130,8 @@ class Installation {
   /// False when nothing had the name.
   [[nodiscard]] Result<bool> take_back_program(const wire::InstallRecord& record, const std::string& name,
                                                bool dry_run) const;
+  /// Error: refused_for_safety.
+  [[nodiscard]] Result<void> check_nothing_calls_what_goes(const wire::InstallRecord& record) const;
   /// What is at `path` was never replaced, as by an installation that was killed: its second name goes.
   [[nodiscard]] Result<void> drop_kept(const std::string& path, const std::string& kept, bool dry_run) const;
   /// Programs that other directories of the record have, or may have. Error: refused_by_configuration, where one is
@@ -131,8 +143,9 @@ class Installation {
   [[nodiscard]] Result<void> take_back_network(const wire::InstallRecord& record, const std::string& name,
                                                bool dry_run) const;
   [[nodiscard]] Result<void> take_back_kubeconfig(const std::string& name, bool dry_run) const;
-  /// The last of those kept that does not call Croft's plugin; empty: there is none.
-  [[nodiscard]] Result<std::string> network_to_come_back(const std::string& path) const;
+  /// The last of those kept that does not call Croft's plugin; empty: there is none. Others are told to `tell`.
+  [[nodiscard]] Result<std::string> network_to_come_back(
+      const std::string& path, const std::function<void(const std::string& line)>& tell) const;
   void tell_of_further_kept(const std::string& path, const std::string& last) const;
   [[nodiscard]] std::string record_path() const;
 

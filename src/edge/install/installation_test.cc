@@ -295,16 +295,17 @@ TEST_F(InstallationTest, WhatCannotBeReadMayBeInUse) {
 }
 
 TEST_F(InstallationTest, TheRecordKeepsTheNetworksName) {
-  EXPECT_EQ(installation_.recorded_network().value(), "");
-  ASSERT_TRUE(install(plan("v1"), R"({"name":"netx","plugins":[{"type":"ptp"}]})"));
-  EXPECT_EQ(installation_.recorded_network().value(), "netx");
+  EXPECT_EQ(installation_.recorded_network().value().name, "");
+  ASSERT_TRUE(install(plan("v1"), R"({"name":"netx","plugins":[{"type":"flannel"}]})"));
+  EXPECT_EQ(installation_.recorded_network().value().name, "netx");
+  EXPECT_EQ(installation_.recorded_network().value().addresses_from, "host-local");
   write("net.d/10-croft.conflist", "");
   const auto all = installation_.networks_in_use().value();
   ASSERT_EQ(all.size(), 1U);
   EXPECT_TRUE(all[0].has_our_name && !all[0].is_ours && !all[0].trouble.empty());
-  EXPECT_EQ(installation_.recorded_network().value(), "netx");
+  EXPECT_EQ(installation_.recorded_network().value().name, "netx");
   ASSERT_TRUE(installation_.take_back(false));
-  EXPECT_EQ(installation_.recorded_network().value(), "");
+  EXPECT_EQ(installation_.recorded_network().value().name, "");
 }
 
 /// One that was changed by hand would make the node ready with a plugin that is gone.
@@ -314,6 +315,59 @@ TEST_F(InstallationTest, ANetworkThatCallsCroftDoesNotComeBack) {
   ASSERT_TRUE(installation_.take_back(false));
   EXPECT_EQ(read("net.d/10-croft.conflist"), "(not_found)");
   EXPECT_THAT(told_, Contains(HasSubstr("10-croft.conflist.before-croft calls Croft's plugin")));
+}
+
+/// Else no pod of it would start, nor be taken down, on a node that is ready.
+TEST_F(InstallationTest, WhatANetworkThatStaysCallsStays) {
+  const auto calls = [](const std::string& program) {
+    return R"({"name":"n","plugins":[{"type":"ptp","ipam":{"type":")" + program + R"("}}]})";
+  };
+  const auto is_refused = [&](const std::string& file, const std::string& program, const std::string& remedy) {
+    const auto before = everything();
+    for (const bool dry_run : {true, false}) {
+      const auto done = installation_.take_back(dry_run);
+      ASSERT_FALSE(done) << file;
+      EXPECT_EQ(done.error().code, ErrorCode::refused_for_safety);
+      EXPECT_THAT(done.error().message, testing::AllOf(HasSubstr(scratch_.file("net.d/" + file) + " calls " + program),
+                                                       HasSubstr(remedy), HasSubstr("--force")));
+      EXPECT_EQ(everything(), before);
+    }
+  };
+  const auto both = [&] {
+    begin();
+    InstallPlan plan = this->plan("v1");
+    plan.programs.push_back({"host-local", "v1"});
+    ASSERT_TRUE(install(plan, calls("croft-ipam")));
+  };
+  for (const std::string name : {"20-second.conflist", "10-croft.conflist"}) {
+    both();
+    write("net.d/" + name, calls("croft-ipam") + "\n");
+    is_refused(name, "croft-ipam", "change or remove it first");
+  }
+  ASSERT_TRUE(installation_.take_back(false, Installation::Stays::broken));
+  EXPECT_EQ(read("bin/croft-ipam"), "(not_found)");
+  both();
+  write("net.d/10-calico.conflist", calls("croft-ipam"));
+  write("net.d/10-calico.conflist.switched-to-croft", "");
+  is_refused("10-calico.conflist", "croft-ipam", "croft migrate calico");
+  both();
+  write("net.d/10-flannel.conflist", R"({"name":"cbr0","plugins":[{"type":"flannel"}]})");
+  is_refused("10-flannel.conflist", "host-local", "change or remove");
+  // What comes back is called as before.
+  begin();
+  write("net.d/10-croft.conflist", calls("host-local"));
+  InstallPlan plan = this->plan("v1");
+  plan.programs.push_back({"host-local", "v1"});
+  ASSERT_TRUE(install(plan, calls("croft-ipam")));
+  is_refused("10-croft.conflist.before-croft", "host-local", "change or remove");
+  begin();
+  write("bin/host-local", "theirs");
+  write("net.d/10-croft.conflist", calls("host-local"));
+  ASSERT_TRUE(install(plan, calls("croft-ipam")));
+  write("net.d/30-other.conflist", calls("host-local"));
+  write("net.d/40-broken.conflist", "{");
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_EQ(read("bin/host-local"), "theirs");
 }
 
 TEST_F(InstallationTest, WhatWasNeverWrittenIsNotTakenBack) {

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "net/echo.h"
+#include "net/lenient_prefix.h"
 #include "wire/cni/config.h"
 #include "wire/cni/network.h"
 #include "wire/json/document.h"
@@ -226,6 +227,22 @@ std::optional<std::string> NetworkCalls::name_with(std::string_view type) const 
   return {};
 }
 
+bool NetworkCalls::needs(std::string_view program) const {
+  return has(program) || std::ranges::find(givers, program, &AddressGiver::program) != givers.end() ||
+         std::ranges::any_of(delegates, [&](const NetworkCalls& delegate) { return delegate.needs(program); });
+}
+
+std::vector<AddressGiver> NetworkCalls::all_givers() const {
+  std::vector<AddressGiver> all = givers;
+  for (const NetworkCalls& delegate : delegates) {
+    for (AddressGiver& theirs : delegate.all_givers()) all.push_back(std::move(theirs));
+  }
+  for (AddressGiver& giver : all) {
+    if (giver.network.empty()) giver.network = name;
+  }
+  return all;
+}
+
 bool NetworkCalls::is_of_croft() const {
   return std::ranges::any_of(types, [](const std::string& type) { return type.starts_with("croft-"); }) ||
          std::ranges::any_of(delegates, &NetworkCalls::is_of_croft);
@@ -262,15 +279,91 @@ void add_type(const std::optional<JsonRef>& object, NetworkCalls& calls) {
   if (!type.empty()) calls.types.push_back(std::move(type));
 }
 
+/// Plugins that ask an IPAM plugin, or whose network has none of its own: without one they give no addresses.
+constexpr std::array<std::string_view, 19> kGiveNone = {
+    "bandwidth", "bridge",  "calico", "dummy", "firewall", "flannel", "host-device", "ipvlan", "loopback",   "macvlan",
+    "multus",    "portmap", "ptp",    "sbr",   "tap",      "tuning",  "vlan",        "vrf",    "multus-shim"};
+
+[[nodiscard]] bool gives_none(const std::string& type) {
+  return type.empty() || std::ranges::find(kGiveNone, type) != kGiveNone.end();
+}
+
+/// `subnet` of an object; false: it is there and can't be read, as Calico's usePodCidr.
+[[nodiscard]] bool add_subnet(JsonRef range, std::vector<net::Prefix>& ranges) {
+  const auto subnet = last_member(range, "subnet", Names::in_any_case);
+  if (!subnet) return range.kind() == JsonKind::object;
+  const auto cidr = net::parse_prefix_leniently(subnet->text());
+  if (cidr) ranges.push_back(*cidr);
+  return cidr.has_value();
+}
+
+/// From which host-local gives. Not what the runtime tells it, nor a plugin that makes its configuration.
+[[nodiscard]] std::optional<std::vector<net::Prefix>> ranges_of(JsonRef plugin, JsonRef ipam) {
+  const auto capabilities = last_member(plugin, "capabilities", Names::exact);
+  const auto asks = capabilities ? last_member(*capabilities, "ipRanges", Names::exact) : std::nullopt;
+  const bool is_told = (asks && asks->boolean()) || last_member(plugin, "runtimeConfig", Names::in_any_case);
+  const std::string type = text_of(plugin, "type", Names::in_any_case);
+  if (is_told || type.empty() || !gives_none(type) || type == "flannel") return std::nullopt;
+  std::vector<net::Prefix> ranges;
+  if (!add_subnet(ipam, ranges)) return std::nullopt;
+  const auto sets = last_member(ipam, "ranges", Names::in_any_case);
+  if (!sets) return ranges;
+  if (sets->kind() != JsonKind::array) return std::nullopt;
+  for (auto set = sets->first_child(); set; set = set->next_sibling()) {
+    if (set->kind() != JsonKind::array) return std::nullopt;
+    for (auto range = set->first_child(); range; range = range->next_sibling()) {
+      if (!add_subnet(*range, ranges)) return std::nullopt;
+    }
+  }
+  return ranges;
+}
+
+/// `is_first`: the one that makes the interface.
+void add_giver(JsonRef plugin, bool is_first, NetworkCalls& calls) {
+  if (plugin.kind() != JsonKind::object) return;
+  const std::string type = text_of(plugin, "type", Names::in_any_case);
+  const bool is_flannel = type == "flannel";
+  auto ipam = last_member(plugin, "ipam", Names::in_any_case);
+  const auto delegate = last_member(plugin, "delegate", Names::in_any_case);
+  bool is_of_delegate = false;
+  if (!ipam && delegate && !is_flannel) {
+    ipam = last_member(*delegate, "ipam", Names::in_any_case);
+    is_of_delegate = ipam.has_value();
+  }
+  std::string program = ipam ? text_of(*ipam, "type", Names::in_any_case) : std::string();
+  // Flannel's plugin calls its delegate with host-local unless it is told another one.
+  if (program.empty() && is_flannel) program = "host-local";
+  if (program.empty()) {
+    if (is_first && !gives_none(type)) calls.givers.push_back({type, {}});
+    return;
+  }
+  AddressGiver giver{std::move(program), {}};
+  if (giver.program == "host-local" && ipam) {
+    giver.directory = text_of(*ipam, "dataDir", Names::in_any_case);
+    if (!is_of_delegate) giver.ranges = ranges_of(plugin, *ipam);
+  }
+  if (giver.program == "calico-ipam") {
+    giver.datastore = text_of(plugin, "datastore_type", Names::in_any_case);
+    const bool has_etcd = !text_of(plugin, "etcd_endpoints", Names::in_any_case).empty();
+    if (giver.datastore.empty() && has_etcd) giver.datastore = "etcdv3";
+  }
+  calls.givers.push_back(std::move(giver));
+}
+
 [[nodiscard]] Result<NetworkCalls> calls_of(JsonRef root, int depth);
 
 [[nodiscard]] Result<void> add_plugin(JsonRef plugin, int depth, NetworkCalls& calls) {
   const auto delegate = last_member(plugin, "delegate", Names::in_any_case);
+  add_giver(plugin, calls.types.empty(), calls);
   add_type(plugin, calls);
   add_type(last_member(plugin, "ipam", Names::in_any_case), calls);
   add_type(delegate, calls);
   if (delegate) add_type(last_member(*delegate, "ipam", Names::in_any_case), calls);
-  if (!text_of(plugin, "clusterNetwork", Names::in_any_case).empty()) calls.names_another = true;
+  // Multus' shim asks its daemon, which takes the next file.
+  const bool is_shim = text_of(plugin, "type", Names::in_any_case) == "multus-shim";
+  std::string other = text_of(plugin, "clusterNetwork", Names::in_any_case);
+  if (is_shim || !other.empty()) calls.names_another = true;
+  if (!other.empty()) calls.other = std::move(other);
   const auto networks = last_member(plugin, "delegates", Names::in_any_case);
   if (!networks || networks->kind() != JsonKind::array) return {};
   if (depth == kDelegatesDepthMax) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "net/prefix.h"
 
 namespace croft::wire::cni {
 
@@ -57,6 +58,16 @@ struct NetworkList {
 /// the name. Error: invalid_argument with the plugin's own words.
 [[nodiscard]] Result<void> check_network_list(const NetworkList& list);
 
+/// Who gives the addresses of a network, as far as its configuration says.
+struct AddressGiver {
+  std::string program;         ///< the IPAM plugin; of a plugin that needs none that plugin itself
+  std::string network;         ///< the network's name, under which it keeps what it gives
+  std::string directory = {};  ///< of host-local, where another one than its own is named
+  std::string datastore = {};  ///< of calico-ipam: kubernetes, etcdv3; empty: not said
+  /// All from which host-local gives; nullopt: not said here, as under flannel and of other programs.
+  std::optional<std::vector<net::Prefix>> ranges = {};
+};
+
 /// What a network configuration calls, a list or the one plugin of a .conf, as libcni and the plugins read it: bytes
 /// that are no UTF-8 count as U+FFFD, of a member that is given twice the last counts, and in a plugin names of members
 /// match in any case.
@@ -65,10 +76,16 @@ struct NetworkCalls {
   std::vector<std::string> types;            ///< of its plugins, of their delegates, and of the IPAM of both
   std::vector<NetworkCalls> delegates = {};  ///< whole networks that a plugin of it calls in its turn, as multus
   bool names_another = false;                ///< multus: its network is that of another file
+  std::string other = {};                    ///< its name, or a path, where it is said (clusterNetwork)
+  std::vector<AddressGiver> givers = {};     ///< of this one alone, without its name
   [[nodiscard]] bool has(std::string_view type) const;
   /// The name of the network that calls a plugin of this type: this one, or the first of its delegates, which go by its
   /// name where they have none.
   [[nodiscard]] std::optional<std::string> name_with(std::string_view type) const;
+  /// Whether it calls a program of this name, by itself, by a delegate or by what flannel's plugin calls.
+  [[nodiscard]] bool needs(std::string_view program) const;
+  /// Of it and its delegates, each with the name of its network.
+  [[nodiscard]] std::vector<AddressGiver> all_givers() const;
   /// Whether Croft gives its addresses: under another plugin's name that can't be seen.
   [[nodiscard]] bool is_of_croft() const;
 };

@@ -72,6 +72,7 @@ TEST(NetworkCalls, ThoseOfDelegatesHaveTheirOwnName) {
   EXPECT_FALSE(list.is_of_croft());
   EXPECT_FALSE(list.names_another);
   EXPECT_TRUE(read_network_calls(R"({"type":"multus","clusterNetwork":"flannel"})")->names_another);
+  EXPECT_EQ(read_network_calls(R"({"type":"multus","clusterNetwork":"flannel"})")->other, "flannel");
   std::string deep = R"({"type":"flannel"})";
   for (int i = 0; i < 8; ++i) deep = R"({"delegates":[)" + deep + "]}";
   EXPECT_TRUE(read_network_calls(deep)->name_with("flannel"));
@@ -84,6 +85,79 @@ TEST(NetworkCalls, OnlyATypeMakesOneOfCrofts) {
   EXPECT_FALSE(read_network_calls(R"({"plugins":[{"type":"bridge","nodename":"bancroft-3","bridge":"croft-0",
       "ipam":{"type":"host-local"}}]})")
                    ->is_of_croft());
+}
+
+/// "program network directory datastore ranges" of each.
+std::string givers_in(const std::string& text) {
+  const auto read = read_network_calls(text);
+  if (!read) return "refused: " + read.error().message;
+  std::string all;
+  for (const AddressGiver& giver : read->all_givers()) {
+    all += (all.empty() ? "" : "; ") + giver.program + " " + giver.network;
+    for (const std::string& more : {giver.directory, giver.datastore}) all += more.empty() ? "" : " " + more;
+    if (!giver.ranges) all += " ?";
+    if (!giver.ranges) continue;
+    for (const net::Prefix& range : *giver.ranges) all += " " + range.to_string();
+  }
+  return all;
+}
+
+TEST(NetworkGivers, AreIpamPluginsAndPluginsOfTheirOwn) {
+  EXPECT_EQ(givers_in(R"({"name":"n","plugins":[{"type":"ptp","ipam":{"type":"croft-ipam"}},{"type":"portmap"}]})"),
+            "croft-ipam n ?");
+  EXPECT_EQ(givers_in(R"({"name":"c","plugins":[{"type":"calico","datastore_type":"kubernetes",
+                                                   "ipam":{"type":"calico-ipam"}},{"type":"bandwidth"}]})"),
+            "calico-ipam c kubernetes ?");
+  EXPECT_EQ(givers_in(R"({"name":"c","type":"calico","etcd_endpoints":"http://e","ipam":{"type":"calico-ipam"}})"),
+            "calico-ipam c etcdv3 ?");
+  EXPECT_EQ(givers_in(R"({"name":"cilium","plugins":[{"type":"cilium-cni"},{"type":"portmap"}]})"),
+            "cilium-cni cilium ?");
+  EXPECT_EQ(givers_in(R"({"name":"aws","plugins":[{"type":"aws-cni"},
+                          {"type":"egress-cni","ipam":{"type":"host-local","ranges":[[{"subnet":"fd00::/118"}]]}}]})"),
+            "aws-cni aws ?; host-local aws ?")
+      << "whose plugin may make of it what it likes";
+  for (const char* none :
+       {R"({"name":"lo","type":"loopback"})", R"({"name":"lo","plugins":[{"type":"loopback"}]})",
+        R"({"name":"l2","plugins":[{"type":"bridge","ipam":{}},{"type":"istio-cni"}]})",
+        R"({"name":"m","type":"multus","clusterNetwork":"netx"})", R"({"name":"m","type":"multus-shim"})", "{}"}) {
+    EXPECT_EQ(givers_in(none), "") << none;
+  }
+  EXPECT_TRUE(read_network_calls(R"({"name":"m","type":"multus-shim"})")->names_another);
+}
+
+TEST(NetworkGivers, OfHostLocalHaveTheirRanges) {
+  const auto of = [](const std::string& ipam, const std::string& more = "") {
+    return givers_in(R"({"name":"n","plugins":[{"type":"ptp",)" + more + R"("ipam":{"type":"host-local",)" + ipam +
+                     "}}]}");
+  };
+  EXPECT_EQ(of(R"("ranges":[[{"subnet":"10.85.0.0/16"}],[{"subnet":"1100:200::/24"}]])"),
+            "host-local n 10.85.0.0/16 1100:200::/24");
+  EXPECT_EQ(of(R"("Subnet":"10.88.0.0/16","dataDir":"/run/state","Ranges":null)"),
+            "host-local n /run/state 10.88.0.0/16");
+  EXPECT_EQ(of(R"("routes":[])"), "host-local n") << "it gives none, and refuses";
+  // What is said elsewhere.
+  const std::string one = R"("subnet":"10.88.0.0/16")";
+  EXPECT_EQ(of(R"("subnet":"usePodCidr")"), "host-local n ?");
+  EXPECT_EQ(of(R"("ranges":[[{"subnet":"10.85.0.0/16"}],[{"subnet":"usePodCidr"}]])"), "host-local n ?");
+  for (const char* strange : {R"("ranges":7)", R"("ranges":[{}])", R"("ranges":[[7]])", R"("subnet":7)"}) {
+    EXPECT_EQ(of(strange), "host-local n ?") << strange;
+  }
+  EXPECT_EQ(of(one, R"("capabilities":{"ipRanges":true},)"), "host-local n ?") << "the runtime may say others";
+  EXPECT_EQ(of(one, R"("capabilities":{"ipRanges":false},)"), "host-local n 10.88.0.0/16");
+  EXPECT_EQ(of(one, R"("runtimeConfig":{},)"), "host-local n ?");
+  EXPECT_EQ(givers_in(R"({"name":"a","type":"antrea","ipam":{"type":"host-local"}})"), "host-local a ?");
+}
+
+TEST(NetworkGivers, OfFlannelAndOfDelegates) {
+  EXPECT_EQ(givers_in(R"({"name":"cbr0","plugins":[{"type":"flannel","delegate":{"hairpinMode":true}}]})"),
+            "host-local cbr0 ?");
+  EXPECT_EQ(givers_in(R"({"name":"cbr0","type":"flannel","ipam":{"dataDir":"/d","subnet":"10.0.0.0/8"}})"),
+            "host-local cbr0 /d ?");
+  EXPECT_EQ(givers_in(R"({"name":"cbr0","type":"flannel","ipam":{"type":"croft-ipam"}})"), "croft-ipam cbr0 ?");
+  EXPECT_EQ(givers_in(R"({"name":"n","type":"x","delegate":{"type":"bridge","ipam":{"type":"dhcp"}}})"), "dhcp n ?");
+  EXPECT_EQ(givers_in(R"({"name":"outer","type":"multus","delegates":[
+                {"type":"flannel"},{"name":"b","type":"bridge","ipam":{"type":"host-local","subnet":"10.0.0.0/8"}}]})"),
+            "host-local outer ?; host-local b 10.0.0.0/8");
 }
 
 TEST(NetworkList, OfPtp) {

@@ -75,7 +75,7 @@ MaybeFault read_directory(const JsonAt& at, std::string& out) {
   return {};
 }
 
-constexpr std::array<JsonMember<Read>, 4> kMembers{{
+constexpr std::array<JsonMember<Read>, 5> kMembers{{
     {"version", [](const JsonAt& at, Read& out) { return read_integer(at, 1, INT32_MAX, out.version); }},
     {"files",
      [](const JsonAt& at, Read& out) { return read_list<Entry>(at, kEntriesMax, read_entry, out.record.entries); }},
@@ -84,6 +84,8 @@ constexpr std::array<JsonMember<Read>, 4> kMembers{{
        return read_list<std::string>(at, kInstallDirectoriesMax, read_directory, out.record.program_directories);
      }},
     {"network", [](const JsonAt& at, Read& out) { return read_text(at, kInstallNetworkBytesMax, out.record.network); }},
+    {"addressesFrom",
+     [](const JsonAt& at, Read& out) { return read_text(at, kInstallNameBytesMax, out.record.addresses_from); }},
 }};
 
 }  // namespace
@@ -126,10 +128,12 @@ bool add_program_directory(InstallRecord& record, const std::string& path) {
   return true;
 }
 
-bool set_network(InstallRecord& record, std::string_view name) {
+bool set_network(InstallRecord& record, std::string_view name, std::string_view addresses_from) {
   if (name.size() > kInstallNetworkBytesMax) name = {};
-  if (record.network == name) return false;
+  if (name.empty() || addresses_from.size() > kInstallNameBytesMax) addresses_from = {};
+  if (record.network == name && record.addresses_from == addresses_from) return false;
   record.network = name;
+  record.addresses_from = addresses_from;
   return true;
 }
 
@@ -160,6 +164,10 @@ std::string encode(const InstallRecord& record) {
   if (!record.network.empty()) {
     out.key("network");
     out.text(record.network);
+  }
+  if (!record.addresses_from.empty()) {
+    out.key("addressesFrom");
+    out.text(record.addresses_from);
   }
   out.end_object();
   return std::move(out).take() + "\n";

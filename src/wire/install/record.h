@@ -26,6 +26,8 @@ struct InstallRecord {
   /// Of the network that was written last, which owners and host-local's directory have: it stays, though the file may
   /// be lost. Empty: no network was written, or by a program that did not note it.
   std::string network = {};
+  /// The IPAM plugin that this network called: croft-ipam, host-local. Empty: not known, as above.
+  std::string addresses_from = {};
   friend bool operator==(const InstallRecord&, const InstallRecord&) = default;
 };
 
@@ -54,12 +56,13 @@ inline constexpr std::size_t kInstallNameBytesMax = 200;
 /// changed.
 [[nodiscard]] bool add_program_directory(InstallRecord& record, const std::string& path);
 
-/// Notes a network's name, but not one that is too long. Returns whether the record changed.
-[[nodiscard]] bool set_network(InstallRecord& record, std::string_view name);
+/// Notes a network's name, but not one that is too long, and who gives its addresses. Returns whether the record
+/// changed.
+[[nodiscard]] bool set_network(InstallRecord& record, std::string_view name, std::string_view addresses_from);
 
 /// One line of JSON: {"version": 1, "files": [{"kind": "program", "name": "croft-ipam", "sha256": "…"}],
-/// "programDirectories": ["/opt/cni/bin"], "network": "k8s-pod-network"}. Programs that know no directories or no
-/// network pass over them, and leave them out of what they write.
+/// "programDirectories": ["/opt/cni/bin"], "network": "k8s-pod-network", "addressesFrom": "croft-ipam"}. Programs that
+/// know no directories or no network pass over them, and leave them out of what they write.
 [[nodiscard]] std::string encode(const InstallRecord& record);
 /// Errors: corrupt, naming the member; a name that is no single part of a path is one; newer_version.
 [[nodiscard]] Result<InstallRecord> decode_install_record(std::string_view json);

@@ -65,13 +65,14 @@ TEST(InstallRecord, TheLastEightDirectoriesAreKept) {
 
 TEST(InstallRecord, TheNetworksNameIsKept) {
   InstallRecord record;
-  EXPECT_TRUE(set_network(record, "netx"));
-  EXPECT_FALSE(set_network(record, "netx"));
+  EXPECT_TRUE(set_network(record, "netx", "croft-ipam"));
+  EXPECT_FALSE(set_network(record, "netx", "croft-ipam"));
+  EXPECT_TRUE(set_network(record, "netx", "host-local"));
   EXPECT_EQ(decode_install_record(encode(record)), record);
   // Those of before have none.
   EXPECT_EQ(decode_install_record(R"({"version":1,"files":[]})")->network, "");
-  EXPECT_TRUE(set_network(record, std::string(kInstallNetworkBytesMax + 1, 'x')));
-  EXPECT_EQ(record.network, "");
+  EXPECT_TRUE(set_network(record, std::string(kInstallNetworkBytesMax + 1, 'x'), "croft-ipam"));
+  EXPECT_EQ(record.network + record.addresses_from, "");
 }
 
 TEST(InstallRecord, NamesArePlain) {

@@ -80,6 +80,11 @@ kubeadm's podSubnet, the controller refuses; of IPv6 the same text is found here
 {{- end -}}
 {{- end }}
 
+{{/* The plugin's kubeconfig is for who asks the register: all but host-local, which keeps files on the node. */}}
+{{- define "croft.hasKubeconfig" -}}
+{{- if or (not (include "croft.isFlannel" .)) (without (default list .Values.install.alsoAs) "host-local") }}true{{ end }}
+{{- end }}
+
 {{/* A directory of the node, {name, path}. What the schema refuses too, which helm can be told to pass over. */}}
 {{- define "croft.directory" -}}
 {{- $path := required (printf "%s: give an absolute path" .name) .path -}}

@@ -1,0 +1,31 @@
+#include "edge/install/takeover.h"
+
+namespace croft::edge {
+namespace {
+
+[[nodiscard]] bool is_own_directory(std::string_view path) {
+  while (path.ends_with('/')) path.remove_suffix(1);
+  return path.empty() || path == "/var/lib/cni/networks";
+}
+
+}  // namespace
+
+bool knows(const NextGiver& next, const wire::cni::AddressGiver& before) {
+  if (next.is_register) {
+    if (before.program == "croft-ipam") return true;
+    const bool is_calicos = before.program == "calico-ipam" && !next.calicos.empty();
+    return is_calicos && (before.datastore.empty() || before.datastore == next.calicos);
+  }
+  return before.program == "host-local" && before.network == next.network && is_own_directory(before.directory);
+}
+
+std::optional<CommonRange> common_range(const std::vector<net::Prefix>& before, const std::vector<net::Prefix>& next) {
+  for (const net::Prefix& one : before) {
+    for (const net::Prefix& other : next) {
+      if (one.overlaps(other)) return CommonRange{one, other};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace croft::edge

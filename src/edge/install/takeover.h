@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "net/prefix.h"
+#include "wire/cni/network_list.h"
+
+// One network of a node in the place of another. Pods that live keep the addresses that they have: whoever gives
+// addresses next has to know of them, or must have none of them to give.
+namespace croft::edge {
+
+/// Who is to give a network's addresses.
+struct NextGiver {
+  bool is_register = true;  ///< Croft's; else host-local, in its directory of the network's name
+  std::string network;      ///< that name
+  /// The datastore of Calico's IPAM whose records are the register's own: kubernetes, etcdv3; empty: none is.
+  std::string_view calicos = {};
+};
+
+/// Whether what `before` gave is known to `next`: it goes by the same records.
+[[nodiscard]] bool knows(const NextGiver& next, const wire::cni::AddressGiver& before);
+
+/// Two ranges that have addresses in common.
+struct CommonRange {
+  net::Prefix before, next;
+};
+[[nodiscard]] std::optional<CommonRange> common_range(const std::vector<net::Prefix>& before,
+                                                      const std::vector<net::Prefix>& next);
+
+}  // namespace croft::edge

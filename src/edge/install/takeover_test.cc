@@ -1,0 +1,45 @@
+#include "edge/install/takeover.h"
+
+#include <gtest/gtest.h>
+
+namespace croft::edge {
+namespace {
+
+using wire::cni::AddressGiver;
+
+TEST(Takeover, TheRegisterKnowsWhatItGave) {
+  const NextGiver next{true, "k8s-pod-network", "kubernetes"};
+  EXPECT_TRUE(knows(next, {"croft-ipam", "another"})) << "whatever the network's name";
+  EXPECT_TRUE(knows(next, {"calico-ipam", "k8s-pod-network"}));
+  EXPECT_TRUE(knows(next, {"calico-ipam", "k8s-pod-network", "", "kubernetes"}));
+  EXPECT_FALSE(knows(next, {"calico-ipam", "k8s-pod-network", "", "etcdv3"})) << "other records";
+  EXPECT_FALSE(knows({true, "k8s-pod-network"}, {"calico-ipam", "k8s-pod-network"})) << "a file of Croft's alone";
+  for (const char* program : {"host-local", "croft-vpc", "cilium-cni", "whereabouts", "dhcp"}) {
+    EXPECT_FALSE(knows(next, {program, "k8s-pod-network"})) << program;
+  }
+}
+
+TEST(Takeover, HostLocalKnowsItsDirectory) {
+  const NextGiver next{false, "cbr0"};
+  EXPECT_TRUE(knows(next, {"host-local", "cbr0"}));
+  EXPECT_TRUE(knows(next, {"host-local", "cbr0", "/var/lib/cni/networks/"}));
+  EXPECT_FALSE(knows(next, {"host-local", "netx"}));
+  EXPECT_FALSE(knows(next, {"host-local", "cbr0", "/run/cni-ipam-state"}));
+  EXPECT_FALSE(knows(next, {"croft-ipam", "cbr0"}));
+  EXPECT_FALSE(knows({false, "cbr0", "kubernetes"}, {"calico-ipam", "cbr0"}));
+}
+
+TEST(Takeover, RangesThatAreApart) {
+  const auto ranges = [](std::initializer_list<const char*> texts) {
+    std::vector<net::Prefix> all;
+    for (const char* text : texts) all.push_back(net::Prefix::parse(text).value());
+    return all;
+  };
+  EXPECT_FALSE(common_range(ranges({"10.85.0.0/16", "1100:200::/24"}), ranges({"10.244.0.0/16", "fd00::/48"})));
+  const auto common = common_range(ranges({"10.85.0.0/16", "10.244.3.0/24"}), ranges({"fd00::/48", "10.244.0.0/16"}));
+  ASSERT_TRUE(common);
+  EXPECT_EQ(common->before.to_string() + " " + common->next.to_string(), "10.244.3.0/24 10.244.0.0/16");
+}
+
+}  // namespace
+}  // namespace croft::edge
