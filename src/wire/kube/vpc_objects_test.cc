@@ -42,8 +42,8 @@ TEST(VpcObjects, WhatOthersWroteStays) {
 }
 
 TEST(VpcObjects, ClaimsHaveTheFinalizerWhileTheyAreAttached) {
-  VpcIpClaimRecord record{"10.0.0.9", "255.255.0.0", "10.0.0.1", "subnet-1",          "uvnet-1",   true,
-                          "",         "Never",       "sandbox",  "52:54:00:26:6E:DA", "cn-bj2-04", "web"};
+  VpcIpClaimRecord record{"10.0.0.9", "255.255.0.0", "10.0.0.1",          "subnet-1",  "uvnet-1", true, "",
+                          "Never",    "sandbox",     "52:54:00:26:6E:DA", "cn-bj2-04", "node-a",  "web"};
   const auto made = decode_vpc_ip_claim(with_version(encode_new("default", "web-0", record)), "default", "web-0");
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(made->record, record);
