@@ -224,7 +224,8 @@ class VpcAgentProgram {
     int losses = 0;
     while (!daemon_.stop.wait_for(seconds{1})) {
       look(server, keeper);
-      // The store's files are others by now, or were written over in place, which the store itself does not see.
+      // The store's files are others by now, or were written over in place, which the store itself does not see; nor is
+      // it seen here where as much was written since.
       if (!keeper.may_give() || went_back()) look_first();
       const auto loss = loss_of(cached_.uncached(), path_of_store(options_), daemon_.clock);
       losses = loss ? losses + 1 : 0;
