@@ -141,6 +141,32 @@ TEST_F(WithoutRanges, WhereARangeIsToldServicesAreNotAsked) {
   EXPECT_THAT(made("10.96.0.0/24"), HasSubstr("ServiceCIDR \"kubernetes\" (10.96.0.0/28)"));
 }
 
+/// A ServiceCIDR, or a node, that comes after the pool.
+TEST_F(WithoutRanges, WhatLiesInAPoolAndIsNobodysPodsIsTold) {
+  ASSERT_EQ(made("10.97.0.0/24"), "made");
+  const auto told = [&](const std::vector<TakenSpace>& taken) {
+    std::string all;
+    const auto found = pools_in_taken_space(context, taken);
+    EXPECT_TRUE(found);
+    for (const PoolInTakenSpace& one : *found) all += one.pool + " " + one.shared.to_string() + " " + one.whose + ";";
+    return all;
+  };
+  EXPECT_EQ(told(service_cidrs(context).value()), "");
+  core::ServiceCidrObject range;
+  range.name = "later";
+  range.cidrs = {prefix("10.97.0.0/16"), prefix("fd00:97::/112")};
+  put({core::Kind::service_cidr, range.name}, range);
+  EXPECT_EQ(told(service_cidrs(context).value()), "a 10.97.0.0/24 ServiceCIDR \"later\" (10.97.0.0/16);");
+  const std::vector<TakenSpace> node{{"node n", prefix("10.97.0.9/32")}, {"node o", prefix("192.0.2.1/32")}};
+  EXPECT_EQ(told(node), "a 10.97.0.9/32 node n;");
+  put(core::reservation_key("nodes"), core::Reservation{"nodes", {prefix("10.97.0.8/31")}});
+  EXPECT_EQ(told(node), "");
+  core::Pool pool = list_pools(context)->front();
+  pool.disabled = true;
+  put(core::pool_key("a"), pool);
+  EXPECT_EQ(told(service_cidrs(context).value()), "");
+}
+
 /// An account that may not list Services.
 class WithoutServices final : public store::ForwardingStore {
  public:

@@ -12,6 +12,7 @@
 #include "engine/assign.h"
 #include "engine/inspect.h"
 #include "engine/release.h"
+#include "net/range_prefixes.h"
 
 namespace croft::engine {
 namespace {
@@ -193,6 +194,72 @@ bool may_move(Group& group, const std::vector<core::Pool>& pools, const MoveRequ
   return {};
 }
 
+net::Prefix prefix_of(const net::Address& address) {
+  return net::Prefix::containing(address, net::bit_length(address.family()));
+}
+
+/// Those that no reservation had.
+[[nodiscard]] Result<std::vector<net::Prefix>> reserve(const Context& context, const MoveRequest& request,
+                                                       const net::Prefix& range,
+                                                       const std::vector<net::Prefix>& wanted) {
+  TRY(core::KeptOut kept,
+      transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+        auto step = core::plan_keep_out(snapshot, core::reservation_name_of_range(range), wanted);
+        auto* const plan = std::get_if<core::Plan<core::KeptOut>>(&step);
+        if (plan != nullptr && request.dry_run) plan->writes.clear();
+        return step;
+      }));
+  return std::move(kept.added);
+}
+
+/// What lies in a range beside others; nothing where none of them is in it.
+std::vector<net::AddressRange> beside(const net::Prefix& range, std::vector<net::AddressRange> others) {
+  const auto whole = net::AddressRange::of(range);
+  std::erase_if(others, [&](const net::AddressRange& other) { return !other.overlaps(whole); });
+  if (others.empty()) return {};
+  std::ranges::sort(others);
+  std::vector<net::AddressRange> gaps;
+  std::optional<net::Address> next = whole.first();
+  for (const net::AddressRange& other : others) {
+    if (!next) break;
+    if (*next < other.first()) gaps.push_back(*net::AddressRange::make(*next, *other.first().previous()));
+    if (other.last() >= *next) next = other.last().next();
+  }
+  if (next && *next <= whole.last()) gaps.push_back(*net::AddressRange::make(*next, whole.last()));
+  return gaps;
+}
+
+/// What the configuration keeps out of a range, but for what has a file, or is held: that is its holder's.
+[[nodiscard]] Result<void> keep_out_beside(const Context& context, const std::vector<Reservation>& files,
+                                           const MoveRequest& request, const net::Prefix& range,
+                                           std::vector<MovedHolder>& result) {
+  const auto gaps = beside(range, request.given);
+  if (gaps.empty()) return {};
+  std::vector<net::AddressRange> but;
+  for (const net::Address& one : core::host_local::never_given(range, request.gateways)) {
+    but.push_back(net::AddressRange::of(prefix_of(one)));
+  }
+  for (const Reservation& file : files) but.push_back(net::AddressRange::of(prefix_of(file.address)));
+  TRY(const auto all, list_addresses(context));
+  for (const AddressView& view : all) {
+    if (view.state == core::AddressState::held) but.push_back(net::AddressRange::of(prefix_of(view.address)));
+  }
+  std::vector<net::AddressRange> given = request.given;
+  given.insert(given.end(), but.begin(), but.end());
+  std::vector<net::Prefix> wanted;
+  for (const net::AddressRange& gap : beside(range, std::move(given))) {
+    for (const net::Prefix& prefix : net::prefixes_of(gap)) wanted.push_back(prefix);
+  }
+  TRY(auto kept, reserve(context, request, range, wanted));
+  if (kept.empty()) return {};
+  MovedHolder& row = result.emplace_back();
+  row.outcome = Outcome::reserved;
+  row.ranges = std::move(kept);
+  row.reason =
+      fmt::format("host-local's configuration gives it to nobody of {} (rangeStart, rangeEnd)", range.to_string());
+  return {};
+}
+
 /// What host-local gives to nobody of a range. An address that has a file all the same is its holder's.
 [[nodiscard]] Result<void> keep_out(const Context& context, const std::vector<Reservation>& files,
                                     const MoveRequest& request, const net::Prefix& range,
@@ -202,17 +269,13 @@ bool may_move(Group& group, const std::vector<core::Pool>& pools, const MoveRequ
     return std::ranges::any_of(files, [&](const Reservation& file) { return file.address == address; });
   });
   if (addresses.empty()) return {};
-  TRY(const core::KeptOut kept,
-      transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-        auto step = core::plan_keep_out(snapshot, core::reservation_name_of_range(range), addresses);
-        auto* const plan = std::get_if<core::Plan<core::KeptOut>>(&step);
-        if (plan != nullptr && request.dry_run) plan->writes.clear();
-        return step;
-      }));
-  if (!kept.added.empty()) {
+  std::vector<net::Prefix> wanted;
+  for (const net::Address& address : addresses) wanted.push_back(prefix_of(address));
+  TRY(const auto kept, reserve(context, request, range, wanted));
+  if (!kept.empty()) {
     MovedHolder& row = result.emplace_back();
     row.outcome = Outcome::reserved;
-    row.addresses = kept.added;
+    for (const net::Prefix& one : kept) row.addresses.push_back(one.first());
     row.reason = fmt::format("host-local gives it to nobody of {}: its network address, its gateway{}",
                              range.to_string(), range.family() == net::Family::v4 ? ", its broadcast address" : "");
   }
@@ -307,7 +370,10 @@ Result<std::vector<MovedHolder>> move_into_pools(const Context& context, Reserva
   TRY(const auto pools, named_pools(context, request));
   TRY(const auto all, reservations.list());
   std::vector<MovedHolder> result;
-  for (const net::Prefix& range : request.only_in) TRY_VOID(keep_out(context, all, request, range, result));
+  for (const net::Prefix& range : request.only_in) {
+    TRY_VOID(keep_out(context, all, request, range, result));
+    TRY_VOID(keep_out_beside(context, all, request, range, result));
+  }
   for (Group& group : groups_of(all)) {
     if (may_move(group, pools, request)) TRY_VOID(move_in(context, reservations, request, group));
     if (group.moved.outcome != Outcome::moved && !group.nobodys) {

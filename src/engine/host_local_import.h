@@ -10,6 +10,7 @@
 #include "engine/transact.h"
 #include "net/address.h"
 #include "net/prefix.h"
+#include "net/range.h"
 #include "store/reservations.h"
 
 // Moving the reservations of a host-local network into a pool and back: the way from node-local ranges to cluster IPAM.
@@ -29,6 +30,10 @@ struct MoveRequest {
   /// Into pools: of the ranges in `only_in`, where they are not the first addresses. What host-local gives to nobody of
   /// a range, as its gateway, which is the node's own, the pools give to nobody either: it is reserved.
   std::vector<net::Address> gateways = {};
+  /// Into pools: what host-local's configuration lets it give (rangeStart, rangeEnd). What else a range in `only_in`
+  /// has beside some of these is reserved too: it is of routers, as a rule, and of hosts with fixed addresses. Empty:
+  /// not known.
+  std::vector<net::AddressRange> given = {};
 };
 
 /// What became of the addresses of one holder.
@@ -41,6 +46,7 @@ struct MovedHolder {
   } outcome = Outcome::left;
   core::host_local::Holder holder;
   std::vector<net::Address> addresses;
+  std::vector<net::Prefix> ranges = {};  ///< `reserved`: whole ones, in place of addresses
   std::string reason;
   /// A pool that is not disabled may give one of the addresses to somebody else while the holder lives: it stays in the
   /// directory and lies in such a pool, or it came back out of one.

@@ -87,6 +87,42 @@ TEST_F(HostLocalImport, WhatHostLocalGivesToNobodyIsReserved) {
   EXPECT_TRUE(audit(world_.context, {})->findings.empty());
 }
 
+/// rangeStart and rangeEnd: what lies outside is of routers and of hosts with fixed addresses.
+TEST_F(HostLocalImport, WhatTheConfigurationKeepsOutIsReserved) {
+  world_.pool("all", "10.244.0.0/16", 24, 0);
+  data_.files.clear();
+  data_.put("10.244.3.4"_ip, Holder{"c", "eth0"});  // the range was larger once
+  data_.put("10.244.3.10"_ip, Holder{"d", "eth0"});
+  request_.pools = {"all"};
+  request_.only_in = {net::Prefix::parse("10.244.3.0/24").value(), net::Prefix::parse("10.244.9.0/24").value()};
+  request_.given = {net::AddressRange::make("10.244.3.10"_ip, "10.244.3.100"_ip).value(),
+                    net::AddressRange::make("10.244.3.101"_ip, "10.244.3.251"_ip).value()};
+  const auto texts = [](const std::vector<MovedHolder>& rows) {
+    std::vector<std::string> all;
+    for (const MovedHolder& row : rows) {
+      for (const net::Prefix& range : row.ranges) all.push_back(range.to_string());
+    }
+    return all;
+  };
+  request_.dry_run = true;
+  const auto planned = move_into_pools(world_.context, reservations_, request_).value();
+  EXPECT_THAT(texts(planned), ElementsAre("10.244.3.2/31", "10.244.3.5/32", "10.244.3.6/31", "10.244.3.8/31",
+                                          "10.244.3.252/31", "10.244.3.254/32"));
+  EXPECT_EQ(state_of("10.244.3.2"_ip), core::AddressState::free);
+  request_.dry_run = false;
+  const auto moved = move_into_pools(world_.context, reservations_, request_).value();
+  EXPECT_EQ(moved, planned);
+  for (const auto& address : {"10.244.3.2"_ip, "10.244.3.9"_ip, "10.244.3.252"_ip, "10.244.3.254"_ip}) {
+    EXPECT_EQ(state_of(address), core::AddressState::reserved) << address.to_string();
+  }
+  for (const auto& address : {"10.244.3.11"_ip, "10.244.3.251"_ip, "10.244.9.2"_ip}) {
+    EXPECT_EQ(state_of(address), core::AddressState::free) << address.to_string();
+  }
+  EXPECT_EQ(state_of("10.244.3.4"_ip), core::AddressState::held);
+  EXPECT_THAT(move_into_pools(world_.context, reservations_, request_).value(), IsEmpty());
+  EXPECT_TRUE(audit(world_.context, {})->findings.empty());
+}
+
 TEST_F(HostLocalImport, AGatewayThatIsHeldIsTold) {
   world_.pool("all", "10.244.0.0/16", 24, 0);
   request_.pools = {"all"};

@@ -36,9 +36,14 @@ std::vector<core::RemovedNode> spent_of(std::vector<core::RemovedNode> removals,
 Result<RegisterLook> look_at_register(const Context& context) {
   Loader loader(context.store, deadline_of_use_case(context));
   std::optional<core::PoolTable> pools;
-  TRY_VOID(read_for(context.clock, loader, [&](core::Reader& reader) { pools.emplace(reader); }));
+  bool is_config_damaged = false;
+  TRY_VOID(read_for(context.clock, loader, [&](core::Reader& reader) {
+    pools.emplace(reader);
+    is_config_damaged = reader.damage(core::ipam_config_key()) != nullptr;
+  }));
 
   RegisterLook look;
+  if (!pools->config().auto_allocate_blocks || is_config_damaged) look.view.set_claimed_by_hand();
   const Instant now = context.clock.now();
   const auto leave_out = [&](std::string what) {
     look.view.set_partial();

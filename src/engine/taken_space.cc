@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "core/block/draft.h"
 #include "core/register/service.h"
 #include "engine/each_record.h"
 #include "net/echo.h"
@@ -46,6 +47,40 @@ Result<ServiceSpace> service_space(const Context& context) {
   if (done) return space;
   if (done.error().code != ErrorCode::permission_denied) return fail(std::move(done.error()));
   return ServiceSpace{{}, std::move(done.error())};
+}
+
+Result<std::vector<TakenSpace>> service_cidrs(const Context& context) {
+  std::vector<TakenSpace> taken;
+  if (!context.store.capabilities().sees_kubernetes) return taken;
+  TRY_VOID(for_each_record(
+      context, {core::Kind::service_cidr, ""},
+      [&](const store::Record& record) {
+        for (const net::Prefix& cidr : std::get<core::ServiceCidrObject>(record.value).cidrs) {
+          taken.push_back({fmt::format("ServiceCIDR {} ({})", net::echo(record.key.name), cidr.to_string()), cidr});
+        }
+      },
+      OnDamage::skip));
+  return taken;
+}
+
+Result<std::vector<PoolInTakenSpace>> pools_in_taken_space(const Context& context,
+                                                           const std::vector<TakenSpace>& taken) {
+  std::vector<PoolInTakenSpace> found;
+  if (taken.empty()) return found;
+  Loader loader(context.store, deadline_of_use_case(context));
+  TRY_VOID(read_for(context.clock, loader, [&](core::Reader& reader) {
+    const core::PoolTable pools(reader);
+    found.clear();
+    for (const core::Pool* pool : pools.pools()) {
+      if (pool->disabled) continue;
+      for (const TakenSpace& one : taken) {
+        if (!one.cidr.overlaps(pool->cidr)) continue;
+        const net::Prefix& shared = one.cidr.length() > pool->cidr.length() ? one.cidr : pool->cidr;
+        if (!pools.reserved().covers(shared)) found.push_back({pool->name, shared, one.whose});
+      }
+    }
+  }));
+  return found;
 }
 
 }  // namespace croft::engine

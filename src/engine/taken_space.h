@@ -28,4 +28,19 @@ struct ServiceSpace {
 /// which stand against a pool by themselves (core::AddressClaims). Errors: those of the store.
 [[nodiscard]] Result<ServiceSpace> service_space(const Context& context);
 
+/// The ranges of Services that a Kubernetes API keeps as objects, which come and go beside pools. Errors: those of the
+/// store.
+[[nodiscard]] Result<std::vector<TakenSpace>> service_cidrs(const Context& context);
+
+/// Of a pool that gives addresses a part that is somebody's, and that no reservation keeps from pods.
+struct PoolInTakenSpace {
+  std::string pool;
+  net::Prefix shared;
+  std::string whose;
+};
+/// What came after its pool, as check_space() refuses a pool only in the moment of its making. Errors: those of the
+/// store.
+[[nodiscard]] Result<std::vector<PoolInTakenSpace>> pools_in_taken_space(const Context& context,
+                                                                         const std::vector<TakenSpace>& taken);
+
 }  // namespace croft::engine

@@ -11,6 +11,7 @@
 #include "net/mac.h"
 #include "net/ordinal.h"
 #include "net/range.h"
+#include "net/range_prefixes.h"
 
 namespace croft::net {
 namespace {
@@ -32,6 +33,20 @@ TEST(AddressRange, MakeRefusesWhatIsNoRange) {
   EXPECT_EQ(AddressRange::make("10.0.0.9"_ip, Address{}).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(AddressRange::make("10.0.0.2"_ip, "10.0.0.2"_ip).value().to_string(), "10.0.0.2-10.0.0.2");
   EXPECT_EQ(AddressRange{}.to_string(), "invalid");
+}
+
+TEST(AddressRange, IsTheFewestPrefixesThatHaveAllOfIt) {
+  const auto texts = [](const char* first, const char* last) {
+    std::string all;
+    const auto range = AddressRange::make(Address::parse(first).value(), Address::parse(last).value()).value();
+    for (const Prefix& prefix : prefixes_of(range)) all += (all.empty() ? "" : " ") + prefix.to_string();
+    return all;
+  };
+  EXPECT_EQ(texts("10.0.0.2", "10.0.0.9"), "10.0.0.2/31 10.0.0.4/30 10.0.0.8/31");
+  EXPECT_EQ(texts("10.0.0.7", "10.0.0.7"), "10.0.0.7/32");
+  EXPECT_EQ(texts("10.0.0.0", "10.0.0.255"), "10.0.0.0/24");
+  EXPECT_EQ(texts("0.0.0.0", "255.255.255.255"), "0.0.0.0/0");
+  EXPECT_EQ(texts("2001:db8::ffff", "2001:db8::1:1"), "2001:db8::ffff/128 2001:db8::1:0/127");
 }
 
 TEST(AddressRange, BothEndsAreInside) {

@@ -26,7 +26,9 @@
 #include "engine/config.h"
 #include "engine/node_cidrs.h"
 #include "engine/nodes.h"
+#include "engine/taken_space.h"
 #include "os/output_file.h"
+#include "store/kube/node_addresses.h"
 #include "store/kube/pod_list.h"
 #include "store/store_url.h"
 
@@ -43,6 +45,7 @@ struct CheckOptions {
   std::string report_path;
 };
 constexpr std::size_t kNodesShownMax = 20;
+constexpr std::size_t kTakenNamedMax = 10;
 constexpr std::chrono::minutes kCheckLimit{10};
 /// Who makes up for what a DEL left needs no longer when the store is there.
 constexpr std::chrono::minutes kReplayMax{1};
@@ -264,6 +267,51 @@ bool is_of_living(const core::audit::Finding& finding) {
   return pod_ranges(line);
 }
 
+/// What somebody else made over a pool later: a pool's own making is refused then. By the API of a `kube:` store.
+[[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_taken_space(const CommandLine& line,
+                                                                            const engine::Context& context) {
+  std::vector<core::audit::Finding> findings;
+  if (store::scheme_of(line.store_url) != store::Scheme::kube) return findings;
+  const auto note = [&](const std::vector<engine::PoolInTakenSpace>& found, const auto& remedy_of) {
+    for (std::size_t i = 0; i < std::min(found.size(), kTakenNamedMax); ++i) {
+      const engine::PoolInTakenSpace& one = found[i];
+      const bool is_last = i + 1 == kTakenNamedMax && found.size() > kTakenNamedMax;
+      findings.push_back({core::audit::Finding::Kind::pool_overlap,
+                          "pool " + one.pool,
+                          fmt::format("{} of it is {} too, and pods get it{}", one.shared.to_string(), one.whose,
+                                      is_last ? fmt::format("; {} more like it", found.size() - kTakenNamedMax) : ""),
+                          remedy_of(one),
+                          {}});
+    }
+  };
+  const auto services = engine::service_cidrs(context);
+  if (!services && !is_not_ours_to_see(services.error(), "the ranges of Services are")) return fail(services.error());
+  if (services) {
+    TRY(const auto found, engine::pools_in_taken_space(context, *services));
+    note(found, [](const engine::PoolInTakenSpace& one) {
+      return fmt::format(
+          "delete that ServiceCIDR while no Service uses it, or `croft pool disable {}` and give its pods addresses of "
+          "another pool",
+          one.pool);
+    });
+  }
+  TRY(const auto api, open_kube_api(line.store_url, line.clock, operator_parts(), kPageTime));
+  const auto nodes = store::kube::list_node_addresses(*api, line.clock);
+  if (!nodes && !is_not_ours_to_see(nodes.error(), "the addresses of nodes are")) return fail(nodes.error());
+  if (!nodes) return findings;
+  std::vector<engine::TakenSpace> taken;
+  for (const store::kube::NodeAddress& one : *nodes) {
+    taken.push_back({fmt::format("the address of node {}", one.node),
+                     net::Prefix::containing(one.address, net::bit_length(one.address.family()))});
+  }
+  TRY(const auto found, engine::pools_in_taken_space(context, taken));
+  note(found, [](const engine::PoolInTakenSpace& one) {
+    return fmt::format("make an IPReservation of {}, and delete the pod that has it, if one has",
+                       one.shared.to_string());
+  });
+  return findings;
+}
+
 [[nodiscard]] Result<int> look_through(CommandLine& line, const CheckOptions& options) {
   TRY(engine::Context context, line.open());
   context.time_limit = kCheckLimit;
@@ -291,6 +339,8 @@ bool is_of_living(const core::audit::Finding& finding) {
   report.findings.insert(report.findings.end(), of_ranges.begin(), of_ranges.end());
   const auto of_pods = core::audit::audit_pod_ranges(report.blocks_of_nodes, ranges);
   report.findings.insert(report.findings.end(), of_pods.begin(), of_pods.end());
+  TRY(const auto of_space, look_at_taken_space(line, context));
+  report.findings.insert(report.findings.end(), of_space.begin(), of_space.end());
   if (!options.report_path.empty()) {
     const ReportOrigin origin{CROFT_VERSION, line.store_url, line.clock.now().wall, live && !live->entries.empty()};
     const auto written = os::write_output_file(options.report_path, report_of(report, origin));

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <utility>
@@ -15,8 +16,10 @@
 #include "core/host_local/audit.h"
 #include "edge/error_table.h"
 #include "edge/facts/host_local_facts.h"
+#include "edge/facts/host_local_sets.h"
 #include "engine/host_local_import.h"
 #include "engine/inspect.h"
+#include "net/count.h"
 #include "os/process.h"
 #include "store/hostlocal/open_reservations.h"
 
@@ -29,6 +32,7 @@ using Outcome = MovedHolder::Outcome;
 
 struct MigrateHostLocalOptions {
   std::vector<std::string> directories, caches, ranges, gateways;
+  std::string config_file;
   std::int64_t grace_seconds = 60;
   bool in_container = false, apply = false, force = false;
   engine::MoveRequest request;
@@ -39,9 +43,13 @@ struct MovedDirectory {
   std::string path;
   std::vector<MovedHolder> holders;
   [[nodiscard]] std::size_t count(Outcome outcome) const {
-    std::size_t count = 0;
-    for (const MovedHolder& holder : holders) count += holder.outcome == outcome ? holder.addresses.size() : 0;
-    return count;
+    net::Count count;
+    for (const MovedHolder& holder : holders) {
+      if (holder.outcome != outcome) continue;
+      count += holder.addresses.size();
+      for (const net::Prefix& range : holder.ranges) count += net::Count::of(range);
+    }
+    return count.fits_64() ? count.as_64() : std::numeric_limits<std::size_t>::max();
   }
   [[nodiscard]] std::size_t at_risk() const {
     std::size_t count = 0;
@@ -50,10 +58,14 @@ struct MovedDirectory {
   }
 };
 
-[[nodiscard]] Result<core::host_local::SignsOfLife> look_for_life(const MigrateHostLocalOptions& options) {
+const std::vector<std::string>& caches_of(const MigrateHostLocalOptions& options) {
   static const std::vector<std::string> kUsual = {"/var/lib/cni", "/var/lib/cni/cache"};
+  return options.caches.empty() ? kUsual : options.caches;
+}
+
+[[nodiscard]] Result<core::host_local::SignsOfLife> look_for_life(const MigrateHostLocalOptions& options) {
   core::host_local::SignsOfLife life;
-  for (const std::string& directory : options.caches.empty() ? kUsual : options.caches) {
+  for (const std::string& directory : caches_of(options)) {
     const auto read = edge::read_cached_attachments(directory, life);
     if (!read && !options.caches.empty()) {
       return fail(ErrorCode::invalid_argument,
@@ -80,6 +92,35 @@ struct MovedDirectory {
   return findings;
 }
 
+/// What the network's configuration lets host-local give, and its gateways, where none of the range was named.
+[[nodiscard]] Result<void> read_configuration(const MigrateHostLocalOptions& options, engine::MoveRequest& request) {
+  if (request.only_in.empty()) return {};
+  const auto found = edge::find_range_sets(
+      {options.config_file, request.network, caches_of(options), edge::SetSources{}.config_directory});
+  if (!found) return fail(ErrorCode::invalid_argument, "--config: " + found.error().message);
+  if (request.dry_run) {
+    for (const std::string& text : found->unusable) warn("passed over " + text);
+    if (found->sets.empty()) {
+      tell(
+          fmt::format("croft: no configuration of network {} was found; of what its rangeStart and rangeEnd keep out "
+                      "nothing is reserved: name it with --config",
+                      request.network));
+    }
+  }
+  const std::vector<net::Address> named = request.gateways;
+  for (const auto& set : found->sets) {
+    for (const core::host_local::Range& range : set.ranges()) {
+      request.given.push_back(range.addresses);
+      const auto in =
+          std::ranges::find_if(request.only_in, [&](const auto& one) { return one.contains(range.gateway); });
+      const bool is_wanted = in != request.only_in.end() &&
+                             std::ranges::none_of(named, [&](const auto& gateway) { return in->contains(gateway); });
+      if (is_wanted) request.gateways.push_back(range.gateway);
+    }
+  }
+  return {};
+}
+
 [[nodiscard]] Result<MovedDirectory> move_directory(CommandLine& line, const engine::Context& context,
                                                     const MigrateHostLocalOptions& options,
                                                     const std::string& directory, bool dry_run) {
@@ -87,6 +128,7 @@ struct MovedDirectory {
   TRY(const HostLocalPlace place, host_local_place(directory, request.network));
   request.network = place.network;
   request.dry_run = dry_run;
+  TRY_VOID(read_configuration(options, request));
   TRY(const auto reservations,
       store::hostlocal::open_reservations(place.data_dir, place.directory_name, store::OpenMode::existing, line.clock));
   // Both looks are made under the lock: no ADD of the old plugin comes in between.
@@ -109,6 +151,7 @@ std::string moved_directories_text(const std::vector<MovedDirectory>& all, bool 
       for (const net::Address& address : holder.addresses) {
         addresses += (addresses.empty() ? "" : ",") + address.to_string();
       }
+      for (const net::Prefix& range : holder.ranges) addresses += (addresses.empty() ? "" : ",") + range.to_string();
       table.add({addresses, holder.holder.container_id.substr(0, 13), holder.holder.interface_name,
                  std::string(engine::name_of(holder.outcome)), holder.reason});
     }
@@ -126,8 +169,11 @@ Data moved_directories_json(const std::vector<MovedDirectory>& all) {
     for (const MovedHolder& holder : one.holders) {
       Json addresses = Json::array();
       for (const net::Address& address : holder.addresses) addresses.push_back(address.to_string());
+      Json ranges = Json::array();
+      for (const net::Prefix& range : holder.ranges) ranges.push_back(range.to_string());
       array.push_back({{"directory", one.path},
                        {"addresses", std::move(addresses)},
+                       {"ranges", std::move(ranges)},
                        {"containerId", holder.holder.container_id},
                        {"ifname", holder.holder.interface_name},
                        {"outcome", engine::name_of(holder.outcome)},
@@ -200,6 +246,9 @@ struct Totals {
   if (options.directories.size() > 1 && !options.request.network.empty()) {
     return fail(ErrorCode::invalid_argument, "--network: it is one directory's; give one --dir with it");
   }
+  if (options.directories.size() > 1 && !options.config_file.empty()) {
+    return fail(ErrorCode::invalid_argument, "--config: it is one directory's; give one --dir with it");
+  }
   if (options.request.node.name.empty()) {
     TRY(options.request.node.name, os::host_name());
   }
@@ -263,12 +312,17 @@ void add_migrate_host_local_command(CLI::App& migrate, CommandLine& line) {
       ->add_option(
           "--pod-cidr", options->ranges,
           "Move only addresses of this range, this node's podCIDR, and reserve what host-local gives to nobody "
-          "of it: network address, gateway, broadcast address; may be repeated")
+          "of it: network address, gateway, broadcast address, what is outside rangeStart and rangeEnd; may be "
+          "repeated")
       ->expected(1);
   command
       ->add_option("--gateway", options->gateways,
-                   "Gateway of such a range, where that is not its first address; may be repeated")
+                   "Gateway of such a range, where that is not its first address, nor the configuration's; may be "
+                   "repeated")
       ->expected(1);
+  command->add_option("--config", options->config_file,
+                      "host-local's configuration of the network (.conf, .conflist), for its ranges and gateways "
+                      "(default: from the runtime's cache, then flannel's, then /etc/cni/net.d)");
   command->add_option("--node", options->request.node.name, "Node that the addresses are on (default: the host name)");
   command->add_option("--network", options->request.network,
                       "Name of the CNI network in the store (default: the name of the directory)");

@@ -30,7 +30,7 @@ struct Finding {
     vacancy_missing,       ///< a block has room and its owner won't see it
     handle_missing,        ///< an address is held under a handle that has no record: DEL would not find it
     handle_miscount,       ///< a handle counts more addresses than the blocks hold
-    pool_overlap,          ///< two pools contain the same address
+    pool_overlap,          ///< two pools contain the same address, or a pool and a ServiceCIDR or node
     pool_not_allocatable,  ///< Kubernetes or Calico keeps a pool from giving addresses, though it is not disabled
     pod_range_overlap,     ///< a node's block has addresses of another node's spec.podCIDRs
     reservation_missing,   ///< a pool's network, gateway or broadcast address is not kept out of use

@@ -7,7 +7,7 @@
 namespace croft::core {
 
 Step<KeptOut> plan_keep_out(const Snapshot& snapshot, const std::string& name,
-                            const std::vector<net::Address>& addresses) {
+                            const std::vector<net::Prefix>& addresses) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<KeptOut>> {
     const auto key = reservation_key(name);
     const Reservation* const there = reader.get(key);
@@ -15,10 +15,10 @@ Step<KeptOut> plan_keep_out(const Snapshot& snapshot, const std::string& name,
     TRY_VOID(reader.ready());
     Plan<KeptOut> plan;
     Reservation reservation = there != nullptr ? *there : Reservation{name, {}};
-    for (const net::Address& address : addresses) {
-      if (pools.is_reserved(address)) continue;
-      plan.answer.added.push_back(address);
-      reservation.cidrs.push_back(net::Prefix::containing(address, net::bit_length(address.family())));
+    for (const net::Prefix& prefix : addresses) {
+      if (pools.reserved().covers(prefix)) continue;
+      plan.answer.added.push_back(prefix);
+      reservation.cidrs.push_back(prefix);
     }
     if (!plan.answer.added.empty()) plan.writes.push_back(to_put(key, std::move(reservation)));
     return plan;

@@ -8,13 +8,13 @@
 namespace croft::core {
 
 struct KeptOut {
-  std::vector<net::Address> added;  ///< those that no reservation had yet
+  std::vector<net::Prefix> added;  ///< those that no reservation had all of yet
 };
 
 /// Decides that addresses are given to nobody: those that no reservation has go into the one of this name, beside what
 /// is in it. Whoever holds one keeps it. Error: of a damaged record of that name.
 [[nodiscard]] Step<KeptOut> plan_keep_out(const Snapshot& snapshot, const std::string& name,
-                                          const std::vector<net::Address>& addresses);
+                                          const std::vector<net::Prefix>& addresses);
 
 /// The name of the reservation of what host-local gave to nobody of a range: `host-local-10-244-3-0-24`.
 [[nodiscard]] std::string reservation_name_of_range(const net::Prefix& range);

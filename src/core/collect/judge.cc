@@ -272,7 +272,7 @@ class Judge {
       memory().empty_blocks.insert_or_assign(row.cidr, Memory::EmptyBlock{row.sequence, first});
       const NodeState& node = nodes_[row.owner];
       std::size_t& left = counts[row.owner][family_index(row.cidr)];
-      const bool surplus = !node.absent && left > 1 && is_old_enough(first);
+      const bool surplus = !node.absent && left > 1 && !view_.is_claimed_by_hand() && is_old_enough(first);
       const bool node_gone = node.confirmed && node.listed;
       if (!surplus && !node_gone) continue;
       --left;

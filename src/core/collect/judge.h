@@ -42,7 +42,7 @@ struct Leak {
 /// A block that its owner is to give up: only when still empty and unchanged.
 struct BlockToRelease {
   AffinityRelease release;
-  bool node_gone = false;  ///< else: surplus, the node has another of the family
+  bool node_gone = false;  ///< else: surplus, the node has another of the family and could claim it again by itself
   Sighting first;
 };
 

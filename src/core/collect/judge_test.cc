@@ -851,6 +851,23 @@ TEST_F(Surplus, ABlockWithCoolingAddressesIsNotEmpty) {
   EXPECT_TRUE(second.memory.empty_blocks.contains(prefix("10.0.0.16/28")));
 }
 
+/// The node could not claim it again.
+TEST_F(Surplus, WhereBlocksAreClaimedByHandNoneIsTooMany) {
+  block("10.0.0.0/28", "n1");
+  block("10.0.0.16/28", "n1");
+  hold_for_pod("10.0.0.3", "web");
+  claimed_by_hand = true;
+  EXPECT_THAT(after_grace(), IsEmpty());
+  // Of a node that is gone they are nobody's.
+  remove_node("n1");
+  static_cast<void>(look());
+  clock.advance(settings.grace);
+  EXPECT_THAT(blocks_of(look()), ElementsAre("10.0.0.16/28 node_gone"));
+  node("n1");
+  claimed_by_hand = false;
+  EXPECT_THAT(after_grace(), ElementsAre("10.0.0.16/28 surplus"));
+}
+
 TEST_F(Surplus, ABlockWithOnlyWindowsReservationsIsEmpty) {
   block("10.0.0.0/28", "n1");
   block("10.0.0.16/28", "n1");

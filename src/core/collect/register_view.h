@@ -51,6 +51,8 @@ class RegisterView {
   void add_block(const Block& block, const Cooldowns& cooldowns, const Instant& now);
   /// There is a block that can't be read: what nothing else bears may be borne there.
   void set_partial() { partial_ = true; }
+  /// Nodes get blocks by an operator's claims alone (IpamConfig::auto_allocate_blocks): no block is too many.
+  void set_claimed_by_hand() { claimed_by_hand_ = true; }
   void add_affinity(const Affinity& affinity);
   /// A handle record; one that no allocation bears is kept by its name, up to kStrayHandlesMax of them.
   void add_handle(const std::string& id);
@@ -67,6 +69,7 @@ class RegisterView {
   /// Names of nodes and virtual owners; number kNoNode is the empty one.
   [[nodiscard]] const std::vector<std::string>& nodes() const { return nodes_; }
   [[nodiscard]] bool is_partial() const { return partial_; }
+  [[nodiscard]] bool is_claimed_by_hand() const { return claimed_by_hand_; }
   [[nodiscard]] std::size_t pod_count() const { return pod_count_; }  ///< allocations held for pods
 
   [[nodiscard]] const BlockRow* block(const net::Prefix& cidr) const;
@@ -89,6 +92,7 @@ class RegisterView {
   std::vector<std::uint64_t> handles_;  ///< sorted, made by the first add_handle
   std::size_t pod_count_ = 0;
   bool partial_ = false;
+  bool claimed_by_hand_ = false;
 };
 
 /// More are seen by the looks after those have gone.

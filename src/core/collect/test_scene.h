@@ -24,6 +24,7 @@ struct Scene {
   std::vector<RemovedNode> removed;
   std::optional<std::vector<PodFact>> pods{std::vector<PodFact>()};
   Memory memory;
+  bool claimed_by_hand = false;
 
   static net::Address ip(const char* text) { return net::Address::parse(text).value(); }
   static net::Prefix prefix(const char* text) { return net::Prefix::parse(text).value(); }
@@ -80,6 +81,7 @@ struct Scene {
 
   RegisterView view() const {
     RegisterView view;
+    if (claimed_by_hand) view.set_claimed_by_hand();
     for (const auto& [cidr, stored] : blocks) view.add_block(stored, std::chrono::seconds(30), clock.now());
     for (const Affinity& affinity : affinities) view.add_affinity(affinity);
     for (const RemovedNode& node : removed) view.add_removed(node);
