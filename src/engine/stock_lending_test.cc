@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/warm/promised.h"
 #include "engine/test_stock_node.h"
 
 namespace croft::engine {
@@ -290,6 +291,22 @@ TEST_F(Promised, AMoveThatNobodyHeardOfIsFoundTheNextTime) {
   const auto given = give(b_, fixed_, "c3");
   ASSERT_TRUE(given) << given.error().message;
   EXPECT_EQ(b_.counts().held, 1U);
+}
+
+TEST_F(Promised, OnlyWhoAskedTheClusterKnowsThatAPodKeepsNone) {
+  const core::PodIdentity pod{"web-0", "shop", "uid-1"};
+  warm::Request request;
+  request.owner = {"net", "c1", "eth0"};
+  request.pod = pod;
+  a_.options.marks = {.low = 3, .high = 20};
+  begin_both();
+  static_cast<void>(a_.keeper->step());
+  ASSERT_TRUE(assign_from_stock(a_.context(), request));
+  EXPECT_EQ(a_.keeper->is_known_as_fixed(pod), std::nullopt) << "a plugin that worked alone";
+  request.owner.container_id = "c2";
+  request.extra[warm::kKeepsNoneKey] = "true";
+  ASSERT_TRUE(assign_from_stock(a_.context(), request));
+  EXPECT_EQ(a_.keeper->is_known_as_fixed(pod), false);
 }
 
 TEST_F(Promised, WhatAnswersOnTheWireIsNotGiven) {

@@ -20,6 +20,9 @@ namespace croft::core::warm {
 /// In the `extra` of who holds one: "namespace/name" of the pod it is promised to.
 inline constexpr const char* kPromisedKey = "promisedTo";
 
+/// The same of one whose pod keeps none, as the cluster said when it was given.
+inline constexpr const char* kKeepsNoneKey = "keepsNoAddress";
+
 /// "namespace/name"
 [[nodiscard]] std::string promise_of(const PodIdentity& pod);
 /// WarmAddress::why of one that waits for its pod.

@@ -30,7 +30,10 @@ std::optional<os::GrpcAnswer> StockService::add_fixed(Moving moving) {
   if (!wish && !known) {
     return failed(moving, told(wish.error().in("whether this pod keeps its address by name is not known")));
   }
-  if (wish && !wish->is_fixed && !known) return queue(std::move(moving));
+  if (wish && !wish->is_fixed && !known) {
+    add.request.extra[warm::kKeepsNoneKey] = "true";
+    return queue(std::move(moving));
+  }
   moving.fixed = wish ? *std::move(wish) : engine::FixedAddresses::Wish{true, ""};
   const auto promise = world_.fixed->promise_to(add.request.pod, moving.limit);
   if (!promise) return failed(moving, told(promise.error()));
