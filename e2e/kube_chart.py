@@ -75,14 +75,14 @@ REFUSED_VALUES = (
 # helm's way to unset a value, where the template would read something else than the default: (path).
 UNSET = ("mainPlugin", "image", "image.repository", "image.pullPolicy", "namespace", "namespace.create", "apiServer", "defaultPools",
          "defaultPools.enabled", "install", *(f"install.{name}" for name in ("cniBinDir", "cniConfDir", "ipv4", "ipv6", "mtu", "masquerade")),
-         "agent", *(f"agent.{name}" for name in ("clearNetworkUnavailable", "annotationsFromApi", "maxUnavailable")),
+         "agent", *(f"agent.{name}" for name in ("annotationsFromApi", "maxUnavailable")),
          "controller", *(f"controller.{name}" for name in ("replicas", "grace", "allocateNodeCidrs", "repairServiceRanges")),
          "metrics", *(f"metrics.{name}" for name in ("service", "serviceMonitor", "prometheusRule", "dashboard")),
          "networkPolicy", "uninstall", "calicoKinds")
 # Where nothing means the same as the default, or as nothing said.
 MAY_BE_UNSET = ("image.tag", "image.digest", "image.pullSecrets", "apiServer.host", "apiServer.port", "defaultPools.ipv4Cidr",
                 "defaultPools.ipv4BlockSize", "install.conflistName", "install.networkName", "install.replaceNetwork", "install.alsoAs", "uninstallForce", "install.extraArgs",
-                "agent.resources", "agent.nodeSelector", "agent.priorityClassName", "agent.extraArgs", "controller.resources",
+                "agent.clearNetworkUnavailable", "agent.resources", "agent.nodeSelector", "agent.priorityClassName", "agent.extraArgs", "controller.resources",
                 "controller.nodeSelector", "controller.clusterCidr", "controller.priorityClassName", "controller.extraArgs", "calicoGroup")
 # Values that are odd and fine: (values, a text of what is rendered).
 TAKEN_VALUES = (

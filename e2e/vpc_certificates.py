@@ -43,6 +43,14 @@ def test():
         check(again.count(": kept") == 3, again)
         check(before == {path.name: path.read_bytes() for path in place.iterdir()}, "nothing is written again")
 
+        # The name of the CA's own files, beside a good one.
+        for more in ([], ["-o", "yaml"]):
+            text = make("--directory", place, "--node", "node-z", "--node", "ca", *more, code=2)
+            check("--node ca" in text, text)
+        check(before == {path.name: path.read_bytes() for path in place.iterdir()}, "nothing is written for it")
+        make("--directory", world.directory / "none", "--node", "ca", code=2)
+        check(not (world.directory / "none").exists(), "nor a directory made")
+
         # A key that is another one.
         (place / "node-a.key").write_bytes((place / "node-b.example.key").read_bytes())
         if os.geteuid() == 0:  # of an agent of another user

@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::filesystem::create_directories(directory);
   std::ofstream(directory + "/net-c1-eth0", std::ios::binary | std::ios::trunc)
       .write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
-  const auto cache = croft::edge::read_cni_cache(kScratch.file("."), false);
+  const auto cache = croft::edge::read_cni_caches({kScratch.file(".")}, false);
   CROFT_ASSERT(cache && cache->attachments.entries.size() + cache->attachments.unreadable.size() <= 1);
   return 0;
 }

@@ -519,10 +519,10 @@ class World {
         if (view.nodes().size() > 1) listed.nodes.clear();
         break;
       case 6:
-        while (listed.pods.size() > 1 && !is_shrunken(memory_.pod_count, listed.pods.size())) {
+        while (listed.pods.size() > 1 && !is_shrunken(memory_.bound_pod_count, listed.pods.size())) {
           listed.pods.erase(listed.pods.begin());
         }
-        if (!is_shrunken(memory_.pod_count, listed.pods.size()) || !pods_known_) listed = lists();
+        if (!is_shrunken(memory_.bound_pod_count, listed.pods.size()) || !pods_known_) listed = lists();
         break;
       case 7:
         while (listed.nodes.size() > 1 && !is_shrunken(memory_.node_count, listed.nodes.size())) {

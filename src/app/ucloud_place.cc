@@ -9,7 +9,8 @@
 
 namespace croft::app {
 
-Result<std::unique_ptr<cloud::Provider>> open_ucloud(const UCloudPlace& place, os::LookUp look_up, const Clock& clock) {
+Result<std::unique_ptr<cloud::Provider>> open_ucloud(const UCloudPlace& place, os::LookUp look_up, const Clock& clock,
+                                                     std::function<void(const std::string& line)> log) {
   namespace ucloud = cloud::ucloud;
   ucloud::Options options;
   TRY(options.api, os::HttpUrl::parse(place.api.empty() ? ucloud::kDefaultApi : place.api));
@@ -29,6 +30,7 @@ Result<std::unique_ptr<cloud::Provider>> open_ucloud(const UCloudPlace& place, o
   options.vpc = place.vpc;
   options.subnet = place.subnet;
   options.batch_max = 110;
+  options.log = std::move(log);
   return ucloud::make_ucloud(std::move(options), clock);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,9 +22,10 @@ struct UCloudPlace {
 };
 
 /// The provider. `look_up` may be empty: then the URLs have numeric addresses. Errors: invalid_argument for a URL.
-/// `clock` outlives it.
-[[nodiscard]] Result<std::unique_ptr<cloud::Provider>> open_ucloud(const UCloudPlace& place, os::LookUp look_up,
-                                                                   const Clock& clock);
+/// `clock` outlives it, and so does what `log` uses: one line for people, from any thread.
+[[nodiscard]] Result<std::unique_ptr<cloud::Provider>> open_ucloud(
+    const UCloudPlace& place, os::LookUp look_up, const Clock& clock,
+    std::function<void(const std::string& line)> log = nullptr);
 
 /// The variables of the environment that a UCloudPlace and its keys are made of.
 [[nodiscard]] std::map<std::string, std::string> ucloud_environment();

@@ -48,8 +48,21 @@ warm::Look StockKeeper::look(bool with_pods, Deadline deadline) {
 
 void StockKeeper::look_at_host(warm::Look& look, Deadline deadline) {
   if (world_.host != nullptr) {
-    if (const auto used = world_.host->in_use(deadline); used) {
-      look.host.emplace(used->begin(), used->end());
+    if (const auto used = world_.host->use(deadline); used) {
+      std::optional<net::Prefix> range;
+      bool is_news = false;
+      {
+        const std::lock_guard lock(mutex_);
+        if (subnet_) range = look.range = subnet_->range;
+        warm::take_host(look, {used->own.begin(), used->own.end()}, used->namespaces, range);
+        is_news = std::exchange(told_unheard_, look.namespaces_unheard) != look.namespaces_unheard;
+      }
+      if (is_news && look.namespaces_unheard > 0) {
+        log(
+            fmt::format("{} network namespaces say that they have more than {} addresses of the subnet each: what they "
+                        "say counts for none",
+                        look.namespaces_unheard, warm::kSaidByOnePodMax));
+      }
     } else {
       note_trouble(used.error());
       look.silent.push_back("what the host uses is not known: " + used.error().message);
@@ -92,7 +105,9 @@ void StockKeeper::set_apart(warm::Look& look, const StockView& view, bool may_go
   if (strays.empty() || world_.claims == nullptr) return;
   const auto claimed = world_.claims->claimed(deadline);
   if (!claimed) {
-    note_trouble(claimed.error().in("whether claims name addresses that have no record is not known"));
+    const Error error = claimed.error().in("whether claims name addresses that have no record is not known");
+    note_trouble(error);
+    look.silent.push_back(error.message);
     look.apart.merge(strays);
     return;
   }
@@ -278,6 +293,8 @@ void StockKeeper::reconcile() {
   seen_ = std::move(judged.seen);
   if (judged.brake) log(*judged.brake);
   if (judged.cloud_brake) log(*judged.cloud_brake);
+  if (judged.left_out && told_left_out_ != judged.left_out) log(*judged.left_out);
+  told_left_out_ = std::move(judged.left_out);
   if (!note_doubts(judged.doubts)) return;
   const bool is_any_doubted = std::ranges::any_of(view->addresses, [&](const core::WarmAddress& one) {
     const auto changed =
@@ -343,6 +360,9 @@ Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
   }
   TRY(const auto view, view_stock(context()));
   set_apart(look, view, true, deadline);
+  if (!look.silent.empty()) {
+    return fail(ErrorCode::unavailable, "no address is known to be unused: " + look.silent.front());
+  }
   std::vector<core::WarmAddress> unused;
   const auto is_used = [&](const net::Address& address) {
     if (look.apart.contains(address)) return true;

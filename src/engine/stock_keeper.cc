@@ -132,6 +132,7 @@ nanoseconds StockKeeper::step() {
         "{}: {}", wish.grow > 0 ? fmt::format("asking for {}", wish.grow) : fmt::format("giving back {}", wish.shrink),
         wish.why));
   }
+  if (wish.is_at_limit && (waiting > 0 || wish.why != told_wish_)) note_trouble({ErrorCode::exhausted, wish.why, {}});
   told_wish_ = wish.why;
   nanoseconds next = wish.look_again;
   if (wish.grow > 0) {

@@ -119,7 +119,8 @@ class StockKeeper {
   void stop();
 
   /// For who has no thread of rounds, a plugin that works alone: asks the cloud for so many at once, and the wire, and
-  /// puts them into the stock. Errors: what kept any from coming. In the place of step(), never beside it.
+  /// puts them into the stock. Where the wire cannot be asked about what came before, nothing is asked for. Errors:
+  /// what kept any from coming. In the place of step(), never beside it.
   [[nodiscard]] Result<void> fetch(std::uint32_t count, Deadline deadline);
 
   /// How many attachments wait because the stock is empty. The next round is due at once when there are more.
@@ -193,7 +194,7 @@ class StockKeeper {
 
   [[nodiscard]] Result<void> check_room();
   void grow(std::uint32_t count);
-  [[nodiscard]] core::warm::Ground ground(Deadline deadline);
+  [[nodiscard]] core::warm::Ground ground(Deadline deadline, std::set<net::Address>* said_by_pods = nullptr);
   [[nodiscard]] std::vector<core::warm::Given> checked(std::vector<core::warm::Given> given, Deadline deadline);
   [[nodiscard]] Result<std::size_t> take_checked(const std::string& intent, const std::vector<core::warm::Given>& given,
                                                  bool verified);
@@ -203,7 +204,7 @@ class StockKeeper {
                                          bool verified, const std::string& from);
   void shrink(std::uint32_t count);
   [[nodiscard]] Result<void> give_back(std::vector<core::WarmAddress> addresses, Deadline deadline);
-  void probe_all(const std::vector<core::WarmAddress>& addresses);
+  [[nodiscard]] Result<std::size_t> probe_all(const std::vector<core::WarmAddress>& addresses);
   [[nodiscard]] bool borrow();
   void settle(const StockView& view);
   void release_again(std::vector<core::WarmAddress> rest);
@@ -241,6 +242,7 @@ class StockKeeper {
   std::optional<StockBoard::Status> published_;
   std::map<std::string, std::chrono::nanoseconds> unclear_peers_;  ///< since when, by their nodes
   std::string told_wish_;
+  std::optional<std::string> told_left_out_;
   bool has_begun_ = false;
 
   // Histories of the store (store::Store::history), or kNoHistory.
@@ -263,6 +265,7 @@ class StockKeeper {
   KeeperOutlook outlook_;
   KeeperTally tally_;
   std::optional<cloud::Interface> interface_;
+  std::size_t told_unheard_ = 0;              ///< Look::namespaces_unheard
   std::optional<cloud::SubnetState> subnet_;  ///< its range and gateway, once the cloud told them
   std::set<std::string> in_flight_;           ///< intents whose call this process is making at this moment
 };

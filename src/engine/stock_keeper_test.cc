@@ -12,6 +12,123 @@ using namespace std::chrono_literals;
 using core::WarmState;
 namespace warm = core::warm;
 
+TEST_F(StockKeeperTest, OneThatAnswersForTheWholeSubnetDoesNotGetItIntoQuarantine) {
+  for (const net::Address& address : cloud_.unowned()) node_.wire->others[address] = mac_of(9);
+  node_.keeper->set_waiting(1);
+  for (int i = 0; i < 20; ++i) {
+    static_cast<void>(node_.keeper->step());
+    clock_.advance(std::chrono::seconds{5});
+  }
+  EXPECT_LE(node_.counts().quarantined, 8U) << "two fills of the low mark and who waits";
+  ASSERT_TRUE(node_.keeper->trouble());
+  EXPECT_NE(node_.keeper->trouble()->message.find("of 4 addresses that the cloud gave 0 may be given to pods"),
+            std::string::npos)
+      << node_.keeper->trouble()->message;
+  // Whoever did it is gone.
+  node_.wire->others.clear();
+  clock_.advance(std::chrono::minutes{10});
+  static_cast<void>(node_.keeper->step());
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(node_.counts().free, 4U);
+  EXPECT_FALSE(node_.keeper->trouble());
+}
+
+TEST_F(StockKeeperTest, APodThatSaysItHasTheSubnetDoesNotStopItsNode) {
+  static_cast<void>(node_.keeper->step());
+  std::vector<net::Address> all = cloud_.unowned();
+  for (const net::Address& address : node_.recorded()) all.push_back(address);
+  node_.host.namespaces = {all};
+  for (int i = 0; i < 12; ++i) {
+    EXPECT_NE(node_.add("c" + std::to_string(i)), "") << i;
+    node_.host.used.clear();
+    node_.settle(1);
+  }
+  EXPECT_EQ(node_.counts().quarantined, 0U);
+  EXPECT_EQ(node_.counts().doubted, 0U);
+}
+
+TEST_F(StockKeeperTest, WhatAPodsNamespaceSaysKeepsItFromOthersAsLongAsItDoes) {
+  static_cast<void>(node_.keeper->step());
+  const net::Address old = *node_.recorded().begin();
+  const net::Address next = cloud_.unowned().front();
+  node_.host.namespaces = {{old, next}};
+  node_.settle(10);
+  ASSERT_TRUE(node_.find(next));
+  for (const net::Address& address : {old, next}) {
+    EXPECT_EQ(node_.find(address)->state, core::WarmState::free) << address.to_string();
+    EXPECT_EQ(node_.find(address)->doubts, std::vector{core::WarmDoubt::used_by_host}) << address.to_string();
+  }
+  EXPECT_EQ(node_.counts().free, 3U);
+  for (int i = 0; i < 3; ++i) {
+    const std::string given = node_.add("c" + std::to_string(i));
+    EXPECT_TRUE(given != old.to_string() && given != next.to_string()) << given;
+  }
+  node_.host.namespaces.clear();
+  node_.settle(3);
+  EXPECT_TRUE(node_.find(old)->doubts.empty() && node_.find(next)->doubts.empty());
+}
+
+TEST_F(StockKeeperTest, WhatALostReplyBroughtWaitsForTheClaims) {
+  int calls = 0;
+  cloud_.fate = [&] { return ++calls == 1 ? CallFate::reply_lost : CallFate::done; };
+  node_.claims.is_away = true;
+  static_cast<void>(node_.keeper->step());
+  ASSERT_EQ(node_.view().intents.size(), 1U);
+  const std::set<net::Address> brought = cloud_.of(node_.mac());
+  ASSERT_EQ(brought.size(), 3U);
+  node_.settle(5);
+  EXPECT_EQ(node_.view().intents.size(), 1U) << "one of them may be promised";
+  node_.claims.is_away = false;
+  node_.settle(3);
+  EXPECT_TRUE(node_.view().intents.empty());
+  for (const net::Address& address : brought) {
+    ASSERT_TRUE(node_.find(address));
+    EXPECT_EQ(node_.find(address)->state, core::WarmState::free) << address.to_string();
+  }
+}
+
+/// A plugin that works alone, asked again and again by the kubelet.
+TEST_F(StockKeeperTest, WhatCannotBeProbedIsNotAskedForAgain) {
+  node_.wire->is_away = true;
+  for (int i = 0; i < 5; ++i) {
+    const auto fetched = node_.keeper->fetch(1, Deadline::after(clock_.now(), std::chrono::seconds{30}));
+    ASSERT_FALSE(fetched);
+    EXPECT_NE(fetched.error().message.find("eth9"), std::string::npos) << fetched.error().message;
+    EXPECT_EQ(cloud_.of(node_.mac()).size(), 1U);
+  }
+  node_.wire->is_away = false;
+  ASSERT_TRUE(node_.keeper->fetch(1, Deadline::after(clock_.now(), std::chrono::seconds{30})));
+  EXPECT_NE(node_.add("c1"), "");
+}
+
+TEST_F(StockKeeperTest, AtItsLimitItSaysSoToWhoWaits) {
+  node_.options.marks = {.low = 0, .high = 4, .node_max = 2};
+  node_.begin();
+  node_.keeper->set_waiting(2);
+  static_cast<void>(node_.keeper->step());
+  for (const char* pod : {"c1", "c2"}) ASSERT_NE(node_.add(pod), "");
+  static_cast<void>(node_.keeper->step());
+  ASSERT_TRUE(node_.keeper->trouble());
+  EXPECT_NE(node_.keeper->trouble()->message.find("--max-addresses"), std::string::npos);
+  const auto pushed = node_.keeper->push(std::nullopt, Deadline::after(clock_.now(), std::chrono::seconds{30}));
+  ASSERT_FALSE(pushed) << "an operator neither";
+  EXPECT_NE(pushed.error().message.find("--max-addresses"), std::string::npos) << pushed.error().message;
+  EXPECT_EQ(cloud_.of(node_.mac()).size(), 2U);
+  EXPECT_TRUE(node_.view().intents.empty());
+}
+
+TEST(StockKeeperOfAGenerousCloud, TakesWhatItWasNotAskedFor) {
+  ManualClock clock;
+  TestCloud cloud{350};
+  Node node{cloud, clock, 1};
+  node.begin();
+  cloud.gives_at_least = 304;
+  static_cast<void>(node.keeper->step());
+  EXPECT_FALSE(node.keeper->trouble());
+  EXPECT_EQ(node.counts().free, 304U);
+  EXPECT_TRUE(node.view().intents.empty());
+}
+
 TEST_F(StockKeeperTest, FillsToTheLowMarkInOneCallAndOneWindow) {
   static_cast<void>(node_.keeper->step());
   EXPECT_EQ(node_.counts().free, 3U);

@@ -499,6 +499,22 @@ TEST_F(Promised, AMoveThatNobodyHeardOfIsFoundTheNextTime) {
   EXPECT_EQ(b_.counts().held, 1U);
 }
 
+TEST_F(Promised, OnlyWhoAskedTheClusterKnowsThatAPodKeepsNone) {
+  const core::PodIdentity pod{"web-0", "shop", "uid-1"};
+  warm::Request request;
+  request.owner = {"net", "c1", "eth0"};
+  request.pod = pod;
+  a_.options.marks = {.low = 3, .high = 20};
+  begin_both();
+  static_cast<void>(a_.keeper->step());
+  ASSERT_TRUE(assign_from_stock(a_.context(), request));
+  EXPECT_EQ(a_.keeper->is_known_as_fixed(pod), std::nullopt) << "a plugin that worked alone";
+  request.owner.container_id = "c2";
+  request.extra[warm::kKeepsNoneKey] = "true";
+  ASSERT_TRUE(assign_from_stock(a_.context(), request));
+  EXPECT_EQ(a_.keeper->is_known_as_fixed(pod), false);
+}
+
 TEST_F(Promised, WhatAnswersOnTheWireIsNotGiven) {
   a_.wire->others[fixed_] = mac_of(9);
   const auto refused = give(a_, fixed_, "c1");

@@ -122,7 +122,9 @@ TEST_F(LostRecordsTest, AClaimedAddressIsTheClaims) {
   node_.claims.is_away = true;
   pass(300s);
   for (const net::Address& address : before_) EXPECT_FALSE(node_.find(address)) << "claims are not known";
-  lose();
+  EXPECT_EQ(node_.view().intents.size(), 1U) << "it waits for them";
+  ASSERT_FALSE(node_.keeper->unused({}));
+  EXPECT_NE(node_.keeper->unused({}).error().message.find("whether claims name"), std::string::npos);
   node_.claims.is_away = false;
   pass(300s);
   EXPECT_FALSE(node_.find(fixed)) << "its pod may come back";

@@ -24,7 +24,9 @@ std::optional<bool> StockKeeper::is_known_as_fixed(const core::PodIdentity& pod)
     return one.state == core::WarmState::held && one.pod == pod && !one.owner.container_id.empty();
   });
   if (found == view->addresses.end()) return std::nullopt;
-  return found->extra.contains(warm::kPromisedKey);
+  if (found->extra.contains(warm::kPromisedKey)) return true;
+  // A plugin that worked alone asked nobody: its record says nothing of it.
+  return found->extra.contains(warm::kKeepsNoneKey) ? std::optional(false) : std::nullopt;
 }
 
 std::optional<net::Address> StockKeeper::kept_for(const core::PodIdentity& pod) {

@@ -21,7 +21,7 @@ constexpr std::chrono::seconds kLentKept{3600};
 void StockKeeper::settle(const StockView& first) {
   StockView view = first;
   if (!view.intents.empty()) settle_intents(view);
-  probe_all(in_state(view, core::WarmState::probing));
+  static_cast<void>(probe_all(in_state(view, core::WarmState::probing)));  // told as the trouble
   const auto releasing = in_state(view, core::WarmState::releasing);
   const auto lending = in_state(view, core::WarmState::lending);
   if (!releasing.empty() || !lending.empty()) {
@@ -113,6 +113,7 @@ void StockKeeper::settle_intents(StockView& view) {
     auto now_there = view_stock(context());
     if (!now_there || !look.cloud || !look.host || !look.silent.empty()) return;
     set_apart(look, *now_there, false, cloud_deadline());
+    if (!look.silent.empty()) return;
     const auto brought = warm::brought_by(intent, now_there->addresses, look);
     const Instant now = world_.clock.now();
     const bool is_of_this_boot = intent.begun_at.boot == now.boot;
@@ -145,6 +146,7 @@ void StockKeeper::settle_rebuild(const core::WarmIntent& intent) {
   // One source that is silent may be the one that would say that somebody has it.
   if (!look.cloud || !look.host || !look.silent.empty()) return;
   set_apart(look, *view, false, cloud_deadline());
+  if (!look.silent.empty()) return;
   const bool is_first = !rebuild_.begun;
   const nanoseconds rest = std::max(options_.doubt, options_.cooldown);
   const warm::RebuildStep step = warm::step_rebuild(rebuild_, view->addresses, look, rest, world_.clock.now());

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/warm/reconcile.h"
 #include "engine/stock_keeper_parts.h"
 
 namespace croft::engine {
@@ -53,6 +54,9 @@ Result<void> StockKeeper::fetch(std::uint32_t count, Deadline deadline) {
     view.node->object = is->object;
     TRY_VOID(describe_node(context(), *view.node));
   }
+  // What nobody can ask the wire about is no pod's, and more of it would not be either: nothing is asked for.
+  if (const auto asked = probe_all(in_state(view, core::WarmState::probing)); !asked) return fail(asked.error());
+  TRY(view, view_stock(context()));
   // What another left half done may be what is wanted here.
   settle(view);
   grow(count);
@@ -110,21 +114,40 @@ void StockKeeper::grow(std::uint32_t count) {
     if (given.error().code == ErrorCode::unknown_outcome) return;  // settle() finds out
     return drop();
   }
+  {
+    const std::lock_guard lock(mutex_);
+    trouble_.reset();  // but for what is found out from here on
+  }
+  const std::uint64_t conflicts = tally().conflicts;
   const auto taken = take(intent.id, *given, world_.probe == nullptr, "");
   if (!taken) return done(warm::Outcome::away);  // as above
-  if (*taken == 0) {
-    note_trouble({ErrorCode::unavailable, "the cloud gave no address that a pod may have", {}});
-    return done(warm::Outcome::away);
+  const warm::Outcome outcome = warm::outcome_of_fill(given->size(), *taken);
+  // A cloud that gives only what no pod may have anywhere is not asked again at once.
+  const bool is_nonsense = *taken == 0 && tally().conflicts == conflicts;
+  if (is_nonsense) memory_.conflicts = std::max(memory_.conflicts, warm::kConflictsBorne - 1);
+  done(outcome);
+  if (outcome == warm::Outcome::conflict) {
+    const bool is_resting = memory_.conflicts >= warm::kConflictsBorne;
+    const auto rest = memory_.grow_not_before - world_.clock.now().since_boot;
+    note_trouble(
+        {ErrorCode::unavailable,
+         fmt::format("of {} addresses that the cloud gave {} may be given to pods, the others are quarantined{}",
+                     given->size(), *taken,
+                     is_resting ? fmt::format(", as before: no more are asked for for {} s",
+                                              std::chrono::duration_cast<std::chrono::seconds>(rest).count())
+                                : std::string()),
+         {}});
   }
-  done(warm::Outcome::done);
   const std::lock_guard lock(mutex_);
-  trouble_.reset();
   tally_.allocated += *taken;
+  if (*taken == 0) return;
   tally_.last_fill = world_.clock.now().since_boot - since;
 }
 
 /// What is known of the place that addresses come to. What the cloud does not tell now is asked for the next time.
-warm::Ground StockKeeper::ground(Deadline deadline) {
+/// What only namespaces of pods say is no reason to put an address aside for good: it goes to `said_by_pods`, where
+/// that is asked for.
+warm::Ground StockKeeper::ground(Deadline deadline, std::set<net::Address>* said_by_pods) {
   warm::Ground ground;
   const auto interface = this->interface();
   std::optional<cloud::SubnetState> known;
@@ -147,8 +170,15 @@ warm::Ground StockKeeper::ground(Deadline deadline) {
     ground.gateway = known->gateway;
   }
   if (world_.host != nullptr) {
-    if (const auto used = world_.host->in_use(deadline); used) {
-      ground.in_use.insert(used->begin(), used->end());
+    if (const auto used = world_.host->use(deadline); used) {
+      ground.in_use.insert(used->own.begin(), used->own.end());
+      warm::Look look;
+      warm::take_host(look, ground.in_use, used->namespaces, ground.range);
+      if (said_by_pods != nullptr) {
+        *said_by_pods = std::move(look.said_by_pods);
+      } else {
+        ground.in_use = *std::move(look.host);
+      }
     } else {
       log("what the cloud gives is not compared with what the host uses: " + used.error().message);
     }
@@ -161,13 +191,19 @@ warm::Ground StockKeeper::ground(Deadline deadline) {
 std::vector<warm::Given> StockKeeper::checked(std::vector<warm::Given> given, Deadline deadline) {
   const auto interface = this->interface();
   if (given.empty() || !interface) return given;
-  const warm::Ground ground = this->ground(deadline);
+  std::set<net::Address> said_by_pods;
+  const warm::Ground ground = this->ground(deadline, &said_by_pods);
   std::uint64_t refused = 0;
   for (warm::Given& one : given) {
     if (one.mac == interface->mac) {
       one.unfit = warm::why_unfit(one, ground).value_or("");
     } else {
       one.unfit = "it was given to another interface, " + one.mac.to_string();
+    }
+    if (one.unfit.empty() && said_by_pods.contains(one.address)) {
+      one.doubts = {core::WarmDoubt::used_by_host};
+      log(fmt::format("{} is given to no pod for now: a network namespace of this node has it",
+                      one.address.to_string()));
     }
     if (one.unfit.empty()) continue;
     ++refused;
@@ -180,7 +216,7 @@ std::vector<warm::Given> StockKeeper::checked(std::vector<warm::Given> given, De
   return given;
 }
 
-/// How many of them a pod may come to have.
+/// How many of them a pod may come to have, once the wire was asked.
 Result<std::size_t> StockKeeper::take(const std::string& intent, const std::vector<cloud::CloudAddress>& given,
                                       bool verified, const std::string& from) {
   std::vector<warm::Given> into;
@@ -191,6 +227,18 @@ Result<std::size_t> StockKeeper::take(const std::string& intent, const std::vect
 
 Result<std::size_t> StockKeeper::take_checked(const std::string& intent, const std::vector<warm::Given>& given,
                                               bool verified) {
+  if (given.size() > warm::kMovesMax) {
+    // More than was asked for, or than one commit takes. The intent goes with the last of them.
+    std::size_t fit = 0;
+    for (std::size_t begin = 0; begin < given.size(); begin += warm::kMovesMax) {
+      const std::size_t end = std::min(begin + warm::kMovesMax, given.size());
+      const std::vector<warm::Given> part(given.begin() + static_cast<std::ptrdiff_t>(begin),
+                                          given.begin() + static_cast<std::ptrdiff_t>(end));
+      TRY(const std::size_t more, take_checked(end == given.size() ? intent : std::string(), part, verified));
+      fit += more;
+    }
+    return fit;
+  }
   const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
     return warm::plan_take(snapshot, intent, given, now);
   });
@@ -213,32 +261,41 @@ Result<std::size_t> StockKeeper::take_checked(const std::string& intent, const s
     tally_.quarantined += moved->addresses.size() - fit.size();
   }
   if (fit.empty()) return fit.size();
-  if (verified) {
-    world_.stocked();
-  } else {
-    probe_all(fit);
+  if (!verified) {
+    const auto conflicts = probe_all(fit);
+    return fit.size() - (conflicts ? *conflicts : 0);  // those that cannot be probed may be, later
   }
+  world_.stocked();
   return fit.size();
 }
 
-void StockKeeper::probe_all(const std::vector<core::WarmAddress>& addresses) {
-  if (addresses.empty()) return;
+/// How many of them are quarantined now. Error: they could not be probed, and stay as they are; it is the trouble, too.
+Result<std::size_t> StockKeeper::probe_all(const std::vector<core::WarmAddress>& addresses) {
+  if (addresses.empty()) return 0;
   std::vector<warm::Probed> probed;
   if (world_.probe == nullptr) {
     for (const core::WarmAddress& one : addresses) probed.push_back({one.address, std::nullopt});
   } else {
     const auto answers = world_.probe->probe(addresses_of(addresses), cloud_deadline());
-    if (!answers) return note_trouble(answers.error().in("addresses are not probed and so not given to pods"));
+    if (!answers) {
+      const Error error = answers.error().in("addresses are not probed and so not given to pods");
+      note_trouble(error);
+      return fail(error);
+    }
     for (const AddressProbe::Answer& answer : *answers) probed.push_back({answer.address, answer.other});
   }
   std::vector<net::Address> good;
+  std::size_t conflicts = 0;
   for (std::size_t begin = 0; begin < probed.size(); begin += warm::kMovesMax) {
     const std::vector<warm::Probed> part(
         probed.begin() + static_cast<std::ptrdiff_t>(begin),
         probed.begin() + static_cast<std::ptrdiff_t>(std::min(begin + warm::kMovesMax, probed.size())));
     const auto moved = decide<warm::Moved>(
         [&](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_probed(snapshot, part, now); });
-    if (!moved) return note_trouble(moved.error());
+    if (!moved) {
+      note_trouble(moved.error());
+      return fail(moved.error());
+    }
     for (const core::WarmAddress& one : moved->addresses) {
       if (one.state == core::WarmState::free) {
         good.push_back(one.address);
@@ -246,14 +303,16 @@ void StockKeeper::probe_all(const std::vector<core::WarmAddress>& addresses) {
       }
       log(fmt::format("{} is quarantined: {}", text_of(one), one.why));
       if (world_.conflicted) world_.conflicted(one);
+      ++conflicts;
       const std::lock_guard lock(mutex_);
       ++tally_.conflicts;
       ++tally_.quarantined;
     }
   }
-  if (good.empty()) return;
+  if (good.empty()) return conflicts;
   world_.stocked();
   if (world_.probe != nullptr) world_.probe->announce(good);
+  return conflicts;
 }
 
 /// Whether somebody lives by an address that has no record. Error: refused_for_safety, naming who, or the source that
@@ -307,6 +366,11 @@ Result<core::WarmAddress> StockKeeper::push(const std::optional<net::Address>& a
   const InFlight in_flight(*this, intent.id);
   TRY_VOID(
       decide<bool>([&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_begin(snapshot, intent); }));
+  if (auto room = check_room(); !room) {
+    TRY_VOID(decide<bool>(
+        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_drop_intent(snapshot, intent.id); }));
+    return fail(std::move(room).error());
+  }
   const auto asked = [&]() -> Result<cloud::CloudAddress> {
     if (!address) {
       TRY(auto given, world_.cloud.allocate(*interface, intent.subnet, 1, deadline));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -76,6 +77,7 @@ class TestCloud {
   std::set<net::Address> unlisted;                                               ///< describe() leaves them out
   std::set<net::Address> denied;          ///< asked for by name the cloud says that nobody has them
   std::map<net::Mac, net::Mac> replaced;  ///< interfaces, by those of before
+  std::uint32_t gives_at_least = 0;       ///< whatever it is asked for
   bool is_metadata_away = false;
   int releases = 0;  ///< calls that wanted one released
   std::vector<std::function<void()>> pending;
@@ -130,7 +132,7 @@ class TestProvider final : public cloud::Provider {
         [&cloud = cloud_, to, count]() -> Result<std::vector<cloud::CloudAddress>> {
           std::vector<cloud::CloudAddress> given;
           for (const net::Address& address : cloud.unowned()) {
-            if (given.size() == count) break;
+            if (given.size() >= std::max(count, cloud.gives_at_least)) break;
             cloud.set_owner(address, to.mac);
             given.push_back(address_of(address, to.mac));
           }
@@ -242,8 +244,10 @@ class TestWire final : public AddressProbe {
   explicit TestWire(Life& life) : life_(life) {}
   std::map<net::Address, net::Mac> others;
   int windows = 0;
+  bool is_away = false;
   [[nodiscard]] Result<std::vector<Answer>> probe(const std::vector<net::Address>& addresses, Deadline) override {
     if (!life_.use()) return fail(ErrorCode::unavailable, "the process is dead");
+    if (is_away) return fail(ErrorCode::unavailable, "the interface eth9 is not there");
     ++windows;
     std::vector<Answer> answers;
     for (const net::Address& address : addresses) {
@@ -269,6 +273,11 @@ class TestHost final : public HostAddresses {
     }
     if (is_away) return fail(ErrorCode::unavailable, "the host cannot be looked at");
     return std::vector<net::Address>(used.begin(), used.end());
+  }
+  std::vector<std::vector<net::Address>> namespaces;  ///< beside `used`
+  [[nodiscard]] Result<Use> use(Deadline deadline) override {
+    TRY(auto own, in_use(deadline));
+    return Use{std::move(own), namespaces};
   }
 };
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -111,6 +112,16 @@ class HostAddresses {
   /// Every address that an interface of the host or of a network namespace below `/run/netns` has, or that a route of
   /// the host leads to by itself (a /32, a /128). Error: it could not be looked at; then nothing is known.
   [[nodiscard]] virtual Result<std::vector<net::Address>> in_use(Deadline deadline) = 0;
+
+  /// The same by who says so: a pod that may change its own namespace says there what it likes.
+  struct Use {
+    std::vector<net::Address> own;                      ///< of the host's namespace
+    std::vector<std::vector<net::Address>> namespaces;  ///< of each of the others
+  };
+  [[nodiscard]] virtual Result<Use> use(Deadline deadline) {
+    TRY(auto all, in_use(deadline));
+    return Use{std::move(all), {}};
+  }
 };
 
 /// The addresses that are promised to pods by name, whether these run or not (VpcIpClaims).

@@ -41,16 +41,12 @@ class HostSurvey {
  public:
   HostSurvey(const Clock& clock, Deadline deadline) : clock_(clock), deadline_(deadline) {}
 
-  [[nodiscard]] Result<void> read_addresses() {
-    TRY(const auto found, list_addresses(clock_, deadline_));
-    for (const auto& one : found) all_.insert(one.address);
-    return check_room();
-  }
+  [[nodiscard]] Result<void> read_addresses() { return read_addresses_into(own_); }
 
   [[nodiscard]] Result<void> read_routes() {
     TRY(const auto found, list_host_routes(clock_, deadline_));
-    all_.insert(found.begin(), found.end());
-    return check_room();
+    own_.insert(found.begin(), found.end());
+    return check_room(own_);
   }
 
   /// The calling thread ends up in one of the namespaces.
@@ -66,11 +62,17 @@ class HostSurvey {
     return {};
   }
 
-  [[nodiscard]] std::vector<IpBytes> take() { return {all_.begin(), all_.end()}; }
+  [[nodiscard]] HostUse take() { return {{own_.begin(), own_.end()}, std::move(namespaces_)}; }
 
  private:
-  [[nodiscard]] Result<void> check_room() const {
-    if (all_.size() <= kHostAddressesMax) return {};
+  [[nodiscard]] Result<void> read_addresses_into(std::set<IpBytes>& set) const {
+    TRY(const auto found, list_addresses(clock_, deadline_));
+    for (const auto& one : found) set.insert(one.address);
+    return check_room(set);
+  }
+
+  [[nodiscard]] Result<void> check_room(const std::set<IpBytes>& set) const {
+    if (of_others_ + set.size() <= kHostAddressesMax) return {};
     return fail(ErrorCode::unavailable, fmt::format("this host has more than {} addresses", kHostAddressesMax));
   }
 
@@ -124,21 +126,25 @@ class HostSurvey {
       if (why == EINVAL && look_at_namespace_path(path) == NamespacePath::gone) return {};
       return fail(of_namespace(path, why));
     }
-    const auto read = read_addresses();
+    std::set<IpBytes> set;
+    const auto read = read_addresses_into(set);
     if (!read) return fail(Error(read.error()).in(shown));
+    of_others_ += set.size();
+    namespaces_.emplace_back(set.begin(), set.end());
     return {};
   }
 
   const Clock& clock_;
   const Deadline deadline_;
-  std::set<IpBytes> all_;
+  std::set<IpBytes> own_;
+  std::vector<std::vector<IpBytes>> namespaces_;
+  std::size_t of_others_ = 0;
   std::set<std::pair<dev_t, ino_t>> seen_;
 };
 
 }  // namespace
 
-Result<std::vector<IpBytes>> host_addresses(const std::string& namespaces_directory, const Clock& clock,
-                                            Deadline deadline) {
+Result<HostUse> host_use(const std::string& namespaces_directory, const Clock& clock, Deadline deadline) {
   HostSurvey survey(clock, deadline);
   TRY_VOID(survey.read_addresses());
   TRY_VOID(survey.read_routes());
@@ -150,6 +156,14 @@ Result<std::vector<IpBytes>> host_addresses(const std::string& namespaces_direct
   }
   TRY_VOID(std::move(read));
   return survey.take();
+}
+
+Result<std::vector<IpBytes>> host_addresses(const std::string& namespaces_directory, const Clock& clock,
+                                            Deadline deadline) {
+  TRY(const HostUse use, host_use(namespaces_directory, clock, deadline));
+  std::set<IpBytes> all(use.own.begin(), use.own.end());
+  for (const auto& one : use.namespaces) all.insert(one.begin(), one.end());
+  return std::vector<IpBytes>(all.begin(), all.end());
 }
 
 }  // namespace croft::os

@@ -13,6 +13,14 @@ inline constexpr const char* kNamedNamespaces = "/run/netns";
 /// More addresses than these are refused.
 inline constexpr std::size_t kHostAddressesMax = 65'536;
 
+/// What this host has, by who says so; each once and in order.
+struct HostUse {
+  std::vector<IpBytes> own;                      ///< interfaces and routes of this thread's namespace
+  std::vector<std::vector<IpBytes>> namespaces;  ///< interfaces of each of the others: whoever may change it says this
+};
+/// As host_addresses(), apart.
+[[nodiscard]] Result<HostUse> host_use(const std::string& namespaces_directory, const Clock& clock, Deadline deadline);
+
 /// Every address, once and in order, that
 /// - an interface has in this thread's network namespace, or in one that is kept by a file in `namespaces_directory`
 ///   (`ip netns` and CNI runtimes keep those of pods there; a missing directory keeps none);

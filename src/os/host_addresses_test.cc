@@ -39,6 +39,11 @@ TEST(HostAddresses, OfInterfacesNamespacesAndRoutes) {
     for (const char* not_there : {"10.7.0.0", "10.1.0.255", "10.1.0.12", "10.1.0.8"}) {
       EXPECT_FALSE(has(*all, not_there)) << not_there;
     }
+    const auto apart = host_use("/run/netns", kClock, soon());
+    ASSERT_TRUE(apart) << apart.error().message;
+    EXPECT_TRUE(has(apart->own, "10.1.0.1") && has(apart->own, "10.1.0.9"));
+    EXPECT_FALSE(has(apart->own, "10.1.0.7"));
+    EXPECT_TRUE(std::ranges::any_of(apart->namespaces, [](const auto& one) { return has(one, "10.1.0.7"); }));
     // The caller's thread has stayed.
     EXPECT_TRUE(find_interface("sw", kClock, soon()));
   });

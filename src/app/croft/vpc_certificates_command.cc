@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::size_t kPemFileMax = std::size_t{64} << 10;
 constexpr std::string_view kAuthorityName = "croft-vpc";
+constexpr std::string_view kAuthorityFiles = "ca";
 constexpr int kAuthorityYears = 10;
 constexpr int kDaysMax = 3650;
 /// Clocks of nodes differ.
@@ -151,12 +152,19 @@ struct Made {
   if (options.nodes.empty() && !options.only_authority) {
     return fail(ErrorCode::invalid_argument, "--node is needed, once for each node, or --ca-only");
   }
+  // A node's files lie beside the CA's, and their keys in one Secret.
+  if (std::ranges::find(options.nodes, kAuthorityFiles) != options.nodes.end()) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--node {0}: its files would take the place of the CA's, {0}.crt and {0}.key; nothing was "
+                            "written. A node of that name needs a certificate made otherwise",
+                            kAuthorityFiles));
+  }
   const WallTime now = line.clock.now().wall;
   Made made;
   std::optional<os::CertificateWithKey> authority;
   if (!options.directory.empty()) {
     if (writes) TRY_VOID(os::make_directories(options.directory));
-    const Files files = files_of(options.directory, "ca");
+    const Files files = files_of(options.directory, std::string(kAuthorityFiles));
     TRY(authority, read_pair(files));
     if (authority) {
       TRY_VOID(check_authority(files, *authority, now));

@@ -177,6 +177,8 @@ class VpcAgentProgram {
     });
   }
 
+  void note(const std::string& line) { log_.info("{}", printable(line, Printed::line)); }
+
   enum class End : std::uint8_t { stopped, store_lost };
   /// Until the daemon is told to end, or the files of its store are damaged or gone.
   [[nodiscard]] Result<End> run() {
@@ -301,8 +303,6 @@ class VpcAgentProgram {
         "pods and the host, and no address of before is given to a pod until nothing has used it for {} s",
         std::max(options_.doubt_s, options_.cooldown_s));
   }
-
-  void note(const std::string& line) { log_.info("{}", printable(line, Printed::line)); }
 
   engine::KeeperOptions keeper_options() const {
     engine::KeeperOptions options;
@@ -564,8 +564,11 @@ class VpcAgentProgram {
     peers.push_back(std::move(peer));
   }
   options.cloud.environment = ucloud_environment();
-  TRY(const auto cloud, open_ucloud(options.cloud, os::look_up_host, daemon.clock));
   TRY(const ClusterOfStock cluster, cluster_of(options, daemon));
+  TRY(const auto cloud,
+      open_ucloud(options.cloud, os::look_up_host, daemon.clock, [tell = cluster.tell](const std::string& line) {
+        if (*tell) (*tell)(line);
+      }));
   const std::string path = path_of_store(options);
   if (!path.starts_with('/')) {
     return fail(invalid_argument("--store must be sqlite:/ and an absolute path"));
@@ -575,6 +578,7 @@ class VpcAgentProgram {
     const auto begun = daemon.clock.now().since_boot;
     TRY(StockStore stock, open_stock_store(path, was_lost, daemon.clock, daemon.random));
     VpcAgentProgram program(options, daemon, stock, *cloud, cluster, peers);
+    *cluster.tell = [&program](const std::string& line) { program.note(line); };
     TRY(const auto end, program.run());
     if (end == VpcAgentProgram::End::stopped) return 0;
     if (was_lost && daemon.clock.now().since_boot - begun < kLostTooOften) {

@@ -1,5 +1,8 @@
 #include "app/croftd/vpc_cluster.h"
 
+#include <functional>
+#include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -8,6 +11,7 @@
 #include "app/croftd/store_parts.h"
 #include "app/open_store.h"
 #include "net/address.h"
+#include "net/echo.h"
 #include "store/kube/pod_list.h"
 #include "store/kube/vpc_objects.h"
 #include "store/store_url.h"
@@ -19,7 +23,8 @@ namespace {
 /// What VpcIpClaims promise to pods.
 class ClusterClaims final : public engine::AddressClaims {
  public:
-  explicit ClusterClaims(store::kube::Api& api) : objects_(api) {}
+  ClusterClaims(store::kube::Api& api, std::function<void(const std::string& line)> log)
+      : objects_(api), log_(std::move(log)) {}
   [[nodiscard]] Result<std::vector<net::Address>> claimed(Deadline deadline) override {
     const auto claims = objects_.claims("", deadline);
     std::vector<net::Address> addresses;
@@ -27,17 +32,33 @@ class ClusterClaims final : public engine::AddressClaims {
     if (!claims && claims.error().code == ErrorCode::not_found) return addresses;
     if (!claims) return fail(claims.error());
     for (const auto& claim : *claims) {
-      // One without an address promises none yet; nonsense that could be one is not passed over.
+      // One without an address promises none yet, and one with nonsense none that anybody could be given: whoever may
+      // write claims in one namespace does not decide for all nodes.
       if (claim.record.ip.empty()) continue;
-      auto address = net::Address::parse(claim.record.ip);
-      if (!address) return fail(address.error().in("VpcIpClaim " + claim.meta.name));
-      addresses.push_back(*address);
+      if (const auto address = net::Address::parse(claim.record.ip)) {
+        addresses.push_back(*address);
+      } else {
+        tell_once(claim.meta.namespace_name + "/" + claim.meta.name, claim.record.ip);
+      }
     }
     return addresses;
   }
 
  private:
+  void tell_once(const std::string& name, const std::string& ip) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (told_.size() >= kToldMax || !told_.insert(name + " " + ip).second) return;
+    }
+    log_(
+        fmt::format("VpcIpClaim {} promises nothing: its ip {} is no address; it is passed over", name, net::echo(ip)));
+  }
+
+  static constexpr std::size_t kToldMax = 100;
   store::kube::VpcObjects objects_;
+  const std::function<void(const std::string& line)> log_;
+  std::mutex mutex_;
+  std::set<std::string> told_;  ///< guarded by mutex_
 };
 
 }  // namespace
@@ -65,7 +86,9 @@ Result<ClusterOfStock> cluster_of(const VpcAgentOptions& options, Daemon& daemon
     return store::kube::for_each_pod_of_node(api, clock, node, deadline, begin, take);
   });
   TRY(cluster.claims_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
-  cluster.claims = std::make_unique<ClusterClaims>(*cluster.claims_api);
+  cluster.claims = std::make_unique<ClusterClaims>(*cluster.claims_api, [tell = cluster.tell](const std::string& line) {
+    if (*tell) (*tell)(line);
+  });
   TRY(cluster.fixed_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
   cluster.fixed = std::make_unique<ClusterFixedAddresses>(*cluster.fixed_api, options.node);
   store::kube::Events::Options how;

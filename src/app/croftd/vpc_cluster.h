@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,9 @@ inline constexpr std::chrono::seconds kVpcApiTime{10};
 
 /// Where the agent finds its cluster; nothing where it has none.
 struct ClusterOfStock {
+  /// Where lines for people go, once there is a place for them; from any thread.
+  std::shared_ptr<std::function<void(const std::string& line)>> tell =
+      std::make_shared<std::function<void(const std::string& line)>>();
   std::unique_ptr<store::kube::Api> pods_api, board_api, annotations_api, claims_api;
   std::unique_ptr<edge::ApiPods> pods;
   std::unique_ptr<engine::AddressClaims> claims;

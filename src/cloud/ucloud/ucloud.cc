@@ -277,8 +277,13 @@ class Ucloud final : public Provider {
     TRY(const wu::Answer answer, read(wu::describe_request(scope(known()), vpc, subnet, mac, address), deadline));
     const auto all = wu::decode_addresses(answer);
     if (!all) return fail(ErrorCode::internal, all.error().in("DescribeSecondaryIp").message);
+    // Where nothing of it can be read it is no list.
+    if (all->addresses.empty() && !all->odd.empty()) {
+      return fail(ErrorCode::internal, "DescribeSecondaryIp: " + shown(all->odd.front()));
+    }
+    note_odd(all->odd);
     std::vector<CloudAddress> found;
-    for (const wu::IpInfo& info : *all) {
+    for (const wu::IpInfo& info : all->addresses) {
       // The API has been seen to answer more than was asked for.
       if (address && info.address != *address) continue;
       if (mac && info.mac && *info.mac != *mac) continue;
@@ -288,7 +293,24 @@ class Ucloud final : public Provider {
       }
       found.push_back(address_of(info, mac.value_or(net::Mac{}), vpc, subnet, {}));
     }
+    // What was asked for by name may be what cannot be read.
+    if (address && found.empty() && !all->odd.empty()) {
+      return fail(ErrorCode::internal, fmt::format("DescribeSecondaryIp: what it says of {} cannot be read: {}",
+                                                   address->to_string(), shown(all->odd.front())));
+    }
     return found;
+  }
+
+  /// Told once, until it is another one.
+  void note_odd(const std::vector<std::string>& odd) {
+    if (odd.empty() || !options_.log) return;
+    {
+      const std::lock_guard lock(mutex_);
+      if (odd.front() == told_odd_) return;
+      told_odd_ = odd.front();
+    }
+    options_.log(fmt::format("DescribeSecondaryIp: {} of its elements are passed over, as they tell no address: {}",
+                             odd.size(), shown(odd.front())));
   }
 
   [[nodiscard]] Result<wu::SubnetInfo> subnet_info(const std::string& vpc, const std::string& subnet,
@@ -425,6 +447,7 @@ class Ucloud final : public Provider {
   std::atomic<std::uint64_t> throttled_{0};
   std::mutex mutex_;
   std::optional<Interface> interface_;       ///< guarded by mutex_
+  std::string told_odd_;                     ///< guarded by mutex_
   std::map<std::string, Limiter> limiters_;  ///< the map is guarded by mutex_; its elements stay where they are
 };
 

@@ -36,6 +36,8 @@ struct Options {
   std::uint32_t batch_max = 32;  ///< the most to ask for in one call; the only bound that is documented is a /27
   /// How to wait for a turn; empty: the thread sleeps.
   std::function<void(std::chrono::nanoseconds)> sleep;
+  /// One line for people, from any thread; may be empty.
+  std::function<void(const std::string& line)> log;
 };
 
 /// Keys of UCLOUD_API_PUBKEY and UCLOUD_API_PRIKEY, or of UCLOUD_ACCESS_PUBKEY and UCLOUD_ACCESS_PRIKEY. Empty ones

@@ -92,6 +92,7 @@ class Scripted : public testing::Test {
     options.keys = keys;
     options.rate = rate;
     options.call_time = call_time;
+    options.log = [this](const std::string& line) { told.push_back(line); };
     provider = make_ucloud(options, machine);
     provider->on_call([this](const Provider::Call& call) { calls.push_back(call.action + " " + call.outcome); });
   }
@@ -154,6 +155,7 @@ class Scripted : public testing::Test {
   std::deque<Step> script;
   std::vector<wu::Parameters> requests;
   std::vector<std::string> calls;
+  std::vector<std::string> told;
   std::unique_ptr<Provider> provider;
 
  private:
@@ -171,6 +173,31 @@ TEST_F(Scripted, FindsItsInterface) {
   metadata = "{}";
   restart();
   EXPECT_EQ(provider->interface(soon()).error().code, ErrorCode::internal);
+}
+
+TEST_F(Scripted, AnOddElementIsPassedOverAndSaysNothingOfWhatIsNotThere) {
+  const std::string odd = R"({"Ip":"10.9.1.999","Mac":"52:54:00:00:00:0A","SubnetId":"subnet-1"})";
+  const std::string list = R"({"RetCode":0,"DataSet":[)" + address("10.9.1.7") + "," + odd + "]}";
+  script = {{"DescribeSecondaryIp", 200, list}, {"DescribeSecondaryIp", 200, list}};
+  for (int i = 0; i < 2; ++i) {
+    const auto found = provider->describe(own(), "subnet-1", soon());
+    ASSERT_TRUE(found) << found.error().message;
+    ASSERT_EQ(found->size(), 1U);
+    EXPECT_EQ(found->front().address, "10.9.1.7"_ip);
+  }
+  ASSERT_EQ(told.size(), 1U) << "once";
+  EXPECT_NE(told[0].find("10.9.1.999"), std::string::npos) << told[0];
+  // It may be the one that is asked for.
+  script = {{"DescribeSecondaryIp", 200, list},
+            {"DescribeSecondaryIp", 200, R"({"RetCode":0,"DataSet":[)" + odd + "]}"},
+            {"DescribeSecondaryIp", 200, list},
+            {"DescribeSecondaryIp", 200, R"({"RetCode":0,"DataSet":[]})"}};
+  const auto unclear = provider->describe_this("uvnet-1", "subnet-1", "10.9.1.9"_ip, soon());
+  ASSERT_FALSE(unclear);
+  EXPECT_NE(unclear.error().message.find("10.9.1.9 cannot be read"), std::string::npos) << unclear.error().message;
+  ASSERT_FALSE(provider->describe_this("uvnet-1", "subnet-1", "10.9.1.9"_ip, soon()));
+  EXPECT_TRUE(provider->describe_this("uvnet-1", "subnet-1", "10.9.1.7"_ip, soon()).value());
+  EXPECT_FALSE(provider->describe_this("uvnet-1", "subnet-1", "10.9.1.9"_ip, soon()).value());
 }
 
 TEST_F(Scripted, SignsEachRequest) {

@@ -93,6 +93,7 @@ WarmAddress taken_in(const Given& given, const Instant& now) {
     return address;
   }
   if (given.verified) address.verified = now.wall;
+  address.doubts = given.doubts;
   return entered(std::move(address), given.verified ? WarmState::free : WarmState::probing, now);
 }
 

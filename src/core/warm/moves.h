@@ -31,9 +31,10 @@ struct Given {
   std::string vpc;
   std::string subnet;
   std::string object;
-  std::string from;       ///< the node that lent it; empty: the cloud
-  bool verified = false;  ///< its wire was asked before it came here
-  std::string unfit{};    ///< why no pod may have it (why_unfit); empty: one may
+  std::string from;                 ///< the node that lent it; empty: the cloud
+  bool verified = false;            ///< its wire was asked before it came here
+  std::string unfit{};              ///< why no pod may have it (why_unfit); empty: one may
+  std::vector<WarmDoubt> doubts{};  ///< what speaks against giving it to one for now
 };
 
 /// What a record says of the address itself; its state and times are not set.

@@ -24,7 +24,17 @@ nanoseconds trouble_rest(std::uint32_t failures, const Marks& marks) {
   return std::min<nanoseconds>(rest, marks.trouble_rest_max);
 }
 
+nanoseconds conflict_rest(std::uint32_t conflicts, const Marks& marks) {
+  const std::uint32_t doublings = std::min<std::uint32_t>(conflicts - kConflictsBorne, 16);
+  const auto rest = std::chrono::duration_cast<nanoseconds>(marks.exhausted_rest) * (std::int64_t{1} << doublings);
+  return std::min<nanoseconds>(rest, std::max(marks.conflict_rest_max, marks.exhausted_rest));
+}
+
 }  // namespace
+
+Outcome outcome_of_fill(std::size_t came, std::size_t usable) {
+  return usable * 2 < came ? Outcome::conflict : Outcome::done;
+}
 
 Result<void> check_marks(const Marks& marks) {
   if (marks.low > marks.high) {
@@ -51,14 +61,29 @@ Wish plan_stock(const Counts& counts, const Marks& marks, std::uint32_t waiting,
     if (marks.node_max > 0) {
       const std::uint64_t room = marks.node_max > counts.on_node() ? marks.node_max - counts.on_node() : 0;
       if (room == 0) {
-        wish.why = fmt::format("the node has {} addresses, as many as it may", counts.on_node());
+        wish.why = fmt::format("the node has {} addresses, as many as it may (--max-addresses)", counts.on_node());
+        wish.is_at_limit = true;
         return wish;
       }
       more = std::min(more, room);
     }
+    // Who answers for one address after the other answers for the next, too, and the subnet is not this node's alone.
+    const std::uint64_t conflicts_max = std::uint64_t{marks.high} + marks.conflicts_max;
+    if (counts.conflicting >= conflicts_max) {
+      wish.why = fmt::format(
+          "others answer on the wire for {} addresses that are quarantined: find who does (proxy ARP?), and release "
+          "them with `croft vpc release`; until then no more are asked for",
+          counts.conflicting);
+      wish.is_at_limit = true;
+      return wish;
+    }
+    more = std::min(more, conflicts_max - counts.conflicting);
+    if (memory.conflicts >= kConflictsBorne) more = 1;
     if (now.since_boot < memory.grow_not_before) {
       wish.look_again = std::min(wish.look_again, memory.grow_not_before);
-      wish.why = memory.is_exhausted ? "the subnet has no addresses left: resting" : "the cloud is in trouble: resting";
+      wish.why = memory.is_exhausted                   ? "the subnet has no addresses left: resting"
+                 : memory.conflicts >= kConflictsBorne ? "what the cloud gave last is somebody else's: resting"
+                                                       : "the cloud is in trouble: resting";
       return wish;
     }
     wish.grow = static_cast<std::uint32_t>(std::min<std::uint64_t>(more, std::max<std::uint32_t>(marks.batch_max, 1)));
@@ -83,7 +108,9 @@ PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, const Marks& 
                             const Instant& now) {
   memory.last = outcome;
   memory.is_exhausted = outcome == Outcome::exhausted;
-  memory.failures = outcome == Outcome::done ? 0 : memory.failures + 1;
+  const bool was_answered = outcome == Outcome::done || outcome == Outcome::conflict;
+  memory.failures = was_answered ? 0 : memory.failures + 1;
+  if (was_answered) memory.conflicts = outcome == Outcome::done ? 0 : memory.conflicts + 1;
   nanoseconds rest{0};
   switch (outcome) {
     case Outcome::done:
@@ -99,6 +126,9 @@ PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, const Marks& 
     case Outcome::refused:
       // Somebody has to change something first; looking again now and then finds out that it was.
       rest = with_jitter(marks.trouble_rest_max, jitter);
+      break;
+    case Outcome::conflict:
+      if (memory.conflicts >= kConflictsBorne) rest = with_jitter(conflict_rest(memory.conflicts, marks), jitter);
       break;
   }
   memory.grow_not_before = now.since_boot + rest;

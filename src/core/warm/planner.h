@@ -26,6 +26,9 @@ struct Marks {
   std::chrono::seconds exhausted_rest{120};
   std::chrono::seconds trouble_rest_first{1};  ///< doubled with each failure in a row
   std::chrono::seconds trouble_rest_max{60};
+  /// As many that others answer for may lie in quarantine beside the high mark; then no more are asked for.
+  std::uint32_t conflicts_max = 32;
+  std::chrono::seconds conflict_rest_max{3600};  ///< the rest of an exhausted subnet, doubled, up to this
   friend bool operator==(const Marks&, const Marks&) = default;
 };
 /// Error: invalid_argument with both values where low > high, or a mark is more than kMarkMax.
@@ -33,15 +36,27 @@ struct Marks {
 inline constexpr std::uint32_t kMarkMax = 10'000;
 
 /// What became of the last question to the cloud.
-enum class Outcome : std::uint8_t { done, exhausted, throttled, away, refused };
+enum class Outcome : std::uint8_t {
+  done,
+  exhausted,
+  throttled,
+  away,
+  refused,
+  conflict,  ///< most of what came is no pod's to have: somebody else answers for it, or the host uses it
+};
+/// What becomes of a question that brought so many, of which pods may have `usable`.
+[[nodiscard]] Outcome outcome_of_fill(std::size_t came, std::size_t usable);
+/// So many fills in a row may end in conflicts before the stock rests: a few addresses may be somebody's.
+inline constexpr std::uint32_t kConflictsBorne = 2;
 
 /// What the planner remembers from one round to the next; times are since boot, which nobody sets. Begins empty: what
 /// it would remember from before a restart costs at the worst one call of the cloud.
 struct PlannerMemory {
   std::chrono::nanoseconds grow_not_before{};
   std::chrono::nanoseconds shrink_not_before{};
-  std::uint32_t failures = 0;  ///< in a row
-  bool is_exhausted = false;   ///< the subnet has none, as was said last
+  std::uint32_t failures = 0;   ///< in a row
+  bool is_exhausted = false;    ///< the subnet has none, as was said last
+  std::uint32_t conflicts = 0;  ///< fills in a row of which most is no pod's to have
   Outcome last = Outcome::done;
 };
 
@@ -51,7 +66,8 @@ struct Wish {
   std::uint32_t shrink = 0;
   /// When to look again if nothing else happens.
   std::chrono::nanoseconds look_again{};
-  std::string why;  ///< for people: one line
+  std::string why;           ///< for people: one line
+  bool is_at_limit = false;  ///< more are wanted, and somebody has to do something first: `why`
 };
 
 /// `waiting`: attachments that wait for an address because there is none. They are served beside the marks, with both

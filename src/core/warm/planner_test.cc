@@ -54,6 +54,41 @@ TEST_F(WarmPlanner, UpToTheLowMarkAndNoFurther) {
   EXPECT_EQ(wish(with_free(51)).shrink, 1U);
 }
 
+TEST_F(WarmPlanner, WhatIsSomebodyElsesIsNotAskedForOnAndOn) {
+  EXPECT_EQ(outcome_of_fill(3, 3), Outcome::done);
+  EXPECT_EQ(outcome_of_fill(3, 2), Outcome::done);
+  EXPECT_EQ(outcome_of_fill(3, 1), Outcome::conflict);
+  EXPECT_EQ(outcome_of_fill(1, 0), Outcome::conflict);
+  grew(Outcome::conflict);
+  EXPECT_EQ(wish({}).grow, 3U) << "some may be somebody's";
+  grew(Outcome::conflict);
+  EXPECT_EQ(wish({}, 5).grow, 0U) << "also where somebody waits";
+  EXPECT_NE(wish({}).why.find("somebody else's"), std::string::npos);
+  clock_.advance(120s);
+  EXPECT_EQ(wish({}).grow, 1U) << "one, to see whether it is over";
+  grew(Outcome::conflict);
+  clock_.advance(239s);
+  EXPECT_EQ(wish({}).grow, 0U);
+  clock_.advance(1s);
+  EXPECT_EQ(wish({}).grow, 1U);
+  for (int i = 0; i < 40; ++i) grew(Outcome::conflict);
+  clock_.advance(1h);
+  EXPECT_EQ(wish({}).grow, 1U) << "an hour at the most";
+  grew(Outcome::done);
+  EXPECT_EQ(wish({}).grow, 3U);
+  // And never more than the marks allow, however long it takes.
+  Counts counts;
+  counts.quarantined = counts.conflicting = marks_.high + marks_.conflicts_max - 1;
+  EXPECT_EQ(wish(counts).grow, 1U);
+  ++counts.conflicting;
+  ++counts.quarantined;
+  EXPECT_EQ(wish(counts, 1).grow, 0U);
+  EXPECT_TRUE(wish(counts, 1).is_at_limit);
+  EXPECT_NE(wish(counts).why.find("croft vpc release"), std::string::npos);
+  counts.conflicting = 0;
+  EXPECT_EQ(wish(counts).grow, 3U) << "what waits for its pod, or is unknown, keeps nobody from starting";
+}
+
 TEST_F(WarmPlanner, WhatCoolsIsNotFree) {
   Counts counts;
   counts.cooling = 10;

@@ -22,6 +22,9 @@ namespace croft::core::warm {
 /// promised to.
 inline constexpr const char* kPromisedKey = "promisedTo";
 
+/// The same of one whose pod keeps none, as the cluster said when it was given.
+inline constexpr const char* kKeepsNoneKey = "keepsNoAddress";
+
 /// "namespace/name"
 [[nodiscard]] std::string promise_of(const PodIdentity& pod);
 /// WarmAddress::why of one that waits for its pod.

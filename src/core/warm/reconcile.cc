@@ -145,7 +145,8 @@ class Judge {
                               (record.state == WarmState::quarantined && !record.other_mac);
     if ((!is_nobodys(record.state) && !is_set_aside) || !is_used_by_host(look_, record.address)) return false;
     const LivePod* user = user_of(look_.pods, record.address);
-    if (user == nullptr && is_set_aside) return true;
+    // A pod's own word keeps it from others as long as it lasts; for good it is put aside by what the host shows.
+    if (user == nullptr && (is_set_aside || look_.said_by_pods.contains(record.address))) return true;
     Finding finding{record.address, user != nullptr ? Odd::used_by_pod : Odd::used_by_host,
                     user != nullptr ? fmt::format("pod {} and the host use it, and the record says that nobody does",
                                                   text_of(*user))
@@ -239,15 +240,40 @@ std::string_view name_of(Odd odd) {
   return "unknown";
 }
 
+void take_host(Look& look, std::set<net::Address> own, const std::vector<std::vector<net::Address>>& namespaces,
+               const std::optional<net::Prefix>& range) {
+  look.host.emplace(std::move(own));
+  look.said_by_pods.clear();
+  look.namespaces_unheard = 0;
+  for (const std::vector<net::Address>& one : namespaces) {
+    std::set<net::Address> said;
+    for (const net::Address& address : one) {
+      Given said_one;
+      said_one.address = address;
+      const bool counts = range ? range->contains(address) : !why_unfit(said_one, {});
+      if (counts) said.insert(address);
+    }
+    if (said.size() > kSaidByOnePodMax) {
+      ++look.namespaces_unheard;
+      continue;
+    }
+    for (const net::Address& address : said) {
+      if (!look.host->contains(address)) look.said_by_pods.insert(address);
+    }
+  }
+  look.host->insert(look.said_by_pods.begin(), look.said_by_pods.end());
+}
+
 bool is_used_by_pod(const Look& look, const net::Address& address) { return user_of(look.pods, address) != nullptr; }
 
 Judgement judge(const std::vector<WarmAddress>& records, const std::vector<WarmIntent>& intents, const Look& look,
                 const Standing& standing, const Seen& before, const ReconcilePolicy& policy, const Instant& now) {
   Judge judge(look, standing, before, policy, now);
-  std::size_t held = 0;
+  std::size_t held = 0, set_aside = 0, outside = 0, too_many = 0;
   std::set<net::Address> recorded;
   for (const WarmAddress& record : records) {
     held += record.state == WarmState::held ? 1U : 0U;
+    set_aside += record.state == WarmState::quarantined ? 1U : 0U;
     // One that went to another node, and came back without our knowing, is unknown.
     if (record.state != WarmState::lent) recorded.insert(record.address);
     judge.look_at(record);
@@ -255,10 +281,25 @@ Judgement judge(const std::vector<WarmAddress>& records, const std::vector<WarmI
   if (look.cloud) {
     for (const Given& given : *look.cloud) {
       if (recorded.contains(given.address) || look.apart.contains(given.address)) continue;
-      if (intents.empty() || is_used_by_pod(look, given.address)) judge.look_at_unknown(given);
+      const bool is_used = is_used_by_pod(look, given.address);
+      if (!is_used && look.range && !look.range->contains(given.address)) {
+        ++outside;
+      } else if (!is_used && set_aside >= kStraysMax) {
+        ++too_many;
+      } else if (intents.empty() || is_used) {
+        set_aside += is_used ? 0U : 1U;
+        judge.look_at_unknown(given);
+      }
     }
   }
-  return std::move(judge).done(held);
+  Judgement judgement = std::move(judge).done(held);
+  if (outside + too_many > 0) {
+    judgement.left_out = fmt::format(
+        "the cloud lists on this node's interface {} addresses that are not of its subnet and {} more than {} that "
+        "nobody here knows: they are not recorded",
+        outside, too_many, kStraysMax);
+  }
+  return judgement;
 }
 
 Step<bool> plan_act(const Snapshot& snapshot, const Finding& finding, std::chrono::seconds cooldown,

@@ -16,6 +16,7 @@
 #include "core/warm/moves.h"
 #include "core/warm/standing.h"
 #include "net/address.h"
+#include "net/prefix.h"
 
 // What the stock's records, the cloud, the pods and the host say of the same addresses, and what follows where they
 // differ (docs/reference/warm-pool.md#reconcile). Nothing is concluded from the word of one source, from one look, or
@@ -35,16 +36,28 @@ struct LivePod {
 struct Look {
   Instant begun;
   std::optional<std::vector<Given>> cloud;  ///< all addresses of this node's interface
+  std::optional<net::Prefix> range{};       ///< of the node's subnet, where it is known
   /// Of those that are recorded and not among them: the cloud was asked for each by name, and said so again.
   std::set<net::Address> denied{};
   std::optional<std::vector<LivePod>> pods;
   std::optional<std::set<net::Address>> host;  ///< what interfaces and routes of the host use
+  /// Of `host`, what only a namespace beside the host's own says.
+  std::set<net::Address> said_by_pods{};
+  std::size_t namespaces_unheard = 0;  ///< that say they have more than a pod has (take_host)
   /// What nothing is concluded of where there is no record: its record is damaged, or a claim names it, or whether one
   /// does is not known.
   std::set<net::Address> apart{};
   /// The sources that are there and did not answer, each with why: what they would have said is not known.
   std::vector<std::string> silent{};
 };
+
+/// So many addresses of the subnet may a pod's namespace say it has: its own, and what it serves beside that. The word
+/// of one that says more counts for none of them, or a pod that may change its namespace would stop its node.
+inline constexpr std::size_t kSaidByOnePodMax = 8;
+/// Writes into the look what the host's own namespace (`own`) and the others say. Without `range` all addresses count
+/// that have no meaning of their own, such as loopback and link-local ones.
+void take_host(Look& look, std::set<net::Address> own, const std::vector<std::vector<net::Address>>& namespaces,
+               const std::optional<net::Prefix>& range);
 
 struct ReconcilePolicy {
   std::chrono::seconds grace{60};       ///< between the first look that shows something and the one that acts by it
@@ -100,7 +113,11 @@ struct Judgement {
   std::optional<std::string> brake{};  ///< why none of the pods that seem gone is let go
   /// Why no record goes of what the cloud seems not to have.
   std::optional<std::string> cloud_brake{};
+  /// What the cloud lists that is not recorded, as a node has no such addresses, or not so many.
+  std::optional<std::string> left_out{};
 };
+/// As many addresses that nobody here knows are recorded: more than a node has of any sort.
+inline constexpr std::size_t kStraysMax = 1024;
 
 /// Whether a live pod of this node says that it has an address.
 [[nodiscard]] bool is_used_by_pod(const Look& look, const net::Address& address);

@@ -68,6 +68,60 @@ class WarmReconcile : public testing::Test {
   ReconcilePolicy policy_;
 };
 
+TEST_F(WarmReconcile, WhatNoNodeHasIsNotRecorded) {
+  std::vector<std::string> listed = {"10.9.0.7"};
+  for (int i = 0; i < 900; ++i) listed.push_back("10.10." + std::to_string(i / 200) + "." + std::to_string(i % 200));
+  cloud(listed);
+  host({});
+  pod("web-0", {address_of("10.10.0.5")});
+  look_->range = net::Prefix::parse("10.9.0.0/24").value();
+  const Judgement judged = settle();
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::quarantined) << "what it is, people find out";
+  EXPECT_EQ(stock_.find("10.10.0.5")->state, WarmState::held) << "whatever it is, somebody lives by it";
+  EXPECT_EQ(stock_.all().size(), 2U);
+  ASSERT_TRUE(judged.left_out);
+  EXPECT_NE(judged.left_out->find("899 addresses that are not of its subnet"), std::string::npos) << *judged.left_out;
+  // Of the subnet, and more than a node has.
+  look_->range = net::Prefix::parse("10.0.0.0/8").value();
+  for (int i = 0; i < 900; ++i) listed.push_back("10.11." + std::to_string(i / 200) + "." + std::to_string(i % 200));
+  cloud(listed);
+  settle();
+  settle();
+  EXPECT_LE(stock_.all().size(), kStraysMax + 2U);
+}
+
+TEST_F(WarmReconcile, WhatNamespacesSay) {
+  Look look;
+  std::vector<net::Address> many;
+  for (int i = 0; i < 9; ++i) many.push_back(address_of("10.9.0." + std::to_string(100 + i)));
+  const auto of = [](const std::vector<std::string>& texts) {
+    std::vector<net::Address> all;
+    for (const auto& text : texts) all.push_back(address_of(text));
+    return all;
+  };
+  take_host(look, {address_of("10.9.0.1")}, {of({"10.9.0.1", "10.9.0.7", "127.0.0.1", "10.200.0.1"}), many},
+            net::Prefix::parse("10.9.0.0/24").value());
+  EXPECT_EQ(*look.host, (std::set{address_of("10.9.0.1"), address_of("10.9.0.7")}));
+  EXPECT_EQ(look.said_by_pods, std::set{address_of("10.9.0.7")});
+  EXPECT_EQ(look.namespaces_unheard, 1U);
+  many.pop_back();
+  take_host(look, {}, {many, of({"127.0.0.1", "::1", "fe80::1", "10.200.0.1"})}, std::nullopt);
+  EXPECT_EQ(look.host->size(), 9U) << "as many as it may say, and of any subnet where this node's is not known";
+  EXPECT_EQ(look.namespaces_unheard, 0U);
+}
+
+TEST_F(WarmReconcile, AddressesThatOnlyAPodsNamespaceUsesAreDoubtedAndNotPutAside) {
+  stock_.take({given("10.9.0.7", true)});
+  cloud({"10.9.0.7"});
+  host({"10.9.0.7"});
+  look_->said_by_pods = {address_of("10.9.0.7")};
+  pod("web-0");
+  settle();
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::free);
+  EXPECT_EQ(stock_.find("10.9.0.7")->doubts, std::vector{WarmDoubt::used_by_host});
+}
+
 TEST_F(WarmReconcile, ThePodIsGoneAndTheHostAgrees) {
   stock_.take({given("10.9.0.7", true), given("10.9.0.8", true)});
   ASSERT_EQ(stock_.address_for(request_of("c1")), "10.9.0.7");

@@ -76,6 +76,7 @@ void count(Counts& counts, const WarmAddress& address, const Instant& now) {
       break;
     case WarmState::quarantined:
       ++counts.quarantined;
+      if (address.other_mac) ++counts.conflicting;
       break;
     case WarmState::lent:
       break;

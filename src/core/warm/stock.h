@@ -26,7 +26,8 @@ struct Counts {
   std::uint32_t asked = 0;    ///< by open intents: the cloud or a peer may have given them
   std::uint32_t leaving = 0;  ///< releasing, lending
   std::uint32_t quarantined = 0;
-  std::uint32_t doubted = 0;  ///< nobody's, and something speaks against giving it away (WarmAddress::doubts)
+  std::uint32_t conflicting = 0;  ///< of these, what somebody else answers for on the wire
+  std::uint32_t doubted = 0;      ///< nobody's, and something speaks against giving it away (WarmAddress::doubts)
   /// What lies on this node's interface or is on its way there.
   [[nodiscard]] std::uint32_t on_node() const {
     return free + cooling + held + probing + asked + leaving + quarantined + doubted;

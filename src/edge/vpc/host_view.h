@@ -19,6 +19,7 @@ class HostView final : public engine::HostAddresses {
 
   /// Errors: permission_denied, unavailable, deadline_exceeded.
   [[nodiscard]] Result<std::vector<net::Address>> in_use(Deadline deadline) override;
+  [[nodiscard]] Result<Use> use(Deadline deadline) override;
 
  private:
   const Clock& clock_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/printable.h"
 #include "os/endpoint.h"
 #include "os/grpc_channel.h"
 #include "wire/vpc/messages.h"
@@ -14,6 +15,9 @@ namespace vpc = wire::vpc;
 
 /// docs/reference/warm-pool.md#borrowing: a dead peer costs no more than this.
 constexpr std::chrono::seconds kConnectMax{1};
+
+/// As a peer says it, and as anybody may be shown it.
+std::string shown(const std::string& text) { return printable(text, Printed::line); }
 
 Deadline sooner(Deadline a, Deadline b) { return {std::min(a.at_since_boot, b.at_since_boot)}; }
 
@@ -47,8 +51,8 @@ Result<cloud::CloudAddress> GrpcPeers::ask(const Peer& peer, const Kept* kept, c
   const vpc::Speech own = vpc::own_speech(oldest_speech_);
   const os::GrpcReply pong = channel->call(vpc::path_of(vpc::Method::ping), vpc::encode(vpc::Ping{own}), first);
   const bool is_refused = pong.status.from_server && pong.status.code == os::GrpcCode::failed_precondition;
-  if (is_refused) return fail(ErrorCode::refused_by_configuration, pong.status.message);
-  if (!pong.status.ok()) return fail(ErrorCode::unavailable, peer.node + ": " + pong.status.message);
+  if (is_refused) return fail(ErrorCode::refused_by_configuration, shown(pong.status.message));
+  if (!pong.status.ok()) return fail(ErrorCode::unavailable, peer.node + ": " + shown(pong.status.message));
   const auto said = vpc::decode_ping(pong.message);
   if (!said) return fail(ErrorCode::unavailable, peer.node + ": " + said.error().message);
   if (auto skew = vpc::skew_between(own, said->speech)) return fail(ErrorCode::refused_by_configuration, *skew);
@@ -70,13 +74,13 @@ Result<cloud::CloudAddress> GrpcPeers::ask(const Peer& peer, const Kept* kept, c
   wanted.mac = text;
   const os::GrpcReply reply = channel->call(vpc::path_of(vpc::Method::borrow_ip), vpc::encode(wanted), deadline);
   if (reply.status.from_server && reply.status.code == os::GrpcCode::failed_precondition) {
-    return fail(ErrorCode::refused_by_configuration, reply.status.message);
+    return fail(ErrorCode::refused_by_configuration, shown(reply.status.message));
   }
   if (reply.status.from_server && reply.status.code == os::GrpcCode::permission_denied) {
-    return fail(ErrorCode::permission_denied, reply.status.message);
+    return fail(ErrorCode::permission_denied, shown(reply.status.message));
   }
   if (!reply.status.ok()) {
-    const std::string why = peer.node + ": " + reply.status.message;
+    const std::string why = peer.node + ": " + shown(reply.status.message);
     if (reply.status.surely_not_processed) return fail(ErrorCode::unavailable, why);
     // A lender of before this protocol says INTERNAL whatever became of its move; one that says nothing, or that it
     // does not know, leaves the cloud to be asked.

@@ -32,7 +32,10 @@ std::optional<os::GrpcAnswer> StockService::add_fixed(Moving moving) {
     if (wish.error().code == ErrorCode::conflict) return failed(moving, wish.error());
     return failed(moving, told(wish.error().in("whether this pod keeps its address by name is not known")));
   }
-  if (!wish->is_fixed && !known) return queue(std::move(moving));
+  if (!wish->is_fixed && !known) {
+    add.request.extra[warm::kKeepsNoneKey] = "true";
+    return queue(std::move(moving));
+  }
   moving.fixed = *std::move(wish);
   const auto promise = world_.fixed->promise_to(add.request.pod, moving.limit);
   if (!promise) return failed(moving, told(promise.error()));

@@ -109,6 +109,8 @@ const char* name_of(warm::Outcome outcome) {
   switch (outcome) {
     case warm::Outcome::done:
       return "done";
+    case warm::Outcome::conflict:
+      return "conflict";
     case warm::Outcome::exhausted:
       return "exhausted";
     case warm::Outcome::throttled:

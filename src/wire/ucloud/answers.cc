@@ -118,6 +118,18 @@ bool is_of_a_host(const net::Address& address) {
   return info;
 }
 
+[[nodiscard]] std::optional<net::Family> family_of(std::string_view ip) {
+  const auto address = net::Address::parse(ip);
+  return address ? std::optional(address->family()) : std::nullopt;
+}
+
+/// As `0.0.0.0` for a gateway that is not there. A MAC that is none is not left out: it would be whoever's asks.
+void leave_out_what_is_none(RawIp& raw, net::Family family) {
+  const auto gateway = address_of("Gateway", raw.gateway);
+  if (!gateway || gateway->family() != family) raw.gateway.clear();
+  if (!parse_mask(raw.mask, family)) raw.mask.clear();
+}
+
 /// Calls `take` for each element of the first of these members that is there.
 template <class Take>
 [[nodiscard]] Result<bool> each_of_first(const Answer& answer, std::initializer_list<std::string_view> names,
@@ -201,16 +213,21 @@ Result<std::vector<BatchItem>> decode_batch(const Answer& answer) {
   return items;
 }
 
-Result<std::vector<IpInfo>> decode_addresses(const Answer& answer) {
+Result<AddressList> decode_addresses(const Answer& answer) {
   std::vector<RawIp> raw;
+  AddressList list;
   TRY_VOID(each_of_first(answer, {"DataSet"}, [&](const JsonAt& at) { return read_raw(at, raw); }));
-  std::vector<IpInfo> addresses;
-  addresses.reserve(raw.size());
+  list.addresses.reserve(raw.size());
   for (RawIp& one : raw) {
-    TRY(IpInfo info, ip_info_of(std::move(one)));
-    addresses.push_back(std::move(info));
+    if (const auto family = family_of(one.ip)) leave_out_what_is_none(one, *family);
+    auto info = ip_info_of(std::move(one));
+    if (info) {
+      list.addresses.push_back(*std::move(info));
+    } else {
+      list.odd.push_back(std::move(info).error().message);
+    }
   }
-  return addresses;
+  return list;
 }
 
 namespace {

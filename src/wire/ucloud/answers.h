@@ -54,8 +54,16 @@ struct BatchItem {
 /// IpsInfo, or IpInfo as the sample has it. An item with any other Status than `Succeeded` failed; one without Status
 /// and with an address was given.
 [[nodiscard]] Result<std::vector<BatchItem>> decode_batch(const Answer& answer);
-/// DataSet of DescribeSecondaryIp; without the member there are none.
-[[nodiscard]] Result<std::vector<IpInfo>> decode_addresses(const Answer& answer);
+/// DataSet of DescribeSecondaryIp.
+struct AddressList {
+  std::vector<IpInfo> addresses;
+  /// Elements that tell no address a host can have, each with why. What they stand for is not known: a list with one
+  /// does not say of any address that it is not there.
+  std::vector<std::string> odd;
+};
+/// Without the member there are none. A gateway or mask that is none of the address' family is left out: the subnet
+/// tells it. Error: it is no list of objects.
+[[nodiscard]] Result<AddressList> decode_addresses(const Answer& answer);
 
 struct SubnetInfo {
   std::string subnet;

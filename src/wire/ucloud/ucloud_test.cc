@@ -183,13 +183,30 @@ TEST(UcloudAnswers, KeepWhatABatchGot) {
   EXPECT_FALSE(decode_batch(answer(R"({"RetCode":0,"IpInfo":[{"Ip":"x","Status":{"StatusCode":"Succeeded"}}]})")));
 }
 
+TEST(UcloudAnswers, OneOddElementIsNotAllOfTheList) {
+  const auto list = decode_addresses(answer(R"({"RetCode":0,"DataSet":[
+    {"Ip":"10.0.0.2","Mask":"255.255.255.0","Gateway":"10.0.0.1","Mac":"52:54:00:00:00:0A"},
+    {"Ip":"10.0.0.3","Mask":"0.0.0.0","Gateway":"0.0.0.0"},
+    {"Ip":"10.0.0.4","Mask":"24","Gateway":"fd00::1"},
+    {"Ip":""},{"Ip":null},{"Ip":"10.0.0.999"},{"Ip":"10.0.0.5","Mac":"-"}]})"));
+  ASSERT_TRUE(list) << list.error().message;
+  ASSERT_EQ(list->addresses.size(), 3U);
+  EXPECT_EQ(list->addresses[0].gateway, "10.0.0.1"_ip);
+  EXPECT_EQ(list->addresses[1].address, "10.0.0.3"_ip);
+  EXPECT_FALSE(list->addresses[1].gateway || list->addresses[1].prefix_length);
+  EXPECT_EQ(list->addresses[2].prefix_length, 24U);
+  EXPECT_FALSE(list->addresses[2].gateway);
+  ASSERT_EQ(list->odd.size(), 4U) << "whose the last is nobody knows";
+  EXPECT_NE(list->odd[2].find("10.0.0.999"), std::string::npos);
+}
+
 TEST(UcloudAnswers, HaveAnEnd) {
   std::string many = R"({"RetCode":0,"DataSet":[)";
   for (std::size_t i = 0; i <= kListMax; ++i) many += R"({"Ip":"10.0.0.1"},)";
   many.back() = ']';
   EXPECT_FALSE(decode_addresses(answer(many + "}")));
-  EXPECT_TRUE(decode_addresses(answer(R"({"RetCode":0})")).value().empty());
-  EXPECT_TRUE(decode_addresses(answer(R"({"RetCode":0,"DataSet":null})")).value().empty());
+  EXPECT_TRUE(decode_addresses(answer(R"({"RetCode":0})")).value().addresses.empty());
+  EXPECT_TRUE(decode_addresses(answer(R"({"RetCode":0,"DataSet":null})")).value().addresses.empty());
   EXPECT_FALSE(decode_addresses(answer(R"({"RetCode":0,"DataSet":["10.0.0.1"]})")));
 }
 
