@@ -38,7 +38,7 @@ class ClusterClaims final : public engine::AddressClaims {
       if (const auto address = net::Address::parse(claim.record.ip)) {
         addresses.push_back(*address);
       } else {
-        tell_once(claim.meta.namespace_name + "/" + claim.meta.name, claim.record.ip);
+        tell_once(claim.meta.name_space + "/" + claim.meta.name, claim.record.ip);
       }
     }
     return addresses;
