@@ -279,14 +279,14 @@ TEST_F(Sweep, SurplusBlocksGoAndTheLastStays) {
 /// An operator claimed them; the node could not claim them again.
 TEST_F(Sweep, WhereNodesMayNotClaimNoBlockIsSurplus) {
   pool("a", "10.1.0.0/26", 29, 0);
-  ASSERT_TRUE(set_config(context, {.strict_affinity = true, .auto_allocate_blocks = false}));
+  ASSERT_TRUE(set_config(context, {true, false, {}, {}, {}}));
   const core::AffinityOwner a{core::AffinityOwner::Type::host, "node-a"};
   for (const char* cidr : {"10.1.0.8/29", "10.1.0.16/29"}) {
     ASSERT_TRUE(claim_affinity(context, a, prefix(cidr)));
   }
   EXPECT_THAT(after_grace(), IsEmpty());
   EXPECT_EQ(list_block_cidrs(context)->size(), 2U);
-  ASSERT_TRUE(set_config(context, {.strict_affinity = true, .auto_allocate_blocks = true}));
+  ASSERT_TRUE(set_config(context, {true, true, {}, {}, {}}));
   EXPECT_THAT(texts_of(collector.pass()), ElementsAre("block 10.1.0.16/29 surplus"));
 }
 
