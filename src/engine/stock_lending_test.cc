@@ -134,6 +134,11 @@ class Neighbours final : public PeerAgents {
     const auto wrong = bad.find(peer.node);
     return wrong == bad.end() ? good_.borrow(peer, mac, subnet, request, deadline) : wrong->second;
   }
+  [[nodiscard]] Result<cloud::CloudAddress> borrow_kept(const Peer& peer, const Kept& kept, const net::Mac& mac,
+                                                        const std::string& subnet, const std::string& request,
+                                                        Deadline deadline) override {
+    return good_.borrow_kept(peer, kept, mac, subnet, request, deadline);
+  }
 
  private:
   TestPeers& good_;
