@@ -79,10 +79,11 @@ struct KeeperWorld {
 /// How often what happened, since it began.
 struct KeeperTally {
   std::uint64_t allocated = 0, given_back = 0, borrowed = 0, lent = 0, conflicts = 0, quarantined = 0;
-  std::uint64_t collected = 0;  ///< of pods that were gone
-  std::uint64_t rebuilt = 0;    ///< taken in, or recorded as a pod's, after the records were lost
-  std::uint64_t refused = 0;    ///< said to be new by the cloud or a peer, and no pod's to have
-  std::uint64_t lost = 0;       ///< of the stock, and the cloud did not have them
+  std::uint64_t collected = 0;     ///< of pods that were gone
+  std::uint64_t rebuilt = 0;       ///< taken in, or recorded as a pod's, after the records were lost
+  std::uint64_t refused = 0;       ///< said to be new by the cloud or a peer, and no pod's to have
+  std::uint64_t known_before = 0;  ///< of these: said to be new, and had a record
+  std::uint64_t lost = 0;          ///< of the stock, and the cloud did not have them
   std::uint64_t store_failures = 0;
   std::chrono::nanoseconds last_fill{};  ///< from the question to the stock, of the last that brought something
 };

@@ -118,12 +118,15 @@ void StockKeeper::grow(std::uint32_t count) {
     const std::lock_guard lock(mutex_);
     trouble_.reset();  // but for what is found out from here on
   }
-  const std::uint64_t conflicts = tally().conflicts;
+  const KeeperTally before = tally();
   const auto taken = take(intent.id, *given, world_.probe == nullptr, "");
   if (!taken) return done(warm::Outcome::away);  // as above
-  const warm::Outcome outcome = warm::outcome_of_fill(given->size(), *taken);
+  // What has a record came for a call whose reply was lost: that it is settled, and says nothing of others.
+  const std::size_t recorded = tally().known_before - before.known_before;
+  const std::size_t came = given->size() - std::min(given->size(), recorded);
+  const warm::Outcome outcome = warm::outcome_of_fill(came, *taken);
   // A cloud that gives only what no pod may have anywhere is not asked again at once.
-  const bool is_nonsense = *taken == 0 && tally().conflicts == conflicts;
+  const bool is_nonsense = came > 0 && *taken == 0 && tally().conflicts == before.conflicts;
   if (is_nonsense) memory_.conflicts = std::max(memory_.conflicts, warm::kConflictsBorne - 1);
   done(outcome);
   if (outcome == warm::Outcome::conflict) {
@@ -258,6 +261,7 @@ Result<std::size_t> StockKeeper::take_checked(const std::string& intent, const s
   {
     const std::lock_guard lock(mutex_);
     tally_.refused += recorded;
+    tally_.known_before += recorded;
     tally_.quarantined += moved->addresses.size() - fit.size();
   }
   if (fit.empty()) return fit.size();
