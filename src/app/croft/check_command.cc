@@ -375,7 +375,7 @@ void add_check_command(CLI::App& app, CommandLine& line) {
                    "does not list, or whose network namespace is gone, and containers whose network namespace is "
                    "there with an address that they do not hold; may be repeated. What Multus keeps in `multus` below "
                    "it is read too")
-      ->expected(1);
+      ->allow_extra_args(false);
   command->add_flag("--in-container", options->in_container,
                     "With --cni-cache: this container is the node (kind, k3d), so a missing namespace is really gone");
   command->add_option(

@@ -258,7 +258,7 @@ void add_place(CLI::App& command, const Options& options) {
   command
       .add_option("--cni-cache", options->caches,
                   "Cache directory of the runtime; may be repeated (default: /var/lib/cni and /var/lib/cni/cache)")
-      ->expected(1);
+      ->allow_extra_args(false);
 }
 
 void add_config(CLI::App& command, const Options& options) {

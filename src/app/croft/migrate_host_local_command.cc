@@ -306,20 +306,20 @@ void add_migrate_host_local_command(CLI::App& migrate, CommandLine& line) {
       ->add_option("--dir", options->directories,
                    "A network's directory, e.g. /var/lib/cni/networks/cbr0; may be repeated")
       ->required()
-      ->expected(1);
-  command->add_option("--pool", options->request.pools, "Pool to move into; may be repeated")->required()->expected(1);
+      ->allow_extra_args(false);
+  command->add_option("--pool", options->request.pools, "Pool to move into; may be repeated")->required()->allow_extra_args(false);
   command
       ->add_option(
           "--pod-cidr", options->ranges,
           "Move only addresses of this range, this node's podCIDR, and reserve what host-local gives to nobody "
           "of it: network address, gateway, broadcast address, what is outside rangeStart and rangeEnd; may be "
           "repeated")
-      ->expected(1);
+      ->allow_extra_args(false);
   command
       ->add_option("--gateway", options->gateways,
                    "Gateway of such a range, where that is not its first address, nor the configuration's; may be "
                    "repeated")
-      ->expected(1);
+      ->allow_extra_args(false);
   command->add_option("--config", options->config_file,
                       "host-local's configuration of the network (.conf, .conflist), for its ranges and gateways "
                       "(default: from the runtime's cache, then flannel's, then /etc/cni/net.d)");
@@ -331,7 +331,7 @@ void add_migrate_host_local_command(CLI::App& migrate, CommandLine& line) {
   command
       ->add_option("--cni-cache", options->caches,
                    "Cache directory of the runtime; may be repeated (default: /var/lib/cni and /var/lib/cni/cache)")
-      ->expected(1);
+      ->allow_extra_args(false);
   command->add_option("--grace", options->grace_seconds, "Call no file younger than this a leak (60s, 5m, 1h)")
       ->transform(CLI::AsNumberWithUnit(std::map<std::string, std::int64_t>{{"s", 1}, {"m", 60}, {"h", 3600}}))
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{7} * 86400))
