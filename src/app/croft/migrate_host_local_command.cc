@@ -307,7 +307,9 @@ void add_migrate_host_local_command(CLI::App& migrate, CommandLine& line) {
                    "A network's directory, e.g. /var/lib/cni/networks/cbr0; may be repeated")
       ->required()
       ->allow_extra_args(false);
-  command->add_option("--pool", options->request.pools, "Pool to move into; may be repeated")->required()->allow_extra_args(false);
+  command->add_option("--pool", options->request.pools, "Pool to move into; may be repeated")
+      ->required()
+      ->allow_extra_args(false);
   command
       ->add_option(
           "--pod-cidr", options->ranges,
