@@ -139,6 +139,8 @@ nanoseconds StockKeeper::step() {
     grow(wish.grow);
     // The next batch, or the rest after a failure, is looked at at once.
     next = std::max(world_.clock.now().since_boot, memory_.grow_not_before);
+  } else if (wish.shrink > 0 && !may_give()) {
+    next = world_.clock.now().since_boot + kLookIsOver;
   } else if (wish.shrink > 0) {
     shrink(wish.shrink);
     next = memory_.shrink_not_before;

@@ -21,6 +21,8 @@ namespace croft::engine {
 
 /// How soon what is half done is looked at again.
 inline constexpr std::chrono::nanoseconds kSettleAgain = std::chrono::seconds{5};
+/// Who would give something back while look_before_serving() is under way, as at each start, asks again then.
+inline constexpr std::chrono::nanoseconds kLookIsOver = std::chrono::seconds{1};
 
 /// As the stock takes it in; `from` is the node that lent it, empty: the cloud.
 [[nodiscard]] inline core::warm::Given given_of(const cloud::CloudAddress& address, bool verified,
@@ -88,8 +90,9 @@ template <class Answer, class Plan>
 Result<Answer> StockKeeper::decide_giving(Plan plan) {
   return decide<Answer>([&](const core::Snapshot& snapshot, const Instant& now) -> core::Step<Answer> {
     if (may_give()) return plan(snapshot, now);
-    return Error{
-        ErrorCode::unavailable, "the store's files were replaced: host, pods and cloud are looked at first", {}};
+    return Error{ErrorCode::unavailable,
+                 "the store was just opened, or its files were replaced: host, pods and cloud are looked at first",
+                 {}};
   });
 }
 

@@ -168,6 +168,23 @@ TEST_F(StockKeeperTest, WhatAnotherHasIsQuarantinedWithItsMac) {
   EXPECT_EQ(node_.conflicts.front(), *found);
 }
 
+TEST_F(StockKeeperTest, TheSurplusWaitsForTheFirstLookAndThatIsNoTrouble) {
+  node_.options.marks = {.low = 5, .high = 5};
+  node_.begin();
+  static_cast<void>(node_.keeper->step());
+  ASSERT_EQ(node_.counts().free, 5U);
+  node_.options.marks = {.low = 0, .high = 2};
+  node_.options.looks_first = true;
+  node_.begin();
+  const auto next = node_.keeper->step();
+  EXPECT_EQ(node_.counts().free, 5U);
+  EXPECT_FALSE(node_.keeper->trouble());
+  EXPECT_LE(next - clock_.now().since_boot, 1s);
+  node_.keeper->look_before_serving(Deadline::after(clock_.now(), 5s), 5s, 3s);
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(node_.counts().free, 2U);
+}
+
 TEST_F(StockKeeperTest, TheSurplusGoesBack) {
   node_.options.marks = {.low = 5, .high = 5};
   node_.begin();
