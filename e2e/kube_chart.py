@@ -95,6 +95,9 @@ TAKEN_VALUES = (
     ({"calicoGroup": "projectcalico.org/v3"}, '{name: CROFT_STORE, value: "kube:?group=projectcalico.org/v3"}'),
     ({"calicoGroup": "projectcalico.org/v3"}, '- "--plugin-store=kube:/etc/cni/net.d/croft-kubeconfig?group=projectcalico.org/v3"'),
     ({"agent": {"priorityClassName": "true"}}, 'priorityClassName: "true"'),
+    # Who gives nodes their ranges waits for none of its own.
+    ({"mainPlugin": "flannel", "controller": {"allocateNodeCidrs": True, "clusterCidr": "10.244.0.0/16"}},
+     "- {key: node.kubernetes.io/network-unavailable, operator: Exists}"),
     ({"agent": {"maxUnavailable": 5}}, "maxUnavailable: 5}"),
     ({"agent": {"maxUnavailable": "100%"}}, 'maxUnavailable: "100%"}'),
     ({"image": {"repository": "r.example:5000/x", "digest": "sha256:" + "a" * 64, "tag": "v1"}},
@@ -170,6 +173,10 @@ def renders(world, tools):
     for values, wanted in TAKEN_VALUES:
         text = tools.render_values(world, values).stdout
         expect(wanted in text, f"{values}: {wanted} in {text}")
+    # calico-node and flanneld write the condition of their nodes.
+    for plugin, clears in (("ptp", True), ("bridge", True), ("calico", False), ("flannel", False)):
+        text = tools.render_values(world, {"mainPlugin": plugin}).stdout
+        expect_equal("- --clear-network-unavailable" in text, clears, f"{plugin}: NetworkUnavailable is taken back")
     # What YAML takes for a number or a truth is a name all the same.
     for name in ("123", "1e3", "true"):
         text = tools.render_values(world, {}, release=name, namespace=name).stdout
