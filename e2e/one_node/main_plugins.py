@@ -4,6 +4,7 @@ own plugin or from flannel's, and their addresses from Croft.
 usage: main_plugins.py BIN_DIR bridge|calico|flannel
 """
 
+import ipaddress
 import json
 import os
 import shutil
@@ -53,9 +54,27 @@ class Plugin(Story):
             self.node.run("sh", "-c", f"umask 077; cat > {KUBECONFIG}", given=kubeconfig)
             self.node.run("sh", "-c", "mkdir -p /var/lib/calico /var/log/calico/cni; printf node-1 > /var/lib/calico/nodename")
         if self.which == "flannel":
-            # No flanneld is here that would masquerade, so its plugin has bridge do it.
-            self.node.run("sh", "-c", "mkdir -p /run/flannel; cat > /run/flannel/subnet.env",
-                          given=f"FLANNEL_NETWORK={PODS}\nFLANNEL_SUBNET=10.244.3.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=false\n")
+            wait_for(lambda: self.cluster.kubectl("get", "node", "node-1", check=False).returncode == 0, "the node exists", 60)
+            self.network_is_unavailable("True", "NoRouteCreated")
+
+    def network_is_unavailable(self, status, reason):
+        self.cluster.kubectl("patch", "node", "node-1", "--subresource=status", "--type=strategic", "-p", json.dumps(
+            {"status": {"conditions": [{"type": "NetworkUnavailable", "status": status, "reason": reason, "message": reason}]}}))
+
+    def flanneld_starts(self):
+        """What flanneld does once its node has a range, which Croft's controller gives: a pod that runs without a pod network."""
+        wait_for(lambda: "node.kubernetes.io/network-unavailable" in self.node.taints(), "the node is tainted", 30)
+        spec = wait_for(lambda: (lambda node: node["spec"] if node["spec"].get("podCIDR") else None)(
+            self.cluster.get("node", "node-1")), "the controller gives the node its range", 120)
+        expect_equal(spec["podCIDRs"], [spec["podCIDR"]], "one range of the family")
+        range_ = ipaddress.ip_network(spec["podCIDR"])
+        expect(range_.subnet_of(ipaddress.ip_network(PODS)), f"the node's range {range_}")
+        # No flanneld is here that would masquerade, so its plugin has bridge do it.
+        self.node.run("sh", "-c", "mkdir -p /run/flannel; cat > /run/flannel/subnet.env",
+                      given=f"FLANNEL_NETWORK={PODS}\nFLANNEL_SUBNET={range_[1]}/{range_.prefixlen}\nFLANNEL_MTU=1450\n"
+                            "FLANNEL_IPMASQ=false\n")
+        self.network_is_unavailable("False", "FlannelIsUp")
+        return range_
 
     def host_locals_files(self):
         """Of flannel's network, by whose name the files of pods before Croft lie there."""
@@ -65,12 +84,15 @@ class Plugin(Story):
         self.node.start()
         self.node.import_images("croft")
         self.before()
-        helm("install", "croft", CHART, "-n", NAMESPACE, "--create-namespace", *values(mainPlugin=self.which))
+        ranges = {"controller.allocateNodeCidrs": "true", "controller.clusterCidr": PODS} if self.which == "flannel" else {}
+        helm("install", "croft", CHART, "-n", NAMESPACE, "--create-namespace", *values(mainPlugin=self.which, **ranges))
+        range_ = self.flanneld_starts() if self.which == "flannel" else ipaddress.ip_network(PODS)
         wait_for(self.node.is_ready, "the node is ready", 120)
         self.cluster.apply(deployment("web", 5))
         pods = self.wait_running(5, "-l", "app=web")
         addresses = [pod["status"]["podIP"] for pod in pods]
         expect_equal(len(set(addresses)), 5, f"addresses: {addresses}")
+        expect(all(ipaddress.ip_address(address) in range_ for address in addresses), f"{addresses} are of {range_}")
         source = pods[0]["metadata"]["name"]
         # Under Calico it is Felix that lets pods out of the pods' network; there is none here.
         for address in [*addresses[1:], *([] if self.which == "calico" else [CONTROL])]:
@@ -89,7 +111,7 @@ class Plugin(Story):
         number = "05" if self.which == "calico" else "10"
         said = json.loads(self.node.read(f"/etc/cni/net.d/{number}-croft.conflist"))["plugins"][0]
         expect_equal(said["type"], self.which, "who gives interfaces")
-        say(f"{self.which}: five pods reach each other, and give their addresses back")
+        say(f"{self.which}: five pods reach each other in {range_}, and give their addresses back")
 
 
 def inside(bin_dir, directory, apiserver, node_program):
