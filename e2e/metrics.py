@@ -17,7 +17,7 @@ import urllib.error
 import urllib.request
 
 sys.dont_write_bytecode = True
-from etcd_lib import free_ports
+from etcd_lib import Etcd, free_ports
 from lib import World, expect, expect_equal, main, run, say, wait_for
 from service_repair import Ranges
 
@@ -249,6 +249,30 @@ def health(world):
         wait_for(lambda: (probe(address, "/readyz") or (0,))[0] == 200, "ready again")
 
 
+def stuck(world):
+    """A pass that does not end ends the controller, whoever can or can't reach its port."""
+    say("stuck")
+    etcd = Etcd(world)
+    store = f"etcd:{etcd.url}"
+    world.croft(store, "pool", "create", "p", "--cidr", "10.99.0.0/24", "--gateway", "none")
+    command = [str(world.bin / "croftd"), "controller", "--store", store, "--interval", "100ms", "--grace", "1h"]
+    quick = subprocess.Popen([*command, "--work-timeout", "1s"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    patient = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: "released" in quick.stderr.readline(), "a pass")
+        expect_equal(quick.poll(), None, "it works as long as the store answers")
+        etcd.process.send_signal(signal.SIGSTOP)
+        expect_equal(quick.wait(60), ERROR, "exit code")
+        said = quick.stderr.read()
+        expect("ending, to be started anew: " in said and "work has been going on for" in said, said)
+        expect_equal(patient.poll(), None, "a quarter of an hour is not over")
+    finally:
+        for process in (quick, patient):
+            process.kill()
+            process.wait()
+        etcd.kill()
+
+
 def addresses(world, ranges):
     say("addresses")
     with Controller(world, ranges.store, "") as controller:
@@ -281,6 +305,7 @@ def test():
         ranges = Ranges(world)
         values(world, ranges)
         health(world)
+        stuck(world)
         addresses(world, ranges)
 
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "app/croftd/store_parts.h"
 #include "app/croftd/sweep_output.h"
 #include "app/open_store.h"
+#include "base/printable.h"
 #include "edge/error_table.h"
 #include "edge/facts/static_facts.h"
 #include "edge/metrics/server.h"
@@ -48,6 +50,10 @@ constexpr milliseconds kIntervalMin{1};
 constexpr std::chrono::seconds kPageTime{15};
 /// Between two Events of one reason about one object: an API server keeps one for an hour.
 constexpr std::chrono::hours kEventInterval{1};
+/// Work that takes longer is taken for stuck.
+constexpr milliseconds kWorkTimeout = std::chrono::minutes(15);
+/// Between two looks whether work is stuck.
+constexpr milliseconds kWatchInterval = std::chrono::seconds(10);
 /// Between two rounds of writing how full pools are.
 constexpr milliseconds kStatusInterval = std::chrono::minutes(1);
 
@@ -65,6 +71,7 @@ struct ControllerOptions {
   std::string service_node_port_range;
   std::string metrics_bind_address;
   std::int64_t status_interval_ms = kStatusInterval.count();
+  std::int64_t work_timeout_ms = kWorkTimeout.count();
   LeaderElectionFlags leader_election;
 };
 
@@ -110,7 +117,7 @@ class Controller {
                  }),
         context_{telling_, daemon.clock, daemon.random},
         log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_mt>()),
-        health_(daemon.clock),
+        health_(daemon.clock, milliseconds(options.work_timeout_ms)),
         node_ranges_(context_, log_, metrics_, {milliseconds(options.grace_ms), options.dry_run}, cluster_.cidrs.get(),
                      cluster_.events.get()),
         service_ranges_(context_, log_, metrics_, cluster_.events.get()),
@@ -144,6 +151,9 @@ class Controller {
                                          options_.service_node_port_range, options_.dry_run));
     }
     if (options_.once) return run_once();
+    // Whoever runs this starts it again; nothing has to ask for that, where others could keep it from an answer.
+    const edge::Watchdog watchdog(health_, std::min(kWatchInterval, milliseconds(options_.work_timeout_ms)),
+                                  [](const std::string& text) { end_stuck(text); });
     if (election_ == nullptr) return run_until_stopped();
     election_->start(log_, metrics_);
     auto code = run_until_stopped();
@@ -152,6 +162,13 @@ class Controller {
   }
 
  private:
+  /// Not by way of what is stuck: nothing is half done that a kill would not leave as well.
+  [[noreturn]] static void end_stuck(const std::string& text) {
+    static_cast<void>(os::write_standard_error(
+        fmt::format("croftd: ending, to be started anew: {}\n", printable(text, Printed::line))));
+    std::_Exit(static_cast<int>(edge::ExitCode::error));
+  }
+
   static bool may_come_true(ErrorCode code) {
     return is_transient(code) || code == ErrorCode::refused_by_configuration;
   }
@@ -450,6 +467,14 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
       ->transform(duration)
       ->check(CLI::Range(std::int64_t{0}, kDurationMax))
       ->default_str("1m")
+      ->type_name("DURATION");
+  command
+      ->add_option(
+          "--work-timeout", options->work_timeout_ms,
+          "A pass that takes longer is stuck: the process ends with 1, so that whoever runs it starts it again")
+      ->transform(duration)
+      ->check(CLI::Range(std::int64_t{1}, kDurationMax))
+      ->default_str("15m")
       ->type_name("DURATION");
   add_leader_election_flags(*command, options->leader_election);
   command->add_flag("--dry-run", options->dry_run, "Show what would be released and write nothing");

@@ -58,4 +58,20 @@ Health::Answer Health::ready() const {
   return answer;
 }
 
+Watchdog::Watchdog(const Health& health, std::chrono::milliseconds interval,
+                   std::function<void(const std::string&)> stuck)
+    : thread_([this, &health, interval, stuck = std::move(stuck)](const std::stop_token& end) {
+        look(end, health, interval, stuck);
+      }) {}
+
+void Watchdog::look(const std::stop_token& end, const Health& health, std::chrono::milliseconds interval,
+                    const std::function<void(const std::string&)>& stuck) {
+  std::unique_lock lock(mutex_);
+  while (!turn_.wait_for(lock, end, interval, [&end] { return end.stop_requested(); })) {
+    if (end.stop_requested()) return;
+    const Health::Answer answer = health.alive();
+    if (!answer.good) return stuck(answer.text);
+  }
+}
+
 }  // namespace croft::edge

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <thread>
 
 #include "base/clock.h"
 
@@ -45,6 +49,27 @@ class Health {
   mutable std::mutex mutex_;  ///< guards all below
   std::optional<std::chrono::nanoseconds> begun_since_boot_;
   std::map<std::string, std::string> problems_;  ///< by part
+};
+
+/// Looks at a Health from a thread of its own, so that nobody need ask over a network: what asks there can be kept from
+/// its answer by whoever else connects.
+class Watchdog {
+ public:
+  /// `stuck` is called once, on that thread, with what Health::alive() says when it says no; `health` must outlive
+  /// this.
+  Watchdog(const Health& health, std::chrono::milliseconds interval, std::function<void(const std::string&)> stuck);
+  /// Ends within a moment; `stuck` is not running afterwards.
+  ~Watchdog() = default;
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  void look(const std::stop_token& end, const Health& health, std::chrono::milliseconds interval,
+            const std::function<void(const std::string&)>& stuck);
+
+  std::mutex mutex_;
+  std::condition_variable_any turn_;
+  std::jthread thread_;  ///< last: it uses the others
 };
 
 }  // namespace croft::edge

@@ -1,5 +1,9 @@
 #include "edge/metrics/health.h"
 
+#include <atomic>
+#include <future>
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,6 +49,31 @@ TEST(Health, ReadyIsWhoCouldDoAllOfIt) {
   EXPECT_EQ(health.ready().text, "[+]collector ok\n[+]node ranges ok\nreadyz check passed\n");
   health.forget();
   EXPECT_FALSE(health.ready().good);
+}
+
+TEST(Watchdog, TellsOnceOfWorkThatIsStuckAndNothingOfWorkThatEnds) {
+  ManualClock clock;
+  Health health(clock, 60s);
+  std::promise<std::string> told;
+  std::atomic<int> count{0};
+  const Watchdog watchdog(health, 1ms, [&](const std::string& text) {
+    if (count++ == 0) told.set_value(text);
+  });
+  health.begin_work();
+  health.end_work();
+  clock.advance(1h);
+  EXPECT_EQ(count, 0);
+  health.begin_work();
+  clock.advance(61s);
+  EXPECT_THAT(told.get_future().get(), HasSubstr("61 s"));
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(count, 1);
+}
+
+TEST(Watchdog, EndsThoughNothingWasStuck) {
+  const ManualClock clock;
+  const Health health(clock);
+  const Watchdog watchdog(health, 1h, [](const std::string&) { FAIL(); });
 }
 
 }  // namespace
