@@ -26,6 +26,8 @@ REFUSED = (("", "mainPlugin"), ("mainPlugin=cilium", "mainPlugin"), ("mainPlugin
            ("mainPlugin=ptp,install.mtu=70000", "mtu"), ("mainPlugin=ptp,install.conflistName=../x.conflist", "conflistName"),
            ("mainPlugin=ptp,defaultPools.ipv4Cidr=ten", "ipv4Cidr"), ("mainPlugin=ptp,install.cniBinDir=opt", "cniBinDir"),
            ("mainPlugin=ptp,controller.grace=5", "grace"),
+           *((f"mainPlugin={plugin},controller.allocateNodeCidrs=true,controller.clusterCidr=10.200.0.0/16", "the pool would be kubeadm's podSubnet")
+             for plugin in ("ptp", "bridge", "calico")),
            *((f"mainPlugin={plugin},controller.allocateNodeCidrs=true,controller.clusterCidr={cluster},defaultPools.{pool}",
               f"controller.allocateNodeCidrs: clusterCidr {word}")
              for plugin in ("ptp", "bridge", "calico")
@@ -108,7 +110,8 @@ TAKEN_VALUES = (
     ({"defaultPools": {"ipv4BlockSize": "20", "ipv6BlockSize": 128}}, '- "--ipv4-block-size=20"'),
     ({"defaultPools": {"ipv4BlockSize": 32, "ipv6Cidr": "fd00:10:244::/56"}}, '- "--ipv6-cidr=fd00:10:244::/56"'),
     ({"apiServer": {"host": "fd00::1", "port": 65535}}, 'value: "65535"}'),
-    ({"controller": {"allocateNodeCidrs": True, "clusterCidr": "10.0.0.0/8,fd00::/48", "grace": "168h"}},
+    ({"controller": {"allocateNodeCidrs": True, "clusterCidr": "10.0.0.0/8,fd00::/48", "grace": "168h"},
+      "defaultPools": {"enabled": False}},
      '- "--cluster-cidr=10.0.0.0/8,fd00::/48"'),
     ({"controller": {"grace": "0s"}}, '- "--grace=0s"'),
 )

@@ -1262,7 +1262,7 @@ def prepare(world, kube):
 
     kube.apply("\n---\n".join(parts()))
     plain = rights_of(kube, "croft-controller")
-    allocates, repairs = ("controller.allocateNodeCidrs=true", "controller.clusterCidr=10.244.0.0/16"), ("controller.repairServiceRanges=true",)
+    allocates, repairs = ("controller.allocateNodeCidrs=true", "controller.clusterCidr=10.244.0.0/16", "defaultPools.ipv4Cidr=none"), ("controller.repairServiceRanges=true",)
     variants = {"": plain, "--allocate-node-cidrs": rights(*allocates), "--repair-service-ranges": rights(*repairs)}
     expect_equal(rights(*allocates, *repairs), set().union(*variants.values()), "rights with both")
     for option, some in variants.items():

@@ -18,6 +18,12 @@ namespace {
 
 /// Of lo in every network namespace (LOOPBACK_IFINDEX).
 constexpr int kLoopbackDevice = 1;
+/// Of DHCP, which older headers do not name (RTPROT_DHCP).
+constexpr std::uint8_t kProtocolDhcp = 16;
+
+bool is_made_by_hand_or_program(std::uint8_t protocol) {
+  return protocol != RTPROT_REDIRECT && protocol != RTPROT_KERNEL && protocol != RTPROT_RA && protocol != kProtocolDhcp;
+}
 
 }  // namespace
 
@@ -30,6 +36,7 @@ std::optional<Route> parse_route(std::span<const std::uint8_t> payload) {
   route.type = header.rtm_type == RTN_UNICAST ? Route::Type::unicast : Route::Type::other;
   route.to.is_v6 = header.rtm_family == AF_INET6;
   route.length = header.rtm_dst_len;
+  route.protocol = header.rtm_protocol;
   route.is_of_a_path = (header.rtm_flags & RTM_F_CLONED) != 0;
   for_each_attribute(payload, sizeof header, [&](std::uint16_t kind, std::span<const std::uint8_t> value) {
     if (kind == RTA_DST && value.size() == (route.to.is_v6 ? 16U : 4U)) {
@@ -48,8 +55,8 @@ std::optional<Route> parse_route(std::span<const std::uint8_t> payload) {
 bool shows_life(const Route& route, const IpBytes& address) {
   const int full_length = address.is_v6 ? 128 : 32;
   return route.type == Route::Type::unicast && route.to == address && route.length == full_length &&
-         !route.is_of_a_path && !route.has_gateway && !route.has_several_ways && route.device != 0 &&
-         route.device != kLoopbackDevice;
+         is_made_by_hand_or_program(route.protocol) && !route.is_of_a_path && !route.has_gateway &&
+         !route.has_several_ways && route.device != 0 && route.device != kLoopbackDevice;
 }
 
 Result<std::optional<std::string>> device_of_living(const IpBytes& address, const Clock& clock, Deadline deadline) {

@@ -13,11 +13,15 @@ namespace croft::os {
 namespace {
 
 /// As the kernel tells it of a pod's route: `10.1.0.3 dev 7`.
-Route of_a_pod() { return {Route::Type::unicast, ip("10.1.0.3"), 32, false, false, false, 7}; }
+Route of_a_pod() { return {Route::Type::unicast, ip("10.1.0.3"), 32, false, false, false, 7, RTPROT_BOOT}; }
 
 TEST(ShowsLife, ARouteToThisVeryAddressOverADevice) {
   EXPECT_TRUE(shows_life(of_a_pod(), ip("10.1.0.3")));
-  EXPECT_TRUE(shows_life({Route::Type::unicast, ip("fd00::3"), 128, false, false, false, 7}, ip("fd00::3")));
+  EXPECT_TRUE(
+      shows_life({Route::Type::unicast, ip("fd00::3"), 128, false, false, false, 7, RTPROT_BOOT}, ip("fd00::3")));
+  Route of_calico = of_a_pod();
+  of_calico.protocol = 80;
+  EXPECT_TRUE(shows_life(of_calico, ip("10.1.0.3")));
 }
 
 TEST(ShowsLife, NothingElseDoes) {
@@ -39,8 +43,12 @@ TEST(ShowsLife, NothingElseDoes) {
       {"a blackhole, or the host's own address", with([](Route& r) { r.type = Route::Type::other; })},
       {"over lo", with([](Route& r) { r.device = 1; })},
       {"over nothing", with([](Route& r) { r.device = 0; })},
+      {"a redirect's", with([](Route& r) { r.protocol = RTPROT_REDIRECT; })},
+      {"the kernel's own, as of a prefix that a router told", with([](Route& r) { r.protocol = RTPROT_KERNEL; })},
+      {"a router advertisement's", with([](Route& r) { r.protocol = RTPROT_RA; })},
+      {"DHCP's", with([](Route& r) { r.protocol = 16; })},
       {"what the kernel remembers of a path", with([](Route& r) { r.is_of_a_path = true; })},
-      {"the other family", {Route::Type::unicast, ip("a01:3::"), 128, false, false, false, 7}},
+      {"the other family", {Route::Type::unicast, ip("a01:3::"), 128, false, false, false, 7, RTPROT_BOOT}},
   };
   for (const Row& row : rows) EXPECT_FALSE(shows_life(row.route, ip("10.1.0.3"))) << row.what;
 }
@@ -77,6 +85,9 @@ TEST(DeviceOfLiving, AsTheKernelHasIt) {
         "ip route add blackhole 10.1.0.5/32 && ip route add unreachable 10.1.0.6/32 && ip route add prohibit "
         "10.1.0.7/32");
     shell("ip route add blackhole fd00:1::5/128 && ip route add unreachable fd00:1::6/128");
+    shell("ip route add 10.1.0.13/32 dev to_a proto kernel && ip route add fd00:1::d/128 dev to_a proto kernel");
+    shell("ip route add 10.1.0.14/32 dev to_a proto dhcp && ip route add fd00:1::e/128 dev to_a proto ra");
+    shell("ip route add 10.1.0.15/32 dev to_a proto 80");
     shell("ip route add 10.1.0.8/31 dev to_a && ip route add fd00:1::8/127 dev to_a");
     shell(
         "ip addr add 10.1.0.10/32 dev lo && ip addr add 10.1.0.11/32 dev to_b && ip addr add fd00:1::b/128 dev to_b "
@@ -89,9 +100,10 @@ TEST(DeviceOfLiving, AsTheKernelHasIt) {
     };
     for (const char* text : {"10.1.0.3", "fd00:1::3"}) EXPECT_EQ(device(text), "to_a") << text;
     EXPECT_EQ(device("10.1.0.12"), "to_c");
-    for (const char* text :
-         {"10.1.0.4", "fd00:1::4", "10.1.0.5", "10.1.0.6", "10.1.0.7", "fd00:1::5", "fd00:1::6", "10.1.0.8", "10.1.0.9",
-          "fd00:1::8", "10.1.0.10", "10.9.0.7", "10.2.0.1", "fd00:2::1", "10.1.0.11", "fd00:1::b"}) {
+    EXPECT_EQ(device("10.1.0.15"), "to_a");
+    for (const char* text : {"10.1.0.4",  "fd00:1::4", "10.1.0.5",  "10.1.0.6",  "10.1.0.7",  "fd00:1::5", "fd00:1::6",
+                             "10.1.0.8",  "10.1.0.9",  "fd00:1::8", "10.1.0.10", "10.9.0.7",  "10.2.0.1",  "fd00:2::1",
+                             "10.1.0.11", "fd00:1::b", "10.1.0.13", "fd00:1::d", "10.1.0.14", "fd00:1::e"}) {
       EXPECT_EQ(device(text), "") << text;
     }
   });

@@ -62,10 +62,13 @@ capabilities: {drop: [ALL]}
 {{- end }}
 
 {{/* Node ranges are for what gets them from spec.podCIDRs; a pool and they can have no address in common. What is not said here, as
-kubeadm's podSubnet, the controller refuses; of IPv6 the same text is found here. */}}
+kubeadm's podSubnet, can't be compared: whoever of controller and Job came first would keep the other out. Of IPv6 the same text is found. */}}
 {{- define "croft.checkNodeRanges" -}}
 {{- $pools := list .Values.defaultPools.ipv4Cidr .Values.defaultPools.ipv6Cidr -}}
 {{- if and .Values.controller.allocateNodeCidrs .Values.defaultPools.enabled (not (include "croft.isFlannel" .)) -}}
+{{- if not (or .Values.defaultPools.ipv4Cidr .Values.defaultPools.ipv6Cidr) -}}
+{{- fail (printf "controller.allocateNodeCidrs: under %s the pool would be kubeadm's podSubnet, which may be what node ranges are cut from: give defaultPools.ipv4Cidr or ipv6Cidr (`none`: no pool), or defaultPools.enabled=false" .Values.mainPlugin) -}}
+{{- end -}}
 {{- range $cidr := splitList "," .Values.controller.clusterCidr -}}
 {{- range $pool := $pools -}}
 {{- if and $pool (ne $pool "none") (eq (contains ":" $pool) (contains ":" $cidr)) -}}
