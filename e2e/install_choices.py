@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 
+from etcd_lib import Etcd
 from lib import PLUGINS, World, expect, expect_equal, main, own_environment, run
 
 KUBECONFIG = {"apiVersion": "v1", "kind": "Config", "current-context": "a",
@@ -206,6 +207,72 @@ def switched(world):
     done(install("flannel", "--network-name", "other", "--replace-network", "cbr0"))
 
 
+def other_store(world):
+    """Croft's register in place of another of Croft's: whose living pods' addresses it would give again, unless all of that was moved into it."""
+    croft = lambda *words: run(world.bin / "croft", *words)
+    first, second = world.register, f"sqlite:{world.directory}/second.db"
+    croft("--store", second, "pool", "create", "a", "--cidr", "10.9.0.0/24")
+    host = Host(world, "other-store")
+    own, record = host.conf / "10-croft.conflist", host.conf / "croft-install.record"
+    install = lambda store, *more, main="ptp": host.install("--main-plugin", main, "--node", "oak", "--store", store, *more)
+
+    def kept(answer, *words):
+        before = {path.name: path.read_bytes() for path in host.conf.iterdir()}
+        refused(answer(), 5, first, "given again", "--replace-store", "migrate.md", *words)
+        expect_equal({path.name: path.read_bytes() for path in host.conf.iterdir()}, before, "nothing was written")
+
+    done(install(first))
+    expect_equal(json.loads(record.read_text())["store"], first, "of the record")
+    done(install("sqlite:/" + first.removeprefix("sqlite:")))  # the same path
+    done(install(first))
+    for store in (second, f"kube:{world.directory}/kubeconfig", "etcd:http://127.0.0.1:1"):
+        for more in (("--dry-run",), (), ("--no-probe",), ("--replace-store", second), ("--network-name", "other")):
+            kept(lambda: install(store, *more), own.name)  # pylint: disable=cell-var-from-loop
+    kept(lambda: install(second, main="bridge"), own.name, second)
+    text = own.read_bytes()
+    for spoiled in (None, b""):
+        own.unlink(missing_ok=True)
+        if spoiled is not None:
+            own.write_bytes(spoiled)
+        kept(lambda: install(second), record.name, second)
+    own.write_bytes(text)
+    # A list of the node's own that calls the plugin, with a store of its own or the plugin's.
+    for store, named in ((first, first), (None, "sqlite:/var/lib/croft/croft.db")):
+        other = Host(world, f"other-store-{store is None}")
+        theirs = json.loads(text)
+        theirs["plugins"][0]["ipam"].update(store=store) if store else theirs["plugins"][0]["ipam"].pop("store")
+        (other.conf / "20-own.conflist").write_text(json.dumps(theirs))
+        refused(other.install("--main-plugin", "ptp", "--node", "oak", "--store", second), 5, "20-own.conflist", named, "--replace-store")
+        done(other.install("--main-plugin", "ptp", "--node", "oak", "--store", second, "--replace-store", named))
+    done(install(second, "--replace-store", first))
+    expect_equal(json.loads(own.read_text())["plugins"][0]["ipam"]["store"], second, "once somebody says that no pod has its address from it")
+    done(install(second))
+    done(install(first, "--replace-network", "k8s-pod-network"))
+    # The members of an etcd change, and so does a cluster's kubeconfig: that is told.
+    etcds = "etcd:http://127.0.0.1:1", "etcd:http://127.0.0.1:1,http://127.0.0.1:2", "etcd:http://127.0.0.1:3"
+    done(install(etcds[0], "--no-probe", "--replace-store", first))
+    for before, store in zip(etcds, etcds[1:]):
+        said = done(install(store, "--no-probe"))
+        expect(before in said and store in said and "is the same one" in said, said)
+        expect("is the same one" not in done(install(store, "--no-probe")), "once")
+
+
+def moved_store(world):
+    """One whose register was moved by `croft migrate store` is closed for good: nothing is to say, of the store that it went to."""
+    etcds = [Etcd(world) for _ in range(2)]
+    host = Host(world, "moved-store")
+    source = f"sqlite:{world.directory}/moved.db"
+    run(world.bin / "croft", "--store", source, "pool", "create", "m", "--cidr", "10.8.0.0/24")
+    install = lambda etcd, *more: host.install("--main-plugin", "ptp", "--node", "oak", "--store", etcd.store, *more)
+    done(host.install("--main-plugin", "ptp", "--node", "oak", "--store", source))
+    refused(install(etcds[0]), 5, source, "was not moved", "--replace-store")
+    run(world.bin / "croft", "migrate", "store", "--from", source, "--to", etcds[0].store, "--apply", timeout=240)
+    refused(install(etcds[1]), 5, source, f"moved to {etcds[0].store}", "--replace-store")
+    refused(install(etcds[0], "--no-probe"), 5, source, "--no-probe", "--replace-store")
+    done(install(etcds[0], "--dry-run"))
+    done(install(etcds[0]))
+
+
 def hidden(world):
     """A configuration that can't be read may be flannel's, whose pods live. Where Go reads it, it is read as Go does."""
     host = Host(world, "hidden")
@@ -334,8 +401,8 @@ def register(world):
     expect(install(f"sqlite:{damaged}").returncode != 0, "a damaged register")
     expect_equal((host.names(), (host.bin / "croft-ipam").exists()), ([], False), "nothing was written")
     done(install("etcd:http://127.0.0.1:1", "--no-probe"))
-    done(install(f"sqlite:{world.directory}/later.db"))
-    done(install(world.register))
+    done(install(f"sqlite:{world.directory}/later.db", "--replace-store", "etcd:http://127.0.0.1:1"))
+    done(install(world.register, "--replace-store", f"sqlite:{world.directory}/later.db"))
 
 
 def names(world):
@@ -428,7 +495,7 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        for case in (group, flannel, others, switched, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source):
+        for case in (group, flannel, others, switched, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source, moved_store):
             case(world)
 
 

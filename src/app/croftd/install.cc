@@ -21,6 +21,8 @@
 #include "app/open_store.h"
 #include "base/printable.h"
 #include "core/register/affinity.h"
+#include "core/register/seal.h"
+#include "edge/cni/croft_ipam.h"
 #include "edge/install/installation.h"
 #include "edge/install/takeover.h"
 #include "edge/install/turn.h"
@@ -32,6 +34,7 @@
 #include "os/process.h"
 #include "store/kube/access_review.h"
 #include "store/kube/calico_cluster.h"
+#include "store/seal.h"
 #include "store/store_url.h"
 #include "wire/calico/crd.h"
 #include "wire/cni/network_list.h"
@@ -62,6 +65,7 @@ struct InstallOptions {
   std::string main;
   std::string network_name;      ///< empty: see Install::decide_network_name
   std::string replaced_network;  ///< the name of one whose pods are gone, or known
+  std::string replaced_store;    ///< the URL of a register of which the same is so
   std::string network_file;      ///< empty: network_file_of the main plugin
   std::vector<std::string> also_as;
   std::string store = "kube:";
@@ -325,16 +329,19 @@ class Install {
       if (!other.empty() && !is_there) {  // in a file elsewhere, or in the API
         TRY_VOID(check_giver(next, {"the network " + other, there.calls.name}, net::echo(there.file), there.is_ours));
       }
-      for (const wire::cni::AddressGiver& giver : there.calls.all_givers()) {
+      for (wire::cni::AddressGiver& giver : there.calls.all_givers()) {
+        if (giver.program == kProgram && giver.store.empty()) giver.store = edge::kDefaultStoreUrl;
         TRY_VOID(check_giver(next, giver, net::echo(there.file), there.is_ours));
       }
     }
     if (has_ours || recorded.name.empty() || recorded.addresses_from.empty()) return {};
-    return check_giver(next, {recorded.addresses_from, recorded.name}, wire::kInstallRecordName, true);
+    return check_giver(next, {recorded.addresses_from, recorded.name, {}, {}, recorded.store}, wire::kInstallRecordName,
+                       true);
   }
 
   [[nodiscard]] edge::NextGiver next_giver() const {
     edge::NextGiver next{ipam_name_of(options_.network.main) == kProgram, options_.network.name};
+    next.store = options_.network.store;
     const auto scheme = store::scheme_of(options_.store);
     if (scheme == store::Scheme::kube) next.calicos = "kubernetes";
     if (scheme == store::Scheme::etcd) next.calicos = "etcdv3";
@@ -345,7 +352,9 @@ class Install {
   [[nodiscard]] Result<void> check_giver(const edge::NextGiver& next, const wire::cni::AddressGiver& giver,
                                          const std::string& file, bool is_ours) const {
     const std::string& theirs = giver.network;
-    if (theirs.empty() || theirs == options_.replaced_network || edge::knows(next, giver)) return {};
+    if (theirs.empty() || theirs == options_.replaced_network) return {};
+    if (next.is_register && !giver.store.empty()) return check_register(next, giver.store, file);
+    if (edge::knows(next, giver)) return {};
     std::string why;
     if (giver.ranges) {
       TRY(why, why_not_apart(next, *giver.ranges));
@@ -370,6 +379,61 @@ class Install {
             net::echo(next.network), name_of(next), net::echo(theirs), why,
             may_keep_name ? "Leave --network-name out, so that the name stays, or: " : "", net::echo(theirs),
             net::echo(theirs), is_ours ? "" : fmt::format(". Remove {} if no pod got its address by it", file)));
+  }
+
+  /// The same of a register of Croft's, which `file` names.
+  [[nodiscard]] Result<void> check_register(const edge::NextGiver& next, const std::string& before,
+                                            const std::string& file) const {
+    if (!options_.replaced_store.empty() && store::name_one_store(before, options_.replaced_store)) return {};
+    const auto name = [](const std::string& url) { return net::echo(store::without_user(url)); };
+    switch (store::name_one_register(next.store, before)) {
+      case store::OneRegister::yes:
+        return {};
+      case store::OneRegister::not_said:
+        tell(
+            fmt::format("{}/{} has the register {}, and {} will have {}: make sure that this is the same one, as "
+                        "another knows nothing of the addresses that pods of this node keep",
+                        options_.configurations, file, name(before), options_.network_file, name(next.store)));
+        return {};
+      case store::OneRegister::no:
+        break;
+    }
+    const std::string why = why_not_moved(before);
+    if (why.empty()) return {};
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{} has {}, by which the register is {}, and {} would have another one, {}: there nothing "
+                            "is known of the addresses that pods keep, and they would be given again ({}). Leave "
+                            "--store as it was, or move the register (croft migrate store, docs/runbooks/migrate.md), "
+                            "or drain each node that has it; then give --replace-store {}",
+                            options_.configurations, file, name(before), options_.network_file, name(next.store), why,
+                            name(before)));
+  }
+
+  /// Empty: by its seal all that the register had is in ours by now, and it gives nothing any more.
+  [[nodiscard]] std::string why_not_moved(const std::string& before) const {
+    if (options_.skip_probe) return "with --no-probe nobody looks whether it was moved";
+    std::string url = before;
+    const std::string on_host = fmt::format("kube:{}/", options_.configurations_on_host);
+    if (url.starts_with(on_host)) url.replace(0, on_host.size(), fmt::format("kube:{}/", options_.configurations));
+    const auto not_seen = [](const Error& error) {
+      return fmt::format("whether it was moved can't be seen from here: {}", error.message);
+    };
+    const auto opened = open_store(url, store::OpenMode::existing, daemon_.clock, kDaemonParts);
+    if (!opened) return not_seen(opened.error());
+    auto* const sealable = dynamic_cast<store::Sealable*>(opened->get());
+    if (sealable == nullptr) return "such a one can't be moved";
+    const auto found = sealable->seal(Deadline::after(daemon_.clock.now(), kProbeTime));
+    if (!found) return not_seen(found.error());
+    using core::Seal;
+    const bool is_moved =
+        *found && (*found)->seal.end == Seal::End::source && (*found)->seal.phase == Seal::Phase::moved;
+    if (!is_moved) return "it was not moved to any other";
+    const std::string& other = (*found)->seal.other;
+    if (store::name_one_register(other, options_.network.store) == store::OneRegister::yes) return {};
+    // The cluster of a node has one API, under whatever path its kubeconfig is.
+    const bool is_api =
+        store::scheme_of(other) == store::Scheme::kube && store::scheme_of(options_.store) == store::Scheme::kube;
+    return is_api ? "" : fmt::format("it was moved to {}", store::without_user(other));
   }
 
   [[nodiscard]] static std::string name_of(const edge::NextGiver& next) {
@@ -725,6 +789,9 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
   command->add_option("--replace-network", options->replaced_network,
                       "Take the place of the network of this name, of whose addresses ours knows nothing: when no pod "
                       "of it lives on any node, or all were moved (docs/runbooks/migrate.md)");
+  command->add_option("--replace-store", options->replaced_store,
+                      "Take the place of the register of this URL, of whose addresses ours knows nothing: when no pod "
+                      "has its address from it any more, or all of it was moved (docs/runbooks/migrate.md)");
   command->add_option("--source", options->source,
                       "Directory that has croft-ipam (default: that of this program, else the runtime's, where a "
                       "package puts it)");

@@ -231,7 +231,7 @@ Result<std::vector<NodeNetwork>> Installation::networks_in_use() const {
 
 Result<RecordedNetwork> Installation::recorded_network() const {
   TRY(const InstallRecord ours, record());
-  return RecordedNetwork{ours.network, ours.addresses_from};
+  return RecordedNetwork{ours.network, ours.addresses_from, ours.store};
 }
 
 Result<std::vector<NodeNetwork>> Installation::networks() const {
@@ -291,8 +291,9 @@ Result<void> Installation::add_to_record(const InstallPlan& plan, std::string_vi
   if (!network.empty()) {
     add(Kind::network, plan.network_name, digest_of(network));
     const auto calls = wire::cni::read_network_calls(network);
-    const bool has_giver = calls && !calls->givers.empty();
-    if (wire::set_network(all, calls ? calls->name : "", has_giver ? calls->givers[0].program : "")) is_changed = true;
+    const wire::cni::AddressGiver giver =
+        calls && !calls->givers.empty() ? calls->givers[0] : wire::cni::AddressGiver{};
+    if (wire::set_network(all, calls ? calls->name : "", giver.program, giver.store)) is_changed = true;
   }
   if (!is_changed) return {};
   return os::replace_file_durably(record_path(), encode(all));

@@ -59,6 +59,7 @@ struct NodeNetwork {
 struct RecordedNetwork {
   std::string name;            ///< empty: not known
   std::string addresses_from;  ///< the IPAM plugin that it called; empty: not known
+  std::string store;           ///< of the register that it named; empty: none, or not known
 };
 
 struct InstallTexts {

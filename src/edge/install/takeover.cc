@@ -10,8 +10,15 @@ namespace {
 
 }  // namespace
 
+store::OneRegister same_register(const NextGiver& next, const wire::cni::AddressGiver& before) {
+  if (next.store.empty() || before.store.empty()) return store::OneRegister::not_said;
+  return store::name_one_register(next.store, before.store);
+}
+
 bool knows(const NextGiver& next, const wire::cni::AddressGiver& before) {
   if (next.is_register) {
+    if (same_register(next, before) == store::OneRegister::no) return false;
+    if (!before.store.empty()) return true;
     if (before.program == "croft-ipam") return true;
     const bool is_calicos = before.program == "calico-ipam" && !next.calicos.empty();
     return is_calicos && (before.datastore.empty() || before.datastore == next.calicos);

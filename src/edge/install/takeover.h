@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "net/prefix.h"
+#include "store/store_url.h"
 #include "wire/cni/network_list.h"
 
 // One network of a node in the place of another. Pods that live keep the addresses that they have: whoever gives
@@ -18,9 +19,14 @@ struct NextGiver {
   std::string network;      ///< that name
   /// The datastore of Calico's IPAM whose records are the register's own: kubernetes, etcdv3; empty: none is.
   std::string_view calicos = {};
+  std::string store = {};  ///< the register's URL, as the configuration is to have it; empty: not said
 };
 
-/// Whether what `before` gave is known to `next`: it goes by the same records.
+/// Whether `before` is a register of Croft's too, and which one that is by its URL. `not_said` also where one of both
+/// names none.
+[[nodiscard]] store::OneRegister same_register(const NextGiver& next, const wire::cni::AddressGiver& before);
+
+/// Whether what `before` gave is known to `next`: it goes by the same records, or may do so by what it says.
 [[nodiscard]] bool knows(const NextGiver& next, const wire::cni::AddressGiver& before);
 
 /// Two ranges that have addresses in common.

@@ -19,6 +19,21 @@ TEST(Takeover, TheRegisterKnowsWhatItGave) {
   }
 }
 
+TEST(Takeover, ARegisterKnowsNothingOfAnothers) {
+  const auto is_known = [](const char* next, const char* before, const char* program = "croft-ipam") {
+    return knows({true, "n", "kubernetes", next}, {program, "n", "", "", before});
+  };
+  EXPECT_TRUE(is_known("sqlite:/a", "sqlite://a"));
+  EXPECT_FALSE(is_known("sqlite:/a", "sqlite:/b"));
+  EXPECT_FALSE(is_known("kube:/k", "sqlite:/b"));
+  EXPECT_FALSE(is_known("kube:/k", "sqlite:/b", "calico-ipam")) << "Croft's under this name";
+  EXPECT_TRUE(is_known("sqlite:/a", "sqlite:/a", "calico-ipam"));
+  EXPECT_TRUE(is_known("kube:/k", "")) << "an older record";
+  EXPECT_TRUE(is_known("", "sqlite:/b"));
+  EXPECT_TRUE(is_known("kube:/k", "kube:/other?group=projectcalico.org/v3")) << "nobody can tell";
+  EXPECT_FALSE(knows({false, "n"}, {"croft-ipam", "n", "", "", "sqlite:/a"}));
+}
+
 TEST(Takeover, HostLocalKnowsItsDirectory) {
   const NextGiver next{false, "cbr0"};
   EXPECT_TRUE(knows(next, {"host-local", "cbr0"}));

@@ -342,6 +342,9 @@ void add_giver(JsonRef plugin, bool is_first, NetworkCalls& calls) {
     giver.directory = text_of(*ipam, "dataDir", Names::in_any_case);
     if (!is_of_delegate) giver.ranges = ranges_of(plugin, *ipam);
   }
+  // Under both names it may be Croft's.
+  const bool has_register = giver.program == "croft-ipam" || giver.program == "calico-ipam";
+  if (has_register && ipam) giver.store = text_of(*ipam, "store", Names::in_any_case);
   if (giver.program == "calico-ipam") {
     giver.datastore = text_of(plugin, "datastore_type", Names::in_any_case);
     const bool has_etcd = !text_of(plugin, "etcd_endpoints", Names::in_any_case).empty();

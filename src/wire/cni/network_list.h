@@ -64,6 +64,7 @@ struct AddressGiver {
   std::string network;         ///< the network's name, under which it keeps what it gives
   std::string directory = {};  ///< of host-local, where another one than its own is named
   std::string datastore = {};  ///< of calico-ipam: kubernetes, etcdv3; empty: not said
+  std::string store = {};      ///< of Croft's register, its URL; empty: not said
   /// All from which host-local gives; nullopt: not said here, as under flannel and of other programs.
   std::optional<std::vector<net::Prefix>> ranges = {};
 };

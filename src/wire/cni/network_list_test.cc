@@ -94,7 +94,8 @@ std::string givers_in(const std::string& text) {
   std::string all;
   for (const AddressGiver& giver : read->all_givers()) {
     all += (all.empty() ? "" : "; ") + giver.program + " " + giver.network;
-    for (const std::string& more : {giver.directory, giver.datastore}) all += more.empty() ? "" : " " + more;
+    for (const std::string& more : {giver.directory, giver.datastore, giver.store})
+      all += more.empty() ? "" : " " + more;
     if (!giver.ranges) all += " ?";
     if (!giver.ranges) continue;
     for (const net::Prefix& range : *giver.ranges) all += " " + range.to_string();
@@ -105,6 +106,9 @@ std::string givers_in(const std::string& text) {
 TEST(NetworkGivers, AreIpamPluginsAndPluginsOfTheirOwn) {
   EXPECT_EQ(givers_in(R"({"name":"n","plugins":[{"type":"ptp","ipam":{"type":"croft-ipam"}},{"type":"portmap"}]})"),
             "croft-ipam n ?");
+  EXPECT_EQ(givers_in(R"({"name":"n","type":"ptp","ipam":{"type":"calico-ipam","Store":"sqlite:/a"}})"),
+            "calico-ipam n sqlite:/a ?");
+  EXPECT_EQ(givers_in(R"({"name":"n","type":"ptp","ipam":{"type":"whereabouts","store":"x"}})"), "whereabouts n ?");
   EXPECT_EQ(givers_in(R"({"name":"c","plugins":[{"type":"calico","datastore_type":"kubernetes",
                                                    "ipam":{"type":"calico-ipam"}},{"type":"bandwidth"}]})"),
             "calico-ipam c kubernetes ?");
