@@ -207,6 +207,44 @@ def switched(world):
     done(install("flannel", "--network-name", "other", "--replace-network", "cbr0"))
 
 
+def folder(world):
+    """libcni 1.3 adds to a list the plugins of the folder of its name."""
+    host = Host(world, "folder")
+    own, place = host.conf / "10-croft.conflist", host.conf / "netx"
+    install = lambda main: host.install("--main-plugin", main, "--node", "oak", "--store", world.register)
+    place.mkdir()
+    files = {"10-flannel.conf": '{"type": "flannel"}', "20-x.conflist": "no JSON", "30-portmap.conf": '{"type": "portmap"}'}
+    for label, plugins in (("none", {}), ("empty", {"plugins": []}), ("one", {"plugins": [{"type": "portmap"}]})):
+        for file, text in files.items():
+            (place / file).write_text(text)
+        (place / "a.conf").mkdir(exist_ok=True)
+        theirs = host.conf / "10-theirs.conflist"
+        theirs.write_text(json.dumps({"cniVersion": "1.1.0", "name": "netx", **plugins}))
+        refused(install("ptp"), 5, theirs.name, '"netx"', "host-local", "--replace-network")
+        done(install("flannel"))
+        shown = json.loads(own.read_text())
+        expect_equal((shown["name"], shown["loadOnlyInlinedPlugins"]), ("netx", True), f"plugins: {label}")
+        done(host.install("--uninstall"))
+        # What libcni can't read there takes the list's place away.
+        for text in ("", "{}"):
+            (place / "10-flannel.conf").write_text(text)
+            refused(install("ptp"), 5, theirs.name, "netx/10-flannel.conf", "can't be read")
+        # Nor is the folder looked at where the list forbids it, or is none.
+        theirs.write_text(json.dumps({"cniVersion": "1.1.0", "name": "netx", "loadOnlyInlinedPlugins": True, "plugins": [{"type": "loopback"}]}))
+        done(install("ptp"))
+        done(host.install("--uninstall"))
+        theirs.unlink()
+        (host.conf / "20-one.conf").write_text(json.dumps({"name": "netx", "type": "loopback"}))
+        done(install("ptp"))
+        done(host.install("--uninstall"))
+        (host.conf / "20-one.conf").unlink()
+    # What stays and calls the plugin from there.
+    done(install("ptp"))
+    (host.conf / "20-theirs.conflist").write_text(json.dumps({"cniVersion": "1.1.0", "name": "netx"}))
+    (place / "10-flannel.conf").write_text(json.dumps({"type": "ptp", "ipam": {"type": "croft-ipam"}}))
+    refused(host.install("--uninstall"), 5, "20-theirs.conflist", "croft-ipam", "--force")
+
+
 def other_store(world):
     """Croft's register in place of another of Croft's: whose living pods' addresses it would give again, unless all of that was moved into it."""
     croft = lambda *words: run(world.bin / "croft", *words)
@@ -495,7 +533,7 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        for case in (group, flannel, others, switched, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source, moved_store):
+        for case in (group, flannel, others, switched, folder, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source, moved_store):
             case(world)
 
 

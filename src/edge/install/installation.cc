@@ -115,9 +115,33 @@ struct Place {
                           path, kept_name(path, last), kept_name(path, 0)));
 }
 
+/// What a network configuration of this file calls, with the plugins that a list has in the folder of its name.
+[[nodiscard]] Result<wire::cni::NetworkCalls> calls_of(const std::string& directory, std::string_view file,
+                                                       std::string_view text) {
+  TRY(wire::cni::NetworkCalls calls, wire::cni::read_network_calls(text));
+  const std::string& name = calls.name;
+  const bool is_folder = !name.empty() && name != "." && name != ".." && name.find('/') == name.npos;
+  if (calls.only_inlined || !is_folder || !file.ends_with(".conflist")) return calls;
+  const std::string folder = in(directory, name);
+  auto plugins = os::list_directory(folder, kNamesMax);
+  if (!plugins && plugins.error().code == ErrorCode::not_found) return calls;
+  if (!plugins) return fail(plugins.error());
+  std::ranges::sort(*plugins);
+  for (const std::string& plugin : *plugins) {
+    const std::string path = in(folder, plugin);
+    const auto status = os::entry_status(path);
+    const bool is_directory = status && *status && (*status)->type == os::FileStatus::Type::directory;
+    if (!plugin.ends_with(".conf") || is_directory) continue;
+    TRY(const std::string content, os::read_file(path, kNetworkBytesMax));
+    auto added = wire::cni::add_plugin_of_folder(calls, content);
+    if (!added) return fail(Error(added.error()).in(net::echo(fmt::format("{}/{}", name, plugin))));
+  }
+  return calls;
+}
+
 /// Whether a configuration calls Croft's plugin by its own name, or can't be read: none for a node that Croft has left.
-[[nodiscard]] bool is_network_of_croft(std::string_view text) {
-  const auto calls = wire::cni::read_network_calls(text);
+[[nodiscard]] bool is_network_of_croft(const std::string& directory, std::string_view file, std::string_view text) {
+  const auto calls = calls_of(directory, file, text);
   return !calls || calls->is_of_croft();
 }
 
@@ -207,7 +231,7 @@ NodeNetwork Installation::network(const InstallRecord& ours, const std::string& 
     return network;
   }
   network.text = *std::move(text);
-  auto calls = wire::cni::read_network_calls(network.text);
+  auto calls = calls_of(place_.configurations, file, network.text);
   if (!calls) {
     network.trouble = calls.error().message;
   } else {
@@ -604,7 +628,7 @@ Result<std::string> Installation::network_to_come_back(const std::string& path,
     TRY(const auto status, os::entry_status(kept));
     if (!status) continue;
     const auto text = os::read_file(kept, kNetworkBytesMax);
-    if (text && !is_network_of_croft(*text)) return kept;
+    if (text && !is_network_of_croft(place_.configurations, path, *text)) return kept;
     tell(fmt::format("{} calls Croft's plugin, or can't be read: left under that name", kept));
   }
   return std::string();
@@ -637,7 +661,7 @@ Result<void> Installation::check_nothing_calls_what_goes(const InstallRecord& re
     // What can't be read, no runtime goes by either.
     const auto text = os::read_file(path, kNetworkBytesMax);
     if (!text) continue;
-    const auto calls = wire::cni::read_network_calls(*text);
+    const auto calls = calls_of(place_.configurations, name, *text);
     if (!calls) continue;
     const auto program = std::ranges::find_if(going, [&](const std::string& one) { return calls->needs(one); });
     if (program == going.end()) continue;

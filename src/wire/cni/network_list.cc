@@ -151,6 +151,9 @@ std::string encode_network_list(const NetworkList& list) {
   // As kube-flannel's own configuration has it: releases of its plugin up to 0.9.1 speak nothing newer than 0.4.0.
   member(out, "cniVersion", list.main == MainPlugin::flannel ? "0.3.1" : "1.0.0");
   member(out, "name", list.name);
+  // Else libcni adds what is in the folder of this name: of a network, say, whose place this takes.
+  out.key("loadOnlyInlinedPlugins");
+  out.boolean(true);
   out.key("plugins");
   out.begin_array();
   out.begin_object();
@@ -379,11 +382,18 @@ void add_giver(JsonRef plugin, bool is_first, NetworkCalls& calls) {
   return {};
 }
 
+/// libcni takes the word too.
+[[nodiscard]] bool is_true(JsonRef value) {
+  return value.kind() == JsonKind::string && same_member_name(value.text(), "true");
+}
+
 /// libcni reads a list as a map, and the one plugin of a .conf into a structure.
 [[nodiscard]] Result<NetworkCalls> calls_of(JsonRef root, int depth) {
   if (root.kind() != JsonKind::object) return fail(invalid_argument("it is no JSON object"));
   const auto plugins = last_member(root, "plugins", Names::exact);
   NetworkCalls calls{text_of(root, "name", plugins ? Names::exact : Names::in_any_case), {}};
+  const auto only_inlined = last_member(root, "loadOnlyInlinedPlugins", Names::exact);
+  calls.only_inlined = only_inlined && (only_inlined->boolean() || is_true(*only_inlined));
   if (!plugins) {
     TRY_VOID(add_plugin(root, depth, calls));
     return calls;
@@ -408,6 +418,14 @@ void add_giver(JsonRef plugin, bool is_first, NetworkCalls& calls) {
 Result<NetworkCalls> read_network_calls(std::string_view text) {
   TRY(const JsonDocument document, parse_as_go(text));
   return calls_of(document.root(), 0);
+}
+
+Result<void> add_plugin_of_folder(NetworkCalls& calls, std::string_view text) {
+  TRY(const JsonDocument document, parse_as_go(text));
+  const JsonRef plugin = document.root();
+  if (plugin.kind() != JsonKind::object) return fail(invalid_argument("it is no JSON object"));
+  if (text_of(plugin, "type", Names::in_any_case).empty()) return fail(invalid_argument("type: is missing"));
+  return add_plugin(plugin, 0, calls);
 }
 
 namespace {

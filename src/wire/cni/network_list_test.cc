@@ -88,6 +88,30 @@ TEST(NetworkCalls, OnlyATypeMakesOneOfCrofts) {
 }
 
 /// "program network directory datastore ranges" of each.
+TEST(NetworkCalls, AListHasMoreInItsFolder) {
+  const auto only_inlined = [](const std::string& value) {
+    return read_network_calls(R"({"name":"n","loadOnlyInlinedPlugins":)" + value + R"(,"plugins":[]})")->only_inlined;
+  };
+  EXPECT_TRUE(only_inlined("true"));
+  EXPECT_TRUE(only_inlined(R"("True")"));
+  for (const char* value : {"false", "null", R"("false")", "1", R"("yes")"}) EXPECT_FALSE(only_inlined(value)) << value;
+  auto calls = read_network_calls(R"({"cniVersion":"1.1.0","name":"netx"})").value();
+  EXPECT_TRUE(calls.types.empty());
+  ASSERT_TRUE(add_plugin_of_folder(calls, R"({"type":"flannel"})"));
+  ASSERT_TRUE(add_plugin_of_folder(calls, R"({"name":"other","type":"portmap"})"));
+  EXPECT_EQ(calls.types, (std::vector<std::string>{"flannel", "portmap"}));
+  ASSERT_EQ(calls.all_givers().size(), 1U);
+  EXPECT_EQ(calls.all_givers()[0].program + calls.all_givers()[0].network, "host-localnetx");
+  for (const char* text : {"", "[]", "{}", R"({"type":7})", "{"})
+    EXPECT_FALSE(add_plugin_of_folder(calls, text)) << text;
+  // Croft's own has no plugins elsewhere: the folder may be of a network whose place it takes.
+  for (const auto& [text, plugin] : kMainPlugins) {
+    NetworkList own;
+    own.main = plugin;
+    EXPECT_TRUE(read_network_calls(encode_network_list(own))->only_inlined) << text;
+  }
+}
+
 std::string givers_in(const std::string& text) {
   const auto read = read_network_calls(text);
   if (!read) return "refused: " + read.error().message;
@@ -168,6 +192,7 @@ TEST(NetworkList, OfPtp) {
   EXPECT_EQ(encode_network_list(example(MainPlugin::ptp)), R"({
     "cniVersion": "1.0.0",
     "name": "k8s-pod-network",
+    "loadOnlyInlinedPlugins": true,
     "plugins": [
         {
             "type": "ptp",
