@@ -242,7 +242,8 @@ def is_taken(world, tools):
         for page in sorted((TREE / "deploy" / "kubernetes").glob("*.yaml")):
             # Kinds of the Prometheus operator, which brings them.
             if "monitoring.coreos.com/" not in page.read_text():
-                tools.kubectl(admin, "apply", "--dry-run=server", "-f", page)
+                verb = "create" if "\n  generateName:" in page.read_text() else "apply"
+                tools.kubectl(admin, verb, "--dry-run=server", "-f", page)
         for text in calico_definitions():
             tools.kubectl(admin, "apply", "--server-side", "--force-conflicts", "-f", "-", given=text)
         say("a real API server takes all of it, and Calico's own kinds over Croft's")
@@ -292,6 +293,28 @@ def installs(world, tools):
         say("installed, upgraded, back, uninstalled and installed again; a second release is refused; the register's kinds stay")
 
 
+def without_helm(world, tools):
+    """By kubectl alone: what is applied may be applied again with another image, whatever became of the Job of the first pools."""
+    place = TREE / "deploy" / "kubernetes"
+    with KubeApiserver(world, sys.argv[2]) as kube:
+        admin = write_kubeconfig(world, kube)
+        tools.kubectl(admin, "create", "namespace", "croft-system")
+        for plugin in PLUGINS:
+            text = (place / f"croft-{plugin}.yaml").read_text()
+            for number in range(3):
+                tools.kubectl(admin, "apply", "-f", "-", given=text.replace("croft:0.1.0", f"croft:0.1.{number}"))
+            image = tools.kubectl(admin, "-n", "croft-system", "get", "daemonset", "croft-agent", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+            expect(image.stdout.endswith("croft:0.1.2"), f"{plugin}: {image.stdout}")
+        pages = sorted(page.name for page in place.glob("pools-*.yaml"))
+        expect_equal(pages, [f"pools-{plugin}.yaml" for plugin in sorted(PLUGINS) if plugin != "flannel"], "who has pools of the register")
+        # Again, as where nobody did what the first one said.
+        for page in pages * 2:
+            tools.kubectl(admin, "create", "-f", place / page)
+        jobs = json.loads(tools.kubectl(admin, "-n", "croft-system", "get", "jobs", "-l", "app.kubernetes.io/component=default-pools", "-o", "json").stdout)
+        expect_equal(len(jobs["items"]), 2 * len(pages), "each has a Job of its own")
+        say("applied with kubectl alone, three images one after the other")
+
+
 def test():
     with World("chart", sys.argv[1]) as world:
         tools = Tools(world)
@@ -299,6 +322,7 @@ def test():
         has_its_image(world, tools)
         is_taken(world, tools)
         installs(world, tools)
+        without_helm(world, tools)
 
 
 if __name__ == "__main__":
