@@ -179,6 +179,8 @@ def renders(world, tools):
     for plugin, clears in (("ptp", True), ("bridge", True), ("calico", False), ("flannel", False)):
         text = tools.render_values(world, {"mainPlugin": plugin}).stdout
         expect_equal("- --clear-network-unavailable" in text, clears, f"{plugin}: NetworkUnavailable is taken back")
+        gone = tools.render_values(world, {"mainPlugin": plugin, "uninstall": True, "agent": {"clearNetworkUnavailable": True}}).stdout
+        expect("--clear-network-unavailable" not in gone and "nodes/status" not in gone, f"{plugin}: a node that Croft leaves is left alone")
     # What YAML takes for a number or a truth is a name all the same.
     for name in ("123", "1e3", "true"):
         text = tools.render_values(world, {}, release=name, namespace=name).stdout
@@ -290,6 +292,15 @@ def installs(world, tools):
         helm(*labelled, "--create-namespace")
         labels = json.loads(tools.kubectl(admin, "get", "namespace", "labelled", "-o", "jsonpath={.metadata.labels}").stdout)
         expect_equal(labels.get("pod-security.kubernetes.io/enforce"), "privileged", "agents use the node's network")
+        # What the agent wrote of a node goes as the page says.
+        command = re.search(r"^kubectl (patch node) NODE (--subresource=status --type=strategic -p) '(.*)'$",
+                            (TREE / "docs" / "kubernetes.md").read_text(), re.MULTILINE)
+        tools.kubectl(admin, "apply", "-f", "-", given=json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}}))
+        both = {"status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "NetworkUnavailable", "status": "False", "reason": "CroftIsUp"}]}}
+        for patch, left in ((json.dumps(both), {"Ready", "NetworkUnavailable"}), (command[3], {"Ready"})):
+            tools.kubectl(admin, *command[1].split(), "oak", *command[2].split(), patch)
+            said = tools.kubectl(admin, "get", "node", "oak", "-o", "jsonpath={.status.conditions[*].type}").stdout
+            expect_equal(set(said.split()), left, patch)
         say("installed, upgraded, back, uninstalled and installed again; a second release is refused; the register's kinds stay")
 
 
