@@ -145,6 +145,15 @@ def by_name(world, kube, host):
     install = lambda server, *more: host.install(*more, store=f"kube:{path}", server=server)
     refused(host, install(f"https://localhost:{port}"), 2, "localhost", "looks up no names", "--api-server", "--api-server-name localhost")
     refused(host, install(other.url), 4, "127.0.0.2", "--api-server-name")
+    # Nobody misses a right whose certificate is refused.
+    unnamed = json.loads(path.read_text())
+    unnamed["clusters"][0]["cluster"]["server"] = other.url
+    strange = world.directory / "kubeconfig-strange"
+    strange.write_text(json.dumps(unnamed))
+    strange.chmod(0o600)
+    answer = host.install(store=f"kube:{strange}", server=other.url)
+    refused(host, answer, 4, "the certificate of", "127.0.0.2", "a token of the service account")
+    expect("allow" not in answer.stderr, f"the remedy of another trouble: {answer.stderr}")
     done(install(other.url, "--api-server-name", "localhost"), "with the certificate's name")
     cluster = lambda: json.loads(host.kubeconfig.read_text())["clusters"][0]["cluster"]
     expect_equal((cluster()["server"], cluster()["tls-server-name"]), (other.url, "localhost"), "what the plugin asks")
