@@ -174,6 +174,53 @@ def others(world):
             done(host.install("--uninstall"))
 
 
+def behind(world):
+    """What a runtime passes over, or took only later, hides no network behind it, whose pods may live."""
+    host = Host(world, "behind")
+    install = lambda *more, main="ptp", store=world.register: host.install("--main-plugin", main, "--node", "oak", "--store", store, *more)
+    kindnet = {"cniVersion": "0.3.1", "name": "kindnet", "plugins": [{"type": "ptp", "ipam": HOST_LOCAL}, {"type": "portmap"}]}
+    loopback, podmans = {"type": "loopback"}, {"type": "bridge", "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.88.0.0/16"}]]}}
+    shutil.copy(PLUGINS / "loopback", host.bin / "loopback")
+
+    def files(**texts):
+        for path in host.conf.iterdir():
+            path.unlink()
+        for file, text in texts.items():
+            (host.conf / file).write_text(text if isinstance(text, str) else json.dumps(text))
+
+    podman = {"cniVersion": "0.4.0", "name": "podman", "plugins": [podmans, {"type": "portmap"}]}
+    for file, front in (("11-x.conflist", {"cniVersion": "0.4.0", "plugins": [loopback]}), ("11-x.conflist", {"cniVersion": "0.4.0", "name": "x", **loopback}),
+                        ("11-x.conf", {"cniVersion": "0.4.0", "name": "x", "plugins": [loopback]}), ("11-x.conf", {"cniVersion": "0.4.0", **loopback}),
+                        ("11-x.conflist", {"cniVersion": "0.4.0", "name": "x", "plugins": [loopback, {"foo": 1}]}),
+                        ("11-x.conflist", {"cniVersion": 4, "name": "x", "plugins": [loopback]}),
+                        ("11-x.conflist", {"cniVersion": "0.4.0", "name": "x", "plugins": [{"type": "macvlan", "master": "eth1"}]}),
+                        ("11-podman.conflist", {**podman, "plugins": [podmans, {"type": "firewall"}, {"type": "tuning"}]}), ("11-podman.conflist", podman)):
+        for main in ("ptp", "bridge", "flannel"):
+            files(**{file: front, "20-kindnet.conflist": kindnet})
+            if main == "flannel" and "podman" in file:
+                continue  # it is refused itself
+            refused(install(main=main), 5, "20-kindnet.conflist", "kindnet", "given again", "--replace-network", "Remove")
+            expect_equal(host.names(), sorted([file, "20-kindnet.conflist"]), "nothing was written")
+            done(install("--replace-network", "kindnet", main=main))
+            # What has its place is not asked again.
+            done(install(main=main))
+            if main != "flannel":  # whose own network nothing tells from flannel's
+                (host.conf / "croft-install.record").unlink()
+                done(install(main=main))
+            done(host.install("--uninstall"))
+    # What is beside the network in use and gives none of ours stops nothing, and where nobody knows neither.
+    for main, own, first in (("flannel", "10-croft.conflist", FLANNELS), ("calico", "05-croft.conflist", CALICOS)):
+        store = f"kube:{world.directory}/kubeconfig" if main == "calico" else world.register
+        files(**{f"10-{main}.conflist": first, "87-podman.conflist": podman, "200-loopback.conf": {"cniVersion": "0.4.0", "name": "lo", **loopback}})
+        for plugin in ("bandwidth", "calico-ipam"):
+            shutil.copy(PLUGINS / "ptp", host.bin / plugin)
+        said = install("--dry-run", "--no-probe", main=main, store=store)
+        expect("87-podman.conflist" in done(said) and "is there too" in said.stdout and own in said.stdout, said.stdout)
+    files(**{"87-podman.conflist": podman, "100-crio-bridge.conflist": {**podman, "name": "crio"}, "99-broken.conf": ""})
+    expect("87-podman" in done(install()), "their ranges are apart, and what can't be read is behind")
+    done(host.install("--uninstall"))
+
+
 def switched(world):
     """The same of Croft's own networks: under flannel host-local gives, else the register."""
     host = Host(world, "switched")
@@ -533,7 +580,7 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        for case in (group, flannel, others, switched, folder, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source, moved_store):
+        for case in (group, flannel, others, behind, switched, folder, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source, moved_store):
             case(world)
 
 

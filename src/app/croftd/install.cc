@@ -278,7 +278,7 @@ class Install {
     }
     for (const edge::NodeNetwork& there : in_use) {
       const bool is_said = !name_said.empty() && (is_flannel || !options_.replaced_network.empty());
-      if (there.is_ours || there.trouble.empty() || is_said) continue;
+      if (there.is_ours || there.trouble.empty() || there.is_behind || is_said) continue;
       if (there.has_our_name && !recorded.empty()) {
         tell(fmt::format("{}/{} can't be read ({}): the network keeps the name of the installation before, {}",
                          options_.configurations, there.file, there.trouble, net::echo(name)));
@@ -327,16 +327,26 @@ class Install {
       const bool is_there = other == recorded.name || other.ends_with("/" + options_.network_file) ||
                             std::ranges::any_of(in_use, [&](const auto& one) { return one.calls.name == other; });
       if (!other.empty() && !is_there) {  // in a file elsewhere, or in the API
-        TRY_VOID(check_giver(next, {"the network " + other, there.calls.name}, net::echo(there.file), there.is_ours));
+        TRY_VOID(check_giver(next, {"the network " + other, there.calls.name}, source_of(there)));
       }
       for (wire::cni::AddressGiver& giver : there.calls.all_givers()) {
         if (giver.program == kProgram && giver.store.empty()) giver.store = edge::kDefaultStoreUrl;
-        TRY_VOID(check_giver(next, giver, net::echo(there.file), there.is_ours));
+        TRY_VOID(check_giver(next, giver, source_of(there)));
       }
     }
     if (has_ours || recorded.name.empty() || recorded.addresses_from.empty()) return {};
-    return check_giver(next, {recorded.addresses_from, recorded.name, {}, {}, recorded.store}, wire::kInstallRecordName,
-                       true);
+    return check_giver(next, {recorded.addresses_from, recorded.name, {}, {}, recorded.store},
+                       {wire::kInstallRecordName, true, false});
+  }
+
+  /// Who says that a network has pods here.
+  struct Source {
+    std::string file;
+    bool is_ours = false;
+    bool is_behind = false;  ///< the runtime surely goes by another
+  };
+  [[nodiscard]] static Source source_of(const edge::NodeNetwork& there) {
+    return {net::echo(there.file), there.is_ours, there.is_behind};
   }
 
   [[nodiscard]] edge::NextGiver next_giver() const {
@@ -348,24 +358,25 @@ class Install {
     return next;
   }
 
-  /// `file`: that says so. A network without a name no runtime takes.
+  /// A network without a name no runtime takes.
   [[nodiscard]] Result<void> check_giver(const edge::NextGiver& next, const wire::cni::AddressGiver& giver,
-                                         const std::string& file, bool is_ours) const {
+                                         const Source& source) const {
     const std::string& theirs = giver.network;
+    const std::string& file = source.file;
     if (theirs.empty() || theirs == options_.replaced_network) return {};
     if (next.is_register && !giver.store.empty()) return check_register(next, giver.store, file);
     if (edge::knows(next, giver)) return {};
     std::string why;
     if (giver.ranges) {
-      TRY(why, why_not_apart(next, *giver.ranges));
-      if (why.empty()) {
+      TRY(const Overlap overlap, overlap_with(next, *giver.ranges));
+      if (overlap.why.empty() || (source.is_behind && !overlap.is_proven)) {
         if (giver.ranges->empty()) return {};
-        tell(fmt::format(
-            "{}/{} is the network of this node by now: pods of {} keep their addresses, which {} does not have",
-            options_.configurations, file, net::echo(theirs), name_of(next)));
+        tell(fmt::format("{}/{} {}: pods of {} keep their addresses, which {} does not have{}", options_.configurations,
+                         file, source.is_behind ? "is there too" : "is the network of this node by now",
+                         net::echo(theirs), name_of(next), overlap.why.empty() ? "" : "; " + overlap.why));
         return {};
       }
-      why = ": " + why;
+      why = ": " + overlap.why;
     }
     const bool may_keep_name = !options_.network_name.empty() && edge::knows({next.is_register, theirs}, giver);
     return fail(
@@ -378,7 +389,7 @@ class Install {
             options_.configurations, file, net::echo(theirs), net::echo(giver.program), options_.network_file,
             net::echo(next.network), name_of(next), net::echo(theirs), why,
             may_keep_name ? "Leave --network-name out, so that the name stays, or: " : "", net::echo(theirs),
-            net::echo(theirs), is_ours ? "" : fmt::format(". Remove {} if no pod got its address by it", file)));
+            net::echo(theirs), source.is_ours ? "" : fmt::format(". Remove {} if no pod got its address by it", file)));
   }
 
   /// The same of a register of Croft's, which `file` names.
@@ -441,23 +452,26 @@ class Install {
     return fmt::format("host-local's directory {}", net::echo(next.network));
   }
 
-  /// Empty: none of these addresses will be given by ours.
-  [[nodiscard]] Result<std::string> why_not_apart(const edge::NextGiver& next,
-                                                  const std::vector<net::Prefix>& theirs) const {
-    if (theirs.empty()) return std::string();
+  struct Overlap {
+    std::string why;         ///< empty: none of these addresses will be given by ours
+    bool is_proven = false;  ///< else nobody knows
+  };
+  [[nodiscard]] Result<Overlap> overlap_with(const edge::NextGiver& next,
+                                             const std::vector<net::Prefix>& theirs) const {
+    if (theirs.empty()) return Overlap();
     const bool is_register = next.is_register;
-    if (is_register && options_.skip_probe)
-      return std::string("with --no-probe the register's pools are not looked at");
+    if (is_register && options_.skip_probe) return Overlap{"with --no-probe the register's pools are not looked at"};
     TRY(const std::vector<net::Prefix> ours, is_register ? ranges_of_pools() : ranges_of_node());
     if (ours.empty()) {
-      return std::string(is_register
-                             ? "the register has no pool yet, so nobody knows; make the pools first and run it again"
-                             : "no podCIDR of this node is known here, so nobody knows");
+      return Overlap{is_register
+                         ? "the register has no pool yet, so nobody knows; make the pools first and run it again"
+                         : "no podCIDR of this node is known here, so nobody knows"};
     }
     const auto common = edge::common_range(theirs, ours);
-    if (!common) return std::string();
-    return fmt::format("{} overlaps {} {}", common->before.to_string(), is_register ? "the pool" : "the node's podCIDR",
-                       common->next.to_string());
+    if (!common) return Overlap();
+    return Overlap{fmt::format("{} overlaps {} {}", common->before.to_string(),
+                               is_register ? "the pool" : "the node's podCIDR", common->next.to_string()),
+                   true};
   }
 
   /// None where the register is a file that is not there yet.

@@ -245,12 +245,28 @@ Result<std::vector<NodeNetwork>> Installation::networks_in_use() const {
   TRY(const std::vector<std::string> files, network_files());
   if (files.empty()) return all;
   TRY(const InstallRecord ours, record());
+  bool is_behind = false;
   for (const std::string& file : files) {
-    const NodeNetwork& last = all.emplace_back(network(ours, file));
-    const bool calls_any = !last.calls.types.empty() && !last.calls.names_another;
-    if (last.is_ours || (last.trouble.empty() && calls_any)) break;
+    NodeNetwork& last = all.emplace_back(network(ours, file));
+    last.is_behind = is_behind;
+    const wire::cni::NetworkCalls& calls = last.calls;
+    const bool calls_others = calls.names_another || !calls.delegates.empty();
+    const bool is_taken = !calls_others && is_surely_taken(last);
+    // Also where the record is lost, or somebody changed it: what lies behind it was asked when it was written.
+    const bool is_crofts = calls.is_of_croft() || (last.has_our_name && !calls.givers.empty());
+    if (last.is_ours || (is_crofts && is_taken)) break;
+    is_behind = is_behind || is_taken;
   }
   return all;
+}
+
+bool Installation::is_surely_taken(const NodeNetwork& network) const {
+  const wire::cni::NetworkCalls& calls = network.calls;
+  if (!network.trouble.empty() || !calls.is_whole || calls.is_list != network.file.ends_with(".conflist")) return false;
+  return std::ranges::all_of(calls.types, [&](const std::string& type) {
+    const auto status = os::file_status(in(place_.programs, type));
+    return status && *status;
+  });
 }
 
 Result<RecordedNetwork> Installation::recorded_network() const {

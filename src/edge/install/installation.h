@@ -53,6 +53,7 @@ struct NodeNetwork {
   std::string text;
   bool has_our_name = false;  ///< a file of this name was written here, whatever it has now
   std::string trouble = {};   ///< why it can't be read; empty: it can
+  bool is_behind = false;     ///< a runtime surely takes one before it
 };
 
 /// What the record has of a network.
@@ -77,9 +78,10 @@ class Installation {
   Installation(InstallPlace place, std::function<void(const std::string& line)> tell)
       : place_(std::move(place)), tell_(std::move(tell)) {}
 
-  /// What a runtime may go by now, by name: the first that can be read and calls a plugin, behind those before it. Of
-  /// what can't be read here some runtimes read it, some stop there and some pass over it. What names the network of
-  /// another file, as multus, is not the last. Errors: of the directory; of the record.
+  /// By what pods of this node may have their addresses, by name: all, up to Croft's own. Which of them a runtime goes
+  /// by nobody can tell: of what can't be read here, or is no network, some read it, some stop there and some pass over
+  /// it, as over one whose plugins are not there; and pods may be of one that was the first before. Errors: of the
+  /// directory; of the record.
   [[nodiscard]] Result<std::vector<NodeNetwork>> networks_in_use() const;
   /// The network that was written last. Errors: of the record.
   [[nodiscard]] Result<RecordedNetwork> recorded_network() const;
@@ -116,6 +118,8 @@ class Installation {
   /// By name; nothing of a directory that is not there.
   [[nodiscard]] Result<std::vector<std::string>> network_files() const;
   [[nodiscard]] NodeNetwork network(const wire::InstallRecord& ours, const std::string& file) const;
+  /// Whether each runtime goes by it, where it is the first.
+  [[nodiscard]] bool is_surely_taken(const NodeNetwork& network) const;
   class Change;
   [[nodiscard]] Result<void> add_to_record(const InstallPlan& plan, std::string_view network);
   /// All under draft names, then the probe, then the renames.
