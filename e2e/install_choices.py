@@ -4,14 +4,17 @@ asks.
 usage: install_choices.py BIN_DIR
 """
 
+import fcntl
 import json
 import os
+import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 
 from etcd_lib import Etcd
-from lib import PLUGINS, World, expect, expect_equal, main, own_environment, run
+from lib import PLUGINS, World, expect, expect_equal, main, own_environment, run, wait_for
 
 KUBECONFIG = {"apiVersion": "v1", "kind": "Config", "current-context": "a",
               "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:9", "certificate-authority-data": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="}}],
@@ -252,6 +255,34 @@ def switched(world):
     done(install("flannel"))
     refused(install("flannel", "--network-name", "other"), 5, own.name, "cbr0", "other", "Leave --network-name out")
     done(install("flannel", "--network-name", "other", "--replace-network", "cbr0"))
+
+
+def meanwhile(world):
+    """Another network comes while an installation waits for its turn: what it saw before does not count."""
+    croftd = [world.bin / "croftd", "install", "--node", "oak", "--store", world.register]
+    environment = {**os.environ, **own_environment(world.directory)}
+    kindnet = json.dumps({"cniVersion": "0.3.1", "name": "kindnet", "plugins": [{"type": "ptp", "ipam": HOST_LOCAL}]})
+    for number, (first, second) in enumerate((("ptp", "flannel"), ("flannel", "ptp"), (None, "ptp"), (None, "flannel"))):
+        host = Host(world, f"meanwhile{number}")
+        lock = host.conf / "croft-install.lock"
+        with open(lock, "w", encoding="utf-8") as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            waits = subprocess.Popen([str(part) for part in (*croftd, "--main-plugin", second, "--cni-bin-dir", host.bin, "--cni-conf-dir", host.conf)],
+                                     env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            # It looked, and tries the lock: its file is open.
+            wait_for(lambda: any(os.path.realpath(fd) == str(lock) for fd in pathlib.Path(f"/proc/{waits.pid}/fd").iterdir()), "it waits", 30)  # pylint: disable=cell-var-from-loop
+            if first is None:
+                (host.conf / "20-kindnet.conflist").write_text(kindnet)
+            else:
+                os.kill(waits.pid, signal.SIGSTOP)
+            lock.unlink()
+        if first is not None:
+            done(host.install("--main-plugin", first, "--node", "oak", "--store", world.register))
+            os.kill(waits.pid, signal.SIGCONT)
+        out, err = waits.communicate(timeout=60)
+        expect_equal(waits.returncode, 5, f"{first}, {second}: {out} {err}")
+        expect("given again" in err and ("kindnet" if first is None else "croft") in err, err)
+        expect_equal([name for name in host.names() if name.endswith(".conflist")], ["20-kindnet.conflist" if first is None else "10-croft.conflist"], "files")
 
 
 def folder(world):
@@ -580,7 +611,7 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        for case in (group, flannel, others, behind, switched, folder, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source, moved_store):
+        for case in (group, flannel, others, behind, switched, meanwhile, folder, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source, moved_store):
             case(world)
 
 

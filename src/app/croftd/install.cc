@@ -176,9 +176,7 @@ class Install {
 
   [[nodiscard]] Result<int> run() {
     TRY_VOID(decide());
-    if (!options_.no_network) TRY_VOID(check_who_gave());
-    TRY_VOID(files_.check(plan_));
-    if (!options_.no_network) TRY_VOID(tell_of_networks());
+    TRY_VOID(look());
     std::unique_ptr<PluginKubeconfig> kubeconfig;
     if (has_kubeconfig()) {
       TRY(kubeconfig, PluginKubeconfig::make(options_.kubeconfig, options_.store, daemon_.clock, daemon_.random));
@@ -187,6 +185,8 @@ class Install {
     if (options_.dry_run) return dry_run();
     edge::InstallTurn turn(options_.configurations);
     TRY_VOID(turn.begin(daemon_.clock, Deadline::after(daemon_.clock.now(), kLockTime)));
+    // Who had the turn may have written another network.
+    TRY_VOID(look());
     std::string access;
     if (kubeconfig) {
       auto made = kubeconfig->text();
@@ -195,7 +195,9 @@ class Install {
       TRY_VOID(check_node_is_there());
     }
     const std::string network = options_.no_network ? "" : wire::cni::encode_network_list(options_.network);
-    auto done = files_.write(plan_, {access, network}, [this](const std::string& draft) { return probe(draft); });
+    auto done = files_.write(
+        plan_, {access, network}, [this](const std::string& draft) { return probe(draft); },
+        [this] { return look_for_the_last_time(); });
     if (!done) return fail(Error(done.error()).in("nothing was changed on this node"));
     return 0;
   }
@@ -207,6 +209,29 @@ class Install {
         ipam_name_of(options_.network.main) == kProgram ||
         std::ranges::any_of(options_.also_as, [](const auto& name) { return name != "host-local"; });
     return asks_register && store::scheme_of(options_.store) == store::Scheme::kube;
+  }
+
+  void tell_once(std::string line) const {
+    if (told_.insert(line).second) tell(line);
+  }
+
+  /// What is on the node, and whether ours may take its place. Several times: others write there too.
+  [[nodiscard]] Result<void> look() {
+    if (!options_.no_network) {
+      TRY_VOID(decide_network_name());
+      TRY_VOID(check_what_the_plugin_reads());
+      TRY_VOID(check_who_gave());
+    }
+    TRY_VOID(files_.check(plan_));
+    return options_.no_network ? Result<void>() : tell_of_networks();
+  }
+
+  /// After the token and the probe, which wait for an API: right before all is renamed into place.
+  [[nodiscard]] Result<void> look_for_the_last_time() {
+    TRY(const auto in_use, files_.networks_in_use());
+    TRY_VOID(check_all_is_read(in_use));
+    TRY_VOID(check_who_gave());
+    return files_.check(plan_);
   }
 
   /// What is written, and under which names.
@@ -236,7 +261,6 @@ class Install {
     trim(options_.configurations_on_host);
     TRY_VOID(read_program());
     wire::cni::NetworkList& network = options_.network;
-    if (!options_.no_network) TRY_VOID(decide_network_name());
     network.node = options_.node;
     network.assign_v4 = !options_.no_v4;
     network.assign_v6 = options_.assign_v6;
@@ -256,7 +280,7 @@ class Install {
       network.store = fmt::format("kube:{}/{}{}", options_.configurations_on_host, kKubeconfigName, group_part_);
       options_.kubeconfig.file = fmt::format("{}/{}", options_.configurations, kKubeconfigName);
     }
-    return check_what_the_plugin_reads();
+    return options_.no_network ? check_what_the_plugin_reads() : Result<void>();
   }
 
   /// What host-local has given lies under the network's name: under another one it, and Croft in its place, would
@@ -269,6 +293,7 @@ class Install {
     const std::string& name_said = options_.network_name;
     const bool is_flannel = options_.network.main == MainPlugin::flannel;
     std::string& name = options_.network.name;
+    name = wire::cni::NetworkList().name;
     if (!name_said.empty()) {
       name = name_said;
     } else if (const auto found = name_of_before(in_use, recorded)) {
@@ -276,12 +301,20 @@ class Install {
     } else if (is_flannel) {
       name = kFlannelsNetwork;
     }
+    return check_all_is_read(in_use);
+  }
+
+  /// Of what can't be read, and may be the network of this node, somebody has to say the name.
+  [[nodiscard]] Result<void> check_all_is_read(const std::vector<edge::NodeNetwork>& in_use) const {
+    TRY(const edge::RecordedNetwork recorded, files_.recorded_network());
+    const bool is_flannel = options_.network.main == MainPlugin::flannel;
+    const std::string& name = options_.network.name;
     for (const edge::NodeNetwork& there : in_use) {
-      const bool is_said = !name_said.empty() && (is_flannel || !options_.replaced_network.empty());
+      const bool is_said = !options_.network_name.empty() && (is_flannel || !options_.replaced_network.empty());
       if (there.is_ours || there.trouble.empty() || there.is_behind || is_said) continue;
-      if (there.has_our_name && !recorded.empty()) {
-        tell(fmt::format("{}/{} can't be read ({}): the network keeps the name of the installation before, {}",
-                         options_.configurations, there.file, there.trouble, net::echo(name)));
+      if (there.has_our_name && !recorded.name.empty()) {
+        tell_once(fmt::format("{}/{} can't be read ({}): the network keeps the name of the installation before, {}",
+                              options_.configurations, there.file, there.trouble, net::echo(name)));
         continue;
       }
       return fail(
@@ -371,9 +404,10 @@ class Install {
       TRY(const Overlap overlap, overlap_with(next, *giver.ranges));
       if (overlap.why.empty() || (source.is_behind && !overlap.is_proven)) {
         if (giver.ranges->empty()) return {};
-        tell(fmt::format("{}/{} {}: pods of {} keep their addresses, which {} does not have{}", options_.configurations,
-                         file, source.is_behind ? "is there too" : "is the network of this node by now",
-                         net::echo(theirs), name_of(next), overlap.why.empty() ? "" : "; " + overlap.why));
+        tell_once(fmt::format("{}/{} {}: pods of {} keep their addresses, which {} does not have{}",
+                              options_.configurations, file,
+                              source.is_behind ? "is there too" : "is the network of this node by now",
+                              net::echo(theirs), name_of(next), overlap.why.empty() ? "" : "; " + overlap.why));
         return {};
       }
       why = ": " + overlap.why;
@@ -401,7 +435,7 @@ class Install {
       case store::OneRegister::yes:
         return {};
       case store::OneRegister::not_said:
-        tell(
+        tell_once(
             fmt::format("{}/{} has the register {}, and {} will have {}: make sure that this is the same one, as "
                         "another knows nothing of the addresses that pods of this node keep",
                         options_.configurations, file, name(before), options_.network_file, name(next.store)));
@@ -533,7 +567,7 @@ class Install {
       if (there.is_ours) before = there.calls.name;
     }
     if (!before.empty() && before != own.name) {
-      tell(
+      tell_once(
           fmt::format("the network was {0} and is {1} now: the DEL of a pod that was made before does not find its "
                       "address, which stays held until the controller sees that the pod is gone; --network-name {0} "
                       "keeps the name",
@@ -545,11 +579,12 @@ class Install {
       if (!brings_its_own || !there.calls.has(options_.main)) continue;
       const std::vector<std::string> lost = wire::cni::members_lost(wire::cni::encode_network_list(own), there.text);
       if (lost.empty()) continue;
-      tell(fmt::format("{}/{} is {}'s own; {} comes before it, and lacks what that has: {}. --mtu says an mtu{}",
-                       options_.configurations, there.file, options_.main, options_.network_file, fmt::join(lost, ", "),
-                       own.main == MainPlugin::calico
-                           ? "; `croft migrate calico` in place of this keeps all of it (docs/runbooks/migrate.md)"
-                           : ""));
+      tell_once(fmt::format("{}/{} is {}'s own; {} comes before it, and lacks what that has: {}. --mtu says an mtu{}",
+                            options_.configurations, there.file, options_.main, options_.network_file,
+                            fmt::join(lost, ", "),
+                            own.main == MainPlugin::calico
+                                ? "; `croft migrate calico` in place of this keeps all of it (docs/runbooks/migrate.md)"
+                                : ""));
     }
     return {};
   }
@@ -722,6 +757,7 @@ class Install {
   std::string group_part_;  ///< of URLs: the register that was named is the plugin's too
   edge::InstallPlan plan_;
   edge::Installation files_;
+  mutable std::set<std::string> told_;
 };
 
 [[nodiscard]] Result<int> run_install(InstallOptions options, const Daemon& daemon) {

@@ -380,8 +380,10 @@ class Installation::Change {
   }
   void note(std::string line) { notes_.push_back(std::move(line)); }
 
-  [[nodiscard]] Result<void> apply() {
+  /// `last_look`: before the one at `looked_at`.
+  [[nodiscard]] Result<void> apply(const std::string& looked_at, const InstallLastLook& last_look) {
     for (Part& part : parts_) {
+      if (part.path == looked_at) TRY_VOID(last_look());
       part.was_tried = true;
       TRY_VOID(part.is_put ? os::rename_durably(draft_of(part.path), part.path) : os::remove_file_durably(part.path));
     }
@@ -487,7 +489,7 @@ Result<void> Installation::remove_drafts(const InstallRecord& record) const {
 }
 
 Result<void> Installation::apply(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe,
-                                 const InstallRecord& before, Change& change) {
+                                 const InstallLastLook& last_look, const InstallRecord& before, Change& change) {
   TRY_VOID(add_to_record(plan, texts.network));
   TRY(const InstallRecord all, record());
   TRY_VOID(remove_drafts(all));
@@ -527,14 +529,15 @@ Result<void> Installation::apply(const InstallPlan& plan, const InstallTexts& te
   if (!plan.kubeconfig_name.empty()) {
     TRY_VOID(probe(Change::draft_of(in(place_.configurations, plan.kubeconfig_name))));
   }
-  return change.apply();
+  return change.apply(plan.network_name.empty() ? "" : in(place_.configurations, plan.network_name), last_look);
 }
 
-Result<void> Installation::write(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe) {
+Result<void> Installation::write(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe,
+                                 const InstallLastLook& last_look) {
   TRY(const InstallRecord before, record());
   TRY(const auto record_before, content_of(record_path(), wire::kInstallRecordBytesMax));
   Change change(tell_);
-  auto done = apply(plan, texts, probe, before, change);
+  auto done = apply(plan, texts, probe, last_look, before, change);
   if (done) return {};
   Error error = done.error();
   change.undo(error);

@@ -70,6 +70,8 @@ struct InstallTexts {
 
 /// Whether the plugin can work with the kubeconfig at a path.
 using InstallProbe = std::function<Result<void>(const std::string& kubeconfig)>;
+/// Whether the network may still take its place.
+using InstallLastLook = std::function<Result<void>()>;
 
 /// One node's. Not safe to use by two processes at once: the later one's files count.
 class Installation {
@@ -98,9 +100,12 @@ class Installation {
   /// All of it, or nothing. First everything is made under names that no runtime looks at, and `probe` is called with
   /// the path of the new kubeconfig there (not where the plan has none). Then it is renamed into place: programs, the
   /// kubeconfig, and the network last. Where something fails, what was renamed is put back, the record too, so that a
-  /// node that worked goes on working. What installations that were killed have left goes. What is there already is
-  /// left as it is. Errors: of the files, of `probe`; one that names what could not be put back either.
-  [[nodiscard]] Result<void> write(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe);
+  /// node that worked goes on working. `last_look` is asked right before the network is renamed, by when the record has
+  /// it: others than Croft take no turns. What installations that were killed have left goes. What is there already is
+  /// left as it is. Errors: of the files, of `probe` and `last_look`; one that names what could not be put back either.
+  [[nodiscard]] Result<void> write(
+      const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe,
+      const InstallLastLook& last_look = [] { return Result<void>(); });
 
   /// Takes back what the record names: the configuration first, so that the runtime calls nothing that is going. What
   /// somebody has replaced since, by its digest, is left and told; what was there before comes back, but for a
@@ -124,7 +129,7 @@ class Installation {
   [[nodiscard]] Result<void> add_to_record(const InstallPlan& plan, std::string_view network);
   /// All under draft names, then the probe, then the renames.
   [[nodiscard]] Result<void> apply(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe,
-                                   const wire::InstallRecord& before, Change& change);
+                                   const InstallLastLook& last_look, const wire::InstallRecord& before, Change& change);
   /// What processes that were killed have left: programs of ten megabytes, tokens. One that an agent is writing just
   /// now it writes again.
   [[nodiscard]] Result<void> remove_drafts(const wire::InstallRecord& record) const;

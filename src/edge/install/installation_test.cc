@@ -662,6 +662,22 @@ TEST_F(InstallationTest, AProbeThatFailsChangesNothing) {
 }
 
 /// Whichever rename it is that fails: what went before is put back.
+TEST_F(InstallationTest, ANetworkThatCameMeanwhileStopsAll) {
+  const auto probe = [](const std::string&) { return Result<void>(); };
+  const auto last_look = [&] {
+    EXPECT_EQ(read("bin/croft-ipam"), "v2") << "all but the network is there";
+    EXPECT_EQ(read("net.d/10-croft.conflist"), "{}");
+    return Result<void>(fail(ErrorCode::refused_for_safety, "another's"));
+  };
+  ASSERT_TRUE(install(plan("v1")));
+  const auto before = everything();
+  const auto refused = installation_.write(plan("v2"), {"secret", R"({"name":"n"})"}, probe, last_look);
+  EXPECT_EQ(refused.error().message, "another's");
+  EXPECT_EQ(everything(), before);
+  // A network that is as it should be is not renamed.
+  EXPECT_TRUE(installation_.write(plan("v1"), {"secret", "{}"}, probe, last_look));
+}
+
 TEST_F(InstallationTest, AFailureInTheMiddleLeavesTheNodeAsItWas) {
   for (const bool is_there : {false, true}) {
     for (const char* in_the_way : {"bin/croft-ipam", "bin/host-local.before-croft", "bin/host-local",
