@@ -245,6 +245,11 @@ def switched(world):
                 refused(install(second), 5, record.name, "given again", "--replace-network")
                 lost.write_bytes(b"")
                 refused(install(second), 5, "--replace-network")
+                for spoiled in ({}, {"cniVersion": "1.0.0", "name": "k8s-pod-network", "plugins": []},
+                                {"cniVersion": "1.0.0", "name": "x", "plugins": [{"type": "loopback"}]}):
+                    lost.write_text(json.dumps(spoiled))
+                    refused(install(second), 5, record.name, "given again", "--replace-network")
+                    done(install(first, "--dry-run"))
                 lost.write_bytes(text)
             for other in before:
                 done(install(other))

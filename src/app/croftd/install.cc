@@ -353,9 +353,8 @@ class Install {
     TRY(const auto in_use, files_.networks_in_use());
     TRY(const edge::RecordedNetwork recorded, files_.recorded_network());
     const edge::NextGiver next = next_giver();
-    bool has_ours = false;
+    wire::cni::AddressGiver before{recorded.addresses_from, recorded.name, {}, {}, recorded.store};
     for (const edge::NodeNetwork& there : in_use) {
-      has_ours = has_ours || there.is_ours || (there.has_our_name && there.trouble.empty());
       const std::string& other = there.calls.other;
       const bool is_there = other == recorded.name || other.ends_with("/" + options_.network_file) ||
                             std::ranges::any_of(in_use, [&](const auto& one) { return one.calls.name == other; });
@@ -365,11 +364,14 @@ class Install {
       for (wire::cni::AddressGiver& giver : there.calls.all_givers()) {
         if (giver.program == kProgram && giver.store.empty()) giver.store = edge::kDefaultStoreUrl;
         TRY_VOID(check_giver(next, giver, source_of(there)));
+        if (giver.program == before.program && giver.network == before.network && giver.store == before.store) {
+          before.program.clear();
+        }
       }
     }
-    if (has_ours || recorded.name.empty() || recorded.addresses_from.empty()) return {};
-    return check_giver(next, {recorded.addresses_from, recorded.name, {}, {}, recorded.store},
-                       {wire::kInstallRecordName, true, false});
+    // Of whom no file says it any more: somebody emptied, damaged or removed it, or took its plugins out.
+    if (before.program.empty()) return {};
+    return check_giver(next, before, {wire::kInstallRecordName, true, false});
   }
 
   /// Who says that a network has pods here.
