@@ -34,6 +34,7 @@
 #include "os/process.h"
 #include "store/kube/access_review.h"
 #include "store/kube/calico_cluster.h"
+#include "store/kube/node_cidrs.h"
 #include "store/seal.h"
 #include "store/store_url.h"
 #include "wire/calico/crd.h"
@@ -497,37 +498,72 @@ class Install {
     if (theirs.empty()) return Overlap();
     const bool is_register = next.is_register;
     if (is_register && options_.skip_probe) return Overlap{"with --no-probe the register's pools are not looked at"};
-    TRY(const std::vector<net::Prefix> ours, is_register ? ranges_of_pools() : ranges_of_node());
+    TRY(const std::vector<core::Pool> pools, is_register ? read_pools() : Result<std::vector<core::Pool>>());
+    std::vector<net::Prefix> ours;
+    for (const core::Pool& pool : pools) ours.push_back(pool.cidr);
+    if (!is_register) {
+      TRY(ours, ranges_of_node());
+    }
     if (ours.empty()) {
       return Overlap{is_register
                          ? "the register has no pool yet, so nobody knows; make the pools first and run it again"
                          : "no podCIDR of this node is known here, so nobody knows"};
     }
     const auto common = edge::common_range(theirs, ours);
-    if (!common) return Overlap();
+    if (!common) return is_register ? overlap_of_others(theirs, pools) : Result<Overlap>(Overlap());
     return Overlap{fmt::format("{} overlaps {} {}", common->before.to_string(),
                                is_register ? "the pool" : "the node's podCIDR", common->next.to_string()),
                    true};
   }
 
+  /// Where the network of before gave from the node's podCIDRs, pods of other nodes have addresses of theirs.
+  [[nodiscard]] Result<Overlap> overlap_of_others(const std::vector<net::Prefix>& theirs,
+                                                  const std::vector<core::Pool>& pools) const {
+    if (store::scheme_of(options_.store) != store::Scheme::kube) return Overlap();
+    TRY(const auto api, open_kube_api(options_.store, daemon_.clock, kDaemonParts, kProbeTime));
+    auto said = store::kube::list_node_cidrs(*api, daemon_.clock);
+    if (!said && said.error().code == ErrorCode::permission_denied) {
+      TRY(const std::vector<net::Prefix> own, ranges_of_node());
+      const auto common = edge::common_range(theirs, own);
+      if (!common) return Overlap();
+      return Overlap{
+          fmt::format("{} is of this node's podCIDR {}, and whether a pool has the podCIDR of another node, "
+                      "whose pods live too, can't be seen: {}",
+                      common->before.to_string(), common->next.to_string(), said.error().message)};
+    }
+    if (!said) return fail(Error(said.error()).in("nothing was changed on this node: the podCIDRs of nodes"));
+    std::vector<edge::NodeCidrs> nodes;
+    for (auto& one : *said) nodes.push_back({std::move(one.node), std::move(one.cidrs)});
+    std::vector<net::Prefix> ours;
+    for (const core::Pool& pool : pools) ours.push_back(pool.cidr);
+    const auto found = edge::common_range_of_others(theirs, nodes, options_.node, ours);
+    if (!found) return Overlap();
+    const auto pool = std::ranges::find(pools, found->common.next, &core::Pool::cidr);
+    return Overlap{fmt::format("it gave from this node's podCIDR, as on other nodes, and {} of node {} overlaps the "
+                               "pool {} ({})",
+                               found->common.before.to_string(), net::echo(found->node), net::echo(pool->name),
+                               pool->cidr.to_string()),
+                   true};
+  }
+
   /// None where the register is a file that is not there yet.
-  [[nodiscard]] Result<std::vector<net::Prefix>> ranges_of_pools() const {
-    std::vector<net::Prefix> ranges;
+  [[nodiscard]] Result<std::vector<core::Pool>> read_pools() const {
+    std::vector<core::Pool> pools;
     const auto until = [this] { return Deadline::after(daemon_.clock.now(), kProbeTime); };
     auto opened = open_store(options_.store, store::OpenMode::existing, daemon_.clock, kDaemonParts);
-    if (!opened && opened.error().code == ErrorCode::not_found) return ranges;
+    if (!opened && opened.error().code == ErrorCode::not_found) return pools;
     const auto take = [&](store::Record& record) -> Result<void> {
       const auto* pool = std::get_if<core::Pool>(&record.value);
       if (pool == nullptr) {
         return fail(ErrorCode::refused_for_safety, fmt::format("{} can't be read", net::echo(record.key.name)));
       }
-      ranges.push_back(pool->cidr);
+      pools.push_back(*pool);
       return {};
     };
     auto done = opened ? (*opened)->for_each({core::Kind::pool, "", ""}, until, take)
                        : Result<void>(fail(Error(opened.error())));
     if (!done) return fail(done.error().in("nothing was changed on this node: the register's pools"));
-    return ranges;
+    return pools;
   }
 
   /// From which host-local gives under flannel; none where no API says it.

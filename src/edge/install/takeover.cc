@@ -1,5 +1,7 @@
 #include "edge/install/takeover.h"
 
+#include <algorithm>
+
 namespace croft::edge {
 namespace {
 
@@ -31,6 +33,19 @@ std::optional<CommonRange> common_range(const std::vector<net::Prefix>& before, 
     for (const net::Prefix& other : next) {
       if (one.overlaps(other)) return CommonRange{one, other};
     }
+  }
+  return std::nullopt;
+}
+
+std::optional<CommonRangeOfNode> common_range_of_others(const std::vector<net::Prefix>& before,
+                                                        const std::vector<NodeCidrs>& nodes, const std::string& own,
+                                                        const std::vector<net::Prefix>& next) {
+  const bool is_of_nodes =
+      std::ranges::any_of(nodes, [&](const NodeCidrs& one) { return common_range(before, one.cidrs).has_value(); });
+  if (!is_of_nodes) return std::nullopt;
+  for (const NodeCidrs& other : nodes) {
+    if (other.node == own) continue;
+    if (const auto common = common_range(other.cidrs, next)) return CommonRangeOfNode{other.node, *common};
   }
   return std::nullopt;
 }

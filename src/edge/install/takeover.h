@@ -36,4 +36,20 @@ struct CommonRange {
 [[nodiscard]] std::optional<CommonRange> common_range(const std::vector<net::Prefix>& before,
                                                       const std::vector<net::Prefix>& next);
 
+/// What a node has for its pods.
+struct NodeCidrs {
+  std::string node;
+  std::vector<net::Prefix> cidrs;
+};
+struct CommonRangeOfNode {
+  std::string node;
+  CommonRange common;
+};
+/// Where `before` gave from what a node has for its pods, the other nodes gave, and give, from theirs just so: the
+/// first that `next` has too. Whatever nodes have, a network with ranges of its own is of one node alone.
+[[nodiscard]] std::optional<CommonRangeOfNode> common_range_of_others(const std::vector<net::Prefix>& before,
+                                                                      const std::vector<NodeCidrs>& nodes,
+                                                                      const std::string& own,
+                                                                      const std::vector<net::Prefix>& next);
+
 }  // namespace croft::edge

@@ -56,5 +56,26 @@ TEST(Takeover, RangesThatAreApart) {
   EXPECT_EQ(common->before.to_string() + " " + common->next.to_string(), "10.244.3.0/24 10.244.0.0/16");
 }
 
+TEST(Takeover, RangesOfOtherNodes) {
+  const auto ranges = [](std::initializer_list<const char*> texts) {
+    std::vector<net::Prefix> all;
+    for (const char* text : texts) all.push_back(net::Prefix::parse(text).value());
+    return all;
+  };
+  const std::vector<NodeCidrs> nodes{
+      {"a", ranges({"10.244.0.0/24", "fd00::/64"})}, {"b", ranges({"10.244.3.0/24"})}, {"c", {}}};
+  const auto found = [&](std::initializer_list<const char*> before, const char* own,
+                         std::initializer_list<const char*> next) -> std::string {
+    const auto common = common_range_of_others(ranges(before), nodes, own, ranges(next));
+    if (!common) return "none";
+    return common->node + " " + common->common.before.to_string() + " " + common->common.next.to_string();
+  };
+  EXPECT_EQ(found({"10.244.0.0/24"}, "a", {"10.99.0.0/16", "10.244.0.0/16"}), "b 10.244.3.0/24 10.244.0.0/16");
+  EXPECT_EQ(found({"10.244.0.128/25"}, "a", {"10.244.3.0/24"}), "b 10.244.3.0/24 10.244.3.0/24");
+  EXPECT_EQ(found({"10.244.0.0/24"}, "a", {"10.99.0.0/16", "10.244.0.0/24"}), "none") << "its own is looked at apart";
+  EXPECT_EQ(found({"10.244.0.0/24"}, "c", {"fd00::/48"}), "a fd00::/64 fd00::/48") << "of what another node had";
+  EXPECT_EQ(found({"10.85.0.0/16"}, "a", {"10.244.0.0/16"}), "none") << "a runtime's example is of one node";
+}
+
 }  // namespace
 }  // namespace croft::edge
