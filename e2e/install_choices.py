@@ -468,6 +468,13 @@ def calico(world):
     theirs.write_text(json.dumps({**CALICOS, "name": "of-calico"}))
     refused(any_store(world.register), 5, theirs.name, "calico-ipam", "of-calico")
     done(any_store(f"kube:{world.directory}/kubeconfig", "--dry-run"))
+    # In an etcd of its own the API has nothing of it.
+    first, *others_of_list = CALICOS["plugins"]
+    for etcd in ("etcd_endpoints", "etcd_discovery_srv", "etcd_authority"):
+        plugin = {**{member: value for member, value in first.items() if member != "datastore_type"}, etcd: "https://10.0.0.9:2379"}
+        theirs.write_text(json.dumps({**CALICOS, "name": "of-calico", "plugins": [plugin, *others_of_list]}))
+        refused(any_store(f"kube:{world.directory}/kubeconfig", "--dry-run"), 5, theirs.name, "calico-ipam", "of-calico")
+    theirs.write_text(json.dumps({**CALICOS, "name": "of-calico"}))
     refused(install("--conflist-name", "10-croft.conflist"), 5, theirs.name, "--conflist-name")
     said = done(install())
     expect_equal(host.names(), [own.name, theirs.name, "croft-install.record"], "the first by name is Croft's")

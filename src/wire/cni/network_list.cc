@@ -321,6 +321,15 @@ constexpr std::array<std::string_view, 19> kGiveNone = {
   return ranges;
 }
 
+/// Whether Calico's configuration leads to an etcd where it names no datastore (wire/calico/datastore.h). Certificates
+/// alone do not.
+[[nodiscard]] bool names_etcd(JsonRef plugin) {
+  constexpr std::array<std::string_view, 4> kOfEtcd = {"etcd_endpoints", "etcd_discovery_srv", "etcd_authority",
+                                                       "etcd_scheme"};
+  return std::ranges::any_of(kOfEtcd,
+                             [&](std::string_view name) { return !text_of(plugin, name, Names::in_any_case).empty(); });
+}
+
 /// `is_first`: the one that makes the interface.
 void add_giver(JsonRef plugin, bool is_first, NetworkCalls& calls) {
   if (plugin.kind() != JsonKind::object) return;
@@ -350,8 +359,7 @@ void add_giver(JsonRef plugin, bool is_first, NetworkCalls& calls) {
   if (has_register && ipam) giver.store = text_of(*ipam, "store", Names::in_any_case);
   if (giver.program == "calico-ipam") {
     giver.datastore = text_of(plugin, "datastore_type", Names::in_any_case);
-    const bool has_etcd = !text_of(plugin, "etcd_endpoints", Names::in_any_case).empty();
-    if (giver.datastore.empty() && has_etcd) giver.datastore = "etcdv3";
+    if (giver.datastore.empty() && names_etcd(plugin)) giver.datastore = "etcdv3";
   }
   calls.givers.push_back(std::move(giver));
 }
