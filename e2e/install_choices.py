@@ -262,6 +262,29 @@ def switched(world):
     done(install("flannel", "--network-name", "other", "--replace-network", "cbr0"))
 
 
+def multus(world):
+    """What is put over Croft's network, and has no other addresses, is no obstacle to the same installation again."""
+    shim = {"cniVersion": "0.3.1", "name": "multus-cni-network", "type": "multus-shim", "logLevel": "verbose"}
+    kindnet = {"cniVersion": "0.3.1", "name": "kindnet", "plugins": [{"type": "ptp", "ipam": HOST_LOCAL}]}
+    for main, croft in (("ptp", "10-croft.conflist"), ("flannel", "10-croft.conflist"), ("calico", "05-croft.conflist")):
+        host = Host(world, f"multus-{main}")
+        over = host.conf / "00-multus.conf"
+        install = lambda *more: host.install("--main-plugin", main, "--node", "oak", "--store", world.register, *more)  # pylint: disable=cell-var-from-loop
+        done(install())
+        own = json.loads((host.conf / croft).read_text())
+        for text in ({**shim, "type": "multus", "delegates": [own]}, {**shim, "clusterNetwork": f"/host/etc/cni/net.d/{croft}"},
+                     {**shim, "type": "multus", "clusterNetwork": own["name"]}):
+            over.write_text(json.dumps(text))
+            names = host.names()
+            said = done(install())
+            expect(f"comes before {croft}" in said, said)
+            expect_equal((host.names(), json.loads((host.conf / croft).read_text())), (names, own), "all is as it was")
+        for text in (shim, {**shim, "type": "multus", "delegates": [own, kindnet]}, {**shim, "type": "multus", "delegates": [kindnet]},
+                     {**shim, "clusterNetwork": "/host/etc/cni/net.d/20-kindnet.conflist"}):
+            over.write_text(json.dumps(text))
+            refused(install(), 5, over.name)
+
+
 def meanwhile(world):
     """Another network comes while an installation waits for its turn: what it saw before does not count."""
     croftd = [world.bin / "croftd", "install", "--node", "oak", "--store", world.register]
@@ -623,7 +646,7 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        for case in (group, flannel, others, behind, switched, meanwhile, folder, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source, moved_store):
+        for case in (group, flannel, others, behind, switched, multus, meanwhile, folder, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source, moved_store):
             case(world)
 
 

@@ -222,6 +222,7 @@ class Install {
       TRY_VOID(decide_network_name());
       TRY_VOID(check_what_the_plugin_reads());
       TRY_VOID(check_who_gave());
+      plan_.giver = next_giver();
     }
     TRY_VOID(files_.check(plan_));
     return options_.no_network ? Result<void>() : tell_of_networks();
@@ -613,6 +614,10 @@ class Install {
     }
     for (const edge::NodeNetwork& there : networks) {
       if (there.is_ours) continue;
+      if (there.file < options_.network_file) {
+        tell_once(fmt::format("{}/{} comes before {}, and calls it, or Croft: left as it is", options_.configurations,
+                              net::echo(there.file), options_.network_file));
+      }
       const bool brings_its_own = own.main == MainPlugin::calico || own.main == MainPlugin::flannel;
       if (!brings_its_own || !there.calls.has(options_.main)) continue;
       const std::vector<std::string> lost = wire::cni::members_lost(wire::cni::encode_network_list(own), there.text);

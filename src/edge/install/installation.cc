@@ -303,7 +303,9 @@ Result<void> Installation::check(const InstallPlan& plan) const {
   for (const std::string& name : names) {
     if (name >= plan.network_name) continue;
     TRY(const InstallRecord ours, record());
-    if (is_network_of_ours(ours, place_.configurations, name)) continue;
+    const NodeNetwork before = network(ours, name);
+    if (before.is_ours) continue;
+    if (before.trouble.empty() && calls_only(plan.giver, plan.network_name, before.calls)) continue;
     return fail(ErrorCode::refused_for_safety,
                 fmt::format("{} has {}, which the runtime takes before {}: remove it, or choose a name before it with "
                             "--conflist-name",

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "edge/install/takeover.h"
 #include "os/files.h"
 #include "wire/cni/network_list.h"
 #include "wire/install/record.h"
@@ -43,6 +44,7 @@ struct InstallPlan {
   std::vector<std::string> others;  ///< plugins of others that the configuration calls: they must be there
   std::string kubeconfig_name;      ///< empty: none is written
   std::string network_name;         ///< of the configuration's file; empty: none is written
+  NextGiver giver = {};             ///< of that network's addresses
 };
 
 /// A network configuration that is there.
@@ -92,9 +94,9 @@ class Installation {
 
   /// All that can stand in the way, before anything is written. Errors: invalid_argument, of a name that is not plain
   /// (wire::is_install_name); refused_for_safety, when a configuration of
-  /// somebody else would win over ours by its name: with both names; refused_by_configuration, when a plugin of others
-  /// that ours needs is not there: is it the runtime's directory?; not_found, of a directory; read_only,
-  /// permission_denied, storage_full, of either; those of the record.
+  /// somebody else would win over ours by its name, and does not call ours (calls_only): with both names;
+  /// refused_by_configuration, when a plugin of others that ours needs is not there: is it the runtime's directory?;
+  /// not_found, of a directory; read_only, permission_denied, storage_full, of either; those of the record.
   [[nodiscard]] Result<void> check(const InstallPlan& plan) const;
 
   /// All of it, or nothing. First everything is made under names that no runtime looks at, and `probe` is called with

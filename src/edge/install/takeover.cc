@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace croft::edge {
 namespace {
 
@@ -26,6 +28,20 @@ bool knows(const NextGiver& next, const wire::cni::AddressGiver& before) {
     return is_calicos && (before.datastore.empty() || before.datastore == next.calicos);
   }
   return before.program == "host-local" && before.network == next.network && is_own_directory(before.directory);
+}
+
+bool calls_only(const NextGiver& ours, std::string_view file, const wire::cni::NetworkCalls& calls) {
+  const std::string& other = calls.other;
+  const bool names_ours = other == ours.network || other.ends_with(fmt::format("/{}", file));
+  if (calls.names_another && !names_ours) return false;
+  const bool has_networks = calls.names_another || !calls.delegates.empty();
+  const std::vector<wire::cni::AddressGiver> givers = calls.all_givers();
+  if (givers.empty()) return calls.names_another;
+  return std::ranges::all_of(givers, [&](const wire::cni::AddressGiver& giver) {
+    // By itself host-local may be anybody's.
+    const bool may_be_ours = ours.is_register ? giver.program == "croft-ipam" || !giver.store.empty() : has_networks;
+    return may_be_ours && knows(ours, giver);
+  });
 }
 
 std::optional<CommonRange> common_range(const std::vector<net::Prefix>& before, const std::vector<net::Prefix>& next) {

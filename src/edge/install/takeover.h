@@ -29,6 +29,10 @@ struct NextGiver {
 /// Whether what `before` gave is known to `next`: it goes by the same records, or may do so by what it says.
 [[nodiscard]] bool knows(const NextGiver& next, const wire::cni::AddressGiver& before);
 
+/// Whether a network that the runtime takes before `file`, which is ours, has no addresses but ours: it calls that by
+/// its file or its name, or has it in itself, as multus; or it asks the same register.
+[[nodiscard]] bool calls_only(const NextGiver& ours, std::string_view file, const wire::cni::NetworkCalls& calls);
+
 /// Two ranges that have addresses in common.
 struct CommonRange {
   net::Prefix before, next;
