@@ -535,6 +535,19 @@ def renamed(world):
         for word in ('"k8s-pod-network"', '"other"', "--network-name", "controller"):
             expect(word in said, f"{word}: {said}")
     expect("the network was" not in done(install()), "it is the name of before")
+    # Nor is it lost with the record, which is removed where it is damaged.
+    own, record = host.conf / "10-croft.conflist", host.conf / "croft-install.record"
+    for main in ("ptp", "bridge", "calico"):
+        record.write_text("{")
+        refused(host.install("--main-plugin", main, "--node", "oak", "--store", world.register), 1, record.name, "remove it")
+        record.unlink()
+        said = done(host.install("--dry-run", "--main-plugin", main, "--node", "oak", "--store", world.register))
+        expect_equal(json.loads(said[said.index("{"):])["name"], "other", f"{main}: of the network that is there")
+    said = done(install("--network-name", "third", "--dry-run"))
+    expect('"other"' in said and '"third"' in said and "controller" in said, f"that it changes is told: {said}")
+    said = done(install("--mtu", "1400"))
+    expect("another's" not in said and "calls Croft" in said and "kept as" in said, said)
+    expect_equal(json.loads(own.read_text())["name"], "other", "it stays")
 
 
 def register(world):

@@ -333,7 +333,8 @@ class Install {
     return {};
   }
 
-  /// That of the installation before, though its file may be lost; else of the main plugin's own configuration.
+  /// That of the installation before, though its file or the record may be lost; else of the main plugin's own
+  /// configuration.
   [[nodiscard]] std::optional<std::string> name_of_before(const std::vector<edge::NodeNetwork>& in_use,
                                                           const std::string& recorded) const {
     for (const edge::NodeNetwork& there : in_use) {
@@ -341,10 +342,21 @@ class Install {
       if (is_ours && !there.calls.name.empty()) return there.calls.name;
     }
     if (!recorded.empty()) return recorded;
-    if (options_.network.main != MainPlugin::flannel && options_.network.main != MainPlugin::calico) return {};
+    const bool brings_its_own =
+        options_.network.main == MainPlugin::flannel || options_.network.main == MainPlugin::calico;
     for (const edge::NodeNetwork& there : in_use) {
-      auto theirs = there.calls.name_with(options_.main);
+      if (auto crofts = name_of_crofts(there)) return crofts;
+      auto theirs = brings_its_own ? there.calls.name_with(options_.main) : std::nullopt;
       if (theirs && !theirs->empty()) return theirs;
+    }
+    return {};
+  }
+
+  /// Of a network by which a register of Croft gives, whoever wrote it: as where the record was removed.
+  [[nodiscard]] static std::optional<std::string> name_of_crofts(const edge::NodeNetwork& there) {
+    if (there.is_behind) return {};
+    for (const wire::cni::AddressGiver& giver : there.calls.all_givers()) {
+      if ((giver.program == kProgram || !giver.store.empty()) && !giver.network.empty()) return giver.network;
     }
     return {};
   }
@@ -604,6 +616,10 @@ class Install {
     std::string before = recorded.name;
     for (const edge::NodeNetwork& there : networks) {
       if (there.is_ours) before = there.calls.name;
+    }
+    TRY(const auto in_use, files_.networks_in_use());
+    for (const edge::NodeNetwork& there : in_use) {
+      if (before.empty()) before = name_of_crofts(there).value_or("");
     }
     if (!before.empty() && before != own.name) {
       tell_once(

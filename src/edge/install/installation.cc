@@ -437,13 +437,14 @@ class Installation::Change {
   std::vector<std::string> notes_;
 };
 
-Result<void> Installation::keep_anothers(const std::string& path, std::string_view content, Change& change) {
+Result<void> Installation::keep_anothers(const std::string& path, std::string_view content, Change& change,
+                                         std::string_view what) {
   TRY(const Place place, place_to_keep(path, content));
   if (place.has_it) {
-    change.note(fmt::format("{} was another's: {} has it already", path, place.path));
+    change.note(fmt::format("{} {}: {} has it already", path, what, place.path));
     return {};
   }
-  return change.keep_as(path, place.path, content, fmt::format("{} was another's: kept as {}", path, place.path));
+  return change.keep_as(path, place.path, content, fmt::format("{} {}: kept as {}", path, what, place.path));
 }
 
 Result<void> Installation::draft_program(const InstallProgram& program, const InstallRecord& ours,
@@ -507,7 +508,11 @@ Result<void> Installation::apply(const InstallPlan& plan, const InstallTexts& te
       change.note(fmt::format("{} is as it should be", path));
     } else {
       if (is && !is_recorded(before, Kind::network, plan.network_name, digest_of(*is))) {
-        TRY_VOID(keep_anothers(path, *is, change));
+        const auto calls = calls_of(place_.configurations, plan.network_name, *is);
+        const bool calls_croft = calls && calls->is_of_croft();
+        TRY_VOID(keep_anothers(
+            path, *is, change,
+            calls_croft ? "calls Croft, and no record says that it was written here like that" : "was another's"));
       }
       TRY_VOID(change.put(path, texts.network, os::FileMode::readable_by_all,
                           fmt::format("{} written: pods of this node get their addresses from Croft", path)));

@@ -136,7 +136,8 @@ class Installation {
   /// now it writes again.
   [[nodiscard]] Result<void> remove_drafts(const wire::InstallRecord& record) const;
   /// What is not ours at `path` gets a second name, before something of ours takes the first.
-  [[nodiscard]] static Result<void> keep_anothers(const std::string& path, std::string_view content, Change& change);
+  [[nodiscard]] static Result<void> keep_anothers(const std::string& path, std::string_view content, Change& change,
+                                                  std::string_view what = "was another's");
   [[nodiscard]] Result<void> draft_program(const InstallProgram& program, const wire::InstallRecord& ours,
                                            Change& change) const;
   /// False when nothing had the name.
