@@ -58,6 +58,7 @@ REFUSED_VALUES = (
     *(({"install": {"mtu": mtu}}, "mtu") for mtu in (1, 575, 65536, -1)),
     *(({"install": {"networkName": text}}, "networkName") for text in ("a/b _", "my_net", "net-", "net.", "a..b", "n" * 189, 'a"\nb: c')),
     *(({"install": {"replaceNetwork": text}}, "replaceNetwork") for text in ("a b", "-x", "n" * 254, "a\nb")),
+    *(({"install": {"replaceStore": text}}, "replaceStore") for text in ("/a.db", "sqlite:/a\nb", "sqlite:/" + "n" * 4096, "http://a")),
     *(({"calicoGroup": text}, "calicoGroup") for text in ("projectcalico.org/v1", "v3", "x&context=y")),
     *(({"image": {"repository": text}}, "repository") for text in ("", "r x", "x\n  y: z", "r@sha256:" + "a" * 64)),
     *(({"image": {"tag": text}}, "tag") for text in ("@sha256:" + "a" * 64, "a b", "t" * 129)),
@@ -83,7 +84,7 @@ UNSET = ("mainPlugin", "image", "image.repository", "image.pullPolicy", "namespa
          "networkPolicy", "uninstall", "calicoKinds")
 # Where nothing means the same as the default, or as nothing said.
 MAY_BE_UNSET = ("image.tag", "image.digest", "image.pullSecrets", "apiServer.host", "apiServer.port", "defaultPools.ipv4Cidr",
-                "defaultPools.ipv4BlockSize", "install.conflistName", "install.networkName", "install.replaceNetwork", "install.alsoAs", "uninstallForce", "install.extraArgs",
+                "defaultPools.ipv4BlockSize", "install.conflistName", "install.networkName", "install.replaceNetwork", "install.replaceStore", "install.alsoAs", "uninstallForce", "install.extraArgs",
                 "agent.clearNetworkUnavailable", "agent.resources", "agent.nodeSelector", "agent.priorityClassName", "agent.extraArgs", "controller.resources",
                 "controller.nodeSelector", "controller.clusterCidr", "controller.priorityClassName", "controller.extraArgs", "calicoGroup")
 # Values that are odd and fine: (values, a text of what is rendered).
@@ -92,6 +93,7 @@ TAKEN_VALUES = (
     ({"install": {"cniConfDir": "/etc/c: #n"}}, '- "--plugin-store=kube:/etc/c: #n/croft-kubeconfig"'),
     ({"install": {"networkName": "cbr0"}}, '- "--network-name=cbr0"'),
     ({"install": {"replaceNetwork": "my_net"}}, '- "--replace-network=my_net"'),
+    ({"install": {"replaceStore": "etcd:http://a:1?ca=/b"}}, '- "--replace-store=etcd:http://a:1?ca=/b"'),
     ({"uninstall": True, "uninstallForce": True}, "- --force"),
     ({"install": {"conflistName": "00-a.conflist"}}, '- "--conflist-name=00-a.conflist"'),
     ({"calicoGroup": "projectcalico.org/v3"}, '{name: CROFT_STORE, value: "kube:?group=projectcalico.org/v3"}'),
@@ -180,6 +182,8 @@ def renders(world, tools):
     for plugin, clears in (("ptp", True), ("bridge", True), ("calico", False), ("flannel", False)):
         text = tools.render_values(world, {"mainPlugin": plugin}).stdout
         expect_equal("- --clear-network-unavailable" in text, clears, f"{plugin}: NetworkUnavailable is taken back")
+        gone = tools.render_values(world, {"mainPlugin": plugin, "uninstall": True, "agent": {"clearNetworkUnavailable": True}}).stdout
+        expect("--clear-network-unavailable" not in gone and "nodes/status" not in gone, f"{plugin}: a node that Croft leaves is left alone")
     # What YAML takes for a number or a truth is a name all the same.
     for name in ("123", "1e3", "true"):
         text = tools.render_values(world, {}, release=name, namespace=name).stdout
@@ -243,7 +247,8 @@ def is_taken(world, tools):
         for page in sorted((TREE / "deploy" / "kubernetes").glob("*.yaml")):
             # Kinds of the Prometheus operator, which brings them.
             if "monitoring.coreos.com/" not in page.read_text():
-                tools.kubectl(admin, "apply", "--dry-run=server", "-f", page)
+                verb = "create" if "\n  generateName:" in page.read_text() else "apply"
+                tools.kubectl(admin, verb, "--dry-run=server", "-f", page)
         for text in calico_definitions():
             tools.kubectl(admin, "apply", "--server-side", "--force-conflicts", "-f", "-", given=text)
         say("a real API server takes all of it, and Calico's own kinds over Croft's")
@@ -290,7 +295,38 @@ def installs(world, tools):
         helm(*labelled, "--create-namespace")
         labels = json.loads(tools.kubectl(admin, "get", "namespace", "labelled", "-o", "jsonpath={.metadata.labels}").stdout)
         expect_equal(labels.get("pod-security.kubernetes.io/enforce"), "privileged", "agents use the node's network")
+        # What the agent wrote of a node goes as the page says.
+        command = re.search(r"^kubectl (patch node) NODE (--subresource=status --type=strategic -p) '(.*)'$",
+                            (TREE / "docs" / "kubernetes.md").read_text(), re.MULTILINE)
+        tools.kubectl(admin, "apply", "-f", "-", given=json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}}))
+        both = {"status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "NetworkUnavailable", "status": "False", "reason": "CroftIsUp"}]}}
+        for patch, left in ((json.dumps(both), {"Ready", "NetworkUnavailable"}), (command[3], {"Ready"})):
+            tools.kubectl(admin, *command[1].split(), "oak", *command[2].split(), patch)
+            said = tools.kubectl(admin, "get", "node", "oak", "-o", "jsonpath={.status.conditions[*].type}").stdout
+            expect_equal(set(said.split()), left, patch)
         say("installed, upgraded, back, uninstalled and installed again; a second release is refused; the register's kinds stay")
+
+
+def without_helm(world, tools):
+    """By kubectl alone: what is applied may be applied again with another image, whatever became of the Job of the first pools."""
+    place = TREE / "deploy" / "kubernetes"
+    with KubeApiserver(world, sys.argv[2]) as kube:
+        admin = write_kubeconfig(world, kube)
+        tools.kubectl(admin, "create", "namespace", "croft-system")
+        for plugin in PLUGINS:
+            text = (place / f"croft-{plugin}.yaml").read_text()
+            for number in range(3):
+                tools.kubectl(admin, "apply", "-f", "-", given=text.replace("croft:0.1.0", f"croft:0.1.{number}"))
+            image = tools.kubectl(admin, "-n", "croft-system", "get", "daemonset", "croft-agent", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+            expect(image.stdout.endswith("croft:0.1.2"), f"{plugin}: {image.stdout}")
+        pages = sorted(page.name for page in place.glob("pools-*.yaml"))
+        expect_equal(pages, [f"pools-{plugin}.yaml" for plugin in sorted(PLUGINS) if plugin != "flannel"], "who has pools of the register")
+        # Again, as where nobody did what the first one said.
+        for page in pages * 2:
+            tools.kubectl(admin, "create", "-f", place / page)
+        jobs = json.loads(tools.kubectl(admin, "-n", "croft-system", "get", "jobs", "-l", "app.kubernetes.io/component=default-pools", "-o", "json").stdout)
+        expect_equal(len(jobs["items"]), 2 * len(pages), "each has a Job of its own")
+        say("applied with kubectl alone, three images one after the other")
 
 
 def test():
@@ -300,6 +336,7 @@ def test():
         has_its_image(world, tools)
         is_taken(world, tools)
         installs(world, tools)
+        without_helm(world, tools)
 
 
 if __name__ == "__main__":

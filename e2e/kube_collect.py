@@ -181,6 +181,10 @@ def who_holds_nothing(world, cluster, kube, operator):
     told = check()[1]
     expect_equal({pod: row["subject"] for pod, row in told.items()}, {"restored": freed}, "who holds nothing")
     expect("on node oak reports it, and the register has it as free" in told["restored"]["evidence"], f"{told}")
+    # Its sandbox died, and kubelet goes on reporting what it had.
+    for status, is_told in (("False", False), ("True", True)):
+        cluster.report("restored", freed, conditions=[{"type": "PodReadyToStartContainers", "status": status}])
+        expect_equal("restored" in check()[1], is_told, f"PodReadyToStartContainers is {status}")
     cluster.report("restored", kept)
     told = check()[1]
     expect("two have it" in told["restored"]["evidence"] and "pod default/kept" in told["restored"]["evidence"], f"{told}")

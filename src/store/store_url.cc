@@ -90,4 +90,11 @@ bool name_one_store(std::string_view a, std::string_view b) {
   return *scheme == Scheme::etcd ? members_of(a) == members_of(b) : plain(a) == plain(b);
 }
 
+OneRegister name_one_register(std::string_view a, std::string_view b) {
+  if (name_one_store(a, b)) return OneRegister::yes;
+  const auto scheme = scheme_of(a);
+  const bool may_be = scheme && scheme == scheme_of(b) && *scheme != Scheme::sqlite;
+  return may_be ? OneRegister::not_said : OneRegister::no;
+}
+
 }  // namespace croft::store

@@ -32,4 +32,9 @@ enum class Scheme {
 /// in any order, and not the files of a client: plugin and agent may have certificates of their own.
 [[nodiscard]] bool name_one_store(std::string_view a, std::string_view b);
 
+/// Whether two URLs can mean one register. Members of an etcd are replaced, and a kubeconfig is written anew elsewhere:
+/// of two of these URLs nobody can tell.
+enum class OneRegister { yes, no, not_said };
+[[nodiscard]] OneRegister name_one_register(std::string_view a, std::string_view b);
+
 }  // namespace croft::store

@@ -47,6 +47,17 @@ TEST(StoreUrl, MembersMakeAnEtcdAndNotTheirOrderOrAClientsFiles) {
   EXPECT_TRUE(name_one_store("nothing", "nothing"));
 }
 
+TEST(StoreUrl, OfOneRegisterUrlsMayDiffer) {
+  EXPECT_EQ(name_one_register("sqlite:/a", "sqlite://a"), OneRegister::yes);
+  EXPECT_EQ(name_one_register("sqlite:/a", "sqlite:/b"), OneRegister::no);
+  EXPECT_EQ(name_one_register("sqlite:/a", "kube:/a"), OneRegister::no);
+  EXPECT_EQ(name_one_register("etcd:http://a:1", "kube:"), OneRegister::no);
+  EXPECT_EQ(name_one_register("etcd:http://a:1", "etcd:http://a:1?ca=/x"), OneRegister::yes);
+  EXPECT_EQ(name_one_register("etcd:http://a:1", "etcd:http://b:1"), OneRegister::not_said);
+  EXPECT_EQ(name_one_register("kube:/a", "kube:/a?group=projectcalico.org/v3"), OneRegister::not_said);
+  EXPECT_EQ(name_one_register("nothing", "other"), OneRegister::no);
+}
+
 TEST(StoreUrl, APathIsTheSameWithSlashesMore) {
   const char* url = "kube:/etc/cni/net.d/croft-kubeconfig?group=projectcalico.org/v3";
   for (const char* same : {"kube:/etc/cni/net.d//croft-kubeconfig?group=projectcalico.org/v3",

@@ -166,7 +166,7 @@ class ClusterPods {
     TRY(const auto api, open_kube_api(line_.store_url, line_.clock, operator_parts(), kPageTime));
     const auto take = [&](const core::collect::PodFact& pod) {
       const bool has_ended = pod.phase == "Succeeded" || pod.phase == "Failed";
-      if (has_ended || pod.is_in_node_network || pod.addresses.empty()) return;
+      if (has_ended || pod.has_no_sandbox || pod.is_in_node_network || pod.addresses.empty()) return;
       if (!node_.empty() && pod.node != node_) return;
       running.push_back({{pod.name, pod.namespace_name, pod.uid}, pod.node, pod.addresses});
     };

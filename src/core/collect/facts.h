@@ -39,6 +39,8 @@ struct PodFact {
   bool is_in_node_network = false;
   /// It is what the API has of a pod that a kubelet read from a file: its UID is not the one that the runtime tells.
   bool is_mirror = false;
+  /// Its kubelet says that it has no sandbox: what it reports it had before, and others may have it by now.
+  bool has_no_sandbox = false;
 };
 
 /// What is known about nodes and pods at one moment, from outside the register: the second source without which no

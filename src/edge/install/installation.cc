@@ -115,9 +115,33 @@ struct Place {
                           path, kept_name(path, last), kept_name(path, 0)));
 }
 
+/// What a network configuration of this file calls, with the plugins that a list has in the folder of its name.
+[[nodiscard]] Result<wire::cni::NetworkCalls> calls_of(const std::string& directory, std::string_view file,
+                                                       std::string_view text) {
+  TRY(wire::cni::NetworkCalls calls, wire::cni::read_network_calls(text));
+  const std::string& name = calls.name;
+  const bool is_folder = !name.empty() && name != "." && name != ".." && name.find('/') == name.npos;
+  if (calls.only_inlined || !is_folder || !file.ends_with(".conflist")) return calls;
+  const std::string folder = in(directory, name);
+  auto plugins = os::list_directory(folder, kNamesMax);
+  if (!plugins && plugins.error().code == ErrorCode::not_found) return calls;
+  if (!plugins) return fail(plugins.error());
+  std::ranges::sort(*plugins);
+  for (const std::string& plugin : *plugins) {
+    const std::string path = in(folder, plugin);
+    const auto status = os::entry_status(path);
+    const bool is_directory = status && *status && (*status)->type == os::FileStatus::Type::directory;
+    if (!plugin.ends_with(".conf") || is_directory) continue;
+    TRY(const std::string content, os::read_file(path, kNetworkBytesMax));
+    auto added = wire::cni::add_plugin_of_folder(calls, content);
+    if (!added) return fail(Error(added.error()).in(net::echo(fmt::format("{}/{}", name, plugin))));
+  }
+  return calls;
+}
+
 /// Whether a configuration calls Croft's plugin by its own name, or can't be read: none for a node that Croft has left.
-[[nodiscard]] bool is_network_of_croft(std::string_view text) {
-  const auto calls = wire::cni::read_network_calls(text);
+[[nodiscard]] bool is_network_of_croft(const std::string& directory, std::string_view file, std::string_view text) {
+  const auto calls = calls_of(directory, file, text);
   return !calls || calls->is_of_croft();
 }
 
@@ -207,7 +231,7 @@ NodeNetwork Installation::network(const InstallRecord& ours, const std::string& 
     return network;
   }
   network.text = *std::move(text);
-  auto calls = wire::cni::read_network_calls(network.text);
+  auto calls = calls_of(place_.configurations, file, network.text);
   if (!calls) {
     network.trouble = calls.error().message;
   } else {
@@ -221,17 +245,33 @@ Result<std::vector<NodeNetwork>> Installation::networks_in_use() const {
   TRY(const std::vector<std::string> files, network_files());
   if (files.empty()) return all;
   TRY(const InstallRecord ours, record());
+  bool is_behind = false;
   for (const std::string& file : files) {
-    const NodeNetwork& last = all.emplace_back(network(ours, file));
-    const bool calls_any = !last.calls.types.empty() && !last.calls.names_another;
-    if (last.is_ours || (last.trouble.empty() && calls_any)) break;
+    NodeNetwork& last = all.emplace_back(network(ours, file));
+    last.is_behind = is_behind;
+    const wire::cni::NetworkCalls& calls = last.calls;
+    const bool calls_others = calls.names_another || !calls.delegates.empty();
+    const bool is_taken = !calls_others && is_surely_taken(last);
+    // Also where the record is lost, or somebody changed it: what lies behind it was asked when it was written.
+    const bool is_crofts = calls.is_of_croft() || (last.has_our_name && !calls.givers.empty());
+    if (last.is_ours || (is_crofts && is_taken)) break;
+    is_behind = is_behind || is_taken;
   }
   return all;
 }
 
+bool Installation::is_surely_taken(const NodeNetwork& network) const {
+  const wire::cni::NetworkCalls& calls = network.calls;
+  if (!network.trouble.empty() || !calls.is_whole || calls.is_list != network.file.ends_with(".conflist")) return false;
+  return std::ranges::all_of(calls.types, [&](const std::string& type) {
+    const auto status = os::file_status(in(place_.programs, type));
+    return status && *status;
+  });
+}
+
 Result<RecordedNetwork> Installation::recorded_network() const {
   TRY(const InstallRecord ours, record());
-  return RecordedNetwork{ours.network, ours.addresses_from};
+  return RecordedNetwork{ours.network, ours.addresses_from, ours.store};
 }
 
 Result<std::vector<NodeNetwork>> Installation::networks() const {
@@ -263,7 +303,9 @@ Result<void> Installation::check(const InstallPlan& plan) const {
   for (const std::string& name : names) {
     if (name >= plan.network_name) continue;
     TRY(const InstallRecord ours, record());
-    if (is_network_of_ours(ours, place_.configurations, name)) continue;
+    const NodeNetwork before = network(ours, name);
+    if (before.is_ours) continue;
+    if (before.trouble.empty() && calls_only(plan.giver, plan.network_name, before.calls)) continue;
     return fail(ErrorCode::refused_for_safety,
                 fmt::format("{} has {}, which the runtime takes before {}: remove it, or choose a name before it with "
                             "--conflist-name",
@@ -291,8 +333,9 @@ Result<void> Installation::add_to_record(const InstallPlan& plan, std::string_vi
   if (!network.empty()) {
     add(Kind::network, plan.network_name, digest_of(network));
     const auto calls = wire::cni::read_network_calls(network);
-    const bool has_giver = calls && !calls->givers.empty();
-    if (wire::set_network(all, calls ? calls->name : "", has_giver ? calls->givers[0].program : "")) is_changed = true;
+    const wire::cni::AddressGiver giver =
+        calls && !calls->givers.empty() ? calls->givers[0] : wire::cni::AddressGiver{};
+    if (wire::set_network(all, calls ? calls->name : "", giver.program, giver.store)) is_changed = true;
   }
   if (!is_changed) return {};
   return os::replace_file_durably(record_path(), encode(all));
@@ -339,8 +382,10 @@ class Installation::Change {
   }
   void note(std::string line) { notes_.push_back(std::move(line)); }
 
-  [[nodiscard]] Result<void> apply() {
+  /// `last_look`: before the one at `looked_at`.
+  [[nodiscard]] Result<void> apply(const std::string& looked_at, const InstallLastLook& last_look) {
     for (Part& part : parts_) {
+      if (part.path == looked_at) TRY_VOID(last_look());
       part.was_tried = true;
       TRY_VOID(part.is_put ? os::rename_durably(draft_of(part.path), part.path) : os::remove_file_durably(part.path));
     }
@@ -392,13 +437,14 @@ class Installation::Change {
   std::vector<std::string> notes_;
 };
 
-Result<void> Installation::keep_anothers(const std::string& path, std::string_view content, Change& change) {
+Result<void> Installation::keep_anothers(const std::string& path, std::string_view content, Change& change,
+                                         std::string_view what) {
   TRY(const Place place, place_to_keep(path, content));
   if (place.has_it) {
-    change.note(fmt::format("{} was another's: {} has it already", path, place.path));
+    change.note(fmt::format("{} {}: {} has it already", path, what, place.path));
     return {};
   }
-  return change.keep_as(path, place.path, content, fmt::format("{} was another's: kept as {}", path, place.path));
+  return change.keep_as(path, place.path, content, fmt::format("{} {}: kept as {}", path, what, place.path));
 }
 
 Result<void> Installation::draft_program(const InstallProgram& program, const InstallRecord& ours,
@@ -446,7 +492,7 @@ Result<void> Installation::remove_drafts(const InstallRecord& record) const {
 }
 
 Result<void> Installation::apply(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe,
-                                 const InstallRecord& before, Change& change) {
+                                 const InstallLastLook& last_look, const InstallRecord& before, Change& change) {
   TRY_VOID(add_to_record(plan, texts.network));
   TRY(const InstallRecord all, record());
   TRY_VOID(remove_drafts(all));
@@ -462,7 +508,11 @@ Result<void> Installation::apply(const InstallPlan& plan, const InstallTexts& te
       change.note(fmt::format("{} is as it should be", path));
     } else {
       if (is && !is_recorded(before, Kind::network, plan.network_name, digest_of(*is))) {
-        TRY_VOID(keep_anothers(path, *is, change));
+        const auto calls = calls_of(place_.configurations, plan.network_name, *is);
+        const bool calls_croft = calls && calls->is_of_croft();
+        TRY_VOID(keep_anothers(
+            path, *is, change,
+            calls_croft ? "calls Croft, and no record says that it was written here like that" : "was another's"));
       }
       TRY_VOID(change.put(path, texts.network, os::FileMode::readable_by_all,
                           fmt::format("{} written: pods of this node get their addresses from Croft", path)));
@@ -486,14 +536,15 @@ Result<void> Installation::apply(const InstallPlan& plan, const InstallTexts& te
   if (!plan.kubeconfig_name.empty()) {
     TRY_VOID(probe(Change::draft_of(in(place_.configurations, plan.kubeconfig_name))));
   }
-  return change.apply();
+  return change.apply(plan.network_name.empty() ? "" : in(place_.configurations, plan.network_name), last_look);
 }
 
-Result<void> Installation::write(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe) {
+Result<void> Installation::write(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe,
+                                 const InstallLastLook& last_look) {
   TRY(const InstallRecord before, record());
   TRY(const auto record_before, content_of(record_path(), wire::kInstallRecordBytesMax));
   Change change(tell_);
-  auto done = apply(plan, texts, probe, before, change);
+  auto done = apply(plan, texts, probe, last_look, before, change);
   if (done) return {};
   Error error = done.error();
   change.undo(error);
@@ -603,7 +654,7 @@ Result<std::string> Installation::network_to_come_back(const std::string& path,
     TRY(const auto status, os::entry_status(kept));
     if (!status) continue;
     const auto text = os::read_file(kept, kNetworkBytesMax);
-    if (text && !is_network_of_croft(*text)) return kept;
+    if (text && !is_network_of_croft(place_.configurations, path, *text)) return kept;
     tell(fmt::format("{} calls Croft's plugin, or can't be read: left under that name", kept));
   }
   return std::string();
@@ -636,7 +687,7 @@ Result<void> Installation::check_nothing_calls_what_goes(const InstallRecord& re
     // What can't be read, no runtime goes by either.
     const auto text = os::read_file(path, kNetworkBytesMax);
     if (!text) continue;
-    const auto calls = wire::cni::read_network_calls(*text);
+    const auto calls = calls_of(place_.configurations, name, *text);
     if (!calls) continue;
     const auto program = std::ranges::find_if(going, [&](const std::string& one) { return calls->needs(one); });
     if (program == going.end()) continue;

@@ -64,6 +64,7 @@ struct AddressGiver {
   std::string network;         ///< the network's name, under which it keeps what it gives
   std::string directory = {};  ///< of host-local, where another one than its own is named
   std::string datastore = {};  ///< of calico-ipam: kubernetes, etcdv3; empty: not said
+  std::string store = {};      ///< of Croft's register, its URL; empty: not said
   /// All from which host-local gives; nullopt: not said here, as under flannel and of other programs.
   std::optional<std::vector<net::Prefix>> ranges = {};
 };
@@ -78,6 +79,10 @@ struct NetworkCalls {
   bool names_another = false;                ///< multus: its network is that of another file
   std::string other = {};                    ///< its name, or a path, where it is said (clusterNetwork)
   std::vector<AddressGiver> givers = {};     ///< of this one alone, without its name
+  bool only_inlined = false;                 ///< loadOnlyInlinedPlugins: no plugins in the folder of its name
+  bool is_list = false;                      ///< else the one plugin of a .conf
+  bool is_whole = false;                     ///< has all without which libcni passes over it: a name, a type of each
+                                             ///< plugin, no version that is no text
   [[nodiscard]] bool has(std::string_view type) const;
   /// The name of the network that calls a plugin of this type: this one, or the first of its delegates, which go by its
   /// name where they have none.
@@ -91,6 +96,11 @@ struct NetworkCalls {
 };
 /// Error: invalid_argument, of what is no such configuration.
 [[nodiscard]] Result<NetworkCalls> read_network_calls(std::string_view text);
+
+/// Adds what a file of a list's folder calls. To a list that does not say loadOnlyInlinedPlugins libcni adds, from 1.3
+/// on (CNI 1.1.0), the plugins of net.d/NAME/*.conf, by name, whatever the list's version. Error: as above; libcni
+/// takes none of the list then.
+[[nodiscard]] Result<void> add_plugin_of_folder(NetworkCalls& calls, std::string_view text);
 
 /// What a configuration has and one that is to take its place has not, ready for a message: members of plugins of one
 /// type ("mtu 1430", "ipam.ipv4_pools"), and whole plugins ("the plugin bandwidth"). What says nothing there, as 0 or

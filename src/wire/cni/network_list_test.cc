@@ -88,13 +88,38 @@ TEST(NetworkCalls, OnlyATypeMakesOneOfCrofts) {
 }
 
 /// "program network directory datastore ranges" of each.
+TEST(NetworkCalls, AListHasMoreInItsFolder) {
+  const auto only_inlined = [](const std::string& value) {
+    return read_network_calls(R"({"name":"n","loadOnlyInlinedPlugins":)" + value + R"(,"plugins":[]})")->only_inlined;
+  };
+  EXPECT_TRUE(only_inlined("true"));
+  EXPECT_TRUE(only_inlined(R"("True")"));
+  for (const char* value : {"false", "null", R"("false")", "1", R"("yes")"}) EXPECT_FALSE(only_inlined(value)) << value;
+  auto calls = read_network_calls(R"({"cniVersion":"1.1.0","name":"netx"})").value();
+  EXPECT_TRUE(calls.types.empty());
+  ASSERT_TRUE(add_plugin_of_folder(calls, R"({"type":"flannel"})"));
+  ASSERT_TRUE(add_plugin_of_folder(calls, R"({"name":"other","type":"portmap"})"));
+  EXPECT_EQ(calls.types, (std::vector<std::string>{"flannel", "portmap"}));
+  ASSERT_EQ(calls.all_givers().size(), 1U);
+  EXPECT_EQ(calls.all_givers()[0].program + calls.all_givers()[0].network, "host-localnetx");
+  for (const char* text : {"", "[]", "{}", R"({"type":7})", "{"})
+    EXPECT_FALSE(add_plugin_of_folder(calls, text)) << text;
+  // Croft's own has no plugins elsewhere: the folder may be of a network whose place it takes.
+  for (const auto& [text, plugin] : kMainPlugins) {
+    NetworkList own;
+    own.main = plugin;
+    EXPECT_TRUE(read_network_calls(encode_network_list(own))->only_inlined) << text;
+  }
+}
+
 std::string givers_in(const std::string& text) {
   const auto read = read_network_calls(text);
   if (!read) return "refused: " + read.error().message;
   std::string all;
   for (const AddressGiver& giver : read->all_givers()) {
     all += (all.empty() ? "" : "; ") + giver.program + " " + giver.network;
-    for (const std::string& more : {giver.directory, giver.datastore}) all += more.empty() ? "" : " " + more;
+    for (const std::string& more : {giver.directory, giver.datastore, giver.store})
+      all += more.empty() ? "" : " " + more;
     if (!giver.ranges) all += " ?";
     if (!giver.ranges) continue;
     for (const net::Prefix& range : *giver.ranges) all += " " + range.to_string();
@@ -105,11 +130,24 @@ std::string givers_in(const std::string& text) {
 TEST(NetworkGivers, AreIpamPluginsAndPluginsOfTheirOwn) {
   EXPECT_EQ(givers_in(R"({"name":"n","plugins":[{"type":"ptp","ipam":{"type":"croft-ipam"}},{"type":"portmap"}]})"),
             "croft-ipam n ?");
+  EXPECT_EQ(givers_in(R"({"name":"n","type":"ptp","ipam":{"type":"calico-ipam","Store":"sqlite:/a"}})"),
+            "calico-ipam n sqlite:/a ?");
+  EXPECT_EQ(givers_in(R"({"name":"n","type":"ptp","ipam":{"type":"whereabouts","store":"x"}})"), "whereabouts n ?");
   EXPECT_EQ(givers_in(R"({"name":"c","plugins":[{"type":"calico","datastore_type":"kubernetes",
                                                    "ipam":{"type":"calico-ipam"}},{"type":"bandwidth"}]})"),
             "calico-ipam c kubernetes ?");
   EXPECT_EQ(givers_in(R"({"name":"c","type":"calico","etcd_endpoints":"http://e","ipam":{"type":"calico-ipam"}})"),
             "calico-ipam c etcdv3 ?");
+  for (const char* etcd : {"etcd_discovery_srv", "etcd_authority", "Etcd_Scheme"}) {
+    EXPECT_EQ(
+        givers_in(R"({"name":"c","type":"calico","ipam":{"type":"calico-ipam"},")" + std::string(etcd) + R"(":"e"})"),
+        "calico-ipam c etcdv3 ?");
+  }
+  EXPECT_EQ(givers_in(R"({"name":"c","type":"calico","ipam":{"type":"calico-ipam"},"etcd_ca_cert_file":"/c"})"),
+            "calico-ipam c ?");
+  EXPECT_EQ(givers_in(R"({"name":"c","type":"calico","ipam":{"type":"calico-ipam"},"etcd_authority":"e",
+                          "datastore_type":"kubernetes"})"),
+            "calico-ipam c kubernetes ?");
   EXPECT_EQ(givers_in(R"({"name":"cilium","plugins":[{"type":"cilium-cni"},{"type":"portmap"}]})"),
             "cilium-cni cilium ?");
   EXPECT_EQ(givers_in(R"({"name":"aws","plugins":[{"type":"aws-cni"},
@@ -164,6 +202,7 @@ TEST(NetworkList, OfPtp) {
   EXPECT_EQ(encode_network_list(example(MainPlugin::ptp)), R"({
     "cniVersion": "1.0.0",
     "name": "k8s-pod-network",
+    "loadOnlyInlinedPlugins": true,
     "plugins": [
         {
             "type": "ptp",

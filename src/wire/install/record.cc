@@ -75,7 +75,7 @@ MaybeFault read_directory(const JsonAt& at, std::string& out) {
   return {};
 }
 
-constexpr std::array<JsonMember<Read>, 5> kMembers{{
+constexpr std::array<JsonMember<Read>, 6> kMembers{{
     {"version", [](const JsonAt& at, Read& out) { return read_integer(at, 1, INT32_MAX, out.version); }},
     {"files",
      [](const JsonAt& at, Read& out) { return read_list<Entry>(at, kEntriesMax, read_entry, out.record.entries); }},
@@ -86,6 +86,7 @@ constexpr std::array<JsonMember<Read>, 5> kMembers{{
     {"network", [](const JsonAt& at, Read& out) { return read_text(at, kInstallNetworkBytesMax, out.record.network); }},
     {"addressesFrom",
      [](const JsonAt& at, Read& out) { return read_text(at, kInstallNameBytesMax, out.record.addresses_from); }},
+    {"store", [](const JsonAt& at, Read& out) { return read_text(at, kInstallStoreBytesMax, out.record.store); }},
 }};
 
 }  // namespace
@@ -128,12 +129,15 @@ bool add_program_directory(InstallRecord& record, const std::string& path) {
   return true;
 }
 
-bool set_network(InstallRecord& record, std::string_view name, std::string_view addresses_from) {
+bool set_network(InstallRecord& record, std::string_view name, std::string_view addresses_from,
+                 std::string_view store) {
   if (name.size() > kInstallNetworkBytesMax) name = {};
   if (name.empty() || addresses_from.size() > kInstallNameBytesMax) addresses_from = {};
-  if (record.network == name && record.addresses_from == addresses_from) return false;
+  if (addresses_from.empty() || store.size() > kInstallStoreBytesMax) store = {};
+  if (record.network == name && record.addresses_from == addresses_from && record.store == store) return false;
   record.network = name;
   record.addresses_from = addresses_from;
+  record.store = store;
   return true;
 }
 
@@ -168,6 +172,10 @@ std::string encode(const InstallRecord& record) {
   if (!record.addresses_from.empty()) {
     out.key("addressesFrom");
     out.text(record.addresses_from);
+  }
+  if (!record.store.empty()) {
+    out.key("store");
+    out.text(record.store);
   }
   out.end_object();
   return std::move(out).take() + "\n";

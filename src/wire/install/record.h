@@ -28,6 +28,8 @@ struct InstallRecord {
   std::string network = {};
   /// The IPAM plugin that this network called: croft-ipam, host-local. Empty: not known, as above.
   std::string addresses_from = {};
+  /// Of the register that it named, the URL. Empty: none, or not known, as above.
+  std::string store = {};
   friend bool operator==(const InstallRecord&, const InstallRecord&) = default;
 };
 
@@ -41,6 +43,8 @@ inline constexpr std::size_t kInstallDirectoriesMax = 8;
 inline constexpr std::size_t kInstallDirectoryBytesMax = 1024;
 /// Of a network's name; a longer one is not remembered.
 inline constexpr std::size_t kInstallNetworkBytesMax = 1024;
+/// Of a store's URL, as a network configuration may have it; a longer one is not remembered.
+inline constexpr std::size_t kInstallStoreBytesMax = 4096;
 /// Of a name; room is left for what a temporary or kept file has behind it (NAME_MAX is 255).
 inline constexpr std::size_t kInstallNameBytesMax = 200;
 
@@ -56,13 +60,15 @@ inline constexpr std::size_t kInstallNameBytesMax = 200;
 /// changed.
 [[nodiscard]] bool add_program_directory(InstallRecord& record, const std::string& path);
 
-/// Notes a network's name, but not one that is too long, and who gives its addresses. Returns whether the record
-/// changed.
-[[nodiscard]] bool set_network(InstallRecord& record, std::string_view name, std::string_view addresses_from);
+/// Notes a network's name, but not one that is too long, and who gives its addresses, of which register. Returns
+/// whether the record changed.
+[[nodiscard]] bool set_network(InstallRecord& record, std::string_view name, std::string_view addresses_from,
+                               std::string_view store = {});
 
 /// One line of JSON: {"version": 1, "files": [{"kind": "program", "name": "croft-ipam", "sha256": "…"}],
-/// "programDirectories": ["/opt/cni/bin"], "network": "k8s-pod-network", "addressesFrom": "croft-ipam"}. Programs that
-/// know no directories or no network pass over them, and leave them out of what they write.
+/// "programDirectories": ["/opt/cni/bin"], "network": "k8s-pod-network", "addressesFrom": "croft-ipam", "store":
+/// "sqlite:/var/lib/croft/croft.db"}. Programs that know no directories, no network or no store pass over them, and
+/// leave them out of what they write.
 [[nodiscard]] std::string encode(const InstallRecord& record);
 /// Errors: corrupt, naming the member; a name that is no single part of a path is one; newer_version.
 [[nodiscard]] Result<InstallRecord> decode_install_record(std::string_view json);

@@ -67,12 +67,17 @@ TEST(InstallRecord, TheNetworksNameIsKept) {
   InstallRecord record;
   EXPECT_TRUE(set_network(record, "netx", "croft-ipam"));
   EXPECT_FALSE(set_network(record, "netx", "croft-ipam"));
+  EXPECT_TRUE(set_network(record, "netx", "croft-ipam", "sqlite:/a.db"));
+  EXPECT_FALSE(set_network(record, "netx", "croft-ipam", "sqlite:/a.db"));
+  EXPECT_EQ(decode_install_record(encode(record)), record);
+  EXPECT_TRUE(set_network(record, "netx", "croft-ipam", std::string(kInstallStoreBytesMax + 1, 'x')));
+  EXPECT_EQ(record.store, "");
   EXPECT_TRUE(set_network(record, "netx", "host-local"));
   EXPECT_EQ(decode_install_record(encode(record)), record);
   // Those of before have none.
   EXPECT_EQ(decode_install_record(R"({"version":1,"files":[]})")->network, "");
   EXPECT_TRUE(set_network(record, std::string(kInstallNetworkBytesMax + 1, 'x'), "croft-ipam"));
-  EXPECT_EQ(record.network + record.addresses_from, "");
+  EXPECT_EQ(record.network + record.addresses_from + record.store, "");
 }
 
 TEST(InstallRecord, NamesArePlain) {

@@ -57,6 +57,7 @@ inline constexpr std::size_t kPodIpsMax = 64;
 inline constexpr std::size_t kCidrsMax = 64;  ///< podCIDRs, clusterIPs, ipFamilies, ServiceCIDRs' cidrs
 inline constexpr std::size_t kNodeAddressesMax = 4096;
 inline constexpr std::size_t kConditionsMax = 65'536;
+inline constexpr std::size_t kContainersMax = 65'536;
 inline constexpr std::size_t kManagedFieldsMax = 65'536;
 inline constexpr std::size_t kPortsMax = 200'000;
 inline constexpr std::size_t kMapEntriesMax = 250'000;  ///< labels, annotations, a selector

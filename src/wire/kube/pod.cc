@@ -24,6 +24,9 @@ constexpr std::array<std::string_view, 2> kNetworkStatuses = {"k8s.v1.cni.cncf.i
 constexpr std::array<std::string_view, 2> kCalicosAddresses = {"cni.projectcalico.org/podIP",
                                                                "cni.projectcalico.org/podIPs"};
 
+/// Of a pod's status, by kubelets from 1.29 on.
+constexpr std::string_view kHasSandbox = "PodReadyToStartContainers";
+
 /// On what the API shows of a pod that a kubelet read from a file. No API server lets it be set or taken away later.
 constexpr std::string_view kMirror = "kubernetes.io/config.mirror";
 
@@ -31,7 +34,13 @@ constexpr std::array kMetaBounds = {
     FieldBound{11, "metadata.labels", kMapEntriesMax},
     FieldBound{12, "metadata.annotations", kMapEntriesMax},
 };
-constexpr std::array kStatusBounds = {FieldBound{12, "status.podIPs", kPodIpsMax}};
+constexpr std::array kStatusBounds = {
+    FieldBound{2, "status.conditions", kConditionsMax},
+    FieldBound{8, "status.containerStatuses", kContainersMax},
+    FieldBound{10, "status.initContainerStatuses", kContainersMax},
+    FieldBound{12, "status.podIPs", kPodIpsMax},
+    FieldBound{13, "status.ephemeralContainerStatuses", kContainersMax},
+};
 constexpr std::array kPodBounds = {
     FieldBound{1, "metadata", 0, kMetaBounds},
     FieldBound{3, "status", 0, kStatusBounds},
@@ -70,10 +79,41 @@ struct Said {
   bool has_unreadable_ips = false;
   bool host_network = false;
   bool is_mirror = false;
+  std::string has_sandbox;  ///< "True", "False"; empty: not said
+  bool has_containers = false, has_running = false;
   std::map<std::string_view, std::string> annotations;  ///< those that tell of addresses
 };
 
+void read_sandbox(const std::optional<JsonRef>& status, Said& said) {
+  const auto conditions = member_of(status, "conditions");
+  for (auto one = conditions ? conditions->first_child() : std::nullopt; one; one = one->next_sibling()) {
+    if (text_of(member_of(*one, "type")) == kHasSandbox) said.has_sandbox = text_of(member_of(*one, "status"));
+  }
+  for (const char* name : {"containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"}) {
+    const auto containers = member_of(status, name);
+    for (auto one = containers ? containers->first_child() : std::nullopt; one; one = one->next_sibling()) {
+      const auto running = member_of(member_of(*one, "state"), "running");
+      said.has_containers = true;
+      said.has_running = said.has_running || (running && !running->is_null());
+    }
+  }
+}
+
+void read_sandbox(const croft::kube::PodStatus& status, Said& said) {
+  for (const auto& one : status.conditions()) {
+    if (one.type() == kHasSandbox) said.has_sandbox = one.status();
+  }
+  for (const auto* containers :
+       {&status.container_statuses(), &status.init_container_statuses(), &status.ephemeral_container_statuses()}) {
+    for (const auto& one : *containers) {
+      said.has_containers = true;
+      said.has_running = said.has_running || one.state().has_running();
+    }
+  }
+}
+
 void read_status(const std::optional<JsonRef>& status, Said& said) {
+  read_sandbox(status, said);
   said.phase = text_of(member_of(status, "phase"));
   said.reason = text_of(member_of(status, "reason"));
   said.pod_ip = text_of(member_of(status, "podIP"));
@@ -132,6 +172,9 @@ void add_of_networks(const std::string& text, PodFact& pod) {
   pod.has_unreadable_address = said.has_unreadable_ips;
   pod.is_in_node_network = said.host_network;
   pod.is_mirror = said.is_mirror;
+  // One whose containers fail again and again has a sandbox all the while.
+  pod.has_no_sandbox =
+      said.has_sandbox.empty() ? said.has_containers && !said.has_running : said.has_sandbox == "False";
   if (!said.pod_ip.empty()) add(said.pod_ip, pod);
   for (const std::string& ip : said.pod_ips) add(ip, pod);
   for (const std::string_view name : kCalicosAddresses) add_of_list(said.annotations[name], pod);
@@ -168,6 +211,7 @@ void add_of_networks(const std::string& text, PodFact& pod) {
   said.host_network = message.spec().host_network();
   said.phase = message.status().phase();
   said.reason = message.status().reason();
+  read_sandbox(message.status(), said);
   said.pod_ip = message.status().pod_ip();
   for (const auto& one : message.status().pod_ips()) said.pod_ips.push_back(one.ip());
   for (const auto& annotation : message.metadata().annotations()) {

@@ -1,5 +1,7 @@
 #include "wire/kube/pod.h"
 
+#include <functional>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -144,6 +146,73 @@ TEST(PodPage, IsReadInEitherForm) {
     EXPECT_EQ(fact.reason, "Evicted");
     EXPECT_THAT(fact.addresses, ElementsAre(ip("10.0.0.5"), ip("10.0.0.6"), ip("fd00::5")));
     EXPECT_FALSE(fact.has_unreadable_address);
+  }
+}
+
+/// Kubelet goes on reporting phase and addresses of a pod whose sandbox is gone, until it has another.
+TEST(PodPage, OneWithoutASandboxSaysSo) {
+  using Status = croft::kube::PodStatus;
+  const auto condition = [](Status& status, const char* type, const char* value) {
+    auto& one = *status.add_conditions();
+    one.set_type(type);
+    one.set_status(value);
+  };
+  const auto running = [](croft::kube::ContainerStatus& status) { status.mutable_state()->mutable_running(); };
+  constexpr const char* kCondition = "PodReadyToStartContainers";
+  const struct {
+    const char* what;
+    const char* json;
+    std::function<void(Status&)> fill;
+    bool has_none;
+  } cases[] = {
+      {"nothing is said", R"({"phase":"Running"})", [](Status&) {}, false},
+      {"it has one",
+       R"({"conditions":[{"type":"Ready","status":"False"},{"type":"PodReadyToStartContainers","status":"True"}],
+         "containerStatuses":[{"state":{"waiting":{"reason":"CrashLoopBackOff"}}}]})",
+       [&](Status& status) {
+         condition(status, "Ready", "False");
+         condition(status, kCondition, "True");
+         status.add_container_statuses()->mutable_state();
+       },
+       false},
+      {"it has none", R"({"conditions":[{"type":"PodReadyToStartContainers","status":"False"}],
+         "containerStatuses":[{"state":{"running":{}}}]})",
+       [&](Status& status) {
+         condition(status, kCondition, "False");
+         running(*status.add_container_statuses());
+       },
+       true},
+      {"of an older kubelet, none runs",
+       R"({"containerStatuses":[{"state":{"terminated":{"exitCode":137}}},{"state":{"waiting":{},"running":null}}]})",
+       [](Status& status) {
+         status.add_container_statuses()->mutable_state();
+         status.add_container_statuses();
+       },
+       true},
+      {"of an older kubelet, one runs",
+       R"({"containerStatuses":[{"state":{"waiting":{}}}],"initContainerStatuses":[{"state":{"running":{"startedAt":"x"}}}]})",
+       [&](Status& status) {
+         status.add_container_statuses()->mutable_state();
+         running(*status.add_init_container_statuses());
+       },
+       false},
+      {"a debugger runs", R"({"containerStatuses":[{}],"ephemeralContainerStatuses":[{"state":{"running":{}}}]})",
+       [&](Status& status) {
+         status.add_container_statuses();
+         running(*status.add_ephemeral_container_statuses());
+       },
+       false}};
+  for (const auto& one : cases) {
+    croft::kube::PodList list;
+    list.mutable_metadata()->set_resource_version("9");
+    *list.add_items() = message("a");
+    one.fill(*list.mutable_items(0)->mutable_status());
+    const auto page = decode_pods(enveloped(list), 500);
+    ASSERT_TRUE(page) << one.what << ": " << page.error().message;
+    EXPECT_EQ(page->pods.at(0).has_no_sandbox, one.has_none) << one.what << ", in protobuf";
+    const PodFact fact = pod(
+        std::string(R"({"metadata":{"name":"a","namespace":"b","resourceVersion":"1"},"status":)") + one.json + "}");
+    EXPECT_EQ(fact.has_no_sandbox, one.has_none) << one.what << ", in JSON";
   }
 }
 

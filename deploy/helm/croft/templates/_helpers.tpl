@@ -42,7 +42,8 @@ capabilities: {drop: [ALL]}
 {{/* Calico's and flannel's own daemons write the condition of their nodes. */}}
 {{- define "croft.clearsNetworkUnavailable" -}}
 {{- $asked := .Values.agent.clearNetworkUnavailable -}}
-{{- if kindIs "invalid" $asked -}}
+{{- if .Values.uninstall -}}
+{{- else if kindIs "invalid" $asked -}}
 {{- if has .Values.mainPlugin (list "ptp" "bridge") }}true{{ end }}
 {{- else if $asked }}true{{ end }}
 {{- end }}
