@@ -225,7 +225,7 @@ class Mover {
     for (int pass = 1;; ++pass) {
       TRY_VOID(copy_register(context_, options_, report_, others_of(seals)));
       Names differing;
-      TRY(const auto kinds, compare_registers(context_, &differing));
+      TRY(const auto kinds, compare_registers(context_, {.names = &differing}));
       if (differing.empty()) {
         report_.compared = 0;
         for (const KindDifference& kind : kinds) report_.compared += kind.same;
@@ -277,20 +277,25 @@ Result<MovePlan> plan_store_move(const MoveContext& context, const MoveOptions& 
     plan.obstacles.emplace_back("the target is a store of one machine: a register of a cluster cannot move into it");
   }
   TRY_VOID(look_at_source(context, options, plan));
-  if (plan.step == MoveStep::begin || plan.step == MoveStep::look) {
+  std::optional<OwnRecords> own;
+  if (plan.step == MoveStep::begin || plan.step == MoveStep::look) own.emplace();
+  std::optional<Others> others;
+  const bool is_filling = plan.step == MoveStep::copy || plan.step == MoveStep::finish;
+  if (is_filling && !options.overwrite) others.emplace(*values.target);
+  // One look at both for all that is asked: each reads two registers.
+  auto kinds = compare_registers(context, {.others = others ? &*others : nullptr, .own = own ? &*own : nullptr});
+  if (kinds) {
+    plan.kinds = *std::move(kinds);
+    if (own) std::ranges::move(own->obstacles(), std::back_inserter(plan.obstacles));
+    if (others && !others->empty()) plan.obstacles.push_back(others->told().message);
+  } else if (kinds.error().code != ErrorCode::refused_for_safety) {
+    return fail(kinds.error());
+  } else if (own) {
+    // It ended at a damaged record.
     TRY(auto obstacles, own_records_of_target(context));
     std::ranges::move(obstacles, std::back_inserter(plan.obstacles));
   }
   TRY_VOID(look_at_nodes(context, plan));
-  std::optional<Others> others;
-  const bool is_filling = plan.step == MoveStep::copy || plan.step == MoveStep::finish;
-  if (is_filling && !options.overwrite) others.emplace(*values.target);
-  if (auto kinds = compare_registers(context, nullptr, others ? &*others : nullptr)) {
-    plan.kinds = *std::move(kinds);
-    if (others && !others->empty()) plan.obstacles.push_back(others->told().message);
-  } else if (kinds.error().code != ErrorCode::refused_for_safety) {
-    return fail(kinds.error());
-  }
   return plan;
 }
 

@@ -203,7 +203,7 @@ Result<std::uint64_t> copy_register(const MoveContext& context, const MoveOption
   }
 }
 
-Result<std::vector<KindDifference>> compare_registers(const MoveContext& context, Names* differing, Others* others) {
+Result<std::vector<KindDifference>> compare_registers(const MoveContext& context, const Differences& differences) {
   std::vector<KindDifference> kinds;
   for (const Kind kind : core::audit::kMovedKinds) {
     if (!target_takes(context, kind)) continue;
@@ -212,6 +212,7 @@ Result<std::vector<KindDifference>> compare_registers(const MoveContext& context
       TRY_VOID(check_sound(here, there));
       difference.in_source += here != nullptr ? 1 : 0;
       const Due due = due_of(kind, here, there);
+      if (differences.own != nullptr) differences.own->note(kind, name, here, there, due.what);
       switch (due.what) {
         case Due::What::nothing:
           ++difference.same;
@@ -223,8 +224,8 @@ Result<std::vector<KindDifference>> compare_registers(const MoveContext& context
           ++difference.to_remove;
           break;
       }
-      if (differing != nullptr) differing->add(name_of_record(kind, name));
-      if (others != nullptr) others->note(kind, name, here, there);
+      if (differences.names != nullptr) differences.names->add(name_of_record(kind, name));
+      if (differences.others != nullptr) differences.others->note(kind, name, here, there);
       return {};
     };
     TRY_VOID(side_by_side(context, kind, take));

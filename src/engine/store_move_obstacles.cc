@@ -68,35 +68,43 @@ class Unnameable {
 
 }  // namespace
 
+void OwnRecords::note(Kind kind, const std::string& name, const Record* here, const Record* there, Due::What due) {
+  if (there == nullptr || core::audit::may_be_there_before(kind)) return;
+  if (here == nullptr) {
+    extra_.add(name_of_record(kind, name));
+  } else if (due != Due::What::nothing) {
+    other_.add(name_of_record(kind, name));
+  }
+}
+
+std::vector<std::string> OwnRecords::obstacles() const {
+  std::vector<std::string> obstacles;
+  if (!extra_.empty()) {
+    obstacles.push_back(fmt::format(
+        "the target has records that the source does not have: {}; a register cannot be moved into another: "
+        "empty the target, or name another",
+        extra_.text()));
+  }
+  if (!other_.empty()) {
+    obstacles.push_back(
+        fmt::format("the target has other records under the same names: {}; delete them there, or make "
+                    "them equal",
+                    other_.text()));
+  }
+  return obstacles;
+}
+
 Result<std::vector<std::string>> own_records_of_target(const MoveContext& context) {
-  Names other, extra;
+  OwnRecords own;
   for (const Kind kind : core::audit::kMovedKinds) {
     if (!target_takes(context, kind) || core::audit::may_be_there_before(kind)) continue;
     const auto take = [&](const std::string& name, const Record* here, const Record* there) -> Result<void> {
-      if (there == nullptr) return {};
-      if (here == nullptr) {
-        extra.add(name_of_record(kind, name));
-      } else if (due_of(kind, here, there).what != Due::What::nothing) {
-        other.add(name_of_record(kind, name));
-      }
+      if (there != nullptr) own.note(kind, name, here, there, due_of(kind, here, there).what);
       return {};
     };
     TRY_VOID(side_by_side(context, kind, take));
   }
-  std::vector<std::string> obstacles;
-  if (!extra.empty()) {
-    obstacles.push_back(fmt::format(
-        "the target has records that the source does not have: {}; a register cannot be moved into another: "
-        "empty the target, or name another",
-        extra.text()));
-  }
-  if (!other.empty()) {
-    obstacles.push_back(
-        fmt::format("the target has other records under the same names: {}; delete them there, or make "
-                    "them equal",
-                    other.text()));
-  }
-  return obstacles;
+  return own.obstacles();
 }
 
 Result<void> look_at_source(const MoveContext& context, const MoveOptions& options, MovePlan& plan) {

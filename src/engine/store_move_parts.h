@@ -129,12 +129,28 @@ class Others {
 [[nodiscard]] Result<std::uint64_t> copy_register(const MoveContext& context, const MoveOptions& options,
                                                   MoveReport& report, Others& others);
 
-/// How both stores differ now, record by record, without writing. Error: refused_for_safety for a damaged record.
-[[nodiscard]] Result<std::vector<KindDifference>> compare_registers(const MoveContext& context, Names* differing,
-                                                                    Others* others = nullptr);
+/// What a target has of its own, that nobody copied.
+class OwnRecords {
+ public:
+  void note(core::Kind kind, const std::string& name, const store::Record* here, const store::Record* there,
+            Due::What due);
+  /// Each is an obstacle.
+  [[nodiscard]] std::vector<std::string> obstacles() const;
 
-/// What a target has of its own, that nobody copied: each is an obstacle.
+ private:
+  Names other_, extra_;
+};
 [[nodiscard]] Result<std::vector<std::string>> own_records_of_target(const MoveContext& context);
+
+/// Who wants to know of what differs; null: nobody.
+struct Differences {
+  Names* names = nullptr;
+  Others* others = nullptr;
+  OwnRecords* own = nullptr;
+};
+/// How both stores differ now, record by record, without writing. Error: refused_for_safety for a damaged record.
+[[nodiscard]] Result<std::vector<KindDifference>> compare_registers(const MoveContext& context,
+                                                                    const Differences& differences);
 
 /// What of the source cannot move: damaged records, what the target has no name for, and kinds that stay.
 [[nodiscard]] Result<void> look_at_source(const MoveContext& context, const MoveOptions& options, MovePlan& plan);
