@@ -69,8 +69,8 @@ def what_nodes_say(world, kube, store):
     for node in {one["node"] for one in json.loads(croft("node", "range", "list", "-o", "json").stdout)}:
         expect_equal(croft("node", "range", "release", node).returncode, 0, f"release {node}")
 
-    # Of the eight /24: four in another mask size, one that two nodes say, one with host bits where the API admits it.
-    said_before = {"wide": "10.244.0.0/22", "twin-a": "10.244.4.0/24", "twin-b": "10.244.4.128/25", "bits": "10.244.5.7/24"}
+    # Of the eight /24 none by whom says all there is, four in another mask size, one that two nodes say, one with host bits where the API admits it.
+    said_before = {"all": "0.0.0.0/0", "wide": "10.244.0.0/22", "twin-a": "10.244.4.0/24", "twin-b": "10.244.4.128/25", "bits": "10.244.5.7/24"}
     for name, cidr in list(said_before.items()):
         try:
             make_node(kube, name, podCIDR=cidr, podCIDRs=[cidr])
@@ -88,6 +88,7 @@ def what_nodes_say(world, kube, store):
     given = sorted(said(kube, name)[0] for name in names if said(kube, name))
     expect_equal(given, free, "what new nodes got")
     expect("that nodes' objects say without a record" in controller.log(), controller.log())
+    expect("node all: cidr 0.0.0.0/0 contains cluster cidr 10.244.0.0/21: it can't be one node's" in controller.log(), controller.log())
     told = "the object of node twin-a says 10.244.4.0/24, and the object of node twin-b 10.244.4.128/25"
     expect(told in controller.log(), controller.log())
     for name, cidr in said_before.items():
@@ -102,12 +103,13 @@ def what_nodes_say(world, kube, store):
     expect("node/wide says 10.244.0.0/22, which is not recorded; nobody else gets it" in shown.stdout, shown.stdout)
     checked = croft("check", "-o", "json")
     found = [one for one in json.loads(checked.stdout) if one["finding"].startswith("node_range_")]
-    expect(checked.returncode == 3 and [one["finding"] for one in found] == ["node_range_twice"], checked.stdout)
+    expect(checked.returncode == 3 and [one["finding"] for one in found] == ["node_range_twice", "node_range_too_wide"], checked.stdout)
     expect("twin-a" in found[0]["subject"] and "twin-b" in found[0]["subject"], found)
     say(f"{found[0]['subject']}: {found[0]['remedy']}")
 
     # The remedy: its kubelet makes the node anew.
     kube.call("DELETE", "/api/v1/nodes/twin-b")
+    kube.call("DELETE", "/api/v1/nodes/all")
     kube.call("DELETE", f"/api/v1/nodes/{waiting}")
     expect_equal(croft("node", "range", "show").returncode, 0, "exit code of show when it is mended")
     controller.end()

@@ -14,6 +14,30 @@
 namespace croft::engine {
 namespace {
 
+/// What the owner held at a call's first look, which is what it held before the call. Another look may find what a
+/// commit of the call itself gave it, whose reply was lost and whose mark another has written over.
+class FirstLook {
+ public:
+  /// `earlier` is of the batch that had the call: what it planned there is for who holds nothing.
+  explicit FirstLook(Earlier earlier) : is_over_(earlier != Earlier::not_done), earlier_(earlier) {}
+
+  void correct(core::AssignAnswer& answer, Earlier earlier) {
+    if (earlier != Earlier::not_done) earlier_ = earlier;
+    auto* assigned = std::get_if<core::Assigned>(&answer);
+    if (assigned == nullptr) return;
+    for (core::AssignedAddress& one : assigned->addresses) {
+      if (!is_over_ && one.held_before) held_.insert(one.address);
+      if (earlier_ == Earlier::maybe_done && !held_.contains(one.address)) one.held_before = false;
+    }
+    is_over_ = true;
+  }
+
+ private:
+  bool is_over_;
+  Earlier earlier_;
+  std::set<net::Address> held_;
+};
+
 bool has_held(const core::Assigned& assigned) {
   return std::ranges::any_of(assigned.addresses, [](const auto& one) { return one.held_before; });
 }
@@ -59,12 +83,14 @@ void hold_anew(const core::Snapshot& snapshot, const core::AssignRequest& reques
 
 /// `again`: an earlier commit of this call has held anew what was held before the call.
 [[nodiscard]] Result<core::AssignAnswer> assign_some(const Context& context, const core::AssignRequest& request,
-                                                     const std::vector<core::PoolSpec>& specs, bool again) {
+                                                     const std::vector<core::PoolSpec>& specs, bool again,
+                                                     FirstLook& first) {
   return transact_with_pools(context, TurnTaking::first, specs,
-                             [&](const core::Snapshot& snapshot, const Instant& now) {
+                             [&](const core::Snapshot& snapshot, const Instant& now, Earlier earlier) {
                                auto step = core::plan_assign(snapshot, request, now);
                                auto* plan = std::get_if<core::Plan<core::AssignAnswer>>(&step);
                                if (plan != nullptr && !again) hold_anew(snapshot, request, now, *plan);
+                               if (plan != nullptr) first.correct(plan->answer, earlier);
                                return step;
                              });
 }
@@ -91,14 +117,15 @@ void hold_anew(const core::Snapshot& snapshot, const core::AssignRequest& reques
 }  // namespace
 
 Result<core::AssignAnswer> assign(const Context& context, const core::AssignRequest& request,
-                                  const std::vector<core::PoolSpec>& pools) {
+                                  const std::vector<core::PoolSpec>& pools, Earlier earlier) {
   TRY_VOID(core::check_node_name(request.node.name));
   std::vector<core::AssignedAddress> fresh;
+  FirstLook first(earlier);
   for (bool is_first = true;; is_first = false) {
     TRY(core::AssignAnswer answer,
-        assign_some(context, request, is_first ? pools : std::vector<core::PoolSpec>(), !is_first));
+        assign_some(context, request, is_first ? pools : std::vector<core::PoolSpec>(), !is_first, first));
     if (seems_full(context, answer)) {
-      TRY(answer, assign_some(context, request, {}, !is_first));
+      TRY(answer, assign_some(context, request, {}, !is_first, first));
     }
     auto* assigned = std::get_if<core::Assigned>(&answer);
     if (assigned == nullptr) {

@@ -367,6 +367,9 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
       did.from_memory = tries == 0;
       break;
     }
+    if (earlier == Earlier::maybe_done || done.error().code == ErrorCode::unknown_outcome) {
+      for (BatchedCall* call : round.planned()) call->earlier = Earlier::maybe_done;
+    }
     if (is_worth_another_try(done.error().code) && ++tries < std::size(stores)) continue;
     for (BatchedCall* call : round.planned()) take_error(done.error(), *call);
     if (done.error().code != ErrorCode::deadline_exceeded) break;

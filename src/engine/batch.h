@@ -37,6 +37,8 @@ struct BatchedCall {
   Deadline not_after;  ///< a moment after which nothing may be begun for it
   BatchFate fate = BatchFate::waits;
   std::optional<Error> error{};
+  /// Whether a commit that has its plan may have been done, and nobody can tell any more. Who goes alone says so.
+  Earlier earlier = Earlier::not_done;
 };
 
 /// Whether the handle counts more in a block than the block has, as a snapshot shows them. Both are written in one

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/test_ledger.h"
+#include "engine/test_stores.h"
 #include "store/forwarding_store.h"
 
 namespace croft::engine {
@@ -371,6 +372,93 @@ TEST_F(BatchTest, LostRepliesAreReadBack) {
   EXPECT_THAT(calls.fates(), Each(BatchFate::done));
   for (int i = 0; i < 5; ++i) EXPECT_EQ(add("c" + std::to_string(i)), calls.address(static_cast<std::size_t>(i)));
 }
+
+/// What is known of a commit whose reply was lost, once another has written over what tells of it: a call of it may
+/// have got its address by that commit, and did not hold it before. Who takes it for held before does not ask the
+/// node's kernel whether somebody lives with it (edge/cni/living_addresses.h).
+class LostBeneathAnother : public testing::TestWithParam<store::Capabilities>, public World {
+ protected:
+  void SetUp() override {
+    store.set_capabilities(GetParam());
+    pool("a", "10.1.0.0/24", 26, 0);
+    held_ = add("held");
+  }
+  /// The next write of a block is done, and written over; who asked for it is told neither.
+  void lose() {
+    meddler_.lose = [this] {
+      const auto blocks = store.list({core::Kind::block, "", "", 10}, {}).value().records;
+      ASSERT_EQ(blocks.size(), 1U);
+      core::Block block = std::get<core::Block>(blocks.front().value);
+      ++block.sequence_number.value;
+      put(blocks.front().key, std::move(block));
+    };
+  }
+  /// Answers of what goes alone, as the agent has it.
+  [[nodiscard]] core::Assigned alone(const BatchedCall& call, const core::AssignRequest& request) {
+    const auto answer = assign(context, request, {}, call.earlier);
+    EXPECT_TRUE(answer);
+    return std::get<core::Assigned>(*answer);
+  }
+
+  class LosesBlocks final : public store::ForwardingStore {
+   public:
+    using ForwardingStore::ForwardingStore;
+    [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                       std::span<const store::Write> writes,
+                                                       const store::WriteToken& token, Deadline deadline) override {
+      auto done = ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+      const bool has_block = std::ranges::any_of(
+          writes, [](const store::Write& one) { return one.key.kind == core::Kind::block && one.value; });
+      if (!has_block || !lose) return done;
+      std::exchange(lose, nullptr)();
+      return fail(ErrorCode::unknown_outcome, "the reply was lost");
+    }
+    std::function<void()> lose;
+  };
+  std::string held_;
+  LosesBlocks meddler_{store};
+  Context on_meddler_{meddler_, clock, random};
+};
+
+TEST_P(LostBeneathAnother, WhoGotItByThatCommitDidNotHoldItBefore) {
+  Calls calls;
+  for (int i = 0; i < 5; ++i) calls.add("c" + std::to_string(i));
+  calls.add("held");
+  calls.del("nobody");
+  lose();
+  calls.commit(on_meddler_);
+  std::set<std::string> addresses{held_};
+  for (std::size_t i = 0; i < 5; ++i) {
+    const bool is_alone = calls.list[i].fate == BatchFate::alone;
+    ASSERT_TRUE(is_alone || calls.list[i].fate == BatchFate::done);
+    const core::Assigned got = is_alone ? alone(calls.list[i], calls.request(i)) : calls.assigned(i);
+    ASSERT_EQ(got.addresses.size(), 1U);
+    EXPECT_FALSE(got.addresses[0].held_before) << i;
+    EXPECT_TRUE(addresses.insert(got.addresses[0].address.to_string()).second);
+  }
+  ASSERT_EQ(calls.list[5].fate, BatchFate::alone);
+  const core::Assigned again = alone(calls.list[5], calls.request(5));
+  EXPECT_EQ(again.addresses.at(0).address.to_string(), held_);
+  EXPECT_TRUE(again.addresses.at(0).held_before) << "it had no part in that commit";
+  EXPECT_EQ(calls.list[6].earlier, Earlier::not_done);
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_P(LostBeneathAnother, TheSameOfACallAlone) {
+  lose();
+  const auto answer = assign(on_meddler_, request("one"));
+  ASSERT_TRUE(answer) << answer.error().message;
+  const core::AssignedAddress& got = std::get<core::Assigned>(*answer).addresses.at(0);
+  EXPECT_FALSE(got.held_before);
+  EXPECT_EQ(add("one"), got.address.to_string());
+  lose();
+  const auto again = assign(on_meddler_, request("held"));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(std::get<core::Assigned>(*again).addresses.at(0).held_before) << "it was held at this call's first look";
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, LostBeneathAnother, testing::ValuesIn(kKindsOfStores));
 
 TEST_F(BatchTest, AStoreInTroubleIsTheAnswerOfAll) {
   Calls calls;

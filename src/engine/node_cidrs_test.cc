@@ -103,6 +103,23 @@ TEST(NodeCidrs, WhatNodesSayAlreadyIsNobodyElses) {
   EXPECT_THAT(cluster.said_by("oak"), ElementsAre("10.244.1.0/24", "fd00::/64"));
 }
 
+/// Else a kubelet's word alone would keep all other nodes without pods.
+TEST(NodeCidrs, WhoSaysTheWholeClusterCidrKeepsNobodyFromARange) {
+  Cluster cluster;
+  cluster.make("oak");
+  ASSERT_TRUE(cluster.pass());
+  cluster.make("evil", {"0.0.0.0/0", "fd00::/56"});
+  ASSERT_TRUE(cluster.record_unsaid("elm"));
+  ASSERT_TRUE(cluster.pass());
+  EXPECT_THAT(cluster.said_by("elm"), ElementsAre("10.244.1.0/24", "fd00:0:0:1::/64")) << "it is told its range too";
+  ASSERT_EQ(cluster.adopted.failed.size(), 2U);
+  for (const auto& [node, error] : cluster.adopted.failed) {
+    EXPECT_EQ(node, "evil");
+    EXPECT_THAT(error.message, HasSubstr("it can't be one node's"));
+  }
+  EXPECT_THAT(cluster.adopted.overlaps, IsEmpty());
+}
+
 /// A controller that dies between the record and the object.
 TEST(NodeCidrs, WhatIsRecordedIsSaidByTheNextPass) {
   Cluster cluster;

@@ -32,8 +32,8 @@ const T* value_in(const std::optional<Value>& value) {
 
 class OrderedCommit {
  public:
-  OrderedCommit(const Context& context, const core::Snapshot& as_read, Deadline deadline)
-      : context_(context), as_read_(as_read), deadline_(deadline) {}
+  OrderedCommit(const Context& context, const core::Snapshot& as_read, Deadline deadline, Earlier& earlier)
+      : context_(context), as_read_(as_read), deadline_(deadline), earlier_(earlier) {}
 
   [[nodiscard]] Result<bool> run(std::vector<Write> writes) {
     sort(std::move(writes));
@@ -495,13 +495,19 @@ class OrderedCommit {
     const Deadline most = Deadline::after(context_.clock.now(), kTakeBackTime);
     deadline_ = {std::min(most.at_since_boot, context_.ends_by.at_since_boot)};
     const auto contested = look_at_contested();
-    if (!contested) return;
+    if (!contested) {
+      earlier_ = Earlier::maybe_done;
+      return;
+    }
     for (auto it = done_.rbegin(); it != done_.rend(); ++it) {
       if (stays(it->key.kind)) continue;
       if (*contested) {
         const Record& now = **contested;
         if (it->key == now.key && it->revision != now.revision) return;
-        if (needs(std::get<core::Block>(now.value), *it)) continue;
+        if (needs(std::get<core::Block>(now.value), *it)) {
+          if (it->key.kind == Kind::handle) earlier_ = Earlier::maybe_done;
+          continue;
+        }
       }
       const auto undone = it->key.kind == Kind::block ? take_back_block(*it) : restore(*it);
       if (undone) continue;
@@ -596,6 +602,7 @@ class OrderedCommit {
   const Context& context_;
   const core::Snapshot& as_read_;
   Deadline deadline_;
+  Earlier& earlier_;
   std::set<Key> made_;                ///< blocks that came into being
   std::set<Key> claimed_, given_up_;  ///< affinity rows of blocks whose owner changes
   std::vector<Write> checks_, reservations_, new_pools_, claims_, leaving_, marks_, blocks_, ranges_, deciding_,
@@ -612,8 +619,8 @@ class OrderedCommit {
 }  // namespace
 
 Result<bool> commit_in_order(const Context& context, const core::Snapshot& as_read, std::vector<store::Write> writes,
-                             Deadline deadline) {
-  return OrderedCommit(context, as_read, deadline).run(std::move(writes));
+                             Deadline deadline, Earlier& earlier) {
+  return OrderedCommit(context, as_read, deadline, earlier).run(std::move(writes));
 }
 
 }  // namespace croft::engine

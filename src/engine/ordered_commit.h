@@ -60,7 +60,8 @@ namespace croft::engine {
 ///
 /// A conflict at a block may hide that the block was written and that another has written it since, when an
 /// intermediary repeats requests. So it is looked at before anything is taken back, and what it needs stays: the
-/// handles of whom it holds, its owner's row. Who plans again finds it. Where it can't be read, nothing is taken back.
+/// handles of whom it holds, its owner's row. Who plans again finds it, and `earlier` says that it may be its own work.
+/// Where it can't be read, nothing is taken back.
 ///
 /// Success: the blocks are written; step 4 was tried. The value says whether it left every handle of the plan as the
 /// plan has it. Errors: of commit_once; and that of the write which would have enabled a new pool, which is then there
@@ -71,7 +72,7 @@ namespace croft::engine {
 /// repeating the operation is right. A write that a store refuses after it was done, as what it has kept is not what
 /// was sent (a policy of a Kubernetes API changed it), is taken back as any other.
 [[nodiscard]] Result<bool> commit_in_order(const Context& context, const core::Snapshot& as_read,
-                                           std::vector<store::Write> writes, Deadline deadline);
+                                           std::vector<store::Write> writes, Deadline deadline, Earlier& earlier);
 
 /// How long taking back may last, whatever became of the caller's deadline: a time-out must not leave handles behind.
 /// But no longer than Context::ends_by.

@@ -96,7 +96,7 @@ Result<void> commit_settled(const Context& context, const core::Snapshot& as_rea
   // A block has handles that count its addresses, also when the plan leaves them as they are.
   const bool is_alone = writes.size() == 1 && writes.front().key.kind != core::Kind::block;
   if (!is_alone && !context.store.capabilities().atomic_commit) {
-    TRY(const bool are_exact, commit_in_order(context, as_read, std::move(writes), deadline));
+    TRY(const bool are_exact, commit_in_order(context, as_read, std::move(writes), deadline, earlier));
     if (handles_are_exact != nullptr) *handles_are_exact = are_exact;
     return {};
   }

@@ -76,7 +76,7 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
   }
   print(line.json() ? line.data(json_of(seen, said)) : text_of(seen, said));
   const bool is_fine = seen.collisions.empty() && seen.surplus.empty() && said.compared.overlaps.empty() &&
-                       said.compared.differing.empty() && said.unreadable.empty();
+                       said.compared.differing.empty() && said.compared.too_wide.empty() && said.unreadable.empty();
   return static_cast<int>(is_fine ? edge::ExitCode::fine : edge::ExitCode::findings);
 }
 

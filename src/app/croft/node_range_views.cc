@@ -47,6 +47,12 @@ std::string text_of_said(const SaidView& said) {
     text += fmt::format("node/{} says {}, and its record {}: `croft check` has the remedy\n", one.node,
                         joined(one.said), joined(one.recorded));
   }
+  for (const core::NodeRange& one : said.compared.too_wide) {
+    text += fmt::format(
+        "node/{} says {}, which can't be one node's and keeps nothing from others: `croft check` has "
+        "the remedy\n",
+        one.node, one.cidr.to_string());
+  }
   for (const core::NodeRange& one : said.compared.unrecorded) {
     text +=
         fmt::format("node/{} says {}, which is not recorded; nobody else gets it\n", one.node, one.cidr.to_string());
@@ -68,6 +74,10 @@ void add_said(Json& json, const SaidView& said) {
   for (const core::DifferingCidrs& one : said.compared.differing) {
     json["saidDiffering"].push_back(
         {{"node", one.node}, {"said", prefixes_json(one.said)}, {"recorded", prefixes_json(one.recorded)}});
+  }
+  json["saidTooWide"] = Json::array();
+  for (const core::NodeRange& one : said.compared.too_wide) {
+    json["saidTooWide"].push_back({{"node", one.node}, {"cidr", one.cidr.to_string()}});
   }
   json["saidUnrecorded"] = Json::array();
   for (const core::NodeRange& one : said.compared.unrecorded) {

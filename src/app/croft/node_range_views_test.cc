@@ -72,14 +72,18 @@ TEST_F(NodeRangeViews, WhatNodesSay) {
                                       {"c", prefix("10.244.0.128/25")},
                                       {"d", prefix("10.244.2.0/24")},
                                       {"e", prefix("10.244.2.0/24")},
-                                      {"b", prefix("10.9.0.0/24")}},
-                                     {{"a", prefix("10.244.0.0/24")}, {"b", prefix("10.244.1.0/24")}});
+                                      {"b", prefix("10.9.0.0/24")},
+                                      {"w", prefix("0.0.0.0/0")}},
+                                     {{"a", prefix("10.244.0.0/24")}, {"b", prefix("10.244.1.0/24")}},
+                                     {{prefix("10.244.0.0/22"), 24}});
   said.unreadable.emplace_back("f", Error{ErrorCode::corrupt, "node f says the range \"ten\"", {}});
   const std::string text = text_of(ranges, said);
   EXPECT_THAT(text, testing::HasSubstr(
                         "node/a says 10.244.0.0/24, and so does node/c 10.244.0.128/25: `croft check` has the remedy\n"
                         "node/d says 10.244.2.0/24, and so does node/e 10.244.2.0/24: `croft check` has the remedy\n"
                         "node/b says 10.9.0.0/24, and its record 10.244.1.0/24: `croft check` has the remedy\n"
+                        "node/w says 0.0.0.0/0, which can't be one node's and keeps nothing from others: `croft check` "
+                        "has the remedy\n"
                         "node/c says 10.244.0.128/25, which is not recorded; nobody else gets it\n"));
   EXPECT_THAT(text, testing::HasSubstr("node/f: node f says the range \"ten\"\n"));
   const std::string yaml = json_of(ranges, said).yaml();
@@ -87,6 +91,7 @@ TEST_F(NodeRangeViews, WhatNodesSay) {
                                        "        - \"10.244.0.0/24\"\n        - \"10.244.0.128/25\"\n"
                                        "      otherRecorded: false\n"));
   EXPECT_THAT(yaml, testing::HasSubstr("  saidDiffering:\n    - node: \"b\"\n"));
+  EXPECT_THAT(yaml, testing::HasSubstr("  saidTooWide:\n    - node: \"w\"\n      cidr: \"0.0.0.0/0\"\n"));
   EXPECT_THAT(yaml, testing::HasSubstr("  saidUnrecorded:\n    - node: \"c\"\n"));
   EXPECT_THAT(yaml, testing::HasSubstr("  saidUnreadable:\n    - node: \"f\"\n"));
 }

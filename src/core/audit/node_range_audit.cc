@@ -64,6 +64,15 @@ std::vector<Finding> audit_node_ranges(const NodeRangesSeen& seen, const SaidCom
                         {}});
   }
   for (const SaidOverlap& overlap : said.overlaps) findings.push_back(of_overlap(overlap));
+  for (const NodeRange& one : said.too_wide) {
+    findings.push_back({Kind::node_range_too_wide,
+                        fmt::format("{} of node {}", one.cidr.to_string(), net::echo(one.node)),
+                        "its object says so, and it can't be one node's: others get ranges in it all the same",
+                        fmt::format("find out who made the object of node {} so (its kubelet may, when it registers); "
+                                    "drain the node and delete the object, and the controller gives it a range",
+                                    net::echo(one.node)),
+                        {}});
+  }
   for (const DifferingCidrs& one : said.differing) {
     findings.push_back({Kind::node_range_differs,
                         fmt::format("node {}", net::echo(one.node)),

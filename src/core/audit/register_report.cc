@@ -74,6 +74,8 @@ std::string_view name_of(Finding::Kind kind) {
       return "node_range_surplus";
     case Finding::Kind::node_range_unreadable:
       return "node_range_unreadable";
+    case Finding::Kind::node_range_too_wide:
+      return "node_range_too_wide";
     case Finding::Kind::pool_half_made:
       return "pool_half_made";
     case Finding::Kind::pool_half_deleted:

@@ -57,6 +57,7 @@ struct Finding {
     node_range_differs,     ///< a node's object says a range that is none of its recorded ones
     node_range_surplus,     ///< a node has two recorded ranges of one family: its object can say one
     node_range_unreadable,  ///< what a node's object says is no range
+    node_range_too_wide,    ///< what a node's object says can't be one node's
     pool_half_made,         ///< a pool's making was cut short: it is disabled, and nobody meant that
     pool_half_deleted,      ///< a pool's deletion was cut short: it is disabled, with what is left of its blocks
     reservation_left,       ///< what kept addresses of a pool out of use is there without the pool

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "core/node_range/cidr_set.h"
 #include "core/node_range/node_range_table.h"
+#include "core/node_range/said_ranges.h"
 #include "core/register/node.h"
 #include "net/echo.h"
 
@@ -112,7 +113,14 @@ std::optional<NodeRangeAdded> take_of(net::Family family, const Reader& reader, 
   const CidrSet* of_family = nullptr;
   for (const CidrSet& set : sets) {
     const net::Prefix& cluster = set.cluster().cidr;
-    if (cluster.contains(cidr)) return &set;
+    const bool is_wide = !can_be_one_nodes(cidr, {set.cluster()});
+    if (is_wide && cluster.contains(cidr) && cluster != cidr) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("cidr {} is {} ranges of cluster cidr {}: it can't be one node's", cidr.to_string(),
+                              std::uint64_t{1} << std::min(63, set.cluster().node_length - cidr.length()),
+                              cluster.to_string()));
+    }
+    if (!is_wide && cluster.contains(cidr)) return &set;
     if (cidr.contains(cluster)) {
       return fail(ErrorCode::invalid_argument, fmt::format("cidr {} contains cluster cidr {}: it can't be one node's",
                                                            cidr.to_string(), cluster.to_string()));
@@ -159,7 +167,7 @@ Plan<Answer> guarded(Reader& reader, Answer answer, std::vector<PlannedWrite> wr
 
 Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& snapshot,
                                                               const std::vector<std::string>& nodes, NodeRecord record,
-                                                              const std::vector<NodeRange>& said) {
+                                                              const std::vector<NodeRange>& all_said) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::vector<NodeRangesAssigned>>> {
     CROFT_ASSERT(nodes.size() <= kAssignNodesMax);
     for (const std::string& node : nodes) {
@@ -168,6 +176,7 @@ Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& sn
     const NodeRangeTable table(reader);
     TRY_VOID(table.check(reader));
     if (!table.is_configured()) return fail(not_configured());
+    const std::vector<NodeRange> said = said_by_one_node(all_said, table.stored()->cluster_cidrs);
     TRY(auto sets, table.sets(said));
 
     std::vector<NodeRangesAssigned> answers;
@@ -206,7 +215,7 @@ Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& sn
 
 Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const std::string& node,
                                                const net::Prefix& cidr, Lengths lengths, NodeRecord record,
-                                               const std::vector<NodeRange>& said) {
+                                               const std::vector<NodeRange>& all_said) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<NodeRangesAssigned>> {
     TRY_VOID(check_node_name(node));
     static_cast<void>(reader.get(node_key(node)));
@@ -230,7 +239,7 @@ Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const s
           fmt::format("may specify no more than one CIDR for each IP family: node {} has {}", node, has.to_string()));
     }
     TRY_VOID(check_free(cidr, table));
-    for (const NodeRange& other : said) {
+    for (const NodeRange& other : said_by_one_node(all_said, table.stored()->cluster_cidrs)) {
       if (other.node == node || !other.cidr.overlaps(cidr)) continue;
       return fail(ErrorCode::already_exists,
                   fmt::format("{} overlaps {}, which the object of node {} says", cidr.to_string(),

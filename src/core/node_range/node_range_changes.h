@@ -41,7 +41,8 @@ enum class NodeRecord : std::uint8_t { make, demand };
 /// the first cluster CIDR with room; all families of a node or none. One answer a node, in their order; a name that
 /// comes again gets nothing more. A node that has all costs no write. Never from what is excluded, nor from Service
 /// ranges and pools that the store knows (core/register/address_claims.h), nor what overlaps anything that is `said`
-/// outside the register to be a node's, with a record or without, whosever it is and however long. Errors:
+/// outside the register to be a node's, with a record or without, whosever it is and however long, as far as it can be
+/// one node's (can_be_one_nodes). Errors:
 /// refused_by_configuration without cluster CIDRs; corrupt.
 [[nodiscard]] Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& snapshot,
                                                                             const std::vector<std::string>& nodes,
@@ -51,8 +52,8 @@ enum class NodeRecord : std::uint8_t { make, demand };
 inline constexpr std::size_t kAssignNodesMax = 32;
 
 /// Decides that a node has this range, which it was given elsewhere. The same again costs no write. Errors: the
-/// same, and what a refusal says there; invalid_argument when it lies under no cluster CIDR, contains one, or the node
-/// has one of its family
+/// same, and what a refusal says there; invalid_argument when it lies under no cluster CIDR, can't be one node's, or
+/// the node has one of its family
 /// (`may specify no more than one CIDR for each IP family`); refused_by_configuration when it overlaps what is
 /// excluded, or, with Lengths::one, is of another length than the cluster CIDR's; already_exists when it overlaps a
 /// range of another node, or one that is `said` to be another's (named).

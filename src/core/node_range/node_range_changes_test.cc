@@ -239,6 +239,9 @@ TEST_F(NodeRangeChanges, ARangeOfElsewhereIsAdoptedWhereNobodyElseHasIt) {
       {"around another node's", "b", "10.0.2.0/23", Lengths::several, "already_exists", 0},
       {"outside", "b", "10.1.0.0/24", Lengths::one, "invalid_argument", 0},
       {"around a cluster CIDR", "b", "10.0.0.0/15", Lengths::several, "invalid_argument", 0},
+      {"a whole cluster CIDR", "b", "10.0.0.0/16", Lengths::several, "invalid_argument", 0},
+      {"more than sixteen ranges", "b", "10.0.96.0/19", Lengths::several, "invalid_argument", 0},
+      {"sixteen ranges", "b", "10.0.96.0/20", Lengths::several, "ok", 2},
       {"excluded", "b", "10.0.255.0/24", Lengths::one, "refused_by_configuration", 0},
       {"of another length", "b", "10.0.8.0/25", Lengths::several, "ok", 2},
       {"of another length where keys have to be equal", "b", "10.0.8.0/25", Lengths::one, "refused_by_configuration",
@@ -260,20 +263,31 @@ TEST_F(NodeRangeChanges, ARangeOfElsewhereIsAdoptedWhereNobodyElseHasIt) {
   }
 }
 
-/// Overlap, not equality: longer, shorter, around the whole cluster CIDR, elsewhere.
+/// Overlap, not equality: longer, shorter, elsewhere; but nothing of what can't be one node's.
 TEST_F(NodeRangeChanges, WhatIsSaidOutsideTheRegisterIsNobodys) {
   struct Row {
     const char* said;
     const char* given;
+    const char* cluster = "10.0.0.0/22";
   };
   const Row rows[] = {
-      {"10.0.0.0/24", "10.0.1.0/24"}, {"10.0.0.128/25", "10.0.1.0/24"}, {"10.0.0.0/23", "10.0.2.0/24"},
-      {"10.0.0.7/32", "10.0.1.0/24"}, {"10.0.3.0/24", "10.0.0.0/24"},   {"192.168.0.0/16", "10.0.0.0/24"},
-      {"fd00::/16", "10.0.0.0/24"},   {"10.0.0.0/22", "exhausted"},     {"10.0.0.0/8", "exhausted"},
+      {"10.0.0.0/24", "10.0.1.0/24"},
+      {"10.0.0.128/25", "10.0.1.0/24"},
+      {"10.0.0.0/23", "10.0.2.0/24"},
+      {"10.0.0.7/32", "10.0.1.0/24"},
+      {"10.0.3.0/24", "10.0.0.0/24"},
+      {"192.168.0.0/16", "10.0.0.0/24"},
+      {"fd00::/16", "10.0.0.0/24"},
+      {"10.0.0.0/24", "exhausted", "10.0.0.0/24"},
+      {"10.0.0.0/22", "10.0.0.0/24"},
+      {"10.0.0.0/8", "10.0.0.0/24"},
+      {"0.0.0.0/0", "10.0.0.0/24"},
+      {"10.0.0.0/20", "10.0.16.0/24", "10.0.0.0/16"},
+      {"10.0.0.0/19", "10.0.0.0/24", "10.0.0.0/16"},
   };
   for (const Row& row : rows) {
     register_ = TestRegister();
-    store({{prefix("10.0.0.0/22"), 24}});
+    store({{prefix(row.cluster), 24}});
     const std::vector<NodeRange> said{{"elsewhere", prefix(row.said)}};
     const auto done = register_.decide<std::vector<NodeRangesAssigned>>(
         [&](const Snapshot& s) { return plan_assign_node_ranges(s, {"a"}, NodeRecord::make, said); });

@@ -1,6 +1,7 @@
 #include "core/node_range/said_ranges.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string_view>
 #include <tuple>
@@ -56,8 +57,25 @@ std::vector<SaidOverlap> overlaps_of(const std::vector<NodeRange>& said, const s
 
 }  // namespace
 
-SaidComparison compare_said(const std::vector<NodeRange>& said, const std::vector<NodeRange>& recorded) {
+bool can_be_one_nodes(const net::Prefix& cidr, const std::vector<ClusterCidr>& cluster_cidrs) {
+  return std::ranges::none_of(cluster_cidrs, [&](const ClusterCidr& cluster) {
+    // Of a cluster CIDR of one range that is all there is to say.
+    if (cidr.contains(cluster.cidr)) return cidr != cluster.cidr || cluster.cidr.length() < cluster.node_length;
+    return cluster.cidr.contains(cidr) && cluster.node_length - cidr.length() > kSaidBitsMax;
+  });
+}
+
+std::vector<NodeRange> said_by_one_node(std::vector<NodeRange> said, const std::vector<ClusterCidr>& cluster_cidrs) {
+  std::erase_if(said, [&](const NodeRange& one) { return !can_be_one_nodes(one.cidr, cluster_cidrs); });
+  return said;
+}
+
+SaidComparison compare_said(const std::vector<NodeRange>& all_said, const std::vector<NodeRange>& recorded,
+                            const std::vector<ClusterCidr>& cluster_cidrs) {
   SaidComparison result;
+  const std::vector<NodeRange> said = said_by_one_node(all_said, cluster_cidrs);
+  std::ranges::copy_if(all_said, std::back_inserter(result.too_wide),
+                       [&](const NodeRange& one) { return !can_be_one_nodes(one.cidr, cluster_cidrs); });
   result.overlaps = overlaps_of(said, recorded);
   const Ranges ours = by_node(recorded);
   for (const auto& [node, cidrs] : by_node(said)) {

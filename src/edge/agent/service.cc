@@ -214,6 +214,7 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
       const auto& release = std::get<agent::ReleaseCall>(call.what);
       batch.push_back(engine::release_in_batch(release.what, release.began, call.limit, one.released));
     }
+    batch.back().earlier = call.earlier;
   }
   bool may_have_written = false;
   engine::WriteNoting noting(world_.direct, may_have_written), noting_cached(world_.cached, may_have_written);
@@ -227,6 +228,7 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
   for (std::size_t i = 0; i < batch.size(); ++i) {
     Batched& one = kept[i];
     one.call->may_have_written |= may_have_written;
+    one.call->earlier = batch[i].earlier;
     switch (batch[i].fate) {
       case engine::BatchFate::waits:
         result.waiting.push_back(std::move(*one.call));
@@ -255,14 +257,14 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
 }
 
 Result<core::AssignAnswer> AgentService::assign_alone(const agent::AssignCall& call, const engine::Context& context,
-                                                      Deadline limit) const {
-  if (!call.annotations) return engine::assign(context, call.request, call.pools);
+                                                      Deadline limit, engine::Earlier earlier) const {
+  if (!call.annotations) return engine::assign(context, call.request, call.pools, earlier);
   const auto remembered = world_.remembered_wishes(call.request.pod);
   TRY(const core::AnnotatedWishes wishes, remembered ? *remembered : world_.ask_for_wishes(call.request.pod, limit));
   core::AssignRequest request = call.request;
   TRY_VOID(core::heed_wishes(wishes, *call.annotations, request));
   TRY_VOID(core::check_something_is_asked(request));
-  return engine::assign(context, request, call.pools);
+  return engine::assign(context, request, call.pools, earlier);
 }
 
 AgentAnswer AgentService::serve_alone(const AgentCall& call) {
@@ -278,7 +280,7 @@ AgentAnswer AgentService::serve_alone(const AgentCall& call) {
     return AgentAnswer{call.id, std::move(ending.message)};
   };
   if (const auto* assign = std::get_if<agent::AssignCall>(&call.what)) {
-    const auto answer = assign_alone(*assign, context, call.limit);
+    const auto answer = assign_alone(*assign, context, call.limit, call.earlier);
     const auto* refusal = answer ? std::get_if<core::Refusal>(&*answer) : nullptr;
     if (refusal != nullptr && world_.refused) world_.refused(assign->request.pod, core::to_error(*refusal));
     // So is what its annotations ask for and may not, or what nobody understands of them.

@@ -63,10 +63,11 @@ using HungUp = std::shared_ptr<const std::atomic<bool>>;
 struct AgentCall {
   std::uint64_t id = 0;  ///< the transport's name for it
   std::variant<wire::agent::AssignCall, wire::agent::ReleaseCall> what;
-  std::string owner;              ///< the handle: calls of one are served in their order
-  Deadline limit;                 ///< after which nothing may be begun
-  HungUp hung_up;                 ///< may be null
-  bool may_have_written = false;  ///< an earlier try of it
+  std::string owner;                                    ///< the handle: calls of one are served in their order
+  Deadline limit;                                       ///< after which nothing may be begun
+  HungUp hung_up;                                       ///< may be null
+  bool may_have_written = false;                        ///< an earlier try of it
+  engine::Earlier earlier = engine::Earlier::not_done;  ///< what is known of that (engine::BatchedCall)
 };
 
 /// The Error says that a call was not served at all: invalid_argument, refused_by_configuration (another store or node
@@ -117,7 +118,8 @@ class AgentService {
   [[nodiscard]] std::optional<Error> refusal_of(const AgentCall& call);
   [[nodiscard]] Result<bool> means_this_file(const AgentCall& call);
   [[nodiscard]] Result<core::AssignAnswer> assign_alone(const wire::agent::AssignCall& call,
-                                                        const engine::Context& context, Deadline limit) const;
+                                                        const engine::Context& context, Deadline limit,
+                                                        engine::Earlier earlier) const;
   void count(bool from_cache, bool failed);
   /// Puts what annotations ask for into a call, if it wants them. False: memory does not have them, and the call goes
   /// alone.

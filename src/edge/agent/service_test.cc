@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "edge/agent/test_agent.h"
+#include "engine/test_meddler.h"
 
 namespace croft::edge {
 namespace {
@@ -267,6 +268,32 @@ TEST(AgentServiceCalls, AStoreInTroubleIsAnAnswer) {
   const auto outcome = agent::decode_assign_outcome(*served);
   EXPECT_EQ(std::get<agent::Unwritten>(*outcome).error.code, ErrorCode::unavailable) << "and nothing was written";
   EXPECT_EQ(on.service.failed(), 1U);
+}
+
+/// Else the plugin does not ask its node's kernel whether somebody lives with the address.
+TEST(AgentServiceCalls, WhatALostCommitGaveWasNotHeldBefore) {
+  engine::World world;
+  world.pool("a", "10.0.0.0/24", 26);
+  world.add("before");
+  engine::Meddler meddler(world.store);
+  const AgentWorld agents_world{meddler,   meddler,  world.clock, world.random,
+                                "memory:", "node-a", {},          [](const auto&) {}};
+  AgentService service(agents_world);
+  meddler.lose_reply = true;
+  meddler.after_commit = [&] {
+    const auto block = world.store.list({core::Kind::block, "", "", 1}, {}).value().records.at(0);
+    world.put(block.key, block.value);
+  };
+  const Instant now = world.clock.now();
+  const agent::AssignCall call{{"memory:", "node-a", now.boot, Deadline::after(now, std::chrono::seconds(5))},
+                               {},
+                               engine::World::request("one")};
+  for (const bool held_before : {false, true}) {
+    const auto served = serve(service, service.take_assign(agent::encode(call), {}));
+    ASSERT_TRUE(served);
+    const auto outcome = agent::decode_assign_outcome(*served);
+    EXPECT_EQ(std::get<core::Assigned>(*outcome).addresses.at(0).held_before, held_before);
+  }
 }
 
 TEST(AgentServiceCalls, WhatMayHaveBeenWrittenIsSaidOfNobody) {

@@ -29,6 +29,8 @@ constexpr int kTriesMax = 20;
 /// Pages of one list are of one moment, and that is not older.
 constexpr std::chrono::seconds kListAgeMax{60};
 constexpr std::size_t kListsMax = 8;
+/// What a page of a list is to come to in memory (kube::weight_of), if it has more than one record.
+constexpr std::size_t kPageWeightMax = std::size_t{4} << 20;
 constexpr std::size_t kPositionsMax = 64;
 
 /// Of keys in order, those of a window.
@@ -81,26 +83,24 @@ class KubeStore final : public Store, public Sealable, public Naming {
 
   [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override {
     TRY_VOID(check_list(request));
-    TRY(const auto records, whole_list(request, deadline));
-    auto from = records->begin();
+    TRY(const auto list, whole_list(request, deadline));
+    const std::vector<Record>& records = list->records;
+    auto from = records.begin();
     if (!request.after.empty()) {
-      from = std::ranges::upper_bound(*records, request.after, {},
+      from = std::ranges::upper_bound(records, request.after, {},
                                       [](const Record& record) -> const std::string& { return record.key.name; });
     }
     Page page;
-    for (; from != records->end(); ++from) {
-      const std::size_t taken = request.keys_only ? page.keys.size() : page.records.size();
-      if (taken == request.limit) {
-        page.more = true;
-        break;
-      }
-      if (request.keys_only) {
-        page.keys.push_back(from->key);
-      } else {
-        page.records.push_back(*from);
+    if (request.keys_only) {
+      for (; from != records.end() && page.keys.size() < request.limit; ++from) page.keys.push_back(from->key);
+    } else {
+      // What was left out may be gone by now; an empty page would be taken for the end.
+      while (from != records.end() && page.records.empty()) {
+        TRY(from, take_some(*list, from, request.limit, page.records, deadline));
       }
     }
-    if (page.more) keep(request, records);
+    page.more = from != records.end();
+    if (page.more) keep(request, list);
     return page;
   }
 
@@ -382,10 +382,14 @@ class KubeStore final : public Store, public Sealable, public Naming {
   /// etcd takes 1.5 MiB an object, unless the cluster's is told otherwise; managedFields are part of that.
   static constexpr std::size_t kBlockBytesMax = (std::size_t{1536} - 256) << 10;
 
-  using List = std::shared_ptr<const std::vector<Record>>;
+  struct Listed {
+    std::vector<Record> records;
+    std::map<std::string, std::size_t> left_out;  ///< names of large ones that have no value here, and their weight
+  };
+  using List = std::shared_ptr<const Listed>;
   using ListKey = std::pair<Kind, std::string>;
   struct Kept {
-    List records;
+    List list;
     std::chrono::nanoseconds taken_at{};
   };
 
@@ -395,22 +399,54 @@ class KubeStore final : public Store, public Sealable, public Naming {
       const std::lock_guard lock(mutex_);
       const auto found = lists_.find({request.kind, request.name_prefix});
       const bool is_good = found != lists_.end() && clock_.now().since_boot - found->second.taken_at < kListAgeMax;
-      if (is_good) return found->second.records;
+      if (is_good) return found->second.list;
     }
     const core::Listing listing{request.kind, request.name_prefix, true};
     Objects::Wanted asked;
     asked.lists.insert(listing);
+    asked.leaves_out_large = true;
     TRY(Objects::Together found, read_objects(asked, deadline));
-    return List(std::make_shared<const std::vector<Record>>(std::move(found.lists.at(listing))));
+    return std::make_shared<const Listed>(
+        Listed{std::move(found.lists.at(listing)), std::move(found.left_out[listing])});
   }
 
-  void keep(const ListRequest& request, const List& records) {
+  /// What a page begins with; where that is large it is less than the page may have.
+  [[nodiscard]] Result<std::vector<Record>::const_iterator> take_some(const Listed& list,
+                                                                      std::vector<Record>::const_iterator from,
+                                                                      std::size_t limit, std::vector<Record>& taken,
+                                                                      Deadline deadline) {
+    Objects::Wanted asked;
+    std::size_t weight = 0;
+    auto to = from;
+    for (; to != list.records.end() && static_cast<std::size_t>(to - from) < limit; ++to) {
+      const auto large = list.left_out.find(to->key.name);
+      const bool is_left_out = large != list.left_out.end();
+      weight += is_left_out ? large->second : kube::weight_of(to->value);
+      if (to != from && weight > kPageWeightMax) break;
+      if (is_left_out) asked.records.push_back(to->key);
+    }
+    Objects::Together found;
+    if (!asked.records.empty()) {
+      TRY(found, read_objects(asked, deadline));
+    }
+    auto next = found.records.begin();
+    for (auto one = from; one != to; ++one) {
+      if (!list.left_out.contains(one->key.name)) {
+        taken.push_back(*one);
+      } else if (std::optional<Record>& now = *next++; now) {
+        taken.push_back(*std::move(now));
+      }
+    }
+    return to;
+  }
+
+  void keep(const ListRequest& request, const List& list) {
     const std::lock_guard lock(mutex_);
     const ListKey key{request.kind, request.name_prefix};
     // One that begins anew is newer; one that goes on keeps its age.
     if (!request.after.empty() && lists_.contains(key)) return;
     if (lists_.size() >= kListsMax) lists_.clear();
-    lists_.insert_or_assign(key, Kept{records, clock_.now().since_boot});
+    lists_.insert_or_assign(key, Kept{list, clock_.now().since_boot});
   }
 
   /// With mutex_ held.

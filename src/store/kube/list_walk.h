@@ -39,8 +39,8 @@ struct ListPage {
 }
 
 /// Keeps a list that is read page by page within bounds, whatever the server answers: a page that is too large is asked
-/// for again in smaller parts, and a list that has no end is given up. Nor is a list believed whose pages are of
-/// different moments or come twice: what it leaves out would count as absent.
+/// for again in smaller parts, behind it they grow again, and a list that has no end is given up. Nor is a list
+/// believed whose pages are of different moments or come twice: what it leaves out would count as absent.
 class ListWalk {
  public:
   static constexpr std::int64_t kPagesMax = 20'000;
@@ -48,7 +48,7 @@ class ListWalk {
   static constexpr std::chrono::minutes kTimeMax{10};
 
   ListWalk(wire::kube::ApiListQuery& query, const Clock& clock)
-      : query_(query), clock_(clock), end_(Deadline::after(clock.now(), kTimeMax)) {}
+      : query_(query), clock_(clock), limit_(query.limit), end_(Deadline::after(clock.now(), kTimeMax)) {}
 
   /// Whether an answer was too much at once, and may be less by a smaller page: then the query has one.
   [[nodiscard]] bool asks_for_less(const Answer& answer) {
@@ -61,6 +61,7 @@ class ListWalk {
   }
   /// To be called with each page. Error: corrupt, deadline_exceeded.
   [[nodiscard]] Result<void> go_on(const ListPage& page) {
+    ask_for_more();
     const bool is_first = query_.continue_token.empty();
     const std::string& token = page.continue_token;
     if (is_first) {
@@ -91,13 +92,36 @@ class ListWalk {
   }
   [[nodiscard]] bool asks_for_less() {
     if (query_.limit == 1) return false;
-    query_.limit = query_.limit > 8 ? query_.limit / 8 : 1;
+    if (is_raised_) {
+      query_.limit /= 2;  // which was small enough
+      patience_ = std::min(patience_ * 2, kPatienceMax);
+    } else {
+      query_.limit = query_.limit > 8 ? query_.limit / 8 : 1;
+    }
+    is_raised_ = false;
+    calm_ = 0;
     return true;
   }
+  /// A few large objects must not make all that come behind them cost a request for each few: after a page that was
+  /// small enough twice as many are asked for, up to the first limit. Where that was too much, not before more such
+  /// pages.
+  void ask_for_more() {
+    if (is_raised_) patience_ = std::max(1, patience_ / 2);
+    is_raised_ = false;
+    if (query_.limit >= limit_ || ++calm_ < patience_) return;
+    query_.limit = std::min(limit_, query_.limit * 2);
+    is_raised_ = true;
+    calm_ = 0;
+  }
+  static constexpr int kPatienceMax = 16;
 
   wire::kube::ApiListQuery& query_;
   const Clock& clock_;
+  const std::int64_t limit_;  ///< as it was asked for first
   const Deadline end_;
+  int patience_ = 1;        ///< pages before more is asked for
+  int calm_ = 0;            ///< of them since the limit changed
+  bool is_raised_ = false;  ///< and no page has come with it yet
   std::int64_t pages_ = 0;
   std::string resource_version_;        ///< of the first page
   std::vector<std::uint64_t> objects_;  ///< of all pages

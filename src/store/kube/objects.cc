@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/printable.h"
+#include "core/register/stored_size.h"
 #include "net/echo.h"
 #include "store/kube/list_walk.h"
 
@@ -89,6 +90,17 @@ Error conflict_on(const Key& key) {
   return {ErrorCode::conflict,
           fmt::format("{} {} was changed by somebody else; read again", name_of(key.kind), key.name),
           {}};
+}
+
+std::size_t weight_of(const Value& value) {
+  // A block's CIDR and count in a tree, and what the allocator adds; likewise for the others.
+  constexpr std::size_t kCountBytes = 128;
+  if (const auto* handle = std::get_if<core::Handle>(&value)) return handle->blocks.size() * kCountBytes;
+  if (const auto* block = std::get_if<core::Block>(&value)) return core::bytes_of(*block, core::Bound::close);
+  if (const auto* reservation = std::get_if<core::Reservation>(&value)) {
+    return reservation->cidrs.size() * sizeof(net::Prefix);
+  }
+  return 0;
 }
 
 bool is_absent(const Answer& answer) {
@@ -422,7 +434,10 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
   for (const core::Listing& listing : wanted.lists) together.lists[listing];
   for (const core::Listing& listing : wanted.keys) together.keys[listing];
   for (const Glance& glance : wanted.glances) together.glances[glance];
-  for (Part& part : lists) TRY_VOID(take_records(part, *answer++, deadline, together.lists[*part.listing]));
+  for (Part& part : lists) {
+    auto* const left_out = wanted.leaves_out_large ? &together.left_out[*part.listing] : nullptr;
+    TRY_VOID(take_records(part, *answer++, deadline, together.lists[*part.listing], left_out));
+  }
   for (auto& [listing, records] : together.lists) put_in_order(records);
   for (Part& part : keys) {
     TRY(const core::KeysInWindow seen, take_keys(part, *answer++, false, deadline));
@@ -522,16 +537,26 @@ Result<void> Objects::take_pages(Part& part, Answer answer, Deadline deadline, T
   }
 }
 
-Result<void> Objects::take_records(Part& part, Answer answer, Deadline deadline, std::vector<Record>& records) {
+Result<void> Objects::take_records(Part& part, Answer answer, Deadline deadline, std::vector<Record>& records,
+                                   std::map<std::string, std::size_t>* left_out) {
   const std::size_t before = records.size();
+  std::size_t weight = 0;
   return take_pages(part, std::move(answer), deadline, [&](const ApiListPage* page) -> Result<bool> {
     if (page == nullptr) {
       records.resize(before);
+      weight = 0;
       return true;
     }
     for (const ApiListPage::Item& item : page->items) {
       TRY(Stored stored, part.form->decode(part.listing->kind, nullptr, item.value, item.meta));
       if (stored.is_deleted || !stored.record.key.name.starts_with(part.listing->name_prefix)) continue;
+      const std::size_t own_weight = left_out != nullptr ? weight_of(stored.record.value) : 0;
+      if (own_weight > kLargeRecord && weight + own_weight > kListWeightMax) {
+        left_out->insert_or_assign(stored.record.key.name, own_weight);
+        stored.record.value = {};
+      } else {
+        weight += own_weight;
+      }
       records.push_back(std::move(stored.record));
     }
     return true;
@@ -567,7 +592,7 @@ Result<core::KeysInWindow> Objects::take_keys(Part& part, Answer answer, bool on
   std::vector<Record> records;
   part.query.continue_token.clear();
   part.only_names = false;
-  TRY_VOID(take_records(part, api_.call(page_of(part), deadline), deadline, records));
+  TRY_VOID(take_records(part, api_.call(page_of(part), deadline), deadline, records, nullptr));
   seen = {};
   for (const Record& record : records) seen.keys.push_back(record.key);
   return seen;

@@ -56,12 +56,15 @@ class Objects {
     std::set<Glance> glances;
     /// Lists of one node's claims may be as old as what the server has in memory.
     bool claims_may_lag = false;
+    /// Of lists that come to more than kListWeightMax what is large comes as its key alone (Together::left_out).
+    bool leaves_out_large = false;
     std::optional<Request> beside{};  ///< something else
   };
   /// In the same order; lists ascending by name.
   struct Together {
     std::vector<std::optional<Record>> records;
     std::map<core::Listing, std::vector<Record>> lists;
+    std::map<core::Listing, std::map<std::string, std::size_t>> left_out;  ///< names of such records, and their weight
     std::map<core::Listing, std::vector<Key>> keys;
     std::map<Glance, core::KeysInWindow> glances;  ///< `more` without a key: they are too many
     std::optional<Answer> beside{};
@@ -143,7 +146,9 @@ class Objects {
   /// Calls `take` with each page; false from it ends the list.
   template <class Take>
   [[nodiscard]] Result<void> take_pages(Part& part, Answer answer, Deadline deadline, Take take);
-  [[nodiscard]] Result<void> take_records(Part& part, Answer answer, Deadline deadline, std::vector<Record>& records);
+  /// What is left out is noted there; null: nothing is.
+  [[nodiscard]] Result<void> take_records(Part& part, Answer answer, Deadline deadline, std::vector<Record>& records,
+                                          std::map<std::string, std::size_t>* left_out);
   /// Keys by the names of objects; by the objects themselves where those do not tell.
   [[nodiscard]] Result<core::KeysInWindow> take_keys(Part& part, Answer answer, bool only_one_page, Deadline deadline);
   static void put_in_order(std::vector<Record>& records);
@@ -195,6 +200,12 @@ class Objects {
   /// Of objects seen last. A write says whose it is by the UID, so that it can't meet one made anew. Guarded by mutex_.
   std::unordered_map<std::string, Seen> seen_;
 };
+
+/// About how many bytes of memory a record takes, as far as it may be many.
+[[nodiscard]] std::size_t weight_of(const Value& value);
+/// Of what is left out of a list (Objects::Wanted).
+inline constexpr std::size_t kLargeRecord = std::size_t{32} << 10;
+inline constexpr std::size_t kListWeightMax = std::size_t{16} << 20;
 
 /// Whether an answer says that there is no such object. Not when the whole resource is unknown: its CRD is missing.
 [[nodiscard]] bool is_absent(const Answer& answer);

@@ -139,6 +139,50 @@ TEST_F(PodList, APageThatIsTooLargeIsAskedForInSmallerParts) {
   EXPECT_FALSE(list());
 }
 
+/// How many requests a list takes of a server whose answers may come to 16; its objects come to that.
+int requests_for(const std::vector<int>& sizes, const Clock& clock) {
+  constexpr int kMost = 16;
+  wire::kube::ApiListQuery query;
+  query.limit = 500;
+  ListWalk walk(query, clock);
+  std::size_t at = 0;
+  for (int requests = 1; requests < 100'000; ++requests) {
+    const std::size_t end = std::min(sizes.size(), at + static_cast<std::size_t>(query.limit));
+    int size = 0;
+    for (std::size_t i = at; i < end; ++i) size += sizes[i];
+    if (size > kMost * 1000) {
+      if (!walk.asks_for_less(Error{wire::kube::kTooLarge, "too large", {}})) return -1;
+      continue;
+    }
+    at = end;
+    const bool is_last = at == sizes.size();
+    if (!walk.go_on({"9", is_last ? std::string() : std::to_string(at), {}})) return -1;
+    if (is_last) return requests;
+  }
+  return -1;
+}
+
+/// A tenant's few large pods are no reason to ask for all others seven by seven.
+TEST_F(PodList, BehindWhatIsTooLargePagesGrowAgain) {
+  std::vector<int> sizes(13, 1400);
+  sizes.resize(4013, 1);
+  const int with_large = requests_for(sizes, clock);
+  EXPECT_GT(with_large, 8);
+  EXPECT_LT(with_large, 30) << "8 without the large ones, 576 seven by seven";
+  // Where all are large the attempts to have more cost little.
+  const int all_large = requests_for(std::vector<int>(4000, 1400), clock);
+  EXPECT_GT(all_large, 4000 / 11);
+  EXPECT_LT(all_large, 4000 / 7 * 5 / 4);
+  // In turns: never more than a few requests for each that is needed.
+  std::vector<int> in_turns;
+  for (int i = 0; i < 20; ++i) {
+    in_turns.resize(in_turns.size() + 500, 1);
+    in_turns.resize(in_turns.size() + 13, 1400);
+  }
+  EXPECT_LT(requests_for(in_turns, clock), 20 * 30);
+  EXPECT_EQ(requests_for({1, 17'000, 1}, clock), -1) << "one that is too large by itself";
+}
+
 TEST_F(PodList, AListWithoutAnEndIsGivenUp) {
   api.page({"a"}, "token");
   api.page({"b"}, "token");
