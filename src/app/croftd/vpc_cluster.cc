@@ -90,7 +90,8 @@ Result<ClusterOfStock> cluster_of(const VpcAgentOptions& options, Daemon& daemon
     if (*tell) (*tell)(line);
   });
   TRY(cluster.fixed_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
-  cluster.fixed = std::make_unique<ClusterFixedAddresses>(*cluster.fixed_api, options.node);
+  cluster.guarded_fixed_api = std::make_unique<GuardedApi>(*cluster.fixed_api, daemon.clock);
+  cluster.fixed = std::make_unique<ClusterFixedAddresses>(*cluster.guarded_fixed_api, options.node);
   store::kube::Events::Options how;
   how.component = "cni-vpc-ipamd";
   how.node = options.node;

@@ -28,17 +28,33 @@ constexpr nanoseconds kRecordMax = std::chrono::seconds{5};
 
 }  // namespace
 
-void StockService::run_errands() {
+/// With mutex_ held.
+std::deque<StockService::Errand>::iterator StockService::next_of(Lane& lane) {
+  return std::ranges::find_if(lane.errands,
+                              [&](const Errand& errand) { return !lane.under_way.contains(errand.name); });
+}
+
+void StockService::run_errands(Lane& lane) {
   for (;;) {
     Errand errand;
     {
       std::unique_lock lock(mutex_);
-      errand_comes_.wait(lock, [&] { return stopping_ || !errands_.empty(); });
-      if (errands_.empty()) return;
-      errand = std::move(errands_.front());
-      errands_.pop_front();
+      auto next = lane.errands.end();
+      lane.comes.wait(lock, [&] {
+        next = next_of(lane);
+        return next != lane.errands.end() || (stopping_ && lane.errands.empty());
+      });
+      if (next == lane.errands.end()) return;
+      errand = std::move(*next);
+      lane.errands.erase(next);
+      if (!errand.name.empty()) lane.under_way.insert(errand.name);
     }
     auto answer = errand.run();
+    if (!errand.name.empty()) {
+      const std::lock_guard lock(mutex_);
+      lane.under_way.erase(errand.name);
+      lane.comes.notify_all();
+    }
     if (!answer) {
       go();  // it is another call's now
       continue;
