@@ -63,10 +63,11 @@ constexpr seconds kVpcDrain{10};
 /// For a round that is under way when the agent ends.
 constexpr seconds kCloudPatience{1};
 constexpr seconds kLostTooOften{10};
-/// Before the first address is given. Calls are taken meanwhile: a plugin waits a second before it works alone.
+/// Before the first address is given. Calls are taken meanwhile: a plugin waits a second before it works alone. A cloud
+/// that is away says so at once; only one that hangs costs its time, once.
 constexpr seconds kFirstLookAtHost{5};
 constexpr std::chrono::milliseconds kFirstLookAtPods{700};
-constexpr seconds kFirstLookAtCloud{3};
+constexpr seconds kFirstLookAtCloud{10};
 /// An operator who puts a file back by hand is not disturbed at the first look.
 constexpr int kLossesInARow = 3;
 constexpr std::size_t kLogBytes = std::size_t{50} << 20;

@@ -126,7 +126,8 @@ os::GrpcAnswer StockService::show(os::GrpcCallId call) {
   return ok(call, *answer);
 }
 
-os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowRequest& request, Deadline limit) {
+os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowRequest& request,
+                                    const std::string& certified, Deadline limit) {
   const auto mac = net::Mac::parse(request.mac);
   if (!mac) {
     return answer_of(call, vpc::Method::borrow_ip, vpc::Failure::missing_parameter,
@@ -135,7 +136,7 @@ os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowReques
   const auto wanted = address_of(request.ip);
   if (!wanted) return malformed(call, wanted.error());
   if (wanted->has_value() && request.kept_for.empty()) return malformed(call, invalid_argument("KeptFor is missing"));
-  warm::Lend lend{request.request, *mac, request.subnet, *wanted, request.kept_for, request.is_named};
+  warm::Lend lend{request.request, *mac, request.subnet, *wanted, request.kept_for, request.is_named, certified};
   if (lend.request.empty()) {
     // An older borrower has no name for its request: each is another one.
     std::array<std::uint8_t, 8> bytes{};
@@ -154,6 +155,9 @@ os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowReques
     }
     if (lent.error().code == ErrorCode::exhausted) {
       return {call, os::GrpcCode::resource_exhausted, lent.error().message, {}};
+    }
+    if (lent.error().code == ErrorCode::permission_denied) {
+      return {call, os::GrpcCode::permission_denied, lent.error().message, {}};
     }
     // Surely nothing was moved.
     if (lent.error().code == ErrorCode::conflict) return {call, os::GrpcCode::aborted, lent.error().message, {}};

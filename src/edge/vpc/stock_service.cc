@@ -136,8 +136,11 @@ std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcReq
       if (auto refusal = check_speech(call, method, read->speech)) return refusal;
       if (auto refusal = check_node(request, *read)) return refusal;
       const Deadline limit = limit_of(request, kLookMax);
-      if (request.peer != nullptr) read->node = request.peer->name;
-      return queue(cloud_, call, {[this, call, limit, read = *std::move(read)] { return borrow(call, read, limit); }});
+      const std::string certified = request.peer != nullptr ? request.peer->name : std::string();
+      if (request.peer != nullptr) read->node = certified;
+      return queue(cloud_, call, {[this, call, limit, certified, read = *std::move(read)] {
+                     return borrow(call, read, certified, limit);
+                   }});
     }
     case vpc::Method::push_pool:
     case vpc::Method::pop_pool: {

@@ -167,7 +167,8 @@ class StockService {
   [[nodiscard]] os::GrpcAnswer get_record(os::GrpcCallId call, const wire::vpc::RecordKey& key);
   [[nodiscard]] os::GrpcAnswer list_records(os::GrpcCallId call);
   [[nodiscard]] os::GrpcAnswer describe(os::GrpcCallId call);
-  [[nodiscard]] os::GrpcAnswer borrow(os::GrpcCallId call, const wire::vpc::BorrowRequest& request, Deadline limit);
+  [[nodiscard]] os::GrpcAnswer borrow(os::GrpcCallId call, const wire::vpc::BorrowRequest& request,
+                                      const std::string& certified, Deadline limit);
   [[nodiscard]] os::GrpcAnswer push(os::GrpcCallId call, const std::string& ip, Deadline limit);
   [[nodiscard]] os::GrpcAnswer pop(os::GrpcCallId call, const std::string& ip, Deadline limit);
   [[nodiscard]] os::GrpcAnswer list_unused(os::GrpcCallId call, Deadline limit);
