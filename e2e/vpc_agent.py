@@ -817,8 +817,36 @@ def older_copies(world):
     expect_equal(set(a.records()), {second}, "what pods here hold")
 
 
+def older_copy_in_place(world):
+    """The same, written over the files that the agent has open, all of them, while pods keep coming: nothing but what
+    this process has seen tells of it."""
+    slow = ("--doubt-seconds", "2", "--reconcile-seconds", "60", "--grace-seconds", "60")
+    cloud, (a, b), _ = make_cluster(world, "inplace", ("node-a", "node-b"), 27, low=(8, 0), flags=slow)
+    a.start()
+    a.wait_for_free(8)
+    b.start()
+    a.stop()
+    copy = {path.name: path.read_bytes() for path in a.directory.glob("stock.db*")}
+    a.start()
+    wait_for(lambda: "ready" in a.process.tail(5), "node-a knows its interface", 20)
+    cloud.do("exhaust", subnet=SUBNET)
+    lent = {b.add(name, timeout=30) for name in ("b1", "b2", "b3")}
+    expect_equal(cloud.held()["node-b"], lent, "borrowed")
+    for name in ("a1", "a2"):
+        a.add(name)
+    for name, content in copy.items():
+        with open(a.directory / name, "r+b") as file:
+            file.write(content)
+            file.truncate()
+    # Pods of before have no namespace here: what the cloud has elsewhere is what a look can show.
+    given = [a.add(name, timeout=30) for name in ("a3", "a4", "a5", "a6", "a7")]
+    expect(not lent & set(given), f"{given}, of which {sorted(lent)} were lent")
+    expect_equal(len(set(given)), 5, f"addresses for five pods: {given}")
+    expect("the store's files are others" in a.process.tail(40), a.process.tail(40))
+
+
 CASES = [*CRASHES, *LOST_ALLOCATIONS, borrowing, reflection, versions, floods, board, outage, cooldown, tokens, water_marks, sockets, last_one, lost_release,
-         lost_nothing_done, throttled, deleted_outside, database_lost, older_copies, advice, hanging_cloud, no_marks]
+         lost_nothing_done, throttled, deleted_outside, database_lost, older_copies, older_copy_in_place, advice, hanging_cloud, no_marks]
 
 
 def test():

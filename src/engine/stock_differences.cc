@@ -244,7 +244,9 @@ void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanos
     looked_at_ = history;
     world_.stocked();
   };
-  if (looked_at_ != kNoHistory && looked_at_ != history) {
+  // Of a store that is put back before a start nothing tells.
+  const bool is_another = looked_at_ != kNoHistory && looked_at_ != history;
+  if (is_another && told_another_.exchange(history) != history) {
     log("the store's files are others, perhaps an older copy: no address is given to a pod until host, pods and cloud "
         "were looked at");
   }
@@ -264,6 +266,14 @@ void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanos
   look.cloud = std::move(of_cloud.cloud);
   std::ranges::move(of_cloud.silent, std::back_inserter(look.silent));
   confirm_missing(look, *view, standing, cloud_deadline);
+  if (is_another && cloud_limit.count() > 0 && !look.cloud) {
+    // What was lent or given back since the copy was made only the cloud knows.
+    return note_trouble({ErrorCode::unavailable,
+                         "the store's files are others, perhaps an older copy, and no address is given to a pod before "
+                         "the cloud has said what it has on this interface: " +
+                             (look.silent.empty() ? std::string("it has another interface") : look.silent.back()),
+                         {}});
+  }
   for (const std::string& why : look.silent) log("addresses are given to pods without that having been seen: " + why);
   const Instant now = world_.clock.now();
   const warm::Judgement judged =
@@ -296,6 +306,11 @@ void StockKeeper::reconcile() {
   if (judged.left_out && told_left_out_ != judged.left_out) log(*judged.left_out);
   told_left_out_ = std::move(judged.left_out);
   if (!note_doubts(judged.doubts)) return;
+  // It had more time than the look before serving, for which the cloud may be too slow.
+  if (looked_at_ != kNoHistory && !may_give() && look.cloud && look.host) {
+    looked_at_ = history;
+    world_.stocked();
+  }
   const bool is_any_doubted = std::ranges::any_of(view->addresses, [&](const core::WarmAddress& one) {
     const auto changed =
         std::ranges::find(judged.doubts, one.address, [](const auto& all) { return all.record.address; });

@@ -104,7 +104,9 @@ class StockKeeper {
   /// Before anybody is served from a store that may be an older copy: what the host uses, a live pod says it has, or
   /// the cloud does not have on the interface, and the records know of nobody who does, is given to no pod until a look
   /// shows otherwise. A source that does not answer in time is passed over, and told; with a limit of 0 the cloud is
-  /// not asked. From any thread, also beside step(); one that finds another looking leaves it to that.
+  /// not asked. Where the files were found to be others under this process nothing is given without the cloud's answer:
+  /// it is to be called again, or a round of step() hears it. From any thread, also beside step(); one that finds
+  /// another looking leaves it to that.
   void look_before_serving(Deadline host_deadline, std::chrono::nanoseconds pods_limit,
                            std::chrono::nanoseconds cloud_limit);
   /// Whether such a look was at the records that are there now. False from the moment that the store's files are found
@@ -250,6 +252,7 @@ class StockKeeper {
   static constexpr std::uint64_t kNoHistory = ~std::uint64_t{0};
   std::atomic<std::uint64_t> looked_at_;                        ///< may_give()
   std::atomic<std::uint64_t> compared_with_cloud_{kNoHistory};  ///< by the last look that the cloud answered
+  std::atomic<std::uint64_t> told_another_{kNoHistory};         ///< that it is another one than before
   std::atomic<bool> look_again_{false};                         ///< the look before serving has left doubts
   std::mutex first_look_;                                       ///< held by who looks before serving
 

@@ -163,7 +163,12 @@ Result<std::optional<warm::Given>> StockKeeper::look_at_kept(const warm::Lend& l
   return std::optional(given_of(*there, true, ""));
 }
 
-Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& lend, Deadline deadline) {
+Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& asked, Deadline deadline) {
+  warm::Lend lend = asked;
+  {
+    const std::lock_guard lock(mutex_);
+    lend.keeps = waiting_;
+  }
   const auto interface = this->interface();
   if (!interface) return fail(ErrorCode::unavailable, "the agent is still starting");
   if (lend.to == interface->mac) return fail(invalid_argument("the MAC address is this node's own"));
@@ -202,7 +207,8 @@ Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& lend, Deadline dea
   TRY(const auto lent, decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
         return warm::plan_lent(snapshot, chosen->address, chosen->request, now);
       }));
-  log(fmt::format("lent {} to {}", text_of(*chosen), lend.to.to_string()));
+  log(fmt::format("lent {} to {}{}", text_of(*chosen), lend.to.to_string(),
+                  lend.node.empty() ? "" : " of " + lend.node));
   {
     const std::lock_guard lock(mutex_);
     ++tally_.lent;

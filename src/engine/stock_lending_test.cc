@@ -233,6 +233,16 @@ TEST_F(Borrowing, TheMovesReplyIsLost) {
   EXPECT_EQ(a_.recorded().size() + b_.recorded().size(), 4U);
 }
 
+TEST_F(Borrowing, ALenderKeepsWhatItsOwnPodsWaitFor) {
+  fill_b();
+  b_.keeper->set_waiting(4);
+  const auto soon = Deadline::after(clock_.now(), 30s);
+  EXPECT_EQ(b_.keeper->lend({"r1", a_.mac(), "subnet-1"}, soon).error().code, ErrorCode::exhausted);
+  b_.keeper->set_waiting(3);
+  EXPECT_TRUE(b_.keeper->lend({"r1", a_.mac(), "subnet-1"}, soon));
+  EXPECT_EQ(b_.keeper->lend({"r2", a_.mac(), "subnet-1"}, soon).error().code, ErrorCode::exhausted);
+}
+
 // ---- an older copy of the lender's store is put back
 
 class OfAnOlderCopy : public Borrowing {
@@ -309,6 +319,36 @@ TEST_F(OfAnOlderCopy, PutUnderARunningAgentNothingLeavesBeforeALook) {
   EXPECT_FALSE(b_.keeper->give_promised({copy_.addresses.front().address}, request, soon));
   EXPECT_EQ(b_.counts().free, 4U);
   b_.look_before_serving();
+  EXPECT_TRUE(b_.keeper->may_give());
+  expect_none_of_the_lent();
+}
+
+/// Unlike at a start there is evidence: what was lent since only the cloud knows.
+TEST_F(OfAnOlderCopy, PutUnderARunningAgentNothingIsGivenBeforeTheCloudHasAnswered) {
+  b_.replace_files(copy_);
+  cloud_.fate = [] { return CallFate::away; };
+  for (int i = 0; i < 3; ++i) {
+    b_.look_before_serving();
+    EXPECT_FALSE(b_.keeper->may_give());
+    EXPECT_EQ(b_.add("b"), "");
+  }
+  ASSERT_TRUE(b_.keeper->trouble());
+  EXPECT_NE(b_.keeper->trouble()->message.find("does not answer"), std::string::npos) << "who waits is told";
+  EXPECT_EQ(
+      std::ranges::count_if(b_.log, [](const std::string& line) { return line.starts_with("the store's files"); }), 1);
+  cloud_.fate = [] { return CallFate::done; };
+  b_.look_before_serving();
+  EXPECT_TRUE(b_.keeper->may_give());
+  expect_none_of_the_lent();
+}
+
+TEST_F(OfAnOlderCopy, ARoundThatHearsASlowCloudIsALook) {
+  b_.replace_files(copy_);
+  cloud_.fate = [] { return CallFate::away; };
+  b_.look_before_serving();
+  EXPECT_FALSE(b_.keeper->may_give());
+  cloud_.fate = [] { return CallFate::done; };
+  static_cast<void>(b_.keeper->step());
   EXPECT_TRUE(b_.keeper->may_give());
   expect_none_of_the_lent();
 }

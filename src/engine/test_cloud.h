@@ -72,7 +72,8 @@ class TestCloud {
   /// What becomes of the next call; set by the test.
   std::function<CallFate()> fate = [] { return CallFate::done; };
   std::uint64_t throttled = 0;
-  std::function<void()> after_look = [] {};  ///< runs when describe() has its answer, and before it is heard
+  std::string words = "the cloud does not answer";  ///< of one that is away
+  std::function<void()> after_look = [] {};         ///< runs when describe() has its answer, and before it is heard
   std::optional<net::Prefix> range = net::Prefix::parse("10.9.0.0/16").value();  ///< as the cloud says
   std::set<net::Address> unlisted;                                               ///< describe() leaves them out
   std::set<net::Address> denied;          ///< asked for by name the cloud says that nobody has them
@@ -214,7 +215,7 @@ class TestProvider final : public cloud::Provider {
         ++cloud_.throttled;
         return fail(ErrorCode::unavailable, "too many requests");
       case CallFate::away:
-        return fail(ErrorCode::unavailable, "the cloud does not answer");
+        return fail(ErrorCode::unavailable, cloud_.words);
       case CallFate::late:
         cloud_.pending.push_back([act] { static_cast<void>(act()); });
         return fail(ErrorCode::unknown_outcome, "no reply");
@@ -266,12 +267,13 @@ class TestHost final : public HostAddresses {
  public:
   std::set<net::Address> used;
   bool is_away = false;
+  std::string words = "the host cannot be looked at";  ///< where it is away
   const Clock* clock = nullptr;
   [[nodiscard]] Result<std::vector<net::Address>> in_use(Deadline deadline) override {
     if (clock != nullptr && deadline.passed(clock->now())) {
       return fail(ErrorCode::deadline_exceeded, "the host was not looked at in time");
     }
-    if (is_away) return fail(ErrorCode::unavailable, "the host cannot be looked at");
+    if (is_away) return fail(ErrorCode::unavailable, words);
     return std::vector<net::Address>(used.begin(), used.end());
   }
   std::vector<std::vector<net::Address>> namespaces;  ///< beside `used`

@@ -88,7 +88,7 @@ class Node {
     world.peers = liar != nullptr ? liar : &peers;
     world.host = &host;
     world.pods = &pods;
-    world.claims = &claims;
+    world.claims = other_claims != nullptr ? other_claims : &claims;
     world.fixed = &fixed;
     world.is_alive = [](std::uint32_t, std::uint64_t) { return false; };
     world.log = [this](const std::string& line) { log.push_back(line); };
@@ -209,7 +209,8 @@ class Node {
   TestClaims claims;
   TestFixed fixed;
   TestPeers peers;
-  PeerAgents* liar = nullptr;  ///< in the place of `peers`
+  PeerAgents* liar = nullptr;             ///< in the place of `peers`
+  AddressClaims* other_claims = nullptr;  ///< in the place of `claims`
   bool probes = true;
   std::unique_ptr<Life> life;
   std::unique_ptr<TestWire> wire;

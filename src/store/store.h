@@ -275,7 +275,7 @@ class Store {
   /// Which history of the register this object has seen last: grows when a call finds another register in the place of
   /// the one before, or the same put back to an older state. What was concluded from two looks with different numbers
   /// is void: what the one had and the other lacks was not taken away by anybody. A register that was put back and
-  /// has come beyond what was seen meanwhile may look like the same.
+  /// has come far beyond what was seen meanwhile may look like the same.
   [[nodiscard]] virtual std::uint64_t history() const = 0;
 
   /// The same, proven: where the store itself does not show it, this writes a mark that the next call looks for. Who

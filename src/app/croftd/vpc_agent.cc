@@ -63,10 +63,11 @@ constexpr seconds kVpcDrain{10};
 /// For a round that is under way when the agent ends.
 constexpr seconds kCloudPatience{1};
 constexpr seconds kLostTooOften{10};
-/// Before the first address is given. Calls are taken meanwhile: a plugin waits a second before it works alone.
+/// Before the first address is given. Calls are taken meanwhile: a plugin waits a second before it works alone. A cloud
+/// that is away says so at once; only one that hangs costs its time, once.
 constexpr seconds kFirstLookAtHost{5};
 constexpr std::chrono::milliseconds kFirstLookAtPods{700};
-constexpr seconds kFirstLookAtCloud{3};
+constexpr seconds kFirstLookAtCloud{10};
 /// An operator who puts a file back by hand is not disturbed at the first look.
 constexpr int kLossesInARow = 3;
 constexpr std::size_t kLogBytes = std::size_t{50} << 20;
@@ -226,10 +227,9 @@ class VpcAgentProgram {
     int losses = 0;
     while (!daemon_.stop.wait_for(seconds{1})) {
       look(server, keeper);
-      // The store's files are others by now, or were written over in place, which the store itself does not see; nor is
-      // it seen here where as much was written since.
-      if (!keeper.may_give() || went_back()) look_first();
       const auto loss = loss_of(cached_.uncached(), path_of_store(options_), daemon_.clock);
+      // That look has found out whether the store's files are others by now, or older ones were written over them.
+      if (!keeper.may_give()) look_first();
       losses = loss ? losses + 1 : 0;
       if (losses < kLossesInARow) continue;
       log_.error("the store is lost while it is in use, and is begun anew: {}",
@@ -459,13 +459,6 @@ class VpcAgentProgram {
       log_.warn("the board of agents is not cleaned up: {}", printable(cleaned.error().message, Printed::line));
   }
 
-  /// Whether the store is older than a second ago.
-  [[nodiscard]] bool went_back() {
-    const auto position = cached_.uncached().position(Deadline::after(daemon_.clock.now(), seconds{1}));
-    if (!position) return false;
-    return std::exchange(position_, *position) > *position;
-  }
-
   /// Once a second: what others ask about this agent.
   void look(edge::StockServer& server, const engine::StockKeeper& keeper) {
     const auto figures = this->figures();
@@ -533,7 +526,6 @@ class VpcAgentProgram {
   std::atomic<engine::StockKeeper*> keeper_ = nullptr;
   std::atomic<edge::StockServer*> server_ = nullptr;
   std::chrono::nanoseconds next_clean_up_{0};
-  store::Revision position_;  ///< of the store, a second ago
   bool serving_ = false;
 };
 

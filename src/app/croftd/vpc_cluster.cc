@@ -1,13 +1,11 @@
 #include "app/croftd/vpc_cluster.h"
 
 #include <functional>
-#include <mutex>
-#include <set>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
+#include "app/croftd/cluster_claims.h"
 #include "app/croftd/store_parts.h"
 #include "app/open_store.h"
 #include "net/address.h"
@@ -18,51 +16,6 @@
 #include "wire/kube/event.h"
 
 namespace croft::app {
-namespace {
-
-/// What VpcIpClaims promise to pods.
-class ClusterClaims final : public engine::AddressClaims {
- public:
-  ClusterClaims(store::kube::Api& api, std::function<void(const std::string& line)> log)
-      : objects_(api), log_(std::move(log)) {}
-  [[nodiscard]] Result<std::vector<net::Address>> claimed(Deadline deadline) override {
-    const auto claims = objects_.claims("", deadline);
-    std::vector<net::Address> addresses;
-    // A cluster without the kind has none.
-    if (!claims && claims.error().code == ErrorCode::not_found) return addresses;
-    if (!claims) return fail(claims.error());
-    for (const auto& claim : *claims) {
-      // One without an address promises none yet, and one with nonsense none that anybody could be given: whoever may
-      // write claims in one namespace does not decide for all nodes.
-      if (claim.record.ip.empty()) continue;
-      if (const auto address = net::Address::parse(claim.record.ip)) {
-        addresses.push_back(*address);
-      } else {
-        tell_once(claim.meta.name_space + "/" + claim.meta.name, claim.record.ip);
-      }
-    }
-    return addresses;
-  }
-
- private:
-  void tell_once(const std::string& name, const std::string& ip) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (told_.size() >= kToldMax || !told_.insert(name + " " + ip).second) return;
-    }
-    log_(
-        fmt::format("VpcIpClaim {} promises nothing: its ip {} is no address; it is passed over", name, net::echo(ip)));
-  }
-
-  static constexpr std::size_t kToldMax = 100;
-  store::kube::VpcObjects objects_;
-  const std::function<void(const std::string& line)> log_;
-  std::mutex mutex_;
-  std::set<std::string> told_;  ///< guarded by mutex_
-};
-
-}  // namespace
-
 void tell_of_conflict(store::kube::Events& events, const std::string& node, const core::WarmAddress& address) {
   // As its UID the field says the node's name, and `kubectl describe node` asks for that.
   events.tell({"v1", "Node", "", node, node},
@@ -90,7 +43,8 @@ Result<ClusterOfStock> cluster_of(const VpcAgentOptions& options, Daemon& daemon
     if (*tell) (*tell)(line);
   });
   TRY(cluster.fixed_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
-  cluster.fixed = std::make_unique<ClusterFixedAddresses>(*cluster.fixed_api, options.node);
+  cluster.guarded_fixed_api = std::make_unique<GuardedApi>(*cluster.fixed_api, daemon.clock);
+  cluster.fixed = std::make_unique<ClusterFixedAddresses>(*cluster.guarded_fixed_api, options.node);
   store::kube::Events::Options how;
   how.component = "cni-vpc-ipamd";
   how.node = options.node;

@@ -7,6 +7,7 @@
 
 #include "app/croftd/daemon.h"
 #include "app/croftd/fixed_addresses.h"
+#include "app/croftd/guarded_api.h"
 #include "app/croftd/vpc_agent_options.h"
 #include "app/vpc_board.h"
 #include "base/result.h"
@@ -34,6 +35,7 @@ struct ClusterOfStock {
   std::unique_ptr<VpcBoard> board;
   std::unique_ptr<store::kube::Events> events;
   std::unique_ptr<store::kube::Api> fixed_api;
+  std::unique_ptr<GuardedApi> guarded_fixed_api;
   std::unique_ptr<ClusterFixedAddresses> fixed;
 };
 

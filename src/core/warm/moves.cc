@@ -52,6 +52,13 @@ const WarmAddress* in_state(const Stock& stock, const net::Address& address, War
   return found != nullptr && found->state == state ? found : nullptr;
 }
 
+/// The node that borrows or borrowed it; null: not lent, or that is not known.
+const std::string* lent_to(const WarmAddress& address) {
+  if (address.state != WarmState::lending && address.state != WarmState::lent) return nullptr;
+  const auto node = address.extra.find(kLentToKey);
+  return node == address.extra.end() ? nullptr : &node->second;
+}
+
 /// What becomes of an address that is being lent by this request. Where that is over already, nothing.
 template <class After>
 Step<Moved> end_lending(const Snapshot& snapshot, const net::Address& address, const std::string& request,
@@ -235,19 +242,51 @@ Step<Moved> plan_keep(const Snapshot& snapshot, const std::vector<net::Address>&
   });
 }
 
+std::optional<std::string> why_not_its_own(const std::vector<const WarmAddress*>& addresses, const Lend& lend,
+                                           const Instant& now) {
+  if (lend.node.empty()) return std::nullopt;
+  const std::string mac = lend.to.to_string();
+  for (const WarmAddress* address : addresses) {
+    const std::string* const node = lent_to(*address);
+    if (node == nullptr) continue;
+    if (address->peer == mac && *node != lend.node) {
+      return fmt::format("the interface {} is of node {}, which has borrowed for it, and the request is of node {}",
+                         mac, *node, lend.node);
+    }
+    if (*node == lend.node && address->peer != mac && now.wall - address->since < kOneInterface) {
+      return fmt::format(
+          "node {} has borrowed for its interface {} just now, and {} is another; for one that was "
+          "replaced it is asked again {} minutes after that",
+          lend.node, address->peer, mac, kOneInterface.count());
+    }
+  }
+  return std::nullopt;
+}
+
 Step<std::optional<WarmAddress>> plan_lend(const Snapshot& snapshot, const Lend& lend, const Instant& now) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::optional<WarmAddress>>> {
     TRY(const Stock stock, Stock::read(reader));
     const WarmAddress* chosen = nullptr;
+    std::size_t free = 0, loans = 0;
     for (const WarmAddress* address : stock.addresses()) {
       const bool is_same_request =
           !lend.request.empty() && address->request == lend.request && address->peer == lend.to.to_string();
       if (is_same_request) return Plan<std::optional<WarmAddress>>{*address, {}};
+      const std::string* const node = lent_to(*address);
+      loans += node != nullptr && *node == lend.node && now.wall - address->since < std::chrono::minutes{1} ? 1U : 0U;
       if (!is_free_at(*address, now) || !address->verified || !is_of_subnet(*address, lend.subnet)) continue;
+      ++free;
       if (chosen == nullptr || address->since < chosen->since) chosen = address;
     }
-    if (chosen == nullptr) return Plan<std::optional<WarmAddress>>{std::nullopt, {}};
+    if (auto why = why_not_its_own(stock.addresses(), lend, now)) return fail(ErrorCode::permission_denied, *why);
+    if (!lend.node.empty() && loans >= kLoansAMinute) {
+      return fail(ErrorCode::exhausted,
+                  fmt::format("node {} has borrowed {} addresses here within a minute: it gets more after that",
+                              lend.node, loans));
+    }
+    if (free <= lend.keeps) return Plan<std::optional<WarmAddress>>{std::nullopt, {}};
     WarmAddress after = entered(*chosen, WarmState::lending, now);
+    if (!lend.node.empty()) after.extra[kLentToKey] = lend.node;
     after.request = lend.request;
     after.peer = lend.to.to_string();
     return Plan<std::optional<WarmAddress>>{after, {put_of(after)}};
@@ -258,6 +297,7 @@ Step<Moved> plan_lent(const Snapshot& snapshot, const net::Address& address, con
                       const Instant& now) {
   return end_lending(snapshot, address, request, [&](const WarmAddress& lending) {
     WarmAddress after = entered(lending, WarmState::lent, now);
+    if (const std::string* node = lent_to(lending)) after.extra[kLentToKey] = *node;
     after.mac = net::Mac::parse(lending.peer).value_or(lending.mac);
     return after;
   });

@@ -110,8 +110,23 @@ struct Lend {
   std::optional<net::Address> address{};
   std::string kept_for{};  ///< that pod, "namespace/name"
   bool is_named = false;   ///< the promise names the interface that has it
+  std::string node{};      ///< the borrower's, as its certificate says; empty: not known
+  std::size_t keeps = 0;   ///< this many of the free ones are for pods of this node that wait
 };
-/// To `lending`: the verified free address that has been so the longest. None: there is nothing to lend.
+/// WarmAddress::extra of `lending` and `lent`: the node that borrowed it.
+inline constexpr const char* kLentToKey = "lentTo";
+/// How many one node gets in a minute from this one, of those that are free; asked again for the same does not count.
+/// A node borrows for ADDs that wait a minute, from the richest neighbour first, and goes on to the next: 30 is more
+/// than such a node starts pods in that time, and who has another node's key takes half an hour for a subnet of 1,000.
+inline constexpr std::size_t kLoansAMinute = 30;
+/// A node that borrows for another interface than this long ago: its card was replaced.
+inline constexpr std::chrono::minutes kOneInterface{10};
+/// That the borrower may say that the interface is its own, by what was lent within the last hour: that nobody else
+/// borrowed for it, and that it borrowed for no other just now. Else why not.
+[[nodiscard]] std::optional<std::string> why_not_its_own(const std::vector<const WarmAddress*>& addresses,
+                                                         const Lend& lend, const Instant& now);
+/// To `lending`: the verified free address that has been so the longest. None: there is nothing to lend. Errors:
+/// permission_denied (why_not_its_own), exhausted (kLoansAMinute).
 [[nodiscard]] Step<std::optional<WarmAddress>> plan_lend(const Snapshot& snapshot, const Lend& lend,
                                                          const Instant& now);
 /// The cloud has moved it.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/warm/promised.h"
 #include "core/warm/test_stock.h"
 
 namespace croft::core::warm {
@@ -58,6 +59,91 @@ TEST_F(WarmMoves, FromTheIntentToTheStock) {
   EXPECT_EQ(taken->other_mac, kOtherMac);
   EXPECT_NE(taken->why.find(kOtherMac.to_string()), std::string::npos);
   EXPECT_EQ(probed({{address_of("10.9.0.8"), {}}}), 0U) << "it is not asked about again";
+}
+
+/// What a borrower says of itself, as its certificate has it.
+class WarmLoans : public WarmMoves {
+ protected:
+  WarmLoans() {
+    for (int i = 0; i < 100; ++i) stock_.take({given("10.9.0." + std::to_string(10 + i), true)});
+  }
+  [[nodiscard]] Result<std::optional<WarmAddress>> borrow(const std::string& node, const net::Mac& mac,
+                                                          const std::string& request = "", std::size_t keeps = 0) {
+    Lend lend{request.empty() ? "r" + std::to_string(++requests_) : request, mac, "subnet-1"};
+    lend.node = node;
+    lend.keeps = keeps;
+    auto lending = stock_.records.decide<std::optional<WarmAddress>>(
+        [&](const Snapshot& snapshot) { return plan_lend(snapshot, lend, stock_.clock.now()); });
+    if (!lending || !*lending) return lending;
+    const WarmAddress& one = **lending;
+    const auto lent = decide<Moved>(
+        [&](const Snapshot& snapshot) { return plan_lent(snapshot, one.address, one.request, stock_.clock.now()); });
+    return lent.addresses.empty() ? one : lent.addresses.front();
+  }
+  [[nodiscard]] ErrorCode refusal(const std::string& node, const net::Mac& mac, const std::string& request = "") {
+    const auto lent = borrow(node, mac, request);
+    return lent ? ErrorCode::internal : lent.error().code;
+  }
+  [[nodiscard]] Result<std::optional<WarmAddress>> borrow_kept(const std::string& node, const net::Mac& mac) {
+    const Lend lend{"k1", mac, "subnet-1", address_of("10.9.0.10"), "shop/web-0", true, node};
+    return stock_.records.decide<std::optional<WarmAddress>>(
+        [&](const Snapshot& snapshot) { return plan_lend_kept(snapshot, lend, std::nullopt, stock_.clock.now()); });
+  }
+  const net::Mac mac_b_ = net::Mac::parse("52:54:00:00:00:0b").value();
+  const net::Mac mac_f_ = net::Mac::parse("52:54:00:00:00:0f").value();
+  const net::Mac mac_x_ = net::Mac::parse("52:54:00:00:00:0c").value();
+
+ private:
+  int requests_ = 0;
+};
+
+TEST_F(WarmLoans, AnInterfaceIsOfTheNodeThatBorrowedForIt) {
+  ASSERT_TRUE(borrow("node-b", mac_b_, "r-b"));
+  const auto stolen = borrow("node-x", mac_b_);
+  ASSERT_FALSE(stolen);
+  EXPECT_EQ(stolen.error().code, ErrorCode::permission_denied);
+  EXPECT_NE(stolen.error().message.find("of node node-b"), std::string::npos) << stolen.error().message;
+  EXPECT_EQ(borrow_kept("node-x", mac_b_).error().code, ErrorCode::permission_denied) << "by name neither";
+  EXPECT_TRUE(borrow("node-x", mac_x_));
+  EXPECT_EQ(refusal("node-x", net::Mac::parse("52:54:00:00:00:0d").value()), ErrorCode::permission_denied)
+      << "one node, one interface";
+  EXPECT_TRUE(borrow("node-b", mac_b_));
+  EXPECT_EQ(borrow("node-b", mac_b_, "r-b").value()->address, address_of("10.9.0.10")) << "asked again";
+  // What never was lent says nothing.
+  Lend failed{"r-f", mac_f_, "subnet-1"};
+  failed.node = "node-f";
+  const auto lending = decide<std::optional<WarmAddress>>(
+      [&](const Snapshot& snapshot) { return plan_lend(snapshot, failed, stock_.clock.now()); });
+  decide<Moved>(
+      [&](const Snapshot& snapshot) { return plan_not_lent(snapshot, lending->address, "r-f", stock_.clock.now()); });
+  EXPECT_TRUE(stock_.find(lending->address.to_string())->extra.empty());
+  EXPECT_TRUE(borrow("node-g", mac_f_));
+}
+
+TEST_F(WarmLoans, ACardThatWasReplacedIsBelievedAfterAWhile) {
+  ASSERT_TRUE(borrow("node-b", mac_b_));
+  stock_.clock.advance(kOneInterface - 1s);
+  EXPECT_EQ(refusal("node-b", mac_x_), ErrorCode::permission_denied);
+  stock_.clock.advance(1s);
+  EXPECT_TRUE(borrow("node-b", mac_x_));
+}
+
+TEST_F(WarmLoans, ANodeGetsSoManyAMinute) {
+  for (std::size_t i = 0; i < kLoansAMinute; ++i) ASSERT_TRUE(borrow("node-b", mac_b_, "b" + std::to_string(i))) << i;
+  const auto more = borrow("node-b", mac_b_);
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().code, ErrorCode::exhausted) << "the next peer is asked";
+  EXPECT_TRUE(borrow("node-b", mac_b_, "b0")) << "asked again";
+  EXPECT_TRUE(borrow("node-x", mac_x_)) << "another's are its own";
+  stock_.clock.advance(1min);
+  EXPECT_TRUE(borrow("node-b", mac_b_));
+}
+
+TEST_F(WarmLoans, WhatOwnPodsWaitForIsKept) {
+  EXPECT_FALSE(borrow("node-b", mac_b_, "r1", 100).value());
+  const auto one = borrow("node-b", mac_b_, "r1", 99);
+  ASSERT_TRUE(one && *one);
+  EXPECT_EQ(borrow("node-b", mac_b_, "r1", 1000).value()->address, (*one)->address) << "it is lent already";
 }
 
 TEST_F(WarmMoves, WhatIsHeldIsNeverTakenInAnew) {

@@ -88,6 +88,7 @@ Step<std::optional<WarmAddress>> plan_lend_kept(const Snapshot& snapshot, const 
     const bool is_same_request = known != nullptr && !lend.request.empty() && known->request == lend.request &&
                                  known->peer == lend.to.to_string();
     if (is_same_request) return Plan<std::optional<WarmAddress>>{*known, {}};
+    if (auto why = why_not_its_own(stock.addresses(), lend, now)) return fail(ErrorCode::permission_denied, *why);
     const bool is_unknown = known == nullptr || known->state == WarmState::lent;
     const bool may_be_stray =
         is_unknown || (known->state == WarmState::quarantined && !known->other_mac && !is_kept(*known));
@@ -104,6 +105,7 @@ Step<std::optional<WarmAddress>> plan_lend_kept(const Snapshot& snapshot, const 
     WarmAddress after = is_unknown ? taken_in(*stray, now) : *known;
     after = entered(std::move(after), WarmState::lending, now);
     after.extra[kPromisedKey] = lend.kept_for;
+    if (!lend.node.empty()) after.extra[kLentToKey] = lend.node;
     after.request = lend.request;
     after.peer = lend.to.to_string();
     return Plan<std::optional<WarmAddress>>{after, {put_of(after)}};

@@ -88,7 +88,7 @@ Result<cloud::CloudAddress> GrpcPeers::ask(const Peer& peer, const Kept* kept, c
                           reply.status.code != os::GrpcCode::internal && reply.status.code != os::GrpcCode::unavailable;
     if (!is_known) return fail(ErrorCode::unknown_outcome, why);
     if (kept != nullptr && reply.status.code == os::GrpcCode::aborted) {
-      return fail(ErrorCode::conflict, reply.status.message);
+      return fail(ErrorCode::conflict, shown(reply.status.message));
     }
     if (kept != nullptr && reply.status.code == os::GrpcCode::not_found) return fail(ErrorCode::not_found, why);
     return fail(reply.status.code == os::GrpcCode::resource_exhausted ? ErrorCode::exhausted : ErrorCode::unavailable,

@@ -28,17 +28,33 @@ constexpr nanoseconds kRecordMax = std::chrono::seconds{5};
 
 }  // namespace
 
-void StockService::run_errands() {
+/// With mutex_ held.
+std::deque<StockService::Errand>::iterator StockService::next_of(Lane& lane) {
+  return std::ranges::find_if(lane.errands,
+                              [&](const Errand& errand) { return !lane.under_way.contains(errand.name); });
+}
+
+void StockService::run_errands(Lane& lane) {
   for (;;) {
     Errand errand;
     {
       std::unique_lock lock(mutex_);
-      errand_comes_.wait(lock, [&] { return stopping_ || !errands_.empty(); });
-      if (errands_.empty()) return;
-      errand = std::move(errands_.front());
-      errands_.pop_front();
+      auto next = lane.errands.end();
+      lane.comes.wait(lock, [&] {
+        next = next_of(lane);
+        return next != lane.errands.end() || (stopping_ && lane.errands.empty());
+      });
+      if (next == lane.errands.end()) return;
+      errand = std::move(*next);
+      lane.errands.erase(next);
+      if (!errand.name.empty()) lane.under_way.insert(errand.name);
     }
     auto answer = errand.run();
+    if (!errand.name.empty()) {
+      const std::lock_guard lock(mutex_);
+      lane.under_way.erase(errand.name);
+      lane.comes.notify_all();
+    }
     if (!answer) {
       go();  // it is another call's now
       continue;
@@ -110,7 +126,8 @@ os::GrpcAnswer StockService::show(os::GrpcCallId call) {
   return ok(call, *answer);
 }
 
-os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowRequest& request, Deadline limit) {
+os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowRequest& request,
+                                    const std::string& certified, Deadline limit) {
   const auto mac = net::Mac::parse(request.mac);
   if (!mac) {
     return answer_of(call, vpc::Method::borrow_ip, vpc::Failure::missing_parameter,
@@ -119,7 +136,7 @@ os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowReques
   const auto wanted = address_of(request.ip);
   if (!wanted) return malformed(call, wanted.error());
   if (wanted->has_value() && request.kept_for.empty()) return malformed(call, invalid_argument("KeptFor is missing"));
-  warm::Lend lend{request.request, *mac, request.subnet, *wanted, request.kept_for, request.is_named};
+  warm::Lend lend{request.request, *mac, request.subnet, *wanted, request.kept_for, request.is_named, certified};
   if (lend.request.empty()) {
     // An older borrower has no name for its request: each is another one.
     std::array<std::uint8_t, 8> bytes{};
@@ -138,6 +155,9 @@ os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowReques
     }
     if (lent.error().code == ErrorCode::exhausted) {
       return {call, os::GrpcCode::resource_exhausted, lent.error().message, {}};
+    }
+    if (lent.error().code == ErrorCode::permission_denied) {
+      return {call, os::GrpcCode::permission_denied, lent.error().message, {}};
     }
     // Surely nothing was moved.
     if (lent.error().code == ErrorCode::conflict) return {call, os::GrpcCode::aborted, lent.error().message, {}};

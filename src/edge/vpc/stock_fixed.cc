@@ -1,6 +1,10 @@
-// ADDs of pods that may keep their address by name, each in a thread for errands: others never wait for an API.
+// ADDs of pods that may keep their address by name, in threads of their own: others never wait for an API.
 
+#include <algorithm>
+#include <chrono>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "core/warm/promised.h"
 #include "edge/vpc/stock_answers.h"
@@ -10,6 +14,10 @@ namespace croft::edge {
 namespace {
 
 namespace warm = core::warm;
+
+/// How long the question is waited for that is asked for every pod whose name could be a StatefulSet's: an API server
+/// that takes longer is away, and those behind are told so (app/croftd/guarded_api.h).
+constexpr std::chrono::seconds kAskMax{3};
 
 /// Who hears `unavailable` takes from the stock himself, and knows of no promise: that is for when the agent is gone.
 Error told(Error error) {
@@ -23,10 +31,19 @@ Error told(Error error) {
 /// is promised to it and cannot be had is an error, and never another address.
 std::optional<os::GrpcAnswer> StockService::add_fixed(Moving moving) {
   auto& add = std::get<StockAdd>(moving.what);
+  const Instant now = world_.clock.now();
+  // For one whose caller is gone a DEL has come or will.
+  if (moving.hung_up != nullptr && *moving.hung_up) {
+    return failed(moving, Error{ErrorCode::conflict, "the caller is gone", {}});
+  }
+  if (moving.limit.passed(now)) {
+    return failed(moving, Error{ErrorCode::exhausted, "others waited for the API server until it was too late", {}});
+  }
   // What an older sandbox of the pod was needs no API.
   const std::optional<bool> known = world_.keeper.is_known_as_fixed(add.request.pod);
   if (known == false) return queue(std::move(moving));
-  auto wish = world_.fixed->wish_of(add.request.pod, moving.limit);
+  const Deadline patience{std::min(Deadline::after(now, kAskMax).at_since_boot, moving.limit.at_since_boot)};
+  auto wish = world_.fixed->wish_of(add.request.pod, patience);
   // Whose name it is by now is not guessed either.
   if (!wish) {
     if (wish.error().code == ErrorCode::conflict) return failed(moving, wish.error());
@@ -60,7 +77,6 @@ std::optional<os::GrpcAnswer> StockService::add_fixed(Moving moving) {
     add.request.extra[warm::kPromisedKey] = warm::promise_of(add.request.pod);
     return queue(std::move(moving));
   }
-  // For one whose caller is gone a DEL has come or will.
   if (moving.hung_up != nullptr && *moving.hung_up) {
     return failed(moving, Error{ErrorCode::conflict, "the caller is gone", {}});
   }
@@ -68,6 +84,24 @@ std::optional<os::GrpcAnswer> StockService::add_fixed(Moving moving) {
   if (!given) return failed(moving, told(given.error()));
   add.answer = *std::move(given);
   return attach(moving);
+}
+
+/// The agent ends: those that have not begun are told so.
+void StockService::refuse_fixed() {
+  std::vector<std::shared_ptr<Moving>> refused;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(fixed_.errands, [&](const Errand& errand) {
+      if (errand.add != nullptr) refused.push_back(errand.add);
+      return errand.add != nullptr;
+    });
+  }
+  std::vector<os::GrpcAnswer> answers;
+  answers.reserve(refused.size());
+  for (const auto& one : refused) {
+    answers.push_back(failed(*one, Error{ErrorCode::exhausted, "the agent ends", {}}));
+  }
+  if (!answers.empty()) sink_(std::move(answers));
 }
 
 /// The pod holds it; the answer goes out when the cluster says so too. What fails in between is the same pod's when it

@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -166,8 +168,22 @@ class TestFixed final : public engine::FixedAddresses {
   std::map<std::string, net::Address> promises;  ///< by name
   bool is_away = false;
   int refuses_to_attach = 0;
-  Result<Wish> wish_of(const core::PodIdentity& pod, Deadline) override {
+  std::string hangs;  ///< questions for pods whose names begin so wait for let_go(); empty: none does
+  std::map<std::string, int> asked, asking;  ///< by name: questions, and how many of them wait
+  int asking_of_one_max = 0;
+  std::condition_variable changed;
+  void let_go() {
     const std::lock_guard lock(mutex);
+    hangs.clear();
+    changed.notify_all();
+  }
+  Result<Wish> wish_of(const core::PodIdentity& pod, Deadline) override {
+    std::unique_lock lock(mutex);
+    ++asked[pod.name];
+    asking_of_one_max = std::max(asking_of_one_max, ++asking[pod.name]);
+    changed.notify_all();
+    changed.wait(lock, [&] { return hangs.empty() || !pod.name.starts_with(hangs); });
+    --asking[pod.name];
     if (is_away) return fail(ErrorCode::unavailable, "the API server does not answer");
     return Wish{keeps.contains(pod.name), "Never"};
   }
@@ -224,11 +240,135 @@ TEST_F(StockServerTest, WhatIsPromisedAndCannotBeHadIsNoOtherAddress) {
   ASSERT_TRUE(del("web-0").status.ok());
   const std::string address = add("web-0");
   EXPECT_EQ(fixed.promises.at("web-0").to_string(), address);
-  EXPECT_EQ(cloud_.of(mac_).size(), describe().pool.size() + 1) << "the first one was kept for it";
+  // Once what was taken is made good.
+  const auto limit = soon();
+  bool is_kept = false;
+  while (!is_kept && !limit.passed(clock_.now())) is_kept = cloud_.of(mac_).size() == describe().pool.size() + 1;
+  EXPECT_TRUE(is_kept) << "the first one was kept for it";
   fixed.is_away = true;
   EXPECT_EQ(call(Method::add_pod_network, add_of("web-1")).status.code, os::GrpcCode::internal)
       << "whether it keeps one is not guessed";
   EXPECT_NE(add("web"), "") << "a name that no StatefulSet gives waits for nobody";
+  end();
+}
+
+/// ADDs of pods whose names end in a number, more than there are threads for them.
+TEST_F(StockServerTest, AnApiThatHangsKeepsNobodyElseWaiting) {
+  TestFixed fixed;
+  fixed.hangs = "db-";
+  fixed_ = &fixed;
+  begin({.low = 12, .high = 50});
+  const std::string address = add("c1");
+  {
+    std::vector<std::jthread> waiting;
+    for (int i = 0; i < 40; ++i) waiting.emplace_back([&, i] { EXPECT_NE(add("db-" + std::to_string(i)), ""); });
+    {
+      std::unique_lock lock(fixed.mutex);
+      ASSERT_TRUE(fixed.changed.wait_for(lock, 20s, [&] { return fixed.asked.size() >= 4; }));
+    }
+    EXPECT_NE(add("c2"), "");
+    const auto read = vpc::decode_network_answer(
+        call(Method::get_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"}), 5s).message);
+    EXPECT_TRUE(read && read->network && read->network->ip == address);
+    EXPECT_TRUE(call(Method::list_pod_network_record, "", 5s).status.ok());
+    EXPECT_TRUE(call(Method::show_stock, "", 5s).status.ok());
+    vpc::BorrowRequest borrow;
+    borrow.mac = "52:54:00:00:00:02";
+    borrow.request = "r1";
+    const auto lent = call(Method::borrow_ip, vpc::encode(borrow), 5s);
+    EXPECT_TRUE(lent.status.ok()) << lent.status.message;
+    fixed.let_go();
+  }
+  end();
+}
+
+TEST_F(StockServerTest, ACloudThatHangsKeepsNoRecordsBack) {
+  begin({.low = 3, .high = 50}, 30s, /*keeps=*/false);
+  const std::string address = add("c1");
+  std::mutex mutex;
+  std::condition_variable changed;
+  int hanging = 0;
+  bool lets_go = false;
+  cloud_.fate = [&] {
+    std::unique_lock lock(mutex);
+    ++hanging;
+    changed.notify_all();
+    changed.wait(lock, [&] { return lets_go; });
+    return engine::CallFate::away;
+  };
+  {
+    std::vector<std::jthread> waiting;
+    for (int i = 0; i < 8; ++i) waiting.emplace_back([&] { static_cast<void>(call(Method::list_unuse, "")); });
+    {
+      std::unique_lock lock(mutex);
+      ASSERT_TRUE(changed.wait_for(lock, 20s, [&] { return hanging >= 4; }));
+    }
+    const auto read = vpc::decode_network_answer(
+        call(Method::get_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"}), 5s).message);
+    EXPECT_TRUE(read && read->network && read->network->ip == address);
+    EXPECT_TRUE(call(Method::show_stock, "", 5s).status.ok());
+    const std::lock_guard lock(mutex);
+    lets_go = true;
+    changed.notify_all();
+  }
+  cloud_.fate = [] { return engine::CallFate::done; };
+  end();
+}
+
+/// kubelet makes one sandbox after the other.
+TEST_F(StockServerTest, TheApiIsAskedOnceAtATimeForOnePod) {
+  TestFixed fixed;
+  fixed.keeps = {"db-0"};
+  fixed.hangs = "db-";
+  fixed_ = &fixed;
+  begin({.low = 12, .high = 50});
+  {
+    std::vector<std::jthread> waiting;
+    for (int i = 0; i < 20; ++i) {
+      waiting.emplace_back([&, i] {
+        vpc::AddPodNetworkRequest request;
+        request.pod_name = "db-0";
+        request.pod_namespace = "shop";
+        request.sandbox_id = "s" + std::to_string(i);
+        static_cast<void>(call(Method::add_pod_network, vpc::encode(request)));
+      });
+    }
+    {
+      std::unique_lock lock(fixed.mutex);
+      ASSERT_TRUE(fixed.changed.wait_for(lock, 20s, [&] { return fixed.asked.contains("db-0"); }));
+    }
+    EXPECT_NE(add("job-1"), "") << "another pod's";
+    fixed.let_go();
+  }
+  EXPECT_EQ(fixed.asking_of_one_max, 1);
+  EXPECT_EQ(fixed.asked.at("db-0"), 20);
+  end();
+}
+
+TEST_F(StockServerTest, AnAgentThatEndsAsksForNoPodAnyMore) {
+  TestFixed fixed;
+  fixed.hangs = "db-";
+  fixed_ = &fixed;
+  begin({.low = 3, .high = 50});
+  {
+    std::vector<std::jthread> waiting;
+    std::atomic<int> refused = 0;
+    for (int i = 0; i < 40; ++i) {
+      waiting.emplace_back([&, i] {
+        const auto reply = call(Method::add_pod_network, add_of("db-" + std::to_string(i)));
+        // Not `unavailable`: the plugin alone would take from the stock itself, and knows of no promise.
+        refused += reply.status.code == os::GrpcCode::internal ? 1 : 0;
+      });
+    }
+    {
+      std::unique_lock lock(fixed.mutex);
+      ASSERT_TRUE(fixed.changed.wait_for(lock, 20s, [&] { return fixed.asked.size() >= 4; }));
+    }
+    std::jthread ends([&] { server_->service().stop(); });
+    while (refused == 0) std::this_thread::yield();
+    fixed.let_go();
+  }
+  EXPECT_LT(fixed.asked.size(), 40U);
   end();
 }
 
@@ -297,7 +437,7 @@ TEST_F(StockServerTest, AnEmptyStockMakesTheAddWaitAndServesIt) {
 }
 
 TEST_F(StockServerTest, AnAddWaitsForTheLookAtFilesThatWereReplaced) {
-  begin({.low = 3, .high = 3});
+  begin({.low = 3, .high = 3}, 30s, /*keeps=*/false);  // a round that hears the cloud is a look too
   store_.begin_history();
   std::string address;
   std::thread waiter([&] { address = add("c1"); });
@@ -373,7 +513,7 @@ TEST_F(StockServerTest, ADoorForPeersLendsAndNoMore) {
 
 /// A certificate speaks for its node alone: here node-2 has one, whatever it says.
 TEST_F(StockServerTest, ACertificateIsOfItsNode) {
-  begin({.low = 2, .high = 50});
+  begin({.low = 2, .high = 50}, 30s, /*keeps=*/false);
   const WallTime now = clock_.now().wall;
   const auto authority = os::make_authority("ours", {now - 1h, now + 24h}).value();
   const auto files_of = [&](const std::string& node) {
@@ -413,7 +553,90 @@ TEST_F(StockServerTest, ACertificateIsOfItsNode) {
   EXPECT_EQ(describe().pool.size(), 2U) << "nothing was lent";
   EXPECT_TRUE(borrow("node-2", "node-1"));
   EXPECT_TRUE(borrow("", "node-1")) << "one of before says nothing; its certificate does";
+  // The memory that answers follows the store.
+  const auto limit = soon();
+  while (!describe().pool.empty() && !limit.passed(clock_.now())) std::this_thread::yield();
   EXPECT_TRUE(describe().pool.empty());
+}
+
+/// A door for peers, and other nodes that come with their certificates.
+class StockPeersTest : public StockServerTest {
+ protected:
+  void begin_lender(core::warm::Marks marks) {
+    begin(marks, 30s, /*keeps=*/false);
+    os::TlsListenerOptions how;
+    how.host = "127.0.0.1";
+    how.files = files_of("node-1");
+    auto listener = os::TlsListener::listen(how, clock_);
+    ASSERT_TRUE(listener) << listener.error().message;
+    lender_ = {"node-1", fmt::format("127.0.0.1:{}", (*listener)->port()), "subnet-1", 1};
+    ASSERT_TRUE(server_->open_door(*std::move(listener), {.plugin = false, .operators = false}));
+  }
+  [[nodiscard]] os::TlsFiles files_of(const std::string& node) const {
+    const WallTime now = clock_.now().wall;
+    const auto made = os::make_node_certificate(authority_, node, {now - 1h, now + 24h}).value();
+    os::TlsFiles files;
+    files.ca_pem = authority_.certificate;
+    files.certificate_pem = made.certificate;
+    files.key_pem = made.key;
+    return files;
+  }
+  [[nodiscard]] GrpcPeers agent_of(const std::string& node) const {
+    const auto security = [files = files_of(node)](const std::string& lender) {
+      os::TlsFiles of_node = files;
+      of_node.server_name = lender;
+      return os::make_tls(std::move(of_node));
+    };
+    return {[](const std::string&, Deadline) { return std::vector<GrpcPeers::Peer>(); }, security, node, clock_};
+  }
+  [[nodiscard]] Result<cloud::CloudAddress> borrow(const std::string& node, const char* mac) {
+    return agent_of(node).borrow(lender_, net::Mac::parse(mac).value(), "subnet-1",
+                                 fmt::format("request {}", ++requests_), soon());
+  }
+  GrpcPeers::Peer lender_;
+
+ private:
+  int requests_ = 0;
+  os::CertificateWithKey authority_ =
+      os::make_authority("ours", {clock_.now().wall - 1h, clock_.now().wall + 24h}).value();
+};
+
+/// By what it borrowed for, and by how often it may ask.
+TEST_F(StockPeersTest, ACertificateLendsToItsNodesInterfaceAlone) {
+  begin_lender({.low = 40, .high = 50});
+  ASSERT_TRUE(borrow("node-2", "52:54:00:00:00:02"));
+  const auto stolen = borrow("node-x", "52:54:00:00:00:02");
+  ASSERT_FALSE(stolen);
+  EXPECT_EQ(stolen.error().code, ErrorCode::permission_denied) << stolen.error().message;
+  EXPECT_NE(stolen.error().message.find("node-2"), std::string::npos) << stolen.error().message;
+  for (std::size_t i = 0; i < core::warm::kLoansAMinute; ++i) ASSERT_TRUE(borrow("node-x", "52:54:00:00:00:0c")) << i;
+  EXPECT_EQ(borrow("node-x", "52:54:00:00:00:0c").error().code, ErrorCode::exhausted);
+  EXPECT_TRUE(borrow("node-2", "52:54:00:00:00:02"));
+}
+
+/// It comes to clients, Events and terminals in the error of an ADD.
+TEST_F(StockPeersTest, WhatAPeerSaysIsPrintableBeforeItIsAnError) {
+  begin_lender({.low = 4, .high = 50});
+  const std::string forged = "\x1b[31m\nforged\x7f";
+  const auto expect_printable = [](const Error& error) {
+    EXPECT_NE(error.message.find("forged"), std::string::npos) << "it is told: " << error.message;
+    EXPECT_TRUE(std::ranges::none_of(error.message, [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+        << error.message;
+  };
+  cloud_.words = forged;
+  cloud_.fate = [] { return engine::CallFate::away; };
+  const auto lent = borrow("node-2", "52:54:00:00:00:02");
+  ASSERT_FALSE(lent);
+  expect_printable(lent.error());
+  cloud_.fate = [] { return engine::CallFate::done; };
+  const net::Address free = net::Address::parse(describe().pool.front().ip).value();
+  host_.is_away = true;
+  host_.words = forged;
+  const auto kept = agent_of("node-2").borrow_kept(
+      lender_, {free, "shop/web-0"}, net::Mac::parse("52:54:00:00:00:02").value(), "subnet-1", "k1", soon());
+  ASSERT_FALSE(kept);
+  EXPECT_EQ(kept.error().code, ErrorCode::conflict);
+  expect_printable(kept.error());
 }
 
 /// What is read of a message takes many times its size.

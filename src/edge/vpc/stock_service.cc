@@ -20,7 +20,10 @@ using std::chrono::nanoseconds;
 
 constexpr std::size_t kQueueMax = 4096;
 constexpr std::size_t kErrandsMax = 256;
-constexpr std::size_t kErrandThreads = 4;
+constexpr std::size_t kRecordThreads = 2;
+constexpr std::size_t kCloudThreads = 4;
+/// Each waits for one answer of the API server at a time.
+constexpr std::size_t kFixedThreads = 4;
 constexpr std::size_t kBatchMax = 128;
 // docs/reference/warm-pool.md#deadlines
 constexpr nanoseconds kDelMax = std::chrono::seconds{5};
@@ -46,7 +49,12 @@ Error ends() { return {ErrorCode::unavailable, "the agent ends", {}}; }
 
 StockService::StockService(const StockWorld& world, Sink sink) : world_(world), sink_(std::move(sink)) {
   threads_.emplace_back([this] { move_on(); });
-  for (std::size_t i = 0; i < kErrandThreads; ++i) threads_.emplace_back([this] { run_errands(); });
+  const auto serve = [this](Lane& lane, std::size_t threads) {
+    for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this, &lane] { run_errands(lane); });
+  };
+  serve(records_, kRecordThreads);
+  serve(cloud_, kCloudThreads);
+  if (world_.fixed != nullptr) serve(fixed_, kFixedThreads);
 }
 
 void StockService::stop() {
@@ -55,7 +63,8 @@ void StockService::stop() {
     stopping_ = true;
   }
   moving_comes_.notify_all();
-  errand_comes_.notify_all();
+  refuse_fixed();
+  for (Lane* lane : {&records_, &cloud_, &fixed_}) lane->comes.notify_all();
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
@@ -108,27 +117,30 @@ std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcReq
       if (!read->pod_network) return malformed(call, invalid_argument("PodNetwork is missing"));
       auto told = vpc::warm_address_of(*read->pod_network);
       if (!told) return malformed(call, told.error());
-      return queue(call, [this, call, told = *std::move(told)] { return record(call, told); });
+      return queue(records_, call, {[this, call, told = *std::move(told)] { return record(call, told); }});
     }
     case vpc::Method::get_pod_network_record: {
       auto key = vpc::decode_record_key(request.message);
       if (!key) return malformed(call, key.error());
-      return queue(call, [this, call, key = *std::move(key)] { return get_record(call, key); });
+      return queue(records_, call, {[this, call, key = *std::move(key)] { return get_record(call, key); }});
     }
     case vpc::Method::list_pod_network_record:
-      return queue(call, [this, call] { return list_records(call); });
+      return queue(records_, call, {[this, call] { return list_records(call); }});
     case vpc::Method::show_stock:
-      return queue(call, [this, call] { return show(call); });
+      return queue(records_, call, {[this, call] { return show(call); }});
     case vpc::Method::describe_pool:
-      return queue(call, [this, call] { return describe(call); });
+      return queue(records_, call, {[this, call] { return describe(call); }});
     case vpc::Method::borrow_ip: {
       auto read = vpc::decode_borrow_request(request.message);
       if (!read) return malformed(call, read.error());
       if (auto refusal = check_speech(call, method, read->speech)) return refusal;
       if (auto refusal = check_node(request, *read)) return refusal;
       const Deadline limit = limit_of(request, kLookMax);
-      if (request.peer != nullptr) read->node = request.peer->name;
-      return queue(call, [this, call, limit, read = *std::move(read)] { return borrow(call, read, limit); });
+      const std::string certified = request.peer != nullptr ? request.peer->name : std::string();
+      if (request.peer != nullptr) read->node = certified;
+      return queue(cloud_, call, {[this, call, limit, certified, read = *std::move(read)] {
+                     return borrow(call, read, certified, limit);
+                   }});
     }
     case vpc::Method::push_pool:
     case vpc::Method::pop_pool: {
@@ -136,19 +148,20 @@ std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcReq
       if (!read) return malformed(call, read.error());
       const Deadline limit = limit_of(request, kLookMax);
       const bool is_push = method == vpc::Method::push_pool;
-      return queue(call, [this, call, limit, is_push, ip = std::move(read->ip)] {
-        return is_push ? push(call, ip, limit) : pop(call, ip, limit);
-      });
+      return queue(cloud_, call, {[this, call, limit, is_push, ip = std::move(read->ip)] {
+                     return is_push ? push(call, ip, limit) : pop(call, ip, limit);
+                   }});
     }
     case vpc::Method::list_unuse: {
       const Deadline limit = limit_of(request, kLookMax);
-      return queue(call, [this, call, limit] { return list_unused(call, limit); });
+      return queue(cloud_, call, {[this, call, limit] { return list_unused(call, limit); }});
     }
     case vpc::Method::release_ip: {
       auto read = vpc::decode_release_request(request.message);
       if (!read) return malformed(call, read.error());
       const Deadline limit = limit_of(request, kLookMax);
-      return queue(call, [this, call, limit, ips = std::move(read->ips)] { return release(call, ips, limit); });
+      return queue(cloud_, call,
+                   {[this, call, limit, ips = std::move(read->ips)] { return release(call, ips, limit); }});
     }
   }
   return os::GrpcAnswer{call, os::GrpcCode::unimplemented, {}, {}};
@@ -209,13 +222,15 @@ std::optional<os::GrpcAnswer> StockService::take_add(os::GrpcRequest request) {
   moving.id = request.call;
   moving.limit = limit_of(request, world_.wait_max);
   moving.hung_up = std::move(request.hung_up);
-  const bool may_be_fixed = world_.fixed != nullptr && warm::has_stable_name(add.request.pod);
+  const core::PodIdentity pod = add.request.pod;
+  const bool may_be_fixed = world_.fixed != nullptr && warm::has_stable_name(pod);
   moving.what = std::move(add);
   if (!may_be_fixed) return queue(std::move(moving));
   moving.since = world_.clock.now().since_boot;
   const os::GrpcCallId call = moving.id;
   const auto shared = std::make_shared<Moving>(std::move(moving));
-  return queue(call, [this, shared] { return add_fixed(std::move(*shared)); });
+  Errand errand{[this, shared] { return add_fixed(std::move(*shared)); }, warm::promise_of(pod), shared};
+  return queue(fixed_, call, std::move(errand));
 }
 
 std::optional<os::GrpcAnswer> StockService::take_del(os::GrpcRequest request) {
@@ -271,26 +286,22 @@ std::optional<os::GrpcAnswer> StockService::queue(Moving moving) {
   return std::nullopt;
 }
 
-std::optional<os::GrpcAnswer> StockService::queue(os::GrpcCallId call,
-                                                  std::function<std::optional<os::GrpcAnswer>()> run) {
+std::optional<os::GrpcAnswer> StockService::queue(Lane& lane, os::GrpcCallId call, Errand errand) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return os::GrpcAnswer{call, os::GrpcCode::unavailable, ends().message, {}};
-  if (errands_.size() >= kErrandsMax) {
+  if (lane.errands.size() >= kErrandsMax) {
     return os::GrpcAnswer{call, os::GrpcCode::resource_exhausted, "too many calls wait", {}};
   }
-  errands_.push_back({std::move(run)});
+  lane.errands.push_back(std::move(errand));
   return std::nullopt;
 }
 
 void StockService::go() {
-  bool moving = false, errand = false;
-  {
-    const std::lock_guard lock(mutex_);
-    moving = !queue_.empty() && !is_serving_;
-    errand = !errands_.empty();
+  const std::lock_guard lock(mutex_);
+  if (!queue_.empty() && !is_serving_) moving_comes_.notify_one();
+  for (Lane* lane : {&records_, &cloud_, &fixed_}) {
+    if (!lane->errands.empty()) lane->comes.notify_all();
   }
-  if (moving) moving_comes_.notify_one();
-  if (errand) errand_comes_.notify_all();
 }
 
 void StockService::stocked() {
@@ -477,12 +488,15 @@ std::optional<Result<void>> StockService::serve_alone(Moving& moving) {
 /// first.
 void StockService::finish(std::unique_ptr<Moving>& moving, std::vector<os::GrpcAnswer>& answers) {
   if (!moving->fixed) return answers.push_back(done(*moving));
-  const os::GrpcCallId call = moving->id;
   const std::shared_ptr<Moving> shared = std::move(moving);
-  if (auto refused = queue(call, [this, shared] { return attach(*shared); })) {
-    answers.push_back(failed(*shared, Error{ErrorCode::exhausted, refused->message, {}}));
+  const std::string name = warm::promise_of(std::get<StockAdd>(shared->what).request.pod);
+  {
+    const std::lock_guard lock(mutex_);
+    // What is half done comes before what has not begun.
+    if (!stopping_) fixed_.errands.push_front({[this, shared] { return attach(*shared); }, name});
+    if (!stopping_) return fixed_.comes.notify_all();
   }
-  errand_comes_.notify_all();
+  answers.push_back(failed(*shared, Error{ErrorCode::exhausted, ends().message, {}}));
 }
 
 os::GrpcAnswer StockService::done(Moving& moving) {

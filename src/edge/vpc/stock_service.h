@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -83,8 +84,9 @@ struct StockDel {
 };
 
 /// The calls of the protocol. ADDs and DELs that wait are decided one after the other and written in one commit, in the
-/// order of their arrival; an ADD that finds the stock empty waits for the keeper. What the cloud or a peer takes part
-/// in has threads of its own. Safe to call from several threads.
+/// order of their arrival; an ADD that finds the stock empty waits for the keeper. What only reads or writes records,
+/// what the cloud or a peer takes part in, and ADDs for which an API server has to be asked have threads of their own
+/// each: none waits for the other. Safe to call from several threads.
 class StockService {
  public:
   /// Takes the answers of calls; called by threads of this object.
@@ -120,15 +122,22 @@ class StockService {
   };
   /// Anything else: answered by what it returns, or later where it returns nothing.
   struct Errand {
-    std::function<std::optional<os::GrpcAnswer>()> run;
+    std::function<std::optional<os::GrpcAnswer>()> run{};
+    std::string name{};             ///< of two with one name the later one waits for the earlier; empty: none waits
+    std::shared_ptr<Moving> add{};  ///< one that has not been looked at
+  };
+  /// Errands of a kind, for threads that do nothing else.
+  struct Lane {
+    std::deque<Errand> errands{};
+    std::set<std::string> under_way{};  ///< names
+    std::condition_variable comes{};
   };
 
   [[nodiscard]] std::optional<os::GrpcAnswer> take_add(os::GrpcRequest request);
   [[nodiscard]] std::optional<os::GrpcAnswer> take_del(os::GrpcRequest request);
   [[nodiscard]] std::optional<os::GrpcAnswer> take_del_record(os::GrpcRequest request);
   [[nodiscard]] std::optional<os::GrpcAnswer> queue(Moving moving);
-  [[nodiscard]] std::optional<os::GrpcAnswer> queue(os::GrpcCallId call,
-                                                    std::function<std::optional<os::GrpcAnswer>()> run);
+  [[nodiscard]] std::optional<os::GrpcAnswer> queue(Lane& lane, os::GrpcCallId call, Errand errand);
 
   /// The refusal of a caller whose version does not go together with ours.
   [[nodiscard]] std::optional<os::GrpcAnswer> check_speech(os::GrpcCallId call, wire::vpc::Method method,
@@ -138,12 +147,14 @@ class StockService {
   void heard(std::string call, std::string who, std::string outcome);
   [[nodiscard]] os::GrpcAnswer show(os::GrpcCallId call);
   void move_on();
-  void run_errands();
+  void run_errands(Lane& lane);
+  [[nodiscard]] static std::deque<Errand>::iterator next_of(Lane& lane);
   void serve(std::vector<std::unique_ptr<Moving>> batch);
   [[nodiscard]] std::optional<Result<void>> serve_alone(Moving& moving);
   void finish(std::unique_ptr<Moving>& moving, std::vector<os::GrpcAnswer>& answers);
   [[nodiscard]] os::GrpcAnswer done(Moving& moving);
   [[nodiscard]] std::optional<os::GrpcAnswer> add_fixed(Moving moving);
+  void refuse_fixed();
   [[nodiscard]] os::GrpcAnswer attach(Moving& moving);
   [[nodiscard]] os::GrpcAnswer failed(const Moving& moving, const Error& error);
   [[nodiscard]] std::vector<std::unique_ptr<Moving>> next_batch();
@@ -156,7 +167,8 @@ class StockService {
   [[nodiscard]] os::GrpcAnswer get_record(os::GrpcCallId call, const wire::vpc::RecordKey& key);
   [[nodiscard]] os::GrpcAnswer list_records(os::GrpcCallId call);
   [[nodiscard]] os::GrpcAnswer describe(os::GrpcCallId call);
-  [[nodiscard]] os::GrpcAnswer borrow(os::GrpcCallId call, const wire::vpc::BorrowRequest& request, Deadline limit);
+  [[nodiscard]] os::GrpcAnswer borrow(os::GrpcCallId call, const wire::vpc::BorrowRequest& request,
+                                      const std::string& certified, Deadline limit);
   [[nodiscard]] os::GrpcAnswer push(os::GrpcCallId call, const std::string& ip, Deadline limit);
   [[nodiscard]] os::GrpcAnswer pop(os::GrpcCallId call, const std::string& ip, Deadline limit);
   [[nodiscard]] os::GrpcAnswer list_unused(os::GrpcCallId call, Deadline limit);
@@ -168,14 +180,15 @@ class StockService {
 
   mutable std::mutex mutex_;  ///< guards all below but the threads
   std::condition_variable moving_comes_;
-  std::condition_variable errand_comes_;
   bool stopping_ = false;
   bool stocked_ = false;
   bool is_serving_ = false;                      ///< a batch is being written: what comes meanwhile is the next one
   std::deque<std::unique_ptr<Moving>> queue_;    ///< in the order of their arrival
   std::deque<std::unique_ptr<Moving>> waiting_;  ///< ADDs, for the stock; in the order of their arrival
   std::chrono::nanoseconds look_again_{std::chrono::nanoseconds::max()};  ///< at the waiting ones, since boot
-  std::deque<Errand> errands_;
+  Lane records_;                                                          ///< of the store alone
+  Lane cloud_;                                                            ///< the cloud or a peer takes part
+  Lane fixed_;  ///< ADDs of pods that may keep their address by name; named by these
   std::string told_skew_, told_stranger_;
   StockServiceTally tally_;
   std::deque<StockHeard> heard_;  ///< the last one first

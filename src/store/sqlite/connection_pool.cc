@@ -48,9 +48,20 @@ void ConnectionPool::break_with(const Error& why) {
                   {}};
 }
 
+CommitMark ConnectionPool::seen() const {
+  const std::lock_guard lock(seen_mutex_);
+  return seen_;
+}
+
+void ConnectionPool::note_seen(const CommitMark& seen) {
+  const std::lock_guard lock(seen_mutex_);
+  if (seen.revision > seen_.revision || seen_.register_id == 0) seen_ = seen;
+}
+
 void ConnectionPool::note_trouble(const Database& database, const Result<void>& used, Obstacle& met) {
   if (used) return;
   if (database.disk_failed()) break_with(used.error());
+  if (database.met_other_history()) met = Obstacle::replaced;
   if (database.met_page_without_sum()) met = Obstacle::page_without_sum;
   if (database.met_damage()) note_damage(database.register_id(), true);
 }
@@ -131,7 +142,11 @@ Result<void> ConnectionPool::use_slot(Slot& slot, Deadline deadline, const Use& 
     TRY_VOID(open_current(slot, deadline, met));
     if (met != Obstacle::none) return {};
   }
+  // What is looked at was committed before this use began, so it must be there, whatever others commit meanwhile.
+  slot.database->expect_history(seen());
   auto used = use(*slot.database);
+  if (used && !slot.database->has_looked_at_history()) used = slot.database->look_at_history();
+  if (used) note_seen(slot.database->seen());
   note_trouble(*slot.database, used, met);
   // The next one reads the note, and finds out whether it still is so.
   if (!used && slot.database->met_damage()) slot.database.reset();
@@ -142,6 +157,7 @@ void ConnectionPool::close_replaced() {
   const std::scoped_lock lock(first_.mutex, second_.mutex);
   const auto is_replaced = [](const Slot& slot) {
     if (!slot.database) return false;
+    if (slot.database->met_other_history()) return true;
     const auto current = slot.database->is_current();
     return !current || !*current;
   };
@@ -150,6 +166,10 @@ void ConnectionPool::close_replaced() {
   first_.database.reset();
   second_.database.reset();
   ++generation_;
+  {
+    const std::lock_guard seen_lock(seen_mutex_);
+    seen_ = {};
+  }
   const std::lock_guard broken_lock(broken_mutex_);
   broken_.reset();
 }

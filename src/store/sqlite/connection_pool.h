@@ -20,7 +20,8 @@ namespace croft::store {
 /// connection is closed when the gate is left; each new one tries the shared mode again.
 ///
 /// Before each use a connection must still have the files that the path names (Database::is_current); when they were
-/// replaced, all are closed and opened anew, in a new generation, and the use gets a connection of that. Where it meets
+/// replaced, or an older state was written over them (commit_mark.h), all are closed and opened anew, in a new
+/// generation, and the use gets a connection of that. Where it meets
 /// a page that another program copied from the log, the store is looked through, the page gets its checksum, and the
 /// use begins again (adopt_copied_pages). Where one meets damage, the lock file says so from then on, and no opening
 /// believes a page before all have been read (CommitNote::damaged). Safe to call from several threads.
@@ -47,7 +48,7 @@ class ConnectionPool {
   /// The disk failed under some connection, or something in the register is damaged: why nothing more can be believed,
   /// until the store is opened again or its files are replaced.
   [[nodiscard]] std::optional<Error> broken() const;
-  /// How often the files were found replaced.
+  /// How often the files were found replaced, or put back to an older state.
   [[nodiscard]] std::uint64_t generation() const { return generation_; }
   /// Breaks the pool from now on.
   void break_with(const Error& why);
@@ -75,6 +76,8 @@ class ConnectionPool {
   [[nodiscard]] Result<void> open(Slot& slot, Database::Mode mode, Deadline deadline, Obstacle& met);
   [[nodiscard]] Result<void> open_sound(Database& database);
   [[nodiscard]] Result<void> read_alone(Deadline deadline, const Use& use);
+  [[nodiscard]] CommitMark seen() const;
+  void note_seen(const CommitMark& seen);
   void note_trouble(const Database& database, const Result<void>& used, Obstacle& met);
   void note_damage(std::int64_t register_id, bool damaged);
 
@@ -86,6 +89,8 @@ class ConnectionPool {
   mutable std::mutex broken_mutex_;  ///< guards broken_
   std::optional<Error> broken_;
   std::atomic<std::uint16_t> generation_{0};
+  mutable std::mutex seen_mutex_;  ///< guards seen_
+  CommitMark seen_;                ///< the newest commit that any connection of this generation saw
 };
 
 }  // namespace croft::store

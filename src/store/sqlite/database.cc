@@ -279,8 +279,26 @@ Result<void> Database::run(Sql sql) {
 Result<std::int64_t> Database::number(Sql sql) {
   TRY(const auto statement, prepare(sql));
   TRY(const bool row, statement->step());
-  if (!row) return fail(wrong(ErrorCode::corrupt, "a counter is missing; restore it from a backup"));
+  if (!row) return fail(counter_is_missing());
   return statement->number(0);
+}
+
+Error Database::counter_is_missing() const {
+  return wrong(ErrorCode::corrupt, "a counter is missing; restore it from a backup");
+}
+
+void Database::expect_history(const CommitMark& seen) {
+  seen_ = seen;
+  has_looked_at_history_ = false;
+}
+
+Result<void> Database::look_at_history() {
+  has_looked_at_history_ = true;
+  auto newest = newest_commit(*this, seen_);
+  met_other_history_ = met_other_history_ || (!newest && newest.error().code == ErrorCode::conflict);
+  if (!newest) return fail(std::move(newest).error());
+  seen_ = *newest;
+  return {};
 }
 
 Result<std::int64_t> Database::last_revision() {
@@ -310,6 +328,8 @@ Revision Database::told(std::int64_t stored) const {
 std::int64_t Database::stored(Revision told) const {
   return static_cast<std::int64_t>(told.value & ((std::uint64_t{1} << kGenerationShift) - 1));
 }
+
+bool Database::is_of_this_generation(Revision told) const { return told.value >> kGenerationShift == generation_; }
 
 Result<bool> Database::is_current() {
   LogIndexHeader header;

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "store/sqlite/commit_mark.h"
 #include "store/sqlite/indexed_frames.h"
 #include "store/sqlite/vfs.h"
 #include "store/store.h"
@@ -46,8 +47,10 @@ enum class Sql : std::uint8_t {
   forget_all_changes,
   register_id,  ///< 0 for none; second column: the revision that the file had when the log was begun, or 0
   give_register_id,
+  newest_commit,  ///< its revision, the register's id, its mark, and the mark in the place of revision ?1; or 0
+  leave_mark,
 };
-inline constexpr std::size_t kSqlCount = 26;
+inline constexpr std::size_t kSqlCount = 28;
 
 class Database;
 
@@ -142,6 +145,20 @@ class Database {
   /// for it, and one given after it could not be read again.
   [[nodiscard]] Result<std::int64_t> last_revision();
 
+  [[nodiscard]] Error counter_is_missing() const;
+
+  /// What the register must have in its history from now on; look_at_history() has not been called then.
+  void expect_history(const CommitMark& seen);
+  /// Looks for it, within the transaction that is open, if one is. Error: conflict, and the connection has met another
+  /// history: everything that is read through it is another register, or of another time, than what was seen.
+  [[nodiscard]] Result<void> look_at_history();
+  [[nodiscard]] bool has_looked_at_history() const { return has_looked_at_history_; }
+  [[nodiscard]] bool met_other_history() const { return met_other_history_; }
+  /// The newest commit that was seen.
+  [[nodiscard]] const CommitMark& seen() const { return seen_; }
+  /// After a commit of its own.
+  void set_seen(const CommitMark& mark) { seen_ = mark; }
+
   /// The last revision that the database file itself has, past the log; nothing when that can't be told. One below
   /// `expected` is read a few times more: a checkpoint may be writing the page.
   [[nodiscard]] std::optional<std::int64_t> revision_in_file(std::int64_t expected);
@@ -169,6 +186,7 @@ class Database {
   /// read in an earlier one is no condition that holds, nor a position, in a later one.
   [[nodiscard]] Revision told(std::int64_t stored) const;
   [[nodiscard]] std::int64_t stored(Revision told) const;
+  [[nodiscard]] bool is_of_this_generation(Revision told) const;
 
   /// Pages in the log after the last commit of this connection; 0 before its first.
   [[nodiscard]] int log_pages() const { return log_pages_; }
@@ -222,6 +240,9 @@ class Database {
   PageBelief belief_ = PageBelief::checked;
   const std::uint16_t generation_;
   std::int64_t register_id_ = 0;
+  CommitMark seen_;
+  bool has_looked_at_history_ = false;
+  bool met_other_history_ = false;
   std::uint32_t counters_page_ = 0;  ///< root of the table `counters`; 0: not known
   std::int64_t expected_in_file_ = -1;
   OpenedFiles files_;

@@ -371,6 +371,121 @@ TEST_F(ReplacedFilesTest, ADirectorySwappedForABackupIsReadAnew) {
   EXPECT_EQ(read(*make(), "b"), 4U);
 }
 
+/// All files in place, the note of the last commit too: whole and sound, and older than what was seen here. Others may
+/// have written on top of it, as much as was lost or more.
+class OlderCopyInPlaceTest : public ReplacedFilesTest, public testing::WithParamInterface<int> {
+ protected:
+  OlderCopyInPlaceTest() {
+    EXPECT_TRUE(put(*store_, "a", 1));
+    copy_to(copy());
+    const auto lost = put(*store_, "b", 2);
+    lost_ = lost.value_or(Revision());
+    EXPECT_TRUE(put(*store_, "c", 2));
+    position_ = store_->position(soon()).value_or(Revision());
+    history_ = store_->history();
+  }
+  void put_back() {
+    for (const char* suffix : kSuffixes) overwrite(suffix);
+    const auto other = make();
+    for (int i = 0; i < GetParam(); ++i) ASSERT_TRUE(put(*other, "d", 7));
+  }
+  [[nodiscard]] ErrorCode code_of(const Result<Revision>& committed) const {
+    return committed ? ErrorCode::internal : committed.error().code;
+  }
+  std::unique_ptr<SqliteStore> store_ = make();
+  Revision lost_, position_;
+  std::uint64_t history_ = 0;
+};
+
+TEST_P(OlderCopyInPlaceTest, IsAnotherHistoryForWhoReads) {
+  const auto watch = store_->watch({{mark_key("b")}, {}}, position_, soon());
+  ASSERT_TRUE(watch);
+  put_back();
+  EXPECT_EQ(read(*store_, "b"), std::nullopt);
+  EXPECT_EQ(store_->history(), history_ + 1);
+  EXPECT_EQ(read(*store_, "a"), 1U);
+  EXPECT_EQ(store_->history(), history_ + 1) << "once";
+  const auto changes = (*watch)->next(soon());
+  ASSERT_FALSE(changes);
+  EXPECT_EQ(changes.error().code, ErrorCode::too_old);
+  ASSERT_TRUE(put(*store_, "b", 4));
+  EXPECT_EQ(read(*make(), "b"), 4U);
+}
+
+TEST_P(OlderCopyInPlaceTest, IsFoundByTheTransactionThatWouldCommitToIt) {
+  const auto c = store_->get(mark_key("c"), soon());
+  ASSERT_TRUE(c && *c);
+  const auto turn = store_->take_turn(soon());
+  ASSERT_TRUE(turn);
+  for (const char* suffix : {"", "-wal", "-shm"}) overwrite(suffix);
+  overwrite("-lock");
+  const auto fooled =
+      update_if_revision(*store_, mark_key("a"), core::HighWaterMark{}, Revision(1), sample_token(9), soon());
+  EXPECT_EQ(code_of(fooled), ErrorCode::conflict) << "decided from what was read of the other";
+  EXPECT_EQ(store_->history(), history_ + 1);
+  EXPECT_EQ(read(*store_, "a"), 1U);
+}
+
+TEST_P(OlderCopyInPlaceTest, IsNotWhatMemoryKnew) {
+  put_back();
+  const Write write{mark_key("e"), core::HighWaterMark{}, Condition::if_absent()};
+  EXPECT_EQ(code_of(store_->commit_as_of(position_, {&write, 1}, sample_token(9), soon())), ErrorCode::conflict);
+  EXPECT_EQ(store_->history(), history_ + 1);
+  EXPECT_EQ(read(*store_, "e"), std::nullopt);
+}
+
+TEST_P(OlderCopyInPlaceTest, IsProven) {
+  put_back();
+  EXPECT_EQ(store_->prove_history(soon()).value_or(0), history_ + 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(WrittenSince, OlderCopyInPlaceTest, testing::Values(0, 1, 2, 3, 30));
+
+/// Whatever others write, in whatever order it is looked at.
+TEST_F(ReplacedFilesTest, WhatOthersCommitIsNoOtherHistory) {
+  const auto store = make();
+  const auto other = make();
+  for (std::uint64_t commits : {1, 2, 39, 40, 41, 80, 200}) {
+    SCOPED_TRACE(commits);
+    for (std::uint64_t i = 0; i < commits; ++i) ASSERT_TRUE(put(*other, "a", i));
+    EXPECT_EQ(read(*store, "a"), commits - 1);
+    ASSERT_TRUE(put(*store, "b", commits));
+    EXPECT_EQ(read(*other, "b"), commits);
+  }
+  EXPECT_EQ(store->history(), 0U);
+  EXPECT_EQ(other->history(), 0U);
+}
+
+TEST_F(ReplacedFilesTest, ThreadsThatReadAndCommitMeetNoOtherHistory) {
+  const auto one = make();
+  const auto two = make();
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 6; ++i) {
+    threads.emplace_back([&, i] {
+      SqliteStore& store = i % 2 == 0 ? *one : *two;
+      for (std::uint64_t n = 0; n < 60; ++n) {
+        EXPECT_TRUE(i < 3 ? put(store, "a" + std::to_string(i), n) : store.position(soon()));
+        EXPECT_TRUE(store.get(mark_key("a0"), soon()));
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(one->history(), 0U);
+  EXPECT_EQ(two->history(), 0U);
+}
+
+/// A program that leaves no mark of its commits is no other history, and what it wrote is followed.
+TEST_F(ReplacedFilesTest, CommitsOfAnOlderProgramAreNoOtherHistory) {
+  const auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  for (int i = 0; i < 3; ++i) {
+    as_other_croft(path(), "UPDATE counters SET value=value+1 WHERE id IN (1, 4)");
+    EXPECT_EQ(read(*store, "a"), 1U);
+  }
+  ASSERT_TRUE(put(*store, "a", 2));
+  EXPECT_EQ(store->history(), 0U);
+}
+
 TEST_F(ReplacedFilesTest, AnIndexThatIsRemovedLosesNothing) {
   auto store = make();
   ASSERT_TRUE(put(*store, "a", 1));

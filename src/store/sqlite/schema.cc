@@ -32,6 +32,9 @@ constexpr std::array<std::string_view, 4> kToVersion2{
     "PRAGMA user_version=2",
 };
 
+/// The counter in whose place the mark of a commit with a revision that kCommitMarks divides is.
+constexpr std::int64_t kFirstMark = 16;
+
 constexpr const char* kToVersion3 = "PRAGMA user_version=3";
 
 constexpr std::string_view kDraftSuffix = "-new";
@@ -123,6 +126,22 @@ std::string_view text_of(Sql sql) {
       return "SELECT max(iif(id=5, value, 0)), max(iif(id=6, value, 0)) FROM counters";
     case Sql::give_register_id:
       return "INSERT OR REPLACE INTO counters VALUES(5, (random() & 0x7fffffffffffffff) | 1)";
+    case Sql::newest_commit: {
+      static const std::string kText = fmt::format(
+          "SELECT value, (SELECT value FROM counters WHERE id=5), (SELECT value FROM counters WHERE "
+          "id={0}+last.value%{1}), "
+          "(SELECT value FROM counters WHERE id={0}+?1%{1}) FROM counters AS last WHERE id=1",
+          kFirstMark, kCommitMarks);
+      return kText;
+    }
+    case Sql::leave_mark: {
+      static const std::string kText = fmt::format(
+          "INSERT OR REPLACE INTO counters VALUES({}+?1%{}, (?1 & 0x7fffffff) << 32 | (random() & 0xffffffff)) "
+          "RETURNING "
+          "value",
+          kFirstMark, kCommitMarks);
+      return kText;
+    }
   }
   CROFT_ASSERT(false);
 }

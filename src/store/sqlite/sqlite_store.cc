@@ -62,12 +62,6 @@ std::vector<EncodedWrite> encode(std::span<const Write> writes) {
   return {};
 }
 
-/// That is of one moment by itself.
-bool is_one_record(const core::Missing& wanted) {
-  return wanted.records.size() == 1 && wanted.lists.empty() && wanted.keys.empty() && wanted.windows.empty() &&
-         wanted.counts.empty();
-}
-
 class SqliteStoreImpl final : public SqliteStore {
  public:
   SqliteStoreImpl(const std::string& path, const Clock& clock, bool lock_is_held)
@@ -87,39 +81,36 @@ class SqliteStoreImpl final : public SqliteStore {
 
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
     ReadAnswer answer;
-    const auto use = [&](Database& database) -> Result<void> {
-      if (is_one_record(wanted)) {
-        TRY(answer, read_all(database, wanted));
-        return {};
-      }
+    TRY_VOID(connections_.read(deadline, [&](Database& database) -> Result<void> {
       const ReadTransaction as_of_one_moment(database);
       TRY_VOID(as_of_one_moment.begun());
       TRY(answer, read_all(database, wanted));
-      return {};
-    };
-    TRY_VOID(connections_.read(deadline, use));
+      return database.look_at_history();
+    }));
     return answer;
   }
 
   [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override {
     TRY_VOID(check_list(request));
     Page page;
-    const auto use = [&](Database& database) -> Result<void> {
+    TRY_VOID(connections_.read(deadline, [&](Database& database) -> Result<void> {
+      const ReadTransaction as_of_one_moment(database);
+      TRY_VOID(as_of_one_moment.begun());
       TRY(page, read_page(database, request));
-      return {};
-    };
-    TRY_VOID(connections_.read(deadline, use));
+      return database.look_at_history();
+    }));
     return page;
   }
 
   [[nodiscard]] Result<Revision> position(Deadline deadline) override {
     Revision last;
-    const auto use = [&](Database& database) -> Result<void> {
+    TRY_VOID(connections_.read(deadline, [&](Database& database) -> Result<void> {
+      const ReadTransaction as_of_one_moment(database);
+      TRY_VOID(as_of_one_moment.begun());
       TRY(const std::int64_t number, database.last_revision());
       last = database.told(number);
-      return {};
-    };
-    TRY_VOID(connections_.read(deadline, use));
+      return database.look_at_history();
+    }));
     return last;
   }
 
@@ -130,14 +121,14 @@ class SqliteStoreImpl final : public SqliteStore {
     return std::unique_ptr<Watch>(std::move(watch));
   }
 
-  /// A replaced file is another generation of revisions, and found before anything is written: no need of `as_of`.
-  [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision>, std::span<const Write> writes,
+  [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
                                               const WriteToken& token, Deadline deadline) override {
     CROFT_ASSERT(!gate_.lock_is_held_by_caller());
     TRY_VOID(check_writes(writes));
     PendingCommit pending{encode(writes), token, deadline, std::nullopt};
     TRY_VOID(check_sizes(pending.writes));
     pending.worker = worker();
+    pending.as_of = as_of;
     queue_.run(pending);
     if (*pending.result) ++commits_;
     return *std::move(pending.result);
@@ -160,8 +151,11 @@ class SqliteStoreImpl final : public SqliteStore {
   }
 
   [[nodiscard]] std::uint64_t history() const override { return connections_.generation(); }
-  /// The files themselves show it.
-  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline /*deadline*/) override { return history(); }
+  /// The files and the marks of commits show it to any look.
+  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override {
+    TRY_VOID(position(deadline));
+    return history();
+  }
 
   [[nodiscard]] Result<os::FileId> file(Deadline deadline) override {
     std::optional<os::FileId> id;
@@ -225,7 +219,8 @@ class SqliteStoreImpl final : public SqliteStore {
       note_commits(database, results);
       is_log_long_ = is_log_long(database);
       // The pool mends that, and lets it begin again.
-      if (database.met_page_without_sum() && is_nothing_applied(results)) return fail(results.front().error());
+      const bool begins_again = database.met_page_without_sum() || database.met_other_history();
+      if (begins_again && is_nothing_applied(results)) return fail(results.front().error());
       if (auto why = reason_to_stop(database, results)) {
         connections_.break_with(*why);
         if (is_nothing_applied(results)) return fail(*std::move(why));  // the pool notes damage

@@ -36,6 +36,7 @@ Result<std::vector<Change>> SqliteWatch::look(Deadline deadline) {
   const auto use = [&](Database& database) -> Result<void> {
     const ReadTransaction as_of_one_moment(database);
     TRY_VOID(as_of_one_moment.begun());
+    TRY_VOID(database.look_at_history());
     TRY(position, last_of_known(database, position_));
     if (position == position_) return {};
     TRY(changes, changes_after(database, position_, scope_, followed_));
@@ -50,6 +51,7 @@ Result<void> SqliteWatch::check_position(Deadline deadline) {
   return connections_.read(deadline, [&](Database& database) -> Result<void> {
     const ReadTransaction as_of_one_moment(database);
     TRY_VOID(as_of_one_moment.begun());
+    TRY_VOID(database.look_at_history());
     TRY_VOID(last_of_known(database, position_));
     return {};
   });

@@ -37,6 +37,7 @@ class Group {
     if (!log_reserved && log_reserved.error().code != ErrorCode::storage_full) return log_reserved;
     TRY_VOID(begin());
     TRY_VOID(check_against(database_, note_));
+    TRY_VOID(database_.look_at_history());
     TRY(const std::int64_t last, database_.last_revision());
     revision_ = database_.told(last);
     TRY_VOID(upgrade_tables(database_));
@@ -46,9 +47,12 @@ class Group {
     if (adds_data_ && !log_reserved) return log_reserved;
     TRY_VOID(set_last_revision());
     TRY(const std::int64_t id, register_id());
+    TRY(CommitMark mark, leave_mark(database_, database_.stored(revision_)));
+    mark.register_id = id;
     TRY_VOID(reserve_pages(database_, adds_data_));
     TRY_VOID(commit());
     database_.set_register_id(id);
+    database_.set_seen(mark);
     return {};
   }
 
@@ -67,6 +71,11 @@ class Group {
         results_.push_back(fail(open.error()));
         return {};
       }
+    }
+    if (commit.as_of && !database_.is_of_this_generation(*commit.as_of)) {
+      results_.push_back(
+          fail(ErrorCode::conflict, fmt::format("the files of {} were replaced since; read again", database_.path())));
+      return {};
     }
     TRY(const Effect effect, effect_of(database_, commit.writes));
     if (effect.failed_condition != nullptr) {

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "store/kube/api.h"
+
+namespace croft::app {
+
+/// How long an API server that did not answer is taken to be away; then one call finds out, and the others are told
+/// what the last one was until it has.
+inline constexpr std::chrono::seconds kAwayFor{2};
+/// A call that had less time than this says nothing of the server when that is over.
+inline constexpr std::chrono::seconds kIsSilence{1};
+
+/// An API for whose answers many wait: once it gives none, they do not wait one after the other. Their calls end as
+/// `not_done`, unavailable. An answer of whatever kind, also a refusal, is one. Watches go past it. Safe to use from
+/// several threads.
+class GuardedApi final : public store::kube::Api {
+ public:
+  /// Both outlive it.
+  GuardedApi(store::kube::Api& beneath, const Clock& clock) : beneath_(beneath), clock_(clock) {}
+  [[nodiscard]] store::kube::Answer call(const store::kube::Request& request, Deadline deadline) override;
+  [[nodiscard]] store::kube::WatchAnswer watch(const std::string& path, Deadline deadline) override {
+    return beneath_.watch(path, deadline);
+  }
+
+ private:
+  /// Why not, where it is not to be asked now.
+  [[nodiscard]] std::optional<Error> begin();
+  void end(const store::kube::Answer& answer, std::chrono::nanoseconds begun);
+
+  store::kube::Api& beneath_;
+  const Clock& clock_;
+  std::mutex mutex_;  ///< guards all below
+  std::optional<Error> away_;
+  std::chrono::nanoseconds ask_again_{};  ///< since boot; with away_
+  bool is_asking_ = false;                ///< with away_: one finds out whether it is back
+};
+
+}  // namespace croft::app
