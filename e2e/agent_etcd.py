@@ -16,9 +16,9 @@ from lib import World, expect, expect_equal, main, own_environment, run, say, wa
 
 
 class NodeAgent:
-    def __init__(self, world, etcd, name):
+    def __init__(self, world, etcd, name, *options):
         self.socket = world.directory / f"{name}.sock"
-        self.command = [world.bin / "croftd", "agent", "--store", etcd.store, "--socket", self.socket, "--node", name]
+        self.command = [world.bin / "croftd", "agent", "--store", etcd.store, "--socket", self.socket, "--node", name, *options]
         self.log = world.directory / f"{name}.log"
         self.process = None
         world.stack.callback(self.kill)

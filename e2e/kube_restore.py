@@ -18,7 +18,7 @@ import sys
 import time
 
 from kube_apiserver_lib import KubeApiserver, program
-from kube_collect import PODS, Cluster, Controller
+from kube_collect import GRACE_SECONDS, PODS, Cluster, Controller
 from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
 from lib import CniError, World, expect, expect_equal, main, own_environment, run, say, wait_for
 from living_lib import Pods, enter_own_namespace
@@ -144,10 +144,10 @@ class Restored:
         self.cluster.pod("elsewhere", "elm")
         self.cluster.report("elsewhere", "192.0.2.1")
 
-    def start_agent(self):
+    def start_agent(self, *options):
         log = open(self.world.directory / "agent.log", "ab")
         self.agent = subprocess.Popen([self.world.bin / "croftd", "agent", "--store", self.cluster.store, "--node", NODE,
-                                       "--socket", self.socket], env=own_environment(self.world.directory), stdout=log, stderr=log)
+                                       "--socket", self.socket, *options], env=own_environment(self.world.directory), stdout=log, stderr=log)
         self.world.stack.callback(self.agent.kill)
         wait_for(self.socket.exists, "the agent listens", 30)
 
@@ -156,7 +156,7 @@ class Restored:
         self.kube.etcd.ctl("snapshot", "save", str(path))
         return path
 
-    def restore(self, snapshot):
+    def restore(self, snapshot, *options):
         """Steps 2 and 3, with an etcd that lacks --bump-revision: what watches the API is begun anew."""
         self.kube.kill()
         etcd = self.kube.etcd
@@ -168,7 +168,7 @@ class Restored:
         self.kube.start()
         self.agent.terminate()
         self.agent.wait(timeout=20)
-        self.start_agent()
+        self.start_agent(*options)
 
     def churn(self, name, again=True):
         """What is done after a snapshot: pods go, and others come, some with the addresses of those (`again`)."""
@@ -256,37 +256,37 @@ def with_kubelets_running(cluster):
     cluster.check_all_is_well("kubelets running")
 
 
-def by_the_controller(cluster):
-    """The same again, and the controller gives back what is in quarantine: not while its pod reports it."""
-    snapshot, left, made = cluster.churn("controller", again=False)
+def by_the_agent(cluster):
+    """The same again, and the node's agent gives back what is in quarantine: not while somebody lives with it, whether a
+    pod reports it or not. A controller beside it does not."""
+    snapshot, left, made = cluster.churn("agent", again=False)
     alive = {cluster.kubelet.address(pod): pod for pod in made}
-    cluster.restore(snapshot)
+    cluster.restore(snapshot, "--quarantine-hold-seconds", "6")
     for number in range(3):
         cluster.cluster.pod(f"beside-{number}", NODE)
         cluster.kubelet.try_to_make(f"beside-{number}")
     rows = [row for row in cluster.runbook.of_the_cluster() if row["finding"] == "quarantined"]
     kept = rows[0]["subject"]
-    # One of them is known to the API after all.
-    pod = alive[kept]
-    cluster.cluster.pod(pod, NODE)
-    cluster.cluster.report(pod, kept)
-    controller = Controller(cluster.world, f"kube:{write_kubeconfig(cluster.world, cluster.kube, 'croft-controller')}", "controller")
     others = {row["subject"] for row in rows} - {kept}
+    # One of them lives on with what no pod reports: as by a second interface, or while its kubelet is away.
+    pod = alive[kept]
+    sandbox = cluster.kubelet.sandboxes.pop(pod)
+    controller = Controller(cluster.world, f"kube:{write_kubeconfig(cluster.world, cluster.kube, 'croft-controller')}", "controller")
     quarantined = lambda: {row["address"] for row in cluster.world.croft(cluster.store, "ip", "list") if row["state"] == "quarantined"}
-    # As kubelets do it, before the grace is over.
-    sandboxes = dict(cluster.kubelet.sandboxes)
+    # As kubelets do it.
     cluster.kubelet.sync()
-    expect(pod in sandboxes and cluster.kubelet.address(pod) == kept, f"{pod} lives on")
     wait_for(lambda: quarantined() == {kept}, f"{others} are given back, and {kept} is not", 40)
-    expect("unreported" in controller.log(), f"the evidence: {controller.log()}")
-    time.sleep(5)
-    expect_equal(quarantined(), {kept}, "what a pod reports stays")
-    # The runbook: the pod is deleted, and a Deployment makes it anew.
-    cluster.kubelet.end(pod)
+    agent_log = (cluster.world.directory / "agent.log").read_text()
+    for address in others:
+        expect(f"released address {address}: quarantine_over" in agent_log, f"the agent tells of {address}: {agent_log}")
+    time.sleep(2 * GRACE_SECONDS + 1)
+    expect_equal(quarantined(), {kept}, "who lives keeps it, though no pod reports it")
+    cluster.kubelet.sandboxes[pod] = sandbox
+    cluster.kubelet.stop(pod)
     wait_for(lambda: quarantined() == set(), "once its pod is gone", 40)
     controller.end()
     cluster.heed_until_nothing_is_left()
-    cluster.check_all_is_well("controller")
+    cluster.check_all_is_well("agent")
 
 
 def test():
@@ -301,7 +301,7 @@ def test():
         cluster.check_all_is_well("before")
         with_kubelets_stopped(cluster)
         with_kubelets_running(cluster)
-        by_the_controller(cluster)
+        by_the_agent(cluster)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "app/environment.h"
 #include "net/echo.h"
@@ -49,25 +50,30 @@ std::string lowered(std::string text) {
   return !status || *status;  // what can't be looked at may be
 }
 
-/// The first file of KUBECONFIG that is there and has the context. kubectl puts all of them together; a context whose
-/// cluster or user is in another file is not found here. A file that can't be used is not passed over: the next one may
-/// be of another cluster.
-template <class Read>
-[[nodiscard]] Result<wire::kube::KubeAccess> read_first(std::string_view listed, Read read) {
-  std::optional<Error> first;
+/// The files that a list as KUBECONFIG's names, each once.
+std::vector<std::string> paths_of(std::string_view listed) {
+  std::vector<std::string> paths;
   while (!listed.empty()) {
     const std::size_t colon = std::min(listed.find(':'), listed.size());
-    const std::string path(listed.substr(0, colon));
+    std::string path(listed.substr(0, colon));
     listed.remove_prefix(std::min(colon + 1, listed.size()));
-    if (path.empty()) continue;
-    auto access = read(path);
-    if (access || access.error().code != ErrorCode::not_found) return access;
-    if (is_there(path)) access.error().code = ErrorCode::invalid_argument;
-    // A file that is not there counts only where none is.
-    if (!first || first->code == ErrorCode::not_found) first = access.error();
+    if (!path.empty() && std::ranges::find(paths, path) == paths.end()) paths.push_back(std::move(path));
   }
-  if (first) return fail(*first);
-  return fail(ErrorCode::invalid_argument, "KUBECONFIG names no file");
+  return paths;
+}
+
+/// As kubectl puts the files of KUBECONFIG together. One that is there and can't be read is not passed over: kubectl
+/// ends at it, and what the others say may be another cluster's.
+[[nodiscard]] Result<wire::kube::KubeAccess> access_of_list(const std::string& listed, std::string_view context,
+                                                            KubeconfigReader reader) {
+  const std::vector<std::string> paths = paths_of(listed);
+  if (paths.empty()) return fail(ErrorCode::invalid_argument, "KUBECONFIG names no file");
+  auto access = reader == nullptr ? store::kube::read_kubeconfigs(paths, context)
+                                  : store::kube::read_kubeconfigs(paths, context, reader);
+  if (!access && access.error().code == ErrorCode::not_found && std::ranges::any_of(paths, is_there)) {
+    access.error().code = ErrorCode::invalid_argument;
+  }
+  return access;
 }
 
 /// Without overrides.
@@ -85,7 +91,9 @@ template <class Read>
   };
   if (!place.kubeconfig.empty()) return read_it(place.kubeconfig);
   if (!place.overrides.server.empty()) return wire::kube::KubeAccess();
-  if (const std::string listed = from_environment("KUBECONFIG"); !listed.empty()) return read_first(listed, read);
+  if (const std::string listed = from_environment("KUBECONFIG"); !listed.empty()) {
+    return access_of_list(listed, place.context, reader);
+  }
   const std::string home = from_environment("HOME");
   const std::string host = from_environment("KUBERNETES_SERVICE_HOST");
   if (!home.empty() && (host.empty() || is_there(home + "/.kube/config"))) return read_it(home + "/.kube/config");

@@ -34,9 +34,9 @@ struct KubePlace {
 [[nodiscard]] Result<std::string> with_kube_flags(const std::string& url, const std::string& kubeconfig,
                                                   const std::string& context);
 
-/// The API and the identity: of the kubeconfig; without one as kubectl chooses: KUBECONFIG (of its files the first that
-/// is there and has the context), then ~/.kube/config, then what a pod is given; none is read where the overrides name
-/// a server. Errors: of read_kubeconfig and override_access; invalid_argument when there is none of them.
+/// The API and the identity: of the kubeconfig; without one as kubectl chooses: KUBECONFIG (its files put together, as
+/// wire::kube::merge_kubeconfigs does), then ~/.kube/config, then what a pod is given; none is read where the overrides
+/// name a server. Errors: of read_kubeconfig and override_access; invalid_argument when there is none of them.
 [[nodiscard]] Result<wire::kube::KubeAccess> kube_access(const KubePlace& place, KubeconfigReader reader);
 
 }  // namespace croft::app

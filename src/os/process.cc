@@ -118,6 +118,11 @@ std::size_t standard_output_width() {
   return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+std::uint64_t own_network_namespace() {
+  struct stat own {};
+  return ::stat("/proc/self/ns/net", &own) == 0 ? own.st_ino : 0;
+}
+
 SameNamespace is_own_network_namespace(const std::string& path) {
   struct stat own {};
   if (::stat("/proc/self/ns/net", &own) != 0) return SameNamespace::own_cannot_open;

@@ -69,5 +69,8 @@ enum class SameNamespace { no, yes, cannot_open, own_cannot_open };
 /// Whether a path names the network namespace of this process. The path is opened only to compare (O_PATH: a FIFO or
 /// device is not waited for).
 [[nodiscard]] SameNamespace is_own_network_namespace(const std::string& path);
+/// The inode of the network namespace of this process, by which two on one machine tell whether they are in the same;
+/// 0: it can't be told.
+[[nodiscard]] std::uint64_t own_network_namespace();
 
 }  // namespace croft::os

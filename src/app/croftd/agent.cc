@@ -22,8 +22,11 @@
 #include "app/open_store.h"
 #include "edge/agent/server.h"
 #include "edge/tombstones/tombstones.h"
+#include "edge/vpc/ip_bytes.h"
 #include "engine/damage_telling.h"
+#include "engine/quarantine.h"
 #include "net/echo.h"
+#include "os/host_route.h"
 #include "os/process.h"
 #include "store/cached/cached_store.h"
 #include "store/kube/events.h"
@@ -52,6 +55,12 @@ constexpr seconds kReplayAgain{5};
 /// How often it looks at what its node says of its network.
 constexpr seconds kConditionEvery{30};
 constexpr seconds kConditionWait{2};
+/// How often it looks who lives with what its node found and is in quarantine; where memory has not the node's blocks
+/// that is a list and a read a block.
+constexpr seconds kQuarantineEvery{60};
+constexpr seconds kQuarantineEveryFromStore{600};
+constexpr seconds kQuarantineWait{2};
+constexpr seconds kKernelTime{1};
 
 struct AgentOptions {
   std::string store_url = edge::kDefaultStoreUrl;
@@ -62,6 +71,7 @@ struct AgentOptions {
   std::size_t workers = edge::LanesOptions{}.alone;
   std::uint32_t claim_ahead_below = 8;
   std::uint32_t claim_ahead_hold_s = 300;
+  std::uint32_t quarantine_hold_s = 900;
   std::string tombstones = edge::kDefaultTombstones;
   PluginKubeconfigOptions kubeconfig;  ///< without a file: somebody else keeps it
   bool no_pod_events = false;
@@ -142,6 +152,7 @@ class AgentProgram {
                remembering(cluster.wishes.get()),
                asking(cluster.wishes.get())},
         service_(world_),
+        quarantine_({core::AffinityOwner::Type::host, options.node}, seconds(options.quarantine_hold_s)),
         tombstones_(options.tombstones, daemon.clock) {
     log_.set_formatter(std::make_unique<LogFormat>("agent"));
   }
@@ -185,6 +196,7 @@ class AgentProgram {
     tell_of_wishes();
     tend_kubeconfig();
     tend_condition();
+    tend_quarantine();
     const os::GrpcServer::Counts counts = server.connections();
     const std::uint64_t refused = counts.foreign_users + counts.too_many + counts.no_descriptors;
     if (refused != refused_) {
@@ -267,6 +279,37 @@ class AgentProgram {
     condition_trouble_ = trouble;
   }
 
+  /// Gives back what nobody lives with any more. Only in the network namespace that the plugins asked the kernel in: in
+  /// another one nobody is seen, however many live.
+  void tend_quarantine() {
+    const Instant now = daemon_.clock.now();
+    const std::uint64_t callers = service_.network_of_callers();
+    if (!serving_ || callers == 0 || now.since_boot < next_quarantine_) return;
+    const seconds every = cached_.state().in_use ? kQuarantineEvery : kQuarantineEveryFromStore;
+    next_quarantine_ = now.since_boot + std::min(every, std::max(seconds(1), seconds(options_.quarantine_hold_s / 2)));
+    const auto looked = [&]() -> Result<std::vector<net::Address>> {
+      if (callers != os::own_network_namespace()) {
+        return fail(ErrorCode::refused_by_configuration,
+                    "the plugins run in another network namespace than this agent: run it in the node's");
+      }
+      const engine::Context context{cached_.uncached(), daemon_.clock, daemon_.random, kQuarantineWait};
+      return quarantine_.look(context, cached_, [&](const net::Address& address) {
+        return os::device_of_living(edge::to_bytes(address), daemon_.clock,
+                                    Deadline::after(daemon_.clock.now(), kKernelTime));
+      });
+    }();
+    const std::string trouble = looked ? "" : looked.error().message;
+    if (!trouble.empty() && trouble != quarantine_trouble_) {
+      log_.warn("who lives with what is in quarantine is not known: {}", one_line(trouble));
+    }
+    quarantine_trouble_ = trouble;
+    if (!looked) return;
+    for (const net::Address& address : *looked) {
+      log_.info("released address {}: quarantine_over; the kernel of node {} has led to nobody with it for {} s",
+                address.to_string(), options_.node, options_.quarantine_hold_s);
+    }
+  }
+
   const AgentOptions& options_;
   Daemon& daemon_;
   store::kube::Events* const events_;
@@ -283,6 +326,9 @@ class AgentProgram {
   spdlog::logger log_;
   edge::AgentWorld world_;
   edge::AgentService service_;
+  engine::QuarantineKeeper quarantine_;
+  std::string quarantine_trouble_;
+  std::chrono::nanoseconds next_quarantine_{0};
   edge::Tombstones tombstones_;
   std::string trouble_;
   std::uint64_t refused_ = 0;
@@ -407,6 +453,12 @@ void add_agent_command(CLI::App& app, Daemon& daemon) {
   command
       ->add_option("--claim-ahead-hold-seconds", options->claim_ahead_hold_s,
                    "Give such a block back when nobody has used it for so long")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+  command
+      ->add_option("--quarantine-hold-seconds", options->quarantine_hold_s,
+                   "Give back what an ADD of this node found alive, and is in quarantine, when the node's kernel has "
+                   "led to nobody with it for so long")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
   command

@@ -34,4 +34,15 @@ Step<std::vector<net::Address>> plan_quarantine(const Snapshot& snapshot, const 
   });
 }
 
+void add_quarantined_by(const std::string& node, const Block& block, std::vector<AddressToRelease>& found) {
+  for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
+    const net::Ordinal ordinal(i);
+    const Attribute* holder = attribute_of(block, ordinal);
+    if (holder == nullptr || !is_in_quarantine(*holder)) continue;
+    const auto where = holder->secondary.find(kNodeKey);
+    if (where == holder->secondary.end() || where->second != node) continue;
+    found.push_back({net::address_at(block.cidr, ordinal), holder->handle_id, sequence_of(block, ordinal), block.cidr});
+  }
+}
+
 }  // namespace croft::core

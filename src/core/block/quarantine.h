@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/block/assign.h"
+#include "core/block/release.h"
 #include "core/register/snapshot.h"
 
 namespace croft::core {
@@ -20,5 +21,8 @@ struct FoundAlive {
 [[nodiscard]] Step<std::vector<net::Address>> plan_quarantine(const Snapshot& snapshot, const Owner& owner,
                                                               const std::string& node,
                                                               const std::vector<FoundAlive>& found, const Instant& now);
+
+/// Adds what the block has in quarantine that an ADD on the node found, as a release has to name it.
+void add_quarantined_by(const std::string& node, const Block& block, std::vector<AddressToRelease>& found);
 
 }  // namespace croft::core

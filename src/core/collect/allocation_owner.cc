@@ -70,8 +70,6 @@ std::string_view name_of(Doubt doubt) {
       return "pod_replaced";
     case Doubt::not_the_pods:
       return "not_the_pods";
-    case Doubt::unreported:
-      return "unreported";
     case Doubt::node_gone:
       return "node_gone";
   }
@@ -102,8 +100,7 @@ Doubt doubt_of_quarantine(const Facts& facts, const net::Address& address, bool 
   if (facts.is_tunnel_address(address)) return Doubt::none;
   const bool is_listed = facts.pods_known() && facts.may_be_reported(address);
   if (is_listed) return Doubt::none;
-  if (node_gone) return Doubt::node_gone;
-  return facts.pods_known() ? Doubt::unreported : Doubt::none;
+  return node_gone ? Doubt::node_gone : Doubt::none;
 }
 
 }  // namespace croft::core::collect

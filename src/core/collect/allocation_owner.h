@@ -32,7 +32,6 @@ enum class Doubt : std::uint8_t {
   pod_evicted,   ///< its pod was evicted
   pod_replaced,  ///< the pod of the name is another one, by the UIDs
   not_the_pods,  ///< its pod exists and has other addresses
-  unreported,    ///< it is in quarantine, and no pod reports it
   node_gone,     ///< its node does not exist, and no pod proves the address alive
 };
 /// Stable lower-case name: "pod_gone".
@@ -51,8 +50,10 @@ struct HeldForPod {
 /// its node is there.
 [[nodiscard]] Doubt doubt_of_pod(const Facts& facts, const Facts::Pod& pod, const HeldForPod& held);
 
-/// Decides whether nobody lives with an address in quarantine any more: a pod that does says so in its list of
-/// addresses, whatever the register knows of it; one that is in no list is stopped by its kubelet.
+/// Decides whether nobody lives with an address in quarantine any more: only when its node is gone and no pod reports
+/// it. That no pod reports it proves nothing: a pod's second interface, a static pod without a mirror and what a
+/// kubelet that is away leaves running are in no list. While the node is there its agent sees who lives
+/// (engine/quarantine.h).
 [[nodiscard]] Doubt doubt_of_quarantine(const Facts& facts, const net::Address& address, bool node_gone);
 
 }  // namespace croft::core::collect

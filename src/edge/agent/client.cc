@@ -11,6 +11,7 @@
 
 #include "os/files.h"
 #include "os/grpc_channel.h"
+#include "os/process.h"
 #include "os/unix_listener.h"
 #include "store/store_url.h"
 
@@ -123,6 +124,7 @@ class AgentAtSocket final : public Agent {
   /// Says in the call which file is meant and until when it may be begun; answers until when we wait.
   [[nodiscard]] Deadline limit(agent::Caller& caller) const {
     caller.file = file_of(caller.store);
+    caller.network_namespace = os::own_network_namespace();
     const Instant now = clock_.now();
     caller.boot = now.boot;
     caller.expires = Deadline::after(now, patience_ - std::min<std::chrono::nanoseconds>(kHeadStart, patience_ / 2));

@@ -14,6 +14,7 @@
 #include "engine/test_world.h"
 #include "os/clock.h"
 #include "os/grpc_channel.h"
+#include "os/process.h"
 #include "os/random.h"
 #include "os/scratch_directory.h"
 #include "store/cached/cached_store.h"
@@ -89,6 +90,14 @@ TEST_F(AgentServerTest, AddAndDel) {
   EXPECT_EQ(status->store, "memory:");
   EXPECT_EQ(status->served_from_cache, 3U);  // two new addresses, one release
   EXPECT_EQ(status->served_from_store, 2U);  // asked again
+}
+
+/// By it an agent knows whether it sees who lives on the node.
+TEST_F(AgentServerTest, CallersSayInWhichNetworkNamespaceTheyAre) {
+  EXPECT_EQ(service_.network_of_callers(), 0U);
+  static_cast<void>(add(call("one")));
+  EXPECT_EQ(service_.network_of_callers(), os::own_network_namespace());
+  EXPECT_NE(service_.network_of_callers(), 0U);
 }
 
 TEST_F(AgentServerTest, MakesThePoolsThatTheConfigurationNames) {

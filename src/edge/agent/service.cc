@@ -121,6 +121,7 @@ Result<Deadline> AgentService::admit(const agent::Caller& caller, Deadline not_a
   }
   const Deadline limit{std::min(caller.expires.at_since_boot, not_after.at_since_boot)};
   if (limit.passed(now)) return fail(ErrorCode::deadline_exceeded, "the call came too late");
+  if (caller.network_namespace != 0) network_of_callers_ = caller.network_namespace;
   return limit;
 }
 

@@ -112,6 +112,9 @@ class AgentService {
   /// How many calls ended with an error of the store or the decision, so far.
   [[nodiscard]] std::uint64_t failed() const { return failed_; }
 
+  /// The network namespace of the last call that said it (wire::agent::Caller); 0: none has.
+  [[nodiscard]] std::uint64_t network_of_callers() const { return network_of_callers_; }
+
  private:
   [[nodiscard]] Result<Deadline> admit(const wire::agent::Caller& caller, Deadline not_after) const;
   /// What only shows once it is a call's turn: whether its caller is still there, and means this file.
@@ -133,6 +136,7 @@ class AgentService {
   std::atomic<std::uint64_t> from_store_{0};
   std::atomic<std::uint64_t> failed_{0};
   std::atomic<std::uint64_t> commits_{0};
+  mutable std::atomic<std::uint64_t> network_of_callers_{0};
   std::mutex file_mutex_;
   std::optional<wire::agent::StoreFile> file_;  ///< that the store had open when that was last looked at
 

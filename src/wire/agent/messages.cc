@@ -129,6 +129,7 @@ void fill(pb::Caller& out, const Caller& caller) {
     out.set_store_device(caller.file->device);
     out.set_store_inode(caller.file->inode);
   }
+  if (caller.network_namespace != 0) out.set_network_namespace(caller.network_namespace);
 }
 
 [[nodiscard]] Result<Caller> caller_of(const pb::Caller& in) {
@@ -141,6 +142,7 @@ void fill(pb::Caller& out, const Caller& caller) {
   std::copy(in.boot_id().begin(), in.boot_id().end(), caller.boot.bytes.begin());
   caller.expires.at_since_boot = std::chrono::nanoseconds(in.expires_ns_since_boot());
   if (in.store_inode() != 0) caller.file = StoreFile{in.store_device(), in.store_inode()};
+  caller.network_namespace = in.network_namespace();
   return caller;
 }
 

@@ -53,9 +53,11 @@ struct Caller {
   Deadline expires;
   /// Of a store that is a file, which one: the path may name another one by now than the agent has open.
   std::optional<StoreFile> file = {};
+  /// The inode of its network namespace; 0: it does not say.
+  std::uint64_t network_namespace = 0;
   friend bool operator==(const Caller& a, const Caller& b) {
     return a.store == b.store && a.file == b.file && a.node == b.node && a.boot == b.boot &&
-           a.expires.at_since_boot == b.expires.at_since_boot;
+           a.expires.at_since_boot == b.expires.at_since_boot && a.network_namespace == b.network_namespace;
   }
 };
 

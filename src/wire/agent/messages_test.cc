@@ -15,6 +15,7 @@ AssignCall sample_call() {
   call.caller.node = "node-a";
   for (std::size_t i = 0; i < 16; ++i) call.caller.boot.bytes[i] = static_cast<std::uint8_t>(i * 17);
   call.caller.expires.at_since_boot = std::chrono::nanoseconds(123456789012345);
+  call.caller.network_namespace = 4026531840;
   call.pools = {
       {"a", prefix("10.0.0.0/16"), 26, core::GatewayChoice{core::GatewayChoice::Kind::none, {}}, {}, true},
       {"b",

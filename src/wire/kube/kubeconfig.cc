@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <list>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -29,12 +32,14 @@ constexpr ObjectRules kKubeconfigRules{.names = ObjectRules::Names::exact, .repe
 struct Named {
   std::string name;
   std::optional<JsonRef> value;
+  std::size_t file = 0;  ///< of several, which one has it
 };
 
 struct File {
   std::string kind;
   std::string api_version;
   std::string current_context;
+  std::size_t current_context_file = 0;  ///< of several, which one says it
   std::vector<Named> clusters;
   std::vector<Named> users;
   std::vector<Named> contexts;
@@ -269,14 +274,14 @@ class Reader {
   std::string path_;
 };
 
-/// The entry `wanted` names, or an error that tells which there are.
-[[nodiscard]] Result<JsonRef> find(const std::vector<Named>& entries, std::string_view list, const std::string& wanted,
-                                   std::string_view wanted_by) {
+/// The entry `wanted` names, which has a value, or an error that tells which there are.
+[[nodiscard]] Result<Named> find(const std::vector<Named>& entries, std::string_view list, const std::string& wanted,
+                                 std::string_view wanted_by) {
   if (wanted.empty()) return fail(invalid_argument(fmt::format("{}: it is missing", wanted_by)));
   std::string known;
   constexpr std::size_t kKnownMax = 10;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (entries[i].name == wanted && entries[i].value) return *entries[i].value;
+    if (entries[i].name == wanted && entries[i].value) return entries[i];
     if (i < kKnownMax) known += (known.empty() ? "" : ", ") + net::echo(entries[i].name);
     if (i == kKnownMax) known += ", …";
   }
@@ -344,56 +349,121 @@ std::string resolved(std::string path, std::string_view directory) {
   return {};
 }
 
-[[nodiscard]] Result<KubeAccess> take(const File& file, std::string_view directory, std::string_view wanted) {
-  if (!file.kind.empty() && file.kind != "Config") {
-    return fail(invalid_argument(fmt::format("kind: {} where \"Config\" is wanted", net::echo(file.kind))));
-  }
-  if (!file.api_version.empty() && file.api_version != "v1") {
-    return fail(invalid_argument(fmt::format("apiVersion: {} where \"v1\" is wanted", net::echo(file.api_version))));
-  }
-  KubeAccess access;
-  access.context = wanted.empty() ? file.current_context : std::string(wanted);
-  auto found = find(file.contexts, "the contexts", access.context,
-                    wanted.empty() ? "current-context" : "the context that was asked for");
-  if (!found) {
-    Error error = std::move(found).error();
-    const bool is_silent = access.context.empty() || !wanted.empty();
-    const bool is_there =
-        std::ranges::any_of(file.contexts, [&](const Named& one) { return one.name == access.context; });
-    if (is_silent && !is_there) error.code = ErrorCode::not_found;
-    return fail(std::move(error));
-  }
-  const JsonRef chosen = *found;
-  const Reader context_at("contexts", access.context, kContext);
-  TRY(Context context, context_at.read<Context>(chosen, kContextMembers));
-  access.name_space = std::move(context.name_space);
+/// Puts files together as client-go does: of each name the first file that has it counts, with all that it says, and
+/// the first that says a current context.
+class Merged {
+ public:
+  explicit Merged(std::span<const KubeconfigFile> files) : files_(files) {}
 
-  const std::string prefix = fmt::format("contexts[{}].context", access.context);
-  TRY(const JsonRef cluster_value, find(file.clusters, "the clusters", context.cluster, prefix + ".cluster"));
-  TRY(const JsonRef user_value, find(file.users, "the users", context.user, prefix + ".user"));
-  const Reader cluster_at("clusters", context.cluster, kCluster);
-  TRY(Cluster cluster, cluster_at.read<Cluster>(cluster_value, kClusterMembers));
-  TRY_VOID(take_cluster(cluster_at, std::move(cluster), directory, access));
-  const Reader user_at("users", context.user, kUser);
-  TRY(User user, user_at.read<User>(user_value, kUserMembers));
-  TRY_VOID(take_user(user_at, std::move(user), directory, access));
-  return access;
-}
+  [[nodiscard]] Result<void> read_all() {
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      if (files_[i].json.empty()) continue;
+      if (auto read = add(i); !read) return fail(in_file(i, std::move(read).error()));
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<AccessOfFiles> take(std::string_view wanted) const {
+    AccessOfFiles taken;
+    KubeAccess& access = taken.access;
+    access.context = wanted.empty() ? all_.current_context : std::string(wanted);
+    const auto chosen = find(all_.contexts, "the contexts", access.context,
+                             wanted.empty() ? "current-context" : "the context that was asked for");
+    if (!chosen) return fail(no_context(wanted, access.context, chosen.error()));
+    const Reader context_at("contexts", access.context, kContext);
+    TRY(Context context, named(chosen->file, context_at.read<Context>(*chosen->value, kContextMembers)));
+    access.name_space = std::move(context.name_space);
+
+    const std::string prefix = fmt::format("contexts[{}].context", access.context);
+    TRY(const Named of_cluster,
+        named(chosen->file, find(all_.clusters, "the clusters", context.cluster, prefix + ".cluster")));
+    TRY(const Named of_user, named(chosen->file, find(all_.users, "the users", context.user, prefix + ".user")));
+    const Reader cluster_at("clusters", context.cluster, kCluster);
+    TRY(Cluster cluster, named(of_cluster.file, cluster_at.read<Cluster>(*of_cluster.value, kClusterMembers)));
+    TRY_VOID(named(of_cluster.file,
+                   take_cluster(cluster_at, std::move(cluster), files_[of_cluster.file].directory, access)));
+    const Reader user_at("users", context.user, kUser);
+    TRY(User user, named(of_user.file, user_at.read<User>(*of_user.value, kUserMembers)));
+    TRY_VOID(named(of_user.file, take_user(user_at, std::move(user), files_[of_user.file].directory, access)));
+    taken.user_file = of_user.file;
+    return taken;
+  }
+
+ private:
+  [[nodiscard]] Result<void> add(std::size_t index) {
+    TRY(auto document,
+        parse_json(files_[index].json, {.bytes_max = kKubeconfigBytesMax, .depth_max = kKubeconfigDepthMax}));
+    const JsonAt root{documents_.emplace_back(std::move(document)).root(), nullptr, {}, {}};
+    if (root.value.kind() != JsonKind::object) return fail(invalid_argument("it is no object"));
+    File file;
+    if (const auto fault = read_object<File>(root, kFileMembers, file, kKubeconfigRules)) {
+      return fail(invalid_argument(fault->to_string()));
+    }
+    if (!file.kind.empty() && file.kind != "Config") {
+      return fail(invalid_argument(fmt::format("kind: {} where \"Config\" is wanted", net::echo(file.kind))));
+    }
+    if (!file.api_version.empty() && file.api_version != "v1") {
+      return fail(invalid_argument(fmt::format("apiVersion: {} where \"v1\" is wanted", net::echo(file.api_version))));
+    }
+    if (all_.current_context.empty()) {
+      all_.current_context = file.current_context;
+      all_.current_context_file = index;
+    }
+    add_new(std::move(file.clusters), index, all_.clusters);
+    add_new(std::move(file.users), index, all_.users);
+    add_new(std::move(file.contexts), index, all_.contexts);
+    return {};
+  }
+
+  static void add_new(std::vector<Named> more, std::size_t index, std::vector<Named>& all) {
+    std::set<std::string, std::less<>> known;
+    for (const Named& one : all) known.insert(one.name);
+    for (Named& one : more) {
+      if (!known.insert(one.name).second) continue;
+      one.file = index;
+      all.push_back(std::move(one));
+    }
+  }
+
+  [[nodiscard]] Error in_file(std::size_t index, const Error& error) const {
+    const Error told = error.in("kubeconfig");
+    return files_[index].name.empty() ? told : told.in(files_[index].name);
+  }
+  template <class T>
+  [[nodiscard]] Result<T> named(std::size_t index, Result<T> result) const {
+    if (!result) return fail(in_file(index, result.error()));
+    return result;
+  }
+
+  /// Where no file has the context, and none says that it is its current one, all of them say nothing of it.
+  [[nodiscard]] Error no_context(std::string_view wanted, const std::string& context, Error error) const {
+    const bool is_there = std::ranges::any_of(all_.contexts, [&](const Named& one) { return one.name == context; });
+    if ((context.empty() || !wanted.empty()) && !is_there) error.code = ErrorCode::not_found;
+    if (wanted.empty() && !context.empty()) return in_file(all_.current_context_file, error);
+    std::string names;
+    for (const KubeconfigFile& file : files_) names += (names.empty() ? "" : ":") + file.name;
+    const Error told = error.in("kubeconfig");
+    return names.empty() ? told : told.in(names);
+  }
+
+  const std::span<const KubeconfigFile> files_;
+  std::list<JsonDocument> documents_;  ///< what `all_` points into
+  File all_;
+};
 
 }  // namespace
 
+Result<AccessOfFiles> merge_kubeconfigs(std::span<const KubeconfigFile> files, std::string_view context) {
+  Merged merged(files);
+  TRY_VOID(merged.read_all());
+  return merged.take(context);
+}
+
 Result<KubeAccess> decode_kubeconfig(std::string_view json, std::string_view directory, std::string_view context) {
-  const auto document = parse_json(json, {.bytes_max = kKubeconfigBytesMax, .depth_max = kKubeconfigDepthMax});
-  if (!document) return fail(document.error().in("kubeconfig"));
-  const JsonAt root{document->root(), nullptr, {}, {}};
-  if (root.value.kind() != JsonKind::object) return fail(invalid_argument("kubeconfig: it is no object"));
-  File file;
-  if (const auto fault = read_object<File>(root, kFileMembers, file, kKubeconfigRules)) {
-    return fail(invalid_argument("kubeconfig: " + fault->to_string()));
-  }
-  auto access = take(file, directory, context);
-  if (!access) return fail(access.error().in("kubeconfig"));
-  return access;
+  // Of several files an empty one says nothing; a lone one is damaged.
+  const KubeconfigFile file{{}, json.empty() ? " " : std::string(json), std::string(directory)};
+  TRY(auto taken, merge_kubeconfigs({&file, 1}, context));
+  return std::move(taken.access);
 }
 
 Result<void> override_access(KubeAccess& access, const KubeOverrides& overrides) {

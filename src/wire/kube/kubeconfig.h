@@ -3,7 +3,9 @@
 // How to reach a Kubernetes API and as whom: a kubeconfig, client-go's format, or what a pod is given
 // (docs/reference/kubernetes-client.md). No file is read here.
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -88,6 +90,22 @@ struct KubeAccess {
 /// `auth-provider`, `username`, `password`, `as…`, `proxy-url`, `insecure-skip-tls-verify`.
 [[nodiscard]] Result<KubeAccess> decode_kubeconfig(std::string_view json, std::string_view directory,
                                                    std::string_view context = {});
+
+/// One of several kubeconfigs that are put together.
+struct KubeconfigFile {
+  std::string name;       ///< for messages: its path; empty: none
+  std::string json;       ///< empty: the file is, and says nothing
+  std::string directory;  ///< as above
+};
+struct AccessOfFiles {
+  KubeAccess access;
+  std::size_t user_file = 0;  ///< which one says who asks
+};
+/// The same out of several files, as client-go puts them together: of each cluster, user and context the first file
+/// that has one of the name counts, with all that it says, and the first that says a current context. Paths begin in
+/// the directory of the file that has them. Errors: as decode_kubeconfig, with the name of the file.
+[[nodiscard]] Result<AccessOfFiles> merge_kubeconfigs(std::span<const KubeconfigFile> files,
+                                                      std::string_view context = {});
 
 /// A kubeconfig in JSON for a program that has nothing but this file: what decode_kubeconfig() reads. `ca_pem` and
 /// `token` are the texts themselves; no other identity of `access` goes in.

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/register/affinity.h"
+#include "core/register/block.h"
+#include "engine/transact.h"
+#include "net/address.h"
+
+namespace croft::engine {
+
+/// Gives back what is in quarantine (core/register/quarantine.h) once nobody lives with it any more. Only the node that
+/// found it can tell: no list of pods has a pod's second interface, a static pod without a mirror, or what a kubelet
+/// that is away leaves running.
+class QuarantineKeeper {
+ public:
+  /// The device that leads to somebody who lives with an address on this node, as its kernel says; nothing: nobody is
+  /// seen.
+  using DeviceOf = std::function<Result<std::optional<std::string>>(const net::Address& address)>;
+
+  /// `hold`: how long nobody must have been seen with it, in each look of all that time.
+  QuarantineKeeper(core::AffinityOwner node, std::chrono::nanoseconds hold) : node_(std::move(node)), hold_(hold) {}
+
+  /// One look at what this node found and its own blocks have; what it found in another node's block is not seen. It
+  /// reads what `memory` has of the context's store, which may be behind: a release says whose and which it means.
+  /// Answers with what was given back. Errors: those of the store and of `device_of`; what the looks before saw is kept
+  /// then, and what this one saw counts.
+  [[nodiscard]] Result<std::vector<net::Address>> look(const Context& context, store::Store& memory,
+                                                       const DeviceOf& device_of);
+
+ private:
+  struct Unseen {
+    core::SequenceNumber sequence;
+    std::chrono::nanoseconds since_boot{};
+  };
+  const core::AffinityOwner node_;
+  const std::chrono::nanoseconds hold_;
+  std::map<net::Address, Unseen> unseen_;  ///< since when nobody is seen
+};
+
+}  // namespace croft::engine
