@@ -175,6 +175,19 @@ class Pass {
     }
     if (!is_about_the_record) report_.failure = error;
   }
+  /// What answers as the API said something odd of one pod or node that was asked for by itself, which stays unsure.
+  /// Where it says nothing, or may not be asked, the pass ends.
+  void note_unsure(const Error& error, const std::string& subject) {
+    const bool is_about_all = error.code == ErrorCode::unavailable || error.code == ErrorCode::deadline_exceeded ||
+                              error.code == ErrorCode::permission_denied;
+    if (++not_done_ <= kNotDoneNamedMax) {
+      report_.alarms.push_back(
+          {Alarm::Kind::not_done,
+           fmt::format("{}: {}; what is held for it is kept{}", subject, error.message,
+                       is_about_all ? "" : ": look at what answers as the API when this one is asked for")});
+    }
+    if (is_about_all) report_.failure = error;
+  }
   [[nodiscard]] bool failed() const { return report_.failure.has_value(); }
   [[nodiscard]] Instant now() const { return context_.clock.now(); }
 
@@ -214,7 +227,7 @@ class Pass {
       if (failed()) return;
       const auto is_there = source_.has_node(node);
       if (!is_there) {
-        note(is_there.error(), "node " + node);
+        note_unsure(is_there.error(), "node " + node);
         continue;
       }
       asked_->nodes.insert(node);
@@ -235,7 +248,7 @@ class Pass {
       if (name.second.empty()) continue;  // of a node
       const auto pod = source_.pod(name.first, name.second);
       if (!pod) {
-        note(pod.error(), fmt::format("pod {}/{}", name.first, name.second));
+        note_unsure(pod.error(), fmt::format("pod {}/{}", name.first, name.second));
         continue;
       }
       asked_->pods.insert(name);

@@ -152,6 +152,26 @@ TEST_F(AskingSweep, APodThatCannotBeAskedForKeepsItsAddress) {
   EXPECT_THAT(texts_of(collector.pass()), ElementsAre("address " + dead + " pod_gone"));
 }
 
+/// As a proxy before the API may have it: the pod it is odd about is left unsure, and the others are freed.
+TEST_F(AskingSweep, AnOddAnswerAboutOnePodIsAboutThatPod) {
+  for (const ErrorCode code : {ErrorCode::not_found, ErrorCode::conflict, ErrorCode::too_old, ErrorCode::corrupt,
+                               ErrorCode::invalid_argument, ErrorCode::refused_by_configuration}) {
+    const std::string odd = add_pod("a-odd"), dead = add_pod("b-dead");
+    facts.odd.emplace("a-odd", Error{code, "get a pod: 410 Gone", {}});
+    collector.pass();
+    clock.advance(collector.options.settings.grace);
+    const SweepReport report = collector.pass();
+    EXPECT_THAT(texts_of(report), ElementsAre("address " + dead + " pod_gone")) << name_of(code);
+    EXPECT_FALSE(report.failure) << name_of(code);
+    ASSERT_THAT(alarms_of(report), ElementsAre("not_done"));
+    EXPECT_THAT(report.alarms.at(0).text, HasSubstr("pod ns/a-odd: get a pod: 410 Gone; what is held for it is kept"));
+    EXPECT_EQ(report.alarms.at(0).text.find("croft check"), std::string::npos) << "which asks for no pod";
+    EXPECT_TRUE(is_held(odd));
+    facts.odd.clear();
+    EXPECT_THAT(texts_of(collector.pass()), ElementsAre("address " + odd + " pod_gone"));
+  }
+}
+
 TEST_F(AskingSweep, ANodeThatTheListLeavesOutIsNotGone) {
   const std::string on_b = add_pod("web", "node-b");
   collector.pass();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,6 +26,7 @@ struct TestFacts final : FactSource {
   std::vector<std::string> nodes_there;       ///< and those listed
   std::vector<std::string> asked;             ///< names of pods, as they were asked for
   std::optional<Error> refusal;               ///< of all pods
+  std::map<std::string, Error> odd;           ///< of pods, by name
 
   void node(const std::string& name) { nodes.push_back({name, {}, {}}); }
   void pod(const std::string& name, const std::vector<net::Address>& addresses, const std::string& node = "node-a") {
@@ -42,6 +44,7 @@ struct TestFacts final : FactSource {
                                                                   const std::string& name) override {
     asked.push_back(name);
     if (refusal) return fail(*refusal);
+    if (const auto found = odd.find(name); found != odd.end()) return fail(found->second);
     for (const auto* all : {&there, &*pods}) {
       const auto found = std::ranges::find(*all, name, &core::collect::PodFact::name);
       if (found != all->end()) return std::optional(*found);

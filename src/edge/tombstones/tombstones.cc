@@ -22,7 +22,7 @@ constexpr const char* kLock = "lock";
 constexpr std::string_view kEnding = ".json";
 constexpr std::string_view kSetAside = ".damaged";
 /// Where those are whose owner's ADD wrote nothing, and what says so of an owner.
-constexpr std::string_view kVain = "vain/";
+constexpr std::string_view kVain = "vain/", kVainDirectory = "vain";
 constexpr std::string_view kVainAdd = ".add";
 constexpr std::string_view kPlaces[] = {"", kVain};
 /// How long a replay waits for another one: that one does the same work.
@@ -54,6 +54,20 @@ std::string name_aside(const std::string& name) {
   constexpr std::size_t kNameBytesMax = 255;
   const bool fits = name.size() + kSetAside.size() <= kNameBytesMax;
   return fmt::format("{}{}", fits ? name : hashed(name).append(kEnding), kSetAside);
+}
+
+/// Whether something stands in the place of a directory that can be none, so that nothing can be in it: a file, a FIFO,
+/// a loop of links.
+[[nodiscard]] bool is_no_directory(const std::string& path) {
+  const auto status = os::file_status(path);
+  return status ? *status && (*status)->type != os::FileStatus::Type::directory
+                : status.error().code == ErrorCode::invalid_argument;
+}
+
+[[nodiscard]] Error in_the_way(std::string_view of_what) {
+  return {ErrorCode::invalid_argument,
+          fmt::format("it stands in the place of {}: look what it is, and move it away", of_what),
+          {}};
 }
 
 [[nodiscard]] Result<core::Released> release(const engine::Context& context, const wire::Tombstone& tombstone) {
@@ -122,8 +136,11 @@ Result<Tombstones::Left> Tombstones::leave(wire::Tombstone tombstone, Sign sign)
   const std::string name = name_of(tombstone.owner);
   const std::string vain_add = path_of(kVain) + name_of(tombstone.owner, kVainAdd);
   TRY(const auto sure, os::entry_status(path_of(name)));
-  TRY(const auto vain, os::entry_status(path_of(kVain) + name));
-  TRY(const auto noted, os::entry_status(vain_add));
+  std::optional<os::FileStatus> vain, noted;
+  if (!is_no_directory(path_of(kVainDirectory))) {
+    TRY(vain, os::entry_status(path_of(kVain) + name));
+    TRY(noted, os::entry_status(vain_add));
+  }
   Left left;
   left.is_vain = sign == Sign::none && !sure && (vain || noted);
   if (left.is_vain) {
@@ -157,9 +174,15 @@ Result<Tombstones::Lifted> Tombstones::lift(const core::Owner& owner, Deadline d
   if (!are_kept()) return lifted;
   const std::string name = name_of(owner);
   const std::string sure = path_of(name);
-  std::vector<std::string> paths;
+  std::vector<std::string> places, paths;
+  if (!is_no_directory(directory_)) {
+    if (!is_no_directory(path_of(kVainDirectory))) {
+      places = {path_of(kVain) + name_of(owner, kVainAdd), path_of(kVain) + name};
+    }
+    places.push_back(sure);
+  }
   // What says that the owner holds nothing goes first, whenever this may be cut short.
-  for (const std::string& path : {path_of(kVain) + name_of(owner, kVainAdd), path_of(kVain) + name, sure}) {
+  for (const std::string& path : places) {
     const auto there = os::entry_status(path);
     if (!there && there.error().code == ErrorCode::permission_denied) return lifted;
     if (!there) return fail(there.error());
@@ -179,10 +202,25 @@ Result<std::vector<Tombstones::Waiting>> Tombstones::waiting() const {
   std::vector<Waiting> all;
   if (!are_kept()) return all;
   TRY(const auto is_there, os::entry_status(directory_));
+  if (is_no_directory(directory_)) {
+    all.push_back({directory_, fail(in_the_way("the directory of what DELs leave, and nothing can be left in it"))});
+    return all;
+  }
   if (!is_there) return all;
   if (const auto own = os::check_own_directory(directory_); !own) all.push_back({directory_, fail(own.error())});
   TRY(auto names, os::list_directory(directory_, 2 * kTombstonesMax));
-  const auto vain = os::list_directory(path_of(kVain), 2 * kTombstonesMax);
+  if (const auto lock = os::file_status(path_of(kLock));
+      lock && *lock && (*lock)->type != os::FileStatus::Type::regular) {
+    all.push_back({path_of(kLock), fail(in_the_way("a lock, without which nothing here is made up for"))});
+  }
+  const bool has_vain = !is_no_directory(path_of(kVainDirectory));
+  if (!has_vain) {
+    all.push_back(
+        {path_of(kVainDirectory),
+         fail(in_the_way("the directory of what DELs leave of ADDs in vain, and nothing can be left in it"))});
+  }
+  const auto vain = has_vain ? os::list_directory(path_of(kVain), 2 * kTombstonesMax)
+                             : Result<std::vector<std::string>>(std::vector<std::string>());
   if (!vain && vain.error().code != ErrorCode::not_found) return fail(vain.error());
   if (vain) {
     for (const std::string& name : *vain) names.push_back(std::string(kVain) + name);

@@ -392,6 +392,40 @@ TEST_F(TombstonesTest, WhatOnlyTheRuntimesCannotTellAreReplayedFirst) {
   EXPECT_THAT(*tombstones_.waiting(), IsEmpty());
 }
 
+/// What can be no directory has nothing in it: no ADD waits for that, DELs leave what they leave, and it is told.
+TEST_F(TombstonesTest, WhatStandsInTheWayIsToldAndHindersNoAdd) {
+  const std::string vain = place_ + "/vain";
+  const std::function<void()> ways[] = {[&] { std::ofstream(vain) << "x"; },
+                                        [&] { ASSERT_EQ(mkfifo(vain.c_str(), 0600), 0); },
+                                        [&] { std::filesystem::create_symlink(vain, vain); }};
+  add("c1");
+  leave("c1");
+  for (const auto& stand : ways) {
+    stand();
+    const auto lifted = tombstones_.lift(owner("c2"), Deadline::after(world_.clock.now(), 1s));
+    ASSERT_TRUE(lifted) << lifted.error().message;
+    EXPECT_FALSE(*lifted);
+    const auto left = tombstones_.leave({kStore, owner("c3"), {}, {}});
+    ASSERT_TRUE(left) << left.error().message;
+    const auto waiting = tombstones_.waiting();
+    ASSERT_TRUE(waiting) << waiting.error().message;
+    ASSERT_EQ(waiting->size(), 3U) << "those of c1 and c3 too";
+    const auto told = std::ranges::find_if(*waiting, [](const auto& one) { return !one.content; });
+    ASSERT_NE(told, waiting->end());
+    EXPECT_EQ(told->path, vain);
+    EXPECT_THAT(told->content.error().message, testing::HasSubstr("move it away"));
+    std::filesystem::remove(vain);
+  }
+  std::filesystem::remove(place_ + "/lock");
+  std::filesystem::create_directory(place_ + "/lock");
+  EXPECT_EQ(tombstones_.waiting()->front().path, place_ + "/lock");
+  std::filesystem::remove_all(place_);
+  std::ofstream(place_) << "x";
+  EXPECT_TRUE(tombstones_.lift(owner("c2"), Deadline::after(world_.clock.now(), 1s)));
+  ASSERT_EQ(tombstones_.waiting()->size(), 1U);
+  EXPECT_EQ(tombstones_.waiting()->front().path, place_);
+}
+
 TEST_F(TombstonesTest, WhatHoldsNothingGoesForWantOfRoom) {
   std::filesystem::create_directories(place_ + "/vain");
   for (std::size_t i = 0; i < kVainMax; ++i) {
