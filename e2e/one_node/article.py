@@ -10,12 +10,11 @@ is killed, upgraded and rolled back meanwhile, and the node loses its power.
 
 import ipaddress
 import json
-import sys
 import threading
 import time
 
-from cluster import BUSYBOX, IMAGE, PODS, TREE, Cluster, in_cluster_namespaces
-from lib import Failure, expect, expect_equal, main, run, say, wait_for
+from cluster import BUSYBOX, IMAGE, PODS, TREE, play
+from lib import Failure, expect, expect_equal, run, say, wait_for
 
 NAMESPACE = "croft-system"
 CHART = TREE / "deploy" / "helm" / "croft"
@@ -288,26 +287,12 @@ class Story:
         expect_equal(len(pools), 1, "the register stays")
 
 
-def inside(bin_dir, directory, apiserver, node_program):
-    cluster = Cluster(bin_dir, directory, apiserver, node_program)
-    try:
-        cluster.start()
-        story = Story(cluster)
-        for chapter in (story.without_a_network, story.refuses_without_a_choice, story.installs, story.controller_has_an_address,
-                        story.agent_comes, story.pods_reach_each_other, story.addresses_cool_and_come_back,
-                        story.agent_ends_in_the_middle_of_churn, story.power_cut, story.takes_itself_back):
-            begin = time.monotonic()
-            chapter()
-            say(f"== {chapter.__name__}: {time.monotonic() - begin:.1f} s")
-    except BaseException:
-        cluster.told()
-        raise
+def chapters_of(cluster):
+    story = Story(cluster)
+    return (story.without_a_network, story.refuses_without_a_choice, story.installs, story.controller_has_an_address,
+            story.agent_comes, story.pods_reach_each_other, story.addresses_cool_and_come_back,
+            story.agent_ends_in_the_middle_of_churn, story.power_cut, story.takes_itself_back)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 2:
-        main(lambda: in_cluster_namespaces(__file__, sys.argv[1], 900), 3500)
-    elif len(sys.argv) == 5:
-        main(lambda: inside(*sys.argv[1:]), 880)
-    else:
-        sys.exit(__doc__)
+    play(__file__, __doc__, chapters_of, 900)

@@ -29,7 +29,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from etcd_tls import Authority  # noqa: E402
 from kube_apiserver_lib import program  # noqa: E402
-from lib import (PLUGINS, Failure, World, expect_equal, image_script, require_network_namespaces, require_programs,  # noqa: E402
+from lib import (PLUGINS, Failure, World, expect_equal, image_script, main, require_network_namespaces, require_programs,  # noqa: E402
                  run, say, wait_for)
 
 VERSION = "1.36"
@@ -72,7 +72,31 @@ def remove_cgroups():
                 os.rmdir(folder)
 
 
+def play(script, usage, chapters_of, limit):
+    """`script BIN_DIR`: what a story tells in the namespaces of a cluster of its own, where it calls itself. `chapters_of` a cluster that began:
+    what is called, one after the other. `limit`: seconds."""
+    if len(sys.argv) == 2:
+        main(lambda: in_cluster_namespaces(script, sys.argv[1], limit), 3500)
+    elif len(sys.argv) == 5:
+        main(lambda: inside(*sys.argv[1:], chapters_of), limit - 20)
+    else:
+        sys.exit(usage)
+
+
 # ---------------------------------------------------------------- inside
+
+
+def inside(bin_dir, directory, apiserver, node_program, chapters_of):
+    cluster = Cluster(bin_dir, directory, apiserver, node_program)
+    try:
+        cluster.start()
+        for chapter in chapters_of(cluster):
+            begin = time.monotonic()
+            chapter()
+            say(f"== {chapter.__name__}: {time.monotonic() - begin:.1f} s")
+    except BaseException:
+        cluster.told()
+        raise
 
 
 class Cluster:

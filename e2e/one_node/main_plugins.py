@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 from article import CHART, NAMESPACE, Story, deployment, helm, values
-from cluster import CONTROL, PODS, Cluster, in_cluster_namespaces
+from cluster import CONTROL, PODS, in_cluster_namespaces, inside
 from etcd_lib import CalicoPeer
 from flannel_path import find_flannel
 from kube_store import calico_definitions
@@ -114,14 +114,8 @@ class Plugin(Story):
         say(f"{self.which}: five pods reach each other in {range_}, and give their addresses back")
 
 
-def inside(bin_dir, directory, apiserver, node_program):
-    cluster = Cluster(bin_dir, directory, apiserver, node_program)
-    try:
-        cluster.start()
-        Plugin(cluster, os.environ["CROFT_MAIN_PLUGIN_TEST"]).gives_addresses()
-    except BaseException:
-        cluster.told()
-        raise
+def chapters_of(cluster):
+    return (Plugin(cluster, os.environ["CROFT_MAIN_PLUGIN_TEST"]).gives_addresses,)
 
 
 def outside(bin_dir, which):
@@ -135,6 +129,6 @@ if __name__ == "__main__":
     if len(sys.argv) == 3 and sys.argv[2] in ("bridge", "calico", "flannel"):
         main(lambda: outside(sys.argv[1], sys.argv[2]), 3500)
     elif len(sys.argv) == 5:
-        main(lambda: inside(*sys.argv[1:]), 380)
+        main(lambda: inside(*sys.argv[1:], chapters_of), 380)
     else:
         sys.exit(__doc__)

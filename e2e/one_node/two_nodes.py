@@ -5,12 +5,10 @@ usage: two_nodes.py BIN_DIR
 """
 
 import json
-import sys
-import time
 
 from article import NAMESPACE, Story, deployment, helm, values, CHART
-from cluster import Cluster, in_cluster_namespaces
-from lib import expect, expect_equal, main, say, wait_for
+from cluster import play
+from lib import expect, expect_equal, say, wait_for
 
 
 class TwoNodes(Story):
@@ -108,24 +106,10 @@ class TwoNodes(Story):
         self.check()
 
 
-def inside(bin_dir, directory, apiserver, node_program):
-    cluster = Cluster(bin_dir, directory, apiserver, node_program)
-    try:
-        cluster.start()
-        story = TwoNodes(cluster)
-        for chapter in (story.both_are_ready, story.pods_reach_the_other_node, story.api_server_is_away, story.a_node_is_gone):
-            begin = time.monotonic()
-            chapter()
-            say(f"== {chapter.__name__}: {time.monotonic() - begin:.1f} s")
-    except BaseException:
-        cluster.told()
-        raise
+def chapters_of(cluster):
+    story = TwoNodes(cluster)
+    return (story.both_are_ready, story.pods_reach_the_other_node, story.api_server_is_away, story.a_node_is_gone)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 2:
-        main(lambda: in_cluster_namespaces(__file__, sys.argv[1], 900), 3500)
-    elif len(sys.argv) == 5:
-        main(lambda: inside(*sys.argv[1:]), 880)
-    else:
-        sys.exit(__doc__)
+    play(__file__, __doc__, chapters_of, 900)

@@ -11,14 +11,13 @@ the node's records have.
 
 import ipaddress
 import json
-import sys
 import time
 import urllib.parse
 import urllib.request
 
 from article import Story, deployment
-from cluster import CONTROL, IMAGE, TREE, Cluster, in_cluster_namespaces
-from lib import expect, expect_equal, main, run, say, wait_for
+from cluster import CONTROL, IMAGE, TREE, play
+from lib import expect, expect_equal, run, say, wait_for
 
 DEPLOY = TREE / "deploy"
 SUBNET = "10.200.0.0/24"
@@ -186,25 +185,11 @@ class VpcStory(Story):
         expect_equal(self.ask("/sim/check"), [], "what contradicts itself in the cloud")
 
 
-def inside(bin_dir, directory, apiserver, node_program):
-    cluster = Cluster(bin_dir, directory, apiserver, node_program)
-    try:
-        cluster.start()
-        story = VpcStory(cluster)
-        for chapter in (story.cloud_and_node, story.agent_fills_its_stock, story.pods_get_addresses, story.cloud_is_away,
-                        story.agent_is_away_too, story.fixed_address, story.all_is_accounted_for):
-            begin = time.monotonic()
-            chapter()
-            say(f"== {chapter.__name__}: {time.monotonic() - begin:.1f} s")
-    except BaseException:
-        cluster.told()
-        raise
+def chapters_of(cluster):
+    story = VpcStory(cluster)
+    return (story.cloud_and_node, story.agent_fills_its_stock, story.pods_get_addresses, story.cloud_is_away,
+            story.agent_is_away_too, story.fixed_address, story.all_is_accounted_for)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 2:
-        main(lambda: in_cluster_namespaces(__file__, sys.argv[1], 600), 3500)
-    elif len(sys.argv) == 5:
-        main(lambda: inside(*sys.argv[1:]), 580)
-    else:
-        sys.exit(__doc__)
+    play(__file__, __doc__, chapters_of, 600)
