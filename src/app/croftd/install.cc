@@ -28,7 +28,6 @@
 #include "edge/install/turn.h"
 #include "engine/register.h"
 #include "net/echo.h"
-#include "net/lenient_prefix.h"
 #include "os/digest.h"
 #include "os/files.h"
 #include "os/process.h"
@@ -40,7 +39,6 @@
 #include "wire/calico/crd.h"
 #include "wire/cni/network_list.h"
 #include "wire/install/record.h"
-#include "wire/json/document.h"
 #include "wire/kube/requests.h"
 
 namespace croft::app {
@@ -581,24 +579,13 @@ class Install {
 
   /// From which host-local gives under flannel; none where no API says it.
   [[nodiscard]] Result<std::vector<net::Prefix>> ranges_of_node() const {
-    std::vector<net::Prefix> ranges;
-    if (options_.skip_probe || store::scheme_of(options_.store) != store::Scheme::kube) return ranges;
-    TRY(const store::kube::Answer answer, node_object());
-    const auto document = wire::parse_json(answer.body);
-    const auto part = [](std::optional<wire::JsonRef> object, std::string_view name) {
-      for (auto child = object ? object->first_child() : std::nullopt; child; child = child->next_sibling()) {
-        if (child->key() == name) return child;
-      }
-      return std::optional<wire::JsonRef>();
-    };
-    if (answer.http_status != 200 || !document) return ranges;
-    const auto spec = part(document->root(), "spec");
-    const auto cidrs = part(spec, "podCIDRs");
-    for (auto cidr = cidrs ? cidrs->first_child() : std::nullopt; cidr; cidr = cidr->next_sibling()) {
-      const auto range = net::parse_prefix_leniently(cidr->text());
-      if (range) ranges.push_back(*range);
-    }
-    return ranges;
+    if (options_.skip_probe || store::scheme_of(options_.store) != store::Scheme::kube)
+      return std::vector<net::Prefix>();
+    TRY(const auto api, open_kube_api(options_.store, daemon_.clock, kDaemonParts, kProbeTime));
+    auto said = store::kube::find_node_cidrs(*api, options_.node, Deadline::after(daemon_.clock.now(), kProbeTime));
+    // Of what can't be read nobody knows where it is.
+    if (!said || said->damage) return std::vector<net::Prefix>();
+    return std::move(said->cidrs);
   }
 
   [[nodiscard]] Result<store::kube::Answer> node_object() const {

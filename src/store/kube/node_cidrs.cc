@@ -76,6 +76,11 @@ std::string manager_in(wire::JsonRef object) {
   return said;
 }
 
+[[nodiscard]] Result<SaidByNode> said_in(const Answer& answer, const std::string& node) {
+  TRY(const auto object, wire::kube::decode_object(answer.body, {"v1", "Node", {}, node}));
+  return said_by(object.value, object.meta);
+}
+
 std::string body_of(const std::vector<net::Prefix>& cidrs) {
   wire::JsonWriter out(wire::JsonWriter::Layout::compact);
   out.begin_object();
@@ -113,6 +118,14 @@ Result<std::vector<SaidByNode>> list_node_cidrs(Api& api, const Clock& clock) {
   return all;
 }
 
+Result<SaidByNode> find_node_cidrs(Api& api, const std::string& node, Deadline deadline) {
+  Request request;
+  TRY(request.path, wire::kube::object_path(kNodes, {}, node));
+  const Answer answer = api.call(request, deadline);
+  if (answer.outcome != Outcome::done) return fail(Error(answer.error).in(fmt::format("node {}", net::echo(node))));
+  return said_in(answer, node);
+}
+
 Result<void> say_node_cidrs(Api& api, const std::string& node, const std::vector<net::Prefix>& cidrs,
                             Deadline deadline) {
   Request request;
@@ -131,8 +144,7 @@ Result<void> say_node_cidrs(Api& api, const std::string& node, const std::vector
     answer = api.call(look, deadline);
   }
   if (answer.outcome != Outcome::done) return fail(std::move(why));
-  TRY(const auto object, wire::kube::decode_object(answer.body, {"v1", "Node", {}, node}));
-  TRY(const SaidByNode said, said_by(object.value, object.meta));
+  TRY(const SaidByNode said, said_in(answer, node));
   if (!said.damage && said.cidrs == cidrs) return {};
   if (said.cidrs.empty() && !said.damage) return fail(std::move(why));
   return fail(ErrorCode::conflict, fmt::format("node {} says the ranges {}, and its record says {}", net::echo(node),

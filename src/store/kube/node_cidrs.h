@@ -23,6 +23,9 @@ struct SaidByNode {
 /// Of all nodes, asked for anew. Errors: of for_each_object.
 [[nodiscard]] Result<std::vector<SaidByNode>> list_node_cidrs(Api& api, const Clock& clock);
 
+/// Of one node, asked for anew. Errors: not_found; of the API; corrupt.
+[[nodiscard]] Result<SaidByNode> find_node_cidrs(Api& api, const std::string& node, Deadline deadline);
+
 /// Says the ranges of a node that says none, `podCIDR` the first of them; the API lets nobody change them afterwards.
 /// An unknown outcome is read back. Errors: not_found; conflict when the node says others; of the API.
 [[nodiscard]] Result<void> say_node_cidrs(Api& api, const std::string& node, const std::vector<net::Prefix>& cidrs,

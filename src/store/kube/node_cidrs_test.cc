@@ -27,10 +27,18 @@ class NodeCidrsOfAnApi : public testing::Test {
   }
   [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), std::chrono::seconds(5)); }
   [[nodiscard]] static net::Prefix cidr(const char* text) { return net::Prefix::parse(text).value(); }
+  /// By a list, and asked for by itself, which is the same.
   SaidByNode of(const std::string& node) {
     const auto all = list_node_cidrs(api_, clock_);
     EXPECT_TRUE(all) << all.error().message;
-    return *std::ranges::find(*all, node, &SaidByNode::node);
+    const SaidByNode listed = *std::ranges::find(*all, node, &SaidByNode::node);
+    const auto alone = find_node_cidrs(api_, node, soon());
+    EXPECT_TRUE(alone) << alone.error().message;
+    EXPECT_EQ(alone->node, node);
+    EXPECT_EQ(alone->cidrs, listed.cidrs);
+    EXPECT_EQ(alone->damage.has_value(), listed.damage.has_value());
+    EXPECT_EQ(alone->written_by, listed.written_by);
+    return listed;
   }
 
   os::SystemClock clock_;
@@ -48,6 +56,7 @@ TEST_F(NodeCidrsOfAnApi, WhatNodesSay) {
   EXPECT_THAT(of("two").cidrs, ElementsAre(cidr("10.0.1.0/24"), cidr("fd00::/64")));
   ASSERT_TRUE(of("odd").damage);
   EXPECT_THAT(of("odd").damage->message, HasSubstr("ten"));
+  EXPECT_EQ(find_node_cidrs(api_, "gone", soon()).error().code, ErrorCode::not_found);
 }
 
 /// Kubernetes admitted such texts in any case until 1.36, and reads them as networks.
