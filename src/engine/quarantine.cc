@@ -2,22 +2,18 @@
 
 #include <utility>
 
-#include "core/block/quarantine.h"
 #include "core/register/records.h"
 #include "engine/inspect.h"
 #include "engine/release.h"
 
 namespace croft::engine {
-namespace {
 
-/// What a node found and its own blocks have in quarantine. A block that is damaged is passed over: others tell of it.
-[[nodiscard]] Result<std::vector<core::AddressToRelease>> quarantined_of(const Context& context,
-                                                                         const core::AffinityOwner& node) {
+Result<std::vector<core::InQuarantine>> quarantined_by(const Context& context, const core::AffinityOwner& node) {
   const Deadline deadline = deadline_of_use_case(context);
   std::vector<net::Prefix> cidrs;
   TRY_VOID(for_each_affinity(context, core::owned_names_of(node),
                              [&](const core::Affinity& row) { cidrs.push_back(row.cidr); }));
-  std::vector<core::AddressToRelease> found;
+  std::vector<core::InQuarantine> found;
   for (const net::Prefix& cidr : cidrs) {
     TRY(const auto record, context.store.get(core::block_key(cidr), deadline));
     const auto* block = record ? std::get_if<core::Block>(&record->value) : nullptr;
@@ -27,15 +23,14 @@ namespace {
   return found;
 }
 
-}  // namespace
-
 Result<std::vector<net::Address>> QuarantineKeeper::look(const Context& context, store::Store& memory,
                                                          const DeviceOf& device_of) {
   const Context reading{memory, context.clock, context.random, context.time_limit};
-  TRY(const auto quarantined, quarantined_of(reading, node_));
+  TRY(const auto quarantined, quarantined_by(reading, node_));
   std::map<net::Address, Unseen> unseen;
   std::vector<core::AddressToRelease> over;
-  for (const core::AddressToRelease& one : quarantined) {
+  for (const core::InQuarantine& found : quarantined) {
+    const core::AddressToRelease& one = found.named;
     TRY(const auto device, device_of(one.address));
     if (device) {
       unseen_.erase(one.address);

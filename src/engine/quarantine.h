@@ -7,12 +7,21 @@
 #include <string>
 #include <vector>
 
+#include "core/block/quarantine.h"
 #include "core/register/affinity.h"
 #include "core/register/block.h"
 #include "engine/transact.h"
 #include "net/address.h"
 
 namespace croft::engine {
+
+/// How long nobody must have been seen with an address in quarantine before it is given back, if nobody says otherwise.
+inline constexpr std::chrono::minutes kQuarantineHold{15};
+
+/// What an ADD on the node found and the node's own blocks have in quarantine. A block that is damaged is passed over:
+/// others tell of it.
+[[nodiscard]] Result<std::vector<core::InQuarantine>> quarantined_by(const Context& context,
+                                                                     const core::AffinityOwner& node);
 
 /// Gives back what is in quarantine (core/register/quarantine.h) once nobody lives with it any more. Only the node that
 /// found it can tell: no list of pods has a pod's second interface, a static pod without a mirror, or what a kubelet

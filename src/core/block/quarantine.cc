@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/time_text.h"
 #include "core/block/draft.h"
 #include "core/register/quarantine.h"
 
@@ -34,14 +35,20 @@ Step<std::vector<net::Address>> plan_quarantine(const Snapshot& snapshot, const 
   });
 }
 
-void add_quarantined_by(const std::string& node, const Block& block, std::vector<AddressToRelease>& found) {
+void add_quarantined_by(const std::string& node, const Block& block, std::vector<InQuarantine>& found) {
   for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
     const net::Ordinal ordinal(i);
     const Attribute* holder = attribute_of(block, ordinal);
     if (holder == nullptr || !is_in_quarantine(*holder)) continue;
     const auto where = holder->secondary.find(kNodeKey);
     if (where == holder->secondary.end() || where->second != node) continue;
-    found.push_back({net::address_at(block.cidr, ordinal), holder->handle_id, sequence_of(block, ordinal), block.cidr});
+    const auto recorded = holder->secondary.find(kTimestampKey);
+    std::optional<WallTime> since;
+    if (recorded != holder->secondary.end()) {
+      if (const auto time = parse_go_utc_text(recorded->second)) since = *time;
+    }
+    found.push_back(
+        {{net::address_at(block.cidr, ordinal), holder->handle_id, sequence_of(block, ordinal), block.cidr}, since});
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,12 @@ struct FoundAlive {
                                                               const std::string& node,
                                                               const std::vector<FoundAlive>& found, const Instant& now);
 
-/// Adds what the block has in quarantine that an ADD on the node found, as a release has to name it.
-void add_quarantined_by(const std::string& node, const Block& block, std::vector<AddressToRelease>& found);
+/// An address in quarantine.
+struct InQuarantine {
+  AddressToRelease named;         ///< as a release has to name it
+  std::optional<WallTime> since;  ///< as its record says
+};
+/// Adds what the block has in quarantine that an ADD on the node found.
+void add_quarantined_by(const std::string& node, const Block& block, std::vector<InQuarantine>& found);
 
 }  // namespace croft::core

@@ -202,12 +202,13 @@ auto ask_agent(const Call& call, const std::string& node, Ask ask) {
   return answer;
 }
 
-[[nodiscard]] Result<AssignedOnce> assign(const Call& call, const core::AssignRequest& request,
-                                          bool& may_have_written) {
+[[nodiscard]] Result<AssignedOnce> assign(const Call& call, const core::AssignRequest& request, bool& may_have_written,
+                                          bool& is_by_agent) {
   // Whether a virtual machine's pod may have an address depends on what only the store knows.
   const bool may_be_machine = call.config().is_kubernetes() && call.config().pod.name.starts_with("virt-launcher-");
   bool agent_may_have_written = false;
   std::optional<core::AssignAnswer> by_agent;
+  is_by_agent = false;
   if (!may_be_machine) {
     by_agent = ask_agent(call, request.node.name, [&](Agent& agent, wire::agent::Caller self) {
       auto assigned = agent.assign({std::move(self), {}, request});
@@ -218,6 +219,7 @@ auto ask_agent(const Call& call, const std::string& node, Ask ask) {
   }
   core::AssignAnswer answer;
   if (by_agent) {
+    is_by_agent = true;
     answer = *std::move(by_agent);
   } else {
     TRY(answer, assign_alone(call, request, may_have_written));
@@ -229,10 +231,11 @@ auto ask_agent(const Call& call, const std::string& node, Ask ask) {
 [[nodiscard]] Result<core::Assigned> assign_past_living(const Call& call, bool& may_have_written) {
   TRY(const core::AssignRequest request, request_of(call));
   const CalicoIpamWorld& world = call.world();
+  bool by_agent = false;
   return edge::assign_past_living({world.living, world.clock, world.random, request.owner, request.node.name,
-                                   request.addresses, [&] { return assign(call, request, may_have_written); },
+                                   request.addresses, [&] { return assign(call, request, may_have_written, by_agent); },
                                    [&] { return open_store(call, store::OpenMode::existing); },
-                                   [&](const std::string& what) { call.warn(what); }});
+                                   [&](const std::string& what) { call.warn(what); }, [&] { return by_agent; }});
 }
 
 /// docs/reference/calico-ipam.md#plugin-result: an address has the length of its block, one that was asked for its full

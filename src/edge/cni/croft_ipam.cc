@@ -214,7 +214,7 @@ Result<core::Assigned> Call::assign_past_living(Path& path) const {
   return edge::assign_past_living({world_.living, world_.clock, world_.random, owner_, node_.name,
                                    config_.requested_addresses, [&] { return assign(path); },
                                    [&] { return open(store::OpenMode::existing); },
-                                   [&](const std::string& what) { warn(what); }});
+                                   [&](const std::string& what) { warn(what); }, [&] { return path.by_agent; }});
 }
 
 Result<Added> Call::add() const {

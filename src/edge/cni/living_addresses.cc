@@ -11,6 +11,7 @@
 
 #include "core/block/quarantine.h"
 #include "engine/assign.h"
+#include "engine/quarantine.h"
 #include "engine/release.h"
 
 namespace croft::edge {
@@ -31,7 +32,10 @@ class Attempt {
   [[nodiscard]] Result<core::Assigned> run() {
     for (;;) {
       auto once = add_.assign();
-      if (!once) return fail(failure_of(once.error()));
+      if (!once) {
+        if (once.error().code == ErrorCode::exhausted && give_back_quarantined()) continue;
+        return fail(failure_of(once.error()));
+      }
       core::Assigned& assigned = once->assigned;
       note_fresh(*once);
       for (AssignedAddress& one : assigned.addresses) {
@@ -132,6 +136,33 @@ class Attempt {
     return one == found.end() ? nullptr : &*one;
   }
 
+  /// Whether something was.
+  [[nodiscard]] bool give_back_quarantined() {
+    if (has_looked_ || !add_.probe.device_of || add_.has_agent()) return false;
+    has_looked_ = true;
+    const auto store = add_.open_store();
+    if (!store) return false;
+    const engine::Context context{**store, add_.clock, add_.random};
+    auto all = engine::quarantined_by(context, {core::AffinityOwner::Type::host, add_.node});
+    if (!all) return false;
+    const WallTime now = add_.clock.now().wall;
+    std::erase_if(*all, [&](const auto& one) { return !one.since || now - *one.since < engine::kQuarantineHold; });
+    for (auto looked = 0 * kBetweenLooks; !all->empty() && looked < kLivingLookTime; looked += kBetweenLooks) {
+      if (looked > 0 * kBetweenLooks) pause();
+      std::erase_if(*all, [&](const auto& one) { return ask(one.named.address).has_value(); });
+      if (is_deaf_) return false;
+    }
+    std::vector<core::AddressToRelease> over;
+    for (const core::InQuarantine& one : *all) over.push_back(one.named);
+    if (over.empty()) return false;
+    const auto done = engine::release_addresses(context, over);
+    if (!done) return false;
+    for (const net::Address& address : done->released) {
+      add_.warn(address.to_string() + " was in quarantine, and nobody lives with it any more: it is given back");
+    }
+    return !done->released.empty();
+  }
+
   [[nodiscard]] std::string still_held(const AssignedAddress& one) const {
     return fmt::format(
         "{} is assigned, though the kernel of this node leads to somebody alive with it over device {}: "
@@ -171,6 +202,7 @@ class Attempt {
   std::map<net::Address, AssignedAddress> fresh_;  ///< of this call, and not in quarantine
   std::set<net::Address> cleared_;                 ///< nobody lives with them
   std::map<net::Address, std::string> alive_;      ///< in quarantine, with the device
+  bool has_looked_ = false;                        ///< at what is in quarantine
   bool is_deaf_ = false;                           ///< the kernel can't be asked
 };
 

@@ -45,6 +45,8 @@ struct LivingAdd {
   std::function<Result<AssignedOnce>()> assign;
   std::function<Result<std::unique_ptr<store::Store>>()> open_store;
   std::function<void(const std::string& what)> warn;
+  /// Whether the node's agent answered: then it looks after what is in quarantine (engine/quarantine.h).
+  std::function<bool()> has_agent;
 };
 
 /// How many addresses one ADD passes over. Each of them is in quarantine then, so that the next ADD goes on behind
@@ -56,6 +58,8 @@ inline constexpr std::chrono::milliseconds kLivingLookTime{500};
 /// Assigns what nobody lives with on this node, as far as its kernel knows: where it knows of nobody, that is one
 /// question an address and nothing else. What was held before the call is not asked about: it may be the caller's own.
 /// Where the kernel can't be asked it goes on without, and warns.
+/// Where no address is left, and there is no agent, what this node put in quarantine engine::kQuarantineHold ago and
+/// nobody lives with any more is given back, once, and it goes on.
 /// Errors: those of the assignment; unavailable, naming address, device and what to do, when a wanted address lives,
 /// when more than kLivingMax do, or one can't be put in quarantine. What else this call assigned is given back then.
 [[nodiscard]] Result<core::Assigned> assign_past_living(const LivingAdd& add);

@@ -73,7 +73,8 @@ class Living : public testing::Test {
       return std::make_unique<store::MemoryStore>(store_.data());
     };
     return assign_past_living({probe_, clock_, random_, asked.owner, "n1", wanted_, assign, open,
-                               [&](const std::string& what) { warnings_.push_back(what); }});
+                               [&](const std::string& what) { warnings_.push_back(what); },
+                               [&] { return has_agent_; }});
   }
   static std::vector<std::string> texts(const Result<core::Assigned>& assigned) {
     std::vector<std::string> texts;
@@ -104,7 +105,7 @@ class Living : public testing::Test {
   net::PerFamily<std::uint32_t> count_{1, 0};
   std::vector<net::Address> wanted_;
   std::vector<std::string> warnings_;
-  bool agent_gave_up_ = false;
+  bool agent_gave_up_ = false, has_agent_ = false;
   int questions_ = 0, pauses_ = 0, tries_ = 0, opened_ = 0;
 };
 
@@ -192,6 +193,49 @@ TEST_F(Living, WhereNoOtherIsLeftItSaysWhatLives) {
   EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
   EXPECT_THAT(refused.error().message, AllOf(HasSubstr("10.1.0.1 lives on this node"), HasSubstr("veth1"),
                                              HasSubstr("every usable pool is full")));
+}
+
+/// Nobody else sees that he is gone.
+TEST_F(Living, WithoutAnAgentWhoIsInWantGivesBackWhatNobodyLivesWithAnyMore) {
+  routes_ = {{"10.1.0.1", "veth1"}, {"10.1.0.2", "veth2"}};
+  ASSERT_TRUE(add("c0"));
+  for (int i = 4; i <= 30; ++i) {
+    wanted_ = {net::Address::v4(0x0a010000U + static_cast<std::uint32_t>(i))};
+    ASSERT_TRUE(add("c" + std::to_string(i)));
+  }
+  wanted_.clear();
+  routes_.erase("10.1.0.1");
+  clock_.advance(14min);
+  EXPECT_THAT(texts(add("c1")), ElementsAre(HasSubstr("full")));  // young
+  clock_.advance(1min);
+  has_agent_ = true;
+  EXPECT_THAT(texts(add("c1")), ElementsAre(HasSubstr("full")));  // the agent does it, by more looks
+  has_agent_ = false;
+  deaf_ = Error{ErrorCode::permission_denied, "no netlink here", {}};
+  EXPECT_THAT(texts(add("c1")), ElementsAre(HasSubstr("full")));
+  deaf_.reset();
+  warnings_.clear();
+  EXPECT_THAT(texts(add("c1")), ElementsAre("10.1.0.1"));
+  EXPECT_THAT(warnings_, ElementsAre(AllOf(StartsWith("10.1.0.1 "), HasSubstr("given back"))));
+  // The other one lives.
+  EXPECT_THAT(texts(add("c2")), ElementsAre(HasSubstr("full")));
+  // Who wants that very address asks, too.
+  routes_.clear();
+  wanted_ = {net::Address::v4(0x0a010002U)};
+  EXPECT_THAT(texts(add("c2")), ElementsAre("10.1.0.2"));
+}
+
+TEST_F(Living, WhoComesBackWhileItLooksLives) {
+  routes_ = {{"10.1.0.1", "veth1"}};
+  wanted_ = {net::Address::v4(0x0a010001U)};
+  ASSERT_FALSE(add("c0"));
+  routes_.clear();
+  clock_.advance(1h);
+  on_pause_ = [&] { routes_ = {{"10.1.0.1", "veth2"}}; };
+  warnings_.clear();
+  EXPECT_THAT(texts(add("c1")), ElementsAre("requested address 10.1.0.1 cannot be assigned"));
+  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_THAT(taken(), ElementsAre("10.1.0.1 croft-quarantine-10-1-0-1"));
 }
 
 TEST_F(Living, WhatAnAgentThatWasGivenUpMayHaveAssignedIsOfThisCall) {
