@@ -141,7 +141,10 @@ class World {
 
   void add(Command& c) {
     const std::string container = c.word("a container");
-    const std::string got = stock_.address_for(request_of(container));
+    const std::string pod = c.has("of") ? c.option("of") : std::string();  // whose sandbox it is, by name and UID
+    Request request = pod.empty() ? request_of(container) : request_of(container, pod, "uid-of-" + pod);
+    request.cooldown = cooldown_;
+    const std::string got = stock_.address_for(request);
     say("{}", got.empty() ? "the stock is empty" : got);
   }
   void del(Command& c) {
