@@ -504,6 +504,65 @@ TEST_F(Promised, AMoveThatNobodyHeardOfIsFoundTheNextTime) {
   EXPECT_EQ(b_.counts().held, 1U);
 }
 
+/// The pod goes on to a third node before it asks again: what came to the second one waits there for it.
+TEST_F(Promised, WhatCameUnheardOfIsLentByNameToAThirdNode) {
+  Node third(cloud_, clock_, 3);
+  third.options.marks = {.low = 0, .high = 20};
+  third.begin();
+  static_cast<void>(third.keeper->step());
+  third.peers.keepers = {{"node-1", a_.keeper.get()}, {"node-2", b_.keeper.get()}};
+  third.peers.said = {{"node-1", 0}, {"node-2", 0}};
+  for (Node* node : {&a_, &b_, &third}) node->claims.all = {fixed_};
+  ASSERT_TRUE(give(a_, fixed_, "c1"));
+  end(a_, "c1");
+  int calls = 0;
+  cloud_.fate = [&] { return ++calls == 3 ? CallFate::reply_lost : CallFate::done; };
+  ASSERT_FALSE(give(b_, fixed_, "c2"));
+  cloud_.fate = [] { return CallFate::done; };
+  ASSERT_EQ(cloud_.owner_of(fixed_), b_.mac());
+  a_.settle(3);
+  b_.settle(3);
+  EXPECT_TRUE(b_.view().intents.empty());
+  ASSERT_TRUE(b_.find(fixed_)) << "it lies there, and its agent knows for whom";
+  EXPECT_TRUE(warm::is_waiting_for(*b_.find(fixed_), {"web-0", "shop", ""}));
+  EXPECT_EQ(b_.add("other"), "") << "nobody else gets it";
+  // The claim names node-1 still.
+  ASSERT_EQ(promise_.mac, a_.mac());
+  const auto given = give(third, fixed_, "c3");
+  ASSERT_TRUE(given) << given.error().message;
+  EXPECT_EQ(cloud_.owner_of(fixed_), third.mac());
+  const auto refused = give(b_, fixed_, "c4");
+  ASSERT_FALSE(refused) << "the third node's pod lives by it";
+  EXPECT_EQ(cloud_.owner_of(fixed_), third.mac());
+}
+
+/// The cloud gave it anew, or moved it, and then something kept it from the pod.
+TEST_F(Promised, WhatWasBroughtAndNotGivenWaitsForItsPod) {
+  int calls = 0;
+  // Nobody has it: described, of the subnet, and allocated.
+  cloud_.fate = [&] { return ++calls == 3 ? CallFate::reply_lost : CallFate::done; };
+  ASSERT_FALSE(give(a_, fixed_, "c1"));
+  cloud_.fate = [] { return CallFate::done; };
+  ASSERT_EQ(cloud_.owner_of(fixed_), a_.mac());
+  a_.claims.all = b_.claims.all = {fixed_};
+  a_.settle(3);
+  ASSERT_TRUE(a_.find(fixed_));
+  EXPECT_TRUE(warm::is_waiting_for(*a_.find(fixed_), {"web-0", "shop", ""}));
+  promise_.mac = mac_of(9);  // of a node that is gone
+  promise_.node = "node-9";
+  EXPECT_TRUE(give(b_, fixed_, "c2"));
+  end(b_, "c2");
+  // Another one of the subnet, which somebody answers for once it is allocated.
+  const net::Address other = cloud_.unowned().front();
+  a_.wire->others[other] = mac_of(9);
+  const auto refused = give(a_, other, "c3");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::refused_for_safety);
+  EXPECT_EQ(cloud_.owner_of(other), a_.mac());
+  ASSERT_TRUE(a_.find(other)) << "what the cloud gave is in the records";
+  EXPECT_TRUE(warm::is_waiting_for(*a_.find(other), {"web-0", "shop", ""}));
+}
+
 TEST_F(Promised, OnlyWhoAskedTheClusterKnowsThatAPodKeepsNone) {
   const core::PodIdentity pod{"web-0", "shop", "uid-1"};
   warm::Request request;

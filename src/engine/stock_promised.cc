@@ -146,6 +146,7 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
   };
   core::WarmIntent intent = new_intent(core::WarmIntent::What::allocate, 1);
   intent.address = address;
+  warm::promise_to(intent, pod);
   const auto there = world_.cloud.describe_this(interface->vpc, intent.subnet, address, deadline);
   if (!there) return promised(there.error());
   const bool is_elsewhere = *there && (*there)->mac != interface->mac;
@@ -165,22 +166,34 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
     if (here.error().code != ErrorCode::unknown_outcome) TRY_VOID(drop());
     return promised(here.error());
   }
+  const warm::Given given = given_of(*here, true, "");
+  // What this call has brought and does not give stays for the pod, and is told so to the agent of another node.
+  const auto leave = [&]() -> Result<void> {
+    const bool lay_here = *there && !is_elsewhere;
+    if (lay_here) {
+      TRY_VOID(drop());
+      return {};
+    }
+    TRY_VOID(decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+      return warm::plan_take(snapshot, intent.id, {warm::kept_for(given, pod)}, now);
+    }));
+    return {};
+  };
   if (!is_elsewhere) {
     if (const auto silent = check_wire(address, pod, std::nullopt, deadline); !silent) {
-      TRY_VOID(drop());
+      TRY_VOID(leave());
       return fail(silent.error());
     }
   }
-  const warm::Given given = given_of(*here, true, "");
   if (auto why = unfit(given)) {
-    TRY_VOID(drop());
+    TRY_VOID(leave());
     return fail(*std::move(why));
   }
   auto assigned = decide_giving<warm::Assigned>([&](const core::Snapshot& snapshot, const Instant& now) {
     return warm::plan_give_promised(snapshot, intent.id, given, request, now);
   });
   if (!assigned) {
-    TRY_VOID(drop());
+    TRY_VOID(leave());
     return fail(assigned.error());
   }
   if (world_.probe != nullptr) world_.probe->announce({address});
