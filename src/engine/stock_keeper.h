@@ -150,7 +150,8 @@ class StockKeeper {
   /// Gives such back. Errors: refused_for_safety when one of them is in use, or that is not known (then nothing is
   /// done); those of the cloud (those before it have gone).
   [[nodiscard]] Result<void> release_unused(const std::vector<net::Address>& addresses, Deadline deadline);
-  /// Lends one to another node's interface. Errors: exhausted; unknown_outcome; those of the cloud; of one that its pod
+  /// Lends one to another node's interface. Errors: exhausted, where it has none to lend now: nothing was moved;
+  /// unknown_outcome; those of the cloud; of one that its pod
   /// keeps not_found and conflict (core::warm::plan_lend_kept), conflict also where the host or a pod uses it.
   [[nodiscard]] Result<core::WarmAddress> lend(const core::warm::Lend& lend, Deadline deadline);
 

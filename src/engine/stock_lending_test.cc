@@ -299,10 +299,8 @@ TEST_F(OfAnOlderCopy, PutUnderARunningAgentNothingLeavesBeforeALook) {
   EXPECT_FALSE(b_.keeper->may_give());
   EXPECT_EQ(b_.add("b"), "");
   const auto soon = Deadline::after(clock_.now(), 30s);
-  for (const auto& code : {b_.keeper->lend({"r9", mac_of(3), "subnet-1"}, soon).error().code,
-                           b_.keeper->pop(std::nullopt, soon).error().code}) {
-    EXPECT_EQ(code, ErrorCode::unavailable);
-  }
+  EXPECT_EQ(b_.keeper->lend({"r9", mac_of(3), "subnet-1"}, soon).error().code, ErrorCode::exhausted) << "none for now";
+  EXPECT_EQ(b_.keeper->pop(std::nullopt, soon).error().code, ErrorCode::unavailable);
   warm::Request request;
   request.owner = {"net", "w", "eth0"};
   request.pod = {"web-0", "shop", "u1"};
@@ -462,6 +460,54 @@ TEST_F(Promised, OfANodeThatTheClusterHasNoMore) {
   a_.fixed.gone = {"node-2"};
   EXPECT_TRUE(give(a_, fixed_, "c2"));
   EXPECT_EQ(cloud_.owner_of(fixed_), a_.mac());
+}
+
+TEST_F(Promised, AnAgentThatThePromiseDoesNotNameStopsNobody) {
+  ASSERT_TRUE(give(b_, fixed_, "c1"));
+  a_.peers.keepers.clear();
+  a_.peers.said = {{"node-2", 0}, {"node-9", 0}};
+  a_.peers.unclear = {"node-9"};
+  a_.fixed.gone = {"node-2"};
+  ASSERT_TRUE(give(a_, fixed_, "c2")) << "its node is gone, and node-9 has nothing to do with it";
+  EXPECT_EQ(cloud_.owner_of(fixed_), a_.mac());
+  // What it may have done is found out all the same, and the error names it.
+  a_.fixed.gone.clear();
+  end(a_, "c2");
+  promise_.mac = b_.mac();
+  promise_.node = "node-2";
+  cloud_.set_owner(fixed_, b_.mac());
+  a_.peers.said = {{"node-2", 0}, {"node-9", 0}};
+  const auto refused = give(a_, fixed_, "c3");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::unknown_outcome);
+  EXPECT_THAT(refused.error().message, testing::AllOf(testing::HasSubstr("node-2 does not answer"),
+                                                      testing::HasSubstr("node-9: it answered without an address")));
+  EXPECT_EQ(a_.view().intents.size(), 1U);
+  // The agent that the promise names is waited for.
+  a_.peers.unclear = {"node-2"};
+  a_.fixed.gone = {"node-2"};
+  EXPECT_EQ(give(a_, fixed_, "c4").error().code, ErrorCode::unknown_outcome);
+  EXPECT_EQ(cloud_.owner_of(fixed_), b_.mac());
+}
+
+TEST_F(Promised, AnAgentThatIsStillStartingSaysThatItMovedNothing) {
+  Node third(cloud_, clock_, 3);
+  third.begin();
+  const auto later = Deadline::after(clock_.now(), 10s);
+  for (const auto& address : {std::optional(fixed_), std::optional<net::Address>()}) {
+    const auto refused = third.keeper->lend({"r1", a_.mac(), "subnet-1", address, "shop/web-0", true}, later);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::exhausted) << "as one that has none to lend now";
+    EXPECT_EQ(refused.error().message, "the agent is still starting");
+  }
+  // The same of one that has not looked at its host yet.
+  third.options.looks_first = true;
+  third.begin();
+  third.keeper->set_waiting(1);
+  static_cast<void>(third.keeper->step());
+  const auto early = third.keeper->lend({"r2", a_.mac(), "subnet-1", std::nullopt, "", false}, later);
+  ASSERT_FALSE(early);
+  EXPECT_EQ(early.error().code, ErrorCode::exhausted) << early.error().message;
 }
 
 TEST_F(Promised, FollowsItsPodFromNodeToNode) {
