@@ -252,6 +252,7 @@ class StockKeeper {
   std::atomic<std::uint64_t> looked_at_;                        ///< may_give()
   std::atomic<std::uint64_t> compared_with_cloud_{kNoHistory};  ///< by the last look that the cloud answered
   std::atomic<bool> look_again_{false};                         ///< the look before serving has left doubts
+  std::atomic<bool> released_conflicts_{false};                 ///< an operator released what others answered for
   std::mutex first_look_;                                       ///< held by who looks before serving
 
   /// Held by who makes addresses leave, from the record that says so to the one that says what came of it: what is half

@@ -125,7 +125,12 @@ bool StockKeeper::borrow() {
   }
   if (waiting == 0) return false;
   note_trouble({ErrorCode::exhausted,
-                fmt::format("subnet {} has no addresses left, and no other node has one to lend{}", subnet, unclear),
+                fmt::format("{}, and no other node has one to lend{}",
+                            memory_.is_exhausted
+                                ? fmt::format("subnet {} has no addresses left", subnet)
+                                : std::string("of what the cloud gives others answer on the wire for nearly all (it is "
+                                              "quarantined)"),
+                            unclear),
                 {}});
   return true;
 }

@@ -101,6 +101,29 @@ TEST_F(Borrowing, ALendersWordIsNoProof) {
   a_.host.used.clear();
 }
 
+/// The cloud has addresses still, and others answer for them.
+TEST_F(Borrowing, WhereWhatTheCloudGivesIsSomebodys) {
+  TestCloud large{20};
+  Node lender(large, clock_, 2), node(large, clock_, 1);
+  for (Node* one : {&lender, &node}) one->options.marks = {.low = 0, .high = 20};
+  lender.begin();
+  node.begin();
+  lender.keeper->set_waiting(2);
+  static_cast<void>(lender.keeper->step());
+  lender.keeper->set_waiting(0);
+  ASSERT_EQ(lender.counts().free, 2U);
+  node.peers.keepers = {{"node-2", lender.keeper.get()}};
+  node.peers.said = {{"node-2", 2}};
+  for (const net::Address& address : large.unowned()) node.wire->others[address] = mac_of(9);
+  node.keeper->set_waiting(1);
+  static_cast<void>(node.keeper->step());
+  EXPECT_EQ(node.peers.asked, 0) << "one may be";
+  static_cast<void>(node.keeper->step());
+  EXPECT_EQ(node.peers.asked, 1);
+  EXPECT_EQ(node.counts().free, 1U);
+  EXPECT_NE(node.add("c1"), "");
+}
+
 TEST_F(Borrowing, FillingNeverBorrows) {
   fill_b();
   a_.options.marks = {.low = 3, .high = 20};

@@ -129,16 +129,19 @@ void StockKeeper::grow(std::uint32_t count) {
   const bool is_nonsense = came > 0 && *taken == 0 && tally().conflicts == before.conflicts;
   if (is_nonsense) memory_.conflicts = std::max(memory_.conflicts, warm::kConflictsBorne - 1);
   done(outcome);
+  if (is_nonsense) memory_.one_not_before = memory_.grow_not_before;  // nobody counts how many of them there are
   if (outcome == warm::Outcome::conflict) {
     const bool is_resting = memory_.conflicts >= warm::kConflictsBorne;
     const auto rest = memory_.grow_not_before - world_.clock.now().since_boot;
     note_trouble(
         {ErrorCode::unavailable,
-         fmt::format("of {} addresses that the cloud gave {} may be given to pods, the others are quarantined{}",
-                     given->size(), *taken,
-                     is_resting ? fmt::format(", as before: no more are asked for for {} s",
-                                              std::chrono::duration_cast<std::chrono::seconds>(rest).count())
-                                : std::string()),
+         fmt::format(
+             "of {} addresses that the cloud gave {} may be given to pods, the others are quarantined{}", given->size(),
+             *taken,
+             is_resting
+                 ? fmt::format(", as before: no more are asked for for {} s, but one at a time while an ADD waits",
+                               std::chrono::duration_cast<std::chrono::seconds>(rest).count())
+                 : std::string()),
          {}});
   }
   const std::lock_guard lock(mutex_);

@@ -29,6 +29,7 @@ struct Marks {
   /// As many that others answer for may lie in quarantine beside the high mark; then no more are asked for.
   std::uint32_t conflicts_max = 32;
   std::chrono::seconds conflict_rest_max{3600};  ///< the rest of an exhausted subnet, doubled, up to this
+  std::chrono::seconds conflict_pause{5};        ///< the same where an attachment waits: one is asked for after it
   friend bool operator==(const Marks&, const Marks&) = default;
 };
 /// Error: invalid_argument with both values where low > high, or a mark is more than kMarkMax.
@@ -53,6 +54,7 @@ inline constexpr std::uint32_t kConflictsBorne = 2;
 /// it would remember from before a restart costs at the worst one call of the cloud.
 struct PlannerMemory {
   std::chrono::nanoseconds grow_not_before{};
+  std::chrono::nanoseconds one_not_before{};  ///< the same where somebody waits, and nothing is on its way to him
   std::chrono::nanoseconds shrink_not_before{};
   std::uint32_t failures = 0;   ///< in a row
   bool is_exhausted = false;    ///< the subnet has none, as was said last
@@ -75,6 +77,10 @@ struct Wish {
 [[nodiscard]] Wish plan_stock(const Counts& counts, const Marks& marks, std::uint32_t waiting,
                               const PlannerMemory& memory, const Instant& now);
 
+/// Whether other nodes are asked for what attachments wait for: the cloud has none for this node, or what it gives is
+/// somebody else's. Not where the node has as many as it may.
+[[nodiscard]] bool may_borrow(const Counts& counts, const Marks& marks, const PlannerMemory& memory);
+
 /// The memory after a question to the cloud for more. `jitter`: 0 to 1, by which rests of many nodes drift apart.
 [[nodiscard]] PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, const Marks& marks, double jitter,
                                           const Instant& now);
@@ -83,6 +89,9 @@ struct Wish {
                                             const Instant& now);
 /// An address came back into the subnet as far as anybody knows: asking is worth while again.
 [[nodiscard]] PlannerMemory without_exhaustion(PlannerMemory memory);
+
+/// Somebody looked into the conflicts and says that they are over: nothing rests for them any more.
+[[nodiscard]] PlannerMemory without_conflicts(PlannerMemory memory);
 
 /// "dry", "hungry", "normal" or "overflow", as other agents read it (docs/reference/warm-pool.md#control-loop).
 [[nodiscard]] std::string status_of(const Counts& counts, const Marks& marks);
