@@ -129,6 +129,46 @@ TEST_F(StockKeeperTest, WhatALostReplyBroughtWaitsForTheClaims) {
   }
 }
 
+TEST_F(StockKeeperTest, ACloudThatRepeatsItselfIsNotAskedWithoutAPause) {
+  static_cast<void>(node_.keeper->step());
+  const std::string held = node_.add("c1");
+  cloud_.repeats = net::Address::parse(held).value();
+  cloud_.allocations = 0;
+  const auto end = clock_.now().since_boot + 20s;
+  for (int rounds = 0; rounds < 500 && clock_.now().since_boot < end; ++rounds) {
+    const auto next = node_.keeper->step();
+    clock_.advance(std::max<std::chrono::nanoseconds>(next - clock_.now().since_boot, 1ms));
+  }
+  EXPECT_GE(cloud_.allocations, 3) << "what has a record may be the answer to a call before";
+  EXPECT_LE(cloud_.allocations, 7) << "the second in a row rests, and each one twice as long";
+  ASSERT_TRUE(node_.keeper->trouble());
+  EXPECT_THAT(node_.keeper->trouble()->message, testing::HasSubstr("records already"));
+  cloud_.repeats.reset();
+  clock_.advance(60s);
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(node_.counts().free, 3U);
+  EXPECT_EQ(node_.keeper->outlook().memory.fruitless, 0U);
+}
+
+/// Left by an agent that was killed while it probed.
+TEST_F(StockKeeperTest, WhatTheProbeSetsFreeIsNotAskedForOnceMore) {
+  node_.wire->is_away = true;
+  static_cast<void>(node_.keeper->step());
+  ASSERT_EQ(node_.counts().probing, 3U);
+  node_.begin();
+  cloud_.allocations = 0;
+  for (const net::Address& address : cloud_.unowned()) cloud_.set_owner(address, mac_of(9));
+  const auto soon = Deadline::after(clock_.now(), 30s);
+  const auto fetched = node_.keeper->fetch(1, soon);
+  EXPECT_TRUE(fetched) << fetched.error().message;  // though the subnet has none
+  EXPECT_EQ(cloud_.allocations, 0);
+  EXPECT_EQ(node_.wire->windows, 1);
+  EXPECT_EQ(node_.counts().free, 3U);
+  // Nothing is left half done: what is asked for is asked for, and what is missing is.
+  EXPECT_FALSE(node_.keeper->fetch(1, soon)) << "the subnet has none";
+  EXPECT_EQ(cloud_.allocations, 1);
+}
+
 /// A plugin that works alone, asked again and again by the kubelet.
 TEST_F(StockKeeperTest, WhatCannotBeProbedIsNotAskedForAgain) {
   node_.wire->is_away = true;

@@ -35,7 +35,8 @@ std::uint64_t conflicts_bound(const Marks& marks) { return std::uint64_t{marks.h
 
 }  // namespace
 
-Outcome outcome_of_fill(std::size_t came, std::size_t usable) {
+Outcome outcome_of_fill(std::size_t came, std::size_t usable, std::uint32_t fruitless) {
+  if (came == 0 && fruitless > 0) return Outcome::away;
   return usable * 2 < came ? Outcome::conflict : Outcome::done;
 }
 
