@@ -428,7 +428,20 @@ Result<void> StockKeeper::release_unused(const std::vector<net::Address>& addres
   TRY(const auto moved, decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
         return warm::plan_give_back(snapshot, {.addresses = addresses, .quarantined = true}, now);
       }));
-  return give_back(moved.addresses, deadline);
+  const auto gone = give_back(moved.addresses, deadline);
+  // Who releases them has looked into it: asking is worth while again.
+  const bool was_conflicting = std::ranges::any_of(addresses, [&](const net::Address& address) {
+    return std::ranges::find(unused, address, &core::WarmAddress::address)->other_mac.has_value();
+  });
+  if (gone && was_conflicting) {
+    released_conflicts_ = true;
+    {
+      const std::lock_guard lock(mutex_);
+      is_due_ = true;
+    }
+    wake_.notify_all();
+  }
+  return gone;
 }
 
 }  // namespace croft::engine

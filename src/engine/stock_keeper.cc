@@ -113,6 +113,7 @@ nanoseconds StockKeeper::step() {
     if (!view) return world_.clock.now().since_boot + kFindAgain;
   }
 
+  if (released_conflicts_.exchange(false)) memory_ = warm::without_conflicts(memory_);
   const Instant now = world_.clock.now();
   standing_.note(view->addresses, now);
   warm::Counts counts;
@@ -138,14 +139,14 @@ nanoseconds StockKeeper::step() {
   if (wish.grow > 0) {
     grow(wish.grow);
     // The next batch, or the rest after a failure, is looked at at once.
-    next = std::max(world_.clock.now().since_boot, memory_.grow_not_before);
+    next = std::max(world_.clock.now().since_boot, waiting > 0 ? memory_.one_not_before : memory_.grow_not_before);
   } else if (wish.shrink > 0 && !may_give()) {
     next = world_.clock.now().since_boot + kLookIsOver;
   } else if (wish.shrink > 0) {
     shrink(wish.shrink);
     next = memory_.shrink_not_before;
   }
-  if (memory_.is_exhausted && waiting > 0 && borrow()) {
+  if (waiting > 0 && warm::may_borrow(counts, options_.marks, memory_) && borrow()) {
     next = std::min(next, world_.clock.now().since_boot + kSettleAgain);
   }
   const bool is_unsettled = !view->intents.empty() || !in_state(*view, core::WarmState::releasing).empty() ||

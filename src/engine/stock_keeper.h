@@ -152,7 +152,8 @@ class StockKeeper {
   /// Gives such back. Errors: refused_for_safety when one of them is in use, or that is not known (then nothing is
   /// done); those of the cloud (those before it have gone).
   [[nodiscard]] Result<void> release_unused(const std::vector<net::Address>& addresses, Deadline deadline);
-  /// Lends one to another node's interface. Errors: exhausted; unknown_outcome; those of the cloud; of one that its pod
+  /// Lends one to another node's interface. Errors: exhausted, where it has none to lend now: nothing was moved;
+  /// unknown_outcome; those of the cloud; of one that its pod
   /// keeps not_found and conflict (core::warm::plan_lend_kept), conflict also where the host or a pod uses it.
   [[nodiscard]] Result<core::WarmAddress> lend(const core::warm::Lend& lend, Deadline deadline);
 
@@ -254,6 +255,7 @@ class StockKeeper {
   std::atomic<std::uint64_t> compared_with_cloud_{kNoHistory};  ///< by the last look that the cloud answered
   std::atomic<std::uint64_t> told_another_{kNoHistory};         ///< that it is another one than before
   std::atomic<bool> look_again_{false};                         ///< the look before serving has left doubts
+  std::atomic<bool> released_conflicts_{false};                 ///< an operator released what others answered for
   std::mutex first_look_;                                       ///< held by who looks before serving
 
   /// Held by who makes addresses leave, from the record that says so to the one that says what came of it: what is half

@@ -17,20 +17,62 @@ TEST_F(StockKeeperTest, OneThatAnswersForTheWholeSubnetDoesNotGetItIntoQuarantin
   node_.keeper->set_waiting(1);
   for (int i = 0; i < 20; ++i) {
     static_cast<void>(node_.keeper->step());
+    if (i == 1) node_.keeper->set_waiting(0);
     clock_.advance(std::chrono::seconds{5});
   }
-  EXPECT_LE(node_.counts().quarantined, 8U) << "two fills of the low mark and who waits";
+  EXPECT_LE(node_.counts().quarantined, 8U) << "two fills of the low mark and who waited";
+  EXPECT_TRUE(std::ranges::any_of(node_.log, [](const std::string& line) {
+    return line.find("trouble: of 4 addresses that the cloud gave 0 may be given to pods") != std::string::npos;
+  }));
   ASSERT_TRUE(node_.keeper->trouble());
-  EXPECT_NE(node_.keeper->trouble()->message.find("of 4 addresses that the cloud gave 0 may be given to pods"),
-            std::string::npos)
-      << node_.keeper->trouble()->message;
+  EXPECT_THAT(node_.keeper->trouble()->message, testing::HasSubstr("no other node has one to lend"))
+      << "for who waited";
   // Whoever did it is gone.
   node_.wire->others.clear();
   clock_.advance(std::chrono::minutes{10});
+  node_.keeper->set_waiting(1);
   static_cast<void>(node_.keeper->step());
   static_cast<void>(node_.keeper->step());
   EXPECT_EQ(node_.counts().free, 4U);
   EXPECT_FALSE(node_.keeper->trouble());
+}
+
+/// A few addresses that somebody has by hand, at the low end of the subnet.
+TEST_F(StockKeeperTest, WhoWaitsDoesNotWaitForTheRestThatConflictsCost) {
+  const std::vector<net::Address> all = cloud_.unowned();
+  for (std::size_t i = 0; i < 9; ++i) node_.wire->others[all[i]] = mac_of(9);
+  node_.keeper->set_waiting(1);
+  const auto begun = clock_.now().since_boot;
+  const auto until_free = [&] {
+    for (int i = 0; i < 40 && node_.counts().free == 0; ++i) {
+      const auto next = node_.keeper->step();
+      clock_.advance(std::max<std::chrono::nanoseconds>(next - clock_.now().since_boot, 0s));
+    }
+    return node_.counts().free;
+  };
+  EXPECT_GE(until_free(), 1U);
+  EXPECT_LE(clock_.now().since_boot - begun, 60s) << "one after the other, with a short pause";
+  EXPECT_EQ(node_.counts().conflicting, 9U);
+  EXPECT_EQ(cloud_.of(node_.mac()).size(), 10U) << "two fills, and then one at a time";
+}
+
+TEST_F(StockKeeperTest, WhoReleasesTheConflictsEndsTheRest) {
+  node_.begin();
+  for (const net::Address& address : cloud_.unowned()) node_.wire->others[address] = mac_of(9);
+  for (int i = 0; i < 3; ++i) static_cast<void>(node_.keeper->step());
+  ASSERT_EQ(node_.counts().conflicting, 6U);
+  node_.wire->others.clear();
+  static_cast<void>(node_.keeper->step());
+  ASSERT_EQ(node_.counts().free, 0U) << "it rests";
+  const auto soon = Deadline::after(clock_.now(), 30s);
+  const auto unused = node_.keeper->unused(soon);
+  ASSERT_TRUE(unused);
+  std::vector<net::Address> addresses;
+  for (const core::WarmAddress& one : *unused) addresses.push_back(one.address);
+  ASSERT_EQ(addresses.size(), 6U);
+  ASSERT_TRUE(node_.keeper->release_unused(addresses, soon));
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(node_.counts().free, 3U);
 }
 
 TEST_F(StockKeeperTest, APodThatSaysItHasTheSubnetDoesNotStopItsNode) {
@@ -85,6 +127,46 @@ TEST_F(StockKeeperTest, WhatALostReplyBroughtWaitsForTheClaims) {
     ASSERT_TRUE(node_.find(address));
     EXPECT_EQ(node_.find(address)->state, core::WarmState::free) << address.to_string();
   }
+}
+
+TEST_F(StockKeeperTest, ACloudThatRepeatsItselfIsNotAskedWithoutAPause) {
+  static_cast<void>(node_.keeper->step());
+  const std::string held = node_.add("c1");
+  cloud_.repeats = net::Address::parse(held).value();
+  cloud_.allocations = 0;
+  const auto end = clock_.now().since_boot + 20s;
+  for (int rounds = 0; rounds < 500 && clock_.now().since_boot < end; ++rounds) {
+    const auto next = node_.keeper->step();
+    clock_.advance(std::max<std::chrono::nanoseconds>(next - clock_.now().since_boot, 1ms));
+  }
+  EXPECT_GE(cloud_.allocations, 3) << "what has a record may be the answer to a call before";
+  EXPECT_LE(cloud_.allocations, 7) << "the second in a row rests, and each one twice as long";
+  ASSERT_TRUE(node_.keeper->trouble());
+  EXPECT_THAT(node_.keeper->trouble()->message, testing::HasSubstr("records already"));
+  cloud_.repeats.reset();
+  clock_.advance(60s);
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(node_.counts().free, 3U);
+  EXPECT_EQ(node_.keeper->outlook().memory.fruitless, 0U);
+}
+
+/// Left by an agent that was killed while it probed.
+TEST_F(StockKeeperTest, WhatTheProbeSetsFreeIsNotAskedForOnceMore) {
+  node_.wire->is_away = true;
+  static_cast<void>(node_.keeper->step());
+  ASSERT_EQ(node_.counts().probing, 3U);
+  node_.begin();
+  cloud_.allocations = 0;
+  for (const net::Address& address : cloud_.unowned()) cloud_.set_owner(address, mac_of(9));
+  const auto soon = Deadline::after(clock_.now(), 30s);
+  const auto fetched = node_.keeper->fetch(1, soon);
+  EXPECT_TRUE(fetched) << fetched.error().message;  // though the subnet has none
+  EXPECT_EQ(cloud_.allocations, 0);
+  EXPECT_EQ(node_.wire->windows, 1);
+  EXPECT_EQ(node_.counts().free, 3U);
+  // Nothing is left half done: what is asked for is asked for, and what is missing is.
+  EXPECT_FALSE(node_.keeper->fetch(1, soon)) << "the subnet has none";
+  EXPECT_EQ(cloud_.allocations, 1);
 }
 
 /// A plugin that works alone, asked again and again by the kubelet.

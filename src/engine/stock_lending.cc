@@ -125,7 +125,12 @@ bool StockKeeper::borrow() {
   }
   if (waiting == 0) return false;
   note_trouble({ErrorCode::exhausted,
-                fmt::format("subnet {} has no addresses left, and no other node has one to lend{}", subnet, unclear),
+                fmt::format("{}, and no other node has one to lend{}",
+                            memory_.is_exhausted
+                                ? fmt::format("subnet {} has no addresses left", subnet)
+                                : std::string("of what the cloud gives others answer on the wire for nearly all (it is "
+                                              "quarantined)"),
+                            unclear),
                 {}});
   return true;
 }
@@ -170,22 +175,32 @@ Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& asked, Deadline de
     lend.keeps = waiting_;
   }
   const auto interface = this->interface();
-  if (!interface) return fail(ErrorCode::unavailable, "the agent is still starting");
+  // Whatever says so before the cloud is called has surely moved nothing, and the borrower is to know that.
+  const auto none = [](Error error) {
+    const bool is_for_now = error.code == ErrorCode::unavailable || error.code == ErrorCode::deadline_exceeded;
+    if (is_for_now) error.code = ErrorCode::exhausted;
+    return error;
+  };
+  if (!interface) return fail(none({ErrorCode::unavailable, "the agent is still starting", {}}));
   if (lend.to == interface->mac) return fail(invalid_argument("the MAC address is this node's own"));
   if (!lend.subnet.empty() && lend.subnet != subnet_of(*interface)) {
     return fail(
         invalid_argument(fmt::format("subnet {} is not this node's, which is {}", lend.subnet, subnet_of(*interface))));
   }
   const std::unique_lock leaving(leaving_, std::chrono::seconds{5});
-  if (!leaving.owns_lock()) return fail(busy());
+  if (!leaving.owns_lock()) return fail(none(busy()));
   std::optional<warm::Given> stray;
   if (lend.address) {
-    TRY(stray, look_at_kept(lend, *interface, deadline));
+    auto looked = look_at_kept(lend, *interface, deadline);
+    if (!looked) return fail(none(looked.error()));
+    stray = *std::move(looked);
   }
   const auto choose = [&](const core::Snapshot& snapshot, const Instant& now) {
     return lend.address ? warm::plan_lend_kept(snapshot, lend, stray, now) : warm::plan_lend(snapshot, lend, now);
   };
-  TRY(const auto chosen, decide_giving<std::optional<core::WarmAddress>>(choose));
+  const auto choice = decide_giving<std::optional<core::WarmAddress>>(choose);
+  if (!choice) return fail(none(choice.error()));
+  const std::optional<core::WarmAddress>& chosen = *choice;
   if (!chosen) return fail(ErrorCode::exhausted, "the stock has no free address to lend");
   if (chosen->state == core::WarmState::lent) return *chosen;
   const auto moved = world_.cloud.move(cloud_address_of(*chosen), lend.to, deadline);

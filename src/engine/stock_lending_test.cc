@@ -101,6 +101,29 @@ TEST_F(Borrowing, ALendersWordIsNoProof) {
   a_.host.used.clear();
 }
 
+/// The cloud has addresses still, and others answer for them.
+TEST_F(Borrowing, WhereWhatTheCloudGivesIsSomebodys) {
+  TestCloud large{20};
+  Node lender(large, clock_, 2), node(large, clock_, 1);
+  for (Node* one : {&lender, &node}) one->options.marks = {.low = 0, .high = 20};
+  lender.begin();
+  node.begin();
+  lender.keeper->set_waiting(2);
+  static_cast<void>(lender.keeper->step());
+  lender.keeper->set_waiting(0);
+  ASSERT_EQ(lender.counts().free, 2U);
+  node.peers.keepers = {{"node-2", lender.keeper.get()}};
+  node.peers.said = {{"node-2", 2}};
+  for (const net::Address& address : large.unowned()) node.wire->others[address] = mac_of(9);
+  node.keeper->set_waiting(1);
+  static_cast<void>(node.keeper->step());
+  EXPECT_EQ(node.peers.asked, 0) << "one may be";
+  static_cast<void>(node.keeper->step());
+  EXPECT_EQ(node.peers.asked, 1);
+  EXPECT_EQ(node.counts().free, 1U);
+  EXPECT_NE(node.add("c1"), "");
+}
+
 TEST_F(Borrowing, FillingNeverBorrows) {
   fill_b();
   a_.options.marks = {.low = 3, .high = 20};
@@ -309,10 +332,8 @@ TEST_F(OfAnOlderCopy, PutUnderARunningAgentNothingLeavesBeforeALook) {
   EXPECT_FALSE(b_.keeper->may_give());
   EXPECT_EQ(b_.add("b"), "");
   const auto soon = Deadline::after(clock_.now(), 30s);
-  for (const auto& code : {b_.keeper->lend({"r9", mac_of(3), "subnet-1"}, soon).error().code,
-                           b_.keeper->pop(std::nullopt, soon).error().code}) {
-    EXPECT_EQ(code, ErrorCode::unavailable);
-  }
+  EXPECT_EQ(b_.keeper->lend({"r9", mac_of(3), "subnet-1"}, soon).error().code, ErrorCode::exhausted) << "none for now";
+  EXPECT_EQ(b_.keeper->pop(std::nullopt, soon).error().code, ErrorCode::unavailable);
   warm::Request request;
   request.owner = {"net", "w", "eth0"};
   request.pod = {"web-0", "shop", "u1"};
@@ -504,6 +525,54 @@ TEST_F(Promised, OfANodeThatTheClusterHasNoMore) {
   EXPECT_EQ(cloud_.owner_of(fixed_), a_.mac());
 }
 
+TEST_F(Promised, AnAgentThatThePromiseDoesNotNameStopsNobody) {
+  ASSERT_TRUE(give(b_, fixed_, "c1"));
+  a_.peers.keepers.clear();
+  a_.peers.said = {{"node-2", 0}, {"node-9", 0}};
+  a_.peers.unclear = {"node-9"};
+  a_.fixed.gone = {"node-2"};
+  ASSERT_TRUE(give(a_, fixed_, "c2")) << "its node is gone, and node-9 has nothing to do with it";
+  EXPECT_EQ(cloud_.owner_of(fixed_), a_.mac());
+  // What it may have done is found out all the same, and the error names it.
+  a_.fixed.gone.clear();
+  end(a_, "c2");
+  promise_.mac = b_.mac();
+  promise_.node = "node-2";
+  cloud_.set_owner(fixed_, b_.mac());
+  a_.peers.said = {{"node-2", 0}, {"node-9", 0}};
+  const auto refused = give(a_, fixed_, "c3");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::unknown_outcome);
+  EXPECT_THAT(refused.error().message, testing::AllOf(testing::HasSubstr("node-2 does not answer"),
+                                                      testing::HasSubstr("node-9: it answered without an address")));
+  EXPECT_EQ(a_.view().intents.size(), 1U);
+  // The agent that the promise names is waited for.
+  a_.peers.unclear = {"node-2"};
+  a_.fixed.gone = {"node-2"};
+  EXPECT_EQ(give(a_, fixed_, "c4").error().code, ErrorCode::unknown_outcome);
+  EXPECT_EQ(cloud_.owner_of(fixed_), b_.mac());
+}
+
+TEST_F(Promised, AnAgentThatIsStillStartingSaysThatItMovedNothing) {
+  Node third(cloud_, clock_, 3);
+  third.begin();
+  const auto later = Deadline::after(clock_.now(), 10s);
+  for (const auto& address : {std::optional(fixed_), std::optional<net::Address>()}) {
+    const auto refused = third.keeper->lend({"r1", a_.mac(), "subnet-1", address, "shop/web-0", true}, later);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::exhausted) << "as one that has none to lend now";
+    EXPECT_EQ(refused.error().message, "the agent is still starting");
+  }
+  // The same of one that has not looked at its host yet.
+  third.options.looks_first = true;
+  third.begin();
+  third.keeper->set_waiting(1);
+  static_cast<void>(third.keeper->step());
+  const auto early = third.keeper->lend({"r2", a_.mac(), "subnet-1", std::nullopt, "", false}, later);
+  ASSERT_FALSE(early);
+  EXPECT_EQ(early.error().code, ErrorCode::exhausted) << early.error().message;
+}
+
 TEST_F(Promised, FollowsItsPodFromNodeToNode) {
   for (Node* node : {&a_, &b_}) node->claims.all = {fixed_};
   ASSERT_TRUE(give(a_, fixed_, "c1")) << "the cloud has it to give";
@@ -542,6 +611,65 @@ TEST_F(Promised, AMoveThatNobodyHeardOfIsFoundTheNextTime) {
   const auto given = give(b_, fixed_, "c3");
   ASSERT_TRUE(given) << given.error().message;
   EXPECT_EQ(b_.counts().held, 1U);
+}
+
+/// The pod goes on to a third node before it asks again: what came to the second one waits there for it.
+TEST_F(Promised, WhatCameUnheardOfIsLentByNameToAThirdNode) {
+  Node third(cloud_, clock_, 3);
+  third.options.marks = {.low = 0, .high = 20};
+  third.begin();
+  static_cast<void>(third.keeper->step());
+  third.peers.keepers = {{"node-1", a_.keeper.get()}, {"node-2", b_.keeper.get()}};
+  third.peers.said = {{"node-1", 0}, {"node-2", 0}};
+  for (Node* node : {&a_, &b_, &third}) node->claims.all = {fixed_};
+  ASSERT_TRUE(give(a_, fixed_, "c1"));
+  end(a_, "c1");
+  int calls = 0;
+  cloud_.fate = [&] { return ++calls == 3 ? CallFate::reply_lost : CallFate::done; };
+  ASSERT_FALSE(give(b_, fixed_, "c2"));
+  cloud_.fate = [] { return CallFate::done; };
+  ASSERT_EQ(cloud_.owner_of(fixed_), b_.mac());
+  a_.settle(3);
+  b_.settle(3);
+  EXPECT_TRUE(b_.view().intents.empty());
+  ASSERT_TRUE(b_.find(fixed_)) << "it lies there, and its agent knows for whom";
+  EXPECT_TRUE(warm::is_waiting_for(*b_.find(fixed_), {"web-0", "shop", ""}));
+  EXPECT_EQ(b_.add("other"), "") << "nobody else gets it";
+  // The claim names node-1 still.
+  ASSERT_EQ(promise_.mac, a_.mac());
+  const auto given = give(third, fixed_, "c3");
+  ASSERT_TRUE(given) << given.error().message;
+  EXPECT_EQ(cloud_.owner_of(fixed_), third.mac());
+  const auto refused = give(b_, fixed_, "c4");
+  ASSERT_FALSE(refused) << "the third node's pod lives by it";
+  EXPECT_EQ(cloud_.owner_of(fixed_), third.mac());
+}
+
+/// The cloud gave it anew, or moved it, and then something kept it from the pod.
+TEST_F(Promised, WhatWasBroughtAndNotGivenWaitsForItsPod) {
+  int calls = 0;
+  // Nobody has it: described, of the subnet, and allocated.
+  cloud_.fate = [&] { return ++calls == 3 ? CallFate::reply_lost : CallFate::done; };
+  ASSERT_FALSE(give(a_, fixed_, "c1"));
+  cloud_.fate = [] { return CallFate::done; };
+  ASSERT_EQ(cloud_.owner_of(fixed_), a_.mac());
+  a_.claims.all = b_.claims.all = {fixed_};
+  a_.settle(3);
+  ASSERT_TRUE(a_.find(fixed_));
+  EXPECT_TRUE(warm::is_waiting_for(*a_.find(fixed_), {"web-0", "shop", ""}));
+  promise_.mac = mac_of(9);  // of a node that is gone
+  promise_.node = "node-9";
+  EXPECT_TRUE(give(b_, fixed_, "c2"));
+  end(b_, "c2");
+  // Another one of the subnet, which somebody answers for once it is allocated.
+  const net::Address other = cloud_.unowned().front();
+  a_.wire->others[other] = mac_of(9);
+  const auto refused = give(a_, other, "c3");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::refused_for_safety);
+  EXPECT_EQ(cloud_.owner_of(other), a_.mac());
+  ASSERT_TRUE(a_.find(other)) << "what the cloud gave is in the records";
+  EXPECT_TRUE(warm::is_waiting_for(*a_.find(other), {"web-0", "shop", ""}));
 }
 
 TEST_F(Promised, OnlyWhoAskedTheClusterKnowsThatAPodKeepsNone) {

@@ -50,11 +50,20 @@ Result<void> StockKeeper::ask_for_kept(const cloud::CloudAddress& there, const F
   if (!is_named) {
     where += fmt::format(", and the VpcIpClaim names {}", promise.mac ? promise.mac->to_string() : std::string("none"));
   }
+  std::string unclear;  // of whom nobody knows whether they moved it: to here, whoever of them did
+  const auto or_unclear = [&](Error error) {
+    if (unclear.empty()) return error;
+    error.code = ErrorCode::unknown_outcome;  // asked again it finds out
+    error.message += unclear;
+    return error;
+  };
   const auto refused = [&](const std::string& why) {
-    return fail(ErrorCode::refused_for_safety, fmt::format("{}; it is not taken from there: {}", where, why));
+    return fail(
+        or_unclear({ErrorCode::refused_for_safety, fmt::format("{}; it is not taken from there: {}", where, why), {}}));
   };
   std::string why = "no agent of that node is known";
   bool is_heard = false;  // the agent of the node that the promise names
+  int others = 0;
   auto peers = world_.peers != nullptr ? world_.peers->peers(intent.subnet, deadline)
                                        : Result<std::vector<PeerAgents::Peer>>(std::vector<PeerAgents::Peer>());
   if (!peers) why = peers.error().message;
@@ -69,12 +78,18 @@ Result<void> StockKeeper::ask_for_kept(const cloud::CloudAddress& there, const F
         world_.peers->borrow_kept(peer, {there.address, pod, is_named}, interface.mac, intent.subnet, intent.id, limit);
     if (lent) return {};
     const ErrorCode code = lent.error().code;
-    if (code == ErrorCode::unknown_outcome) return fail(lent.error());  // asked again it finds out
-    if (code == ErrorCode::conflict) return refused(fmt::format("{}: {}", peer.node, lent.error().message));
+    const std::string said = fmt::format("{}: {}", peer.node, lent.error().message);
+    if (code == ErrorCode::conflict) return refused(said);
     const bool is_of_promise = is_named && peer.node == promise.node;
+    if (is_of_promise && code == ErrorCode::unknown_outcome) return fail(code, said);  // asked again it finds out
     is_heard = is_heard || (is_of_promise && code != ErrorCode::unavailable);
-    if (is_of_promise) why = fmt::format("{}: {}", peer.node, lent.error().message);
+    if (is_of_promise) why = said;
+    if (is_of_promise) continue;
+    ++others;
+    if (code == ErrorCode::unknown_outcome) unclear += "; " + said;
   }
+  if (!is_named && others > 0)
+    why = fmt::format("none of the {} agents asked says that it keeps it for the pod", others);
   if (!is_named || promise.node.empty() || is_heard || world_.fixed == nullptr) return refused(why);
   // Nobody can say there any more who lives by it, and the cluster has no pods there: Kubernetes deletes them with
   // their node.
@@ -82,7 +97,9 @@ Result<void> StockKeeper::ask_for_kept(const cloud::CloudAddress& there, const F
   if (!gone || !*gone) return refused(why);
   log(fmt::format("{} is taken from the interface {}: the cluster has no node {} any more", there.address.to_string(),
                   there.mac.to_string(), promise.node));
-  return world_.cloud.move(there, interface.mac, deadline);
+  const auto moved = world_.cloud.move(there, interface.mac, deadline);
+  if (!moved) return fail(or_unclear(moved.error()));
+  return {};
 }
 
 /// The cloud's word that this very address is on the interface now. `there` is where the cloud had it.
@@ -146,6 +163,7 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
   };
   core::WarmIntent intent = new_intent(core::WarmIntent::What::allocate, 1);
   intent.address = address;
+  warm::promise_to(intent, pod);
   const auto there = world_.cloud.describe_this(interface->vpc, intent.subnet, address, deadline);
   if (!there) return promised(there.error());
   const bool is_elsewhere = *there && (*there)->mac != interface->mac;
@@ -165,22 +183,34 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
     if (here.error().code != ErrorCode::unknown_outcome) TRY_VOID(drop());
     return promised(here.error());
   }
+  const warm::Given given = given_of(*here, true, "");
+  // What this call has brought and does not give stays for the pod, and is told so to the agent of another node.
+  const auto leave = [&]() -> Result<void> {
+    const bool lay_here = *there && !is_elsewhere;
+    if (lay_here) {
+      TRY_VOID(drop());
+      return {};
+    }
+    TRY_VOID(decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+      return warm::plan_take(snapshot, intent.id, {warm::kept_for(given, pod)}, now);
+    }));
+    return {};
+  };
   if (!is_elsewhere) {
     if (const auto silent = check_wire(address, pod, std::nullopt, deadline); !silent) {
-      TRY_VOID(drop());
+      TRY_VOID(leave());
       return fail(silent.error());
     }
   }
-  const warm::Given given = given_of(*here, true, "");
   if (auto why = unfit(given)) {
-    TRY_VOID(drop());
+    TRY_VOID(leave());
     return fail(*std::move(why));
   }
   auto assigned = decide_giving<warm::Assigned>([&](const core::Snapshot& snapshot, const Instant& now) {
     return warm::plan_give_promised(snapshot, intent.id, given, request, now);
   });
   if (!assigned) {
-    TRY_VOID(drop());
+    TRY_VOID(leave());
     return fail(assigned.error());
   }
   if (world_.probe != nullptr) world_.probe->announce({address});

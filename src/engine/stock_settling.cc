@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/warm/promised.h"
 #include "core/warm/rebuild.h"
 #include "engine/stock_keeper_parts.h"
 
@@ -120,13 +121,19 @@ void StockKeeper::settle_intents(StockView& view) {
     const bool is_old = !is_of_this_boot || now.since_boot - intent.begun_at.since_boot >= options_.doubt;
     const bool is_whole = brought.size() >= intent.count;
     if (brought.empty() && !is_old) continue;
-    const auto fit = checked(brought, cloud_deadline());
+    auto fit = checked(brought, cloud_deadline());
+    // What is promised is no pod's but that one's, on whatever node it is by now: its agent asks for it by name.
+    const std::string promise = warm::promise_of(intent);
+    if (!promise.empty()) {
+      for (warm::Given& one : fit) one = warm::kept_for(std::move(one), promise);
+    }
     const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& moment) {
       return warm::plan_take(snapshot, is_whole || is_old ? intent.id : std::string(), fit, moment);
     });
     if (!moved) return note_trouble(moved.error());
-    log(fmt::format("what was asked for at {} and not heard of brought {} of {} addresses{}", intent.id,
-                    moved->addresses.size(), intent.count, is_whole || is_old ? "" : " so far"));
+    log(fmt::format("what was asked for at {} and not heard of brought {} of {} addresses{}{}", intent.id,
+                    moved->addresses.size(), intent.count, is_whole || is_old ? "" : " so far",
+                    promise.empty() ? "" : ", " + warm::waits_for(promise)));
     {
       const std::lock_guard lock(mutex_);
       (intent.what == core::WarmIntent::What::borrow ? tally_.borrowed : tally_.allocated) += moved->addresses.size();

@@ -54,12 +54,22 @@ Result<void> StockKeeper::fetch(std::uint32_t count, Deadline deadline) {
     view.node->object = is->object;
     TRY_VOID(describe_node(context(), *view.node));
   }
+  const auto free_ones = [&](const StockView& all) {
+    const Instant now = world_.clock.now();
+    return std::ranges::count_if(all.addresses, [&](const core::WarmAddress& one) {
+      return core::is_free_at(one, now) && one.verified.has_value() && one.mac == is->mac;
+    });
+  };
+  const auto before = free_ones(view);
   // What nobody can ask the wire about is no pod's, and more of it would not be either: nothing is asked for.
   if (const auto asked = probe_all(in_state(view, core::WarmState::probing)); !asked) return fail(asked.error());
   TRY(view, view_stock(context()));
   // What another left half done may be what is wanted here.
   settle(view);
-  grow(count);
+  TRY(view, view_stock(context()));
+  const auto more = free_ones(view) - before;
+  if (more >= static_cast<std::int64_t>(count)) return {};
+  grow(count - static_cast<std::uint32_t>(std::max<std::int64_t>(more, 0)));
   const std::lock_guard lock(mutex_);
   if (trouble_) return fail(*trouble_);
   return {};
@@ -124,21 +134,31 @@ void StockKeeper::grow(std::uint32_t count) {
   // What has a record came for a call whose reply was lost: that it is settled, and says nothing of others.
   const std::size_t recorded = tally().known_before - before.known_before;
   const std::size_t came = given->size() - std::min(given->size(), recorded);
-  const warm::Outcome outcome = warm::outcome_of_fill(came, *taken);
+  const warm::Outcome outcome = warm::outcome_of_fill(came, *taken, memory_.fruitless);
+  memory_.fruitless = came == 0 ? memory_.fruitless + 1 : 0;
   // A cloud that gives only what no pod may have anywhere is not asked again at once.
   const bool is_nonsense = came > 0 && *taken == 0 && tally().conflicts == before.conflicts;
   if (is_nonsense) memory_.conflicts = std::max(memory_.conflicts, warm::kConflictsBorne - 1);
   done(outcome);
+  if (is_nonsense) memory_.one_not_before = memory_.grow_not_before;  // nobody counts how many of them there are
+  if (outcome == warm::Outcome::away) {
+    note_trouble({ErrorCode::unavailable,
+                  "the cloud says again and again that it gave addresses that have records already: it is asked less "
+                  "and less often",
+                  {}});
+  }
   if (outcome == warm::Outcome::conflict) {
     const bool is_resting = memory_.conflicts >= warm::kConflictsBorne;
     const auto rest = memory_.grow_not_before - world_.clock.now().since_boot;
     note_trouble(
         {ErrorCode::unavailable,
-         fmt::format("of {} addresses that the cloud gave {} may be given to pods, the others are quarantined{}",
-                     given->size(), *taken,
-                     is_resting ? fmt::format(", as before: no more are asked for for {} s",
-                                              std::chrono::duration_cast<std::chrono::seconds>(rest).count())
-                                : std::string()),
+         fmt::format(
+             "of {} addresses that the cloud gave {} may be given to pods, the others are quarantined{}", given->size(),
+             *taken,
+             is_resting
+                 ? fmt::format(", as before: no more are asked for for {} s, but one at a time while an ADD waits",
+                               std::chrono::duration_cast<std::chrono::seconds>(rest).count())
+                 : std::string()),
          {}});
   }
   const std::lock_guard lock(mutex_);

@@ -80,7 +80,9 @@ class TestCloud {
   std::map<net::Mac, net::Mac> replaced;  ///< interfaces, by those of before
   std::uint32_t gives_at_least = 0;       ///< whatever it is asked for
   bool is_metadata_away = false;
-  int releases = 0;  ///< calls that wanted one released
+  std::optional<net::Address> repeats;  ///< says that it gave this one, whatever it is asked for
+  int allocations = 0;                  ///< calls that wanted some
+  int releases = 0;                     ///< calls that wanted one released
   std::vector<std::function<void()>> pending;
   /// Does what is late.
   void catch_up() {
@@ -129,9 +131,11 @@ class TestProvider final : public cloud::Provider {
   }
   [[nodiscard]] Result<std::vector<cloud::CloudAddress>> allocate(const cloud::Interface& to, const std::string&,
                                                                   std::uint32_t count, Deadline) override {
+    ++cloud_.allocations;
     return write<std::vector<cloud::CloudAddress>>(
         [&cloud = cloud_, to, count]() -> Result<std::vector<cloud::CloudAddress>> {
           std::vector<cloud::CloudAddress> given;
+          if (cloud.repeats) return std::vector{address_of(*cloud.repeats, to.mac)};
           for (const net::Address& address : cloud.unowned()) {
             if (given.size() >= std::max(count, cloud.gives_at_least)) break;
             cloud.set_owner(address, to.mac);

@@ -33,6 +33,7 @@ class TestPeers final : public PeerAgents {
   std::map<std::string, StockKeeper*> keepers;
   std::map<std::string, std::uint32_t> said;
   bool loses_replies = false;
+  std::set<std::string> unclear;  ///< nodes whose agents answer nothing that anybody understands
   int asked = 0;
   [[nodiscard]] Result<std::vector<Peer>> peers(const std::string& subnet, Deadline) override {
     std::vector<Peer> all;
@@ -52,6 +53,7 @@ class TestPeers final : public PeerAgents {
  private:
   [[nodiscard]] Result<cloud::CloudAddress> ask(const Peer& peer, const core::warm::Lend& lend, Deadline deadline) {
     ++asked;
+    if (unclear.contains(peer.node)) return fail(ErrorCode::unknown_outcome, "it answered without an address");
     const auto keeper = keepers.find(peer.node);
     if (keeper == keepers.end()) return fail(ErrorCode::unavailable, peer.node + " does not answer");
     const auto lent = keeper->second->lend(lend, deadline);

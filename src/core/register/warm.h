@@ -82,7 +82,7 @@ struct WarmIntent {
   std::optional<net::Address> address;  ///< this very one
   net::Mac mac;                         ///< for this interface
   std::string subnet;
-  std::string peer;  ///< of whom it is borrowed
+  std::string peer;  ///< of whom it is borrowed; of what is allocated: which pod it is promised to (warm/promised.h)
   WallTime begun{};
   ClockMark begun_at{};  ///< by a clock that nobody sets
   /// Who waits for it: one who died is one whose intent is anybody's to settle.

@@ -40,15 +40,30 @@ bool is_meant(const WarmAddress& address, const Release& release) {
   return release.address.has_value();
 }
 
-std::optional<WallTime> next_cooled(const Stock& stock, const std::string& subnet, const Instant& now) {
-  std::optional<WallTime> first;
+/// Whether this request may have it.
+bool is_for(const WarmAddress& address, const Request& request, const Stock& stock, const Instant& now) {
+  const bool is_ours = stock.node() == nullptr || stock.node()->node.empty() || address.mac == stock.node()->mac;
+  return is_free_at(address, now) && address.verified && is_ours && is_of_subnet(address, request.subnet) &&
+         !request.in_use.contains(address.address) && (!request.address || *request.address == address.address);
+}
+
+/// `freed`: those of the stock that older sandboxes had, as they are now.
+Empty nothing_of(const Stock& stock, const std::vector<WarmAddress>& freed, const Request& request,
+                 const Instant& now) {
+  Empty empty;
+  const auto take = [&](const WarmAddress& address) {
+    count(empty.counts, address, now);
+    const bool is_coming = address.state == WarmState::cooling && address.doubts.empty();
+    if (!is_coming || !is_of_subnet(address, request.subnet)) return;
+    const WallTime end = cooldown_end(*address.cooling, address.cooling->cooldown, now);
+    empty.next_cooled = empty.next_cooled ? std::min(*empty.next_cooled, end) : end;
+  };
   for (const WarmAddress* address : stock.addresses()) {
-    const bool is_coming = address->state == WarmState::cooling && address->doubts.empty();
-    if (!is_coming || !is_of_subnet(*address, subnet)) continue;
-    const WallTime end = cooldown_end(*address->cooling, address->cooling->cooldown, now);
-    first = first ? std::min(*first, end) : end;
+    if (!is_superseded(*address, request)) take(*address);
   }
-  return first;
+  for (const WarmAddress& address : freed) take(address);
+  for (const WarmIntent* intent : stock.intents()) empty.counts.asked += intent->count;
+  return empty;
 }
 
 }  // namespace
@@ -68,24 +83,26 @@ Step<Answer> plan_assign(const Snapshot& snapshot, const Request& request, const
     TRY(const Stock stock, Stock::read(reader));
     const WarmAddress* chosen = nullptr;
     Assigned answer;
-    std::vector<PlannedWrite> writes;
+    std::vector<WarmAddress> freed;  // of older sandboxes, as they are now
     for (const WarmAddress* address : stock.addresses()) {
       if (is_holder(*address, request.owner)) return Plan<Answer>{Assigned{*address, true, {}}, {}};
       if (is_superseded(*address, request)) {
         answer.superseded.push_back(address->address);
-        writes.push_back(put_of(let_go(*address, request.cooldown, now)));
+        freed.push_back(let_go(*address, request.cooldown, now));
         continue;
       }
-      const bool is_ours = stock.node() == nullptr || stock.node()->node.empty() || address->mac == stock.node()->mac;
-      if (!is_free_at(*address, now) || !address->verified || !is_ours) continue;
-      if (!is_of_subnet(*address, request.subnet)) continue;
-      if (request.in_use.contains(address->address)) continue;
-      if (request.address && *request.address != address->address) continue;
+      if (!is_for(*address, request, stock, now)) continue;
       if (chosen == nullptr || is_longer_idle(address, chosen)) chosen = address;
     }
-    if (chosen == nullptr) {
-      return Plan<Answer>{Empty{stock.counts(now), next_cooled(stock, request.subnet, now)}, {}};
+    // What the pod's old sandbox had comes last, and only where it need not rest.
+    for (const WarmAddress& address : freed) {
+      if (chosen == nullptr && is_for(address, request, stock, now)) chosen = &address;
     }
+    std::vector<PlannedWrite> writes;
+    for (const WarmAddress& address : freed) {
+      if (&address != chosen) writes.push_back(put_of(address));
+    }
+    if (chosen == nullptr) return Plan<Answer>{nothing_of(stock, freed, request, now), std::move(writes)};
     answer.address = entered(*chosen, WarmState::held, now);
     answer.address.owner = request.owner;
     answer.address.pod = request.pod;

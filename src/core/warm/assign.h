@@ -37,7 +37,7 @@ struct Assigned {
   bool was_held = false;                   ///< by the same owner before
   std::vector<net::Address> superseded{};  ///< what older sandboxes of the same pod had
 };
-/// There is none to give. The counts are of the subnet asked for.
+/// There is none to give. What older sandboxes of the pod had is let go all the same, and counted so.
 struct Empty {
   Counts counts;
   std::optional<WallTime> next_cooled{};  ///< when the first of those that cool will be free, as clocks stand now
@@ -49,7 +49,8 @@ using Answer = std::variant<Assigned, Empty>;
 
 /// Decides an ADD. Asked again by the same owner it gives the same address and writes nothing. Of those that are free
 /// the one that has been so the longest. What an older sandbox of the same pod (same UID) holds for the same interface
-/// is let go in the same commit (docs/promises.md#owner). Only what was verified is given, and only what the cloud
+/// is let go in the same commit (docs/promises.md#owner), also where there is none to give: else a full node would wait
+/// for what its own pods' dead sandboxes have. Only what was verified is given, and only what the cloud
 /// delivers to this node's interface.
 [[nodiscard]] Step<Answer> plan_assign(const Snapshot& snapshot, const Request& request, const Instant& now);
 

@@ -136,6 +136,44 @@ TEST(WarmAssign, ANewSandboxOfThePodLetsTheOldOnesAddressCool) {
   EXPECT_TRUE(std::get<Assigned>(*other).superseded.empty());
 }
 
+TEST(WarmAssign, ANewSandboxFreesTheOldOnesAlsoWhereNothingIsFree) {
+  TestStock stock;
+  stock.take({given("10.9.0.7", true), given("10.9.0.8", true)});
+  const std::string old = stock.address_for(request_of("c1", "web", "uid-1"));
+  ASSERT_EQ(stock.address_for(request_of("c2", "db", "uid-2")), "10.9.0.8");
+  const auto answer = stock.assign(request_of("c3", "web", "uid-1"));
+  ASSERT_TRUE(answer);
+  const auto* empty = std::get_if<Empty>(&*answer);
+  ASSERT_NE(empty, nullptr) << "it rests first";
+  EXPECT_EQ(stock.find(old)->state, WarmState::cooling);
+  EXPECT_EQ(empty->next_cooled, stock.clock.now().wall + kCooldown) << "what was let go is counted too";
+  EXPECT_EQ(empty->counts.cooling, 1U);
+  EXPECT_EQ(empty->counts.held, 1U);
+  const auto before = stock.records.records();
+  ASSERT_TRUE(stock.assign(request_of("c3", "web", "uid-1")));
+  EXPECT_EQ(stock.records.records(), before) << "asked again it writes nothing";
+  EXPECT_EQ(stock.release("c1"), 0U) << "the old one's DEL comes late";
+  stock.clock.advance(kCooldown);
+  EXPECT_EQ(stock.address_for(request_of("c3", "web", "uid-1")), old);
+  EXPECT_EQ(stock.find("10.9.0.8")->state, WarmState::held) << "another pod's";
+}
+
+TEST(WarmAssign, WithoutACooldownTheNewSandboxGetsTheOldOnes) {
+  TestStock stock;
+  stock.take({given("10.9.0.7", true)});
+  ASSERT_EQ(stock.address_for(request_of("c1", "web", "uid-1")), "10.9.0.7");
+  Request request = request_of("c2", "web", "uid-1");
+  request.cooldown = 0s;
+  request.in_use = {address_of("10.9.0.7")};
+  EXPECT_EQ(stock.address_for(request), "") << "the host uses it still";
+  EXPECT_EQ(stock.find("10.9.0.7")->state, WarmState::free);
+  request.in_use.clear();
+  EXPECT_EQ(stock.address_for(request), "10.9.0.7");
+  request.owner.container_id = "c3";
+  EXPECT_EQ(stock.address_for(request), "10.9.0.7") << "let go and given in one commit";
+  EXPECT_EQ(stock.find("10.9.0.7")->owner.container_id, "c3");
+}
+
 TEST(WarmRelease, ALateOneSparesTheSuccessor) {
   TestStock stock;
   stock.take({given("10.9.0.7", true)});

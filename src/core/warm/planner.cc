@@ -30,9 +30,13 @@ nanoseconds conflict_rest(std::uint32_t conflicts, const Marks& marks) {
   return std::min<nanoseconds>(rest, std::max(marks.conflict_rest_max, marks.exhausted_rest));
 }
 
+/// As many that others answer for as may lie in quarantine.
+std::uint64_t conflicts_bound(const Marks& marks) { return std::uint64_t{marks.high} + marks.conflicts_max; }
+
 }  // namespace
 
-Outcome outcome_of_fill(std::size_t came, std::size_t usable) {
+Outcome outcome_of_fill(std::size_t came, std::size_t usable, std::uint32_t fruitless) {
+  if (came == 0 && fruitless > 0) return Outcome::away;
   return usable * 2 < came ? Outcome::conflict : Outcome::done;
 }
 
@@ -68,7 +72,7 @@ Wish plan_stock(const Counts& counts, const Marks& marks, std::uint32_t waiting,
       more = std::min(more, room);
     }
     // Who answers for one address after the other answers for the next, too, and the subnet is not this node's alone.
-    const std::uint64_t conflicts_max = std::uint64_t{marks.high} + marks.conflicts_max;
+    const std::uint64_t conflicts_max = conflicts_bound(marks);
     if (counts.conflicting >= conflicts_max) {
       wish.why = fmt::format(
           "others answer on the wire for {} addresses that are quarantined: find who does (proxy ARP?), and release "
@@ -79,8 +83,10 @@ Wish plan_stock(const Counts& counts, const Marks& marks, std::uint32_t waiting,
     }
     more = std::min(more, conflicts_max - counts.conflicting);
     if (memory.conflicts >= kConflictsBorne) more = 1;
-    if (now.since_boot < memory.grow_not_before) {
-      wish.look_again = std::min(wish.look_again, memory.grow_not_before);
+    // A few addresses of a subnet may be somebody's, and whoever waits does not wait for all of the rest.
+    const auto not_before = coming < waiting ? memory.one_not_before : memory.grow_not_before;
+    if (now.since_boot < not_before) {
+      wish.look_again = std::min(wish.look_again, not_before);
       wish.why = memory.is_exhausted                   ? "the subnet has no addresses left: resting"
                  : memory.conflicts >= kConflictsBorne ? "what the cloud gave last is somebody else's: resting"
                                                        : "the cloud is in trouble: resting";
@@ -132,7 +138,14 @@ PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, const Marks& 
       break;
   }
   memory.grow_not_before = now.since_boot + rest;
+  const nanoseconds pause = with_jitter(marks.conflict_pause, jitter);
+  memory.one_not_before = now.since_boot + (outcome == Outcome::conflict ? std::min(rest, pause) : rest);
   return memory;
+}
+
+bool may_borrow(const Counts& counts, const Marks& marks, const PlannerMemory& memory) {
+  if (marks.node_max > 0 && counts.on_node() >= marks.node_max) return false;
+  return memory.is_exhausted || memory.conflicts >= kConflictsBorne || counts.conflicting >= conflicts_bound(marks);
 }
 
 PlannerMemory after_shrinking(PlannerMemory memory, Outcome outcome, const Marks& marks, double jitter,
@@ -147,8 +160,14 @@ PlannerMemory after_shrinking(PlannerMemory memory, Outcome outcome, const Marks
 }
 
 PlannerMemory without_exhaustion(PlannerMemory memory) {
-  if (memory.is_exhausted) memory.grow_not_before = {};
+  if (memory.is_exhausted) memory.grow_not_before = memory.one_not_before = {};
   memory.is_exhausted = false;
+  return memory;
+}
+
+PlannerMemory without_conflicts(PlannerMemory memory) {
+  if (memory.last == Outcome::conflict) memory.grow_not_before = memory.one_not_before = {};
+  memory.conflicts = 0;
   return memory;
 }
 

@@ -29,6 +29,7 @@ struct Marks {
   /// As many that others answer for may lie in quarantine beside the high mark; then no more are asked for.
   std::uint32_t conflicts_max = 32;
   std::chrono::seconds conflict_rest_max{3600};  ///< the rest of an exhausted subnet, doubled, up to this
+  std::chrono::seconds conflict_pause{5};        ///< the same where an attachment waits: one is asked for after it
   friend bool operator==(const Marks&, const Marks&) = default;
 };
 /// Error: invalid_argument with both values where low > high, or a mark is more than kMarkMax.
@@ -44,8 +45,10 @@ enum class Outcome : std::uint8_t {
   refused,
   conflict,  ///< most of what came is no pod's to have: somebody else answers for it, or the host uses it
 };
-/// What becomes of a question that brought so many, of which pods may have `usable`.
-[[nodiscard]] Outcome outcome_of_fill(std::size_t came, std::size_t usable);
+/// What becomes of a question that brought so many, of which pods may have `usable`. One that brought nothing new may
+/// have been answered with what an earlier one left; `fruitless`, so many of these in a row before it, are a cloud that
+/// repeats itself.
+[[nodiscard]] Outcome outcome_of_fill(std::size_t came, std::size_t usable, std::uint32_t fruitless = 0);
 /// So many fills in a row may end in conflicts before the stock rests: a few addresses may be somebody's.
 inline constexpr std::uint32_t kConflictsBorne = 2;
 
@@ -53,10 +56,12 @@ inline constexpr std::uint32_t kConflictsBorne = 2;
 /// it would remember from before a restart costs at the worst one call of the cloud.
 struct PlannerMemory {
   std::chrono::nanoseconds grow_not_before{};
+  std::chrono::nanoseconds one_not_before{};  ///< the same where somebody waits, and nothing is on its way to him
   std::chrono::nanoseconds shrink_not_before{};
   std::uint32_t failures = 0;   ///< in a row
   bool is_exhausted = false;    ///< the subnet has none, as was said last
   std::uint32_t conflicts = 0;  ///< fills in a row of which most is no pod's to have
+  std::uint32_t fruitless = 0;  ///< fills in a row that brought nothing that has no record
   Outcome last = Outcome::done;
 };
 
@@ -75,6 +80,10 @@ struct Wish {
 [[nodiscard]] Wish plan_stock(const Counts& counts, const Marks& marks, std::uint32_t waiting,
                               const PlannerMemory& memory, const Instant& now);
 
+/// Whether other nodes are asked for what attachments wait for: the cloud has none for this node, or what it gives is
+/// somebody else's. Not where the node has as many as it may.
+[[nodiscard]] bool may_borrow(const Counts& counts, const Marks& marks, const PlannerMemory& memory);
+
 /// The memory after a question to the cloud for more. `jitter`: 0 to 1, by which rests of many nodes drift apart.
 [[nodiscard]] PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, const Marks& marks, double jitter,
                                           const Instant& now);
@@ -83,6 +92,9 @@ struct Wish {
                                             const Instant& now);
 /// An address came back into the subnet as far as anybody knows: asking is worth while again.
 [[nodiscard]] PlannerMemory without_exhaustion(PlannerMemory memory);
+
+/// Somebody looked into the conflicts and says that they are over: nothing rests for them any more.
+[[nodiscard]] PlannerMemory without_conflicts(PlannerMemory memory);
 
 /// "dry", "hungry", "normal" or "overflow", as other agents read it (docs/reference/warm-pool.md#control-loop).
 [[nodiscard]] std::string status_of(const Counts& counts, const Marks& marks);

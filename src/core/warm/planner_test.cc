@@ -143,6 +143,34 @@ TEST_F(WarmPlanner, TroubleRestsLongerEachTime) {
   EXPECT_EQ(memory_.grow_not_before - clock_.now().since_boot, 1s);
 }
 
+TEST_F(WarmPlanner, WhoWaitsIsServedWhileConflictsRest) {
+  for (int i = 0; i < 2; ++i) grew(Outcome::conflict);
+  clock_.advance(marks_.conflict_pause);
+  EXPECT_EQ(wish({}).grow, 0U) << "nobody waits";
+  EXPECT_EQ(wish({}, 1).grow, 1U);
+  EXPECT_EQ(wish({}, 7).grow, 1U) << "one after the other";
+  Counts coming;
+  coming.probing = 1;
+  EXPECT_EQ(wish(coming, 1).grow, 0U) << "his is on its way";
+  grew(Outcome::conflict);
+  EXPECT_EQ(wish({}, 1).grow, 0U);
+  EXPECT_EQ(wish({}, 1).look_again, clock_.now().since_boot + marks_.conflict_pause);
+  clock_.advance(marks_.conflict_pause);
+  Counts full;
+  full.conflicting = full.quarantined = marks_.high + marks_.conflicts_max;
+  EXPECT_EQ(wish(full, 1).grow, 0U) << "no more than may lie in quarantine";
+  EXPECT_TRUE(may_borrow(full, marks_, {}));
+  EXPECT_TRUE(may_borrow({}, marks_, memory_));
+  marks_.node_max = 4;
+  EXPECT_FALSE(may_borrow(with_free(0, 4), marks_, memory_)) << "nor more than the node may have";
+  memory_ = without_conflicts(memory_);
+  EXPECT_EQ(wish({}).grow, 3U) << "somebody looked into it";
+  EXPECT_FALSE(may_borrow({}, marks_, memory_));
+  grew(Outcome::away);
+  memory_ = without_conflicts(memory_);
+  EXPECT_EQ(wish({}, 1).grow, 0U) << "another rest is another";
+}
+
 TEST_F(WarmPlanner, ShrinkingIsSlowerThanGrowing) {
   EXPECT_EQ(wish(with_free(100)).shrink, marks_.shrink_max);
   shrank(Outcome::done);

@@ -28,6 +28,17 @@ std::string holder_of(const WarmAddress& held) {
 std::string promise_of(const PodIdentity& pod) { return pod.namespace_name + "/" + pod.name; }
 std::string waits_for(const std::string& promise) { return std::string(kWaitsFor) + promise; }
 
+void promise_to(WarmIntent& intent, const std::string& promise) { intent.peer = promise; }
+
+std::string promise_of(const WarmIntent& intent) {
+  return intent.what == WarmIntent::What::allocate ? intent.peer : std::string();
+}
+
+Given kept_for(Given given, const std::string& promise) {
+  given.unfit = waits_for(promise);
+  return given;
+}
+
 bool is_waiting_for(const WarmAddress& address, const PodIdentity& pod) {
   return address.state == WarmState::quarantined && !address.other_mac && address.why == waits_for(promise_of(pod));
 }

@@ -31,6 +31,12 @@ inline constexpr const char* kKeepsNoneKey = "keepsNoAddress";
 [[nodiscard]] std::string waits_for(const std::string& promise);
 /// Whether it lies here and waits for this pod.
 [[nodiscard]] bool is_waiting_for(const WarmAddress& address, const PodIdentity& pod);
+/// What is asked for because it is promised to that pod: what it brings is kept for it, whoever finds out. Empty: it is
+/// for the stock.
+void promise_to(WarmIntent& intent, const std::string& promise);
+[[nodiscard]] std::string promise_of(const WarmIntent& intent);
+/// As plan_take() takes it in so that it waits for that pod.
+[[nodiscard]] Given kept_for(Given given, const std::string& promise);
 /// Says that it is its holder's by name from now on.
 void promise_to_holder(WarmAddress& address);
 

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "core/warm/promised.h"
+
 namespace croft::core::warm {
 namespace {
 
@@ -385,7 +387,9 @@ std::vector<Given> brought_by(const WarmIntent& intent, const std::vector<WarmAd
     if (is_recorded || brought.size() == intent.count) continue;
     if (intent.address && *intent.address != given.address) continue;
     if (look.host->contains(given.address) || is_used_by_pod(look, given.address)) continue;
-    if (look.apart.contains(given.address)) continue;
+    // What it was asked for by name is set apart for the very pod that it is for.
+    const bool is_promised = intent.address.has_value() && !promise_of(intent).empty();
+    if (look.apart.contains(given.address) && !is_promised) continue;
     brought.push_back(given);
   }
   return brought;

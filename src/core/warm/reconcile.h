@@ -140,8 +140,8 @@ inline constexpr std::size_t kStraysMax = 1024;
 [[nodiscard]] Step<Moved> plan_doubts(const Snapshot& snapshot, const std::vector<DoubtChange>& changes);
 
 /// What of the cloud's addresses an intent may have brought: those without a record that no pod and nothing of the host
-/// uses, at most as many as were asked for. Empty where a part of the look is absent that could tell: `cloud`, or
-/// `host`.
+/// uses, at most as many as were asked for; what is apart only where it was asked for by name for its pod. Empty where
+/// a part of the look is absent that could tell: `cloud`, or `host`.
 [[nodiscard]] std::vector<Given> brought_by(const WarmIntent& intent, const std::vector<WarmAddress>& records,
                                             const Look& look);
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/warm/promised.h"
 #include "core/warm/test_stock.h"
 
 namespace croft::core::warm {
@@ -429,6 +430,11 @@ TEST_F(WarmReconcile, AnOpenIntentExplainsWhatIsUnknown) {
   const auto brought = brought_by(intent, stock_.all(), look);
   ASSERT_EQ(brought.size(), 1U);
   EXPECT_EQ(brought[0].address, address_of("10.9.0.8")) << "not what the host uses";
+  look.apart = {address_of("10.9.0.8")};
+  intent.address = address_of("10.9.0.8");
+  EXPECT_TRUE(brought_by(intent, stock_.all(), look).empty()) << "a claim names it, and it is for the stock";
+  promise_to(intent, "shop/web-0");
+  EXPECT_EQ(brought_by(intent, stock_.all(), look).size(), 1U) << "asked for by name, for the pod of the claim";
   look.host.reset();
   EXPECT_TRUE(brought_by(intent, stock_.all(), look).empty()) << "nobody knows what the host uses";
 }

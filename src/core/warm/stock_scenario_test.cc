@@ -38,7 +38,7 @@ class World {
         {"marks", &World::marks},     {"cloud", &World::cloud},     {"rounds", &World::rounds},
         {"restart", &World::restart}, {"reboot", &World::reboot},   {"set-clock", &World::set_clock},
         {"wait", &World::wait},       {"add", &World::add},         {"del", &World::del},
-        {"show", &World::show},       {"waiting", &World::waiting},
+        {"show", &World::show},       {"waiting", &World::waiting}, {"release", &World::release},
     };
     const auto found = kCommands.find(command.word("the command"));
     if (found == kCommands.end()) throw Malformed("unknown command");
@@ -63,7 +63,8 @@ class World {
     if (c.has("cooldown")) cooldown_ = Command::span_of(c.option("cooldown"));
     if (const auto checked = check_marks(marks_); !checked) say("{}", checked.error().message);
   }
-  /// What it answers from now on; `left`: how many addresses its subnet has still.
+  /// What it answers from now on; `left`: how many addresses its subnet has still; `used`: of so many of the next ones
+  /// the wire says that somebody has them.
   void cloud(Command& c) {
     static const std::map<std::string, Outcome> kAnswers = {{"gives", Outcome::done},
                                                             {"throttles", Outcome::throttled},
@@ -73,6 +74,7 @@ class World {
     if (found == kAnswers.end()) throw Malformed("the cloud gives, throttles, is-away or refuses");
     answer_ = found->second;
     left_ = c.number("left", left_);
+    used_ = c.number("used", used_);
   }
   /// So many ADDs wait from now on.
   void waiting(Command& c) { waiting_ = Command::number_of(c.word("how many")); }
@@ -111,10 +113,12 @@ class World {
     if (wish.grow > 0) {
       const std::uint32_t given = answer_ == Outcome::done ? std::min(wish.grow, left_) : 0;
       const bool is_exhausted = answer_ == Outcome::done && given == 0;
-      take_in(given);
-      memory_ = after_growing(memory_, is_exhausted ? Outcome::exhausted : answer_, marks_, 0, now());
-      next_ = std::max(now().since_boot, memory_.grow_not_before);
-      say("{:g}s asked for {}, got {} ({})", at, wish.grow, given, wish.why);
+      const std::uint32_t good = take_in(given);
+      const Outcome outcome = is_exhausted ? Outcome::exhausted : given > 0 ? outcome_of_fill(given, good) : answer_;
+      memory_ = after_growing(memory_, outcome, marks_, 0, now());
+      next_ = std::max(now().since_boot, waiting_ > 0 ? memory_.one_not_before : memory_.grow_not_before);
+      say("{:g}s asked for {}, got {}{} ({})", at, wish.grow, given,
+          good < given ? fmt::format(", {} of them somebody's", given - good) : "", wish.why);
     } else if (wish.shrink > 0) {
       const auto moved = stock_.records.decide<Moved>(
           [&](const Snapshot& s) { return plan_give_back(s, {.count = wish.shrink}, now()); });
@@ -130,18 +134,45 @@ class World {
       say("{:g}s {}", at, wish.why);
     }
   }
-  void take_in(std::uint32_t count) {
+  /// How many of them are nobody else's.
+  std::uint32_t take_in(std::uint32_t count) {
     std::vector<Given> into;
+    std::vector<Probed> probed;
     for (std::uint32_t i = 0; i < count; ++i, ++last_) {
-      into.push_back(given(fmt::format("10.9.{}.{}", last_ / 250, 2 + last_ % 250), true));
+      const bool is_used = used_ > 0;
+      used_ -= is_used ? 1U : 0U;
+      into.push_back(given(fmt::format("10.9.{}.{}", last_ / 250, 2 + last_ % 250)));
+      probed.push_back({into.back().address, is_used ? std::optional(kOtherMac) : std::nullopt});
     }
     left_ -= count;
-    if (!into.empty()) stock_.take(into);
+    if (into.empty()) return 0;
+    stock_.take(into);
+    const auto moved = stock_.records.decide<Moved>([&](const Snapshot& s) { return plan_probed(s, probed, now()); });
+    if (!moved) throw Malformed(moved.error().message);
+    return static_cast<std::uint32_t>(std::ranges::count(moved->addresses, WarmState::free, &WarmAddress::state));
+  }
+  /// An operator gives the quarantined ones back.
+  void release(Command&) {
+    std::vector<net::Address> gone;
+    for (const WarmAddress& one : stock_.all()) {
+      if (one.state == WarmState::quarantined) gone.push_back(one.address);
+    }
+    const auto moved = stock_.records.decide<Moved>(
+        [&](const Snapshot& s) { return plan_give_back(s, {.addresses = gone, .quarantined = true}, now()); });
+    if (!moved || !stock_.records.decide<Moved>([&](const Snapshot& s) { return plan_gone(s, gone); })) {
+      throw Malformed("release");
+    }
+    left_ += static_cast<std::uint32_t>(gone.size());
+    memory_ = without_conflicts(memory_);
+    say("released {}", gone.size());
   }
 
   void add(Command& c) {
     const std::string container = c.word("a container");
-    const std::string got = stock_.address_for(request_of(container));
+    const std::string pod = c.has("of") ? c.option("of") : std::string();  // whose sandbox it is, by name and UID
+    Request request = pod.empty() ? request_of(container) : request_of(container, pod, "uid-of-" + pod);
+    request.cooldown = cooldown_;
+    const std::string got = stock_.address_for(request);
     say("{}", got.empty() ? "the stock is empty" : got);
   }
   void del(Command& c) {
@@ -160,7 +191,7 @@ class World {
   std::chrono::seconds cooldown_{30};
   PlannerMemory memory_;
   Outcome answer_ = Outcome::done;
-  std::uint32_t left_ = 10'000, waiting_ = 0, last_ = 0;
+  std::uint32_t left_ = 10'000, used_ = 0, waiting_ = 0, last_ = 0;
   std::chrono::nanoseconds next_{};
   std::string told_, out_;
 };

@@ -52,13 +52,13 @@ Result<cloud::CloudAddress> GrpcPeers::ask(const Peer& peer, const Kept* kept, c
   const os::GrpcReply pong = channel->call(vpc::path_of(vpc::Method::ping), vpc::encode(vpc::Ping{own}), first);
   const bool is_refused = pong.status.from_server && pong.status.code == os::GrpcCode::failed_precondition;
   if (is_refused) return fail(ErrorCode::refused_by_configuration, shown(pong.status.message));
-  if (!pong.status.ok()) return fail(ErrorCode::unavailable, peer.node + ": " + shown(pong.status.message));
+  if (!pong.status.ok()) return fail(ErrorCode::unavailable, shown(pong.status.message));
   const auto said = vpc::decode_ping(pong.message);
-  if (!said) return fail(ErrorCode::unavailable, peer.node + ": " + said.error().message);
+  if (!said) return fail(ErrorCode::unavailable, said.error().message);
   if (auto skew = vpc::skew_between(own, said->speech)) return fail(ErrorCode::refused_by_configuration, *skew);
   if (kept != nullptr) {
     if (auto why = vpc::no_lending_by_name(said->speech)) {
-      return fail(ErrorCode::refused_by_configuration, peer.node + ": " + *why);
+      return fail(ErrorCode::refused_by_configuration, *std::move(why));
     }
   }
   vpc::BorrowRequest wanted{"", subnet, request, own, node_};
@@ -80,7 +80,7 @@ Result<cloud::CloudAddress> GrpcPeers::ask(const Peer& peer, const Kept* kept, c
     return fail(ErrorCode::permission_denied, shown(reply.status.message));
   }
   if (!reply.status.ok()) {
-    const std::string why = peer.node + ": " + shown(reply.status.message);
+    const std::string why = shown(reply.status.message);
     if (reply.status.surely_not_processed) return fail(ErrorCode::unavailable, why);
     // A lender of before this protocol says INTERNAL whatever became of its move; one that says nothing, or that it
     // does not know, leaves the cloud to be asked.
@@ -95,9 +95,9 @@ Result<cloud::CloudAddress> GrpcPeers::ask(const Peer& peer, const Kept* kept, c
                 why);
   }
   const auto answer = vpc::decode_network_answer(reply.message);
-  if (!answer || !answer->network) return fail(ErrorCode::unknown_outcome, peer.node + " answered without an address");
+  if (!answer || !answer->network) return fail(ErrorCode::unknown_outcome, "it answered without an address");
   const auto lent = vpc::warm_address_of(*answer->network);
-  if (!lent) return fail(ErrorCode::unknown_outcome, peer.node + ": " + lent.error().message);
+  if (!lent) return fail(ErrorCode::unknown_outcome, lent.error().message);
   cloud::CloudAddress address;
   address.address = lent->address;
   address.prefix_length = lent->prefix_length;
