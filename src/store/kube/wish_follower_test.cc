@@ -100,6 +100,7 @@ class ClusterApi final : public Api {
     Answer answer;
     if (cluster_.refuses) {
       answer.outcome = Answer::Outcome::refused;
+      answer.http_status = 403;
       answer.error = {ErrorCode::permission_denied, "pods is forbidden", {}};
       return answer;
     }
