@@ -77,9 +77,27 @@ def namespaces(rig):
         expect_equal([row for row in rows if row["finding"] == "not_attached"], [], "in a container")
     for address in dead:
         run(rig.world.bin / "croft", "--store", rig.store, "ip", "release", address)
-    expect_equal(rig.found(), {}, "afterwards")
+    rows = rig.found()
+    expect_equal({name: row["finding"] for name, row in rows.items()}, {"net-cut-eth0": "cache_unreadable"}, "afterwards")
+    expect(f"{rig.cache}/results/net-cut-eth0" in rows["net-cut-eth0"]["evidence"], f"its path: {rows}")
+    (rig.cache / "results" / "net-cut-eth0").unlink()
+    rig.entry("cut", here)
+    expect_equal(rig.found(), {}, "with one that can be read")
     expect_equal(set(rig.world.held(rig.store)), live | {cut}, "held")
     say("  entries whose namespace is gone are nobody's; what can't be told or read counts as alive")
+
+
+def large(rig):
+    """A pod may have 256 KiB of annotations, which Go writes six times as long. What is larger is named."""
+    path = rig.cache / "results" / "net-large-eth0"
+    for size, finding in ((262144, "not_held"), (800000, "cache_unreadable")):
+        rig.entry("large", "/proc/self/ns/net", address="10.80.0.77")
+        entry = json.loads(path.read_text())
+        entry["capabilityArgs"] = {"io.kubernetes.cri.pod-annotations": {"a": "\x01" * size}}
+        path.write_text(json.dumps(entry))
+        expect_equal([row["finding"] for row in rig.found().values()], [finding], f"annotations of {size} bytes")
+    path.unlink()
+    say("  a tenant's large annotations hide no pod; what is larger still, or cut off, is a finding")
 
 
 def twice(rig):
@@ -176,7 +194,7 @@ def test():
         rig = Rig(world)
         world.croft(rig.store, "pool", "create", "a", "--cidr", "10.80.0.0/24", "--block-size", "26")
         world.croft(rig.store, "pool", "create", "b", "--cidr", "10.81.0.0/24", "--block-size", "26", "--cooldown-seconds", "0")
-        for part in (namespaces, twice, restored, renamed, multus):
+        for part in (namespaces, large, twice, restored, renamed, multus):
             part(rig)
 
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/environment.h"
+#include "base/without_user_info.h"
 #include "net/echo.h"
 #include "store/store_url.h"
 
@@ -57,7 +58,7 @@ Result<EtcdPlace> parse_etcd_url(const std::string& url) {
       return fail(ErrorCode::invalid_argument, "store " + net::echo(store::without_user(url)) +
                                                    " names no endpoint: give etcd:https://10.0.0.1:2379,…");
     }
-    if (endpoint.find('@') != endpoint.npos) {  // what stands before it may be a secret: it is not shown
+    if (last_at(endpoint) != endpoint.npos) {  // what stands before it may be a secret: it is not shown
       return fail(ErrorCode::invalid_argument,
                   "store: an etcd endpoint has no user and no password in it: give ?user=NAME&password-file=FILE");
     }

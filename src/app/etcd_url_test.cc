@@ -32,7 +32,8 @@ TEST(EtcdUrl, NoPrefixAndNoOptionOfEtcdAreRefused) {
 }
 
 TEST(EtcdUrl, ASecretInAnEndpointIsRefusedAndNotShown) {
-  for (const char* url : {"etcd:https://u:geheim@10.0.0.1:2379", "etcd:https://10.0.0.1:2379,http://geheim@10.0.0.2"}) {
+  for (const char* url : {"etcd:https://u:geheim@10.0.0.1:2379", "etcd:https://10.0.0.1:2379,http://geheim@10.0.0.2",
+                          "etcd:http://u:geheim%4010.0.0.1:2379", "etcd:https://u%40x:geheim@10.0.0.1:2379"}) {
     const auto place = parse_etcd_url(url);
     ASSERT_FALSE(place) << url;
     EXPECT_EQ(place.error().message.find("geheim"), std::string::npos) << place.error().message;
@@ -42,6 +43,13 @@ TEST(EtcdUrl, ASecretInAnEndpointIsRefusedAndNotShown) {
   ASSERT_FALSE(empty);
   EXPECT_EQ(empty.error().message.find("geheim"), std::string::npos) << empty.error().message;
   EXPECT_NE(empty.error().message.find("names no endpoint"), std::string::npos) << empty.error().message;
+}
+
+TEST(EtcdUrl, TheNameOfAUserIsAsItIsGiven) {
+  const auto place = parse_etcd_url("etcd:https://10.0.0.1:2379?ca=/ca&user=a@b%40&password-file=/p%40");
+  ASSERT_TRUE(place) << place.error().message;
+  EXPECT_EQ(place->user, "a@b%40") << "nothing is decoded";
+  EXPECT_EQ(place->password_file, "/p%40");
 }
 
 TEST(EtcdUrl, APasswordNeedsEncryptionOnEveryEndpoint) {

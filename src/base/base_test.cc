@@ -42,6 +42,11 @@ TEST(WithoutUserInfo, OfEveryUrlInAText) {
   EXPECT_EQ(without_user_info("etcd:http://u:p@10.0.0.1:1,https://v:a/b@c,d@10.0.0.2:1?ca=/x"),
             "etcd:http://(hidden)@10.0.0.1:1,https://(hidden)@10.0.0.2:1?ca=/x");
   EXPECT_EQ(without_user_info("ftp://u:p@x"), "ftp://(hidden)@x");
+  // As somebody writes an `@` who knows that a URL may not have it; here it stands for the one that ends the password.
+  EXPECT_EQ(without_user_info("http://u:p%4010.0.0.1:1,https://v:q%40r@10.0.0.2"),
+            "http://(hidden)%4010.0.0.1:1,https://(hidden)@10.0.0.2");
+  EXPECT_EQ(without_user_info("http://u:p@x%40y"), "http://(hidden)%40y");
+  EXPECT_EQ(without_user_info("kube:/etc/x%40y"), "kube:/etc/x%40y");
 }
 
 TEST(Error, ContextGoesInFrontAndDetailsStay) {

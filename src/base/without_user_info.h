@@ -1,12 +1,20 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
 namespace croft {
 
-/// A text without what stands before an `@` in the URLs in it: a user, mostly with a password. For errors and logs,
-/// which repeat what was given.
+/// Where the last `@` is, or the last `%40`, which is one as URLs write it in a password; npos: none.
+[[nodiscard]] inline std::size_t last_at(std::string_view text) {
+  const std::size_t plain = text.rfind('@'), encoded = text.rfind("%40");
+  if (plain == text.npos || encoded == text.npos) return std::min(plain, encoded);
+  return std::max(plain, encoded);
+}
+
+/// A text without what stands before an `@` or `%40` in the URLs in it: a user, mostly with a password. For errors and
+/// logs, which repeat what was given.
 [[nodiscard]] inline std::string without_user_info(std::string_view text) {
   constexpr std::string_view kBefore = "://", kHidden = "(hidden)";
   std::string result;
@@ -16,7 +24,7 @@ namespace croft {
     result.append(text.substr(0, begin + kBefore.size()));
     text.remove_prefix(begin + kBefore.size());
     // A password may have any character: the last one of this URL ends it.
-    const std::size_t at = text.substr(0, text.find(kBefore)).rfind('@');
+    const std::size_t at = last_at(text.substr(0, text.find(kBefore)));
     if (at == text.npos) continue;
     result.append(kHidden);
     text.remove_prefix(at);

@@ -14,6 +14,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 using namespace std::chrono_literals;
 
 /// A sound register that each test spoils in one way, past all guards.
@@ -463,7 +464,8 @@ TEST_F(AuditTest, AnEntryOfAnotherNetworkSpeaksForAllOfItsContainer) {
   EXPECT_THAT(findings(live), IsEmpty());
   live.entries = runtime({{"x", "x", "eth0"}}).entries;
   live.unreadable = {{"multus-cni-network-c1-eth0", "empty"}, {"multus-cni-network-xc2-eth0", "empty"}};
-  EXPECT_THAT(findings(live), ElementsAre(HasSubstr("container c2")));
+  EXPECT_THAT(findings(live), UnorderedElementsAre(HasSubstr("container c2"), HasSubstr("cache_unreadable"),
+                                                   HasSubstr("cache_unreadable")));
 }
 
 TEST_F(AuditTest, AContainerInTwoCachesIsToldOnce) {
@@ -577,11 +579,28 @@ TEST_F(HalfMoved, WhatTheRegisterLostIsStillTold) {
   EXPECT_EQ(found({{3, "10.244.3.5"}}).at(0).kind, Kind::pod_not_held);
 }
 
+/// Damaged, or more than is read: what it is about counts as alive, so a look that told nothing of it would hide that.
+TEST_F(AuditTest, AnEntryThatCannotBeReadIsNamed) {
+  core::audit::LiveAttachments live = runtime({{"net", "c1", "eth0"}, {"net", "c2", "eth0"}});
+  live.unreadable = {{"net-c3-eth0", "/cache/results/net-c3-eth0: invalid JSON: larger than 4194304 bytes"}};
+  auto report = audit(context, live).value();
+  ASSERT_THAT(report.findings, testing::SizeIs(1));
+  EXPECT_EQ(name_of(report.findings[0].kind), "cache_unreadable");
+  EXPECT_EQ(report.findings[0].subject, "net-c3-eth0");
+  EXPECT_THAT(report.findings[0].what, HasSubstr("/cache/results/net-c3-eth0: invalid JSON: larger than"));
+  EXPECT_THAT(report.findings[0].remedy, HasSubstr("crictl"));
+  for (int i = 0; i < 30; ++i) live.unreadable.push_back(live.unreadable.front());
+  report = audit(context, live).value();
+  ASSERT_THAT(report.findings, testing::SizeIs(11));
+  EXPECT_THAT(report.findings.back().what, HasSubstr("21 more"));
+}
+
 TEST_F(AuditTest, WhoeverAnUnreadableEntryMayBeAboutIsKnown) {
   clock.advance(60s);
   core::audit::LiveAttachments live = runtime({{"net", "x", "eth0"}});
   live.unreadable = {{"net-c1-eth0", "empty"}, {"net-c22-eth0", "empty"}};
-  EXPECT_THAT(findings(live), ElementsAre(HasSubstr("container c2")));
+  EXPECT_THAT(findings(live), UnorderedElementsAre(HasSubstr("container c2"), HasSubstr("cache_unreadable"),
+                                                   HasSubstr("cache_unreadable")));
 }
 
 TEST_F(AuditTest, ANetworkWithDotsAndAHolderWithoutInterfaceAreKnownByTheirHandle) {

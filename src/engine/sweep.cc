@@ -116,6 +116,9 @@ Step<std::vector<Evidence>> plan_proofs(const Snapshot& snapshot, const std::vec
 }
 
 constexpr std::size_t kNotDoneNamedMax = 20;
+/// Of pods and nodes that are asked for by themselves, how many may get no answer: in a row, and in a pass. An answer
+/// is awaited for 15 seconds, and a controller that is stuck for minutes is ended.
+constexpr std::size_t kSilentInARowMax = 3, kSilentMax = 5;
 constexpr std::string_view kRemedy = "; `croft check` names the record that is in the way, and its remedy";
 constexpr std::string_view kReplaced =
     "the register is another than in the look before, or was put back to an older state: what looked dead or gone in "
@@ -175,11 +178,13 @@ class Pass {
     }
     if (!is_about_the_record) report_.failure = error;
   }
-  /// What answers as the API said something odd of one pod or node that was asked for by itself, which stays unsure.
-  /// Where it says nothing, or may not be asked, the pass ends.
+  /// What answers as the API said something odd, or nothing, of one pod or node that was asked for by itself, which
+  /// stays unsure. Where it says nothing several times in a row, or may not be asked, the pass ends.
   void note_unsure(const Error& error, const std::string& subject) {
-    const bool is_about_all = error.code == ErrorCode::unavailable || error.code == ErrorCode::deadline_exceeded ||
-                              error.code == ErrorCode::permission_denied;
+    const bool is_silent = error.code == ErrorCode::unavailable || error.code == ErrorCode::deadline_exceeded;
+    silent_in_a_row_ = is_silent ? silent_in_a_row_ + 1 : 0;
+    silent_ += is_silent ? 1 : 0;
+    const bool is_about_all = silent_in_a_row_ == kSilentInARowMax || error.code == ErrorCode::permission_denied;
     if (++not_done_ <= kNotDoneNamedMax) {
       report_.alarms.push_back(
           {Alarm::Kind::not_done,
@@ -187,6 +192,18 @@ class Pass {
                        is_about_all ? "" : ": look at what answers as the API when this one is asked for")});
     }
     if (is_about_all) report_.failure = error;
+  }
+  /// Whether the next one may be asked for: each that is not answered for costs the time of an answer.
+  [[nodiscard]] bool may_ask() {
+    if (silent_ < kSilentMax) return true;
+    if (!std::exchange(is_told_silent_, true)) {
+      report_.alarms.push_back(
+          {Alarm::Kind::not_done,
+           fmt::format("{} pods and nodes were not answered for; the rest is not asked for in this "
+                       "pass, and what is held for it is kept",
+                       silent_)});
+    }
+    return false;
   }
   [[nodiscard]] bool failed() const { return report_.failure.has_value(); }
   [[nodiscard]] Instant now() const { return context_.clock.now(); }
@@ -224,12 +241,13 @@ class Pass {
     }
     asked_.emplace(Asked{facts_.with_nodes_alone(), {}, {}});
     for (const std::string& node : nodes) {
-      if (failed()) return;
+      if (failed() || !may_ask()) break;
       const auto is_there = source_.has_node(node);
       if (!is_there) {
         note_unsure(is_there.error(), "node " + node);
         continue;
       }
+      silent_in_a_row_ = 0;
       asked_->nodes.insert(node);
       if (*is_there) asked_->facts.add_node({node, {}, {}});
     }
@@ -244,13 +262,14 @@ class Pass {
     std::string left_out;
     std::size_t count = 0;
     for (const auto& [name, addresses] : by_pod) {
-      if (failed()) return;
       if (name.second.empty()) continue;  // of a node
+      if (failed() || !may_ask()) break;
       const auto pod = source_.pod(name.first, name.second);
       if (!pod) {
         note_unsure(pod.error(), fmt::format("pod {}/{}", name.first, name.second));
         continue;
       }
+      silent_in_a_row_ = 0;
       asked_->pods.insert(name);
       if (!*pod) continue;
       asked_->facts.add_pod(**pod);
@@ -354,6 +373,8 @@ class Pass {
   const bool dry_run_;
   SweepReport& report_;
   std::size_t not_done_ = 0;
+  std::size_t silent_ = 0, silent_in_a_row_ = 0;  ///< that were asked for by themselves
+  bool is_told_silent_ = false;
 };
 
 }  // namespace

@@ -22,6 +22,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
 using Texts = std::vector<std::string>;
@@ -170,6 +171,60 @@ TEST_F(AskingSweep, AnOddAnswerAboutOnePodIsAboutThatPod) {
     facts.odd.clear();
     EXPECT_THAT(texts_of(collector.pass()), ElementsAre("address " + odd + " pod_gone"));
   }
+}
+
+/// What says nothing about one pod or node may be about it alone; of several in a row it is about all.
+TEST_F(AskingSweep, OneThatIsNotAnsweredForInTimeEndsNoPass) {
+  for (const ErrorCode code : {ErrorCode::deadline_exceeded, ErrorCode::unavailable}) {
+    const std::string hanging = add_pod("a-hangs"), dead = add_pod("b-dead"), late = add_pod("c-hangs");
+    for (const char* name : {"a-hangs", "c-hangs"}) facts.odd.emplace(name, Error{code, "get a pod: no answer", {}});
+    collector.pass();
+    clock.advance(collector.options.settings.grace);
+    const SweepReport report = collector.pass();
+    EXPECT_THAT(texts_of(report), ElementsAre("address " + dead + " pod_gone")) << name_of(code);
+    EXPECT_FALSE(report.failure) << name_of(code);
+    EXPECT_THAT(alarms_of(report), ElementsAre("not_done", "not_done"));
+    EXPECT_THAT(report.alarms.at(0).text,
+                HasSubstr("pod ns/a-hangs: get a pod: no answer; what is held for it is kept"));
+    EXPECT_TRUE(is_held(hanging) && is_held(late));
+    facts.odd.clear();
+    EXPECT_THAT(texts_of(collector.pass()),
+                UnorderedElementsAre("address " + hanging + " pod_gone", "address " + late + " pod_gone"));
+  }
+}
+
+TEST_F(AskingSweep, ThreeInARowThatAreNotAnsweredForEndThePass) {
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = "hangs-" + std::to_string(i);
+    add_pod(name);
+    facts.odd.emplace(name, Error{ErrorCode::deadline_exceeded, "get a pod: no answer", {}});
+  }
+  const std::string dead = add_pod("web");
+  collector.pass();
+  clock.advance(collector.options.settings.grace);
+  facts.asked.clear();
+  const SweepReport report = collector.pass();
+  EXPECT_THAT(texts_of(report), IsEmpty());
+  EXPECT_TRUE(report.failure);
+  EXPECT_THAT(facts.asked, ElementsAre("hangs-0", "hangs-1", "hangs-2"));
+  EXPECT_TRUE(is_held(dead));
+}
+
+/// However they lie between others: each takes the time of an answer that does not come. What is proven is freed.
+TEST_F(AskingSweep, AfterSomeThatAreNotAnsweredForNoneIsAskedForInThisPass) {
+  for (int i = 0; i < 10; ++i) {
+    const std::string name = "pod-" + std::to_string(i);
+    add_pod(name);
+    if (i % 2 == 0) facts.odd.emplace(name, Error{ErrorCode::deadline_exceeded, "get a pod: no answer", {}});
+  }
+  collector.pass();
+  clock.advance(collector.options.settings.grace);
+  facts.asked.clear();
+  const SweepReport report = collector.pass();
+  EXPECT_FALSE(report.failure);
+  EXPECT_THAT(facts.asked, SizeIs(9)) << "the fifth that hangs is the last";
+  EXPECT_THAT(texts_of(report), SizeIs(4));
+  EXPECT_THAT(report.alarms.back().text, HasSubstr("not asked for in this pass"));
 }
 
 TEST_F(AskingSweep, ANodeThatTheListLeavesOutIsNotGone) {

@@ -28,10 +28,11 @@ TEST(StoreUrl, IsShownWithoutUserAndPassword) {
   EXPECT_EQ(without_user("etcd:http://u:P/W,@?W@1.2.3.4:1"), "etcd:http://(hidden)@1.2.3.4:1");
   EXPECT_EQ(without_user("etcd:http://a:1,http://u:PW@b:1"), "etcd:http://(hidden)@b:1");
   EXPECT_EQ(without_user("etcd:u:PW@1.2.3.4:1"), "etcd:(hidden)@1.2.3.4:1");
+  EXPECT_EQ(without_user("etcd:http://u:PW%4010.0.0.1:1?ca=/x"), "etcd:http://(hidden)%4010.0.0.1:1?ca=/x");
   EXPECT_EQ(without_user("PW@x"), "(hidden)@x");
   EXPECT_EQ(without_user("PW@x//y"), "(hidden)@x//y");
   for (const char* url : {"", "kube:/etc/croft/kubeconfig?group=projectcalico.org/v3", "sqlite:/x", "etcd:https://a:1",
-                          "kube:/k?context=admin@cluster"}) {
+                          "kube:/k?context=admin@cluster", "sqlite:/x%40y"}) {
     EXPECT_EQ(without_user(url), url);
   }
 }

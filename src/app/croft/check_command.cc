@@ -323,7 +323,6 @@ bool is_of_living(const core::audit::Finding& finding) {
                   "--cni-cache: the store is a cluster's and the cache is one node's; say which with --node");
     }
     TRY(auto cache, read_caches(options));
-    for (const auto& entry : cache.attachments.unreadable) warn("cannot read " + entry.what);
     warn_of_unclear(cache);
     live = std::move(cache.attachments);
   } else if (!options.node.empty()) {

@@ -46,6 +46,8 @@ std::string_view name_of(Finding::Kind kind) {
       return "pod_not_held";
     case Finding::Kind::node_not_moved:
       return "node_not_moved";
+    case Finding::Kind::cache_unreadable:
+      return "cache_unreadable";
     case Finding::Kind::record_unreadable:
       return "record_unreadable";
     case Finding::Kind::record_newer:

@@ -43,6 +43,7 @@ struct Finding {
     node_not_moved,     ///< pods of a node have addresses that host-local gave, of a range that is the node's here too
     pod_twice,          ///< two containers of one pod that may live hold addresses for the same interface
     cache_empty,        ///< the runtime's cache knows nobody: it proves nothing about those who hold addresses
+    cache_unreadable,   ///< an entry of the runtime's cache cannot be read: whom it is about nobody knows
     record_unreadable,  ///< a record other than a block cannot be read
     record_newer,       ///< a record was written by a newer version
     affinity_unconfirmed,   ///< a claim was left pending, or its deletion was

@@ -42,6 +42,26 @@ std::string words_of(const PodIdentity& pod) {
   return fmt::format(" for pod {}/{}{}", pod.namespace_name, pod.name, pod.uid.empty() ? "" : " (UID " + pod.uid + ")");
 }
 
+constexpr std::size_t kUnreadableNamedMax = 10;
+
+/// A look that told nothing of them would hide whom they are about.
+void note_unreadable(const std::vector<UnreadableEntry>& entries, std::vector<Finding>& findings) {
+  for (std::size_t i = 0; i < std::min(entries.size(), kUnreadableNamedMax); ++i) {
+    findings.push_back({Finding::Kind::cache_unreadable,
+                        entries[i].name,
+                        entries[i].what + "; whoever it is about counts as alive, with what addresses nobody knows",
+                        "look with the rights to read it; where it is damaged, delete the pod that it is of (its name "
+                        "has the container's ID: `crictl pods`), or remove the file when that container is gone",
+                        {}});
+  }
+  if (entries.size() <= kUnreadableNamedMax) return;
+  findings.push_back({Finding::Kind::cache_unreadable,
+                      "the runtime's cache",
+                      fmt::format("{} more entries can't be read", entries.size() - kUnreadableNamedMax),
+                      "mend those that are named, and look again",
+                      {}});
+}
+
 }  // namespace
 
 RuntimeComparison::RuntimeComparison(const Runtime& runtime, WallTime now)
@@ -141,6 +161,7 @@ std::vector<Finding> RuntimeComparison::findings_together() const {
              : "look which of them the runtime runs (`crictl pods`); `croft ip release ADDRESS` collects the other's",
          {claim.pod, claim.namespace_name, claim.uid}});
   }
+  if (live_) note_unreadable(live_->unreadable, findings);
   if (not_compared_ == 0) return findings;
   findings.push_back(
       {Finding::Kind::cache_empty, "the runtime's cache",

@@ -49,7 +49,7 @@ class RuntimeComparison {
   /// live.
   [[nodiscard]] std::optional<Finding> check(const net::Address& address, const std::string& node,
                                              const Attribute& attribute, SequenceNumber sequence);
-  /// Once all have been checked: what they say together.
+  /// Once all have been checked: what they say together, and which entries say nothing.
   [[nodiscard]] std::vector<Finding> findings_together() const;
 
  private:

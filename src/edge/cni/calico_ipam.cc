@@ -330,6 +330,7 @@ Result<Added> Call::add() const {
     warn(fmt::format("unknown member {} is ignored; did you mean {}?", miss.member, miss.meant));
   }
   TRY(const Tombstones::Lifted lifted, lift_tombstone(tombstones_, owner_, world_.clock));
+  if (!lifted.obstacle.empty()) warn(lifted.obstacle);
   bool may_have_written = false;
   const auto assigned = assign_past_living(*this, may_have_written);
   if (!assigned) {

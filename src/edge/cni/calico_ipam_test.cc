@@ -437,6 +437,14 @@ TEST_F(CalicoIpamTest, ADelWhileTheRegisterIsAwayIsMadeUpForLater) {
   EXPECT_EQ(held().size(), 2U);
 }
 
+TEST_F(CalicoIpamTest, AnAddNamesWhatStandsInThePlaceOfTombstones) {
+  pool("a", "10.1.0.0/24", 26);
+  world_.tombstones = directory_.file("tombstones");
+  std::ofstream(world_.tombstones) << "x";
+  add("c1");
+  EXPECT_THAT(log_, Contains(AllOf(HasSubstr(world_.tombstones + ": "), HasSubstr("move it away"))));
+}
+
 TEST_F(CalicoIpamTest, ADelWhoseAddWroteNothingTakesNoRoomOfOthers) {
   pool("a", "10.1.0.0/24", 26);
   world_.tombstones = directory_.file("tombstones");

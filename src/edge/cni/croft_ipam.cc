@@ -220,6 +220,7 @@ Result<core::Assigned> Call::assign_past_living(Path& path) const {
 Result<Added> Call::add() const {
   Path path;
   TRY(const Tombstones::Lifted lifted, lift_tombstone(tombstones_, owner_, world_.clock));
+  if (!lifted.obstacle.empty()) warn(lifted.obstacle);
   const auto assigned = assign_past_living(path);
   if (!assigned) {
     if (!path.may_have_written) note_vain_add(tombstones_, owner_, lifted, assigned.error());

@@ -394,6 +394,25 @@ TEST_F(CroftIpamTombstoneTest, AnAddOfTheSameOwnerIsNotTakenBack) {
   EXPECT_TRUE(holds("c1"));
 }
 
+/// What can be no directory hinders no ADD, and the log says what to do about it.
+TEST_F(CroftIpamTombstoneTest, AnAddNamesWhatStandsInTheirPlace) {
+  const auto told = [&](const std::string& path) {
+    log_.clear();
+    EXPECT_EQ(run("ADD", kPools).exit_code, 0);
+    EXPECT_THAT(log_, Contains(AllOf(HasSubstr("warning"), HasSubstr(path + ": "), HasSubstr("move it away"))));
+  };
+  std::filesystem::create_directories(world_.tombstones);
+  std::ofstream(world_.tombstones + "/vain") << "x";
+  told(world_.tombstones + "/vain");
+  std::filesystem::remove_all(world_.tombstones);
+  std::ofstream(world_.tombstones) << "x";
+  told(world_.tombstones);
+  std::filesystem::remove(world_.tombstones);
+  log_.clear();
+  EXPECT_EQ(run("ADD", kPools).exit_code, 0);
+  EXPECT_THAT(log_, Not(Contains(HasSubstr("warning"))));
+}
+
 /// A runtime tries again with a container of another ID: as many as there are tries.
 TEST_F(CroftIpamTombstoneTest, ADelWhoseAddWroteNothingTakesNoRoomOfOthers) {
   run("ADD", kPools, "holds");

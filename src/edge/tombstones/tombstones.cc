@@ -169,18 +169,25 @@ Result<Tombstones::Left> Tombstones::leave(wire::Tombstone tombstone, Sign sign)
   return left;
 }
 
+std::optional<Tombstones::Waiting> Tombstones::obstacle_to_tombstones() const {
+  if (is_no_directory(directory_)) {
+    return Waiting{directory_, fail(in_the_way("the directory of what DELs leave, and nothing can be left in it"))};
+  }
+  if (!is_no_directory(path_of(kVainDirectory))) return std::nullopt;
+  return Waiting{path_of(kVainDirectory),
+                 fail(in_the_way("the directory of what DELs leave of ADDs in vain, and nothing can be left in it"))};
+}
+
 Result<Tombstones::Lifted> Tombstones::lift(const core::Owner& owner, Deadline deadline) const {
   Lifted lifted;
   if (!are_kept()) return lifted;
   const std::string name = name_of(owner);
   const std::string sure = path_of(name);
   std::vector<std::string> places, paths;
-  if (!is_no_directory(directory_)) {
-    if (!is_no_directory(path_of(kVainDirectory))) {
-      places = {path_of(kVain) + name_of(owner, kVainAdd), path_of(kVain) + name};
-    }
-    places.push_back(sure);
-  }
+  const auto obstacle = obstacle_to_tombstones();
+  if (obstacle) lifted.obstacle = fmt::format("{}: {}", obstacle->path, obstacle->content.error().message);
+  if (!obstacle) places = {path_of(kVain) + name_of(owner, kVainAdd), path_of(kVain) + name};
+  if (!obstacle || obstacle->path != directory_) places.push_back(sure);
   // What says that the owner holds nothing goes first, whenever this may be cut short.
   for (const std::string& path : places) {
     const auto there = os::entry_status(path);
@@ -202,10 +209,9 @@ Result<std::vector<Tombstones::Waiting>> Tombstones::waiting() const {
   std::vector<Waiting> all;
   if (!are_kept()) return all;
   TRY(const auto is_there, os::entry_status(directory_));
-  if (is_no_directory(directory_)) {
-    all.push_back({directory_, fail(in_the_way("the directory of what DELs leave, and nothing can be left in it"))});
-    return all;
-  }
+  const auto obstacle = obstacle_to_tombstones();
+  if (obstacle) all.push_back(*obstacle);
+  if (obstacle && obstacle->path == directory_) return all;
   if (!is_there) return all;
   if (const auto own = os::check_own_directory(directory_); !own) all.push_back({directory_, fail(own.error())});
   TRY(auto names, os::list_directory(directory_, 2 * kTombstonesMax));
@@ -213,14 +219,8 @@ Result<std::vector<Tombstones::Waiting>> Tombstones::waiting() const {
       lock && *lock && (*lock)->type != os::FileStatus::Type::regular) {
     all.push_back({path_of(kLock), fail(in_the_way("a lock, without which nothing here is made up for"))});
   }
-  const bool has_vain = !is_no_directory(path_of(kVainDirectory));
-  if (!has_vain) {
-    all.push_back(
-        {path_of(kVainDirectory),
-         fail(in_the_way("the directory of what DELs leave of ADDs in vain, and nothing can be left in it"))});
-  }
-  const auto vain = has_vain ? os::list_directory(path_of(kVain), 2 * kTombstonesMax)
-                             : Result<std::vector<std::string>>(std::vector<std::string>());
+  const auto vain = obstacle ? Result<std::vector<std::string>>(std::vector<std::string>())
+                             : os::list_directory(path_of(kVain), 2 * kTombstonesMax);
   if (!vain && vain.error().code != ErrorCode::not_found) return fail(vain.error());
   if (vain) {
     for (const std::string& name : *vain) names.push_back(std::string(kVain) + name);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -65,6 +66,7 @@ class Tombstones {
   struct Lifted {
     bool was_there = false;
     bool may_hold = false;  ///< by what was there the owner may hold something
+    std::string obstacle;   ///< what stands in the place of a directory, and what to do; mostly nothing
     explicit operator bool() const { return was_there; }
   };
   /// To be called before an ADD of the owner asks anybody: an earlier DEL must not take what it gets. Whether there was
@@ -115,6 +117,8 @@ class Tombstones {
  private:
   [[nodiscard]] bool are_kept() const { return !directory_.empty(); }
   [[nodiscard]] std::string path_of(std::string_view name) const;
+  /// What stands in the place of a directory, and can be none.
+  [[nodiscard]] std::optional<Waiting> obstacle_to_tombstones() const;
   enum class Outcome { done, left, away };
   [[nodiscard]] Result<std::size_t> make_room_for_a_vain_one() const;
   [[nodiscard]] Outcome replay_one(std::string_view place, const std::string& name, const engine::Context& context,

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/without_user_info.h"
 #include "net/echo.h"
 #include "wire/cni/config.h"
 #include "wire/cni/config_parts.h"
@@ -98,7 +99,7 @@ MaybeFault split_endpoints(const Setting& setting, std::vector<std::string>& out
   for (std::string_view rest = setting.value;;) {
     const auto comma = rest.find(',');
     const std::string_view one = trimmed(rest.substr(0, comma));
-    if (setting.value.find('@') != setting.value.npos) {  // what stands before it may be a secret: it is not shown
+    if (last_at(setting.value) != setting.value.npos) {  // what stands before it may be a secret: it is not shown
       return bad_value(setting.name,
                        "has a user in it: give endpoints alone, and the variables ETCD_USERNAME and "
                        "ETCD_PASSWORD to the runtime");

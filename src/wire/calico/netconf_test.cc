@@ -202,7 +202,7 @@ TEST(CalicoNetconf, ErrorsNameTheMember) {
   for (const char* config :
        {R"("etcd_endpoints":"http://u:secret@10.0.0.1:1")", R"("etcd_endpoints":"u:secret@10.0.0.1:1")",
         R"("etcd_endpoints":"http://10.0.0.1:1,http://u:sec,ret@10.0.0.1:1")",
-        R"("etcd_authority":"u:secret@10.0.0.1:1")"}) {
+        R"("etcd_authority":"u:secret@10.0.0.1:1")", R"("etcd_endpoints":"http://u:secret%4010.0.0.1:1")"}) {
     EXPECT_THAT(refusal(config), AllOf(StartsWith("7 "), HasSubstr("has a user in it"), HasSubstr("ETCD_PASSWORD"),
                                        Not(HasSubstr("secret")), Not(HasSubstr("sec,"))))
         << config;
