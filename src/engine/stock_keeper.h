@@ -183,9 +183,11 @@ class StockKeeper {
 
   [[nodiscard]] bool find_interface();
   [[nodiscard]] core::warm::Look look(bool with_pods, Deadline deadline);
+  [[nodiscard]] Result<void> describe_here(const cloud::Interface& interface);
+  [[nodiscard]] bool begin_here(const cloud::Interface& interface);
   void look_at_host(core::warm::Look& look, Deadline deadline);
   void look_at_pods(core::warm::Look& look, Deadline deadline);
-  void look_at_cloud(core::warm::Look& look, const StockView& view, Deadline deadline);
+  [[nodiscard]] std::optional<cloud::Interface> look_at_cloud(core::warm::Look& look, Deadline deadline);
   void confirm_missing(core::warm::Look& look, const StockView& view, const core::warm::Standing& standing,
                        Deadline deadline);
   void follow_interface(const core::warm::Look& look, StockView& view);
@@ -244,11 +246,11 @@ class StockKeeper {
   std::map<std::string, std::chrono::nanoseconds> unclear_peers_;  ///< since when, by their nodes
   std::string told_wish_;
   std::optional<std::string> told_left_out_;
-  bool has_begun_ = false;
 
   // Histories of the store (store::Store::history), or kNoHistory.
   static constexpr std::uint64_t kNoHistory = ~std::uint64_t{0};
   std::atomic<std::uint64_t> looked_at_;                        ///< may_give()
+  std::uint64_t begun_with_ = kNoHistory;                       ///< of step(): the node's record is as it should be
   std::atomic<std::uint64_t> compared_with_cloud_{kNoHistory};  ///< by the last look that the cloud answered
   std::atomic<bool> look_again_{false};                         ///< the look before serving has left doubts
   std::mutex first_look_;                                       ///< held by who looks before serving

@@ -48,7 +48,7 @@ Result<void> StockKeeper::fetch(std::uint32_t count, Deadline deadline) {
   }
   TRY(auto view, view_stock(context()));
   const auto is = this->interface();
-  if (view.node && !view.node->node.empty() && view.node->mac != is->mac) {
+  if (is_of_other_card(view, *is)) {
     // Its card was replaced while no agent ran: what comes to the new one would be nobody's.
     view.node->mac = is->mac;
     view.node->object = is->object;

@@ -36,6 +36,7 @@ struct LivePod {
 struct Look {
   Instant begun;
   std::optional<std::vector<Given>> cloud;  ///< all addresses of this node's interface
+  std::optional<net::Mac> card{};           ///< that interface, where it is known
   std::optional<net::Prefix> range{};       ///< of the node's subnet, where it is known
   /// Of those that are recorded and not among them: the cloud was asked for each by name, and said so again.
   std::set<net::Address> denied{};
@@ -135,8 +136,10 @@ inline constexpr std::size_t kStraysMax = 1024;
 [[nodiscard]] Step<bool> plan_act(const Snapshot& snapshot, const Finding& finding, std::chrono::seconds cooldown,
                                   const Instant& now);
 
-/// Writes what speaks against addresses, or does not any more, where the records still are as they were judged. The
-/// answer is the records as they are now. At most kMovesMax changes.
+/// Writes what speaks against addresses, or does not any more, where the records still are as they were judged. Of one
+/// that has changed since (a DEL came) what speaks against the address is added, and nothing taken away: it is no news
+/// of the cloud. But not of one that came anew, or leaves. The answer is the records as they are now. At most kMovesMax
+/// changes.
 [[nodiscard]] Step<Moved> plan_doubts(const Snapshot& snapshot, const std::vector<DoubtChange>& changes);
 
 /// What of the cloud's addresses an intent may have brought: those without a record that no pod and nothing of the host
