@@ -123,10 +123,18 @@ class Judge {
     const auto gone = static_cast<std::size_t>(std::ranges::count_if(judgement_.findings, is_gone));
     const bool is_too_much =
         gone > policy_.share_of_at_least && static_cast<double>(gone) > policy_.share_max * static_cast<double>(held);
-    if (is_too_much) {
-      judgement_.brake =
-          fmt::format("the pods of {} of {} held addresses seem to be gone at once: none is let go", gone, held);
-      for (Finding& finding : judgement_.findings) finding.is_due &= finding.odd != Odd::pod_gone;
+    // Of a node whose runtime's state is gone no DEL comes: what both sources say for so long is so.
+    std::size_t kept = 0;
+    for (Finding& finding : judgement_.findings) {
+      if (!is_too_much || !is_gone(finding)) continue;
+      finding.is_due =
+          now_.since_boot - judgement_.seen.since_boot.at({finding.address, finding.odd}) >= policy_.gone_grace;
+      kept += finding.is_due ? 0U : 1U;
+    }
+    if (kept > 0) {
+      judgement_.brake = fmt::format(
+          "the pods of {} of {} held addresses seem to be gone at once: what is so in each look for {} s is let go",
+          gone, held, policy_.gone_grace.count());
     }
     brake_for_the_cloud();
     return std::move(judgement_);

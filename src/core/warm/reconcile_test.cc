@@ -243,6 +243,34 @@ TEST_F(WarmReconcile, TheBrake) {
   EXPECT_EQ(stock_.counts().held, 10U);
 }
 
+TEST_F(WarmReconcile, TheBrakeLetsGoOfWhatWasGoneInEachLookForAnHour) {
+  std::vector<Given> all;
+  for (int i = 10; i < 20; ++i) all.push_back(given("10.9.0." + std::to_string(i), true));
+  stock_.take(all);
+  for (int i = 0; i < 10; ++i) EXPECT_NE(stock_.address_for(request_of("c" + std::to_string(i))), "");
+  pod("another");
+  pod("c0");
+  host({});
+  settle();
+  stock_.clock.advance(50min);
+  settle();
+  EXPECT_EQ(stock_.counts().held, 10U);
+  // One look in which a source is silent, or one of them is seen, and its hour begins anew.
+  host({"10.9.0.19"});
+  judge_now();
+  host({});
+  settle();
+  stock_.clock.advance(10min);
+  const Judgement judged = settle();
+  EXPECT_EQ(stock_.counts().held, 2U);
+  EXPECT_EQ(stock_.find("10.9.0.10")->state, WarmState::held) << "its pod is there";
+  EXPECT_EQ(stock_.find("10.9.0.19")->state, WarmState::held) << "the host had it";
+  ASSERT_TRUE(judged.brake) << "of the one";
+  const Judgement after = settle();
+  EXPECT_FALSE(after.brake) << "one of two is not too many";
+  EXPECT_EQ(stock_.counts().held, 1U);
+}
+
 TEST_F(WarmReconcile, WhatTheCloudDoesNotHaveLeavesTheStock) {
   stock_.take({given("10.9.0.7", true), given("10.9.0.8", true), given("10.9.0.9", true), given("10.9.0.10", true)});
   ASSERT_EQ(stock_.address_for(request_of("c1")), "10.9.0.7");
