@@ -83,6 +83,7 @@ struct KeeperTally {
   std::uint64_t rebuilt = 0;       ///< taken in, or recorded as a pod's, after the records were lost
   std::uint64_t refused = 0;       ///< said to be new by the cloud or a peer, and no pod's to have
   std::uint64_t known_before = 0;  ///< of these: said to be new, and had a record
+  std::uint64_t doubted = 0;       ///< came new, and a network namespace of this node said that it has it
   std::uint64_t lost = 0;          ///< of the stock, and the cloud did not have them
   std::uint64_t store_failures = 0;
   std::chrono::nanoseconds last_fill{};  ///< from the question to the stock, of the last that brought something
@@ -182,9 +183,9 @@ class StockKeeper {
   void log(const std::string& line) const { world_.log(line); }
 
   [[nodiscard]] bool find_interface();
-  [[nodiscard]] core::warm::Look look(bool with_pods, Deadline deadline);
   [[nodiscard]] Result<void> describe_here(const cloud::Interface& interface);
   [[nodiscard]] bool begin_here(const cloud::Interface& interface);
+  [[nodiscard]] core::warm::Look look(bool with_pods, Deadline deadline);
   void look_at_host(core::warm::Look& look, Deadline deadline);
   void look_at_pods(core::warm::Look& look, Deadline deadline);
   [[nodiscard]] std::optional<cloud::Interface> look_at_cloud(core::warm::Look& look, Deadline deadline);
@@ -249,8 +250,8 @@ class StockKeeper {
 
   // Histories of the store (store::Store::history), or kNoHistory.
   static constexpr std::uint64_t kNoHistory = ~std::uint64_t{0};
-  std::atomic<std::uint64_t> looked_at_;                        ///< may_give()
   std::uint64_t begun_with_ = kNoHistory;                       ///< of step(): the node's record is as it should be
+  std::atomic<std::uint64_t> looked_at_;                        ///< may_give()
   std::atomic<std::uint64_t> compared_with_cloud_{kNoHistory};  ///< by the last look that the cloud answered
   std::atomic<bool> look_again_{false};                         ///< the look before serving has left doubts
   std::mutex first_look_;                                       ///< held by who looks before serving
