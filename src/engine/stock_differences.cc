@@ -28,6 +28,7 @@ warm::Look StockKeeper::look(bool with_pods, Deadline deadline) {
   look.begun = world_.clock.now();
   const auto interface = this->interface();
   if (interface) {
+    look.card = interface->mac;
     if (const auto all = world_.cloud.describe(*interface, subnet_of(*interface), deadline); all) {
       look.cloud.emplace();
       for (const cloud::CloudAddress& one : *all) look.cloud->push_back(given_of(one, false, ""));
@@ -208,27 +209,25 @@ Result<void> StockKeeper::note_doubts(const std::vector<warm::DoubtChange>& chan
   return {};
 }
 
-/// Beside step(), which may not have found the interface yet.
-void StockKeeper::look_at_cloud(warm::Look& look, const StockView& view, Deadline deadline) {
+/// Beside step(), which may not have found the interface yet: the answer is what was found.
+std::optional<cloud::Interface> StockKeeper::look_at_cloud(warm::Look& look, Deadline deadline) {
   auto interface = this->interface();
   if (!interface) {
     auto found = world_.cloud.interface(deadline);
     if (!found) {
       look.silent.push_back("what the cloud has is not known: " + found.error().message);
-      return;
+      return std::nullopt;
     }
     interface = *std::move(found);
   }
-  // Records of a card that was replaced are followed by the rounds, which look twice.
-  const bool is_other_card = view.node && !view.node->node.empty() && view.node->mac != interface->mac;
-  if (is_other_card) return;
   const auto all = world_.cloud.describe(*interface, subnet_of(*interface), deadline);
   if (!all) {
     look.silent.push_back("what the cloud has is not known: " + all.error().message);
-    return;
+    return interface;
   }
   look.cloud.emplace();
   for (const cloud::CloudAddress& one : *all) look.cloud->push_back(given_of(one, false, ""));
+  return interface;
 }
 
 void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanoseconds pods_limit,
@@ -256,15 +255,26 @@ void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanos
   warm::Standing standing;
   standing.note(view->addresses, look.begun);
   const Deadline cloud_deadline = Deadline::after(look.begun, cloud_limit);
+  std::optional<cloud::Interface> found;
   std::thread asks_cloud;
   if (cloud_limit.count() > 0) {
-    asks_cloud = std::thread([&] { look_at_cloud(of_cloud, *view, cloud_deadline); });
+    asks_cloud = std::thread([&] { found = look_at_cloud(of_cloud, cloud_deadline); });
   }
   look_at_host(look, host_deadline);
   look_at_pods(look, Deadline::after(world_.clock.now(), pods_limit));
   if (asks_cloud.joinable()) asks_cloud.join();
   look.cloud = std::move(of_cloud.cloud);
   std::ranges::move(of_cloud.silent, std::back_inserter(look.silent));
+  if (const auto by_a_round = interface()) found = by_a_round;
+  if (found) look.card = found->mac;
+  const bool is_other_card = found && is_of_other_card(*view, *found);
+  if (is_other_card) {
+    // A machine was made anew on its old disk, or from an image of another one. What is recorded of another interface
+    // than the node's record names is given to no pod (core::warm::plan_assign).
+    if (const auto described = describe_here(*found); !described) return note_trouble(described.error());
+    log(fmt::format("the records are of the interface {}, and the node's is {} now", view->node->mac.to_string(),
+                    found->mac.to_string()));
+  }
   confirm_missing(look, *view, standing, cloud_deadline);
   if (is_another && cloud_limit.count() > 0 && !look.cloud) {
     // What was lent or given back since the copy was made only the cloud knows.
@@ -280,6 +290,10 @@ void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanos
       warm::judge(view->addresses, view->intents, look, standing, warm::Seen{}, options_.reconcile, now);
   // What is not written is given to nobody: it is looked at again.
   if (!note_doubts(judged.doubts)) return;
+  if (is_other_card) {
+    StockView along = *view;
+    follow_interface(look, along);
+  }
   if (look.cloud) compared_with_cloud_ = history;
   if (!judged.doubts.empty()) look_again_ = true;
   looked();

@@ -133,6 +133,113 @@ TEST_F(StockKeeperTest, LooksThatAreOftenAnywayAreNotRarerForADoubt) {
   EXPECT_EQ(node_.counts().doubted, 1U);
 }
 
+/// The records are of another card than the node has now: its machine was made anew on its old disk, or from an image
+/// of another node's. Pods of another node live by their addresses.
+class OtherCardTest : public StockKeeperTest {
+ protected:
+  OtherCardTest() {
+    static_cast<void>(node_.keeper->step());
+    before_ = cloud_.of(node_.mac());
+    cloud_.replaced[node_.mac()] = card_;
+    for (const net::Address& address : before_) cloud_.set_owner(address, mac_of(2));
+    node_.options.looks_first = true;
+    node_.begin();
+  }
+  const net::Mac card_ = mac_of(7);
+  std::set<net::Address> before_;
+};
+
+TEST_F(OtherCardTest, GivesNothingOfTheOldOneAfterTheFirstLook) {
+  ASSERT_EQ(before_.size(), 3U);
+  node_.look_before_serving();
+  EXPECT_TRUE(node_.keeper->may_give());
+  EXPECT_EQ(node_.add("c1"), "") << "the cloud has it on another node's interface";
+  EXPECT_EQ(node_.counts().doubted, 3U);
+  EXPECT_EQ(node_.view().node->mac, card_) << "a plugin alone goes by it";
+  static_cast<void>(node_.keeper->step());
+  const std::string given = node_.add("c1");
+  ASSERT_NE(given, "");
+  EXPECT_EQ(cloud_.owner_of(net::Address::parse(given).value()), card_);
+}
+
+TEST_F(OtherCardTest, GivesNothingOfTheOldOneWhileTheCloudHasNoList) {
+  cloud_.fate = [] { return CallFate::away; };
+  node_.look_before_serving();
+  EXPECT_EQ(node_.add("c1"), "") << "nobody says that the card of now has it";
+  EXPECT_EQ(node_.keeper->pop(std::nullopt, {}).error().code, ErrorCode::not_found);
+  cloud_.fate = [] { return CallFate::done; };
+  for (const net::Address& address : before_) cloud_.set_owner(address, card_);
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(node_.counts().doubted, 0U);
+  EXPECT_NE(node_.add("c1"), "") << "the card has brought it along";
+}
+
+TEST_F(OtherCardTest, GivesWhatItBroughtAlongAfterTheFirstLook) {
+  for (const net::Address& address : before_) cloud_.set_owner(address, card_);
+  node_.look_before_serving();
+  EXPECT_NE(node_.add("c1"), "");
+}
+
+/// The metadata are away for the first look, and the rounds find the card.
+TEST_F(OtherCardTest, IsFoundByTheRoundsWhileTheCloudHasNoList) {
+  cloud_.is_metadata_away = true;
+  node_.look_before_serving();
+  cloud_.is_metadata_away = false;
+  cloud_.fate = [] { return CallFate::away; };
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(node_.add("c1"), "");
+  EXPECT_EQ(node_.keeper->lend({"r1", mac_of(3), "subnet-1"}, {}).error().code, ErrorCode::exhausted);
+  for (const net::Address& address : before_) EXPECT_EQ(cloud_.owner_of(address), mac_of(2));
+}
+
+/// In the image an address is on its way back to the cloud, which the live node's agent kept, and a pod has it.
+TEST_F(OtherCardTest, ReleasesNothingFromUnderTheNodeOfTheImage) {
+  const net::Address there = *before_.begin();
+  core::WarmAddress then = *node_.find(there);
+  then.state = WarmState::releasing;
+  const store::Write write{core::warm_address_key(there), core::Value(then), store::Condition::always()};
+  ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+  cloud_.set_owner(there, node_.mac());
+  node_.look_before_serving();
+  node_.settle(8);
+  EXPECT_EQ(cloud_.owner_of(there), node_.mac());
+  EXPECT_FALSE(node_.find(there));
+}
+
+/// The same of one that was on its way to another node.
+TEST_F(OtherCardTest, TakesNothingThatTheNodeOfTheImageHasForItsOwn) {
+  const net::Address there = *before_.begin();
+  core::WarmAddress then = *node_.find(there);
+  then.state = WarmState::lending;
+  then.request = "r1";
+  then.peer = mac_of(3).to_string();
+  const store::Write write{core::warm_address_key(there), core::Value(then), store::Condition::always()};
+  ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+  cloud_.set_owner(there, node_.mac());
+  node_.look_before_serving();
+  for (int i = 0; i < 8; ++i) {
+    static_cast<void>(node_.keeper->step());
+    clock_.advance(31s);
+    const auto now = node_.find(there);
+    EXPECT_TRUE(!now || now->state != WarmState::free);
+  }
+}
+
+/// Under an agent that runs on a copy is put back that knows another card.
+TEST_F(StockKeeperTest, ACopyThatKnowsAnotherCardIsToldTheOneOfNow) {
+  static_cast<void>(node_.keeper->step());
+  core::WarmNode then = *node_.view().node;
+  const net::Mac now = then.mac;
+  then.mac = mac_of(7);
+  const store::Write write{core::warm_node_key(), core::Value(then), store::Condition::always()};
+  ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+  node_.replace_files(node_.view());
+  ASSERT_EQ(node_.add("c1"), "") << "nothing is given before it was looked at";
+  node_.look_before_serving();
+  EXPECT_EQ(node_.view().node->mac, now);
+  EXPECT_NE(node_.add("c1"), "");
+}
+
 /// An older copy of the store's files was put back: what a pod has got since is free in it.
 class OlderCopyTest : public StockKeeperTest {
  protected:
@@ -206,6 +313,60 @@ TEST_F(OlderCopyTest, ALateDelOfTheHolderOfThenSparesTheHolderOfNow) {
   node_.settle(12);
   EXPECT_EQ(node_.find(web_)->state, WarmState::held);
   EXPECT_EQ(node_.find(web_)->pod.name, "web");
+}
+
+/// In the copy a pod has what another node's pod lives by since, and that pod's late DEL comes while the cloud is
+/// asked.
+TEST_F(StockKeeperTest, ADelDuringTheFirstLookTakesItsDoubtNotAway) {
+  node_.options.marks = {.low = 0, .high = 3};
+  node_.options.cooldown = 0s;
+  node_.begin();
+  static_cast<void>(node_.keeper->step());
+  ASSERT_TRUE(node_.keeper->push(std::nullopt, {}));
+  static_cast<void>(node_.keeper->step());
+  const auto went = net::Address::parse(node_.add("gone")).value();
+  const auto then = node_.view();
+  node_.del("gone");
+  cloud_.set_owner(went, mac_of(2));
+  node_.put_back(then);
+  clock_.advance(1s);
+  node_.options.looks_first = true;
+  node_.begin();
+  cloud_.after_look = [&] {
+    warm::Release late;
+    late.owner = {"net", "gone", "eth0"};
+    late.cooldown = 0s;
+    EXPECT_EQ(release_to_stock(node_.context(), late)->size(), 1U);
+    cloud_.after_look = [] {};
+  };
+  node_.look_before_serving();
+  EXPECT_TRUE(node_.keeper->may_give());
+  ASSERT_EQ(node_.find(went)->state, WarmState::free);
+  EXPECT_EQ(node_.find(went)->doubts, std::vector{core::WarmDoubt::not_in_cloud});
+  EXPECT_EQ(node_.add("c1"), "");
+}
+
+/// The same where another live pod says that it has it, and the cloud is away.
+TEST_F(OlderCopyTest, ADelDuringTheFirstLookLeavesItToTheLivePod) {
+  core::WarmAddress then = *node_.find(web_);
+  then.state = WarmState::held;
+  then.owner = {"net", "old", "eth0"};
+  then.pod = {"old", "shop", ""};
+  const store::Write write{core::warm_address_key(web_), core::Value(then), store::Condition::always()};
+  ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+  node_.options.looks_first = true;
+  node_.begin();
+  cloud_.after_look = [&] {
+    warm::Release late;
+    late.owner = then.owner;
+    late.pod = then.pod;
+    late.cooldown = 0s;
+    EXPECT_EQ(release_to_stock(node_.context(), late)->size(), 1U);
+    cloud_.after_look = [] {};
+  };
+  node_.look_before_serving();
+  EXPECT_EQ(node_.find(web_)->doubts, std::vector{core::WarmDoubt::used_by_pod});
+  expect_never_given();
 }
 
 /// In the copy it is on its way to another node, and it stayed.

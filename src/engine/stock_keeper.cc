@@ -100,6 +100,9 @@ nanoseconds StockKeeper::step() {
     note_trouble(view.error());
     return world_.clock.now().since_boot + kFindAgain;
   }
+  // The store's files may be others since, which know another card.
+  const bool is_described = begun_with_ == world_.store.history() && !is_of_other_card(*view, *interface());
+  if (!is_described && !begin_here(*interface())) return world_.clock.now().since_boot + kFindAgain;
   standing_.note(view->addresses, world_.clock.now());
   settle(*view);
   view = view_stock(context());
@@ -183,7 +186,7 @@ bool StockKeeper::find_interface() {
     if (is_another && other_interface_ == *found) {
       log(fmt::format("the interface {} is replaced", interface->mac.to_string()));
       interface = *std::move(found);
-      has_begun_ = false;
+      begun_with_ = kNoHistory;
       const std::lock_guard lock(mutex_);
       subnet_.reset();
     } else if (is_another) {
@@ -193,36 +196,44 @@ bool StockKeeper::find_interface() {
       other_interface_.reset();
     }
   }
-  if (!has_begun_) {
-    core::WarmNode node;
-    node.node = options_.node;
-    node.mac = interface->mac;
-    node.vpc = interface->vpc;
-    node.subnet = subnet_of(*interface);
-    node.object = interface->object;
-    node.zone = interface->zone;
-    node.region = interface->region;
-    node.project = interface->project;
-    node.low = options_.marks.low;
-    node.high = options_.marks.high;
-    if (options_.marks.node_max > 0) node.node_max = options_.marks.node_max;
-    node.cooldown_seconds = static_cast<std::uint32_t>(options_.cooldown.count());
-    if (const auto described = describe_node(context(), std::move(node)); !described) {
-      note_trouble(described.error());
-      return false;
-    }
-    const auto marked = decide<std::size_t>(
-        [](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_mark_clocks(snapshot, now); });
-    if (!marked) {
-      note_trouble(marked.error());
-      return false;
-    }
-    has_begun_ = *marked < warm::kMovesMax;  // else there are more
-    log(fmt::format("interface {} in subnet {} of {}", interface->mac.to_string(), subnet_of(*interface),
-                    interface->vpc));
-  }
+  if (begun_with_ == kNoHistory && !begin_here(*interface)) return false;
   const std::lock_guard lock(mutex_);
   interface_ = std::move(interface);
+  return true;
+}
+
+/// Writes what the node is, for who works without the agent, and for what an ADD may get.
+Result<void> StockKeeper::describe_here(const cloud::Interface& interface) {
+  core::WarmNode node;
+  node.node = options_.node;
+  node.mac = interface.mac;
+  node.vpc = interface.vpc;
+  node.subnet = subnet_of(interface);
+  node.object = interface.object;
+  node.zone = interface.zone;
+  node.region = interface.region;
+  node.project = interface.project;
+  node.low = options_.marks.low;
+  node.high = options_.marks.high;
+  if (options_.marks.node_max > 0) node.node_max = options_.marks.node_max;
+  node.cooldown_seconds = static_cast<std::uint32_t>(options_.cooldown.count());
+  return describe_node(context(), std::move(node));
+}
+
+bool StockKeeper::begin_here(const cloud::Interface& interface) {
+  const std::uint64_t history = world_.store.history();
+  if (const auto described = describe_here(interface); !described) {
+    note_trouble(described.error());
+    return false;
+  }
+  const auto marked = decide<std::size_t>(
+      [](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_mark_clocks(snapshot, now); });
+  if (!marked) {
+    note_trouble(marked.error());
+    return false;
+  }
+  begun_with_ = *marked < warm::kMovesMax ? history : kNoHistory;  // else there are more
+  log(fmt::format("interface {} in subnet {} of {}", interface.mac.to_string(), subnet_of(interface), interface.vpc));
   return true;
 }
 

@@ -83,6 +83,7 @@ struct KeeperTally {
   std::uint64_t rebuilt = 0;       ///< taken in, or recorded as a pod's, after the records were lost
   std::uint64_t refused = 0;       ///< said to be new by the cloud or a peer, and no pod's to have
   std::uint64_t known_before = 0;  ///< of these: said to be new, and had a record
+  std::uint64_t doubted = 0;       ///< came new, and a network namespace of this node said that it has it
   std::uint64_t lost = 0;          ///< of the stock, and the cloud did not have them
   std::uint64_t store_failures = 0;
   std::chrono::nanoseconds last_fill{};  ///< from the question to the stock, of the last that brought something
@@ -185,10 +186,12 @@ class StockKeeper {
   void log(const std::string& line) const { world_.log(line); }
 
   [[nodiscard]] bool find_interface();
+  [[nodiscard]] Result<void> describe_here(const cloud::Interface& interface);
+  [[nodiscard]] bool begin_here(const cloud::Interface& interface);
   [[nodiscard]] core::warm::Look look(bool with_pods, Deadline deadline);
   void look_at_host(core::warm::Look& look, Deadline deadline);
   void look_at_pods(core::warm::Look& look, Deadline deadline);
-  void look_at_cloud(core::warm::Look& look, const StockView& view, Deadline deadline);
+  [[nodiscard]] std::optional<cloud::Interface> look_at_cloud(core::warm::Look& look, Deadline deadline);
   void confirm_missing(core::warm::Look& look, const StockView& view, const core::warm::Standing& standing,
                        Deadline deadline);
   void follow_interface(const core::warm::Look& look, StockView& view);
@@ -247,10 +250,10 @@ class StockKeeper {
   std::map<std::string, std::chrono::nanoseconds> unclear_peers_;  ///< since when, by their nodes
   std::string told_wish_;
   std::optional<std::string> told_left_out_;
-  bool has_begun_ = false;
 
   // Histories of the store (store::Store::history), or kNoHistory.
   static constexpr std::uint64_t kNoHistory = ~std::uint64_t{0};
+  std::uint64_t begun_with_ = kNoHistory;                       ///< of step(): the node's record is as it should be
   std::atomic<std::uint64_t> looked_at_;                        ///< may_give()
   std::atomic<std::uint64_t> compared_with_cloud_{kNoHistory};  ///< by the last look that the cloud answered
   std::atomic<std::uint64_t> told_another_{kNoHistory};         ///< that it is another one than before

@@ -50,6 +50,11 @@ inline constexpr std::chrono::nanoseconds kLookIsOver = std::chrono::seconds{1};
   return address.state != core::WarmState::quarantined && address.state != core::WarmState::lent;
 }
 
+/// Whether the records name another interface as this node's.
+[[nodiscard]] inline bool is_of_other_card(const StockView& view, const cloud::Interface& interface) {
+  return view.node && !view.node->node.empty() && view.node->mac != interface.mac;
+}
+
 [[nodiscard]] inline std::string text_of(const core::WarmAddress& address) { return address.address.to_string(); }
 
 /// Of one that found `leaving_` held for as long as it may wait.

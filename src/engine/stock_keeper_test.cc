@@ -89,6 +89,30 @@ TEST_F(StockKeeperTest, APodThatSaysItHasTheSubnetDoesNotStopItsNode) {
   EXPECT_EQ(node_.counts().doubted, 0U);
 }
 
+/// Several that each say no more than a pod may: neither do they get the subnet for their node.
+TEST_F(StockKeeperTest, PodsThatSayTheyHaveTheSubnetDoNotGetItForTheirNode) {
+  TestCloud cloud(100);
+  Node node(cloud, clock_, 1);
+  node.begin();
+  const std::vector<net::Address> all = cloud.unowned();
+  for (std::size_t i = 0; i + 8 <= 96; i += 8) {
+    node.host.namespaces.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(i),
+                                      all.begin() + static_cast<std::ptrdiff_t>(i + 8));
+  }
+  for (int i = 0; i < 81; ++i) {
+    static_cast<void>(node.keeper->step());
+    clock_.advance(1s);
+  }
+  EXPECT_EQ(cloud.of(node.mac()).size(), 6U) << "two fills, and then a rest";
+  ASSERT_TRUE(node.keeper->trouble());
+  EXPECT_NE(node.keeper->trouble()->message.find("of 3 addresses that the cloud gave 0 may be given to pods"),
+            std::string::npos)
+      << node.keeper->trouble()->message;
+  node.host.namespaces.clear();
+  node.settle(3);
+  EXPECT_GE(node.counts().free, 6U);
+}
+
 TEST_F(StockKeeperTest, WhatAPodsNamespaceSaysKeepsItFromOthersAsLongAsItDoes) {
   static_cast<void>(node_.keeper->step());
   const net::Address old = *node_.recorded().begin();
@@ -181,6 +205,28 @@ TEST_F(StockKeeperTest, WhatCannotBeProbedIsNotAskedForAgain) {
   node_.wire->is_away = false;
   ASSERT_TRUE(node_.keeper->fetch(1, Deadline::after(clock_.now(), std::chrono::seconds{30})));
   EXPECT_NE(node_.add("c1"), "");
+}
+
+/// The same where somebody answers on the wire for the whole subnet.
+TEST_F(StockKeeperTest, APluginAloneRestsAfterConflictsAndHasABound) {
+  TestCloud cloud(100);
+  Node node(cloud, clock_, 1);
+  node.options.marks = {.low = 0, .high = 4};
+  node.begin();
+  for (const net::Address& address : cloud.unowned()) node.wire->others[address] = mac_of(9);
+  const auto fetch = [&] { return node.keeper->fetch(1, Deadline::after(clock_.now(), 30s)); };
+  for (int i = 0; i < 60; ++i) {
+    EXPECT_FALSE(fetch());
+    clock_.advance(1s);
+  }
+  EXPECT_EQ(cloud.of(node.mac()).size(), 2U);
+  EXPECT_NE(fetch().error().message.find(mac_of(9).to_string()), std::string::npos) << fetch().error().message;
+  for (int i = 0; i < 60; ++i) {
+    clock_.advance(121s);
+    EXPECT_FALSE(fetch());
+  }
+  EXPECT_EQ(cloud.of(node.mac()).size(), 36U) << "32 more than the high mark";
+  EXPECT_NE(fetch().error().message.find("croft vpc release"), std::string::npos) << fetch().error().message;
 }
 
 TEST_F(StockKeeperTest, AtItsLimitItSaysSoToWhoWaits) {

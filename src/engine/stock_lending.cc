@@ -237,7 +237,8 @@ void StockKeeper::settle_lending(const core::WarmAddress& address, bool may_stil
   const auto there = world_.cloud.describe_this(address.vpc, address.subnet, address.address, cloud_deadline());
   if (!there) return note_trouble(there.error());
   const bool is_moved = *there && (*there)->mac.to_string() == address.peer;
-  const bool is_here = *there && (*there)->mac == address.mac;
+  const auto interface = this->interface();  // not of the record, which may be of another card or node
+  const bool is_here = *there && interface && (*there)->mac == interface->mac;
   // A move that was sent may still be done.
   if (!is_moved && may_still_come) return;
   if (is_here) {

@@ -58,14 +58,19 @@ void StockKeeper::release_again(std::vector<core::WarmAddress> rest) {
   if (world_.host == nullptr) return;  // a plugin alone leaves it to the agent
   std::vector<net::Address> gone;
   std::vector<core::WarmAddress> ours;
+  const auto interface = this->interface();
+  if (!interface) return;
   for (const core::WarmAddress& one : rest) {
     const auto there = world_.cloud.describe_this(one.vpc, one.subnet, one.address, cloud_deadline());
     if (!there) {
       note_trouble(there.error());
       break;
     }
-    if (*there && (*there)->mac == one.mac) {
-      ours.push_back(one);
+    // Where a card was replaced, or the records are those of another node, the one of then is not ours to take from.
+    if (*there && (*there)->mac == interface->mac) {
+      core::WarmAddress here = one;
+      here.mac = interface->mac;
+      ours.push_back(std::move(here));
     } else {
       gone.push_back(one.address);
     }

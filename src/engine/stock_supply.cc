@@ -48,7 +48,7 @@ Result<void> StockKeeper::fetch(std::uint32_t count, Deadline deadline) {
   }
   TRY(auto view, view_stock(context()));
   const auto is = this->interface();
-  if (view.node && !view.node->node.empty() && view.node->mac != is->mac) {
+  if (is_of_other_card(view, *is)) {
     // Its card was replaced while no agent ran: what comes to the new one would be nobody's.
     view.node->mac = is->mac;
     view.node->object = is->object;
@@ -69,6 +69,11 @@ Result<void> StockKeeper::fetch(std::uint32_t count, Deadline deadline) {
   TRY(view, view_stock(context()));
   const auto more = free_ones(view) - before;
   if (more >= static_cast<std::int64_t>(count)) return {};
+  warm::Marks marks = options_.marks;
+  if (view.node && !view.node->node.empty()) marks.high = view.node->high;
+  if (const auto why = warm::why_not_more(view.addresses, marks, world_.clock.now())) {
+    return fail(ErrorCode::exhausted, *why);
+  }
   grow(count - static_cast<std::uint32_t>(std::max<std::int64_t>(more, 0)));
   const std::lock_guard lock(mutex_);
   if (trouble_) return fail(*trouble_);
@@ -137,7 +142,9 @@ void StockKeeper::grow(std::uint32_t count) {
   const warm::Outcome outcome = warm::outcome_of_fill(came, *taken, memory_.fruitless);
   memory_.fruitless = came == 0 ? memory_.fruitless + 1 : 0;
   // A cloud that gives only what no pod may have anywhere is not asked again at once.
-  const bool is_nonsense = came > 0 && *taken == 0 && tally().conflicts == before.conflicts;
+  const KeeperTally after = tally();
+  const bool is_nonsense =
+      came > 0 && *taken == 0 && after.conflicts == before.conflicts && after.doubted == before.doubted;
   if (is_nonsense) memory_.conflicts = std::max(memory_.conflicts, warm::kConflictsBorne - 1);
   done(outcome);
   if (is_nonsense) memory_.one_not_before = memory_.grow_not_before;  // nobody counts how many of them there are
@@ -153,12 +160,12 @@ void StockKeeper::grow(std::uint32_t count) {
     note_trouble(
         {ErrorCode::unavailable,
          fmt::format(
-             "of {} addresses that the cloud gave {} may be given to pods, the others are quarantined{}", given->size(),
-             *taken,
-             is_resting
-                 ? fmt::format(", as before: no more are asked for for {} s, but one at a time while an ADD waits",
-                               std::chrono::duration_cast<std::chrono::seconds>(rest).count())
-                 : std::string()),
+              "of {} addresses that the cloud gave {} may be given to pods, the others are quarantined or doubted{}",
+              given->size(), *taken,
+              is_resting
+                  ? fmt::format(", as before: no more are asked for for {} s, but one at a time while an ADD waits",
+                                std::chrono::duration_cast<std::chrono::seconds>(rest).count())
+                  : std::string()),
          {}});
   }
   const std::lock_guard lock(mutex_);
@@ -284,13 +291,23 @@ Result<std::size_t> StockKeeper::take_checked(const std::string& intent, const s
     tally_.known_before += recorded;
     tally_.quarantined += moved->addresses.size() - fit.size();
   }
+  // What a pod's namespace says it has comes to nobody as long as it does; else who says so of more and more would get
+  // the subnet for this node.
+  const auto doubted = static_cast<std::size_t>(
+      std::ranges::count_if(fit, [](const core::WarmAddress& one) { return !one.doubts.empty(); }));
+  {
+    const std::lock_guard lock(mutex_);
+    tally_.doubted += doubted;
+  }
   if (fit.empty()) return fit.size();
+  std::size_t unusable = doubted;
   if (!verified) {
     const auto conflicts = probe_all(fit);
-    return fit.size() - (conflicts ? *conflicts : 0);  // those that cannot be probed may be, later
+    unusable += conflicts ? *conflicts : 0;  // those that cannot be probed may be, later
+  } else {
+    world_.stocked();
   }
-  world_.stocked();
-  return fit.size();
+  return fit.size() - std::min(fit.size(), unusable);
 }
 
 /// How many of them are quarantined now. Error: they could not be probed, and stay as they are; it is the trouble, too.

@@ -67,7 +67,7 @@ constexpr seconds kLostTooOften{10};
 /// that is away says so at once; only one that hangs costs its time, once.
 constexpr seconds kFirstLookAtHost{5};
 constexpr std::chrono::milliseconds kFirstLookAtPods{700};
-constexpr seconds kFirstLookAtCloud{10};
+constexpr seconds kFirstLookAtCloud{3};
 /// An operator who puts a file back by hand is not disturbed at the first look.
 constexpr int kLossesInARow = 3;
 constexpr std::size_t kLogBytes = std::size_t{50} << 20;

@@ -1,6 +1,7 @@
 #include "core/warm/planner.h"
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -30,10 +31,47 @@ nanoseconds conflict_rest(std::uint32_t conflicts, const Marks& marks) {
   return std::min<nanoseconds>(rest, std::max(marks.conflict_rest_max, marks.exhausted_rest));
 }
 
-/// As many that others answer for as may lie in quarantine.
-std::uint64_t conflicts_bound(const Marks& marks) { return std::uint64_t{marks.high} + marks.conflicts_max; }
+std::uint64_t others_max(const Marks& marks) { return std::uint64_t{marks.high} + marks.conflicts_max; }
+
+std::string too_many_of_others(const Counts& counts) {
+  if (counts.claimed > counts.conflicting) {
+    return fmt::format(
+        "network namespaces or interfaces of this node have {} addresses of the stock that no pod was given: find "
+        "whose "
+        "they are (a pod with NET_ADMIN?); until they let go no more are asked for",
+        counts.claimed);
+  }
+  return fmt::format(
+      "others answer on the wire for {} addresses that are quarantined: find who does (proxy ARP?), and release "
+      "them with `croft vpc release`; until then no more are asked for",
+      counts.conflicting);
+}
 
 }  // namespace
+
+std::optional<std::string> why_not_more(const std::vector<WarmAddress>& records, const Marks& marks,
+                                        const Instant& now) {
+  Counts counts;
+  std::vector<const WarmAddress*> youngest;
+  for (const WarmAddress& one : records) {
+    count(counts, one, now);
+    if (one.state != WarmState::lent) youngest.push_back(&one);
+  }
+  if (std::uint64_t{counts.conflicting} + counts.claimed >= others_max(marks)) return too_many_of_others(counts);
+  if (youngest.size() < kConflictsBorne) return std::nullopt;
+  std::ranges::sort(youngest, std::greater{}, [](const WarmAddress* one) { return one->created; });
+  youngest.resize(kConflictsBorne);
+  const auto is_others = [](const WarmAddress* one) {
+    return one->state == WarmState::quarantined && one->other_mac.has_value();
+  };
+  if (!std::ranges::all_of(youngest, is_others)) return std::nullopt;
+  const nanoseconds rested = now.wall - youngest.front()->since;
+  const nanoseconds left = marks.exhausted_rest - rested;
+  if (rested < nanoseconds{0} || left <= nanoseconds{0}) return std::nullopt;
+  return fmt::format("what the cloud gave last is somebody else's, {} answers for {}: no more are asked for for {} s",
+                     youngest.front()->other_mac->to_string(), youngest.front()->address.to_string(),
+                     std::chrono::duration_cast<std::chrono::seconds>(left).count() + 1);
+}
 
 Outcome outcome_of_fill(std::size_t came, std::size_t usable, std::uint32_t fruitless) {
   if (came == 0 && fruitless > 0) return Outcome::away;
@@ -72,16 +110,13 @@ Wish plan_stock(const Counts& counts, const Marks& marks, std::uint32_t waiting,
       more = std::min(more, room);
     }
     // Who answers for one address after the other answers for the next, too, and the subnet is not this node's alone.
-    const std::uint64_t conflicts_max = conflicts_bound(marks);
-    if (counts.conflicting >= conflicts_max) {
-      wish.why = fmt::format(
-          "others answer on the wire for {} addresses that are quarantined: find who does (proxy ARP?), and release "
-          "them with `croft vpc release`; until then no more are asked for",
-          counts.conflicting);
+    const std::uint64_t others = std::uint64_t{counts.conflicting} + counts.claimed;
+    if (others >= others_max(marks)) {
+      wish.why = too_many_of_others(counts);
       wish.is_at_limit = true;
       return wish;
     }
-    more = std::min(more, conflicts_max - counts.conflicting);
+    more = std::min(more, others_max(marks) - others);
     if (memory.conflicts >= kConflictsBorne) more = 1;
     // A few addresses of a subnet may be somebody's, and whoever waits does not wait for all of the rest.
     const auto not_before = coming < waiting ? memory.one_not_before : memory.grow_not_before;
@@ -145,7 +180,7 @@ PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, const Marks& 
 
 bool may_borrow(const Counts& counts, const Marks& marks, const PlannerMemory& memory) {
   if (marks.node_max > 0 && counts.on_node() >= marks.node_max) return false;
-  return memory.is_exhausted || memory.conflicts >= kConflictsBorne || counts.conflicting >= conflicts_bound(marks);
+  return memory.is_exhausted || memory.conflicts >= kConflictsBorne || std::uint64_t{counts.conflicting} + counts.claimed >= others_max(marks);
 }
 
 PlannerMemory after_shrinking(PlannerMemory memory, Outcome outcome, const Marks& marks, double jitter,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -45,6 +46,11 @@ enum class Outcome : std::uint8_t {
   refused,
   conflict,  ///< most of what came is no pod's to have: somebody else answers for it, or the host uses it
 };
+/// Why, by the records alone, no more are asked for of what others have; for who has no memory of the rounds before:
+/// the last that came are somebody else's, and have rested less than after "no addresses left", or they are too many.
+[[nodiscard]] std::optional<std::string> why_not_more(const std::vector<WarmAddress>& records, const Marks& marks,
+                                                      const Instant& now);
+
 /// What becomes of a question that brought so many, of which pods may have `usable`. One that brought nothing new may
 /// have been answered with what an earlier one left; `fruitless`, so many of these in a row before it, are a cloud that
 /// repeats itself.

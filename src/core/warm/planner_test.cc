@@ -86,6 +86,11 @@ TEST_F(WarmPlanner, WhatIsSomebodyElsesIsNotAskedForOnAndOn) {
   EXPECT_TRUE(wish(counts, 1).is_at_limit);
   EXPECT_NE(wish(counts).why.find("croft vpc release"), std::string::npos);
   counts.conflicting = 0;
+  counts.doubted = counts.claimed = marks_.high + marks_.conflicts_max;
+  EXPECT_EQ(wish(counts, 1).grow, 0U);
+  EXPECT_TRUE(wish(counts, 1).is_at_limit);
+  EXPECT_NE(wish(counts).why.find("network namespaces"), std::string::npos);
+  counts.claimed = 0;
   EXPECT_EQ(wish(counts).grow, 3U) << "what waits for its pod, or is unknown, keeps nobody from starting";
 }
 

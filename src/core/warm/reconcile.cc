@@ -13,6 +13,8 @@ namespace {
 /// Findings of one pass: more are not looked at before these are settled.
 constexpr std::size_t kFindingsMax = 1000;
 constexpr const char* kNotInCloud = "the cloud does not have it on this node's interface";
+constexpr const char* kOfOtherCard =
+    "it is recorded of another interface, and the cloud has not said that this node's has it";
 constexpr const char* kUsedByHost = "the host uses it, and nobody is known to have it";
 
 const LivePod* pod_of(const std::vector<LivePod>& pods, const PodIdentity& identity) {
@@ -64,6 +66,21 @@ bool is_same_pod(const PodIdentity& holder, const PodIdentity& pod) {
 
 std::string text_of(const LivePod& pod) { return fmt::format("{}/{}", pod.pod.namespace_name, pod.pod.name); }
 
+/// What speaks against an address whose record may have changed since it was judged.
+std::vector<WarmDoubt> doubts_after(const WarmAddress& known, const DoubtChange& change) {
+  if (known == change.record) return change.doubts;
+  const bool is_held = known.state == WarmState::held;
+  const bool came_anew = known.created != change.record.created;
+  if (came_anew || (!is_held && !is_nobodys(known.state))) return known.doubts;
+  std::set<WarmDoubt> doubts(known.doubts.begin(), known.doubts.end());
+  // Who uses what was nobody's may be the pod that has got it meanwhile.
+  const bool may_be_its_holder = is_held && change.record.state != WarmState::held;
+  for (const WarmDoubt doubt : change.doubts) {
+    if (!may_be_its_holder || doubt == WarmDoubt::not_in_cloud) doubts.insert(doubt);
+  }
+  return {doubts.begin(), doubts.end()};
+}
+
 class Judge {
  public:
   Judge(const Look& look, const Standing& standing, const Seen& before, const ReconcilePolicy& policy,
@@ -108,10 +125,18 @@ class Judge {
     const auto gone = static_cast<std::size_t>(std::ranges::count_if(judgement_.findings, is_gone));
     const bool is_too_much =
         gone > policy_.share_of_at_least && static_cast<double>(gone) > policy_.share_max * static_cast<double>(held);
-    if (is_too_much) {
-      judgement_.brake =
-          fmt::format("the pods of {} of {} held addresses seem to be gone at once: none is let go", gone, held);
-      for (Finding& finding : judgement_.findings) finding.is_due &= finding.odd != Odd::pod_gone;
+    // Of a node whose runtime's state is gone no DEL comes: what both sources say for so long is so.
+    std::size_t kept = 0;
+    for (Finding& finding : judgement_.findings) {
+      if (!is_too_much || !is_gone(finding)) continue;
+      finding.is_due =
+          now_.since_boot - judgement_.seen.since_boot.at({finding.address, finding.odd}) >= policy_.gone_grace;
+      kept += finding.is_due ? 0U : 1U;
+    }
+    if (kept > 0) {
+      judgement_.brake = fmt::format(
+          "the pods of {} of {} held addresses seem to be gone at once: what is so in each look for {} s is let go",
+          gone, held, policy_.gone_grace.count());
     }
     brake_for_the_cloud();
     return std::move(judgement_);
@@ -129,7 +154,13 @@ class Judge {
       change.doubts.push_back(doubt);
       change.detail += (change.detail.empty() ? "" : "; ") + std::move(detail);
     };
-    weigh(WarmDoubt::not_in_cloud, look_.cloud.has_value(), look_.cloud && !given(record.address), kNotInCloud);
+    if (look_.cloud) {
+      weigh(WarmDoubt::not_in_cloud, true, given(record.address) == nullptr, kNotInCloud);
+    } else {
+      // The interface of now is known, and what it has is not: what was another's may be another node's.
+      const bool is_of_other_card = look_.card && record.mac != *look_.card;
+      weigh(WarmDoubt::not_in_cloud, is_of_other_card, true, kOfOtherCard);
+    }
     const bool host_uses = is_used_by_host(look_, record.address);
     if (is_free_for_others) weigh(WarmDoubt::used_by_host, look_.host.has_value(), host_uses, kUsedByHost);
     const LivePod* user = user_of(look_.pods, record.address);
@@ -368,9 +399,10 @@ Step<Moved> plan_doubts(const Snapshot& snapshot, const std::vector<DoubtChange>
     Plan<Moved> plan;
     for (const DoubtChange& change : changes) {
       const WarmAddress* known = reader.sound(warm_address_key(change.record.address));
-      if (known == nullptr || *known != change.record || plan.writes.size() == kMovesMax) continue;
+      if (known == nullptr || plan.writes.size() == kMovesMax) continue;
       WarmAddress after = *known;
-      after.doubts = change.doubts;
+      after.doubts = doubts_after(*known, change);
+      if (after.doubts == known->doubts) continue;
       plan.answer.addresses.push_back(after);
       plan.writes.push_back(put_of(std::move(after)));
     }

@@ -36,6 +36,7 @@ struct LivePod {
 struct Look {
   Instant begun;
   std::optional<std::vector<Given>> cloud;  ///< all addresses of this node's interface
+  std::optional<net::Mac> card{};           ///< that interface, where it is known
   std::optional<net::Prefix> range{};       ///< of the node's subnet, where it is known
   /// Of those that are recorded and not among them: the cloud was asked for each by name, and said so again.
   std::set<net::Address> denied{};
@@ -60,10 +61,11 @@ void take_host(Look& look, std::set<net::Address> own, const std::vector<std::ve
                const std::optional<net::Prefix>& range);
 
 struct ReconcilePolicy {
-  std::chrono::seconds grace{60};       ///< between the first look that shows something and the one that acts by it
-  std::chrono::seconds young{120};      ///< a record that was changed more recently than this is nobody's business
-  double share_max = 0.5;               ///< of the held addresses: a pass that would let more go than this lets none go
-  std::uint32_t share_of_at_least = 5;  ///< but for as few as this
+  std::chrono::seconds grace{60};         ///< between the first look that shows something and the one that acts by it
+  std::chrono::seconds young{120};        ///< a record that was changed more recently than this is nobody's business
+  double share_max = 0.5;                 ///< of the held addresses: where more than this seem gone at once they stay
+  std::uint32_t share_of_at_least = 5;    ///< but for as few as this
+  std::chrono::seconds gone_grace{3600};  ///< for so long, seen to be gone in each look
   /// Where the cloud does not have a larger share than `share_max` of the stock, however few these are, it is the list
   /// that is doubted: their records stay for so long.
   std::chrono::seconds missing_grace{3600};
@@ -110,7 +112,7 @@ struct Judgement {
   std::vector<Finding> findings;
   std::vector<DoubtChange> doubts;     ///< due at once
   Seen seen;                           ///< for the next look
-  std::optional<std::string> brake{};  ///< why none of the pods that seem gone is let go
+  std::optional<std::string> brake{};  ///< why addresses of pods that seem gone are not let go yet
   /// Why no record goes of what the cloud seems not to have.
   std::optional<std::string> cloud_brake{};
   /// What the cloud lists that is not recorded, as a node has no such addresses, or not so many.
@@ -135,8 +137,10 @@ inline constexpr std::size_t kStraysMax = 1024;
 [[nodiscard]] Step<bool> plan_act(const Snapshot& snapshot, const Finding& finding, std::chrono::seconds cooldown,
                                   const Instant& now);
 
-/// Writes what speaks against addresses, or does not any more, where the records still are as they were judged. The
-/// answer is the records as they are now. At most kMovesMax changes.
+/// Writes what speaks against addresses, or does not any more, where the records still are as they were judged. Of one
+/// that has changed since (a DEL came) what speaks against the address is added, and nothing taken away: it is no news
+/// of the cloud. But not of one that came anew, or leaves. The answer is the records as they are now. At most kMovesMax
+/// changes.
 [[nodiscard]] Step<Moved> plan_doubts(const Snapshot& snapshot, const std::vector<DoubtChange>& changes);
 
 /// What of the cloud's addresses an intent may have brought: those without a record that no pod and nothing of the host

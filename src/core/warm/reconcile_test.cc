@@ -91,6 +91,45 @@ TEST_F(WarmReconcile, WhatNoNodeHasIsNotRecorded) {
   EXPECT_LE(stock_.all().size(), kStraysMax + 2U);
 }
 
+/// What the look speaks of is the address: that its holder let go of it between the look and the commit is no news.
+TEST_F(WarmReconcile, DoubtsStayWithWhatHasChangedMeanwhile) {
+  stock_.take({given("10.9.0.2", true), given("10.9.0.3", true), given("10.9.0.4", true), given("10.9.0.5", true)});
+  ASSERT_EQ(stock_.address_for(request_of("a")), "10.9.0.2");
+  stock_.clock.advance(1s);
+  Look look;
+  look.begun = stock_.clock.now();
+  look.cloud.emplace();
+  look.host.emplace();
+  look.host->insert(address_of("10.9.0.3"));
+  standing_.note(stock_.all(), look.begun);
+  const Judgement judged = judge(stock_.all(), {}, look, standing_, seen_, policy_, stock_.clock.now());
+  ASSERT_EQ(judged.doubts.size(), 4U);
+  stock_.clock.advance(1s);
+  stock_.release("a");
+  ASSERT_EQ(stock_.address_for(request_of("b")), "10.9.0.3");
+  ASSERT_TRUE(stock_.records.decide<Moved>([&](const Snapshot& snapshot) {
+    return plan_give_back(snapshot, {.addresses = {address_of("10.9.0.4")}}, stock_.clock.now());
+  }));
+  const auto write = [&] {
+    const auto written =
+        stock_.records.decide<Moved>([&](const Snapshot& snapshot) { return plan_doubts(snapshot, judged.doubts); });
+    ASSERT_TRUE(written) << written.error().message;
+  };
+  write();
+  EXPECT_EQ(stock_.find("10.9.0.2")->state, WarmState::cooling);
+  EXPECT_EQ(stock_.find("10.9.0.2")->doubts, std::vector{WarmDoubt::not_in_cloud});
+  EXPECT_EQ(stock_.find("10.9.0.3")->doubts, std::vector{WarmDoubt::not_in_cloud}) << "the host may use it for its pod";
+  EXPECT_TRUE(stock_.find("10.9.0.4")->doubts.empty()) << "it goes back";
+  EXPECT_EQ(stock_.find("10.9.0.5")->doubts, std::vector{WarmDoubt::not_in_cloud});
+  // What has come anew since is not what the look speaks of.
+  ASSERT_TRUE(stock_.records.decide<Moved>(
+      [&](const Snapshot& snapshot) { return plan_gone(snapshot, {address_of("10.9.0.4")}); }));
+  stock_.clock.advance(1s);
+  stock_.take({given("10.9.0.4", true)});
+  write();
+  EXPECT_TRUE(stock_.find("10.9.0.4")->doubts.empty());
+}
+
 TEST_F(WarmReconcile, WhatNamespacesSay) {
   Look look;
   std::vector<net::Address> many;
@@ -203,6 +242,34 @@ TEST_F(WarmReconcile, TheBrake) {
   const Judgement judged = settle();
   ASSERT_TRUE(judged.brake);
   EXPECT_EQ(stock_.counts().held, 10U);
+}
+
+TEST_F(WarmReconcile, TheBrakeLetsGoOfWhatWasGoneInEachLookForAnHour) {
+  std::vector<Given> all;
+  for (int i = 10; i < 20; ++i) all.push_back(given("10.9.0." + std::to_string(i), true));
+  stock_.take(all);
+  for (int i = 0; i < 10; ++i) EXPECT_NE(stock_.address_for(request_of("c" + std::to_string(i))), "");
+  pod("another");
+  pod("c0");
+  host({});
+  settle();
+  stock_.clock.advance(50min);
+  settle();
+  EXPECT_EQ(stock_.counts().held, 10U);
+  // One look in which a source is silent, or one of them is seen, and its hour begins anew.
+  host({"10.9.0.19"});
+  judge_now();
+  host({});
+  settle();
+  stock_.clock.advance(10min);
+  const Judgement judged = settle();
+  EXPECT_EQ(stock_.counts().held, 2U);
+  EXPECT_EQ(stock_.find("10.9.0.10")->state, WarmState::held) << "its pod is there";
+  EXPECT_EQ(stock_.find("10.9.0.19")->state, WarmState::held) << "the host had it";
+  ASSERT_TRUE(judged.brake) << "of the one";
+  const Judgement after = settle();
+  EXPECT_FALSE(after.brake) << "one of two is not too many";
+  EXPECT_EQ(stock_.counts().held, 1U);
 }
 
 TEST_F(WarmReconcile, WhatTheCloudDoesNotHaveLeavesTheStock) {

@@ -62,6 +62,7 @@ void count(Counts& counts, const WarmAddress& address, const Instant& now) {
   switch (address.state) {
     case WarmState::free:
     case WarmState::cooling:
+      if (std::ranges::find(address.doubts, WarmDoubt::used_by_host) != address.doubts.end()) ++counts.claimed;
       ++(!address.doubts.empty() ? counts.doubted : is_free_at(address, now) ? counts.free : counts.cooling);
       break;
     case WarmState::held:

@@ -28,6 +28,7 @@ struct Counts {
   std::uint32_t quarantined = 0;
   std::uint32_t conflicting = 0;  ///< of these, what somebody else answers for on the wire
   std::uint32_t doubted = 0;      ///< nobody's, and something speaks against giving it away (WarmAddress::doubts)
+  std::uint32_t claimed = 0;      ///< of these, what the host or a pod's namespace says it has
   /// What lies on this node's interface or is on its way there.
   [[nodiscard]] std::uint32_t on_node() const {
     return free + cooling + held + probing + asked + leaving + quarantined + doubted;
