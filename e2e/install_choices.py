@@ -4,14 +4,17 @@ asks.
 usage: install_choices.py BIN_DIR
 """
 
+import fcntl
 import json
 import os
+import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 
 from etcd_lib import Etcd
-from lib import PLUGINS, World, expect, expect_equal, main, own_environment, run
+from lib import PLUGINS, World, expect, expect_equal, main, own_environment, run, wait_for
 
 KUBECONFIG = {"apiVersion": "v1", "kind": "Config", "current-context": "a",
               "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:9", "certificate-authority-data": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="}}],
@@ -174,6 +177,53 @@ def others(world):
             done(host.install("--uninstall"))
 
 
+def behind(world):
+    """What a runtime passes over, or took only later, hides no network behind it, whose pods may live."""
+    host = Host(world, "behind")
+    install = lambda *more, main="ptp", store=world.register: host.install("--main-plugin", main, "--node", "oak", "--store", store, *more)
+    kindnet = {"cniVersion": "0.3.1", "name": "kindnet", "plugins": [{"type": "ptp", "ipam": HOST_LOCAL}, {"type": "portmap"}]}
+    loopback, podmans = {"type": "loopback"}, {"type": "bridge", "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.88.0.0/16"}]]}}
+    shutil.copy(PLUGINS / "loopback", host.bin / "loopback")
+
+    def files(**texts):
+        for path in host.conf.iterdir():
+            path.unlink()
+        for file, text in texts.items():
+            (host.conf / file).write_text(text if isinstance(text, str) else json.dumps(text))
+
+    podman = {"cniVersion": "0.4.0", "name": "podman", "plugins": [podmans, {"type": "portmap"}]}
+    for file, front in (("11-x.conflist", {"cniVersion": "0.4.0", "plugins": [loopback]}), ("11-x.conflist", {"cniVersion": "0.4.0", "name": "x", **loopback}),
+                        ("11-x.conf", {"cniVersion": "0.4.0", "name": "x", "plugins": [loopback]}), ("11-x.conf", {"cniVersion": "0.4.0", **loopback}),
+                        ("11-x.conflist", {"cniVersion": "0.4.0", "name": "x", "plugins": [loopback, {"foo": 1}]}),
+                        ("11-x.conflist", {"cniVersion": 4, "name": "x", "plugins": [loopback]}),
+                        ("11-x.conflist", {"cniVersion": "0.4.0", "name": "x", "plugins": [{"type": "macvlan", "master": "eth1"}]}),
+                        ("11-podman.conflist", {**podman, "plugins": [podmans, {"type": "firewall"}, {"type": "tuning"}]}), ("11-podman.conflist", podman)):
+        for main in ("ptp", "bridge", "flannel"):
+            files(**{file: front, "20-kindnet.conflist": kindnet})
+            if main == "flannel" and "podman" in file:
+                continue  # it is refused itself
+            refused(install(main=main), 5, "20-kindnet.conflist", "kindnet", "given again", "--replace-network", "Remove")
+            expect_equal(host.names(), sorted([file, "20-kindnet.conflist"]), "nothing was written")
+            done(install("--replace-network", "kindnet", main=main))
+            # What has its place is not asked again.
+            done(install(main=main))
+            if main != "flannel":  # whose own network nothing tells from flannel's
+                (host.conf / "croft-install.record").unlink()
+                done(install(main=main))
+            done(host.install("--uninstall"))
+    # What is beside the network in use and gives none of ours stops nothing, and where nobody knows neither.
+    for main, own, first in (("flannel", "10-croft.conflist", FLANNELS), ("calico", "05-croft.conflist", CALICOS)):
+        store = f"kube:{world.directory}/kubeconfig" if main == "calico" else world.register
+        files(**{f"10-{main}.conflist": first, "87-podman.conflist": podman, "200-loopback.conf": {"cniVersion": "0.4.0", "name": "lo", **loopback}})
+        for plugin in ("bandwidth", "calico-ipam"):
+            shutil.copy(PLUGINS / "ptp", host.bin / plugin)
+        said = install("--dry-run", "--no-probe", main=main, store=store)
+        expect("87-podman.conflist" in done(said) and "is there too" in said.stdout and own in said.stdout, said.stdout)
+    files(**{"87-podman.conflist": podman, "100-crio-bridge.conflist": {**podman, "name": "crio"}, "99-broken.conf": ""})
+    expect("87-podman" in done(install()), "their ranges are apart, and what can't be read is behind")
+    done(host.install("--uninstall"))
+
+
 def switched(world):
     """The same of Croft's own networks: under flannel host-local gives, else the register."""
     host = Host(world, "switched")
@@ -195,6 +245,11 @@ def switched(world):
                 refused(install(second), 5, record.name, "given again", "--replace-network")
                 lost.write_bytes(b"")
                 refused(install(second), 5, "--replace-network")
+                for spoiled in ({}, {"cniVersion": "1.0.0", "name": "k8s-pod-network", "plugins": []},
+                                {"cniVersion": "1.0.0", "name": "x", "plugins": [{"type": "loopback"}]}):
+                    lost.write_text(json.dumps(spoiled))
+                    refused(install(second), 5, record.name, "given again", "--replace-network")
+                    done(install(first, "--dry-run"))
                 lost.write_bytes(text)
             for other in before:
                 done(install(other))
@@ -205,6 +260,57 @@ def switched(world):
     done(install("flannel"))
     refused(install("flannel", "--network-name", "other"), 5, own.name, "cbr0", "other", "Leave --network-name out")
     done(install("flannel", "--network-name", "other", "--replace-network", "cbr0"))
+
+
+def multus(world):
+    """What is put over Croft's network, and has no other addresses, is no obstacle to the same installation again."""
+    shim = {"cniVersion": "0.3.1", "name": "multus-cni-network", "type": "multus-shim", "logLevel": "verbose"}
+    kindnet = {"cniVersion": "0.3.1", "name": "kindnet", "plugins": [{"type": "ptp", "ipam": HOST_LOCAL}]}
+    for main, croft in (("ptp", "10-croft.conflist"), ("flannel", "10-croft.conflist"), ("calico", "05-croft.conflist")):
+        host = Host(world, f"multus-{main}")
+        over = host.conf / "00-multus.conf"
+        install = lambda *more: host.install("--main-plugin", main, "--node", "oak", "--store", world.register, *more)  # pylint: disable=cell-var-from-loop
+        done(install())
+        own = json.loads((host.conf / croft).read_text())
+        for text in ({**shim, "type": "multus", "delegates": [own]}, {**shim, "clusterNetwork": f"/host/etc/cni/net.d/{croft}"},
+                     {**shim, "type": "multus", "clusterNetwork": own["name"]}):
+            over.write_text(json.dumps(text))
+            names = host.names()
+            said = done(install())
+            expect(f"comes before {croft}" in said, said)
+            expect_equal((host.names(), json.loads((host.conf / croft).read_text())), (names, own), "all is as it was")
+        for text in (shim, {**shim, "type": "multus", "delegates": [own, kindnet]}, {**shim, "type": "multus", "delegates": [kindnet]},
+                     {**shim, "clusterNetwork": "/host/etc/cni/net.d/20-kindnet.conflist"}):
+            over.write_text(json.dumps(text))
+            refused(install(), 5, over.name)
+
+
+def meanwhile(world):
+    """Another network comes while an installation waits for its turn: what it saw before does not count."""
+    croftd = [world.bin / "croftd", "install", "--node", "oak", "--store", world.register]
+    environment = {**os.environ, **own_environment(world.directory)}
+    kindnet = json.dumps({"cniVersion": "0.3.1", "name": "kindnet", "plugins": [{"type": "ptp", "ipam": HOST_LOCAL}]})
+    for number, (first, second) in enumerate((("ptp", "flannel"), ("flannel", "ptp"), (None, "ptp"), (None, "flannel"))):
+        host = Host(world, f"meanwhile{number}")
+        lock = host.conf / "croft-install.lock"
+        with open(lock, "w", encoding="utf-8") as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            waits = subprocess.Popen([str(part) for part in (*croftd, "--main-plugin", second, "--cni-bin-dir", host.bin, "--cni-conf-dir", host.conf)],
+                                     env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            # It looked, and tries the lock: its file is open.
+            wait_for(lambda: any(os.path.realpath(fd) == str(lock) for fd in pathlib.Path(f"/proc/{waits.pid}/fd").iterdir()), "it waits", 30)  # pylint: disable=cell-var-from-loop
+            if first is None:
+                (host.conf / "20-kindnet.conflist").write_text(kindnet)
+            else:
+                os.kill(waits.pid, signal.SIGSTOP)
+            lock.unlink()
+        if first is not None:
+            done(host.install("--main-plugin", first, "--node", "oak", "--store", world.register))
+            os.kill(waits.pid, signal.SIGCONT)
+        out, err = waits.communicate(timeout=60)
+        expect_equal(waits.returncode, 5, f"{first}, {second}: {out} {err}")
+        expect("given again" in err and ("kindnet" if first is None else "croft") in err, err)
+        expect_equal([name for name in host.names() if name.endswith(".conflist")], ["20-kindnet.conflist" if first is None else "10-croft.conflist"], "files")
 
 
 def folder(world):
@@ -385,6 +491,13 @@ def calico(world):
     theirs.write_text(json.dumps({**CALICOS, "name": "of-calico"}))
     refused(any_store(world.register), 5, theirs.name, "calico-ipam", "of-calico")
     done(any_store(f"kube:{world.directory}/kubeconfig", "--dry-run"))
+    # In an etcd of its own the API has nothing of it.
+    first, *others_of_list = CALICOS["plugins"]
+    for etcd in ("etcd_endpoints", "etcd_discovery_srv", "etcd_authority"):
+        plugin = {**{member: value for member, value in first.items() if member != "datastore_type"}, etcd: "https://10.0.0.9:2379"}
+        theirs.write_text(json.dumps({**CALICOS, "name": "of-calico", "plugins": [plugin, *others_of_list]}))
+        refused(any_store(f"kube:{world.directory}/kubeconfig", "--dry-run"), 5, theirs.name, "calico-ipam", "of-calico")
+    theirs.write_text(json.dumps({**CALICOS, "name": "of-calico"}))
     refused(install("--conflist-name", "10-croft.conflist"), 5, theirs.name, "--conflist-name")
     said = done(install())
     expect_equal(host.names(), [own.name, theirs.name, "croft-install.record"], "the first by name is Croft's")
@@ -422,6 +535,19 @@ def renamed(world):
         for word in ('"k8s-pod-network"', '"other"', "--network-name", "controller"):
             expect(word in said, f"{word}: {said}")
     expect("the network was" not in done(install()), "it is the name of before")
+    # Nor is it lost with the record, which is removed where it is damaged.
+    own, record = host.conf / "10-croft.conflist", host.conf / "croft-install.record"
+    for main in ("ptp", "bridge", "calico"):
+        record.write_text("{")
+        refused(host.install("--main-plugin", main, "--node", "oak", "--store", world.register), 1, record.name, "remove it")
+        record.unlink()
+        said = done(host.install("--dry-run", "--main-plugin", main, "--node", "oak", "--store", world.register))
+        expect_equal(json.loads(said[said.index("{"):])["name"], "other", f"{main}: of the network that is there")
+    said = done(install("--network-name", "third", "--dry-run"))
+    expect('"other"' in said and '"third"' in said and "controller" in said, f"that it changes is told: {said}")
+    said = done(install("--mtu", "1400"))
+    expect("another's" not in said and "calls Croft" in said and "kept as" in said, said)
+    expect_equal(json.loads(own.read_text())["name"], "other", "it stays")
 
 
 def register(world):
@@ -533,7 +659,7 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        for case in (group, flannel, others, switched, folder, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source, moved_store):
+        for case in (group, flannel, others, behind, switched, multus, meanwhile, folder, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source, moved_store):
             case(world)
 
 

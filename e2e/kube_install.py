@@ -98,9 +98,9 @@ def is_a_node(kube, host):
     wait_for(lambda: may_get_nodes(kube), "the right is back", 30)
 
 
-def may_get_nodes(kube):
+def may_get_nodes(kube, verb="get"):
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
-        "user": "system:serviceaccount:croft-system:croft-node", "resourceAttributes": {"verb": "get", "resource": "nodes"}}}
+        "user": "system:serviceaccount:croft-system:croft-node", "resourceAttributes": {"verb": verb, "resource": "nodes"}}}
     return kube.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
 
 
@@ -145,6 +145,15 @@ def by_name(world, kube, host):
     install = lambda server, *more: host.install(*more, store=f"kube:{path}", server=server)
     refused(host, install(f"https://localhost:{port}"), 2, "localhost", "looks up no names", "--api-server", "--api-server-name localhost")
     refused(host, install(other.url), 4, "127.0.0.2", "--api-server-name")
+    # Nobody misses a right whose certificate is refused.
+    unnamed = json.loads(path.read_text())
+    unnamed["clusters"][0]["cluster"]["server"] = other.url
+    strange = world.directory / "kubeconfig-strange"
+    strange.write_text(json.dumps(unnamed))
+    strange.chmod(0o600)
+    answer = host.install(store=f"kube:{strange}", server=other.url)
+    refused(host, answer, 4, "the certificate of", "127.0.0.2", "a token of the service account")
+    expect("allow" not in answer.stderr, f"the remedy of another trouble: {answer.stderr}")
     done(install(other.url, "--api-server-name", "localhost"), "with the certificate's name")
     cluster = lambda: json.loads(host.kubeconfig.read_text())["clusters"][0]["cluster"]
     expect_equal((cluster()["server"], cluster()["tls-server-name"]), (other.url, "localhost"), "what the plugin asks")
@@ -438,6 +447,40 @@ def over_others(world, kube):
             refused(host, host.install(main=main_plugin, node="unknown"), 5, "podCIDR of this node is known")
 
 
+def over_another_node(world, kube, operator):
+    """Ranges of this node alone are in no pool, but the pool has those of another node, whose pods live."""
+    for node, cidr in (("west", "10.83.1.0/24"), ("east", "10.83.2.0/24")):
+        kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node},
+                                            "spec": {"podCIDR": cidr, "podCIDRs": [cidr]}})
+    host = Host(world, kube, "another-node")
+    theirs = host.conf / "20-kindnet.conflist"
+    network = lambda subnet: json.dumps({"cniVersion": "0.3.1", "name": "kindnet", "plugins": [
+        {"type": "ptp", "ipam": {"type": "host-local", "ranges": [[{"subnet": subnet}]]}}, {"type": "portmap"}]})
+    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/croft-node"
+    before = kube.call("GET", role)["rules"]
+
+    def rights(verb_is_there):
+        rules = [rule for rule in before if verb_is_there or (rule["resources"], rule["verbs"]) != (["nodes"], ["list"])]
+        kube.call("PUT", role, {**kube.call("GET", role), "rules": rules})
+        wait_for(lambda: may_get_nodes(kube, "list") == verb_is_there, f"list nodes: {verb_is_there}", 30)
+
+    theirs.write_text(network("10.83.1.0/24"))
+    done(host.install("--dry-run", node="west"), "no pool has what nodes have")
+    run(world.bin / "croft", "--store", operator, "pool", "create", "of-east", "--cidr", "10.83.2.0/24", "--block-size", "28", "--gateway", "none")
+    refused(host, host.install(node="west"), 5, theirs.name, '"east"', "10.83.2.0/24", '"of-east"', "--replace-network")
+    # A runtime's example is no matter of other nodes.
+    theirs.write_text(network("10.85.0.0/16"))
+    done(host.install("--dry-run", node="west"), "ranges that are no node's")
+    rights(False)
+    done(host.install("--dry-run", node="west"), "nor this one's")
+    theirs.write_text(network("10.83.1.0/24"))
+    refused(host, host.install(node="west"), 5, theirs.name, "10.83.1.0/24", "podCIDR of another node", "list", "nodes", "--replace-network")
+    rights(True)
+    run(world.bin / "croft", "--store", operator, "pool", "delete", "of-east")
+    done(host.install(node="west"), "once no pool has it")
+    done(host.install("--uninstall", main=None), "taken back")
+
+
 def takes_back(world, kube, host):
     """Beside an agent, which writes nothing anew of what was taken back."""
     agent, _ = start_agent(world, f"kube:{world.directory}/kubeconfig-croft-node", "--plugin-kubeconfig", str(host.kubeconfig),
@@ -508,6 +551,7 @@ def test():
         keeps(world, kube, host)
         troubles(world, kube)
         over_others(world, kube)
+        over_another_node(world, kube, operator)
         keeps_what_works(world, kube, host)
         takes_back(world, kube, host)
         expect_equal(world.held(operator), {}, "all is given back")

@@ -34,6 +34,7 @@
 #include "os/process.h"
 #include "store/kube/access_review.h"
 #include "store/kube/calico_cluster.h"
+#include "store/kube/node_cidrs.h"
 #include "store/seal.h"
 #include "store/store_url.h"
 #include "wire/calico/crd.h"
@@ -176,9 +177,7 @@ class Install {
 
   [[nodiscard]] Result<int> run() {
     TRY_VOID(decide());
-    if (!options_.no_network) TRY_VOID(check_who_gave());
-    TRY_VOID(files_.check(plan_));
-    if (!options_.no_network) TRY_VOID(tell_of_networks());
+    TRY_VOID(look());
     std::unique_ptr<PluginKubeconfig> kubeconfig;
     if (has_kubeconfig()) {
       TRY(kubeconfig, PluginKubeconfig::make(options_.kubeconfig, options_.store, daemon_.clock, daemon_.random));
@@ -187,6 +186,8 @@ class Install {
     if (options_.dry_run) return dry_run();
     edge::InstallTurn turn(options_.configurations);
     TRY_VOID(turn.begin(daemon_.clock, Deadline::after(daemon_.clock.now(), kLockTime)));
+    // Who had the turn may have written another network.
+    TRY_VOID(look());
     std::string access;
     if (kubeconfig) {
       auto made = kubeconfig->text();
@@ -195,7 +196,9 @@ class Install {
       TRY_VOID(check_node_is_there());
     }
     const std::string network = options_.no_network ? "" : wire::cni::encode_network_list(options_.network);
-    auto done = files_.write(plan_, {access, network}, [this](const std::string& draft) { return probe(draft); });
+    auto done = files_.write(
+        plan_, {access, network}, [this](const std::string& draft) { return probe(draft); },
+        [this] { return look_for_the_last_time(); });
     if (!done) return fail(Error(done.error()).in("nothing was changed on this node"));
     return 0;
   }
@@ -207,6 +210,30 @@ class Install {
         ipam_name_of(options_.network.main) == kProgram ||
         std::ranges::any_of(options_.also_as, [](const auto& name) { return name != "host-local"; });
     return asks_register && store::scheme_of(options_.store) == store::Scheme::kube;
+  }
+
+  void tell_once(std::string line) const {
+    if (told_.insert(line).second) tell(line);
+  }
+
+  /// What is on the node, and whether ours may take its place. Several times: others write there too.
+  [[nodiscard]] Result<void> look() {
+    if (!options_.no_network) {
+      TRY_VOID(decide_network_name());
+      TRY_VOID(check_what_the_plugin_reads());
+      TRY_VOID(check_who_gave());
+      plan_.giver = next_giver();
+    }
+    TRY_VOID(files_.check(plan_));
+    return options_.no_network ? Result<void>() : tell_of_networks();
+  }
+
+  /// After the token and the probe, which wait for an API: right before all is renamed into place.
+  [[nodiscard]] Result<void> look_for_the_last_time() {
+    TRY(const auto in_use, files_.networks_in_use());
+    TRY_VOID(check_all_is_read(in_use));
+    TRY_VOID(check_who_gave());
+    return files_.check(plan_);
   }
 
   /// What is written, and under which names.
@@ -236,7 +263,6 @@ class Install {
     trim(options_.configurations_on_host);
     TRY_VOID(read_program());
     wire::cni::NetworkList& network = options_.network;
-    if (!options_.no_network) TRY_VOID(decide_network_name());
     network.node = options_.node;
     network.assign_v4 = !options_.no_v4;
     network.assign_v6 = options_.assign_v6;
@@ -256,7 +282,7 @@ class Install {
       network.store = fmt::format("kube:{}/{}{}", options_.configurations_on_host, kKubeconfigName, group_part_);
       options_.kubeconfig.file = fmt::format("{}/{}", options_.configurations, kKubeconfigName);
     }
-    return check_what_the_plugin_reads();
+    return options_.no_network ? check_what_the_plugin_reads() : Result<void>();
   }
 
   /// What host-local has given lies under the network's name: under another one it, and Croft in its place, would
@@ -269,6 +295,7 @@ class Install {
     const std::string& name_said = options_.network_name;
     const bool is_flannel = options_.network.main == MainPlugin::flannel;
     std::string& name = options_.network.name;
+    name = wire::cni::NetworkList().name;
     if (!name_said.empty()) {
       name = name_said;
     } else if (const auto found = name_of_before(in_use, recorded)) {
@@ -276,12 +303,20 @@ class Install {
     } else if (is_flannel) {
       name = kFlannelsNetwork;
     }
+    return check_all_is_read(in_use);
+  }
+
+  /// Of what can't be read, and may be the network of this node, somebody has to say the name.
+  [[nodiscard]] Result<void> check_all_is_read(const std::vector<edge::NodeNetwork>& in_use) const {
+    TRY(const edge::RecordedNetwork recorded, files_.recorded_network());
+    const bool is_flannel = options_.network.main == MainPlugin::flannel;
+    const std::string& name = options_.network.name;
     for (const edge::NodeNetwork& there : in_use) {
-      const bool is_said = !name_said.empty() && (is_flannel || !options_.replaced_network.empty());
-      if (there.is_ours || there.trouble.empty() || is_said) continue;
-      if (there.has_our_name && !recorded.empty()) {
-        tell(fmt::format("{}/{} can't be read ({}): the network keeps the name of the installation before, {}",
-                         options_.configurations, there.file, there.trouble, net::echo(name)));
+      const bool is_said = !options_.network_name.empty() && (is_flannel || !options_.replaced_network.empty());
+      if (there.is_ours || there.trouble.empty() || there.is_behind || is_said) continue;
+      if (there.has_our_name && !recorded.name.empty()) {
+        tell_once(fmt::format("{}/{} can't be read ({}): the network keeps the name of the installation before, {}",
+                              options_.configurations, there.file, there.trouble, net::echo(name)));
         continue;
       }
       return fail(
@@ -298,7 +333,8 @@ class Install {
     return {};
   }
 
-  /// That of the installation before, though its file may be lost; else of the main plugin's own configuration.
+  /// That of the installation before, though its file or the record may be lost; else of the main plugin's own
+  /// configuration.
   [[nodiscard]] std::optional<std::string> name_of_before(const std::vector<edge::NodeNetwork>& in_use,
                                                           const std::string& recorded) const {
     for (const edge::NodeNetwork& there : in_use) {
@@ -306,10 +342,21 @@ class Install {
       if (is_ours && !there.calls.name.empty()) return there.calls.name;
     }
     if (!recorded.empty()) return recorded;
-    if (options_.network.main != MainPlugin::flannel && options_.network.main != MainPlugin::calico) return {};
+    const bool brings_its_own =
+        options_.network.main == MainPlugin::flannel || options_.network.main == MainPlugin::calico;
     for (const edge::NodeNetwork& there : in_use) {
-      auto theirs = there.calls.name_with(options_.main);
+      if (auto crofts = name_of_crofts(there)) return crofts;
+      auto theirs = brings_its_own ? there.calls.name_with(options_.main) : std::nullopt;
       if (theirs && !theirs->empty()) return theirs;
+    }
+    return {};
+  }
+
+  /// Of a network by which a register of Croft gives, whoever wrote it: as where the record was removed.
+  [[nodiscard]] static std::optional<std::string> name_of_crofts(const edge::NodeNetwork& there) {
+    if (there.is_behind) return {};
+    for (const wire::cni::AddressGiver& giver : there.calls.all_givers()) {
+      if ((giver.program == kProgram || !giver.store.empty()) && !giver.network.empty()) return giver.network;
     }
     return {};
   }
@@ -320,23 +367,35 @@ class Install {
     TRY(const auto in_use, files_.networks_in_use());
     TRY(const edge::RecordedNetwork recorded, files_.recorded_network());
     const edge::NextGiver next = next_giver();
-    bool has_ours = false;
+    wire::cni::AddressGiver before{recorded.addresses_from, recorded.name, {}, {}, recorded.store};
     for (const edge::NodeNetwork& there : in_use) {
-      has_ours = has_ours || there.is_ours || (there.has_our_name && there.trouble.empty());
       const std::string& other = there.calls.other;
       const bool is_there = other == recorded.name || other.ends_with("/" + options_.network_file) ||
                             std::ranges::any_of(in_use, [&](const auto& one) { return one.calls.name == other; });
       if (!other.empty() && !is_there) {  // in a file elsewhere, or in the API
-        TRY_VOID(check_giver(next, {"the network " + other, there.calls.name}, net::echo(there.file), there.is_ours));
+        TRY_VOID(check_giver(next, {"the network " + other, there.calls.name}, source_of(there)));
       }
       for (wire::cni::AddressGiver& giver : there.calls.all_givers()) {
         if (giver.program == kProgram && giver.store.empty()) giver.store = edge::kDefaultStoreUrl;
-        TRY_VOID(check_giver(next, giver, net::echo(there.file), there.is_ours));
+        TRY_VOID(check_giver(next, giver, source_of(there)));
+        if (giver.program == before.program && giver.network == before.network && giver.store == before.store) {
+          before.program.clear();
+        }
       }
     }
-    if (has_ours || recorded.name.empty() || recorded.addresses_from.empty()) return {};
-    return check_giver(next, {recorded.addresses_from, recorded.name, {}, {}, recorded.store}, wire::kInstallRecordName,
-                       true);
+    // Of whom no file says it any more: somebody emptied, damaged or removed it, or took its plugins out.
+    if (before.program.empty()) return {};
+    return check_giver(next, before, {wire::kInstallRecordName, true, false});
+  }
+
+  /// Who says that a network has pods here.
+  struct Source {
+    std::string file;
+    bool is_ours = false;
+    bool is_behind = false;  ///< the runtime surely goes by another
+  };
+  [[nodiscard]] static Source source_of(const edge::NodeNetwork& there) {
+    return {net::echo(there.file), there.is_ours, there.is_behind};
   }
 
   [[nodiscard]] edge::NextGiver next_giver() const {
@@ -348,24 +407,26 @@ class Install {
     return next;
   }
 
-  /// `file`: that says so. A network without a name no runtime takes.
+  /// A network without a name no runtime takes.
   [[nodiscard]] Result<void> check_giver(const edge::NextGiver& next, const wire::cni::AddressGiver& giver,
-                                         const std::string& file, bool is_ours) const {
+                                         const Source& source) const {
     const std::string& theirs = giver.network;
+    const std::string& file = source.file;
     if (theirs.empty() || theirs == options_.replaced_network) return {};
     if (next.is_register && !giver.store.empty()) return check_register(next, giver.store, file);
     if (edge::knows(next, giver)) return {};
     std::string why;
     if (giver.ranges) {
-      TRY(why, why_not_apart(next, *giver.ranges));
-      if (why.empty()) {
+      TRY(const Overlap overlap, overlap_with(next, *giver.ranges));
+      if (overlap.why.empty() || (source.is_behind && !overlap.is_proven)) {
         if (giver.ranges->empty()) return {};
-        tell(fmt::format(
-            "{}/{} is the network of this node by now: pods of {} keep their addresses, which {} does not have",
-            options_.configurations, file, net::echo(theirs), name_of(next)));
+        tell_once(fmt::format("{}/{} {}: pods of {} keep their addresses, which {} does not have{}",
+                              options_.configurations, file,
+                              source.is_behind ? "is there too" : "is the network of this node by now",
+                              net::echo(theirs), name_of(next), overlap.why.empty() ? "" : "; " + overlap.why));
         return {};
       }
-      why = ": " + why;
+      why = ": " + overlap.why;
     }
     const bool may_keep_name = !options_.network_name.empty() && edge::knows({next.is_register, theirs}, giver);
     return fail(
@@ -378,7 +439,7 @@ class Install {
             options_.configurations, file, net::echo(theirs), net::echo(giver.program), options_.network_file,
             net::echo(next.network), name_of(next), net::echo(theirs), why,
             may_keep_name ? "Leave --network-name out, so that the name stays, or: " : "", net::echo(theirs),
-            net::echo(theirs), is_ours ? "" : fmt::format(". Remove {} if no pod got its address by it", file)));
+            net::echo(theirs), source.is_ours ? "" : fmt::format(". Remove {} if no pod got its address by it", file)));
   }
 
   /// The same of a register of Croft's, which `file` names.
@@ -390,7 +451,7 @@ class Install {
       case store::OneRegister::yes:
         return {};
       case store::OneRegister::not_said:
-        tell(
+        tell_once(
             fmt::format("{}/{} has the register {}, and {} will have {}: make sure that this is the same one, as "
                         "another knows nothing of the addresses that pods of this node keep",
                         options_.configurations, file, name(before), options_.network_file, name(next.store)));
@@ -441,43 +502,81 @@ class Install {
     return fmt::format("host-local's directory {}", net::echo(next.network));
   }
 
-  /// Empty: none of these addresses will be given by ours.
-  [[nodiscard]] Result<std::string> why_not_apart(const edge::NextGiver& next,
-                                                  const std::vector<net::Prefix>& theirs) const {
-    if (theirs.empty()) return std::string();
+  struct Overlap {
+    std::string why;         ///< empty: none of these addresses will be given by ours
+    bool is_proven = false;  ///< else nobody knows
+  };
+  [[nodiscard]] Result<Overlap> overlap_with(const edge::NextGiver& next,
+                                             const std::vector<net::Prefix>& theirs) const {
+    if (theirs.empty()) return Overlap();
     const bool is_register = next.is_register;
-    if (is_register && options_.skip_probe)
-      return std::string("with --no-probe the register's pools are not looked at");
-    TRY(const std::vector<net::Prefix> ours, is_register ? ranges_of_pools() : ranges_of_node());
+    if (is_register && options_.skip_probe) return Overlap{"with --no-probe the register's pools are not looked at"};
+    TRY(const std::vector<core::Pool> pools, is_register ? read_pools() : Result<std::vector<core::Pool>>());
+    std::vector<net::Prefix> ours;
+    for (const core::Pool& pool : pools) ours.push_back(pool.cidr);
+    if (!is_register) {
+      TRY(ours, ranges_of_node());
+    }
     if (ours.empty()) {
-      return std::string(is_register
-                             ? "the register has no pool yet, so nobody knows; make the pools first and run it again"
-                             : "no podCIDR of this node is known here, so nobody knows");
+      return Overlap{is_register
+                         ? "the register has no pool yet, so nobody knows; make the pools first and run it again"
+                         : "no podCIDR of this node is known here, so nobody knows"};
     }
     const auto common = edge::common_range(theirs, ours);
-    if (!common) return std::string();
-    return fmt::format("{} overlaps {} {}", common->before.to_string(), is_register ? "the pool" : "the node's podCIDR",
-                       common->next.to_string());
+    if (!common) return is_register ? overlap_of_others(theirs, pools) : Result<Overlap>(Overlap());
+    return Overlap{fmt::format("{} overlaps {} {}", common->before.to_string(),
+                               is_register ? "the pool" : "the node's podCIDR", common->next.to_string()),
+                   true};
+  }
+
+  /// Where the network of before gave from the node's podCIDRs, pods of other nodes have addresses of theirs.
+  [[nodiscard]] Result<Overlap> overlap_of_others(const std::vector<net::Prefix>& theirs,
+                                                  const std::vector<core::Pool>& pools) const {
+    if (store::scheme_of(options_.store) != store::Scheme::kube) return Overlap();
+    TRY(const auto api, open_kube_api(options_.store, daemon_.clock, kDaemonParts, kProbeTime));
+    auto said = store::kube::list_node_cidrs(*api, daemon_.clock);
+    if (!said && said.error().code == ErrorCode::permission_denied) {
+      TRY(const std::vector<net::Prefix> own, ranges_of_node());
+      const auto common = edge::common_range(theirs, own);
+      if (!common) return Overlap();
+      return Overlap{
+          fmt::format("{} is of this node's podCIDR {}, and whether a pool has the podCIDR of another node, "
+                      "whose pods live too, can't be seen: {}",
+                      common->before.to_string(), common->next.to_string(), said.error().message)};
+    }
+    if (!said) return fail(Error(said.error()).in("nothing was changed on this node: the podCIDRs of nodes"));
+    std::vector<edge::NodeCidrs> nodes;
+    for (auto& one : *said) nodes.push_back({std::move(one.node), std::move(one.cidrs)});
+    std::vector<net::Prefix> ours;
+    for (const core::Pool& pool : pools) ours.push_back(pool.cidr);
+    const auto found = edge::common_range_of_others(theirs, nodes, options_.node, ours);
+    if (!found) return Overlap();
+    const auto pool = std::ranges::find(pools, found->common.next, &core::Pool::cidr);
+    return Overlap{fmt::format("it gave from this node's podCIDR, as on other nodes, and {} of node {} overlaps the "
+                               "pool {} ({})",
+                               found->common.before.to_string(), net::echo(found->node), net::echo(pool->name),
+                               pool->cidr.to_string()),
+                   true};
   }
 
   /// None where the register is a file that is not there yet.
-  [[nodiscard]] Result<std::vector<net::Prefix>> ranges_of_pools() const {
-    std::vector<net::Prefix> ranges;
+  [[nodiscard]] Result<std::vector<core::Pool>> read_pools() const {
+    std::vector<core::Pool> pools;
     const auto until = [this] { return Deadline::after(daemon_.clock.now(), kProbeTime); };
     auto opened = open_store(options_.store, store::OpenMode::existing, daemon_.clock, kDaemonParts);
-    if (!opened && opened.error().code == ErrorCode::not_found) return ranges;
+    if (!opened && opened.error().code == ErrorCode::not_found) return pools;
     const auto take = [&](store::Record& record) -> Result<void> {
       const auto* pool = std::get_if<core::Pool>(&record.value);
       if (pool == nullptr) {
         return fail(ErrorCode::refused_for_safety, fmt::format("{} can't be read", net::echo(record.key.name)));
       }
-      ranges.push_back(pool->cidr);
+      pools.push_back(*pool);
       return {};
     };
     auto done = opened ? (*opened)->for_each({core::Kind::pool, "", ""}, until, take)
                        : Result<void>(fail(Error(opened.error())));
     if (!done) return fail(done.error().in("nothing was changed on this node: the register's pools"));
-    return ranges;
+    return pools;
   }
 
   /// From which host-local gives under flannel; none where no API says it.
@@ -518,8 +617,12 @@ class Install {
     for (const edge::NodeNetwork& there : networks) {
       if (there.is_ours) before = there.calls.name;
     }
+    TRY(const auto in_use, files_.networks_in_use());
+    for (const edge::NodeNetwork& there : in_use) {
+      if (before.empty()) before = name_of_crofts(there).value_or("");
+    }
     if (!before.empty() && before != own.name) {
-      tell(
+      tell_once(
           fmt::format("the network was {0} and is {1} now: the DEL of a pod that was made before does not find its "
                       "address, which stays held until the controller sees that the pod is gone; --network-name {0} "
                       "keeps the name",
@@ -527,15 +630,20 @@ class Install {
     }
     for (const edge::NodeNetwork& there : networks) {
       if (there.is_ours) continue;
+      if (there.file < options_.network_file) {
+        tell_once(fmt::format("{}/{} comes before {}, and calls it, or Croft: left as it is", options_.configurations,
+                              net::echo(there.file), options_.network_file));
+      }
       const bool brings_its_own = own.main == MainPlugin::calico || own.main == MainPlugin::flannel;
       if (!brings_its_own || !there.calls.has(options_.main)) continue;
       const std::vector<std::string> lost = wire::cni::members_lost(wire::cni::encode_network_list(own), there.text);
       if (lost.empty()) continue;
-      tell(fmt::format("{}/{} is {}'s own; {} comes before it, and lacks what that has: {}. --mtu says an mtu{}",
-                       options_.configurations, there.file, options_.main, options_.network_file, fmt::join(lost, ", "),
-                       own.main == MainPlugin::calico
-                           ? "; `croft migrate calico` in place of this keeps all of it (docs/runbooks/migrate.md)"
-                           : ""));
+      tell_once(fmt::format("{}/{} is {}'s own; {} comes before it, and lacks what that has: {}. --mtu says an mtu{}",
+                            options_.configurations, there.file, options_.main, options_.network_file,
+                            fmt::join(lost, ", "),
+                            own.main == MainPlugin::calico
+                                ? "; `croft migrate calico` in place of this keeps all of it (docs/runbooks/migrate.md)"
+                                : ""));
     }
     return {};
   }
@@ -708,6 +816,7 @@ class Install {
   std::string group_part_;  ///< of URLs: the register that was named is the plugin's too
   edge::InstallPlan plan_;
   edge::Installation files_;
+  mutable std::set<std::string> told_;
 };
 
 [[nodiscard]] Result<int> run_install(InstallOptions options, const Daemon& daemon) {

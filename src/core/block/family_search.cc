@@ -180,6 +180,13 @@ AssignFlow<void> FamilySearch::check_may_claim() {
   if (!at_limit && config.auto_allocate_blocks) return {};
   TRY_VOID(take_from_own(own_.waiting));
   if (missing_ == 0) return {};
+  bool has_block = false;
+  for (const Pool* pool : usable_) {
+    const bool has_here = own_.count(in_.reader, in_.request.node, family_, {pool}) > 0;
+    has_block = has_block || has_here;
+    if (!has_here) reasons_.try_emplace(pool, "the node has no block of it");
+  }
+  TRY_VOID(in_.reader.ready());
   Refusal refusal = exhaustion();
   if (at_limit) {
     refusal.code = ErrorCode::exhausted;
@@ -190,8 +197,10 @@ AssignFlow<void> FamilySearch::check_may_claim() {
   } else {
     refusal.cause = RefusalCause::no_block_to_claim;
     refusal.summary = fmt::format(
-        "no {} address for node {}: its blocks are full, and claiming blocks is switched off (autoAllocateBlocks)",
-        net::name_of(family_), in_.request.node.name);
+        "no {} address for node {}: {}, and claiming blocks is switched off (autoAllocateBlocks); `croft affinity "
+        "claim` "
+        "gives it one",
+        net::name_of(family_), in_.request.node.name, has_block ? "its blocks are full" : "it has no block");
   }
   return refuse(std::move(refusal));
 }

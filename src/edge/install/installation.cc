@@ -245,12 +245,28 @@ Result<std::vector<NodeNetwork>> Installation::networks_in_use() const {
   TRY(const std::vector<std::string> files, network_files());
   if (files.empty()) return all;
   TRY(const InstallRecord ours, record());
+  bool is_behind = false;
   for (const std::string& file : files) {
-    const NodeNetwork& last = all.emplace_back(network(ours, file));
-    const bool calls_any = !last.calls.types.empty() && !last.calls.names_another;
-    if (last.is_ours || (last.trouble.empty() && calls_any)) break;
+    NodeNetwork& last = all.emplace_back(network(ours, file));
+    last.is_behind = is_behind;
+    const wire::cni::NetworkCalls& calls = last.calls;
+    const bool calls_others = calls.names_another || !calls.delegates.empty();
+    const bool is_taken = !calls_others && is_surely_taken(last);
+    // Also where the record is lost, or somebody changed it: what lies behind it was asked when it was written.
+    const bool is_crofts = calls.is_of_croft() || (last.has_our_name && !calls.givers.empty());
+    if (last.is_ours || (is_crofts && is_taken)) break;
+    is_behind = is_behind || is_taken;
   }
   return all;
+}
+
+bool Installation::is_surely_taken(const NodeNetwork& network) const {
+  const wire::cni::NetworkCalls& calls = network.calls;
+  if (!network.trouble.empty() || !calls.is_whole || calls.is_list != network.file.ends_with(".conflist")) return false;
+  return std::ranges::all_of(calls.types, [&](const std::string& type) {
+    const auto status = os::file_status(in(place_.programs, type));
+    return status && *status;
+  });
 }
 
 Result<RecordedNetwork> Installation::recorded_network() const {
@@ -287,7 +303,9 @@ Result<void> Installation::check(const InstallPlan& plan) const {
   for (const std::string& name : names) {
     if (name >= plan.network_name) continue;
     TRY(const InstallRecord ours, record());
-    if (is_network_of_ours(ours, place_.configurations, name)) continue;
+    const NodeNetwork before = network(ours, name);
+    if (before.is_ours) continue;
+    if (before.trouble.empty() && calls_only(plan.giver, plan.network_name, before.calls)) continue;
     return fail(ErrorCode::refused_for_safety,
                 fmt::format("{} has {}, which the runtime takes before {}: remove it, or choose a name before it with "
                             "--conflist-name",
@@ -364,8 +382,10 @@ class Installation::Change {
   }
   void note(std::string line) { notes_.push_back(std::move(line)); }
 
-  [[nodiscard]] Result<void> apply() {
+  /// `last_look`: before the one at `looked_at`.
+  [[nodiscard]] Result<void> apply(const std::string& looked_at, const InstallLastLook& last_look) {
     for (Part& part : parts_) {
+      if (part.path == looked_at) TRY_VOID(last_look());
       part.was_tried = true;
       TRY_VOID(part.is_put ? os::rename_durably(draft_of(part.path), part.path) : os::remove_file_durably(part.path));
     }
@@ -417,13 +437,14 @@ class Installation::Change {
   std::vector<std::string> notes_;
 };
 
-Result<void> Installation::keep_anothers(const std::string& path, std::string_view content, Change& change) {
+Result<void> Installation::keep_anothers(const std::string& path, std::string_view content, Change& change,
+                                         std::string_view what) {
   TRY(const Place place, place_to_keep(path, content));
   if (place.has_it) {
-    change.note(fmt::format("{} was another's: {} has it already", path, place.path));
+    change.note(fmt::format("{} {}: {} has it already", path, what, place.path));
     return {};
   }
-  return change.keep_as(path, place.path, content, fmt::format("{} was another's: kept as {}", path, place.path));
+  return change.keep_as(path, place.path, content, fmt::format("{} {}: kept as {}", path, what, place.path));
 }
 
 Result<void> Installation::draft_program(const InstallProgram& program, const InstallRecord& ours,
@@ -471,7 +492,7 @@ Result<void> Installation::remove_drafts(const InstallRecord& record) const {
 }
 
 Result<void> Installation::apply(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe,
-                                 const InstallRecord& before, Change& change) {
+                                 const InstallLastLook& last_look, const InstallRecord& before, Change& change) {
   TRY_VOID(add_to_record(plan, texts.network));
   TRY(const InstallRecord all, record());
   TRY_VOID(remove_drafts(all));
@@ -487,7 +508,11 @@ Result<void> Installation::apply(const InstallPlan& plan, const InstallTexts& te
       change.note(fmt::format("{} is as it should be", path));
     } else {
       if (is && !is_recorded(before, Kind::network, plan.network_name, digest_of(*is))) {
-        TRY_VOID(keep_anothers(path, *is, change));
+        const auto calls = calls_of(place_.configurations, plan.network_name, *is);
+        const bool calls_croft = calls && calls->is_of_croft();
+        TRY_VOID(keep_anothers(
+            path, *is, change,
+            calls_croft ? "calls Croft, and no record says that it was written here like that" : "was another's"));
       }
       TRY_VOID(change.put(path, texts.network, os::FileMode::readable_by_all,
                           fmt::format("{} written: pods of this node get their addresses from Croft", path)));
@@ -511,14 +536,15 @@ Result<void> Installation::apply(const InstallPlan& plan, const InstallTexts& te
   if (!plan.kubeconfig_name.empty()) {
     TRY_VOID(probe(Change::draft_of(in(place_.configurations, plan.kubeconfig_name))));
   }
-  return change.apply();
+  return change.apply(plan.network_name.empty() ? "" : in(place_.configurations, plan.network_name), last_look);
 }
 
-Result<void> Installation::write(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe) {
+Result<void> Installation::write(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe,
+                                 const InstallLastLook& last_look) {
   TRY(const InstallRecord before, record());
   TRY(const auto record_before, content_of(record_path(), wire::kInstallRecordBytesMax));
   Change change(tell_);
-  auto done = apply(plan, texts, probe, before, change);
+  auto done = apply(plan, texts, probe, last_look, before, change);
   if (done) return {};
   Error error = done.error();
   change.undo(error);

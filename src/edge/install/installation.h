@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "edge/install/takeover.h"
 #include "os/files.h"
 #include "wire/cni/network_list.h"
 #include "wire/install/record.h"
@@ -43,6 +44,7 @@ struct InstallPlan {
   std::vector<std::string> others;  ///< plugins of others that the configuration calls: they must be there
   std::string kubeconfig_name;      ///< empty: none is written
   std::string network_name;         ///< of the configuration's file; empty: none is written
+  NextGiver giver = {};             ///< of that network's addresses
 };
 
 /// A network configuration that is there.
@@ -53,6 +55,7 @@ struct NodeNetwork {
   std::string text;
   bool has_our_name = false;  ///< a file of this name was written here, whatever it has now
   std::string trouble = {};   ///< why it can't be read; empty: it can
+  bool is_behind = false;     ///< a runtime surely takes one before it
 };
 
 /// What the record has of a network.
@@ -69,6 +72,8 @@ struct InstallTexts {
 
 /// Whether the plugin can work with the kubeconfig at a path.
 using InstallProbe = std::function<Result<void>(const std::string& kubeconfig)>;
+/// Whether the network may still take its place.
+using InstallLastLook = std::function<Result<void>()>;
 
 /// One node's. Not safe to use by two processes at once: the later one's files count.
 class Installation {
@@ -77,9 +82,10 @@ class Installation {
   Installation(InstallPlace place, std::function<void(const std::string& line)> tell)
       : place_(std::move(place)), tell_(std::move(tell)) {}
 
-  /// What a runtime may go by now, by name: the first that can be read and calls a plugin, behind those before it. Of
-  /// what can't be read here some runtimes read it, some stop there and some pass over it. What names the network of
-  /// another file, as multus, is not the last. Errors: of the directory; of the record.
+  /// By what pods of this node may have their addresses, by name: all, up to Croft's own. Which of them a runtime goes
+  /// by nobody can tell: of what can't be read here, or is no network, some read it, some stop there and some pass over
+  /// it, as over one whose plugins are not there; and pods may be of one that was the first before. Errors: of the
+  /// directory; of the record.
   [[nodiscard]] Result<std::vector<NodeNetwork>> networks_in_use() const;
   /// The network that was written last. Errors: of the record.
   [[nodiscard]] Result<RecordedNetwork> recorded_network() const;
@@ -88,17 +94,20 @@ class Installation {
 
   /// All that can stand in the way, before anything is written. Errors: invalid_argument, of a name that is not plain
   /// (wire::is_install_name); refused_for_safety, when a configuration of
-  /// somebody else would win over ours by its name: with both names; refused_by_configuration, when a plugin of others
-  /// that ours needs is not there: is it the runtime's directory?; not_found, of a directory; read_only,
-  /// permission_denied, storage_full, of either; those of the record.
+  /// somebody else would win over ours by its name, and does not call ours (calls_only): with both names;
+  /// refused_by_configuration, when a plugin of others that ours needs is not there: is it the runtime's directory?;
+  /// not_found, of a directory; read_only, permission_denied, storage_full, of either; those of the record.
   [[nodiscard]] Result<void> check(const InstallPlan& plan) const;
 
   /// All of it, or nothing. First everything is made under names that no runtime looks at, and `probe` is called with
   /// the path of the new kubeconfig there (not where the plan has none). Then it is renamed into place: programs, the
   /// kubeconfig, and the network last. Where something fails, what was renamed is put back, the record too, so that a
-  /// node that worked goes on working. What installations that were killed have left goes. What is there already is
-  /// left as it is. Errors: of the files, of `probe`; one that names what could not be put back either.
-  [[nodiscard]] Result<void> write(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe);
+  /// node that worked goes on working. `last_look` is asked right before the network is renamed, by when the record has
+  /// it: others than Croft take no turns. What installations that were killed have left goes. What is there already is
+  /// left as it is. Errors: of the files, of `probe` and `last_look`; one that names what could not be put back either.
+  [[nodiscard]] Result<void> write(
+      const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe,
+      const InstallLastLook& last_look = [] { return Result<void>(); });
 
   /// Takes back what the record names: the configuration first, so that the runtime calls nothing that is going. What
   /// somebody has replaced since, by its digest, is left and told; what was there before comes back, but for a
@@ -116,16 +125,19 @@ class Installation {
   /// By name; nothing of a directory that is not there.
   [[nodiscard]] Result<std::vector<std::string>> network_files() const;
   [[nodiscard]] NodeNetwork network(const wire::InstallRecord& ours, const std::string& file) const;
+  /// Whether each runtime goes by it, where it is the first.
+  [[nodiscard]] bool is_surely_taken(const NodeNetwork& network) const;
   class Change;
   [[nodiscard]] Result<void> add_to_record(const InstallPlan& plan, std::string_view network);
   /// All under draft names, then the probe, then the renames.
   [[nodiscard]] Result<void> apply(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe,
-                                   const wire::InstallRecord& before, Change& change);
+                                   const InstallLastLook& last_look, const wire::InstallRecord& before, Change& change);
   /// What processes that were killed have left: programs of ten megabytes, tokens. One that an agent is writing just
   /// now it writes again.
   [[nodiscard]] Result<void> remove_drafts(const wire::InstallRecord& record) const;
   /// What is not ours at `path` gets a second name, before something of ours takes the first.
-  [[nodiscard]] static Result<void> keep_anothers(const std::string& path, std::string_view content, Change& change);
+  [[nodiscard]] static Result<void> keep_anothers(const std::string& path, std::string_view content, Change& change,
+                                                  std::string_view what = "was another's");
   [[nodiscard]] Result<void> draft_program(const InstallProgram& program, const wire::InstallRecord& ours,
                                            Change& change) const;
   /// False when nothing had the name.

@@ -264,19 +264,52 @@ TEST_F(InstallationTest, ANetworkThatOnlyHasTheLettersComesBack) {
   EXPECT_EQ(read("net.d/10-croft.conflist"), theirs);
 }
 
-TEST_F(InstallationTest, TheNetworkInUseIsTheFirst) {
+TEST_F(InstallationTest, AnyNetworkBeforeCroftsOwnMayBeInUse) {
   EXPECT_THAT(installation_.networks_in_use().value(), IsEmpty());
   write("net.d/10-flannel.conflist", R"({"name":"cbr0","plugins":[{"type":"flannel"}]})");
   write("net.d/20-other.conflist", R"({"name":"other","plugins":[{"type":"ptp"}]})");
   write("net.d/00-notes.txt", "{}");
   EXPECT_TRUE(os::make_directories(scratch_.file("net.d/00-directory.conf")));
   const auto theirs = installation_.networks_in_use().value();
-  ASSERT_EQ(theirs.size(), 1U);
+  ASSERT_EQ(theirs.size(), 2U);
   EXPECT_EQ(theirs[0].file + theirs[0].calls.name, "10-flannel.conflistcbr0");
   EXPECT_TRUE(theirs[0].calls.has("flannel"));
   EXPECT_FALSE(theirs[0].is_ours);
+  EXPECT_EQ(theirs[1].file + theirs[1].calls.name, "20-other.conflistother");
   ASSERT_TRUE(install(plan("v1", "05-croft.conflist")));
-  EXPECT_TRUE(installation_.networks_in_use().value().at(0).is_ours);
+  const auto now = installation_.networks_in_use().value();
+  ASSERT_EQ(now.size(), 1U);
+  EXPECT_TRUE(now[0].is_ours);
+  // Where the record is lost, by whom it calls.
+  const std::string own = R"({"name":"n","plugins":[{"type":"ptp","ipam":{"type":"croft-ipam"}}]})";
+  ASSERT_TRUE(install(plan("v1", "05-croft.conflist"), own));
+  write("net.d/croft-install.record", R"({"version":1,"files":[]})");
+  EXPECT_EQ(installation_.networks_in_use().value().size(), 1U);
+  write("net.d/05-croft.conflist", R"({"plugins":[{"type":"ptp","ipam":{"type":"croft-ipam"}}]})");
+  EXPECT_EQ(installation_.networks_in_use().value().size(), 3U) << "without a name nobody takes it";
+}
+
+/// What some runtime passes over hides nothing behind it.
+TEST_F(InstallationTest, WhatARuntimeSurelyTakesHidesWhatCannotBeRead) {
+  const auto hides = [&](const std::string& file, const std::string& text) {
+    begin();
+    write("net.d/" + file, text);
+    write("net.d/20-broken.conf", "");
+    const auto all = installation_.networks_in_use().value();
+    EXPECT_EQ(all.size(), 2U);
+    return all.back().is_behind;
+  };
+  const std::string whole = R"({"cniVersion":"1.0.0","name":"x","plugins":[{"type":"ptp"}]})";
+  EXPECT_TRUE(hides("11-x.conflist", whole));
+  EXPECT_TRUE(hides("11-x.conf", R"({"name":"x","type":"ptp"})"));
+  EXPECT_FALSE(hides("11-x.conf", whole));
+  for (const char* text :
+       {R"({"plugins":[{"type":"ptp"}]})", R"({"name":"x","type":"ptp"})", R"({"name":"x","plugins":[]})",
+        R"({"name":"x","plugins":[{"type":"ptp"},{}]})", R"({"cniVersion":4,"name":"x","plugins":[{"type":"ptp"}]})",
+        R"({"name":"x","plugins":[{"type":"ptp"},{"type":"not-there"}]})",
+        R"({"name":"x","plugins":[{"type":"ptp","clusterNetwork":"y"}]})"}) {
+    EXPECT_FALSE(hides("11-x.conflist", text)) << text;
+  }
 }
 
 TEST_F(InstallationTest, WhatCannotBeReadMayBeInUse) {
@@ -284,14 +317,10 @@ TEST_F(InstallationTest, WhatCannotBeReadMayBeInUse) {
   write("net.d/15-large.conf", std::string((std::size_t{1} << 20) + 1, ' '));
   std::filesystem::create_symlink("nowhere", scratch_.file("net.d/16-link.conf"));
   write("net.d/20-flannel.conflist", R"({"name":"cbr0","plugins":[{"type":"flannel"}]})");
-  write("net.d/30-other.conflist", R"({"name":"other","plugins":[{"type":"ptp"}]})");
   const auto all = installation_.networks_in_use().value();
   ASSERT_EQ(all.size(), 4U);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_NE(all[i].trouble, "") << all[i].file;
   EXPECT_EQ(all[3].file + all[3].trouble, "20-flannel.conflist");
-  // Multus goes by the network of another file.
-  write("net.d/05-multus.conf", R"({"name":"m","type":"multus","clusterNetwork":"cbr0"})");
-  EXPECT_EQ(installation_.networks_in_use().value().size(), 5U);
 }
 
 TEST_F(InstallationTest, TheRecordKeepsTheNetworksName) {
@@ -633,6 +662,22 @@ TEST_F(InstallationTest, AProbeThatFailsChangesNothing) {
 }
 
 /// Whichever rename it is that fails: what went before is put back.
+TEST_F(InstallationTest, ANetworkThatCameMeanwhileStopsAll) {
+  const auto probe = [](const std::string&) { return Result<void>(); };
+  const auto last_look = [&] {
+    EXPECT_EQ(read("bin/croft-ipam"), "v2") << "all but the network is there";
+    EXPECT_EQ(read("net.d/10-croft.conflist"), "{}");
+    return Result<void>(fail(ErrorCode::refused_for_safety, "another's"));
+  };
+  ASSERT_TRUE(install(plan("v1")));
+  const auto before = everything();
+  const auto refused = installation_.write(plan("v2"), {"secret", R"({"name":"n"})"}, probe, last_look);
+  EXPECT_EQ(refused.error().message, "another's");
+  EXPECT_EQ(everything(), before);
+  // A network that is as it should be is not renamed.
+  EXPECT_TRUE(installation_.write(plan("v1"), {"secret", "{}"}, probe, last_look));
+}
+
 TEST_F(InstallationTest, AFailureInTheMiddleLeavesTheNodeAsItWas) {
   for (const bool is_there : {false, true}) {
     for (const char* in_the_way : {"bin/croft-ipam", "bin/host-local.before-croft", "bin/host-local",

@@ -1,5 +1,9 @@
 #include "edge/install/takeover.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 namespace croft::edge {
 namespace {
 
@@ -26,11 +30,38 @@ bool knows(const NextGiver& next, const wire::cni::AddressGiver& before) {
   return before.program == "host-local" && before.network == next.network && is_own_directory(before.directory);
 }
 
+bool calls_only(const NextGiver& ours, std::string_view file, const wire::cni::NetworkCalls& calls) {
+  const std::string& other = calls.other;
+  const bool names_ours = other == ours.network || other.ends_with(fmt::format("/{}", file));
+  if (calls.names_another && !names_ours) return false;
+  const bool has_networks = calls.names_another || !calls.delegates.empty();
+  const std::vector<wire::cni::AddressGiver> givers = calls.all_givers();
+  if (givers.empty()) return calls.names_another;
+  return std::ranges::all_of(givers, [&](const wire::cni::AddressGiver& giver) {
+    // By itself host-local may be anybody's.
+    const bool may_be_ours = ours.is_register ? giver.program == "croft-ipam" || !giver.store.empty() : has_networks;
+    return may_be_ours && knows(ours, giver);
+  });
+}
+
 std::optional<CommonRange> common_range(const std::vector<net::Prefix>& before, const std::vector<net::Prefix>& next) {
   for (const net::Prefix& one : before) {
     for (const net::Prefix& other : next) {
       if (one.overlaps(other)) return CommonRange{one, other};
     }
+  }
+  return std::nullopt;
+}
+
+std::optional<CommonRangeOfNode> common_range_of_others(const std::vector<net::Prefix>& before,
+                                                        const std::vector<NodeCidrs>& nodes, const std::string& own,
+                                                        const std::vector<net::Prefix>& next) {
+  const bool is_of_nodes =
+      std::ranges::any_of(nodes, [&](const NodeCidrs& one) { return common_range(before, one.cidrs).has_value(); });
+  if (!is_of_nodes) return std::nullopt;
+  for (const NodeCidrs& other : nodes) {
+    if (other.node == own) continue;
+    if (const auto common = common_range(other.cidrs, next)) return CommonRangeOfNode{other.node, *common};
   }
   return std::nullopt;
 }

@@ -29,11 +29,31 @@ struct NextGiver {
 /// Whether what `before` gave is known to `next`: it goes by the same records, or may do so by what it says.
 [[nodiscard]] bool knows(const NextGiver& next, const wire::cni::AddressGiver& before);
 
+/// Whether a network that the runtime takes before `file`, which is ours, has no addresses but ours: it calls that by
+/// its file or its name, or has it in itself, as multus; or it asks the same register.
+[[nodiscard]] bool calls_only(const NextGiver& ours, std::string_view file, const wire::cni::NetworkCalls& calls);
+
 /// Two ranges that have addresses in common.
 struct CommonRange {
   net::Prefix before, next;
 };
 [[nodiscard]] std::optional<CommonRange> common_range(const std::vector<net::Prefix>& before,
                                                       const std::vector<net::Prefix>& next);
+
+/// What a node has for its pods.
+struct NodeCidrs {
+  std::string node;
+  std::vector<net::Prefix> cidrs;
+};
+struct CommonRangeOfNode {
+  std::string node;
+  CommonRange common;
+};
+/// Where `before` gave from what a node has for its pods, the other nodes gave, and give, from theirs just so: the
+/// first that `next` has too. Whatever nodes have, a network with ranges of its own is of one node alone.
+[[nodiscard]] std::optional<CommonRangeOfNode> common_range_of_others(const std::vector<net::Prefix>& before,
+                                                                      const std::vector<NodeCidrs>& nodes,
+                                                                      const std::string& own,
+                                                                      const std::vector<net::Prefix>& next);
 
 }  // namespace croft::edge

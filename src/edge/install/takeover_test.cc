@@ -44,6 +44,34 @@ TEST(Takeover, HostLocalKnowsItsDirectory) {
   EXPECT_FALSE(knows({false, "cbr0", "kubernetes"}, {"calico-ipam", "cbr0"}));
 }
 
+TEST(Takeover, WhatIsBeforeOursMayCallOurs) {
+  const auto calls = [](const NextGiver& ours, const std::string& text) {
+    return calls_only(ours, "10-croft.conflist", wire::cni::read_network_calls(text).value());
+  };
+  const NextGiver of_register{true, "pods", "kubernetes", "sqlite:/a"}, of_flannel{false, "cbr0"};
+  const auto multus = [](const std::string& more) { return R"({"name":"m","type":"multus",)" + more + "}"; };
+  const std::string croft = R"({"type":"ptp","ipam":{"type":"croft-ipam","store":"sqlite:/a"}})";
+  const std::string flannel = R"({"name":"cbr0","plugins":[{"type":"flannel"},{"type":"portmap"}]})";
+  EXPECT_TRUE(calls(of_register, multus(R"("clusterNetwork":"/host/etc/cni/net.d/10-croft.conflist")")));
+  EXPECT_TRUE(calls(of_register, multus(R"("clusterNetwork":"pods")")));
+  EXPECT_TRUE(calls(of_register, multus(R"("delegates":[{"name":"pods","plugins":[)" + croft + "]}]")));
+  EXPECT_TRUE(calls(of_register, R"({"name":"x","plugins":[)" + croft + "]}"));
+  EXPECT_TRUE(calls(of_flannel, multus(R"("clusterNetwork":"cbr0")")));
+  EXPECT_TRUE(calls(of_flannel, multus(R"("delegates":[)" + flannel + "]")));
+
+  EXPECT_FALSE(calls(of_register, multus(R"("clusterNetwork":"/host/etc/cni/net.d/20-kindnet.conflist")")));
+  EXPECT_FALSE(calls(of_register, multus(R"("clusterNetwork":"/x10-croft.conflist")")));
+  EXPECT_FALSE(calls(of_register, R"({"name":"m","type":"multus-shim"})")) << "its daemon knows which";
+  EXPECT_FALSE(calls(of_register, multus(R"("delegates":[)" + flannel + "]")));
+  EXPECT_FALSE(
+      calls(of_register, multus(R"("delegates":[{"name":"pods","plugins":[)" + croft + "]}," + flannel + "]")));
+  EXPECT_FALSE(calls({true, "pods", "", "sqlite:/b"}, R"({"name":"x","plugins":[)" + croft + "]}"))
+      << "another register";
+  EXPECT_FALSE(calls(of_register, R"({"name":"lo","type":"loopback"})"));
+  EXPECT_FALSE(calls(of_flannel, flannel)) << "of flannel itself";
+  EXPECT_FALSE(calls(of_flannel, multus(R"("delegates":[{"name":"netx","plugins":[{"type":"flannel"}]}])")));
+}
+
 TEST(Takeover, RangesThatAreApart) {
   const auto ranges = [](std::initializer_list<const char*> texts) {
     std::vector<net::Prefix> all;
@@ -54,6 +82,27 @@ TEST(Takeover, RangesThatAreApart) {
   const auto common = common_range(ranges({"10.85.0.0/16", "10.244.3.0/24"}), ranges({"fd00::/48", "10.244.0.0/16"}));
   ASSERT_TRUE(common);
   EXPECT_EQ(common->before.to_string() + " " + common->next.to_string(), "10.244.3.0/24 10.244.0.0/16");
+}
+
+TEST(Takeover, RangesOfOtherNodes) {
+  const auto ranges = [](std::initializer_list<const char*> texts) {
+    std::vector<net::Prefix> all;
+    for (const char* text : texts) all.push_back(net::Prefix::parse(text).value());
+    return all;
+  };
+  const std::vector<NodeCidrs> nodes{
+      {"a", ranges({"10.244.0.0/24", "fd00::/64"})}, {"b", ranges({"10.244.3.0/24"})}, {"c", {}}};
+  const auto found = [&](std::initializer_list<const char*> before, const char* own,
+                         std::initializer_list<const char*> next) -> std::string {
+    const auto common = common_range_of_others(ranges(before), nodes, own, ranges(next));
+    if (!common) return "none";
+    return common->node + " " + common->common.before.to_string() + " " + common->common.next.to_string();
+  };
+  EXPECT_EQ(found({"10.244.0.0/24"}, "a", {"10.99.0.0/16", "10.244.0.0/16"}), "b 10.244.3.0/24 10.244.0.0/16");
+  EXPECT_EQ(found({"10.244.0.128/25"}, "a", {"10.244.3.0/24"}), "b 10.244.3.0/24 10.244.3.0/24");
+  EXPECT_EQ(found({"10.244.0.0/24"}, "a", {"10.99.0.0/16", "10.244.0.0/24"}), "none") << "its own is looked at apart";
+  EXPECT_EQ(found({"10.244.0.0/24"}, "c", {"fd00::/48"}), "a fd00::/64 fd00::/48") << "of what another node had";
+  EXPECT_EQ(found({"10.85.0.0/16"}, "a", {"10.244.0.0/16"}), "none") << "a runtime's example is of one node";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/time_text.h"
 #include "net/echo.h"
 #include "store/kube/form.h"
+#include "store/kube/missing_right.h"
 #include "wire/json/writer.h"
 #include "wire/kube/requests.h"
 
@@ -56,7 +57,7 @@ std::string body_at(WallTime now) {
 
 Error error_of(const Answer& answer, const std::string& node) {
   Error error = Error(answer.error).in(fmt::format("{} of node {}", kCondition, net::echo(node)));
-  if (error.code == ErrorCode::permission_denied) {
+  if (lacks_right(answer)) {
     error.message += "; kubectl apply -f deploy/kubernetes/network-unavailable.yaml allows it";
   }
   return error;

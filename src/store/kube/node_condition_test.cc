@@ -19,11 +19,13 @@ class OneNode final : public Api {
     answer.body = R"({"kind":"Node","apiVersion":"v1","metadata":{"name":")" + name +
                   R"(","uid":"u","resourceVersion":"3"},"status":)" + status_ + "}";
     if (answer.outcome != Answer::Outcome::done) answer.error = {ErrorCode::permission_denied, "no", {}};
+    answer.http_status = http_status;
     return answer;
   }
   [[nodiscard]] WatchAnswer watch(const std::string&, Deadline) override { return {}; }
   std::vector<std::string> patches;
   Answer::Outcome on_patch = Answer::Outcome::done;
+  int http_status = 200;
   std::string name = "oak";
 
  private:
@@ -65,9 +67,15 @@ TEST(NodeCondition, OfAnotherNodeSaysNothingOfThisOne) {
 TEST(NodeCondition, ARefusalSaysWhatToAllow) {
   OneNode api(R"({"conditions":[{"type":"NetworkUnavailable"}]})");
   api.on_patch = Answer::Outcome::refused;
+  api.http_status = 403;
   const auto done = clear(api);
   ASSERT_FALSE(done);
   EXPECT_THAT(done.error().message, HasSubstr("network-unavailable.yaml"));
+  // Who refuses a certificate, or a token, misses no right.
+  for (const int none : {0, 401}) {
+    api.http_status = none;
+    EXPECT_EQ(clear(api).error().message.find("network-unavailable.yaml"), std::string::npos) << none;
+  }
 }
 
 }  // namespace

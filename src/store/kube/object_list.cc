@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "store/kube/list_walk.h"
+#include "store/kube/missing_right.h"
 #include "wire/kube/requests.h"
 
 namespace croft::store::kube {
@@ -47,7 +48,7 @@ Result<std::string> for_each_page(
     if (walk.asks_for_less(answer)) continue;
     if (answer.outcome != Outcome::done) {
       Error error = Error(answer.error).in(what);
-      if (error.code == ErrorCode::permission_denied) {
+      if (lacks_right(answer)) {
         error.message += "; " + std::string(limits.remedy);
       }
       return fail(std::move(error));

@@ -4,6 +4,7 @@
 
 #include "net/echo.h"
 #include "store/kube/form.h"
+#include "store/kube/missing_right.h"
 #include "store/kube/object_list.h"
 #include "store/kube/objects.h"
 #include "wire/kube/pod.h"
@@ -63,7 +64,7 @@ Result<std::optional<core::collect::PodFact>> find_pod(Api& api, const std::stri
   if (is_absent(answer) && answer.status.name == name) return std::nullopt;
   if (answer.outcome != Answer::Outcome::done) {
     Error error = Error(answer.error).in(kWhat);
-    if (error.code == ErrorCode::permission_denied) {
+    if (lacks_right(answer)) {
       error.message += "; " + std::string(ListLimits().remedy) + ": `get` and `list` of pods";
     }
     return fail(std::move(error));

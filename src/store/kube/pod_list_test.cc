@@ -232,6 +232,10 @@ TEST_F(PodList, WhoMayNotIsToldWhatToAllow) {
   EXPECT_EQ(listed.error().code, ErrorCode::permission_denied);
   EXPECT_THAT(listed.error().message, HasSubstr("list pods"));
   EXPECT_THAT(listed.error().message, HasSubstr("access.yaml"));
+  api.refusal(0, ErrorCode::permission_denied);
+  const auto untrusted = list();
+  ASSERT_FALSE(untrusted);
+  EXPECT_THAT(untrusted.error().message, testing::Not(HasSubstr("access.yaml"))) << "a certificate that is refused";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "net/echo.h"
 #include "store/kube/form.h"
+#include "store/kube/missing_right.h"
 #include "wire/cni/pod_annotations.h"
 #include "wire/kube/requests.h"
 
@@ -24,7 +25,7 @@ using Outcome = Answer::Outcome;
     return wishes_in(kind, object.value, name);
   }
   Error error = Error(answer.error).in("annotations of " + name);
-  if (error.code == ErrorCode::permission_denied) {
+  if (lacks_right(answer)) {
     error.message +=
         "; allow to get pods and namespaces (deploy/kubernetes/annotations.yaml), or leave ipam.annotations out";
   }

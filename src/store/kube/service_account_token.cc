@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "store/kube/missing_right.h"
 #include "wire/kube/requests.h"
 #include "wire/kube/token.h"
 
@@ -27,7 +28,7 @@ Result<std::string> request_token(Api& api, const TokenOf& wanted, Deadline dead
   if (answer.outcome == Answer::Outcome::done) return wire::kube::decode_token_request(answer.body);
   const std::string whose = fmt::format("{}/{}", wanted.name_space, wanted.service_account);
   Error error = Error(answer.error).in(fmt::format("a token of the service account {}", whose));
-  if (error.code == ErrorCode::permission_denied) {
+  if (lacks_right(answer)) {
     error.message +=
         fmt::format("; allow `create` of serviceaccounts/token there, as deploy/kubernetes/access.yaml does");
   }

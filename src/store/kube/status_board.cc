@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "net/echo.h"
+#include "store/kube/missing_right.h"
 #include "store/kube/object_list.h"
 #include "wire/kube/own_kinds.h"
 #include "wire/kube/own_status.h"
@@ -33,13 +34,16 @@ struct ToWrite {
   bool is_turn = false;
 };
 
-/// `what`: empty where the error says it already, and what to allow.
-Error with_remedy(Error error, std::string_view what) {
-  if (!what.empty()) error = error.in(what);
+Error without_kind(Error error) {
   if (error.code == ErrorCode::not_found) {
     error.message += ": the CustomResourceDefinition is missing or older: croft store crds | kubectl apply -f -";
   }
-  if (error.code == ErrorCode::permission_denied && !what.empty()) {
+  return error;
+}
+
+Error with_remedy(const Answer& answer, std::string_view what) {
+  Error error = without_kind(Error(answer.error).in(what));
+  if (lacks_right(answer)) {
     error.message += ": the controller needs the rights of deploy/kubernetes/access.yaml, or --status-interval 0s";
   }
   return error;
@@ -71,7 +75,7 @@ Result<bool> StatusBoard::change(const Request& request, std::string_view what) 
   if (answer.error.code == ErrorCode::conflict || answer.error.code == ErrorCode::already_exists || is_gone) {
     return false;
   }
-  return fail(with_remedy(answer.error, what));
+  return fail(with_remedy(answer, what));
 }
 
 Result<StatusBoard::Shown> StatusBoard::show(const std::vector<core::PoolStatus>& pools) {
@@ -86,7 +90,7 @@ Result<StatusBoard::Shown> StatusBoard::show(const std::vector<core::PoolStatus>
         seen.insert_or_assign(meta.name, SeenObject{meta, wire::kube::read_status(object)});
         return {};
       });
-  if (!listed) return fail(with_remedy(listed.error(), ""));
+  if (!listed) return fail(without_kind(listed.error()));
 
   const WallTime now = clock_.now().wall;
   std::vector<ToWrite> to_write;
@@ -144,7 +148,7 @@ Result<StatusBoard::Shown> StatusBoard::show(const std::vector<core::PoolStatus>
     make.body = wire::kube::encode_own_pool(name);
     const Answer answer = ask(make);
     if (answer.error.code == ErrorCode::already_exists && answer.outcome != Outcome::done) continue;
-    if (answer.outcome != Outcome::done) return fail(with_remedy(answer.error, what));
+    if (answer.outcome != Outcome::done) return fail(with_remedy(answer, what));
     ++shown.made;
     ++writes;
     TRY(const auto made, wire::kube::decode_object(answer.body, {of.api_version, of.kind, {}, name}));
@@ -165,7 +169,7 @@ Result<bool> StatusBoard::show(const core::NodeRangeStatus& ranges) {
   if (answer.outcome == Outcome::refused && answer.error.code == ErrorCode::not_found && !answer.status.name.empty()) {
     return false;
   }
-  if (answer.outcome != Outcome::done) return fail(with_remedy(answer.error, kWhat));
+  if (answer.outcome != Outcome::done) return fail(with_remedy(answer, kWhat));
   TRY(const auto object,
       wire::kube::decode_object(answer.body, {fmt::format("{}/{}", resource.group, resource.version),
                                               std::string(wire::kube::own_kind_of(core::Kind::node_range_set)->kind),

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "net/echo.h"
+#include "store/kube/missing_right.h"
 #include "wire/kube/requests.h"
 
 namespace croft::store::kube {
@@ -29,7 +30,7 @@ Error vpc_error(const Answer& answer, const ApiResource& resource, std::string_v
   const std::string what =
       name.empty() ? full_name(resource) : fmt::format("{} {}", full_name(resource), net::echo(name));
   Error error = Error(answer.error).in(what);
-  if (error.code == ErrorCode::permission_denied) {
+  if (lacks_right(answer)) {
     error.message += "; kubectl apply -f deploy/kubernetes/cni-vpc-ipamd.yml allows it";
   } else if (answer.http_status == 404 && !resource.group.empty() && answer.status.name.empty()) {
     error.message += fmt::format(

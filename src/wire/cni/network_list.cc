@@ -321,6 +321,15 @@ constexpr std::array<std::string_view, 19> kGiveNone = {
   return ranges;
 }
 
+/// Whether Calico's configuration leads to an etcd where it names no datastore (wire/calico/datastore.h). Certificates
+/// alone do not.
+[[nodiscard]] bool names_etcd(JsonRef plugin) {
+  constexpr std::array<std::string_view, 4> kOfEtcd = {"etcd_endpoints", "etcd_discovery_srv", "etcd_authority",
+                                                       "etcd_scheme"};
+  return std::ranges::any_of(kOfEtcd,
+                             [&](std::string_view name) { return !text_of(plugin, name, Names::in_any_case).empty(); });
+}
+
 /// `is_first`: the one that makes the interface.
 void add_giver(JsonRef plugin, bool is_first, NetworkCalls& calls) {
   if (plugin.kind() != JsonKind::object) return;
@@ -350,8 +359,7 @@ void add_giver(JsonRef plugin, bool is_first, NetworkCalls& calls) {
   if (has_register && ipam) giver.store = text_of(*ipam, "store", Names::in_any_case);
   if (giver.program == "calico-ipam") {
     giver.datastore = text_of(plugin, "datastore_type", Names::in_any_case);
-    const bool has_etcd = !text_of(plugin, "etcd_endpoints", Names::in_any_case).empty();
-    if (giver.datastore.empty() && has_etcd) giver.datastore = "etcdv3";
+    if (giver.datastore.empty() && names_etcd(plugin)) giver.datastore = "etcdv3";
   }
   calls.givers.push_back(std::move(giver));
 }
@@ -387,6 +395,20 @@ void add_giver(JsonRef plugin, bool is_first, NetworkCalls& calls) {
   return value.kind() == JsonKind::string && same_member_name(value.text(), "true");
 }
 
+/// Whether libcni loads a network of this name (ConfListFromBytes, ConfFromBytes).
+[[nodiscard]] bool is_whole(JsonRef root, const std::optional<JsonRef>& plugins, const std::string& name) {
+  const auto has_type = [](JsonRef plugin) { return !text_of(plugin, "type", Names::in_any_case).empty(); };
+  const auto version = last_member(root, "cniVersion", plugins ? Names::exact : Names::in_any_case);
+  if (name.empty() || (version && version->kind() != JsonKind::string)) return false;
+  if (!plugins) return has_type(root);
+  auto plugin = plugins->first_child();
+  if (plugins->kind() != JsonKind::array || !plugin) return false;
+  for (; plugin; plugin = plugin->next_sibling()) {
+    if (!has_type(*plugin)) return false;
+  }
+  return true;
+}
+
 /// libcni reads a list as a map, and the one plugin of a .conf into a structure.
 [[nodiscard]] Result<NetworkCalls> calls_of(JsonRef root, int depth) {
   if (root.kind() != JsonKind::object) return fail(invalid_argument("it is no JSON object"));
@@ -394,6 +416,8 @@ void add_giver(JsonRef plugin, bool is_first, NetworkCalls& calls) {
   NetworkCalls calls{text_of(root, "name", plugins ? Names::exact : Names::in_any_case), {}};
   const auto only_inlined = last_member(root, "loadOnlyInlinedPlugins", Names::exact);
   calls.only_inlined = only_inlined && (only_inlined->boolean() || is_true(*only_inlined));
+  calls.is_list = plugins.has_value();
+  calls.is_whole = is_whole(root, plugins, calls.name);
   if (!plugins) {
     TRY_VOID(add_plugin(root, depth, calls));
     return calls;

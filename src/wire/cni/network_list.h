@@ -80,6 +80,9 @@ struct NetworkCalls {
   std::string other = {};                    ///< its name, or a path, where it is said (clusterNetwork)
   std::vector<AddressGiver> givers = {};     ///< of this one alone, without its name
   bool only_inlined = false;                 ///< loadOnlyInlinedPlugins: no plugins in the folder of its name
+  bool is_list = false;                      ///< else the one plugin of a .conf
+  bool is_whole = false;                     ///< has all without which libcni passes over it: a name, a type of each
+                                             ///< plugin, no version that is no text
   [[nodiscard]] bool has(std::string_view type) const;
   /// The name of the network that calls a plugin of this type: this one, or the first of its delegates, which go by its
   /// name where they have none.

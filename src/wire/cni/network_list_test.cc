@@ -138,6 +138,16 @@ TEST(NetworkGivers, AreIpamPluginsAndPluginsOfTheirOwn) {
             "calico-ipam c kubernetes ?");
   EXPECT_EQ(givers_in(R"({"name":"c","type":"calico","etcd_endpoints":"http://e","ipam":{"type":"calico-ipam"}})"),
             "calico-ipam c etcdv3 ?");
+  for (const char* etcd : {"etcd_discovery_srv", "etcd_authority", "Etcd_Scheme"}) {
+    EXPECT_EQ(
+        givers_in(R"({"name":"c","type":"calico","ipam":{"type":"calico-ipam"},")" + std::string(etcd) + R"(":"e"})"),
+        "calico-ipam c etcdv3 ?");
+  }
+  EXPECT_EQ(givers_in(R"({"name":"c","type":"calico","ipam":{"type":"calico-ipam"},"etcd_ca_cert_file":"/c"})"),
+            "calico-ipam c ?");
+  EXPECT_EQ(givers_in(R"({"name":"c","type":"calico","ipam":{"type":"calico-ipam"},"etcd_authority":"e",
+                          "datastore_type":"kubernetes"})"),
+            "calico-ipam c kubernetes ?");
   EXPECT_EQ(givers_in(R"({"name":"cilium","plugins":[{"type":"cilium-cni"},{"type":"portmap"}]})"),
             "cilium-cni cilium ?");
   EXPECT_EQ(givers_in(R"({"name":"aws","plugins":[{"type":"aws-cni"},
