@@ -262,6 +262,123 @@ def switched(world):
     done(install("flannel", "--network-name", "other", "--replace-network", "cbr0"))
 
 
+def older_record(world):
+    """A version that does not note who gives, as one that was rolled back to: the programs that it wrote say it."""
+    for first, second in (("flannel", "ptp"), ("ptp", "flannel")):
+        host = Host(world, f"older-{first}")
+        (host.bin / "host-local").unlink()  # as Croft's own
+        install = lambda main, *more: host.install("--main-plugin", main, "--node", "oak", "--store", world.register, *more)  # pylint: disable=cell-var-from-loop
+        done(install(first))
+        record = host.conf / "croft-install.record"
+        noted = json.loads(record.read_text())
+        for member in ("addressesFrom", "store"):
+            noted.pop(member, None)
+        record.write_text(json.dumps(noted) + "\n")
+        own = host.conf / "10-croft.conflist"
+        text = own.read_text()
+        refused(install(second), 5, own.name, "given again")
+        own.unlink()
+        refused(install(second), 5, record.name, "given again", "--replace-network")
+        done(install(first))
+        record.write_text(json.dumps(noted) + "\n")
+        expect_equal(own.read_text(), text, "the same again")
+    # Under two names it may be either: the file says which, where it is there.
+    host = Host(world, "older-both")
+    (host.bin / "host-local").unlink()
+    install = lambda main, *more: host.install("--main-plugin", main, "--node", "oak", "--store", world.register, "--also-as", "host-local", *more)
+    done(install("ptp"))
+    record = host.conf / "croft-install.record"
+    noted = {key: value for key, value in json.loads(record.read_text()).items() if key != "addressesFrom"}
+    record.write_text(json.dumps(noted) + "\n")
+    done(install("bridge"))
+
+
+def back_to_another(world):
+    """What comes to the front when Croft's is taken back knows nothing of Croft's pods either."""
+    host = Host(world, "back")
+    install = lambda main, *more: host.install("--main-plugin", main, "--node", "oak", "--store", world.register, *more)
+    kindnet = lambda subnet="10.9.0.0/25": json.dumps({"cniVersion": "0.3.1", "name": "kindnet", "plugins": [
+        {"type": "ptp", "ipam": {"type": "host-local", "subnet": subnet}}]})
+    ipam = {"cniVersion": "1.0.0", "name": "k8s-pod-network", "ipam": {"type": "croft-ipam", "store": world.register, "nodename": "oak",
+                                                                     "log_file_path": str(world.directory / "back.log")}}
+
+    def call(command):
+        env = {"CNI_COMMAND": command, "CNI_CONTAINERID": "lives", "CNI_NETNS": "/var/run/netns/none", "CNI_IFNAME": "eth0",
+               "CNI_PATH": str(world.bin), **own_environment(world.directory)}
+        run(world.bin / "croft-ipam", stdin=json.dumps(ipam), env=env)
+
+    for place in ("20-kindnet.conflist", "10-croft.conflist"):  # behind Croft's, and kept under its name
+        (host.conf / place).write_text(kindnet())
+        done(install("ptp", "--replace-network", "kindnet"))
+        call("ADD")
+        names = (host.names(), sorted(os.listdir(host.bin)))
+        for more in ((), ("--dry-run",)):
+            refused(host.install("--uninstall", *more), 5, "nothing was changed", place, "host-local", "10.9.0.", "given again", "DaemonSets", "--force")
+            expect_equal((host.names(), sorted(os.listdir(host.bin))), names, "nothing was taken back")
+        call("DEL")
+        done(host.install("--uninstall", "--dry-run"))
+        call("ADD")
+        if place.startswith("20"):
+            (host.conf / place).write_text(kindnet("10.77.0.0/24"))
+            done(host.install("--uninstall", "--dry-run"))
+        done(host.install("--uninstall", "--force"))
+        expect_equal([name for name in host.names() if name.endswith(".conflist")], [place], "what is in use then")
+        (host.conf / place).unlink()
+        call("DEL")
+    # One that goes by the same records, and none at all.
+    done(install("ptp"))
+    call("ADD")
+    done(host.install("--uninstall", "--dry-run"))
+    call("DEL")
+    done(host.install("--uninstall"))
+
+
+def living(world):
+    """Who says that no pod of a network lives is told which do, as far as its node can see it."""
+    host, directory = Host(world, "living"), world.directory / "networks"
+    (directory / "kindnet").mkdir(parents=True)
+    (host.conf / "20-kindnet.conflist").write_text(json.dumps({"cniVersion": "0.3.1", "name": "kindnet", "plugins": [
+        {"type": "ptp", "ipam": {"type": "host-local", "subnet": "10.9.0.0/25", "dataDir": str(directory)}}]}))
+    install = lambda *more: host.install("--main-plugin", "ptp", "--node", "oak", "--store", world.register, *more)
+    refused(install(), 5, "drain", "DaemonSets", "static pods", "--replace-network")
+    (directory / "kindnet" / "10.9.0.9").write_text("lives\r\neth0")
+    (directory / "kindnet" / "last_reserved_ip.0").write_text("10.9.0.9")
+    for more in ((), ("--dry-run",)):
+        refused(install("--replace-network", "kindnet", *more), 5, f"10.9.0.9 ({directory}/kindnet/10.9.0.9)", "DaemonSets", "give again")
+        expect_equal(host.names(), ["20-kindnet.conflist"], "nothing was written")
+    (directory / "kindnet" / "10.9.0.9").rename(directory / "kindnet" / "10.200.0.9")  # which no pool has
+    done(install("--replace-network", "kindnet", "--dry-run"))
+    (directory / "kindnet" / "10.200.0.9").unlink()
+    said = done(install("--replace-network", "kindnet"))
+    expect("takes out" not in said, said)
+    # What has no use is told.
+    for name in ("kindnet", "kindnett"):
+        said = done(install("--replace-network", name))
+        expect(f'--replace-network "{name}" names no network' in said and "take it out" in said, said)
+    expect("--force is for --uninstall" in done(install("--force")), "told")
+    for main, other in (("bridge", "ptp"), ("ptp", "bridge")):
+        said = done(host.install("--main-plugin", main, "--node", "oak", "--store", world.register))
+        expect(f"from {main} now and had them from {other}" in said and "do not reach each other" in said, said)
+        expect("do not reach" not in done(host.install("--main-plugin", main, "--node", "oak", "--store", world.register)), "told once it changes")
+    done(host.install("--uninstall"))
+
+
+def no_podcidr(world):
+    """Flannel needs no register: an API that can't be asked is one thing that nobody knows, and flannel's agent may say it."""
+    host, env = Host(world, "no-podcidr"), world.directory / "subnet.env"
+    (host.conf / "87-podman.conflist").write_text(json.dumps({"cniVersion": "0.4.0", "name": "podman", "plugins": [
+        {"type": "bridge", "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.88.0.0/16"}]]}}]}))
+    install = lambda *more: host.install("--main-plugin", "flannel", "--node", "oak", "--flannel-subnet-env", env, *more, environment={"HOME": "/nonexistent"})
+    for more in ((), ("--no-probe",), ("--store", world.register)):
+        refused(install(*more), 5, "87-podman.conflist", "no podCIDR of this node is known here", "--flannel-subnet-env", "--replace-network")
+    text = "FLANNEL_NETWORK=10.244.0.0/16\nFLANNEL_SUBNET={}\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n"
+    env.write_text(text.format("10.88.3.1/24"))
+    refused(install(), 5, "10.88.0.0/16 overlaps the node's podCIDR 10.88.3.0/24")
+    env.write_text(text.format("10.244.3.1/24"))
+    expect("87-podman" in done(install()), "they are apart")
+    done(host.install("--uninstall"))
+
+
 def multus(world):
     """What is put over Croft's network, and has no other addresses, is no obstacle to the same installation again."""
     shim = {"cniVersion": "0.3.1", "name": "multus-cni-network", "type": "multus-shim", "logLevel": "verbose"}
@@ -659,7 +776,7 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        for case in (group, flannel, others, behind, switched, multus, meanwhile, folder, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source, moved_store):
+        for case in (group, flannel, others, behind, switched, older_record, back_to_another, living, no_podcidr, multus, meanwhile, folder, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source, moved_store):
             case(world)
 
 

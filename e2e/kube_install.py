@@ -20,6 +20,7 @@ import time
 from etcd import Node
 from kube_agent import start_agent
 from kube_apiserver_lib import KubeApiserver
+from kube_collect import Cluster
 from kube_rights import newer_group
 from kube_store import calico_definitions, install_definitions, is_served, make_accounts, write_kubeconfig
 from kube_tokens import token_until
@@ -481,6 +482,34 @@ def over_another_node(world, kube, operator):
     done(host.install("--uninstall", main=None), "taken back")
 
 
+def over_living_pods(world, kube, operator):
+    """A drain leaves the pods of DaemonSets: their addresses are in a pool, and the register does not have them."""
+    cluster = Cluster(world, kube)
+    cluster.node("south")
+    run(world.bin / "croft", "--store", operator, "pool", "create", "of-south", "--cidr", "10.84.0.0/24", "--block-size", "28", "--gateway", "none")
+    host = Host(world, kube, "living-pods")
+    (host.conf / "20-kindnet.conflist").write_text(json.dumps({"cniVersion": "0.3.1", "name": "kindnet", "plugins": [
+        {"type": "ptp", "ipam": {"type": "host-local", "subnet": "10.84.0.0/24"}}]}))
+    install = lambda *more: host.install("--replace-network", "kindnet", *more, node="south")
+    for name, node, address, more in (("daemon", "south", "10.84.0.5", {}), ("on-node", "south", "10.84.0.6", {"hostNetwork": True}),
+                                      ("elsewhere", "north", "10.84.0.7", {}), ("out", "south", "10.200.0.7", {})):
+        cluster.pod(name, node, **more)
+        cluster.report(name, address)
+    for more in ((), ("--dry-run",)):
+        answer = install(*more)
+        refused(host, answer, 5, "10.84.0.5 (pod default/daemon)", "DaemonSets", "migrate.md")
+        expect(not any(name in answer.stderr for name in ("on-node", "elsewhere", "default/out")), answer.stderr)
+    cluster.report("daemon", "10.84.0.5", phase="Failed")
+    done(install("--dry-run"), "it ended")
+    cluster.report("daemon", "10.84.0.5")
+    cluster.delete_pod("daemon")
+    done(install(), "nobody lives")
+    done(host.install("--uninstall", main=None), "taken back")
+    for name in ("on-node", "elsewhere", "out"):
+        cluster.delete_pod(name)
+    run(world.bin / "croft", "--store", operator, "pool", "delete", "of-south")
+
+
 def takes_back(world, kube, host):
     """Beside an agent, which writes nothing anew of what was taken back."""
     agent, _ = start_agent(world, f"kube:{world.directory}/kubeconfig-croft-node", "--plugin-kubeconfig", str(host.kubeconfig),
@@ -552,6 +581,7 @@ def test():
         troubles(world, kube)
         over_others(world, kube)
         over_another_node(world, kube, operator)
+        over_living_pods(world, kube, operator)
         keeps_what_works(world, kube, host)
         takes_back(world, kube, host)
         expect_equal(world.held(operator), {}, "all is given back")

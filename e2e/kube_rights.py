@@ -592,7 +592,9 @@ def installs_over_another(user):
     make_node(user.rig, name, podCIDR=cidr, podCIDRs=[cidr])
     network = {"cniVersion": "0.3.1", "name": "kindnet", "plugins": [{"type": "ptp", "ipam": {"type": "host-local", "subnet": cidr}}]}
     try:
-        install(user, user.store, "--node", name, before={"20-kindnet.conflist": json.dumps(network)})
+        before = {"20-kindnet.conflist": json.dumps(network)}
+        install(user, user.store, "--node", name, before=before)
+        install(user, user.store, "--node", name, "--replace-network", "kindnet", before=before)
     finally:
         user.rig.kube.call("DELETE", f"/api/v1/nodes/{name}")
 

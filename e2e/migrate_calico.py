@@ -15,6 +15,7 @@ import sys
 from etcd import Node
 from etcd_lib import Etcd
 from kube_apiserver_lib import KubeApiserver
+from kube_collect import Cluster
 from kube_install import Host
 from kube_store import CALICO, calico_definitions, install_definitions, make_accounts, write_kubeconfig
 from lib import World, expect, expect_equal, main, own_environment, run, say
@@ -195,6 +196,55 @@ def refuses(world, kube):
     expect_equal(node.do(["croftd", "install", "--uninstall"]).returncode, 0, "uninstalled")
 
 
+def refuses_another_datastore(world, kube):
+    """What Calico gave is known where its own configuration says, and nowhere else; what running pods have is looked at."""
+    node = CalicoNode(world, kube, "ash")
+    store = ["croft", "--store", "kube:/etc/croft/operator-kubeconfig", "migrate", "calico"]
+    switch = [*store, "--conflist", str(node.conflist), "--plugin-store", "kube:/etc/cni/net.d/croft-kubeconfig", "--apply"]
+    done = node.do(["croftd", "install", "--no-conflist", "--store", "kube:/etc/croft/node-kubeconfig"])
+    expect_equal((done.returncode, done.stderr), (0, ""), f"{done.stdout}")
+    for members in ({"datastore_type": "etcdv3", "etcd_endpoints": "https://10.0.0.9:2379"}, {"etcd_endpoints": "https://10.0.0.9:2379"},
+                    {"etcd_authority": "10.0.0.9:2379"}, {"etcd_discovery_srv": "example.org"}):
+        conflist = json.loads(node.calicos)
+        plugin = conflist["plugins"][0]
+        del plugin["datastore_type"], plugin["kubernetes"]
+        plugin.update(members)
+        node.conflist.write_text(json.dumps(conflist))
+        before = node.conflist.read_text()
+        for forced in ([], ["--force"]):
+            refused = node.do([*switch, *forced])
+            expect_equal(refused.returncode, 5, f"{members}: {refused.stdout}{refused.stderr}")
+            for word in (str(node.conflist), "an etcd", "--plugin-store", "the Kubernetes API", "migrate.md"):
+                expect(word in refused.stderr, f"{word} is named: {refused.stderr}")
+            expect_equal(node.conflist.read_text(), before, "the network")
+        say(f"refused: {refused.stderr.strip()}")
+    with_etcd = node.do([*switch[:-2], "etcd:https://10.0.0.9:2379?ca=/x", "--apply"])
+    expect_equal(with_etcd.returncode, 5, f"{with_etcd.stdout}{with_etcd.stderr}")
+    expect("--store" in with_etcd.stderr, f"the register that was looked at is another: {with_etcd.stderr}")
+    # Its kubeconfig is that of another cluster, whose register knows the pods of this one.
+    node.conflist.write_text(node.calicos)
+    cluster = Cluster(world, kube)
+    cluster.pod("living", "ash")
+    cluster.report("living", "10.61.0.77")
+    seen = node.do(store)
+    expect_equal(seen.returncode, 3, f"{seen.stdout}{seen.stderr}")
+    refused = node.do(switch)
+    expect_equal(refused.returncode, 5, f"{refused.stdout}{refused.stderr}")
+    for word in ("pod_not_held", "10.61.0.77", "default/living"):
+        expect(word in refused.stdout, f"{word} is named: {refused.stdout}")
+    expect("--force" in refused.stderr, f"{refused.stderr}")
+    cluster.delete_pod("living")
+    expect_equal(node.do(switch).returncode, 0, "without that pod")
+    expect_equal(node.do(["croft", "migrate", "calico", "--conflist", str(node.conflist), "--back", "--apply"]).returncode, 0, "back")
+    node.conflist.write_text(json.dumps({**json.loads(node.calicos), "plugins": [{**json.loads(node.calicos)["plugins"][0], "kubernetes": {
+        "kubeconfig": str(node.host.conf / "other-kubeconfig")}}]}))
+    (node.host.conf / "other-kubeconfig").write_text(json.dumps({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c", "users": [{"name": "u", "user": {}}],
+        "clusters": [{"name": "o", "cluster": {"server": "http://127.0.0.1:1"}}], "contexts": [{"name": "c", "context": {"cluster": "o", "user": "u"}}]}))
+    shown = node.do(switch[:-1])
+    expect("http://127.0.0.1:1" in shown.stdout and "one cluster" in shown.stdout, f"another API is told: {shown.stdout}{shown.stderr}")
+
+
 def test():
     calico_definitions()
     with World("migrate-calico", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
@@ -202,6 +252,7 @@ def test():
         make_accounts(kube)
         by_the_runbook(world, kube)
         refuses(world, kube)
+        refuses_another_datastore(world, kube)
     with World("migrate-calico", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
         install_definitions(world, kube)
         in_older_definitions(world, kube)

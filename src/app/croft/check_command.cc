@@ -15,6 +15,7 @@
 #include "app/croft/report.h"
 #include "app/croft/table.h"
 #include "app/open_store.h"
+#include "app/running_pods.h"
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "core/audit/node_range_audit.h"
@@ -29,7 +30,6 @@
 #include "engine/taken_space.h"
 #include "os/output_file.h"
 #include "store/kube/node_addresses.h"
-#include "store/kube/pod_list.h"
 #include "store/store_url.h"
 
 namespace croft::app {
@@ -164,17 +164,11 @@ class ClusterPods {
     std::vector<core::audit::RunningPod> running;
     if (is_hidden_ || store::scheme_of(line_.store_url) != store::Scheme::kube) return running;
     TRY(const auto api, open_kube_api(line_.store_url, line_.clock, operator_parts(), kPageTime));
-    const auto take = [&](const core::collect::PodFact& pod) {
-      const bool has_ended = pod.phase == "Succeeded" || pod.phase == "Failed";
-      if (has_ended || pod.has_no_sandbox || pod.is_in_node_network || pod.addresses.empty()) return;
-      if (!node_.empty() && pod.node != node_) return;
-      running.push_back({{pod.name, pod.namespace_name, pod.uid}, pod.node, pod.addresses});
-    };
-    const auto read = store::kube::for_each_pod(
-        *api, line_.clock, [&] { running.clear(); }, take);
+    auto read = list_running_pods(*api, line_.clock);
     is_hidden_ = !read && is_not_ours_to_see(read.error(), "the addresses of running pods are");
     if (!read && !is_hidden_) return fail(read.error());
-    if (!read) running.clear();
+    if (read) running = *std::move(read);
+    if (!node_.empty()) std::erase_if(running, [&](const auto& pod) { return pod.node != node_; });
     return running;
   }
 

@@ -9,8 +9,10 @@
 #include "app/croft/command_line.h"
 #include "app/croft/filters.h"
 #include "app/croft/json_output.h"
+#include "app/croft/operator_parts.h"
 #include "app/croft/table.h"
 #include "app/kube_url.h"
+#include "app/running_pods.h"
 #include "base/hex.h"
 #include "base/printable.h"
 #include "core/register/affinity.h"
@@ -40,6 +42,9 @@ constexpr std::size_t kDigestFileBytesMax = 128;
 constexpr std::size_t kSha256Bytes = 32;
 constexpr const char* kProgram = "croft-ipam";
 constexpr std::chrono::minutes kAuditLimit{10};
+/// As of `croft check`.
+constexpr std::chrono::seconds kSecondLook{3};
+constexpr std::chrono::seconds kPageTime{15};
 
 [[nodiscard]] Result<std::string> read_conflist(const std::string& path) {
   auto text = os::read_file(path, wire::cni::kConflistBytesMax);
@@ -188,6 +193,100 @@ struct ConflistFiles {
       place.kubeconfig, kubeconfig ? "is no file" : "is not there"));
 }
 
+/// Of a kind; an absent one is no store that Calico has.
+[[nodiscard]] std::string_view name_of(std::optional<store::Scheme> scheme) {
+  if (scheme == store::Scheme::etcd) return "an etcd";
+  return scheme == store::Scheme::kube ? "the Kubernetes API" : "a file";
+}
+
+/// A kubeconfig is of one user, and an API has several addresses: only where neither these nor who signed is the same a
+/// line says so. None of what can't be read here.
+[[nodiscard]] std::string other_api(const std::string& calicos, const std::string& url, const std::string& path,
+                                    std::string_view option) {
+  const auto place = parse_kube_url(url);
+  if (!place || calicos.empty()) return {};
+  const auto reader = operator_parts().kubeconfig;
+  KubePlace own;
+  own.kubeconfig = calicos;
+  const auto theirs = kube_access(own, reader);
+  const auto ours = kube_access(*place, reader);
+  if (!theirs || !ours) return {};
+  const auto names = [](const wire::kube::KubeAccess& access) {
+    std::vector<std::string> all;
+    for (const auto& server : access.servers) all.push_back(server.text());
+    return all;
+  };
+  const auto of_theirs = names(*theirs), of_ours = names(*ours);
+  const bool is_one = std::ranges::any_of(
+      of_theirs, [&](const std::string& server) { return std::ranges::count(of_ours, server) > 0; });
+  const bool has_one_ca = theirs->ca.data == ours->ca.data && theirs->ca.file == ours->ca.file;
+  if (is_one || (has_one_ca && theirs->ca.is_set())) return {};
+  return fmt::format("by {} Calico's API is {}, of {}, and {} has {}: make sure that both are of one cluster\n", path,
+                     fmt::join(of_theirs, ","), calicos, option, fmt::join(of_ours, ","));
+}
+
+/// What Calico gave is in its own datastore; another one knows nothing of it. The lines are of what nobody can tell.
+/// Error: refused_for_safety.
+[[nodiscard]] Result<std::string> check_datastores(const wire::cni::SwitchedConflist& next, const std::string& path,
+                                                   const std::string& own_store) {
+  using Kind = wire::cni::DatastoreChoice::Kind;
+  std::string lines;
+  for (const wire::cni::DatastoreChoice& datastore : next.datastores) {
+    const auto scheme = datastore.kind == Kind::etcd ? store::Scheme::etcd : store::Scheme::kube;
+    const std::string calicos = wire::cni::url_of(datastore);
+    for (const auto& [option, url] : {std::pair("--plugin-store", &next.store), std::pair("--store", &own_store)}) {
+      const auto other = store::scheme_of(*url);
+      const std::string shown = store::without_user(*url);
+      if (other != scheme) {
+        return fail(ErrorCode::refused_for_safety,
+                    fmt::format("nothing was switched: by {} Calico has its records in {} ({}), and {} {} is {}, which "
+                                "knows nothing of the addresses that pods keep: they would be given again. Name "
+                                "Calico's own register with it, or move that first (docs/runbooks/migrate.md)",
+                                path, name_of(scheme), store::without_user(calicos), option, shown, name_of(other)));
+      }
+      if (scheme == store::Scheme::kube) lines += other_api(datastore.kubeconfig, *url, path, option);
+      if (scheme == store::Scheme::etcd && !store::name_one_store(calicos, *url)) {
+        lines += fmt::format("by {} Calico's etcd is {}, and {} is {}: make sure that both are of one cluster\n", path,
+                             datastore.endpoints.empty() ? "not said by its members" : store::without_user(calicos),
+                             option, shown);
+      }
+    }
+  }
+  return lines;
+}
+
+/// Those of the cluster whose API keeps the register; none where they can't be listed, which is told.
+[[nodiscard]] Result<std::vector<core::audit::RunningPod>> running_pods(const CommandLine& line) {
+  if (store::scheme_of(line.store_url) != store::Scheme::kube) return std::vector<core::audit::RunningPod>();
+  TRY(const auto api, open_kube_api(line.store_url, line.clock, operator_parts(), kPageTime));
+  auto pods = list_running_pods(*api, line.clock);
+  if (pods || pods.error().code != ErrorCode::permission_denied) return pods;
+  warn(fmt::format("the addresses of running pods are not looked at: {}", pods.error().message));
+  return std::vector<core::audit::RunningPod>();
+}
+
+/// The register, and what running pods have that it does not. Whoever comes or goes between both looks is in one of two
+/// only.
+[[nodiscard]] Result<engine::AuditReport> audit_with_pods(const CommandLine& line, const engine::Context& context) {
+  const auto look = [&]() -> Result<engine::AuditReport> {
+    TRY(auto pods, running_pods(line));
+    return engine::audit(context, std::nullopt, engine::kCollectAgeMin, "", std::move(pods));
+  };
+  const auto is_of_pod = [](const core::audit::Finding& one) {
+    return one.kind == core::audit::Finding::Kind::pod_not_held;
+  };
+  TRY(engine::AuditReport first, look());
+  if (std::ranges::none_of(first.findings, is_of_pod)) return first;
+  engine::pause(context, kSecondLook, Deadline{});
+  TRY(engine::AuditReport second, look());
+  std::erase_if(second.findings, [&](const core::audit::Finding& one) {
+    return is_of_pod(one) && std::ranges::none_of(first.findings, [&](const core::audit::Finding& before) {
+             return before.kind == one.kind && before.subject == one.subject;
+           });
+  });
+  return second;
+}
+
 std::string calico_nodes_text(const engine::AuditReport& report) {
   Table table({"NODE", "HELD", "BLOCKS"});
   for (const auto& node : report.nodes) {
@@ -209,6 +308,7 @@ std::string calico_findings_text(const std::vector<core::audit::Finding>& findin
 [[nodiscard]] Result<int> migrate_calico(CommandLine& line, const CalicoOptions& options) {
   if (options.back) return go_back(options);
   std::optional<ConflistFiles> files;
+  std::string datastores;
   if (!options.conflist.empty()) {
     TRY(files, look_at_files(options));
   }
@@ -216,9 +316,12 @@ std::string calico_findings_text(const std::vector<core::audit::Finding>& findin
   if (!context.store.capabilities().foreign_writers) {
     return fail(ErrorCode::invalid_argument, "--store: Calico's records are in an etcd or in a Kubernetes API");
   }
+  if (files) {
+    TRY(datastores, check_datastores(files->next, files->path, line.store_url));
+  }
   context.time_limit = kAuditLimit;
   TRY_VOID(engine::wait_for_first_answer(context));
-  TRY(const engine::AuditReport report, engine::audit(context, std::nullopt));
+  TRY(const engine::AuditReport report, audit_with_pods(line, context));
   const bool is_sound = report.findings.empty();
   std::string text = calico_findings_text(report.findings) + calico_nodes_text(report);
   text += fmt::format("{} pools, {} blocks, {} handles, {} addresses held: {}\n", report.pools, report.blocks,
@@ -236,6 +339,7 @@ std::string calico_findings_text(const std::vector<core::audit::Finding>& findin
     text +=
         fmt::format("{}: {} plugin{} to croft-ipam on {}; the old file is kept as {}\n", files->path,
                     files->next.plugins, files->next.plugins == 1 ? "" : "s", files->next.store, files->backup_path);
+    text += datastores;
     if (!files->next.node.empty()) text += fmt::format("the node's name, as Calico has it: {}\n", files->next.node);
     if (!files->next.dropped.empty()) {
       text +=

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include <fmt/ranges.h>
 
 #include "app/croftd/daemon.h"
+#include "app/croftd/living_addresses.h"
 #include "app/croftd/plugin_kubeconfig.h"
 #include "app/croftd/pool_families.h"
 #include "app/croftd/store_parts.h"
@@ -38,6 +40,7 @@
 #include "store/store_url.h"
 #include "wire/calico/crd.h"
 #include "wire/cni/network_list.h"
+#include "wire/flannel/subnet_env.h"
 #include "wire/install/record.h"
 #include "wire/kube/requests.h"
 
@@ -55,11 +58,16 @@ constexpr const char* kDefaultConfigurations = "/etc/cni/net.d";
 constexpr std::chrono::seconds kProbeTime{10};
 /// Another one waits for an API meanwhile.
 constexpr std::chrono::seconds kLockTime{60};
+/// As of `croft check`: a container on its way out, or in, seems to live with an address that nobody holds; not so
+/// long.
+constexpr std::chrono::seconds kSecondLook{3};
+constexpr const char* kHostLocalDirectory = "/var/lib/cni/networks";
 
 struct InstallOptions {
   std::string programs = kDefaultPrograms;
   std::string configurations = kDefaultConfigurations;
   std::string programs_on_host, configurations_on_host;
+  std::string subnet_env = "/run/flannel/subnet.env";
   std::string source;
   std::string main;
   std::string network_name;      ///< empty: see Install::decide_network_name
@@ -220,6 +228,7 @@ class Install {
       TRY_VOID(decide_network_name());
       TRY_VOID(check_what_the_plugin_reads());
       TRY_VOID(check_who_gave());
+      TRY_VOID(look_at_the_living());
       plan_.giver = next_giver();
     }
     TRY_VOID(files_.check(plan_));
@@ -362,11 +371,14 @@ class Install {
   /// Pods of the network in use keep their addresses. Whoever gives addresses from now on knows of them where it goes
   /// by the same records, or where it has none of them to give; else somebody has to say that they are gone, or known.
   [[nodiscard]] Result<void> check_who_gave() const {
+    replaced_.clear();
     TRY(const auto in_use, files_.networks_in_use());
     TRY(const edge::RecordedNetwork recorded, files_.recorded_network());
     const edge::NextGiver next = next_giver();
     wire::cni::AddressGiver before{recorded.addresses_from, recorded.name, {}, {}, recorded.store};
     for (const edge::NodeNetwork& there : in_use) {
+      // The record does not say it, and this does.
+      if (recorded.is_inferred && there.is_ours && !there.calls.givers.empty()) before.program.clear();
       const std::string& other = there.calls.other;
       const bool is_there = other == recorded.name || other.ends_with("/" + options_.network_file) ||
                             std::ranges::any_of(in_use, [&](const auto& one) { return one.calls.name == other; });
@@ -410,7 +422,11 @@ class Install {
                                          const Source& source) const {
     const std::string& theirs = giver.network;
     const std::string& file = source.file;
-    if (theirs.empty() || theirs == options_.replaced_network) return {};
+    if (theirs.empty()) return {};
+    if (theirs == options_.replaced_network) {
+      if (!edge::knows(next, giver)) replaced_.push_back(giver);
+      return {};
+    }
     if (next.is_register && !giver.store.empty()) return check_register(next, giver.store, file);
     if (edge::knows(next, giver)) return {};
     std::string why;
@@ -433,7 +449,9 @@ class Install {
             "{} has {}, the network {} of this node, whose addresses {} gives, and {}, the network {}, would take "
             "its place with addresses of {}: there nothing is known of those that pods of {} keep, and they "
             "would be given again{}. {}Move them (docs/runbooks/migrate.md) and keep the name with --network-name {}, "
-            "or drain each node that has this network; then give --replace-network {}{}",
+            "or drain each node that has this network, and delete there what a drain leaves, the pods of DaemonSets "
+            "and "
+            "static pods; then give --replace-network {}{}",
             options_.configurations, file, net::echo(theirs), net::echo(giver.program), options_.network_file,
             net::echo(next.network), name_of(next), net::echo(theirs), why,
             may_keep_name ? "Leave --network-name out, so that the name stays, or: " : "", net::echo(theirs),
@@ -443,7 +461,10 @@ class Install {
   /// The same of a register of Croft's, which `file` names.
   [[nodiscard]] Result<void> check_register(const edge::NextGiver& next, const std::string& before,
                                             const std::string& file) const {
-    if (!options_.replaced_store.empty() && store::name_one_store(before, options_.replaced_store)) return {};
+    if (!options_.replaced_store.empty() && store::name_one_store(before, options_.replaced_store)) {
+      replaced_.push_back({kProgram, {}, {}, {}, before});
+      return {};
+    }
     const auto name = [](const std::string& url) { return net::echo(store::without_user(url)); };
     switch (store::name_one_register(next.store, before)) {
       case store::OneRegister::yes:
@@ -463,7 +484,9 @@ class Install {
                 fmt::format("{} has {}, by which the register is {}, and {} would have another one, {}: there nothing "
                             "is known of the addresses that pods keep, and they would be given again ({}). Leave "
                             "--store as it was, or move the register (croft migrate store, docs/runbooks/migrate.md), "
-                            "or drain each node that has it; then give --replace-store {}",
+                            "or drain each node that has it, and delete there what a drain leaves, the pods of "
+                            "DaemonSets and static pods; "
+                            "then give --replace-store {}",
                             options_.configurations, file, name(before), options_.network_file, name(next.store), why,
                             name(before)));
   }
@@ -512,13 +535,12 @@ class Install {
     TRY(const std::vector<core::Pool> pools, is_register ? read_pools() : Result<std::vector<core::Pool>>());
     std::vector<net::Prefix> ours;
     for (const core::Pool& pool : pools) ours.push_back(pool.cidr);
-    if (!is_register) {
-      TRY(ours, ranges_of_node());
-    }
+    std::string why_none;
+    if (!is_register) ours = ranges_of_host_local(why_none);
     if (ours.empty()) {
       return Overlap{is_register
                          ? "the register has no pool yet, so nobody knows; make the pools first and run it again"
-                         : "no podCIDR of this node is known here, so nobody knows"};
+                         : fmt::format("no podCIDR of this node is known here, so nobody knows{}", why_none)};
     }
     const auto common = edge::common_range(theirs, ours);
     if (!common) return is_register ? overlap_of_others(theirs, pools) : Result<Overlap>(Overlap());
@@ -577,7 +599,27 @@ class Install {
     return pools;
   }
 
-  /// From which host-local gives under flannel; none where no API says it.
+  /// From which host-local gives under flannel: flannel's agent says it where it runs, also where it has it from an
+  /// etcd; else the node's podCIDRs are it. `why_none` gets the words where nobody says it.
+  [[nodiscard]] std::vector<net::Prefix> ranges_of_host_local(std::string& why_none) const {
+    std::vector<net::Prefix> ranges;
+    const auto text = os::read_file(options_.subnet_env, wire::kSubnetEnvBytesMax);
+    const auto env = text ? wire::decode_subnet_env(*text) : Result<wire::SubnetEnv>(fail(Error(text.error())));
+    if (env) {
+      for (const wire::SubnetEnvFamily& family : env->families) ranges.push_back(family.subnet.network());
+      return ranges;
+    }
+    constexpr const char* kRemedy =
+        "run it again where flannel's agent runs (--flannel-subnet-env), or with a --store kube:/path/kubeconfig that "
+        "can "
+        "read this node's object";
+    auto said = ranges_of_node();
+    if (said && !said->empty()) return *std::move(said);
+    why_none = said ? fmt::format("; {}", kRemedy) : fmt::format(" ({}); {}", said.error().message, kRemedy);
+    return ranges;
+  }
+
+  /// The node's podCIDRs; none where no API says them.
   [[nodiscard]] Result<std::vector<net::Prefix>> ranges_of_node() const {
     if (options_.skip_probe || store::scheme_of(options_.store) != store::Scheme::kube)
       return std::vector<net::Prefix>();
@@ -615,6 +657,14 @@ class Install {
                       "keeps the name",
                       net::echo(before), net::echo(own.name)));
     }
+    tell_of_interfaces(networks);
+    if (options_.is_forced) tell_once("--force is for --uninstall, and does nothing here");
+    if (!options_.replaced_network.empty() && replaced_.empty()) {
+      tell_once(
+          fmt::format("--replace-network {} names no network here that another gives the addresses of: take it out "
+                      "once every node has Croft's configuration",
+                      net::echo(options_.replaced_network)));
+    }
     for (const edge::NodeNetwork& there : networks) {
       if (there.is_ours) continue;
       if (there.file < options_.network_file) {
@@ -633,6 +683,85 @@ class Install {
                                 : ""));
     }
     return {};
+  }
+
+  /// To a pod behind the bridge the host answers for its neighbours alone, and one of ptp is none.
+  void tell_of_interfaces(const std::vector<edge::NodeNetwork>& networks) const {
+    const bool is_bridge = options_.network.main == MainPlugin::bridge;
+    if (!is_bridge && options_.network.main != MainPlugin::ptp) return;
+    const char* const other = is_bridge ? "ptp" : "bridge";
+    const bool is_change = std::ranges::any_of(
+        networks, [&](const edge::NodeNetwork& there) { return there.is_ours && there.calls.has(other); });
+    if (!is_change) return;
+    tell_once(
+        fmt::format("pods get their interfaces from {} now and had them from {}: pods of this node that were made "
+                    "before and those made from now on do not reach each other until the former are made anew "
+                    "(drain the node, and delete the pods of DaemonSets there)",
+                    options_.main, other));
+  }
+
+  /// Somebody says that no pod of a network lives any more. What a drain leaves, DaemonSets' pods and static pods, can
+  /// be seen on its node: what they have and the register may give again is a reason. Other nodes' are for them to see.
+  [[nodiscard]] Result<void> look_at_the_living() const {
+    if (replaced_.empty()) return {};
+    TRY(std::vector<LivingAddress> living, living_not_known());
+    if (living.empty()) return {};
+    // Who came or went between the two looks is in one of them only.
+    if (!options_.dry_run) std::this_thread::sleep_for(kSecondLook);
+    TRY(const std::vector<LivingAddress> again, living_not_known());
+    std::erase_if(living, [&](const LivingAddress& one) {
+      return std::ranges::none_of(again, [&](const LivingAddress& other) { return other.address == one.address; });
+    });
+    if (living.empty()) return {};
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("nothing was changed on this node: what is to be replaced still has addresses here that {} "
+                            "knows nothing of, and would give again: {}. A drain leaves the pods of DaemonSets and "
+                            "static pods: take the old network's configuration away first, so that new ones wait, and "
+                            "delete them too; or "
+                            "move them (docs/runbooks/migrate.md). A file whose container is gone can be removed",
+                            name_of(next_giver()), text_of(living)));
+  }
+
+  [[nodiscard]] Result<std::vector<LivingAddress>> living_not_known() const {
+    const edge::NextGiver next = next_giver();
+    std::vector<LivingAddress> living;
+    for (const wire::cni::AddressGiver& giver : replaced_) {
+      if (giver.program != "host-local") continue;
+      const std::string directory =
+          fmt::format("{}/{}", giver.directory.empty() ? kHostLocalDirectory : giver.directory, giver.network);
+      std::ranges::move(addresses_in_directory(directory), std::back_inserter(living));
+    }
+    if (!next.is_register) {
+      std::string why_none;
+      const std::vector<net::Prefix> ranges = ranges_of_host_local(why_none);
+      std::erase_if(living, [&](const LivingAddress& one) {
+        return !ranges.empty() &&
+               std::ranges::none_of(ranges, [&](const auto& range) { return range.contains(one.address); });
+      });
+      return living;
+    }
+    const auto not_looked = [&](const Error& error) {
+      tell_once(fmt::format(
+          "whether pods of this node live with addresses that the register does not have is not looked at: {}",
+          error.message));
+    };
+    if (options_.skip_probe) return std::vector<LivingAddress>();
+    const Deadline deadline = Deadline::after(daemon_.clock.now(), kProbeTime);
+    if (store::scheme_of(options_.store) == store::Scheme::kube) {
+      TRY(const auto api, open_kube_api(options_.store, daemon_.clock, kDaemonParts, kProbeTime));
+      auto pods = addresses_of_pods(*api, daemon_.clock, options_.node, deadline);
+      if (!pods) not_looked(pods.error());
+      if (pods) std::ranges::move(*pods, std::back_inserter(living));
+    }
+    if (living.empty()) return living;
+    TRY(const std::vector<core::Pool> pools, read_pools());
+    if (pools.empty()) return std::vector<LivingAddress>();
+    TRY(const auto store, open_store(options_.store, store::OpenMode::existing, daemon_.clock, kDaemonParts));
+    engine::Context context{*store, daemon_.clock, daemon_.random};
+    context.time_limit = kProbeTime;
+    auto found = not_held(context, pools, std::move(living));
+    if (!found) return fail(found.error().in("nothing was changed on this node: the register's blocks"));
+    return found;
   }
 
   /// Blocks are claimed for the node of this name: for one that is none nobody routes them, and nobody frees them. An
@@ -804,6 +933,97 @@ class Install {
   edge::InstallPlan plan_;
   edge::Installation files_;
   mutable std::set<std::string> told_;
+  mutable std::vector<wire::cni::AddressGiver> replaced_;  ///< whose pods somebody says are gone, or known
+};
+
+/// What is in use once Croft's own is taken back gives addresses too: it has to know of Croft's pods, or there is none.
+class Uninstall {
+ public:
+  Uninstall(const InstallOptions& options, const Daemon& daemon, const edge::Installation& files)
+      : options_(options), daemon_(daemon), files_(files) {}
+
+  [[nodiscard]] Result<void> check() const {
+    TRY(const auto next, files_.networks_to_come());
+    if (next.empty()) return {};
+    TRY(const wire::cni::AddressGiver before, giver_of_ours());
+    if (before.program.empty()) return {};
+    for (const edge::NodeNetwork& there : next) {
+      if (there.calls.names_another) TRY_VOID(check_giver(before, {there.calls.other, there.calls.name}, there.file));
+      for (const wire::cni::AddressGiver& giver : there.calls.all_givers()) {
+        TRY_VOID(check_giver(before, giver, there.file));
+      }
+    }
+    return {};
+  }
+
+ private:
+  /// By the configuration, which says more; by the record where that is lost.
+  [[nodiscard]] Result<wire::cni::AddressGiver> giver_of_ours() const {
+    TRY(const auto networks, files_.networks());
+    for (const edge::NodeNetwork& there : networks) {
+      const auto givers = there.calls.all_givers();
+      if (there.is_ours && !givers.empty()) return givers.front();
+    }
+    TRY(const edge::RecordedNetwork recorded, files_.recorded_network());
+    return wire::cni::AddressGiver{recorded.addresses_from, recorded.name, {}, {}, recorded.store};
+  }
+
+  [[nodiscard]] Result<void> check_giver(const wire::cni::AddressGiver& before, const wire::cni::AddressGiver& next,
+                                         const std::string& file) const {
+    const bool gives_none = next.ranges && next.ranges->empty();
+    if (gives_none || goes_on(before, next)) return {};
+    const std::string why = what_lives(before, next);
+    if (why.empty()) return {};
+    return fail(
+        ErrorCode::refused_for_safety,
+        fmt::format("nothing was changed on this node: with {} taken away {}/{} is the network of this node, "
+                    "whose addresses {} gives: there nothing is known of those that pods of Croft keep, and they "
+                    "would be given again ({}). Drain each node first, and delete there what a drain leaves, the "
+                    "pods of DaemonSets and static pods; or remove that file; --force takes Croft away all the same",
+                    net::echo(before.network), options_.configurations, net::echo(file), net::echo(next.program), why));
+  }
+
+  /// Whether the next one goes by the records of Croft's.
+  [[nodiscard]] static bool goes_on(const wire::cni::AddressGiver& before, const wire::cni::AddressGiver& next) {
+    if (before.program == "host-local") return edge::knows({false, before.network}, next);
+    const auto scheme = store::scheme_of(before.store);
+    edge::NextGiver ours{true, before.network};
+    ours.store = before.store;
+    if (scheme == store::Scheme::kube || !scheme) ours.calicos = "kubernetes";
+    if (scheme == store::Scheme::etcd) ours.calicos = "etcdv3";
+    return edge::knows(ours, next);
+  }
+
+  /// Empty: no pod can have an address that the next one gives.
+  [[nodiscard]] std::string what_lives(const wire::cni::AddressGiver& before,
+                                       const wire::cni::AddressGiver& next) const {
+    if (before.program == "host-local") {
+      const bool is_container = !options_.programs_on_host.empty() && options_.programs_on_host != options_.programs;
+      if (is_container) return "which of them live can't be seen from this container";
+      const auto living = addresses_in_directory(fmt::format("{}/{}", kHostLocalDirectory, before.network));
+      return living.empty() ? "" : text_of(living);
+    }
+    std::string url = before.store.empty() ? options_.store : before.store;
+    const std::string on_host =
+        fmt::format("kube:{}/", options_.configurations_on_host.empty() ? options_.configurations
+                                                                        : options_.configurations_on_host);
+    if (url.starts_with(on_host)) url.replace(0, on_host.size(), fmt::format("kube:{}/", options_.configurations));
+    const auto not_seen = [](const Error& error) {
+      return fmt::format("which of them live can't be seen from here: {}", error.message);
+    };
+    const auto opened = open_store(url, store::OpenMode::existing, daemon_.clock, kDaemonParts);
+    if (!opened && opened.error().code == ErrorCode::not_found && store::file_of_store(url)) return "";
+    if (!opened) return not_seen(opened.error());
+    engine::Context context{**opened, daemon_.clock, daemon_.random};
+    context.time_limit = kProbeTime;
+    const auto held = held_in(context, next.ranges);
+    if (!held) return not_seen(held.error());
+    return *held ? fmt::format("{} is held in {}", (*held)->to_string(), net::echo(store::without_user(url))) : "";
+  }
+
+  const InstallOptions& options_;
+  const Daemon& daemon_;
+  const edge::Installation& files_;
 };
 
 [[nodiscard]] Result<int> run_install(InstallOptions options, const Daemon& daemon) {
@@ -815,6 +1035,7 @@ class Install {
     if (directory && !options.dry_run) {
       TRY_VOID(turn.begin(daemon.clock, Deadline::after(daemon.clock.now(), kLockTime)));
     }
+    if (!options.is_forced) TRY_VOID(Uninstall(options, daemon, files).check());
     using Stays = edge::Installation::Stays;
     TRY_VOID(files.take_back(options.dry_run, options.is_forced ? Stays::broken : Stays::whole));
     return 0;
@@ -882,12 +1103,17 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
                       "Name of the network; part of every owner in the register, and of host-local's directory "
                       "(default: that of the installation before; under calico and flannel that of their own "
                       "configuration, under flannel else cbr0; k8s-pod-network)");
-  command->add_option("--replace-network", options->replaced_network,
-                      "Take the place of the network of this name, of whose addresses ours knows nothing: when no pod "
-                      "of it lives on any node, or all were moved (docs/runbooks/migrate.md)");
+  command->add_option(
+      "--replace-network", options->replaced_network,
+      "Take the place of the network of this name, of whose addresses ours knows nothing: when no pod "
+      "of it lives on any node, a DaemonSet's and static ones neither, or all were moved (docs/runbooks/migrate.md)");
   command->add_option("--replace-store", options->replaced_store,
                       "Take the place of the register of this URL, of whose addresses ours knows nothing: when no pod "
                       "has its address from it any more, or all of it was moved (docs/runbooks/migrate.md)");
+  command
+      ->add_option("--flannel-subnet-env", options->subnet_env,
+                   "Where flannel's agent says the node's range, which host-local gives under flannel")
+      ->capture_default_str();
   command->add_option("--source", options->source,
                       "Directory that has croft-ipam (default: that of this program, else the runtime's, where a "
                       "package puts it)");
@@ -921,8 +1147,10 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
                     "Write the network configuration though the plugin's way to the register was not tried, nor "
                     "looked whether the node is there");
   command->add_flag("--uninstall", options->uninstall, "Take back all that was installed, and nothing else");
-  command->add_flag("--force", options->is_forced,
-                    "With --uninstall: also while a network configuration that stays calls the plugin");
+  command->add_flag(
+      "--force", options->is_forced,
+      "With --uninstall: also while a network configuration that stays calls the plugin, or one comes to the "
+      "front that knows nothing of Croft's pods");
   command->add_flag("--dry-run", options->dry_run, "Only tell what would be done");
   command->callback([options, &daemon] { daemon.run = [options, &daemon] { return run_install(*options, daemon); }; });
 }

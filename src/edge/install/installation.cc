@@ -225,19 +225,23 @@ NodeNetwork Installation::network(const InstallRecord& ours, const std::string& 
   NodeNetwork network{file, {}, is_network_of_ours(ours, place_.configurations, file), {}, false, {}};
   network.has_our_name = std::ranges::any_of(
       ours.entries, [&](const Entry& entry) { return entry.kind == Kind::network && entry.name == file; });
-  auto text = os::read_file(in(place_.configurations, file), kNetworkBytesMax);
+  read_network(network, in(place_.configurations, file));
+  return network;
+}
+
+void Installation::read_network(NodeNetwork& network, const std::string& path) const {
+  auto text = os::read_file(path, kNetworkBytesMax);
   if (!text) {
     network.trouble = text.error().message;
-    return network;
+    return;
   }
   network.text = *std::move(text);
-  auto calls = calls_of(place_.configurations, file, network.text);
+  auto calls = calls_of(place_.configurations, network.file, network.text);
   if (!calls) {
     network.trouble = calls.error().message;
   } else {
     network.calls = *std::move(calls);
   }
-  return network;
 }
 
 Result<std::vector<NodeNetwork>> Installation::networks_in_use() const {
@@ -271,7 +275,46 @@ bool Installation::is_surely_taken(const NodeNetwork& network) const {
 
 Result<RecordedNetwork> Installation::recorded_network() const {
   TRY(const InstallRecord ours, record());
-  return RecordedNetwork{ours.network, ours.addresses_from, ours.store};
+  RecordedNetwork network{ours.network, ours.addresses_from, false, ours.store};
+  if (!network.addresses_from.empty()) return network;
+  // Of a version that does not note it: the programs that it wrote say it.
+  for (const char* program : {"croft-ipam", "host-local"}) {
+    const bool is_there = std::ranges::any_of(
+        ours.entries, [&](const Entry& entry) { return entry.kind == Kind::program && entry.name == program; });
+    if (!is_there) continue;
+    network.addresses_from += fmt::format("{}{}", network.addresses_from.empty() ? "" : " or ", program);
+    network.is_inferred = true;
+  }
+  return network;
+}
+
+Result<std::vector<NodeNetwork>> Installation::networks_to_come() const {
+  TRY(const InstallRecord ours, record());
+  TRY(const std::vector<std::string> files, network_files());
+  std::set<std::string> names(files.begin(), files.end());
+  for (const Entry& entry : ours.entries) {
+    if (entry.kind == Kind::network) names.insert(entry.name);
+  }
+  std::vector<NodeNetwork> all;
+  bool is_change = false;
+  for (const std::string& name : names) {
+    const std::string path = in(place_.configurations, name);
+    TRY(const auto status, os::entry_status(path));
+    NodeNetwork next = network(ours, name);
+    if (next.has_our_name && (!status || next.is_ours)) {
+      TRY(const std::string kept, network_to_come_back(path, [](const std::string&) {}));
+      is_change = is_change || status || !kept.empty();
+      if (kept.empty()) continue;
+      next = NodeNetwork{name, {}, false, {}, false, {}};
+      read_network(next, kept);
+    }
+    all.push_back(std::move(next));
+    const wire::cni::NetworkCalls& calls = all.back().calls;
+    const bool calls_others = calls.names_another || !calls.delegates.empty();
+    if (!calls_others && is_surely_taken(all.back())) break;
+  }
+  if (!is_change) all.clear();
+  return all;
 }
 
 Result<std::vector<NodeNetwork>> Installation::networks() const {

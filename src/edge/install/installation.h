@@ -62,7 +62,8 @@ struct NodeNetwork {
 struct RecordedNetwork {
   std::string name;            ///< empty: not known
   std::string addresses_from;  ///< the IPAM plugin that it called; empty: not known
-  std::string store;           ///< of the register that it named; empty: none, or not known
+  bool is_inferred = false;    ///< that is by the programs that were written; where both were, it names both
+  std::string store = {};      ///< of the register that it named; empty: none, or not known
 };
 
 struct InstallTexts {
@@ -89,6 +90,9 @@ class Installation {
   [[nodiscard]] Result<std::vector<NodeNetwork>> networks_in_use() const;
   /// The network that was written last. Errors: of the record.
   [[nodiscard]] Result<RecordedNetwork> recorded_network() const;
+  /// By what pods get their addresses once Croft's own are taken back, by name, up to what each runtime takes: other
+  /// networks that come to the front, or back. None where that changes nothing. Errors: as of networks_in_use().
+  [[nodiscard]] Result<std::vector<NodeNetwork>> networks_to_come() const;
   /// All that can be read, by name. Errors: the same.
   [[nodiscard]] Result<std::vector<NodeNetwork>> networks() const;
 
@@ -125,6 +129,8 @@ class Installation {
   /// By name; nothing of a directory that is not there.
   [[nodiscard]] Result<std::vector<std::string>> network_files() const;
   [[nodiscard]] NodeNetwork network(const wire::InstallRecord& ours, const std::string& file) const;
+  /// With what `path` has in place of the file of that name.
+  void read_network(NodeNetwork& network, const std::string& path) const;
   /// Whether each runtime goes by it, where it is the first.
   [[nodiscard]] bool is_surely_taken(const NodeNetwork& network) const;
   class Change;

@@ -337,6 +337,48 @@ TEST_F(InstallationTest, TheRecordKeepsTheNetworksName) {
   EXPECT_EQ(installation_.recorded_network().value().name, "");
 }
 
+/// Of a version that does not note it, and leaves out what it does not know.
+TEST_F(InstallationTest, WithoutAGiverInTheRecordTheProgramsSayIt) {
+  const auto giver_by = [&](const std::string& programs) {
+    write("net.d/croft-install.record", R"({"version":1,"files":[)" + programs + R"(],"network":"n"})");
+    const auto recorded = installation_.recorded_network().value();
+    EXPECT_EQ(recorded.is_inferred, !recorded.addresses_from.empty());
+    return recorded.addresses_from;
+  };
+  const std::string digest = R"(","sha256":")" + std::string(64, 'a') + R"("})";
+  const std::string croft = R"({"kind":"program","name":"croft-ipam)" + digest;
+  const std::string host_local = R"({"kind":"program","name":"host-local)" + digest;
+  EXPECT_EQ(giver_by(croft), "croft-ipam");
+  EXPECT_EQ(giver_by(host_local), "host-local");
+  EXPECT_EQ(giver_by(host_local + "," + croft), "croft-ipam or host-local");
+  EXPECT_EQ(giver_by(""), "");
+}
+
+TEST_F(InstallationTest, WhatComesToTheFrontOnceCroftsIsTakenBack) {
+  const std::string theirs = R"({"cniVersion":"1.0.0","name":"theirs","plugins":[{"type":"ptp"}]})";
+  const auto to_come = [&] {
+    std::string names;
+    const auto all = installation_.networks_to_come().value();
+    for (const NodeNetwork& one : all) names += one.file + one.calls.name + " ";
+    return names;
+  };
+  EXPECT_EQ(to_come(), "");
+  write("net.d/10-croft.conflist", theirs);
+  write("net.d/20-behind.conflist", theirs);
+  EXPECT_EQ(to_come(), "") << "nothing of Croft goes";
+  ASSERT_TRUE(install(plan("v1")));
+  EXPECT_EQ(to_come(), "10-croft.conflisttheirs ") << "it comes back";
+  begin();
+  ASSERT_TRUE(install(plan("v1")));
+  EXPECT_EQ(to_come(), "");
+  write("net.d/11-broken.conflist", "");
+  write("net.d/20-behind.conflist", theirs);
+  write("net.d/30-further.conflist", theirs);
+  EXPECT_EQ(to_come(), "11-broken.conflist 20-behind.conflisttheirs ");
+  write("net.d/05-first.conflist", theirs);
+  EXPECT_EQ(to_come(), "") << "it is the network in use already";
+}
+
 /// One that was changed by hand would make the node ready with a plugin that is gone.
 TEST_F(InstallationTest, ANetworkThatCallsCroftDoesNotComeBack) {
   write("net.d/10-croft.conflist", R"({"ipam": {"type": "croft-ipam"}})");

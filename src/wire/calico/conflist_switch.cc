@@ -61,17 +61,24 @@ constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6",
 }
 
 /// Where the plugin's own configuration says that the register is.
-[[nodiscard]] Result<std::string> store_of(JsonRef plugin) {
-  const std::string endpoints = text(plugin, "etcd_endpoints");
-  const bool is_etcd = text(plugin, "datastore_type") == "etcdv3" || !endpoints.empty();
-  if (is_etcd) {
+[[nodiscard]] Result<DatastoreChoice> datastore_of(JsonRef plugin) {
+  DatastoreMembers members;
+  DatastoreChoice choice;
+  auto fault = read_datastore_members({plugin, nullptr, {}, {}}, OnFault::stop, members);
+  if (!fault) fault = datastore_as_said(members, choice);
+  if (fault) return fail(invalid_argument(fault->to_string()));
+  return choice;
+}
+
+[[nodiscard]] Result<std::string> store_of(JsonRef plugin, const DatastoreChoice& datastore) {
+  if (datastore.kind == DatastoreChoice::Kind::etcd) {
     const bool has_files = !text(plugin, "etcd_key_file").empty() || !text(plugin, "etcd_ca_cert_file").empty();
-    if (!endpoints.empty() && !has_files) return "etcd:" + endpoints;
+    if (!datastore.endpoints.empty() && !has_files) return url_of(datastore);
     return fail(invalid_argument(
-        "the plugin's etcd needs files that a store's URL names in its own way: give the URL with --plugin-store"));
+        "the plugin's etcd needs files that a store's URL names in its own way, or has no endpoints in "
+        "etcd_endpoints: give the URL with --plugin-store"));
   }
-  const auto kubernetes = member(plugin, "kubernetes");
-  const std::string kubeconfig = kubernetes ? text(*kubernetes, "kubeconfig") : std::string();
+  const std::string& kubeconfig = datastore.kubeconfig;
   if (kubeconfig.starts_with('/')) {
     // As Calico's plugin reads it: what is not v3 is v1.
     const std::string group = lowered(text(plugin, "calico_api_group"));
@@ -93,9 +100,10 @@ class Switch {
       copy_json(out, plugin);
       return {};
     }
+    TRY(const DatastoreChoice datastore, datastore_of(plugin));
     std::string store = store_;
     if (store.empty()) {
-      TRY(store, store_of(plugin));
+      TRY(store, store_of(plugin, datastore));
     }
     std::string node;
     if (text(plugin, "nodename").empty()) {
@@ -104,6 +112,7 @@ class Switch {
     ++result.plugins;
     result.store = store;
     result.node = node;
+    result.datastores.push_back(datastore);
     out.begin_object();
     for (auto child = plugin.first_child(); child; child = child->next_sibling()) {
       out.key(child->key());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "wire/calico/datastore.h"
 
 // A node's network configuration, as Calico's installer writes it, made one for croft-ipam (docs/runbooks/migrate.md).
 
@@ -28,6 +29,8 @@ struct SwitchedConflist {
   std::string store;        ///< that its plugin will ask
   std::string node;         ///< that the new file names, as the old one does not; empty: the old one does
   std::size_t plugins = 0;  ///< whose IPAM was calico-ipam; 0: the text is the old one
+  /// Where Calico's IPAM of each of them has its records, as far as its configuration says.
+  std::vector<DatastoreChoice> datastores;
   /// Members of `ipam` that croft-ipam does not have and would refuse: they are left out.
   std::vector<std::string> dropped;
 };
@@ -36,8 +39,8 @@ struct SwitchedConflist {
 /// with `ipam.store`; pools and families asked for stay, and everything outside `ipam`. `store`: the URL; empty: the
 /// Kubernetes API of the plugin's own kubeconfig, or its etcd where that needs no files. `node_of` is asked where the
 /// plugin names no node: croft-ipam knows no file with the name, and the blocks are the node's that Calico took.
-/// Errors: invalid_argument, naming what is wrong, for what is no configuration, or where no store was given and none
-/// is found; those of `node_of`.
+/// Errors: invalid_argument, naming what is wrong, for what is no configuration, for a datastore that Calico does not
+/// have, or where no store was given and none is found; those of `node_of`.
 [[nodiscard]] Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::string& store,
                                                        const NodeNameOf& node_of);
 

@@ -131,5 +131,27 @@ TEST(ConflistSwitch, RefusesWhatIsNoConfiguration) {
   }
 }
 
+/// As Calico's own plugins read it: etcd where anything leads to one, else Kubernetes.
+TEST(ConflistSwitch, SaysWhereCalicoHasItsRecords) {
+  const auto datastore = [](const std::string& members) {
+    const auto switched =
+        switch_to_croft(R"({"type":"calico","nodename":"n","ipam":{"type":"calico-ipam"},)" + members + "}",
+                        "kube:/etc/croft/kubeconfig", nobody);
+    EXPECT_TRUE(switched) << switched.error().message;
+    EXPECT_EQ(switched->datastores.size(), 1U);
+    return url_of(switched->datastores.at(0));
+  };
+  EXPECT_EQ(datastore(R"("kubernetes":{"kubeconfig":"/k"})"), "kube:/k");
+  EXPECT_EQ(datastore(R"("datastore_type":"kubernetes","etcd_endpoints":"http://10.0.0.1:2379")"), "kube:");
+  EXPECT_EQ(datastore(R"("etcd_endpoints":"https://10.0.0.1:2379")"), "etcd:https://10.0.0.1:2379");
+  EXPECT_EQ(datastore(R"("Etcd_Authority":"10.0.0.1:2379")"), "etcd:http://10.0.0.1:2379");
+  EXPECT_EQ(datastore(R"("etcd_discovery_srv":"example.org")"), "etcd:");
+  EXPECT_EQ(datastore(R"("datastore_type":"etcdv3")"), "etcd:");
+  const auto odd = switch_to_croft(
+      R"({"type":"calico","nodename":"n","datastore_type":"files","ipam":{"type":"calico-ipam"}})", "kube:", nobody);
+  ASSERT_FALSE(odd);
+  EXPECT_THAT(odd.error().message, HasSubstr("datastore_type"));
+}
+
 }  // namespace
 }  // namespace croft::wire::cni

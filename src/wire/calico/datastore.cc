@@ -157,6 +157,16 @@ MaybeFault take_etcd(const Settings& settings, DatastoreChoice& out) {
   return {};
 }
 
+/// As Calico decides: etcd when there are endpoints, else Kubernetes.
+MaybeFault find_kind(const Settings& settings, DatastoreChoice::Kind& out) {
+  const std::string& type = settings.type.value;
+  const bool has_etcd = !endpoints_of(settings).value.empty() || !settings.discovery.value.empty();
+  const bool is_etcd = type == "etcdv3" || (type.empty() && has_etcd);
+  out = is_etcd ? DatastoreChoice::Kind::etcd : DatastoreChoice::Kind::kubernetes;
+  if (is_etcd || type == "kubernetes" || type.empty()) return {};
+  return bad_value(settings.type.name, net::echo(type) + " is no datastore: give \"etcdv3\" or \"kubernetes\"");
+}
+
 // ---- Kubernetes
 
 MaybeFault check_pair(const Setting& key, const Setting& cert) {
@@ -233,12 +243,24 @@ void add_datastore_names(std::vector<std::string>& known) { add_names<Members>(k
 MaybeFault choose_datastore(const DatastoreMembers& members, const GetVariable& variable, DatastoreChoice& out) {
   Settings settings;
   if (auto fault = gather(members, variable, settings)) return fault;
-  const std::string& type = settings.type.value;
-  // As Calico decides: etcd when there are endpoints, else Kubernetes.
-  const bool has_etcd = !endpoints_of(settings).value.empty() || !settings.discovery.value.empty();
-  if (type == "etcdv3" || (type.empty() && has_etcd)) return take_etcd(settings, out);
-  if (type == "kubernetes" || type.empty()) return take_kubernetes(members, variable, out);
-  return bad_value(settings.type.name, net::echo(type) + " is no datastore: give \"etcdv3\" or \"kubernetes\"");
+  if (auto fault = find_kind(settings, out.kind)) return fault;
+  return out.kind == DatastoreChoice::Kind::etcd ? take_etcd(settings, out) : take_kubernetes(members, variable, out);
+}
+
+MaybeFault datastore_as_said(const DatastoreMembers& members, DatastoreChoice& out) {
+  Settings settings;
+  if (auto fault = gather(
+          members, [](const char*) { return std::string(); }, settings)) {
+    return fault;
+  }
+  if (auto fault = find_kind(settings, out.kind)) return fault;
+  if (out.kind == DatastoreChoice::Kind::kubernetes) {
+    out.kubeconfig = members.kubeconfig;
+    out.api_root = members.api_root;
+  } else if (settings.discovery.value.empty() && split_endpoints(endpoints_of(settings), out.endpoints)) {
+    out.endpoints.clear();
+  }
+  return {};
 }
 
 std::string url_of(const DatastoreChoice& choice) {

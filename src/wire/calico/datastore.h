@@ -58,6 +58,10 @@ void add_datastore_names(std::vector<std::string>& known);
 [[nodiscard]] MaybeFault choose_datastore(const DatastoreMembers& members, const GetVariable& variable,
                                           DatastoreChoice& out);
 
+/// The same as far as the members say it: of what they lead to nothing has to be usable from here, so that endpoints,
+/// kubeconfig and api_root may be missing. Fault: no such datastore.
+[[nodiscard]] MaybeFault datastore_as_said(const DatastoreMembers& members, DatastoreChoice& out);
+
 /// A member or an environment variable, under the name where it was found.
 struct Setting {
   std::string name;

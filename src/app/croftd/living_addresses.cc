@@ -1,0 +1,110 @@
+#include "app/croftd/living_addresses.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "core/collect/facts.h"
+#include "core/register/block.h"
+#include "engine/register.h"
+#include "net/echo.h"
+#include "net/ordinal.h"
+#include "os/files.h"
+#include "store/kube/pod_list.h"
+
+namespace croft::app {
+namespace {
+
+constexpr std::size_t kFilesMax = 100'000;
+constexpr std::size_t kNamedMax = 5;
+
+[[nodiscard]] std::string damaged(const std::string& name) { return fmt::format("{} can't be read", net::echo(name)); }
+
+}  // namespace
+
+std::vector<LivingAddress> addresses_in_directory(const std::string& path) {
+  std::vector<LivingAddress> all;
+  const auto names = os::list_directory(path, kFilesMax);
+  if (!names) return all;
+  for (const std::string& name : *names) {
+    const auto address = net::Address::parse(name);
+    if (address) all.push_back({*address, fmt::format("{}/{}", path, name)});
+  }
+  return all;
+}
+
+Result<std::vector<LivingAddress>> addresses_of_pods(store::kube::Api& api, const Clock& clock, const std::string& node,
+                                                     Deadline deadline) {
+  std::vector<LivingAddress> all;
+  const auto take = [&](const core::collect::PodFact& pod) {
+    const bool has_ended = pod.phase == "Succeeded" || pod.phase == "Failed";
+    if (has_ended || pod.has_no_sandbox || pod.is_in_node_network) return;
+    for (const net::Address& address : pod.addresses) {
+      all.push_back({address, fmt::format("pod {}/{}", pod.namespace_name, pod.name)});
+    }
+  };
+  TRY_VOID(store::kube::for_each_pod_of_node(
+      api, clock, node, deadline, [&] { all.clear(); }, take));
+  return all;
+}
+
+Result<std::vector<LivingAddress>> not_held(const engine::Context& context, const std::vector<core::Pool>& pools,
+                                            std::vector<LivingAddress> living) {
+  const auto block_of = [&](const LivingAddress& one) -> std::optional<net::Prefix> {
+    const auto pool =
+        std::ranges::find_if(pools, [&](const core::Pool& each) { return each.cidr.contains(one.address); });
+    if (pool == pools.end()) return std::nullopt;
+    return net::Prefix::containing(one.address, pool->block_length);
+  };
+  std::erase_if(living, [&](const LivingAddress& one) { return !block_of(one); });
+  if (living.empty()) return living;
+  core::Missing wanted;
+  for (const LivingAddress& one : living) wanted.records.insert(core::block_key(*block_of(one)));
+  TRY(const auto found, engine::read_register(context, wanted));
+  if (!found.unreadable.empty()) return fail(ErrorCode::corrupt, damaged(found.unreadable.front().key.name));
+  std::erase_if(living, [&](const LivingAddress& one) {
+    const auto* const value = found.snapshot.find(core::block_key(*block_of(one)));
+    const auto* const block = value != nullptr && *value ? std::get_if<core::Block>(&**value) : nullptr;
+    if (block == nullptr || block->deleted) return false;
+    const auto ordinal = net::ordinal_of(block->cidr, one.address);
+    return ordinal && ordinal->value < block->allocations.size() && block->allocations[ordinal->value].has_value();
+  });
+  return living;
+}
+
+Result<std::optional<net::Address>> held_in(const engine::Context& context,
+                                            const std::optional<std::vector<net::Prefix>>& ranges) {
+  std::optional<net::Address> found;
+  const auto take = [&](const store::Record& record) -> Result<void> {
+    const auto* const block = std::get_if<core::Block>(&record.value);
+    if (block == nullptr) return fail(ErrorCode::corrupt, damaged(record.key.name));
+    if (found || block->deleted) return {};
+    for (std::uint32_t ordinal = 0; ordinal < block->allocations.size(); ++ordinal) {
+      const auto& attribute = block->allocations[ordinal];
+      if (!attribute || *attribute >= block->attributes.size()) continue;
+      if (!block->attributes[*attribute].handle_id) continue;  // it rests
+      const net::Address address = net::address_at(block->cidr, net::Ordinal{ordinal});
+      const bool is_in =
+          !ranges || std::ranges::any_of(*ranges, [&](const auto& one) { return one.contains(address); });
+      if (is_in) found = address;
+      if (is_in) break;
+    }
+    return {};
+  };
+  const auto until = [&] { return Deadline::after(context.clock.now(), context.time_limit); };
+  TRY_VOID(context.store.for_each({core::Kind::block, "", ""}, until, take));
+  return found;
+}
+
+std::string text_of(const std::vector<LivingAddress>& living) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(living.size(), kNamedMax); ++i) {
+    text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", living[i].address.to_string(), living[i].whose);
+  }
+  if (living.size() > kNamedMax) text += fmt::format(" and {} more", living.size() - kNamedMax);
+  return text;
+}
+
+}  // namespace croft::app
