@@ -160,12 +160,12 @@ void StockKeeper::grow(std::uint32_t count) {
     note_trouble(
         {ErrorCode::unavailable,
          fmt::format(
-              "of {} addresses that the cloud gave {} may be given to pods, the others are quarantined or doubted{}",
-              given->size(), *taken,
-              is_resting
-                  ? fmt::format(", as before: no more are asked for for {} s, but one at a time while an ADD waits",
-                                std::chrono::duration_cast<std::chrono::seconds>(rest).count())
-                  : std::string()),
+             "of {} addresses that the cloud gave {} may be given to pods, the others are quarantined or doubted{}",
+             given->size(), *taken,
+             is_resting
+                 ? fmt::format(", as before: no more are asked for for {} s, but one at a time while an ADD waits",
+                               std::chrono::duration_cast<std::chrono::seconds>(rest).count())
+                 : std::string()),
          {}});
   }
   const std::lock_guard lock(mutex_);

@@ -180,7 +180,8 @@ PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, const Marks& 
 
 bool may_borrow(const Counts& counts, const Marks& marks, const PlannerMemory& memory) {
   if (marks.node_max > 0 && counts.on_node() >= marks.node_max) return false;
-  return memory.is_exhausted || memory.conflicts >= kConflictsBorne || std::uint64_t{counts.conflicting} + counts.claimed >= others_max(marks);
+  return memory.is_exhausted || memory.conflicts >= kConflictsBorne ||
+         std::uint64_t{counts.conflicting} + counts.claimed >= others_max(marks);
 }
 
 PlannerMemory after_shrinking(PlannerMemory memory, Outcome outcome, const Marks& marks, double jitter,
