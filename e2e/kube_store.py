@@ -92,7 +92,11 @@ def as_kubectl_does(world, kube, listed):
     """`--context`, `--kubeconfig`, KUBECONFIG with several files, and `kubectl croft` find the same register."""
     config = write_kubeconfig(world, kube, "croft-operator")
     other = world.directory / "other-kubeconfig"
-    other.write_text(config.read_text().replace('"test"', '"elsewhere"').replace(kube.url, "https://127.0.0.1:1"))
+    text = config.read_text().replace(kube.url, "https://127.0.0.1:1")
+    # With names of its own: of two files that both have a cluster "c" the first counts, as kubectl puts them together.
+    for name, its in (("test", "elsewhere"), ("c", "its-cluster"), ("u", "its-user")):
+        text = text.replace(f'"{name}"', f'"{its}"')
+    other.write_text(text)
     other.chmod(0o600)
     plugin = world.directory / "kubectl-croft"
     plugin.symlink_to(world.bin / "croft")

@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -346,7 +347,7 @@ def check_fixed(world, kube):
         agent = subprocess.Popen(
             [world.bin / "croftd", "vpc-agent", f"--node={node}", f"--store=sqlite:{folder}/{node}.db", f"--socket={folder}/{node}.sock",
              f"--kubernetes=kube:{account}", f"--api={cloud}", f"--metadata={cloud}/{node}", "--no-probe", "--log-directory=none",
-             f"--listen=127.0.0.1:{port}", *certificates.flags(node)],
+             f"--listen=127.0.0.1:{port}", "--reconcile-seconds=2", *certificates.flags(node)],
             env=own_environment(world.directory), stdout=log, stderr=log)
         world.stack.callback(lambda agent=agent, log=log: (agent.kill(), agent.wait(), log.close()))
         wait_for(lambda node=node: "ready" in (folder / f"{node}.log").read_text(), f"the agent of {node}", 60)
@@ -404,6 +405,19 @@ def check_fixed(world, kube):
     other = cni("node-g", "ADD", "c3", "job-1", uid)
     check(other != address, f"{other}")
     refused(404, kube.call, "GET", f"{CLAIMS}/job-1")
+    # A claim that is deleted goes when no pod lives with its address any more, and not before.
+    kube.call("DELETE", f"{CLAIMS}/db-0")
+    time.sleep(6)
+    check("deletionTimestamp" in kube.call("GET", f"{CLAIMS}/db-0")["metadata"], "its pod lives")
+    kube.call("DELETE", "/api/v1/namespaces/default/pods/db-0?gracePeriodSeconds=0")
+    cni("node-g", "DEL", "c2", "db-0", "")
+
+    def is_gone():
+        try:
+            return kube.call("GET", f"{CLAIMS}/db-0") is None
+        except Refused as why:
+            return why.code == 404
+    wait_for(is_gone, "the claim goes", 30)
 
 
 def container_grace(kube):

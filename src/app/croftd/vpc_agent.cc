@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,6 +21,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include "app/croftd/daemon.h"
+#include "app/croftd/deleted_claims.h"
 #include "app/croftd/log_format.h"
 #include "app/croftd/pod_annotations.h"
 #include "app/croftd/pod_events.h"
@@ -72,7 +74,7 @@ constexpr seconds kFirstLookAtCloud{3};
 constexpr int kLossesInARow = 3;
 constexpr std::size_t kLogBytes = std::size_t{50} << 20;
 constexpr std::size_t kLogFiles = 3;
-constexpr std::size_t kPemBytesMax = std::size_t{64} << 10;
+constexpr std::size_t kCertificateBytesMax = std::size_t{64} << 10;
 
 [[nodiscard]] std::string path_of_store(const VpcAgentOptions& options) {
   return std::string(store::behind_scheme(options.store));
@@ -220,6 +222,7 @@ class VpcAgentProgram {
       while (keeper.wait_until(next)) {
         next = keeper.step();
         tend_board();
+        tend_claims();
       }
       last_round.set_value();
     });
@@ -369,7 +372,7 @@ class VpcAgentProgram {
   /// A certificate of another name is one that no other agent takes for this node's.
   void tell_of_certificate() {
     if (options_.tls_certificate.empty()) return;
-    const auto pem = os::read_file(options_.tls_certificate, kPemBytesMax);
+    const auto pem = os::read_file(options_.tls_certificate, kCertificateBytesMax);
     const auto facts = pem ? os::certificate_facts(*pem) : Result<os::CertificateFacts>(fail(pem.error()));
     if (!facts || facts->dns_names.empty() || facts->dns_names.front() == options_.node) return;
     log_.error(
@@ -459,6 +462,24 @@ class VpcAgentProgram {
       log_.warn("the board of agents is not cleaned up: {}", printable(cleaned.error().message, Printed::line));
   }
 
+  /// Claims that somebody deleted go when nobody lives with their address.
+  void tend_claims() {
+    const auto now = daemon_.clock.now().since_boot;
+    if (cluster_.claims_api == nullptr || now < next_claims_) return;
+    next_claims_ = now + seconds{options_.reconcile_s};
+    const auto view = engine::view_stock({cached_, daemon_.clock, daemon_.random, seconds{1}});
+    if (!view) return;
+    std::set<net::Address> held;
+    for (const core::WarmAddress& one : view->addresses) {
+      if (one.state == core::WarmState::held) held.insert(one.address);
+    }
+    DeletedClaims claims(*cluster_.claims_api, options_.node);
+    const auto gone = claims.let_go([&](const net::Address& address) { return held.contains(address); },
+                                    Deadline::after(daemon_.clock.now(), kVpcApiTime));
+    if (gone && *gone > 0) log_.info("{} deleted VpcIpClaims are let go: no pod lives with their addresses", *gone);
+    if (!gone) log_.warn("deleted VpcIpClaims stay for now: {}", printable(gone.error().message, Printed::line));
+  }
+
   /// Once a second: what others ask about this agent.
   void look(edge::StockServer& server, const engine::StockKeeper& keeper) {
     const auto figures = this->figures();
@@ -526,6 +547,7 @@ class VpcAgentProgram {
   std::atomic<engine::StockKeeper*> keeper_ = nullptr;
   std::atomic<edge::StockServer*> server_ = nullptr;
   std::chrono::nanoseconds next_clean_up_{0};
+  std::chrono::nanoseconds next_claims_{};
   bool serving_ = false;
 };
 
