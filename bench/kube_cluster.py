@@ -30,9 +30,9 @@ SIZES = (10, 1000, 5000)  # nodes that have a block, for what grows with them
 class Cluster:
     def __init__(self, build, world, kube):
         self.build, self.world, self.kube = build, world, kube
-        # Everybody works as one account, without the rights of an admin.
-        self.config = write_kubeconfig(world, kube, "croft-operator")
-        self.store = f"kube:{self.config}"
+        # All nodes work as one account, with the rights that the chart gives them; pools are an operator's.
+        self.store = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
+        self.operator = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
 
     def requests(self, act):
         """What `act` answers, and how many requests it cost the server."""
@@ -199,9 +199,9 @@ def measure():
         cluster = Cluster(build, world, kube)
         for name in [f"n{i}" for i in range(HOSTS)] + [f"node-{i}" for i in range(CALICO_NODES)]:
             kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
-        world.croft(cluster.store, "pool", "create", "p", "--cidr", "10.128.0.0/10", "--block-size", "26", "--gateway", "none",
+        world.croft(cluster.operator, "pool", "create", "p", "--cidr", "10.128.0.0/10", "--block-size", "26", "--gateway", "none",
                     "--cooldown-seconds", "0")
-        wait_for(lambda: world.croft(cluster.store, "pool", "list"), "the pool is there", 20)
+        wait_for(lambda: world.croft(cluster.operator, "pool", "list"), "the pool is there", 20)
         peer = calico_on(cluster)
         beside_calico(cluster, peer)
         grows(cluster)
