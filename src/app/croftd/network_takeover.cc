@@ -1,0 +1,336 @@
+#include "app/croftd/network_takeover.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "app/croftd/store_parts.h"
+#include "app/open_store.h"
+#include "core/register/seal.h"
+#include "edge/cni/croft_ipam.h"
+#include "engine/transact.h"
+#include "net/echo.h"
+#include "os/files.h"
+#include "store/kube/node_cidrs.h"
+#include "store/seal.h"
+#include "store/store_url.h"
+#include "wire/flannel/subnet_env.h"
+#include "wire/install/record.h"
+
+namespace croft::app {
+namespace {
+
+/// As of `croft check`: a container on its way out, or in, seems to live with an address that nobody holds; not so
+/// long.
+constexpr std::chrono::seconds kSecondLook{3};
+
+}  // namespace
+
+Result<void> NetworkTakeover::check_who_gave() {
+  replaced_.clear();
+  TRY(const auto in_use, files_.networks_in_use());
+  TRY(const edge::RecordedNetwork recorded, files_.recorded_network());
+  const edge::NextGiver next = next_giver();
+  wire::cni::AddressGiver before{recorded.addresses_from, recorded.name, {}, {}, recorded.store};
+  for (const edge::NodeNetwork& there : in_use) {
+    // The record does not say it, and this does.
+    if (recorded.is_inferred && there.is_ours && !there.calls.givers.empty()) before.program.clear();
+    const std::string& other = there.calls.other;
+    const bool is_there = other == recorded.name || other.ends_with("/" + options_.network_file) ||
+                          std::ranges::any_of(in_use, [&](const auto& one) { return one.calls.name == other; });
+    if (!other.empty() && !is_there) {  // in a file elsewhere, or in the API
+      TRY_VOID(check_giver(next, {"the network " + other, there.calls.name}, source_of(there)));
+    }
+    for (wire::cni::AddressGiver& giver : there.calls.all_givers()) {
+      if (giver.program == kPluginName && giver.store.empty()) giver.store = edge::kDefaultStoreUrl;
+      TRY_VOID(check_giver(next, giver, source_of(there)));
+      if (giver.program == before.program && giver.network == before.network && giver.store == before.store) {
+        before.program.clear();
+      }
+    }
+  }
+  // Of whom no file says it any more: somebody emptied, damaged or removed it, or took its plugins out.
+  if (before.program.empty()) return {};
+  return check_giver(next, before, {wire::kInstallRecordName, true, false});
+}
+
+NetworkTakeover::Source NetworkTakeover::source_of(const edge::NodeNetwork& there) {
+  return {net::echo(there.file), there.is_ours, there.is_behind};
+}
+
+edge::NextGiver NetworkTakeover::next_giver() const {
+  edge::NextGiver next{ipam_name_of(options_.network.main) == kPluginName, options_.network.name};
+  next.store = options_.network.store;
+  const auto scheme = store::scheme_of(options_.store);
+  if (scheme == store::Scheme::kube) next.calicos = "kubernetes";
+  if (scheme == store::Scheme::etcd) next.calicos = "etcdv3";
+  return next;
+}
+
+Result<void> NetworkTakeover::check_giver(const edge::NextGiver& next, const wire::cni::AddressGiver& giver,
+                                          const Source& source) {
+  const std::string& theirs = giver.network;
+  const std::string& file = source.file;
+  if (theirs.empty()) return {};
+  if (theirs == options_.replaced_network) {
+    if (!edge::knows(next, giver)) replaced_.push_back(giver);
+    return {};
+  }
+  if (next.is_register && !giver.store.empty()) return check_register(next, giver.store, file);
+  if (edge::knows(next, giver)) return {};
+  std::string why;
+  if (giver.ranges) {
+    TRY(const Overlap overlap, overlap_with(next, *giver.ranges));
+    if (overlap.why.empty() || (source.is_behind && !overlap.is_proven)) {
+      if (giver.ranges->empty()) return {};
+      told_(fmt::format("{}/{} {}: pods of {} keep their addresses, which {} does not have{}", options_.configurations,
+                        file, source.is_behind ? "is there too" : "is the network of this node by now",
+                        net::echo(theirs), name_of(next), overlap.why.empty() ? "" : "; " + overlap.why));
+      return {};
+    }
+    why = ": " + overlap.why;
+  }
+  const bool may_keep_name = !options_.network_name.empty() && edge::knows({next.is_register, theirs}, giver);
+  return fail(
+      ErrorCode::refused_for_safety,
+      fmt::format(
+          "{} has {}, the network {} of this node, whose addresses {} gives, and {}, the network {}, would take "
+          "its place with addresses of {}: there nothing is known of those that pods of {} keep, and they "
+          "would be given again{}. {}Move them (docs/runbooks/migrate.md) and keep the name with --network-name {}, "
+          "or drain each node that has this network, and delete there what a drain leaves, the pods of DaemonSets "
+          "and "
+          "static pods; then give --replace-network {}{}",
+          options_.configurations, file, net::echo(theirs), net::echo(giver.program), options_.network_file,
+          net::echo(next.network), name_of(next), net::echo(theirs), why,
+          may_keep_name ? "Leave --network-name out, so that the name stays, or: " : "", net::echo(theirs),
+          net::echo(theirs), source.is_ours ? "" : fmt::format(". Remove {} if no pod got its address by it", file)));
+}
+
+Result<void> NetworkTakeover::check_register(const edge::NextGiver& next, const std::string& before,
+                                             const std::string& file) {
+  if (!options_.replaced_store.empty() && store::name_one_store(before, options_.replaced_store)) {
+    replaced_.push_back({kPluginName, {}, {}, {}, before});
+    return {};
+  }
+  const auto name = [](const std::string& url) { return net::echo(store::without_user(url)); };
+  switch (store::name_one_register(next.store, before)) {
+    case store::OneRegister::yes:
+      return {};
+    case store::OneRegister::not_said:
+      told_(
+          fmt::format("{}/{} has the register {}, and {} will have {}: make sure that this is the same one, as "
+                      "another knows nothing of the addresses that pods of this node keep",
+                      options_.configurations, file, name(before), options_.network_file, name(next.store)));
+      return {};
+    case store::OneRegister::no:
+      break;
+  }
+  const std::string why = why_not_moved(before);
+  if (why.empty()) return {};
+  return fail(ErrorCode::refused_for_safety,
+              fmt::format("{} has {}, by which the register is {}, and {} would have another one, {}: there nothing "
+                          "is known of the addresses that pods keep, and they would be given again ({}). Leave "
+                          "--store as it was, or move the register (croft migrate store, docs/runbooks/migrate.md), "
+                          "or drain each node that has it, and delete there what a drain leaves, the pods of "
+                          "DaemonSets and static pods; "
+                          "then give --replace-store {}",
+                          options_.configurations, file, name(before), options_.network_file, name(next.store), why,
+                          name(before)));
+}
+
+std::string NetworkTakeover::why_not_moved(const std::string& before) const {
+  if (options_.skip_probe) return "with --no-probe nobody looks whether it was moved";
+  const std::string url = url_seen_from_here(options_, before);
+  const auto not_seen = [](const Error& error) {
+    return fmt::format("whether it was moved can't be seen from here: {}", error.message);
+  };
+  const auto opened = open_store(url, store::OpenMode::existing, daemon_.clock, kDaemonParts);
+  if (!opened) return not_seen(opened.error());
+  auto* const sealable = dynamic_cast<store::Sealable*>(opened->get());
+  if (sealable == nullptr) return "such a one can't be moved";
+  const auto found = sealable->seal(Deadline::after(daemon_.clock.now(), kInstallProbeTime));
+  if (!found) return not_seen(found.error());
+  using core::Seal;
+  const bool is_moved = *found && (*found)->seal.end == Seal::End::source && (*found)->seal.phase == Seal::Phase::moved;
+  if (!is_moved) return "it was not moved to any other";
+  const std::string& other = (*found)->seal.other;
+  if (store::name_one_register(other, options_.network.store) == store::OneRegister::yes) return {};
+  // The cluster of a node has one API, under whatever path its kubeconfig is.
+  const bool is_api =
+      store::scheme_of(other) == store::Scheme::kube && store::scheme_of(options_.store) == store::Scheme::kube;
+  return is_api ? "" : fmt::format("it was moved to {}", store::without_user(other));
+}
+
+std::string NetworkTakeover::name_of(const edge::NextGiver& next) {
+  if (next.is_register) return "Croft's register";
+  return fmt::format("host-local's directory {}", net::echo(next.network));
+}
+
+Result<NetworkTakeover::Overlap> NetworkTakeover::overlap_with(const edge::NextGiver& next,
+                                                               const std::vector<net::Prefix>& theirs) const {
+  if (theirs.empty()) return Overlap();
+  const bool is_register = next.is_register;
+  if (is_register && options_.skip_probe) return Overlap{"with --no-probe the register's pools are not looked at"};
+  TRY(const std::vector<core::Pool> pools, is_register ? read_pools() : Result<std::vector<core::Pool>>());
+  std::vector<net::Prefix> ours;
+  for (const core::Pool& pool : pools) ours.push_back(pool.cidr);
+  std::string why_none;
+  if (!is_register) ours = ranges_of_host_local(why_none);
+  if (ours.empty()) {
+    return Overlap{is_register ? "the register has no pool yet, so nobody knows; make the pools first and run it again"
+                               : fmt::format("no podCIDR of this node is known here, so nobody knows{}", why_none)};
+  }
+  const auto common = edge::common_range(theirs, ours);
+  if (!common) return is_register ? overlap_of_others(theirs, pools) : Result<Overlap>(Overlap());
+  return Overlap{fmt::format("{} overlaps {} {}", common->before.to_string(),
+                             is_register ? "the pool" : "the node's podCIDR", common->next.to_string()),
+                 true};
+}
+
+Result<NetworkTakeover::Overlap> NetworkTakeover::overlap_of_others(const std::vector<net::Prefix>& theirs,
+                                                                    const std::vector<core::Pool>& pools) const {
+  if (store::scheme_of(options_.store) != store::Scheme::kube) return Overlap();
+  TRY(const auto api, open_kube_api(options_.store, daemon_.clock, kDaemonParts, kInstallProbeTime));
+  auto said = store::kube::list_node_cidrs(*api, daemon_.clock);
+  if (!said && said.error().code == ErrorCode::permission_denied) {
+    TRY(const std::vector<net::Prefix> own, ranges_of_node());
+    const auto common = edge::common_range(theirs, own);
+    if (!common) return Overlap();
+    return Overlap{
+        fmt::format("{} is of this node's podCIDR {}, and whether a pool has the podCIDR of another node, "
+                    "whose pods live too, can't be seen: {}",
+                    common->before.to_string(), common->next.to_string(), said.error().message)};
+  }
+  if (!said) return fail(Error(said.error()).in("nothing was changed on this node: the podCIDRs of nodes"));
+  std::vector<edge::NodeCidrs> nodes;
+  for (auto& one : *said) nodes.push_back({std::move(one.node), std::move(one.cidrs)});
+  std::vector<net::Prefix> ours;
+  for (const core::Pool& pool : pools) ours.push_back(pool.cidr);
+  const auto found = edge::common_range_of_others(theirs, nodes, options_.node, ours);
+  if (!found) return Overlap();
+  const auto pool = std::ranges::find(pools, found->common.next, &core::Pool::cidr);
+  return Overlap{fmt::format("it gave from this node's podCIDR, as on other nodes, and {} of node {} overlaps the "
+                             "pool {} ({})",
+                             found->common.before.to_string(), net::echo(found->node), net::echo(pool->name),
+                             pool->cidr.to_string()),
+                 true};
+}
+
+Result<std::vector<core::Pool>> NetworkTakeover::read_pools() const {
+  std::vector<core::Pool> pools;
+  const auto until = [this] { return Deadline::after(daemon_.clock.now(), kInstallProbeTime); };
+  auto opened = open_store(options_.store, store::OpenMode::existing, daemon_.clock, kDaemonParts);
+  if (!opened && opened.error().code == ErrorCode::not_found) return pools;
+  const auto take = [&](store::Record& record) -> Result<void> {
+    const auto* pool = std::get_if<core::Pool>(&record.value);
+    if (pool == nullptr) {
+      return fail(ErrorCode::refused_for_safety, fmt::format("{} can't be read", net::echo(record.key.name)));
+    }
+    pools.push_back(*pool);
+    return {};
+  };
+  auto done =
+      opened ? (*opened)->for_each({core::Kind::pool, "", ""}, until, take) : Result<void>(fail(Error(opened.error())));
+  if (!done) return fail(done.error().in("nothing was changed on this node: the register's pools"));
+  return pools;
+}
+
+std::vector<net::Prefix> NetworkTakeover::ranges_of_host_local(std::string& why_none) const {
+  std::vector<net::Prefix> ranges;
+  const auto text = os::read_file(options_.subnet_env, wire::kSubnetEnvBytesMax);
+  const auto env = text ? wire::decode_subnet_env(*text) : Result<wire::SubnetEnv>(fail(Error(text.error())));
+  if (env) {
+    for (const wire::SubnetEnvFamily& family : env->families) ranges.push_back(family.subnet.network());
+    return ranges;
+  }
+  constexpr const char* kRemedy =
+      "run it again where flannel's agent runs (--flannel-subnet-env), or with a --store kube:/path/kubeconfig that "
+      "can "
+      "read this node's object";
+  auto said = ranges_of_node();
+  if (said && !said->empty()) return *std::move(said);
+  why_none = said ? fmt::format("; {}", kRemedy) : fmt::format(" ({}); {}", said.error().message, kRemedy);
+  return ranges;
+}
+
+Result<std::vector<net::Prefix>> NetworkTakeover::ranges_of_node() const {
+  if (options_.skip_probe || store::scheme_of(options_.store) != store::Scheme::kube) return std::vector<net::Prefix>();
+  TRY(const auto api, open_kube_api(options_.store, daemon_.clock, kDaemonParts, kInstallProbeTime));
+  auto said =
+      store::kube::find_node_cidrs(*api, options_.node, Deadline::after(daemon_.clock.now(), kInstallProbeTime));
+  // Of what can't be read nobody knows where it is.
+  if (!said || said->damage) return std::vector<net::Prefix>();
+  return std::move(said->cidrs);
+}
+
+Result<void> NetworkTakeover::look_at_the_living() const {
+  if (replaced_.empty()) return {};
+  TRY(std::vector<LivingAddress> living, living_not_known());
+  if (living.empty()) return {};
+  // Who came or went between the two looks is in one of them only.
+  if (!options_.dry_run) std::this_thread::sleep_for(kSecondLook);
+  TRY(const std::vector<LivingAddress> again, living_not_known());
+  std::erase_if(living, [&](const LivingAddress& one) {
+    return std::ranges::none_of(again, [&](const LivingAddress& other) { return other.address == one.address; });
+  });
+  if (living.empty()) return {};
+  return fail(ErrorCode::refused_for_safety,
+              fmt::format("nothing was changed on this node: what is to be replaced still has addresses here that {} "
+                          "knows nothing of, and would give again: {}. A drain leaves the pods of DaemonSets and "
+                          "static pods: take the old network's configuration away first, so that new ones wait, and "
+                          "delete them too; or "
+                          "move them (docs/runbooks/migrate.md). A file whose container is gone can be removed",
+                          name_of(next_giver()), text_of(living)));
+}
+
+Result<std::vector<LivingAddress>> NetworkTakeover::living_not_known() const {
+  const edge::NextGiver next = next_giver();
+  std::vector<LivingAddress> living;
+  for (const wire::cni::AddressGiver& giver : replaced_) {
+    if (giver.program != "host-local") continue;
+    const std::string directory =
+        fmt::format("{}/{}", giver.directory.empty() ? kHostLocalDirectory : giver.directory, giver.network);
+    std::ranges::move(addresses_in_directory(directory), std::back_inserter(living));
+  }
+  if (!next.is_register) {
+    std::string why_none;
+    const std::vector<net::Prefix> ranges = ranges_of_host_local(why_none);
+    std::erase_if(living, [&](const LivingAddress& one) {
+      return !ranges.empty() &&
+             std::ranges::none_of(ranges, [&](const auto& range) { return range.contains(one.address); });
+    });
+    return living;
+  }
+  const auto not_looked = [&](const Error& error) {
+    told_(fmt::format(
+        "whether pods of this node live with addresses that the register does not have is not looked at: {}",
+        error.message));
+  };
+  if (options_.skip_probe) return std::vector<LivingAddress>();
+  const Deadline deadline = Deadline::after(daemon_.clock.now(), kInstallProbeTime);
+  if (store::scheme_of(options_.store) == store::Scheme::kube) {
+    TRY(const auto api, open_kube_api(options_.store, daemon_.clock, kDaemonParts, kInstallProbeTime));
+    auto pods = addresses_of_pods(*api, daemon_.clock, options_.node, deadline);
+    if (!pods) not_looked(pods.error());
+    if (pods) std::ranges::move(*pods, std::back_inserter(living));
+  }
+  if (living.empty()) return living;
+  TRY(const std::vector<core::Pool> pools, read_pools());
+  if (pools.empty()) return std::vector<LivingAddress>();
+  TRY(const auto store, open_store(options_.store, store::OpenMode::existing, daemon_.clock, kDaemonParts));
+  engine::Context context{*store, daemon_.clock, daemon_.random};
+  context.time_limit = kInstallProbeTime;
+  auto found = not_held(context, pools, std::move(living));
+  if (!found) return fail(found.error().in("nothing was changed on this node: the register's blocks"));
+  return found;
+}
+
+}  // namespace croft::app
