@@ -276,7 +276,7 @@ Result<void> Installation::apply(const InstallPlan& plan, const InstallTexts& te
   }
   if (!plan.network_name.empty()) {
     const std::string path = path_in(place_.configurations, plan.network_name);
-    TRY(const auto is, content_of(path, kNetworkBytesMax));
+    TRY(const auto is, content_of(path, wire::cni::kNetworkBytesMax));
     if (is && *is == texts.network) {
       change.note(fmt::format("{} is as it should be", path));
     } else {

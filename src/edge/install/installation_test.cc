@@ -410,9 +410,11 @@ TEST_F(InstallationTest, WhatANetworkThatStaysCallsStays) {
     plan.programs.push_back({"host-local", "v1"});
     ASSERT_TRUE(install(plan, calls("croft-ipam")));
   };
-  for (const std::string name : {"20-second.conflist", "10-croft.conflist"}) {
+  for (const std::string name : {"20-second.conflist", "10-croft.conflist", "20-large.conflist"}) {
     both();
-    write("net.d/" + name, calls("croft-ipam") + "\n");
+    // containerd reads files of two megabytes.
+    const std::string rest(name == "20-large.conflist" ? 1'900'000 : 1, '\n');
+    write("net.d/" + name, calls("croft-ipam") + rest);
     is_refused(name, "croft-ipam", "change or remove it first");
   }
   ASSERT_TRUE(installation_.take_back(false, Installation::Stays::broken));

@@ -60,7 +60,7 @@ NodeNetwork Installation::network(const InstallRecord& ours, const std::string& 
 }
 
 void Installation::read_network(NodeNetwork& network, const std::string& path) const {
-  auto text = os::read_file(path, kNetworkBytesMax);
+  auto text = os::read_file(path, wire::cni::kNetworkBytesMax);
   if (!text) {
     network.trouble = text.error().message;
     return;

@@ -103,7 +103,7 @@ Result<wire::cni::NetworkCalls> calls_of(const std::string& directory, std::stri
     const auto status = os::entry_status(path);
     const bool is_directory = status && *status && (*status)->type == os::FileStatus::Type::directory;
     if (!plugin.ends_with(".conf") || is_directory) continue;
-    TRY(const std::string content, os::read_file(path, kNetworkBytesMax));
+    TRY(const std::string content, os::read_file(path, wire::cni::kNetworkBytesMax));
     auto added = wire::cni::add_plugin_of_folder(calls, content);
     if (!added) return fail(Error(added.error()).in(net::echo(fmt::format("{}/{}", name, plugin))));
   }
@@ -119,7 +119,7 @@ bool is_network_of_ours(const InstallRecord& record, const std::string& director
   const std::string path = path_in(directory, name);
   const auto status = os::entry_status(path);
   if (!status || !*status || (*status)->type != os::FileStatus::Type::regular) return false;
-  const auto is = os::read_file(path, kNetworkBytesMax);
+  const auto is = os::read_file(path, wire::cni::kNetworkBytesMax);
   return is && is_recorded(record, Kind::network, name, digest_of(*is));
 }
 

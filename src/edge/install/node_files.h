@@ -15,8 +15,6 @@ namespace croft::edge {
 
 /// Entries of a directory.
 inline constexpr std::size_t kNamesMax = 100'000;
-/// Of one network configuration.
-inline constexpr std::size_t kNetworkBytesMax = std::size_t{1} << 20;
 /// Programs or configurations of others that were kept under one name, besides the first.
 inline constexpr int kKeptMax = 9;
 

@@ -122,7 +122,7 @@ Result<std::string> Installation::network_to_come_back(const std::string& path,
     const std::string kept = kept_name(path, number);
     TRY(const auto status, os::entry_status(kept));
     if (!status) continue;
-    const auto text = os::read_file(kept, kNetworkBytesMax);
+    const auto text = os::read_file(kept, wire::cni::kNetworkBytesMax);
     if (text && !is_network_of_croft(place_.configurations, path, *text)) return kept;
     tell(fmt::format("{} calls Croft's plugin, or can't be read: left under that name", kept));
   }
@@ -154,7 +154,7 @@ Result<void> Installation::check_nothing_calls_what_goes(const InstallRecord& re
       if (path.empty()) continue;
     }
     // What can't be read, no runtime goes by either.
-    const auto text = os::read_file(path, kNetworkBytesMax);
+    const auto text = os::read_file(path, wire::cni::kNetworkBytesMax);
     if (!text) continue;
     const auto calls = calls_of(place_.configurations, name, *text);
     if (!calls) continue;
@@ -179,7 +179,7 @@ Result<void> Installation::take_back_network(const InstallRecord& record, const 
   tell_of_further_kept(path, kept);
   TRY(const auto is, os::entry_status(path));
   if (is && !is_network_of_ours(record, place_.configurations, name)) {
-    const auto text = os::read_file(path, kNetworkBytesMax);
+    const auto text = os::read_file(path, wire::cni::kNetworkBytesMax);
     if (text && is_kept && has_same(kept, *text)) return drop_kept(path, kept, dry_run);
     tell_(fmt::format("{} {}", path, kIsAnothersNetwork));
     return {};

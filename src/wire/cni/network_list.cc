@@ -255,8 +255,6 @@ namespace {
 
 /// Of networks that call networks.
 constexpr int kDelegatesDepthMax = 8;
-/// Of a file that a runtime reads; a pod adds nothing to it.
-constexpr std::size_t kNetworkListBytesMax = std::size_t{1} << 20;
 
 enum class Names : bool { exact, in_any_case };
 
@@ -431,10 +429,10 @@ void add_giver(JsonRef plugin, bool is_first, NetworkCalls& calls) {
 
 /// Of a file of somebody else.
 [[nodiscard]] Result<JsonDocument> parse_as_go(std::string_view text) {
-  if (text.size() > kNetworkListBytesMax) {
-    return fail(invalid_argument(fmt::format("it is larger than {} bytes", kNetworkListBytesMax)));
+  if (text.size() > kNetworkBytesMax) {
+    return fail(invalid_argument(fmt::format("it is larger than {} bytes", kNetworkBytesMax)));
   }
-  return parse_json(text_as_go_reads_it(text), {.bytes_max = 3 * kNetworkListBytesMax});
+  return parse_json(text_as_go_reads_it(text), {.bytes_max = 3 * kNetworkBytesMax});
 }
 
 }  // namespace

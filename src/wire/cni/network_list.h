@@ -94,7 +94,9 @@ struct NetworkCalls {
   /// Whether Croft gives its addresses: under another plugin's name that can't be seen.
   [[nodiscard]] bool is_of_croft() const;
 };
-/// Error: invalid_argument, of what is no such configuration.
+/// Of one file: as large as containerd takes one (go-cni, namespace_opts of its configuration files).
+inline constexpr std::size_t kNetworkBytesMax = std::size_t{2} << 20;
+/// Error: invalid_argument, of what is no such configuration, or a larger one.
 [[nodiscard]] Result<NetworkCalls> read_network_calls(std::string_view text);
 
 /// Adds what a file of a list's folder calls. To a list that does not say loadOnlyInlinedPlugins libcni adds, from 1.3
