@@ -56,9 +56,28 @@ struct VpcOptions {
 
 // ---------------------------------------------------------------- who is asked
 
-[[nodiscard]] Result<std::string> own_node() {
+/// What the agent behind a socket of this machine calls its node; empty: it does not say it, as UK8S' own agent.
+std::string name_by_agent(const std::string& address, const Clock& clock) {
+  const auto bytes = AgentCaller(clock, std::nullopt).call({"", address, "", {}, false}, Method::show_stock, "");
+  const auto answer =
+      bytes ? wire::vpc::decode_show_answer(*bytes) : Result<wire::vpc::ShowAnswer>(fail(bytes.error()));
+  if (!answer) return "";
+  for (const wire::vpc::ShownTable& table : answer->tables) {
+    if (table.name != "agent") continue;
+    for (const auto& row : table.rows) {
+      if (row.size() == 2 && row[0] == "node") return row[1];
+    }
+  }
+  return "";
+}
+
+/// The name of this machine's node is not always its host name. `socket` is its agent's, "unix:/path"; empty: it has
+/// none that is asked.
+[[nodiscard]] Result<std::string> own_node(const std::string& socket, const Clock& clock) {
   const char* given = std::getenv("KUBE_NODE_NAME");
   if (given != nullptr && *given != '\0') return std::string(given);
+  std::string named = socket.empty() ? "" : name_by_agent(socket, clock);
+  if (!named.empty()) return named;
   return os::host_name();
 }
 
@@ -93,8 +112,12 @@ std::string from_environment(const char* name) {
 
 /// A list on the command line, else the cluster's, else the agent of this machine.
 [[nodiscard]] Result<std::unique_ptr<AgentDirectory>> directory_of(const VpcOptions& options, const Clock& clock) {
-  TRY(const std::string node, own_node());
-  if (!options.agents.empty()) return static_agents(options.agents, node);
+  if (!options.agents.empty()) {
+    const auto own = std::ranges::find_if(options.agents, [](const auto& text) { return text.starts_with("unix:"); });
+    TRY(const std::string node, own_node(own == options.agents.end() ? "" : *own, clock));
+    return static_agents(options.agents, node);
+  }
+  TRY(const std::string node, own_node(is_there(kOwnSocket) ? std::string("unix:") + kOwnSocket : "", clock));
   TRY(const std::string cluster, cluster_of(options));
   if (!cluster.empty()) {
     TRY(auto api, open_kube_api(cluster, clock, {nullptr, wire::kubeconfig_json, os::look_up_host, nullptr, nullptr},
@@ -362,9 +385,9 @@ constexpr int kNotConfirmed = static_cast<int>(edge::ExitCode::error);
 
 /// One agent of this machine, over its socket: over TCP none shows it.
 [[nodiscard]] Result<int> show(const CommandLine& line, const VpcOptions& options) {
-  TRY(const std::string node, own_node());
+  // Whatever its node is called.
   TRY(const auto directory,
-      static_agents(options.agents.empty() ? std::vector{std::string("unix:") + kOwnSocket} : options.agents, node));
+      static_agents(options.agents.empty() ? std::vector{std::string("unix:") + kOwnSocket} : options.agents, "this"));
   TRY(const auto agents, directory->agents(Deadline::after(line.clock.now(), AgentCaller::kCall)));
   if (agents.size() != 1 || !agents.front().address.starts_with("unix:")) {
     return fail(

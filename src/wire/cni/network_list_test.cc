@@ -55,7 +55,7 @@ TEST(NetworkCalls, AreReadAsGoReadsThem) {
   EXPECT_EQ(name_with_flannel(R"({"name":"netx","plugins":[{"type":"ptp","Type":"flannel"}]})"), "netx");
   EXPECT_EQ(name_with_flannel(R"({"name":"netx","plugins":[{"type":"flannel","Type":"ptp"}]})"), "none");
   EXPECT_EQ(name_with_flannel("{\"name\":\"x\",\"type\":\"flannel\"}" + std::string(kStdinBytesMax, ' ')),
-            "refused: it is larger than 1048576 bytes");
+            "refused: it is larger than 2097152 bytes");
   EXPECT_EQ(name_with_flannel("\xff"), name_with_flannel("\xEF\xBF\xBD"));
 }
 
