@@ -1,9 +1,10 @@
 """What `croftd install` writes and refuses, on a node without a cluster: the register that was named is the one that the plugin
 asks.
 
-usage: install_choices.py BIN_DIR
+usage: install_choices.py BIN_DIR [CASE...]
 """
 
+import base64
 import fcntl
 import json
 import os
@@ -341,6 +342,12 @@ def living(world):
         {"type": "ptp", "ipam": {"type": "host-local", "subnet": "10.9.0.0/25", "dataDir": str(directory)}}]}))
     install = lambda *more: host.install("--main-plugin", "ptp", "--node", "oak", "--store", world.register, *more)
     refused(install(), 5, "drain", "DaemonSets", "static pods", "--replace-network")
+    # What rests in the register is given again after that.
+    resting = pod(world, "ADD", world.register, "rests")
+    pod(world, "DEL", world.register, "rests")
+    (directory / "kindnet" / resting).touch()
+    refused(install("--replace-network", "kindnet", "--dry-run"), 5, resting, "give again")
+    (directory / "kindnet" / resting).unlink()
     (directory / "kindnet" / "10.9.0.9").write_text("lives\r\neth0")
     (directory / "kindnet" / "last_reserved_ip.0").write_text("10.9.0.9")
     for more in ((), ("--dry-run",)):
@@ -361,6 +368,166 @@ def living(world):
         expect(f"from {main} now and had them from {other}" in said and "do not reach each other" in said, said)
         expect("do not reach" not in done(host.install("--main-plugin", main, "--node", "oak", "--store", world.register)), "told once it changes")
     done(host.install("--uninstall"))
+
+
+def pod(world, command, store, name="lives", network="k8s-pod-network"):
+    """Its address, by the plugin's own answer."""
+    ipam = {"cniVersion": "1.0.0", "name": network, "ipam": {"type": "croft-ipam", "store": store, "nodename": "oak",
+                                                            "log_file_path": str(world.directory / "pod.log")}}
+    env = {"CNI_COMMAND": command, "CNI_CONTAINERID": name, "CNI_NETNS": "/var/run/netns/none", "CNI_IFNAME": "eth0",
+           "CNI_PATH": str(world.bin), **own_environment(world.directory)}
+    answer = run(world.bin / "croft-ipam", stdin=json.dumps(ipam), env=env).stdout
+    return json.loads(answer)["ips"][0]["address"].split("/")[0] if command == "ADD" else None
+
+
+def over_croft(world):
+    """What lives by Croft's own register is seen too, where another takes its place."""
+    host, other = Host(world, "over"), f"sqlite:{world.directory}/over.db"
+    run(world.bin / "croft", "--store", other, "pool", "create", "p", "--cidr", "10.9.0.0/24")
+    env = world.directory / "over.env"
+    env.write_text("FLANNEL_NETWORK=10.9.0.0/16\nFLANNEL_SUBNET=10.9.0.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n")
+    install = lambda main, store, *more: host.install("--main-plugin", main, "--node", "oak", "--store", store, "--flannel-subnet-env", env, *more)
+    changes = (("flannel", world.register, "--replace-network", "k8s-pod-network"), ("ptp", other, "--replace-store", world.register))
+    for change in changes:
+        done(install("ptp", world.register))
+        address = pod(world, "ADD", world.register)
+        names = host.names()
+        for more in ((), ("--dry-run",)):
+            refused(install(*change, *more), 5, "nothing was changed", address, "give again", "released")
+            expect_equal(host.names(), names, "nothing was written")
+        pod(world, "DEL", world.register)
+        done(install(*change))
+        done(host.install("--uninstall", "--node", "oak"))
+    # In two steps.
+    done(install("ptp", world.register))
+    address = pod(world, "ADD", world.register)
+    said = done(host.install("--uninstall", "--node", "oak"))
+    expect("croft-install.record stays" in said and host.names() == ["croft-install.record"], f"{said} {host.names()}")
+    for change in changes:
+        refused(install(*change[:2]), 5, "croft-install.record", "given again")
+        refused(install(*change), 5, address, "give again")
+    done(install("ptp", world.register))
+    done(host.install("--uninstall", "--node", "oak"))
+    expect("stays" in done(host.install("--uninstall")), "still")
+    pod(world, "DEL", world.register)
+    expect("no pod of this node" in done(host.install("--uninstall")), "told")
+    expect_equal(host.names(), [], "all of it")
+
+
+def another_giver(world):
+    """What lies behind Croft's own file was asked of the giver and the register of then."""
+    host, other, apart = Host(world, "giver"), f"sqlite:{world.directory}/giver.db", f"sqlite:{world.directory}/apart.db"
+    run(world.bin / "croft", "--store", other, "pool", "create", "p", "--cidr", "10.99.0.0/24")
+    run(world.bin / "croft", "--store", apart, "pool", "create", "p", "--cidr", "10.50.0.0/24")
+    env = world.directory / "giver.env"
+    env.write_text("FLANNEL_NETWORK=10.9.0.0/16\nFLANNEL_SUBNET=10.9.0.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n")
+    (host.conf / "20-old.conflist").write_text(json.dumps({"cniVersion": "0.3.1", "name": "old", "plugins": [
+        {"type": "bridge", "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.99.0.0/24"}]]}}]}))
+    install = lambda main, store, *more: host.install("--main-plugin", main, "--node", "oak", "--store", store, "--flannel-subnet-env", env, *more)
+    refused(install("ptp", other), 5, "20-old.conflist")
+    for first, more in ((("flannel", other), ("--replace-network", "cbr0")), (("ptp", apart), ("--replace-store", apart))):
+        done(install(*first))
+        refused(install("ptp", other, *more), 5, "20-old.conflist", '"old"', "given again", "10.99.0.0/24")
+        done(install(*first))
+        done(host.install("--uninstall"))
+    # By hand, with another register, before it.
+    (host.conf / "10-own.conflist").write_text(json.dumps({"cniVersion": "1.0.0", "name": "own", "plugins": [
+        {"type": "ptp", "ipam": {"type": "croft-ipam", "store": other}}]}))
+    refused(install("ptp", other, "--conflist-name", "05-croft.conflist"), 5, "20-old.conflist", '"old"')
+
+
+def edited(world):
+    """Croft's own file, changed by hand to what some runtimes pass over: then they go by what lies behind."""
+    host = Host(world, "edited")
+    own = host.conf / "10-croft.conflist"
+    kindnet = host.conf / "20-kindnet.conflist"
+    kindnet.write_text(json.dumps({"cniVersion": "0.3.1", "name": "kindnet", "plugins": [{"type": "ptp", "ipam": HOST_LOCAL}]}))
+    install = lambda *more: host.install("--main-plugin", "ptp", "--node", "oak", "--store", world.register, *more)
+    for change in ({"dns": "8.8.8.8"}, {"capabilities": ["portMappings"]}):
+        done(install("--replace-network", "kindnet"))
+        done(install())
+        network = json.loads(own.read_text())
+        network["plugins"][0].update(change)
+        own.write_text(json.dumps(network))
+        refused(install(), 5, kindnet.name, "--replace-network")
+    done(install("--replace-network", "kindnet"))
+    for version in ("1.1.0", "1.0"):
+        own.write_text(own.read_text().replace('"1.0.0"', f'"{version}"'))
+        refused(install(), 5, kindnet.name, "--replace-network")
+        done(install("--replace-network", "kindnet"))
+
+
+def unclear(world):
+    """Members that are there twice: runtimes and plugins read them in several ways."""
+    host = Host(world, "unclear")
+    install = lambda *more: host.install("--main-plugin", "ptp", "--node", "oak", "--store", world.register, *more)
+    gives = '{"type":"host-local","ranges":[[{"subnet":"10.9.0.0/25"}]]}'
+    for file, plugin in (("20-k.conf", f'"ipam":{gives},"ipam":{{"routes":[]}}'), ("20-k.conf", f'"ipam":{gives},"IPAM":{{"routes":[]}}'),
+                         ("20-k.conflist", f'"ipam":{gives},"IPAM":{{"routes":[]}}'),
+                         ("20-k.conflist", f'"ipam":{gives},"Ipam":{{"type":"host-local","subnet":"192.168.0.0/24"}}'),
+                         ("20-k.conflist", '"ipam":{"type":"host-local","subnet":"10.9.0.0/25","SUBNET":"192.168.0.0/24"}'),
+                         ("20-k.conflist", '"ipam":{"type":"host-local","subnet":"10.9.0.0/25","TYPE":"static"}')):
+        one = f'"type":"bridge",{plugin}'
+        text = f'{{"cniVersion":"0.4.0","name":"k",{one}}}' if file.endswith(".conf") else f'{{"cniVersion":"0.4.0","name":"k","plugins":[{{{one}}}]}}'
+        (host.conf / file).write_text(text)
+        refused(install(), 5, file, '"k"', "given again", "--replace-network")
+        (host.conf / file).unlink()
+    # In a .conf a list beside the plugin is nothing.
+    (host.conf / "20-k.conf").write_text(f'{{"cniVersion":"0.4.0","name":"k","type":"bridge","ipam":{gives},"plugins":[]}}')
+    refused(install(), 5, "20-k.conf", "given again")
+    (host.conf / "20-k.conf").unlink()
+    (host.conf / "00-multus.conf").write_text(json.dumps({"cniVersion": "0.4.0", "name": "m", "type": "multus",
+                                                          "clusterNetwork": "/elsewhere/10-croft.conflist"}))
+    refused(install(), 5, "00-multus.conf", "/elsewhere/10-croft.conflist")
+
+
+def another_cluster(world):
+    """The plugin's kubeconfig has one name, whatever cluster it leads to."""
+    host = Host(world, "cluster")
+    kubeconfig = lambda server, ca: {**KUBECONFIG, "clusters": [{"name": "a", "cluster": {"server": server, "certificate-authority-data": base64.b64encode(
+        f"-----BEGIN CERTIFICATE-----\n{ca}\n-----END CERTIFICATE-----\n".encode()).decode()}}]}
+    own, mine = host.conf / "croft-kubeconfig", world.directory / "mine"
+    for path in (own, mine):
+        path.touch(mode=0o600)
+    mine.write_text(json.dumps(kubeconfig("https://127.0.0.1:9", "QUFBQQ==")))
+    install = lambda *more: host.install("--main-plugin", "ptp", "--node", "oak", "--store", f"kube:{mine}", "--no-probe", "--dry-run", *more)
+    shown = done(install())
+    (host.conf / "10-croft.conflist").write_text(shown[shown.index("{"):])
+    own.write_text(json.dumps(kubeconfig("https://127.0.0.1:10", "QkJCQg==")))
+    refused(install(), 5, "10-croft.conflist", "another cluster", "--replace-store \"kube:", "given again")
+    refused(host.install("--no-conflist", "--node", "oak", "--store", f"kube:{mine}", "--dry-run"), 5, own.name, "another cluster")
+    done(install("--replace-store", f"kube:{own}"))
+    for server, ca in (("https://127.0.0.1:9", "QkJCQg=="), ("https://127.0.0.1:10", "QUFBQQ=="), ("https://127.0.0.1:9", "QUFBQQ==")):
+        own.write_text(json.dumps(kubeconfig(server, ca)))
+        done(install())
+
+
+def multus_stays(world):
+    """What multus names goes with Croft: then it gives none. And what comes with no address in common stops nothing."""
+    host = Host(world, "multus-stays")
+    install = lambda *more: host.install("--main-plugin", "ptp", "--node", "oak", "--store", world.register, *more)
+    shutil.copy(PLUGINS / "ptp", host.bin / "multus")
+    for clusters in ("k8s-pod-network", "/host/etc/cni/net.d/10-croft.conflist"):
+        done(install())
+        (host.conf / "00-multus.conf").write_text(json.dumps({"cniVersion": "0.4.0", "name": "m", "type": "multus", "clusterNetwork": clusters}))
+        pod(world, "ADD", world.register)
+        done(host.install("--uninstall", "--dry-run"))
+        (host.conf / "20-kindnet.conflist").write_text(json.dumps({"cniVersion": "0.3.1", "name": "kindnet", "plugins": [{"type": "ptp", "ipam": HOST_LOCAL}]}))
+        refused(host.install("--uninstall"), 5, "20-kindnet.conflist")
+        pod(world, "DEL", world.register)
+        done(host.install("--uninstall"))
+        for path in host.conf.iterdir():
+            path.unlink()
+    env = world.directory / "stays.env"
+    env.write_text("FLANNEL_NETWORK=10.9.0.0/16\nFLANNEL_SUBNET=10.9.0.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n")
+    done(host.install("--main-plugin", "flannel", "--node", "oak", "--store", world.register, "--flannel-subnet-env", env))
+    podmans = lambda subnet: (host.conf / "87-podman.conflist").write_text(json.dumps({"cniVersion": "0.4.0", "name": "podman", "plugins": [
+        {"type": "bridge", "ipam": {"type": "host-local", "ranges": [[{"subnet": subnet}]]}}]}))
+    in_container = ("--uninstall", "--dry-run", "--cni-bin-dir-on-host", "/opt/cni/bin", "--flannel-subnet-env", env)
+    podmans("10.88.0.0/16")
+    done(host.install(*in_container))
+    podmans("10.9.0.0/24")
+    refused(host.install(*in_container), 5, "87-podman.conflist", "can't be seen")
 
 
 def no_podcidr(world):
@@ -558,7 +725,7 @@ def hidden(world):
         expect_equal(name(), "netx", f"flannel's own: {label}")
         again((theirs.name, content))
         refused(install(main="ptp"), 5, theirs.name, "netx", "--replace-network")
-    large, cut = text + b" " * (1 << 20), text[:-20]
+    large, cut = text + b" " * (2 << 20), text[:-20]
     for main in ("ptp", "bridge", "calico", "flannel"):
         for files in ([(theirs.name, large)], [(theirs.name, cut)], [("10-flannel.conf", b"")], [("10-d.conf", b"\xff"), (theirs.name, text)]):
             again(*files)
@@ -776,8 +943,10 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        for case in (group, flannel, others, behind, switched, older_record, back_to_another, living, no_podcidr, multus, meanwhile, folder, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source, moved_store):
-            case(world)
+        cases = (over_croft, another_giver, edited, unclear, another_cluster, multus_stays, group, flannel, others, behind, switched, older_record, back_to_another, living, no_podcidr, multus, meanwhile, folder, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source, moved_store)
+        for case in cases:
+            if not sys.argv[2:] or case.__name__ in sys.argv[2:]:
+                case(world)
 
 
 if __name__ == "__main__":

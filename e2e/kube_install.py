@@ -460,10 +460,11 @@ def over_another_node(world, kube, operator):
     role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/croft-node"
     before = kube.call("GET", role)["rules"]
 
-    def rights(verb_is_there):
-        rules = [rule for rule in before if verb_is_there or (rule["resources"], rule["verbs"]) != (["nodes"], ["list"])]
-        kube.call("PUT", role, {**kube.call("GET", role), "rules": rules})
-        wait_for(lambda: may_get_nodes(kube, "list") == verb_is_there, f"list nodes: {verb_is_there}", 30)
+    def rights(verb_is_there, verb="list"):
+        rules = [{**rule, "verbs": [one for one in rule["verbs"] if verb_is_there or one not in (verb, "list")]} if rule["resources"] == ["nodes"] else rule
+                 for rule in before]
+        kube.call("PUT", role, {**kube.call("GET", role), "rules": [rule for rule in rules if rule["verbs"]]})
+        wait_for(lambda: may_get_nodes(kube, verb) == verb_is_there, f"{verb} nodes: {verb_is_there}", 30)
 
     theirs.write_text(network("10.83.1.0/24"))
     done(host.install("--dry-run", node="west"), "no pool has what nodes have")
@@ -476,6 +477,10 @@ def over_another_node(world, kube, operator):
     done(host.install("--dry-run", node="west"), "nor this one's")
     theirs.write_text(network("10.83.1.0/24"))
     refused(host, host.install(node="west"), 5, theirs.name, "10.83.1.0/24", "podCIDR of another node", "list", "nodes", "--replace-network")
+    # What can't be seen is not none.
+    rights(False, "get")
+    refused(host, host.install(node="west"), 5, theirs.name, "whether it gave from this node's podCIDR", "can't be seen", "--replace-network")
+    rights(True, "get")
     rights(True)
     run(world.bin / "croft", "--store", operator, "pool", "delete", "of-east")
     done(host.install(node="west"), "once no pool has it")
@@ -499,6 +504,8 @@ def over_living_pods(world, kube, operator):
         answer = install(*more)
         refused(host, answer, 5, "10.84.0.5 (pod default/daemon)", "DaemonSets", "migrate.md")
         expect(not any(name in answer.stderr for name in ("on-node", "elsewhere", "default/out")), answer.stderr)
+    # host-local, under flannel, knows nothing of them either.
+    refused(host, host.install("--replace-network", "kindnet", main="flannel", node="south"), 5, "10.84.0.5 (pod default/daemon)", "host-local's directory")
     cluster.report("daemon", "10.84.0.5", phase="Failed")
     done(install("--dry-run"), "it ended")
     cluster.report("daemon", "10.84.0.5")

@@ -109,7 +109,7 @@ class HostSurvey {
                               "into the container with mountPropagation HostToContainer, or remove what is left over",
                               shown));
     }
-    if (what == NamespacePath::unclear) {
+    if (what == NamespacePath::unclear || what == NamespacePath::unseen) {
       return fail(ErrorCode::unavailable, fmt::format("{} is no network namespace that can be entered", shown));
     }
     const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));

@@ -40,12 +40,6 @@ constexpr ino_t kInitialPidNamespace = 0xEFFFFFFC;  // PROC_PID_INIT_INO; part o
 /// What was not there any more when it was looked at is no gap.
 bool means_gone(int error_number) { return error_number == ENOENT || error_number == ESRCH || error_number == ENOTDIR; }
 
-bool is_network_namespace(int fd) {
-  struct statfs file_system {};
-  if (::fstatfs(fd, &file_system) != 0 || file_system.f_type != NSFS_MAGIC) return false;
-  return ::ioctl(fd, NS_GET_NSTYPE) == CLONE_NEWNET;
-}
-
 std::optional<std::string> text_of(const sockaddr* address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   const char* done = nullptr;
@@ -140,10 +134,16 @@ class Survey {
 
   /// A file that may be any file: only a namespace is entered.
   void enter_file(const std::string& path) {
-    const NamespacePath what = look_at_namespace_path(path);
-    if (what == NamespacePath::present) return enter(path);
-    struct stat status {};
-    if (what != NamespacePath::gone && ::stat(path.c_str(), &status) != 0 && !means_gone(errno)) miss(path, errno);
+    switch (look_at_namespace_path(path)) {
+      case NamespacePath::present:
+        return enter(path);
+      case NamespacePath::unseen:
+        return miss(path + ": whether it is a network namespace can't be seen");
+      case NamespacePath::gone:
+      case NamespacePath::unclear:
+      case NamespacePath::unmounted:
+        return;
+    }
   }
 
   void enter(const std::string& path) {
@@ -198,17 +198,21 @@ std::string why_not_the_machines_view() {
 }
 
 NamespacePath look_at_namespace_path(const std::string& path) {
+  const auto failed = [] { return means_gone(errno) ? NamespacePath::gone : NamespacePath::unseen; };
   struct statfs file_system {};
-  if (::statfs(path.c_str(), &file_system) != 0)
-    return means_gone(errno) ? NamespacePath::gone : NamespacePath::unclear;
+  if (::statfs(path.c_str(), &file_system) != 0) return failed();
   if (file_system.f_type != NSFS_MAGIC) {
     struct stat status {};
     const bool is_file = ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
     return is_file ? NamespacePath::unmounted : NamespacePath::unclear;
   }
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.is_open()) return means_gone(errno) ? NamespacePath::gone : NamespacePath::unclear;
-  return is_network_namespace(file.get()) ? NamespacePath::present : NamespacePath::unclear;
+  if (!file.is_open()) return failed();
+  // Unmounted since the first look.
+  if (::fstatfs(file.get(), &file_system) != 0 || file_system.f_type != NSFS_MAGIC) return NamespacePath::unmounted;
+  const int type = ::ioctl(file.get(), NS_GET_NSTYPE);
+  if (type < 0) return NamespacePath::unseen;
+  return type == CLONE_NEWNET ? NamespacePath::present : NamespacePath::unclear;
 }
 
 }  // namespace croft::os

@@ -41,7 +41,8 @@ struct NamespaceSurvey {
 enum class NamespacePath : std::uint8_t {
   present,    ///< it names a network namespace
   gone,       ///< nothing is there
-  unclear,    ///< something else is there, or it can't be looked at
+  unclear,    ///< something else is there
+  unseen,     ///< it can't be looked at, or the kernel does not say what it is
   unmounted,  ///< a file is there, and no namespace is mounted on it as this process sees it
 };
 /// What a path names. Waits for nothing.

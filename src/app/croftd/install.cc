@@ -140,6 +140,7 @@ class Install {
   [[nodiscard]] Result<int> run() {
     TRY_VOID(decide());
     TRY_VOID(look());
+    if (options_.no_network) TRY_VOID(takeover_.check_cluster());
     std::unique_ptr<PluginKubeconfig> kubeconfig;
     if (has_kubeconfig()) {
       TRY(kubeconfig, PluginKubeconfig::make(options_.kubeconfig, options_.store, daemon_.clock, daemon_.random));
@@ -180,7 +181,7 @@ class Install {
       TRY_VOID(decide_network_name());
       TRY_VOID(check_what_the_plugin_reads());
       TRY_VOID(takeover_.check_who_gave());
-      TRY_VOID(takeover_.look_at_the_living());
+      TRY_VOID(takeover_.look_at_the_living(NetworkTakeover::Looks::two));
       plan_.giver = takeover_.next_giver();
     }
     TRY_VOID(files_.check(plan_));
@@ -189,9 +190,10 @@ class Install {
 
   /// After the token and the probe, which wait for an API: right before all is renamed into place.
   [[nodiscard]] Result<void> look_for_the_last_time() {
-    TRY(const auto in_use, files_.networks_in_use());
-    TRY_VOID(check_all_is_read(in_use));
+    TRY_VOID(check_all_is_read());
     TRY_VOID(takeover_.check_who_gave());
+    // What came since the look before is reason enough.
+    TRY_VOID(takeover_.look_at_the_living(NetworkTakeover::Looks::one));
     return files_.check(plan_);
   }
 
@@ -240,8 +242,19 @@ class Install {
       group_part_ = group_part(place);
       network.store = fmt::format("kube:{}/{}{}", options_.configurations_on_host, kKubeconfigName, group_part_);
       options_.kubeconfig.file = fmt::format("{}/{}", options_.configurations, kKubeconfigName);
+      note_cluster(place);
     }
     return options_.no_network ? check_what_the_plugin_reads() : Result<void>();
+  }
+
+  /// Of a kubeconfig that can't be read nothing is known yet: to write the plugin's is an error then.
+  void note_cluster(const KubePlace& place) {
+    auto access = kube_access(place, kDaemonParts.kubeconfig);
+    if (!access) return;
+    for (const std::string& url : options_.kubeconfig.servers) {
+      if (auto server = wire::kube::parse_kube_server(url)) access->servers.push_back(*std::move(server));
+    }
+    takeover_.note_cluster(compare_cluster(options_.kubeconfig.file, *access));
   }
 
   /// What host-local has given lies under the network's name: under another one it, and Croft in its place, would
@@ -262,11 +275,13 @@ class Install {
     } else if (is_flannel) {
       name = kFlannelsNetwork;
     }
-    return check_all_is_read(in_use);
+    return check_all_is_read();
   }
 
   /// Of what can't be read, and may be the network of this node, somebody has to say the name.
-  [[nodiscard]] Result<void> check_all_is_read(const std::vector<edge::NodeNetwork>& in_use) const {
+  [[nodiscard]] Result<void> check_all_is_read() const {
+    TRY(const auto in_use,
+        files_.networks_to_replace(takeover_.next_giver(), wire::cni::encode_network_list(options_.network)));
     TRY(const edge::RecordedNetwork recorded, files_.recorded_network());
     const bool is_flannel = options_.network.main == MainPlugin::flannel;
     const std::string& name = options_.network.name;

@@ -24,10 +24,11 @@ constexpr std::size_t kNamedMax = 5;
 
 }  // namespace
 
-std::vector<LivingAddress> addresses_in_directory(const std::string& path) {
+Result<std::vector<LivingAddress>> addresses_in_directory(const std::string& path) {
   std::vector<LivingAddress> all;
   const auto names = os::list_directory(path, kFilesMax);
-  if (!names) return all;
+  if (!names && names.error().code == ErrorCode::not_found) return all;
+  if (!names) return fail(Error(names.error()).in("what host-local has given"));
   for (const std::string& name : *names) {
     const auto address = net::Address::parse(name);
     if (address) all.push_back({*address, fmt::format("{}/{}", path, name)});
@@ -69,33 +70,63 @@ Result<std::vector<LivingAddress>> not_held(const engine::Context& context, cons
     const auto* const block = value != nullptr && *value ? std::get_if<core::Block>(&**value) : nullptr;
     if (block == nullptr || block->deleted) return false;
     const auto ordinal = net::ordinal_of(block->cidr, one.address);
-    return ordinal && ordinal->value < block->allocations.size() && block->allocations[ordinal->value].has_value();
+    if (!ordinal || ordinal->value >= block->allocations.size()) return false;
+    const auto& attribute = block->allocations[ordinal->value];
+    // What rests is given again once it has rested.
+    return attribute && *attribute < block->attributes.size() && block->attributes[*attribute].handle_id.has_value();
   });
   return living;
 }
 
-Result<std::optional<net::Address>> held_in(const engine::Context& context,
-                                            const std::optional<std::vector<net::Prefix>>& ranges) {
-  std::optional<net::Address> found;
+namespace {
+
+using TakeHeld = std::function<void(const net::Address& address, const core::Attribute& holder)>;
+
+/// What somebody holds; what rests is nobody's.
+[[nodiscard]] Result<void> for_each_held(const engine::Context& context, const TakeHeld& take_held) {
   const auto take = [&](const store::Record& record) -> Result<void> {
     const auto* const block = std::get_if<core::Block>(&record.value);
     if (block == nullptr) return fail(ErrorCode::corrupt, damaged(record.key.name));
-    if (found || block->deleted) return {};
+    if (block->deleted) return {};
     for (std::uint32_t ordinal = 0; ordinal < block->allocations.size(); ++ordinal) {
       const auto& attribute = block->allocations[ordinal];
       if (!attribute || *attribute >= block->attributes.size()) continue;
-      if (!block->attributes[*attribute].handle_id) continue;  // it rests
-      const net::Address address = net::address_at(block->cidr, net::Ordinal{ordinal});
-      const bool is_in =
-          !ranges || std::ranges::any_of(*ranges, [&](const auto& one) { return one.contains(address); });
-      if (is_in) found = address;
-      if (is_in) break;
+      const core::Attribute& holder = block->attributes[*attribute];
+      if (holder.handle_id) take_held(net::address_at(block->cidr, net::Ordinal{ordinal}), holder);
     }
     return {};
   };
   const auto until = [&] { return Deadline::after(context.clock.now(), context.time_limit); };
-  TRY_VOID(context.store.for_each({core::Kind::block, "", ""}, until, take));
+  return context.store.for_each({core::Kind::block, "", ""}, until, take);
+}
+
+[[nodiscard]] std::string said_of(const core::Attribute& holder, const char* name) {
+  const auto found = holder.secondary.get().find(name);
+  return found == holder.secondary.get().end() ? std::string() : found->second;
+}
+
+}  // namespace
+
+Result<std::optional<net::Address>> held_in(const engine::Context& context,
+                                            const std::optional<std::vector<net::Prefix>>& ranges) {
+  std::optional<net::Address> found;
+  TRY_VOID(for_each_held(context, [&](const net::Address& address, const core::Attribute&) {
+    const bool is_in = !ranges || std::ranges::any_of(*ranges, [&](const auto& one) { return one.contains(address); });
+    if (is_in && !found) found = address;
+  }));
   return found;
+}
+
+Result<std::vector<LivingAddress>> held_on_node(const engine::Context& context, const std::string& node) {
+  std::vector<LivingAddress> all;
+  TRY_VOID(for_each_held(context, [&](const net::Address& address, const core::Attribute& holder) {
+    const std::string theirs = said_of(holder, "node");
+    if (!node.empty() && !theirs.empty() && theirs != node) return;
+    const std::string pod = said_of(holder, "pod");
+    all.push_back({address, pod.empty() ? "held in the register before"
+                                        : fmt::format("pod {}/{}", said_of(holder, "namespace"), pod)});
+  }));
+  return all;
 }
 
 std::string text_of(const std::vector<LivingAddress>& living) {

@@ -36,15 +36,20 @@ constexpr std::chrono::seconds kSecondLook{3};
 
 Result<void> NetworkTakeover::check_who_gave() {
   replaced_.clear();
-  TRY(const auto in_use, files_.networks_in_use());
-  TRY(const edge::RecordedNetwork recorded, files_.recorded_network());
   const edge::NextGiver next = next_giver();
+  // Of another cluster's register nothing was asked when the file was written.
+  TRY(const auto in_use, cluster_ == OneCluster::no
+                             ? files_.networks_in_use()
+                             : files_.networks_to_replace(next, wire::cni::encode_network_list(options_.network)));
+  pools_.reset();
+  TRY(const edge::RecordedNetwork recorded, files_.recorded_network());
   wire::cni::AddressGiver before{recorded.addresses_from, recorded.name, {}, {}, recorded.store};
   for (const edge::NodeNetwork& there : in_use) {
     // The record does not say it, and this does.
     if (recorded.is_inferred && there.is_ours && !there.calls.givers.empty()) before.program.clear();
     const std::string& other = there.calls.other;
-    const bool is_there = other == recorded.name || other.ends_with("/" + options_.network_file) ||
+    const bool is_there = other == recorded.name ||
+                          other.ends_with(fmt::format("{}/{}", next.directory, options_.network_file)) ||
                           std::ranges::any_of(in_use, [&](const auto& one) { return one.calls.name == other; });
     if (!other.empty() && !is_there) {  // in a file elsewhere, or in the API
       TRY_VOID(check_giver(next, {"the network " + other, there.calls.name}, source_of(there)));
@@ -62,6 +67,11 @@ Result<void> NetworkTakeover::check_who_gave() {
   return check_giver(next, before, {wire::kInstallRecordName, true, false});
 }
 
+Result<void> NetworkTakeover::check_cluster() {
+  if (cluster_ != OneCluster::no) return {};
+  return check_register(next_giver(), options_.network.store, net::echo(options_.kubeconfig.file));
+}
+
 NetworkTakeover::Source NetworkTakeover::source_of(const edge::NodeNetwork& there) {
   return {net::echo(there.file), there.is_ours, there.is_behind};
 }
@@ -69,6 +79,9 @@ NetworkTakeover::Source NetworkTakeover::source_of(const edge::NodeNetwork& ther
 edge::NextGiver NetworkTakeover::next_giver() const {
   edge::NextGiver next{ipam_name_of(options_.network.main) == kPluginName, options_.network.name};
   next.store = options_.network.store;
+  // A container has the node's directory under a mount.
+  next.directory = options_.configurations_on_host.substr(options_.configurations_on_host.rfind('/') + 1);
+  next.directory.insert(0, "/");
   const auto scheme = store::scheme_of(options_.store);
   if (scheme == store::Scheme::kube) next.calicos = "kubernetes";
   if (scheme == store::Scheme::etcd) next.calicos = "etcdv3";
@@ -89,7 +102,9 @@ Result<void> NetworkTakeover::check_giver(const edge::NextGiver& next, const wir
   std::string why;
   if (giver.ranges) {
     TRY(const Overlap overlap, overlap_with(next, *giver.ranges));
-    if (overlap.why.empty() || (source.is_behind && !overlap.is_proven)) {
+    // Where the register can be asked, it is.
+    const bool is_passed_over = source.is_behind && !overlap.is_proven && (!next.is_register || options_.skip_probe);
+    if (overlap.why.empty() || is_passed_over) {
       if (giver.ranges->empty()) return {};
       told_(fmt::format("{}/{} {}: pods of {} keep their addresses, which {} does not have{}", options_.configurations,
                         file, source.is_behind ? "is there too" : "is the network of this node by now",
@@ -123,8 +138,12 @@ Result<void> NetworkTakeover::check_register(const edge::NextGiver& next, const 
   const auto name = [](const std::string& url) { return net::echo(store::without_user(url)); };
   switch (store::name_one_register(next.store, before)) {
     case store::OneRegister::yes:
+      // One file's name, by which another cluster's API is asked from now on.
+      if (cluster_ == OneCluster::no && store::scheme_of(before) == store::Scheme::kube) break;
       return {};
     case store::OneRegister::not_said:
+      // By its seal it is neither this one nor that to which it was moved.
+      if (!look_at_move(before).to.empty() && !why_not_moved(before).empty()) break;
       told_(
           fmt::format("{}/{} has the register {}, and {} will have {}: make sure that this is the same one, as "
                       "another knows nothing of the addresses that pods of this node keep",
@@ -135,38 +154,49 @@ Result<void> NetworkTakeover::check_register(const edge::NextGiver& next, const 
   }
   const std::string why = why_not_moved(before);
   if (why.empty()) return {};
-  return fail(ErrorCode::refused_for_safety,
-              fmt::format("{} has {}, by which the register is {}, and {} would have another one, {}: there nothing "
-                          "is known of the addresses that pods keep, and they would be given again ({}). Leave "
-                          "--store as it was, or move the register (croft migrate store, docs/runbooks/migrate.md), "
-                          "or drain each node that has it, and delete there what a drain leaves, the pods of "
-                          "DaemonSets and static pods; "
-                          "then give --replace-store {}",
-                          options_.configurations, file, name(before), options_.network_file, name(next.store), why,
-                          name(before)));
+  return fail(
+      ErrorCode::refused_for_safety,
+      fmt::format("{} has {}, by which the register is {}, and {} would have another one, {}: there nothing "
+                  "is known of the addresses that pods keep, and they would be given again ({}). Leave "
+                  "--store as it was, or move the register (croft migrate store, docs/runbooks/migrate.md), "
+                  "or drain each node that has it, and delete there what a drain leaves, the pods of "
+                  "DaemonSets and static pods; "
+                  "then give --replace-store {}",
+                  options_.configurations, file, name(before), options_.network_file,
+                  cluster_ == OneCluster::no ? "that of another cluster" : name(next.store), why, name(before)));
 }
 
-std::string NetworkTakeover::why_not_moved(const std::string& before) const {
-  if (options_.skip_probe) return "with --no-probe nobody looks whether it was moved";
-  const std::string url = url_seen_from_here(options_, before);
+NetworkTakeover::Move NetworkTakeover::look_at_move(const std::string& before) const {
+  if (options_.skip_probe) return {"", "with --no-probe nobody looks whether it was moved"};
   const auto not_seen = [](const Error& error) {
-    return fmt::format("whether it was moved can't be seen from here: {}", error.message);
+    return Move{"", fmt::format("whether it was moved can't be seen from here: {}", error.message)};
   };
-  const auto opened = open_store(url, store::OpenMode::existing, daemon_.clock, kDaemonParts);
+  const auto opened =
+      open_store(url_seen_from_here(options_, before), store::OpenMode::existing, daemon_.clock, kDaemonParts);
   if (!opened) return not_seen(opened.error());
   auto* const sealable = dynamic_cast<store::Sealable*>(opened->get());
-  if (sealable == nullptr) return "such a one can't be moved";
+  if (sealable == nullptr) return {"", "such a one can't be moved"};
   const auto found = sealable->seal(Deadline::after(daemon_.clock.now(), kInstallProbeTime));
   if (!found) return not_seen(found.error());
   using core::Seal;
   const bool is_moved = *found && (*found)->seal.end == Seal::End::source && (*found)->seal.phase == Seal::Phase::moved;
-  if (!is_moved) return "it was not moved to any other";
-  const std::string& other = (*found)->seal.other;
-  if (store::name_one_register(other, options_.network.store) == store::OneRegister::yes) return {};
-  // The cluster of a node has one API, under whatever path its kubeconfig is.
+  return is_moved ? Move{(*found)->seal.other, ""} : Move{"", "it was not moved to any other"};
+}
+
+std::string NetworkTakeover::why_not_moved(const std::string& before) const {
+  const Move move = look_at_move(before);
+  if (move.to.empty()) return move.why_not;
+  if (store::name_one_register(move.to, options_.network.store) == store::OneRegister::yes) return {};
+  const std::string to = store::without_user(move.to);
   const bool is_api =
-      store::scheme_of(other) == store::Scheme::kube && store::scheme_of(options_.store) == store::Scheme::kube;
-  return is_api ? "" : fmt::format("it was moved to {}", store::without_user(other));
+      store::scheme_of(move.to) == store::Scheme::kube && store::scheme_of(options_.store) == store::Scheme::kube;
+  if (!is_api) return fmt::format("it was moved to {}", to);
+  // The cluster of a node has one API, under whatever path its kubeconfig is.
+  told_(
+      fmt::format("the register of before was moved to {}: make sure that {} leads to the same API, as another knows "
+                  "nothing of the addresses that pods of this node keep",
+                  to, net::echo(store::without_user(options_.store))));
+  return {};
 }
 
 std::string NetworkTakeover::name_of(const edge::NextGiver& next) {
@@ -201,8 +231,14 @@ Result<NetworkTakeover::Overlap> NetworkTakeover::overlap_of_others(const std::v
   TRY(const auto api, open_kube_api(options_.store, daemon_.clock, kDaemonParts, kInstallProbeTime));
   auto said = store::kube::list_node_cidrs(*api, daemon_.clock);
   if (!said && said.error().code == ErrorCode::permission_denied) {
-    TRY(const std::vector<net::Prefix> own, ranges_of_node());
-    const auto common = edge::common_range(theirs, own);
+    TRY(const std::optional<std::vector<net::Prefix>> own, ranges_of_node());
+    if (!own) {
+      return Overlap{
+          fmt::format("whether it gave from this node's podCIDR, as on other nodes, whose pods live too, "
+                      "can't be seen: {}",
+                      said.error().message)};
+    }
+    const auto common = edge::common_range(theirs, *own);
     if (!common) return Overlap();
     return Overlap{
         fmt::format("{} is of this node's podCIDR {}, and whether a pool has the podCIDR of another node, "
@@ -225,6 +261,7 @@ Result<NetworkTakeover::Overlap> NetworkTakeover::overlap_of_others(const std::v
 }
 
 Result<std::vector<core::Pool>> NetworkTakeover::read_pools() const {
+  if (pools_) return *pools_;
   std::vector<core::Pool> pools;
   const auto until = [this] { return Deadline::after(daemon_.clock.now(), kInstallProbeTime); };
   auto opened = open_store(options_.store, store::OpenMode::existing, daemon_.clock, kDaemonParts);
@@ -240,6 +277,7 @@ Result<std::vector<core::Pool>> NetworkTakeover::read_pools() const {
   auto done =
       opened ? (*opened)->for_each({core::Kind::pool, "", ""}, until, take) : Result<void>(fail(Error(opened.error())));
   if (!done) return fail(done.error().in("nothing was changed on this node: the register's pools"));
+  pools_ = pools;
   return pools;
 }
 
@@ -256,73 +294,119 @@ std::vector<net::Prefix> NetworkTakeover::ranges_of_host_local(std::string& why_
       "can "
       "read this node's object";
   auto said = ranges_of_node();
-  if (said && !said->empty()) return *std::move(said);
+  if (said && *said && !(*said)->empty()) return **std::move(said);
   why_none = said ? fmt::format("; {}", kRemedy) : fmt::format(" ({}); {}", said.error().message, kRemedy);
   return ranges;
 }
 
-Result<std::vector<net::Prefix>> NetworkTakeover::ranges_of_node() const {
-  if (options_.skip_probe || store::scheme_of(options_.store) != store::Scheme::kube) return std::vector<net::Prefix>();
+Result<std::optional<std::vector<net::Prefix>>> NetworkTakeover::ranges_of_node() const {
+  using Ranges = std::optional<std::vector<net::Prefix>>;
+  if (options_.skip_probe || store::scheme_of(options_.store) != store::Scheme::kube) return Ranges();
   TRY(const auto api, open_kube_api(options_.store, daemon_.clock, kDaemonParts, kInstallProbeTime));
   auto said =
       store::kube::find_node_cidrs(*api, options_.node, Deadline::after(daemon_.clock.now(), kInstallProbeTime));
-  // Of what can't be read nobody knows where it is.
-  if (!said || said->damage) return std::vector<net::Prefix>();
-  return std::move(said->cidrs);
+  if (!said || said->damage) return Ranges();
+  return Ranges(std::move(said->cidrs));
 }
 
-Result<void> NetworkTakeover::look_at_the_living() const {
+Result<void> NetworkTakeover::look_at_the_living(Looks looks) const {
   if (replaced_.empty()) return {};
   TRY(std::vector<LivingAddress> living, living_not_known());
   if (living.empty()) return {};
-  // Who came or went between the two looks is in one of them only.
-  if (!options_.dry_run) std::this_thread::sleep_for(kSecondLook);
-  TRY(const std::vector<LivingAddress> again, living_not_known());
-  std::erase_if(living, [&](const LivingAddress& one) {
-    return std::ranges::none_of(again, [&](const LivingAddress& other) { return other.address == one.address; });
-  });
+  if (looks == Looks::two) {
+    // Who came or went between the two looks is in one of them only.
+    if (!options_.dry_run) std::this_thread::sleep_for(kSecondLook);
+    TRY(const std::vector<LivingAddress> again, living_not_known());
+    std::erase_if(living, [&](const LivingAddress& one) {
+      return std::ranges::find(again, one.address, &LivingAddress::address) == again.end();
+    });
+  }
   if (living.empty()) return {};
-  return fail(ErrorCode::refused_for_safety,
-              fmt::format("nothing was changed on this node: what is to be replaced still has addresses here that {} "
-                          "knows nothing of, and would give again: {}. A drain leaves the pods of DaemonSets and "
-                          "static pods: take the old network's configuration away first, so that new ones wait, and "
-                          "delete them too; or "
-                          "move them (docs/runbooks/migrate.md). A file whose container is gone can be removed",
-                          name_of(next_giver()), text_of(living)));
+  return fail(
+      ErrorCode::refused_for_safety,
+      fmt::format(
+          "nothing was changed on this node: what is to be replaced still has addresses here that {} "
+          "knows nothing of, and would give again: {}. A drain leaves the pods of DaemonSets and "
+          "static pods: take the old network's configuration away first, so that new ones wait, and "
+          "delete them too; or "
+          "move them (docs/runbooks/migrate.md). Of a container that is gone a file can be removed, and an address "
+          "in a register released (croft ip release)",
+          name_of(next_giver()), text_of(living)));
 }
 
 Result<std::vector<LivingAddress>> NetworkTakeover::living_not_known() const {
-  const edge::NextGiver next = next_giver();
   std::vector<LivingAddress> living;
   for (const wire::cni::AddressGiver& giver : replaced_) {
+    if (!giver.store.empty() || giver.program == kPluginName)
+      std::ranges::move(held_before(giver.store), std::back_inserter(living));
     if (giver.program != "host-local") continue;
     const std::string directory =
         fmt::format("{}/{}", giver.directory.empty() ? kHostLocalDirectory : giver.directory, giver.network);
-    std::ranges::move(addresses_in_directory(directory), std::back_inserter(living));
+    TRY(auto given, addresses_in_directory(directory));
+    std::ranges::move(given, std::back_inserter(living));
   }
-  if (!next.is_register) {
-    std::string why_none;
-    const std::vector<net::Prefix> ranges = ranges_of_host_local(why_none);
-    std::erase_if(living, [&](const LivingAddress& one) {
-      return !ranges.empty() &&
-             std::ranges::none_of(ranges, [&](const auto& range) { return range.contains(one.address); });
-    });
-    return living;
-  }
-  const auto not_looked = [&](const Error& error) {
-    told_(fmt::format(
-        "whether pods of this node live with addresses that the register does not have is not looked at: {}",
-        error.message));
-  };
-  if (options_.skip_probe) return std::vector<LivingAddress>();
-  const Deadline deadline = Deadline::after(daemon_.clock.now(), kInstallProbeTime);
-  if (store::scheme_of(options_.store) == store::Scheme::kube) {
-    TRY(const auto api, open_kube_api(options_.store, daemon_.clock, kDaemonParts, kInstallProbeTime));
-    auto pods = addresses_of_pods(*api, daemon_.clock, options_.node, deadline);
-    if (!pods) not_looked(pods.error());
-    if (pods) std::ranges::move(*pods, std::back_inserter(living));
-  }
+  TRY(auto pods, addresses_of_own_pods());
+  std::ranges::move(pods, std::back_inserter(living));
   if (living.empty()) return living;
+  return next_giver().is_register ? not_in_register(std::move(living)) : not_in_directory(std::move(living));
+}
+
+void NetworkTakeover::tell_not_looked(const Error& error) const {
+  told_(fmt::format("whether pods of this node live with addresses that {} does not have is not looked at: {}",
+                    name_of(next_giver()), error.message));
+}
+
+std::vector<LivingAddress> NetworkTakeover::held_before(const std::string& url) const {
+  if (options_.skip_probe) return {};
+  const std::string named = url.empty() ? edge::kDefaultStoreUrl : url;
+  const auto opened =
+      open_store(url_seen_from_here(options_, named), store::OpenMode::existing, daemon_.clock, kDaemonParts);
+  if (!opened) {
+    if (opened.error().code != ErrorCode::not_found) tell_not_looked(opened.error());
+    return {};
+  }
+  engine::Context context{**opened, daemon_.clock, daemon_.random};
+  context.time_limit = kInstallProbeTime;
+  // A file is of one machine, whatever that is called.
+  auto held = held_on_node(context, store::file_of_store(named) ? "" : options_.node);
+  if (!held) tell_not_looked(held.error());
+  return held ? *std::move(held) : std::vector<LivingAddress>();
+}
+
+Result<std::vector<LivingAddress>> NetworkTakeover::addresses_of_own_pods() const {
+  if (options_.skip_probe || store::scheme_of(options_.store) != store::Scheme::kube)
+    return std::vector<LivingAddress>();
+  const auto api = open_kube_api(options_.store, daemon_.clock, kDaemonParts, kInstallProbeTime);
+  if (!api) {  // as by hand under flannel, where nothing else asks it
+    tell_not_looked(api.error());
+    return std::vector<LivingAddress>();
+  }
+  auto pods =
+      addresses_of_pods(**api, daemon_.clock, options_.node, Deadline::after(daemon_.clock.now(), kInstallProbeTime));
+  if (!pods && pods.error().code == ErrorCode::permission_denied) {
+    tell_not_looked(pods.error());
+    return std::vector<LivingAddress>();
+  }
+  if (!pods) return fail(pods.error().in("nothing was changed on this node: the pods of this node"));
+  return pods;
+}
+
+Result<std::vector<LivingAddress>> NetworkTakeover::not_in_directory(std::vector<LivingAddress> living) const {
+  const std::string directory = fmt::format("{}/{}", kHostLocalDirectory, options_.network.name);
+  TRY(const std::vector<LivingAddress> known, addresses_in_directory(directory));
+  std::string why_none;
+  const std::vector<net::Prefix> ranges = ranges_of_host_local(why_none);
+  std::erase_if(living, [&](const LivingAddress& one) {
+    const bool is_known = std::ranges::find(known, one.address, &LivingAddress::address) != known.end();
+    const bool is_given =
+        ranges.empty() || std::ranges::any_of(ranges, [&](const auto& range) { return range.contains(one.address); });
+    return is_known || !is_given;
+  });
+  return living;
+}
+
+Result<std::vector<LivingAddress>> NetworkTakeover::not_in_register(std::vector<LivingAddress> living) const {
+  if (options_.skip_probe) return std::vector<LivingAddress>();
   TRY(const std::vector<core::Pool> pools, read_pools());
   if (pools.empty()) return std::vector<LivingAddress>();
   TRY(const auto store, open_store(options_.store, store::OpenMode::existing, daemon_.clock, kDaemonParts));

@@ -1,11 +1,16 @@
 #include "app/croftd/uninstall.h"
 
+#include <algorithm>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "app/croftd/installed_cluster.h"
 #include "app/croftd/living_addresses.h"
 #include "app/croftd/store_parts.h"
+#include "app/kube_url.h"
 #include "app/open_store.h"
 #include "edge/install/installation.h"
 #include "edge/install/takeover.h"
@@ -13,8 +18,10 @@
 #include "engine/transact.h"
 #include "net/echo.h"
 #include "os/files.h"
+#include "os/process.h"
 #include "store/store_url.h"
 #include "wire/cni/network_list.h"
+#include "wire/flannel/subnet_env.h"
 
 namespace croft::app {
 namespace {
@@ -31,12 +38,33 @@ class Uninstall {
     TRY(const wire::cni::AddressGiver before, giver_of_ours());
     if (before.program.empty()) return {};
     for (const edge::NodeNetwork& there : next) {
-      if (there.calls.names_another) TRY_VOID(check_giver(before, {there.calls.other, there.calls.name}, there.file));
+      // What it calls without a name is one of the others here, or ours, with which it gives none.
+      const std::string& other = there.calls.other;
+      TRY(const bool is_ours, is_of_ours(other, before));
+      if (!other.empty() && !is_ours) TRY_VOID(check_giver(before, {other, there.calls.name}, there.file));
       for (const wire::cni::AddressGiver& giver : there.calls.all_givers()) {
         TRY_VOID(check_giver(before, giver, there.file));
       }
     }
     return {};
+  }
+
+  /// Whether pods of this node live with addresses of Croft's, or that can't be seen: whoever gives next has to know.
+  [[nodiscard]] Result<bool> has_living() const {
+    TRY(const wire::cni::AddressGiver before, giver_of_ours());
+    if (before.program.empty()) return false;
+    if (before.program == "host-local") return !what_lives_by_directory(before, {}).empty();
+    const std::string url = url_seen_from_here(options_, before.store.empty() ? options_.store : before.store);
+    const auto opened = open_store(url, store::OpenMode::existing, daemon_.clock, kDaemonParts);
+    if (!opened) return opened.error().code != ErrorCode::not_found || !store::file_of_store(url);
+    engine::Context context{**opened, daemon_.clock, daemon_.random};
+    context.time_limit = kInstallProbeTime;
+    std::string node = options_.node;
+    if (node.empty() && !store::file_of_store(url)) {
+      TRY(node, os::host_name());
+    }
+    const auto held = held_on_node(context, node);
+    return !held || !held->empty();
   }
 
  private:
@@ -49,6 +77,14 @@ class Uninstall {
     }
     TRY(const edge::RecordedNetwork recorded, files_.recorded_network());
     return wire::cni::AddressGiver{recorded.addresses_from, recorded.name, {}, {}, recorded.store};
+  }
+
+  /// Whether multus' clusterNetwork is what goes: by its name, or its file's.
+  [[nodiscard]] Result<bool> is_of_ours(const std::string& other, const wire::cni::AddressGiver& before) const {
+    if (other == before.network) return true;
+    TRY(const auto networks, files_.networks());
+    return std::ranges::any_of(
+        networks, [&](const edge::NodeNetwork& there) { return there.is_ours && other.ends_with("/" + there.file); });
   }
 
   [[nodiscard]] Result<void> check_giver(const wire::cni::AddressGiver& before, const wire::cni::AddressGiver& next,
@@ -80,24 +116,67 @@ class Uninstall {
   /// Empty: no pod can have an address that the next one gives.
   [[nodiscard]] std::string what_lives(const wire::cni::AddressGiver& before,
                                        const wire::cni::AddressGiver& next) const {
-    if (before.program == "host-local") {
-      const bool is_container = !options_.programs_on_host.empty() && options_.programs_on_host != options_.programs;
-      if (is_container) return "which of them live can't be seen from this container";
-      const auto living = addresses_in_directory(fmt::format("{}/{}", kHostLocalDirectory, before.network));
-      return living.empty() ? "" : text_of(living);
+    return before.program == "host-local" ? what_lives_by_directory(before, next)
+                                          : what_lives_by_register(before, next);
+  }
+
+  [[nodiscard]] std::string what_lives_by_directory(const wire::cni::AddressGiver& before,
+                                                    const wire::cni::AddressGiver& next) const {
+    // host-local gives from what flannel's agent says, under which alone Croft has its name.
+    const auto text = os::read_file(options_.subnet_env, wire::kSubnetEnvBytesMax);
+    const auto env = text ? wire::decode_subnet_env(*text) : Result<wire::SubnetEnv>(fail(Error(text.error())));
+    std::vector<net::Prefix> given;
+    if (env) {
+      for (const wire::SubnetEnvFamily& family : env->families) given.push_back(family.subnet.network());
     }
+    if (next.ranges && !given.empty() && !edge::common_range(given, *next.ranges)) return "";
+    const bool is_container = !options_.programs_on_host.empty() && options_.programs_on_host != options_.programs;
+    if (is_container) return "which of them live can't be seen from this container";
+    auto living = addresses_in_directory(fmt::format("{}/{}", kHostLocalDirectory, before.network));
+    if (!living) return living.error().message;
+    std::erase_if(*living, [&](const LivingAddress& one) {
+      return next.ranges &&
+             std::ranges::none_of(*next.ranges, [&](const auto& range) { return range.contains(one.address); });
+    });
+    return living->empty() ? "" : text_of(*living);
+  }
+
+  [[nodiscard]] std::string what_lives_by_register(const wire::cni::AddressGiver& before,
+                                                   const wire::cni::AddressGiver& next) const {
     const std::string url = url_seen_from_here(options_, before.store.empty() ? options_.store : before.store);
-    const auto not_seen = [](const Error& error) {
-      return fmt::format("which of them live can't be seen from here: {}", error.message);
-    };
+    const auto held = held_by(url, next);
+    if (!held) {
+      // The plugin's account may be gone, with its release or its Node; --store may have another to the same cluster.
+      const auto other = held_by_own_account(url, next);
+      return other ? *other : fmt::format("which of them live can't be seen from here: {}", held.error().message);
+    }
+    return *held;
+  }
+
+  /// Where the register is by that URL; empty: nothing that the next one gives.
+  [[nodiscard]] Result<std::string> held_by(const std::string& url, const wire::cni::AddressGiver& next) const {
     const auto opened = open_store(url, store::OpenMode::existing, daemon_.clock, kDaemonParts);
-    if (!opened && opened.error().code == ErrorCode::not_found && store::file_of_store(url)) return "";
-    if (!opened) return not_seen(opened.error());
+    if (!opened && opened.error().code == ErrorCode::not_found && store::file_of_store(url)) return std::string();
+    if (!opened) return fail(Error(opened.error()));
     engine::Context context{**opened, daemon_.clock, daemon_.random};
     context.time_limit = kInstallProbeTime;
-    const auto held = held_in(context, next.ranges);
-    if (!held) return not_seen(held.error());
-    return *held ? fmt::format("{} is held in {}", (*held)->to_string(), net::echo(store::without_user(url))) : "";
+    TRY(const auto held, held_in(context, next.ranges));
+    if (!held) return std::string();
+    return fmt::format("{} is held in {}", held->to_string(), net::echo(store::without_user(url)));
+  }
+
+  [[nodiscard]] std::optional<std::string> held_by_own_account(const std::string& url,
+                                                               const wire::cni::AddressGiver& next) const {
+    const auto before = parse_kube_url(url);
+    const auto own = parse_kube_url(options_.store);
+    if (!before || !own || before->kubeconfig.empty()) return std::nullopt;
+    const auto access = kube_access(*own, kDaemonParts.kubeconfig);
+    if (!access) return std::nullopt;
+    const OneCluster cluster = compare_cluster(before->kubeconfig, *access);
+    if (cluster != OneCluster::yes && cluster != OneCluster::by_its_ca) return std::nullopt;
+    const bool says_more = options_.store.find('?') != options_.store.npos;
+    const auto held = held_by(says_more ? options_.store : options_.store + group_part(*before), next);
+    return held ? std::optional(*held) : std::nullopt;
   }
 
   const InstallOptions& options_;
@@ -115,8 +194,11 @@ Result<int> uninstall(const InstallOptions& options, const Daemon& daemon) {
     TRY_VOID(turn.begin(daemon.clock, Deadline::after(daemon.clock.now(), kInstallTurnTime)));
   }
   if (!options.is_forced) TRY_VOID(Uninstall(options, daemon, files).check());
-  using Stays = edge::Installation::Stays;
-  TRY_VOID(files.take_back(options.dry_run, options.is_forced ? Stays::broken : Stays::whole));
+  using edge::Installation;
+  TRY(const bool has_living, Uninstall(options, daemon, files).has_living());
+  TRY_VOID(files.take_back(options.dry_run,
+                           options.is_forced ? Installation::Stays::broken : Installation::Stays::whole,
+                           has_living ? Installation::Giver::kept : Installation::Giver::dropped));
   return 0;
 }
 

@@ -152,6 +152,7 @@ CachedAttachment::Netns netns_of(const std::string& path) {
     case os::NamespacePath::gone:
       return CachedAttachment::Netns::gone;
     case os::NamespacePath::unclear:
+    case os::NamespacePath::unseen:
       return CachedAttachment::Netns::unclear;
     case os::NamespacePath::unmounted:
       return CachedAttachment::Netns::unmounted;

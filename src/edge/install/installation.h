@@ -55,7 +55,7 @@ struct NodeNetwork {
   std::string text;
   bool has_our_name = false;  ///< a file of this name was written here, whatever it has now
   std::string trouble = {};   ///< why it can't be read; empty: it can
-  bool is_behind = false;     ///< a runtime surely takes one before it
+  bool is_behind = false;     ///< a runtime takes one before it, as far as can be seen
 };
 
 /// What the record has of a network.
@@ -83,15 +83,19 @@ class Installation {
   Installation(InstallPlace place, std::function<void(const std::string& line)> tell)
       : place_(std::move(place)), tell_(std::move(tell)) {}
 
-  /// By what pods of this node may have their addresses, by name: all, up to Croft's own. Which of them a runtime goes
-  /// by nobody can tell: of what can't be read here, or is no network, some read it, some stop there and some pass over
-  /// it, as over one whose plugins are not there; and pods may be of one that was the first before. Errors: of the
-  /// directory; of the record.
+  /// By what pods of this node may have their addresses, by name: all networks that are there. Which of them a runtime
+  /// goes by nobody can tell: of what can't be read here, or is no network, some read it, some stop there and some pass
+  /// over it, as over one whose plugins are not there or do not know its version; and pods may be of one that was the
+  /// first before. Errors: of the directory; of the record.
   [[nodiscard]] Result<std::vector<NodeNetwork>> networks_in_use() const;
+  /// The same, but for what lies behind a file that is as it was written here, or has this text, that a runtime takes,
+  /// and by which `next` gave already (is_same): that was asked of it when it was written.
+  [[nodiscard]] Result<std::vector<NodeNetwork>> networks_to_replace(const NextGiver& next,
+                                                                     std::string_view text) const;
   /// The network that was written last. Errors: of the record.
   [[nodiscard]] Result<RecordedNetwork> recorded_network() const;
-  /// By what pods get their addresses once Croft's own are taken back, by name, up to what each runtime takes: other
-  /// networks that come to the front, or back. None where that changes nothing. Errors: as of networks_in_use().
+  /// By what pods may get their addresses once Croft's own are taken back, by name: other networks that come to the
+  /// front, or back, and those behind them, as above. None where that changes nothing. Errors: as of networks_in_use().
   [[nodiscard]] Result<std::vector<NodeNetwork>> networks_to_come() const;
   /// All that can be read, by name. Errors: the same.
   [[nodiscard]] Result<std::vector<NodeNetwork>> networks() const;
@@ -121,8 +125,11 @@ class Installation {
   /// else is left; the error comes last and names each, and the record is kept of these, so that it can be tried again.
   /// Error also: refused_for_safety, before anything is changed, when a configuration that stays, or comes back, calls
   /// a program that goes: no pod of it would start, nor be taken down. Not with `Stays::broken`.
+  /// With `Giver::kept` the record stays without a file, and says who gave the addresses that living pods have; without
+  /// it such a record goes.
   enum class Stays : std::uint8_t { whole, broken };
-  [[nodiscard]] Result<void> take_back(bool dry_run, Stays stays = Stays::whole);
+  enum class Giver : std::uint8_t { dropped, kept };
+  [[nodiscard]] Result<void> take_back(bool dry_run, Stays stays = Stays::whole, Giver giver = Giver::dropped);
 
  private:
   [[nodiscard]] Result<wire::InstallRecord> record() const;
@@ -131,7 +138,7 @@ class Installation {
   [[nodiscard]] NodeNetwork network(const wire::InstallRecord& ours, const std::string& file) const;
   /// With what `path` has in place of the file of that name.
   void read_network(NodeNetwork& network, const std::string& path) const;
-  /// Whether each runtime goes by it, where it is the first.
+  /// Whether a runtime goes by it, where it is the first, as far as can be seen.
   [[nodiscard]] bool is_surely_taken(const NodeNetwork& network) const;
   class Change;
   [[nodiscard]] Result<void> add_to_record(const InstallPlan& plan, std::string_view network);

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <map>
 
@@ -278,15 +279,55 @@ TEST_F(InstallationTest, AnyNetworkBeforeCroftsOwnMayBeInUse) {
   EXPECT_EQ(theirs[1].file + theirs[1].calls.name, "20-other.conflistother");
   ASSERT_TRUE(install(plan("v1", "05-croft.conflist")));
   const auto now = installation_.networks_in_use().value();
-  ASSERT_EQ(now.size(), 1U);
+  ASSERT_EQ(now.size(), 3U) << "pods may be of one that was the first before";
   EXPECT_TRUE(now[0].is_ours);
-  // Where the record is lost, by whom it calls.
-  const std::string own = R"({"name":"n","plugins":[{"type":"ptp","ipam":{"type":"croft-ipam"}}]})";
-  ASSERT_TRUE(install(plan("v1", "05-croft.conflist"), own));
+}
+
+/// What lies behind Croft's own file was asked when that was written: of another giver it was not.
+TEST_F(InstallationTest, BehindAFileThatStaysNothingIsAskedAgain) {
+  const auto own = [](const std::string& ipam) {
+    return R"({"cniVersion":"1.0.0","name":"n","plugins":[{"type":"ptp","ipam":)" + ipam + "}]}";
+  };
+  const std::string registers = own(R"({"type":"croft-ipam","store":"sqlite:/a.db"})");
+  write("net.d/20-other.conflist", R"({"name":"other","plugins":[{"type":"ptp"}]})");
+  const auto count = [&](const NextGiver& next, const std::string& text = "") {
+    return installation_.networks_to_replace(next, text).value().size();
+  };
+  const NextGiver same{true, "n", {}, "sqlite:/a.db"};
+  ASSERT_TRUE(install(plan("v1", "05-croft.conflist"), registers));
+  EXPECT_EQ(count(same), 1U);
+  EXPECT_EQ(count({true, "other-name", {}, "sqlite:/a.db"}), 1U) << "the register is what knows";
+  EXPECT_EQ(count({true, "n", {}, "sqlite:/b.db"}), 2U);
+  EXPECT_EQ(count({false, "n"}), 2U);
+  // Where the record is lost the same text still changes nothing, and no other text of Croft's does.
   write("net.d/croft-install.record", R"({"version":1,"files":[]})");
-  EXPECT_EQ(installation_.networks_in_use().value().size(), 1U);
-  write("net.d/05-croft.conflist", R"({"plugins":[{"type":"ptp","ipam":{"type":"croft-ipam"}}]})");
-  EXPECT_EQ(installation_.networks_in_use().value().size(), 3U) << "without a name nobody takes it";
+  EXPECT_EQ(count(same), 2U);
+  EXPECT_EQ(count(same, registers), 1U);
+  // Changed by hand to what some runtime passes over, or its plugin gone.
+  ASSERT_TRUE(install(plan("v1", "05-croft.conflist"), registers));
+  write("net.d/05-croft.conflist", R"({"cniVersion":"1.0.0","dns":"8.8.8.8",)" + registers.substr(1));
+  EXPECT_EQ(count(same), 2U);
+  ASSERT_TRUE(install(plan("v1", "05-croft.conflist"), registers));
+  EXPECT_EQ(count(same), 1U);
+  ASSERT_EQ(std::remove(scratch_.file("bin/ptp").c_str()), 0);
+  EXPECT_EQ(count(same), 2U);
+  write("bin/ptp", "ptp");
+  ASSERT_TRUE(install(plan("v1", "05-croft.conflist"), own(R"({"type":"host-local","subnet":"10.0.0.0/24"})")));
+  EXPECT_EQ(count({false, "n"}), 2U) << "host-local is not there";
+  write("bin/host-local", "host-local");
+  EXPECT_EQ(count({false, "n"}), 1U);
+  EXPECT_EQ(count({false, "m"}), 2U);
+  EXPECT_EQ(count(same), 2U);
+}
+
+TEST_F(InstallationTest, NetworkConfigurationsAreReadWithinABound) {
+  for (int i = 0; i < 17; ++i) {
+    write("net.d/" + std::to_string(20 + i) + "-large.conf",
+          R"({"name":"x","type":"ptp"})" + std::string(2'000'000, ' '));
+  }
+  const auto all = installation_.networks_in_use();
+  ASSERT_FALSE(all);
+  EXPECT_THAT(all.error().message, AllOf(HasSubstr("more than 32 MiB"), HasSubstr("net.d"), HasSubstr("remove")));
 }
 
 /// What some runtime passes over hides nothing behind it.
@@ -307,7 +348,17 @@ TEST_F(InstallationTest, WhatARuntimeSurelyTakesHidesWhatCannotBeRead) {
        {R"({"plugins":[{"type":"ptp"}]})", R"({"name":"x","type":"ptp"})", R"({"name":"x","plugins":[]})",
         R"({"name":"x","plugins":[{"type":"ptp"},{}]})", R"({"cniVersion":4,"name":"x","plugins":[{"type":"ptp"}]})",
         R"({"name":"x","plugins":[{"type":"ptp"},{"type":"not-there"}]})",
-        R"({"name":"x","plugins":[{"type":"ptp","clusterNetwork":"y"}]})"}) {
+        R"({"name":"x","plugins":[{"type":"ptp","clusterNetwork":"y"}]})",
+        R"({"cniVersion":"1.1.0","name":"x","plugins":[{"type":"ptp"}]})",
+        R"({"cniVersion":"1.0","name":"x","plugins":[{"type":"ptp"}]})",
+        R"({"disableCheck":5,"name":"x","plugins":[{"type":"ptp"}]})",
+        R"({"cniVersions":"1.0.0","name":"x","plugins":[{"type":"ptp"}]})",
+        R"({"name":"x","plugins":[{"type":"ptp","dns":"8.8.8.8"}]})",
+        R"({"name":"x","plugins":[{"type":"ptp","dns":{"search":"a"}}]})",
+        R"({"name":"x","plugins":[{"type":"ptp","capabilities":["portMappings"]}]})",
+        R"({"name":"x","plugins":[{"type":"ptp","capabilities":{"a":1}}]})",
+        R"({"name":"x","plugins":[{"type":"ptp","ipam":5}]})",
+        R"({"name":"x","plugins":[{"type":"ptp","prevResult":"a"}]})"}) {
     EXPECT_FALSE(hides("11-x.conflist", text)) << text;
   }
 }
@@ -367,16 +418,18 @@ TEST_F(InstallationTest, WhatComesToTheFrontOnceCroftsIsTakenBack) {
   write("net.d/20-behind.conflist", theirs);
   EXPECT_EQ(to_come(), "") << "nothing of Croft goes";
   ASSERT_TRUE(install(plan("v1")));
-  EXPECT_EQ(to_come(), "10-croft.conflisttheirs ") << "it comes back";
+  EXPECT_EQ(to_come(), "10-croft.conflisttheirs 20-behind.conflisttheirs ") << "it comes back";
   begin();
   ASSERT_TRUE(install(plan("v1")));
   EXPECT_EQ(to_come(), "");
   write("net.d/11-broken.conflist", "");
   write("net.d/20-behind.conflist", theirs);
   write("net.d/30-further.conflist", theirs);
-  EXPECT_EQ(to_come(), "11-broken.conflist 20-behind.conflisttheirs ");
+  EXPECT_EQ(to_come(), "11-broken.conflist 20-behind.conflisttheirs 30-further.conflisttheirs ");
+  // Nobody can tell that each runtime takes the first.
   write("net.d/05-first.conflist", theirs);
-  EXPECT_EQ(to_come(), "") << "it is the network in use already";
+  EXPECT_EQ(to_come(),
+            "05-first.conflisttheirs 11-broken.conflist 20-behind.conflisttheirs 30-further.conflisttheirs ");
 }
 
 /// One that was changed by hand would make the node ready with a plugin that is gone.

@@ -1,6 +1,7 @@
 // What networks a node has.
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -80,17 +81,28 @@ Result<std::vector<NodeNetwork>> Installation::networks_in_use() const {
   if (files.empty()) return all;
   TRY(const InstallRecord ours, record());
   bool is_behind = false;
+  std::size_t bytes = 0;
   for (const std::string& file : files) {
     NodeNetwork& last = all.emplace_back(network(ours, file));
     last.is_behind = is_behind;
-    const wire::cni::NetworkCalls& calls = last.calls;
-    const bool calls_others = calls.names_another || !calls.delegates.empty();
-    const bool is_taken = !calls_others && is_surely_taken(last);
-    // Also where the record is lost, or somebody changed it: what lies behind it was asked when it was written.
-    const bool is_crofts = calls.is_of_croft() || (last.has_our_name && !calls.givers.empty());
-    if (last.is_ours || (is_crofts && is_taken)) break;
-    is_behind = is_behind || is_taken;
+    bytes += last.text.size();
+    if (bytes > kNetworksBytesMax) {
+      return fail(ErrorCode::refused_by_configuration,
+                  fmt::format("{} has more than {} MiB of network configurations: remove those that nobody needs",
+                              place_.configurations, kNetworksBytesMax >> 20));
+    }
+    const bool calls_others = last.calls.names_another || !last.calls.delegates.empty();
+    is_behind = is_behind || (!calls_others && is_surely_taken(last));
   }
+  return all;
+}
+
+Result<std::vector<NodeNetwork>> Installation::networks_to_replace(const NextGiver& next, std::string_view text) const {
+  TRY(auto all, networks_in_use());
+  const auto same = std::ranges::find_if(all, [&](const NodeNetwork& there) {
+    return (there.is_ours || there.text == text) && is_same(next, there.calls) && is_surely_taken(there);
+  });
+  if (same != all.end()) all.erase(std::next(same), all.end());
   return all;
 }
 
@@ -139,9 +151,6 @@ Result<std::vector<NodeNetwork>> Installation::networks_to_come() const {
       read_network(next, kept);
     }
     all.push_back(std::move(next));
-    const wire::cni::NetworkCalls& calls = all.back().calls;
-    const bool calls_others = calls.names_another || !calls.delegates.empty();
-    if (!calls_others && is_surely_taken(all.back())) break;
   }
   if (!is_change) all.clear();
   return all;

@@ -98,12 +98,18 @@ Result<wire::cni::NetworkCalls> calls_of(const std::string& directory, std::stri
   if (!plugins && plugins.error().code == ErrorCode::not_found) return calls;
   if (!plugins) return fail(plugins.error());
   std::ranges::sort(*plugins);
+  std::size_t bytes = 0;
   for (const std::string& plugin : *plugins) {
     const std::string path = path_in(folder, plugin);
     const auto status = os::entry_status(path);
     const bool is_directory = status && *status && (*status)->type == os::FileStatus::Type::directory;
     if (!plugin.ends_with(".conf") || is_directory) continue;
     TRY(const std::string content, os::read_file(path, wire::cni::kNetworkBytesMax));
+    bytes += content.size();
+    if (bytes > kNetworksBytesMax) {
+      return fail(ErrorCode::refused_by_configuration, fmt::format("its folder {} has more than {} MiB of plugins",
+                                                                   net::echo(name), kNetworksBytesMax >> 20));
+    }
     auto added = wire::cni::add_plugin_of_folder(calls, content);
     if (!added) return fail(Error(added.error()).in(net::echo(fmt::format("{}/{}", name, plugin))));
   }

@@ -15,6 +15,8 @@ namespace croft::edge {
 
 /// Entries of a directory.
 inline constexpr std::size_t kNamesMax = 100'000;
+/// Of all network configurations of a node, and of all plugins in the folder of one.
+inline constexpr std::size_t kNetworksBytesMax = std::size_t{32} << 20;
 /// Programs or configurations of others that were kept under one name, besides the first.
 inline constexpr int kKeptMax = 9;
 

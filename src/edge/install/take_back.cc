@@ -215,8 +215,21 @@ void Installation::tell_of_no_record() const {
   }
 }
 
-Result<void> Installation::take_back(bool dry_run, Stays stays) {
+Result<void> Installation::take_back(bool dry_run, Stays stays, Giver giver) {
   TRY(const InstallRecord all, record());
+  const bool keeps_giver = giver == Giver::kept && !all.network.empty();
+  const std::string kept = fmt::format(
+      "{} stays and says who gave the addresses that pods of this node keep: the next "
+      "installation asks about it; --uninstall removes it once they are gone",
+      record_path());
+  if (all.entries.empty() && !all.network.empty()) {
+    if (keeps_giver) tell_(kept);
+    if (keeps_giver || dry_run) return {};
+    TRY_VOID(os::remove_file_durably(record_path()));
+    tell_(fmt::format("{} removed: no pod of this node has an address of {} any more", record_path(),
+                      net::echo(all.network)));
+    return remove_drafts(all);
+  }
   if (all.entries.empty()) {
     tell_of_no_record();
     return dry_run ? Result<void>() : remove_drafts(all);  // of the record, which one that was killed did not finish
@@ -230,7 +243,8 @@ Result<void> Installation::take_back(bool dry_run, Stays stays) {
       trouble = error.in("not all was taken back");
     }
   };
-  InstallRecord rest{{}, all.program_directories};
+  InstallRecord rest = all;
+  rest.entries.clear();
   const auto keep_entries = [&](Kind kind, const std::string& name) {
     std::ranges::copy_if(all.entries, std::back_inserter(rest.entries),
                          [&](const Entry& entry) { return entry.kind == kind && entry.name == name; });
@@ -278,11 +292,13 @@ Result<void> Installation::take_back(bool dry_run, Stays stays) {
     const auto cleaned = remove_drafts(all);
     if (!cleaned) note(cleaned.error());
     // What it names no more, an agent makes no more.
-    const auto recorded = rest.entries.empty() && !trouble
-                              ? os::remove_file_durably(record_path())
-                              : os::replace_file_durably(record_path(), encode(rest.entries.empty() ? all : rest));
+    const auto recorded =
+        rest.entries.empty() && !trouble && !keeps_giver
+            ? os::remove_file_durably(record_path())
+            : os::replace_file_durably(record_path(), encode(rest.entries.empty() && trouble ? all : rest));
     if (!recorded) note(recorded.error());
   }
+  if (keeps_giver) tell_(kept);
   if (!trouble) return {};
   trouble->message += fmt::format("; {} is kept: mend that and run it again", record_path());
   return fail(*std::move(trouble));

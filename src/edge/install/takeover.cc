@@ -20,6 +20,7 @@ store::OneRegister same_register(const NextGiver& next, const wire::cni::Address
 }
 
 bool knows(const NextGiver& next, const wire::cni::AddressGiver& before) {
+  if (before.is_unclear) return false;
   if (next.is_register) {
     if (same_register(next, before) == store::OneRegister::no) return false;
     if (!before.store.empty()) return true;
@@ -30,9 +31,18 @@ bool knows(const NextGiver& next, const wire::cni::AddressGiver& before) {
   return before.program == "host-local" && before.network == next.network && is_own_directory(before.directory);
 }
 
+bool is_same(const NextGiver& next, const wire::cni::NetworkCalls& calls) {
+  const std::vector<wire::cni::AddressGiver> givers = calls.all_givers();
+  return !givers.empty() && !calls.names_another &&
+         std::ranges::all_of(givers, [&](const wire::cni::AddressGiver& giver) {
+           if (next.is_register && same_register(next, giver) != store::OneRegister::yes) return false;
+           return knows(next, giver);
+         });
+}
+
 bool calls_only(const NextGiver& ours, std::string_view file, const wire::cni::NetworkCalls& calls) {
   const std::string& other = calls.other;
-  const bool names_ours = other == ours.network || other.ends_with(fmt::format("/{}", file));
+  const bool names_ours = other == ours.network || other.ends_with(fmt::format("{}/{}", ours.directory, file));
   if (calls.names_another && !names_ours) return false;
   const bool has_networks = calls.names_another || !calls.delegates.empty();
   const std::vector<wire::cni::AddressGiver> givers = calls.all_givers();

@@ -19,7 +19,8 @@ struct NextGiver {
   std::string network;      ///< that name
   /// The datastore of Calico's IPAM whose records are the register's own: kubernetes, etcdv3; empty: none is.
   std::string_view calicos = {};
-  std::string store = {};  ///< the register's URL, as the configuration is to have it; empty: not said
+  std::string store = {};      ///< the register's URL, as the configuration is to have it; empty: not said
+  std::string directory = {};  ///< of network configurations, how its path ends: "/net.d"; empty: any
 };
 
 /// Whether `before` is a register of Croft's too, and which one that is by its URL. `not_said` also where one of both
@@ -28,6 +29,9 @@ struct NextGiver {
 
 /// Whether what `before` gave is known to `next`: it goes by the same records, or may do so by what it says.
 [[nodiscard]] bool knows(const NextGiver& next, const wire::cni::AddressGiver& before);
+
+/// Whether a network's addresses are given by the same one, for sure: by the same register, or from the same directory.
+[[nodiscard]] bool is_same(const NextGiver& next, const wire::cni::NetworkCalls& calls);
 
 /// Whether a network that the runtime takes before `file`, which is ours, has no addresses but ours: it calls that by
 /// its file or its name, or has it in itself, as multus; or it asks the same register.

@@ -19,6 +19,28 @@ TEST(Takeover, TheRegisterKnowsWhatItGave) {
   }
 }
 
+TEST(Takeover, WhatIsNotClearNobodyKnows) {
+  AddressGiver unclear{"croft-ipam", "n"};
+  EXPECT_TRUE(knows({true, "n"}, unclear));
+  unclear.is_unclear = true;
+  EXPECT_FALSE(knows({true, "n"}, unclear));
+}
+
+TEST(Takeover, MultusNamesTheFileByItsPath) {
+  NextGiver ours{true, "n"};
+  ours.directory = "/net.d";
+  const auto calls = [&](const std::string& other) {
+    wire::cni::NetworkCalls multus;
+    multus.names_another = true;
+    multus.other = other;
+    return calls_only(ours, "10-croft.conflist", multus);
+  };
+  EXPECT_TRUE(calls("n"));
+  EXPECT_TRUE(calls("/host/etc/cni/net.d/10-croft.conflist"));
+  EXPECT_FALSE(calls("/elsewhere/10-croft.conflist"));
+  EXPECT_FALSE(calls("/etc/cni/net.d/20-other.conflist"));
+}
+
 TEST(Takeover, ARegisterKnowsNothingOfAnothers) {
   const auto is_known = [](const char* next, const char* before, const char* program = "croft-ipam") {
     return knows({true, "n", "kubernetes", next}, {program, "n", "", "", before});

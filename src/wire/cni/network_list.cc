@@ -1,6 +1,8 @@
 #include "wire/cni/network_list.h"
 
 #include <algorithm>
+#include <array>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -328,6 +330,34 @@ constexpr std::array<std::string_view, 19> kGiveNone = {
                              [&](std::string_view name) { return !text_of(plugin, name, Names::in_any_case).empty(); });
 }
 
+/// Whether an object has members that Go takes for one and the same.
+[[nodiscard]] bool has_twice(JsonRef object, std::string_view name) {
+  int count = 0;
+  for (auto child = object.first_child(); child; child = child->next_sibling()) {
+    if (same_member_name(child->key(), name)) ++count;
+  }
+  return count > 1;
+}
+
+/// The same of all that it has in it.
+[[nodiscard]] bool has_anything_twice(JsonRef value) {
+  std::set<std::string> names;
+  for (auto child = value.first_child(); child; child = child->next_sibling()) {
+    if (value.kind() == JsonKind::object && !names.insert(folded_member_name(child->key())).second) return true;
+    if (has_anything_twice(*child)) return true;
+  }
+  return false;
+}
+
+/// Whether it can't be told who gives by a plugin's configuration, and what.
+[[nodiscard]] bool is_unclear(JsonRef plugin, const std::optional<JsonRef>& ipam) {
+  constexpr std::array<std::string_view, 10> kDeciding = {
+      "type",           "ipam",           "delegate",           "capabilities",   "runtimeConfig",
+      "datastore_type", "etcd_endpoints", "etcd_discovery_srv", "etcd_authority", "etcd_scheme"};
+  return (ipam && has_anything_twice(*ipam)) ||
+         std::ranges::any_of(kDeciding, [&](std::string_view name) { return has_twice(plugin, name); });
+}
+
 /// `is_first`: the one that makes the interface.
 void add_giver(JsonRef plugin, bool is_first, NetworkCalls& calls) {
   if (plugin.kind() != JsonKind::object) return;
@@ -340,9 +370,15 @@ void add_giver(JsonRef plugin, bool is_first, NetworkCalls& calls) {
     ipam = last_member(*delegate, "ipam", Names::in_any_case);
     is_of_delegate = ipam.has_value();
   }
+  const bool is_dark = is_unclear(plugin, ipam) || (delegate && has_twice(*delegate, "ipam"));
   std::string program = ipam ? text_of(*ipam, "type", Names::in_any_case) : std::string();
   // Flannel's plugin calls its delegate with host-local unless it is told another one.
   if (program.empty() && is_flannel) program = "host-local";
+  if (program.empty() && is_dark) {
+    calls.givers.push_back({type.empty() ? "not clear who" : type, {}});
+    calls.givers.back().is_unclear = true;
+    return;
+  }
   if (program.empty()) {
     if (is_first && !gives_none(type)) calls.givers.push_back({type, {}});
     return;
@@ -358,6 +394,10 @@ void add_giver(JsonRef plugin, bool is_first, NetworkCalls& calls) {
   if (giver.program == "calico-ipam") {
     giver.datastore = text_of(plugin, "datastore_type", Names::in_any_case);
     if (giver.datastore.empty() && names_etcd(plugin)) giver.datastore = "etcdv3";
+  }
+  if (is_dark) {
+    giver.is_unclear = true;
+    giver.ranges = std::nullopt;
   }
   calls.givers.push_back(std::move(giver));
 }
@@ -393,16 +433,69 @@ void add_giver(JsonRef plugin, bool is_first, NetworkCalls& calls) {
   return value.kind() == JsonKind::string && same_member_name(value.text(), "true");
 }
 
-/// Whether libcni loads a network of this name (ConfListFromBytes, ConfFromBytes).
+[[nodiscard]] bool is_text(const std::optional<JsonRef>& value) { return !value || value->kind() == JsonKind::string; }
+
+[[nodiscard]] bool are_texts(const std::optional<JsonRef>& value) {
+  if (!value) return true;
+  if (value->kind() != JsonKind::array) return false;
+  for (auto one = value->first_child(); one; one = one->next_sibling()) {
+    if (one->kind() != JsonKind::string) return false;
+  }
+  return true;
+}
+
+/// A version that plugins of all these years take: one of 1.1.0 asks for newer ones.
+[[nodiscard]] bool is_common_version(const std::optional<JsonRef>& version) {
+  constexpr std::array<std::string_view, 6> kCommon = {"0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0"};
+  return !version ||
+         (version->kind() == JsonKind::string && std::ranges::find(kCommon, version->text()) != kCommon.end());
+}
+
+/// Whether libcni reads it into its structure of a plugin (types.PluginConf) without an error.
+[[nodiscard]] bool is_plugin(JsonRef plugin) {
+  const auto member = [&](std::string_view name) { return last_member(plugin, name, Names::in_any_case); };
+  if (text_of(plugin, "type", Names::in_any_case).empty() || !is_text(member("name")) ||
+      !is_text(member("cniVersion"))) {
+    return false;
+  }
+  if (const auto capabilities = member("capabilities")) {
+    if (capabilities->kind() != JsonKind::object) return false;
+    for (auto one = capabilities->first_child(); one; one = one->next_sibling()) {
+      if (one->kind() != JsonKind::boolean && !one->is_null()) return false;
+    }
+  }
+  const auto ipam = member("ipam");
+  if (ipam && (ipam->kind() != JsonKind::object || !is_text(last_member(*ipam, "type", Names::in_any_case))))
+    return false;
+  const auto result = member("prevResult");
+  if (result && result->kind() != JsonKind::object) return false;
+  const auto dns = member("dns");
+  if (!dns) return true;
+  const auto of_dns = [&](std::string_view name) { return last_member(*dns, name, Names::in_any_case); };
+  return dns->kind() == JsonKind::object && is_text(of_dns("domain")) && are_texts(of_dns("nameservers")) &&
+         are_texts(of_dns("search")) && are_texts(of_dns("options"));
+}
+
+/// libcni's readBool.
+[[nodiscard]] bool is_switch(const std::optional<JsonRef>& value) {
+  if (!value || value->kind() == JsonKind::boolean) return true;
+  return value->kind() == JsonKind::string &&
+         (same_member_name(value->text(), "true") || same_member_name(value->text(), "false"));
+}
+
+/// Whether libcni loads a network of this name, and its plugins take it (ConfListFromBytes, ConfFromBytes).
 [[nodiscard]] bool is_whole(JsonRef root, const std::optional<JsonRef>& plugins, const std::string& name) {
-  const auto has_type = [](JsonRef plugin) { return !text_of(plugin, "type", Names::in_any_case).empty(); };
   const auto version = last_member(root, "cniVersion", plugins ? Names::exact : Names::in_any_case);
-  if (name.empty() || (version && version->kind() != JsonKind::string)) return false;
-  if (!plugins) return has_type(root);
+  if (name.empty() || !is_common_version(version)) return false;
+  if (!plugins) return is_plugin(root);
+  for (const char* one : {"disableCheck", "disableGC", "loadOnlyInlinedPlugins"}) {
+    if (!is_switch(last_member(root, one, Names::exact))) return false;
+  }
+  if (!are_texts(last_member(root, "cniVersions", Names::exact))) return false;
   auto plugin = plugins->first_child();
   if (plugins->kind() != JsonKind::array || !plugin) return false;
   for (; plugin; plugin = plugin->next_sibling()) {
-    if (!has_type(*plugin)) return false;
+    if (!is_plugin(*plugin)) return false;
   }
   return true;
 }
@@ -424,6 +517,8 @@ void add_giver(JsonRef plugin, bool is_first, NetworkCalls& calls) {
   for (auto plugin = plugins->first_child(); plugin; plugin = plugin->next_sibling()) {
     TRY_VOID(add_plugin(*plugin, depth, calls));
   }
+  // In a .conf the list is nothing to libcni.
+  if (!text_of(root, "type", Names::in_any_case).empty()) TRY_VOID(add_plugin(root, depth, calls));
   return calls;
 }
 

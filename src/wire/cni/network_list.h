@@ -67,11 +67,14 @@ struct AddressGiver {
   std::string store = {};      ///< of Croft's register, its URL; empty: not said
   /// All from which host-local gives; nullopt: not said here, as under flannel and of other programs.
   std::optional<std::vector<net::Prefix>> ranges = {};
+  /// What decides is there twice, in any case: of such members a runtime that reads them into a structure merges the
+  /// values, and one that hands them on sorts them. Nobody can tell what this one gives.
+  bool is_unclear = false;
 };
 
 /// What a network configuration calls, a list or the one plugin of a .conf, as libcni and the plugins read it: bytes
 /// that are no UTF-8 count as U+FFFD, of a member that is given twice the last counts, and in a plugin names of members
-/// match in any case.
+/// match in any case. Of what is one plugin and a list too both count: the file's name decides which a runtime takes.
 struct NetworkCalls {
   std::string name;
   std::vector<std::string> types;            ///< of its plugins, of their delegates, and of the IPAM of both
@@ -81,8 +84,8 @@ struct NetworkCalls {
   std::vector<AddressGiver> givers = {};     ///< of this one alone, without its name
   bool only_inlined = false;                 ///< loadOnlyInlinedPlugins: no plugins in the folder of its name
   bool is_list = false;                      ///< else the one plugin of a .conf
-  bool is_whole = false;                     ///< has all without which libcni passes over it: a name, a type of each
-                                             ///< plugin, no version that is no text
+  bool is_whole = false;                     ///< libcni loads it, as far as its text says: a name, a type of each
+                          ///< plugin, members of the right kind, a version that plugins of years know
   [[nodiscard]] bool has(std::string_view type) const;
   /// The name of the network that calls a plugin of this type: this one, or the first of its delegates, which go by its
   /// name where they have none.

@@ -120,11 +120,31 @@ std::string givers_in(const std::string& text) {
     all += (all.empty() ? "" : "; ") + giver.program + " " + giver.network;
     for (const std::string& more : {giver.directory, giver.datastore, giver.store})
       all += more.empty() ? "" : " " + more;
+    if (giver.is_unclear) all += " unclear";
     if (!giver.ranges) all += " ?";
     if (!giver.ranges) continue;
     for (const net::Prefix& range : *giver.ranges) all += " " + range.to_string();
   }
   return all;
+}
+
+/// Go merges what is there twice where it reads into a structure, and sorts names where a list is handed on.
+TEST(NetworkGivers, AreNotClearWhereWhatDecidesIsThereTwice) {
+  const std::string gives = R"({"type":"host-local","subnet":"10.9.0.0/24"})";
+  const auto of = [](const std::string& members) { return givers_in(R"({"name":"n","type":"ptp",)" + members + "}"); };
+  EXPECT_EQ(of(R"("ipam":)" + gives), "host-local n 10.9.0.0/24");
+  EXPECT_EQ(of(R"("ipam":)" + gives + R"(,"ipam":{"routes":[]})"), "ptp n unclear ?");
+  EXPECT_EQ(of(R"("IPAM":{"routes":[]},"ipam":)" + gives), "host-local n unclear ?");
+  for (const char* ipam : {R"({"type":"host-local","subnet":"10.9.0.0/24","SUBNET":"10.8.0.0/24"})",
+                           R"({"type":"host-local","ranges":[[{"subnet":"10.9.0.0/24","\u017fubnet":"10.8.0.0/24"}]]})",
+                           R"({"Type":"host-local","type":"host-local","subnet":"10.9.0.0/24"})"}) {
+    EXPECT_EQ(of(R"("ipam":)" + std::string(ipam)), "host-local n unclear ?") << ipam;
+  }
+  EXPECT_EQ(of(R"("capabilities":{},"Capabilities":{"ipRanges":true},"ipam":)" + gives), "host-local n unclear ?");
+  EXPECT_EQ(of(R"("datastore_type":"etcdv3","Datastore_Type":"kubernetes","ipam":{"type":"calico-ipam"})"),
+            "calico-ipam n kubernetes unclear ?");
+  EXPECT_EQ(givers_in(R"({"name":"n","type":"bridge","plugins":[],"ipam":)" + gives + "}"), "host-local n 10.9.0.0/24")
+      << "a .conf, to which its list is nothing";
 }
 
 TEST(NetworkGivers, AreIpamPluginsAndPluginsOfTheirOwn) {
