@@ -533,7 +533,9 @@ def takes_back(world, kube, host):
     text = done(host.install("--uninstall", main=None), "taking back")
     wait_for(lambda: "Croft was taken back from this node" in log(), "the agent says why it writes none", 60)
     say(text.strip())
-    expect_equal(sorted(p.name for p in [*host.bin.iterdir(), *host.conf.iterdir()]), ["portmap", "ptp"], "what is left")
+    # Pods of before have their addresses still.
+    expect_equal(sorted(p.name for p in [*host.bin.iterdir(), *host.conf.iterdir()]), ["croft-install.record", "portmap", "ptp"], "what is left")
+    expect_equal(json.loads((host.conf / "croft-install.record").read_text())["files"], [], "it names no file")
     agent.terminate()
     expect_equal(agent.wait(20), 0, "the agent ends")
 
