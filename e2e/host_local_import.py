@@ -66,6 +66,10 @@ def test():
             expect_equal(done.returncode, code, f"import {more}: {done.stdout}{done.stderr}")
             return json.loads(done.stdout)
 
+        back_command = (world.bin / "croft", "--store", store, "host-local", "import", "--dir", directory, "--pool", "four", "--pool", "six",
+                        "--node", "node-a", "--back")
+        croft_ipam = world.find_plugin("croft-ipam")
+
         def outcomes(rows):
             return {row["containerId"]: row["outcome"] for row in rows}
 
@@ -83,19 +87,35 @@ def test():
         expect_equal(sorted(world.held(store)), sorted(a for two in given.values() for a in two), "held in the pools")
         say(f"  {len(given)} pods of Debian's host-local moved into two pools")
 
-        expect_equal(addresses(call(world.find_plugin("croft-ipam"), "ADD", pool_config, "pod7")), given["pod7"],
+        expect_equal(addresses(call(croft_ipam, "ADD", pool_config, "pod7")), given["pod7"],
                      "croft-ipam asked again for a moved pod")
-        fresh = addresses(call(world.find_plugin("croft-ipam"), "ADD", pool_config, "new"))
+        fresh = addresses(call(croft_ipam, "ADD", pool_config, "new"))
         expect(not set(fresh) & {a for two in given.values() for a in two}, f"{fresh} is held by a moved pod")
         for pod in ("pod7", "new"):
-            call(world.find_plugin("croft-ipam"), "DEL", pool_config, pod)
+            call(croft_ipam, "DEL", pool_config, pod)
         findings = run(world.bin / "croft", "--store", store, "check", check=False)
         expect_equal(findings.returncode, 0, f"croft check: {findings.stdout}")
 
+        strangers = {"multus", "borrower"}
+        call(croft_ipam, "ADD", {**pool_config, "name": "other"}, "multus")
+        borrowed = {"four": "10.77.0.60", "six": "fd00:77::3c"}
+        call(croft_ipam, "ADD", {**pool_config, "nodename": "node-b", "ipam": {**pool_config["ipam"], "ips": list(borrowed.values())}}, "borrower")
         move("--back", code=5)
         expect_equal(sorted(reservations(directory)), ["10.77.0.200", "10.77.0.201"], "files after a refusal")
         for pool in pools:
             run(world.bin / "croft", "--store", store, "pool", "disable", pool["name"])
+        # Of other networks and of other nodes' pods host-local knows nothing: it would give their addresses again.
+        for row in (row for row in move("--back", code=5) if row["outcome"] == "left"):
+            expect_equal((row["containerId"] in strangers, row["atRisk"]), (True, True), f"left: {row}")
+        expect_equal(sorted(reservations(directory)), ["10.77.0.200", "10.77.0.201"], "files after a refusal")
+        refused = run(*back_command, check=False).stderr
+        expect("4 addresses would stay in the register" in refused, refused)
+        rows = move("--back", "--network", NETWORK, "--network", "other", "--dry-run", code=3)
+        expect_equal({row["containerId"] for row in rows if row["outcome"] == "left"}, {"borrower"}, "left with both networks")
+        rows = move("--back", "--pod-cidr", "10.77.0.64/26", "--pod-cidr", "fd00:77::ff00/120", "--dry-run")
+        expect_equal({row["outcome"] for row in rows}, {"left"}, "outside of what host-local gives")
+        call(croft_ipam, "DEL", {**pool_config, "name": "other"}, "multus")
+        call(croft_ipam, "DEL", pool_config, "borrower")
         back = move("--back")
         del given["pod7"]
         expect_equal(outcomes(back), {pod: "moved" for pod in given}, "outcomes on the way back")

@@ -1,9 +1,12 @@
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "app/croft/command_line.h"
+#include "app/croft/filters.h"
 #include "app/croft/host_local_place.h"
 #include "app/croft/json_text.h"
 #include "app/croft/table.h"
@@ -19,6 +22,7 @@ struct ImportOptions {
   std::string directory;
   bool back = false;
   bool force = false;
+  std::vector<std::string> networks, ranges;
   engine::MoveRequest request;
 };
 
@@ -40,16 +44,59 @@ std::size_t count_at_risk(const std::vector<engine::MovedHolder>& all) {
   return count;
 }
 
-std::string why_refused(std::size_t at_risk, bool back) {
-  return back ? fmt::format(
-                    "nothing was changed: a pool that gives addresses could give {} of these to others too; "
-                    "`croft pool disable NAME` first, after which no node gets an address of it, or --force when it "
-                    "will not, as while strict affinity is on and the block is this node's alone",
-                    at_risk)
-              : fmt::format(
-                    "nothing was changed: {} addresses would stay in the directory and lie in a pool that gives "
-                    "them to others; mend what REASON says, or --force when nobody uses them",
-                    at_risk);
+std::string why_refused(const std::vector<engine::MovedHolder>& all, const ImportOptions& options) {
+  const std::size_t at_risk = count_at_risk(all);
+  if (!options.back) {
+    return fmt::format(
+        "nothing was changed: {} addresses would stay in the directory and lie in a pool that gives them to others; "
+        "mend what REASON says, or --force when nobody uses them",
+        at_risk);
+  }
+  std::size_t stay = 0;
+  for (const engine::MovedHolder& one : all) {
+    stay += one.at_risk && one.outcome == engine::MovedHolder::Outcome::left ? one.addresses.size() : 0;
+  }
+  std::string text = "nothing was changed";
+  if (stay > 0) {
+    text += fmt::format(
+        ": {} addresses would stay in the register and host-local give them to others too; mend what REASON says{}, or "
+        "--force when nobody uses them",
+        stay,
+        options.ranges.empty() ? ", or name what host-local is to give with --pod-cidr, where that is less than "
+                                 "this node's blocks"
+                               : "");
+  }
+  if (at_risk > stay) {
+    text += fmt::format(
+        "{} a pool that gives addresses could give {} of these to others too; `croft pool disable NAME` first, after "
+        "which no node gets an address of it, or --force when it will not, as while strict affinity is on and the "
+        "block is this node's alone",
+        stay > 0 ? "; and" : ":", at_risk - stay);
+  }
+  return text;
+}
+
+/// Of `--network` and `--pod-cidr`; the rest is in the request.
+[[nodiscard]] Result<HostLocalPlace> read_options(ImportOptions& options) {
+  if (!options.back && options.networks.size() > 1) {
+    return fail(ErrorCode::invalid_argument, "--network: it is the directory's; only with --back give more of them");
+  }
+  if (!options.back && !options.ranges.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "--pod-cidr: it goes with --back; into pools take croft migrate host-local");
+  }
+  for (const std::string& range : options.ranges) {
+    TRY(const net::Prefix prefix, prefix_argument("--pod-cidr", range));
+    options.request.only_in.push_back(prefix);
+  }
+  TRY(HostLocalPlace place,
+      host_local_place(options.directory, options.networks.empty() ? std::string() : options.networks.front()));
+  options.request.network = place.network;
+  for (std::size_t i = 1; i < options.networks.size(); ++i) {
+    TRY(const HostLocalPlace more, host_local_place(options.directory, options.networks[i]));
+    options.request.more_networks.push_back(more.network);
+  }
+  return place;
 }
 
 std::string moved_table(const std::vector<engine::MovedHolder>& all, const ImportOptions& options) {
@@ -86,8 +133,7 @@ Data moved_json(const std::vector<engine::MovedHolder>& all) {
 
 [[nodiscard]] Result<int> import_directory(CommandLine& line, ImportOptions options) {
   engine::MoveRequest& request = options.request;
-  TRY(const HostLocalPlace place, host_local_place(options.directory, request.network));
-  request.network = place.network;
+  TRY(const HostLocalPlace place, read_options(options));
   if (request.node.name.empty()) {
     TRY(request.node.name, os::host_name());
   }
@@ -103,10 +149,9 @@ Data moved_json(const std::vector<engine::MovedHolder>& all) {
   const bool dry_run = request.dry_run;
   request.dry_run = dry_run || !options.force;
   TRY(auto moved, move());
-  const std::size_t at_risk = count_at_risk(moved);
-  if (!dry_run && !options.force && at_risk > 0) {
+  if (!dry_run && !options.force && count_at_risk(moved) > 0) {
     print(line.json() ? line.data(moved_json(moved)) : moved_table(moved, options));
-    return fail(ErrorCode::refused_for_safety, why_refused(at_risk, options.back));
+    return fail(ErrorCode::refused_for_safety, why_refused(moved, options));
   }
   if (request.dry_run != dry_run) {
     request.dry_run = dry_run;
@@ -130,12 +175,20 @@ void add_host_local_import_command(CLI::App& host_local, CommandLine& line) {
   command->add_option("--pool", options->request.pools, "Pool to move into, or out of; may be repeated")->required();
   command->add_flag("--back", options->back, "Move from the pools into the directory");
   command->add_option("--node", options->request.node.name, "Node that the addresses are on (default: the host name)");
-  command->add_option("--network", options->request.network,
-                      "Name of the CNI network in the store (default: the name of the directory)");
+  command
+      ->add_option("--network", options->networks,
+                   "Name of the CNI network in the store (default: the name of the directory); with --back it may be "
+                   "repeated")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--pod-cidr", options->ranges,
+                   "With --back: what host-local gives from then on, of which nothing may stay in the register "
+                   "(default: this node's blocks); may be repeated")
+      ->allow_extra_args(false);
   command->add_option("--interface", options->request.interface_name,
                       "Interface of reservations without one (plugins before v0.8.0)");
   command->add_flag("--force", options->force,
-                    "Move what can be moved, even if a pool could then give the rest to other pods");
+                    "Move what can be moved, even if a pool, or host-local, could then give the rest to other pods");
   command->add_flag("--dry-run", options->request.dry_run, "Show what would happen and change nothing");
   command->callback(
       [&line, options] { line.run = [options](CommandLine& l) { return import_directory(l, *options); }; });
