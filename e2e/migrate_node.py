@@ -364,8 +364,10 @@ def node_name(world, etcd):
     done, ipam = migrate(hostname="node-h")
     expect_equal(ipam["nodename"], "ip-10-0-0-7.ec2.internal", "as Calico's plugins have it")
     expect("ip-10-0-0-7.ec2.internal" in done.stdout, f"it is told: {done.stdout}")
-    said.write_text("a b\n")
-    refused(*migrate(), 2)
+    said.write_text("root:SECRET a b\n")
+    done, ipam = migrate()
+    refused(done, ipam, 2)
+    expect(str(said) in done.stderr and "SECRET" not in done.stdout + done.stderr, f"of a file its path alone: {done.stderr}")
     expect("nodename" not in migrate(nodename="node-a")[1], "the configuration's own counts")
 
 

@@ -24,6 +24,7 @@
 #include "os/process.h"
 #include "store/store_url.h"
 #include "wire/calico/conflist_switch.h"
+#include "wire/calico/nodename_file.h"
 
 namespace croft::app {
 namespace {
@@ -54,12 +55,10 @@ constexpr std::chrono::seconds kPageTime{15};
 
 /// The node's name, where the configuration does not have it, as Calico's plugins find it.
 [[nodiscard]] Result<std::string> node_name(const CalicoOptions& options, const wire::cni::NodeNameSources& sources) {
-  constexpr std::size_t kBytesMax = 4096;
-  constexpr std::string_view kWhiteSpace = " \t\r\n";
   constexpr const char* kRemedy = "name the node, as Calico's blocks have it, with --node";
   std::string name = options.node;
   if (name.empty()) {
-    const auto content = os::read_file(sources.file, kBytesMax);
+    const auto content = os::read_file(sources.file, wire::cni::kNodenameFileBytesMax);
     const bool is_there = content || content.error().code != ErrorCode::not_found;
     // Calico's plugin makes no pod then, so nothing says which name it would take.
     if (!is_there && !sources.file_is_optional) {
@@ -69,9 +68,14 @@ constexpr std::chrono::seconds kPageTime{15};
                               sources.file, kRemedy));
     }
     if (!content && is_there) return fail(Error(content.error()).in("nodename"));
-    if (content) name = *content;
-    name.erase(0, std::min(name.find_first_not_of(kWhiteSpace), name.size()));
-    name.erase(name.find_last_not_of(kWhiteSpace) + 1);
+    if (content) {
+      auto in_file = wire::cni::decode_nodename_file(*content);
+      if (!in_file) {
+        return fail(ErrorCode::invalid_argument,
+                    fmt::format("nodename: {}: {}; {}", sources.file, in_file.error().message, kRemedy));
+      }
+      name = *std::move(in_file);
+    }
   }
   if (name.empty()) name = sources.hostname;
   if (name.empty()) {
