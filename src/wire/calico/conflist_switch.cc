@@ -10,6 +10,7 @@
 #include "wire/calico/netconf.h"
 #include "wire/json/document.h"
 #include "wire/json/writer.h"
+#include "wire/text/go_text.h"
 
 namespace croft::wire::cni {
 namespace {
@@ -23,9 +24,9 @@ constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6",
   }
   return text;
 }
-[[nodiscard]] bool is_named(JsonRef child, std::string_view name) { return lowered(std::string(child.key())) == name; }
+[[nodiscard]] bool is_named(JsonRef child, std::string_view name) { return same_member_name(child.key(), name); }
 
-/// As Go's encoding/json reads it for the plugins: in whatever letters, and of several with one name the last counts.
+/// As Go's encoding/json reads it for the plugins: in whatever letters.
 [[nodiscard]] std::optional<JsonRef> member(JsonRef object, std::string_view name) {
   std::optional<JsonRef> found;
   if (object.kind() != JsonKind::object) return found;
@@ -34,13 +35,28 @@ constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6",
   }
   return found;
 }
-/// Of objects and lists with one name Go makes one of both.
-[[nodiscard]] Result<void> check_only_once(JsonRef object, std::string_view name) {
+/// Of objects and lists with one name Go makes one of both, and of others it takes the last: in what order they come to
+/// a plugin the runtime decides, which writes a list's plugins anew with their names sorted.
+[[nodiscard]] Result<void> check_only_once(JsonRef object, std::string_view name, std::string_view path = "") {
   int count = 0;
   if (object.kind() != JsonKind::object) return {};
   for (auto child = object.first_child(); child; child = child->next_sibling()) count += is_named(*child, name) ? 1 : 0;
   if (count <= 1) return {};
-  return fail(invalid_argument(fmt::format("{}: it is there {} times: leave the one that counts", name, count)));
+  return fail(
+      invalid_argument(fmt::format("{}{}: it is there {} times: leave the one that counts", path, name, count)));
+}
+/// Of what decides where Calico has its records, which name the node has, and what becomes of the IPAM's own.
+[[nodiscard]] Result<void> check_each_once(JsonRef plugin) {
+  std::vector<std::string> names = {"nodename", "nodename_file", "nodename_file_optional", "hostname"};
+  add_datastore_names(names);
+  for (const std::string& name : names) TRY_VOID(check_only_once(plugin, name));
+  if (const auto kubernetes = member(plugin, "kubernetes")) {
+    for (const char* name : {"kubeconfig", "k8s_api_root"}) TRY_VOID(check_only_once(*kubernetes, name, "kubernetes."));
+  }
+  if (const auto ipam = member(plugin, "ipam")) {
+    for (const std::string_view name : kKept) TRY_VOID(check_only_once(*ipam, name, "ipam."));
+  }
+  return {};
 }
 [[nodiscard]] std::string text(JsonRef object, std::string_view name) {
   const auto found = member(object, name);
@@ -96,10 +112,12 @@ class Switch {
 
   [[nodiscard]] Result<void> write(JsonRef plugin) {
     for (const std::string_view whole : {"ipam", "kubernetes"}) TRY_VOID(check_only_once(plugin, whole));
+    if (const auto ipam = member(plugin, "ipam")) TRY_VOID(check_only_once(*ipam, "type", "ipam."));
     if (!is_calicos(plugin)) {
       copy_json(out, plugin);
       return {};
     }
+    TRY_VOID(check_each_once(plugin));
     TRY(const DatastoreChoice datastore, datastore_of(plugin));
     std::string store = store_;
     if (store.empty()) {
@@ -141,9 +159,10 @@ class Switch {
       out.text(node);
     }
     for (auto child = ipam.first_child(); child; child = child->next_sibling()) {
-      const std::string name = lowered(std::string(child->key()));
-      if (name == "type" || name == "store" || (name == "nodename" && !node.empty())) continue;
-      if (std::ranges::count(kKept, name) == 0) {
+      if (is_named(*child, "type") || is_named(*child, "store") || (is_named(*child, "nodename") && !node.empty())) {
+        continue;
+      }
+      if (std::ranges::none_of(kKept, [&](const std::string_view name) { return is_named(*child, name); })) {
         result.dropped.emplace_back(child->key());
         continue;
       }
@@ -161,7 +180,8 @@ class Switch {
 
 Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::string& store,
                                          const NodeNameOf& node_of) {
-  auto document = parse_json(conflist, {.bytes_max = kConflistBytesMax, .depth_max = kDepthMax});
+  // Calico's policy may have a token.
+  auto document = parse_json(conflist, {.bytes_max = kConflistBytesMax, .depth_max = kDepthMax, .is_secret = true});
   if (!document) return fail(document.error());
   const JsonRef root = document->root();
   if (root.kind() != JsonKind::object) return fail(invalid_argument("it is no JSON object"));
