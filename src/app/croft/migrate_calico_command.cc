@@ -159,7 +159,33 @@ struct ConflistFiles {
   return static_cast<int>(edge::ExitCode::fine);
 }
 
+/// Calico's installer may write the file while the register is looked through. Error: refused_for_safety.
+[[nodiscard]] Result<void> check_is_as_read(const ConflistFiles& files) {
+  TRY(const std::string now, read_conflist(files.path));
+  TRY(const auto status, os::file_status(files.backup_path));
+  std::optional<std::string> backup;
+  if (status) {
+    TRY(backup, read_conflist(files.backup_path));
+  }
+  if (now == files.now && backup == files.backup) return {};
+  return fail(ErrorCode::refused_for_safety,
+              fmt::format("nothing was switched: somebody wrote {} since it was read; run the same command again",
+                          now == files.now ? files.backup_path : files.path));
+}
+
+/// As above, when the old text is kept already: what nobody needs is not left behind.
+[[nodiscard]] Result<void> check_is_still_as_read(const ConflistFiles& files) {
+  ConflistFiles kept = files;
+  kept.backup = files.now;
+  auto as_read = check_is_as_read(kept);
+  if (as_read || files.backup) return as_read;
+  const auto backup = read_conflist(files.backup_path);
+  if (backup && *backup == files.now) TRY_VOID(os::remove_file_durably(files.backup_path));
+  return as_read;
+}
+
 [[nodiscard]] Result<void> switch_file(const ConflistFiles& files) {
+  TRY_VOID(check_is_as_read(files));
   if (!files.backup) {
     TRY_VOID(os::replace_file_like(files.backup_path, files.now, files.path));
   } else if (*files.backup != files.now) {
@@ -171,6 +197,7 @@ struct ConflistFiles {
   }
   // Before the file itself: a switch that is killed in between is one that never was.
   TRY_VOID(os::replace_file_durably(files.path + kSwitchedDigestSuffix, digest_text(files.next.text)));
+  TRY_VOID(check_is_still_as_read(files));
   return os::replace_file_like(files.path, files.next.text, files.path);
 }
 
