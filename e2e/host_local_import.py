@@ -73,17 +73,23 @@ def test():
         def outcomes(rows):
             return {row["containerId"]: row["outcome"] for row in rows}
 
-        planned = move("--dry-run", code=3)
+        # The pool would give a pod the gateway, which is the node's own.
+        refused = run(*back_command[:-1], "--interface", "eth0", check=False)
+        expect(refused.returncode == 5 and "--pod-cidr" in refused.stderr, f"without a range: {refused}")
+        ranges = ("--pod-cidr", "10.77.0.0/24", "--pod-cidr", "fd00:77::/112")
+        planned = move(*ranges, "--dry-run", code=3)
         expect_equal(reservations(directory), before, "files after a dry run")
         expect_equal(world.held(store), {}, "addresses held after a dry run")
         # oldpod lives: the pool would give its address to another.
-        expect_equal(move(code=5), planned, "what is refused")
+        expect_equal(move(*ranges, code=5), planned, "what is refused")
         expect_equal(reservations(directory), before, "files after a refusal")
         expect_equal([row["containerId"] for row in planned if row["atRisk"]], ["oldpod"], "at risk")
-        moved = move("--force", code=3)
+        moved = move(*ranges, "--force", code=3)
         expect_equal(moved, planned, "what a dry run said")
         expect_equal(outcomes(moved), {**{pod: "moved" for pod in given}, "oldpod": "left", "": "left"}, "outcomes")
         expect_equal(sorted(reservations(directory)), ["10.77.0.200", "10.77.0.201"], "files left")
+        shown = json.loads(run(world.bin / "croft", "--store", store, "-o", "json", "ip", "show", "10.77.0.1").stdout)[0]["state"]
+        expect_equal(shown, "reserved", "the gateway")
         expect_equal(sorted(world.held(store)), sorted(a for two in given.values() for a in two), "held in the pools")
         say(f"  {len(given)} pods of Debian's host-local moved into two pools")
 

@@ -81,10 +81,6 @@ std::string why_refused(const std::vector<engine::MovedHolder>& all, const Impor
   if (!options.back && options.networks.size() > 1) {
     return fail(ErrorCode::invalid_argument, "--network: it is the directory's; only with --back give more of them");
   }
-  if (!options.back && !options.ranges.empty()) {
-    return fail(ErrorCode::invalid_argument,
-                "--pod-cidr: it goes with --back; into pools take croft migrate host-local");
-  }
   for (const std::string& range : options.ranges) {
     TRY(const net::Prefix prefix, prefix_argument("--pod-cidr", range));
     options.request.only_in.push_back(prefix);
@@ -107,9 +103,15 @@ std::string moved_table(const std::vector<engine::MovedHolder>& all, const Impor
                std::string(name_of(moved.outcome)), moved.reason});
   }
   std::string text = all.empty() ? "" : table.to_string();
-  text += fmt::format("{} {} addresses {}, {} left, {} clash\n", options.request.dry_run ? "would move" : "moved",
+  const std::string reserved = options.back ? "" : fmt::format("{} reserved, ", count_of(all, Outcome::reserved));
+  text += fmt::format("{} {} addresses {}, {}{} left, {} clash\n", options.request.dry_run ? "would move" : "moved",
                       count_of(all, Outcome::moved), options.back ? "back into the directory" : "into the pools",
-                      count_of(all, Outcome::left), count_of(all, Outcome::clashes));
+                      reserved, count_of(all, Outcome::left), count_of(all, Outcome::clashes));
+  if (!options.back && options.ranges.empty()) {
+    text +=
+        "--pod-cidr is missing: what host-local gives to nobody of its range, as the gateway, which is this node's "
+        "own, is not reserved\n";
+  }
   if (options.request.dry_run || count_of(all, Outcome::moved) == 0) return text;
   text += options.back ? "host-local hands addresses of these ranges out from now on.\n"
                        : "host-local would hand these addresses out again: configure the network for croft-ipam.\n";
@@ -149,9 +151,16 @@ Data moved_json(const std::vector<engine::MovedHolder>& all) {
   const bool dry_run = request.dry_run;
   request.dry_run = dry_run || !options.force;
   TRY(auto moved, move());
-  if (!dry_run && !options.force && count_at_risk(moved) > 0) {
+  const bool knows_range = options.back || !options.ranges.empty();
+  if (!dry_run && !options.force && (count_at_risk(moved) > 0 || !knows_range)) {
     print(line.json() ? line.data(moved_json(moved)) : moved_table(moved, options));
-    return fail(ErrorCode::refused_for_safety, why_refused(moved, options));
+    return fail(ErrorCode::refused_for_safety,
+                count_at_risk(moved) > 0
+                    ? why_refused(moved, options)
+                    : "nothing was changed: the pool could give the gateway of the directory's range, which is this "
+                      "node's own, to a pod; name the range with --pod-cidr, or take croft migrate host-local, which "
+                      "knows another gateway, and what the configuration leaves out, too; --force when the pools give "
+                      "none of the range's own addresses");
   }
   if (request.dry_run != dry_run) {
     request.dry_run = dry_run;
@@ -182,8 +191,9 @@ void add_host_local_import_command(CLI::App& host_local, CommandLine& line) {
       ->allow_extra_args(false);
   command
       ->add_option("--pod-cidr", options->ranges,
-                   "With --back: what host-local gives from then on, of which nothing may stay in the register "
-                   "(default: this node's blocks); may be repeated")
+                   "Move only addresses of this range, this node's podCIDR, and reserve its network address, its "
+                   "first one, the gateway, and its broadcast address; with --back it is what host-local gives from "
+                   "then on, of which nothing may stay in the register (default: this node's blocks); may be repeated")
       ->allow_extra_args(false);
   command->add_option("--interface", options->request.interface_name,
                       "Interface of reservations without one (plugins before v0.8.0)");
