@@ -371,6 +371,13 @@ def node_name(world, etcd):
     refused(done, ipam, 2)
     expect(str(said) in done.stderr and "SECRET" not in done.stdout + done.stderr, f"of a file its path alone: {done.stderr}")
     expect("nodename" not in migrate(nodename="node-a")[1], "the configuration's own counts")
+    # With what croft-ipam, or the register, refuses each pod would fail.
+    ipam = plugin["ipam"]
+    for changes, why in (({"nodename": "a\nb"}, "x0ab"), ({"ipam": {**ipam, "ipv4_pools": ["nowhere"]}}, "nowhere"),
+                         ({"ipam": {**ipam, "assign_ipv4": "false"}}, "assign_ipv4"),
+                         ({"ipam": {**ipam, "ipv4_pools": [f"p{n}" for n in range(65)]}}, "ipv4_pools"), ({"args": {"cni": {"ips": 5}}}, "args.cni.ips")):
+        done, kept = migrate("--force", **{"nodename": "node-a", **changes})
+        expect((done.returncode, kept["type"]) == (REFUSED, "calico-ipam") and why in done.stderr, f"{changes}: {done}")
 
 
 def written_meanwhile(world, etcd):

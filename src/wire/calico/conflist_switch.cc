@@ -7,7 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "net/echo.h"
 #include "wire/calico/netconf.h"
+#include "wire/cni/network.h"
 #include "wire/json/document.h"
 #include "wire/json/writer.h"
 #include "wire/text/go_text.h"
@@ -176,7 +178,61 @@ class Switch {
   const NodeNameOf& node_of_;
 };
 
+/// As libcni makes it: the plugin's own members, and the list's name and version.
+[[nodiscard]] std::string handed_on(JsonRef root, JsonRef plugin) {
+  JsonWriter out;
+  out.begin_object();
+  for (const char* name : {"name", "cniVersion"}) {
+    const auto of_list = member(root, name);
+    if (!of_list) continue;
+    out.key(name);
+    copy_json(out, *of_list);
+  }
+  for (auto child = plugin.first_child(); child; child = child->next_sibling()) {
+    if (is_named(*child, "name") || same_member_name(child->key(), "cniVersion")) continue;
+    out.key(child->key());
+    copy_json(out, *child);
+  }
+  out.end_object();
+  return std::move(out).take();
+}
+
+[[nodiscard]] Result<NetworkConfig> as_croft_reads_it(const std::string& config) {
+  const auto refusal = [](const cni::Error& error) {
+    return fail(
+        invalid_argument(fmt::format("croft-ipam would refuse it: {}{}{}", error.msg, error.details.empty() ? "" : ": ",
+                                     error.details.empty() ? "" : net::echo(error.details))));
+  };
+  auto document = parse_network_config(config);
+  if (!document) return refusal(document.error());
+  const auto network = read_network(*std::move(document));
+  if (!network) return refusal(network.error());
+  auto read = decode_network_config(*network, "", needs_of(Command::add));
+  if (!read) return refusal(read.error());
+  return *std::move(read);
+}
+
 }  // namespace
+
+Result<std::vector<NetworkConfig>> read_switched(std::string_view conflist) {
+  TRY(const JsonDocument document,
+      parse_json(conflist, {.bytes_max = 2 * kConflistBytesMax, .depth_max = kDepthMax, .is_secret = true}));
+  const JsonRef root = document.root();
+  std::vector<NetworkConfig> all;
+  const auto read = [&](JsonRef plugin) -> Result<void> {
+    const auto ipam = member(plugin, "ipam");
+    if (!ipam || text(*ipam, "type") != "croft-ipam") return {};
+    TRY(all.emplace_back(), as_croft_reads_it(handed_on(root, plugin)));
+    return {};
+  };
+  const auto plugins = member(root, "plugins");
+  if (!plugins) {
+    TRY_VOID(read(root));
+    return all;
+  }
+  for (auto plugin = plugins->first_child(); plugin; plugin = plugin->next_sibling()) TRY_VOID(read(*plugin));
+  return all;
+}
 
 Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::string& store,
                                          const NodeNameOf& node_of) {

@@ -141,6 +141,40 @@ TEST(ConflistSwitch, RefusesWhatIsNoConfiguration) {
   }
 }
 
+/// With what the runtime hands to the plugin each pod would fail.
+TEST(ConflistSwitch, IsReadAsThePluginWill) {
+  const auto read = [](const std::string& list, const std::string& plugin, const std::string& ipam) {
+    const auto switched =
+        switch_to_croft("{" + list + R"("plugins":[{"type":"calico","kubernetes":{"kubeconfig":"/k"},)" + plugin +
+                            R"("ipam":{"type":"calico-ipam")" + ipam + R"(}},{"type":"portmap"}]})",
+                        "", [](const NodeNameSources&) -> Result<std::string> { return std::string("oak"); });
+    EXPECT_TRUE(switched) << switched.error().message;
+    return read_switched(switched->text);
+  };
+  const std::string named = R"("name":"net","cniVersion":"0.3.1",)";
+  const auto good = read(named, "", R"(,"assign_ipv6":"true","ipv4_pools":["a","10.0.0.0/16"])");
+  ASSERT_TRUE(good) << good.error().message;
+  ASSERT_EQ(good->size(), 1U);
+  EXPECT_EQ(good->front().name, "net");
+  EXPECT_EQ(good->front().nodename, "oak");
+  EXPECT_EQ(good->front().ipam.store, "kube:/k");
+  EXPECT_TRUE(good->front().ipam.assign_v6);
+  EXPECT_EQ(good->front().ipam.asked_pools.v4.size(), 2U);
+  std::string many;
+  for (int i = 0; i < 65; ++i) many += (i == 0 ? "\"p" : ",\"p") + std::to_string(i) + "\"";
+  const std::vector<std::vector<std::string>> wrong = {{"", "", "", "network name"},
+                                                       {R"("name":"a b",)", "", "", "network name"},
+                                                       {named, R"("args":{"cni":{"ips":5}},)", "", "args.cni.ips"},
+                                                       {named, "", R"(,"ipv4_pools":[)" + many + "]", "ipv4_pools"},
+                                                       {named, "", R"(,"assign_ipv4":5)", "assign_ipv4"}};
+  for (const auto& one : wrong) {
+    const auto refused = read(one[0], one[1], one[2]);
+    ASSERT_FALSE(refused) << one[3];
+    EXPECT_THAT(refused.error().message, HasSubstr("croft-ipam would refuse it: "));
+    EXPECT_THAT(refused.error().message, HasSubstr(one[3]));
+  }
+}
+
 /// As Calico's own plugins read it: etcd where anything leads to one, else Kubernetes.
 TEST(ConflistSwitch, SaysWhereCalicoHasItsRecords) {
   const auto datastore = [](const std::string& members) {
