@@ -60,11 +60,11 @@ def test():
             world.croft(store, "pool", "create", pool["name"], "--cidr", pool["cidr"], "--block-size",
                         str(pool["blockSize"]), "--cooldown-seconds", "0")
 
-        def move(*more, code=0):
+        def move(*more, code=0, parse=True):
             done = run(world.bin / "croft", "--store", store, "-o", "json", "host-local", "import", "--dir",
                        str(directory), "--pool", "four", "--pool", "six", "--node", "node-a", *more, check=False)
             expect_equal(done.returncode, code, f"import {more}: {done.stdout}{done.stderr}")
-            return json.loads(done.stdout)
+            return json.loads(done.stdout) if parse else None
 
         back_command = (world.bin / "croft", "--store", store, "host-local", "import", "--dir", directory, "--pool", "four", "--pool", "six",
                         "--node", "node-a", "--back")
@@ -116,13 +116,16 @@ def test():
         expect_equal(sorted(reservations(directory)), ["10.77.0.200", "10.77.0.201"], "files after a refusal")
         refused = run(*back_command, check=False).stderr
         expect("4 addresses would stay in the register" in refused, refused)
+        expect_equal({row["outcome"] for row in move("--back", "--force", code=5)}, {"moved", "left"}, "--force is for pools")
+        expect_equal(sorted(reservations(directory)), ["10.77.0.200", "10.77.0.201"], "files after a refusal")
+        expect_equal(move("--leave-behind", *ranges, code=2, parse=False), None, "into pools nothing is left behind")
         rows = move("--back", "--network", NETWORK, "--network", "other", "--dry-run", code=3)
         expect_equal({row["containerId"] for row in rows if row["outcome"] == "left"}, {"borrower"}, "left with both networks")
         rows = move("--back", "--pod-cidr", "10.77.0.64/26", "--pod-cidr", "fd00:77::ff00/120", "--dry-run")
         expect_equal({row["outcome"] for row in rows}, {"left"}, "outside of what host-local gives")
-        call(croft_ipam, "DEL", {**pool_config, "name": "other"}, "multus")
         call(croft_ipam, "DEL", pool_config, "borrower")
-        back = move("--back")
+        back = [row for row in move("--back", "--leave-behind", code=3) if row["containerId"] != "multus"]
+        call(croft_ipam, "DEL", {**pool_config, "name": "other"}, "multus")
         del given["pod7"]
         expect_equal(outcomes(back), {pod: "moved" for pod in given}, "outcomes on the way back")
         expect_equal(world.held(store), {}, "addresses held after the way back")

@@ -22,6 +22,7 @@ struct ImportOptions {
   std::string directory;
   bool back = false;
   bool force = false;
+  bool leave_behind = false;
   std::vector<std::string> networks, ranges;
   engine::MoveRequest request;
 };
@@ -44,40 +45,54 @@ std::size_t count_at_risk(const std::vector<engine::MovedHolder>& all) {
   return count;
 }
 
+/// Why nothing may be changed; empty: it may.
 std::string why_refused(const std::vector<engine::MovedHolder>& all, const ImportOptions& options) {
   const std::size_t at_risk = count_at_risk(all);
   if (!options.back) {
-    return fmt::format(
-        "nothing was changed: {} addresses would stay in the directory and lie in a pool that gives them to others; "
-        "mend what REASON says, or --force when nobody uses them",
-        at_risk);
+    if (options.force) return {};
+    if (at_risk > 0) {
+      return fmt::format(
+          "nothing was changed: {} addresses would stay in the directory and lie in a pool that gives them to others; "
+          "mend what REASON says, or --force when nobody uses them",
+          at_risk);
+    }
+    if (!options.ranges.empty()) return {};
+    return "nothing was changed: the pool could give the gateway of the directory's range, which is this node's own, "
+           "to a pod; name the range with --pod-cidr, or take croft migrate host-local, which knows another gateway, "
+           "and what the configuration leaves out, too; --force when the pools give none of the range's own addresses";
   }
   std::size_t stay = 0;
   for (const engine::MovedHolder& one : all) {
     stay += one.at_risk && one.outcome == engine::MovedHolder::Outcome::left ? one.addresses.size() : 0;
   }
+  const std::size_t of_pools = options.force ? 0 : at_risk - stay;
+  if (options.leave_behind) stay = 0;
+  if (stay == 0 && of_pools == 0) return {};
   std::string text = "nothing was changed";
   if (stay > 0) {
     text += fmt::format(
         ": {} addresses would stay in the register and host-local give them to others too; mend what REASON says{}, or "
-        "--force when nobody uses them",
+        "--leave-behind when nobody uses them",
         stay,
         options.ranges.empty() ? ", or name what host-local is to give with --pod-cidr, where that is less than "
                                  "this node's blocks"
                                : "");
   }
-  if (at_risk > stay) {
+  if (of_pools > 0) {
     text += fmt::format(
         "{} a pool that gives addresses could give {} of these to others too; `croft pool disable NAME` first, after "
         "which no node gets an address of it, or --force when it will not, as while strict affinity is on and the "
         "block is this node's alone",
-        stay > 0 ? "; and" : ":", at_risk - stay);
+        stay > 0 ? "; and" : ":", of_pools);
   }
   return text;
 }
 
 /// Of `--network` and `--pod-cidr`; the rest is in the request.
 [[nodiscard]] Result<HostLocalPlace> read_options(ImportOptions& options) {
+  if (!options.back && options.leave_behind) {
+    return fail(ErrorCode::invalid_argument, "--leave-behind: it goes with --back");
+  }
   if (!options.back && options.networks.size() > 1) {
     return fail(ErrorCode::invalid_argument, "--network: it is the directory's; only with --back give more of them");
   }
@@ -149,18 +164,12 @@ Data moved_json(const std::vector<engine::MovedHolder>& all) {
                         : engine::move_into_pools(context, *reservations, request);
   };
   const bool dry_run = request.dry_run;
-  request.dry_run = dry_run || !options.force;
+  request.dry_run = true;
   TRY(auto moved, move());
-  const bool knows_range = options.back || !options.ranges.empty();
-  if (!dry_run && !options.force && (count_at_risk(moved) > 0 || !knows_range)) {
+  const std::string refused = why_refused(moved, options);
+  if (!dry_run && !refused.empty()) {
     print(line.json() ? line.data(moved_json(moved)) : moved_table(moved, options));
-    return fail(ErrorCode::refused_for_safety,
-                count_at_risk(moved) > 0
-                    ? why_refused(moved, options)
-                    : "nothing was changed: the pool could give the gateway of the directory's range, which is this "
-                      "node's own, to a pod; name the range with --pod-cidr, or take croft migrate host-local, which "
-                      "knows another gateway, and what the configuration leaves out, too; --force when the pools give "
-                      "none of the range's own addresses");
+    return fail(ErrorCode::refused_for_safety, refused);
   }
   if (request.dry_run != dry_run) {
     request.dry_run = dry_run;
@@ -197,8 +206,11 @@ void add_host_local_import_command(CLI::App& host_local, CommandLine& line) {
       ->allow_extra_args(false);
   command->add_option("--interface", options->request.interface_name,
                       "Interface of reservations without one (plugins before v0.8.0)");
-  command->add_flag("--force", options->force,
-                    "Move what can be moved, even if a pool, or host-local, could then give the rest to other pods");
+  command->add_flag(
+      "--force", options->force,
+      "Move what can be moved, even if a pool could then give the rest, or what came back, to other pods");
+  command->add_flag("--leave-behind", options->leave_behind,
+                    "With --back: go on although host-local could give what stays in the register to other pods");
   command->add_flag("--dry-run", options->request.dry_run, "Show what would happen and change nothing");
   command->callback(
       [&line, options] { line.run = [options](CommandLine& l) { return import_directory(l, *options); }; });
