@@ -60,43 +60,72 @@ def test():
             world.croft(store, "pool", "create", pool["name"], "--cidr", pool["cidr"], "--block-size",
                         str(pool["blockSize"]), "--cooldown-seconds", "0")
 
-        def move(*more, code=0):
+        def move(*more, code=0, parse=True):
             done = run(world.bin / "croft", "--store", store, "-o", "json", "host-local", "import", "--dir",
                        str(directory), "--pool", "four", "--pool", "six", "--node", "node-a", *more, check=False)
             expect_equal(done.returncode, code, f"import {more}: {done.stdout}{done.stderr}")
-            return json.loads(done.stdout)
+            return json.loads(done.stdout) if parse else None
+
+        back_command = (world.bin / "croft", "--store", store, "host-local", "import", "--dir", directory, "--pool", "four", "--pool", "six",
+                        "--node", "node-a", "--back")
+        croft_ipam = world.find_plugin("croft-ipam")
 
         def outcomes(rows):
             return {row["containerId"]: row["outcome"] for row in rows}
 
-        planned = move("--dry-run", code=3)
+        # The pool would give a pod the gateway, which is the node's own.
+        refused = run(*back_command[:-1], "--interface", "eth0", check=False)
+        expect(refused.returncode == 5 and "--pod-cidr" in refused.stderr, f"without a range: {refused}")
+        ranges = ("--pod-cidr", "10.77.0.0/24", "--pod-cidr", "fd00:77::/112")
+        planned = move(*ranges, "--dry-run", code=3)
         expect_equal(reservations(directory), before, "files after a dry run")
         expect_equal(world.held(store), {}, "addresses held after a dry run")
         # oldpod lives: the pool would give its address to another.
-        expect_equal(move(code=5), planned, "what is refused")
+        expect_equal(move(*ranges, code=5), planned, "what is refused")
         expect_equal(reservations(directory), before, "files after a refusal")
         expect_equal([row["containerId"] for row in planned if row["atRisk"]], ["oldpod"], "at risk")
-        moved = move("--force", code=3)
+        moved = move(*ranges, "--force", code=3)
         expect_equal(moved, planned, "what a dry run said")
         expect_equal(outcomes(moved), {**{pod: "moved" for pod in given}, "oldpod": "left", "": "left"}, "outcomes")
         expect_equal(sorted(reservations(directory)), ["10.77.0.200", "10.77.0.201"], "files left")
+        shown = json.loads(run(world.bin / "croft", "--store", store, "-o", "json", "ip", "show", "10.77.0.1").stdout)[0]["state"]
+        expect_equal(shown, "reserved", "the gateway")
         expect_equal(sorted(world.held(store)), sorted(a for two in given.values() for a in two), "held in the pools")
         say(f"  {len(given)} pods of Debian's host-local moved into two pools")
 
-        expect_equal(addresses(call(world.find_plugin("croft-ipam"), "ADD", pool_config, "pod7")), given["pod7"],
+        expect_equal(addresses(call(croft_ipam, "ADD", pool_config, "pod7")), given["pod7"],
                      "croft-ipam asked again for a moved pod")
-        fresh = addresses(call(world.find_plugin("croft-ipam"), "ADD", pool_config, "new"))
+        fresh = addresses(call(croft_ipam, "ADD", pool_config, "new"))
         expect(not set(fresh) & {a for two in given.values() for a in two}, f"{fresh} is held by a moved pod")
         for pod in ("pod7", "new"):
-            call(world.find_plugin("croft-ipam"), "DEL", pool_config, pod)
+            call(croft_ipam, "DEL", pool_config, pod)
         findings = run(world.bin / "croft", "--store", store, "check", check=False)
         expect_equal(findings.returncode, 0, f"croft check: {findings.stdout}")
 
+        strangers = {"multus", "borrower"}
+        call(croft_ipam, "ADD", {**pool_config, "name": "other"}, "multus")
+        borrowed = {"four": "10.77.0.60", "six": "fd00:77::3c"}
+        call(croft_ipam, "ADD", {**pool_config, "nodename": "node-b", "ipam": {**pool_config["ipam"], "ips": list(borrowed.values())}}, "borrower")
         move("--back", code=5)
         expect_equal(sorted(reservations(directory)), ["10.77.0.200", "10.77.0.201"], "files after a refusal")
         for pool in pools:
             run(world.bin / "croft", "--store", store, "pool", "disable", pool["name"])
-        back = move("--back")
+        # Of other networks and of other nodes' pods host-local knows nothing: it would give their addresses again.
+        for row in (row for row in move("--back", code=5) if row["outcome"] == "left"):
+            expect_equal((row["containerId"] in strangers, row["atRisk"]), (True, True), f"left: {row}")
+        expect_equal(sorted(reservations(directory)), ["10.77.0.200", "10.77.0.201"], "files after a refusal")
+        refused = run(*back_command, check=False).stderr
+        expect("4 addresses would stay in the register" in refused, refused)
+        expect_equal({row["outcome"] for row in move("--back", "--force", code=5)}, {"moved", "left"}, "--force is for pools")
+        expect_equal(sorted(reservations(directory)), ["10.77.0.200", "10.77.0.201"], "files after a refusal")
+        expect_equal(move("--leave-behind", *ranges, code=2, parse=False), None, "into pools nothing is left behind")
+        rows = move("--back", "--network", NETWORK, "--network", "other", "--dry-run", code=3)
+        expect_equal({row["containerId"] for row in rows if row["outcome"] == "left"}, {"borrower"}, "left with both networks")
+        rows = move("--back", "--pod-cidr", "10.77.0.64/26", "--pod-cidr", "fd00:77::ff00/120", "--dry-run")
+        expect_equal({row["outcome"] for row in rows}, {"left"}, "outside of what host-local gives")
+        call(croft_ipam, "DEL", pool_config, "borrower")
+        back = [row for row in move("--back", "--leave-behind", code=3) if row["containerId"] != "multus"]
+        call(croft_ipam, "DEL", {**pool_config, "name": "other"}, "multus")
         del given["pod7"]
         expect_equal(outcomes(back), {pod: "moved" for pod in given}, "outcomes on the way back")
         expect_equal(world.held(store), {}, "addresses held after the way back")

@@ -1104,8 +1104,9 @@ def imports(user):
     folder.mkdir()
     (folder / f"10.125.{number // 16}.{number % 16 * 16 + 3}").write_text(f"c-{user.tag}-{number}\r\neth0")
     pool = f"i-{user.tag}-{number}"
-    user.rig.admin("pool", "create", pool, "--cidr", f"10.125.{number // 16}.{number % 16 * 16}/28", "--block-size", "28", "--gateway", "none")
-    user.croft("host-local", "import", "--dir", folder, "--pool", pool, "--node", f"n-{user.tag}", "--network", "net")
+    cidr = f"10.125.{number // 16}.{number % 16 * 16}/28"
+    user.rig.admin("pool", "create", pool, "--cidr", cidr, "--block-size", "28", "--gateway", "none")
+    user.croft("host-local", "import", "--dir", folder, "--pool", pool, "--pod-cidr", cidr, "--node", f"n-{user.tag}", "--network", "net")
 
 
 @work("croft-operator", "croft service list, audit, repair", alone=True)

@@ -172,6 +172,18 @@ def refuses(world, kube):
     refused([*switch, "--apply"], node.host.conf / "calico-kubeconfig", "is not there", "--plugin-store")
     node.is_untouched("after all refusals")
 
+    # What the plugin or the register would refuse of each pod.
+    config = json.loads(node.calicos)
+    for changes, words in (({"name": "my_net"}, ("my_net",)), ({"nodename": "ELM"}, ("ELM",)),
+                           ({"ipam": {"type": "calico-ipam", "ipv4_pools": ["nowhere"]}}, ("nowhere",))):
+        of_list = {key: value for key, value in changes.items() if key == "name"}
+        plugin = {**config["plugins"][0], **{key: value for key, value in changes.items() if key != "name"}}
+        node.conflist.write_text(json.dumps({**config, **of_list, "plugins": [plugin, config["plugins"][1]]}))
+        refused([*with_store, "--apply", "--force"], "would refuse", *words)
+        shown = node.do(with_store)
+        expect(shown.returncode == 3 and "in the way: " in shown.stdout, f"the plan: {shown.stdout}{shown.stderr}")
+    node.conflist.write_text(node.calicos)
+
     back = ["croft", "migrate", "calico", "--conflist", str(node.conflist), "--back", "--apply"]
     expect_equal(node.do([*with_store, "--apply"]).returncode, 0, "switched")
     edited = json.loads(node.conflist.read_text())

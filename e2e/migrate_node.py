@@ -10,7 +10,9 @@ import contextlib
 import hashlib
 import json
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -364,9 +366,76 @@ def node_name(world, etcd):
     done, ipam = migrate(hostname="node-h")
     expect_equal(ipam["nodename"], "ip-10-0-0-7.ec2.internal", "as Calico's plugins have it")
     expect("ip-10-0-0-7.ec2.internal" in done.stdout, f"it is told: {done.stdout}")
-    said.write_text("a b\n")
-    refused(*migrate(), 2)
+    said.write_text("root:SECRET a b\n")
+    done, ipam = migrate()
+    refused(done, ipam, 2)
+    expect(str(said) in done.stderr and "SECRET" not in done.stdout + done.stderr, f"of a file its path alone: {done.stderr}")
     expect("nodename" not in migrate(nodename="node-a")[1], "the configuration's own counts")
+    # With what croft-ipam, or the register, refuses each pod would fail.
+    ipam = plugin["ipam"]
+    for changes, why in (({"nodename": "a\nb"}, "x0ab"), ({"ipam": {**ipam, "ipv4_pools": ["nowhere"]}}, "nowhere"),
+                         ({"ipam": {**ipam, "assign_ipv4": "false"}}, "assign_ipv4"),
+                         ({"ipam": {**ipam, "ipv4_pools": [f"p{n}" for n in range(65)]}}, "ipv4_pools"), ({"args": {"cni": {"ips": 5}}}, "args.cni.ips")):
+        done, kept = migrate("--force", **{"nodename": "node-a", **changes})
+        expect((done.returncode, kept["type"]) == (REFUSED, "calico-ipam") and why in done.stderr, f"{changes}: {done}")
+
+
+def written_meanwhile(world, etcd):
+    """Calico's installer writes its file anew while the register is looked through: what it wrote stays, and nothing else is kept."""
+    folder = world.directory / "meanwhile.d"
+    folder.mkdir()
+    file, kept = folder / "10-calico.conflist", folder / "10-calico.conflist.before-croft"
+    text = lambda mtu: json.dumps({**CONFLIST, "plugins": [{**CONFLIST["plugins"][0], "etcd_endpoints": etcd.url, "mtu": mtu}]})
+    host, port = etcd.url.removeprefix("http://").split(":")
+
+    def migrate(meanwhile):
+        """`meanwhile` is done when the register is asked first: the file was read then."""
+        with socket.create_server(("127.0.0.1", 0)) as door:
+            def serve():
+                meanwhile()
+                door.settimeout(30)
+                while True:
+                    try:
+                        client, _ = door.accept()
+                    except OSError:
+                        return
+                    server = socket.create_connection((host, int(port)))
+                    for one, other in ((client, server), (server, client)):
+                        threading.Thread(target=pass_on, args=(one, other), daemon=True).start()
+
+            store = f"etcd:http://127.0.0.1:{door.getsockname()[1]}"
+            process = subprocess.Popen([str(world.bin / "croft"), "--store", store, "migrate", "calico", "--conflist", str(file), "--plugin-store",
+                                        etcd.store, "--cni-bin-dir", str(world.bin), "--apply"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       text=True, env=own_environment(world.directory))
+            select.select([door], [], [], 30)
+            threading.Thread(target=serve, daemon=True).start()
+            out, err = process.communicate()
+        return process.returncode, out + err
+
+    there = lambda: {path.name: path.read_text() for path in folder.iterdir() if path.suffix != ".switched-to-croft"}
+
+    def writes(path, content):
+        return lambda: path.write_text(content)
+
+    file.write_text(text(1440))
+    code, said = migrate(writes(file, text(8900)))
+    expect_equal((code, there()), (REFUSED, {file.name: text(8900)}), f"written meanwhile: {said}")
+    expect(str(file) in said and "again" in said, said)
+    code, said = migrate(file.unlink)
+    expect_equal((code != 0, there()), (True, {}), f"removed meanwhile: {said}")
+    file.write_text(text(1440))
+    code, said = migrate(writes(kept, "precious"))
+    expect_equal((code, there()), (REFUSED, {file.name: text(1440), kept.name: "precious"}), f"another kept one meanwhile: {said}")
+    kept.unlink()
+    code, said = migrate(lambda: None)
+    expect_equal((code, there()[kept.name]), (0, text(1440)), said)
+
+
+def pass_on(one, other):
+    with contextlib.suppress(OSError):
+        while data := one.recv(65536):
+            other.sendall(data)
+        other.shutdown(socket.SHUT_WR)
 
 
 def whole_back(file, kept, old, switched):
@@ -482,6 +551,7 @@ def test():
             etcd = Etcd(world)
             calico(world, etcd)
             node_name(world, etcd)
+            written_meanwhile(world, etcd)
         if "tombstones" in parts:
             tombstones(world, Etcd(world))
 

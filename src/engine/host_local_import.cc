@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "engine/assign.h"
 #include "engine/inspect.h"
 #include "engine/release.h"
+#include "net/echo.h"
 #include "net/range_prefixes.h"
 
 namespace croft::engine {
@@ -293,18 +295,79 @@ std::vector<net::AddressRange> beside(const net::Prefix& range, std::vector<net:
   return {};
 }
 
-/// A pool's addresses of one owner, to be moved together.
-std::map<core::Owner, std::vector<AddressView>> held_on_node(const std::vector<AddressView>& all,
-                                                             const std::vector<core::Pool>& pools,
-                                                             const MoveRequest& request) {
-  std::map<core::Owner, std::vector<AddressView>> held;
-  for (const AddressView& view : all) {
-    const bool is_meant = view.state == core::AddressState::held && view.owner &&
-                          view.owner->network == request.network && view.node == request.node.name &&
-                          in_a_pool(pools, view.address);
-    if (is_meant) held[*view.owner].push_back(view);
+/// What the register has on the way back, to be moved, or left, together: an owner's, or what no owner has.
+struct HeldGroup {
+  std::vector<AddressView> views;
+  bool is_networks = false;  ///< the network's on this node, in one of the pools
+  bool is_at_risk = false;   ///< host-local gives one of them
+  std::string why_left;      ///< empty: nothing keeps it from being moved
+};
+
+bool host_locals_own(const AddressView& view, const MoveRequest& request) {
+  if (request.only_in.empty()) return view.block_owner == request.node;
+  return std::ranges::any_of(request.only_in, [&](const net::Prefix& range) { return range.contains(view.address); });
+}
+
+bool is_of_networks(const core::Owner& owner, const MoveRequest& request) {
+  return owner.network == request.network || std::ranges::count(request.more_networks, owner.network) > 0;
+}
+
+/// Why an address stays in the register; empty when it may be moved.
+std::string why_left_in_register(const AddressView& view, const std::vector<core::Pool>& pools,
+                                 const MoveRequest& request) {
+  const std::string address = view.address.to_string();
+  if (view.state == core::AddressState::quarantined) {
+    return fmt::format("{} is in quarantine: somebody on a node lives with it; croft ip show {} tells more", address,
+                       address);
   }
-  return held;
+  if (!view.owner) {
+    return fmt::format("{} is held under the handle {}, which is no container's: croft ip show {} tells more", address,
+                       net::echo(view.handle_id), address);
+  }
+  if (view.node != request.node.name) {
+    return fmt::format("{} is held by a pod of node {}: delete it first", address, net::echo(view.node));
+  }
+  if (!is_of_networks(*view.owner, request)) {
+    return fmt::format("{} is of network {}: move that one too, with another --network, or delete its pod first",
+                       address, net::echo(view.owner->network));
+  }
+  if (!in_a_pool(pools, view.address)) {
+    return fmt::format("{} is in none of the pools: {}", address,
+                       view.pool.empty() ? "no pool has it" : "name its own with --pool " + view.pool);
+  }
+  if (host_locals_own(view, request)) return {};
+  if (!request.only_in.empty()) return fmt::format("{} is not in the range of this node", address);
+  if (!view.block_owner) return {};
+  return fmt::format("{} is in block {} of node {}, whose host-local gives it: delete its pod before that node moves",
+                     address, view.block ? view.block->to_string() : "", net::echo(view.block_owner->name));
+}
+
+/// Everything that the network has on this node, and whatever else lives by what host-local gives.
+std::map<std::pair<std::optional<core::Owner>, std::string>, HeldGroup> held_groups(
+    const std::vector<AddressView>& all, const std::vector<core::Pool>& pools, const MoveRequest& request) {
+  std::map<std::pair<std::optional<core::Owner>, std::string>, HeldGroup> groups;
+  for (const AddressView& view : all) {
+    const bool is_quarantined = view.state == core::AddressState::quarantined;
+    if (view.state != core::AddressState::held && !is_quarantined) continue;
+    const auto owner = is_quarantined ? std::optional<core::Owner>() : view.owner;
+    HeldGroup& group = groups[{owner, owner ? std::string() : view.handle_id}];
+    group.views.push_back(view);
+    group.is_networks = group.is_networks || (owner && is_of_networks(*owner, request) &&
+                                              view.node == request.node.name && in_a_pool(pools, view.address));
+    group.is_at_risk = group.is_at_risk || host_locals_own(view, request);
+    if (group.why_left.empty()) group.why_left = why_left_in_register(view, pools, request);
+  }
+  std::erase_if(groups, [](const auto& entry) { return !entry.second.is_networks && !entry.second.is_at_risk; });
+  return groups;
+}
+
+MovedHolder left_in_register(const HeldGroup& group, const std::optional<core::Owner>& owner) {
+  MovedHolder left;
+  if (owner) left.holder = {owner->container_id, owner->interface_name};
+  for (const AddressView& view : group.views) left.addresses.push_back(view.address);
+  left.reason = group.why_left;
+  left.at_risk = group.is_at_risk;
+  return left;
 }
 
 /// The addresses that have no file for this holder yet; nothing when somebody else has one of them.
@@ -389,8 +452,13 @@ Result<std::vector<MovedHolder>> move_out_of_pools(const Context& context, Reser
   TRY(const auto pools, named_pools(context, request));
   TRY(const auto all, list_addresses(context));
   std::vector<MovedHolder> result;
-  for (const auto& [owner, views] : held_on_node(all, pools, request)) {
-    TRY(MovedHolder moved, move_out(context, reservations, request, owner, views));
+  for (const auto& [key, group] : held_groups(all, pools, request)) {
+    const auto& owner = key.first;
+    if (!owner || !group.why_left.empty()) {
+      result.push_back(left_in_register(group, owner));
+      continue;
+    }
+    TRY(MovedHolder moved, move_out(context, reservations, request, *owner, group.views));
     if (moved.outcome == Outcome::moved) {
       TRY(moved.at_risk, may_be_given_out(context, moved.addresses));
     }

@@ -23,9 +23,12 @@ struct MoveRequest {
   std::vector<std::string> pools;  ///< names; only addresses inside one of them are moved; at least one
   std::string interface_name;      ///< for reservations of an old plugin, which name none; empty: they are left
   bool dry_run = false;            ///< says what would happen and changes nothing
+  /// Coming back: networks beside the first whose addresses go into the directory too.
+  std::vector<std::string> more_networks = {};
   /// Into pools: addresses that are left where they are, and why. Nobody lives by one of them: it is not at risk.
   std::map<net::Address, std::string> gone = {};
-  /// Into pools: only addresses in one of these; empty: all. For a node whose directory must have its own range's only.
+  /// Only addresses in one of these; empty: all. For a node whose directory must have its own range's only. Coming back
+  /// they are what host-local gives from then on; empty: that is what the node's blocks have.
   std::vector<net::Prefix> only_in = {};
   /// Into pools: of the ranges in `only_in`, where they are not the first addresses. What host-local gives to nobody of
   /// a range, as its gateway, which is the node's own, the pools give to nobody either: it is reserved.
@@ -48,8 +51,8 @@ struct MovedHolder {
   std::vector<net::Address> addresses;
   std::vector<net::Prefix> ranges = {};  ///< `reserved`: whole ones, in place of addresses
   std::string reason;
-  /// A pool that is not disabled may give one of the addresses to somebody else while the holder lives: it stays in the
-  /// directory and lies in such a pool, or it came back out of one.
+  /// Somebody else may be given one of the addresses while the holder lives. By a pool that is not disabled: it stays
+  /// in the directory and lies in such a pool, or it came back out of one. By host-local: it stays in the register.
   bool at_risk = false;
   friend bool operator==(const MovedHolder&, const MovedHolder&) = default;
 };
@@ -67,7 +70,9 @@ struct MovedHolder {
 
 /// The other way: what the network holds on this node in the pools becomes reservations, then is released in the pool,
 /// into cooling. No cursor is moved. From then on the pool may hand these addresses out again: it must be disabled
-/// before, or the directory's ranges be kept out of it.
+/// before, or the directory's ranges be kept out of it. Whatever else lives by an address that host-local gives from
+/// then on, of another network, of another node's pod, in a pool that is not named, is `left` and at risk. What the
+/// network holds in another node's block stays too: that node's way back would know nothing of it.
 [[nodiscard]] Result<std::vector<MovedHolder>> move_out_of_pools(const Context& context,
                                                                  store::Reservations& reservations,
                                                                  const MoveRequest& request);

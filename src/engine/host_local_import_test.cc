@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/register/quarantine.h"
+#include "engine/pools.h"
 #include "engine/test_reservations.h"
 #include "engine/test_world.h"
 
@@ -42,6 +44,15 @@ class HostLocalImport : public testing::Test {
     for (const MovedHolder& moved : *all) result[moved.holder.container_id] = moved;
     return result;
   }
+  void hold(const core::Owner& owner, const std::string& node, const net::Address& address) {
+    core::AssignRequest wanted;
+    wanted.owner = owner;
+    wanted.node = {core::AffinityOwner::Type::host, node};
+    wanted.count = {0, 0};
+    wanted.addresses = {address};
+    EXPECT_EQ(world_.add(wanted), std::vector{address.to_string()});
+  }
+  void disable(const std::string& pool) { EXPECT_TRUE(set_pool_disabled(world_.context, pool, true)); }
   [[nodiscard]] core::AddressState state_of(const net::Address& address) {
     return show_address(world_.context, address)->state;
   }
@@ -270,9 +281,114 @@ TEST_F(HostLocalImport, OnlyThisNodeAndThisNetworkComeBack) {
   MoveRequest other = request_;
   other.node.name = "node-b";
   EXPECT_THAT(move_out_of_pools(world_.context, reservations_, other).value(), IsEmpty());
-  other = request_;
-  other.network = "another";
-  EXPECT_THAT(move_out_of_pools(world_.context, reservations_, other).value(), IsEmpty());
+  EXPECT_THAT(data_.files, IsEmpty());
+  EXPECT_EQ(state_of("10.1.0.5"_ip), core::AddressState::held);
+}
+
+/// host-local knows the files of its directory alone, and gives again what the register has besides.
+TEST_F(HostLocalImport, WhatStaysInTheRegisterInWhatHostLocalGivesIsAtRisk) {
+  static_cast<void>(move_in());
+  world_.pool("more", "10.2.0.0/24", 28, 0);
+  hold({"other", "multus", "net1"}, "node-a", "10.1.0.6"_ip);
+  hold({"net", "borrower", "eth0"}, "node-b", "10.1.0.7"_ip);
+  hold({"net", "unnamed", "eth0"}, "node-a", "10.2.0.2"_ip);
+  hold({"net", "elsewhere", "eth0"}, "node-b", "10.2.0.20"_ip);  // claims a block of its own
+  for (const char* pool : {"four", "six", "more"}) disable(pool);
+  for (const bool dry_run : {true, false}) {
+    auto moved = move_out(dry_run);
+    EXPECT_EQ(moved.size(), 5U);
+    EXPECT_EQ(moved["a"].outcome, Outcome::moved);
+    EXPECT_FALSE(moved["a"].at_risk);
+    for (const char* id : {"multus", "borrower", "unnamed"}) {
+      EXPECT_EQ(moved[id].outcome, Outcome::left) << id;
+      EXPECT_TRUE(moved[id].at_risk) << id;
+    }
+    EXPECT_THAT(moved["multus"].reason, HasSubstr("10.1.0.6 is of network \"other\""));
+    EXPECT_THAT(moved["multus"].reason, HasSubstr("--network"));
+    EXPECT_THAT(moved["borrower"].reason, HasSubstr("10.1.0.7 is held by a pod of node \"node-b\""));
+    EXPECT_THAT(moved["unnamed"].reason, HasSubstr("--pool more"));
+  }
+  EXPECT_EQ(state_of("10.1.0.6"_ip), core::AddressState::held);
+  EXPECT_EQ(data_.files.size(), 3U);
+  // The remedies: the other network moves too, the pool is named, and the pod of the other node goes.
+  request_.more_networks = {"other"};
+  request_.pools.emplace_back("more");
+  EXPECT_EQ(world_.del("borrower"), 1U);
+  const auto moved = move_out();
+  EXPECT_EQ(moved.size(), 2U);
+  for (const auto& [id, row] : moved) EXPECT_EQ(row.outcome, Outcome::moved) << id << row.reason;
+  EXPECT_EQ(data_.files.at("10.1.0.6"_ip).holder, (Holder{"multus", "net1"}));
+}
+
+/// A podCIDR is what host-local gives, whoever has the blocks.
+TEST_F(HostLocalImport, TheRangeSaysWhatIsAtRisk) {
+  static_cast<void>(move_in());
+  hold({"other", "inside", "eth0"}, "node-b", "10.1.0.33"_ip);
+  hold({"other", "outside", "eth0"}, "node-a", "10.1.0.97"_ip);
+  for (const char* pool : {"four", "six"}) disable(pool);
+  request_.only_in = {world_.prefix("10.1.0.0/26"), world_.prefix("2001:db8::/120")};
+  auto moved = move_out();
+  EXPECT_EQ(moved.size(), 3U);
+  EXPECT_EQ(moved["a"].outcome, Outcome::moved);
+  EXPECT_TRUE(moved["inside"].at_risk);
+  EXPECT_EQ(moved["b"].outcome, Outcome::left);
+  EXPECT_FALSE(moved["b"].at_risk) << "host-local gives 10.1.0.99 to nobody";
+  EXPECT_THAT(moved["b"].reason, HasSubstr("10.1.0.99 is not in the range of this node"));
+  EXPECT_EQ(state_of("10.1.0.99"_ip), core::AddressState::held);
+}
+
+/// Of a holder all or nothing: a DEL by host-local would give back a part of it.
+TEST_F(HostLocalImport, AHolderWithAnAddressThatStaysIsLeftWhole) {
+  static_cast<void>(move_in());
+  request_.pools = {"four"};
+  for (const char* pool : {"four", "six"}) disable(pool);
+  const auto moved = move_out();
+  EXPECT_EQ(moved.at("a").outcome, Outcome::left);
+  EXPECT_TRUE(moved.at("a").at_risk);
+  EXPECT_THAT(moved.at("a").reason, HasSubstr("--pool six"));
+  EXPECT_EQ(moved.at("b").outcome, Outcome::moved);
+  EXPECT_EQ(state_of("10.1.0.5"_ip), core::AddressState::held);
+}
+
+/// That node's way back would find nothing in the register, and its host-local give the address again.
+TEST_F(HostLocalImport, WhatLiesInABlockOfAnotherNodeStays) {
+  data_.files.clear();
+  hold({"net", "elms", "eth0"}, "node-b", "10.1.0.4"_ip);
+  hold({"net", "borrower", "eth0"}, "node-a", "10.1.0.5"_ip);
+  disable("four");
+  const auto moved = move_out();
+  EXPECT_EQ(moved.size(), 1U);
+  EXPECT_EQ(moved.at("borrower").outcome, Outcome::left);
+  EXPECT_FALSE(moved.at("borrower").at_risk);
+  EXPECT_THAT(moved.at("borrower").reason, HasSubstr("in block 10.1.0.0/28 of node \"node-b\""));
+  EXPECT_EQ(state_of("10.1.0.5"_ip), core::AddressState::held);
+}
+
+/// What is in quarantine, and what no container holds, as Calico's tunnels.
+TEST_F(HostLocalImport, WhatNoContainerHoldsIsAtRisk) {
+  data_.files.clear();
+  hold({"net", "a", "eth0"}, "node-a", "10.1.0.4"_ip);
+  auto block = show_block(world_.context, world_.prefix("10.1.0.0/28")).value().block;
+  const auto mark = [&](std::uint32_t ordinal, const core::Attribute& attribute) {
+    block.allocations[ordinal] = static_cast<std::uint32_t>(block.attributes.size());
+    block.attributes.push_back(attribute);
+    EXPECT_TRUE(block.unallocated.take(net::Ordinal(ordinal)));
+  };
+  core::Attribute tunnel;
+  tunnel.handle_id = "vxlan-tunnel-addr-node-a";
+  mark(6, tunnel);
+  mark(7, core::in_quarantine("10.1.0.7"_ip, "node-a", "veth1", world_.clock.now().wall));
+  world_.put(core::block_key(block.cidr), block);
+  disable("four");
+  const auto moved = move_out_of_pools(world_.context, reservations_, request_).value();
+  ASSERT_EQ(moved.size(), 3U);
+  std::map<net::Address, MovedHolder> by_address;
+  for (const MovedHolder& row : moved) by_address[row.addresses.front()] = row;
+  EXPECT_EQ(by_address["10.1.0.4"_ip].outcome, Outcome::moved);
+  EXPECT_TRUE(by_address["10.1.0.6"_ip].at_risk);
+  EXPECT_THAT(by_address["10.1.0.6"_ip].reason, HasSubstr("vxlan-tunnel-addr-node-a"));
+  EXPECT_TRUE(by_address["10.1.0.7"_ip].at_risk);
+  EXPECT_THAT(by_address["10.1.0.7"_ip].reason, HasSubstr("quarantine"));
 }
 
 TEST_F(HostLocalImport, APoolThatDoesNotExistIsAnError) {

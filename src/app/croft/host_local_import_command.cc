@@ -1,9 +1,12 @@
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "app/croft/command_line.h"
+#include "app/croft/filters.h"
 #include "app/croft/host_local_place.h"
 #include "app/croft/json_text.h"
 #include "app/croft/table.h"
@@ -19,6 +22,8 @@ struct ImportOptions {
   std::string directory;
   bool back = false;
   bool force = false;
+  bool leave_behind = false;
+  std::vector<std::string> networks, ranges;
   engine::MoveRequest request;
 };
 
@@ -40,16 +45,69 @@ std::size_t count_at_risk(const std::vector<engine::MovedHolder>& all) {
   return count;
 }
 
-std::string why_refused(std::size_t at_risk, bool back) {
-  return back ? fmt::format(
-                    "nothing was changed: a pool that gives addresses could give {} of these to others too; "
-                    "`croft pool disable NAME` first, after which no node gets an address of it, or --force when it "
-                    "will not, as while strict affinity is on and the block is this node's alone",
-                    at_risk)
-              : fmt::format(
-                    "nothing was changed: {} addresses would stay in the directory and lie in a pool that gives "
-                    "them to others; mend what REASON says, or --force when nobody uses them",
-                    at_risk);
+/// Why nothing may be changed; empty: it may.
+std::string why_refused(const std::vector<engine::MovedHolder>& all, const ImportOptions& options) {
+  const std::size_t at_risk = count_at_risk(all);
+  if (!options.back) {
+    if (options.force) return {};
+    if (at_risk > 0) {
+      return fmt::format(
+          "nothing was changed: {} addresses would stay in the directory and lie in a pool that gives them to others; "
+          "mend what REASON says, or --force when nobody uses them",
+          at_risk);
+    }
+    if (!options.ranges.empty()) return {};
+    return "nothing was changed: the pool could give the gateway of the directory's range, which is this node's own, "
+           "to a pod; name the range with --pod-cidr, or take croft migrate host-local, which knows another gateway, "
+           "and what the configuration leaves out, too; --force when the pools give none of the range's own addresses";
+  }
+  std::size_t stay = 0;
+  for (const engine::MovedHolder& one : all) {
+    stay += one.at_risk && one.outcome == engine::MovedHolder::Outcome::left ? one.addresses.size() : 0;
+  }
+  const std::size_t of_pools = options.force ? 0 : at_risk - stay;
+  if (options.leave_behind) stay = 0;
+  if (stay == 0 && of_pools == 0) return {};
+  std::string text = "nothing was changed";
+  if (stay > 0) {
+    text += fmt::format(
+        ": {} addresses would stay in the register and host-local give them to others too; mend what REASON says{}, or "
+        "--leave-behind when nobody uses them",
+        stay,
+        options.ranges.empty() ? ", or name what host-local is to give with --pod-cidr, where that is less than "
+                                 "this node's blocks"
+                               : "");
+  }
+  if (of_pools > 0) {
+    text += fmt::format(
+        "{} a pool that gives addresses could give {} of these to others too; `croft pool disable NAME` first, after "
+        "which no node gets an address of it, or --force when it will not, as while strict affinity is on and the "
+        "block is this node's alone",
+        stay > 0 ? "; and" : ":", of_pools);
+  }
+  return text;
+}
+
+/// Of `--network` and `--pod-cidr`; the rest is in the request.
+[[nodiscard]] Result<HostLocalPlace> read_options(ImportOptions& options) {
+  if (!options.back && options.leave_behind) {
+    return fail(ErrorCode::invalid_argument, "--leave-behind: it goes with --back");
+  }
+  if (!options.back && options.networks.size() > 1) {
+    return fail(ErrorCode::invalid_argument, "--network: it is the directory's; only with --back give more of them");
+  }
+  for (const std::string& range : options.ranges) {
+    TRY(const net::Prefix prefix, prefix_argument("--pod-cidr", range));
+    options.request.only_in.push_back(prefix);
+  }
+  TRY(HostLocalPlace place,
+      host_local_place(options.directory, options.networks.empty() ? std::string() : options.networks.front()));
+  options.request.network = place.network;
+  for (std::size_t i = 1; i < options.networks.size(); ++i) {
+    TRY(const HostLocalPlace more, host_local_place(options.directory, options.networks[i]));
+    options.request.more_networks.push_back(more.network);
+  }
+  return place;
 }
 
 std::string moved_table(const std::vector<engine::MovedHolder>& all, const ImportOptions& options) {
@@ -60,9 +118,15 @@ std::string moved_table(const std::vector<engine::MovedHolder>& all, const Impor
                std::string(name_of(moved.outcome)), moved.reason});
   }
   std::string text = all.empty() ? "" : table.to_string();
-  text += fmt::format("{} {} addresses {}, {} left, {} clash\n", options.request.dry_run ? "would move" : "moved",
+  const std::string reserved = options.back ? "" : fmt::format("{} reserved, ", count_of(all, Outcome::reserved));
+  text += fmt::format("{} {} addresses {}, {}{} left, {} clash\n", options.request.dry_run ? "would move" : "moved",
                       count_of(all, Outcome::moved), options.back ? "back into the directory" : "into the pools",
-                      count_of(all, Outcome::left), count_of(all, Outcome::clashes));
+                      reserved, count_of(all, Outcome::left), count_of(all, Outcome::clashes));
+  if (!options.back && options.ranges.empty()) {
+    text +=
+        "--pod-cidr is missing: what host-local gives to nobody of its range, as the gateway, which is this node's "
+        "own, is not reserved\n";
+  }
   if (options.request.dry_run || count_of(all, Outcome::moved) == 0) return text;
   text += options.back ? "host-local hands addresses of these ranges out from now on.\n"
                        : "host-local would hand these addresses out again: configure the network for croft-ipam.\n";
@@ -86,8 +150,7 @@ Data moved_json(const std::vector<engine::MovedHolder>& all) {
 
 [[nodiscard]] Result<int> import_directory(CommandLine& line, ImportOptions options) {
   engine::MoveRequest& request = options.request;
-  TRY(const HostLocalPlace place, host_local_place(options.directory, request.network));
-  request.network = place.network;
+  TRY(const HostLocalPlace place, read_options(options));
   if (request.node.name.empty()) {
     TRY(request.node.name, os::host_name());
   }
@@ -101,12 +164,12 @@ Data moved_json(const std::vector<engine::MovedHolder>& all) {
                         : engine::move_into_pools(context, *reservations, request);
   };
   const bool dry_run = request.dry_run;
-  request.dry_run = dry_run || !options.force;
+  request.dry_run = true;
   TRY(auto moved, move());
-  const std::size_t at_risk = count_at_risk(moved);
-  if (!dry_run && !options.force && at_risk > 0) {
+  const std::string refused = why_refused(moved, options);
+  if (!dry_run && !refused.empty()) {
     print(line.json() ? line.data(moved_json(moved)) : moved_table(moved, options));
-    return fail(ErrorCode::refused_for_safety, why_refused(at_risk, options.back));
+    return fail(ErrorCode::refused_for_safety, refused);
   }
   if (request.dry_run != dry_run) {
     request.dry_run = dry_run;
@@ -130,12 +193,24 @@ void add_host_local_import_command(CLI::App& host_local, CommandLine& line) {
   command->add_option("--pool", options->request.pools, "Pool to move into, or out of; may be repeated")->required();
   command->add_flag("--back", options->back, "Move from the pools into the directory");
   command->add_option("--node", options->request.node.name, "Node that the addresses are on (default: the host name)");
-  command->add_option("--network", options->request.network,
-                      "Name of the CNI network in the store (default: the name of the directory)");
+  command
+      ->add_option("--network", options->networks,
+                   "Name of the CNI network in the store (default: the name of the directory); with --back it may be "
+                   "repeated")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--pod-cidr", options->ranges,
+                   "Move only addresses of this range, this node's podCIDR, and reserve its network address, its "
+                   "first one, the gateway, and its broadcast address; with --back it is what host-local gives from "
+                   "then on, of which nothing may stay in the register (default: this node's blocks); may be repeated")
+      ->allow_extra_args(false);
   command->add_option("--interface", options->request.interface_name,
                       "Interface of reservations without one (plugins before v0.8.0)");
-  command->add_flag("--force", options->force,
-                    "Move what can be moved, even if a pool could then give the rest to other pods");
+  command->add_flag(
+      "--force", options->force,
+      "Move what can be moved, even if a pool could then give the rest, or what came back, to other pods");
+  command->add_flag("--leave-behind", options->leave_behind,
+                    "With --back: go on although host-local could give what stays in the register to other pods");
   command->add_flag("--dry-run", options->request.dry_run, "Show what would happen and change nothing");
   command->callback(
       [&line, options] { line.run = [options](CommandLine& l) { return import_directory(l, *options); }; });

@@ -1,7 +1,11 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,15 +19,22 @@
 #include "app/running_pods.h"
 #include "base/hex.h"
 #include "base/printable.h"
+#include "core/block/heed_wishes.h"
 #include "core/register/affinity.h"
+#include "core/register/names.h"
+#include "core/register/records.h"
 #include "edge/error_table.h"
 #include "engine/audit.h"
+#include "engine/explain.h"
+#include "net/echo.h"
 #include "os/digest.h"
 #include "os/executable.h"
 #include "os/files.h"
 #include "os/process.h"
+#include "store/naming.h"
 #include "store/store_url.h"
 #include "wire/calico/conflist_switch.h"
+#include "wire/calico/nodename_file.h"
 
 namespace croft::app {
 namespace {
@@ -41,6 +52,9 @@ constexpr const char* kSwitchedDigestSuffix = ".switched-to-croft";
 constexpr std::size_t kDigestFileBytesMax = 128;
 constexpr std::size_t kSha256Bytes = 32;
 constexpr const char* kProgram = "croft-ipam";
+constexpr int kAnyBlockLength = 26;
+/// Of containerd's and CRI-O's.
+constexpr std::size_t kContainerIdBytes = 64;
 constexpr std::chrono::minutes kAuditLimit{10};
 /// As of `croft check`.
 constexpr std::chrono::seconds kSecondLook{3};
@@ -54,12 +68,10 @@ constexpr std::chrono::seconds kPageTime{15};
 
 /// The node's name, where the configuration does not have it, as Calico's plugins find it.
 [[nodiscard]] Result<std::string> node_name(const CalicoOptions& options, const wire::cni::NodeNameSources& sources) {
-  constexpr std::size_t kBytesMax = 4096;
-  constexpr std::string_view kWhiteSpace = " \t\r\n";
   constexpr const char* kRemedy = "name the node, as Calico's blocks have it, with --node";
   std::string name = options.node;
   if (name.empty()) {
-    const auto content = os::read_file(sources.file, kBytesMax);
+    const auto content = os::read_file(sources.file, wire::cni::kNodenameFileBytesMax);
     const bool is_there = content || content.error().code != ErrorCode::not_found;
     // Calico's plugin makes no pod then, so nothing says which name it would take.
     if (!is_there && !sources.file_is_optional) {
@@ -69,9 +81,14 @@ constexpr std::chrono::seconds kPageTime{15};
                               sources.file, kRemedy));
     }
     if (!content && is_there) return fail(Error(content.error()).in("nodename"));
-    if (content) name = *content;
-    name.erase(0, std::min(name.find_first_not_of(kWhiteSpace), name.size()));
-    name.erase(name.find_last_not_of(kWhiteSpace) + 1);
+    if (content) {
+      auto in_file = wire::cni::decode_nodename_file(*content);
+      if (!in_file) {
+        return fail(ErrorCode::invalid_argument,
+                    fmt::format("nodename: {}: {}; {}", sources.file, in_file.error().message, kRemedy));
+      }
+      name = *std::move(in_file);
+    }
   }
   if (name.empty()) name = sources.hostname;
   if (name.empty()) {
@@ -155,7 +172,33 @@ struct ConflistFiles {
   return static_cast<int>(edge::ExitCode::fine);
 }
 
+/// Calico's installer may write the file while the register is looked through. Error: refused_for_safety.
+[[nodiscard]] Result<void> check_is_as_read(const ConflistFiles& files) {
+  TRY(const std::string now, read_conflist(files.path));
+  TRY(const auto status, os::file_status(files.backup_path));
+  std::optional<std::string> backup;
+  if (status) {
+    TRY(backup, read_conflist(files.backup_path));
+  }
+  if (now == files.now && backup == files.backup) return {};
+  return fail(ErrorCode::refused_for_safety,
+              fmt::format("nothing was switched: somebody wrote {} since it was read; run the same command again",
+                          now == files.now ? files.backup_path : files.path));
+}
+
+/// As above, when the old text is kept already: what nobody needs is not left behind.
+[[nodiscard]] Result<void> check_is_still_as_read(const ConflistFiles& files) {
+  ConflistFiles kept = files;
+  kept.backup = files.now;
+  auto as_read = check_is_as_read(kept);
+  if (as_read || files.backup) return as_read;
+  const auto backup = read_conflist(files.backup_path);
+  if (backup && *backup == files.now) TRY_VOID(os::remove_file_durably(files.backup_path));
+  return as_read;
+}
+
 [[nodiscard]] Result<void> switch_file(const ConflistFiles& files) {
+  TRY_VOID(check_is_as_read(files));
   if (!files.backup) {
     TRY_VOID(os::replace_file_like(files.backup_path, files.now, files.path));
   } else if (*files.backup != files.now) {
@@ -167,6 +210,7 @@ struct ConflistFiles {
   }
   // Before the file itself: a switch that is killed in between is one that never was.
   TRY_VOID(os::replace_file_durably(files.path + kSwitchedDigestSuffix, digest_text(files.next.text)));
+  TRY_VOID(check_is_still_as_read(files));
   return os::replace_file_like(files.path, files.next.text, files.path);
 }
 
@@ -191,6 +235,57 @@ struct ConflistFiles {
       "{}, with which the plugin would ask the register, {}: write it with croftd install --no-conflist, and "
       "name it with --plugin-store kube:PATH",
       place.kubeconfig, kubeconfig ? "is no file" : "is not there"));
+}
+
+/// Why the register would refuse each pod of this node, with the remedy; nothing: none of what can be told.
+[[nodiscard]] Result<std::optional<std::string>> refused_by_register(const CommandLine& line,
+                                                                     const engine::Context& context,
+                                                                     const wire::cni::NetworkConfig& config) {
+  core::AssignRequest request;
+  request.owner = {config.name, std::string(kContainerIdBytes, 'c'), "eth0"};
+  request.count = {config.ipam.assign_v4 ? 1U : 0U, config.ipam.assign_v6 ? 1U : 0U};
+  request.pools = config.ipam.asked_pools;
+  const auto is_asked = core::check_something_is_asked(request);
+  if (!is_asked) return std::optional(is_asked.error().message);
+  request.node.name = config.nodename.value_or(std::string());
+  if (request.node.name.empty()) {
+    TRY(request.node.name, os::host_name());
+  }
+  const auto is_name = core::check_node_name(request.node.name);
+  if (!is_name) return std::optional(is_name.error().message);
+  // By itself: what the line opened stands behind what tells of damaged records.
+  TRY(const auto store, open_by_url(line.store_url, store::OpenMode::existing, line.clock));
+  if (auto* const naming = dynamic_cast<store::Naming*>(store.get())) {
+    const std::array<std::pair<core::Key, std::string>, 2> keys = {
+        std::pair(core::handle_key(core::handle_of(request.owner)), "the network's " + net::echo(config.name)),
+        std::pair(core::affinity_key(request.node, net::Prefix::containing(net::Address::v4(0), kAnyBlockLength)),
+                  "the node's " + net::echo(request.node.name))};
+    for (const auto& [key, name] : keys) {
+      const auto place = naming->place_of(key, Deadline::after(context.clock.now(), kPageTime));
+      if (!place && place.error().code != ErrorCode::invalid_argument) return fail(place.error());
+      if (!place)
+        return std::optional(fmt::format("the register can have no record with {}: {}", name, place.error().message));
+    }
+  }
+  TRY(const core::Explanation explained, engine::explain(context, request));
+  const auto* const refusal = std::get_if<core::Refusal>(&explained.answer);
+  if (refusal == nullptr || refusal->cause != core::RefusalCause::pool_not_usable) return std::optional<std::string>();
+  const Error error = core::to_error(*refusal);
+  return std::optional(fmt::format("{}{}{}: make the pool, or mend ipam.ipv4_pools and ipv6_pools", error.message,
+                                   error.details.empty() ? "" : ": ", error.details));
+}
+
+/// Whether pods would start with the new configuration: as the plugin reads it, and by the register.
+[[nodiscard]] Result<std::optional<std::string>> refused_as_switched(const CommandLine& line,
+                                                                     const engine::Context& context,
+                                                                     const ConflistFiles& files) {
+  const auto configs = wire::cni::read_switched(files.next.text);
+  if (!configs) return std::optional(files.path + ": " + configs.error().message);
+  for (const wire::cni::NetworkConfig& config : *configs) {
+    TRY(const auto refused, refused_by_register(line, context, config));
+    if (refused) return std::optional(fmt::format("{}: croft-ipam would refuse each pod: {}", files.path, *refused));
+  }
+  return std::optional<std::string>();
 }
 
 /// Of a kind; an absent one is no store that Calico has.
@@ -349,6 +444,9 @@ std::string calico_findings_text(const std::vector<core::audit::Finding>& findin
   std::optional<std::string> missing;
   if (files->next.plugins > 0) {
     TRY(missing, missing_on_node(options, files->next.store));
+    if (!missing) {
+      TRY(missing, refused_as_switched(line, context, *files));
+    }
   }
   if (missing && !options.apply) text += fmt::format("in the way: {}\n", *missing);
   print(line.json() ? line.data(json_of(report.findings)) : text);

@@ -26,6 +26,7 @@
 #include "engine/write_noting.h"
 #include "os/file_lock.h"
 #include "os/files.h"
+#include "wire/calico/nodename_file.h"
 
 namespace croft::edge {
 namespace {
@@ -119,15 +120,14 @@ class HostLock {
 /// The content of the node name's file; empty when there is none. A file that cannot be read is an error: under the
 /// wrong name the address would be taken for a leak of another node.
 [[nodiscard]] Result<std::string> read_nodename_file(const std::string& path) {
-  constexpr std::size_t kBytesMax = 4096;
-  constexpr const char* kWhiteSpace = " \t\r\n";
-  const auto content = os::read_file(path, kBytesMax);
+  const auto content = os::read_file(path, wire::cni::kNodenameFileBytesMax);
   if (!content && content.error().code == ErrorCode::not_found) return std::string();
   if (!content) return fail(content.error().code, "nodename_file: " + content.error().message);
-  const auto first = content->find_first_not_of(kWhiteSpace);
-  if (first == std::string::npos) return std::string();
-  return checked_node_name(content->substr(first, content->find_last_not_of(kWhiteSpace) - first + 1),
-                           "nodename_file " + path);
+  auto name = wire::cni::decode_nodename_file(*content);
+  if (name) return name;
+  return fail(
+      ErrorCode::invalid_argument,
+      fmt::format("nodename_file {}: {}; set nodename in the network configuration", path, name.error().message));
 }
 
 /// docs/reference/calico-ipam.md#plugin-configuration.

@@ -21,6 +21,7 @@ namespace croft::edge {
 namespace {
 
 using testing::AllOf;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -281,8 +282,13 @@ TEST_F(CalicoIpamTest, TheNodesNameByItsSources) {
   EXPECT_EQ(node_of("c3"), "from-file");
   run({.container = "c4", .more = R"(,"nodename":"node-a")"});
   EXPECT_EQ(node_of("c4"), "node-a");
-  write_nodename("a/b");
-  EXPECT_THAT(add("c5").out, AllOf(HasSubstr("nodename_file "), HasSubstr(R"(\"a/b\")"), HasSubstr("\"code\": 7")));
+  write_nodename("root:$6$SECRET:19000:::\n");
+  const std::size_t logged = log_.size();
+  EXPECT_THAT(add("c5").out, AllOf(HasSubstr("nodename_file " + directory_.file("nodename")),
+                                   HasSubstr("no name of a node"), HasSubstr("\"code\": 7"), Not(HasSubstr("SECRET"))))
+      << "who names a file of root's may not read it";
+  ASSERT_GT(log_.size(), logged);
+  EXPECT_THAT(log_, Each(Not(HasSubstr("SECRET"))));
   EXPECT_EQ(del("c1").exit_code, 0) << "a release needs no node";
   write_nodename(" \n");
   add("c6");

@@ -7,9 +7,12 @@
 
 #include <fmt/format.h>
 
+#include "net/echo.h"
 #include "wire/calico/netconf.h"
+#include "wire/cni/network.h"
 #include "wire/json/document.h"
 #include "wire/json/writer.h"
+#include "wire/text/go_text.h"
 
 namespace croft::wire::cni {
 namespace {
@@ -23,9 +26,9 @@ constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6",
   }
   return text;
 }
-[[nodiscard]] bool is_named(JsonRef child, std::string_view name) { return lowered(std::string(child.key())) == name; }
+[[nodiscard]] bool is_named(JsonRef child, std::string_view name) { return same_member_name(child.key(), name); }
 
-/// As Go's encoding/json reads it for the plugins: in whatever letters, and of several with one name the last counts.
+/// As Go's encoding/json reads it for the plugins: in whatever letters.
 [[nodiscard]] std::optional<JsonRef> member(JsonRef object, std::string_view name) {
   std::optional<JsonRef> found;
   if (object.kind() != JsonKind::object) return found;
@@ -34,13 +37,28 @@ constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6",
   }
   return found;
 }
-/// Of objects and lists with one name Go makes one of both.
-[[nodiscard]] Result<void> check_only_once(JsonRef object, std::string_view name) {
+/// Of objects and lists with one name Go makes one of both, and of others it takes the last: in what order they come to
+/// a plugin the runtime decides, which writes a list's plugins anew with their names sorted.
+[[nodiscard]] Result<void> check_only_once(JsonRef object, std::string_view name, std::string_view path = "") {
   int count = 0;
   if (object.kind() != JsonKind::object) return {};
   for (auto child = object.first_child(); child; child = child->next_sibling()) count += is_named(*child, name) ? 1 : 0;
   if (count <= 1) return {};
-  return fail(invalid_argument(fmt::format("{}: it is there {} times: leave the one that counts", name, count)));
+  return fail(
+      invalid_argument(fmt::format("{}{}: it is there {} times: leave the one that counts", path, name, count)));
+}
+/// Of what decides where Calico has its records, which name the node has, and what becomes of the IPAM's own.
+[[nodiscard]] Result<void> check_each_once(JsonRef plugin) {
+  std::vector<std::string> names = {"nodename", "nodename_file", "nodename_file_optional", "hostname"};
+  add_datastore_names(names);
+  for (const std::string& name : names) TRY_VOID(check_only_once(plugin, name));
+  if (const auto kubernetes = member(plugin, "kubernetes")) {
+    for (const char* name : {"kubeconfig", "k8s_api_root"}) TRY_VOID(check_only_once(*kubernetes, name, "kubernetes."));
+  }
+  if (const auto ipam = member(plugin, "ipam")) {
+    for (const std::string_view name : kKept) TRY_VOID(check_only_once(*ipam, name, "ipam."));
+  }
+  return {};
 }
 [[nodiscard]] std::string text(JsonRef object, std::string_view name) {
   const auto found = member(object, name);
@@ -96,10 +114,12 @@ class Switch {
 
   [[nodiscard]] Result<void> write(JsonRef plugin) {
     for (const std::string_view whole : {"ipam", "kubernetes"}) TRY_VOID(check_only_once(plugin, whole));
+    if (const auto ipam = member(plugin, "ipam")) TRY_VOID(check_only_once(*ipam, "type", "ipam."));
     if (!is_calicos(plugin)) {
       copy_json(out, plugin);
       return {};
     }
+    TRY_VOID(check_each_once(plugin));
     TRY(const DatastoreChoice datastore, datastore_of(plugin));
     std::string store = store_;
     if (store.empty()) {
@@ -141,9 +161,10 @@ class Switch {
       out.text(node);
     }
     for (auto child = ipam.first_child(); child; child = child->next_sibling()) {
-      const std::string name = lowered(std::string(child->key()));
-      if (name == "type" || name == "store" || (name == "nodename" && !node.empty())) continue;
-      if (std::ranges::count(kKept, name) == 0) {
+      if (is_named(*child, "type") || is_named(*child, "store") || (is_named(*child, "nodename") && !node.empty())) {
+        continue;
+      }
+      if (std::ranges::none_of(kKept, [&](const std::string_view name) { return is_named(*child, name); })) {
         result.dropped.emplace_back(child->key());
         continue;
       }
@@ -157,11 +178,66 @@ class Switch {
   const NodeNameOf& node_of_;
 };
 
+/// As libcni makes it: the plugin's own members, and the list's name and version.
+[[nodiscard]] std::string handed_on(JsonRef root, JsonRef plugin) {
+  JsonWriter out;
+  out.begin_object();
+  for (const char* name : {"name", "cniVersion"}) {
+    const auto of_list = member(root, name);
+    if (!of_list) continue;
+    out.key(name);
+    copy_json(out, *of_list);
+  }
+  for (auto child = plugin.first_child(); child; child = child->next_sibling()) {
+    if (is_named(*child, "name") || same_member_name(child->key(), "cniVersion")) continue;
+    out.key(child->key());
+    copy_json(out, *child);
+  }
+  out.end_object();
+  return std::move(out).take();
+}
+
+[[nodiscard]] Result<NetworkConfig> as_croft_reads_it(const std::string& config) {
+  const auto refusal = [](const cni::Error& error) {
+    return fail(
+        invalid_argument(fmt::format("croft-ipam would refuse it: {}{}{}", error.msg, error.details.empty() ? "" : ": ",
+                                     error.details.empty() ? "" : net::echo(error.details))));
+  };
+  auto document = parse_network_config(config);
+  if (!document) return refusal(document.error());
+  const auto network = read_network(*std::move(document));
+  if (!network) return refusal(network.error());
+  auto read = decode_network_config(*network, "", needs_of(Command::add));
+  if (!read) return refusal(read.error());
+  return *std::move(read);
+}
+
 }  // namespace
+
+Result<std::vector<NetworkConfig>> read_switched(std::string_view conflist) {
+  TRY(const JsonDocument document,
+      parse_json(conflist, {.bytes_max = 2 * kConflistBytesMax, .depth_max = kDepthMax, .is_secret = true}));
+  const JsonRef root = document.root();
+  std::vector<NetworkConfig> all;
+  const auto read = [&](JsonRef plugin) -> Result<void> {
+    const auto ipam = member(plugin, "ipam");
+    if (!ipam || text(*ipam, "type") != "croft-ipam") return {};
+    TRY(all.emplace_back(), as_croft_reads_it(handed_on(root, plugin)));
+    return {};
+  };
+  const auto plugins = member(root, "plugins");
+  if (!plugins) {
+    TRY_VOID(read(root));
+    return all;
+  }
+  for (auto plugin = plugins->first_child(); plugin; plugin = plugin->next_sibling()) TRY_VOID(read(*plugin));
+  return all;
+}
 
 Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::string& store,
                                          const NodeNameOf& node_of) {
-  auto document = parse_json(conflist, {.bytes_max = kConflistBytesMax, .depth_max = kDepthMax});
+  // Calico's policy may have a token.
+  auto document = parse_json(conflist, {.bytes_max = kConflistBytesMax, .depth_max = kDepthMax, .is_secret = true});
   if (!document) return fail(document.error());
   const JsonRef root = document->root();
   if (root.kind() != JsonKind::object) return fail(invalid_argument("it is no JSON object"));

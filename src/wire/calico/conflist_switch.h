@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "wire/calico/datastore.h"
+#include "wire/cni/config.h"
 
 // A node's network configuration, as Calico's installer writes it, made one for croft-ipam (docs/runbooks/migrate.md).
 
@@ -43,5 +44,9 @@ struct SwitchedConflist {
 /// have, or where no store was given and none is found; those of `node_of`.
 [[nodiscard]] Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::string& store,
                                                        const NodeNameOf& node_of);
+
+/// What the runtime hands to croft-ipam by the text of a SwitchedConflist, of each plugin that has it, read as it will
+/// be. Error: invalid_argument with the plugin's own words: each pod would fail.
+[[nodiscard]] Result<std::vector<NetworkConfig>> read_switched(std::string_view conflist);
 
 }  // namespace croft::wire::cni

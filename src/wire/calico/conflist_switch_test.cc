@@ -48,29 +48,39 @@ TEST(ConflistSwitch, TwiceIsOnce) {
   EXPECT_THAT(twice->dropped, IsEmpty());
 }
 
-/// Go's encoding/json takes names in whatever letters, and of several with one name the last.
-TEST(ConflistSwitch, OfSeveralWithOneNameTheLastCountsAsInGo) {
-  const auto with = [](const std::string& ipam) {
-    return R"({"type":"calico","nodename":"n","kubernetes":{"kubeconfig":"/k"},"ipam":{)" + ipam + "}}";
+/// Go's encoding/json takes names in whatever letters, and of several with one name the last, or makes one of both;
+/// libcni sorts the names of a list's plugin before.
+TEST(ConflistSwitch, WhatDecidesIsThereOnce) {
+  const auto refusal = [](const std::string& plugin, const std::string& kubernetes, const std::string& ipam) {
+    const auto switched =
+        switch_to_croft(R"({"plugins":[{"type":"calico",)" + plugin + R"("kubernetes":{"kubeconfig":"/k")" +
+                            kubernetes + R"(},"ipam":{"type":"calico-ipam")" + ipam + "}}]}",
+                        "", [](const NodeNameSources&) -> Result<std::string> { return std::string("n"); });
+    return switched ? "switched" : switched.error().message;
   };
-  const std::string to_other = with(R"("type":"calico-ipam","type":"host-local")");
-  const auto others = switch_to_croft(to_other, "", nobody);
-  ASSERT_TRUE(others) << others.error().message;
-  EXPECT_EQ(others->plugins, 0U);
-  EXPECT_EQ(others->text, to_other);
-  for (const char* ipam :
-       {R"("type":"host-local","type":"calico-ipam")", R"("type":"host-local","Type":"calico-ipam")"}) {
-    const auto switched = switch_to_croft(with(ipam), "", nobody);
-    ASSERT_TRUE(switched) << switched.error().message;
-    EXPECT_EQ(switched->plugins, 1U) << ipam;
-    EXPECT_THAT(switched->text, Not(HasSubstr("host-local"))) << ipam;
-    EXPECT_THAT(switched->text, Not(HasSubstr("calico-ipam"))) << ipam;
+  EXPECT_EQ(refusal("", "", ""), "switched");
+  const std::vector<std::vector<std::string>> twice = {
+      {"datastore_type", R"("datastore_type":"etcdv3","Datastore_Type":"kubernetes",)"},
+      {"datastore_type", R"("Datastore_Type":"kubernetes","datastore_type":"etcdv3",)"},
+      {"datastore_type", R"("datastore_type":"etcdv3","datastore_type":"kubernetes",)"},
+      // Go reads the long s as an s.
+      {"datastore_type", "\"datastore_type\":\"etcdv3\",\"data\xC5\xBFtore_type\":\"kubernetes\","},
+      {"etcd_endpoints", R"("etcd_endpoints":"http://10.0.0.1:2379","ETCD_endpoints":"",)"},
+      {"etcd_authority", R"("etcd_authority":"a:1","etcd_Authority":"",)"},
+      {"etcd_discovery_srv", R"("etcd_discovery_srv":"a","etcd_discovery_SRV":"",)"},
+      {"calico_api_group", R"("calico_api_group":"projectcalico.org/v3","Calico_api_group":"",)"},
+      {"nodename", R"("nodename":"a","NodeName":"b",)"},
+      {"nodename_file", R"("nodename_file":"/a","NODENAME_FILE":"/b",)"},
+      {"hostname", R"("hostname":"a","Hostname":"b",)"},
+      {"kubernetes.kubeconfig", "", R"(,"Kubeconfig":"/other")"},
+      {"ipam.type", "", "", R"(,"Type":"host-local")"},
+      {"ipam.type", "", "", R"(,"type":"calico-ipam")"},
+      {"ipam.ipv4_pools", "", "", R"(,"ipv4_pools":["a"],"IPv4_pools":["b"])"},
+      {"ipam", "", "", R"(},"IPAM":{"type":"host-local")"}};
+  for (const auto& one : twice) {
+    const auto at = [&](std::size_t index) { return index < one.size() ? one[index] : std::string(); };
+    EXPECT_EQ(refusal(at(1), at(2), at(3)), one[0] + ": it is there 2 times: leave the one that counts") << at(1);
   }
-  // Of two objects Go makes one.
-  const auto two = switch_to_croft(
-      R"({"type":"calico","nodename":"n","ipam":{"type":"calico-ipam"},"IPAM":{"type":"host-local"}})", "/k", nobody);
-  ASSERT_FALSE(two);
-  EXPECT_THAT(two.error().message, HasSubstr("ipam: it is there 2 times"));
 }
 
 TEST(ConflistSwitch, KnowsAnEtcdWithoutFilesOnly) {
@@ -128,6 +138,40 @@ TEST(ConflistSwitch, KeepsTheGroupOfTheKinds) {
 TEST(ConflistSwitch, RefusesWhatIsNoConfiguration) {
   for (const char* wrong : {"", "[]", "{", R"({"plugins": {}})", "null"}) {
     EXPECT_FALSE(switch_to_croft(wrong, "kube:", nobody)) << wrong;
+  }
+}
+
+/// With what the runtime hands to the plugin each pod would fail.
+TEST(ConflistSwitch, IsReadAsThePluginWill) {
+  const auto read = [](const std::string& list, const std::string& plugin, const std::string& ipam) {
+    const auto switched =
+        switch_to_croft("{" + list + R"("plugins":[{"type":"calico","kubernetes":{"kubeconfig":"/k"},)" + plugin +
+                            R"("ipam":{"type":"calico-ipam")" + ipam + R"(}},{"type":"portmap"}]})",
+                        "", [](const NodeNameSources&) -> Result<std::string> { return std::string("oak"); });
+    EXPECT_TRUE(switched) << switched.error().message;
+    return read_switched(switched->text);
+  };
+  const std::string named = R"("name":"net","cniVersion":"0.3.1",)";
+  const auto good = read(named, "", R"(,"assign_ipv6":"true","ipv4_pools":["a","10.0.0.0/16"])");
+  ASSERT_TRUE(good) << good.error().message;
+  ASSERT_EQ(good->size(), 1U);
+  EXPECT_EQ(good->front().name, "net");
+  EXPECT_EQ(good->front().nodename, "oak");
+  EXPECT_EQ(good->front().ipam.store, "kube:/k");
+  EXPECT_TRUE(good->front().ipam.assign_v6);
+  EXPECT_EQ(good->front().ipam.asked_pools.v4.size(), 2U);
+  std::string many;
+  for (int i = 0; i < 65; ++i) many += (i == 0 ? "\"p" : ",\"p") + std::to_string(i) + "\"";
+  const std::vector<std::vector<std::string>> wrong = {{"", "", "", "network name"},
+                                                       {R"("name":"a b",)", "", "", "network name"},
+                                                       {named, R"("args":{"cni":{"ips":5}},)", "", "args.cni.ips"},
+                                                       {named, "", R"(,"ipv4_pools":[)" + many + "]", "ipv4_pools"},
+                                                       {named, "", R"(,"assign_ipv4":5)", "assign_ipv4"}};
+  for (const auto& one : wrong) {
+    const auto refused = read(one[0], one[1], one[2]);
+    ASSERT_FALSE(refused) << one[3];
+    EXPECT_THAT(refused.error().message, HasSubstr("croft-ipam would refuse it: "));
+    EXPECT_THAT(refused.error().message, HasSubstr(one[3]));
   }
 }
 

@@ -154,6 +154,7 @@ Result<JsonDocument> parse_json(std::string_view text, const JsonLimits& limits)
     if (builder.is_too_large()) {
       return fail(ErrorCode::storage_full, fmt::format("JSON of more than {} values", limits.values_max));
     }
+    if (limits.is_secret) return fail(invalid_argument(fmt::format("invalid JSON at byte {}", builder.error_at())));
     return fail(invalid_argument("invalid JSON: " + with_place(builder, text)));
   }
   return std::move(builder).take();

@@ -180,6 +180,12 @@ TEST(Kubeconfig, NoMessageHasASecret) {
     EXPECT_NE(text, "accepted");
     EXPECT_EQ(text.find("SSSS"), std::string::npos) << text.substr(0, 200);
   }
+  // Not JSON from there on.
+  for (const char* text : {R"({"users":[{"user":{"token":"SSSS" x}}]})", R"({"users":SSSS})", R"({"kind":1e999)"}) {
+    EXPECT_THAT(refusal(text),
+                testing::AllOf(testing::StartsWith("kubeconfig: invalid JSON at byte "),
+                               testing::Not(testing::HasSubstr("SSSS")), testing::Not(testing::HasSubstr("1e999"))));
+  }
 }
 
 TEST(Kubeconfig, HasBounds) {

@@ -33,9 +33,9 @@ TEST(yaml, documents_and_scalars) {
 }
 
 TEST(yaml, what_is_refused) {
-  EXPECT_EQ(yaml("a: 1\na: 2\n"), "line 2: the key \"a\" comes twice");
+  EXPECT_EQ(yaml("a: 1\na: 2\n"), "line 2: a key comes twice");
   EXPECT_EQ(yaml("a: &x 1\nb: *x\n"), "line 2: aliases (*name) are not read");
-  EXPECT_EQ(yaml("a: !mine 1\n"), "line 1: the tag \"!mine\" is not known");
+  EXPECT_EQ(yaml("a: !mine 1\n"), "line 1: a tag is not known");
   EXPECT_EQ(yaml("? [1]\n: 2\n"), "line 1: a key must be a text");
   EXPECT_THAT(yaml("a: [1\n"), HasSubstr("line 2: "));
   EXPECT_THAT(yaml(std::string(70, '[') + std::string(70, ']')), HasSubstr("nested deeper than 64"));

@@ -155,7 +155,7 @@ class Parser {
     const std::string_view text = text_of(data.value, data.length);
     if (data.tag != nullptr && data.quoted_implicit == 0 && data.plain_implicit == 0) {
       const std::string_view tag = reinterpret_cast<const char*>(data.tag);
-      if (tag != YAML_STR_TAG) return fail(problem("the tag " + net::echo(tag) + " is not known"));
+      if (tag != YAML_STR_TAG) return fail(problem("a tag is not known"));
       return Json(std::string(text));
     }
     return data.plain_implicit != 0 ? resolved(text) : Json(std::string(text));
@@ -178,7 +178,7 @@ class Parser {
       if (event_->type == YAML_MAPPING_END_EVENT) return object;
       if (event_->type != YAML_SCALAR_EVENT) return fail(problem("a key must be a text"));
       std::string key(text_of(event_->data.scalar.value, event_->data.scalar.length));
-      if (object.contains(key)) return fail(problem("the key " + net::echo(key) + " comes twice"));
+      if (object.contains(key)) return fail(problem("a key comes twice"));
       TRY_VOID(next());
       TRY(object[key], value(depth + 1));
     }

@@ -18,7 +18,7 @@ inline constexpr std::size_t kYamlDocumentsMax = 10'000;
 /// Reads YAML, of which JSON is a part, as kubectl does: one or more documents behind `---`, empty ones left out.
 /// Scalars without quotes become null, booleans and numbers where they look like it (YAML 1.1: also `yes` and `on`).
 /// Aliases, tags of one's own, and keys that are no text or come twice are refused. Error: invalid_argument with the
-/// line.
+/// line, which repeats nothing of the text: a kubeconfig's path may lead to any file.
 [[nodiscard]] Result<std::vector<nlohmann::json>> parse_yaml(std::string_view text);
 
 }  // namespace croft::wire

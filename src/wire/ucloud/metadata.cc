@@ -61,7 +61,8 @@ constexpr std::array<JsonMember<Raw>, 5> kMetadataMembers{{
 }};
 
 [[nodiscard]] Result<JsonDocument> document_of(std::string_view bytes) {
-  TRY(JsonDocument document, parse_json(bytes, {kMetadataBytesMax, kMetadataDepthMax, kMetadataValuesMax}));
+  TRY(JsonDocument document,
+      parse_json(bytes, {kMetadataBytesMax, kMetadataDepthMax, kMetadataValuesMax, /*is_secret=*/true}));
   if (document.root().kind() != JsonKind::object) return fail(invalid_argument("it is no JSON object"));
   return document;
 }
