@@ -686,6 +686,28 @@ def register(world):
     done(install(world.register, "--replace-store", f"sqlite:{world.directory}/later.db"))
 
 
+def named_pools(world):
+    """A node is not made ready whose every ADD would be refused, as of a pool that was misspelt."""
+    host, store = Host(world, "named-pools"), f"sqlite:{world.directory}/named-pools.db"
+    install = lambda *more: host.install("--main-plugin", "ptp", "--node", "oak", "--store", store, *more)
+    croft = lambda *words: run(world.bin / "croft", "--store", store, *words)
+    croft("pool", "create", "node-7", "--cidr", "10.7.0.0/24")
+    croft("pool", "create", "six", "--cidr", "fd00:7::/112")
+    for pools, words in ((("nodee-7",), ("nodee-7", "no such pool", '"node-7"', "croft pool create")), (("node-7", "nodee-7"), ("nodee-7", '"node-7"')),
+                         (("six",), ("six", "is of IPv6", '"node-7"')), (("10.7.0.0/25",), ("10.7.0.0/25", "no such pool"))):
+        refused(install(*[part for pool in pools for part in ("--ipv4-pool", pool)]), 1, "nothing was changed", "--ipv4-pool", "no pod of this node would start", *words)
+    refused(install("--ipv6", "--ipv6-pool", "node-7"), 1, "--ipv6-pool", "is of IPv4", '"six"')
+    expect_equal((host.names(), (host.bin / "croft-ipam").exists()), ([], False), "nothing was written")
+    for more in (("--ipv4-pool", "node-7"), ("--ipv4-pool", "10.7.0.0/24"), ("--ipv6", "--ipv6-pool", "six")):
+        expect("starts" not in done(install(*more)), f"nothing to tell of {more}")
+    done(install("--ipv4-pool", "nodee-7", "--no-probe"))
+    # What may be mended without another installation is told.
+    croft("pool", "disable", "node-7")
+    expect('croft pool enable "node-7"' in done(install("--ipv4-pool", "node-7")), "it is told")
+    expect("no pod of this node starts as it is now" in done(install()), "it is told")
+    done(host.install("--uninstall"))
+
+
 def names(world):
     """A program that is named twice is written once."""
     for number, (main, more) in enumerate((("ptp", ("croft-ipam",)), ("ptp", ("host-local", "host-local")), ("flannel", ("host-local",)))):
@@ -776,7 +798,7 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        for case in (group, flannel, others, behind, switched, older_record, back_to_another, living, no_podcidr, multus, meanwhile, folder, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source, moved_store):
+        for case in (group, flannel, others, behind, switched, older_record, back_to_another, living, no_podcidr, multus, meanwhile, folder, other_store, hidden, calico, conflist, renamed, register, named_pools, names, still_called, kubeconfigs, source, moved_store):
             case(world)
 
 

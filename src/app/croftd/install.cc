@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -18,10 +19,13 @@
 #include "app/croftd/network_takeover.h"
 #include "app/croftd/plugin_kubeconfig.h"
 #include "app/croftd/pool_families.h"
+#include "app/croftd/pools_of_pods.h"
 #include "app/croftd/store_parts.h"
 #include "app/kube_url.h"
 #include "app/open_store.h"
+#include "core/block/draft.h"
 #include "core/register/affinity.h"
+#include "core/register/snapshot.h"
 #include "edge/cni/croft_ipam.h"
 #include "edge/install/installation.h"
 #include "edge/install/takeover.h"
@@ -496,7 +500,10 @@ class Install {
       const auto there = (*opened)->position(deadline);
       if (!there) trouble = there.error();
     }
-    if (!trouble) return check_families(**opened);
+    if (!trouble) {
+      const auto fit = check_pools(**opened);
+      return fit ? Result<void>() : fail(Error(fit.error()).in("nothing was changed on this node"));
+    }
     trouble->message += "; --no-probe installs without this look";
     return fail(trouble->in("nothing was changed on this node: the plugin could not work on the register"));
   }
@@ -515,7 +522,7 @@ class Install {
     const bool has_own =
         std::ranges::any_of(plan_.programs, [](const auto& program) { return program.name == kPluginName; });
     auto done = store::kube::check_rights(*api, rights_of_plugin(*group, has_own), deadline);
-    if (done) return check_families(*store);
+    if (done) return check_pools(*store);
     if (done.error().code != ErrorCode::permission_denied) return done;
     done.error().message += fmt::format(
         " (the service account {}); deploy/kubernetes/access.yaml has an account with all that a plugin needs, "
@@ -526,7 +533,7 @@ class Install {
 
   /// That the register has pools of what pods are to get; that it has others too is told. Where pools can't be read
   /// nothing is said.
-  [[nodiscard]] Result<void> check_families(store::Store& store) const {
+  [[nodiscard]] Result<void> check_pools(store::Store& store) const {
     if (!asks_register()) return {};
     engine::Context context{store, daemon_.clock, daemon_.random};
     context.time_limit = kInstallProbeTime;
@@ -537,9 +544,30 @@ class Install {
     if (records == nullptr || !found->unreadable.empty()) return {};
     std::vector<core::Pool> pools;
     for (const auto& [key, value] : *records) pools.push_back(std::get<core::Pool>(value));
-    TRY(const auto lines, compare_families({options_.network.assign_v4, options_.network.assign_v6}, pools));
+    const wire::cni::NetworkList& network = options_.network;
+    TRY(auto lines, compare_families({network.assign_v4, network.assign_v6}, pools));
+    PodNeeds needs;
+    needs.node = network.node;
+    if (!std::ranges::all_of(pools, core::is_for_all_nodes)) needs.node_labels = labels_of_node(context);
+    needs.families = {network.assign_v4, network.assign_v6};
+    for (const std::string& text : network.pools_v4) needs.asked.v4.push_back(core::asked_pool(text));
+    for (const std::string& text : network.pools_v6) needs.asked.v6.push_back(core::asked_pool(text));
+    core::Reader reader(found->snapshot);  // what is reserved has no part in the choice of pools
+    TRY(auto more, compare_pools(needs, core::PoolTable(reader)));
+    std::ranges::move(more, std::back_inserter(lines));
     for (const std::string& line : lines) tell(line);
     return {};
+  }
+
+  /// As an ADD takes them: of a node that is not recorded none. nullopt: they can't be read.
+  [[nodiscard]] std::optional<core::Labels> labels_of_node(const engine::Context& context) const {
+    const auto key = core::node_key(options_.network.node);
+    core::Missing wanted;
+    wanted.records = {key};
+    const auto found = engine::read_register(context, wanted);
+    if (!found || !found->unreadable.empty()) return {};
+    const core::Node* const node = core::Reader(found->snapshot).find(key);
+    return node != nullptr ? node->labels : core::Labels();
   }
 
   [[nodiscard]] Result<int> dry_run() const {
