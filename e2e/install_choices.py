@@ -708,6 +708,29 @@ def named_pools(world):
     done(host.install("--uninstall"))
 
 
+def gateways(world):
+    """ptp and bridge fail each ADD with an address of a pool without a gateway, as `croft pool defaults` makes it for Calico's plugin."""
+    for number, main in enumerate(("ptp", "bridge")):
+        host, store = Host(world, f"gateways{number}"), f"sqlite:{world.directory}/gateways{number}.db"
+        install = lambda *more, main=main: host.install("--main-plugin", main, "--node", "oak", "--store", store, *more)  # pylint: disable=cell-var-from-loop
+        croft = lambda *words: run(world.bin / "croft", "--store", store, *words)  # pylint: disable=cell-var-from-loop
+        croft("pool", "defaults", "--ipv4-cidr", "10.244.0.0/24")
+        refused(install(), 1, "nothing was changed", main, "no IPv4 pool", "default-ipv4-ippool", "croft pool delete", "croft pool defaults --gateways first")
+        expect_equal(host.names(), [], "nothing was written")
+        done(install(main="calico"))
+        done(host.install("--uninstall"))
+        said = croft("pool", "defaults", "--ipv4-cidr", "10.244.0.0/24", "--gateways", "first")
+        expect("unchanged" in said.stdout and "has no gateway" in said.stderr, f"{said}")
+        croft("pool", "delete", "default-ipv4-ippool")
+        expect("no gateway" not in croft("pool", "defaults", "--ipv4-cidr", "10.244.0.0/24", "--gateways", "first").stderr, "made anew")
+        expect("without a gateway" not in done(install()), "nothing to tell")
+        # One that comes first by name is what pods get.
+        croft("pool", "create", "a", "--cidr", "10.66.0.0/24", "--gateway", "none")
+        expect('without a gateway: "a"' in done(install()), "it is told")
+        croft("pool", "disable", "a")
+        expect("without a gateway" not in done(install()), "nothing to tell")
+
+
 def names(world):
     """A program that is named twice is written once."""
     for number, (main, more) in enumerate((("ptp", ("croft-ipam",)), ("ptp", ("host-local", "host-local")), ("flannel", ("host-local",)))):
@@ -798,7 +821,7 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        for case in (group, flannel, others, behind, switched, older_record, back_to_another, living, no_podcidr, multus, meanwhile, folder, other_store, hidden, calico, conflist, renamed, register, named_pools, names, still_called, kubeconfigs, source, moved_store):
+        for case in (group, flannel, others, behind, switched, older_record, back_to_another, living, no_podcidr, multus, meanwhile, folder, other_store, hidden, calico, conflist, renamed, register, named_pools, gateways, names, still_called, kubeconfigs, source, moved_store):
             case(world)
 
 

@@ -531,8 +531,8 @@ class Install {
     return done;
   }
 
-  /// That the register has pools of what pods are to get; that it has others too is told. Where pools can't be read
-  /// nothing is said.
+  /// That the register has pools of what pods are to get, as the main plugin wants them; that it has others too is
+  /// told. Where pools can't be read nothing is said.
   [[nodiscard]] Result<void> check_pools(store::Store& store) const {
     if (!asks_register()) return {};
     engine::Context context{store, daemon_.clock, daemon_.random};
@@ -552,6 +552,9 @@ class Install {
     needs.families = {network.assign_v4, network.assign_v6};
     for (const std::string& text : network.pools_v4) needs.asked.v4.push_back(core::asked_pool(text));
     for (const std::string& text : network.pools_v6) needs.asked.v6.push_back(core::asked_pool(text));
+    // Calico's plugin takes a /32 and makes its own routes.
+    const bool is_plain = network.main == MainPlugin::ptp || network.main == MainPlugin::bridge;
+    if (is_plain) needs.wants_gateways = options_.main;
     core::Reader reader(found->snapshot);  // what is reserved has no part in the choice of pools
     TRY(auto more, compare_pools(needs, core::PoolTable(reader)));
     std::ranges::move(more, std::back_inserter(lines));

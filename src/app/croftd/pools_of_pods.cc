@@ -24,12 +24,18 @@ std::string texts_of(const std::vector<core::PoolVerdict>& verdicts, net::Family
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-std::string names_of(const core::PoolTable& pools, net::Family family) {
+std::string names_of(const std::vector<const core::Pool*>& pools) {
   std::vector<std::string> names;
-  for (const core::Pool* pool : pools.pools()) {
-    if (pool->cidr.family() == family) names.push_back(net::echo(pool->name));
-  }
+  for (const core::Pool* pool : pools) names.push_back(net::echo(pool->name));
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string names_of(const core::PoolTable& pools, net::Family family) {
+  std::vector<const core::Pool*> of_family;
+  for (const core::Pool* pool : pools.pools()) {
+    if (pool->cidr.family() == family) of_family.push_back(pool);
+  }
+  return names_of(of_family);
 }
 
 /// Those that were named. Each has to be there: an ADD is refused for one that is not.
@@ -69,6 +75,29 @@ std::string names_of(const core::PoolTable& pools, net::Family family) {
                   flag_of(family)));
 }
 
+/// Of the pools that may be used. Without a gateway a pod gets a /32 or /128, and no route of it.
+[[nodiscard]] Result<std::vector<std::string>> check_gateways(const std::vector<const core::Pool*>& may,
+                                                              net::Family family, const std::string& main_plugin) {
+  std::vector<const core::Pool*> without;
+  std::ranges::copy_if(may, std::back_inserter(without), [](const core::Pool* pool) { return !pool->gateway; });
+  if (without.empty()) return std::vector<std::string>();
+  constexpr const char* kRemedy =
+      "A pool has its gateway from when it is made: `croft pool delete NAME` once nobody holds an address of it, then "
+      "`croft pool defaults --gateways first` or `croft pool create`; or make another pool and `croft pool disable "
+      "NAME`";
+  if (without.size() < may.size()) {
+    return std::vector{
+        fmt::format("pods get their interfaces from {}, which fails with an address of a pool without a "
+                    "gateway: {}. {}",
+                    main_plugin, names_of(without), kRemedy)};
+  }
+  return fail(
+      ErrorCode::refused_by_configuration,
+      fmt::format("pods of this node are to get their interfaces from {}, which fails with an address of a pool "
+                  "without a gateway, and no {} pool that they may use has one ({}), so none would start. {}",
+                  main_plugin, net::name_of(family), names_of(without), kRemedy));
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> compare_pools(const PodNeeds& needs, const core::PoolTable& pools) {
@@ -86,13 +115,20 @@ Result<std::vector<std::string>> compare_pools(const PodNeeds& needs, const core
     request.node_labels = needs.node_labels.value_or(core::Labels());
     request.for_some_pod = true;
     const core::PoolChoice choice = core::choose_pools(pools, request);
-    const bool may_serve = !needs.node_labels && std::ranges::any_of(pools.pools(), [&](const core::Pool* pool) {
-      return pool->cidr.family() == family && core::is_enabled(*pool) && !core::is_for_all_nodes(*pool);
-    });
-    if (choice.refusal && !is_told && !may_serve) {
+    std::vector<const core::Pool*> may = choice.usable;
+    for (const core::Pool* pool : pools.pools()) {
+      const bool nobody_knows = !needs.node_labels && request.asked.empty() && !core::is_for_all_nodes(*pool) &&
+                                pool->cidr.family() == family && core::is_enabled(*pool) &&
+                                core::allows(*pool, core::PoolUse::workload);
+      if (nobody_knows) may.push_back(pool);
+    }
+    if (may.empty() && choice.refusal && !is_told) {
       lines.push_back(fmt::format("no pod of this node starts as it is now: {}: {}", choice.refusal->summary,
                                   texts_of(choice.refusal->considered, family)));
     }
+    if (needs.wants_gateways.empty()) continue;
+    TRY(std::vector<std::string> of_gateways, check_gateways(may, family, needs.wants_gateways));
+    std::ranges::move(of_gateways, std::back_inserter(lines));
   }
   return lines;
 }

@@ -107,6 +107,49 @@ TEST(PoolsOfPods, WhatServesNobodyNowIsTold) {
   EXPECT_THAT(compare(in_b, {racks}).value(), IsEmpty()) << "nobody knows";
 }
 
+TEST(PoolsOfPods, ThatNoneHasAGatewayIsRefused) {
+  core::Pool four = kFour, six = kSix, manual = pool("manual", "10.8.0.0/24");
+  four.gateway.reset();
+  six.gateway.reset();
+  manual.assignment_mode = core::AssignmentMode::manual;
+  PodNeeds of_ptp = needs();
+  EXPECT_THAT(compare(of_ptp, {four}).value(), IsEmpty()) << "as Calico's, for Calico's plugin";
+  of_ptp.wants_gateways = "ptp";
+  EXPECT_THAT(compare(of_ptp, {kFour}).value(), IsEmpty());
+  refused(of_ptp, {four, kSix},
+          AllOf(HasSubstr("from ptp"), HasSubstr("no IPv4 pool"), HasSubstr("(\"default-ipv4-ippool\")"),
+                HasSubstr("--gateways first"), HasSubstr("croft pool disable")));
+  of_ptp.families.v6 = true;
+  refused(of_ptp, {kFour, six}, AllOf(HasSubstr("no IPv6 pool"), HasSubstr("(\"default-ipv6-ippool\")")));
+  of_ptp.families.v6 = false;
+  EXPECT_THAT(compare(of_ptp, {kFour, six}).value(), IsEmpty());
+  of_ptp.asked.v4 = {core::asked_pool("default-ipv4-ippool")};
+  refused(of_ptp, {four, pool("other", "10.9.0.0/24")}, HasSubstr("(\"default-ipv4-ippool\")"));
+  // One that pods name, and one that is not in use.
+  of_ptp.asked.v4.clear();
+  EXPECT_THAT(compare(of_ptp, {four, manual}).value(), ElementsAre(HasSubstr("gateway: \"default-ipv4-ippool\".")));
+  manual.disabled = true;
+  refused(of_ptp, {four, manual}, HasSubstr("(\"default-ipv4-ippool\")"));
+  four.disabled = true;
+  EXPECT_THAT(compare(of_ptp, {four, pool("other", "10.9.0.0/24")}).value(), IsEmpty());
+  EXPECT_THAT(compare(of_ptp, {four}).value(), ElementsAre(HasSubstr("disabled")));
+}
+
+TEST(PoolsOfPods, OneWithoutAGatewayIsTold) {
+  core::Pool first = pool("aaa", "10.66.0.0/24"), of_racks = pool("racks", "10.67.0.0/24");
+  first.gateway.reset();
+  PodNeeds of_bridge = needs();
+  of_bridge.wants_gateways = "bridge";
+  EXPECT_THAT(
+      compare(of_bridge, {first, kFour}).value(),
+      ElementsAre(AllOf(HasSubstr("from bridge"), HasSubstr("gateway: \"aaa\"."), HasSubstr("croft pool disable"))));
+  // Another node's pool is not this one's, but where nobody knows.
+  of_racks.node_selector = "rack == 'b'";
+  refused(of_bridge, {first, of_racks}, HasSubstr("(\"aaa\")"));
+  of_bridge.node_labels.reset();
+  EXPECT_THAT(compare(of_bridge, {first, of_racks}).value(), ElementsAre(HasSubstr("gateway: \"aaa\".")));
+}
+
 /// Some pod may name it, or live in such a namespace.
 TEST(PoolsOfPods, WhatSomePodsMayUseIsFine) {
   core::Pool manual = kFour, of_tenants = kFour;
