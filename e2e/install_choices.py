@@ -558,7 +558,7 @@ def hidden(world):
         expect_equal(name(), "netx", f"flannel's own: {label}")
         again((theirs.name, content))
         refused(install(main="ptp"), 5, theirs.name, "netx", "--replace-network")
-    large, cut = text + b" " * (1 << 20), text[:-20]
+    large, cut = text + b" " * (2 << 20), text[:-20]
     for main in ("ptp", "bridge", "calico", "flannel"):
         for files in ([(theirs.name, large)], [(theirs.name, cut)], [("10-flannel.conf", b"")], [("10-d.conf", b"\xff"), (theirs.name, text)]):
             again(*files)
