@@ -37,6 +37,10 @@ class Host:
             shutil.copy(PLUGINS / "ptp", self.bin / plugin)
 
     def install(self, *options, environment=None):
+        if "calico" in options and "--calico-kubeconfig" not in options:
+            calicos = self.world.directory / "calico-kubeconfig"
+            calicos.write_text("apiVersion: v1\n")
+            options = (*options, "--calico-kubeconfig", calicos)
         return subprocess.run([str(part) for part in (self.world.bin / "croftd", "install", "--cni-bin-dir", self.bin, "--cni-conf-dir",
                                                       self.conf, *options)],
                               env={**os.environ, **own_environment(self.world.directory), **(environment or {})}, capture_output=True,
@@ -631,6 +635,55 @@ def calico(world):
     expect_equal(host.names(), ["10-croft.conflist", "croft-install.record"], "one configuration")
 
 
+def calicos_plugin(world):
+    """Calico's plugin asks the API with a kubeconfig of its own, which Calico's installer writes, by a configuration whose datastore is the API."""
+    host = Host(world, "calicos-plugin")
+    kubeconfig, theirs = host.conf / "calico-kubeconfig", host.conf / "10-calico.conflist"
+    install = lambda *more, path=kubeconfig, store=world.register: host.install("--main-plugin", "calico", "--node", "oak", "--store", store, "--calico-kubeconfig", path, *more)
+    absent = ("no pod would start", "install-cni", "--calico-kubeconfig", "--no-probe")
+    before = sorted(os.listdir(host.bin))
+    for more in ((), ("--dry-run",)):
+        refused(install(*more), 1, kubeconfig, "is not there", *absent)
+    refused(install(path=world.directory / "nope"), 1, world.directory / "nope", "is not there", *absent)
+    kubeconfig.symlink_to("/nonexistent/kubeconfig")
+    refused(install(), 1, kubeconfig, "is a link to nothing", *absent)
+    # In a container a link may lead where only the node sees it.
+    on_node = ("--cni-conf-dir-on-host", "/etc/cni/net.d")
+    done(install(*on_node, "--dry-run", path="/etc/cni/net.d/calico-kubeconfig"))
+    kubeconfig.unlink()
+    kubeconfig.write_text("")
+    refused(install(), 1, kubeconfig, "is empty", *absent)
+    kubeconfig.unlink()
+    kubeconfig.mkdir()
+    refused(install(), 1, kubeconfig, "is no file", *absent)
+    kubeconfig.rmdir()
+    refused(install(path="calico-kubeconfig"), 2, "--calico-kubeconfig", "absolute path")
+    refused(install(*on_node, path="/etc/cni/net.d/calico-kubeconfig"), 1, "/etc/cni/net.d/calico-kubeconfig", "is not there", *absent)
+    expect("can't be seen from here" in done(install(*on_node, "--dry-run", path="/etc/calico/kubeconfig")), "outside of what the container has")
+    expect_equal((host.names(), sorted(os.listdir(host.bin))), ([], before), "nothing was written")
+    done(install("--no-probe"))
+    done(host.install("--uninstall"))
+    # Calico's own says where it is.
+    first, *more_plugins = CALICOS["plugins"]
+    croft = {"type": "croft-ipam", "store": world.register}
+    write = lambda **members: theirs.write_text(json.dumps({**CALICOS, "plugins": [{**first, "ipam": croft, **members}, *more_plugins]}))
+    write(kubernetes={"kubeconfig": "/var/lib/calico/kubeconfig"})
+    refused(install(), 1, 'names "/var/lib/calico/kubeconfig"', *absent)
+    kubeconfig.write_text("apiVersion: v1\n")
+    done(install())
+    done(host.install("--uninstall", "--force"))
+    # On an etcd: by what takes over its addresses, and by one that was switched.
+    etcd = "etcd:http://10.0.0.9:2379"
+    for ipam in (croft, {"type": "calico-ipam"}):
+        for members in ({"datastore_type": "etcdv3", "etcd_endpoints": "http://10.0.0.9:2379"}, {"datastore_type": None, "etcd_endpoints": "http://10.0.0.9:2379"}):
+            write(ipam=ipam, **members)
+            store = etcd if ipam["type"] == "calico-ipam" else world.register
+            refused(install("--no-probe", store=store), 1, theirs.name, "an etcd", "05-croft.conflist", "`croft migrate calico`", "--no-conflist", "migrate.md")
+            expect_equal(host.names(), [theirs.name, kubeconfig.name], "nothing was written")
+    # Whose plugin gives the interfaces matters under calico alone.
+    done(host.install("--main-plugin", "ptp", "--node", "oak", "--store", etcd, "--no-probe", "--conflist-name", "05-croft.conflist", "--dry-run"))
+
+
 def conflist(world):
     """The file is a list, which a runtime sees by its name alone."""
     host = Host(world, "conflist")
@@ -821,7 +874,7 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        for case in (group, flannel, others, behind, switched, older_record, back_to_another, living, no_podcidr, multus, meanwhile, folder, other_store, hidden, calico, conflist, renamed, register, named_pools, gateways, names, still_called, kubeconfigs, source, moved_store):
+        for case in (group, flannel, others, behind, switched, older_record, back_to_another, living, no_podcidr, multus, meanwhile, folder, other_store, hidden, calico, calicos_plugin, conflist, renamed, register, named_pools, gateways, names, still_called, kubeconfigs, source, moved_store):
             case(world)
 
 

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/croftd/calicos_plugin.h"
 #include "app/croftd/daemon.h"
 #include "app/croftd/install_options.h"
 #include "app/croftd/network_takeover.h"
@@ -188,7 +189,12 @@ class Install {
       plan_.giver = takeover_.next_giver();
     }
     TRY_VOID(files_.check(plan_));
-    return options_.no_network ? Result<void>() : tell_of_networks();
+    if (options_.no_network) return {};
+    if (options_.network.main == MainPlugin::calico) {
+      TRY(const auto networks, files_.networks());
+      TRY_VOID(check_calicos_plugin(options_, networks, told_));
+    }
+    return tell_of_networks();
   }
 
   /// After the token and the probe, which wait for an API: right before all is renamed into place.
