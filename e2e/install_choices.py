@@ -38,6 +38,10 @@ class Host:
             shutil.copy(PLUGINS / "ptp", self.bin / plugin)
 
     def install(self, *options, environment=None):
+        if "calico" in options and "--calico-kubeconfig" not in options:
+            calicos = self.world.directory / "calico-kubeconfig"
+            calicos.write_text("apiVersion: v1\n")
+            options = (*options, "--calico-kubeconfig", calicos)
         return subprocess.run([str(part) for part in (self.world.bin / "croftd", "install", "--cni-bin-dir", self.bin, "--cni-conf-dir",
                                                       self.conf, *options)],
                               env={**os.environ, **own_environment(self.world.directory), **(environment or {})}, capture_output=True,
@@ -798,6 +802,55 @@ def calico(world):
     expect_equal(host.names(), ["10-croft.conflist", "croft-install.record"], "one configuration")
 
 
+def calicos_plugin(world):
+    """Calico's plugin asks the API with a kubeconfig of its own, which Calico's installer writes, by a configuration whose datastore is the API."""
+    host = Host(world, "calicos-plugin")
+    kubeconfig, theirs = host.conf / "calico-kubeconfig", host.conf / "10-calico.conflist"
+    install = lambda *more, path=kubeconfig, store=world.register: host.install("--main-plugin", "calico", "--node", "oak", "--store", store, "--calico-kubeconfig", path, *more)
+    absent = ("no pod would start", "install-cni", "--calico-kubeconfig", "--no-probe")
+    before = sorted(os.listdir(host.bin))
+    for more in ((), ("--dry-run",)):
+        refused(install(*more), 1, kubeconfig, "is not there", *absent)
+    refused(install(path=world.directory / "nope"), 1, world.directory / "nope", "is not there", *absent)
+    kubeconfig.symlink_to("/nonexistent/kubeconfig")
+    refused(install(), 1, kubeconfig, "is a link to nothing", *absent)
+    # In a container a link may lead where only the node sees it.
+    on_node = ("--cni-conf-dir-on-host", "/etc/cni/net.d")
+    done(install(*on_node, "--dry-run", path="/etc/cni/net.d/calico-kubeconfig"))
+    kubeconfig.unlink()
+    kubeconfig.write_text("")
+    refused(install(), 1, kubeconfig, "is empty", *absent)
+    kubeconfig.unlink()
+    kubeconfig.mkdir()
+    refused(install(), 1, kubeconfig, "is no file", *absent)
+    kubeconfig.rmdir()
+    refused(install(path="calico-kubeconfig"), 2, "--calico-kubeconfig", "absolute path")
+    refused(install(*on_node, path="/etc/cni/net.d/calico-kubeconfig"), 1, "/etc/cni/net.d/calico-kubeconfig", "is not there", *absent)
+    expect("can't be seen from here" in done(install(*on_node, "--dry-run", path="/etc/calico/kubeconfig")), "outside of what the container has")
+    expect_equal((host.names(), sorted(os.listdir(host.bin))), ([], before), "nothing was written")
+    done(install("--no-probe"))
+    done(host.install("--uninstall"))
+    # Calico's own says where it is.
+    first, *more_plugins = CALICOS["plugins"]
+    croft = {"type": "croft-ipam", "store": world.register}
+    write = lambda **members: theirs.write_text(json.dumps({**CALICOS, "plugins": [{**first, "ipam": croft, **members}, *more_plugins]}))
+    write(kubernetes={"kubeconfig": "/var/lib/calico/kubeconfig"})
+    refused(install(), 1, 'names "/var/lib/calico/kubeconfig"', *absent)
+    kubeconfig.write_text("apiVersion: v1\n")
+    done(install())
+    done(host.install("--uninstall", "--force"))
+    # On an etcd: by what takes over its addresses, and by one that was switched.
+    etcd = "etcd:http://10.0.0.9:2379"
+    for ipam in (croft, {"type": "calico-ipam"}):
+        for members in ({"datastore_type": "etcdv3", "etcd_endpoints": "http://10.0.0.9:2379"}, {"datastore_type": None, "etcd_endpoints": "http://10.0.0.9:2379"}):
+            write(ipam=ipam, **members)
+            store = etcd if ipam["type"] == "calico-ipam" else world.register
+            refused(install("--no-probe", store=store), 1, theirs.name, "an etcd", "05-croft.conflist", "`croft migrate calico`", "--no-conflist", "migrate.md")
+            expect_equal(host.names(), [theirs.name, kubeconfig.name], "nothing was written")
+    # Whose plugin gives the interfaces matters under calico alone.
+    done(host.install("--main-plugin", "ptp", "--node", "oak", "--store", etcd, "--no-probe", "--conflist-name", "05-croft.conflist", "--dry-run"))
+
+
 def conflist(world):
     """The file is a list, which a runtime sees by its name alone."""
     host = Host(world, "conflist")
@@ -851,6 +904,51 @@ def register(world):
     done(install("etcd:http://127.0.0.1:1", "--no-probe"))
     done(install(f"sqlite:{world.directory}/later.db", "--replace-store", "etcd:http://127.0.0.1:1"))
     done(install(world.register, "--replace-store", f"sqlite:{world.directory}/later.db"))
+
+
+def named_pools(world):
+    """A node is not made ready whose every ADD would be refused, as of a pool that was misspelt."""
+    host, store = Host(world, "named-pools"), f"sqlite:{world.directory}/named-pools.db"
+    install = lambda *more: host.install("--main-plugin", "ptp", "--node", "oak", "--store", store, *more)
+    croft = lambda *words: run(world.bin / "croft", "--store", store, *words)
+    croft("pool", "create", "node-7", "--cidr", "10.7.0.0/24")
+    croft("pool", "create", "six", "--cidr", "fd00:7::/112")
+    for pools, words in ((("nodee-7",), ("nodee-7", "no such pool", '"node-7"', "croft pool create")), (("node-7", "nodee-7"), ("nodee-7", '"node-7"')),
+                         (("six",), ("six", "is of IPv6", '"node-7"')), (("10.7.0.0/25",), ("10.7.0.0/25", "no such pool"))):
+        refused(install(*[part for pool in pools for part in ("--ipv4-pool", pool)]), 1, "nothing was changed", "--ipv4-pool", "no pod of this node would start", *words)
+    refused(install("--ipv6", "--ipv6-pool", "node-7"), 1, "--ipv6-pool", "is of IPv4", '"six"')
+    expect_equal((host.names(), (host.bin / "croft-ipam").exists()), ([], False), "nothing was written")
+    for more in (("--ipv4-pool", "node-7"), ("--ipv4-pool", "10.7.0.0/24"), ("--ipv6", "--ipv6-pool", "six")):
+        expect("starts" not in done(install(*more)), f"nothing to tell of {more}")
+    done(install("--ipv4-pool", "nodee-7", "--no-probe"))
+    # What may be mended without another installation is told.
+    croft("pool", "disable", "node-7")
+    expect('croft pool enable "node-7"' in done(install("--ipv4-pool", "node-7")), "it is told")
+    expect("no pod of this node starts as it is now" in done(install()), "it is told")
+    done(host.install("--uninstall"))
+
+
+def gateways(world):
+    """ptp and bridge fail each ADD with an address of a pool without a gateway, as `croft pool defaults` makes it for Calico's plugin."""
+    for number, main in enumerate(("ptp", "bridge")):
+        host, store = Host(world, f"gateways{number}"), f"sqlite:{world.directory}/gateways{number}.db"
+        install = lambda *more, main=main: host.install("--main-plugin", main, "--node", "oak", "--store", store, *more)  # pylint: disable=cell-var-from-loop
+        croft = lambda *words: run(world.bin / "croft", "--store", store, *words)  # pylint: disable=cell-var-from-loop
+        croft("pool", "defaults", "--ipv4-cidr", "10.244.0.0/24")
+        refused(install(), 1, "nothing was changed", main, "no IPv4 pool", "default-ipv4-ippool", "croft pool delete", "croft pool defaults --gateways first")
+        expect_equal(host.names(), [], "nothing was written")
+        done(install(main="calico"))
+        done(host.install("--uninstall"))
+        said = croft("pool", "defaults", "--ipv4-cidr", "10.244.0.0/24", "--gateways", "first")
+        expect("unchanged" in said.stdout and "has no gateway" in said.stderr, f"{said}")
+        croft("pool", "delete", "default-ipv4-ippool")
+        expect("no gateway" not in croft("pool", "defaults", "--ipv4-cidr", "10.244.0.0/24", "--gateways", "first").stderr, "made anew")
+        expect("without a gateway" not in done(install()), "nothing to tell")
+        # One that comes first by name is what pods get.
+        croft("pool", "create", "a", "--cidr", "10.66.0.0/24", "--gateway", "none")
+        expect('without a gateway: "a"' in done(install()), "it is told")
+        croft("pool", "disable", "a")
+        expect("without a gateway" not in done(install()), "nothing to tell")
 
 
 def names(world):
@@ -943,7 +1041,7 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        cases = (over_croft, another_giver, edited, unclear, another_cluster, multus_stays, group, flannel, others, behind, switched, older_record, back_to_another, living, no_podcidr, multus, meanwhile, folder, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source, moved_store)
+        cases = (over_croft, another_giver, edited, unclear, another_cluster, multus_stays, group, flannel, others, behind, switched, older_record, back_to_another, living, no_podcidr, multus, meanwhile, folder, other_store, hidden, calico, calicos_plugin, conflist, renamed, register, named_pools, gateways, names, still_called, kubeconfigs, source, moved_store)
         for case in cases:
             if not sys.argv[2:] or case.__name__ in sys.argv[2:]:
                 case(world)

@@ -178,7 +178,7 @@ def by_name(world, kube, host):
 def families(world, kube, operator):
     """A register with pools of IPv6 alone, as kubeadm's podSubnet has it, then of both; leaves the pool of the other parts."""
     host = Host(world, kube, "families")
-    world.croft(operator, "pool", "create", "six", "--cidr", "fd00:79::/112", "--block-size", "122", "--gateway", "none", "--cooldown-seconds", "0")
+    world.croft(operator, "pool", "create", "six", "--cidr", "fd00:79::/112", "--block-size", "122", "--cooldown-seconds", "0")
     refused(host, host.install(), 1, "are to get IPv4", "pools of IPv6 alone", "six", "--ipv6 --no-ipv4", "install.ipv4=false")
     expect("pools of IPv6" not in done(host.install("--ipv6", "--no-ipv4"), "IPv6 alone"), "nothing to tell")
     node = host.node()
@@ -188,12 +188,27 @@ def families(world, kube, operator):
     done(host.install("--no-probe"), "unseen")
     answer = host.node().refuse("of-four")
     expect("where pods are to have IPv6 alone" in answer["msg"] + answer.get("details", ""), f"{answer}")
-    world.croft(operator, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28", "--gateway", "none")
+    world.croft(operator, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28")
     expect("pools of IPv6 (\"six\"), of which pods of this node get nothing: --ipv6" in done(host.install(), "IPv4 alone"), "it is told")
     node = host.node()
     expect_equal([len(node.add("dual", assign_ipv6="true")), node.delete("dual")][0], 2, "both are there")
     done(host.install("--uninstall", main=None), "taken back")
     run(world.bin / "croft", "--store", operator, "pool", "delete", "six")
+
+
+def gateways(world, kube, operator):
+    """Under ptp a pool wants a gateway, which Croft keeps beside Calico's own object of it; Calico's pools have none."""
+    host = Host(world, kube, "gateways")
+    defaults = lambda *more: world.croft(operator, "pool", "defaults", "--ipv4-cidr", "10.78.0.0/24", *more)
+    defaults()
+    refused(host, host.install(), 1, "from ptp", "no IPv4 pool", '"default-ipv4-ippool"', "croft pool defaults --gateways first")
+    # As whoever reads it does; then the rest of docs/install.md#a-cluster-on-kubernetes.
+    run(world.bin / "croft", "--store", operator, "pool", "delete", "default-ipv4-ippool")
+    defaults("--gateways", "first")
+    done(host.install(), "with a gateway")
+    expect_equal([pool["gateway"] for pool in world.croft(operator, "pool", "list")], ["10.78.0.1"], "what ptp makes its route of")
+    done(host.install("--uninstall", main=None), "taken back")
+    run(world.bin / "croft", "--store", operator, "pool", "delete", "default-ipv4-ippool")
 
 
 def installs(world, kube, host):
@@ -468,7 +483,7 @@ def over_another_node(world, kube, operator):
 
     theirs.write_text(network("10.83.1.0/24"))
     done(host.install("--dry-run", node="west"), "no pool has what nodes have")
-    run(world.bin / "croft", "--store", operator, "pool", "create", "of-east", "--cidr", "10.83.2.0/24", "--block-size", "28", "--gateway", "none")
+    run(world.bin / "croft", "--store", operator, "pool", "create", "of-east", "--cidr", "10.83.2.0/24", "--block-size", "28")
     refused(host, host.install(node="west"), 5, theirs.name, '"east"', "10.83.2.0/24", '"of-east"', "--replace-network")
     # A runtime's example is no matter of other nodes.
     theirs.write_text(network("10.85.0.0/16"))
@@ -491,7 +506,7 @@ def over_living_pods(world, kube, operator):
     """A drain leaves the pods of DaemonSets: their addresses are in a pool, and the register does not have them."""
     cluster = Cluster(world, kube)
     cluster.node("south")
-    run(world.bin / "croft", "--store", operator, "pool", "create", "of-south", "--cidr", "10.84.0.0/24", "--block-size", "28", "--gateway", "none")
+    run(world.bin / "croft", "--store", operator, "pool", "create", "of-south", "--cidr", "10.84.0.0/24", "--block-size", "28")
     host = Host(world, kube, "living-pods")
     (host.conf / "20-kindnet.conflist").write_text(json.dumps({"cniVersion": "0.3.1", "name": "kindnet", "plugins": [
         {"type": "ptp", "ipam": {"type": "host-local", "subnet": "10.84.0.0/24"}}]}))
@@ -548,7 +563,7 @@ def one_register(world, kube, operator):
         wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
     v3 = "?group=projectcalico.org/v3"
     # The same addresses in both.
-    world.croft(operator + v3, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28", "--gateway", "none")
+    world.croft(operator + v3, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28")
     host = Host(world, kube, "group")
     store = f"kube:{world.directory}/kubeconfig-croft-node{v3}"
     done(host.install(store=store), "with the group")
@@ -581,6 +596,7 @@ def test():
         operator = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
         host = Host(world, kube)
         is_a_node(kube, host)
+        gateways(world, kube, operator)
         families(world, kube, operator)
         by_name(world, kube, host)
         installs(world, kube, host)

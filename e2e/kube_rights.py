@@ -603,13 +603,15 @@ def install(user, store, *flags, before=None):
     folder = user.rig.world.directory / f"host-{user.tag}-{next(user.rig.numbers_of_logs)}"
     for part in ("bin", "net.d"):
         (folder / part).mkdir(parents=True)
-    for other in ("ptp", "portmap"):
+    # Pools here have no gateway, as Calico's.
+    for other in ("calico", "portmap"):
         (folder / "bin" / other).write_bytes(b"\x7fELF")
         (folder / "bin" / other).chmod(0o755)
+    (folder / "net.d" / "calico-kubeconfig").write_text("apiVersion: v1\n")
     for file, text in (before or {}).items():
         (folder / "net.d" / file).write_text(text)
     node = () if "--node" in flags else ("--node", "oak")
-    done = run(user.rig.world.bin / "croftd", "install", "--store", store, *node, "--main-plugin", "ptp",
+    done = run(user.rig.world.bin / "croftd", "install", "--store", store, *node, "--main-plugin", "calico",
                "--cni-bin-dir", folder / "bin", "--cni-conf-dir", folder / "net.d", "--api-server", user.rig.kube.url, *flags, check=False)
     if done.returncode != 0:
         raise Broken(done.stdout + done.stderr)

@@ -15,7 +15,7 @@ Result<Runnable> runnable(const std::string& path) {
     return fail(system_error("look at", path, errno));
   }
   const bool may_run = (s.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) != 0;
-  return S_ISREG(s.st_mode) && may_run ? Runnable::yes : Runnable::no;
+  return S_ISREG(s.st_mode) && s.st_size > 0 && may_run ? Runnable::yes : Runnable::no;
 }
 
 }  // namespace croft::os

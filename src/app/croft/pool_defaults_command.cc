@@ -231,6 +231,12 @@ const char* word_of(engine::DefaultPool::Outcome outcome) {
   for (const engine::DefaultPool& one : pools) {
     if (one.outcome != engine::DefaultPool::Outcome::there) continue;
     tell_if_unallocatable(one.pool);
+    if (options.gateways != kNone && !one.pool.gateway) {
+      tell(fmt::format(
+          "croft: pool {} is there and has no gateway, which ptp and bridge need: --gateways gives one to a "
+          "pool that is made, and leaves this one as it is",
+          one.pool.name));
+    }
     if (!one.pool.disabled) continue;
     tell(
         fmt::format("croft: pool {} is there and disabled: no pod gets an address of it. If nobody meant that, `croft "
@@ -269,7 +275,8 @@ void add_pool_defaults_command(CLI::App& pool, CommandLine& line) {
   command->add_option("--ipv6-block-size", options->v6.block_size, "The same of IPv6; else 122");
   command
       ->add_option("--gateways", options->gateways,
-                   "\"first\": the first address of each pool is the pods' gateway; \"none\": they get /32 and /128")
+                   "\"first\": the first address of each pool is the pods' gateway, as ptp and bridge need it; "
+                   "\"none\": they get /32 and /128, as Calico's plugin takes them")
       ->check(CLI::IsMember({"first", "none"}))
       ->capture_default_str();
   command->add_flag("--no-kubeadm", options->no_kubeadm, "Do not read kubeadm's configuration");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -13,15 +14,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/croftd/calicos_plugin.h"
 #include "app/croftd/daemon.h"
 #include "app/croftd/install_options.h"
 #include "app/croftd/network_takeover.h"
 #include "app/croftd/plugin_kubeconfig.h"
 #include "app/croftd/pool_families.h"
+#include "app/croftd/pools_of_pods.h"
 #include "app/croftd/store_parts.h"
 #include "app/kube_url.h"
 #include "app/open_store.h"
+#include "core/block/draft.h"
 #include "core/register/affinity.h"
+#include "core/register/snapshot.h"
 #include "edge/cni/croft_ipam.h"
 #include "edge/install/installation.h"
 #include "edge/install/takeover.h"
@@ -185,7 +190,12 @@ class Install {
       plan_.giver = takeover_.next_giver();
     }
     TRY_VOID(files_.check(plan_));
-    return options_.no_network ? Result<void>() : tell_of_networks();
+    if (options_.no_network) return {};
+    if (options_.network.main == MainPlugin::calico) {
+      TRY(const auto networks, files_.networks());
+      TRY_VOID(check_calicos_plugin(options_, networks, told_));
+    }
+    return tell_of_networks();
   }
 
   /// After the token and the probe, which wait for an API: right before all is renamed into place.
@@ -511,7 +521,10 @@ class Install {
       const auto there = (*opened)->position(deadline);
       if (!there) trouble = there.error();
     }
-    if (!trouble) return check_families(**opened);
+    if (!trouble) {
+      const auto fit = check_pools(**opened);
+      return fit ? Result<void>() : fail(Error(fit.error()).in("nothing was changed on this node"));
+    }
     trouble->message += "; --no-probe installs without this look";
     return fail(trouble->in("nothing was changed on this node: the plugin could not work on the register"));
   }
@@ -530,7 +543,7 @@ class Install {
     const bool has_own =
         std::ranges::any_of(plan_.programs, [](const auto& program) { return program.name == kPluginName; });
     auto done = store::kube::check_rights(*api, rights_of_plugin(*group, has_own), deadline);
-    if (done) return check_families(*store);
+    if (done) return check_pools(*store);
     if (done.error().code != ErrorCode::permission_denied) return done;
     done.error().message += fmt::format(
         " (the service account {}); deploy/kubernetes/access.yaml has an account with all that a plugin needs, "
@@ -539,9 +552,9 @@ class Install {
     return done;
   }
 
-  /// That the register has pools of what pods are to get; that it has others too is told. Where pools can't be read
-  /// nothing is said.
-  [[nodiscard]] Result<void> check_families(store::Store& store) const {
+  /// That the register has pools of what pods are to get, as the main plugin wants them; that it has others too is
+  /// told. Where pools can't be read nothing is said.
+  [[nodiscard]] Result<void> check_pools(store::Store& store) const {
     if (!asks_register()) return {};
     engine::Context context{store, daemon_.clock, daemon_.random};
     context.time_limit = kInstallProbeTime;
@@ -552,9 +565,33 @@ class Install {
     if (records == nullptr || !found->unreadable.empty()) return {};
     std::vector<core::Pool> pools;
     for (const auto& [key, value] : *records) pools.push_back(std::get<core::Pool>(value));
-    TRY(const auto lines, compare_families({options_.network.assign_v4, options_.network.assign_v6}, pools));
+    const wire::cni::NetworkList& network = options_.network;
+    TRY(auto lines, compare_families({network.assign_v4, network.assign_v6}, pools));
+    PodNeeds needs;
+    needs.node = network.node;
+    if (!std::ranges::all_of(pools, core::is_for_all_nodes)) needs.node_labels = labels_of_node(context);
+    needs.families = {network.assign_v4, network.assign_v6};
+    for (const std::string& text : network.pools_v4) needs.asked.v4.push_back(core::asked_pool(text));
+    for (const std::string& text : network.pools_v6) needs.asked.v6.push_back(core::asked_pool(text));
+    // Calico's plugin takes a /32 and makes its own routes.
+    const bool is_plain = network.main == MainPlugin::ptp || network.main == MainPlugin::bridge;
+    if (is_plain) needs.wants_gateways = options_.main;
+    core::Reader reader(found->snapshot);  // what is reserved has no part in the choice of pools
+    TRY(auto more, compare_pools(needs, core::PoolTable(reader)));
+    std::ranges::move(more, std::back_inserter(lines));
     for (const std::string& line : lines) tell(line);
     return {};
+  }
+
+  /// As an ADD takes them: of a node that is not recorded none. nullopt: they can't be read.
+  [[nodiscard]] std::optional<core::Labels> labels_of_node(const engine::Context& context) const {
+    const auto key = core::node_key(options_.network.node);
+    core::Missing wanted;
+    wanted.records = {key};
+    const auto found = engine::read_register(context, wanted);
+    if (!found || !found->unreadable.empty()) return {};
+    const core::Node* const node = core::Reader(found->snapshot).find(key);
+    return node != nullptr ? node->labels : core::Labels();
   }
 
   [[nodiscard]] Result<int> dry_run() const {

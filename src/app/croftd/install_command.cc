@@ -111,7 +111,7 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
                     "call croft-ipam (croft migrate calico); instead of --main-plugin");
   command->add_flag("--no-probe", options->skip_probe,
                     "Write the network configuration though the plugin's way to the register was not tried, nor "
-                    "looked whether the node is there");
+                    "looked whether the node is there, or Calico's kubeconfig under calico");
   command->add_flag("--uninstall", options->uninstall, "Take back all that was installed, and nothing else");
   command->add_flag(
       "--force", options->is_forced,

@@ -11,6 +11,7 @@
 #include "edge/install/node_files.h"
 #include "net/echo.h"
 #include "os/directory.h"
+#include "os/executable.h"
 #include "os/files.h"
 #include "wire/cni/network_list.h"
 
@@ -44,6 +45,21 @@ using Entry = InstallRecord::Entry;
   return {};
 }
 
+/// What a runtime could run. What it speaks only running it would tell.
+[[nodiscard]] Result<void> check_plugin_of_others(const std::string& programs, const std::string& name) {
+  TRY(const os::Runnable is, os::runnable(path_in(programs, name)));
+  if (is == os::Runnable::yes) return {};
+  return fail(
+      ErrorCode::refused_by_configuration,
+      fmt::format("the plugin {}, and without it no pod would start: install it "
+                  "(containernetworking-plugins), or name the runtime's directory with --cni-bin-dir",
+                  is == os::Runnable::absent
+                      ? fmt::format("{} is not in {}", name, programs)
+                      : fmt::format("{} is no program that can be run (no file, an empty one, or one that nobody "
+                                    "may execute)",
+                                    path_in(programs, name))));
+}
+
 /// What os::replace_file_durably leaves of one of these when it is killed.
 [[nodiscard]] bool is_draft_of(const std::vector<std::string>& names, std::string_view entry) {
   return std::ranges::any_of(names, [&](const std::string& name) {
@@ -64,12 +80,7 @@ Result<void> Installation::check(const InstallPlan& plan) const {
   TRY_VOID(check_directory(place_.configurations, "--cni-conf-dir"));
   TRY_VOID(record());
   for (const std::string& name : plan.others) {
-    TRY(const auto status, os::file_status(path_in(place_.programs, name)));
-    if (status) continue;
-    return fail(ErrorCode::refused_by_configuration,
-                fmt::format("the plugin {} is not in {}, and without it no pod would start: install it "
-                            "(containernetworking-plugins), or name the runtime's directory with --cni-bin-dir",
-                            name, place_.programs));
+    TRY_VOID(check_plugin_of_others(place_.programs, name));
   }
   if (plan.network_name.empty()) return {};
   TRY(const auto names, network_files());

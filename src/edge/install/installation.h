@@ -103,7 +103,8 @@ class Installation {
   /// All that can stand in the way, before anything is written. Errors: invalid_argument, of a name that is not plain
   /// (wire::is_install_name); refused_for_safety, when a configuration of
   /// somebody else would win over ours by its name, and does not call ours (calls_only): with both names;
-  /// refused_by_configuration, when a plugin of others that ours needs is not there: is it the runtime's directory?;
+  /// refused_by_configuration, when a plugin of others that ours needs is not there, or no program: is it the runtime's
+  /// directory?;
   /// not_found, of a directory; read_only, permission_denied, storage_full, of either; those of the record.
   [[nodiscard]] Result<void> check(const InstallPlan& plan) const;
 

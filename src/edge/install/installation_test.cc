@@ -29,6 +29,10 @@ class InstallationTest : public testing::Test {
     write("bin/ptp",
           "\x7f"
           "ELF");
+    make_executable("bin/ptp");
+  }
+  void make_executable(const std::string& name) const {
+    std::filesystem::permissions(scratch_.file(name), std::filesystem::perms(0755));
   }
   void write(const std::string& name, const std::string& content) const {
     EXPECT_TRUE(os::replace_file_durably(scratch_.file(name), content));
@@ -681,7 +685,20 @@ TEST_F(InstallationTest, WhatStandsInTheWayIsToldBeforeAnythingIsWritten) {
   write("net.d/99-other.conf", "{}");
   InstallPlan wanted = plan("v1");
   wanted.others.emplace_back("bandwidth");
-  refused(wanted, ErrorCode::refused_by_configuration, "bandwidth");
+  refused(wanted, ErrorCode::refused_by_configuration, "bandwidth is not in");
+  // What no runtime can run is as good as not there.
+  write("bin/bandwidth", "");
+  make_executable("bin/bandwidth");
+  refused(wanted, ErrorCode::refused_by_configuration, "bin/bandwidth is no program that can be run");
+  write("bin/bandwidth", "#!");
+  refused(wanted, ErrorCode::refused_by_configuration, "bin/bandwidth is no program that can be run");
+  ASSERT_TRUE(os::remove_file_durably(scratch_.file("bin/bandwidth")));
+  ASSERT_TRUE(os::make_directories(scratch_.file("bin/bandwidth")));
+  refused(wanted, ErrorCode::refused_by_configuration, "bin/bandwidth is no program that can be run");
+  std::filesystem::remove(scratch_.file("bin/bandwidth"));
+  std::filesystem::create_symlink(scratch_.file("bin/ptp"), scratch_.file("bin/bandwidth"));
+  EXPECT_TRUE(installation_.check(wanted)) << "one program under several names";
+  std::filesystem::remove(scratch_.file("bin/bandwidth"));
   Installation nowhere({scratch_.file("no"), configurations_}, [](const std::string&) {});
   const auto done = nowhere.check(plan("v1"));
   ASSERT_FALSE(done);
