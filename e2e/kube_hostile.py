@@ -154,6 +154,8 @@ def repeated(head, piece, tail, size=MUCH):
 META = b'"metadata":{"name":"a","uid":"u","resourceVersion":"7"'
 LIST = (b'{"kind":"IPPoolList","apiVersion":"crd.projectcalico.org/v1","metadata":{"resourceVersion":"7"},'
         b'"items":[')
+CONFIG_MAP = (b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"kubeadm-config","namespace":"kube-system",'
+              b'"uid":"u","resourceVersion":"7"')
 BODIES = {
     # What no client may read to its end.
     "endless text": lambda: repeated(b'{"kind":"X",' + META + b'},"spec":"', b"x" * 1000, b'"}'),
@@ -166,6 +168,8 @@ BODIES = {
     "16 MB of values": lambda: repeated(LIST + b'{' + META + b'},"spec":[', b"0,", b"]}]}", 16_000_000),
     "16 MB of objects": lambda: repeated(LIST, b'{"metadata":{"name":"a","resourceVersion":"7"}},', b"]}", 16_000_000),
     "16 MB of texts": lambda: repeated(LIST + b'{' + META + b'},"spec":[', b'"' + b"y" * 200_000 + b'",', b"]}]}", 16_000_000),
+    "16 MB of lists in each other": lambda: repeated(CONFIG_MAP + b'},"data":', b"[", b"", 16_000_000),
+    "16 MB of nothing": lambda: repeated(CONFIG_MAP + b'},"data":[', b"{},", b"]}", 16_000_000),
     "4 MB of values": lambda: repeated(b'{"kind":"X",' + META + b'},"spec":[', b"0,", b"]}", 4_000_000),
     "4 MB of names": lambda: repeated(b'{"kind":"X",' + META + b',"labels":{', b'"a":"",', b'}},"spec":{}}', 4_000_000),
 }
@@ -237,7 +241,8 @@ def kubeconfig_of(world, server):
     return f"kube:{path}"
 
 
-COMMANDS = (("ip", "list"), ("pool", "list"), ("check",), ("block", "list"), ("explain", "--node", "oak"))
+COMMANDS = (("ip", "list"), ("pool", "list"), ("check",), ("block", "list"), ("explain", "--node", "oak"),
+            ("pool", "defaults"))
 MORE_COMMANDS = (("node", "list"), ("pool", "show"), ("ip", "show", "10.0.0.1"), ("block", "show", "10.0.0.0/26"),
                  ("node", "show", "oak"), ("config", "show"), ("service", "list"))
 
