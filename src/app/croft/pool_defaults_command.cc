@@ -33,6 +33,8 @@ namespace croft::app {
 namespace {
 
 constexpr std::chrono::seconds kApiTime{10};
+/// For all nodes: 5,000 are ten pages.
+constexpr std::chrono::seconds kListTime{60};
 constexpr const char* kNone = "none";
 
 struct FamilyOptions {
@@ -140,7 +142,8 @@ class Cluster {
     for (const net::Prefix& cidr : networking->service_subnets) {
       all.push_back({fmt::format("kubeadm's serviceSubnet {}", cidr.to_string()), cidr});
     }
-    TRY(const auto addresses, store::kube::list_node_addresses(*api_, line_.clock));
+    TRY(const auto addresses,
+        store::kube::list_node_addresses(*api_, line_.clock, Deadline::after(line_.clock.now(), kListTime)));
     for (const store::kube::NodeAddress& one : addresses) {
       all.push_back({fmt::format("address {} of node {}", one.address.to_string(), one.node),
                      net::Prefix::containing(one.address, net::bit_length(one.address.family()))});
