@@ -132,6 +132,25 @@ def as_kubeadm_has_them(rig):
     expect_equal(rig.pools(), [], "after dry runs")
 
 
+def odd_kubeadm(rig):
+    """Of several documents kubeadm's own counts; what contradicts itself, or is more than it can be, is refused."""
+    own = cluster_configuration("10.244.0.0/16")
+    def says(text):
+        rig.kube._send("PATCH", f"{KUBEADM}/kubeadm-config", json.dumps({"data": {"ClusterConfiguration": text}}).encode(),
+                       media="application/merge-patch+json")
+    says(own + "---\nkind: Other\nnetworking: {}\n")
+    expect_equal(rig.outcomes("--dry-run"), [("default-ipv4-ippool", "10.244.0.0/16", "would be created")], "a second document")
+    for text, part in ((own + "---\n" + cluster_configuration("10.245.0.0/16"), "podSubnet 10.244.0.0/16 and 10.245.0.0/16"),
+                       (own + "more: [" + "x," * 30_000 + "x]\n", "more than 20000 values")):
+        says(text)
+        said = rig.defaults("--dry-run", code=1)
+        expect(all(one in said for one in ("ConfigMap kube-system/kubeadm-config, ", part, "--no-kubeadm")), said)
+        say(f"refused: {said.strip()}")
+        expect_equal(rig.outcomes("--no-kubeadm", "--dry-run", "--ipv4-cidr", "10.71.0.0/16"),
+                     [("default-ipv4-ippool", "10.71.0.0/16", "would be created")], "without kubeadm")
+    says(cluster_configuration("10.244.0.0/16,fd00:10::/48"))
+
+
 def of_many_one_makes_them(rig):
     asking = [subprocess.Popen(rig.command("-o", "json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env={**os.environ, "CALICO_IPV4POOL_BLOCK_SIZE": "27"}) for _ in range(AT_ONCE)]
@@ -244,6 +263,7 @@ def test():
         rig = Rig(world, kube)
         refusals(rig)
         as_kubeadm_has_them(rig)
+        odd_kubeadm(rig)
         of_many_one_makes_them(rig)
         being_deleted(rig)
         half_made(rig)

@@ -3,11 +3,13 @@
 usage: kube_hostile.py BIN_DIR [NAME...]
 
 To whatever it is asked it answers as much as is taken, in forms that cost a reader the most: lists of many small
-objects, one object of many values, a text without end. The plugin and the command line must end with an error, in their
+objects, one object of many values, a text without end, lists of many small pages that never end. The plugin and the command line must end with an error, in their
 time, and take no more memory than is said in docs/limits.md. What names, values and messages have in them never begins
 a line of an output or of a log, and no control character gets to a terminal.
 """
 
+import ctypes
+import itertools
 import json
 import os
 import socket
@@ -33,6 +35,36 @@ def frame(kind, flags, stream, payload=b""):
     return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
 
 
+class Paths:
+    """What each request of one connection is for: its headers are compressed, by a state of the connection."""
+
+    class Pair(ctypes.Structure):
+        _fields_ = [("name", ctypes.POINTER(ctypes.c_uint8)), ("value", ctypes.POINTER(ctypes.c_uint8)),
+                    ("name_size", ctypes.c_size_t), ("value_size", ctypes.c_size_t), ("flags", ctypes.c_uint8)]
+
+    def __init__(self):
+        self.library = ctypes.CDLL("libnghttp2.so.14")
+        self.library.nghttp2_hd_inflate_hd2.restype = ctypes.c_ssize_t
+        self.library.nghttp2_hd_inflate_hd2.argtypes = [ctypes.c_void_p, ctypes.POINTER(self.Pair), ctypes.POINTER(ctypes.c_int),
+                                                        ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int]
+        self.state = ctypes.c_void_p()
+        expect(self.library.nghttp2_hd_inflate_new(ctypes.byref(self.state)) == 0, "HPACK")
+
+    def of(self, block):
+        path, pair, flags = "", self.Pair(), ctypes.c_int()
+        while True:
+            flags.value = 0
+            size = self.library.nghttp2_hd_inflate_hd2(self.state, ctypes.byref(pair), ctypes.byref(flags), block, len(block), 1)
+            if size < 0:
+                raise OSError(f"HPACK: {size}")
+            block = block[size:]
+            if flags.value & 2 and ctypes.string_at(pair.name, pair.name_size) == b":path":
+                path = ctypes.string_at(pair.value, pair.value_size).decode()
+            if flags.value & 1:
+                self.library.nghttp2_hd_inflate_end_headers(self.state)
+                return path
+
+
 class Connection:
     """One client's HTTP/2 without encryption: as much of it as a client of ours needs."""
 
@@ -42,6 +74,7 @@ class Connection:
         self.window, self.first_window = 65535, 65535
         self.streams = {}
         self.open = True
+        self.paths = Paths()
 
     def send(self, data):
         with self.lock:
@@ -100,11 +133,11 @@ class Connection:
         elif kind == HEADERS:
             with self.lock:
                 self.streams[stream] = self.first_window
-            threading.Thread(target=self.answer, args=(stream, payload[0]), daemon=True).start()
+            threading.Thread(target=self.answer, args=(stream, self.paths.of(payload)), daemon=True).start()
 
-    def answer(self, stream, method):
+    def answer(self, stream, path):
         try:
-            status, body = self.body_of(method)
+            status, body = self.body_of(path)
             self.send(frame(HEADERS, 4, stream, bytes([status])))
             for piece in body:
                 while piece:
@@ -154,6 +187,8 @@ def repeated(head, piece, tail, size=MUCH):
 META = b'"metadata":{"name":"a","uid":"u","resourceVersion":"7"'
 LIST = (b'{"kind":"IPPoolList","apiVersion":"crd.projectcalico.org/v1","metadata":{"resourceVersion":"7"},'
         b'"items":[')
+CONFIG_MAP = (b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"kubeadm-config","namespace":"kube-system",'
+              b'"uid":"u","resourceVersion":"7"')
 BODIES = {
     # What no client may read to its end.
     "endless text": lambda: repeated(b'{"kind":"X",' + META + b'},"spec":"', b"x" * 1000, b'"}'),
@@ -166,9 +201,65 @@ BODIES = {
     "16 MB of values": lambda: repeated(LIST + b'{' + META + b'},"spec":[', b"0,", b"]}]}", 16_000_000),
     "16 MB of objects": lambda: repeated(LIST, b'{"metadata":{"name":"a","resourceVersion":"7"}},', b"]}", 16_000_000),
     "16 MB of texts": lambda: repeated(LIST + b'{' + META + b'},"spec":[', b'"' + b"y" * 200_000 + b'",', b"]}]}", 16_000_000),
+    "16 MB of lists in each other": lambda: repeated(CONFIG_MAP + b'},"data":', b"[", b"", 16_000_000),
+    "16 MB of nothing": lambda: repeated(CONFIG_MAP + b'},"data":[', b"{},", b"]}", 16_000_000),
     "4 MB of values": lambda: repeated(b'{"kind":"X",' + META + b'},"spec":[', b"0,", b"]}", 4_000_000),
     "4 MB of names": lambda: repeated(b'{"kind":"X",' + META + b',"labels":{', b'"a":"",', b'}},"spec":{}}', 4_000_000),
 }
+
+
+def endless(plural, kind, version, spec):
+    """What to answer to each path: all is empty, but the list of one kind has always another page."""
+    kinds = {"ippools": "IPPool", "ipamblocks": "IPAMBlock", "blockaffinities": "BlockAffinity", "ipamhandles": "IPAMHandle",
+             "ipreservations": "IPReservation", "services": "Service", "nodes": "Node", "namespaces": "Namespace"}
+    count = itertools.count(1)
+    def answer(path):
+        path, _, query = path.partition("?")
+        last = path.rsplit("/", 1)[1]
+        if last not in kinds or "projectcalico.org/v3" in path:
+            name = "" if "projectcalico.org/v3" in path or path.count("/") == 4 else last
+            return NOT_FOUND, [json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound",
+                                           "code": 404, "details": {"name": name} if name else {}}).encode()]
+        page, items = next(count), []
+        if last == plural and "limit=1&" not in query + "&":
+            items = [{"metadata": {"name": f"n{page:05}-{i}", "uid": "u", "resourceVersion": "3"}, **spec} for i in range(400)]
+        return OK, [json.dumps({"kind": kinds[last] + "List", "apiVersion": "v1" if path.startswith("/api/") else CRD,
+                                "metadata": {"resourceVersion": "9", "continue": f"t{page}" if items else ""}, "items": items}).encode()]
+    return answer
+
+
+CRD = "crd.projectcalico.org/v1"
+ENDLESS = {
+    "endless pages of pools": (("ippools", "IPPool", CRD, {"spec": {"cidr": "10.9.0.0/24", "blockSize": 26}}),
+                               (("ADD",), ("pool", "list"), ("pool", "defaults", "--ipv4-cidr", "10.8.0.0/24"))),
+    "endless pages of large pools": (("ippools", "IPPool", CRD, {"spec": {"cidr": "10.9.0.0/24", "blockSize": 26, "more": ["x"] * 400,
+                                                                          "text": "y" * 2000}}),
+                                     (("ADD",), ("pool", "list"))),
+    "endless pages of reservations": (("ipreservations", "IPReservation", CRD,
+                                       {"spec": {"reservedCIDRs": [f"10.0.{i // 256}.{i % 256}" for i in range(400)]}}),
+                                      (("ADD",),)),
+    "endless pages of claims": (("blockaffinities", "BlockAffinity", CRD,
+                                 {"spec": {"cidr": "10.0.0.0/26", "deleted": "false", "node": "oak", "state": "confirmed"}}),
+                                (("ADD",),)),
+    "endless pages of nodes": (("nodes", "Node", "v1", {"status": {"addresses": [{"type": "InternalIP", "address": "10.9.9.9"}]}}),
+                               (("pool", "defaults", "--ipv4-cidr", "10.8.0.0/24", "--dry-run"),)),
+}
+
+
+def test_of_pages(world, name):
+    served, commands = ENDLESS[name]
+    server = Server(endless(*served))
+    store = kubeconfig_of(world, server)
+    worst = []
+    for command in commands:
+        is_plugin = command == ("ADD",)
+        done = plugin(world, store, "ADD") if is_plugin else Ended([world.bin / "croft", "--store", store, *command])
+        said = (done.out if is_plugin else done.err).decode(errors="replace")
+        say(f"{name}: {' '.join(command)}: {done.code}, {done.seconds:.1f} s, {done.mib:.0f} MiB: {said[:300]}")
+        expect(done.code > 0 and "more than" in said and "look at the server" in said, f"{name}: {command}: {done.code} {said[:600]}")
+        worst.append(("plugin" if is_plugin else "croft", done.mib))
+    server.stop()
+    return worst
 
 
 FORGED = "x\\n\\nFORGED \\r\\u001b[2J\\u009b\\u2028FORGED"
@@ -178,7 +269,7 @@ OBJECT = ('{"apiVersion":"v1","kind":"IPPool","metadata":{"name":"NAME","uid":"u
           '"attributes":[{"handle_id":"NAME","secondary":{"pod":"NAME"}}]}}').replace("NAME", FORGED)
 STATUS = ('{"kind":"Status","apiVersion":"v1","status":"Failure","message":"NAME","reason":"NAME",'
           '"details":{"name":"NAME","causes":[{"message":"NAME","field":"NAME"}]}}').replace("NAME", FORGED)
-OK, BAD_REQUEST, INTERNAL = 0x88, 0x8C, 0x8E  # :status of 200, 400, 500 in HPACK's static table
+OK, BAD_REQUEST, NOT_FOUND, INTERNAL = 0x88, 0x8C, 0x8D, 0x8E  # :status of 200, 400, 404, 500 in HPACK's static table
 FORGERIES = {
     "forged pools": (OK, LIST.decode() + OBJECT.replace("CIDR", "10.0.0.0/24") + "]}"),
     "forged damage": (OK, LIST.decode() + OBJECT.replace("CIDR", "10.0.0.0/24" + FORGED) + "]}"),
@@ -237,7 +328,8 @@ def kubeconfig_of(world, server):
     return f"kube:{path}"
 
 
-COMMANDS = (("ip", "list"), ("pool", "list"), ("check",), ("block", "list"), ("explain", "--node", "oak"))
+COMMANDS = (("ip", "list"), ("pool", "list"), ("check",), ("block", "list"), ("explain", "--node", "oak"),
+            ("pool", "defaults"))
 MORE_COMMANDS = (("node", "list"), ("pool", "show"), ("ip", "show", "10.0.0.1"), ("block", "show", "10.0.0.0/26"),
                  ("node", "show", "oak"), ("config", "show"), ("service", "list"))
 
@@ -281,11 +373,11 @@ def test_of_forgery(world, name):
 def test():
     with World("kube-hostile", sys.argv[1]) as world:
         worst = {"plugin": 0.0, "croft": 0.0}
-        for name in sys.argv[2:] or [*BODIES, *FORGERIES]:
+        for name in sys.argv[2:] or [*BODIES, *ENDLESS, *FORGERIES]:
             if name in FORGERIES:
                 test_of_forgery(world, name)
                 continue
-            for who, mib in test_of_much(world, name):
+            for who, mib in test_of_pages(world, name) if name in ENDLESS else test_of_much(world, name):
                 worst[who] = max(worst[who], mib)
         say(f"at the most: the plugin {worst['plugin']:.0f} MiB, croft {worst['croft']:.0f} MiB")
         expect(worst["plugin"] <= PLUGIN_MIB_MAX, f"the plugin took {worst['plugin']:.0f} MiB")

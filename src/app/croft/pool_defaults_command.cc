@@ -22,6 +22,7 @@
 #include "store/kube/node_addresses.h"
 #include "store/kube/protobuf_lists.h"
 #include "store/store_url.h"
+#include "wire/kube/config_map.h"
 #include "wire/kube/requests.h"
 #include "wire/manifests/kubeadm_config.h"
 #include "wire/manifests/kubeconfig_yaml.h"
@@ -32,6 +33,8 @@ namespace croft::app {
 namespace {
 
 constexpr std::chrono::seconds kApiTime{10};
+/// For all nodes: 5,000 are ten pages.
+constexpr std::chrono::seconds kListTime{60};
 constexpr const char* kNone = "none";
 
 struct FamilyOptions {
@@ -116,13 +119,21 @@ class Cluster {
     if (api_ == nullptr || options_.no_kubeadm) return &networking_.emplace();
     store::kube::Request request;
     TRY(request.path, wire::kube::object_path({"", "v1", "configmaps"}, "kube-system", "kubeadm-config"));
+    request.answer_bytes_max = wire::kube::kApiObjectBytesMax;
     const store::kube::Answer answer = api_->call(request, Deadline::after(line_.clock.now(), kApiTime));
     const bool is_nobodys = answer.outcome == store::kube::Answer::Outcome::refused &&
                             (answer.http_status == 401 || answer.http_status == 403 || answer.http_status == 404);
     if (is_nobodys) return &networking_.emplace();
-    if (answer.outcome != store::kube::Answer::Outcome::done) return fail(answer.error);
-    TRY(networking_, wire::parse_kubeadm_config_map(answer.body));
-    return &*networking_;
+    if (answer.outcome != store::kube::Answer::Outcome::done) {
+      return fail(unread(answer.error, "ConfigMap kube-system/kubeadm-config"));
+    }
+    const std::string which = fmt::format("ConfigMap kube-system/kubeadm-config, {} bytes", answer.body.size());
+    const auto text =
+        wire::kube::text_in_config_map(answer.body, "kube-system", "kubeadm-config", "ClusterConfiguration");
+    if (!text) return fail(unread(text.error(), which));
+    auto said = wire::parse_kubeadm_config(*text);
+    if (!said) return fail(unread(said.error().in("data.ClusterConfiguration"), which));
+    return &networking_.emplace(*std::move(said));
   }
   [[nodiscard]] Result<std::vector<engine::TakenSpace>> taken() {
     std::vector<engine::TakenSpace> all;
@@ -131,7 +142,8 @@ class Cluster {
     for (const net::Prefix& cidr : networking->service_subnets) {
       all.push_back({fmt::format("kubeadm's serviceSubnet {}", cidr.to_string()), cidr});
     }
-    TRY(const auto addresses, store::kube::list_node_addresses(*api_, line_.clock));
+    TRY(const auto addresses,
+        store::kube::list_node_addresses(*api_, line_.clock, Deadline::after(line_.clock.now(), kListTime)));
     for (const store::kube::NodeAddress& one : addresses) {
       all.push_back({fmt::format("address {} of node {}", one.address.to_string(), one.node),
                      net::Prefix::containing(one.address, net::bit_length(one.address.family()))});
@@ -140,6 +152,16 @@ class Cluster {
   }
 
  private:
+  [[nodiscard]] static Error unread(const Error& why, const std::string& which) {
+    Error error = Error(why).in(which);
+    // It is not the caller who is wrong.
+    if (error.code == ErrorCode::invalid_argument) error.code = ErrorCode::corrupt;
+    error.message +=
+        "; look at it (kubectl -n kube-system get configmap kubeadm-config -o yaml), or say --no-kubeadm and name the "
+        "pools' CIDRs yourself";
+    return error;
+  }
+
   const CommandLine& line_;
   const DefaultPoolOptions& options_;
   std::unique_ptr<store::kube::Api> api_;

@@ -19,6 +19,8 @@ inline constexpr const char* kDefaultConfigurations = "/etc/cni/net.d";
 inline constexpr const char* kHostLocalDirectory = "/var/lib/cni/networks";
 /// For one question to a register or an API.
 inline constexpr std::chrono::seconds kInstallProbeTime{10};
+/// For a list, all its pages: 5,000 nodes are ten.
+inline constexpr std::chrono::seconds kInstallListTime{60};
 /// For its turn: another one waits for an API meanwhile.
 inline constexpr std::chrono::seconds kInstallTurnTime{60};
 

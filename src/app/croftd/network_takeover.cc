@@ -229,7 +229,7 @@ Result<NetworkTakeover::Overlap> NetworkTakeover::overlap_of_others(const std::v
                                                                     const std::vector<core::Pool>& pools) const {
   if (store::scheme_of(options_.store) != store::Scheme::kube) return Overlap();
   TRY(const auto api, open_kube_api(options_.store, daemon_.clock, kDaemonParts, kInstallProbeTime));
-  auto said = store::kube::list_node_cidrs(*api, daemon_.clock);
+  auto said = store::kube::list_node_cidrs(*api, daemon_.clock, Deadline::after(daemon_.clock.now(), kInstallListTime));
   if (!said && said.error().code == ErrorCode::permission_denied) {
     TRY(const std::optional<std::vector<net::Prefix>> own, ranges_of_node());
     if (!own) {
@@ -263,7 +263,11 @@ Result<NetworkTakeover::Overlap> NetworkTakeover::overlap_of_others(const std::v
 Result<std::vector<core::Pool>> NetworkTakeover::read_pools() const {
   if (pools_) return *pools_;
   std::vector<core::Pool> pools;
-  const auto until = [this] { return Deadline::after(daemon_.clock.now(), kInstallProbeTime); };
+  const Deadline end = Deadline::after(daemon_.clock.now(), kInstallListTime);
+  const auto until = [this, &end] {
+    const Deadline of_page = Deadline::after(daemon_.clock.now(), kInstallProbeTime);
+    return Deadline{std::min(of_page.at_since_boot, end.at_since_boot)};
+  };
   auto opened = open_store(options_.store, store::OpenMode::existing, daemon_.clock, kDaemonParts);
   if (!opened && opened.error().code == ErrorCode::not_found) return pools;
   const auto take = [&](store::Record& record) -> Result<void> {

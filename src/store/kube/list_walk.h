@@ -38,17 +38,30 @@ struct ListPage {
   return said;
 }
 
+/// What a list may come to, all its pages together. Far above what a cluster has (docs/limits.md): a server that goes
+/// on behind that sends what is none. Whoever keeps nothing of a page needs no bound of bytes.
+struct ListBounds {
+  std::size_t objects_max = 1'000'000;
+  std::size_t bytes_max = SIZE_MAX;  ///< of their text
+};
+
 /// Keeps a list that is read page by page within bounds, whatever the server answers: a page that is too large is asked
 /// for again in smaller parts, behind it they grow again, and a list that has no end is given up. Nor is a list
 /// believed whose pages are of different moments or come twice: what it leaves out would count as absent.
 class ListWalk {
  public:
   static constexpr std::int64_t kPagesMax = 20'000;
+  /// In a row that bring nothing: a server that looks through others for a selector may have some.
+  static constexpr std::int64_t kEmptyPagesMax = 1'000;
   /// A server forgets a list's moment after some minutes.
   static constexpr std::chrono::minutes kTimeMax{10};
 
-  ListWalk(wire::kube::ApiListQuery& query, const Clock& clock)
-      : query_(query), clock_(clock), limit_(query.limit), end_(Deadline::after(clock.now(), kTimeMax)) {}
+  ListWalk(wire::kube::ApiListQuery& query, const Clock& clock, const ListBounds& bounds = {})
+      : query_(query),
+        clock_(clock),
+        bounds_(bounds),
+        limit_(query.limit),
+        end_(Deadline::after(clock.now(), kTimeMax)) {}
 
   /// Whether an answer was too much at once, and may be less by a smaller page: then the query has one.
   [[nodiscard]] bool asks_for_less(const Answer& answer) {
@@ -59,21 +72,25 @@ class ListWalk {
   [[nodiscard]] bool asks_for_less(const Error& error) {
     return error.code == wire::kube::kTooLarge && asks_for_less();
   }
-  /// To be called with each page. Error: corrupt, deadline_exceeded.
-  [[nodiscard]] Result<void> go_on(const ListPage& page) {
+  /// To be called with each page and the bytes of its text. Error: corrupt, deadline_exceeded.
+  [[nodiscard]] Result<void> go_on(const ListPage& page, std::size_t bytes = 0) {
     ask_for_more();
     const bool is_first = query_.continue_token.empty();
     const std::string& token = page.continue_token;
     if (is_first) {
       resource_version_ = page.resource_version;
       objects_.clear();
+      count_ = bytes_ = 0;
     } else if (page.resource_version != resource_version_) {
       return fail(ErrorCode::corrupt,
                   fmt::format("the API server's list has pages of resourceVersion {}, and another of {}: look at the "
                               "server, and at what stands before it",
                               net::echo(resource_version_), net::echo(page.resource_version)));
     }
-    const bool has_no_end = !token.empty() && (token == query_.continue_token || ++pages_ >= kPagesMax);
+    TRY_VOID(count(page, bytes));
+    empty_pages_ = page.objects.empty() ? empty_pages_ + 1 : 0;
+    const bool has_no_end =
+        !token.empty() && (token == query_.continue_token || ++pages_ >= kPagesMax || empty_pages_ >= kEmptyPagesMax);
     query_.continue_token = token;
     if (has_no_end) return fail(ErrorCode::corrupt, "the API server's list has no end; look at the server");
     // What comes as one has nothing before it that could come again.
@@ -84,6 +101,18 @@ class ListWalk {
   }
 
  private:
+  [[nodiscard]] Result<void> count(const ListPage& page, std::size_t bytes) {
+    count_ += page.objects.size();
+    bytes_ += bytes;
+    const bool is_many = count_ > bounds_.objects_max;
+    if (!is_many && bytes_ <= bounds_.bytes_max) return {};
+    return fail(ErrorCode::corrupt,
+                fmt::format("the API server's list has more than {}, {} objects of {} bytes so far: more than there "
+                            "can be; look at the server, and at what stands before it",
+                            is_many ? fmt::format("{} objects", bounds_.objects_max)
+                                    : fmt::format("{} bytes", bounds_.bytes_max),
+                            count_, bytes_));
+  }
   [[nodiscard]] Result<void> all_once() {
     std::ranges::sort(objects_);
     if (std::ranges::adjacent_find(objects_) == objects_.end()) return {};
@@ -117,12 +146,16 @@ class ListWalk {
 
   wire::kube::ApiListQuery& query_;
   const Clock& clock_;
+  const ListBounds bounds_;
   const std::int64_t limit_;  ///< as it was asked for first
   const Deadline end_;
   int patience_ = 1;        ///< pages before more is asked for
   int calm_ = 0;            ///< of them since the limit changed
   bool is_raised_ = false;  ///< and no page has come with it yet
   std::int64_t pages_ = 0;
+  std::int64_t empty_pages_ = 0;  ///< in a row
+  std::size_t count_ = 0;         ///< of objects, since the list was begun
+  std::size_t bytes_ = 0;
   std::string resource_version_;        ///< of the first page
   std::vector<std::uint64_t> objects_;  ///< of all pages
 };

@@ -16,8 +16,9 @@ struct NodeAddress {
   net::Address address;
 };
 
-/// Of all nodes, asked for anew. What is no address is left out: a node may say anything there. Errors: of
-/// for_each_object.
-[[nodiscard]] Result<std::vector<NodeAddress>> list_node_addresses(Api& api, const Clock& clock);
+/// Of all nodes, asked for anew, until the deadline (none: ten minutes). What is no address is left out: a node may say
+/// anything there. Errors: of for_each_object.
+[[nodiscard]] Result<std::vector<NodeAddress>> list_node_addresses(Api& api, const Clock& clock,
+                                                                   Deadline deadline = {});
 
 }  // namespace croft::store::kube

@@ -21,6 +21,8 @@ constexpr wire::kube::ApiResource kNodes{"", "v1", "nodes"};
 
 /// Kubernetes admits one of each family.
 constexpr std::size_t kCidrsMax = 16;
+/// The API takes no longer name of a manager.
+constexpr std::size_t kManagerBytesMax = 128;
 
 /// All that is there: what is left out here would be given to another.
 std::vector<std::string> texts_in(const std::optional<wire::JsonRef>& spec) {
@@ -46,7 +48,7 @@ std::string manager_in(wire::JsonRef object) {
     const auto spec = owned ? member_of(*owned, "f:spec") : std::nullopt;
     const auto manager = member_of(*entry, "manager");
     if (spec && manager && (member_of(*spec, "f:podCIDR") || member_of(*spec, "f:podCIDRs"))) {
-      return std::string(manager->text());
+      return std::string(manager->text().substr(0, kManagerBytesMax));
     }
   }
   return {};
@@ -105,7 +107,10 @@ std::string text_of(const std::vector<net::Prefix>& cidrs) {
 
 }  // namespace
 
-Result<std::vector<SaidByNode>> list_node_cidrs(Api& api, const Clock& clock) {
+Result<std::vector<SaidByNode>> list_node_cidrs(Api& api, const Clock& clock, Deadline deadline) {
+  ListLimits limits;
+  limits.deadline = deadline;
+  limits.bounds.objects_max = kNodesMax;
   TRY(const std::string path, wire::kube::collection_path(kNodes));
   std::vector<SaidByNode> all;
   TRY_VOID(for_each_object(
@@ -114,7 +119,8 @@ Result<std::vector<SaidByNode>> list_node_cidrs(Api& api, const Clock& clock) {
         TRY(SaidByNode said, said_by(object, meta));
         all.push_back(std::move(said));
         return {};
-      }));
+      },
+      limits));
   return all;
 }
 

@@ -20,8 +20,8 @@ struct SaidByNode {
   std::string written_by;  ///< the manager that its managedFields name; empty: none
 };
 
-/// Of all nodes, asked for anew. Errors: of for_each_object.
-[[nodiscard]] Result<std::vector<SaidByNode>> list_node_cidrs(Api& api, const Clock& clock);
+/// Of all nodes, asked for anew, until the deadline (none: ten minutes). Errors: of for_each_object.
+[[nodiscard]] Result<std::vector<SaidByNode>> list_node_cidrs(Api& api, const Clock& clock, Deadline deadline = {});
 
 /// Of one node, asked for anew. Errors: not_found; of the API; corrupt.
 [[nodiscard]] Result<SaidByNode> find_node_cidrs(Api& api, const std::string& node, Deadline deadline);

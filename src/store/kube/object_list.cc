@@ -1,7 +1,10 @@
 #include "store/kube/object_list.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "store/kube/list_walk.h"
 #include "store/kube/missing_right.h"
@@ -14,6 +17,7 @@ using Outcome = Answer::Outcome;
 
 constexpr std::int64_t kPageObjects = 500;
 constexpr int kListTries = 5;
+constexpr std::size_t kNameBytesMax = 253;
 /// A page each: a large cluster's list takes as long as it takes.
 constexpr std::chrono::seconds kPageTime{15};
 
@@ -27,7 +31,7 @@ Result<std::string> for_each_page(
   wire::kube::ApiListQuery query;
   query.select = limits.select;
   query.limit = kPageObjects;
-  ListWalk walk(query, clock);
+  ListWalk walk(query, clock, limits.bounds);
   begin();
   for (int tries = 1;;) {
     Request request;
@@ -56,7 +60,7 @@ Result<std::string> for_each_page(
     const auto page = take(answer.body, query.limit);
     if (!page && walk.asks_for_less(page.error())) continue;
     if (!page) return fail(page.error());
-    if (const auto on = walk.go_on(*page); !on) return fail(Error(on.error()).in(what));
+    if (const auto on = walk.go_on(*page, answer.body.size()); !on) return fail(Error(on.error()).in(what));
     if (query.continue_token.empty()) return page->resource_version;
   }
 }
@@ -64,15 +68,23 @@ Result<std::string> for_each_page(
 Result<void> for_each_object(
     Api& api, const Clock& clock, const std::string& collection, const wire::kube::ApiListOf& of, std::string_view what,
     const std::function<void()>& begin,
-    const std::function<Result<void>(wire::JsonRef object, const wire::kube::ApiMeta& meta)>& take) {
-  TRY_VOID(for_each_page(api, clock, collection, Request().accept, what, begin,
-                         [&](const std::string& body, std::int64_t limit) -> Result<ListPage> {
-                           wire::kube::ApiListOf of_page = of;
-                           of_page.limit = limit;
-                           TRY(const auto page, wire::kube::decode_list(body, of_page));
-                           for (const auto& item : page.items) TRY_VOID(take(item.value, item.meta));
-                           return said_by(page);
-                         }));
+    const std::function<Result<void>(wire::JsonRef object, const wire::kube::ApiMeta& meta)>& take,
+    const ListLimits& limits) {
+  const auto take_page = [&](const std::string& body, std::int64_t limit) -> Result<ListPage> {
+    wire::kube::ApiListOf of_page = of;
+    of_page.limit = limit;
+    TRY(const auto page, wire::kube::decode_list(body, of_page));
+    for (const auto& item : page.items) {
+      if (item.meta.name.size() > kNameBytesMax) {
+        return fail(ErrorCode::corrupt,
+                    fmt::format("{}: the API server tells of a name of {} bytes; look at the server", what,
+                                item.meta.name.size()));
+      }
+      TRY_VOID(take(item.value, item.meta));
+    }
+    return said_by(page);
+  };
+  TRY_VOID(for_each_page(api, clock, collection, Request().accept, what, begin, take_page, limits));
   return {};
 }
 

@@ -16,6 +16,7 @@ namespace croft::store::kube {
 struct ListLimits {
   wire::kube::ApiSelection select;  ///< empty: all
   Deadline deadline;                ///< of the whole list; each page has 15 s besides
+  ListBounds bounds{};
   /// What to allow where the API does not permit the list.
   std::string_view remedy = "the controller needs the rights of deploy/kubernetes/access.yaml";
 };
@@ -33,10 +34,14 @@ struct ListLimits {
     const std::function<Result<ListPage>(const std::string& body, std::int64_t limit)>& take,
     const ListLimits& limits = {});
 
-/// The same of each object, in JSON; the list has to be one `of` that.
+/// The same of each object, in JSON; the list has to be one `of` that. Error also: corrupt, a name longer than any is.
 [[nodiscard]] Result<void> for_each_object(
     Api& api, const Clock& clock, const std::string& collection, const wire::kube::ApiListOf& of, std::string_view what,
     const std::function<void()>& begin,
-    const std::function<Result<void>(wire::JsonRef object, const wire::kube::ApiMeta& meta)>& take);
+    const std::function<Result<void>(wire::JsonRef object, const wire::kube::ApiMeta& meta)>& take,
+    const ListLimits& limits = {});
+
+/// Of nodes, ten times what Kubernetes is made for.
+inline constexpr std::size_t kNodesMax = 50'000;
 
 }  // namespace croft::store::kube

@@ -75,6 +75,37 @@ constexpr std::string_view kAcceptNames =
   return true;
 }
 
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+/// CIDRs of all IPReservations; they are written shorter than they are held.
+constexpr std::size_t kReservedMax = 500'000;
+
+/// What people write by hand is little; and the claims of one node are as many as its blocks.
+[[nodiscard]] ListBounds bounds_of(const core::Listing& listing) {
+  switch (listing.kind) {
+    case Kind::pool:
+    case Kind::ipam_config:
+    case Kind::pool_set:
+    case Kind::service_cidr:
+    case Kind::node_range_set:
+      return {10'000, 32 * kMiB};
+    case Kind::reservation:
+      return {100'000, 32 * kMiB};
+    case Kind::affinity:
+      if (!listing.name_prefix.empty()) return {100'000, 64 * kMiB};
+      break;
+    default:
+      break;
+  }
+  return {ListBounds().objects_max, 1024 * kMiB};
+}
+/// Of a walk that keeps a page at a time.
+[[nodiscard]] ListBounds bounds_of_walk(const core::Listing& listing) {
+  const bool is_kept = listing.kind == Kind::pool || listing.kind == Kind::reservation;
+  ListBounds bounds = bounds_of(listing);
+  if (!is_kept) bounds.bytes_max = ListBounds().bytes_max;
+  return bounds;
+}
+
 [[nodiscard]] Request request_of(Request::Method method, std::string path, std::string body = {}) {
   Request request;
   request.method = method;
@@ -471,7 +502,7 @@ Result<void> Objects::for_each(const core::Listing& listing, std::size_t page_ma
   std::set<std::string> seen;
   for (Part& part : parts) {
     part.query.limit = std::min(part.query.limit, static_cast<std::int64_t>(page_max));
-    ListWalk walk(part.query, clock_);
+    ListWalk walk(part.query, clock_, bounds_of_walk(listing));
     bool is_whole = false;
     while (!is_whole) {
       const Answer answer = api_.call(page_of(part), until());
@@ -483,7 +514,9 @@ Result<void> Objects::for_each(const core::Listing& listing, std::size_t page_ma
       if (!page && walk.asks_for_less(page.error())) continue;
       if (!page) return fail(page.error());
       if (const auto revision = revision_of(page->resource_version)) note(*revision);
-      TRY_VOID(walk.go_on(said_by(*page)));
+      if (const auto on = walk.go_on(said_by(*page), answer.body.size()); !on) {
+        return fail(Error(on.error()).in(fmt::format("{} list", core::name_of(listing.kind))));
+      }
       for (const ApiListPage::Item& item : page->items) {
         TRY(Stored stored, part.form->decode(listing.kind, nullptr, item.value, item.meta));
         if (stored.is_deleted || !stored.record.key.name.starts_with(listing.name_prefix)) continue;
@@ -509,7 +542,7 @@ void Objects::put_in_order(std::vector<Record>& records) {
 /// All pages, which are of one moment, beginning with the one that was asked for already.
 template <class Take>
 Result<void> Objects::take_pages(Part& part, Answer answer, Deadline deadline, Take take) {
-  ListWalk walk(part.query, clock_);
+  ListWalk walk(part.query, clock_, bounds_of(*part.listing));
   for (int tries = 1;;) {
     const bool is_lost = answer.outcome == Outcome::refused && answer.status.code == 410 && tries++ < kListTries;
     if (is_lost) {
@@ -523,7 +556,9 @@ Result<void> Objects::take_pages(Part& part, Answer answer, Deadline deadline, T
       if (!page && !walk.asks_for_less(page.error())) return fail(page.error());
       if (page) {
         if (const auto revision = revision_of(page->resource_version)) note(*revision);
-        TRY_VOID(walk.go_on(said_by(*page)));
+        if (const auto on = walk.go_on(said_by(*page), answer.body.size()); !on) {
+          return fail(Error(on.error()).in(fmt::format("{} list", core::name_of(part.listing->kind))));
+        }
         TRY(const bool goes_on, take(&*page));
         if (!goes_on || part.query.continue_token.empty()) return {};
       }
@@ -540,16 +575,25 @@ Result<void> Objects::take_pages(Part& part, Answer answer, Deadline deadline, T
 Result<void> Objects::take_records(Part& part, Answer answer, Deadline deadline, std::vector<Record>& records,
                                    std::map<std::string, std::size_t>* left_out) {
   const std::size_t before = records.size();
-  std::size_t weight = 0;
+  std::size_t weight = 0, reserved = 0;
   return take_pages(part, std::move(answer), deadline, [&](const ApiListPage* page) -> Result<bool> {
     if (page == nullptr) {
       records.resize(before);
-      weight = 0;
+      weight = reserved = 0;
       return true;
     }
     for (const ApiListPage::Item& item : page->items) {
       TRY(Stored stored, part.form->decode(part.listing->kind, nullptr, item.value, item.meta));
       if (stored.is_deleted || !stored.record.key.name.starts_with(part.listing->name_prefix)) continue;
+      if (const auto* reservation = std::get_if<core::Reservation>(&stored.record.value)) {
+        reserved += reservation->cidrs.size();
+        if (reserved > kReservedMax) {
+          return fail(ErrorCode::corrupt,
+                      fmt::format("reservation list: the API server tells of more than {} reserved CIDRs: more than "
+                                  "there can be; look at the server, and at the IPReservations",
+                                  kReservedMax));
+        }
+      }
       const std::size_t own_weight = left_out != nullptr ? weight_of(stored.record.value) : 0;
       if (own_weight > kLargeRecord && weight + own_weight > kListWeightMax) {
         left_out->insert_or_assign(stored.record.key.name, own_weight);

@@ -60,6 +60,16 @@ class PodList : public testing::Test {
     return for_each_pod(
         api, clock, [&] { names.clear(); }, [&](const core::collect::PodFact& pod) { names.push_back(pod.name); });
   }
+  /// How many pages of a list without an end are taken, the refused one with them.
+  [[nodiscard]] std::int64_t pages_of(std::size_t objects, std::size_t bytes, const ListBounds& bounds) const {
+    wire::kube::ApiListQuery query;
+    ListWalk walk(query, clock, bounds);
+    std::int64_t pages = 0;
+    for (Result<void> goes_on; goes_on && pages <= ListWalk::kPagesMax; ++pages) {
+      goes_on = walk.go_on({"9", std::to_string(pages), std::vector<std::uint64_t>(objects)}, bytes);
+    }
+    return pages;
+  }
   os::SystemClock clock;
   ScriptedApi api;
   std::vector<std::string> names;
@@ -190,12 +200,27 @@ TEST_F(PodList, AListWithoutAnEndIsGivenUp) {
   const auto listed = list();
   ASSERT_FALSE(listed);
   EXPECT_EQ(listed.error().code, ErrorCode::corrupt);
+  // Each small and right, and another one behind it.
+  EXPECT_EQ(pages_of(1, 0, {}), ListWalk::kPagesMax);
+  EXPECT_EQ(pages_of(0, 0, {}), ListWalk::kEmptyPagesMax) << "that bring nothing";
+}
+
+TEST_F(PodList, AListIsBoundedAsAWhole) {
+  EXPECT_EQ(pages_of(400, 0, {10'000, SIZE_MAX}), 26);
+  EXPECT_EQ(pages_of(400, 1000, {10'000, 5000}), 6);
+  // A large cluster's is taken: 150,000 pods, 500,000 handles.
+  EXPECT_EQ(pages_of(500, std::size_t{16} << 20, {}), 2001);
+  // What was read anew counts once.
   wire::kube::ApiListQuery query;
-  ListWalk walk(query, clock);
-  Result<void> goes_on;
-  std::int64_t pages = 0;
-  for (; goes_on && pages <= ListWalk::kPagesMax; ++pages) goes_on = walk.go_on({"9", std::to_string(pages), {}});
-  EXPECT_EQ(pages, ListWalk::kPagesMax);
+  ListWalk walk(query, clock, {1000, 1000});
+  for (int time = 0; time < 3; ++time) {
+    query.continue_token.clear();
+    EXPECT_TRUE(walk.go_on({"9", "next", std::vector<std::uint64_t>(900)}, 900));
+  }
+  const auto more = walk.go_on({"9", "next2", std::vector<std::uint64_t>(200)}, 50);
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().code, ErrorCode::corrupt);
+  EXPECT_THAT(more.error().message, HasSubstr("more than 1000 objects, 1100 objects of 950 bytes so far"));
 }
 
 TEST_F(PodList, OfOneNodeByASelectorAndAsNewAsCanBe) {

@@ -83,13 +83,16 @@ Result<StatusBoard::Shown> StatusBoard::show(const std::vector<core::PoolStatus>
   TRY(const std::string collection, wire::kube::collection_path(resource));
   const wire::kube::ApiListOf of{fmt::format("{}/{}", resource.group, resource.version),
                                  std::string(wire::kube::own_pool_kind().kind)};
+  ListLimits limits;
+  limits.bounds = {10'000, std::size_t{32} << 20};  // as of pools
   std::map<std::string, SeenObject> seen;
   const auto listed = for_each_object(
       *api_, clock_, collection, of, "croftpools", [&] { seen.clear(); },
       [&](wire::JsonRef object, const wire::kube::ApiMeta& meta) -> Result<void> {
         seen.insert_or_assign(meta.name, SeenObject{meta, wire::kube::read_status(object)});
         return {};
-      });
+      },
+      limits);
   if (!listed) return fail(without_kind(listed.error()));
 
   const WallTime now = clock_.now().wall;

@@ -19,6 +19,8 @@ constexpr ApiResource kVpcPods{"", "v1", "pods"};
 constexpr std::int64_t kVpcPage = 500;
 /// How often a list is begun anew when its place is lost (410) or it is too large at once.
 constexpr int kVpcListTries = 4;
+/// A claim may be of each pod.
+constexpr std::size_t kVpcObjectsMax = 1'000'000;
 constexpr int kHttpUnprocessable = 422;
 
 std::string full_name(const ApiResource& resource) {
@@ -103,6 +105,7 @@ Result<void> VpcObjects::each(const ApiResource& resource, std::string_view kind
       std::string(kind), kind != "Node"};
   wire::kube::ApiListQuery query;
   query.limit = of.limit = kVpcPage;
+  std::size_t count = 0;
   begin();
   for (int tries = 1;;) {
     Request request;
@@ -113,10 +116,18 @@ Result<void> VpcObjects::each(const ApiResource& resource, std::string_view kind
         return fail(vpc_error(answer, resource, {}));
       }
       query.continue_token.clear();
+      count = 0;
       begin();
       continue;
     }
     TRY(const wire::kube::ApiListPage page, wire::kube::decode_list(answer.body, of));
+    count += page.items.size();
+    if (count > kVpcObjectsMax) {
+      return fail(ErrorCode::corrupt,
+                  fmt::format("the API server tells of more than {} objects of the kind {}; look at "
+                              "the server",
+                              kVpcObjectsMax, kind));
+    }
     for (const auto& item : page.items) TRY_VOID(take(item));
     if (page.continue_token.empty()) return {};
     query.continue_token = page.continue_token;

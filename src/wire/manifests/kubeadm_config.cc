@@ -1,6 +1,8 @@
 #include "wire/manifests/kubeadm_config.h"
 
+#include <optional>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -12,6 +14,9 @@ namespace croft::wire {
 namespace {
 
 using Json = nlohmann::json;
+
+/// kubeadm writes some kilobytes; an object of etcd has 1.5 MiB at most.
+constexpr YamlLimits kKubeadmConfigLimits{std::size_t{1} << 20, 32, 20'000};
 
 /// A member of an object; nothing where it is absent or null.
 const Json* member(const Json& object, const char* name) {
@@ -46,36 +51,51 @@ const Json* member(const Json& object, const char* name) {
   return all;
 }
 
-/// Empty where it says none. The ConfigMap is the API's JSON, which may hold what YAML may not.
-[[nodiscard]] Result<std::string> cluster_configuration(std::string_view json) {
-  const Json map = Json::parse(json, nullptr, false);
-  if (!map.is_object()) return fail(ErrorCode::invalid_argument, "it is no ConfigMap");
-  const Json* data = member(map, "data");
-  const Json* text = data != nullptr && data->is_object() ? member(*data, "ClusterConfiguration") : nullptr;
-  if (text == nullptr) return std::string();
-  if (!text->is_string()) return fail(ErrorCode::invalid_argument, "data.ClusterConfiguration is no text");
-  return text->get<std::string>();
+/// Whether a document is the configuration that kubeadm reads: it says so, or says no kind and is the first.
+[[nodiscard]] bool is_of_cluster(const Json& document, bool is_first) {
+  if (!document.is_object()) return false;
+  const Json* kind = member(document, "kind");
+  if (kind == nullptr) return is_first;
+  const Json* version = member(document, "apiVersion");
+  const bool is_kubeadms =
+      version == nullptr ||
+      (version->is_string() && version->get_ref<const std::string&>().starts_with("kubeadm.k8s.io/"));
+  return *kind == "ClusterConfiguration" && is_kubeadms;
+}
+
+[[nodiscard]] Result<KubeadmNetworking> networking_of(const Json& document) {
+  KubeadmNetworking said;
+  const Json* networking = member(document, "networking");
+  if (networking == nullptr) return said;
+  if (!networking->is_object()) return fail(ErrorCode::invalid_argument, "networking is no object");
+  TRY(said.pod_subnets, subnets(*networking, "podSubnet"));
+  TRY(said.service_subnets, subnets(*networking, "serviceSubnet"));
+  return said;
+}
+
+[[nodiscard]] std::string text_of(const std::vector<net::Prefix>& cidrs) {
+  std::string text;
+  for (const net::Prefix& cidr : cidrs) text += (text.empty() ? "" : ",") + cidr.to_string();
+  return text.empty() ? "none" : text;
 }
 
 }  // namespace
 
-Result<KubeadmNetworking> parse_kubeadm_config_map(std::string_view json) {
-  const auto read = [&]() -> Result<KubeadmNetworking> {
-    KubeadmNetworking result;
-    TRY(const std::string text, cluster_configuration(json));
-    TRY(const auto documents, parse_yaml(text));
-    for (const Json& document : documents) {
-      const Json* networking = document.is_object() ? member(document, "networking") : nullptr;
-      if (networking == nullptr) continue;
-      if (!networking->is_object()) return fail(ErrorCode::invalid_argument, "networking is no object");
-      TRY(result.pod_subnets, subnets(*networking, "podSubnet"));
-      TRY(result.service_subnets, subnets(*networking, "serviceSubnet"));
+Result<KubeadmNetworking> parse_kubeadm_config(std::string_view yaml) {
+  TRY(const auto documents, parse_yaml(yaml, kKubeadmConfigLimits));
+  std::optional<KubeadmNetworking> found;
+  for (const Json& document : documents) {
+    if (!is_of_cluster(document, &document == documents.data())) continue;
+    TRY(KubeadmNetworking said, networking_of(document));
+    if (found && *found != said) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("two documents contradict each other: podSubnet {} and {}, serviceSubnet {} and {}",
+                              text_of(found->pod_subnets), text_of(said.pod_subnets), text_of(found->service_subnets),
+                              text_of(said.service_subnets)));
     }
-    return result;
-  };
-  auto result = read();
-  if (!result) return fail(result.error().in("ConfigMap kube-system/kubeadm-config"));
-  return result;
+    found = std::move(said);
+  }
+  return found.value_or(KubeadmNetworking());
 }
 
 }  // namespace croft::wire

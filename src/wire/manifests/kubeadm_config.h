@@ -13,10 +13,13 @@ namespace croft::wire {
 struct KubeadmNetworking {
   std::vector<net::Prefix> pod_subnets;      ///< `podSubnet`; empty: not said
   std::vector<net::Prefix> service_subnets;  ///< `serviceSubnet`; empty: not said
+  friend bool operator==(const KubeadmNetworking&, const KubeadmNetworking&) = default;
 };
 
-/// Reads `data.ClusterConfiguration` of the ConfigMap, in JSON as the API answers it. Where it is absent nothing is
-/// said. Error: invalid_argument, naming the member; also for host bits, and for two subnets of one family.
-[[nodiscard]] Result<KubeadmNetworking> parse_kubeadm_config_map(std::string_view json);
+/// Reads the text `data.ClusterConfiguration` of the ConfigMap; an empty one says nothing. Of several YAML documents
+/// those of another kind are passed over. Error: invalid_argument, naming the member, also for host bits, for two
+/// subnets of one family, for two documents of the kind that say different things, and for more than 1 MiB, 20,000
+/// values or 32 of them inside each other.
+[[nodiscard]] Result<KubeadmNetworking> parse_kubeadm_config(std::string_view yaml);
 
 }  // namespace croft::wire

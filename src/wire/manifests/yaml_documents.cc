@@ -92,7 +92,7 @@ template <std::size_t N>
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) {
+  Parser(std::string_view text, const YamlLimits& limits) : limits_(limits) {
     good_ = yaml_parser_initialize(&parser_) != 0;
     if (!good_) return;
     yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
@@ -134,8 +134,12 @@ class Parser {
 
   /// The value that begins with the current event.
   [[nodiscard]] Result<Json> value(int depth) {
-    if (++nodes_ > kYamlNodesMax) return fail(problem(fmt::format("there are more than {} values", kYamlNodesMax)));
-    if (depth > kYamlDepthMax) return fail(problem(fmt::format("values are nested deeper than {}", kYamlDepthMax)));
+    if (++nodes_ > limits_.nodes_max) {
+      return fail(problem(fmt::format("there are more than {} values", limits_.nodes_max)));
+    }
+    if (depth > limits_.depth_max) {
+      return fail(problem(fmt::format("values are nested deeper than {}", limits_.depth_max)));
+    }
     switch (event_->type) {
       case YAML_SCALAR_EVENT:
         return scalar();
@@ -184,6 +188,7 @@ class Parser {
     }
   }
 
+  const YamlLimits limits_;
   yaml_parser_t parser_{};
   Event event_;
   bool good_ = false;
@@ -192,12 +197,12 @@ class Parser {
 
 }  // namespace
 
-Result<std::vector<nlohmann::json>> parse_yaml(std::string_view text) {
-  if (text.size() > kYamlBytesMax) {
+Result<std::vector<nlohmann::json>> parse_yaml(std::string_view text, const YamlLimits& limits) {
+  if (text.size() > limits.bytes_max) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("the text has {} bytes, more than {}", text.size(), kYamlBytesMax));
+                fmt::format("the text has {} bytes, more than {}", text.size(), limits.bytes_max));
   }
-  return Parser(text).documents();
+  return Parser(text, limits).documents();
 }
 
 }  // namespace croft::wire
