@@ -148,6 +148,11 @@ class Install {
     if (options_.dry_run) return dry_run();
     edge::InstallTurn turn(options_.configurations);
     TRY_VOID(turn.begin(daemon_.clock, Deadline::after(daemon_.clock.now(), kInstallTurnTime)));
+    if (kubeconfig) {
+      // With a token, and nobody may install here again.
+      daemon_.stop.before_forced_end(
+          [draft = files_.draft_of_kubeconfig(plan_)] { static_cast<void>(os::remove_file_durably(draft)); });
+    }
     // Who had the turn may have written another network.
     TRY_VOID(look());
     std::string access;

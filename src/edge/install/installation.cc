@@ -87,7 +87,7 @@ Result<void> Installation::check(const InstallPlan& plan) const {
   return {};
 }
 
-Result<void> Installation::add_to_record(const InstallPlan& plan, std::string_view network) {
+Result<void> Installation::add_to_record(const InstallPlan& plan, std::string_view network) const {
   TRY(InstallRecord all, record());
   bool is_changed = false;
   const auto add = [&](Kind kind, const std::string& name, std::string digest) {
@@ -103,14 +103,16 @@ Result<void> Installation::add_to_record(const InstallPlan& plan, std::string_vi
   }
   if (!plan.programs.empty() && wire::add_program_directory(all, programs_on_host())) is_changed = true;
   add(Kind::kubeconfig, plan.kubeconfig_name, "");
-  if (!network.empty()) {
-    add(Kind::network, plan.network_name, digest_of(network));
-    const auto calls = wire::cni::read_network_calls(network);
-    const wire::cni::AddressGiver giver =
-        calls && !calls->givers.empty() ? calls->givers[0] : wire::cni::AddressGiver{};
-    if (wire::set_network(all, calls ? calls->name : "", giver.program, giver.store)) is_changed = true;
-  }
+  if (!network.empty()) add(Kind::network, plan.network_name, digest_of(network));
   if (!is_changed) return {};
+  return os::replace_file_durably(record_path(), encode(all));
+}
+
+Result<void> Installation::note_giver(std::string_view network) const {
+  TRY(InstallRecord all, record());
+  const auto calls = wire::cni::read_network_calls(network);
+  const wire::cni::AddressGiver giver = calls && !calls->givers.empty() ? calls->givers[0] : wire::cni::AddressGiver{};
+  if (!wire::set_network(all, calls ? calls->name : "", giver.program, giver.store)) return {};
   return os::replace_file_durably(record_path(), encode(all));
 }
 
@@ -155,10 +157,10 @@ class Installation::Change {
   }
   void note(std::string line) { notes_.push_back(std::move(line)); }
 
-  /// `last_look`: before the one at `looked_at`.
-  [[nodiscard]] Result<void> apply(const std::string& looked_at, const InstallLastLook& last_look) {
+  /// `before_it`: right before `path` takes its place.
+  [[nodiscard]] Result<void> apply(const std::string& path, const std::function<Result<void>()>& before_it) {
     for (Part& part : parts_) {
-      if (part.path == looked_at) TRY_VOID(last_look());
+      if (part.path == path) TRY_VOID(before_it());
       part.was_tried = true;
       TRY_VOID(part.is_put ? os::rename_durably(draft_of(part.path), part.path) : os::remove_file_durably(part.path));
     }
@@ -209,6 +211,10 @@ class Installation::Change {
   std::vector<Part> parts_;
   std::vector<std::string> notes_;
 };
+
+std::string Installation::draft_of_kubeconfig(const InstallPlan& plan) const {
+  return Change::draft_of(path_in(place_.configurations, plan.kubeconfig_name));
+}
 
 Result<void> Installation::keep_anothers(const std::string& path, std::string_view content, Change& change,
                                          std::string_view what) {
@@ -278,6 +284,7 @@ Result<void> Installation::apply(const InstallPlan& plan, const InstallTexts& te
     const std::string path = path_in(place_.configurations, plan.network_name);
     TRY(const auto is, content_of(path, wire::cni::kNetworkBytesMax));
     if (is && *is == texts.network) {
+      TRY_VOID(note_giver(texts.network));
       change.note(fmt::format("{} is as it should be", path));
     } else {
       if (is && !is_recorded(before, Kind::network, plan.network_name, digest_of(*is))) {
@@ -307,9 +314,14 @@ Result<void> Installation::apply(const InstallPlan& plan, const InstallTexts& te
     }
   }
   if (!plan.kubeconfig_name.empty()) {
-    TRY_VOID(probe(Change::draft_of(path_in(place_.configurations, plan.kubeconfig_name))));
+    TRY_VOID(probe(draft_of_kubeconfig(plan)));
   }
-  return change.apply(plan.network_name.empty() ? "" : path_in(place_.configurations, plan.network_name), last_look);
+  // Who gives is noted before a runtime can go by it, and no sooner: an installation that ends before gave nothing.
+  return change.apply(plan.network_name.empty() ? "" : path_in(place_.configurations, plan.network_name),
+                      [&]() -> Result<void> {
+                        TRY_VOID(last_look());
+                        return note_giver(texts.network);
+                      });
 }
 
 Result<void> Installation::write(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe,

@@ -722,6 +722,36 @@ TEST_F(InstallationTest, ANetworkThatCameMeanwhileStopsAll) {
   EXPECT_TRUE(installation_.write(plan("v1"), {"secret", "{}"}, probe, last_look));
 }
 
+/// Killed before that, it gave no address: the next one may choose another.
+TEST_F(InstallationTest, WhoGivesIsRecordedOnceTheNetworkTakesItsPlaceAndNoSooner) {
+  const std::string ptp = R"({"name":"first","plugins":[{"type":"ptp","ipam":{"type":"croft-ipam"}}]})";
+  const std::string flannel = R"({"name":"second","plugins":[{"type":"flannel"}]})";
+  std::string in_probe, in_last_look;
+  const auto probe = [&](const std::string& kubeconfig) -> Result<void> {
+    EXPECT_EQ(installation_.draft_of_kubeconfig(plan("v1")), kubeconfig);
+    in_probe = installation_.recorded_network().value().name;
+    EXPECT_THAT(read("net.d/croft-install.record"), HasSubstr("10-croft.conflist")) << "to be taken back all the same";
+    return {};
+  };
+  const auto last_look = [&]() -> Result<void> {
+    in_last_look = installation_.recorded_network().value().name;
+    return {};
+  };
+  ASSERT_TRUE(installation_.write(plan("v1"), {"secret", ptp}, probe, last_look));
+  EXPECT_EQ(in_probe + in_last_look, "");
+  EXPECT_EQ(installation_.recorded_network().value().addresses_from, "croft-ipam");
+  ASSERT_TRUE(installation_.write(plan("v1"), {"secret", flannel}, probe, last_look));
+  EXPECT_EQ(in_probe + in_last_look, "firstfirst");
+  EXPECT_EQ(installation_.recorded_network().value().name, "second");
+  // The file is there, and its giver was not noted: a record that was removed, or of a version that does not know it.
+  ASSERT_TRUE(os::remove_file_durably(scratch_.file("net.d/croft-install.record")));
+  const auto fails = [](const std::string&) { return Result<void>(fail(ErrorCode::unavailable, "no server")); };
+  EXPECT_FALSE(installation_.write(plan("v2"), {"secret", flannel}, fails));
+  EXPECT_EQ(read("net.d/croft-install.record"), "(not_found)");
+  ASSERT_TRUE(installation_.write(plan("v2"), {"secret", flannel}, probe));
+  EXPECT_EQ(in_probe, "second") << "its pods have their addresses by it now";
+}
+
 TEST_F(InstallationTest, AFailureInTheMiddleLeavesTheNodeAsItWas) {
   for (const bool is_there : {false, true}) {
     for (const char* in_the_way : {"bin/croft-ipam", "bin/host-local.before-croft", "bin/host-local",
