@@ -532,6 +532,23 @@ def moved_store(world):
     refused(install(etcds[0], "--no-probe"), 5, source, "--no-probe", "--replace-store")
     done(install(etcds[0], "--dry-run"))
     done(install(etcds[0]))
+    closed_register(world, source, etcds[0])
+
+
+def closed_register(world, moved, etcd):
+    """No ADD would succeed, and the node would be ready."""
+    host = Host(world, "closed")
+    install = lambda store, *more: host.install("--main-plugin", "ptp", "--node", "oak", "--store", store, *more)
+    refused(install(moved), 1, "nothing was changed", f"moved to \"{etcd.store}\"", "--store")
+    seal = {"version": 1, "move": "0" * 32, "end": "target", "phase": "copying", "other": "sqlite:/a.db", "since": "2026-01-01T00:00:00Z"}
+    etcd.ctl("put", "/croft/v1/seal", json.dumps(seal))
+    refused(install(etcd.store), 4, "being filled", "run it again then")
+    etcd.ctl("put", "/croft/v1/seal", "x")
+    refused(install(etcd.store), 1, "seal", "migrate.md#damaged-seal")
+    expect_equal((host.names(), (host.bin / "croft-ipam").exists()), ([], False), "nothing was written")
+    done(install(etcd.store, "--no-probe"))
+    etcd.ctl("del", "/croft/v1/seal")
+    done(install(etcd.store))
 
 
 def hidden(world):
@@ -558,7 +575,7 @@ def hidden(world):
         expect_equal(name(), "netx", f"flannel's own: {label}")
         again((theirs.name, content))
         refused(install(main="ptp"), 5, theirs.name, "netx", "--replace-network")
-    large, cut = text + b" " * (1 << 20), text[:-20]
+    large, cut = text + b" " * (1 << 21), text[:-20]
     for main in ("ptp", "bridge", "calico", "flannel"):
         for files in ([(theirs.name, large)], [(theirs.name, cut)], [("10-flannel.conf", b"")], [("10-d.conf", b"\xff"), (theirs.name, text)]):
             again(*files)

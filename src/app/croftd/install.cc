@@ -16,6 +16,7 @@
 #include "app/croftd/daemon.h"
 #include "app/croftd/install_options.h"
 #include "app/croftd/network_takeover.h"
+#include "app/croftd/open_register.h"
 #include "app/croftd/plugin_kubeconfig.h"
 #include "app/croftd/pool_families.h"
 #include "app/croftd/store_parts.h"
@@ -501,7 +502,11 @@ class Install {
       const auto there = (*opened)->position(deadline);
       if (!there) trouble = there.error();
     }
-    if (!trouble) return check_families(**opened);
+    if (!trouble) {
+      const auto is_open = check_open(**opened);
+      if (is_open) return check_families(**opened);
+      return fail(is_open.error().in("nothing was changed on this node: the plugin could not work on the register"));
+    }
     trouble->message += "; --no-probe installs without this look";
     return fail(trouble->in("nothing was changed on this node: the plugin could not work on the register"));
   }
@@ -520,13 +525,23 @@ class Install {
     const bool has_own =
         std::ranges::any_of(plan_.programs, [](const auto& program) { return program.name == kPluginName; });
     auto done = store::kube::check_rights(*api, rights_of_plugin(*group, has_own), deadline);
-    if (done) return check_families(*store);
+    if (done) {
+      TRY_VOID(check_open(*store));
+      return check_families(*store);
+    }
     if (done.error().code != ErrorCode::permission_denied) return done;
     done.error().message += fmt::format(
         " (the service account {}); deploy/kubernetes/access.yaml has an account with all that a plugin needs, "
         "croft-plugin",
         options_.kubeconfig.service_account);
     return done;
+  }
+
+  [[nodiscard]] Result<void> check_open(store::Store& store) const {
+    if (!asks_register()) return {};
+    engine::Context context{store, daemon_.clock, daemon_.random};
+    context.time_limit = kInstallProbeTime;
+    return check_is_open(context);
   }
 
   /// That the register has pools of what pods are to get; that it has others too is told. Where pools can't be read
