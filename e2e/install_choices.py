@@ -768,6 +768,25 @@ def kubeconfigs(world):
         expect_equal("croft-kubeconfig would be written" in said, is_wanted, f"{also_as}: {said}")
 
 
+def runtimes_directory(world):
+    """containerd that looks elsewhere finds no plugin, on a node that is ready."""
+    host, config = Host(world, "runtime"), world.directory / "containerd.toml"
+    install = lambda *more: host.install("--main-plugin", "ptp", "--node", "oak", "--store", world.register, "--containerd-config", config, *more)
+    told = f"containerd looks for plugins in /usr/lib/cni, by {config}, and not in {host.bin}"
+    expect("containerd" not in done(install()), "there is no such file")
+    text = '[plugins."io.containerd.grpc.v1.cri".cni]\n  bin_dir = "{}"\n'
+    config.write_text(text.format("/usr/lib/cni"))
+    said = done(install())
+    expect(told in said and "--cni-bin-dir /usr/lib/cni" in said, said)
+    expect_equal(said.count(told), 1, "once")
+    expect("containerd" not in done(install("--cni-bin-dir-on-host", "/opt/cni/bin")), "a container's file is not the node's")
+    for same in (host.bin, world.directory / "link"):
+        if same != host.bin:
+            same.symlink_to(host.bin)
+        config.write_text(text.format(same))
+        expect("containerd" not in done(install()), f"{same} is it")
+
+
 def source(world):
     """As packages put it: croftd in /usr/bin, croft-ipam where the runtime looks."""
     host = Host(world, "source")
@@ -793,7 +812,7 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        for case in (group, flannel, others, behind, switched, older_record, back_to_another, living, no_podcidr, multus, meanwhile, folder, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, source, moved_store):
+        for case in (group, flannel, others, behind, switched, older_record, back_to_another, living, no_podcidr, multus, meanwhile, folder, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, runtimes_directory, source, moved_store):
             case(world)
 
 

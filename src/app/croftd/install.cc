@@ -36,6 +36,7 @@
 #include "store/kube/calico_cluster.h"
 #include "store/store_url.h"
 #include "wire/calico/crd.h"
+#include "wire/cni/containerd.h"
 #include "wire/cni/network_list.h"
 #include "wire/install/record.h"
 #include "wire/kube/requests.h"
@@ -189,6 +190,7 @@ class Install {
       TRY_VOID(takeover_.look_at_the_living());
       plan_.giver = takeover_.next_giver();
     }
+    tell_of_runtime();
     TRY_VOID(files_.check(plan_));
     return options_.no_network ? Result<void>() : tell_of_networks();
   }
@@ -379,6 +381,24 @@ class Install {
                             : ""));
     }
     return {};
+  }
+
+  /// A runtime that looks elsewhere finds no plugin, and no pod starts. A container sees no runtime's configuration.
+  void tell_of_runtime() const {
+    if (!options_.programs_on_host.empty() && options_.programs_on_host != options_.programs) return;
+    const auto text = os::read_file(options_.containerd, wire::cni::kContainerdConfigBytesMax);
+    if (!text) return;
+    const std::vector<std::string> all = wire::cni::plugin_directories_of_containerd(*text);
+    const auto here = os::file_status(options_.programs);
+    const auto is_here = [&](const std::string& directory) {
+      const auto there = os::file_status(directory);
+      return here && *here && there && *there && (*here)->id == (*there)->id;
+    };
+    if (all.empty() || std::ranges::any_of(all, is_here)) return;
+    told_(fmt::format(
+        "containerd looks for plugins in {0}, by {1}, and not in {2}: where it is the runtime of this node, "
+        "no pod would start; run it again with --cni-bin-dir {3}",
+        fmt::join(all, " and "), options_.containerd, options_.programs, all.back()));
   }
 
   /// To a pod behind the bridge the host answers for its neighbours alone, and one of ptp is none.

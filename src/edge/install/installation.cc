@@ -58,6 +58,22 @@ using Entry = InstallRecord::Entry;
 
 }  // namespace
 
+std::string Installation::remedy_of_missing(const std::string& plugin) const {
+  const std::string& other = place_.distributions_programs;
+  const bool is_container = !place_.programs_on_host.empty() && place_.programs_on_host != place_.programs;
+  const auto there = os::file_status(path_in(other, plugin));
+  if (!is_container && there && *there) {
+    return fmt::format(
+        "it is in {0}, where Debian's containerd looks too (bin_dir of /etc/containerd/config.toml); if "
+        "the runtime does, give --cni-bin-dir {0}",
+        other);
+  }
+  return fmt::format(
+      "install it (Debian's containernetworking-plugins are in {0}, where its containerd looks: "
+      "--cni-bin-dir {0}, the chart's install.cniBinDir), or name the runtime's directory so",
+      other);
+}
+
 Result<void> Installation::check(const InstallPlan& plan) const {
   TRY_VOID(check_names(plan));
   TRY_VOID(check_directory(place_.programs, "--cni-bin-dir"));
@@ -67,9 +83,8 @@ Result<void> Installation::check(const InstallPlan& plan) const {
     TRY(const auto status, os::file_status(path_in(place_.programs, name)));
     if (status) continue;
     return fail(ErrorCode::refused_by_configuration,
-                fmt::format("the plugin {} is not in {}, and without it no pod would start: install it "
-                            "(containernetworking-plugins), or name the runtime's directory with --cni-bin-dir",
-                            name, place_.programs));
+                fmt::format("the plugin {} is not in {}, and without it no pod would start: {}", name, place_.programs,
+                            remedy_of_missing(name)));
   }
   if (plan.network_name.empty()) return {};
   TRY(const auto names, network_files());

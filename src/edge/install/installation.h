@@ -32,6 +32,8 @@ struct InstallPlace {
   std::string programs;               ///< /opt/cni/bin
   std::string configurations;         ///< /etc/cni/net.d
   std::string programs_on_host = {};  ///< as the node sees that directory; empty: the same
+  /// Where Debian's containernetworking-plugins are, and its containerd looks.
+  std::string distributions_programs = "/usr/lib/cni";
 };
 
 struct InstallProgram {
@@ -166,6 +168,8 @@ class Installation {
                                                              const std::set<std::string>& missing) const;
   void tell_of_no_record() const;
   [[nodiscard]] std::string programs_on_host() const;
+  /// What to do where a plugin of others is not there.
+  [[nodiscard]] std::string remedy_of_missing(const std::string& plugin) const;
   [[nodiscard]] Result<void> take_back_network(const wire::InstallRecord& record, const std::string& name,
                                                bool dry_run) const;
   [[nodiscard]] Result<void> take_back_kubeconfig(const std::string& name, bool dry_run) const;

@@ -629,6 +629,19 @@ TEST_F(InstallationTest, WhatStandsInTheWayIsToldBeforeAnythingIsWritten) {
   InstallPlan wanted = plan("v1");
   wanted.others.emplace_back("bandwidth");
   refused(wanted, ErrorCode::refused_by_configuration, "bandwidth");
+  // Where Debian has them, and a runtime may look.
+  const std::string debians = scratch_.file("lib");
+  ASSERT_TRUE(os::make_directories(debians));
+  const auto remedy = [&](const std::string& programs_on_host) {
+    InstallPlace place{programs_, configurations_, programs_on_host};
+    place.distributions_programs = debians;
+    return Installation(place, [](const std::string&) {}).check(wanted).error().message;
+  };
+  const std::string is_there = "it is in " + debians;
+  EXPECT_THAT(remedy(""), testing::AllOf(Not(HasSubstr(is_there)), HasSubstr("--cni-bin-dir " + debians)));
+  write("lib/bandwidth", "theirs");
+  EXPECT_THAT(remedy(""), testing::AllOf(HasSubstr(is_there), HasSubstr("--cni-bin-dir " + debians)));
+  EXPECT_THAT(remedy("/opt/cni/bin"), Not(HasSubstr(is_there))) << "a container's own directory is no node's";
   Installation nowhere({scratch_.file("no"), configurations_}, [](const std::string&) {});
   const auto done = nowhere.check(plan("v1"));
   ASSERT_FALSE(done);
