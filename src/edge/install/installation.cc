@@ -21,6 +21,21 @@ using wire::InstallRecord;
 using Kind = InstallRecord::Kind;
 using Entry = InstallRecord::Entry;
 
+/// The texts of os::Directory are host-local's, and have none.
+[[nodiscard]] const char* remedy_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::permission_denied:
+      return "; run it as root, who has to own the directory (chown root:), and look for a flag or a module that "
+             "forbids it (lsattr -d, SELinux)";
+    case ErrorCode::storage_full:
+      return "; free space and inodes on that file system (df, df -i)";
+    case ErrorCode::read_only:
+      return "; mount it read-write";
+    default:
+      return "";
+  }
+}
+
 [[nodiscard]] Result<void> check_directory(const std::string& path, const char* option) {
   auto directory = os::Directory::open(path);
   if (!directory) {
@@ -28,7 +43,11 @@ using Entry = InstallRecord::Entry;
     error.message += fmt::format("; name the runtime's directory with {}", option);
     return fail(std::move(error));
   }
-  return directory->check_writable();
+  const auto done = directory->check_writable();
+  if (done) return {};
+  Error error = done.error();
+  error.message += remedy_of(error.code);
+  return fail(std::move(error));
 }
 
 [[nodiscard]] Result<void> check_names(const InstallPlan& plan) {
@@ -120,7 +139,28 @@ Result<void> Installation::add_to_record(const InstallPlan& plan, std::string_vi
   add(Kind::kubeconfig, plan.kubeconfig_name, "");
   if (!network.empty()) add(Kind::network, plan.network_name, digest_of(network));
   if (!is_changed) return {};
+  TRY_VOID(forget_networks_that_are_gone(all, plan.network_name));
+  if (all.entries.size() > wire::kInstallEntriesMax) {
+    return fail(
+        ErrorCode::refused_by_configuration,
+        fmt::format(
+            "{} would name {} files, and can name {}: network configurations of earlier installations "
+            "are still in {}, or what was kept of others under their names ({}): remove those that nobody needs",
+            record_path(), all.entries.size(), wire::kInstallEntriesMax, place_.configurations, kBeforeCroft));
+  }
   return os::replace_file_durably(record_path(), encode(all));
+}
+
+Result<void> Installation::forget_networks_that_are_gone(InstallRecord& record, const std::string& to_come) const {
+  constexpr std::size_t kManyEntries = 64;
+  for (auto entry = record.entries.begin(); record.entries.size() > kManyEntries && entry != record.entries.end();) {
+    const std::string path = path_in(place_.configurations, entry->name);
+    const bool may_go = entry->kind == Kind::network && entry->name != to_come;
+    TRY(const auto status, may_go ? os::entry_status(path) : Result<std::optional<os::FileStatus>>(std::nullopt));
+    TRY(const std::string kept, may_go ? kept_of_path(path) : Result<std::string>(""));
+    entry = may_go && !status && kept.empty() ? record.entries.erase(entry) : std::next(entry);
+  }
+  return {};
 }
 
 Result<void> Installation::note_giver(std::string_view network) const {
@@ -287,6 +327,7 @@ Result<void> Installation::remove_drafts(const InstallRecord& record) const {
 
 Result<void> Installation::apply(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe,
                                  const InstallLastLook& last_look, const InstallRecord& before, Change& change) {
+  TRY_VOID(remove_drafts(before));
   TRY_VOID(add_to_record(plan, texts.network));
   TRY(const InstallRecord all, record());
   TRY_VOID(remove_drafts(all));

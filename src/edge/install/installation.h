@@ -142,6 +142,10 @@ class Installation {
   class Change;
   /// The files that are to come, before the first of them is there.
   [[nodiscard]] Result<void> add_to_record(const InstallPlan& plan, std::string_view network) const;
+  /// Of a long record the oldest networks go of which nothing lies here, but `to_come`: else it could not be read some
+  /// day.
+  [[nodiscard]] Result<void> forget_networks_that_are_gone(wire::InstallRecord& record,
+                                                           const std::string& to_come) const;
   /// Who gives the addresses of this network.
   [[nodiscard]] Result<void> note_giver(std::string_view network) const;
   /// All under draft names, then the probe, then the renames.

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,7 +54,7 @@ class InstallationTest : public testing::Test {
   [[nodiscard]] std::map<std::string, std::string> everything() const {
     std::map<std::string, std::string> all;
     for (const std::string directory : {"bin/", "net.d/"}) {
-      const auto names = os::list_directory(scratch_.file(directory), 100).value();
+      const auto names = os::list_directory(scratch_.file(directory), 1000).value();
       for (const std::string& name : names) {
         all[directory + name] = read(directory + name) + " " + std::to_string(mode(directory + name));
       }
@@ -669,6 +670,38 @@ TEST_F(InstallationTest, HundredsOfVersionsAreTakenBackToo) {
   ASSERT_TRUE(installation_.take_back(false));
   EXPECT_THAT(os::list_directory(configurations_, 10).value(), IsEmpty());
   EXPECT_THAT(os::list_directory(programs_, 10).value(), testing::ElementsAre("ptp"));
+}
+
+TEST_F(InstallationTest, HundredsOfNamesAreTakenBackToo) {
+  const auto name = [](int number) { return fmt::format("{}-croft.conflist", 1000 + number); };
+  write("net.d/" + name(0), R"({"name":"theirs"})");
+  for (int number = 0; number < 300; ++number) {
+    ASSERT_TRUE(install(plan("v1", name(number)))) << number;
+  }
+  EXPECT_EQ(read("net.d/" + name(0) + ".before-croft"), R"({"name":"theirs"})");
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(), testing::ElementsAre(name(0)))
+      << "it was kept, and comes back";
+}
+
+/// What can't be forgotten is too much some day: that is told while the record can be read, and nothing was changed.
+TEST_F(InstallationTest, MoreNamesThanARecordHasAreRefusedBeforeAnythingIsChanged) {
+  const auto name = [](int number) { return fmt::format("{}-croft.conflist", 1999 - number); };
+  int number = 0;
+  for (; number < 300; ++number) {
+    const auto before = everything();
+    const auto done = install(plan("v1", name(number)));
+    if (done) {
+      write("net.d/" + name(number), R"({"name":"edited"})");
+      continue;
+    }
+    EXPECT_THAT(done.error().message, testing::AllOf(HasSubstr("can name 256"), HasSubstr("remove those")));
+    EXPECT_EQ(everything(), before);
+    break;
+  }
+  EXPECT_EQ(number, 254) << "beside the program and the kubeconfig";
+  EXPECT_TRUE(os::remove_file_durably(scratch_.file("net.d/" + name(7))));
+  EXPECT_TRUE(install(plan("v1", name(number))));
 }
 
 TEST_F(InstallationTest, WhatKilledInstallationsLeftGoes) {
