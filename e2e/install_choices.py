@@ -5,6 +5,7 @@ usage: install_choices.py BIN_DIR
 """
 
 import fcntl
+import hashlib
 import json
 import os
 import pathlib
@@ -787,6 +788,20 @@ def runtimes_directory(world):
         expect("containerd" not in done(install()), f"{same} is it")
 
 
+def on_host(world):
+    """What a container asks is the file that the node calls otherwise, however its directory is written."""
+    host = Host(world, "on-host")
+    text = json.dumps({"cniVersion": "1.0.0", "name": "k8s-pod-network", "plugins": [
+        {"type": "ptp", "ipam": {"type": "croft-ipam", "store": "kube:/on/host/croft-kubeconfig"}}]})
+    (host.conf / "10-croft.conflist").write_text(text)
+    (host.conf / "croft-install.record").write_text(json.dumps({"version": 1, "files": [
+        {"kind": "network", "name": "10-croft.conflist", "sha256": hashlib.sha256(text.encode()).hexdigest()}]}))
+    (host.conf / "20-kindnet.conflist").write_text(json.dumps({"cniVersion": "1.0.0", "name": "kindnet", "plugins": [
+        {"type": "ptp", "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.9.0.0/24"}]]}}]}))
+    for directory in ("/on/host", "/on/host/", "/on/host//"):
+        refused(host.install("--uninstall", "--cni-conf-dir-on-host", directory), 5, "20-kindnet.conflist", f"{host.conf}/croft-kubeconfig")
+
+
 def source(world):
     """As packages put it: croftd in /usr/bin, croft-ipam where the runtime looks."""
     host = Host(world, "source")
@@ -812,7 +827,7 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        for case in (group, flannel, others, behind, switched, older_record, back_to_another, living, no_podcidr, multus, meanwhile, folder, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, runtimes_directory, source, moved_store):
+        for case in (group, flannel, others, behind, switched, older_record, back_to_another, living, no_podcidr, multus, meanwhile, folder, other_store, hidden, calico, conflist, renamed, register, names, still_called, kubeconfigs, runtimes_directory, on_host, source, moved_store):
             case(world)
 
 

@@ -124,7 +124,8 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
   command->add_flag("--dry-run", options->dry_run, "Only tell what would be done");
   command->callback([options, &daemon] {
     daemon.run = [options, &daemon] {
-      for (std::string* path : {&options->programs, &options->configurations, &options->programs_on_host})
+      for (std::string* path :
+           {&options->programs, &options->configurations, &options->programs_on_host, &options->configurations_on_host})
         trim_path(*path);
       return options->uninstall ? uninstall(*options, daemon) : install(*options, daemon);
     };
