@@ -127,10 +127,8 @@ class JsonBuilder {
 
 namespace {
 
-std::string with_place(const JsonBuilder& builder, std::string_view text, bool is_secret) {
+std::string with_place(const JsonBuilder& builder, std::string_view text) {
   const std::size_t at = std::min(builder.error_at(), text.size());
-  // A number that is too large is repeated there.
-  if (is_secret) return fmt::format("{}, at byte {}", builder.error().substr(0, builder.error().find('\'')), at);
   if (at == 0) return builder.error();
   constexpr std::size_t kContext = 16;
   const std::size_t from = at > kContext ? at - kContext : 0;
@@ -156,7 +154,7 @@ Result<JsonDocument> parse_json(std::string_view text, const JsonLimits& limits)
     if (builder.is_too_large()) {
       return fail(ErrorCode::storage_full, fmt::format("JSON of more than {} values", limits.values_max));
     }
-    return fail(invalid_argument("invalid JSON: " + with_place(builder, text, limits.is_secret)));
+    return fail(invalid_argument("invalid JSON: " + with_place(builder, text)));
   }
   return std::move(builder).take();
 }

@@ -99,7 +99,6 @@ struct JsonLimits {
   std::size_t bytes_max = kStdinBytesMax;
   std::size_t depth_max = kJsonDepthMax;
   std::size_t values_max = SIZE_MAX;  ///< each takes memory, however short it is written
-  bool is_secret = false;             ///< errors name the place alone, and repeat nothing of the text
 };
 
 /// Reads one JSON value (RFC 8259) with white space around it. As strict as Go's encoding/json — no byte order mark,

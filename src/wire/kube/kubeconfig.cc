@@ -392,8 +392,7 @@ class Merged {
  private:
   [[nodiscard]] Result<void> add(std::size_t index) {
     TRY(auto document,
-        parse_json(files_[index].json,
-                   {.bytes_max = kKubeconfigBytesMax, .depth_max = kKubeconfigDepthMax, .is_secret = true}));
+        parse_json(files_[index].json, {.bytes_max = kKubeconfigBytesMax, .depth_max = kKubeconfigDepthMax}));
     const JsonAt root{documents_.emplace_back(std::move(document)).root(), nullptr, {}, {}};
     if (root.value.kind() != JsonKind::object) return fail(invalid_argument("it is no object"));
     File file;

@@ -74,7 +74,7 @@ std::string encode_token_request(std::int64_t seconds) {
 
 Result<std::string> decode_token_request(std::string_view json) {
   constexpr std::string_view kWhat = "the API server's answer to a TokenRequest";
-  const auto document = parse_json(json, {.bytes_max = kTokenAnswerBytesMax, .is_secret = true});
+  const auto document = parse_json(json, {.bytes_max = kTokenAnswerBytesMax});
   if (!document) return fail(ErrorCode::corrupt, fmt::format("{}: {}", kWhat, document.error().message));
   std::string token;
   for (auto member = document->root().first_child(); member; member = member->next_sibling()) {

@@ -8,7 +8,7 @@
 namespace croft::wire {
 
 Result<std::string> kubeconfig_json(std::string_view yaml) {
-  const auto documents = parse_yaml(yaml, YamlText::secret);
+  const auto documents = parse_yaml(yaml);
   if (!documents) return fail(documents.error().in("kubeconfig"));
   if (documents->size() != 1) {
     return fail(invalid_argument(

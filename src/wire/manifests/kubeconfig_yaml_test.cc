@@ -26,20 +26,5 @@ TEST(KubeconfigYaml, IsOneDocument) {
   EXPECT_FALSE(kubeconfig_json("a: &x [*x]\n"));
 }
 
-/// It may be a token, or a part of one, wherever the text is broken.
-TEST(KubeconfigYaml, NothingOfItIsRepeated) {
-  for (const auto& [text, message] :
-       {std::pair{"users: !secret x\n", "kubeconfig: line 1: the tag is not known"},
-        {"a: 1\n\"secret\": 1\n\"secret\": 2\n", "kubeconfig: line 3: the key comes twice"}}) {
-    EXPECT_EQ(kubeconfig_json(text).error().message, message);
-  }
-  for (const char* text :
-       {"users: *secret\n", "a: b: secret: x: [\n", "users:\n\ttoken: secret\n", "%secret\n", "- secret: [}"}) {
-    const auto broken = kubeconfig_json(text);
-    ASSERT_FALSE(broken) << text;
-    EXPECT_EQ(broken.error().message.find("secret"), std::string::npos) << broken.error().message;
-  }
-}
-
 }  // namespace
 }  // namespace croft::wire

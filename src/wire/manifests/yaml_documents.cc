@@ -92,7 +92,7 @@ template <std::size_t N>
 
 class Parser {
  public:
-  Parser(std::string_view text, YamlText kind) : is_secret_(kind == YamlText::secret) {
+  explicit Parser(std::string_view text) {
     good_ = yaml_parser_initialize(&parser_) != 0;
     if (!good_) return;
     yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
@@ -126,8 +126,6 @@ class Parser {
     return {ErrorCode::invalid_argument, fmt::format("line {}: {}", event_->start_mark.line + 1, what), {}};
   }
 
-  [[nodiscard]] std::string shown(std::string_view text) const { return is_secret_ ? "" : " " + net::echo(text); }
-
   [[nodiscard]] Result<void> next() {
     if (event_.next(parser_)) return {};
     const char* what = parser_.problem != nullptr ? parser_.problem : "no memory";
@@ -157,7 +155,7 @@ class Parser {
     const std::string_view text = text_of(data.value, data.length);
     if (data.tag != nullptr && data.quoted_implicit == 0 && data.plain_implicit == 0) {
       const std::string_view tag = reinterpret_cast<const char*>(data.tag);
-      if (tag != YAML_STR_TAG) return fail(problem(fmt::format("the tag{} is not known", shown(tag))));
+      if (tag != YAML_STR_TAG) return fail(problem("the tag " + net::echo(tag) + " is not known"));
       return Json(std::string(text));
     }
     return data.plain_implicit != 0 ? resolved(text) : Json(std::string(text));
@@ -180,7 +178,7 @@ class Parser {
       if (event_->type == YAML_MAPPING_END_EVENT) return object;
       if (event_->type != YAML_SCALAR_EVENT) return fail(problem("a key must be a text"));
       std::string key(text_of(event_->data.scalar.value, event_->data.scalar.length));
-      if (object.contains(key)) return fail(problem(fmt::format("the key{} comes twice", shown(key))));
+      if (object.contains(key)) return fail(problem("the key " + net::echo(key) + " comes twice"));
       TRY_VOID(next());
       TRY(object[key], value(depth + 1));
     }
@@ -189,18 +187,17 @@ class Parser {
   yaml_parser_t parser_{};
   Event event_;
   bool good_ = false;
-  bool is_secret_;
   std::size_t nodes_ = 0;
 };
 
 }  // namespace
 
-Result<std::vector<nlohmann::json>> parse_yaml(std::string_view text, YamlText kind) {
+Result<std::vector<nlohmann::json>> parse_yaml(std::string_view text) {
   if (text.size() > kYamlBytesMax) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("the text has {} bytes, more than {}", text.size(), kYamlBytesMax));
   }
-  return Parser(text, kind).documents();
+  return Parser(text).documents();
 }
 
 }  // namespace croft::wire

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -19,8 +18,7 @@ inline constexpr std::size_t kYamlDocumentsMax = 10'000;
 /// Reads YAML, of which JSON is a part, as kubectl does: one or more documents behind `---`, empty ones left out.
 /// Scalars without quotes become null, booleans and numbers where they look like it (YAML 1.1: also `yes` and `on`).
 /// Aliases, tags of one's own, and keys that are no text or come twice are refused. Error: invalid_argument with the
-/// line; of a text that is `secret` it repeats nothing.
-enum class YamlText : std::uint8_t { open, secret };
-[[nodiscard]] Result<std::vector<nlohmann::json>> parse_yaml(std::string_view text, YamlText kind = YamlText::open);
+/// line.
+[[nodiscard]] Result<std::vector<nlohmann::json>> parse_yaml(std::string_view text);
 
 }  // namespace croft::wire
