@@ -6,6 +6,7 @@ usage: install_choices.py BIN_DIR [CASE...]
 
 import base64
 import fcntl
+import hashlib
 import json
 import os
 import pathlib
@@ -703,6 +704,23 @@ def moved_store(world):
     refused(install(etcds[0], "--no-probe"), 5, source, "--no-probe", "--replace-store")
     done(install(etcds[0], "--dry-run"))
     done(install(etcds[0]))
+    closed_register(world, source, etcds[0])
+
+
+def closed_register(world, moved, etcd):
+    """No ADD would succeed, and the node would be ready."""
+    host = Host(world, "closed")
+    install = lambda store, *more: host.install("--main-plugin", "ptp", "--node", "oak", "--store", store, *more)
+    refused(install(moved), 1, "nothing was changed", f"moved to \"{etcd.store}\"", "--store")
+    seal = {"version": 1, "move": "0" * 32, "end": "target", "phase": "copying", "other": "sqlite:/a.db", "since": "2026-01-01T00:00:00Z"}
+    etcd.ctl("put", "/croft/v1/seal", json.dumps(seal))
+    refused(install(etcd.store), 4, "being filled", "run it again then")
+    etcd.ctl("put", "/croft/v1/seal", "x")
+    refused(install(etcd.store), 1, "seal", "migrate.md#damaged-seal")
+    expect_equal((host.names(), (host.bin / "croft-ipam").exists()), ([], False), "nothing was written")
+    done(install(etcd.store, "--no-probe"))
+    etcd.ctl("del", "/croft/v1/seal")
+    done(install(etcd.store))
 
 
 def hidden(world):
@@ -1016,6 +1034,39 @@ def kubeconfigs(world):
         expect_equal("croft-kubeconfig would be written" in said, is_wanted, f"{also_as}: {said}")
 
 
+def runtimes_directory(world):
+    """containerd that looks elsewhere finds no plugin, on a node that is ready."""
+    host, config = Host(world, "runtime"), world.directory / "containerd.toml"
+    install = lambda *more: host.install("--main-plugin", "ptp", "--node", "oak", "--store", world.register, "--containerd-config", config, *more)
+    told = f"containerd looks for plugins in /usr/lib/cni, by {config}, and not in {host.bin}"
+    expect("containerd" not in done(install()), "there is no such file")
+    text = '[plugins."io.containerd.grpc.v1.cri".cni]\n  bin_dir = "{}"\n'
+    config.write_text(text.format("/usr/lib/cni"))
+    said = done(install())
+    expect(told in said and "--cni-bin-dir /usr/lib/cni" in said, said)
+    expect_equal(said.count(told), 1, "once")
+    expect("containerd" not in done(install("--cni-bin-dir-on-host", "/opt/cni/bin")), "a container's file is not the node's")
+    for same in (host.bin, world.directory / "link"):
+        if same != host.bin:
+            same.symlink_to(host.bin)
+        config.write_text(text.format(same))
+        expect("containerd" not in done(install()), f"{same} is it")
+
+
+def on_host(world):
+    """What a container asks is the file that the node calls otherwise, however its directory is written."""
+    host = Host(world, "on-host")
+    text = json.dumps({"cniVersion": "1.0.0", "name": "k8s-pod-network", "plugins": [
+        {"type": "ptp", "ipam": {"type": "croft-ipam", "store": "kube:/on/host/croft-kubeconfig"}}]})
+    (host.conf / "10-croft.conflist").write_text(text)
+    (host.conf / "croft-install.record").write_text(json.dumps({"version": 1, "files": [
+        {"kind": "network", "name": "10-croft.conflist", "sha256": hashlib.sha256(text.encode()).hexdigest()}]}))
+    (host.conf / "20-kindnet.conflist").write_text(json.dumps({"cniVersion": "1.0.0", "name": "kindnet", "plugins": [
+        {"type": "ptp", "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.9.0.0/24"}]]}}]}))
+    for directory in ("/on/host", "/on/host/", "/on/host//"):
+        refused(host.install("--uninstall", "--cni-conf-dir-on-host", directory), 5, "20-kindnet.conflist", f"{host.conf}/croft-kubeconfig")
+
+
 def source(world):
     """As packages put it: croftd in /usr/bin, croft-ipam where the runtime looks."""
     host = Host(world, "source")
@@ -1041,7 +1092,7 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        cases = (over_croft, another_giver, edited, unclear, another_cluster, multus_stays, group, flannel, others, behind, switched, older_record, back_to_another, living, no_podcidr, multus, meanwhile, folder, other_store, hidden, calico, calicos_plugin, conflist, renamed, register, named_pools, gateways, names, still_called, kubeconfigs, source, moved_store)
+        cases = (over_croft, another_giver, edited, unclear, another_cluster, multus_stays, group, flannel, others, behind, switched, older_record, back_to_another, living, no_podcidr, multus, meanwhile, folder, other_store, hidden, calico, calicos_plugin, conflist, renamed, register, named_pools, gateways, names, still_called, kubeconfigs, runtimes_directory, on_host, source, moved_store)
         for case in cases:
             if not sys.argv[2:] or case.__name__ in sys.argv[2:]:
                 case(world)

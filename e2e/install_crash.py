@@ -99,10 +99,20 @@ def works(host, before, what):
     expect(files["bin/host-local"][0] in wholes, f"{what}: host-local is {files['bin/host-local'][0][:40]}")
 
 
+def giver_without_network(host, what):
+    """Whether the record says who gives addresses of a network that is not there; the other way round it never is."""
+    record, network = host.conf / "croft-install.record", host.conf / "10-croft.conflist"
+    giver = json.loads(record.read_bytes()).get("addressesFrom") if record.exists() else None
+    is_there = network.exists() and network.read_bytes() != OLD_NETWORK
+    expect(giver == "croft-ipam" or not is_there, f"{what}: the record has {giver}")
+    return giver is not None and not is_there
+
+
 def at_every_call(host, name, begin, do, keeps_network):
     begin()
     calls = host.changes(do)
     expect(len(calls) > 8, f"{name}: {calls}")
+    too_early = set()
     for call, number in calls:
         for then in ("install", "uninstall"):
             begin()
@@ -110,6 +120,8 @@ def at_every_call(host, name, begin, do, keeps_network):
             answer = do(["strace", "-f", "-o", str(host.trace), "-e", f"inject={call}:signal=SIGKILL:when={number}"])
             expect(answer.returncode in (-9, 137), f"{what}: {answer.returncode} {answer.stdout} {answer.stderr}")
             works(host, keeps_network, what)
+            if keeps_network and giver_without_network(host, what):
+                too_early.add((call, number))
             if then == "install":
                 done(host.install("v2"), what)
                 files = host.files()
@@ -119,6 +131,8 @@ def at_every_call(host, name, begin, do, keeps_network):
             done(host.uninstall(), what)
             files = host.files()
             expect_equal(files, host.before, what)
+    # Between two renames, and no longer: what gave no address must not keep another network from the node.
+    expect(len(too_early) <= 3, f"{name}: the record says who gives, and no network is there: {too_early}")
     say(f"{name}: killed at {len(calls)} calls")
 
 

@@ -28,19 +28,28 @@ REFUSED = (("", "mainPlugin"), ("mainPlugin=cilium", "mainPlugin"), ("mainPlugin
            ("mainPlugin=ptp,controller.grace=5", "grace"),
            *((f"mainPlugin={plugin},controller.allocateNodeCidrs=true,controller.clusterCidr=10.200.0.0/16", "the pool would be kubeadm's podSubnet")
              for plugin in ("ptp", "bridge", "calico")),
+           # Of each family of its own.
+           *((f"mainPlugin=ptp,controller.allocateNodeCidrs=true,controller.clusterCidr={cluster},defaultPools.{pool}", f"give defaultPools.{wanted}")
+             for cluster, pool, wanted in (("10.244.0.0/16", "ipv6Cidr=none", "ipv4Cidr"), ("10.244.0.0/16", "ipv6Cidr=fd00::/56", "ipv4Cidr"),
+                                           ("fd00::/48", "ipv4Cidr=none", "ipv6Cidr"), ("10.1.0.0/16\\,fd00::/48", "ipv4Cidr=none", "ipv6Cidr"))),
            *((f"mainPlugin={plugin},controller.allocateNodeCidrs=true,controller.clusterCidr={cluster},defaultPools.{pool}",
               f"controller.allocateNodeCidrs: clusterCidr {word}")
              for plugin in ("ptp", "bridge", "calico")
              for cluster, pool, word in (("10.200.0.0/16", "ipv4Cidr=10.200.0.0/16", "10.200.0.0/16 overlaps the pool 10.200.0.0/16"),
                                          ("10.0.0.0/8", "ipv4Cidr=10.200.4.0/22", "10.0.0.0/8 overlaps the pool 10.200.4.0/22"),
                                          ("10.200.7.0/24", "ipv4Cidr=10.200.4.0/22", "10.200.7.0/24 overlaps the pool 10.200.4.0/22"),
-                                         ("10.1.0.0/16\\,fd00::/48", "ipv6Cidr=FD00::/48", "fd00::/48 overlaps the pool FD00::/48"))))
+                                         ("10.1.0.0/16\\,fd00::/48", "ipv4Cidr=none,defaultPools.ipv6Cidr=FD00::/48", "fd00::/48 overlaps the pool FD00::/48"),
+                                         ("fd00::/48", "ipv6Cidr=fd00::/56", "fd00::/48 overlaps the pool fd00::/56"),
+                                         ("fd00:0:0:ff::/64", "ipv6Cidr=fd00:0::/48", "fd00:0:0:ff::/64 overlaps the pool fd00:0::/48"),
+                                         ("::/0", "ipv6Cidr=fd00::1:0/112", "::/0 overlaps the pool fd00::1:0/112"))))
 # Node ranges beside pools, or without any.
 BESIDE = ("mainPlugin=ptp,controller.allocateNodeCidrs=true,controller.clusterCidr=10.200.8.0/22,defaultPools.ipv4Cidr=10.200.4.0/22",
           "mainPlugin=ptp,controller.allocateNodeCidrs=true,controller.clusterCidr=10.200.0.0/16,defaultPools.ipv4Cidr=none",
           "mainPlugin=ptp,controller.allocateNodeCidrs=true,controller.clusterCidr=10.200.0.0/16,defaultPools.ipv4Cidr=10.200.0.0/16,"
           "defaultPools.enabled=false",
           "mainPlugin=flannel,controller.allocateNodeCidrs=true,controller.clusterCidr=10.200.0.0/16,defaultPools.ipv4Cidr=10.200.0.0/16",
+          *(f"mainPlugin=ptp,controller.allocateNodeCidrs=true,controller.clusterCidr=fd00:0:0:1::/64,defaultPools.ipv6Cidr={pool}"
+            for pool in ("none", "fd00::/64", "fd00:0:0:2::/63", "fe00::/8", "FD00:0:0:10:0:0:0:0/60")),
           "mainPlugin=ptp,controller.clusterCidr=10.200.0.0/16,defaultPools.ipv4Cidr=10.200.0.0/16")
 # Values that can't be said with --set: (values, what is named).
 REFUSED_VALUES = (

@@ -115,7 +115,19 @@ def refusals(rig):
 
 
 def as_kubeadm_has_them(rig):
-    expect("No pool is asked for" in rig.defaults(), "there is no kubeadm yet")
+    said = rig.defaults()
+    expect("No pool is asked for" in said and 'configmaps "kubeadm-config" not found' in said, f"there is no kubeadm yet: {said}")
+    # A Job that ended so would be a success, and no pod would ever start.
+    said = rig.defaults("--required", code=1)
+    for word in ('configmaps "kubeadm-config" not found', "--ipv4-cidr", "croft pool create"):
+        expect(word in said, f"{word}: {said}")
+    for asked in (["--ipv4-cidr", "none"], ["--ipv6-cidr", "none"]):
+        rig.defaults("--required", *asked)
+    rig.defaults("--required", NO_DEFAULT_POOLS="true")
+    croft = lambda *words: run(rig.world.bin / "croft", "--store", rig.store, *words)
+    croft("pool", "create", "of-somebody", "--cidr", "10.69.0.0/16")
+    rig.defaults("--required")
+    croft("pool", "delete", "of-somebody")
     rig.kube.call("POST", KUBEADM, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kubeadm-config"},
                                     "data": {"ClusterConfiguration": cluster_configuration("10.244.0.0/16,fd00:10::/48")}})
     expect("No pool is asked for" in rig.defaults("--no-kubeadm"), "kubeadm is not asked")

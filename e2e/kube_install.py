@@ -379,6 +379,13 @@ def troubles(world, kube):
     expect_equal(answer.returncode, 4, f"a server that is not there: {answer.stderr}")
     expect("nothing was changed" in answer.stderr, answer.stderr)
     expect(not host.conflist.exists() and not host.kubeconfig.exists() and not (host.bin / "croft-ipam").exists(), "nothing is there")
+    # A register that nothing may be written to now.
+    information = "/apis/crd.projectcalico.org/v1/clusterinformations"
+    kube.call("POST", information, {"apiVersion": "crd.projectcalico.org/v1", "kind": "ClusterInformation", "metadata": {"name": "default"},
+                                    "spec": {"datastoreReady": False}})
+    refused(host, host.install(), 4, "nothing was changed", "datastoreReady: false", "run it again then")
+    expect(not host.kubeconfig.exists() and not (host.bin / "croft-ipam").exists(), "nothing is there")
+    kube.call("DELETE", f"{information}/default")
     # Of capitals the objects' names have the small ones.
     done(host.install("--network-name", "My-Net.1"), "a network name with capitals")
     node = host.node()

@@ -17,10 +17,9 @@ namespace {
 
 using Addresses = std::vector<net::Address>;
 
-/// Whether the store takes writes, without making one (store::write_question). Where somebody else writes just now, and
-/// goes on for long, it is not waited for: that says nothing against the store, and a node must not become unready by
-/// it.
-[[nodiscard]] Result<void> check_writable(const Context& context) {
+}  // namespace
+
+Result<void> check_writable(const Context& context) {
   const store::Write write = store::write_question();
   const Deadline soon = Deadline::after(
       context.clock.now(), std::min<std::chrono::nanoseconds>(context.time_limit, std::chrono::milliseconds(500)));
@@ -32,8 +31,6 @@ using Addresses = std::vector<net::Address>;
   if (committed || committed.error().code == ErrorCode::conflict) return {};
   return fail(committed.error());
 }
-
-}  // namespace
 
 Result<std::vector<net::Address>> held_addresses(const Context& context, const core::Owner& owner) {
   return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {

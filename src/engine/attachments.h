@@ -38,6 +38,11 @@ struct HeldOnNode {
                                               const core::AffinityOwner& node, const Instant& began);
 inline constexpr std::size_t kHeldOnNodeBlocksMax = 64;
 
+/// Whether the store takes writes, without making one (store::write_question). Where somebody else writes just now, and
+/// goes on for long, it is not waited for: that says nothing against the store, and a node must not become unready by
+/// it. Errors: those of a commit, but conflict.
+[[nodiscard]] Result<void> check_writable(const Context& context);
+
 /// CNI CHECK: what is recorded for the owner against what the runtime believes in (`expected`, from prevResult), by
 /// core::audit::check_attachment. Errors: its not_found, those of the store.
 [[nodiscard]] Result<void> check_attachment(const Context& context, const core::Owner& owner,

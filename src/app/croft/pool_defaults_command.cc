@@ -17,6 +17,7 @@
 #include "app/croft/service_space.h"
 #include "app/open_store.h"
 #include "engine/default_pools.h"
+#include "engine/inspect.h"
 #include "net/echo.h"
 #include "os/look_up.h"
 #include "store/kube/node_addresses.h"
@@ -45,6 +46,7 @@ struct DefaultPoolOptions {
   FamilyOptions v4, v6;
   std::string gateways = kNone;
   bool no_kubeadm = false;
+  bool is_required = false;
   bool dry_run = false;
 };
 
@@ -116,14 +118,20 @@ class Cluster {
   /// Asked once. One that was not made by kubeadm, or says nothing to us, says nothing.
   [[nodiscard]] Result<const wire::KubeadmNetworking*> kubeadm() {
     if (networking_) return &*networking_;
-    if (api_ == nullptr || options_.no_kubeadm) return &networking_.emplace();
+    if (api_ == nullptr || options_.no_kubeadm) {
+      why_none_ = api_ == nullptr ? "there is no Kubernetes API to ask" : "--no-kubeadm";
+      return &networking_.emplace();
+    }
     store::kube::Request request;
     TRY(request.path, wire::kube::object_path({"", "v1", "configmaps"}, "kube-system", "kubeadm-config"));
     request.answer_bytes_max = wire::kube::kApiObjectBytesMax;
     const store::kube::Answer answer = api_->call(request, Deadline::after(line_.clock.now(), kApiTime));
     const bool is_nobodys = answer.outcome == store::kube::Answer::Outcome::refused &&
                             (answer.http_status == 401 || answer.http_status == 403 || answer.http_status == 404);
-    if (is_nobodys) return &networking_.emplace();
+    if (is_nobodys) {
+      why_none_ = answer.error.message;
+      return &networking_.emplace();
+    }
     if (answer.outcome != store::kube::Answer::Outcome::done) {
       return fail(unread(answer.error, "ConfigMap kube-system/kubeadm-config"));
     }
@@ -135,6 +143,8 @@ class Cluster {
     if (!said) return fail(unread(said.error().in("data.ClusterConfiguration"), which));
     return &networking_.emplace(*std::move(said));
   }
+  /// Why kubeadm says no CIDR.
+  [[nodiscard]] const std::string& why_none() const { return why_none_; }
   [[nodiscard]] Result<std::vector<engine::TakenSpace>> taken() {
     std::vector<engine::TakenSpace> all;
     if (api_ == nullptr) return all;
@@ -166,6 +176,7 @@ class Cluster {
   const DefaultPoolOptions& options_;
   std::unique_ptr<store::kube::Api> api_;
   std::optional<wire::KubeadmNetworking> networking_;
+  std::string why_none_ = "its podSubnet is none";
 };
 
 /// The pool that is wanted of one family, or nothing.
@@ -231,6 +242,31 @@ const char* word_of(engine::DefaultPool::Outcome outcome) {
   return specs;
 }
 
+/// Whether somebody said that a family gets no pool.
+bool is_none_said(const DefaultPoolOptions& options) {
+  const auto none_at_all = variable("NO_DEFAULT_POOLS");
+  if (none_at_all && is_true(none_at_all->text)) return true;
+  return std::ranges::any_of(kFamilies, [&](const FamilyNames& names) {
+    const FamilyOptions& family = names.family == net::Family::v4 ? options.v4 : options.v6;
+    const auto said = first_said(names.cidr_flag, family.cidr, names.cidr_variable, names.calicos_cidr_variable);
+    return said && said->text == kNone;
+  });
+}
+
+/// Who runs it until there are pools must not take "nothing to do" for that.
+[[nodiscard]] Result<void> check_has_pools(CommandLine& line, const Cluster& cluster) {
+  const auto opened = line.open();
+  if (!opened && opened.error().code != ErrorCode::not_found) return fail(opened.error());
+  TRY(const auto pools, opened ? engine::list_pools(*opened) : Result<std::vector<core::Pool>>());
+  if (!pools.empty()) return {};
+  return fail(
+      ErrorCode::no_pool,
+      fmt::format("no pool is asked for, and the register has none, so no pod would get an address: no flag and "
+                  "no variable names a CIDR, nor does kubeadm ({}). Say it with --ipv4-cidr (the chart's "
+                  "defaultPools.ipv4Cidr), or make one: croft pool create",
+                  cluster.why_none()));
+}
+
 [[nodiscard]] Result<int> make_default_pools(CommandLine& line, const DefaultPoolOptions& options) {
   for (const char* name : kNotHeeded) {
     if (variable(name))
@@ -250,6 +286,7 @@ const char* word_of(engine::DefaultPool::Outcome outcome) {
     };
     TRY(pools, engine::ensure_default_pools(context, specs, {taken, options.dry_run}));
   }
+  if (specs.empty() && options.is_required && !is_none_said(options)) TRY_VOID(check_has_pools(line, cluster));
   for (const engine::DefaultPool& one : pools) {
     if (one.outcome != engine::DefaultPool::Outcome::there) continue;
     tell_if_unallocatable(one.pool);
@@ -277,7 +314,11 @@ const char* word_of(engine::DefaultPool::Outcome outcome) {
     print(fmt::format("pool/{} {} ({})\n", one.pool.name, word_of(one.outcome), one.pool.cidr.to_string()));
   }
   if (pools.empty()) {
-    print("No pool is asked for: neither flags, nor variables, nor kubeadm's podSubnet name a CIDR.\n");
+    print(is_none_said(options)
+              ? std::string("No pool is asked for.\n")
+              : fmt::format("No pool is asked for: neither flags, nor variables, nor kubeadm's podSubnet name a CIDR "
+                            "(kubeadm: {}).\n",
+                            cluster.why_none()));
   }
   return 0;
 }
@@ -302,6 +343,9 @@ void add_pool_defaults_command(CLI::App& pool, CommandLine& line) {
       ->check(CLI::IsMember({"first", "none"}))
       ->capture_default_str();
   command->add_flag("--no-kubeadm", options->no_kubeadm, "Do not read kubeadm's configuration");
+  command->add_flag("--required", options->is_required,
+                    "An error where nothing names a CIDR, no family is \"none\" and the register has no pool: for who "
+                    "runs it until there is one");
   command->add_flag("--dry-run", options->dry_run, "Show what would happen and change nothing");
   command->footer(
       "Every node may run it at once: one makes the pools. A pool of the family that is there, whatever its name, is "

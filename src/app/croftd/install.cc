@@ -18,6 +18,7 @@
 #include "app/croftd/daemon.h"
 #include "app/croftd/install_options.h"
 #include "app/croftd/network_takeover.h"
+#include "app/croftd/open_register.h"
 #include "app/croftd/plugin_kubeconfig.h"
 #include "app/croftd/pool_families.h"
 #include "app/croftd/pools_of_pods.h"
@@ -40,6 +41,7 @@
 #include "store/kube/calico_cluster.h"
 #include "store/store_url.h"
 #include "wire/calico/crd.h"
+#include "wire/cni/containerd.h"
 #include "wire/cni/network_list.h"
 #include "wire/install/record.h"
 #include "wire/kube/requests.h"
@@ -154,6 +156,11 @@ class Install {
     if (options_.dry_run) return dry_run();
     edge::InstallTurn turn(options_.configurations);
     TRY_VOID(turn.begin(daemon_.clock, Deadline::after(daemon_.clock.now(), kInstallTurnTime)));
+    if (kubeconfig) {
+      // With a token, and nobody may install here again.
+      daemon_.stop.before_forced_end(
+          [draft = files_.draft_of_kubeconfig(plan_)] { static_cast<void>(os::remove_file_durably(draft)); });
+    }
     // Who had the turn may have written another network.
     TRY_VOID(look());
     std::string access;
@@ -189,6 +196,7 @@ class Install {
       TRY_VOID(takeover_.look_at_the_living(NetworkTakeover::Looks::two));
       plan_.giver = takeover_.next_giver();
     }
+    tell_of_runtime();
     TRY_VOID(files_.check(plan_));
     if (options_.no_network) return {};
     if (options_.network.main == MainPlugin::calico) {
@@ -400,6 +408,24 @@ class Install {
     return {};
   }
 
+  /// A runtime that looks elsewhere finds no plugin, and no pod starts. A container sees no runtime's configuration.
+  void tell_of_runtime() const {
+    if (!options_.programs_on_host.empty() && options_.programs_on_host != options_.programs) return;
+    const auto text = os::read_file(options_.containerd, wire::cni::kContainerdConfigBytesMax);
+    if (!text) return;
+    const std::vector<std::string> all = wire::cni::plugin_directories_of_containerd(*text);
+    const auto here = os::file_status(options_.programs);
+    const auto is_here = [&](const std::string& directory) {
+      const auto there = os::file_status(directory);
+      return here && *here && there && *there && (*here)->id == (*there)->id;
+    };
+    if (all.empty() || std::ranges::any_of(all, is_here)) return;
+    told_(fmt::format(
+        "containerd looks for plugins in {0}, by {1}, and not in {2}: where it is the runtime of this node, "
+        "no pod would start; run it again with --cni-bin-dir {3}",
+        fmt::join(all, " and "), options_.containerd, options_.programs, all.back()));
+  }
+
   /// To a pod behind the bridge the host answers for its neighbours alone, and one of ptp is none.
   void tell_of_interfaces(const std::vector<edge::NodeNetwork>& networks) const {
     const bool is_bridge = options_.network.main == MainPlugin::bridge;
@@ -522,8 +548,10 @@ class Install {
       if (!there) trouble = there.error();
     }
     if (!trouble) {
-      const auto fit = check_pools(**opened);
-      return fit ? Result<void>() : fail(Error(fit.error()).in("nothing was changed on this node"));
+      const auto is_open = check_open(**opened);
+      const auto fit = is_open ? check_pools(**opened) : Result<void>();
+      if (is_open) return fit ? Result<void>() : fail(Error(fit.error()).in("nothing was changed on this node"));
+      return fail(is_open.error().in("nothing was changed on this node: the plugin could not work on the register"));
     }
     trouble->message += "; --no-probe installs without this look";
     return fail(trouble->in("nothing was changed on this node: the plugin could not work on the register"));
@@ -543,13 +571,23 @@ class Install {
     const bool has_own =
         std::ranges::any_of(plan_.programs, [](const auto& program) { return program.name == kPluginName; });
     auto done = store::kube::check_rights(*api, rights_of_plugin(*group, has_own), deadline);
-    if (done) return check_pools(*store);
+    if (done) {
+      TRY_VOID(check_open(*store));
+      return check_pools(*store);
+    }
     if (done.error().code != ErrorCode::permission_denied) return done;
     done.error().message += fmt::format(
         " (the service account {}); deploy/kubernetes/access.yaml has an account with all that a plugin needs, "
         "croft-plugin",
         options_.kubeconfig.service_account);
     return done;
+  }
+
+  [[nodiscard]] Result<void> check_open(store::Store& store) const {
+    if (!asks_register()) return {};
+    engine::Context context{store, daemon_.clock, daemon_.random};
+    context.time_limit = kInstallProbeTime;
+    return check_is_open(context);
   }
 
   /// That the register has pools of what pods are to get, as the main plugin wants them; that it has others too is

@@ -80,6 +80,10 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
       ->add_option("--flannel-subnet-env", options->subnet_env,
                    "Where flannel's agent says the node's range, which host-local gives under flannel")
       ->capture_default_str();
+  command
+      ->add_option("--containerd-config", options->containerd,
+                   "containerd's configuration on this node: that it looks for plugins elsewhere is told")
+      ->capture_default_str();
   command->add_option("--source", options->source,
                       "Directory that has croft-ipam (default: that of this program, else the runtime's, where a "
                       "package puts it)");

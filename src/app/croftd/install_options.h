@@ -29,6 +29,7 @@ struct InstallOptions {
   std::string configurations = kDefaultConfigurations;
   std::string programs_on_host, configurations_on_host;
   std::string subnet_env = "/run/flannel/subnet.env";
+  std::string containerd = "/etc/containerd/config.toml";
   std::string source;
   std::string main;
   std::string network_name;      ///< empty: that of before, else the main plugin's, else the default

@@ -22,6 +22,21 @@ using wire::InstallRecord;
 using Kind = InstallRecord::Kind;
 using Entry = InstallRecord::Entry;
 
+/// The texts of os::Directory are host-local's, and have none.
+[[nodiscard]] const char* remedy_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::permission_denied:
+      return "; run it as root, who has to own the directory (chown root:), and look for a flag or a module that "
+             "forbids it (lsattr -d, SELinux)";
+    case ErrorCode::storage_full:
+      return "; free space and inodes on that file system (df, df -i)";
+    case ErrorCode::read_only:
+      return "; mount it read-write";
+    default:
+      return "";
+  }
+}
+
 [[nodiscard]] Result<void> check_directory(const std::string& path, const char* option) {
   auto directory = os::Directory::open(path);
   if (!directory) {
@@ -29,7 +44,11 @@ using Entry = InstallRecord::Entry;
     error.message += fmt::format("; name the runtime's directory with {}", option);
     return fail(std::move(error));
   }
-  return directory->check_writable();
+  const auto done = directory->check_writable();
+  if (done) return {};
+  Error error = done.error();
+  error.message += remedy_of(error.code);
+  return fail(std::move(error));
 }
 
 [[nodiscard]] Result<void> check_names(const InstallPlan& plan) {
@@ -46,18 +65,19 @@ using Entry = InstallRecord::Entry;
 }
 
 /// What a runtime could run. What it speaks only running it would tell.
-[[nodiscard]] Result<void> check_plugin_of_others(const std::string& programs, const std::string& name) {
+[[nodiscard]] Result<void> check_plugin_of_others(const std::string& programs, const std::string& name,
+                                                  const std::string& remedy) {
   TRY(const os::Runnable is, os::runnable(path_in(programs, name)));
   if (is == os::Runnable::yes) return {};
   return fail(
       ErrorCode::refused_by_configuration,
-      fmt::format("the plugin {}, and without it no pod would start: install it "
-                  "(containernetworking-plugins), or name the runtime's directory with --cni-bin-dir",
+      fmt::format("the plugin {}, and without it no pod would start: {}",
                   is == os::Runnable::absent
                       ? fmt::format("{} is not in {}", name, programs)
                       : fmt::format("{} is no program that can be run (no file, an empty one, or one that nobody "
                                     "may execute)",
-                                    path_in(programs, name))));
+                                    path_in(programs, name)),
+                  remedy));
 }
 
 /// What os::replace_file_durably leaves of one of these when it is killed.
@@ -74,13 +94,29 @@ using Entry = InstallRecord::Entry;
 
 }  // namespace
 
+std::string Installation::remedy_of_missing(const std::string& plugin) const {
+  const std::string& other = place_.distributions_programs;
+  const bool is_container = !place_.programs_on_host.empty() && place_.programs_on_host != place_.programs;
+  const auto there = os::file_status(path_in(other, plugin));
+  if (!is_container && there && *there) {
+    return fmt::format(
+        "it is in {0}, where Debian's containerd looks too (bin_dir of /etc/containerd/config.toml); if "
+        "the runtime does, give --cni-bin-dir {0}",
+        other);
+  }
+  return fmt::format(
+      "install it (Debian's containernetworking-plugins are in {0}, where its containerd looks: "
+      "--cni-bin-dir {0}, the chart's install.cniBinDir), or name the runtime's directory so",
+      other);
+}
+
 Result<void> Installation::check(const InstallPlan& plan) const {
   TRY_VOID(check_names(plan));
   TRY_VOID(check_directory(place_.programs, "--cni-bin-dir"));
   TRY_VOID(check_directory(place_.configurations, "--cni-conf-dir"));
   TRY_VOID(record());
   for (const std::string& name : plan.others) {
-    TRY_VOID(check_plugin_of_others(place_.programs, name));
+    TRY_VOID(check_plugin_of_others(place_.programs, name, remedy_of_missing(name)));
   }
   if (plan.network_name.empty()) return {};
   TRY(const auto names, network_files());
@@ -98,7 +134,7 @@ Result<void> Installation::check(const InstallPlan& plan) const {
   return {};
 }
 
-Result<void> Installation::add_to_record(const InstallPlan& plan, std::string_view network) {
+Result<void> Installation::add_to_record(const InstallPlan& plan, std::string_view network) const {
   TRY(InstallRecord all, record());
   bool is_changed = false;
   const auto add = [&](Kind kind, const std::string& name, std::string digest) {
@@ -114,14 +150,37 @@ Result<void> Installation::add_to_record(const InstallPlan& plan, std::string_vi
   }
   if (!plan.programs.empty() && wire::add_program_directory(all, programs_on_host())) is_changed = true;
   add(Kind::kubeconfig, plan.kubeconfig_name, "");
-  if (!network.empty()) {
-    add(Kind::network, plan.network_name, digest_of(network));
-    const auto calls = wire::cni::read_network_calls(network);
-    const wire::cni::AddressGiver giver =
-        calls && !calls->givers.empty() ? calls->givers[0] : wire::cni::AddressGiver{};
-    if (wire::set_network(all, calls ? calls->name : "", giver.program, giver.store)) is_changed = true;
-  }
+  if (!network.empty()) add(Kind::network, plan.network_name, digest_of(network));
   if (!is_changed) return {};
+  TRY_VOID(forget_networks_that_are_gone(all, plan.network_name));
+  if (all.entries.size() > wire::kInstallEntriesMax) {
+    return fail(
+        ErrorCode::refused_by_configuration,
+        fmt::format(
+            "{} would name {} files, and can name {}: network configurations of earlier installations "
+            "are still in {}, or what was kept of others under their names ({}): remove those that nobody needs",
+            record_path(), all.entries.size(), wire::kInstallEntriesMax, place_.configurations, kBeforeCroft));
+  }
+  return os::replace_file_durably(record_path(), encode(all));
+}
+
+Result<void> Installation::forget_networks_that_are_gone(InstallRecord& record, const std::string& to_come) const {
+  constexpr std::size_t kManyEntries = 64;
+  for (auto entry = record.entries.begin(); record.entries.size() > kManyEntries && entry != record.entries.end();) {
+    const std::string path = path_in(place_.configurations, entry->name);
+    const bool may_go = entry->kind == Kind::network && entry->name != to_come;
+    TRY(const auto status, may_go ? os::entry_status(path) : Result<std::optional<os::FileStatus>>(std::nullopt));
+    TRY(const std::string kept, may_go ? kept_of_path(path) : Result<std::string>(""));
+    entry = may_go && !status && kept.empty() ? record.entries.erase(entry) : std::next(entry);
+  }
+  return {};
+}
+
+Result<void> Installation::note_giver(std::string_view network) const {
+  TRY(InstallRecord all, record());
+  const auto calls = wire::cni::read_network_calls(network);
+  const wire::cni::AddressGiver giver = calls && !calls->givers.empty() ? calls->givers[0] : wire::cni::AddressGiver{};
+  if (!wire::set_network(all, calls ? calls->name : "", giver.program, giver.store)) return {};
   return os::replace_file_durably(record_path(), encode(all));
 }
 
@@ -166,10 +225,10 @@ class Installation::Change {
   }
   void note(std::string line) { notes_.push_back(std::move(line)); }
 
-  /// `last_look`: before the one at `looked_at`.
-  [[nodiscard]] Result<void> apply(const std::string& looked_at, const InstallLastLook& last_look) {
+  /// `before_it`: right before `path` takes its place.
+  [[nodiscard]] Result<void> apply(const std::string& path, const std::function<Result<void>()>& before_it) {
     for (Part& part : parts_) {
-      if (part.path == looked_at) TRY_VOID(last_look());
+      if (part.path == path) TRY_VOID(before_it());
       part.was_tried = true;
       TRY_VOID(part.is_put ? os::rename_durably(draft_of(part.path), part.path) : os::remove_file_durably(part.path));
     }
@@ -220,6 +279,10 @@ class Installation::Change {
   std::vector<Part> parts_;
   std::vector<std::string> notes_;
 };
+
+std::string Installation::draft_of_kubeconfig(const InstallPlan& plan) const {
+  return Change::draft_of(path_in(place_.configurations, plan.kubeconfig_name));
+}
 
 Result<void> Installation::keep_anothers(const std::string& path, std::string_view content, Change& change,
                                          std::string_view what) {
@@ -277,6 +340,7 @@ Result<void> Installation::remove_drafts(const InstallRecord& record) const {
 
 Result<void> Installation::apply(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe,
                                  const InstallLastLook& last_look, const InstallRecord& before, Change& change) {
+  TRY_VOID(remove_drafts(before));
   TRY_VOID(add_to_record(plan, texts.network));
   TRY(const InstallRecord all, record());
   TRY_VOID(remove_drafts(all));
@@ -289,6 +353,7 @@ Result<void> Installation::apply(const InstallPlan& plan, const InstallTexts& te
     const std::string path = path_in(place_.configurations, plan.network_name);
     TRY(const auto is, content_of(path, wire::cni::kNetworkBytesMax));
     if (is && *is == texts.network) {
+      TRY_VOID(note_giver(texts.network));
       change.note(fmt::format("{} is as it should be", path));
     } else {
       if (is && !is_recorded(before, Kind::network, plan.network_name, digest_of(*is))) {
@@ -318,9 +383,14 @@ Result<void> Installation::apply(const InstallPlan& plan, const InstallTexts& te
     }
   }
   if (!plan.kubeconfig_name.empty()) {
-    TRY_VOID(probe(Change::draft_of(path_in(place_.configurations, plan.kubeconfig_name))));
+    TRY_VOID(probe(draft_of_kubeconfig(plan)));
   }
-  return change.apply(plan.network_name.empty() ? "" : path_in(place_.configurations, plan.network_name), last_look);
+  // Who gives is noted before a runtime can go by it, and no sooner: an installation that ends before gave nothing.
+  return change.apply(plan.network_name.empty() ? "" : path_in(place_.configurations, plan.network_name),
+                      [&]() -> Result<void> {
+                        TRY_VOID(last_look());
+                        return note_giver(texts.network);
+                      });
 }
 
 Result<void> Installation::write(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe,

@@ -32,6 +32,8 @@ struct InstallPlace {
   std::string programs;               ///< /opt/cni/bin
   std::string configurations;         ///< /etc/cni/net.d
   std::string programs_on_host = {};  ///< as the node sees that directory; empty: the same
+  /// Where Debian's containernetworking-plugins are, and its containerd looks.
+  std::string distributions_programs = "/usr/lib/cni";
 };
 
 struct InstallProgram {
@@ -111,12 +113,16 @@ class Installation {
   /// All of it, or nothing. First everything is made under names that no runtime looks at, and `probe` is called with
   /// the path of the new kubeconfig there (not where the plan has none). Then it is renamed into place: programs, the
   /// kubeconfig, and the network last. Where something fails, what was renamed is put back, the record too, so that a
-  /// node that worked goes on working. `last_look` is asked right before the network is renamed, by when the record has
-  /// it: others than Croft take no turns. What installations that were killed have left goes. What is there already is
+  /// node that worked goes on working. `last_look` is asked right before the network is renamed: others than Croft take
+  /// no turns. Only then, and before the rename, the record says who gives that network's addresses: an installation
+  /// that is killed sooner gave none. What installations that were killed have left goes. What is there already is
   /// left as it is. Errors: of the files, of `probe` and `last_look`; one that names what could not be put back either.
   [[nodiscard]] Result<void> write(
       const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe,
       const InstallLastLook& last_look = [] { return Result<void>(); });
+
+  /// Where write() has a kubeconfig with its token meanwhile: what is to go where the process is ended in the middle.
+  [[nodiscard]] std::string draft_of_kubeconfig(const InstallPlan& plan) const;
 
   /// Takes back what the record names: the configuration first, so that the runtime calls nothing that is going. What
   /// somebody has replaced since, by its digest, is left and told; what was there before comes back, but for a
@@ -142,7 +148,14 @@ class Installation {
   /// Whether a runtime goes by it, where it is the first, as far as can be seen.
   [[nodiscard]] bool is_surely_taken(const NodeNetwork& network) const;
   class Change;
-  [[nodiscard]] Result<void> add_to_record(const InstallPlan& plan, std::string_view network);
+  /// The files that are to come, before the first of them is there.
+  [[nodiscard]] Result<void> add_to_record(const InstallPlan& plan, std::string_view network) const;
+  /// Of a long record the oldest networks go of which nothing lies here, but `to_come`: else it could not be read some
+  /// day.
+  [[nodiscard]] Result<void> forget_networks_that_are_gone(wire::InstallRecord& record,
+                                                           const std::string& to_come) const;
+  /// Who gives the addresses of this network.
+  [[nodiscard]] Result<void> note_giver(std::string_view network) const;
   /// All under draft names, then the probe, then the renames.
   [[nodiscard]] Result<void> apply(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe,
                                    const InstallLastLook& last_look, const wire::InstallRecord& before, Change& change);
@@ -167,6 +180,8 @@ class Installation {
                                                              const std::set<std::string>& missing) const;
   void tell_of_no_record() const;
   [[nodiscard]] std::string programs_on_host() const;
+  /// What to do where a plugin of others is not there.
+  [[nodiscard]] std::string remedy_of_missing(const std::string& plugin) const;
   [[nodiscard]] Result<void> take_back_network(const wire::InstallRecord& record, const std::string& name,
                                                bool dry_run) const;
   [[nodiscard]] Result<void> take_back_kubeconfig(const std::string& name, bool dry_run) const;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +59,7 @@ class InstallationTest : public testing::Test {
   [[nodiscard]] std::map<std::string, std::string> everything() const {
     std::map<std::string, std::string> all;
     for (const std::string directory : {"bin/", "net.d/"}) {
-      const auto names = os::list_directory(scratch_.file(directory), 100).value();
+      const auto names = os::list_directory(scratch_.file(directory), 1000).value();
       for (const std::string& name : names) {
         all[directory + name] = read(directory + name) + " " + std::to_string(mode(directory + name));
       }
@@ -316,6 +317,7 @@ TEST_F(InstallationTest, BehindAFileThatStaysNothingIsAskedAgain) {
   ASSERT_EQ(std::remove(scratch_.file("bin/ptp").c_str()), 0);
   EXPECT_EQ(count(same), 2U);
   write("bin/ptp", "ptp");
+  make_executable("bin/ptp");
   ASSERT_TRUE(install(plan("v1", "05-croft.conflist"), own(R"({"type":"host-local","subnet":"10.0.0.0/24"})")));
   EXPECT_EQ(count({false, "n"}), 2U) << "host-local is not there";
   write("bin/host-local", "host-local");
@@ -699,6 +701,19 @@ TEST_F(InstallationTest, WhatStandsInTheWayIsToldBeforeAnythingIsWritten) {
   std::filesystem::create_symlink(scratch_.file("bin/ptp"), scratch_.file("bin/bandwidth"));
   EXPECT_TRUE(installation_.check(wanted)) << "one program under several names";
   std::filesystem::remove(scratch_.file("bin/bandwidth"));
+  // Where Debian has them, and a runtime may look.
+  const std::string debians = scratch_.file("lib");
+  ASSERT_TRUE(os::make_directories(debians));
+  const auto remedy = [&](const std::string& programs_on_host) {
+    InstallPlace place{programs_, configurations_, programs_on_host};
+    place.distributions_programs = debians;
+    return Installation(place, [](const std::string&) {}).check(wanted).error().message;
+  };
+  const std::string is_there = "it is in " + debians;
+  EXPECT_THAT(remedy(""), testing::AllOf(Not(HasSubstr(is_there)), HasSubstr("--cni-bin-dir " + debians)));
+  write("lib/bandwidth", "theirs");
+  EXPECT_THAT(remedy(""), testing::AllOf(HasSubstr(is_there), HasSubstr("--cni-bin-dir " + debians)));
+  EXPECT_THAT(remedy("/opt/cni/bin"), Not(HasSubstr(is_there))) << "a container's own directory is no node's";
   Installation nowhere({scratch_.file("no"), configurations_}, [](const std::string&) {});
   const auto done = nowhere.check(plan("v1"));
   ASSERT_FALSE(done);
@@ -726,6 +741,38 @@ TEST_F(InstallationTest, HundredsOfVersionsAreTakenBackToo) {
   ASSERT_TRUE(installation_.take_back(false));
   EXPECT_THAT(os::list_directory(configurations_, 10).value(), IsEmpty());
   EXPECT_THAT(os::list_directory(programs_, 10).value(), testing::ElementsAre("ptp"));
+}
+
+TEST_F(InstallationTest, HundredsOfNamesAreTakenBackToo) {
+  const auto name = [](int number) { return fmt::format("{}-croft.conflist", 1000 + number); };
+  write("net.d/" + name(0), R"({"name":"theirs"})");
+  for (int number = 0; number < 300; ++number) {
+    ASSERT_TRUE(install(plan("v1", name(number)))) << number;
+  }
+  EXPECT_EQ(read("net.d/" + name(0) + ".before-croft"), R"({"name":"theirs"})");
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(), testing::ElementsAre(name(0)))
+      << "it was kept, and comes back";
+}
+
+/// What can't be forgotten is too much some day: that is told while the record can be read, and nothing was changed.
+TEST_F(InstallationTest, MoreNamesThanARecordHasAreRefusedBeforeAnythingIsChanged) {
+  const auto name = [](int number) { return fmt::format("{}-croft.conflist", 1999 - number); };
+  int number = 0;
+  for (; number < 300; ++number) {
+    const auto before = everything();
+    const auto done = install(plan("v1", name(number)));
+    if (done) {
+      write("net.d/" + name(number), R"({"name":"edited"})");
+      continue;
+    }
+    EXPECT_THAT(done.error().message, testing::AllOf(HasSubstr("can name 256"), HasSubstr("remove those")));
+    EXPECT_EQ(everything(), before);
+    break;
+  }
+  EXPECT_EQ(number, 254) << "beside the program and the kubeconfig";
+  EXPECT_TRUE(os::remove_file_durably(scratch_.file("net.d/" + name(7))));
+  EXPECT_TRUE(install(plan("v1", name(number))));
 }
 
 TEST_F(InstallationTest, WhatKilledInstallationsLeftGoes) {
@@ -790,6 +837,36 @@ TEST_F(InstallationTest, ANetworkThatCameMeanwhileStopsAll) {
   EXPECT_EQ(everything(), before);
   // A network that is as it should be is not renamed.
   EXPECT_TRUE(installation_.write(plan("v1"), {"secret", "{}"}, probe, last_look));
+}
+
+/// Killed before that, it gave no address: the next one may choose another.
+TEST_F(InstallationTest, WhoGivesIsRecordedOnceTheNetworkTakesItsPlaceAndNoSooner) {
+  const std::string ptp = R"({"name":"first","plugins":[{"type":"ptp","ipam":{"type":"croft-ipam"}}]})";
+  const std::string flannel = R"({"name":"second","plugins":[{"type":"flannel"}]})";
+  std::string in_probe, in_last_look;
+  const auto probe = [&](const std::string& kubeconfig) -> Result<void> {
+    EXPECT_EQ(installation_.draft_of_kubeconfig(plan("v1")), kubeconfig);
+    in_probe = installation_.recorded_network().value().name;
+    EXPECT_THAT(read("net.d/croft-install.record"), HasSubstr("10-croft.conflist")) << "to be taken back all the same";
+    return {};
+  };
+  const auto last_look = [&]() -> Result<void> {
+    in_last_look = installation_.recorded_network().value().name;
+    return {};
+  };
+  ASSERT_TRUE(installation_.write(plan("v1"), {"secret", ptp}, probe, last_look));
+  EXPECT_EQ(in_probe + in_last_look, "");
+  EXPECT_EQ(installation_.recorded_network().value().addresses_from, "croft-ipam");
+  ASSERT_TRUE(installation_.write(plan("v1"), {"secret", flannel}, probe, last_look));
+  EXPECT_EQ(in_probe + in_last_look, "firstfirst");
+  EXPECT_EQ(installation_.recorded_network().value().name, "second");
+  // The file is there, and its giver was not noted: a record that was removed, or of a version that does not know it.
+  ASSERT_TRUE(os::remove_file_durably(scratch_.file("net.d/croft-install.record")));
+  const auto fails = [](const std::string&) { return Result<void>(fail(ErrorCode::unavailable, "no server")); };
+  EXPECT_FALSE(installation_.write(plan("v2"), {"secret", flannel}, fails));
+  EXPECT_EQ(read("net.d/croft-install.record"), "(not_found)");
+  ASSERT_TRUE(installation_.write(plan("v2"), {"secret", flannel}, probe));
+  EXPECT_EQ(in_probe, "second") << "its pods have their addresses by it now";
 }
 
 TEST_F(InstallationTest, AFailureInTheMiddleLeavesTheNodeAsItWas) {

@@ -2,6 +2,7 @@
 
 #include "store/conformance/conformance.h"
 #include "store/seal.h"
+#include "store/write_question.h"
 
 namespace croft::store {
 namespace {
@@ -61,6 +62,22 @@ TEST_P(StoreConformance, ASealClosesAStoreToAllButItsMove) {
   sealable(*other).work_under("");
   EXPECT_TRUE(commit_to(*other, {put("a", 6)}));
   EXPECT_EQ(read("a"), 6U);
+}
+
+/// Nothing is written, and what would keep a commit from it is told.
+TEST_P(StoreConformance, TheQuestionWhetherWritesAreTakenMeetsASeal) {
+  // A Kubernetes API is asked for rights besides (KubeStore.WhetherWritesAreTakenIsToldWithoutOne).
+  if (store_->capabilities().atomic_commit) {
+    EXPECT_EQ(commit_to(*store_, {write_question()}).error().code, ErrorCode::conflict);
+  }
+  ASSERT_TRUE(sealable(*store_).put_seal(std::nullopt, seal_of(Seal::End::target, Seal::Phase::copying), soon()));
+  const auto other = backend_->open();
+  for (Store* store : {store_.get(), other.get()}) {
+    const auto closed = commit_to(*store, {write_question()});
+    ASSERT_FALSE(closed);
+    EXPECT_EQ(closed.error().code, ErrorCode::unavailable) << closed.error().message;
+    EXPECT_THAT(closed.error().message, HasSubstr("being filled"));
+  }
 }
 
 TEST_P(StoreConformance, ASealIsChangedUnderAConditionOnly) {

@@ -19,6 +19,7 @@
 #include "store/etcd/revisions.h"
 #include "store/etcd/store_read.h"
 #include "store/etcd/verdict.h"
+#include "store/write_question.h"
 #include "wire/seal/seal.h"
 
 namespace croft::store::etcd {
@@ -44,7 +45,8 @@ struct Transaction {
   std::optional<Line> line;
   if (as_of) line = line_of(*as_of);
   for (const Write& write : writes) {
-    if (write.condition.kind != Condition::Kind::revision) continue;
+    // The question rests on nothing that was read.
+    if (write.condition.kind != Condition::Kind::revision || is_write_question(write)) continue;
     const Line read_over = line_of(write.condition.revision);
     if (!line) line = read_over;
     // What was read before must be read again.

@@ -17,7 +17,6 @@ using Entry = InstallRecord::Entry;
 using Kind = InstallRecord::Kind;
 
 constexpr std::int64_t kVersion = 1;
-constexpr std::size_t kEntriesMax = 256;
 constexpr std::size_t kKindBytesMax = 16;
 constexpr std::size_t kDigestBytes = 64;
 constexpr ObjectRules kRules{.names = ObjectRules::Names::exact, .repeated = ObjectRules::Repeated::fault};
@@ -77,8 +76,8 @@ MaybeFault read_directory(const JsonAt& at, std::string& out) {
 
 constexpr std::array<JsonMember<Read>, 6> kMembers{{
     {"version", [](const JsonAt& at, Read& out) { return read_integer(at, 1, INT32_MAX, out.version); }},
-    {"files",
-     [](const JsonAt& at, Read& out) { return read_list<Entry>(at, kEntriesMax, read_entry, out.record.entries); }},
+    {"files", [](const JsonAt& at,
+                 Read& out) { return read_list<Entry>(at, kInstallEntriesMax, read_entry, out.record.entries); }},
     {"programDirectories",
      [](const JsonAt& at, Read& out) {
        return read_list<std::string>(at, kInstallDirectoriesMax, read_directory, out.record.program_directories);

@@ -38,6 +38,8 @@ inline constexpr const char* kInstallRecordName = "croft-install.record";
 inline constexpr std::size_t kInstallRecordBytesMax = 65536;
 /// Versions of one name that are kept: what a rollback can have left on the node. Older ones are forgotten.
 inline constexpr std::size_t kInstallVersionsMax = 8;
+/// Files that a record can name, each version for itself: with more it can't be read.
+inline constexpr std::size_t kInstallEntriesMax = 256;
 /// Directories that are kept, and how long a path may be; what is more or longer is not remembered.
 inline constexpr std::size_t kInstallDirectoriesMax = 8;
 inline constexpr std::size_t kInstallDirectoryBytesMax = 1024;

@@ -62,22 +62,39 @@ capabilities: {drop: [ALL]}
 {{- if eq (index $networks 0) (index $networks 1) }}true{{ end }}
 {{- end }}
 
+{{/* The 128 bits of an address of IPv6, as text. */}}
+{{- define "croft.v6Bits" -}}
+{{- $halves := splitList "::" (lower (first (splitList "/" .))) -}}
+{{- $groups := compact (splitList ":" (first $halves)) -}}
+{{- $behind := list -}}
+{{- if gt (len $halves) 1 -}}{{- $behind = compact (splitList ":" (last $halves)) -}}{{- end -}}
+{{- range until (int (max 0 (sub (sub 8 (len $groups)) (len $behind)))) -}}{{- $groups = append $groups "0" -}}{{- end -}}
+{{- $bits := dict "0" "0000" "1" "0001" "2" "0010" "3" "0011" "4" "0100" "5" "0101" "6" "0110" "7" "0111" "8" "1000" "9" "1001" "a" "1010" "b" "1011" "c" "1100" "d" "1101" "e" "1110" "f" "1111" -}}
+{{- range concat $groups $behind -}}
+{{- repeat (int (sub 4 (len .))) "0000" -}}
+{{- range splitList "" . -}}{{- get $bits . -}}{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* The same of two ranges of IPv6: the bits of the shorter prefix are those of both. */}}
+{{- define "croft.v6Overlap" -}}
+{{- $length := int (min (atoi (last (splitList "/" .a))) (atoi (last (splitList "/" .b)))) -}}
+{{- if eq (substr 0 $length (include "croft.v6Bits" .a)) (substr 0 $length (include "croft.v6Bits" .b)) }}true{{ end }}
+{{- end }}
+
 {{/* Node ranges are for what gets them from spec.podCIDRs; a pool and they can have no address in common. What is not said here, as
-kubeadm's podSubnet, can't be compared: whoever of controller and Job came first would keep the other out. Of IPv6 the same text is found. */}}
+kubeadm's podSubnet of a family, can't be compared: whoever of controller and Job came first would keep the other out. */}}
 {{- define "croft.checkNodeRanges" -}}
-{{- $pools := list .Values.defaultPools.ipv4Cidr .Values.defaultPools.ipv6Cidr -}}
 {{- if and .Values.controller.allocateNodeCidrs .Values.defaultPools.enabled (not (include "croft.isFlannel" .)) -}}
-{{- if not (or .Values.defaultPools.ipv4Cidr .Values.defaultPools.ipv6Cidr) -}}
-{{- fail (printf "controller.allocateNodeCidrs: under %s the pool would be kubeadm's podSubnet, which may be what node ranges are cut from: give defaultPools.ipv4Cidr or ipv6Cidr (`none`: no pool), or defaultPools.enabled=false" .Values.mainPlugin) -}}
-{{- end -}}
 {{- range $cidr := splitList "," .Values.controller.clusterCidr -}}
-{{- range $pool := $pools -}}
-{{- if and $pool (ne $pool "none") (eq (contains ":" $pool) (contains ":" $cidr)) -}}
-{{- $overlap := eq (lower $pool) (lower $cidr) -}}
-{{- if not (contains ":" $cidr) -}}{{- $overlap = eq (include "croft.v4Overlap" (dict "a" $pool "b" $cidr)) "true" -}}{{- end -}}
-{{- if $overlap -}}
-{{- fail (printf "controller.allocateNodeCidrs: clusterCidr %s overlaps the pool %s (defaultPools): under %s pods get addresses of pools and need no node ranges: leave it out; routes between nodes go to blocks (docs/kubernetes.md)" $cidr $pool $.Values.mainPlugin) -}}
+{{- $is6 := contains ":" $cidr -}}
+{{- $pool := ternary $.Values.defaultPools.ipv6Cidr $.Values.defaultPools.ipv4Cidr $is6 -}}
+{{- if not $pool -}}
+{{- fail (printf "controller.allocateNodeCidrs: under %s the pool would be kubeadm's podSubnet, which may be what node ranges are cut from: give defaultPools.%s (`none`: no pool), or defaultPools.enabled=false" $.Values.mainPlugin (ternary "ipv6Cidr" "ipv4Cidr" $is6)) -}}
 {{- end -}}
+{{- if ne $pool "none" -}}
+{{- if include (ternary "croft.v6Overlap" "croft.v4Overlap" $is6) (dict "a" $pool "b" $cidr) -}}
+{{- fail (printf "controller.allocateNodeCidrs: clusterCidr %s overlaps the pool %s (defaultPools): under %s pods get addresses of pools and need no node ranges: leave it out; routes between nodes go to blocks (docs/kubernetes.md)" $cidr $pool $.Values.mainPlugin) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
