@@ -359,7 +359,10 @@ def troubles(world, kube):
         refused(host, host.install("--network-name", name), 2, "--network-name" if name and name[0] in "mna" and " " not in name else "network name")
     refused(host, host.install(node="Oak_1"), 2, "--node", "Oak_1")
     refused(host, host.install("--ipv4-pool", "a", "--ipv4-pool", "Nope!"), 2, "ipam.ipv4_pools[1]", "Nope!")
-    refused(host, host.install("--cni-conf-dir-on-host", "net.d"), 2, "--cni-conf-dir-on-host", "absolute")
+    for directory in ("net.d", b"/etc/\xff", "/etc/a\nb"):
+        refused(host, host.install("--cni-conf-dir-on-host", directory), 2, "--cni-conf-dir-on-host", "absolute")
+    for name in ("calico-kubeconfig", b"/etc/\xff", "/etc/a\nb"):
+        refused(host, host.install("--calico-kubeconfig", name, main="calico"), 2, "--calico-kubeconfig", "absolute")
     expect(not (host.bin / "croft-ipam").exists() and not host.kubeconfig.exists(), "nothing was written by all that")
     # A disk that gets full, and one that can't be written to.
     small = ["unshare", "-m", "--propagation", "private", "sh", "-c", 'mount -t tmpfs -o "$1" tmpfs "$2" || exit 99; cp "$3"/* "$2"; '

@@ -45,6 +45,7 @@
 #include "wire/cni/network_list.h"
 #include "wire/install/record.h"
 #include "wire/kube/requests.h"
+#include "wire/text/go_text.h"
 
 namespace croft::app {
 namespace {
@@ -454,18 +455,20 @@ class Install {
                             net::echo(options_.node)));
   }
 
+  [[nodiscard]] static Result<void> check_path_on_host(const char* flag, const std::string& path) {
+    if (path.starts_with('/') && wire::is_plain_text(path)) return {};
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} {}: give an absolute path in UTF-8 without control characters, as the node sees it",
+                            flag, net::echo(path)));
+  }
+
   /// That the plugin takes what it will be told.
   [[nodiscard]] Result<void> check_what_the_plugin_reads() const {
-    const std::string& directory = options_.configurations_on_host;
-    const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
-    const bool names_it = has_kubeconfig() || options_.network.main == MainPlugin::calico;
-    if (names_it && (!directory.starts_with('/') || std::ranges::any_of(directory, is_control))) {
-      return fail(
-          ErrorCode::invalid_argument,
-          fmt::format("--cni-conf-dir-on-host {}: give an absolute path without control characters, as the node "
-                      "sees it",
-                      net::echo(directory)));
+    const bool is_calico = options_.network.main == MainPlugin::calico;
+    if (has_kubeconfig() || is_calico) {
+      TRY_VOID(check_path_on_host("--cni-conf-dir-on-host", options_.configurations_on_host));
     }
+    if (is_calico) TRY_VOID(check_path_on_host("--calico-kubeconfig", options_.network.calico_kubeconfig));
     TRY_VOID(wire::cni::check_network_list(options_.network));
     if (!asks_register()) return {};
     TRY_VOID(check_store_url(options_.network.store, daemon_.clock));

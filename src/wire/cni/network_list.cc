@@ -183,14 +183,42 @@ std::string encode_network_list(const NetworkList& list) {
   return std::move(out).take() + "\n";
 }
 
+namespace {
+
+/// What of it people say.
+[[nodiscard]] std::vector<const std::string*> texts_of(const NetworkList& list) {
+  std::vector<const std::string*> texts{&list.name, &list.node, &list.store, &list.calico_kubeconfig};
+  for (const auto* pools : {&list.pools_v4, &list.pools_v6}) {
+    for (const std::string& pool : *pools) texts.push_back(&pool);
+  }
+  return texts;
+}
+
+[[nodiscard]] bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const Rune rune = first_rune(text);
+    if (!rune.valid) return false;
+    text.remove_prefix(rune.size);
+  }
+  return true;
+}
+
+}  // namespace
+
 Result<void> check_network_list(const NetworkList& list) {
   const auto refusal = [](const Error& error) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("Croft's plugin would refuse the network configuration: {}{}{}", error.msg,
                             error.details.empty() ? "" : ": ", error.details.empty() ? "" : net::echo(error.details)));
   };
+  for (const std::string* text : texts_of(list)) {
+    if (is_utf8(*text)) continue;
+    // It would be written as U+FFFD: another name or path.
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} is no UTF-8: the network configuration would name another", net::echo(*text)));
+  }
   const auto whole = parse_json(encode_network_list(list));
-  if (!whole) {  // a text that is no UTF-8
+  if (!whole) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("the network configuration would be no JSON: {}", whole.error().message));
   }

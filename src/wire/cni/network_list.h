@@ -55,7 +55,8 @@ struct NetworkList {
 
 /// Reads what encode_network_list() makes as Croft's plugin will when the runtime calls it with that, so that no node
 /// gets a configuration with which each of its pods fails. Of flannel's, whose plugin makes Croft's configuration, only
-/// the name. Error: invalid_argument with the plugin's own words.
+/// the name. Error: invalid_argument with the plugin's own words; also for a text that is no UTF-8, which the file
+/// would not have as it is.
 [[nodiscard]] Result<void> check_network_list(const NetworkList& list);
 
 /// Who gives the addresses of a network, as far as its configuration says.

@@ -283,6 +283,14 @@ TEST(NetworkList, WhatThePluginWouldRefuseIsRefused) {
     EXPECT_NE(refusal([&](auto& list) { list.pools_v6 = {pool}; }).find("ipam.ipv6_pools[0]: pool name"),
               std::string::npos);
   }
+  for (const auto& known : kMainPlugins) {
+    for (const std::string text : {"kube:/etc/\xff/croft-kubeconfig", "sqlite:/\xc3"}) {
+      EXPECT_NE(refusal([&](auto& list) { list.store = text; }, known.plugin).find("is no UTF-8"), std::string::npos);
+    }
+    EXPECT_NE(refusal([](auto& list) { list.calico_kubeconfig = "/etc/\xff"; }, known.plugin).find("is no UTF-8"),
+              std::string::npos);
+  }
+  EXPECT_EQ(refusal([](auto& list) { list.store = "kube:/etc/n\xc3\xa9t/croft-kubeconfig"; }), "");
   const std::string store = refusal([](auto& list) { list.store = "kube:/etc/\x1b[31m/croft-kubeconfig"; });
   EXPECT_NE(store.find("ipam.store"), std::string::npos) << store;
   EXPECT_EQ(store.find('\x1b'), store.npos);
