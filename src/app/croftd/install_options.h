@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/croftd/plugin_kubeconfig.h"
+#include "net/prefix.h"
 #include "wire/cni/network_list.h"
 
 // What `croftd install` is told, and how it answers (docs/runbooks/kubernetes-node.md).
@@ -48,6 +49,9 @@ struct InstallOptions {
 
 /// A store's URL as a network configuration has it, with the file that it names as this process sees that.
 [[nodiscard]] std::string url_seen_from_here(const InstallOptions& options, std::string url);
+
+/// From which host-local gives under flannel, as its agent on this node says; empty where that is not seen here.
+[[nodiscard]] std::vector<net::Prefix> ranges_of_flannels_agent(const InstallOptions& options);
 
 /// Directories of the host as a path without a slash behind it.
 void trim_path(std::string& path);

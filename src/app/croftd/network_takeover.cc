@@ -22,7 +22,6 @@
 #include "store/kube/node_cidrs.h"
 #include "store/seal.h"
 #include "store/store_url.h"
-#include "wire/flannel/subnet_env.h"
 #include "wire/install/record.h"
 
 namespace croft::app {
@@ -286,13 +285,8 @@ Result<std::vector<core::Pool>> NetworkTakeover::read_pools() const {
 }
 
 std::vector<net::Prefix> NetworkTakeover::ranges_of_host_local(std::string& why_none) const {
-  std::vector<net::Prefix> ranges;
-  const auto text = os::read_file(options_.subnet_env, wire::kSubnetEnvBytesMax);
-  const auto env = text ? wire::decode_subnet_env(*text) : Result<wire::SubnetEnv>(fail(Error(text.error())));
-  if (env) {
-    for (const wire::SubnetEnvFamily& family : env->families) ranges.push_back(family.subnet.network());
-    return ranges;
-  }
+  std::vector<net::Prefix> ranges = ranges_of_flannels_agent(options_);
+  if (!ranges.empty()) return ranges;
   constexpr const char* kRemedy =
       "run it again where flannel's agent runs (--flannel-subnet-env), or with a --store kube:/path/kubeconfig that "
       "can "

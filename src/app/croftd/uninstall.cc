@@ -21,7 +21,6 @@
 #include "os/process.h"
 #include "store/store_url.h"
 #include "wire/cni/network_list.h"
-#include "wire/flannel/subnet_env.h"
 
 namespace croft::app {
 namespace {
@@ -123,12 +122,7 @@ class Uninstall {
   [[nodiscard]] std::string what_lives_by_directory(const wire::cni::AddressGiver& before,
                                                     const wire::cni::AddressGiver& next) const {
     // host-local gives from what flannel's agent says, under which alone Croft has its name.
-    const auto text = os::read_file(options_.subnet_env, wire::kSubnetEnvBytesMax);
-    const auto env = text ? wire::decode_subnet_env(*text) : Result<wire::SubnetEnv>(fail(Error(text.error())));
-    std::vector<net::Prefix> given;
-    if (env) {
-      for (const wire::SubnetEnvFamily& family : env->families) given.push_back(family.subnet.network());
-    }
+    const std::vector<net::Prefix> given = ranges_of_flannels_agent(options_);
     if (next.ranges && !given.empty() && !edge::common_range(given, *next.ranges)) return "";
     const bool is_container = !options_.programs_on_host.empty() && options_.programs_on_host != options_.programs;
     if (is_container) return "which of them live can't be seen from this container";
