@@ -1,5 +1,6 @@
-// A library start of OpenSSL reads openssl.cnf and takes two dozen locks, which each ADD and DEL would pay for one name.
-// These two are what its own EVP_Digest() calls in the end, and they need none; since OpenSSL 3 they are "deprecated".
+// A library start of OpenSSL reads openssl.cnf and takes two dozen locks, which each ADD and DEL would pay for one
+// name. These two are what its own EVP_Digest() calls in the end, and they need none; since OpenSSL 3 they are
+// "deprecated".
 #define OPENSSL_SUPPRESS_DEPRECATED
 
 #include "os/digest.h"

@@ -291,7 +291,9 @@ enum class Whose { anybodys, own };
   if (expected > bytes_max) return too_long();
   std::string content;
   content.reserve(expected);
-  std::string chunk(std::min<std::size_t>(bytes_max + 1, 1U << 16), '\0');
+  // With room for the end, so that what is small touches few pages.
+  const std::size_t chunk_max = expected > 0 ? expected + 1 : std::size_t{1} << 16;
+  std::string chunk(std::min({bytes_max + 1, chunk_max, std::size_t{1} << 16}), '\0');
   for (;;) {
     const ssize_t got = ::read(file.get(), chunk.data(), chunk.size());
     if (got < 0 && errno == EINTR) continue;

@@ -19,7 +19,6 @@ namespace {
 constexpr std::int32_t kStreamWindowBytes = 4 << 20;
 constexpr std::int32_t kConnectionWindowBytes = 16 << 20;
 constexpr std::size_t kOutBytes = 64U << 10;
-constexpr std::size_t kReadBytes = 32U << 10;
 /// How much is taken in at once: who sends without end must not keep anybody from looking at the time.
 constexpr int kReadsAtOnce = 32;
 
@@ -358,7 +357,7 @@ void Http2Connection::Session::flush() {
 }
 
 void Http2Connection::Session::read_available() {
-  std::array<std::byte, kReadBytes> buffer;
+  const std::span<std::byte> buffer(in_.get(), kReadBytes);
   for (int i = 0; i < kReadsAtOnce && !broken_; ++i) {
     const auto moved = transport_->read(buffer);
     if (!moved) return break_connection(moved.error());
@@ -367,7 +366,7 @@ void Http2Connection::Session::read_available() {
     if (moved->ended) {
       return break_connection({ErrorCode::unavailable, peer_ + " closed the connection", {}});
     }
-    take_bytes(std::span(buffer).first(moved->bytes));
+    take_bytes(buffer.first(moved->bytes));
   }
 }
 

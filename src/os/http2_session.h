@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -52,6 +53,7 @@ class Http2Connection::Session {
  public:
   using State = Http2Stream::State;
   using Lock = std::unique_lock<std::mutex>;
+  static constexpr std::size_t kReadBytes = std::size_t{32} << 10;
 
   Session(std::unique_ptr<Transport> transport, std::string peer, const Http2Options& options, const Clock& clock);
   Session(const Session&) = delete;
@@ -111,6 +113,8 @@ class Http2Connection::Session {
   std::size_t unread_bytes_ = 0;  ///< of all streams, those that are closed and not dropped included
   std::string out_;
   std::size_t out_taken_ = 0;
+  /// Not filled, and not on the stack, all of whose pages a function touches as it begins.
+  const std::unique_ptr<std::byte[]> in_ = std::make_unique_for_overwrite<std::byte[]>(kReadBytes);
   std::uint64_t queued_ = 0;   ///< bytes ever put into out_
   std::uint64_t written_ = 0;  ///< of these, taken by the transport
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,7 +41,10 @@ Error refused(int error_number) {
 class Conversation {
  public:
   Conversation(const Clock& clock, Deadline deadline, std::size_t page_bytes)
-      : clock_(clock), deadline_(deadline), page_(page_bytes) {}
+      : clock_(clock),
+        deadline_(deadline),
+        page_bytes_(page_bytes),
+        page_(std::make_unique_for_overwrite<std::uint8_t[]>(page_bytes)) {}
 
   /// `ask` begins with the nlmsghdr.
   [[nodiscard]] Result<void> begin(std::span<const std::uint8_t> ask) {
@@ -56,11 +60,11 @@ class Conversation {
     for (;;) {
       sockaddr_nl from{};
       socklen_t from_size = sizeof from;
-      const ssize_t size = ::recvfrom(socket_.get(), page_.data(), page_.size(), MSG_TRUNC,
+      const ssize_t size = ::recvfrom(socket_.get(), page_.get(), page_bytes_, MSG_TRUNC,
                                       reinterpret_cast<sockaddr*>(&from), &from_size);
       if (size > 0 && from.nl_pid != 0) continue;  // not the kernel
-      if (size > 0 && static_cast<std::size_t>(size) > page_.size()) return std::span<const std::uint8_t>();
-      if (size > 0) return std::span<const std::uint8_t>(page_.data(), static_cast<std::size_t>(size));
+      if (size > 0 && static_cast<std::size_t>(size) > page_bytes_) return std::span<const std::uint8_t>();
+      if (size > 0) return std::span<const std::uint8_t>(page_.get(), static_cast<std::size_t>(size));
       if (size == 0 || errno == ENOBUFS) return std::span<const std::uint8_t>();
       if (errno == EINTR) continue;
       if (errno != EAGAIN) return fail(refused(errno));
@@ -78,7 +82,8 @@ class Conversation {
  private:
   const Clock& clock_;
   const Deadline deadline_;
-  std::vector<std::uint8_t> page_;
+  const std::size_t page_bytes_;
+  std::unique_ptr<std::uint8_t[]> page_;  // not filled: each page touched costs an ADD as much as ten calls
   FileDescriptor socket_;
 };
 

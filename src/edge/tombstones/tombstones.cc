@@ -181,18 +181,21 @@ std::optional<Tombstones::Waiting> Tombstones::obstacle_to_tombstones() const {
 Result<Tombstones::Lifted> Tombstones::lift(const core::Owner& owner, Deadline deadline) const {
   Lifted lifted;
   if (!are_kept()) return lifted;
+  // Mostly no DEL of this node ever left one: then that is all there is to ask.
+  if (const auto place = os::file_status(directory_); place && !*place) return lifted;
   const std::string name = name_of(owner);
   const std::string sure = path_of(name);
-  std::vector<std::string> places, paths;
-  const auto obstacle = obstacle_to_tombstones();
-  if (obstacle) lifted.obstacle = fmt::format("{}: {}", obstacle->path, obstacle->content.error().message);
-  if (!obstacle) places = {path_of(kVain) + name_of(owner, kVainAdd), path_of(kVain) + name};
-  if (!obstacle || obstacle->path != directory_) places.push_back(sure);
+  std::vector<std::string> paths;
   // What says that the owner holds nothing goes first, whenever this may be cut short.
-  for (const std::string& path : places) {
+  for (const std::string& path : {path_of(kVain) + name_of(owner, kVainAdd), path_of(kVain) + name, sure}) {
     const auto there = os::entry_status(path);
     if (!there && there.error().code == ErrorCode::permission_denied) return lifted;
-    if (!there) return fail(there.error());
+    if (!there) {
+      const auto obstacle = obstacle_to_tombstones();
+      if (!obstacle) return fail(there.error());
+      lifted.obstacle = fmt::format("{}: {}", obstacle->path, obstacle->content.error().message);
+      continue;
+    }
     if (!*there) continue;
     lifted.may_hold |= path == sure;
     lifted.was_there |= path.ends_with(kEnding);
@@ -310,7 +313,9 @@ Tombstones::Replayed Tombstones::replay(const engine::Context& context, const Re
   if (!are_kept()) return result;
   for (const std::string_view place : kPlaces) {
     if (const auto own = os::check_own_directory(path_of(place)); !own) {
-      if (own.error().code != ErrorCode::not_found) tell_once(path_of(place), own.error(), what);
+      // Without the directory there is nothing in it either.
+      if (own.error().code == ErrorCode::not_found) return result;
+      tell_once(path_of(place), own.error(), what);
       continue;
     }
     auto names = os::list_directory(path_of(place), 2 * kTombstonesMax);
