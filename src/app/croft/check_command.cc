@@ -91,6 +91,7 @@ std::string report_text(const engine::AuditReport& report, const CheckOptions& o
   }
   if (!report.nodes.empty()) text += nodes_table(report.nodes) + "\n";
   if (report.without_node > 0) text += fmt::format("{} held addresses record no node\n", report.without_node);
+  for (const std::string& note : report.notes) text += fmt::format("note: {}\n", printable(note, Printed::line));
   text += fmt::format("{} pools, {} blocks, {} handles, {} addresses held ({} borrowed), {} cooling: {}\n",
                       report.pools, report.blocks, report.handles, report.held, report.borrowed, report.cooling,
                       report.findings.empty() ? "nothing found" : fmt::format("{} findings", report.findings.size()));

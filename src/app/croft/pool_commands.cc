@@ -86,7 +86,7 @@ Table pool_table(const std::vector<engine::PoolView>& pools, bool wide) {
                                    std::to_string(pool.block_length),
                                    pool.gateway ? pool.gateway->to_string() : "none",
                                    fmt::format("{}s", pool.cooldown.count()),
-                                   pool.disabled ? "true" : (pool.allocatable ? "false" : "unallocatable"),
+                                   pool.disabled ? "true" : (pool.unallocatable.empty() ? "false" : "unallocatable"),
                                    std::to_string(view.blocks.size()),
                                    percent_of(view.usage.held, view.usage.size),
                                    std::to_string(view.usage.cooling),
@@ -172,12 +172,9 @@ void add_named(CLI::App& pool, CommandLine& line, const char* verb, const char* 
 }  // namespace
 
 void tell_if_unallocatable(const core::Pool& pool) {
-  if (pool.allocatable) return;
-  tell(
-      fmt::format("croft: pool {0} is there and no pod gets an address of it: its object is being deleted and a "
-                  "finalizer keeps it, or Calico's condition Allocatable says no. `kubectl get "
-                  "ippools.crd.projectcalico.org {0} -o yaml` tells which; `croft check` has the remedy",
-                  pool.name));
+  if (pool.unallocatable.empty()) return;
+  tell(fmt::format("croft: pool {} is there and no pod gets an address of it: {}. `croft check` has the remedy",
+                   pool.name, pool.unallocatable));
 }
 
 void add_pool_commands(CLI::App& app, CommandLine& line) {
