@@ -95,7 +95,9 @@ class WantedAddress {
   [[nodiscard]] AssignFlow<Look> look_at_block() {
     ask_for_rivals(in_.reader, in_.pools, pool_);
     auto there = in_.draft.block(cidr_);
-    const Overlap overlap = overlap_of(in_.reader, cidr_);
+    // In a store of Croft's own whoever made the block has looked.
+    const bool looks = in_.reader.foreign_writers() || (there && !there->has_value());
+    const Overlap overlap = looks ? overlap_of(in_.reader, cidr_) : Overlap();
     if (in_.reader.foreign_writers()) static_cast<void>(damaged_rest(in_.reader, cidr_));
     if (!there) return fail(there.error());
     TRY_VOID(in_.reader.ready());
