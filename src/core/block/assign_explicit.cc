@@ -73,6 +73,16 @@ class WantedAddress {
   }
 
   [[nodiscard]] AssignFlow<void> check_pool() const {
+    const std::vector<AskedPool>& asked = in_.request.pools[address_.family()];
+    const auto is_this = [&](const AskedPool& one) { return is_asked(one, pool_.name, pool_.cidr); };
+    if (!asked.empty() && std::none_of(asked.begin(), asked.end(), is_this)) {
+      std::string names;
+      for (const AskedPool& one : asked) names += (names.empty() ? "" : ", ") + text_of(one);
+      return refuse(refusal(ErrorCode::refused_by_configuration,
+                            fmt::format("it is none of the network's pools ({}: {})",
+                                        address_.family() == net::Family::v4 ? "ipv4_pools" : "ipv6_pools", names),
+                            RefusalCause::pool_not_usable));
+    }
     if (!is_enabled(pool_)) {
       return refuse(
           refusal(ErrorCode::refused_by_configuration, "the pool is disabled", RefusalCause::address_in_no_pool));
