@@ -74,7 +74,7 @@ std::vector<PlannedWrite> reservation_again(const Reader& reader, const Pool& po
   Reservation reservation = reservation_for(pool);
   const auto key = reservation_key(reservation.name);
   const bool is_there = reader.snapshot().find(key)->has_value();  // sound or not
-  if (is_there || (reader.foreign_writers() && !pool.gateway)) return {};
+  if (is_there || reservation.cidrs.empty() || (reader.foreign_writers() && !pool.gateway)) return {};
   return {to_put(key, std::move(reservation)), to_check(pool_key(pool.name))};
 }
 
@@ -163,7 +163,7 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
     }
     const Reservation reservation = reservation_for(pool);
     writes.push_back(std::move(generation));
-    writes.push_back(to_put(reservation_key(reservation.name), reservation));
+    if (!reservation.cidrs.empty()) writes.push_back(to_put(reservation_key(reservation.name), reservation));
     writes.push_back(to_put(pool_key(pool.name), pool));
     return Plan<PoolCreated>{{std::move(pool), false}, std::move(writes)};
   });

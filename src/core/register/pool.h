@@ -136,7 +136,7 @@ struct Reservation {
 [[nodiscard]] std::string reservation_name_of(const std::string& pool);
 
 /// The reservation made with a pool: its network address, its gateway if it has one, and for IPv4 its broadcast
-/// address.
+/// address. Of a pool of one or two addresses the gateway alone: without one it keeps nothing, and none is made.
 [[nodiscard]] Reservation reservation_for(const Pool& pool);
 
 /// The pool whose reservation this may be, by its name and by what it keeps: the first, the last and one more address
