@@ -12,6 +12,7 @@
 #include "app/croft/pool_usage.h"
 #include "app/croft/service_space.h"
 #include "app/croft/table.h"
+#include "base/counted.h"
 #include "engine/inspect.h"
 #include "engine/pools.h"
 
@@ -88,7 +89,7 @@ Table pool_table(const std::vector<engine::PoolView>& pools, bool wide) {
                                    fmt::format("{}s", pool.cooldown.count()),
                                    pool.disabled ? "true" : (pool.unallocatable.empty() ? "false" : "unallocatable"),
                                    std::to_string(view.blocks.size()),
-                                   percent_of(view.usage.held, view.usage.size),
+                                   percent_of(view.usage.held, view.usage.size - view.usage.reserved),
                                    std::to_string(view.usage.cooling),
                                    view.usage.reserved.to_string(),
                                    view.usage.free().to_string()};
@@ -149,10 +150,11 @@ struct DeletePoolOptions {
   if (options.dry_run) {
     TRY(const engine::PoolView view, find_pool(context, name));
     if (view.usage.held + view.usage.cooling > 0) {
-      return fail(ErrorCode::refused_for_safety, fmt::format("pool {} is in use: {} addresses held and {} cooling",
-                                                             name, view.usage.held, view.usage.cooling));
+      return fail(ErrorCode::refused_for_safety,
+                  fmt::format("pool {} is in use: {} held and {} cooling", name,
+                              counted(view.usage.held, "address", "es"), view.usage.cooling));
     }
-    print(fmt::format("pool/{} would be deleted, with {} blocks\n", name, view.blocks.size()));
+    print(fmt::format("pool/{} would be deleted, with {}\n", name, counted(view.blocks.size(), "block")));
     return 0;
   }
   TRY_VOID(engine::delete_pool(context, name));
