@@ -139,32 +139,94 @@ def damage_beside_a_large_block(world, etcd):
     say("damage beside a large block: ok")
 
 
-def make_as_calico(etcd, cidr, node="node-a"):
-    """A block that Calico claims for a node, for its tunnel's address say."""
+def make_as_calico(etcd, cidr, node="node-a", handles=()):
+    """A block that Calico claims for a node, for its tunnel's address say, or with these holders."""
     size = ipaddress.ip_network(cidr).num_addresses
     name = cidr.replace("/", "-")
+    held = len(handles)
+    for handle in handles:
+        etcd.put(f"/calico/ipam/v2/handle/{handle}", json.dumps({"block": {cidr: 1}, "deleted": False}))
     etcd.put(f"/calico/ipam/v2/host/{node}/ipv4/block/{name}", json.dumps({"state": "confirmed", "deleted": False}))
     etcd.put(f"{BLOCKS}ipv4/block/{name}", json.dumps(
-        {"cidr": cidr, "affinity": f"host:{node}", "allocations": [None] * size, "unallocated": list(range(size)),
-         "attributes": [], "deleted": False, "sequenceNumber": time.time_ns(), "sequenceNumberForAllocation": {}}))
+        {"cidr": cidr, "affinity": f"host:{node}", "allocations": list(range(held)) + [None] * (size - held),
+         "unallocated": list(range(held, size)),
+         "attributes": [{"handle_id": handle, "secondary": {"node": node}} for handle in handles], "deleted": False, "sequenceNumber": time.time_ns(), "sequenceNumberForAllocation": {}}))
 
 
-def stray_name(world, etcd):
-    """A key in the place of blocks that no block can have."""
+def large_blocks(world, etcd):
+    """Blocks larger than Croft makes any: taken whole, read where they can be read, and never called nobody's."""
     rig = Rig(world, etcd.store)
-    etcd.put(BLOCKS + "ipv4/block/10.0.0.0-8", "{}")
+    etcd.put(BLOCKS + "ipv4/block/10.80.0.0-14", "{}")
     rig.fill("d", most=10, nodes=("node-a", "node-b"))
-    rig.cli("pool", "create", "b", "--cidr", "10.80.0.0/24")
-    rig.cli("node", "range", "config", "--cluster-cidr=10.153.0.0/16", "--node-cidr-mask-size=24")
-    etcd.put("/calico/resources/v3/projectcalico.org/nodes/node-a", json.dumps(
-        {"kind": "Node", "apiVersion": "projectcalico.org/v3", "metadata": {"name": "node-a"}, "spec": {}}))
-    rig.cli("node", "range", "assign", "node-a")
+    done = rig.cli("pool", "create", "b", "--cidr", "10.80.0.0/24", codes=(1, 5))
+    expect("10.80.0.0/14" in done.stderr, f"the block is named: {done.stderr}")
     checked = rig.cli("check", codes=(3,)).stdout
-    expect("croft record remove block ipv4/10.0.0.0/8 --force" in checked, f"named by check: {checked}")
-    rig.cli("record", "remove", "block", "ipv4/10.0.0.0/8", "--force")
+    expect("block 10.80.0.0/14" in checked and "its addresses stay taken" in checked, f"named by check: {checked}")
+    rig.cli("record", "remove", "block", "ipv4/10.80.0.0/14", "--force")
     rig.cli("check")
+
+    key = BLOCKS + "ipv4/block/10.233.96.0-19"
+    make_as_calico(etcd, "10.233.96.0/19", "w5", [f"net.pod{i}" for i in range(3)])
+    etcd.put(POOL[:-1] + "p", json.dumps(
+        {"kind": "IPPool", "apiVersion": "projectcalico.org/v3", "metadata": {"name": "p"},
+         "spec": {"cidr": "10.233.96.0/19", "blockSize": 21, "nodeSelector": "all()"}}))
+    rig.cli("pool", "disable", "a")
+    for i in range(4):
+        refused = rig.add(f"l{i}", f"n{i}")
+        expect(isinstance(refused, dict) and "10.233.96.0/19" in json.dumps(refused), f"inside of the large block: {refused}")
+    held = lambda: [i for i, one in enumerate(json.loads(etcd.get(key)[key])["allocations"]) if one is not None]
+    expect_equal(rig.call("DEL", "pod1")[0], 0, "DEL of a pod of the large block")
+    expect_equal(held(), [0, 2], "what is held there")
+    expect_equal(ipaddress.ip_address(rig.add("own", "w5")), ipaddress.ip_address("10.233.96.3"), "its own node uses it")
+    checked = rig.cli("check", codes=(3,)).stdout
+    expect("block_corrupt" not in checked and "stay taken" not in checked, f"it is read by check: {checked}")
+    whole = etcd.get(key)[key]
+    for spoiled in ("garbage", whole.replace('"deleted":false', '"deleted":"x"')):
+        etcd.put(key, spoiled)
+        expect(isinstance(rig.add("x", "n1"), dict), "inside of one that cannot be read")
+    etcd.put(key, whole.replace("10.233.96.0/19", "10.233.96.5/19"))
+    expect_equal(rig.call("DEL", "pod2")[0], 0, "DEL where its CIDR has host bits")
+    expect_equal(held(), [0, 3], "what is held there")
+    etcd.put(BLOCKS + "ipv4/block/10.9.0.5-24", whole.replace("10.233.96.0/19", "10.9.0.0/24"))
+    checked = rig.cli("check", codes=(3,)).stdout
+    expect("10.9.0" in checked, f"a key with host bits is named: {checked}")
+    rig.cli("record", "remove", "block", "ipv4/10.9.0.5/24", "--force")
+    expect("10.9.0" not in rig.cli("check", codes=(3,)).stdout, "it is gone")
     etcd.ctl("del", "--prefix", "")
-    say("a name that no block can have: ok")
+    say("large blocks: ok")
+
+
+def host_bits(world, etcd):
+    """Pools as Calico before 3.19 let them be written: used, with a note, and left as they are."""
+    rig = Rig(world, etcd.store)
+    rig.cli("pool", "disable", "a")
+    for name, cidr, size in (("four", "10.5.0.1/24", 26), ("six", "C001:C0AF::12/120", 122)):
+        etcd.put(POOL[:-1] + name, json.dumps(
+            {"kind": "IPPool", "apiVersion": "projectcalico.org/v3", "metadata": {"name": name},
+             "spec": {"cidr": cidr, "blockSize": size, "nodeSelector": "all()"}}))
+    before = etcd.get(POOL[:-1])
+    address = rig.add("c")
+    expect(isinstance(address, str) and address.startswith("10.5.0."), f"of the pool with host bits: {address}")
+    checked = rig.cli("check").stdout
+    for word in ("10.5.0.1/24", "10.5.0.0/24", "C001:C0AF::12/120", "c001:c0af::/120"):
+        expect(word in checked, f"{word} in a note of check: {checked}")
+    rig.cli("pool", "disable", "six")
+    rig.cli("pool", "enable", "six")
+    after = etcd.get(POOL[:-1])
+    expect_equal(after[POOL[:-1] + "four"], before[POOL[:-1] + "four"], "the record stays as it was")
+    expect("C001:C0AF::12/120" in after[POOL[:-1] + "six"], "its text stays when another member changes")
+    etcd.ctl("del", "--prefix", "")
+    say("pools with host bits: ok")
+
+
+def made_again(rig, gone):
+    """A pool that is deleted under living pods: the very same is made again, another is not."""
+    gone()
+    again = ("pool", "create", "a", "--cidr", "10.79.0.0/24", "--cooldown-seconds", "0")
+    done = rig.cli(*again, "--block-size", "28", codes=(1, 5))
+    expect("blockSize 26" in done.stderr, f"the length is named: {done.stderr}")
+    rig.cli(*again, "--block-size", "26")
+    rig.fill("again", most=60)
 
 
 def wanted_base(address):
@@ -244,17 +306,22 @@ def test():
         for length in (28, 26):
             new_block_over_old(world, etcd, length)
         damage_beside_a_large_block(world, etcd)
-        stray_name(world, etcd)
+        large_blocks(world, etcd)
+        host_bits(world, etcd)
         deleted_block(Rig(world, etcd.store, "--block-size", "26"), etcd)
         etcd.ctl("del", "--prefix", "")
         damaged_reservations(Rig(world, etcd.store), etcd)
         etcd.ctl("del", "--prefix", "")
         pool_gone(Rig(world, etcd.store), lambda: etcd.ctl("del", POOL))
         etcd.ctl("del", "--prefix", "")
+        made_again(Rig(world, etcd.store, "--block-size", "26"), lambda: etcd.ctl("del", POOL))
+        etcd.ctl("del", "--prefix", "")
         say("etcd: ok")
 
         rig = Rig(world, world.store("pool"))
         pool_gone(rig, lambda: remove(rig, "pool", 0, "a"))
+        rig = Rig(world, world.store("again"))
+        made_again(rig, lambda: remove(rig, "pool", 0, "a"))
         rig = Rig(world, world.store("reservation"))
         remove(rig, "reservation", 1, "pool-a")
         reservation_gone(rig)

@@ -96,6 +96,25 @@ def shape(world, number, cidr, block_size, size):
     expect_equal(world.held(register.store), {}, "held after all DELs")
 
 
+def smallest(world, store, number, cidr):
+    """A pool of one or two addresses, each of which can be given; or a small one, which then is full."""
+    register = Register(world, f"small{number}", store)
+    network = ipaddress.ip_network(cidr)
+    pair = network.num_addresses <= 2
+    register.croft("pool", "create", f"p{number}", "--cidr", cidr, "--cooldown-seconds", "0", *(["--gateway", "none"] if pair else []))
+    wanted = set(map(str, network)) if pair else set(map(str, list(network)[2:-1]))
+    expect_equal({register.call("ADD", f"s{number}-{i}", network.version) for i in range(len(wanted))}, wanted, f"all of {cidr}")
+    text = run(world.bin / "croft", "--store", register.store, "pool", "list").stdout
+    expect(f"{len(wanted)} (100%)" in text, f"it is full: {text}")
+    text = run(world.bin / "croft", "--store", register.store, "check").stdout
+    if store is None:
+        held = "1 address held" if len(wanted) == 1 else f"{len(wanted)} addresses held"
+        expect(f"1 pool, 1 block, {len(wanted)} handle" in text and held in text, text)
+    for i in range(len(wanted)):
+        register.call("DEL", f"s{number}-{i}", network.version)
+    run(world.bin / "croft", "--store", register.store, "pool", "delete", f"p{number}")
+
+
 def reserved(world, etcd, name, cidr, cidrs, wanted):
     """An IPReservation as Calico keeps it, over much of a pool or with very many parts."""
     register = Register(world, name, etcd.store)
@@ -125,10 +144,16 @@ def test():
         for number, (cidr, block_size, size) in enumerate(SHAPES):
             shape(world, number, cidr, block_size, size)
             say(f"{cidr} in blocks of /{block_size or 122}: {size} addresses")
+        smalls = ("172.16.2.90/32", "172.16.3.90/31", "fd00::5/128", "fd00::4/127", "10.9.0.0/29")
+        for number, cidr in enumerate(smalls):
+            smallest(world, None, number, cidr)
         if shutil.which("etcd") is None:
             say("without etcd: no reservations")
             return
         etcd = Etcd(world)
+        for number, cidr in enumerate(smalls, 10):
+            smallest(world, etcd.store, number, cidr)
+        say("the smallest pools, each address")
         reserved(world, etcd, "half", "fd00::/64", ["fd00::/65"],
                  lambda a: a in ipaddress.ip_network("fd00::8000:0:0:0/65"))
         reserved(world, etcd, "single", "10.0.0.0/15", [f"10.0.{i >> 8}.{i & 255}/32" for i in range(65536)],

@@ -98,7 +98,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         auto record = decode_pool(name, b);
         if (record) {
           CROFT_ASSERT(record->pool.block_length >= record->pool.cidr.length());
-          CROFT_ASSERT(!record->rest.block_size_too_large || !record->is_allocatable());
+          CROFT_ASSERT(!record->rest.block_size_too_large || !record->unallocatable().empty());
         }
         return record;
       });

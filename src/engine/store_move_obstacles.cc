@@ -117,7 +117,7 @@ Result<void> look_at_source(const MoveContext& context, const MoveOptions& optio
       if (record == nullptr) break;
       if (core::damage_of(record->value) != nullptr) damaged.add(name_of_record(kind, record->key.name));
       const auto* pool = std::get_if<core::Pool>(&record->value);
-      if (pool != nullptr && !pool->allocatable) not_allocatable.add(name_of_record(kind, record->key.name));
+      if (pool != nullptr && !pool->unallocatable.empty()) not_allocatable.add(name_of_record(kind, record->key.name));
       TRY_VOID(unnameable.look_at(record->key));
       walk.next();
     }
@@ -130,8 +130,8 @@ Result<void> look_at_source(const MoveContext& context, const MoveOptions& optio
   }
   if (!not_allocatable.empty()) {
     plan.obstacles.push_back(
-        fmt::format("Calico says that nothing may be assigned from {}, which the target could not record: finish the "
-                    "deletion of the pool, or end its overlap",
+        fmt::format("nothing may be assigned from {}, which the target could not record: `croft check` tells why, and "
+                    "what to do",
                     not_allocatable.text()));
   }
   unnameable.tell(plan.obstacles);

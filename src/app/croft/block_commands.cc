@@ -93,9 +93,9 @@ std::string block_details(const engine::BlockView& view, const std::optional<cor
   add("Claim:", claim_text(block, claim));
   add("Claimed:", block.affinity_claim_time ? rfc3339_rounded_up(*block.affinity_claim_time) : "at an unknown time");
   add("Sequence:", std::to_string(block.sequence_number.value));
-  add("Usage:",
-      fmt::format("{} addresses: {} held, {} cooling, {} reserved, {} free", view.usage.size.to_string(),
-                  view.usage.held, view.usage.cooling, view.usage.reserved.to_string(), view.usage.free().to_string()));
+  add("Usage:", fmt::format("{} address{}: {} held, {} cooling, {} reserved, {} free", view.usage.size.to_string(),
+                            view.usage.size == net::Count(1) ? "" : "es", view.usage.held, view.usage.cooling,
+                            view.usage.reserved.to_string(), view.usage.free().to_string()));
   return text;
 }
 

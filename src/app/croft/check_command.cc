@@ -16,6 +16,7 @@
 #include "app/croft/table.h"
 #include "app/open_store.h"
 #include "app/running_pods.h"
+#include "base/counted.h"
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "core/audit/node_range_audit.h"
@@ -90,10 +91,12 @@ std::string report_text(const engine::AuditReport& report, const CheckOptions& o
     text += addresses_table(report.allocations, !options.all_addresses) + "\n";
   }
   if (!report.nodes.empty()) text += nodes_table(report.nodes) + "\n";
+  for (const std::string& note : report.notes) text += fmt::format("note: {}\n", printable(note, Printed::line));
   if (report.without_node > 0) text += fmt::format("{} held addresses record no node\n", report.without_node);
-  text += fmt::format("{} pools, {} blocks, {} handles, {} addresses held ({} borrowed), {} cooling: {}\n",
-                      report.pools, report.blocks, report.handles, report.held, report.borrowed, report.cooling,
-                      report.findings.empty() ? "nothing found" : fmt::format("{} findings", report.findings.size()));
+  text += fmt::format("{}, {}, {}, {} held ({} borrowed), {} cooling: {}\n", counted(report.pools, "pool"),
+                      counted(report.blocks, "block"), counted(report.handles, "handle"),
+                      counted(report.held, "address", "es"), report.borrowed, report.cooling,
+                      report.findings.empty() ? "nothing found" : counted(report.findings.size(), "finding"));
   return text;
 }
 

@@ -17,6 +17,7 @@
 #include "app/croft/table.h"
 #include "app/kube_url.h"
 #include "app/running_pods.h"
+#include "base/counted.h"
 #include "base/hex.h"
 #include "base/printable.h"
 #include "core/block/heed_wishes.h"
@@ -419,9 +420,9 @@ std::string calico_findings_text(const std::vector<core::audit::Finding>& findin
   TRY(const engine::AuditReport report, audit_with_pods(line, context));
   const bool is_sound = report.findings.empty();
   std::string text = calico_findings_text(report.findings) + calico_nodes_text(report);
-  text += fmt::format("{} pools, {} blocks, {} handles, {} addresses held: {}\n", report.pools, report.blocks,
-                      report.handles, report.held,
-                      is_sound ? "nothing found" : fmt::format("{} findings", report.findings.size()));
+  text += fmt::format("{}, {}, {}, {} held: {}\n", counted(report.pools, "pool"), counted(report.blocks, "block"),
+                      counted(report.handles, "handle"), counted(report.held, "address", "es"),
+                      is_sound ? "nothing found" : counted(report.findings.size(), "finding"));
   if (!files) {
     text += "On each node: croftd install --no-conflist, then croft migrate calico --conflist FILE --apply there.\n";
     print(line.json() ? line.data(json_of(report.findings)) : text);

@@ -12,6 +12,7 @@
 #include "app/croft/pool_usage.h"
 #include "app/croft/service_space.h"
 #include "app/croft/table.h"
+#include "base/counted.h"
 #include "engine/inspect.h"
 #include "engine/pools.h"
 
@@ -86,9 +87,9 @@ Table pool_table(const std::vector<engine::PoolView>& pools, bool wide) {
                                    std::to_string(pool.block_length),
                                    pool.gateway ? pool.gateway->to_string() : "none",
                                    fmt::format("{}s", pool.cooldown.count()),
-                                   pool.disabled ? "true" : (pool.allocatable ? "false" : "unallocatable"),
+                                   pool.disabled ? "true" : (pool.unallocatable.empty() ? "false" : "unallocatable"),
                                    std::to_string(view.blocks.size()),
-                                   percent_of(view.usage.held, view.usage.size),
+                                   percent_of(view.usage.held, view.usage.size - view.usage.reserved),
                                    std::to_string(view.usage.cooling),
                                    view.usage.reserved.to_string(),
                                    view.usage.free().to_string()};
@@ -149,10 +150,11 @@ struct DeletePoolOptions {
   if (options.dry_run) {
     TRY(const engine::PoolView view, find_pool(context, name));
     if (view.usage.held + view.usage.cooling > 0) {
-      return fail(ErrorCode::refused_for_safety, fmt::format("pool {} is in use: {} addresses held and {} cooling",
-                                                             name, view.usage.held, view.usage.cooling));
+      return fail(ErrorCode::refused_for_safety,
+                  fmt::format("pool {} is in use: {} held and {} cooling", name,
+                              counted(view.usage.held, "address", "es"), view.usage.cooling));
     }
-    print(fmt::format("pool/{} would be deleted, with {} blocks\n", name, view.blocks.size()));
+    print(fmt::format("pool/{} would be deleted, with {}\n", name, counted(view.blocks.size(), "block")));
     return 0;
   }
   TRY_VOID(engine::delete_pool(context, name));
@@ -172,12 +174,9 @@ void add_named(CLI::App& pool, CommandLine& line, const char* verb, const char* 
 }  // namespace
 
 void tell_if_unallocatable(const core::Pool& pool) {
-  if (pool.allocatable) return;
-  tell(
-      fmt::format("croft: pool {0} is there and no pod gets an address of it: its object is being deleted and a "
-                  "finalizer keeps it, or Calico's condition Allocatable says no. `kubectl get "
-                  "ippools.crd.projectcalico.org {0} -o yaml` tells which; `croft check` has the remedy",
-                  pool.name));
+  if (pool.unallocatable.empty()) return;
+  tell(fmt::format("croft: pool {} is there and no pod gets an address of it: {}. `croft check` has the remedy",
+                   pool.name, pool.unallocatable));
 }
 
 void add_pool_commands(CLI::App& app, CommandLine& line) {

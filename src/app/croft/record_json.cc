@@ -47,7 +47,7 @@ Json record_json(const core::Pool& pool) {
                {"cidr", pool.cidr.to_string()},
                {"blockSize", pool.block_length},
                {"disabled", pool.disabled},
-               {"allocatable", pool.allocatable},
+               {"allocatable", pool.unallocatable.empty()},
                {"nodeSelector", pool.node_selector},
                {"namespaceSelector", pool.namespace_selector},
                {"allowedUses", std::move(uses)},

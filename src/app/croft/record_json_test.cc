@@ -26,13 +26,13 @@ std::string stored(const core::Value& value) {
   return json.dump(1);
 }
 
-/// Whether a pool gives addresses is what its store says of it (core::Pool::allocatable), and no part of the record.
+/// Whether a pool gives addresses is what its store says of it (core::Pool::unallocatable), and no part of the record.
 std::string stored_pool(const core::Pool& pool) {
   const Json record = Json::parse(stored(pool));
   Json shown = Json::object();
   for (auto it = record.begin(); it != record.end(); ++it) {
     shown[it.key()] = it.value();
-    if (it.key() == "disabled") shown["allocatable"] = pool.allocatable;
+    if (it.key() == "disabled") shown["allocatable"] = pool.unallocatable.empty();
   }
   return shown.dump(1);
 }
@@ -45,7 +45,7 @@ TEST(RecordJson, APoolIsShownAsItIsStored) {
   EXPECT_EQ(record_json(pool).dump(1), stored_pool(pool));
   pool.gateway = net::Address::parse("10.1.0.1").value();
   pool.disabled = true;
-  pool.allocatable = false;
+  pool.unallocatable = "it is being deleted";
   pool.node_selector = "zone == \"a\"";
   pool.namespace_selector = "all()";
   pool.allowed_uses = {core::PoolUse::load_balancer, core::PoolUse::tunnel};

@@ -30,7 +30,7 @@ Result<std::vector<std::string>> compare_families(const Families& wanted, const 
     OfFamily& one = pool.cidr.family() == net::Family::v4 ? families[0] : families[1];
     // A disabled one was meant for pods, and may be enabled again.
     one.any = &pool;
-    if (!pool.disabled && pool.allocatable) one.gives = &pool;
+    if (core::is_enabled(pool)) one.gives = &pool;
   }
   std::vector<std::string> lines;
   for (const std::size_t i : {0, 1}) {

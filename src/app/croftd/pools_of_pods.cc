@@ -63,7 +63,7 @@ std::string names_of(const core::PoolTable& pools, net::Family family) {
     if (!core::is_enabled(pool)) {
       lines.push_back(fmt::format("{}: no pod of this node starts as long as that pool is {}", said,
                                   pool.disabled ? fmt::format("disabled (croft pool enable {})", net::echo(pool.name))
-                                                : "not allocatable (its status says so, or it is being deleted)"));
+                                                : "not allocatable: " + pool.unallocatable));
     }
     has_one_for_pods = has_one_for_pods || core::allows(pool, core::PoolUse::workload);
   }

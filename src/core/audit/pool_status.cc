@@ -57,8 +57,8 @@ Condition ready(const PoolFill& fill) {
     return Condition{"Ready", false, std::move(reason), std::move(message)};
   };
   if (fill.pool.disabled) return not_ready("Disabled", "the pool is disabled; `croft pool enable` takes that back");
-  if (!fill.pool.allocatable) {
-    return not_ready("NotAllocatable", "Calico says that nothing may be assigned from it: see its IPPool's conditions");
+  if (!fill.pool.unallocatable.empty()) {
+    return not_ready("NotAllocatable", "nothing may be assigned from it: " + fill.pool.unallocatable);
   }
   if (fill.free().is_zero()) return not_ready("Exhausted", "no address is free");
   return {"Ready", true, "AddressesFree", ""};

@@ -42,7 +42,7 @@ TEST(PoolStatus, WhatHoldsOfAPool) {
   auto off = pool("off", "fd00::/64");
   off.pool.disabled = true;
   auto kept = pool("kept", "10.0.2.0/24");
-  kept.pool.allocatable = false;
+  kept.pool.unallocatable = "it is being deleted";
   const auto all = status_of_pools({pool("a", "10.0.0.0/24"), full, off, kept});
   EXPECT_EQ(said(all[0]), "Ready:AddressesFree Disabled=no:EnabledInSpec Exhausted=no:AddressesFree Overlaps=no:Apart");
   EXPECT_EQ(said(all[1]), "Ready=no:Exhausted Disabled=no:EnabledInSpec Exhausted:NoFreeAddress Overlaps=no:Apart");

@@ -147,14 +147,19 @@ class RegisterAudit::Impl {
     for (const Pool* pool : pools_.pools()) {
       check_selectors(*pool);
       check_whole(*pool);
-      if (!pool->allocatable && !pool->disabled) {
+      if (!pool->unallocatable.empty() && !pool->disabled) {
         add(FindingKind::pool_not_allocatable, "pool " + pool->name,
-            "pods get no address of it, though it is not disabled: its object is being deleted and a finalizer keeps "
-            "it, or Calico's condition Allocatable says no",
-            fmt::format("`kubectl get ippools.crd.projectcalico.org {0} -o yaml` tells which: where it has a "
-                        "deletionTimestamp, give back what is held (`croft ip list --pool {0}`) and take the finalizer "
-                        "away, then make the pool anew; else mend what the condition names",
-                        pool->name));
+            "pods get no address of it, though it is not disabled: " + pool->unallocatable,
+            fmt::format("one that is being deleted goes with its finalizer, once nobody holds of it (`croft ip list "
+                        "--pool {}`), and can be made anew; one smaller than its blocks needs a blockSize of at least "
+                        "{}; else mend what the condition names",
+                        pool->name, pool->cidr.length()));
+      }
+      if (pool->rest && !pool->rest->cidr_as_found().empty()) {
+        report_.notes.push_back(
+            fmt::format("the CIDR of pool {} is written with host bits ({}) and read as {}, as "
+                        "Calico reads it",
+                        pool->name, pool->rest->cidr_as_found(), pool->cidr.to_string()));
       }
       // A pool that Calico made has no gateway, and hands out its first and last address too.
       if ((reader_.foreign_writers() && !pool->gateway) || unseen_.lacks_all(Kind::reservation)) continue;

@@ -111,6 +111,7 @@ struct BlockOfNode {
 /// What a look found.
 struct Report {
   std::vector<Finding> findings;
+  std::vector<std::string> notes;  ///< what is worth knowing and no fault, a sentence each
   std::size_t pools = 0, blocks = 0, handles = 0, nodes_recorded = 0, held = 0, cooling = 0;
   std::size_t borrowed = 0;
   std::size_t without_node = 0;         ///< addresses held that record no node

@@ -91,7 +91,7 @@ std::vector<Finding> Unseen::findings() const {
 
 Finding no_block(const Key& key, const std::string& what) {
   return {Finding::Kind::block_corrupt, "block " + key.name,
-          "no block can have this name, and nobody an address by it: " + what,
+          "its name is no CIDR, and nobody has an address by it: " + what,
           fmt::format("`croft record remove block {} --force`", key.name)};
 }
 

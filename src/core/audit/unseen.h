@@ -49,7 +49,7 @@ class Unseen {
   std::set<Kind> unlistable_;
 };
 
-/// Of a record in the place of blocks under a name that no block can have.
+/// Of a record in the place of blocks under a name that is no CIDR.
 [[nodiscard]] Finding no_block(const Key& key, const std::string& what);
 
 }  // namespace croft::core::audit

@@ -61,16 +61,17 @@ TEST_F(StrayBlocks, AreNotForNodes) {
               ElementsAre(prefix("10.1.0.0/24"), prefix("10.79.0.192/26"), prefix("fd00:79::40/122")));
 }
 
-/// By such a key nobody holds an address.
-TEST_F(StrayBlocks, AKeyThatNoBlockCanHaveClaimsNothing) {
+/// Whatever its length, and whatever lies under its name.
+TEST_F(StrayBlocks, ABlockOfAnyLengthIsTakenWhole) {
   for (const char* cidr : {"10.0.0.0/8", "::/0"}) reg_.put(block_key(prefix(cidr)), Block{});
-  EXPECT_EQ(ask([](const AddressClaims& c) { return c.against_cluster_cidr(prefix("10.80.0.0/22")); }), std::nullopt);
-  EXPECT_EQ(ask([](const AddressClaims& c) { return c.against_services(prefix("fd00:80::/112")); }), std::nullopt);
+  EXPECT_TRUE(ask([](const AddressClaims& c) { return c.against_cluster_cidr(prefix("10.80.0.0/22")); }));
+  EXPECT_TRUE(ask([](const AddressClaims& c) { return c.against_services(prefix("fd00:80::/112")); }));
   PoolSpec spec;
   spec.name = "b";
   spec.cidr = prefix("10.90.0.0/24");
   const auto created = reg_.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); });
-  EXPECT_TRUE(created) << created.error().message;
+  ASSERT_FALSE(created);
+  EXPECT_THAT(created.error().message, HasSubstr("block 10.0.0.0/8"));
 }
 
 }  // namespace

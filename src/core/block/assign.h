@@ -23,7 +23,8 @@ struct AssignRequest {
   AffinityOwner node;
   /// How many addresses of a family the owner is to hold in the end, unless `addresses` names some of that family.
   net::PerFamily<std::uint32_t> count{1, 0};
-  /// Pools to use, in this order, by name or CIDR; empty: every pool that selects the node, by name.
+  /// Pools to use, in this order, by name or CIDR; empty: every pool that selects the node, by name. An address that is
+  /// wanted exactly has to be in one of them too.
   net::PerFamily<std::vector<AskedPool>> pools;
   /// Addresses wanted exactly.
   std::vector<net::Address> addresses;
@@ -80,7 +81,8 @@ using AssignAnswer = std::variant<Assigned, Refusal>;
 /// not say otherwise):
 /// - what the owner holds already is the answer again: in the blocks that its handle names, and in those that were read
 ///   for this anyway, of which the handle may have been lost; then it is mended;
-/// - an explicit address comes from the block that contains it, made when absent;
+/// - an explicit address comes from the block that contains it, made when absent, and from no other pool than those
+///   asked for, if any;
 /// - an automatic one in Calico's four parts: empty blocks in pools that no longer select the node are given up; the
 ///   node's own blocks; a new block, or one that another node left empty for a minute; unless affinity is strict, any
 ///   block with a free address; of blocks whose record has no room for one more holder the next one;

@@ -73,6 +73,16 @@ class WantedAddress {
   }
 
   [[nodiscard]] AssignFlow<void> check_pool() const {
+    const std::vector<AskedPool>& asked = in_.request.pools[address_.family()];
+    const auto is_this = [&](const AskedPool& one) { return is_asked(one, pool_.name, pool_.cidr); };
+    if (!asked.empty() && std::none_of(asked.begin(), asked.end(), is_this)) {
+      std::string names;
+      for (const AskedPool& one : asked) names += (names.empty() ? "" : ", ") + text_of(one);
+      return refuse(refusal(ErrorCode::refused_by_configuration,
+                            fmt::format("it is none of the network's pools ({}: {})",
+                                        address_.family() == net::Family::v4 ? "ipv4_pools" : "ipv6_pools", names),
+                            RefusalCause::pool_not_usable));
+    }
     if (!is_enabled(pool_)) {
       return refuse(
           refusal(ErrorCode::refused_by_configuration, "the pool is disabled", RefusalCause::address_in_no_pool));
@@ -95,7 +105,9 @@ class WantedAddress {
   [[nodiscard]] AssignFlow<Look> look_at_block() {
     ask_for_rivals(in_.reader, in_.pools, pool_);
     auto there = in_.draft.block(cidr_);
-    const Overlap overlap = overlap_of(in_.reader, cidr_);
+    // In a store of Croft's own whoever made the block has looked.
+    const bool looks = in_.reader.foreign_writers() || (there && !there->has_value());
+    const Overlap overlap = looks ? overlap_of(in_.reader, cidr_) : Overlap();
     if (in_.reader.foreign_writers()) static_cast<void>(damaged_rest(in_.reader, cidr_));
     if (!there) return fail(there.error());
     TRY_VOID(in_.reader.ready());

@@ -15,13 +15,14 @@ using net::Prefix;
 /// One look: exact keys, and windows of names. The ends of a window have to be names that a block can have.
 struct Look {
   std::vector<Key> keys;
-  std::vector<KeyWindow> windows;
+  std::vector<KeyWindow> within;  ///< with the keys: of the blocks within this one
+  std::vector<KeyWindow> around;  ///< of the blocks that contain it
 };
 
 Listing all_of(Kind kind, net::Family family) { return {kind, block_names_of(family)}; }
 
 void add_window(const Prefix& from, const Prefix& last, Look& look) {
-  look.windows.push_back({all_of(Kind::block, from.family()), block_key(from).name, block_key(last).name});
+  look.within.push_back({all_of(Kind::block, from.family()), block_key(from).name, block_key(last).name});
   look.keys.push_back(block_key(last));  // a window ends before its end
 }
 
@@ -59,12 +60,27 @@ void add_within_v6(const Prefix& block, Look& look) {
   }
 }
 
-Look look_at(const Prefix& block) {
+/// The names of all blocks that begin with one address, whatever their length, are next to each other: for all that
+/// may contain a block there are as many windows as its first address has ones, not a key for each length.
+void add_around(const Prefix& block, int shortest, Look& look) {
+  const int bits = net::bit_length(block.family());
+  std::optional<Address> before;
+  for (int length = shortest; length < block.length(); ++length) {
+    const Address first = Prefix::containing(block.first(), length).first();
+    if (first == before) continue;
+    before = first;
+    std::string from = block_key(Prefix::containing(first, bits)).name;
+    for (int any = length; any < bits; ++any) from = std::min(from, block_key(Prefix::containing(first, any)).name);
+    const std::string end = block_key(Prefix::containing(*first.next(), bits)).name;
+    look.around.push_back({all_of(Kind::block, block.family()), std::move(from), end});
+  }
+}
+
+/// `shortest` is the length of the largest one that is looked for.
+Look look_at(const Prefix& block, int shortest = 0) {
   Look look;
   const int bits = net::bit_length(block.family());
-  for (int length = bits - kBlockHostBitsMax; length < block.length(); ++length) {
-    look.keys.push_back(block_key(Prefix::containing(block.first(), length)));
-  }
+  add_around(block, shortest, look);
   if (block.length() == bits) return look;
   if (block.family() == net::Family::v4) {
     add_within_v4(block, look);
@@ -104,7 +120,9 @@ std::vector<Prefix> beside_overlapping(Reader& reader, const Prefix& block) {
     if (cidr && *cidr != block && cidr->overlaps(block)) found.push_back(*cidr);
   };
   const std::vector<Key>* all = reader.snapshot().keys(all_beside(block.family()));
-  Look look = all == nullptr ? look_at(block) : Look();
+  // Only a block that could be read has anything beside it.
+  const int shortest = net::bit_length(block.family()) - kBlockHostBitsMax;
+  Look look = all == nullptr ? look_at(block, shortest) : Look();
   if (all != nullptr) {
     for (const Key& key : *all) consider(key);
   }
@@ -113,12 +131,14 @@ std::vector<Prefix> beside_overlapping(Reader& reader, const Prefix& block) {
     reader.ask(key);
     if (is_there(reader, key)) consider(key);
   }
-  for (KeyWindow& window : look.windows) {
-    window.listing.kind = Kind::block_beside;
-    const KeysInWindow* seen = reader.window(window);
-    if (seen == nullptr) continue;
-    const std::vector<Key>& keys = seen->more ? reader.keys(all_beside(block.family())) : seen->keys;
-    for (const Key& key : keys) consider(key);
+  for (std::vector<KeyWindow>* windows : {&look.within, &look.around}) {
+    for (KeyWindow& window : *windows) {
+      window.listing.kind = Kind::block_beside;
+      const KeysInWindow* seen = reader.window(window);
+      if (seen == nullptr) continue;
+      const std::vector<Key>& keys = seen->more ? reader.keys(all_beside(block.family())) : seen->keys;
+      for (const Key& key : keys) consider(key);
+    }
   }
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
@@ -139,7 +159,6 @@ KeyWindow all_of_other_lengths(const Prefix& block, Newness newness) {
 }  // namespace
 
 Overlap glance_at_overlap(Reader& reader, const Prefix& block, Newness newness) {
-  if (!reader.foreign_writers()) return {};
   if (reader.reads_one_by_one()) {
     const KeysInWindow* seen = reader.window(all_of_other_lengths(block, newness));
     if (seen == nullptr) return {};
@@ -159,20 +178,27 @@ Overlap glance_at_overlap(Reader& reader, const Prefix& block, Newness newness) 
     reader.ask(key);
     if (is_there(reader, key)) consider(key);
   }
-  for (const KeyWindow& window : look.windows) {
-    const KeysInWindow* seen = reader.window(window);
-    if (seen == nullptr) continue;
-    for (const Key& key : seen->keys) consider(key);
-    overlap.unknown = overlap.unknown || seen->more;
-  }
-  if (overlap.unknown && !overlap.block &&
-      net::bit_length(block.family()) - block.length() <= kEachByItselfHostBitsMax) {
-    overlap.unknown = false;
+  /// Whether one has more than it shows.
+  const auto look_through = [&](const std::vector<KeyWindow>& windows) {
+    bool more = false;
+    for (const KeyWindow& window : windows) {
+      const KeysInWindow* seen = reader.window(window);
+      if (seen == nullptr) continue;
+      for (const Key& key : seen->keys) consider(key);
+      more = more || seen->more;
+    }
+    return more;
+  };
+  overlap.unknown = look_through(look.around);
+  bool more_within = look_through(look.within);
+  if (more_within && !overlap.block && net::bit_length(block.family()) - block.length() <= kEachByItselfHostBitsMax) {
+    more_within = false;
     for (const Key& key : all_within(block)) {
       reader.ask(key);
       if (is_there(reader, key)) consider(key);
     }
   }
+  overlap.unknown = overlap.unknown || more_within;
   return overlap;
 }
 

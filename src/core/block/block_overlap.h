@@ -16,8 +16,8 @@ namespace croft::core {
 /// address of the smaller one two holders.
 ///
 /// Only foreign writers leave blocks of another length in a pool: they change its blockSize, or delete it and make it
-/// anew, over blocks that are there. In a store of Croft's own the length never changes, and a pool is not made where
-/// there are blocks; such a store is not asked.
+/// anew, over blocks that are there. In a store of Croft's own they are what has moved there; whoever makes a block
+/// looks, and then nobody has to.
 ///
 /// Two claims at once, made with different ideas of the length, can't both be committed. A claim depends on the pool
 /// being as read, and what it looks for here is read no earlier than the pool. Where foreign writers have laid two
@@ -37,9 +37,9 @@ struct Overlap {
 /// pool: as_new_as_can_be.
 enum class Newness : std::uint8_t { as_new_as_can_be, may_lag };
 
-/// Asks for the keys of all blocks that may contain `block`, and for the names among which those of the blocks within
-/// it are; of a store that is asked one by one for all blocks of other lengths, which are few. Meaningful once the
-/// reader is complete.
+/// Asks for the names among which those of all blocks are that contain `block`, of whatever length, or lie within it:
+/// a name is enough, what is stored there need not be readable; of a store that is asked one by one for all blocks of
+/// other lengths, which are few. Meaningful once the reader is complete.
 [[nodiscard]] Overlap glance_at_overlap(Reader& reader, const net::Prefix& block,
                                         Newness newness = Newness::as_new_as_can_be);
 /// The same, and asks for the list of all blocks (stored_blocks) where that leaves it unknown.

@@ -76,6 +76,7 @@ std::string all_claimed_text(std::uint64_t claimed, std::uint64_t own) {
     return fmt::format("{} block{} claimed, {}by this node and without a free address", claimed,
                        claimed == 1 ? " is" : "s are", claimed == 1 ? "" : "all ");
   }
+  if (claimed == 1) return "1 block is claimed, by another node";
   return fmt::format("all {} blocks are claimed: {} by this node and without a free address, {} by other nodes",
                      claimed, own, claimed - own);
 }

@@ -41,14 +41,31 @@ class Claim : public testing::Test {
     std::sort(keys.begin(), keys.end());  // as a store lists them
     snapshot_.set_keys({Kind::block, "ipv4/"}, std::move(keys));
   }
-  /// The choice, or nothing when more must be read; `missing_` says what.
+  /// The choice, or nothing when more must be read; `missing_` says what. There are no blocks of other lengths.
   std::optional<ClaimChoice> choose() {
-    Reader reader(snapshot_);
-    const PoolTable pools(reader);
-    auto choice = choose_block_to_claim(reader, pools, pool_, kNode);
-    missing_ = reader.missing();
-    if (!choice) return {};
-    return *std::move(choice);
+    for (;;) {
+      Reader reader(snapshot_);
+      const PoolTable pools(reader);
+      auto choice = choose_block_to_claim(reader, pools, pool_, kNode);
+      missing_ = reader.missing();
+      if (choice) return *std::move(choice);
+      if (!answer_of_other_lengths()) return {};
+    }
+  }
+  bool answer_of_other_lengths() {
+    bool any = false;
+    for (const KeyWindow& window : missing_.windows) {
+      if (!window.before.ends_with("/32")) continue;  // a look among the pool's own
+      snapshot_.set_window(window, {});
+      any = true;
+    }
+    for (const Key& key : missing_.records) {
+      const auto cidr = key.kind == Kind::block ? block_cidr_of(key) : std::nullopt;
+      if (!cidr || cidr->length() == pool_.block_length) continue;
+      snapshot_.set(key, std::nullopt);
+      any = true;
+    }
+    return any;
   }
 
   ManualClock clock_;

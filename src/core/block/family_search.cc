@@ -77,9 +77,10 @@ AssignFlow<void> FamilySearch::take_from_own(const Prefix& cidr) {
   // The pool's length has changed: then somebody who knows only the new one may have made blocks over this one. Or made
   // this one, over others. A settled one of the pool's length has been looked at.
   const bool is_of_pools_length = pool_of(cidr)->block_length == cidr.length();
-  // Who made one whose claim is not confirmed may not have looked around yet (engine/ordered_commit.h).
-  const bool is_looked_around = (*block)->is_settled && (!in_.reader.foreign_writers() ||
-                                                         (row != nullptr && row->state == AffinityState::confirmed));
+  // Who made one whose claim is not confirmed may not have looked around yet (engine/ordered_commit.h). In a store of
+  // Croft's own whoever claims one has.
+  const bool is_looked_around = !in_.reader.foreign_writers() ||
+                                ((*block)->is_settled && row != nullptr && row->state == AffinityState::confirmed);
   const bool has_room = free_count(**block, in_.pools.reservations()) > 0;
   if ((!is_of_pools_length || (has_room && !is_looked_around)) && is_beside_others(cidr)) return {};
   const bool is_claimed = row != nullptr && row->state == AffinityState::confirmed;

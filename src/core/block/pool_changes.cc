@@ -74,8 +74,35 @@ std::vector<PlannedWrite> reservation_again(const Reader& reader, const Pool& po
   Reservation reservation = reservation_for(pool);
   const auto key = reservation_key(reservation.name);
   const bool is_there = reader.snapshot().find(key)->has_value();  // sound or not
-  if (is_there || (reader.foreign_writers() && !pool.gateway)) return {};
+  if (is_there || reservation.cidrs.empty() || (reader.foreign_writers() && !pool.gateway)) return {};
   return {to_put(key, std::move(reservation)), to_check(pool_key(pool.name))};
+}
+
+/// Whether a pool that is gone, blocks and all that lives in them left behind, may be made again: one with the same
+/// blocks, of which no gateway is somebody's address. Error: refused_by_configuration.
+[[nodiscard]] Flow<void> check_leftover(Reader& reader, const Pool& pool, const std::vector<net::Prefix>& blocks) {
+  const auto refused = [&](const net::Prefix& block, const std::string& why) {
+    return fail(ErrorCode::refused_by_configuration,
+                fmt::format("cidr {} of pool {} has block {} of an earlier pool{}; `croft check` tells who holds its "
+                            "addresses",
+                            pool.cidr.to_string(), pool.name, block.to_string(), why));
+  };
+  for (const net::Prefix& block : blocks) {
+    if (!pool.cidr.contains(block)) return refused(block, ", which it does not contain");
+    if (block.length() != pool.block_length) {
+      return refused(block, fmt::format(": with that length, blockSize {}, it can be made again", block.length()));
+    }
+  }
+  if (!pool.gateway) return {};
+  const net::Prefix of_gateway = net::Prefix::containing(*pool.gateway, pool.block_length);
+  if (std::ranges::count(blocks, of_gateway) == 0) return {};
+  const Block* block = reader.get(block_key(of_gateway));
+  TRY_VOID(reader.ready());
+  const bool is_taken = block != nullptr && !block->deleted &&
+                        state_of(*block, *net::ordinal_of(of_gateway, *pool.gateway)) != AddressState::free;
+  if (!is_taken) return {};
+  return refused(of_gateway,
+                 fmt::format(", where the gateway {} is taken: give another one, or none", pool.gateway->to_string()));
 }
 
 }  // namespace
@@ -145,12 +172,7 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
       return fail(ErrorCode::refused_by_configuration,
                   fmt::format("cidr {} of pool {} overlaps {}", spec.cidr.to_string(), spec.name, *claim));
     }
-    if (!leftover.empty()) {
-      return fail(ErrorCode::refused_by_configuration,
-                  fmt::format("cidr {} of pool {} contains block {} of an earlier pool; `croft check` tells who holds "
-                              "its addresses",
-                              spec.cidr.to_string(), spec.name, leftover.front().to_string()));
-    }
+    TRY_VOID(check_leftover(reader, pool, leftover));
     std::vector<PlannedWrite> writes;
     if (completes) {
       Pool whole = *existing;
@@ -163,7 +185,7 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
     }
     const Reservation reservation = reservation_for(pool);
     writes.push_back(std::move(generation));
-    writes.push_back(to_put(reservation_key(reservation.name), reservation));
+    if (!reservation.cidrs.empty()) writes.push_back(to_put(reservation_key(reservation.name), reservation));
     writes.push_back(to_put(pool_key(pool.name), pool));
     return Plan<PoolCreated>{{std::move(pool), false}, std::move(writes)};
   });

@@ -24,7 +24,8 @@ struct PoolCreated {
 /// new one, unless a block of it shows that it was in use once; one that somebody disabled stays so. Errors: what
 /// make_pool() finds; already_exists when a pool of this name is there and disagrees (the message says in what) ;
 /// refused_by_configuration when the CIDR overlaps another pool, another claim on the address space (address_claims.h),
-/// or blocks of a deleted pool that still hold addresses.
+/// or blocks of a deleted pool that are of another length, or hold the new one's gateway. A pool that somebody deleted
+/// under living pods can so be made again as it was.
 [[nodiscard]] Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spec);
 
 /// Whether all of these pools are there, none half made, and agree with what is wanted; a damaged one is there, and not

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
@@ -131,6 +132,29 @@ TEST_F(PoolChanges, APoolGoesWhenItIsDisabledAndNobodyHoldsOrHeldOfIt) {
       EXPECT_EQ(count(Kind::high_water_mark), row.held ? 1U : 0U) << row.what << ": sequence numbers are kept";
     }
   }
+}
+
+/// Somebody deletes a pool under living pods, as kubectl lets him: the very same may be made again.
+TEST_F(PoolChanges, APoolThatIsGoneUnderItsPodsIsMadeAgainAsItWas) {
+  make("10.0.0.0/26");
+  hold("10.0.0.1");
+  reg.apply({to_delete(pool_key("a"), Guard::none), to_delete(reservation_key("pool-a"), Guard::none)});
+  const auto again = [&](const char* cidr, int length, GatewayChoice gateway) {
+    const PoolSpec spec{"a", prefix(cidr), length, gateway, seconds(30), {}};
+    return reg.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); });
+  };
+  const GatewayChoice none{GatewayChoice::Kind::none, {}};
+  const auto other_length = again("10.0.0.0/26", 27, none);
+  EXPECT_EQ(code_of(other_length), ErrorCode::refused_by_configuration);
+  EXPECT_THAT(other_length.error().message, testing::HasSubstr("blockSize 28"));
+  EXPECT_EQ(code_of(again("10.0.0.0/29", 29, none)), ErrorCode::refused_by_configuration);
+  EXPECT_EQ(code_of(again("10.0.0.8/29", 29, none)), ErrorCode::refused_by_configuration);
+  const auto its_gateway = again("10.0.0.0/26", 28, {});
+  EXPECT_EQ(code_of(its_gateway), ErrorCode::refused_by_configuration);
+  EXPECT_THAT(its_gateway.error().message, testing::HasSubstr("gateway 10.0.0.1 is taken"));
+  ASSERT_TRUE(again("10.0.0.0/26", 28, none));
+  hold();
+  EXPECT_EQ(count(Kind::block), 1U);
 }
 
 TEST_F(PoolChanges, ManyBlocksGoInBatchesAndThePoolBehindThem) {

@@ -28,7 +28,7 @@ std::string verdict_on_selector(const Result<bool>& selected, const std::string&
 /// Why a pool that was not asked for by name does not serve; nothing when it does.
 std::optional<std::string> rejection_of(const Pool& pool, const PoolRequest& request) {
   if (pool.disabled) return "disabled";
-  if (!pool.allocatable) return "not allocatable (its status says so, or it is being deleted)";
+  if (!pool.unallocatable.empty()) return "not allocatable: " + pool.unallocatable;
   if (pool.assignment_mode == AssignmentMode::manual && !request.for_some_pod) {
     return "serves only requests that name it (assignmentMode Manual)";
   }
@@ -63,7 +63,7 @@ Refusal refusal_of_asked(const PoolTable& pools, const PoolRequest& request, con
     considered.push_back({p->name, p->cidr,
                           p != pool         ? "not the one asked for"
                           : p->disabled     ? "disabled"
-                          : !is_enabled(*p) ? "not allocatable"
+                          : !is_enabled(*p) ? "not allocatable: " + p->unallocatable
                                             : "of the other family"});
   }
   if (const auto& damage = pools.damaged_pool(); damage && pool == nullptr) {

@@ -125,6 +125,7 @@ class Split {
 
   [[nodiscard]] Result<void> reserve(const Pool& pool, const Pool& part) {
     Reservation reservation = reservation_for(part);
+    if (reservation.cidrs.empty()) return {};
     const auto key = reservation_key(reservation.name);
     if (reader_.get(key) != nullptr) {
       return fail(ErrorCode::already_exists, "reservation " + reservation.name + " exists already");

@@ -71,6 +71,19 @@ INSTANTIATE_TEST_SUITE_P(
                     Refused{"ff05::/64", {}, {}, "multicast"}, Refused{"::/112", {}, {}, "unspecified"},
                     Refused{"::/120", {}, {}, "loopback"}));
 
+/// Without a gateway there is no network around one or two addresses: each can be given.
+TEST(Pool, OfOneOrTwoAddressesEachCanBeGiven) {
+  for (const char* cidr : {"172.16.2.90/32", "172.16.2.90/31", "fd00::5/128", "fd00::4/127"}) {
+    PoolSpec small = spec(cidr);
+    small.gateway = GatewayChoice{GatewayChoice::Kind::none, {}};
+    const auto pool = make_pool(small);
+    ASSERT_TRUE(pool) << pool.error().message;
+    EXPECT_TRUE(reservation_for(*pool).cidrs.empty());
+    small.gateway = given(cidr[0] == 'f' ? "fd00::5" : "172.16.2.91");
+    EXPECT_FALSE(make_pool(small));
+  }
+}
+
 TEST(Pool, TheSmallestThatWork) {
   EXPECT_TRUE(make_pool(spec("10.1.0.0/30")));
   EXPECT_TRUE(make_pool(spec("fd00::/126")));

@@ -15,7 +15,6 @@ namespace {
 
 using net::Ordinal;
 
-constexpr std::uint32_t kBlockSizeMax = std::uint32_t{1} << kBlockHostBitsMax;
 /// What a block made in the last years that a wall clock of 64 bits knows begins with.
 constexpr std::uint64_t kSequenceOfWallMax = kHighWaterMarkMax - (std::uint64_t{1} << 40);
 
@@ -130,7 +129,8 @@ Block new_block(const net::Prefix& cidr, std::optional<AffinityOwner> owner, con
 Result<void> check_block(const Block& block) {
   if (!block.cidr.is_valid()) return fail(corrupt(block, "it has no cidr"));
   const int host_bits = net::bit_length(block.cidr.family()) - block.cidr.length();
-  if (host_bits > kBlockHostBitsMax) return fail(corrupt(block, "it is larger than 4096 addresses"));
+  if (host_bits > kBlockHostBitsMax)
+    return fail(corrupt(block, fmt::format("it has more than {} addresses", kBlockSizeMax)));
   const std::uint32_t size = std::uint32_t{1} << host_bits;
   if (block.allocations.size() != size) {
     return fail(corrupt(block, fmt::format("{} allocations for {} addresses", block.allocations.size(), size)));

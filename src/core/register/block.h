@@ -137,10 +137,13 @@ using IsReserved = std::function<bool(const net::Address&)>;
 enum class AddressState : std::uint8_t { free, held, cooling, reserved, quarantined };
 [[nodiscard]] std::string_view name_of(AddressState state);
 
-/// No block has more addresses than 2 to the power of this.
-inline constexpr int kBlockHostBitsMax = 12;
+/// A block with more addresses than 2 to the power of this is not read; its CIDR is taken all the same
+/// (block_cidr_of). No pool has blocks of more than 4096 (make_pool), but those of another program may: Calico lets the
+/// `blockSize` of a pool change over blocks that are there. 65,536 empty ones are half of what an etcd takes.
+inline constexpr int kBlockHostBitsMax = 16;
+inline constexpr std::uint32_t kBlockSizeMax = std::uint32_t{1} << kBlockHostBitsMax;
 
-/// Number of addresses of a block of this prefix: 1 to 4096.
+/// Number of addresses of a block of this prefix: 1 to kBlockSizeMax.
 [[nodiscard]] std::uint32_t block_size(const net::Prefix& cidr);
 
 /// A new block, all free in order 0..n-1 (docs/reference/calico-ipam.md#new-block). Its sequence number is the later of

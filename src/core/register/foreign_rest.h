@@ -20,6 +20,8 @@ class ForeignRest {
   [[nodiscard]] virtual std::size_t bytes_max() const { return 0; }
   /// Of a pool: names this making of it; one that is made again under the same name has another. Empty: not known.
   [[nodiscard]] virtual std::string_view identity() const { return {}; }
+  /// Of a pool: its CIDR as it is written there, where that has host bits. Else empty.
+  [[nodiscard]] virtual std::string_view cidr_as_found() const { return {}; }
 };
 
 /// Two values are equal only when they share it: the same reading.

@@ -62,9 +62,12 @@ BlockLengths block_lengths(Family family) {
   const int host_bits = net::bit_length(pool.cidr.family()) - pool.cidr.length();
   if (host_bits >= 3) return {};
   const std::size_t kept_out = reservation_for(pool).cidrs.size();
-  if ((std::size_t{1} << host_bits) > kept_out) return {};
+  const bool is_pair_with_gateway = host_bits <= 1 && pool.gateway.has_value();
+  if ((std::size_t{1} << host_bits) > kept_out && !is_pair_with_gateway) return {};
   return fail(invalid_argument(
-      fmt::format("cidr {} of pool {} is too small: no address is left beside network, gateway{}",
+      fmt::format("cidr {} of pool {} is too small: no address is left beside network, gateway{}; of a pool of one or "
+                  "two addresses "
+                  "each can be given with gateway none",
                   pool.cidr.to_string(), pool.name, pool.cidr.family() == Family::v4 ? " and broadcast" : "")));
 }
 
@@ -213,9 +216,12 @@ std::optional<std::string> pool_of_reservation(const Reservation& reservation) {
 
 Reservation reservation_for(const Pool& pool) {
   const int bits = net::bit_length(pool.cidr.family());
-  std::vector<net::Address> addresses = {pool.cidr.first()};
+  // One or two addresses have no room for those of a network (RFC 3021).
+  const bool has_ends = pool.cidr.length() + 1 < bits;
+  std::vector<net::Address> addresses;
+  if (has_ends) addresses.push_back(pool.cidr.first());
   if (pool.gateway) addresses.push_back(*pool.gateway);
-  if (pool.cidr.family() == Family::v4) addresses.push_back(pool.cidr.last());
+  if (has_ends && pool.cidr.family() == Family::v4) addresses.push_back(pool.cidr.last());
   std::sort(addresses.begin(), addresses.end());
   addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
   Reservation reservation;

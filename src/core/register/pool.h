@@ -41,9 +41,10 @@ struct Pool {
   Encapsulation vxlan_mode = Encapsulation::never;
   bool nat_outgoing = false;
   bool disable_bgp_export = false;
-  /// False: another system says that nothing may be assigned now (it is being deleted, or its CIDR overlaps another's;
-  /// docs/reference/calico-ipam.md#pools, `status.conditions[Allocatable]`). Croft's own records don't have it.
-  bool allocatable = true;
+  /// Why nothing may be assigned now, though it is not disabled: it is being deleted, smaller than its blocks, or its
+  /// status says so (docs/reference/calico-ipam.md#pools, `status.conditions[Allocatable]`). Empty: something may.
+  /// Croft's own records don't have it.
+  std::string unallocatable;
 
   // Croft's own; a foreign format keeps these in a record of Croft's beside the pool (docs/promises.md#cooling).
 
@@ -65,7 +66,7 @@ struct Pool {
 };
 
 /// Whether the pool gives new addresses at all (docs/reference/calico-ipam.md#pools, "enabled").
-[[nodiscard]] inline bool is_enabled(const Pool& pool) { return !pool.disabled && pool.allocatable; }
+[[nodiscard]] inline bool is_enabled(const Pool& pool) { return !pool.disabled && pool.unallocatable.empty(); }
 
 /// Whether the pool may be used so (docs/reference/calico-ipam.md#pools, `allowedUses`).
 [[nodiscard]] bool allows(const Pool& pool, PoolUse use);
@@ -135,7 +136,7 @@ struct Reservation {
 [[nodiscard]] std::string reservation_name_of(const std::string& pool);
 
 /// The reservation made with a pool: its network address, its gateway if it has one, and for IPv4 its broadcast
-/// address.
+/// address. Of a pool of one or two addresses the gateway alone: without one it keeps nothing, and none is made.
 [[nodiscard]] Reservation reservation_for(const Pool& pool);
 
 /// The pool whose reservation this may be, by its name and by what it keeps: the first, the last and one more address

@@ -1,9 +1,11 @@
 #include "core/register/records.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include <fmt/format.h>
 
+#include "net/address_with_length.h"
 #include "net/echo.h"
 
 namespace croft::core {
@@ -69,9 +71,10 @@ Result<net::Prefix> cidr_of(const Key& key) {
 }
 
 std::optional<net::Prefix> block_cidr_of(const Key& key) {
-  const auto cidr = cidr_of(key);
-  if (!cidr || net::bit_length(cidr->family()) - cidr->length() > kBlockHostBitsMax) return {};
-  return *cidr;
+  if (auto cidr = cidr_of(key)) return *cidr;
+  const std::size_t slash = key.name.find('/');
+  const auto loose = net::AddressWithLength::parse(std::string_view(key.name).substr(slash + 1));
+  return slash != key.name.npos && loose ? std::optional(loose->network()) : std::nullopt;
 }
 
 }  // namespace croft::core

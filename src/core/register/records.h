@@ -219,8 +219,8 @@ struct KeyOf : Key {
 
 /// The block CIDR at the end of a block, affinity, vacancy or high-water-mark name. Error: corrupt.
 [[nodiscard]] Result<net::Prefix> cidr_of(const Key& key);
-/// The same of the name of a block, where a block can have it: nothing for a CIDR that is too large for one
-/// (kBlockHostBitsMax). By such a name nobody holds an address, whatever is stored there, and it keeps nobody from one.
+/// What the name of a block takes, whole: whatever is stored there, of whatever length it is, and whether it can be
+/// read. Another program may have spelled it its own way (host bits, capitals). Nothing for a name without a CIDR.
 [[nodiscard]] std::optional<net::Prefix> block_cidr_of(const Key& key);
 
 }  // namespace croft::core

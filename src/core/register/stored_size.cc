@@ -13,7 +13,7 @@ namespace {
 /// All members of a block but the lists, and the frame of what is beside it.
 constexpr std::size_t kOfBlock = 512;
 /// Of an ordinal: its places in `allocations` and `unallocated`, and its sequence number under its name.
-constexpr std::size_t kOfOrdinal = 5 + 5 + 28;
+constexpr std::size_t kOfOrdinal = 6 + 6 + 29;
 /// The names of the members of an attribute.
 constexpr std::size_t kOfAttribute = 64;
 /// Of an ordinal that cools: when, by which clocks, for how long, its sequence number again.

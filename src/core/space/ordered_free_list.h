@@ -18,7 +18,7 @@ namespace croft::core::space {
 /// survives reading, changing and writing a block, and with it the time an address rests before it is used again.
 ///
 /// take_next and give_back are O(1) over time; take_next_if is O(place of the one found); take of a given ordinal
-/// searches the order, O(free_count()). Meant for blocks: 64 ordinals as a rule, 4096 at most. Not for Service ranges
+/// searches the order, O(free_count()). Meant for blocks: 64 ordinals as a rule, 65,536 at most. Not for Service ranges
 /// or ports, where any ordinal may be asked for among a million (4 bytes a free ordinal, and that search): DenseBitmap.
 class OrderedFreeList {
  public:

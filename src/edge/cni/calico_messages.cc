@@ -63,7 +63,7 @@ std::string disabled_or_absent(const core::Refusal& refusal, const core::AssignR
           std::find_if(refusal.considered.begin(), refusal.considered.end(),
                        [&](const core::PoolVerdict& v) { return core::is_asked(asked, v.pool, v.cidr); });
       if (known == refusal.considered.end()) return core::text_of(asked);
-      if (known->reason == "disabled" || known->reason == "not allocatable") return known->cidr.to_string();
+      if (known->reason == "disabled" || known->reason.starts_with("not allocatable")) return known->cidr.to_string();
     }
   }
   return {};

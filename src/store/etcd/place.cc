@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "net/echo.h"
 #include "store/calico/layout.h"
 #include "wire/calico/etcd.h"
 #include "wire/etcd/api.h"
@@ -35,6 +36,20 @@ std::vector<std::string> affinity_prefixes(std::string_view parts) {
   if (rest.starts_with("ipv6/")) family = net::Family::v6;
   const auto prefix = wire::calico::affinities_prefix({type, owner}, family);
   return {prefix ? *prefix : wire::calico::affinities_prefix(type)};
+}
+
+constexpr std::string_view kBlock = "/block/";
+constexpr std::size_t kFamilyBytes = 4;
+
+/// Where a block lies whose key is spelled as no library of Calico's does: the inverse of listed_at().
+[[nodiscard]] Result<std::string> place_of_odd_block(const core::Key& key) {
+  const bool is_of_family = key.name.starts_with("ipv4/") || key.name.starts_with("ipv6/");
+  if (!is_of_family || !core::block_cidr_of(key)) {
+    return fail(ErrorCode::corrupt, fmt::format("block {} has no CIDR", net::echo(key.name)));
+  }
+  std::string cidr = key.name.substr(kFamilyBytes + 1);
+  cidr[cidr.rfind('/')] = '-';
+  return fmt::format("{}{}{}{}", wire::calico::blocks_prefix(), key.name.substr(0, kFamilyBytes), kBlock, cidr);
 }
 
 }  // namespace
@@ -84,6 +99,10 @@ std::vector<std::string> Places::prefixes_of(const core::Listing& listing) const
 Result<std::string> Places::place_of(const core::Key& key) const {
   TRY_VOID(check_kind(key.kind));
   if (!calico::is_calicos(key.kind)) return root_of(key.kind) + key.name;
+  if (key.kind == Kind::block) {
+    const auto cidr = core::block_cidr_of(key);
+    if (!cidr || core::block_key(*cidr) != key) return place_of_odd_block(key);
+  }
   TRY(const wire::calico::Key place, wire::calico::key_of(key));
   return wire::calico::print_key(place);
 }
@@ -95,7 +114,12 @@ std::optional<core::Key> Places::record_at(Kind kind, std::string_view place) co
     return core::Key{kind, std::string(place.substr(root.size()))};
   }
   const auto parsed = wire::calico::parse_key(place);
-  if (!parsed) return std::nullopt;
+  if (!parsed) {
+    // Of a block the CIDR is taken, however it is spelled.
+    const bool is_blocks = kind == Kind::block && place.starts_with(wire::calico::blocks_prefix());
+    auto listed = is_blocks ? listed_at(kind, place) : std::nullopt;
+    return listed && core::block_cidr_of(*listed) ? std::move(listed) : std::nullopt;
+  }
   auto key = wire::calico::record_of(*parsed);
   if (key && key->kind != kind) return std::nullopt;
   return key;
@@ -104,8 +128,6 @@ std::optional<core::Key> Places::record_at(Kind kind, std::string_view place) co
 std::optional<core::Key> Places::listed_at(Kind kind, std::string_view place) const {
   // …/assignment/ipv4/block/10.0.0.64-26 is ipv4/10.0.0.64/26
   const std::string root = wire::calico::blocks_prefix();
-  constexpr std::string_view kBlock = "/block/";
-  constexpr std::size_t kFamilyBytes = 4;
   if (kind != Kind::block || !place.starts_with(root)) return record_at(kind, place);
   place.remove_prefix(root.size());
   const std::size_t dash = place.rfind('-');

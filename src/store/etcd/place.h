@@ -34,7 +34,8 @@ class Places {
 
   /// The key of a record. Error: invalid_argument for a name that can have none, and as check_kind.
   [[nodiscard]] Result<std::string> place_of(const core::Key& key) const;
-  /// The record of a key of this kind; nothing for a key that belongs to none.
+  /// The record of a key of this kind; nothing for a key that belongs to none. A block whose key has host bits or
+  /// another spelling keeps it in its name (core::block_cidr_of).
   [[nodiscard]] std::optional<core::Key> record_at(core::Kind kind, std::string_view place) const;
   /// The same for a list of keys alone, which is a hint and may be long: a block's CIDR is not parsed, so that a name
   /// may come out that no record can have.

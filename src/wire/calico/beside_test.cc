@@ -101,8 +101,8 @@ TEST(BesideCalico, DamageIsNamedWithItsKey) {
   EXPECT_EQ(pool_error(""), "corrupt: \"pool a\" is damaged: no {\"v\": found at byte 0");
   EXPECT_EQ(pool_error(replaced(kPool, "\"10.0.0.1\"", "\"oak\"")),
             "corrupt: \"pool a\" is damaged: gateway is no IP address at byte 43");
-  EXPECT_EQ(cooling_error(replaced(kCooling, ":3,", ":4096,")),
-            "corrupt: \"block b\" is damaged: number 4096 is larger than 4095 at byte 33");
+  EXPECT_EQ(cooling_error(replaced(kCooling, ":3,", ":65536,")),
+            "corrupt: \"block b\" is damaged: number 65536 is larger than 65535 at byte 34");
   EXPECT_EQ(pool_error(std::string(kRecordBytesMax + 1, ' ')), "corrupt: \"pool a\" is damaged: it is too long");
   EXPECT_EQ(decode_pool_beside("a\nb\x1b", "").error().message,
             "\"a\\x0ab\\x1b\" is damaged: no {\"v\": found at byte 0");

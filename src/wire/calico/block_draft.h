@@ -12,8 +12,7 @@
 
 namespace croft::wire::calico {
 
-/// The largest block has 4096 addresses (core::check_block).
-inline constexpr std::size_t kBlockSizeMax = 4096;
+inline constexpr std::size_t kBlockSizeMax = core::kBlockSizeMax;
 
 struct AttributeDraft {
   core::Attribute attribute;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "net/address_with_length.h"
 #include "net/echo.h"
 #include "wire/calico/etcd.h"
 #include "wire/json/writer.h"
@@ -171,8 +172,8 @@ bool is_left_out(Kind kind, std::string_view name) {
 
 std::optional<core::Key> key_in(Kind kind, JsonRef spec, const std::string& name) {
   const auto cidr = [&]() -> std::optional<net::Prefix> {
-    const auto parsed = net::Prefix::parse(text_in(spec, "cidr"));
-    return parsed ? std::optional(*parsed) : std::nullopt;
+    const auto parsed = net::AddressWithLength::parse(text_in(spec, "cidr"));
+    return parsed ? std::optional(parsed->network()) : std::nullopt;
   };
   switch (kind) {
     case Kind::block: {

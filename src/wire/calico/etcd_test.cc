@@ -247,7 +247,7 @@ TEST(CalicoBlock, DamageIsNamed) {
   const Damage table[] = {
       {R"("cidr":"10.0.0.64/30",)", "", "its cidr is"},
       {R"(10.0.0.64/30)", "10.0.0.68/30", "its cidr is 10.0.0.68/30"},
-      {R"(10.0.0.64/30)", "10.0.0.65/30", "cidr: "},
+      {R"(10.0.0.64/30)", "10.0.0.61/30", "its cidr is 10.0.0.60/30"},
       {R"("10.0.0.64/30")", "7", "cidr: an integer (7) where a string is wanted"},
       {R"("host:node-a")", "\"node-a\"", "affinity: "},
       {R"("host:node-a")", "\"host:\"", "affinity: "},
@@ -304,6 +304,32 @@ TEST(CalicoBlock, DamageIsNamed) {
   // Larger than any block may be.
   EXPECT_EQ(decode_block(BlockKey{prefix("::/0")}, R"({"cidr":"::/0","allocations":[]})").error().code,
             ErrorCode::corrupt);
+}
+
+/// A block larger than Croft makes any, and one whose CIDR is spelled its own way.
+TEST(Calico, ALargeBlockIsRead) {
+  const auto bytes_of = [](const std::string& cidr, std::uint32_t size) {
+    std::string allocations = "0", unallocated;
+    for (std::uint32_t i = 1; i < size; ++i) {
+      allocations += ",null";
+      unallocated += (i > 1 ? "," : "") + std::to_string(i);
+    }
+    return R"({"cidr":")" + cidr + R"(","affinity":"host:w5","allocations":[)" + allocations + R"(],"unallocated":[)" +
+           unallocated + R"(],"attributes":[{"handle_id":"net.a","secondary":{"node":"w5"}}],"sequenceNumber":5,)" +
+           R"("sequenceNumberForAllocation":{},"deleted":false})";
+  };
+  for (const int length : {19, 17, 16}) {
+    const net::Prefix cidr = net::Prefix::containing(address("10.233.96.0"), length);
+    const auto record = decode_block({cidr}, bytes_of(cidr.to_string(), std::uint32_t{1} << (32 - length)));
+    ASSERT_TRUE(record) << record.error().message;
+    EXPECT_EQ(core::held_by_handle(record->block, "net.a").size(), 1U);
+    EXPECT_EQ(encode(*record), bytes_of(cidr.to_string(), std::uint32_t{1} << (32 - length)));
+  }
+  const net::Prefix huge = prefix("10.232.0.0/15");
+  EXPECT_EQ(decode_block({huge}, bytes_of("10.232.0.0/15", 1U << 17)).error().code, ErrorCode::corrupt);
+  EXPECT_TRUE(decode_block({prefix("10.0.0.64/30")}, bytes_of("10.0.0.65/30", 4)));
+  EXPECT_TRUE(decode_block({prefix("c001:c0af::/126")}, bytes_of("C001:C0AF::2/126", 4)));
+  EXPECT_FALSE(decode_block({prefix("10.0.0.64/30")}, bytes_of("10.0.0.60/30", 4)));
 }
 
 TEST(Calico, DamageOfTheOthersIsNamed) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/time_text.h"
+#include "net/address_with_length.h"
 #include "wire/text/go_text.h"
 
 namespace croft::wire::calico {
@@ -35,12 +36,13 @@ MaybeFault read_time(const JsonAt& at, WallTime& out) {
   return {};
 }
 
-MaybeFault read_prefix(const JsonAt& at, net::Prefix& out) {
+MaybeFault read_prefix(const JsonAt& at, net::Prefix& out, std::string* as_found) {
   std::string text;
   if (auto fault = read_text(at, kTextBytesMax, text)) return fault;
-  const auto prefix = net::Prefix::parse(text);
-  if (!prefix) return at.bad_value(prefix.error().message);
-  out = *prefix;
+  const auto found = net::AddressWithLength::parse(text);
+  if (!found) return at.bad_value(found.error().message);
+  out = found->network();
+  if (as_found != nullptr && out.first() != found->address) *as_found = std::move(text);
   return {};
 }
 

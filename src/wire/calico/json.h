@@ -50,7 +50,8 @@ template <class T>
 [[nodiscard]] MaybeFault read_number(const JsonAt& at, std::uint32_t max, std::uint32_t& out);
 [[nodiscard]] MaybeFault read_optional_text(const JsonAt& at, std::optional<std::string>& out);
 [[nodiscard]] MaybeFault read_time(const JsonAt& at, WallTime& out);
-[[nodiscard]] MaybeFault read_prefix(const JsonAt& at, net::Prefix& out);
+/// A CIDR as Calico reads it: host bits are dropped. `as_found`, if given, gets the text of one that has some.
+[[nodiscard]] MaybeFault read_prefix(const JsonAt& at, net::Prefix& out, std::string* as_found = nullptr);
 
 /// Takes an object with each name once; `read_one(at, name, value)` reads a value.
 template <class Map, class ReadOne>

@@ -187,8 +187,9 @@ Result<Key> key_of(const core::Key& key) {
     case core::Kind::ipam_config:
       return IpamConfigKey{};
     case core::Kind::block: {
-      TRY(const net::Prefix cidr, core::cidr_of(key));
-      return BlockKey{cidr};
+      const auto cidr = core::block_cidr_of(key);
+      if (!cidr) return fail(core::cidr_of(key).error());
+      return BlockKey{*cidr};
     }
     case core::Kind::affinity: {
       TRY(const net::Prefix cidr, core::cidr_of(key));

@@ -65,7 +65,8 @@ TEST(CalicoKeys, RecordsOfTheStoreBothWays) {
        {core::Kind::vacancy, core::Kind::claim_cursor, core::Kind::high_water_mark, core::Kind::pool_set}) {
     EXPECT_EQ(key_of({kind, "default"}).error().code, ErrorCode::invalid_argument);
   }
-  EXPECT_EQ(key_of({core::Kind::block, "ipv4/10.0.0.1/24"}).error().code, ErrorCode::corrupt);
+  EXPECT_EQ(key_of({core::Kind::block, "ipv4/10.0.0.1/24"}).value(), Key(BlockKey{prefix("10.0.0.0/24")}));
+  EXPECT_EQ(key_of({core::Kind::block, "ipv4/10.0.0/24"}).error().code, ErrorCode::corrupt);
   EXPECT_EQ(key_of({core::Kind::affinity, "ghost/node-a/ipv4/10.0.0.0/24"}).error().code, ErrorCode::corrupt);
 }
 

@@ -37,6 +37,10 @@ class Box final : public core::ForeignRest {
     if constexpr (std::is_same_v<Record, PoolRecord>) return record.metadata.uid;
     return {};
   }
+  [[nodiscard]] std::string_view cidr_as_found() const override {
+    if constexpr (std::is_same_v<Record, PoolRecord>) return record.rest.cidr_as_found;
+    return {};
+  }
   const Record record;
 };
 
@@ -80,7 +84,7 @@ core::Value value_of(IpamConfigRecord record) {
 
 core::Value value_of(PoolRecord record) {
   core::Pool pool = record.pool;
-  pool.allocatable = record.is_allocatable();
+  pool.unallocatable = record.unallocatable();
   pool.rest = box(std::move(record));
   return pool;
 }

@@ -99,7 +99,8 @@ MaybeFault read_assignment_mode(const JsonAt& at, PoolDraft& out) {
 }
 
 constexpr JsonMember<PoolDraft> kPoolSpecMembers[] = {
-    {"cidr", [](const JsonAt& at, PoolDraft& out) { return read_prefix(at, out.record.pool.cidr); }},
+    {"cidr", [](const JsonAt& at,
+                PoolDraft& out) { return read_prefix(at, out.record.pool.cidr, &out.record.rest.cidr_as_found); }},
     {"vxlanMode",
      [](const JsonAt& at, PoolDraft& out) { return read_named(at, kEncapsulations, out.record.pool.vxlan_mode); }},
     {"ipipMode",
@@ -246,7 +247,7 @@ void write_pool_spec(JsonWriter& out, const PoolRecord& record) {
   const Pool& pool = record.pool;
   out.begin_object();
   out.key("cidr");
-  out.text(pool.cidr.to_string());
+  out.text(record.rest.cidr_as_found.empty() ? pool.cidr.to_string() : record.rest.cidr_as_found);
   out.key("vxlanMode");
   out.text(name_in(kEncapsulations, pool.vxlan_mode));
   out.key("ipipMode");
@@ -297,6 +298,17 @@ std::optional<std::vector<std::string>> entries_alone(const Key& key, std::strin
 }
 
 }  // namespace
+
+std::string PoolRecord::unallocatable() const {
+  if (terminating) return "it is being deleted, and a finalizer keeps its object";
+  if (rest.block_size_too_large) {
+    return fmt::format("{} is smaller than its blocks, which are /{} (blockSize)", pool.cidr.to_string(),
+                       *rest.block_size_too_large);
+  }
+  if (!not_allocatable) return {};
+  return fmt::format("Calico's condition Allocatable of it is False{}",
+                     not_allocatable->empty() ? "" : ", reason " + net::echo(*not_allocatable));
+}
 
 Result<PoolRecord> decode_pool(const std::string& name, std::string_view bytes) {
   const Key key = ResourceKey{ResourceKey::Kind::pool, name};

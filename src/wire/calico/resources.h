@@ -30,6 +30,8 @@ struct Metadata {
 
 /// What core::Pool has no place for. The default is a pool that Calico just made, v3.30 or newer.
 struct PoolRest {
+  /// The CIDR where it has host bits, and so is written again. Empty: it has none.
+  std::string cidr_as_found;
   /// No `assignmentMode`: before v3.30. Only looked at while the mode is automatic.
   bool assignment_mode_absent = false;
   /// The stored `blockSize` of a pool that is smaller than that; Calico lets only a disabled one be so. The
@@ -54,7 +56,8 @@ struct PoolRecord {
   PoolRest rest;
   /// Whether new blocks and addresses may be taken from it, were it not disabled: it is neither of the above, and not
   /// smaller than a block.
-  [[nodiscard]] bool is_allocatable() const { return !terminating && !not_allocatable && !rest.block_size_too_large; }
+  /// Then empty, else which of these it is (core::Pool::unallocatable).
+  [[nodiscard]] std::string unallocatable() const;
   friend bool operator==(const PoolRecord&, const PoolRecord&) = default;
 };
 
@@ -88,8 +91,8 @@ struct NodeRecord {
 
 // Reading, with `name` from the key. Calico's defaults are applied: a missing `blockSize` is 26 or 122, a missing
 // `nodeSelector` is all(), missing modes are Never, missing `allowedUses` are Workload and Tunnel. Errors as those of
-// calico_etcd.h; a record of another kind or name is corrupt too, and a pool with host bits or a block size that Calico
-// doesn't allow.
+// calico_etcd.h; a record of another kind or name is corrupt too, and a pool with a block size that Calico doesn't
+// allow. Host bits of a CIDR are dropped, as Calico does since v3.19.
 
 [[nodiscard]] Result<PoolRecord> decode_pool(const std::string& name, std::string_view bytes);
 /// Entries are trimmed, a bare address is a whole prefix, host bits are dropped; what is neither is passed over, and

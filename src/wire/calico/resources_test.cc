@@ -166,7 +166,9 @@ TEST(CalicoPool, UsesThatAreNotKnownAreKeptAndDoNotCount) {
 }
 
 TEST(CalicoPool, ReasonsNotToUseItLeaveWhatIsStored) {
-  const auto is_usable = [](const PoolRecord& record) { return record.is_allocatable() && !record.pool.disabled; };
+  const auto is_usable = [](const PoolRecord& record) {
+    return record.unallocatable().empty() && !record.pool.disabled;
+  };
   const std::string bytes = with(golden("pool_full"), R"("disabled":true,)", "");
   const PoolRecord both = pool_in("default-ipv4-ippool", bytes);
   EXPECT_TRUE(both.terminating);
@@ -196,8 +198,34 @@ TEST(CalicoPool, OneSmallerThanABlockIsNotUsedAndKeepsItsBlockSize) {
   EXPECT_EQ(record.pool.block_length, 28);
   EXPECT_EQ(record.rest.block_size_too_large, 26);
   record.pool.disabled = false;
-  EXPECT_FALSE(record.is_allocatable());
+  EXPECT_NE(record.unallocatable(), "");
   EXPECT_EQ(encode(record), with(golden("library_pool-small"), R"("disabled":true,)", ""));
+}
+
+/// Calico drops host bits, and so does Croft; the text stays as it was found.
+TEST(CalicoPool, HostBitsAreDroppedAndKept) {
+  for (const auto& [found, cidr] :
+       {std::pair("192.168.0.1/16", "192.168.0.0/16"), std::pair("192.168.7.255/16", "192.168.0.0/16")}) {
+    const std::string bytes = with(golden("pool_new"), "192.168.0.0/16", found);
+    const PoolRecord record = pool_in("default-ipv4-ippool", bytes);
+    EXPECT_EQ(record.pool.cidr, prefix(cidr));
+    EXPECT_EQ(record.rest.cidr_as_found, found);
+    EXPECT_EQ(encode(record), bytes);
+  }
+  const std::string six = R"({"cidr":"C001:C0AF::12/120","blockSize":122})";
+  const PoolRecord record = pool_in("p", pool_with(six));
+  EXPECT_EQ(record.pool.cidr, prefix("c001:c0af::/120"));
+  EXPECT_NE(encode(record).find(R"("cidr":"C001:C0AF::12/120")"), std::string::npos) << encode(record);
+  EXPECT_EQ(pool_in("p", pool_with(R"({"cidr":"FD00::/112"})")).rest.cidr_as_found, "");
+}
+
+TEST(CalicoPool, WhyNothingMayBeAssignedIsTold) {
+  const PoolRecord small = pool_in("p", pool_with(R"({"cidr":"10.6.0.0/28","blockSize":26})"));
+  EXPECT_EQ(small.unallocatable(), "10.6.0.0/28 is smaller than its blocks, which are /26 (blockSize)");
+  const std::string end = with(golden("pool_new"), "}}", R"(},"status":{"conditions":[%]}})");
+  const std::string why = R"({"type":"Allocatable","status":"False","reason":"CIDROverlap"})";
+  EXPECT_EQ(pool_in("default-ipv4-ippool", with(end, "%", why)).unallocatable(),
+            "Calico's condition Allocatable of it is False, reason \"CIDROverlap\"");
 }
 
 TEST(CalicoPool, DamageIsNamed) {
@@ -212,7 +240,7 @@ TEST(CalicoPool, DamageIsNamed) {
       {R"("creationTimestamp")", R"("labels":{"a":1},"creationTimestamp")", "metadata.labels.a: "},
       {R"("creationTimestamp")", R"("labels":{"a":"1","a":"2"},"creationTimestamp")", "it is there twice"},
       {R"("creationTimestamp")", R"("deletionTimestamp":7,"creationTimestamp")", "metadata.deletionTimestamp: "},
-      {R"("192.168.0.0/16")", R"("192.168.0.1/16")", "spec.cidr: "},
+      {R"("192.168.0.0/16")", R"("192.168.0.1/33")", "spec.cidr: "},
       {R"("192.168.0.0/16")", R"("::ffff:0:0/112")", "spec.cidr: "},
       {R"("192.168.0.0/16")", R"("")", "spec.cidr: "},
       {R"("cidr":"192.168.0.0/16",)", "", "spec.cidr: it is missing"},

@@ -25,8 +25,8 @@ using core::Block;
 using core::Cooling;
 using core::CoolingBeside;
 
-/// The largest block has 4096 addresses (core::check_block); a longer list is damage, not a reason to use memory.
-constexpr std::uint32_t kOrdinalMax = 4095;
+/// A longer list is damage, not a reason to use memory.
+constexpr std::uint32_t kOrdinalMax = core::kBlockSizeMax - 1;
 
 std::optional<BootId> boot_of(std::string_view hex) {
   const auto bytes = bytes_of_hex<sizeof(BootId::bytes)>(hex);

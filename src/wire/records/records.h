@@ -15,7 +15,7 @@ namespace croft::wire {
 // Calico's Kubernetes objects, the format version first. Every field of the value survives, 64-bit numbers exactly.
 
 /// A record longer than this is damaged: the largest legal one, a full block of 4096 addresses with long attributes,
-/// stays below.
+/// stays below, and so does any that an etcd takes.
 inline constexpr std::size_t kRecordBytesMax = 8U << 20;
 
 /// The number that stands for a kind in stored keys. Numbers are never reused; the order of core::Kind may change.
