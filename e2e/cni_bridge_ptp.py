@@ -138,7 +138,7 @@ def check_check(world, store, plugin, ipam, config, pod):
     pod.netns.run("ip", "address", "add", with_length, "dev", "eth0", *nodad)
     # The address is released behind the runtime's back: croft-ipam's half.
     ipam.check(config, pod.result, pod.container, pod.netns)
-    run(world.bin / "croft", "--store", store, "ip", "release", pod.addresses[0])
+    run(world.bin / "croft", "--store", store, "ip", "release", pod.addresses[0], "--force")
     error = refused(lambda: ipam.check(config, pod.result, pod.container, pod.netns), "CHECK of a released address")
     expect(pod.addresses[0] in str(error) or pod.container in str(error),
            f"the refusal names neither {pod.addresses[0]} nor {pod.container}: {error}")

@@ -177,12 +177,12 @@ def release(croft):
     two = croft.run("ip", "release", "--pod", "default/twice", "--max-share", "1", code=REFUSED).stderr
     expect("2 sandboxes" in two and "net.left" in two and "net.runs" in two, two)
     croft.run("ip", "release", "--pod", "default/twice", "--handle", "net.none", code=NOT_FOUND)
-    croft.run("ip", "release", "--pod", "default/twice", "--handle", "net.left", "--max-share", "1")
+    croft.run("ip", "release", "--pod", "default/twice", "--handle", "net.left", "--max-share", "1", "--force")
     states = {row["handle"]: row["state"] for row in croft.data("ip", "list", "--pod", "default/twice")}
     expect_equal(states, {"net.left": "cooling", "net.runs": "held"}, "of two sandboxes")
-    croft.run("ip", "release", "--pod", "default/twice", "--max-share", "1")
+    croft.run("ip", "release", "--pod", "default/twice", "--max-share", "1", "--force")
     expect_equal({row["state"] for row in croft.data("ip", "list", "--pod", "default/twice")}, {"cooling"}, "the other")
-    croft.run("ip", "release", "--pod", "default/b")
+    croft.run("ip", "release", "--pod", "default/b", "--force")
     expect_equal([row["state"] for row in croft.data("ip", "list", "--pod", "default/b")], ["cooling"], "released")
     expect_equal([row["state"] for row in croft.data("ip", "list", "--pod", "system/b")], ["held"], "another's of that name")
 

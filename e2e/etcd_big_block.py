@@ -89,7 +89,7 @@ def another_block(world, etcd):
     expect(not [r for r in rows if r["handle"] and r["handle"].startswith("net.") and r["state"] == "held"], "held still")
     beside = json.loads(etcd.get(BESIDE + first)[BESIDE + first])
     expect_equal(len(beside["cooling"]), len(containers), "addresses that cool")
-    world.croft(etcd.store, "ip", "release", *[r["address"] for r in rows if r["state"] == "held"][:5])
+    world.croft(etcd.store, "ip", "release", "--force", *[r["address"] for r in rows if r["state"] == "held"][:5])
     say("whatever is held in it can be released")
 
 

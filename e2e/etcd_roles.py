@@ -103,7 +103,7 @@ def roles(world, etcd, url):
     held = world.held(url("viewer"))
     expect_equal(sorted(row["containerId"] for row in held.values()), ["c1", "c3"], "held")
     beside_a_rival(world, etcd, url)
-    refused = croft(world, url("viewer"), "ip", "release", next(iter(held)))
+    refused = croft(world, url("viewer"), "ip", "release", next(iter(held)), "--force")
     expect(refused.returncode != OK and len(world.held(url("viewer"))) == 2, f"the viewer releases: {refused.stderr}")
     for user in USERS:
         for key in ("/registry/services/specs/default/a", "/calico/resources/v3/projectcalico.org/profiles/a/../b",

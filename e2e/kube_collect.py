@@ -177,7 +177,7 @@ def who_holds_nothing(world, cluster, kube, operator):
     cluster.pod("on-the-host", "oak", hostNetwork=True)
     cluster.report("on-the-host", "10.79.0.250")
     expect_equal(check()[1], {}, "all hold what they report")
-    run(world.bin / "croft", "--store", operator, "ip", "release", freed)
+    run(world.bin / "croft", "--store", operator, "ip", "release", freed, "--force")
     told = check()[1]
     expect_equal({pod: row["subject"] for pod, row in told.items()}, {"restored": freed}, "who holds nothing")
     expect("on node oak reports it, and the register has it as free" in told["restored"]["evidence"], f"{told}")

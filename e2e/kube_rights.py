@@ -981,7 +981,7 @@ def releases(user):
     node = user.rig.as_admin(user.node())
     address, = node.add("c1")
     user.croft("ip", "show", address.split("/")[0])
-    user.croft("ip", "release", address.split("/")[0])
+    user.croft("ip", "release", address.split("/")[0], "--force")
     user.croft("affinity", "release", "--node", node.name)
     number = next(user.rig.pools)
     pool = f"c-{user.tag}-{number}"
@@ -998,7 +998,7 @@ def releases_block(user):
     node = user.node()
     with_dead_block(user.rig, node)
     held = [row["address"] for row in user.rig.world.held(user.rig.admin_store).values() if row.get("node") == node.name]
-    user.croft("ip", "release", *held)
+    user.croft("ip", "release", *held, "--force")
 
 
 @work("croft-operator", "croft node remove")
@@ -1094,9 +1094,9 @@ def releases_two(user):
     address, = node.add("c1")
     node.env = {"CNI_IFNAME": "eth1"}
     other, = node.add("c1", ipv4_pools=["second"])
-    user.croft("ip", "release", address.split("/")[0])
+    user.croft("ip", "release", address.split("/")[0], "--force")
     counted(user.rig, f"net.c1-{node.name}", 1)
-    user.croft("ip", "release", other.split("/")[0])
+    user.croft("ip", "release", other.split("/")[0], "--force")
 
 
 @work("croft-operator", "croft host-local import")

@@ -151,7 +151,7 @@ def reports(croft, held):
     croft.text("check", "--cni-cache", str(cache), "--grace-seconds", "0", "--report", str(first), code=FINDINGS)
     report = json.loads(first.read_text())
     expect_equal({ip for ip, list_ in report["allocations"].items() if not list_[0]["inUse"]}, set(held), "unused")
-    croft.text("ip", "release", held[2])
+    croft.text("ip", "release", held[2], "--force")
     new = croft.plugin("ADD", "c4", "node-z")
     croft.text("check", "--cni-cache", str(cache), "--grace-seconds", "0", "--report", str(second),
                "--show-problem-ips", code=FINDINGS)
@@ -175,7 +175,7 @@ def reports(croft, held):
     croft.text("ip", "release", "--from-report", str(foreign), code=REFUSED)
     croft.text("ip", "release", "--from-report", str(foreign), "--force")
     croft.text("ip", "release", new, "--handle", "net.other", code=REFUSED)
-    croft.text("ip", "release", new, held[0], code=1)  # the second is not held
+    croft.text("ip", "release", new, held[0], "--force", code=1)  # the second is not held
     expect_equal(croft.data("ip", "show", new)[0]["state"], "cooling", "released by address")
 
 

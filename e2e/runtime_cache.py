@@ -76,7 +76,7 @@ def namespaces(rig):
     if "count as alive" in done.stderr:
         expect_equal([row for row in rows if row["finding"] == "not_attached"], [], "in a container")
     for address in dead:
-        run(rig.world.bin / "croft", "--store", rig.store, "ip", "release", address)
+        run(rig.world.bin / "croft", "--store", rig.store, "ip", "release", address, "--force")
     rows = rig.found()
     expect_equal({name: row["finding"] for name, row in rows.items()}, {"net-cut-eth0": "cache_unreadable"}, "afterwards")
     expect(f"{rig.cache}/results/net-cut-eth0" in rows["net-cut-eth0"]["evidence"], f"its path: {rows}")
@@ -119,7 +119,7 @@ def restored(rig):
     address = rig.plugin("ADD", "kept", "kept", address="10.81.0.5")
     rig.entry("kept", "/proc/self/ns/net", address=address, pod="kept")
     expect_equal(rig.found(), {}, "it holds what it has")
-    run(rig.world.bin / "croft", "--store", rig.store, "ip", "release", address)
+    run(rig.world.bin / "croft", "--store", rig.store, "ip", "release", address, "--force")
     rig.entry("elsewhere", "/proc/self/ns/net", address="192.0.2.7", pod="elsewhere")
     rig.entry("over", f"{rig.world.directory}/gone", address=address)
     row = rig.found()[address]

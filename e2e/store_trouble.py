@@ -159,7 +159,7 @@ def exit_codes(rig):
     rig.cli("fine", 0, *cli, "check")
     (rig.world.directory / "cache" / "results").mkdir(parents=True)
     rig.cli("findings", 3, *cli, "check", "--cni-cache", str(rig.world.directory / "cache"), "--grace-seconds", "0")
-    rig.cli("release", 0, *cli, "ip", "release", address)
+    rig.cli("release", 0, *cli, "ip", "release", address, "--force")
     rig.cli("delete", 0, *cli, "pool", "delete", "a")
 
 

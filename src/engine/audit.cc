@@ -50,7 +50,8 @@ Result<void> wait_for_first_answer(const Context& context) {
 
 Result<AuditReport> audit(const Context& context, const std::optional<core::audit::LiveAttachments>& live,
                           std::chrono::seconds grace, const std::string& live_node,
-                          std::vector<core::audit::RunningPod> pods, std::vector<core::NodeRange> pod_ranges) {
+                          std::vector<core::audit::RunningPod> pods, std::vector<core::NodeRange> pod_ranges,
+                          std::string asked_with) {
   const store::Capabilities can = context.store.capabilities();
   core::Missing everything = core::audit::wanted_by_audit(can.foreign_writers, !can.kubernetes_services);
   const auto leave_out_ranges = [&] {
@@ -67,7 +68,8 @@ Result<AuditReport> audit(const Context& context, const std::optional<core::audi
     found = read_register(context, everything);
   }
   if (!found) return fail(std::move(found).error());
-  const core::audit::Runtime runtime{live, grace, live_node, std::move(pods), std::move(pod_ranges)};
+  const core::audit::Runtime runtime{
+      live, grace, live_node, std::move(pods), std::move(pod_ranges), std::move(asked_with)};
   const Instant now = context.clock.now();
   AuditReport report;
   if (are_handles_apart) {

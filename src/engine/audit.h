@@ -35,10 +35,11 @@ inline constexpr std::chrono::seconds kFirstAnswerMax{30};
 /// Records that change meanwhile may show up as findings; a second look tells. With `live`, also addresses whose
 /// attachment is not among them, unless they are held for less than `grace`. With `live_node` only what is held on that
 /// node is compared with `live`. Whoever lives with an address that he does not hold is told, of `live` and of `pods`;
-/// `pod_ranges`, what nodes' objects say, tells which of those host-local gave. Changes nothing.
+/// `pod_ranges`, what nodes' objects say, tells which of those host-local gave. `asked_with`: Runtime's. Changes
+/// nothing.
 [[nodiscard]] Result<AuditReport> audit(const Context& context, const std::optional<core::audit::LiveAttachments>& live,
                                         std::chrono::seconds grace = kCollectAgeMin, const std::string& live_node = "",
                                         std::vector<core::audit::RunningPod> pods = {},
-                                        std::vector<core::NodeRange> pod_ranges = {});
+                                        std::vector<core::NodeRange> pod_ranges = {}, std::string asked_with = {});
 
 }  // namespace croft::engine

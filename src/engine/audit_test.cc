@@ -493,7 +493,7 @@ TEST_F(AuditTest, OfPodsThatRunTheFirstTenAreNamed) {
   const net::Address webs = ip(add(named).front().c_str());
   EXPECT_THAT(of({{{"web", "shop", "u2"}, "node-a", {webs}}}), IsEmpty());
   EXPECT_THAT(of({{{"web", "other", "u"}, "node-b", {webs}}}),
-              ElementsAre(AllOf(HasSubstr("pod other/web on node node-b reports it"), HasSubstr("(pod shop/web)"),
+              ElementsAre(AllOf(HasSubstr("pod other/web on node node-b reports it"), HasSubstr("pod shop/web (handle"),
                                 HasSubstr("two have it"))));
   std::vector<core::audit::RunningPod> many;
   for (int i = 0; i < 12; ++i) many.push_back({{"p" + std::to_string(i), "shop", ""}, "node-a", {ip("10.1.0.13")}});

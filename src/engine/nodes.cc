@@ -98,7 +98,11 @@ struct HeldOnNode {
       core::SequenceNumber& sequence = found.record.held[block.cidr.to_string()];
       sequence = std::max(sequence, core::sequence_of(block, ordinal));
       if (found.count < kNamedMax) {
-        found.some += (found.count == 0 ? "" : ", ") + net::address_at(block.cidr, ordinal).to_string();
+        const auto pod = holder->secondary.find(core::kPodKey);
+        const auto name_space = holder->secondary.find(core::kNamespaceKey);
+        const bool has_pod = pod != holder->secondary.end() && name_space != holder->secondary.end();
+        found.some += (found.count == 0 ? "" : ", ") + net::address_at(block.cidr, ordinal).to_string() +
+                      (has_pod ? " of pod " + name_space->second + "/" + pod->second : "");
       }
       ++found.count;
     }
@@ -124,7 +128,7 @@ struct HeldOnNode {
     return fail(
         ErrorCode::refused_for_safety,
         fmt::format("node {} holds {} addresses ({}): if it is gone for good, --force gives up its blocks and lets "
-                    "the collector free them",
+                    "the collector free them. A pod that still runs there would then share its address",
                     name, held.count, held.some));
   }
   if (held.damaged.empty()) return {};

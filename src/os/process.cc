@@ -102,6 +102,13 @@ Result<std::string> read_standard_input(std::size_t bytes_max) {
   return text;
 }
 
+std::optional<std::string> ask_on_terminal(std::string_view question) {
+  if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDERR_FILENO) != 1 || !write_standard_error(question)) return {};
+  std::string answer;
+  for (char c = 0; answer.size() < 100 && ::read(STDIN_FILENO, &c, 1) == 1 && c != '\n';) answer += c;
+  return answer;
+}
+
 void end_process(int exit_code) { ::_exit(exit_code); }
 
 bool write_standard_output(std::string_view text, Printed how) {

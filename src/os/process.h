@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -46,6 +47,10 @@ struct ProcessName {
 
 /// All of standard input, but no more than `bytes_max` bytes: the rest is not read.
 [[nodiscard]] Result<std::string> read_standard_input(std::size_t bytes_max);
+
+/// What a person answers on a terminal; nothing where standard input or the error stream is none. The question goes to
+/// the error stream.
+[[nodiscard]] std::optional<std::string> ask_on_terminal(std::string_view question);
 
 /// Ends the process at once: no destructors of static objects, no exit handlers. Everything must be written.
 [[noreturn]] void end_process(int exit_code);

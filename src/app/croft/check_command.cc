@@ -13,6 +13,7 @@
 #include "app/croft/operator_parts.h"
 #include "app/croft/pod_ranges.h"
 #include "app/croft/report.h"
+#include "app/croft/runtime_cache.h"
 #include "app/croft/table.h"
 #include "app/open_store.h"
 #include "app/running_pods.h"
@@ -20,14 +21,11 @@
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "core/audit/node_range_audit.h"
-#include "core/register/cached_attachment.h"
 #include "edge/error_table.h"
-#include "edge/facts/cni_cache.h"
 #include "edge/tombstones/tombstones.h"
 #include "engine/audit.h"
 #include "engine/config.h"
 #include "engine/node_cidrs.h"
-#include "engine/nodes.h"
 #include "engine/taken_space.h"
 #include "os/output_file.h"
 #include "store/kube/node_addresses.h"
@@ -37,10 +35,8 @@ namespace croft::app {
 namespace {
 
 struct CheckOptions {
-  std::vector<std::string> caches;
-  std::string node, tombstones;
-  std::int64_t grace_seconds = engine::kCollectAgeMin.count();
-  bool in_container = false;
+  RuntimeCache cache;
+  std::string tombstones;
   bool all_addresses = false;
   bool problem_addresses = false;
   std::string report_path;
@@ -52,8 +48,6 @@ constexpr std::chrono::minutes kCheckLimit{10};
 constexpr std::chrono::minutes kReplayMax{1};
 /// A container on its way out, or in, seems to live with an address that it does not hold; not so long.
 constexpr std::chrono::seconds kSecondLook{3};
-/// For a page of a list: the server reads 500 pods.
-constexpr std::chrono::seconds kPageTime{15};
 
 std::string addresses_table(const std::vector<core::audit::Allocation>& allocations, bool problems_only) {
   Table table({"ADDRESS", "STATE", "NODE", "HANDLE", "SEQUENCE", "BORROWED", "PROBLEM"});
@@ -98,20 +92,6 @@ std::string report_text(const engine::AuditReport& report, const CheckOptions& o
                       counted(report.held, "address", "es"), report.borrowed, report.cooling,
                       report.findings.empty() ? "nothing found" : counted(report.findings.size(), "finding"));
   return text;
-}
-
-/// Containers of which it can't be told count as alive; that is worth knowing.
-void warn_of_unclear(const edge::CniCache& cache) {
-  const auto& entries = cache.attachments.entries;
-  const auto unclear = std::count_if(entries.begin(), entries.end(), [](const core::CachedAttachment& entry) {
-    return entry.netns == core::CachedAttachment::Netns::unclear;
-  });
-  if (unclear == 0) return;
-  warn(fmt::format(
-      "the network namespaces of {} of {} cache entries can't be told to be there or gone{}; their containers "
-      "count as alive",
-      unclear, entries.size(),
-      cache.blind_because.empty() ? "" : " (" + cache.blind_because + "; --in-container if it is the node)"));
 }
 
 /// What DELs left on this node and nobody made up for.
@@ -212,13 +192,6 @@ class ClusterPods {
   return core::audit::audit_node_ranges(*seen, engine::compare(*look, *seen), look->unreadable);
 }
 
-[[nodiscard]] Result<edge::CniCache> read_caches(const CheckOptions& options) {
-  auto cache = edge::read_cni_caches(options.caches, options.in_container);
-  if (cache) return cache;
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("--cni-cache: {}; name the directory that has `results`", cache.error().message));
-}
-
 bool is_of_living(const core::audit::Finding& finding) {
   using Kind = core::audit::Finding::Kind;
   return finding.kind == Kind::not_held || finding.kind == Kind::pod_not_held || finding.kind == Kind::node_not_moved;
@@ -230,19 +203,18 @@ bool is_of_living(const core::audit::Finding& finding) {
                                                       const std::optional<core::audit::LiveAttachments>& live,
                                                       const std::vector<core::NodeRange>& pod_ranges,
                                                       const CommandLine& line, const CheckOptions& options) {
-  ClusterPods pods(line, options.node);
+  ClusterPods pods(line, options.cache.node);
   const auto look = [&](const auto& attachments) -> Result<engine::AuditReport> {
     TRY(auto running, pods.running());
-    return engine::audit(context, attachments, std::chrono::seconds(options.grace_seconds), options.node,
-                         std::move(running), pod_ranges);
+    return engine::audit(context, attachments, std::chrono::seconds(options.cache.grace_seconds), options.cache.node,
+                         std::move(running), pod_ranges, options.cache.words());
   };
   TRY(engine::AuditReport first, look(live));
   if (std::ranges::none_of(first.findings, is_of_living)) return first;
   engine::pause(context, kSecondLook, Deadline{});
   auto again = live;
   if (live) {
-    TRY(auto cache, read_caches(options));
-    again = std::move(cache.attachments);
+    TRY(again, read_runtime_cache_again(options.cache));
   }
   TRY(engine::AuditReport second, look(again));
   std::set<std::pair<core::audit::Finding::Kind, std::string>> seen;
@@ -313,19 +285,7 @@ bool is_of_living(const core::audit::Finding& finding) {
   TRY(engine::Context context, line.open());
   context.time_limit = kCheckLimit;
   TRY_VOID(engine::wait_for_first_answer(context));
-  std::optional<core::audit::LiveAttachments> live;
-  if (!options.caches.empty()) {
-    if (context.store.capabilities().foreign_writers && options.node.empty()) {
-      return fail(ErrorCode::invalid_argument,
-                  "--cni-cache: the store is a cluster's and the cache is one node's; say which with --node");
-    }
-    TRY(auto cache, read_caches(options));
-    warn_of_unclear(cache);
-    live = std::move(cache.attachments);
-  } else if (!options.node.empty()) {
-    return fail(ErrorCode::invalid_argument, "--node: it says whose cache --cni-cache is; give both");
-  }
-  if (!options.node.empty()) TRY_VOID(engine::check_node_known(context, options.node));
+  TRY(const auto live, read_runtime_cache(context, options.cache));
   // Before the register is read: what is made up for in between would look as if it waited for nothing.
   TRY(const auto not_done, releases_not_done(line, options));
   TRY(const auto ranges, telling_pod_ranges(line, context));
@@ -365,23 +325,12 @@ bool is_of_living(const core::audit::Finding& finding) {
 void add_check_command(CLI::App& app, CommandLine& line) {
   const auto options = std::make_shared<CheckOptions>();
   CLI::App* command = app.add_subcommand("check", "Check the whole register for contradictions and leftovers");
-  command
-      ->add_option("--cni-cache", options->caches,
-                   "Also report addresses held for containers that the runtime's CNI cache (usually /var/lib/cni) "
-                   "does not list, or whose network namespace is gone, and containers whose network namespace is "
-                   "there with an address that they do not hold; may be repeated. What Multus keeps in `multus` below "
-                   "it is read too")
-      ->allow_extra_args(false);
-  command->add_flag("--in-container", options->in_container,
-                    "With --cni-cache: this container is the node (kind, k3d), so a missing namespace is really gone");
-  command->add_option(
-      "--node", options->node,
-      "With --cni-cache: the node that the cache belongs to; addresses and pods of other nodes are skipped");
-  command
-      ->add_option("--grace-seconds", options->grace_seconds,
-                   "With --cni-cache: skip addresses held for less time than this; their ADD may still be running")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{86400}))
-      ->capture_default_str();
+  add_runtime_cache_options(
+      *command, options->cache,
+      "Also report addresses held for containers that the runtime's CNI cache (usually /var/lib/cni) "
+      "does not list, or whose network namespace is gone, and containers whose network namespace is "
+      "there with an address that they do not hold; may be repeated. What Multus keeps in `multus` below "
+      "it is read too");
   command->add_option("--tombstones", options->tombstones,
                       "Also report releases that DELs left on this node while the store was away (usually "
                       "/var/lib/croft/tombstones) and nobody has made up for within a minute");

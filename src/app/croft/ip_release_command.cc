@@ -2,23 +2,32 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "app/croft/command_line.h"
+#include "app/croft/filters.h"
 #include "app/croft/json_output.h"
+#include "app/croft/operator_parts.h"
 #include "app/croft/report.h"
+#include "app/croft/runtime_cache.h"
+#include "app/open_store.h"
+#include "app/running_pods.h"
 #include "base/nearest.h"
 #include "base/printable.h"
 #include "core/host_local/audit.h"
 #include "edge/error_table.h"
 #include "edge/facts/host_local_facts.h"
+#include "engine/holders.h"
 #include "engine/inspect.h"
 #include "engine/release.h"
 #include "net/echo.h"
 #include "os/files.h"
 #include "os/process.h"
+#include "store/kube/pod_list.h"
+#include "store/store_url.h"
 
 namespace croft::app {
 namespace {
@@ -29,6 +38,7 @@ struct ReleaseOptions {
   std::optional<std::uint64_t> sequence;
   std::vector<std::string> reports;
   std::string pod;
+  RuntimeCache cache;
   bool force = false;
   bool dry_run = false;
   double max_share = 0.5;
@@ -186,24 +196,92 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
   return fail(std::move(error));
 }
 
-/// An address that is on an interface of this machine is somebody's, whatever a cache that was looked at lacks:
-/// runtimes keep theirs in several places. Elsewhere than on the node, and without root, nothing is seen, and nothing
-/// refused.
-[[nodiscard]] Result<void> refuse_configured(const ReportContent& content, const ReleaseOptions& options) {
-  if (options.force) return {};
-  core::host_local::SignsOfLife life;
-  edge::look_at_namespaces(true, life);
-  std::string list;
-  for (const core::AddressToRelease& one : content.unused) {
-    const auto found = life.configured.find(one.address);
-    if (found == life.configured.end()) continue;
-    list += fmt::format("{}{} is configured on {}", list.empty() ? "" : "; ", one.address.to_string(), found->second);
+/// What can be learned of who lives. An address that is on an interface of this machine is somebody's, whatever a cache
+/// lacks: runtimes keep theirs in several places. Elsewhere than on the node, and without root, nothing is seen of
+/// that.
+class SignsOfLife {
+ public:
+  [[nodiscard]] Result<void> look(const CommandLine& line, const engine::Context& context, const RuntimeCache& cache) {
+    TRY(known_.runtime.live, read_runtime_cache(context, cache));
+    known_.runtime.node = cache.node;
+    known_.runtime.grace = std::chrono::seconds(cache.grace_seconds);
+    core::host_local::SignsOfLife life;
+    edge::look_at_namespaces(true, life);
+    known_.configured = std::move(life.configured);
+    if (store::scheme_of(line.store_url) != store::Scheme::kube) return {};
+    TRY(api_, open_kube_api(line.store_url, line.clock, operator_parts(), kPageTime));
+    auto pods = list_running_pods(*api_, line.clock);
+    if (!pods && pods.error().code != ErrorCode::permission_denied) return fail(pods.error());
+    if (!pods) {
+      warn("the cluster is not asked for pods: " + pods.error().message);
+      return {};
+    }
+    known_.runtime.pods = *std::move(pods);
+    known_.find_pod = [this, &line](const std::string& name_space, const std::string& name) {
+      return store::kube::find_pod(*api_, name_space, name, Deadline::after(line.clock.now(), kPageTime));
+    };
+    return {};
   }
-  if (list.empty()) return {};
-  return fail(Error{ErrorCode::refused_for_safety,
-                    "the report names addresses of this machine that are in use: check again with every CNI cache "
-                    "directory of its runtimes, or release all the same with --force",
-                    list});
+  [[nodiscard]] const engine::LifeKnown& known() const { return known_; }
+
+ private:
+  std::unique_ptr<store::kube::Api> api_;
+  engine::LifeKnown known_;
+};
+
+/// A released address is given to another pod: two live with it when its holder does. What a report lists was proven
+/// when it was made; of that only what turns out to live is refused. From here on the holder that was asked for is
+/// meant, and no successor.
+[[nodiscard]] Result<std::string> not_proven_gone(const engine::Context& context, const SignsOfLife& life,
+                                                  bool is_report, std::vector<core::AddressToRelease>& wanted) {
+  using State = engine::HolderLife::State;
+  constexpr std::size_t kNamedMax = 10;
+  std::string text;
+  std::size_t found = 0;
+  for (core::AddressToRelease& one : wanted) {
+    const auto view = engine::show_address(context, one.address);
+    if (!view && view.error().code == ErrorCode::not_found) continue;
+    if (!view) return fail(view.error());
+    const bool is_held = view->state == core::AddressState::held || view->state == core::AddressState::quarantined;
+    const bool is_meant = (!one.handle_id || *one.handle_id == view->handle_id) &&
+                          (!one.sequence_number || *one.sequence_number == view->sequence_number);
+    if (!is_held || !is_meant) continue;
+    TRY(const engine::HolderLife holder, engine::life_of_holder(context, *view, life.known()));
+    if (holder.state == State::lives || (holder.state == State::unknown && !is_report)) {
+      if (++found > kNamedMax) continue;
+      const std::string held =
+          "held by " + core::audit::holder_text(view->handle_id.empty() ? "none" : view->handle_id, view->attributes) +
+          (view->since.empty() ? "" : " since " + view->since);
+      text += fmt::format("{}{} {}", text.empty() ? "" : "; ", one.address.to_string(),
+                          holder.state == State::lives ? holder.why + ", and " + held
+                                                       : "is " + held + ", and nothing proves that the holder is gone");
+    }
+    if (!view->handle_id.empty()) one.handle_id = view->handle_id;
+    one.sequence_number = view->sequence_number;
+  }
+  return found > kNamedMax ? fmt::format("{}; and {} more", text, found - kNamedMax) : text;
+}
+
+/// Asks on a terminal, refuses elsewhere.
+[[nodiscard]] Result<void> spare_the_living(const CommandLine& line, const engine::Context& context,
+                                            const ReleaseOptions& options, ReportContent& content) {
+  if (options.force) return {};
+  SignsOfLife life;
+  TRY_VOID(life.look(line, context, options.cache));
+  TRY(const std::string holders, not_proven_gone(context, life, !options.reports.empty(), content.unused));
+  if (holders.empty()) return {};
+  const std::string message = fmt::format(
+      "{}. A release lets other pods get what may be in use; `--cni-cache /var/lib/cni` on the node proves "
+      "who is gone, --force releases all the same",
+      holders);
+  if (options.dry_run) {
+    warn("without --dry-run it would be refused: " + message);
+    return {};
+  }
+  const auto answer =
+      os::ask_on_terminal(fmt::format("{}.\nRelease all the same? [y/N] ", printable(message, Printed::line)));
+  if (answer && (*answer == "y" || *answer == "yes")) return {};
+  return fail(ErrorCode::refused_for_safety, message);
 }
 
 [[nodiscard]] Result<int> release_addresses(CommandLine& line, const ReleaseOptions& options) {
@@ -213,12 +291,12 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
     TRY(content.unused, wanted_of(options));
   } else if (!options.reports.empty()) {
     TRY(content, read_reports(options, line.store_url));
-    TRY_VOID(refuse_configured(content, options));
   }
   TRY(const engine::Context context, line.open());
   if (!options.pod.empty()) {
     TRY(content.unused, held_by_pod(context, options));
   }
+  TRY_VOID(spare_the_living(line, context, options, content));
   if (options.addresses.empty()) TRY_VOID(brake(context, content, options));
   ReleaseOutcome outcome;
   TRY(outcome.addresses, engine::release_addresses(context, content.unused, !options.dry_run));
@@ -244,9 +322,10 @@ void add_ip_release_command(CLI::App& ip, CommandLine& line) {
                       "Release the unused addresses in a report of `croft check --report`, and delete its leaked "
                       "handles; with several reports, only what all of them list");
   command->add_flag("--force", options->force,
-                    "Accept a report of another version, or of calicoctl, and of addresses that are in use on this "
-                    "machine; with --pod, release the addresses of all "
-                    "sandboxes of that name");
+                    "Release addresses whose holders may live; accept a report of another version, or of calicoctl; "
+                    "with --pod, release the addresses of all sandboxes of that name");
+  add_runtime_cache_options(*command, options->cache,
+                            "Release what the runtime's CNI cache (usually /var/lib/cni) proves gone; may be repeated");
   command
       ->add_option(
           "--max-share", options->max_share,
@@ -255,6 +334,9 @@ void add_ip_release_command(CLI::App& ip, CommandLine& line) {
       ->capture_default_str();
   command->add_flag("--dry-run", options->dry_run, "Show what would happen and change nothing");
   command->footer(
+      "A holder is gone when the cluster has no such pod (a store in the Kubernetes API), when the runtime's cache "
+      "does not know the container (--cni-cache, on its node), or when its node was removed since. Otherwise the "
+      "command names the holder and asks; without a terminal it refuses with exit code 5.\n"
       "An address in a report is released only if the same handle still holds it with the same sequence number; a "
       "handle is deleted only if its record has not changed. So nothing needs to be locked, and an old report does no "
       "harm. The exit code is 5 if an address was skipped for that reason, if a report is of another store, if several "

@@ -59,7 +59,6 @@ constexpr std::size_t kContainerIdBytes = 64;
 constexpr std::chrono::minutes kAuditLimit{10};
 /// As of `croft check`.
 constexpr std::chrono::seconds kSecondLook{3};
-constexpr std::chrono::seconds kPageTime{15};
 
 [[nodiscard]] Result<std::string> read_conflist(const std::string& path) {
   auto text = os::read_file(path, wire::cni::kConflistBytesMax);

@@ -29,6 +29,41 @@ struct RemoveOptions {
   return std::nullopt;
 }
 
+/// What the programs of others do without a record of theirs that they may read although Croft can't; empty: it is not
+/// theirs.
+[[nodiscard]] std::string_view loss_of_others(core::Kind kind) {
+  switch (core::traits_of(kind).system) {
+    case core::System::croft:
+      return {};
+    case core::System::kubernetes:
+      return "is Kubernetes', whose programs may read it: it is gone for them too";
+    case core::System::calico:
+      break;
+  }
+  switch (kind) {
+    case core::Kind::pool:
+      return "is Calico's, whose programs may read it: without it they take down NAT and tunnels of the pool's pods";
+    case core::Kind::affinity:
+      return "is Calico's, whose programs may read it: without it they withdraw the route to the block's pods";
+    case core::Kind::handle:
+      return "is Calico's, whose programs may read it: without it the DEL of its container finds no address";
+    default:
+      return "is Calico's, whose programs may read it: it is gone for them too";
+  }
+}
+
+[[nodiscard]] Result<void> refuse_what_is_used(const engine::Context& context, core::Kind kind,
+                                               const std::string& subject, bool is_beside) {
+  const bool is_shared = context.store.capabilities().foreign_writers && !is_beside;
+  const std::string_view others = is_shared ? loss_of_others(kind) : std::string_view();
+  const std::string_view loss = core::loss_without(kind);
+  if (loss.empty() && others.empty()) return {};
+  return fail(ErrorCode::refused_for_safety,
+              fmt::format("record {} {}. Restore it, or see to it that nobody lives by it and say --force", subject,
+                          loss.empty() || others.empty() ? fmt::format("{}{}", loss, others)
+                                                         : fmt::format("{}, and {}", loss, others)));
+}
+
 [[nodiscard]] Result<int> remove_record(CommandLine& line, const RemoveOptions& options) {
   const auto kind = kind_named(options.kind);
   if (!kind) return fail(ErrorCode::invalid_argument, "there is no kind of record " + net::echo(options.kind));
@@ -53,12 +88,7 @@ struct RemoveOptions {
   }
   // Whoever has a damaged node record is there all the same: the collector must not take the node for gone.
   const bool is_written_anew = *kind == core::Kind::node && !context.store.capabilities().foreign_writers;
-  const std::string_view loss = core::loss_without(*kind);
-  if (!loss.empty() && !is_written_anew && !options.force) {
-    return fail(
-        ErrorCode::refused_for_safety,
-        fmt::format("record {} {}. Restore it, or see to it that nobody lives by it and say --force", subject, loss));
-  }
+  if (!options.force && !is_written_anew) TRY_VOID(refuse_what_is_used(context, *kind, subject, is_beside));
   std::optional<core::Value> anew;
   if (is_written_anew) {
     TRY_VOID(core::check_node_name(options.name));

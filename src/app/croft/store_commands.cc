@@ -495,7 +495,9 @@ class Resting {
                                                               : ""));
   }
   if (done || options.dry_run) return static_cast<int>(edge::ExitCode::fine);
-  return fail(ErrorCode::refused_for_safety, "nothing was changed: see above; --force restores all the same");
+  return fail(
+      ErrorCode::refused_for_safety,
+      "nothing was changed: see above; `--cni-cache /var/lib/cni` keeps what runs, --force restores all the same");
 }
 
 }  // namespace

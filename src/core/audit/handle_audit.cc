@@ -1,5 +1,6 @@
 #include "core/audit/handle_audit.h"
 
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +13,11 @@ const std::map<std::string, std::uint32_t> kNothingHeld;
 void add(Report& report, Finding::Kind kind, std::string subject, std::string what, std::string remedy) {
   report.findings.push_back({kind, std::move(subject), std::move(what), std::move(remedy)});
 }
+
+/// Of addresses that the DEL of a living container may not find.
+constexpr std::string_view kFoundOnceGone =
+    "leave the addresses to their holder while it lives; those that its DEL leaves behind the controller frees, or "
+    "`croft check --cni-cache` on that node names them";
 
 /// Blocks that a handle counts wrong. A text with them for people: the first ones, and how many more.
 class Miscounts {
@@ -41,11 +47,14 @@ void HandleAudit::check(const Key& key, const Handle& handle, const Unseen& unse
 
 void HandleAudit::finish(const Unseen& unseen, Report& report) const {
   if (unseen.lacks_all(Kind::handle)) return;
-  for (const auto& [id, blocks] : counts_) {
-    if (seen_.contains(id) || unseen.has(handle_key(id)) || blocks.empty()) continue;
+  std::set<std::string> told = seen_;
+  for (const Allocation& one : report.allocations) {
+    const std::string& id = one.handle_id;
+    if (one.cooling || !counts_.contains(id) || unseen.has(handle_key(id)) || !told.insert(id).second) continue;
     add(report, Finding::Kind::handle_missing, "handle " + id,
-        "addresses are held under it in block " + blocks.begin()->first + ", but it has no record",
-        "release the addresses with `croft ip release`");
+        fmt::format("{} holds addresses in block {}, but the handle has no record", holder_text(id, one.attributes),
+                    one.block.to_string()),
+        std::string(kFoundOnceGone));
   }
 }
 
@@ -73,11 +82,10 @@ void HandleAudit::compare(const Key& key, const Handle& handle, const Unseen& un
         "`croft check --report FILE`, then `croft ip release --from-report FILE`; an ADD under way looks the same");
   } else if (!more.empty()) {
     add(report, Finding::Kind::handle_miscount, subject, more.text(),
-        "delete its container again: a release counts anew");
+        "nothing has to be done: the DEL of its container counts anew");
   }
   if (!fewer.empty()) {
-    add(report, Finding::Kind::handle_undercount, subject, fewer.text(),
-        "release the addresses with `croft ip release` once their container is gone: its DEL may leave them");
+    add(report, Finding::Kind::handle_undercount, subject, fewer.text(), std::string(kFoundOnceGone));
   }
 }
 

@@ -21,16 +21,6 @@ constexpr const char* kMachineKey = "vmi-name";
 
 std::string name_of(const PodIdentity& pod) { return fmt::format("{}/{}", pod.namespace_name, pod.name); }
 
-/// Who held or holds it, as far as recorded.
-std::string words_of(const std::string& handle, const std::map<std::string, std::string>& attributes) {
-  std::string text = "handle " + handle;
-  if (const std::string pod = text_of(attributes, kPodKey); !pod.empty()) {
-    text += fmt::format(" (pod {}/{})", text_of(attributes, kNamespaceKey), pod);
-  }
-  if (const std::string node = text_of(attributes, kNodeKey); !node.empty()) text += " on node " + node;
-  return text;
-}
-
 }  // namespace
 
 LivingComparison::LivingComparison(const Runtime& runtime) : node_(runtime.node) {
@@ -68,11 +58,11 @@ void LivingComparison::see(const net::Address& address, const Attribute& attribu
       living.quarantine = quarantine_text(attribute);
     } else if (attribute.cooling) {
       living.cools = true;
-      living.holder = words_of(attribute.cooling->previous_handle, attribute.cooling->previous_secondary);
+      living.holder = holder_text(attribute.cooling->previous_handle, attribute.cooling->previous_secondary);
     } else if (!attribute.handle_id || is_of(living, attribute)) {
       living.holds = true;
     } else {
-      living.holder = words_of(*attribute.handle_id, attribute.secondary);
+      living.holder = holder_text(*attribute.handle_id, attribute.secondary);
     }
   }
 }

@@ -26,6 +26,8 @@ class LivingComparison {
  public:
   explicit LivingComparison(const Runtime& runtime);
 
+  /// Whether somebody lives with the address.
+  [[nodiscard]] bool has(const net::Address& address) const { return living_.contains(address); }
   /// An address that is held, or cools.
   void see(const net::Address& address, const Attribute& attribute);
   /// Whose an address is that nobody holds.

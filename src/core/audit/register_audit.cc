@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quoted.h"
 #include "base/time_text.h"
 #include "core/audit/handle_audit.h"
 #include "core/audit/living_comparison.h"
@@ -39,10 +40,11 @@ class RegisterAudit::Impl {
         runtime_(runtime, now.wall),
         living_(runtime),
         pod_ranges_(runtime.pod_ranges),
+        asked_with_(runtime.asked_with),
         now_(now) {}
 
   void look_at_all_but_handles() {
-    add(unseen_.findings());
+    add(unseen_.findings(reader_.foreign_writers()));
     report_.nodes_recorded = reader_.list({Kind::node, ""}).size();
     if (const auto valid = check_config(pools_.config()); !valid) {
       add(FindingKind::config_contradicts, "configuration", valid.error().message, "`croft config set`");
@@ -65,7 +67,7 @@ class RegisterAudit::Impl {
 
   void add_unreadable(const Unreadable& handle) {
     const std::vector<Unreadable> one{handle};
-    add(Unseen(one).findings());
+    add(Unseen(one).findings(reader_.foreign_writers()));
     handles_.add_unread(handle.key.name);
     lacks_handles_ |= handle.key.name.empty();
   }
@@ -142,7 +144,8 @@ class RegisterAudit::Impl {
     for (const auto& [inner, outer] : pools_.overlaps()) {
       add(FindingKind::pool_overlap, "pool " + inner->name,
           fmt::format("{} overlaps pool {} ({})", inner->cidr.to_string(), outer->name, outer->cidr.to_string()),
-          "disable one of them with `croft pool disable`, empty it, then delete it");
+          "disable one of them with `croft pool disable`; its pods keep their addresses until they end, then `croft "
+          "pool delete` takes it away");
     }
     for (const Pool* pool : pools_.pools()) {
       check_selectors(*pool);
@@ -205,18 +208,46 @@ class RegisterAudit::Impl {
     // Of a pool that can't be read nobody knows which blocks lie in it.
     if (pool == nullptr ? !unseen_.lacks_some(Kind::pool) : pool->block_length != block.cidr.length()) {
       add(FindingKind::block_without_pool, subject,
-          pool == nullptr ? "it lies in no pool"
-                          : fmt::format("pool {} has blocks of /{}", pool->name, pool->block_length),
-          "release its addresses with `croft ip release`");
+          (pool == nullptr ? "it lies in no pool"
+                           : fmt::format("pool {} has blocks of /{}", pool->name, pool->block_length)) +
+              holders_text(block),
+          until_empty(block));
     }
     if (block.affinity && !unseen_.lacks_all(Kind::affinity) && !has_row(*block.affinity, block.cidr)) {
       add(FindingKind::affinity_missing, subject,
-          "it belongs to " + to_string(*block.affinity) + ", which has no claim on it",
-          "the next assignment from it is unaffected; delete and re-create the pool when it is empty");
+          "it belongs to " + to_string(*block.affinity) + ", which has no claim on it", until_empty(block));
     }
     check_sequence(block, subject);
     check_room(block, subject);
     check_addresses(block);
+  }
+
+  /// Who has its addresses, the first few: "; pod shop/web-0 (handle net.0f3c) on node n1 has 10.5.0.0".
+  [[nodiscard]] std::string holders_text(const Block& block) const {
+    constexpr std::size_t kNamedMax = 3;
+    std::string text;
+    std::size_t held = 0;
+    for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
+      const Attribute* attribute = attribute_of(block, net::Ordinal(i));
+      if (attribute == nullptr || attribute->cooling || ++held > kNamedMax) continue;
+      text += fmt::format("{} {} has {}", held == 1 ? ";" : ",",
+                          holder_text(attribute->handle_id.value_or("none"), attribute->secondary),
+                          net::address_at(block.cidr, net::Ordinal(i)).to_string());
+    }
+    return held > kNamedMax ? fmt::format("{}, and {} more are held", text, held - kNamedMax) : text;
+  }
+
+  /// Whose cache it is has to be said where a store has many nodes.
+  [[nodiscard]] std::string of_node(const std::string& node) const {
+    return reader_.foreign_writers() && !node.empty() ? " --node " + in_shell_quotes_if_needed(node) : "";
+  }
+
+  /// What becomes of a block that should not be there: its holders keep what they have.
+  [[nodiscard]] static std::string until_empty(const Block& block) {
+    const std::string end = "its holders keep their addresses until they end; ";
+    if (!block.affinity || block.affinity->type != AffinityOwner::Type::host) return end + "then it is deleted";
+    return end + fmt::format("when it is empty, `croft affinity release --node {} --cidr {}` takes it away",
+                             in_shell_quotes_if_needed(block.affinity->name), block.cidr.to_string());
   }
 
   /// A row that can't be read is one.
@@ -232,7 +263,8 @@ class RegisterAudit::Impl {
       add(FindingKind::sequence_behind, subject,
           fmt::format("its sequence number {} is not above the recorded {}", block.sequence_number.value,
                       mark->sequence_number.value),
-          "restore the store from a backup; a late release could free a successor");
+          "restore the store from a backup (docs/runbooks/backup-and-restore.md); a late release could free a "
+          "successor");
     }
   }
 
@@ -242,7 +274,12 @@ class RegisterAudit::Impl {
     if (!expected || reader_.foreign_writers()) return;
     if (reader_.get(vacancy_key(block.affinity, block.cidr)) == nullptr) {
       add(FindingKind::vacancy_missing, subject, "it has room, but nobody will look there",
-          "release any address of it: that writes the hint again");
+          block.affinity && block.affinity->type == AffinityOwner::Type::host
+              ? fmt::format(
+                    "`croft affinity release --node {0} --cidr {1} --force`, then `croft affinity claim {1} --node "
+                    "{0}`; the addresses in it stay held",
+                    in_shell_quotes_if_needed(block.affinity->name), block.cidr.to_string())
+              : fmt::format("`croft affinity claim {} --node NODE` lets a node find it", block.cidr.to_string()));
     }
   }
 
@@ -293,15 +330,18 @@ class RegisterAudit::Impl {
     if (pools_.is_reserved(allocation.address)) {
       add(FindingKind::reserved_held, allocation.address.to_string(),
           "it is reserved, and held by " + attribute.handle_id.value_or("nobody"),
-          "delete the container that holds it; once released it stays out of use");
+          "nothing has to be done: its holder keeps it, and once released it stays out of use");
     }
     if (!attribute.handle_id) return;
     if (is_in_quarantine(attribute)) {
       add(FindingKind::quarantined, allocation.address.to_string(), "it is " + quarantine_text(attribute),
-          fmt::format(
-              "`croft check --cni-cache` on that node tells who lives with it; the controller gives it back when "
-              "no pod reports it, or, when nobody lives with it, croft ip release {} --handle {} --sequence {}",
-              allocation.address.to_string(), *attribute.handle_id, allocation.sequence_number.value));
+          "the node's agent gives it back when nobody lives with it; `croft check --cni-cache` there tells who does" +
+              (living_.has(allocation.address)
+                   ? std::string()
+                   : ", or, if it names nobody, " +
+                         release_command(
+                             allocation.address, *attribute.handle_id, allocation.sequence_number,
+                             asked_with_.empty() ? " --cni-cache /var/lib/cni" + of_node(node) : asked_with_)));
     }
     handles_.add_held(*attribute.handle_id, allocation.block);
     if (auto finding = runtime_.check(allocation.address, node, attribute, allocation.sequence_number)) {
@@ -337,8 +377,8 @@ class RegisterAudit::Impl {
     const Block* before = nullptr;
     for (const auto& [cidr, block] : blocks_) {
       if (before != nullptr && before->cidr.overlaps(cidr)) {
-        add(FindingKind::block_overlap, "block " + cidr.to_string(), "it overlaps block " + before->cidr.to_string(),
-            "release the addresses of one of them");
+        add(FindingKind::block_overlap, "block " + cidr.to_string(),
+            "it overlaps block " + before->cidr.to_string() + holders_text(*block), until_empty(*block));
       }
       if (before == nullptr || !before->cidr.contains(cidr)) before = block;
     }
@@ -386,6 +426,7 @@ class RegisterAudit::Impl {
   RuntimeComparison runtime_;
   LivingComparison living_;
   const std::vector<NodeRange>& pod_ranges_;
+  const std::string& asked_with_;
   HandleAudit handles_;
   const Instant now_;
   std::map<net::Prefix, const Block*> blocks_;

@@ -20,7 +20,7 @@ namespace croft::core::audit {
 
 /// Something wrong or left over in the register, and what to do about it.
 struct Finding {
-  /// Stable identifiers, for scripts.
+  /// Stable identifiers, for scripts. A remedy takes nothing from what lives, followed to the letter.
   enum class Kind : std::uint8_t {
     block_corrupt,         ///< a block contradicts itself; its addresses stay taken
     block_overlap,         ///< two blocks contain the same address
@@ -70,6 +70,11 @@ struct Finding {
   PodIdentity pod{};    ///< whose it is, as far as recorded
 };
 [[nodiscard]] std::string_view name_of(Finding::Kind kind);
+
+/// Who holds or held an address, as far as its attributes say: "pod shop/web-0 (handle net.0f3c) on node n1", "handle
+/// net.0f3c on node n1".
+[[nodiscard]] std::string holder_text(const std::string& handle_id,
+                                      const std::map<std::string, std::string>& attributes);
 
 /// One address that is held or cools.
 struct Allocation {

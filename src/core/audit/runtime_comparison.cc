@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quoted.h"
 #include "base/result.h"
 #include "base/time_text.h"
 
@@ -64,8 +65,15 @@ void note_unreadable(const std::vector<UnreadableEntry>& entries, std::vector<Fi
 
 }  // namespace
 
+std::string release_command(const net::Address& address, const std::string& handle_id, SequenceNumber sequence,
+                            const std::string& asked_with) {
+  return fmt::format("croft ip release {} --handle {} --sequence {}{}", address.to_string(),
+                     in_shell_quotes_if_needed(handle_id), sequence.value, asked_with);
+}
+
 RuntimeComparison::RuntimeComparison(const Runtime& runtime, WallTime now)
-    : live_(runtime.live), grace_(runtime.grace), node_(runtime.node), now_(now) {
+    : live_(runtime.live), grace_(runtime.grace), node_(runtime.node), asked_with_(runtime.asked_with), now_(now) {
+  for (const RunningPod& pod : runtime.pods) reported_.insert(pod.addresses.begin(), pod.addresses.end());
   if (!live_) return;
   for (const CachedAttachment& entry : live_->entries) {
     by_handle_.emplace(handle_of(entry.owner), &entry);
@@ -107,7 +115,7 @@ RuntimeComparison::Known RuntimeComparison::known_by_container(const std::string
 
 std::optional<Finding> RuntimeComparison::check(const net::Address& address, const std::string& node,
                                                 const Attribute& attribute, SequenceNumber sequence) {
-  if (!live_ || (!node_.empty() && node != node_)) return std::nullopt;
+  if (!live_ || (!node_.empty() && node != node_) || reported_.contains(address)) return std::nullopt;
   if (live_->entries.empty()) {
     ++not_compared_;
     return std::nullopt;
@@ -134,9 +142,7 @@ std::optional<Finding> RuntimeComparison::check(const net::Address& address, con
       fmt::format("held since {} by container {} interface {} in network {}{}, {}",
                   since ? rfc3339_rounded_up(*since) : "an unknown time", owner->container_id,
                   owner->interface_name.empty() ? "?" : owner->interface_name, owner->network, words_of(pod), why),
-      fmt::format("croft ip release {} --handle {} --sequence {}", address.to_string(), *attribute.handle_id,
-                  sequence.value),
-      pod};
+      release_command(address, *attribute.handle_id, sequence, asked_with_), pod};
 }
 
 /// A pod has one sandbox at a time, but for the moment in which one takes the other's place.
@@ -158,7 +164,9 @@ std::vector<Finding> RuntimeComparison::findings_together() const {
                                : "the network namespaces of some can't be told to be there or gone"),
          all_there
              ? "look which of them the runtime runs (`crictl pods`) and stop the other; its DEL releases the address"
-             : "look which of them the runtime runs (`crictl pods`); `croft ip release ADDRESS` collects the other's",
+             : "look which of them the runtime runs (`crictl pods`); when the other is gone from there, look again: "
+               "its "
+               "address is named with the command that collects it",
          {claim.pod, claim.namespace_name, claim.uid}});
   }
   if (live_) note_unreadable(live_->unreadable, findings);
@@ -167,7 +175,7 @@ std::vector<Finding> RuntimeComparison::findings_together() const {
       {Finding::Kind::cache_empty, "the runtime's cache",
        fmt::format("it has no entry that can be read, and {} addresses are held: that proves nothing about them",
                    not_compared_),
-       "name the directory that has the runtime's `results`; where really nothing runs, `croft ip release`"});
+       "name the directory that has the runtime's `results`, and look again"});
   return findings;
 }
 

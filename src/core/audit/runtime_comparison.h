@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "base/clock.h"
@@ -37,7 +38,12 @@ struct Runtime {
   std::string node;                     ///< only what is held on it is: one runtime knows one node. Empty: everything
   std::vector<RunningPod> pods;         ///< of the cluster; empty where they are not known
   std::vector<NodeRange> pod_ranges;    ///< what nodes' objects say (`spec.podCIDRs`); empty where it is not known
+  std::string asked_with{};  ///< the options by which `croft ip release` looks at `live` again: " --cni-cache /v/cni"
 };
+
+/// The command that releases what a holder had that is gone, once the runtime says so again.
+[[nodiscard]] std::string release_command(const net::Address& address, const std::string& handle_id,
+                                          SequenceNumber sequence, const std::string& asked_with);
 
 /// Compares what is held with the attachments that the runtime knows. A plugin that calls other networks, as Multus, is
 /// one network to the runtime: an entry speaks for all that its container holds. `runtime` must outlive it.
@@ -46,7 +52,7 @@ class RuntimeComparison {
   RuntimeComparison(const Runtime& runtime, WallTime now);
 
   /// An address that is held under a handle, on this node as far as recorded. A finding when its attachment does not
-  /// live.
+  /// live, and no running pod reports the address: the cache of another runtime may know that one.
   [[nodiscard]] std::optional<Finding> check(const net::Address& address, const std::string& node,
                                              const Attribute& attribute, SequenceNumber sequence);
   /// Once all have been checked: what they say together, and which entries say nothing.
@@ -77,7 +83,9 @@ class RuntimeComparison {
   const std::optional<LiveAttachments>& live_;
   const std::chrono::seconds grace_;
   const std::string& node_;
+  const std::string& asked_with_;
   const WallTime now_;
+  std::unordered_set<net::Address> reported_;                         ///< by running pods
   std::multimap<std::string, const CachedAttachment*> by_handle_;     ///< of live_
   std::multimap<std::string, const CachedAttachment*> by_container_;  ///< the same
   std::map<Claim, std::map<std::string, Holding>> claims_;            ///< of containers that may live, by container

@@ -19,7 +19,28 @@ Key key_of(const Unreadable& unreadable) {
   return cidr ? Key(block_beside_key(*cidr)) : read_as;
 }
 
-Finding finding_of(const Key& key, const Unreadable& unreadable) {
+constexpr std::string_view kRestore = "restore the store from a backup";
+constexpr std::string_view kRunbook = "docs/runbooks/damaged-records.md has what else can be done";
+
+/// Whether nothing that lives, and no program of others, works with the record: that is what may be removed.
+bool is_removable(Kind kind, bool foreign_writers) {
+  switch (kind) {
+    case Kind::block:
+    case Kind::range_allocation:
+    case Kind::service:
+    case Kind::foreign_service:
+    case Kind::ip_address:
+    case Kind::service_cidr:
+    case Kind::node_range:
+    case Kind::node_range_set:
+    case Kind::warm_address:
+      return false;
+    default:
+      return !foreign_writers || traits_of(kind).system == System::croft;
+  }
+}
+
+Finding finding_of(const Key& key, const Unreadable& unreadable, bool foreign_writers) {
   const auto& [read_as, error, beside] = unreadable;
   const auto cidr = read_as.kind == Kind::block ? block_cidr_of(read_as) : std::nullopt;
   const std::string subject = std::string(name_of(key.kind)) + " " + (key.name.empty() ? "(all)" : key.name);
@@ -29,10 +50,7 @@ Finding finding_of(const Key& key, const Unreadable& unreadable) {
   if (key.kind == Kind::block && !key.name.empty() && !cidr) return no_block(key, error.message);
   if (key.kind == Kind::block && !key.name.empty()) {
     return {Finding::Kind::block_corrupt, "block " + cidr->to_string(), error.message,
-            "restore the store from a backup; its addresses stay taken. One that no backup has, and whose pods are "
-            "gone: "
-            "`croft record remove block " +
-                in_shell_quotes_if_needed(key.name) + " --force`"};
+            fmt::format("{}; its addresses stay taken until then. {}", kRestore, kRunbook)};
   }
   if (beside && key.kind == Kind::pool) {
     return {Finding::Kind::record_unreadable, subject, error.message,
@@ -46,6 +64,10 @@ Finding finding_of(const Key& key, const Unreadable& unreadable) {
             fmt::format("restore the store from a backup; one that no backup has: `croft record remove {} {} --force`; "
                         "what rests there may then be given out at once",
                         name_of(key.kind), in_shell_quotes_if_needed(key.name))};
+  }
+  if (!is_removable(key.kind, foreign_writers)) {
+    return {Finding::Kind::record_unreadable, subject, error.message,
+            fmt::format("{}: others work with it, and it stays until then. {}", kRestore, kRunbook)};
   }
   return {Finding::Kind::record_unreadable, subject, error.message,
           fmt::format("restore the store from a backup; one that no backup has: `croft record remove {} {}{}`",
@@ -79,12 +101,12 @@ std::set<std::string> Unseen::names_of(Kind kind) const {
   return names;
 }
 
-std::vector<Finding> Unseen::findings() const {
+std::vector<Finding> Unseen::findings(bool foreign_writers) const {
   std::vector<Finding> findings;
   std::set<Key> told;
   for (const Unreadable& one : unreadable_) {
     const Key key = key_of(one);
-    if (told.insert(key).second) findings.push_back(finding_of(key, one));
+    if (told.insert(key).second) findings.push_back(finding_of(key, one, foreign_writers));
   }
   return findings;
 }

@@ -40,8 +40,8 @@ class Unseen {
   /// The names of those of a kind.
   [[nodiscard]] std::set<std::string> names_of(Kind kind) const;
 
-  /// One finding for each record.
-  [[nodiscard]] std::vector<Finding> findings() const;
+  /// One finding for each record. `foreign_writers`: the programs of Calico and Kubernetes work with records of theirs.
+  [[nodiscard]] std::vector<Finding> findings(bool foreign_writers) const;
 
  private:
   const std::vector<Unreadable>& unreadable_;

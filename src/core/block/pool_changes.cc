@@ -258,7 +258,7 @@ Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& 
         return fail(
             ErrorCode::refused_for_safety,
             fmt::format("pool {} is in use: block {} has {} held and {} cooling addresses; `croft ip list` names "
-                        "the holders, `croft ip release` frees one",
+                        "the holders, which keep them until they end",
                         name, cidr.to_string(), taken.held, taken.cooling));
       }
       if (deleted++ < kDeleteBlocksMax) delete_block(*stored, writes);

@@ -230,7 +230,7 @@ class Judge {
          fmt::format(
              "{} addresses are held on nodes that no list of nodes had since this collector started: {}; nothing "
              "is concluded about them. List the nodes by the names that the register has, or, if one is gone "
-             "for good, `croft node remove NAME --force`",
+             "for good, `croft node remove NAME`, which names what is held there",
              held_on_unknown_, names)});
   }
 

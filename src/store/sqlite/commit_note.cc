@@ -87,7 +87,8 @@ Error log_is_older(const Database& database, std::int64_t in_file, std::int64_t 
       fmt::format(
           "{0} itself has revision {1}, but with its log {0}-wal it is at revision {2}: a log of an earlier "
           "time was put back by hand. Nothing is handed out: restore a backup with \"croft --store sqlite:{0} store "
-          "restore BACKUP\", or what is left with \"croft --store sqlite:{0} store restore {0} --force\"",
+          "restore BACKUP\", or what is left with \"croft --store sqlite:{0} store restore {0} --force --cni-cache "
+          "/var/lib/cni\"",
           database.path(), in_file, with_log),
       {}};
 }

@@ -210,7 +210,7 @@ Result<void> Database::check_tables(std::int64_t version) {
         wrong(ErrorCode::corrupt,
               fmt::format("it has tables, views, triggers or indexes that Croft did not make{0}; restore it from "
                           "a backup, or take its records along with \"croft --store sqlite:{1} store restore {1} "
-                          "--force\"",
+                          "--force --cni-cache /var/lib/cni\"",
                           stranger && *stranger ? fmt::format(" ({})", net::echo(**stranger)) : "", path_)));
   }
   counters_page_ = static_cast<std::uint32_t>(std::strtoul(text.c_str() + blank, nullptr, 10));

@@ -86,20 +86,21 @@ Result<void> refuse_lost_database(const std::string& path) {
   // Commits that would be applied to a new database.
   TRY(const auto log, os::file_status(path + "-wal"));
   if (log && log->bytes > 0) {
-    return fail(ErrorCode::corrupt,
-                fmt::format("store {0} is gone, but its log {0}-wal is there; restore it with "
-                            "\"croft --store sqlite:{0} store restore BACKUP\", or remove the log and {0}{1} to start "
-                            "with nothing",
-                            path, kLockSuffix));
+    return fail(
+        ErrorCode::corrupt,
+        fmt::format("store {0} is gone, but its log {0}-wal is there; restore it with "
+                    "\"croft --store sqlite:{0} store restore BACKUP\", or, when none of its pods runs, remove the "
+                    "log and {0}{1} to start with nothing",
+                    path, kLockSuffix));
   }
   const auto note = read_commit_note(path);
   if (!note) return {};
-  return fail(
-      ErrorCode::corrupt,
-      fmt::format("store {0} is gone, and {0}{1} says that it had acknowledged {2} commits; "
-                  "restore it with \"croft --store sqlite:{0} store restore BACKUP\", or remove {0}{1} to start "
-                  "with nothing",
-                  path, kLockSuffix, note->revision));
+  return fail(ErrorCode::corrupt,
+              fmt::format("store {0} is gone, and {0}{1} says that it had acknowledged {2} commits; "
+                          "restore it with \"croft --store sqlite:{0} store restore BACKUP\", or, when none of its "
+                          "pods runs, remove {0}{1} "
+                          "to start with nothing",
+                          path, kLockSuffix, note->revision));
 }
 
 Result<std::string> find_or_create(const std::string& path, const SqliteOptions& options, const Clock& clock,

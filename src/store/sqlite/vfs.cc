@@ -219,7 +219,8 @@ int read_database(sqlite3_file* file, void* data, int count, sqlite3_int64 at) {
         fmt::format(
             "page {0} of {1} is damaged: it is not what was written there; nothing is handed out. Restore a backup "
             "with \"croft --store sqlite:{1} store restore BACKUP\"; if only another program has written to {1}, take "
-            "what is in it with \"croft --store sqlite:{1} store restore {1} --force\"",
+            "what is in it with \"croft --store sqlite:{1} store restore {1} --force --cni-cache "
+            "/var/lib/cni\"",
             page, ours.path),
         Refusal::Kind::damage);
   }

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "core/audit/runtime_comparison.h"
+#include "core/collect/facts.h"
+#include "engine/inspect.h"
+#include "engine/transact.h"
+#include "net/address.h"
+
+namespace croft::engine {
+
+/// What a command could learn of who lives, outside the register. Any of it may be missing.
+struct LifeKnown {
+  core::audit::Runtime runtime{};                  ///< what a node's runtime knows, and the running pods of a cluster
+  std::map<net::Address, std::string> configured;  ///< on interfaces of this machine, and where
+  /// Asks a cluster for one pod, as new as can be; null where there is none.
+  std::function<Result<std::optional<core::collect::PodFact>>(const std::string& namespace_name,
+                                                              const std::string& name)>
+      find_pod{};
+};
+
+/// Whether the holder of an address lives.
+struct HolderLife {
+  enum class State : std::uint8_t {
+    gone,     ///< proven: its address may be given to others
+    unknown,  ///< nothing proves it
+    lives,    ///< something shows that the address is in use
+  } state = State::unknown;
+  std::string why{};  ///< of `gone` a clause, of `lives` what is to be said of the address: "is configured on eth0"
+};
+
+/// Of an address that is held. Gone is whose node an operator removed since; whose container the runtime does not know,
+/// or only with a network namespace that is gone; whose pod is not there, was evicted, or has another UID by now. A
+/// runtime that is known and has the container outweighs a cluster that lacks its pod. An address in quarantine is
+/// nobody's when no attachment that may live has it. Errors: of the store, and of `find_pod`.
+[[nodiscard]] Result<HolderLife> life_of_holder(const Context& context, const AddressView& held,
+                                                const LifeKnown& known);
+
+}  // namespace croft::engine
