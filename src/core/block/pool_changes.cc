@@ -90,7 +90,10 @@ std::vector<PlannedWrite> reservation_again(const Reader& reader, const Pool& po
   for (const net::Prefix& block : blocks) {
     if (!pool.cidr.contains(block)) return refused(block, ", which it does not contain");
     if (block.length() != pool.block_length) {
-      return refused(block, fmt::format(": with that length, blockSize {}, it can be made again", block.length()));
+      const bool serves = is_block_length(pool.cidr, block.length());
+      return refused(block, serves
+                                ? fmt::format(": with that length, blockSize {}, it can be made again", block.length())
+                                : std::string(", which no pool can have any more"));
     }
   }
   if (!pool.gateway) return {};
