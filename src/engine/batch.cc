@@ -148,13 +148,18 @@ class JointPlan {
   Size size_;
 };
 
-/// One round over the calls that wait.
+/// Whether nothing may be begun for it any more.
+bool is_over(const BatchedCall& call, const Instant& now) {
+  return call.not_after.passed(now) || (call.is_left && call.is_left(now));
+}
+
+/// One round over the calls that wait: what is read has the deadline, what is committed the limit.
 class Round {
  public:
-  Round(const Context& context, std::span<BatchedCall> calls, Deadline deadline)
+  Round(const Context& context, std::span<BatchedCall> calls, Deadline deadline, Deadline limit)
       : context_(context),
         calls_(calls),
-        deadline_(deadline),
+        limit_(limit),
         is_atomic_(context.store.capabilities().atomic_commit),
         loader_(context.store, deadline),
         plan_(loader_, !is_atomic_) {}
@@ -169,7 +174,7 @@ class Round {
       if (call.fate != BatchFate::waits || is_behind_another(call)) continue;
       const Instant before = context_.clock.now();
       is_full_ |= decided_ > 0 && planning_until_.passed(before);
-      if (call.not_after.passed(before)) {
+      if (is_over(call, before)) {
         call.fate = BatchFate::failed;
         call.error = late();
       } else if (is_full_) {
@@ -184,13 +189,18 @@ class Round {
 
   [[nodiscard]] Result<void> commit(Earlier& earlier, bool& handles_are_exact) {
     if (is_atomic_) {
-      return commit_settled(context_, loader_.snapshot(), plan_.writes(), deadline_, earlier, &handles_are_exact);
+      return commit_settled(context_, loader_.snapshot(), plan_.writes(), limit_, earlier, &handles_are_exact);
     }
     const core::Snapshot as_read = plan_.as_read();
-    return commit_settled(context_, as_read, plan_.writes(), deadline_, earlier, &handles_are_exact);
+    return commit_settled(context_, as_read, plan_.writes(), limit_, earlier, &handles_are_exact);
   }
 
   [[nodiscard]] const std::vector<BatchedCall*>& planned() const { return planned_; }
+  /// Whether a call that is to be committed is over by now.
+  [[nodiscard]] bool is_any_over() const {
+    const Instant now = context_.clock.now();
+    return std::ranges::any_of(planned_, [&](const BatchedCall* call) { return is_over(*call, now); });
+  }
   /// Why the store did not answer.
   [[nodiscard]] const std::optional<Error>& trouble() const { return trouble_; }
 
@@ -249,7 +259,7 @@ class Round {
 
   const Context& context_;
   const std::span<BatchedCall> calls_;
-  const Deadline deadline_;
+  const Deadline limit_;
   const bool is_atomic_;
   Loader loader_;
   JointPlan plan_;
@@ -269,7 +279,7 @@ bool tell_the_late(const Clock& clock, Deadline limit, std::span<BatchedCall> ca
   bool is_any_left = false;
   for (BatchedCall& call : calls) {
     if (!is_waiting(call)) continue;
-    if (call.not_after.passed(now) || limit.passed(now)) {
+    if (is_over(call, now) || limit.passed(now)) {
       call.fate = BatchFate::failed;
       call.error = late();
     } else {
@@ -351,7 +361,7 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
                           direct.not_after,
                           direct.ends_by,
                           direct.pause_by};
-    Round round(context, calls, deadline);
+    Round round(context, calls, deadline, limit);
     const bool is_to_commit = round.decide();
     if (round.trouble()) {
       if (is_worth_another_try(round.trouble()->code) && ++tries < std::size(stores)) continue;
@@ -359,6 +369,7 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
       continue;
     }
     if (!is_to_commit) break;
+    if (round.is_any_over()) continue;
     Earlier earlier = Earlier::not_done;
     ++did.commits;
     const auto done = round.commit(earlier, did.handles_are_exact);

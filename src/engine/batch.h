@@ -35,6 +35,8 @@ struct BatchedCall {
   std::function<core::Step<bool>(const core::Snapshot&, const Instant&)> decide;
   std::string owner;   ///< whose calls keep their order
   Deadline not_after;  ///< a moment after which nothing may be begun for it
+  /// Whether its caller has gone its own way sooner; empty: it can't.
+  std::function<bool(const Instant& now)> is_left{};
   BatchFate fate = BatchFate::waits;
   std::optional<Error> error{};
   /// Whether a commit that has its plan may have been done, and nobody can tell any more. Who goes alone says so.
@@ -61,7 +63,9 @@ struct BatchDone {
 /// - a later call of an owner whose earlier one was not planned waits for that one;
 /// - what does not fit beside the others (kCommitWritesMax, Capabilities::commit_bytes_max) waits, with all behind it,
 ///   and so does what is not decided after a twentieth of a second;
-/// - whose time is over is not begun (failed: deadline_exceeded); the others are tried again without it.
+/// - whose time is over, or whose caller has left, is not begun (failed: deadline_exceeded); the others are tried again
+///   without it. A commit that was begun has the time of the batch (Context::time_limit): one call's end fails no
+///   other.
 /// A store that stays away or is read-only fails all that were planned. On a store without atomic commits the writes go
 /// in the order of commit_in_order. Nothing is believed that came from memory and was not confirmed by the commit.
 BatchDone commit_together(const Context& direct, store::Store& cached, std::span<BatchedCall> calls);

@@ -109,6 +109,8 @@ Error late() {
   return {ErrorCode::deadline_exceeded, "the time for this call is up before all was read; nothing was changed", {}};
 }
 
+Error left() { return {ErrorCode::deadline_exceeded, "the caller has gone its own way; nothing was changed", {}}; }
+
 Error doubtful(std::string_view what, std::string_view look) {
   return {ErrorCode::unknown_outcome,
           fmt::format("{} is not known: the reply was lost, and others have written since; look with `{}`, and do it "

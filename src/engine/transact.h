@@ -38,6 +38,8 @@ struct Context {
   std::function<void(std::chrono::nanoseconds)> pause_by{};
   /// With what the tokens of its commits begin; empty: with chance. By it records tell a longer work than one commit.
   std::optional<std::uint64_t> token_mark{};
+  /// Whether the caller has gone its own way, sooner than not_after said: no try is begun then; empty: it can't.
+  std::function<bool(const Instant& now)> is_left{};
 };
 
 /// Pauses, but not past the deadline.
@@ -140,6 +142,8 @@ auto decide_by(Decide& decide, const core::Snapshot& snapshot, const Instant& no
 
 /// What a use case answers that is at its deadline and has written nothing.
 [[nodiscard]] Error late();
+/// The same of one whose caller has gone its own way (Context::is_left).
+[[nodiscard]] Error left();
 
 /// The loop of reading: `lacking()` looks at the loader's snapshot and says what it lacks, null when it lacks nothing;
 /// that is loaded, and it looks again. Errors: of Loader::load; late().
@@ -225,9 +229,10 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide, boo
     if (turn_taking == TurnTaking::first) TRY_VOID(take_turn());
     Conflicts conflicts(context);
     for (int tries = 0; tries < kTriesMax; ++tries) {
-      if (tries > 0 && deadline.passed(context.clock.now())) return fail(late_by_conflicts(tries));
-      Loader loader(context.store, deadline);
       const Instant now = context.clock.now();
+      if (tries > 0 && deadline.passed(now)) return fail(late_by_conflicts(tries));
+      if (context.is_left && context.is_left(now)) return fail(left());
+      Loader loader(context.store, deadline);
       StepType step;
       TRY_VOID(read_until_complete(context.clock, loader, [&] {
         step = decide_by(decide, loader.snapshot(), now, earlier);
@@ -243,6 +248,7 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide, boo
       }
       std::vector<store::Write> writes = loader.conditional(std::move(plan.writes));
       Basis basis = conflicts.wants_basis() ? basis_of(writes) : Basis();
+      if (context.is_left && context.is_left(context.clock.now())) return fail(left());
       const auto done =
           commit_settled(context, loader.snapshot(), std::move(writes), deadline, earlier, handles_are_exact);
       if (done) return std::move(plan.answer);

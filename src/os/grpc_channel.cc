@@ -1,5 +1,6 @@
 #include "os/grpc_channel.h"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -84,21 +85,32 @@ std::vector<Http2Header> GrpcChannel::headers(std::string_view path, const std::
   return headers;
 }
 
-GrpcReply GrpcChannel::call(std::string_view path, std::string_view message, Deadline deadline,
-                            const std::vector<Http2Header>& metadata) {
+std::shared_ptr<Http2Stream> GrpcChannel::begin(std::string_view path, std::string_view message, Deadline deadline,
+                                                const std::vector<Http2Header>& metadata, GrpcStatus& end) {
   auto sent = headers(path, metadata);
   if (deadline.at_since_boot != std::chrono::nanoseconds::max()) {
     const auto now = clock_.now();
-    if (deadline.passed(now)) return {{GrpcCode::deadline_exceeded, "no time was left to ask", false, true}, {}};
+    if (deadline.passed(now)) {
+      end = {GrpcCode::deadline_exceeded, "no time was left to ask", false, true};
+      return nullptr;
+    }
     sent.push_back({"grpc-timeout", grpc_timeout_text(deadline.at_since_boot - now.since_boot)});
   }
-  const auto stream =
-      connection_->open(sent, grpc_framed(message), true, options_.message_bytes_max + kFrameSlackBytes);
-  if (!stream) return {status_of(stream.error(), true), {}};
-  auto received = (*stream)->read_all(deadline);
+  auto stream = connection_->open(sent, grpc_framed(message), true, options_.message_bytes_max + kFrameSlackBytes);
+  if (stream) return *std::move(stream);
+  end = status_of(stream.error(), true);
+  return nullptr;
+}
+
+GrpcReply GrpcChannel::call(std::string_view path, std::string_view message, Deadline deadline,
+                            const std::vector<Http2Header>& metadata) {
+  GrpcReply reply;
+  const auto stream = begin(path, message, deadline, metadata, reply.status);
+  if (stream == nullptr) return reply;
+  auto received = stream->read_all(deadline);
   if (received.failure) return {status_of(received.failure->error, received.failure->surely_not_processed), {}};
 
-  GrpcReply reply{status_of_answer((*stream)->headers(), (*stream)->trailers()), {}};
+  reply.status = status_of_answer(stream->headers(), stream->trailers());
   if (!reply.status.ok()) return reply;
   GrpcUnframer unframer(options_.message_bytes_max, std::move(received.bytes));
   auto first = unframer.next();
@@ -106,6 +118,35 @@ GrpcReply GrpcChannel::call(std::string_view path, std::string_view message, Dea
   if (!*first || unframer.has_rest()) return {broken_answer("the answer is not one whole message"), {}};
   reply.message = std::move(**first);
   return reply;
+}
+
+GrpcReply GrpcChannel::call(std::string_view path, std::string_view message, Deadline deadline,
+                            const GrpcSigns& signs) {
+  GrpcReply reply;
+  auto begun = begin(path, message, deadline, {}, reply.status);
+  if (begun == nullptr) return reply;
+  GrpcStream stream(std::move(begun), options_.message_bytes_max);
+  bool is_answered = false;
+  for (Deadline next = signs.first;;) {
+    auto received = stream.read({std::min(next.at_since_boot, deadline.at_since_boot)});
+    if (received.message && !is_answered && signs.is_one(*received.message)) {
+      next = Deadline::after(clock_.now(), signs.silence);
+    } else if (received.message) {
+      if (std::exchange(is_answered, true)) return {broken_answer("the answer is not one whole message"), {}};
+      reply.message = *std::move(received.message);
+    } else if (!received.status) {
+      const bool is_silent = next.at_since_boot < deadline.at_since_boot;
+      return {{GrpcCode::deadline_exceeded, is_silent ? "no sign of life in time" : "no answer in time", false, false},
+              {}};
+    } else if (!received.status->ok()) {
+      return {*std::move(received.status), {}};
+    } else {
+      if (!is_answered || stream.unframer_.has_rest())
+        return {broken_answer("the answer is not one whole message"), {}};
+      reply.status = *std::move(received.status);
+      return reply;
+    }
+  }
 }
 
 Result<std::unique_ptr<GrpcStream>> GrpcChannel::open_stream(std::string_view path,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +31,13 @@ struct GrpcStatus {
 struct GrpcReply {
   GrpcStatus status;
   std::string message;  ///< with code ok
+};
+
+/// Signs of life that a server gives before its answer to a unary call (GrpcServer::give_signs).
+struct GrpcSigns {
+  std::function<bool(std::string_view message)> is_one;
+  Deadline first;                      ///< for the first of them, or the answer
+  std::chrono::nanoseconds silence{};  ///< the longest time to the next
 };
 
 struct GrpcOptions {
@@ -73,6 +82,10 @@ class GrpcChannel {
   [[nodiscard]] GrpcReply call(std::string_view path, std::string_view message, Deadline deadline,
                                const std::vector<Http2Header>& metadata = {});
 
+  /// The same of a server that gives signs of life: waits until the deadline, and no longer than they come.
+  [[nodiscard]] GrpcReply call(std::string_view path, std::string_view message, Deadline deadline,
+                               const GrpcSigns& signs);
+
   /// A call that stays open. Errors: as Http2Connection::open.
   [[nodiscard]] Result<std::unique_ptr<GrpcStream>> open_stream(std::string_view path,
                                                                 const std::vector<Http2Header>& metadata = {});
@@ -85,6 +98,9 @@ class GrpcChannel {
   GrpcChannel(std::shared_ptr<Http2Connection> connection, const Endpoint& endpoint, const GrpcOptions& options,
               const Clock& clock);
   [[nodiscard]] std::vector<Http2Header> headers(std::string_view path, const std::vector<Http2Header>& metadata) const;
+  /// Sends a unary call; what keeps it from being sent is said in `end`.
+  [[nodiscard]] std::shared_ptr<Http2Stream> begin(std::string_view path, std::string_view message, Deadline deadline,
+                                                   const std::vector<Http2Header>& metadata, GrpcStatus& end);
 
   std::shared_ptr<Http2Connection> connection_;
   std::string authority_;

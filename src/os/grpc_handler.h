@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -32,6 +33,8 @@ struct GrpcRequest {
   std::shared_ptr<const std::atomic<bool>> hung_up;
   /// Who called over a listener that knows its callers by certificates (TlsListener); null: over a Unix socket.
   std::shared_ptr<const GrpcPeer> peer;
+  /// When the last sign of life went to the caller (GrpcServer::give_signs), since boot; 0: none did.
+  std::shared_ptr<const std::atomic<std::chrono::nanoseconds>> told = nullptr;
 };
 
 /// The end of a call.

@@ -62,6 +62,7 @@ struct Connection {
   bool greeted = false;         ///< `due` counts by it, and by
   std::uint64_t answered = 0;   ///< how many calls there were
   Nanos due = kNever;           ///< when it is too old
+  Nanos sign_due = kNever;      ///< when somebody of it gets a sign of life
 
   [[nodiscard]] int descriptor() const { return guarded ? guarded->descriptor() : socket.get(); }
 };
@@ -111,12 +112,17 @@ class GrpcServer::Loop {
   void answer(std::vector<GrpcAnswer> answers) {
     std::vector<Order> orders;
     orders.reserve(answers.size());
-    for (GrpcAnswer& answer : answers) orders.push_back({true, std::move(answer)});
+    for (GrpcAnswer& answer : answers) orders.push_back({Order::Kind::answer, std::move(answer)});
     give(std::move(orders));
   }
   void send(GrpcCallId call, std::string message) {
     std::vector<Order> orders;
-    orders.push_back({false, {call, GrpcCode::ok, {}, std::move(message)}});
+    orders.push_back({Order::Kind::message, {call, GrpcCode::ok, {}, std::move(message)}});
+    give(std::move(orders));
+  }
+  void give_signs(GrpcCallId call, std::string message, Nanos first) {
+    std::vector<Order> orders;
+    orders.push_back({Order::Kind::signs, {call, GrpcCode::ok, {}, std::move(message)}, first});
     give(std::move(orders));
   }
 
@@ -146,8 +152,10 @@ class GrpcServer::Loop {
  private:
   /// What is to be said to a peer.
   struct Order {
-    bool last = true;  ///< an answer; else one message
+    enum class Kind : std::uint8_t { answer, message, signs };
+    Kind kind = Kind::answer;
     GrpcAnswer what;
+    Nanos first_sign{};
   };
 
   // ---------------------------------------------------------------- from other threads
@@ -197,6 +205,7 @@ class GrpcServer::Loop {
   /// Milliseconds until something is due; -1: nothing is.
   [[nodiscard]] int patience() const {
     Nanos due = due_.empty() ? kNever : due_.begin()->first;
+    if (!signs_due_.empty()) due = std::min(due, signs_due_.begin()->first);
     if (stop_by_seen_) due = std::min(due, *stop_by_seen_);
     for (const Door& door : doors_) {
       if (door.stuck_until) due = std::min(due, *door.stuck_until);
@@ -335,13 +344,19 @@ class GrpcServer::Loop {
       closed = closed_;
       stop_by = stop_by_;
     }
-    for (const Order& order : orders) {
+    for (Order& order : orders) {
       Connection* connection = find(GrpcSession::connection_of(order.what.call));
       if (connection == nullptr) continue;
-      if (order.last) {
-        connection->session.answer(order.what);
-      } else {
-        connection->session.send(order.what.call, order.what.message);
+      switch (order.kind) {
+        case Order::Kind::answer:
+          connection->session.answer(order.what);
+          break;
+        case Order::Kind::message:
+          connection->session.send(order.what.call, order.what.message);
+          break;
+        case Order::Kind::signs:
+          connection->session.give_signs(order.what.call, std::move(order.what.message), order.first_sign);
+          break;
       }
       touch(*connection);
     }
@@ -364,6 +379,12 @@ class GrpcServer::Loop {
       if (door.listener) {
         static_cast<void>(watch(EPOLL_CTL_MOD, door.listener->descriptor(), kFirstListener + i, EPOLLIN));
       }
+    }
+    while (!signs_due_.empty() && signs_due_.begin()->first <= now_) {
+      Connection& connection = *find(signs_due_.begin()->second);
+      connection.session.send_signs(now_);
+      set_sign_due(connection);
+      touch(connection);
     }
     while (!due_.empty() && due_.begin()->first <= now_) {
       Connection& connection = *find(due_.begin()->second);
@@ -388,6 +409,7 @@ class GrpcServer::Loop {
         close(*connection);
       } else {
         look_at_its_age(*connection);
+        set_sign_due(*connection);
       }
     }
   }
@@ -409,7 +431,10 @@ class GrpcServer::Loop {
     if (connection.guarded) return write_guarded(connection);
     for (;;) {
       const std::string_view bytes = connection.session.unsent();
-      if (bytes.empty()) return wait_for_room(connection, false);
+      if (bytes.empty()) {
+        connection.session.note_told(now_);
+        return wait_for_room(connection, false);
+      }
       const ssize_t size = ::send(connection.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (size < 0 && errno == EINTR) continue;
       if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return wait_for_room(connection, true);
@@ -422,7 +447,10 @@ class GrpcServer::Loop {
     bool wait = false;
     while (connection.proven && !wait) {
       const std::string_view bytes = connection.session.unsent();
-      if (bytes.empty()) break;
+      if (bytes.empty()) {
+        connection.session.note_told(now_);
+        break;
+      }
       const auto moved = transport.write(std::as_bytes(std::span(bytes)));
       if (!moved) return false;
       connection.session.sent(moved->bytes);
@@ -441,6 +469,7 @@ class GrpcServer::Loop {
   void close(Connection& connection) {
     set_due(connection, kNever);
     connection.session.hang_up();
+    set_sign_due(connection);  // none is any more
     Door& door = doors_[connection.door];
     --door.open;
     door.unproven.erase(connection.number);
@@ -468,6 +497,13 @@ class GrpcServer::Loop {
     if (connection.due != kNever) due_.erase({connection.due, connection.number});
     connection.due = due;
     if (due != kNever) due_.insert({due, connection.number});
+  }
+  void set_sign_due(Connection& connection) {
+    const Nanos due = connection.session.next_sign();
+    if (connection.sign_due == due) return;
+    if (connection.sign_due != kNever) signs_due_.erase({connection.sign_due, connection.number});
+    connection.sign_due = due;
+    if (due != kNever) signs_due_.insert({due, connection.number});
   }
   void publish() {
     const std::lock_guard lock(counts_mutex_);
@@ -512,7 +548,7 @@ class GrpcServer::Loop {
   std::uint64_t number_ = kFirstConnection;
   std::vector<std::uint64_t> touched_;  ///< connections with something to be sent, or to be looked at
   std::vector<std::uint64_t> unread_;   ///< guarded connections that may have more than epoll knows of
-  std::set<std::pair<Nanos, std::uint64_t>> due_;
+  std::set<std::pair<Nanos, std::uint64_t>> due_, signs_due_;
   std::optional<Nanos> stop_by_seen_;
   bool done_ = false;
   std::uint64_t too_many_ = 0;
@@ -542,6 +578,9 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::make(std::vector<std::unique_ptr
 void GrpcServer::serve(GrpcHandler& handler) { loop_->serve(handler); }
 void GrpcServer::answer(std::vector<GrpcAnswer> answers) { loop_->answer(std::move(answers)); }
 void GrpcServer::send(GrpcCallId call, std::string message) { loop_->send(call, std::move(message)); }
+void GrpcServer::give_signs(GrpcCallId call, std::string message, Nanos first) {
+  loop_->give_signs(call, std::move(message), first);
+}
 void GrpcServer::stop_listening() { loop_->stop_listening(); }
 void GrpcServer::stop(Deadline deadline) { loop_->stop(deadline); }
 GrpcServer::Counts GrpcServer::counts() const { return loop_->counts(); }

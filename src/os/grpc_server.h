@@ -51,6 +51,10 @@ class GrpcServer {
   void answer(std::vector<GrpcAnswer> answers);
   /// A message of a streaming call; likewise.
   void send(GrpcCallId call, std::string message);
+  /// Says `message` to who waits for a unary call, at `first` (since boot) and every kGrpcSignEvery from then on, until
+  /// the call is answered: from the thread that serves, whatever the others wait for. Only a client that reads a unary
+  /// method as a streaming one takes more than the answer.
+  void give_signs(GrpcCallId call, std::string message, std::chrono::nanoseconds first);
 
   /// Takes no more connections; the files of Unix sockets are gone when it returns.
   void stop_listening();

@@ -73,6 +73,12 @@ struct GrpcSession::Call {
   bool half_closed = false;            ///< likewise: the handler is to be told, behind the messages
   std::shared_ptr<std::atomic<bool>> hung_up;
 
+  // Signs of life, of a unary call.
+  std::string sign;
+  std::chrono::nanoseconds sign_due = std::chrono::nanoseconds::max();
+  bool sign_goes = false;  ///< one is on its way
+  std::shared_ptr<std::atomic<std::chrono::nanoseconds>> told;
+
   // The answer.
   std::string body;
   std::size_t body_taken = 0;
@@ -385,8 +391,9 @@ void GrpcSession::half_closed(Call& call) {
   call.in_hand = true;
   ++in_hand_;
   call.hung_up = std::make_shared<std::atomic<bool>>(false);
+  call.told = std::make_shared<std::atomic<std::chrono::nanoseconds>>(std::chrono::nanoseconds{0});
   handler_.on_request(
-      {call.id, std::move(call.path), *std::exchange(call.message, {}), call.deadline, call.hung_up, peer_});
+      {call.id, std::move(call.path), *std::exchange(call.message, {}), call.deadline, call.hung_up, peer_, call.told});
 }
 
 void GrpcSession::hang_up() {
@@ -482,6 +489,40 @@ void GrpcSession::send(GrpcCallId call, std::string_view message) {
   if (ended_ || to->answered) return;
   account(*to);
   if (to->half_closed) half_closed(*to);
+}
+
+void GrpcSession::give_signs(GrpcCallId call, std::string message, std::chrono::nanoseconds first) {
+  Call* to = open_call(call);
+  if (to == nullptr || to->kind != GrpcMethodKind::unary) return;
+  to->sign = std::move(message);
+  to->sign_due = first;
+}
+
+std::chrono::nanoseconds GrpcSession::next_sign() const {
+  auto next = std::chrono::nanoseconds::max();
+  for (const auto& [stream, call] : calls_) {
+    if (call->in_hand) next = std::min(next, call->sign_due);
+  }
+  return next;
+}
+
+void GrpcSession::send_signs(std::chrono::nanoseconds now) {
+  for (const auto& [stream, call] : calls_) {
+    if (ended_ || !call->in_hand || call->sign_due > now) continue;
+    call->sign_due = now + kGrpcSignEvery;
+    // Who does not read gets no second one behind the first.
+    if (std::exchange(call->sign_goes, true)) continue;
+    queue(*call, call->sign);
+    if (!ended_) begin_body(*call);
+  }
+}
+
+void GrpcSession::note_told(std::chrono::nanoseconds now) {
+  for (const auto& [stream, call] : calls_) {
+    if (!call->sign_goes || !call->body.empty()) continue;
+    call->sign_goes = false;
+    call->told->store(now);
+  }
 }
 
 void GrpcSession::go_away() {

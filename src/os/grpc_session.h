@@ -17,6 +17,9 @@ struct nghttp2_session;
 
 namespace croft::os {
 
+/// The time between two signs of life to one caller.
+inline constexpr std::chrono::milliseconds kGrpcSignEvery{500};
+
 /// What one peer may do to the server.
 struct GrpcSessionOptions {
   /// A longer message is answered INVALID_ARGUMENT; one of more than four times as much RESOURCE_EXHAUSTED, gRPC's word
@@ -71,6 +74,14 @@ class GrpcSession {
   void answer(const GrpcAnswer& answer);
   /// A message of a streaming call; likewise.
   void send(GrpcCallId call, std::string_view message);
+  /// GrpcServer::give_signs; likewise.
+  void give_signs(GrpcCallId call, std::string message, std::chrono::nanoseconds first);
+  /// When the next sign is due, since boot; max(): none is.
+  [[nodiscard]] std::chrono::nanoseconds next_sign() const;
+  /// Queues the signs that are due.
+  void send_signs(std::chrono::nanoseconds now);
+  /// All that unsent() had has been taken, not before `now` (GrpcRequest::told).
+  void note_told(std::chrono::nanoseconds now);
 
   /// Takes no more calls, and says so (GOAWAY). What is open goes on.
   void go_away();

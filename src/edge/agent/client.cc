@@ -20,13 +20,16 @@ namespace {
 
 namespace agent = wire::agent;
 
-/// How much sooner than the plugin's patience the agent stops beginning things, so that it has not just begun when the
-/// plugin turns away. Only to spare work: the conditions of the commits keep the two apart.
-constexpr std::chrono::milliseconds kHeadStart{100};
+/// Until when a plugin waits for its agent.
+struct Waiting {
+  Deadline answer;                     ///< as long as there are signs of life
+  Deadline first;                      ///< for the first of them
+  std::chrono::nanoseconds silence{};  ///< between two
+};
 
 /// `is_unserved`: whether it is sure that nobody serves the call.
 [[nodiscard]] Result<std::string> ask(const std::string& socket, const char* method, const std::string& message,
-                                      const Clock& clock, Deadline deadline, bool* is_unserved = nullptr) {
+                                      const Clock& clock, const Waiting& until, bool* is_unserved = nullptr) {
   if (is_unserved != nullptr) *is_unserved = true;
   if (message.size() > agent::kMessageBytesMax) {
     return fail(ErrorCode::unavailable, fmt::format("the call has {} bytes; an agent takes no more than {}",
@@ -39,8 +42,9 @@ constexpr std::chrono::milliseconds kHeadStart{100};
   const os::OwnPeer own_peer;
   os::GrpcOptions options;
   options.message_bytes_max = agent::kMessageBytesMax;
-  TRY(const auto channel, os::GrpcChannel::connect(endpoint, &own_peer, options, clock, deadline));
-  const os::GrpcReply reply = channel->call(method, message, deadline);
+  TRY(const auto channel, os::GrpcChannel::connect(endpoint, &own_peer, options, clock, until.first));
+  const os::GrpcReply reply =
+      channel->call(method, message, until.answer, os::GrpcSigns{agent::is_taken, until.first, until.silence});
   // The agent says so of a call that means another store, node or file; what else ends a call may end it too late.
   if (is_unserved != nullptr) *is_unserved = reply.status.code == os::GrpcCode::failed_precondition;
   if (reply.status.ok()) return reply.message;
@@ -92,9 +96,10 @@ class AgentAtSocket final : public Agent {
 
   [[nodiscard]] Result<core::AssignAnswer> assign(const agent::AssignCall& call) override {
     agent::AssignCall timed = call;
-    const Deadline deadline = limit(timed.caller);
+    const Instant now = clock_.now();
+    const Waiting until = limit(timed.caller, now, now);
     bool is_unserved = false;
-    const auto answer = ask(socket_, agent::kAssignMethod, agent::encode(timed), clock_, deadline, &is_unserved);
+    const auto answer = ask(socket_, agent::kAssignMethod, agent::encode(timed), clock_, until, &is_unserved);
     may_have_written_ = !is_unserved;
     if (!answer) return fail(answer.error());
     TRY(agent::AssignOutcome outcome, agent::decode_assign_outcome(*answer));
@@ -111,8 +116,9 @@ class AgentAtSocket final : public Agent {
 
   [[nodiscard]] Result<std::vector<net::Address>> release(const agent::ReleaseCall& call) override {
     agent::ReleaseCall timed = call;
-    const Deadline deadline = limit(timed.caller);
-    TRY(const std::string answer, ask(socket_, agent::kReleaseMethod, agent::encode(timed), clock_, deadline));
+    const Instant now = clock_.now();
+    const Waiting until = limit(timed.caller, now, call.began.value_or(now));
+    TRY(const std::string answer, ask(socket_, agent::kReleaseMethod, agent::encode(timed), clock_, until));
     TRY(agent::ReleaseOutcome outcome, agent::decode_release_outcome(answer));
     if (auto* error = std::get_if<Error>(&outcome)) return fail(std::move(*error));
     return std::get<std::vector<net::Address>>(std::move(outcome));
@@ -122,13 +128,14 @@ class AgentAtSocket final : public Agent {
 
  private:
   /// Says in the call which file is meant and until when it may be begun; answers until when we wait.
-  [[nodiscard]] Deadline limit(agent::Caller& caller) const {
+  [[nodiscard]] Waiting limit(agent::Caller& caller, const Instant& now, const Instant& began) const {
     caller.file = file_of(caller.store);
     caller.network_namespace = os::own_network_namespace();
-    const Instant now = clock_.now();
     caller.boot = now.boot;
     caller.expires = Deadline::after(now, patience_ - std::min<std::chrono::nanoseconds>(kHeadStart, patience_ / 2));
-    return Deadline::after(now, patience_);
+    const Deadline first = Deadline::after(now, patience_);
+    caller.ends = Deadline{std::max(Deadline::after(began, kAnswerTimeMax).at_since_boot, first.at_since_boot)};
+    return {*caller.ends, first, patience_};
   }
 
   const std::string socket_;
@@ -145,7 +152,8 @@ std::unique_ptr<Agent> agent_at(const std::string& socket, const Clock& clock, s
 
 Result<agent::AgentStatus> agent_status(const std::string& socket, const Clock& clock,
                                         std::chrono::nanoseconds patience) {
-  TRY(const std::string answer, ask(socket, agent::kStatusMethod, "", clock, Deadline::after(clock.now(), patience)));
+  const Deadline deadline = Deadline::after(clock.now(), patience);
+  TRY(const std::string answer, ask(socket, agent::kStatusMethod, "", clock, {deadline, deadline, patience}));
   return agent::decode_status(answer);
 }
 

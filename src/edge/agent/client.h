@@ -10,9 +10,9 @@
 
 namespace croft::edge {
 
-/// The agent behind a Unix socket. Each call connects, asks once and waits no longer than `patience` for everything
-/// together; nothing is ever asked twice. A socket that belongs to another user than root or this process's is not
-/// spoken to. `clock` must outlive it.
+/// The agent behind a Unix socket. Each call connects, asks once and waits up to kAnswerTimeMax for its answer, but no
+/// longer than `patience` for the first sign of life and for each next one; nothing is ever asked twice. A socket that
+/// belongs to another user than root or this process's is not spoken to. `clock` must outlive it.
 [[nodiscard]] std::unique_ptr<Agent> agent_at(const std::string& socket, const Clock& clock,
                                               std::chrono::nanoseconds patience = kAgentPatience);
 

@@ -106,8 +106,13 @@ void Lanes::commit() {
     lock.unlock();
     AgentService::Together served = service_.serve_together(std::move(batch));
     if (!served.answers.empty()) sink_(std::move(served.answers));
-    service_.claim_ahead();
     lock.lock();
+    // Nobody waits for a claim ahead, and nobody is to wait behind it.
+    if (waiting_.empty() && served.waiting.empty() && !stopping_) {
+      lock.unlock();
+      service_.claim_ahead();
+      lock.lock();
+    }
     committing_ = false;
     const std::size_t alone = served.alone.size();
     put_back(served);

@@ -1,5 +1,7 @@
 #include "edge/agent/server.h"
 
+#include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <set>
 #include <string>
@@ -19,12 +21,16 @@ namespace {
 
 /// Watches, and calls of reflection, at once: they last as long as their callers like.
 constexpr std::size_t kStreamsMax = 64;
+/// A call that is answered sooner costs its caller no sign of life.
+constexpr std::chrono::milliseconds kFirstSign{100};
+/// But who waits for one that came late gets it so long before it turns away, and the rest of its patience with it.
+constexpr std::chrono::milliseconds kFirstSignAhead{400};
 
 /// Which call goes where. What needs no store is answered in the server's own thread, whatever the lanes wait for.
 class Door final : public os::GrpcHandler {
  public:
-  Door(AgentService& service, Lanes& lanes, os::GrpcServer& server, bool reflection)
-      : service_(service), lanes_(lanes), server_(server), reflection_(reflection) {}
+  Door(AgentService& service, Lanes& lanes, os::GrpcServer& server, const Clock& clock, bool reflection)
+      : service_(service), lanes_(lanes), server_(server), clock_(clock), reflection_(reflection) {}
 
   [[nodiscard]] os::GrpcMethodKind kind_of(std::string_view method) override {
     if (agent_method_of(method) || method == GrpcHealth::kCheckMethod) return os::GrpcMethodKind::unary;
@@ -108,6 +114,11 @@ class Door final : public os::GrpcHandler {
     if (!call) return answers_.push_back(answer_of(request.call, fail(std::move(call).error())));
     call->id = request.call;
     call->hung_up = std::move(request.hung_up);
+    call->told = std::move(request.told);
+    if (call->takes_signs()) {
+      const auto soon = clock_.now().since_boot + kFirstSign;
+      server_.give_signs(call->id, taken_, std::min(soon, call->first.at_since_boot - kFirstSignAhead));
+    }
     calls_.push_back(*std::move(call));
   }
 
@@ -124,7 +135,9 @@ class Door final : public os::GrpcHandler {
   AgentService& service_;
   Lanes& lanes_;
   os::GrpcServer& server_;
+  const Clock& clock_;
   const bool reflection_;
+  const std::string taken_ = wire::agent::encode_taken();
   GrpcHealth health_;
   // Of this round.
   std::vector<AgentCall> calls_;
@@ -139,11 +152,12 @@ class Door final : public os::GrpcHandler {
 
 class AgentServer::Parts {
  public:
-  Parts(AgentService& service, std::unique_ptr<os::GrpcServer> server, const AgentServerOptions& options)
+  Parts(AgentService& service, std::unique_ptr<os::GrpcServer> server, const AgentServerOptions& options,
+        const Clock& clock)
       : server_(std::move(server)),
         lanes_(
             service, [this](std::vector<AgentAnswer> answers) { send(std::move(answers)); }, options.lanes),
-        door_(service, lanes_, *server_, options.reflection) {
+        door_(service, lanes_, *server_, clock, options.reflection) {
     server_->serve(door_);
   }
 
@@ -185,7 +199,8 @@ Result<std::unique_ptr<AgentServer>> AgentServer::start(AgentService& service,
   os::GrpcServerOptions server_options;
   server_options.session.message_bytes_max = wire::agent::kMessageBytesMax;
   TRY(auto server, os::GrpcServer::make(std::move(listener), server_options, clock));
-  return std::unique_ptr<AgentServer>(new AgentServer(std::make_unique<Parts>(service, std::move(server), options)));
+  return std::unique_ptr<AgentServer>(
+      new AgentServer(std::make_unique<Parts>(service, std::move(server), options, clock)));
 }
 
 void AgentServer::stop(Deadline deadline) { parts_->stop(deadline); }

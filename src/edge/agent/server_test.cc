@@ -151,6 +151,50 @@ TEST_F(AgentServerTest, AWedgedAgentIsLeftInTimeAndItsLateWorkDoesNoHarm) {
   EXPECT_TRUE(report->findings.empty());
 }
 
+TEST_F(AgentServerTest, ALivingAgentIsNotLeft) {
+  ASSERT_TRUE(add(call("first")).starts_with("10."));
+  store_.held = true;
+  std::vector<std::thread> callers;
+  std::atomic<int> served{0};
+  for (int i = 0; i < 8; ++i) {
+    callers.emplace_back([&, i] {
+      if (add(call("c" + std::to_string(i)), milliseconds(1000)).starts_with("10.")) ++served;
+    });
+  }
+  callers.emplace_back([&] {
+    const auto released =
+        agent_at(socket_, clock_)->release({{"memory:", "node-a", {}, {}}, core::Owner{"net", "first", "eth0"}});
+    EXPECT_TRUE(released && released->size() == 1);
+  });
+  std::this_thread::sleep_for(milliseconds(2500));
+  EXPECT_EQ(served, 0);
+  store_.held = false;
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(served, 8);
+}
+
+/// A plugin of before the signs reads one message.
+TEST_F(AgentServerTest, WhoAsksForNoSignsGetsOneMessage) {
+  ASSERT_TRUE(add(call("first")).starts_with("10."));
+  agent::AssignCall old = call("one");
+  old.caller.boot = clock_.now().boot;
+  old.caller.expires = in(seconds(20));
+  const auto channel =
+      os::GrpcChannel::connect(os::Endpoint::parse("unix:" + socket_).value(), nullptr, {}, clock_, in(seconds(20)));
+  ASSERT_TRUE(channel) << channel.error().message;
+  store_.held = true;
+  std::thread opener([&] {
+    std::this_thread::sleep_for(milliseconds(800));
+    store_.held = false;
+  });
+  const auto reply = (*channel)->call(agent::kAssignMethod, agent::encode(old), in(seconds(20)));
+  opener.join();
+  ASSERT_TRUE(reply.status.ok()) << reply.status.message;
+  const auto outcome = agent::decode_assign_outcome(reply.message);
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_TRUE(std::holds_alternative<core::Assigned>(*outcome));
+}
+
 TEST_F(AgentServerTest, TooManyAtOnceAreToldAtOnce) {
   server_.reset();
   server_options_.lanes = {.alone = 1, .releases_max = 2, .assigns_max = 2};

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "core/block/heed_wishes.h"
+#include "edge/agent/agent.h"
 #include "edge/decision_log.h"
 #include "engine/assign.h"
 #include "engine/attachments.h"
@@ -24,8 +25,9 @@ namespace {
 namespace agent = wire::agent;
 
 constexpr std::chrono::seconds kServeTime{15};
-/// For claims ahead and their return: nobody waits for these, and others wait behind them.
-constexpr std::chrono::milliseconds kClaimAheadTime{100};
+/// For claims ahead and their return: some writes' time on a slow store. One that is given up is done there all the
+/// same, in the way of the next claim.
+constexpr std::chrono::seconds kClaimAheadTime{5};
 /// Sets of pools that are looked at after one batch.
 constexpr std::size_t kShapesMax = 8;
 
@@ -97,13 +99,21 @@ struct Batched {
 
 }  // namespace
 
+bool AgentCall::takes_signs() const { return caller_of(*this).ends.has_value(); }
+
+bool AgentCall::is_left(const Instant& now) const {
+  if ((hung_up && *hung_up) || limit.passed(now)) return true;
+  const auto last = told ? told->load() : std::chrono::nanoseconds{0};
+  return std::max(first.at_since_boot, last + kAgentPatience - kHeadStart) <= now.since_boot;
+}
+
 bool means_store_of(const AgentWorld& world, std::string_view url) {
   return store::name_one_store(url, world.store) ||
          std::any_of(world.plugin_stores.begin(), world.plugin_stores.end(),
                      [&](const std::string& other) { return store::name_one_store(url, other); });
 }
 
-/// The moment after which the call must not write any more. It is kept in the clock that plugin and agent share, and
+/// The moment after which nothing may be begun for the call. It is kept in the clock that plugin and agent share, and
 /// not as a span from now: a call that lay in the socket while this process was stopped is old, whatever its span.
 Result<Deadline> AgentService::admit(const agent::Caller& caller, Deadline not_after) const {
   if (!means_store_of(world_, caller.store)) {
@@ -119,8 +129,10 @@ Result<Deadline> AgentService::admit(const agent::Caller& caller, Deadline not_a
   if (caller.boot != now.boot) {
     return fail(ErrorCode::refused_by_configuration, "the call is of another boot, or of another machine");
   }
-  const Deadline limit{std::min(caller.expires.at_since_boot, not_after.at_since_boot)};
-  if (limit.passed(now)) return fail(ErrorCode::deadline_exceeded, "the call came too late");
+  const Deadline limit{std::min(caller.ends.value_or(caller.expires).at_since_boot, not_after.at_since_boot)};
+  if (limit.passed(now) || caller.expires.passed(now)) {
+    return fail(ErrorCode::deadline_exceeded, "the call came too late");
+  }
   if (caller.network_namespace != 0) network_of_callers_ = caller.network_namespace;
   return limit;
 }
@@ -134,7 +146,8 @@ Result<AgentCall> AgentService::take_assign(std::string_view message, Deadline n
   // Of one owner's calls each has to begin after the one before it, whenever they are decided.
   if (!call.request.began) call.request.began = world_.clock.now().wall;
   std::string owner = core::handle_of(call.request.owner);
-  return AgentCall{0, std::move(call), std::move(owner), limit, nullptr};
+  const Deadline first = call.caller.expires;
+  return AgentCall{0, std::move(call), std::move(owner), limit, first, nullptr, nullptr};
 }
 
 Result<AgentCall> AgentService::take_release(std::string_view message, Deadline not_after) const {
@@ -142,7 +155,8 @@ Result<AgentCall> AgentService::take_release(std::string_view message, Deadline 
   TRY(const Deadline limit, admit(call.caller, not_after));
   if (!call.began) call.began = world_.clock.now();
   std::string owner = engine::handle_of(call.what);
-  return AgentCall{0, std::move(call), std::move(owner), limit, nullptr};
+  const Deadline first = call.caller.expires;
+  return AgentCall{0, std::move(call), std::move(owner), limit, first, nullptr, nullptr};
 }
 
 /// A look at the store's file is only needed when the caller sees another one than was there before: where both agree
@@ -163,8 +177,8 @@ Result<bool> AgentService::means_this_file(const AgentCall& call) {
 std::optional<Error> AgentService::refusal_of(const AgentCall& call) {
   // Only now: a DEL that came after its caller was killed may have been served before.
   if (call.hung_up && *call.hung_up) return Error{ErrorCode::deadline_exceeded, "the caller has hung up", {}};
-  if (call.limit.passed(world_.clock.now())) {
-    return Error{ErrorCode::deadline_exceeded, "it waited too long for its turn", {}};
+  if (call.is_left(world_.clock.now())) {
+    return Error{ErrorCode::deadline_exceeded, "it waited too long for its turn, or the agent stood still", {}};
   }
   const auto means_it = means_this_file(call);
   if (!means_it) return means_it.error();
@@ -216,6 +230,7 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
       batch.push_back(engine::release_in_batch(release.what, release.began, call.limit, one.released));
     }
     batch.back().earlier = call.earlier;
+    batch.back().is_left = [&call](const Instant& now) { return call.is_left(now); };
   }
   bool may_have_written = false;
   engine::WriteNoting noting(world_.direct, may_have_written), noting_cached(world_.cached, may_have_written);
@@ -273,7 +288,8 @@ AgentAnswer AgentService::serve_alone(const AgentCall& call) {
   const DecisionLine line(world_.clock, subject_of(call));
   bool may_have_written = call.may_have_written;
   engine::WriteNoting noting(world_.direct, may_have_written);
-  const engine::Context context = context_on(noting, call.limit);
+  engine::Context context = context_on(noting, call.limit);
+  context.is_left = [&call](const Instant& now) { return call.is_left(now); };
   const auto end = [&](const auto& answer) {
     count(false, !answer);
     Ending ending = answer ? ending_of(*answer, false) : ending_of(call, answer.error(), may_have_written);

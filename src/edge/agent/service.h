@@ -58,6 +58,8 @@ struct AgentWorld {
 
 /// Whether the caller hung up: what it asked for is not begun any more. Set by the transport's thread.
 using HungUp = std::shared_ptr<const std::atomic<bool>>;
+/// When the last sign of life went to the caller, since boot; 0: none did. Set by the transport's thread.
+using Told = std::shared_ptr<const std::atomic<std::chrono::nanoseconds>>;
 
 /// An ADD or a DEL on its way through the agent.
 struct AgentCall {
@@ -65,9 +67,17 @@ struct AgentCall {
   std::variant<wire::agent::AssignCall, wire::agent::ReleaseCall> what;
   std::string owner;                                    ///< the handle: calls of one are served in their order
   Deadline limit;                                       ///< after which nothing may be begun
+  Deadline first;                                       ///< the same, of one that no sign of life was given to
   HungUp hung_up;                                       ///< may be null
+  Told told;                                            ///< likewise
   bool may_have_written = false;                        ///< an earlier try of it
   engine::Earlier earlier = engine::Earlier::not_done;  ///< what is known of that (engine::BatchedCall)
+
+  /// Whether its caller has gone its own way, or may have: then nothing is begun for it. A process that was stopped
+  /// for a while finds its calls so, until the transport's thread has met their callers.
+  [[nodiscard]] bool is_left(const Instant& now) const;
+  /// Whether its caller wants signs of life.
+  [[nodiscard]] bool takes_signs() const;
 };
 
 /// The Error says that a call was not served at all: invalid_argument, refused_by_configuration (another store or node

@@ -1,6 +1,10 @@
 #include "edge/agent/service.h"
 
+#include <atomic>
+#include <chrono>
+#include <memory>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -306,6 +310,47 @@ TEST(AgentServiceCalls, WhatMayHaveBeenWrittenIsSaidOfNobody) {
     const auto outcome = agent::decode_assign_outcome(*served);
     EXPECT_FALSE(std::holds_alternative<agent::Unwritten>(*outcome)) << static_cast<int>(fault);
   }
+}
+
+/// An agent that was stopped finds calls whose plugins have gone, before it has met their ends.
+TEST(AgentCallTest, IsLeftWithoutASignOfLife) {
+  AgentOnMemory on;
+  wire::agent::AssignCall wanted{on.caller(std::chrono::milliseconds(300)), {}, engine::World::request("one")};
+  wanted.caller.ends = on.in(std::chrono::seconds(14));
+  auto call = on.service.take_assign(wire::agent::encode(wanted), Deadline{std::chrono::nanoseconds::max()});
+  ASSERT_TRUE(call);
+  EXPECT_TRUE(call->takes_signs());
+  const Instant now = on.clock.now();
+  const auto later = [&](std::chrono::nanoseconds span) {
+    Instant then = now;
+    then.since_boot += span;
+    return then;
+  };
+  EXPECT_FALSE(call->is_left(now));
+  EXPECT_TRUE(call->is_left(later(std::chrono::milliseconds(400))));
+  const auto told = std::make_shared<std::atomic<std::chrono::nanoseconds>>(now.since_boot);
+  call->told = told;
+  EXPECT_FALSE(call->is_left(later(std::chrono::milliseconds(800))));
+  EXPECT_TRUE(call->is_left(later(std::chrono::milliseconds(950))));
+  told->store(now.since_boot + std::chrono::seconds(13));
+  EXPECT_FALSE(call->is_left(later(std::chrono::milliseconds(13800))));
+  EXPECT_TRUE(call->is_left(later(std::chrono::seconds(15)))) << "its own time is over";
+  const auto hung_up = std::make_shared<std::atomic<bool>>(true);
+  call->hung_up = hung_up;
+  EXPECT_TRUE(call->is_left(now));
+}
+
+TEST(AgentCallTest, OneThatIsLeftIsNotBegun) {
+  AgentOnMemory on;
+  wire::agent::AssignCall wanted{on.caller(std::chrono::milliseconds(20)), {}, engine::World::request("one")};
+  wanted.caller.ends = on.in(std::chrono::seconds(14));
+  auto call = on.service.take_assign(wire::agent::encode(wanted), Deadline{std::chrono::nanoseconds::max()});
+  ASSERT_TRUE(call);
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  const auto answer = serve(on.service, std::move(call));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::deadline_exceeded);
+  EXPECT_EQ(on.held("one"), 0U);
 }
 
 }  // namespace

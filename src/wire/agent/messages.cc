@@ -130,6 +130,7 @@ void fill(pb::Caller& out, const Caller& caller) {
     out.set_store_inode(caller.file->inode);
   }
   if (caller.network_namespace != 0) out.set_network_namespace(caller.network_namespace);
+  if (caller.ends) out.set_ends_ns_since_boot(caller.ends->at_since_boot.count());
 }
 
 [[nodiscard]] Result<Caller> caller_of(const pb::Caller& in) {
@@ -143,6 +144,7 @@ void fill(pb::Caller& out, const Caller& caller) {
   caller.expires.at_since_boot = std::chrono::nanoseconds(in.expires_ns_since_boot());
   if (in.store_inode() != 0) caller.file = StoreFile{in.store_device(), in.store_inode()};
   caller.network_namespace = in.network_namespace();
+  if (in.ends_ns_since_boot() != 0) caller.ends = Deadline{std::chrono::nanoseconds(in.ends_ns_since_boot())};
   return caller;
 }
 
@@ -421,6 +423,17 @@ std::string encode(const AgentStatus& status) {
   return out.SerializeAsString();
 }
 
+std::string encode_taken() {
+  pb::AssignAnswer out;
+  out.mutable_taken();
+  return out.SerializeAsString();
+}
+
+bool is_taken(std::string_view bytes) {
+  const auto in = parse<pb::AssignAnswer>(bytes);
+  return in && in->has_taken();
+}
+
 Result<AssignCall> decode_assign_call(std::string_view bytes) {
   TRY(const pb::AssignRequest in, parse<pb::AssignRequest>(bytes));
   AssignCall call;
@@ -478,6 +491,7 @@ Result<AssignOutcome> decode_assign_outcome(std::string_view bytes) {
       if (in.error().nothing_written()) return AssignOutcome(Unwritten{std::move(error)});
       return AssignOutcome(std::move(error));
     }
+    case pb::AssignAnswer::kTaken:
     case pb::AssignAnswer::ANSWER_NOT_SET:
       break;
   }

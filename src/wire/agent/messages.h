@@ -55,9 +55,12 @@ struct Caller {
   std::optional<StoreFile> file = {};
   /// The inode of its network namespace; 0: it does not say.
   std::uint64_t network_namespace = 0;
+  /// Until when it waits as long as it gets signs of life, which then begin before `expires`; absent: it takes none.
+  std::optional<Deadline> ends = {};
   friend bool operator==(const Caller& a, const Caller& b) {
     return a.store == b.store && a.file == b.file && a.node == b.node && a.boot == b.boot &&
-           a.expires.at_since_boot == b.expires.at_since_boot && a.network_namespace == b.network_namespace;
+           a.expires.at_since_boot == b.expires.at_since_boot && a.network_namespace == b.network_namespace &&
+           a.ends.has_value() == b.ends.has_value() && (!a.ends || a.ends->at_since_boot == b.ends->at_since_boot);
   }
 };
 
@@ -105,6 +108,10 @@ struct AgentStatus {
 [[nodiscard]] std::string encode(const AssignOutcome& outcome);
 [[nodiscard]] std::string encode(const ReleaseOutcome& outcome);
 [[nodiscard]] std::string encode(const AgentStatus& status);
+
+/// The sign of life before an answer, the same for both kinds of call.
+[[nodiscard]] std::string encode_taken();
+[[nodiscard]] bool is_taken(std::string_view bytes);
 
 [[nodiscard]] Result<AssignCall> decode_assign_call(std::string_view bytes);
 [[nodiscard]] Result<ReleaseCall> decode_release_call(std::string_view bytes);
