@@ -26,14 +26,16 @@ constexpr seconds kApiTime{10};
 constexpr seconds kTendEvery{5};
 /// After a failure; an API that is away comes back or not.
 constexpr seconds kTryAgain{30};
-/// The longest pause after new tokens of no use, each twice as long as the last.
-constexpr seconds kUselessPauseMax{16 * 60};
+/// After the agent's own token was refused: the next one may be in its file any moment.
+constexpr seconds kTryAgainRefused{10};
+/// The first and the longest pause after new tokens of no use, each twice as long as the last.
+constexpr seconds kUselessPauseMin{30}, kUselessPauseMax{16 * 60};
 /// A token that is revoked is noticed within this time and a half.
-constexpr seconds kAskEvery{60};
+constexpr seconds kAskEvery{12};
 /// For that; the agent has other things to do.
 constexpr seconds kAskTime{3};
-/// The longest pause after new tokens that were refused, each twice as long as the last.
-constexpr seconds kAskPauseMax{16 * 60};
+/// The first and the longest pause after new tokens that were refused, each twice as long as the last.
+constexpr seconds kAskPauseMin{60}, kAskPauseMax{16 * 60};
 constexpr std::size_t kFileBytesMax = std::size_t{1} << 20;
 constexpr std::size_t kPemBytesMax = std::size_t{1} << 20;
 constexpr std::size_t kNamespaceBytesMax = 256;
@@ -170,7 +172,9 @@ void PluginKubeconfig::ask_of_token() {
   if (taken == store::kube::TokenTaken::yes) ask_pause_ = {};
   if (taken != store::kube::TokenTaken::refused) return;
   refused_token_ = is->token;
-  ask_pause_ = std::clamp<std::chrono::nanoseconds>(ask_pause_ * 2, kAskEvery, kAskPauseMax);
+  const bool is_first = ask_pause_.count() == 0;
+  ask_pause_ = std::clamp<std::chrono::nanoseconds>(ask_pause_ * 2, kAskPauseMin, kAskPauseMax);
+  if (is_first) return;
   next_ask_ = now.since_boot + spread(ask_pause_);
 }
 
@@ -198,7 +202,7 @@ std::optional<PluginKubeconfig::Tended> PluginKubeconfig::judged(const std::stri
   }
   const bool is_told = useless_pause_.count() != 0;
   useless_pause_ = useless_pause_.count() == 0
-                       ? std::chrono::nanoseconds(kTryAgain)
+                       ? std::chrono::nanoseconds(kUselessPauseMin)
                        : std::min<std::chrono::nanoseconds>(useless_pause_ * 2, kUselessPauseMax);
   // Where the server's clock is the wrong one, all agents are told so.
   const auto part = static_cast<std::int64_t>(random_.next() % kJitterParts);
@@ -236,7 +240,7 @@ std::optional<PluginKubeconfig::Tended> PluginKubeconfig::tend() {
   const auto content = is_at_hand ? Result<std::string>(*unwritten_) : text();
   unwritten_.reset();
   if (!content) {
-    next_look_ = now + kTryAgain;
+    next_look_ = now + (content.error().code == ErrorCode::permission_denied ? kTryAgainRefused : kTryAgain);
     return failed(content.error());
   }
   edge::InstallTurn turn(os::directory_of(options_.file));
