@@ -1,5 +1,6 @@
 """A real etcd for end-to-end tests, and what they ask it."""
 
+import base64
 import json
 import os
 import pathlib
@@ -7,10 +8,14 @@ import random
 import re
 import socket
 import subprocess
+import sys
+import time
 import urllib.request
 
 from lib import Failure, SKIPPED, require_programs, run, skip, wait_for
 
+
+SLOW_SYNC = pathlib.Path(__file__).resolve().parent / "slow_sync.py"
 
 _reserved = []  # by the ports that this process has given out, as long as it lives
 
@@ -36,14 +41,14 @@ def free_ports(count):
 
 
 class Etcd:
-    """One member, with its data in the World's directory; it goes with the World."""
+    """One member, with its data in the World's directory; it goes with the World. `slowable`: see slow_down()."""
 
     scheme = "http"
     ctl_flags = ()
 
-    def __init__(self, world, *arguments):
+    def __init__(self, world, *arguments, slowable=False):
         require_programs("etcd", "etcdctl")
-        self.world, self.arguments = world, arguments
+        self.world, self.arguments, self.slowable = world, arguments, slowable
         self.port, peer = free_ports(2)
         self.url = f"{self.scheme}://127.0.0.1:{self.port}"
         self.peer = f"http://127.0.0.1:{peer}"
@@ -54,8 +59,9 @@ class Etcd:
 
     def start(self):
         log = open(self.world.directory / f"etcd-{self.port}.log", "ab")
+        program = [sys.executable, SLOW_SYNC, self._delay, "etcd"] if self.slowable else ["etcd"]
         self.process = subprocess.Popen(
-            ["etcd", "--data-dir", self.data, "--listen-client-urls", self.url, "--advertise-client-urls", self.url,
+            [*program, "--data-dir", self.data, "--listen-client-urls", self.url, "--advertise-client-urls", self.url,
              "--listen-peer-urls", self.peer, "--initial-advertise-peer-urls", self.peer,
              "--initial-cluster", f"default={self.peer}", "--logger", "zap", "--log-level", "error", *self.arguments],
             stdout=log, stderr=log)
@@ -66,6 +72,27 @@ class Etcd:
             self.process.kill()
             self.process.wait()
         self.process = None
+
+    @property
+    def _delay(self):
+        return self.world.directory / f"etcd-{self.port}.delay"
+
+    def slow_down(self, seconds):
+        """Lets a write take about so long from now on; 0: as long as it takes. A write waits for its own sync of the log,
+        and mostly for one or two of the database. Returns what a write takes then, measured."""
+        self._delay.write_text(str(seconds * 0.45))
+        return self.write_time()
+
+    def write_time(self, count=3):
+        """The mean of a few writes, one after the other, without their programs' own time."""
+        took = []
+        for i in range(count):
+            body = json.dumps({"key": base64.b64encode(b"/slow_down").decode(), "value": base64.b64encode(str(i).encode()).decode()})
+            begin = time.monotonic()
+            with urllib.request.urlopen(urllib.request.Request(self.url + "/v3/kv/put", body.encode()), timeout=60) as answer:
+                answer.read()
+            took.append(time.monotonic() - begin)
+        return sum(took) / count
 
     @property
     def store(self):

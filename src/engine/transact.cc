@@ -135,20 +135,22 @@ void pause(const Context& context, std::chrono::nanoseconds span, Deadline deadl
   std::this_thread::sleep_for(span);
 }
 
-namespace {
-
-void wait_for_rivals(const Context& context, int before, Deadline deadline) {
-  // Of contention the quick ones are enough.
+void Conflicts::wait_for_rivals(Deadline deadline) {
+  // Where a try takes next to nothing: of contention the quick ones are enough.
   constexpr int kQuickTries = 16;
-  constexpr std::int64_t kQuickMaxUs = 20'000;
-  constexpr std::int64_t kMaxUs = 1'000'000;
-  if (before < 1) return;
-  const std::int64_t most_us = before <= kQuickTries
-                                   ? std::min<std::int64_t>(std::int64_t{100} << std::min(before, 8), kQuickMaxUs)
-                                   : std::min(kQuickMaxUs << std::min(before - kQuickTries, 8), kMaxUs);
-  const auto us = static_cast<std::int64_t>(context.random.next() % static_cast<std::uint64_t>(most_us));
-  pause(context, std::chrono::microseconds(us), deadline);
+  constexpr std::chrono::microseconds kLeast{100}, kQuickMax{20'000}, kMax{1'000'000};
+  const std::chrono::microseconds grown = count_ <= kQuickTries
+                                              ? std::min(kLeast * (1 << std::min(count_ - 1, 8)), kQuickMax)
+                                              : std::min(kQuickMax * (1 << std::min(count_ - kQuickTries, 8)), kMax);
+  const Instant now = context_.clock.now();
+  const std::chrono::nanoseconds took = now.since_boot - began_.since_boot;
+  const auto most = std::max<std::chrono::nanoseconds>(took * count_, grown).count();
+  const std::chrono::nanoseconds drawn{
+      static_cast<std::int64_t>(context_.random.next() % static_cast<std::uint64_t>(most))};
+  pause(context_, std::min(drawn, deadline.at_since_boot - now.since_boot - took), deadline);
 }
+
+namespace {
 
 /// What a commit in order writes, and changes by taking it back (ordered_commit.h).
 [[nodiscard]] bool is_index(core::Kind kind) {
@@ -161,13 +163,14 @@ void wait_for_rivals(const Context& context, int before, Deadline deadline) {
 Result<void> Conflicts::wait(Basis basis, Deadline deadline) {
   constexpr std::chrono::milliseconds kPauseMin{10};
   constexpr std::chrono::seconds kPauseMax{1};
-  const int before = count_++;
+  ++count_;
   const bool is_unchanged = !basis.empty() && basis == basis_;
   basis_ = std::move(basis);
   if (!is_unchanged) {
     unchanged_ = 0;
     pauses_.reset();
-    wait_for_rivals(context_, before, deadline);
+    wait_for_rivals(deadline);
+    began_ = context_.clock.now();
     return {};
   }
   if (++unchanged_ == kUnchangedMax) {
@@ -178,6 +181,7 @@ Result<void> Conflicts::wait(Basis basis, Deadline deadline) {
   }
   if (!pauses_) pauses_.emplace(kPauseMin, kPauseMax, context_.random.next());
   pause(context_, pauses_->next(), deadline);
+  began_ = context_.clock.now();
   return {};
 }
 

@@ -177,12 +177,14 @@ template <class Look>
 using Basis = std::map<core::Key, store::Condition>;
 
 /// The conflicts of one call, and its waits between them. Who has met another writer finds something changed when he
-/// reads again, and waits for moments: the first time not at all, then a random time that grows with the number of
-/// conflicts, up to a second behind sixteen. Where all is as it was, the store says "conflict" of something else, and
-/// will again: it is asked more and more seldom, and kUnchangedMax times.
+/// reads again, and waits a random time: up to what the try took, from its reading to its conflict, times the number of
+/// conflicts. Where a try takes next to nothing the bound is moments, and grows to a second behind sixteen. A wait
+/// leaves time for one more try. Where all is as it was, the store says "conflict" of something else, and will again:
+/// it is asked more and more seldom, and kUnchangedMax times.
 class Conflicts {
  public:
-  explicit Conflicts(const Context& context) : context_(context) {}
+  /// The first try begins now, each further one when wait() returns.
+  explicit Conflicts(const Context& context) : context_(context), began_(context.clock.now()) {}
 
   /// Whether wait() looks at what a try rests on.
   [[nodiscard]] bool wants_basis() const { return count_ > 0; }
@@ -191,7 +193,10 @@ class Conflicts {
   [[nodiscard]] int count() const { return count_; }
 
  private:
+  void wait_for_rivals(Deadline deadline);
+
   const Context& context_;
+  Instant began_;  ///< this try
   int count_ = 0, unchanged_ = 0;
   Basis basis_;
   std::optional<Pauses> pauses_;

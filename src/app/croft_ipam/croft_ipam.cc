@@ -18,6 +18,8 @@ namespace {
 
 /// For one of two reads at once.
 constexpr std::chrono::seconds kAnnotationsTime{5};
+/// Of one boot, as the agent's socket.
+constexpr const char* kTurns = "/run/croft";
 
 }  // namespace
 
@@ -41,6 +43,7 @@ int serve_croft_ipam(const edge::CniHost& host) {
         return store::kube::ask_for_wishes(*api, pod, Deadline::after(clock.now(), kAnnotationsTime));
       },
       living_probe(clock),
+      kTurns,
   };
   return edge::serve_cni(edge::croft_ipam_plugin(world), host, os::write_json_to_standard_output,
                          os::write_standard_error);

@@ -16,6 +16,7 @@
 #include "edge/cni/calico_messages.h"
 #include "edge/cni/deferred_release.h"
 #include "edge/cni/held_elsewhere.h"
+#include "edge/cni/node_turn.h"
 #include "edge/cni/personality.h"
 #include "edge/decision_log.h"
 #include "edge/error_table.h"
@@ -24,7 +25,6 @@
 #include "engine/damage_telling.h"
 #include "engine/release.h"
 #include "engine/write_noting.h"
-#include "os/file_lock.h"
 #include "os/files.h"
 #include "wire/calico/nodename_file.h"
 
@@ -82,22 +82,6 @@ class Call final : public CniCall {
   const core::Owner owner_;
   const Tombstones::Sign sign_;  ///< of an ADD that succeeded
   const Tombstones tombstones_;
-};
-
-/// The lock that all calls of this host take, Calico's own plugin too: it spares the store contention, and nothing
-/// rests on it. So a lock that can't be had is worth a line in the log, no more.
-class HostLock {
- public:
-  HostLock(const Call& call, std::chrono::seconds wait_max) : lock_(call.config().ipam_lock_file) {
-    const Clock& clock = call.world().clock;
-    const auto made = os::make_shared_directories(os::directory_of(lock_.path()));
-    const auto locked =
-        made ? lock_.lock(clock, Deadline::after(clock.now(), wait_max)) : Result<void>(fail(made.error()));
-    if (!locked) call.warn("going on without the host-wide lock: " + locked.error().message);
-  }
-
- private:
-  os::FileLock lock_;
 };
 
 /// The store, with a line in the log for every damaged record that is set aside.
@@ -191,7 +175,8 @@ auto ask_agent(const Call& call, const std::string& node, Ask ask) {
 /// `may_have_written`: also when it fails.
 [[nodiscard]] Result<core::AssignAnswer> assign_alone(const Call& call, const core::AssignRequest& request,
                                                       bool& may_have_written) {
-  const HostLock lock(call, kCalicoLockWaitMax);
+  // Calico's own plugin takes it too.
+  const NodeTurn turn(call, call.world().clock, call.config().ipam_lock_file, kCalicoLockWaitMax);
   const CalicoIpamWorld& world = call.world();
   TRY(const auto store, open_store(call, store::OpenMode::create));
   const engine::Context context{*store, world.clock, world.random, kCalicoWorkMax};
@@ -295,7 +280,7 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
 }
 
 [[nodiscard]] Result<GivenBack> release_alone(const Call& call) {
-  const HostLock lock(call, kCalicoDelLockWaitMax);
+  const NodeTurn turn(call, call.world().clock, call.config().ipam_lock_file, kCalicoDelLockWaitMax);
   const auto store = open_store(call, store::OpenMode::existing);
   if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
   if (!store) return fail(store.error());

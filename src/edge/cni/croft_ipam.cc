@@ -10,10 +10,12 @@
 
 #include <fmt/format.h>
 
+#include "base/keyed_hash.h"
 #include "base/quoted.h"
 #include "core/block/heed_wishes.h"
 #include "edge/cni/deferred_release.h"
 #include "edge/cni/held_elsewhere.h"
+#include "edge/cni/node_turn.h"
 #include "edge/cni/personality.h"
 #include "edge/decision_log.h"
 #include "edge/error_table.h"
@@ -52,6 +54,12 @@ cni::AddResult result_of(const core::Assigned& assigned, const std::vector<cni::
 /// How long a DEL may take, the agent's part and the store's together: the limit of one call, but for a second, which
 /// is the tombstone's.
 constexpr std::chrono::seconds kDelTimeMax{14};
+
+/// How long a call waits for its turn on this node. Behind it an ADD has the time of a use case, and both are over
+/// before a kubelet gives up (two minutes); a DEL has what is left of its own, and then leaves a tombstone.
+constexpr std::chrono::seconds kAddTurnWaitMax{60};
+constexpr std::chrono::seconds kDelTurnWaitMax{10};
+constexpr std::chrono::seconds kConnectMax{2};
 
 /// How a call was served, for the log.
 struct Path {
@@ -111,6 +119,8 @@ class Call final : public CniCall {
   }
   [[nodiscard]] core::AssignRequest request() const;
   [[nodiscard]] Result<std::unique_ptr<store::Store>> open(store::OpenMode mode) const;
+  /// Its turn among the calls of its node and store; SQLite has a queue of its own.
+  [[nodiscard]] std::optional<NodeTurn> take_turn(store::Store& store, std::chrono::nanoseconds wait_max) const;
   template <class Ask>
   auto through_agent(Path& path, Ask ask) const;
   /// What is to come from annotations in the API; nothing where the call is for no pod.
@@ -157,6 +167,17 @@ Result<std::unique_ptr<store::Store>> Call::open(store::OpenMode mode) const {
   return std::make_unique<engine::DamageTelling>(std::move(store), tell);
 }
 
+std::optional<NodeTurn> Call::take_turn(store::Store& store, std::chrono::nanoseconds wait_max) const {
+  if (world_.turns.empty() || store::scheme_of(store_url()) == store::Scheme::sqlite) return std::nullopt;
+  const std::uint64_t of = keyed_hash(0, 0, store_url() + " " + node_.name);
+  return std::optional<NodeTurn>(std::in_place, *this, world_.clock,
+                                 fmt::format("{}/turn-{:016x}.lock", world_.turns, of), wait_max, [&] {
+                                   // Connects, so that no turn is held for that.
+                                   const Deadline soon = Deadline::after(world_.clock.now(), kConnectMax);
+                                   static_cast<void>(!store.get(core::handle_key(core::handle_of(owner_)), soon));
+                                 });
+}
+
 template <class Ask>
 auto Call::through_agent(Path& path, Ask ask) const {
   auto answer = edge::through_agent(door(), ask, [&](const std::string& why) { path.why_not = why; });
@@ -169,7 +190,9 @@ auto Call::through_agent(Path& path, Ask ask) const {
 Result<core::AssignAnswer> Call::assign_alone(Path& path, const core::AssignRequest& request) const {
   TRY(const auto store, open(store::OpenMode::create));
   engine::WriteNoting noting(*store, path.may_have_written);
+  auto turn = take_turn(*store, kAddTurnWaitMax);
   auto answer = engine::assign(context(noting), request, config_.ipam.pools);
+  turn.reset();
   if (answer) make_up(context(*store));
   return answer;
 }
@@ -243,6 +266,7 @@ Result<GivenBack> Call::release(Path& path) const {
   GivenBack given_back;
   const engine::Context context = context_of_del(**store);
   bool is_at_odds = false;
+  auto turn = by_agent ? std::nullopt : take_turn(**store, kDelTurnWaitMax);
   if (!by_agent) {
     TRY(core::Released released, engine::release_owner(context, owner_, began_));
     given_back.addresses = std::move(released.addresses);
@@ -252,6 +276,7 @@ Result<GivenBack> Call::release(Path& path) const {
   if (given_back.addresses.empty() || is_at_odds) {
     TRY_VOID(look_on_node(context, owner_, node_, began_, given_back));
   }
+  turn.reset();
   make_up(context, by_agent ? Replayer::behind_agent : Replayer::alone);
   return given_back;
 }

@@ -41,6 +41,8 @@ struct CroftIpamWorld {
   std::function<Result<core::AnnotatedWishes>(const std::string& store_url, const core::PodIdentity& pod)>
       ask_for_wishes = nullptr;
   LivingProbe living = {};
+  /// Where calls that go to a store of another machine take turns (node_turn.h); empty: they don't.
+  std::string turns = {};
 };
 
 inline constexpr const char* kDefaultStoreUrl = "sqlite:/var/lib/croft/croft.db";

@@ -13,6 +13,7 @@
 
 #include "base/manual_clock.h"
 #include "edge/cni/skeleton.h"
+#include "os/file_lock.h"
 #include "os/scratch_directory.h"
 #include "store/forwarding_store.h"
 #include "store/memory/memory_store.h"
@@ -148,6 +149,52 @@ TEST_F(CroftIpamTest, RoutesOfThePodsFamiliesAreInTheResult) {
   EXPECT_EQ(answer.exit_code, 0) << answer.out;
   EXPECT_THAT(answer.out, HasSubstr("\"routes\": [\n        {\n            \"dst\": \"0.0.0.0/0\"\n        }\n    ]"));
   EXPECT_EQ(run("DEL", config).exit_code, 0);
+}
+
+/// Lone calls on a store of another machine go one after the other; nothing rests on it.
+class CroftIpamTurnTest : public CroftIpamTest {
+ protected:
+  void SetUp() override { world_.turns = scratch_.path() + "/run"; }
+  [[nodiscard]] std::vector<std::string> locks() const {
+    std::vector<std::string> found;
+    if (!std::filesystem::exists(world_.turns)) return found;
+    for (const auto& entry : std::filesystem::directory_iterator(world_.turns)) found.push_back(entry.path());
+    return found;
+  }
+  static std::string on(const std::string& store) { return R"(,"store":")" + store + '"' + kPools; }
+
+  os::ScratchDirectory scratch_;
+};
+
+TEST_F(CroftIpamTurnTest, ANodeAndAStoreHaveAFile) {
+  EXPECT_EQ(run("ADD", on("sqlite:/x.db")).exit_code, 0);
+  EXPECT_TRUE(locks().empty()) << "SQLite has a queue of its own";
+  EXPECT_EQ(run("ADD", on("etcd:http://127.0.0.1:2379")).exit_code, 0);
+  EXPECT_EQ(run("DEL", on("etcd:http://127.0.0.1:2379")).exit_code, 0);
+  EXPECT_EQ(locks().size(), 1U);
+  EXPECT_EQ(run("ADD", on("kube:/x"), "c2").exit_code, 0);
+  EXPECT_EQ(locks().size(), 2U);
+}
+
+TEST_F(CroftIpamTurnTest, TheTurnIsOverWithTheAnswerOfTheStore) {
+  bool was_free = false;
+  EXPECT_EQ(run("ADD", on("etcd:http://127.0.0.1:2379")).exit_code, 0);
+  const std::string path = locks().at(0);
+  world_.living.device_of = [&](const net::Address&) {
+    os::FileLock other(path);
+    EXPECT_TRUE(other.lock(clock_, Deadline::after(clock_.now(), 1s))) << "free again once the address is there";
+    was_free = true;
+    return std::optional<std::string>();
+  };
+  EXPECT_EQ(run("ADD", on("etcd:http://127.0.0.1:2379"), "c2").exit_code, 0);
+  EXPECT_TRUE(was_free);
+}
+
+TEST_F(CroftIpamTurnTest, WhoCannotHaveItGoesOnWithout) {
+  std::ofstream(world_.turns) << "no directory";
+  EXPECT_EQ(run("ADD", on("etcd:http://127.0.0.1:2379")).exit_code, 0);
+  EXPECT_THAT(log_.front(), HasSubstr("going on without the host-wide lock: "));
+  EXPECT_EQ(run("DEL", on("etcd:http://127.0.0.1:2379")).exit_code, 0);
 }
 
 /// An agent that answers as it is told, and remembers what it was asked.
