@@ -47,9 +47,13 @@ bool is_nobodys(const net::Address& address, const core::audit::LiveAttachments&
 
 [[nodiscard]] Result<HolderLife> ask_for_pod(const AddressView& held, const AllocationOwner& owner,
                                              const LifeKnown& known) {
-  TRY(const auto pod, known.find_pod(held.namespace_name, held.pod));
+  const auto pod = known.find_pod(held.namespace_name, held.pod);
+  if (!pod && pod.error().code == ErrorCode::permission_denied) {
+    return HolderLife{State::unknown, pod.error().message};
+  }
+  if (!pod) return fail(pod.error());
   core::collect::Facts facts;
-  if (pod) facts.add_pod(*pod);
+  if (*pod) facts.add_pod(**pod);
   facts.set_pods_known();
   facts.freeze();
   const Doubt doubt =

@@ -76,6 +76,10 @@ TEST_F(Holders, AClusterThatCannotBeAskedIsAnError) {
     return Result<std::optional<core::collect::PodFact>>(fail(ErrorCode::unavailable, "away"));
   };
   EXPECT_FALSE(life_of_holder(context, show_address(context, address_).value(), known));
+  known.find_pod = [](const std::string& /*namespace_name*/, const std::string& /*name*/) {
+    return Result<std::optional<core::collect::PodFact>>(fail(ErrorCode::permission_denied, "no right"));
+  };
+  EXPECT_EQ(state(known), State::unknown);
 }
 
 TEST_F(Holders, ARuntimeProvesByItsContainers) {
