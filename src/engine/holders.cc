@@ -15,14 +15,17 @@ using core::CachedAttachment;
 using core::collect::AllocationOwner;
 using core::collect::Doubt;
 
-/// Who lives with the address, whatever the register says.
-std::string user_of(const net::Address& address, const LifeKnown& known) {
-  for (const core::audit::RunningPod& pod : known.runtime.pods) {
-    if (std::ranges::find(pod.addresses, address) == pod.addresses.end()) continue;
-    return fmt::format("is reported by pod {}/{} on node {}", pod.pod.namespace_name, pod.pod.name, pod.node);
-  }
-  const auto found = known.configured.find(address.unmapped());
-  return found == known.configured.end() ? "" : fmt::format("is configured on {}", found->second);
+/// The pod of a cluster that reports the address: the holder's own, or another.
+const core::audit::RunningPod* reporter_of(const AddressView& held, const LifeKnown& known) {
+  const auto found = std::ranges::find_if(known.runtime.pods, [&](const core::audit::RunningPod& pod) {
+    return std::ranges::find(pod.addresses, held.address) != pod.addresses.end();
+  });
+  return found == known.runtime.pods.end() ? nullptr : &*found;
+}
+
+HolderLife lives_as(const core::audit::RunningPod& pod) {
+  return {State::lives,
+          fmt::format("is reported by pod {}/{} on node {}", pod.pod.namespace_name, pod.pod.name, pod.node)};
 }
 
 /// Whether an operator removed the node after the address was given.
@@ -47,9 +50,13 @@ bool is_nobodys(const net::Address& address, const core::audit::LiveAttachments&
 
 [[nodiscard]] Result<HolderLife> ask_for_pod(const AddressView& held, const AllocationOwner& owner,
                                              const LifeKnown& known) {
-  TRY(const auto pod, known.find_pod(held.namespace_name, held.pod));
+  const auto pod = known.find_pod(held.namespace_name, held.pod);
+  if (!pod && pod.error().code == ErrorCode::permission_denied) {
+    return HolderLife{State::unknown, pod.error().message};
+  }
+  if (!pod) return fail(pod.error());
   core::collect::Facts facts;
-  if (pod) facts.add_pod(*pod);
+  if (*pod) facts.add_pod(**pod);
   facts.set_pods_known();
   facts.freeze();
   const Doubt doubt =
@@ -73,7 +80,12 @@ bool is_nobodys(const net::Address& address, const core::audit::LiveAttachments&
 }  // namespace
 
 Result<HolderLife> life_of_holder(const Context& context, const AddressView& held, const LifeKnown& known) {
-  if (const std::string user = user_of(held.address, known); !user.empty()) return HolderLife{State::lives, user};
+  const auto configured = known.configured.find(held.address.unmapped());
+  if (configured != known.configured.end()) return HolderLife{State::lives, "is configured on " + configured->second};
+  const core::audit::RunningPod* reporter = reporter_of(held, known);
+  const bool is_own = reporter != nullptr && reporter->pod.name == held.pod && !held.pod.empty() &&
+                      reporter->pod.namespace_name == held.namespace_name;
+  if (reporter != nullptr && !is_own) return lives_as(*reporter);
   TRY(const bool is_removed, was_node_removed(context, held));
   if (is_removed) return HolderLife{State::gone, fmt::format("node {} was removed", held.node)};
   const core::Attribute attribute{held.handle_id, held.attributes, held.alternate_owner, {}};
@@ -87,8 +99,11 @@ Result<HolderLife> life_of_holder(const Context& context, const AddressView& hel
   if (is_asked) {
     core::audit::RuntimeComparison comparison(known.runtime, context.clock.now().wall);
     const auto finding = comparison.check(held.address, held.node, attribute, held.sequence_number);
-    return finding ? HolderLife{State::gone, finding->what} : HolderLife{};
+    // The runtime outweighs what the holder's own pod reports, which may be of a container before.
+    if (finding) return HolderLife{State::gone, finding->what};
+    return is_own ? lives_as(*reporter) : HolderLife{};
   }
+  if (is_own) return lives_as(*reporter);
   if (known.find_pod == nullptr || owner.kind != AllocationOwner::Kind::pod) return HolderLife{};
   return ask_for_pod(held, owner, known);
 }

@@ -34,7 +34,9 @@ struct HolderLife {
     unknown,  ///< nothing proves it
     lives,    ///< something shows that the address is in use
   } state = State::unknown;
-  std::string why{};  ///< of `gone` a clause, of `lives` what is to be said of the address: "is configured on eth0"
+  /// A clause: of `gone` the proof; of `unknown` why it can't be asked, if it can't; of `lives` what is to be said of
+  /// the address: "is configured on eth0".
+  std::string why{};
 };
 
 /// Of an address that is held. Gone is whose node an operator removed since; whose container the runtime does not know,

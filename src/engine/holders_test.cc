@@ -76,6 +76,10 @@ TEST_F(Holders, AClusterThatCannotBeAskedIsAnError) {
     return Result<std::optional<core::collect::PodFact>>(fail(ErrorCode::unavailable, "away"));
   };
   EXPECT_FALSE(life_of_holder(context, show_address(context, address_).value(), known));
+  known.find_pod = [](const std::string& /*namespace_name*/, const std::string& /*name*/) {
+    return Result<std::optional<core::collect::PodFact>>(fail(ErrorCode::permission_denied, "no right"));
+  };
+  EXPECT_EQ(state(known), State::unknown);
 }
 
 TEST_F(Holders, ARuntimeProvesByItsContainers) {
@@ -99,6 +103,12 @@ TEST_F(Holders, WhoUsesTheAddressLives) {
   EXPECT_EQ(state(known), State::lives);
   EXPECT_THAT(life(known).why, HasSubstr("eth0 in /run/netns/a"));
   known.configured.clear();
+  // What the holder's own pod reports may be of a container before; its runtime knows better.
+  known.runtime.pods = {{{"web-0", "shop", "u1"}, "node-a", {address_}}};
+  EXPECT_EQ(state(known), State::gone);
+  known.runtime.pods[0].pod.name = "web-1";
+  EXPECT_EQ(state(known), State::lives);
+  known.runtime = {};
   known.runtime.pods = {{{"web-0", "shop", "u1"}, "node-a", {address_}}};
   EXPECT_EQ(state(known), State::lives);
   EXPECT_THAT(life(known).why, HasSubstr("is reported by pod shop/web-0 on node node-a"));

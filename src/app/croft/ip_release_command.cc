@@ -252,9 +252,10 @@ class SignsOfLife {
       const std::string held =
           "held by " + core::audit::holder_text(view->handle_id.empty() ? "none" : view->handle_id, view->attributes) +
           (view->since.empty() ? "" : " since " + view->since);
+      const std::string end = holder.why.empty() ? "nothing proves that the holder is gone"
+                                                 : "whether the holder is gone is not known: " + holder.why;
       text += fmt::format("{}{} {}", text.empty() ? "" : "; ", one.address.to_string(),
-                          holder.state == State::lives ? holder.why + ", and " + held
-                                                       : "is " + held + ", and nothing proves that the holder is gone");
+                          holder.state == State::lives ? holder.why + ", and " + held : "is " + held + ", and " + end);
     }
     if (!view->handle_id.empty()) one.handle_id = view->handle_id;
     one.sequence_number = view->sequence_number;

@@ -73,7 +73,9 @@ std::string release_command(const net::Address& address, const std::string& hand
 
 RuntimeComparison::RuntimeComparison(const Runtime& runtime, WallTime now)
     : live_(runtime.live), grace_(runtime.grace), node_(runtime.node), asked_with_(runtime.asked_with), now_(now) {
-  for (const RunningPod& pod : runtime.pods) reported_.insert(pod.addresses.begin(), pod.addresses.end());
+  for (const RunningPod& pod : runtime.pods) {
+    for (const net::Address& address : pod.addresses) reported_.emplace(address, &pod.pod);
+  }
   if (!live_) return;
   for (const CachedAttachment& entry : live_->entries) {
     by_handle_.emplace(handle_of(entry.owner), &entry);
@@ -115,7 +117,7 @@ RuntimeComparison::Known RuntimeComparison::known_by_container(const std::string
 
 std::optional<Finding> RuntimeComparison::check(const net::Address& address, const std::string& node,
                                                 const Attribute& attribute, SequenceNumber sequence) {
-  if (!live_ || (!node_.empty() && node != node_) || reported_.contains(address)) return std::nullopt;
+  if (!live_ || (!node_.empty() && node != node_)) return std::nullopt;
   if (live_->entries.empty()) {
     ++not_compared_;
     return std::nullopt;
@@ -130,6 +132,11 @@ std::optional<Finding> RuntimeComparison::check(const net::Address& address, con
         owner->container_id, Holding{address, runtime.entry->netns == Netns::present});
     return std::nullopt;
   }
+  const auto [first, last] = reported_.equal_range(address);
+  const bool is_anothers = std::any_of(first, last, [&](const auto& one) {
+    return one.second->name != pod.name || one.second->namespace_name != pod.namespace_name;
+  });
+  if (is_anothers) return std::nullopt;
   const auto timestamp = attribute.secondary.find(kTimestampKey);
   const auto since = timestamp == attribute.secondary.end() ? Result<WallTime>(fail(ErrorCode::not_found, ""))
                                                             : parse_go_utc_text(timestamp->second);

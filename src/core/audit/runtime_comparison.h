@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "base/clock.h"
@@ -52,7 +52,7 @@ class RuntimeComparison {
   RuntimeComparison(const Runtime& runtime, WallTime now);
 
   /// An address that is held under a handle, on this node as far as recorded. A finding when its attachment does not
-  /// live, and no running pod reports the address: the cache of another runtime may know that one.
+  /// live, and no running pod but the holder's own reports the address: its report may be of a container before.
   [[nodiscard]] std::optional<Finding> check(const net::Address& address, const std::string& node,
                                              const Attribute& attribute, SequenceNumber sequence);
   /// Once all have been checked: what they say together, and which entries say nothing.
@@ -85,11 +85,11 @@ class RuntimeComparison {
   const std::string& node_;
   const std::string& asked_with_;
   const WallTime now_;
-  std::unordered_set<net::Address> reported_;                         ///< by running pods
-  std::multimap<std::string, const CachedAttachment*> by_handle_;     ///< of live_
-  std::multimap<std::string, const CachedAttachment*> by_container_;  ///< the same
-  std::map<Claim, std::map<std::string, Holding>> claims_;            ///< of containers that may live, by container
-  std::size_t not_compared_ = 0;                                      ///< addresses held, with an empty cache
+  std::unordered_multimap<net::Address, const PodIdentity*> reported_;  ///< by running pods
+  std::multimap<std::string, const CachedAttachment*> by_handle_;       ///< of live_
+  std::multimap<std::string, const CachedAttachment*> by_container_;    ///< the same
+  std::map<Claim, std::map<std::string, Holding>> claims_;              ///< of containers that may live, by container
+  std::size_t not_compared_ = 0;                                        ///< addresses held, with an empty cache
 };
 
 }  // namespace croft::core::audit
