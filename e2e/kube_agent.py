@@ -130,6 +130,11 @@ def costs(kube, oak):
     say(f"their DELs: {gone}")
     expect_equal(gone[("DELETE", "ipamhandles")], 40, "handles of the DELs, each deleted at once")
     expect_little_reading(gone)
+    # A kubelet asks for each pod some three times: what finds nothing asks for its handle, and the agent's memory.
+    nothing = cost(kube, lambda: [expect_equal(code, 0, str(a)) for _ in range(2) for code, a in
+                                  together(oak, "DEL", [f"b{i}" for i in range(40)]).values()])
+    say(f"DELs of what is gone: {nothing}")
+    expect_equal(without_readiness(nothing), {("GET", "ipamhandles"): 80}, "requests of DELs that find nothing")
     idle = cost(kube, lambda: time.sleep(5))
     expect(sum(idle.values()) <= 2, f"an idle agent asks for nothing, but for the end of what it did: {idle}")
 
