@@ -6,6 +6,7 @@ usage: kube_agent.py BIN_DIR VERSION
 
 import json
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -207,8 +208,17 @@ def test():
         left = findings(world, store)
         expect(all(kind in LEFT_BY_A_CRASH for kind, _ in left), f"croft check after the server was killed: {left}")
         say(f"left by the crash: {left}")
-        agent.terminate()
-        expect_equal(agent.wait(timeout=10), 0, "the agent's end")
+        # Reading in vain, as from a server that does not answer, is nothing that an end has to wait for.
+        log, told = world.directory / "agent.log", "the store is away: not serving"
+        before = log.read_text().count(told)
+        kube.process.send_signal(signal.SIGSTOP)
+        try:
+            wait_for(lambda: log.read_text().count(told) > before, "the agent asks in vain", 60)
+            time.sleep(1)
+            agent.terminate()
+            expect_equal(agent.wait(timeout=10), 0, f"the agent's end: {log.read_text()[-600:]}")
+        finally:
+            kube.process.send_signal(signal.SIGCONT)
 
 
 if __name__ == "__main__":
