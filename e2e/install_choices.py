@@ -6,6 +6,7 @@ usage: install_choices.py BIN_DIR [CASE...]
 
 import base64
 import fcntl
+import concurrent.futures
 import hashlib
 import json
 import os
@@ -14,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 from etcd_lib import Etcd
 from lib import PLUGINS, World, expect, expect_equal, main, own_environment, run, wait_for
@@ -1053,6 +1055,27 @@ def runtimes_directory(world):
         expect("containerd" not in done(install()), f"{same} is it")
 
 
+def pools_to_come(world):
+    """A node gets its network once something has made the first pool, or when that takes too long."""
+    host, store = Host(world, "pools-to-come"), f"sqlite:{world.directory}/to-come.db"
+    register = lambda *words: run(world.bin / "croft", "--store", store, "pool", *words)
+    register("create", "gone", "--cidr", "10.7.0.0/24")
+    register("delete", "gone")
+    install = lambda *more: host.install("--main-plugin", "ptp", "--node", "oak", "--store", store, *more)
+    expect("waiting" not in done(install()), "where nobody says that one comes")
+    done(host.install("--uninstall"))
+    said = done(install("--await-pools", "1"))
+    expect("waiting up to 1 s" in said and "no pool after 1 s" in said and "10-croft.conflist" in host.names(), said)
+    done(host.install("--uninstall"))
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        waiting = pool.submit(install, "--await-pools", "50")
+        time.sleep(1.5)
+        expect_equal((waiting.done(), [name for name in host.names() if name.endswith(".conflist")]), (False, []), "while there is none")
+        register("create", "a", "--cidr", "10.7.0.0/24")
+        said = done(waiting.result())
+    expect("no pool after" not in said and "10-croft.conflist" in host.names(), said)
+
+
 def on_host(world):
     """What a container asks is the file that the node calls otherwise, however its directory is written."""
     host = Host(world, "on-host")
@@ -1092,7 +1115,7 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        cases = (over_croft, another_giver, edited, unclear, another_cluster, multus_stays, group, flannel, others, behind, switched, older_record, back_to_another, living, no_podcidr, multus, meanwhile, folder, other_store, hidden, calico, calicos_plugin, conflist, renamed, register, named_pools, gateways, names, still_called, kubeconfigs, runtimes_directory, on_host, source, moved_store)
+        cases = (over_croft, another_giver, edited, unclear, another_cluster, multus_stays, group, flannel, others, behind, switched, older_record, back_to_another, living, no_podcidr, multus, meanwhile, folder, other_store, hidden, calico, calicos_plugin, conflist, renamed, register, named_pools, gateways, names, still_called, kubeconfigs, runtimes_directory, pools_to_come, on_host, source, moved_store)
         for case in cases:
             if not sys.argv[2:] or case.__name__ in sys.argv[2:]:
                 case(world)

@@ -6,6 +6,7 @@ usage: kube_agent.py BIN_DIR VERSION
 
 import json
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -130,6 +131,11 @@ def costs(kube, oak):
     say(f"their DELs: {gone}")
     expect_equal(gone[("DELETE", "ipamhandles")], 40, "handles of the DELs, each deleted at once")
     expect_little_reading(gone)
+    # A kubelet asks for each pod some three times: what finds nothing asks for its handle, and the agent's memory.
+    nothing = cost(kube, lambda: [expect_equal(code, 0, str(a)) for _ in range(2) for code, a in
+                                  together(oak, "DEL", [f"b{i}" for i in range(40)]).values()])
+    say(f"DELs of what is gone: {nothing}")
+    expect_equal(without_readiness(nothing), {("GET", "ipamhandles"): 80}, "requests of DELs that find nothing")
     idle = cost(kube, lambda: time.sleep(5))
     expect(sum(idle.values()) <= 2, f"an idle agent asks for nothing, but for the end of what it did: {idle}")
 
@@ -202,8 +208,17 @@ def test():
         left = findings(world, store)
         expect(all(kind in LEFT_BY_A_CRASH for kind, _ in left), f"croft check after the server was killed: {left}")
         say(f"left by the crash: {left}")
-        agent.terminate()
-        expect_equal(agent.wait(timeout=10), 0, "the agent's end")
+        # Reading in vain, as from a server that does not answer, is nothing that an end has to wait for.
+        log, told = world.directory / "agent.log", "the store is away: not serving"
+        before = log.read_text().count(told)
+        kube.process.send_signal(signal.SIGSTOP)
+        try:
+            wait_for(lambda: log.read_text().count(told) > before, "the agent asks in vain", 60)
+            time.sleep(1)
+            agent.terminate()
+            expect_equal(agent.wait(timeout=10), 0, f"the agent's end: {log.read_text()[-600:]}")
+        finally:
+            kube.process.send_signal(signal.SIGCONT)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 
 #include "base/quoted.h"
 #include "base/time_text.h"
+#include "engine/attachments.h"
 
 namespace croft::edge {
 
@@ -43,5 +44,14 @@ std::string list_of(const std::vector<net::Address>& addresses) {
 }
 
 std::string kept_text(const std::vector<net::Address>& kept) { return kept.empty() ? "" : " kept=" + list_of(kept); }
+
+std::string elsewhere_text(const std::vector<engine::HeldElsewhere>& elsewhere) {
+  std::string text;
+  for (const engine::HeldElsewhere& one : elsewhere) {
+    text += fmt::format("{}{}:{}", text.empty() ? " elsewhere=" : ";", in_quotes_if_needed(one.network),
+                        list_of(one.addresses));
+  }
+  return text;
+}
 
 }  // namespace croft::edge

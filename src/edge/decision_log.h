@@ -9,6 +9,10 @@
 #include "core/register/owner.h"
 #include "net/address.h"
 
+namespace croft::engine {
+struct HeldElsewhere;
+}
+
 namespace croft::edge {
 
 /// The log line of one command of a plugin: what was asked, by whom, how it ended, and how long it took.
@@ -41,5 +45,9 @@ class DecisionLine {
 
 /// " kept=10.0.0.1": what a DEL left alone because a later ADD of its owner has it; mostly nothing.
 [[nodiscard]] std::string kept_text(const std::vector<net::Address>& kept);
+
+/// " elsewhere=<network>:<addresses>;…": what the container of a DEL that found nothing holds in networks of other
+/// names; mostly nothing.
+[[nodiscard]] std::string elsewhere_text(const std::vector<engine::HeldElsewhere>& elsewhere);
 
 }  // namespace croft::edge

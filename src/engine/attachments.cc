@@ -40,9 +40,11 @@ Result<std::vector<net::Address>> held_addresses(const Context& context, const c
 
 Result<HeldOnNode> held_on_node(const Context& context, const core::Owner& owner, const core::AffinityOwner& node,
                                 const Instant& began) {
-  const Deadline deadline = deadline_of_use_case(context);
+  Context hurried = context;
+  hurried.time_limit = std::min<std::chrono::nanoseconds>(kHeldOnNodeTime, context.time_limit);
+  const Deadline deadline = deadline_of_use_case(hurried);
   std::vector<net::Prefix> cidrs;
-  TRY_VOID(for_each_affinity(context, core::owned_names_of(node), [&](const core::Affinity& row) {
+  TRY_VOID(for_each_affinity(hurried, core::owned_names_of(node), [&](const core::Affinity& row) {
     if (cidrs.size() < kHeldOnNodeBlocksMax) cidrs.push_back(row.cidr);
   }));
   HeldOnNode result;

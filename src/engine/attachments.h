@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -33,10 +34,12 @@ struct HeldOnNode {
 };
 /// What an owner holds as far as the blocks of its node say: of use when a DEL finds nothing, because the handle was
 /// lost or the network was renamed meanwhile, or less than the handle counts. Reads no more than kHeldOnNodeBlocksMax
-/// blocks. `began` as release_owner has it.
+/// blocks, for no longer than kHeldOnNodeTime. `began` as release_owner has it. A memory of the store may be asked:
+/// what it finds is given back only where the store has it so.
 [[nodiscard]] Result<HeldOnNode> held_on_node(const Context& context, const core::Owner& owner,
                                               const core::AffinityOwner& node, const Instant& began);
 inline constexpr std::size_t kHeldOnNodeBlocksMax = 64;
+inline constexpr std::chrono::seconds kHeldOnNodeTime{2};
 
 /// Whether the store takes writes, without making one (store::write_question). Where somebody else writes just now, and
 /// goes on for long, it is not waited for: that says nothing against the store, and a node must not become unready by

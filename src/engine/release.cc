@@ -101,7 +101,7 @@ template <class Decide>
   scope.began = began ? *began : context.clock.now();
   bool is_mended = false;
   for (;;) {
-    bool handles_are_exact = false;
+    bool handles_are_exact = true;  // where nothing is written
     const auto decide_once_more = [&](const core::Snapshot& snapshot, const Instant& now) {
       // Once all is read, this is after it was read.
       scope.looked_at = context.clock.now();

@@ -69,13 +69,15 @@ void StopSignal::run() {
   if (is_readable_within(ended_.get(), static_cast<int>(patience_.count()))) return;
   const std::lock_guard lock(mutex_);
   if (last_act_) last_act_();
+  if (cuts_off_ == CutsOff::reading) end_process(0);
   static_cast<void>(write_standard_error("told to stop; what is under way takes too long and is cut off\n"));
   end_process(1);
 }
 
-void StopSignal::before_forced_end(std::function<void()> last_act) {
+void StopSignal::before_forced_end(std::function<void()> last_act, CutsOff what) {
   const std::lock_guard lock(mutex_);
   last_act_ = std::move(last_act);
+  cuts_off_ = what;
 }
 
 bool StopSignal::wait_for(std::chrono::nanoseconds span) {

@@ -27,10 +27,12 @@ class StopSignal {
   /// Waits; true as soon as the process is told to end, also when that was before the call. Once true, always true.
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds span);
 
-  /// What is to be done, in a thread of ours, when the process did not end within the patience, right before it ends
-  /// with code 1: what was under way is cut off, as by a crash. It must wait for nothing that work may hold. Replaces
-  /// what was given before.
-  void before_forced_end(std::function<void()> last_act);
+  /// What a forced end cuts off: work, as by a crash, which is code 1; or reading that nobody waits for, which is an
+  /// orderly end.
+  enum class CutsOff { work, reading };
+  /// What is to be done, in a thread of ours, when the process did not end within the patience, right before it ends.
+  /// It must wait for nothing that work may hold. Replaces what was given before.
+  void before_forced_end(std::function<void()> last_act, CutsOff what = CutsOff::work);
 
  private:
   void run();
@@ -38,9 +40,10 @@ class StopSignal {
   const std::chrono::milliseconds patience_;
   FileDescriptor signals_;
   FileDescriptor ended_;  ///< readable when this object goes
-  std::mutex mutex_;      ///< guards both below
+  std::mutex mutex_;      ///< guards the three below
   bool stopped_ = false;
   std::function<void()> last_act_;
+  CutsOff cuts_off_ = CutsOff::work;
   std::condition_variable wake_;
   std::thread thread_;
 };

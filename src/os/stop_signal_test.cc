@@ -43,5 +43,18 @@ TEST(StopSignalDeathTest, EndsAProcessThatDoesNotEndByItself) {
       ::testing::ExitedWithCode(1), "cut off");
 }
 
+TEST(StopSignalDeathTest, WhatOnlyReadsMayBeCutOff) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        StopSignal stop(50ms);
+        stop.before_forced_end({}, StopSignal::CutsOff::reading);
+        ::kill(::getpid(), SIGTERM);
+        for (volatile bool for_ever = true; for_ever;) {
+        }
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
 }  // namespace
 }  // namespace croft::os

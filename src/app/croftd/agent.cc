@@ -165,12 +165,15 @@ class AgentProgram {
     edge::AgentServerOptions server_options;
     server_options.lanes.alone = options_.workers;
     server_options.reflection = options_.reflection;
-    daemon_.stop.before_forced_end(listener->file_remover());
+    const auto remove_socket = listener->file_remover();
+    daemon_.stop.before_forced_end(remove_socket);
     TRY(const auto server, edge::AgentServer::start(service_, std::move(listener), server_options, daemon_.clock));
     log_.info("serving node {} on {} from {}", options_.node, options_.socket, options_.store_url);
     while (!daemon_.stop.wait_for(kLookEvery)) look(follower, *server);
     log_.info("ending");
     server->stop(Deadline::after(daemon_.clock.now(), kDrain));
+    // All calls are answered. Followers may read for a long time yet, from a store that is away.
+    daemon_.stop.before_forced_end(remove_socket, os::StopSignal::CutsOff::reading);
     service_.give_back(true);
     return 0;
   }
@@ -189,14 +192,14 @@ class AgentProgram {
     if (trouble != trouble_ && !trouble.empty()) log_.warn("following the store: {}", one_line(trouble));
     if (trouble.empty() && !trouble_.empty()) log_.info("following the store again");
     trouble_ = trouble;
+    // Each of these may wait for a store that is away; told to end, none begins any more.
     probe(server);
-    service_.give_back(false);
-    make_up();
-    tell_of_events();
-    tell_of_wishes();
-    tend_kubeconfig();
-    tend_condition();
-    tend_quarantine();
+    for (const auto task : {&AgentProgram::give_back, &AgentProgram::make_up, &AgentProgram::tell_of_events,
+                            &AgentProgram::tell_of_wishes, &AgentProgram::tend_kubeconfig,
+                            &AgentProgram::tend_condition, &AgentProgram::tend_quarantine}) {
+      if (daemon_.stop.wait_for(std::chrono::nanoseconds(0))) return;
+      (this->*task)();
+    }
     const os::GrpcServer::Counts counts = server.connections();
     const std::uint64_t refused = counts.foreign_users + counts.too_many + counts.no_descriptors;
     if (refused != refused_) {
@@ -221,6 +224,8 @@ class AgentProgram {
     if (serving_) log_.info("the store answers again: serving");
     if (!serving_) log_.warn("the store is away: not serving: {}", one_line(there.error().message));
   }
+
+  void give_back() { service_.give_back(false); }
 
   /// Releases what DELs of this node left for later.
   void make_up() {
@@ -407,6 +412,8 @@ constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
   TRY_VOID(check_place("--socket", "CROFT_AGENT", options.socket));
   TRY_VOID(check_place("--tombstones", "CROFT_TOMBSTONES", options.tombstones));
   os::keep_freed_memory(kKeptBytes);
+  // Until it serves, it looks whether its store is there.
+  daemon.stop.before_forced_end({}, os::StopSignal::CutsOff::reading);
   if (options.node.empty()) {
     TRY(options.node, os::host_name());
   }

@@ -599,14 +599,13 @@ class Install {
     if (!asks_register()) return {};
     engine::Context context{store, daemon_.clock, daemon_.random};
     context.time_limit = kInstallProbeTime;
-    core::Missing wanted;
-    wanted.lists.insert({core::Kind::pool, ""});
-    const auto found = engine::read_register(context, wanted);
-    const auto* const records = found ? found->snapshot.list({core::Kind::pool, ""}) : nullptr;
-    if (records == nullptr || !found->unreadable.empty()) return {};
-    std::vector<core::Pool> pools;
-    for (const auto& [key, value] : *records) pools.push_back(std::get<core::Pool>(value));
     const wire::cni::NetworkList& network = options_.network;
+    TRY(const auto found, await_pools(context));
+    if (!found) return {};
+    std::vector<core::Pool> pools;
+    for (const auto& [key, value] : *found->snapshot.list({core::Kind::pool, ""})) {
+      pools.push_back(std::get<core::Pool>(value));
+    }
     TRY(auto lines, compare_families({network.assign_v4, network.assign_v6}, pools));
     PodNeeds needs;
     needs.node = network.node;
@@ -622,6 +621,34 @@ class Install {
     std::ranges::move(more, std::back_inserter(lines));
     for (const std::string& line : lines) tell(line);
     return {};
+  }
+
+  /// nullopt: they can't be read.
+  [[nodiscard]] static std::optional<engine::Register> read_pools(const engine::Context& context) {
+    core::Missing wanted;
+    wanted.lists.insert({core::Kind::pool, ""});
+    auto found = engine::read_register(context, wanted);
+    if (!found || !found->unreadable.empty() || found->snapshot.list({core::Kind::pool, ""}) == nullptr) return {};
+    return *std::move(found);
+  }
+  /// The same, once there are any where they are expected. Error: told to end.
+  [[nodiscard]] Result<std::optional<engine::Register>> await_pools(const engine::Context& context) const {
+    const std::chrono::seconds wait{options_.pools_wait_s};
+    const Deadline patience = Deadline::after(daemon_.clock.now(), wait);
+    for (;;) {
+      auto found = read_pools(context);
+      const bool is_to_wait = found && found->snapshot.list({core::Kind::pool, ""})->empty() && wait.count() > 0;
+      if (!is_to_wait) return std::optional<engine::Register>(std::move(found));
+      if (patience.passed(daemon_.clock.now())) {
+        tell(
+            fmt::format("the register has no pool after {} s either (croft pool list): the node gets its network, and "
+                        "its pods start once there is one",
+                        wait.count()));
+        return std::optional<engine::Register>(std::move(found));
+      }
+      told_(fmt::format("the register has no pool yet: waiting up to {} s for the first one", wait.count()));
+      if (daemon_.stop.wait_for(kPoolsLookEvery)) return fail(ErrorCode::unavailable, "told to end before pools came");
+    }
   }
 
   /// As an ADD takes them: of a node that is not recorded none. nullopt: they can't be read.

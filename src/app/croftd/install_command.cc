@@ -116,6 +116,12 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
   command->add_flag("--no-probe", options->skip_probe,
                     "Write the network configuration though the plugin's way to the register was not tried, nor "
                     "looked whether the node is there, or Calico's kubeconfig under calico");
+  command
+      ->add_option("--await-pools", options->pools_wait_s,
+                   "Seconds to wait for the first pool, where something makes it meanwhile; then the node gets its "
+                   "network without")
+      ->check(CLI::Range(0, 3600))
+      ->capture_default_str();
   command->add_flag("--uninstall", options->uninstall, "Take back all that was installed, and nothing else");
   command->add_flag(
       "--force", options->is_forced,

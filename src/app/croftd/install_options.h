@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ inline constexpr const char* kHostLocalDirectory = "/var/lib/cni/networks";
 inline constexpr std::chrono::seconds kInstallProbeTime{10};
 /// For a list, all its pages: 5,000 nodes are ten.
 inline constexpr std::chrono::seconds kInstallListTime{60};
+inline constexpr std::chrono::seconds kPoolsLookEvery{1};
 /// For its turn: another one waits for an API meanwhile.
 inline constexpr std::chrono::seconds kInstallTurnTime{60};
 
@@ -41,6 +43,7 @@ struct InstallOptions {
   std::string store = "kube:";
   std::string node;
   bool assign_v6 = false, no_v4 = false, no_masquerade = false;
+  std::int64_t pools_wait_s = 0;  ///< for pools that are expected
   bool skip_probe = false, uninstall = false, dry_run = false, is_forced = false;
   bool no_network = false;  ///< the node's own configuration calls the plugin (docs/runbooks/migrate.md)
   wire::cni::NetworkList network;

@@ -95,11 +95,15 @@ Step<Released> release_from_handle(const Snapshot& snapshot, const std::string& 
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Released>> {
     if (can_never_be(snapshot, handle_key(handle_id))) return Plan<Released>{};
     const Handle* handle = reader.get(handle_key(handle_id));
-    const PoolTable pools(reader);
     TRY_VOID(reader.ready());
 
     Released released;
     TRY(const auto blocks, blocks_to_look_at(handle, scope, released));
+    if (blocks.empty()) {  // two of the three DELs of a pod: they read the handle alone
+      released.ends_handle = handle == nullptr;
+      return Plan<Released>{std::move(released), {}};
+    }
+    const PoolTable pools(reader);
     for (const net::Prefix& cidr : blocks) reader.ask(block_key(cidr));
     TRY_VOID(reader.ready());
 

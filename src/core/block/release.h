@@ -29,7 +29,8 @@ struct Released {
   /// Held by the same owner, and not meant (ReleaseScope): a later ADD has them.
   std::vector<net::Address> kept;
   bool unfinished = false;  ///< more blocks are left than one plan takes
-  /// The plan deletes the handle. Else it may count what an earlier release, which did not come to its end, has freed.
+  /// The plan deletes the handle, or there is none. Else it may count what an earlier release, which did not come to
+  /// its end, has freed.
   bool ends_handle = false;
   /// The handle counts otherwise than a block that was looked at has it: it may have lost others, too.
   bool at_odds = false;

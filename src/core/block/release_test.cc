@@ -107,6 +107,16 @@ TEST_F(ReleaseOldHandle, AHandleThatNamesNoBlockIsNamed) {
   EXPECT_TRUE(done.error().message.starts_with("handle ns.pod: ")) << done.error().message;
 }
 
+TEST_F(ReleaseOldHandle, WithoutAHandleNothingElseIsRead) {
+  Snapshot snapshot;
+  snapshot.set(handle_key("net.c1"), std::nullopt);
+  const auto step = plan_release_owner(snapshot, {"net", "c1", "eth0"}, clock.now());
+  const auto* plan = std::get_if<Plan<Released>>(&step);
+  ASSERT_NE(plan, nullptr) << "it asks for more";
+  EXPECT_THAT(plan->writes, IsEmpty());
+  EXPECT_TRUE(plan->answer.ends_handle) << "there is nothing to mend";
+}
+
 /// A release that came to its end in one block of two leaves the handle counting it: it is not ended by the next one.
 TEST_F(ReleaseOldHandle, AHandleThatCountsMoreThanIsReleasedIsNotEnded) {
   const auto release = [&] {

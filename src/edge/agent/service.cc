@@ -73,20 +73,28 @@ Ending ending_of(core::AssignAnswer answer, bool from_cache) {
   std::string text = fmt::format("from={} {}", source_of(from_cache), text_of(assigned));
   return {"ok", std::move(text), agent::encode(agent::AssignOutcome(std::move(assigned)))};
 }
-Ending ending_of(core::Released released, bool from_cache) {
-  std::string text = fmt::format("from={} released={}{}", source_of(from_cache), list_of(released.addresses),
-                                 kept_text(released.kept));
+Ending ending_of(core::Released released, bool from_cache, const std::string& elsewhere = {}) {
+  std::string text = fmt::format("from={} released={}{}{}", source_of(from_cache), list_of(released.addresses),
+                                 kept_text(released.kept), elsewhere);
   return {"ok", std::move(text), agent::encode(agent::ReleaseOutcome(std::move(released.addresses)))};
 }
 
-/// Releases what the node's blocks hold of an owner whose handle counted wrong, as far as that can be found out.
-void add_unnamed(const engine::Context& context, const core::Owner& owner, const agent::ReleaseCall& call,
-                 core::Released& released) {
+/// For a DEL that found nothing, or less than the handle counts: releases what the node's blocks, as the memory has
+/// them, hold of the owner all the same. Where that is nothing, says what the container holds in other networks.
+[[nodiscard]] Result<std::string> look_on_node(const engine::Context& context, const engine::Context& memory,
+                                               const core::Owner& owner, const agent::ReleaseCall& call,
+                                               core::Released& released) {
   const core::AffinityOwner node{core::AffinityOwner::Type::host, call.caller.node};
-  const auto found = engine::held_on_node(context, owner, node, *call.began);
-  if (!found || found->unnamed.empty()) return;
-  const auto more = engine::release_addresses(context, found->unnamed);
-  if (more) released.addresses.insert(released.addresses.end(), more->released.begin(), more->released.end());
+  const auto found = engine::held_on_node(memory, owner, node, *call.began);
+  if (!found) return std::string();
+  for (const net::Address& address : found->kept) {
+    if (std::ranges::find(released.kept, address) == released.kept.end()) released.kept.push_back(address);
+  }
+  if (!found->unnamed.empty()) {
+    TRY(const auto more, engine::release_addresses(context, found->unnamed));
+    released.addresses.insert(released.addresses.end(), more.released.begin(), more.released.end());
+  }
+  return released.addresses.empty() ? elsewhere_text(found->elsewhere) : std::string();
 }
 
 /// A call in a batch, with what it refers to.
@@ -290,9 +298,9 @@ AgentAnswer AgentService::serve_alone(const AgentCall& call) {
   engine::WriteNoting noting(world_.direct, may_have_written);
   engine::Context context = context_on(noting, call.limit);
   context.is_left = [&call](const Instant& now) { return call.is_left(now); };
-  const auto end = [&](const auto& answer) {
+  const auto end = [&](const auto& answer, const auto&... more) {
     count(false, !answer);
-    Ending ending = answer ? ending_of(*answer, false) : ending_of(call, answer.error(), may_have_written);
+    Ending ending = answer ? ending_of(*answer, false, more...) : ending_of(call, answer.error(), may_have_written);
     world_.log(line.ended(ending.outcome, ending.text));
     return AgentAnswer{call.id, std::move(ending.message)};
   };
@@ -311,11 +319,10 @@ AgentAnswer AgentService::serve_alone(const AgentCall& call) {
     return end(engine::release_old_handle(context, std::get<std::string>(release.what), release.began));
   }
   auto released = engine::release_owner(context, *owner, release.began);
-  // Who is told of no address at all looks by itself.
-  if (released && released->at_odds && !released->addresses.empty()) {
-    add_unnamed(context, *owner, release, *released);
-  }
-  return end(released);
+  if (!released || !(released->addresses.empty() || released->at_odds)) return end(released);
+  const auto elsewhere = look_on_node(context, context_on(world_.cached, call.limit), *owner, release, *released);
+  if (!elsewhere) return end(Result<core::Released>(fail(elsewhere.error())));
+  return end(released, *elsewhere);
 }
 
 void AgentService::note_shape(const core::AssignRequest& request) {

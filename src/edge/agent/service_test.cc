@@ -242,6 +242,32 @@ TEST(AgentServiceCalls, CountsWhereAnswersCameFrom) {
   EXPECT_EQ(status->failed, 0U);
 }
 
+/// Of a pod's DELs all but the first find nothing: they ask the store for the handle, and memory for the node's blocks.
+TEST(AgentServiceCalls, ADelThatFindsNothingReadsTheHandleAlone) {
+  AgentOnMemory on;
+  ASSERT_TRUE(serve(on.service, on.service.take_assign(on.assign_message("one"), {})));
+  const auto del = [&] { return serve(on.service, on.service.take_release(on.release_message("one"), {})); };
+  ASSERT_TRUE(del());
+  const auto before = on.store.counts();
+  const auto nothing = del();
+  ASSERT_TRUE(nothing);
+  EXPECT_EQ(std::get<0>(*agent::decode_release_outcome(*nothing)).size(), 0U);
+  EXPECT_EQ(on.store.counts().read, before.read + 1);
+  EXPECT_EQ(on.store.counts().list, before.list);
+  EXPECT_EQ(on.store.counts().commit, before.commit);
+}
+
+TEST(AgentServiceCalls, ADelWhoseHandleIsGoneFreesWhatTheNodesBlocksHold) {
+  AgentOnMemory on;
+  ASSERT_TRUE(serve(on.service, on.service.take_assign(on.assign_message("one"), {})));
+  const core::Key handle = core::handle_key("net.one");
+  const store::Write write{handle, std::nullopt, store::Condition::always()};
+  ASSERT_TRUE(on.store.commit({&write, 1}, {}, on.in(std::chrono::seconds(5))));
+  const auto released = serve(on.service, on.service.take_release(on.release_message("one"), {}));
+  ASSERT_TRUE(released);
+  EXPECT_EQ(std::get<0>(*agent::decode_release_outcome(*released)).size(), 1U);
+}
+
 /// It is looked at after every answer: the store's writers must not wait for that.
 TEST(AgentServiceCalls, AClaimAheadThatIsNotNeededTakesNoTurn) {
   AgentOnMemory on;

@@ -60,6 +60,7 @@ class Call final : public CniCall {
   [[nodiscard]] const CalicoNetconf& config() const { return config_; }
   [[nodiscard]] const core::Owner& owner() const { return owner_; }
   [[nodiscard]] const Instant& began() const { return began_; }
+  [[nodiscard]] const Tombstones& tombstones() const { return tombstones_; }
   void make_up(const engine::Context& context, Replayer replayer = Replayer::alone) const {
     make_up_for_some(tombstones_, context, cni::url_of(config_.datastore), writer_of(world_, config_), replayer);
   }
@@ -300,14 +301,11 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
 [[nodiscard]] Result<GivenBack> release(const Call& call) {
   auto by_agent = release_by_agent(call);
   if (!by_agent) return release_alone(call);
-  if (!by_agent->empty()) return GivenBack{*std::move(by_agent), {}};
-  const auto store = call.world().open_store(call.config().datastore, store::OpenMode::existing);
-  if (!store) return GivenBack{};
-  const engine::Context context = context_of_del(call, **store);
-  GivenBack given_back;
-  TRY_VOID(look_on_node(call, context, given_back));
-  call.make_up(context, Replayer::behind_agent);
-  return given_back;
+  if (by_agent->empty() && call.tombstones().has_older(kAgentsTurn)) {
+    const auto store = call.world().open_store(call.config().datastore, store::OpenMode::existing);
+    if (store) call.make_up(context_of_del(call, **store), Replayer::behind_agent);
+  }
+  return GivenBack{*std::move(by_agent), {}};
 }
 
 Result<Added> Call::add() const {

@@ -258,26 +258,26 @@ Result<GivenBack> Call::release(Path& path) const {
   auto by_agent = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
     return agent.release({std::move(self), owner_, began_});
   });
-  if (by_agent && !by_agent->empty()) return GivenBack{*std::move(by_agent), {}};
+  if (by_agent) {
+    // Two of the three DELs of a pod release nothing: time to look after what the agent can't see.
+    if (by_agent->empty() && tombstones_.has_older(kAgentsTurn)) {
+      const auto store = open(store::OpenMode::existing);
+      if (store) make_up(context_of_del(**store), Replayer::behind_agent);
+    }
+    return GivenBack{*std::move(by_agent), {}};
+  }
   const auto store = open(store::OpenMode::existing);
-  if (by_agent && !store) return GivenBack{};
   if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
   if (!store) return fail(store.error());
-  GivenBack given_back;
   const engine::Context context = context_of_del(**store);
-  bool is_at_odds = false;
-  auto turn = by_agent ? std::nullopt : take_turn(**store, kDelTurnWaitMax);
-  if (!by_agent) {
-    TRY(core::Released released, engine::release_owner(context, owner_, began_));
-    given_back.addresses = std::move(released.addresses);
-    given_back.kept = std::move(released.kept);
-    is_at_odds = released.at_odds;
-  }
-  if (given_back.addresses.empty() || is_at_odds) {
+  auto turn = take_turn(**store, kDelTurnWaitMax);
+  TRY(core::Released released, engine::release_owner(context, owner_, began_));
+  GivenBack given_back{std::move(released.addresses), {}, std::move(released.kept)};
+  if (given_back.addresses.empty() || released.at_odds) {
     TRY_VOID(look_on_node(context, owner_, node_, began_, given_back));
   }
   turn.reset();
-  make_up(context, by_agent ? Replayer::behind_agent : Replayer::alone);
+  make_up(context);
   return given_back;
 }
 

@@ -15,8 +15,6 @@ namespace {
 /// How long an ADD waits while a tombstone of its owner is replayed, and what a call gives for the DELs of others.
 constexpr std::chrono::seconds kLiftWaitMax{10};
 constexpr std::chrono::seconds kMakeUpMax{1};
-/// An agent looks after its node's tombstones every few seconds; one that leaves them so long can't see them.
-constexpr std::chrono::seconds kAgentsTurn{60};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "base/error.h"
@@ -30,8 +31,10 @@ namespace croft::edge {
 void note_vain_add(const Tombstones& tombstones, const core::Owner& owner, const Tombstones::Lifted& lifted,
                    const Error& why);
 
+/// An agent looks after its node's tombstones every few seconds; one that leaves them so long can't see them.
+inline constexpr std::chrono::seconds kAgentsTurn{60};
 /// Makes up for a few earlier DELs once a call has opened the store with this URL and done its own work.
-/// `behind_agent`: only for those whom the agent, which served this call, has left alone for a while.
+/// `behind_agent`: only for those whom the agent, which served this call, has left alone for kAgentsTurn.
 enum class Replayer { alone, behind_agent };
 void make_up_for_some(const Tombstones& tombstones, const engine::Context& context, const std::string& store_url,
                       const CniCall::WriteLine& write, Replayer replayer = Replayer::alone);

@@ -244,6 +244,22 @@ Result<std::vector<Tombstones::Waiting>> Tombstones::waiting() const {
   return all;
 }
 
+bool Tombstones::has_older(std::chrono::seconds age) const {
+  if (!are_kept()) return false;
+  for (const std::string_view place : kPlaces) {
+    const auto names = os::list_directory(path_of(place), 2 * kTombstonesMax);
+    if (!names) continue;
+    for (const std::string& name : *names) {
+      if (!name.ends_with(kEnding)) continue;
+      const auto left_at = os::modification_time(path_of(place) + name);
+      if (!left_at) continue;
+      const auto since = clock_.now().wall - *left_at;
+      if (since < since.zero() || since >= age) return true;  // of a time to come: the clock was set back
+    }
+  }
+  return false;
+}
+
 Result<void> Tombstones::try_lock(Deadline deadline) const {
   if (!are_kept()) return {};
   return os::FileLock(path_of(kLock)).lock(clock_, deadline);

@@ -110,6 +110,9 @@ class Tombstones {
   /// the one that is_ours means; its limits are cut to the deadline.
   Replayed replay(const engine::Context& context, const Replay& what) const;
 
+  /// Whether one is there that was left so long ago, whoever it is for. What can't be looked at isn't there.
+  [[nodiscard]] bool has_older(std::chrono::seconds age) const;
+
   /// Whether a replay could have the directory's lock. Errors: invalid_argument, naming it, where something else is in
   /// its place; deadline_exceeded while another has it; the file system's.
   [[nodiscard]] Result<void> try_lock(Deadline deadline) const;

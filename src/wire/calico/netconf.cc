@@ -161,8 +161,15 @@ MaybeFault read_configuration(const JsonAt& root, Command command, const GetVari
 std::optional<Error> take_args(const std::string& text, CalicoNetconf& config) {
   const auto args = parse_args(text, kCroftArgKeys);
   if (!args) return Error{Code::invalid_environment, args.error().message, "CNI_ARGS"};
-  config.requested_address = args->ip;
-  return take_pod(*args, config.pod);
+  if (auto error = take_pod(*args, config.pod)) return error;
+  if (args->ips.size() > 1) {
+    return Error{
+        Code::invalid_environment,
+        fmt::format("ARGS: IP lists {} addresses; calico-ipam, like Calico's own, takes one", args->ips.size()),
+        "CNI_ARGS"};
+  }
+  if (!args->ips.empty()) config.requested_address = args->ips.front();
+  return {};
 }
 
 }  // namespace

@@ -220,6 +220,9 @@ TEST(CalicoNetconf, ErrorsNameTheMember) {
   EXPECT_THAT(refusal("", R"("ipv4_pools":["fd00::/64"])"), HasSubstr("ipam.ipv4_pools[0]: \"fd00::/64\" is not IPv4"));
   EXPECT_THAT(refusal("", R"("assign_ipv4":1)"), HasSubstr("ipam.assign_ipv4: an integer (1)"));
   EXPECT_THAT(refusal("", "", Command::add, "IP=x"), StartsWith("4 ARGS: "));
+  EXPECT_EQ(refusal("", "", Command::add, "IP=10.1.0.9,fd00::9"),
+            "4 ARGS: IP lists 2 addresses; calico-ipam, like Calico's own, takes one");
+  EXPECT_EQ(refusal("", "", Command::del, "IP=10.1.0.9,fd00::9"), "");
   EXPECT_THAT(refusal("", "", Command::add, "NEW=1"), StartsWith("4 ARGS: unknown args"));
 }
 

@@ -1,7 +1,7 @@
 #include "wire/cni/args.h"
 
 #include <algorithm>
-#include <vector>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -43,11 +43,26 @@ std::string ascii_lower(std::string_view text) {
   return {};
 }
 
-[[nodiscard]] Result<void> take_ip(const Pair& pair, Args& out) {
+std::string_view without_blanks(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t";
+  const auto first = text.find_first_not_of(kBlanks);
+  return first == text.npos ? std::string_view() : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+[[nodiscard]] Result<void> take_ips(const Pair& pair, Args& out) {
   if (pair.value.empty()) return {};  // unset, as in the reference
-  const auto address = parse_requested_address(pair.value);
-  if (!address) return fail(bad_value(pair, fmt::format("invalid IP address {}", pair.value)));
-  out.ip = *address;
+  const bool is_list = pair.value.find(',') != pair.value.npos;
+  std::vector<net::Address> addresses;
+  for (std::string_view rest = pair.value;;) {
+    const auto comma = rest.find(',');
+    const std::string_view item = rest.substr(0, comma);
+    const auto address = parse_requested_address(is_list ? without_blanks(item) : item);
+    if (!address) return fail(bad_value(pair, fmt::format("invalid IP address {}", item)));
+    addresses.push_back(*address);
+    if (comma == rest.npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  out.ips = std::move(addresses);
   return {};
 }
 
@@ -65,7 +80,7 @@ std::string ascii_lower(std::string_view text) {
   }
   if (std::find(known_keys.begin(), known_keys.end(), pair.key) == known_keys.end()) return false;
   if (pair.key == "IP") {
-    TRY_VOID(take_ip(pair, out));
+    TRY_VOID(take_ips(pair, out));
   } else {
     out.texts.insert_or_assign(std::string(pair.key), std::string(pair.value));
   }

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "net/address.h"
@@ -31,7 +32,7 @@ inline constexpr std::array<std::string_view, 1> kHostLocalArgKeys = {"IP"};
 /// CNI_ARGS, read.
 struct Args {
   bool ignore_unknown = false;
-  std::optional<net::Address> ip;
+  std::vector<net::Address> ips;  ///< of IP, as listed
   /// The values of the known keys other than IP and IgnoreUnknown.
   std::map<std::string, std::string, std::less<>> texts;
   friend bool operator==(const Args&, const Args&) = default;
@@ -39,8 +40,8 @@ struct Args {
 
 /// Reads `KEY=value;KEY=value` by the rules and with the error texts of docs/reference/cni.md#cni-args: keys are
 /// case-sensitive, a repeated key's last value wins, nothing is trimmed, unknown keys are an error unless IgnoreUnknown
-/// is true anywhere in the text. `IP` is parsed only when `known_keys` has it. Error: invalid_argument, message
-/// beginning with "ARGS: ".
+/// is true anywhere in the text. `IP` is parsed only when `known_keys` has it; it may be a list with commas, as the
+/// plugin `static` reads it and Multus sends it. Error: invalid_argument, message beginning with "ARGS: ".
 [[nodiscard]] Result<Args> parse_args(std::string_view text, std::span<const std::string_view> known_keys);
 
 /// `<ip>[/<len>]`, the form of requested addresses in every channel (docs/reference/cni.md#conventions). The length is

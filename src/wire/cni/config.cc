@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 
 #include <fmt/format.h>
 
@@ -144,11 +145,10 @@ Error missing(std::string_view field) {
 
 // ---- CNI_ARGS
 
-std::optional<Error> gather_requested(const std::optional<net::Address>& from_args, Draft& draft) {
+std::optional<Error> gather_requested(const std::vector<net::Address>& from_args, Draft& draft) {
   std::vector<net::Address>& all = draft.config.requested_addresses;
-  if (from_args) all.push_back(*from_args);
-  for (const auto* channel :
-       {&draft.from_args_member, &draft.from_runtime, &draft.wishes.addresses, &draft.from_ipam}) {
+  for (const auto* channel : std::initializer_list<const std::vector<net::Address>*>{
+           &from_args, &draft.from_args_member, &draft.from_runtime, &draft.wishes.addresses, &draft.from_ipam}) {
     for (const net::Address& address : *channel) {
       if (std::find(all.begin(), all.end(), address) == all.end()) all.push_back(address);
     }
@@ -163,7 +163,7 @@ std::optional<Error> take_args(const std::string& text, Draft& draft) {
   const auto args = parse_args(text, kCroftArgKeys);
   if (!args) return Error{Code::invalid_environment, args.error().message, "CNI_ARGS"};
   if (auto error = take_pod(*args, draft.config.pod)) return error;
-  return gather_requested(args->ip, draft);
+  return gather_requested(args->ips, draft);
 }
 
 std::optional<std::string> unless_empty(const std::string& text) {

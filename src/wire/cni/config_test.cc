@@ -288,6 +288,21 @@ TEST(Config, CniArgsAreCheckedForAddWithTheTextsOfTheReference) {
   EXPECT_EQ(refusal(with(""), Command::check, "FOO=BAR"), "");
 }
 
+// Multus hands `ips` of a pod's annotation over in both ways at once.
+TEST(Config, ListedAddressesOfCniArgsCountOnceWithThoseOfOtherMembers) {
+  const auto requested = [](std::string_view top, const std::string& args) {
+    const auto config = decode(with("", top), Command::add, args);
+    return config ? config->requested_addresses : std::vector<net::Address>();
+  };
+  EXPECT_THAT(requested(R"("runtimeConfig":{"ips":["10.1.2.8/24","fd00::8/64"]},)",
+                        "IgnoreUnknown=1;IP=10.1.2.8/24,fd00::8/64"),
+              ElementsAre(address("10.1.2.8"), address("fd00::8")));
+  EXPECT_THAT(requested("", "IP=fd00::8,10.1.2.8/24,10.1.2.8/16,fd00::8"),
+              ElementsAre(address("fd00::8"), address("10.1.2.8")));
+  EXPECT_THAT(requested(R"("args":{"cni":{"ips":["10.1.2.9","10.1.2.8"]}},)", "IP=10.1.2.8,10.1.2.7"),
+              ElementsAre(address("10.1.2.8"), address("10.1.2.7"), address("10.1.2.9")));
+}
+
 TEST(Config, MappedAddressesAreUnmappedAndCountOnce) {
   EXPECT_THAT(decode(with(R"("ips":["::ffff:10.1.2.9","10.1.2.9/24","2001:0DB8::1.2.3.4/64"])"))->requested_addresses,
               ElementsAre(address("10.1.2.9"), address("2001:db8::102:304")));

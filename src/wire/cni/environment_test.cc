@@ -262,7 +262,7 @@ TEST(Args, HostileAddressesAreRefused) {
 
 TEST(Args, ValuesOfKnownKeys) {
   const auto host_local = parse_args("IP=10.1.2.3/24;IP=;IgnoreUnknown=true;K8S_POD_NAME=p", kHostLocalArgKeys).value();
-  EXPECT_EQ(host_local.ip, net::Address::v4(0x0A010203));
+  EXPECT_EQ(host_local.ips, std::vector{net::Address::v4(0x0A010203)});
   EXPECT_TRUE(host_local.texts.empty());
   const auto croft =
       parse_args(
@@ -270,11 +270,34 @@ TEST(Args, ValuesOfKnownKeys) {
           "K8S_POD_NAME=q;IP=::ffff:10.1.2.9/120",
           kCroftArgKeys)
           .value();
-  EXPECT_EQ(croft.ip, net::Address::v4(0x0A010209));
+  EXPECT_EQ(croft.ips, std::vector{net::Address::v4(0x0A010209)});
   EXPECT_EQ(croft.texts.find(kPodNameArg)->second, "q");
   EXPECT_EQ(croft.texts.find(kPodUidArg)->second, "u");
   EXPECT_EQ(croft.texts.size(), 4);
   EXPECT_TRUE(parse_args("K8S_POD_NAME=p", kCroftArgKeys));
+}
+
+// As the plugin `static` reads it: split at commas, blanks around the items dropped, an empty item is an error.
+TEST(Args, IpMayBeAList) {
+  const auto ips = [](std::string_view text) {
+    std::vector<std::string> all;
+    const auto args = parse_args(text, kCroftArgKeys);
+    if (!args) return std::vector{args.error().message};
+    for (const net::Address& address : args->ips) all.push_back(address.to_string());
+    return all;
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(ips("IgnoreUnknown=1;IP=192.168.131.8/24,fd00:192:168:131::8/64"),
+            (Texts{"192.168.131.8", "fd00:192:168:131::8"}));
+  EXPECT_EQ(ips("IP=fd00::8,10.1.2.3, 10.1.2.4/16 ,\t::ffff:10.1.2.5"),
+            (Texts{"fd00::8", "10.1.2.3", "10.1.2.4", "10.1.2.5"}));
+  EXPECT_EQ(ips("IP=10.1.2.3,10.1.2.4;IP=10.1.2.5"), Texts{"10.1.2.5"});
+  EXPECT_EQ(ips("IP=10.1.2.3,fd00::8;IP="), (Texts{"10.1.2.3", "fd00::8"}));
+  for (const char* bad : {"IP=,", "IP=10.1.2.3,", "IP=,10.1.2.3", "IP=10.1.2.3,,fd00::8", "IP=10.1.2.3, ",
+                          "IP=10.1.2.3 fd00::8", "IP=10.1.2.3,fd00::8%eth0", "IP=10.1.2.3,fd00::8/129"}) {
+    EXPECT_TRUE(ips(bad).front().starts_with("ARGS: error parsing value of pair ")) << bad;
+  }
+  EXPECT_EQ(args_refusal("IP=10.1.2.3,x"), "ARGS: error parsing value of pair \"IP=10.1.2.3,x\": invalid IP address x");
 }
 
 TEST(Args, SizeIsBounded) {

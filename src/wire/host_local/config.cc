@@ -284,8 +284,7 @@ std::optional<Error> take_requested(const std::string& args_text, const Draft& d
   const auto args = parse_args(args_text, kHostLocalArgKeys);
   if (!args) return refused(args.error().message);
   std::vector<Address>& all = config.requested_addresses;
-  if (args->ip) all.push_back(*args->ip);
-  for (const auto* channel : {&draft.from_args_member, &draft.from_runtime}) {
+  for (const auto* channel : {&args->ips, &draft.from_args_member, &draft.from_runtime}) {
     for (const Address& address : *channel) {
       if (!address.is_valid()) return refused("cannot understand ip: IP <nil> not v4 nor v6");
       if (std::find(all.begin(), all.end(), address) == all.end()) all.push_back(address);

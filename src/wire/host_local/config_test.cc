@@ -220,6 +220,9 @@ TEST(HostLocalConfig, RequestedAddressesComeFromThreePlaces) {
   EXPECT_THAT(requested("", "IP=10.1.2.10"), ElementsAre("10.1.2.10"));
   EXPECT_THAT(requested("", "IP=10.1.2.11/24"), ElementsAre("10.1.2.11"));
   EXPECT_THAT(requested("", "IP="), IsEmpty());
+  EXPECT_THAT(requested(R"(,"runtimeConfig":{"ips":["10.1.2.10/24","2001:db8:1::11/64"]})",
+                        "IP=10.1.2.10/24,2001:db8:1::11/64"),
+              ElementsAre("10.1.2.10", "2001:db8:1::11"));
   EXPECT_THAT(requested(R"(,"args":{"cni":{"ips":["10.1.2.11","11.11.11.11/8","2001:db8:1::11/64"]}})", "IP=10.1.2.10"),
               ElementsAre("10.1.2.10", "10.1.2.11", "11.11.11.11", "2001:db8:1::11"));
   EXPECT_THAT(requested(R"(,"runtimeConfig":{"ips":["192.168.0.1","192.168.0.5/24","2001:db8::1/64"]})", ""),

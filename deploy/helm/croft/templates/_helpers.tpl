@@ -35,6 +35,11 @@ capabilities: {drop: [ALL]}
 {{- with .Values.calicoGroup }}?group={{ . }}{{ end }}
 {{- end }}
 
+{{/* Whether the Job of the first pools is part of the release. */}}
+{{- define "croft.makesPools" -}}
+{{- if and .Values.defaultPools.enabled (not .Values.uninstall) (not (include "croft.isFlannel" .)) }}true{{ end }}
+{{- end }}
+
 {{- define "croft.isFlannel" -}}
 {{- if eq .Values.mainPlugin "flannel" }}true{{ end }}
 {{- end }}
