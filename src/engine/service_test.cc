@@ -326,9 +326,11 @@ TEST_F(ServiceEngine, ListsAreInOrderAndOfOneNamespaceOrAll) {
 
 TEST_F(ServiceEngine, OnAStoreOfOthersAnAbsentRangeIsAnError) {
   ranges.may_make = false;
-  EXPECT_EQ(refused(service("a")),
-            "The Service \"a\" is invalid: spec.clusterIPs: Invalid value: [\"\"]: failed to allocate IP: cannot "
-            "allocate resources of type serviceipallocations at this time");
+  EXPECT_EQ(
+      refused(service("a")),
+      "The Service \"a\" is invalid: spec.clusterIPs: Invalid value: [\"\"]: failed to allocate IP: cannot "
+      "allocate resources of type serviceipallocations at this time: there is no record serviceips; a "
+      "kube-apiserver makes it when it starts, and where there is none `croft service create --make-ranges` does");
   EXPECT_THAT(
       refused(with_ip(service("a"), "10.0.0.5")),
       HasSubstr("failed to allocate IP 10.0.0.5: cannot allocate resources of type serviceipallocations at this "

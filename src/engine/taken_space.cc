@@ -8,13 +8,14 @@
 #include "core/register/service.h"
 #include "engine/each_record.h"
 #include "net/echo.h"
+#include "net/lenient.h"
 
 namespace croft::engine {
 namespace {
 
 void add_addresses(const core::Service& service, std::vector<TakenSpace>& taken) {
   for (const std::string& text : service.cluster_ips) {
-    const auto address = net::Address::parse(text);  // or kHeadless
+    const auto address = net::parse_address_leniently(text);  // or kHeadless
     if (!address) continue;
     taken.push_back({fmt::format("address {} of Service {}, whose range nothing tells", address->to_string(),
                                  net::echo(service.name.to_string())),

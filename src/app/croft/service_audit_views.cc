@@ -11,6 +11,7 @@
 #include "app/croft/json_text.h"
 #include "app/croft/table.h"
 #include "net/echo.h"
+#include "net/lenient.h"
 
 namespace croft::app {
 namespace {
@@ -77,8 +78,8 @@ using Holders = std::map<RangeValue, std::vector<std::string>>;
   Holders holders;
   for (const audit::ServiceUse& service : report.services) {
     for (const std::string& text : service.cluster_ips) {
-      if (const auto address = net::parse_address(text))
-        holders[address->unmapped()].push_back(service.name.to_string());
+      if (const auto address = net::parse_address_leniently(text))
+        holders[*address].push_back(service.name.to_string());
     }
     if (service.type == core::ServiceType::external_name) continue;
     for (const std::uint16_t port : audit::collect_node_ports(service)) {

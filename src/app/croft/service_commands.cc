@@ -158,6 +158,10 @@ struct ServiceFlags {
   engine::RangeChoice ranges;
   if (!flags.cidrs.empty()) {
     TRY(ranges.cidrs, core::service::parse_service_cidrs(flags.cidrs));
+    for (const net::Prefix& cidr : {ranges.cidrs->primary, ranges.cidrs->secondary}) {
+      if (!cidr.is_valid()) continue;
+      if (const auto made = core::service::ServiceCidr::make(cidr); !made) return fail(made.error());
+    }
   }
   if (!flags.node_ports.empty()) {
     TRY(ranges.node_ports, core::service::parse_node_port_flag(flags.node_ports));

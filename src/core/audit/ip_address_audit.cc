@@ -11,6 +11,7 @@
 #include "core/service/service_addresses.h"
 #include "core/service/service_refusal.h"
 #include "net/echo.h"
+#include "net/lenient.h"
 
 namespace croft::core::audit {
 namespace {
@@ -37,10 +38,8 @@ constexpr std::string_view kServices = "services";
 }
 
 [[nodiscard]] bool lists(const ServiceUse& service, const net::Address& address) {
-  return std::ranges::any_of(service.cluster_ips, [&](const std::string& text) {
-    const auto parsed = net::parse_address(text);
-    return parsed && parsed->unmapped() == address;
-  });
+  return std::ranges::any_of(service.cluster_ips,
+                             [&](const std::string& text) { return net::parse_address_leniently(text) == address; });
 }
 
 [[nodiscard]] std::uint64_t size_of(const net::Prefix& cidr) {
@@ -89,7 +88,7 @@ class Audit {
   }
 
   void count(const IpAddressObject& object) {
-    const auto address = net::parse_address(object.address);
+    const auto address = net::parse_address_leniently(object.address);
     if (!address) return;
     for (ServiceCidrUse& use : result_.cidrs) {
       if (!is_service_address(use.cidr, *address)) continue;
@@ -111,14 +110,15 @@ class Audit {
   }
 
   void look_at(const ServiceUse& service, const std::string& text) {
-    const auto parsed = net::parse_address(text);
+    const auto parsed = net::parse_address_leniently(text);
     if (!parsed) {
+      unreadable_.emplace_back(text, &service.name);
       add(Type::invalid, "ClusterIPNotValid", text, &service.name, false,
           fmt::format("Cluster IP {} is not a valid IP; please recreate service", net::echo(text)),
           "ClusterIPValidation");
       return;
     }
-    const net::Address address = parsed->unmapped();
+    const net::Address& address = *parsed;
     const std::string name = address.to_string();
     const std::string_view family = word_of(address.family());
     const bool is_inside = std::ranges::any_of(
@@ -167,12 +167,20 @@ class Audit {
     }
   }
 
+  /// A Service whose address can't be read, and may be the object's.
+  [[nodiscard]] const ServiceName* unreadable_for(const IpAddressObject& object) const {
+    const auto address = net::parse_address_leniently(object.address);
+    const auto found = std::ranges::find_if(
+        unreadable_, [&](const auto& one) { return !address || may_mean_one_of(address->family(), one.first); });
+    return found != unreadable_.end() ? found->second : nullptr;
+  }
+
   void remove(const IpAddressObject& object, const ServiceName* rests_on) {
     IpAddressMend mend{object.address, true, std::nullopt,
                        rests_on != nullptr ? std::optional(*rests_on) : std::nullopt};
     // Where the address is another Service's, that one gets it at once.
     if (const auto claimed = claimed_.find(object.address); claimed != claimed_.end()) {
-      mend.make = ip_address_for(*net::parse_address(object.address), claimed->second->name);
+      mend.make = ip_address_for(*net::parse_address_leniently(object.address), claimed->second->name);
       mend.service = claimed->second->name;
     }
     result_.mends.push_back(std::move(mend));
@@ -182,10 +190,14 @@ class Audit {
     if (!is_managed(object) || mended_.contains(object.address)) return;
     const auto leaked = [&](std::string_view reason, std::string_view what, const ServiceName* rests_on) {
       const auto seen = leaked_for_.find(object.address);
-      const bool is_freed = seen != leaked_for_.end() && seen->second >= kIpAddressLeakAge;
+      const ServiceName* unreadable = unreadable_for(object);
+      const bool is_freed = unreadable == nullptr && seen != leaked_for_.end() && seen->second >= kIpAddressLeakAge;
       result_.leaked.push_back(object.address);
       add(Type::leak, reason, object.address, nullptr, is_freed,
-          fmt::format("{}{}", what, is_freed ? ": cleaning up" : ": flagging for later clean up"),
+          unreadable != nullptr
+              ? fmt::format("{}: kept, as the address of Service {} can't be read and may be this one", what,
+                            unreadable->to_string())
+              : fmt::format("{}{}", what, is_freed ? ": cleaning up" : ": flagging for later clean up"),
           "IPAddressAllocation");
       if (is_freed) return remove(object, rests_on);
       ++result_.to_be_seen_again;
@@ -207,7 +219,7 @@ class Audit {
       return leaked("IPAddressNotAllocated", about() + " appears to have leaked", &object.parent);
     }
     const ServiceUse& service = *parent->second;
-    const auto address = net::parse_address(object.address);
+    const auto address = net::parse_address_leniently(object.address);
     if (address && lists(service, *address)) return;
     const bool is_young = (service.type == ServiceType::external_name && age < kIpAddressLeakAge) ||
                           (object.created > service.created && age < kIpAddressYoungAge);
@@ -225,6 +237,7 @@ class Audit {
   std::unordered_map<std::string, const IpAddressObject*> by_address_;
   std::map<ServiceName, const ServiceUse*> by_name_;
   std::unordered_map<std::string, bool> mended_;
+  std::vector<std::pair<std::string, const ServiceName*>> unreadable_;  ///< texts of Services that are no address
   std::unordered_map<std::string, const ServiceUse*> claimed_;  ///< objects that refer to a Service without the address
   IpAddressAudit result_;
 };

@@ -115,6 +115,34 @@ TEST(IpAddressAudit, WhatCannotBeMended) {
   EXPECT_THAT(done(scene.audit()), ElementsAre("+10.0.1.1 a", "+10.0.0.255 d")) << "inside the wider one";
 }
 
+TEST(IpAddressAudit, EachSpellingThatAKubeApiserverReadsIsAHolder) {
+  for (const char* text : {"10.0.00.01", "::ffff:10.0.0.1"}) {
+    Scene scene;
+    scene.service("zeros", {text});
+    scene.object("10.0.0.1", "zeros");
+    EXPECT_THAT(scene.audit().findings, IsEmpty()) << text;
+    EXPECT_THAT(scene.audit().mends, IsEmpty()) << text;
+  }
+}
+
+TEST(IpAddressAudit, AServiceWhoseAddressCannotBeReadKeepsTheLeaksOfItsFamily) {
+  Scene scene;
+  scene.service("blanks", {"10.0.0.1 "});
+  scene.object("10.0.0.1", "blanks");
+  scene.object("10.0.0.2", "gone");
+  scene.object("fd00::2", "gone");
+  EXPECT_THAT(
+      told(scene.audit()),
+      ElementsAre("invalid ClusterIPNotValid: Cluster IP \"10.0.0.1 \" is not a valid IP; please recreate service",
+                  "leak IPAddressWrongReference: IPAddress: \"10.0.0.1\" for Service default/blanks has a wrong "
+                  "reference: kept, as the address of Service default/blanks can't be read and may be this one",
+                  "leak IPAddressNotAllocated: IPAddress: \"10.0.0.2\" for Service default/gone appears to have "
+                  "leaked: kept, as the address of Service default/blanks can't be read and may be this one",
+                  "leak IPAddressNotAllocated: IPAddress: \"fd00::2\" for Service default/gone appears to have "
+                  "leaked: cleaning up"));
+  EXPECT_THAT(done(scene.audit()), ElementsAre("-fd00::2"));
+}
+
 TEST(IpAddressAudit, WrongReferences) {
   Scene scene;
   scene.service("a", {"10.0.0.1"});

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "net/lenient.h"
 #include "net/prefix.h"
 
 namespace croft::core::audit {
@@ -111,7 +112,7 @@ class Decision {
   void drop_second(const service::ServiceCidr& primary) {
     const RangeAllocation* second = stored(1);
     const bool is_alone = wanted_.cidrs && !wanted_.cidrs->secondary.is_valid();
-    const auto cidr = second != nullptr ? net::parse_prefix(second->range) : std::nullopt;
+    const auto cidr = second != nullptr ? net::parse_prefix_leniently(second->range) : std::nullopt;
     if (!is_alone || !cidr || cidr->family() != primary.cidr().family()) return;
     decided_.repairs.push_back(drop_second_range(std::string(kRangeNames[1]), *second, primary, services_));
   }

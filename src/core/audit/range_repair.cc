@@ -8,6 +8,7 @@
 
 #include "core/service/service_refusal.h"
 #include "net/echo.h"
+#include "net/lenient.h"
 
 namespace croft::core::audit {
 namespace {
@@ -86,6 +87,11 @@ class Rebuild {
     }
   }
 
+  /// Nobody can tell which value the Service holds: what has leaked may be it, and stays.
+  void keep_all_for(const ServiceName& service) {
+    if (!unreadable_) unreadable_ = service;
+  }
+
   [[nodiscard]] bool works() const { return !result_.failure; }
   [[nodiscard]] const M& wanted() const { return seen_.wanted; }
 
@@ -149,7 +155,7 @@ class Rebuild {
       const RangeValue as_value(value);
       while (before != seen_.leaks.end() && before->value < as_value) ++before;
       const unsigned passes = before != seen_.leaks.end() && before->value == as_value ? before->passes + 1 : 1;
-      const bool is_freed = passes >= kPassesBeforeLeakIsFreed;
+      const bool is_freed = passes >= kPassesBeforeLeakIsFreed && !unreadable_;
       if (!is_freed) {
         static_cast<void>(rebuilt_.take(value));
         result_.leaks.push_back({as_value, passes});
@@ -159,21 +165,27 @@ class Rebuild {
         return;
       }
       add(Type::leak, Words::kLeaked, text_of(as_value), std::nullopt, is_freed,
-          Words::leaked(value) +
-              (is_freed ? " appears to have leaked: cleaning up" : " may have leaked: flagging for later clean up"));
+          Words::leaked(value) + (is_freed ? " appears to" : " may") + " have leaked" + what_next(is_freed));
     });
     for (const bool is_freed : {false, true}) {
       const std::uint64_t count = unnamed[is_freed ? 1 : 0];
       if (count == 0) continue;
       add(Type::leak, Words::kLeaked, is_freed ? "more, freed" : "more, flagged", std::nullopt, is_freed,
-          fmt::format(
-              "{} more {}", count,
-              is_freed ? "appear to have leaked: cleaning up" : "may have leaked: flagging for later clean up"));
+          fmt::format("{} more {} have leaked{}", count, is_freed ? "appear to" : "may", what_next(is_freed)));
       result_.findings.back().count = count;
     }
   }
 
+  [[nodiscard]] std::string what_next(bool is_freed) const {
+    if (unreadable_) {
+      return fmt::format(": kept, as the address of Service {} can't be read and may be this one",
+                         unreadable_->to_string());
+    }
+    return is_freed ? ": cleaning up" : ": flagging for later clean up";
+  }
+
   const RangeSeen<M>& seen_;
+  std::optional<ServiceName> unreadable_;  ///< the first one whose value can't be read
   service::MappedRange<M> rebuilt_;
   service::MappedRange<M> left_;  ///< the stored range, without what was found in use
   RangeRepair result_;
@@ -228,22 +240,24 @@ std::vector<RangeRepair> repair_addresses(std::span<const AddressRangeSeen> rang
   if (rebuilds.empty()) return {};
   for (const ServiceUse& service : services) {
     for (const std::string& text : service.cluster_ips) {
-      const auto parsed = net::parse_address(text);
-      if (!parsed) {
+      const auto address = net::parse_address_leniently(text);
+      if (!address) {
         rebuilds.front().add(Type::invalid, "ClusterIPNotValid", text, service.name, false,
                              fmt::format("Cluster IP {} is not a valid IP; please recreate service", net::echo(text)),
                              "ClusterIPValidation");
+        for (AddressRebuild& rebuild : rebuilds) {
+          if (may_mean_one_of(rebuild.wanted().cidr().family(), text)) rebuild.keep_all_for(service.name);
+        }
         continue;
       }
-      const net::Address address = parsed->unmapped();
-      if (AddressRebuild* rebuild = rebuild_of(rebuilds, address.family())) {
-        rebuild->use(address, service.name);
+      if (AddressRebuild* rebuild = rebuild_of(rebuilds, address->family())) {
+        rebuild->use(*address, service.name);
         continue;
       }
-      rebuilds.front().add(Type::invalid, "ClusterIPNotValid", address.to_string(), service.name, false,
+      rebuilds.front().add(Type::invalid, "ClusterIPNotValid", address->to_string(), service.name, false,
                            fmt::format("Cluster IP {}({}) is of ip family that is no longer configured on cluster; "
                                        "please recreate service",
-                                       address.to_string(), word_of(address.family())));
+                                       address->to_string(), word_of(address->family())));
     }
   }
   std::vector<RangeRepair> result;
@@ -271,8 +285,9 @@ RangeRepair drop_second_range(const std::string& name, const RangeAllocation& st
   });
   const bool is_held = std::ranges::any_of(services, [&](const ServiceUse& service) {
     return std::ranges::any_of(service.cluster_ips, [&](const std::string& text) {
-      const auto address = net::parse_address(text);
-      return address && map.ordinal_of(*address) && !primary.ordinal_of(*address);
+      const auto address = net::parse_address_leniently(text);
+      if (!address) return may_mean_one_of(map.cidr().family(), text);
+      return map.ordinal_of(*address) && !primary.ordinal_of(*address);
     });
   });
   if (is_held) return repair;

@@ -89,7 +89,8 @@ struct RangeRepair {
 };
 
 /// The addresses of one family or of two. Findings that concern no range (texts that are no address, families without
-/// a range) are in the first. An IPv4-mapped address counts as the IPv4 one.
+/// a range) are in the first. Addresses are read as a kube-apiserver reads them (net/lenient.h); a Service whose
+/// address can't be read keeps every leak of its family.
 [[nodiscard]] std::vector<RangeRepair> repair_addresses(std::span<const AddressRangeSeen> ranges,
                                                         std::span<const ServiceUse> services);
 

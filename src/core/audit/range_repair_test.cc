@@ -208,6 +208,39 @@ TEST(RangeRepair, AFamilyThatIsNotThereAndATextThatIsNoAddress) {  // [R5]
                           "repairing"));
 }
 
+/// kubernetes/kubernetes#108074: stored long ago, and in use as the kube-apiserver reads it.
+TEST(RangeRepair, EachSpellingThatAKubeApiserverReadsIsAHolder) {
+  const net::Address held = address("10.96.11.12");
+  for (const char* text :
+       {"10.96.011.012", "010.096.011.012", "::ffff:10.96.11.12", "::FFFF:0a60:0b0c", "0:0:0:0:0:ffff:10.96.011.12"}) {
+    Addresses range("10.96.0.0/16", allocation(cidr("10.96.0.0/16"), {held}));
+    for (int pass = 0; pass < 4; ++pass)
+      EXPECT_THAT(range.pass({with_ips("zeros", {text})}).findings, IsEmpty()) << text;
+    EXPECT_TRUE(range.has("10.96.11.12")) << text;
+  }
+  Addresses range("fd00:10:96::/112", allocation(cidr("fd00:10:96::/112"), {address("fd00:10:96::a")}));
+  for (int pass = 0; pass < 4; ++pass) range.pass({with_ips("long", {"FD00:0010:0096:0000:0000:0000:0000:000A"})});
+  EXPECT_TRUE(range.has("fd00:10:96::a"));
+}
+
+/// Nobody can tell which address it has.
+TEST(RangeRepair, AServiceWhoseAddressCannotBeReadKeepsTheLeaksOfItsFamily) {
+  for (const char* text : {"10.96.11.12 ", "10.96.11.12/32", "10.96.11", "ten"}) {
+    Addresses range("10.96.0.0/16", allocation(cidr("10.96.0.0/16"), {address("10.96.11.12")}));
+    for (int pass = 0; pass < 5; ++pass) range.pass({with_ips("blanks", {text})});
+    EXPECT_TRUE(range.has("10.96.11.12")) << text;
+    EXPECT_THAT(
+        messages(range.last).back(),
+        "ClusterIPLeaked ClusterIPAllocation the cluster IP 10.96.11.12 may have leaked: kept, as the address of "
+        "Service default/blanks can't be read and may be this one");
+  }
+  for (const char* text : {"fd00::zz", "None", ""}) {
+    Addresses range("10.96.0.0/16", allocation(cidr("10.96.0.0/16"), {address("10.96.0.1"), address("10.96.11.12")}));
+    for (int pass = 0; pass < 3; ++pass) range.pass({with_ips("other", {"10.96.0.1", text})});
+    EXPECT_FALSE(range.has("10.96.11.12")) << "of the other family, or of nothing: " << text;
+  }
+}
+
 TEST(RangeRepair, ALeakThatAServiceTakesIsForgotten) {  // [R6]
   Addresses range("192.168.1.0/24", allocation(cidr("192.168.1.0/24"), {address("192.168.1.10")}));
   range.pass({});

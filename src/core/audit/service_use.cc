@@ -17,6 +17,13 @@ ServiceUse use_of(const Service& service) {
   return use;
 }
 
+bool may_mean_one_of(net::Family family, const std::string& unreadable) {
+  if (unreadable.empty() || unreadable == kHeadless) return false;
+  const bool like_v4 = unreadable.find('.') != unreadable.npos;
+  const bool like_v6 = unreadable.find(':') != unreadable.npos;
+  return like_v4 == like_v6 || (family == net::Family::v4 ? like_v4 : like_v6);
+}
+
 std::vector<std::uint16_t> collect_node_ports(const ServiceUse& use) {
   std::vector<std::uint16_t> result;
   const auto& ports = use.node_ports;

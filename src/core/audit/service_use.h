@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "core/register/service.h"
+#include "net/family.h"
 
 namespace croft::core::audit {
 
@@ -27,6 +28,10 @@ struct ServiceUse {
 };
 
 [[nodiscard]] ServiceUse use_of(const Service& service);
+
+/// Whether a text that is no address may stand for one of the family: which one nobody can tell, so nothing of the
+/// family is freed. `None` and the empty text stand for nothing.
+[[nodiscard]] bool may_mean_one_of(net::Family family, const std::string& unreadable);
 
 /// The numbers that count as its own (docs/reference/service-ranges.md#repair-ports). One that two protocols share
 /// occurs once; one that it has twice in the same protocol occurs twice. The health check's is TCP: next to a port of

@@ -10,6 +10,7 @@
 
 #include "net/echo.h"
 #include "net/intervals.h"
+#include "net/lenient.h"
 
 namespace croft::core {
 
@@ -61,7 +62,7 @@ void AddressClaims::read_services(Reader& reader, For purpose) {
     const auto* stored = purpose == For::to_look ? reader.sound(range) : reader.get(range);
     if (stored == nullptr) continue;
     // One that does not parse is ignored, as in the reference; the audit of Services names it.
-    if (const auto cidr = net::Prefix::parse(stored->range)) {
+    if (const auto cidr = net::parse_prefix_leniently(stored->range)) {
       services_.push_back({fmt::format("the Service range {} (record {})", cidr->to_string(), name), *cidr});
     }
   }

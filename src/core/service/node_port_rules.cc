@@ -40,19 +40,27 @@ using Refused = std::optional<ServiceRefusal>;
 
 [[nodiscard]] Refused take_ports(Service& service, Allocators& allocators) {
   std::map<std::uint16_t, std::uint16_t> shared;  // node port by port
+  // Ports of two protocols may share a number, as they do for an update. (The reference refuses that here.)
+  std::map<std::uint16_t, ServiceProtocol> named;
+  const auto take_once = [&](std::size_t index, std::uint16_t number) {
+    const ServiceProtocol protocol = service.ports[index].protocol;
+    const auto [first, is_new] = named.try_emplace(number, protocol);
+    const bool is_shared = !is_new && first->second != protocol;
+    return is_shared ? Refused() : take_named(service, index, number, allocators);
+  };
   for (std::size_t i = 0; i < service.ports.size(); ++i) {
     ServicePort& entry = service.ports[i];
     if (entry.node_port == 0 && !wants_node_ports(service)) continue;
     std::uint16_t& number = shared[entry.port];
     if (number == 0) {
       number = named_for(service, entry.port);
-      auto refused = number != 0 ? take_named(service, i, number, allocators) : take_any(service, number, allocators);
+      auto refused = number != 0 ? take_once(i, number) : take_any(service, number, allocators);
       if (refused) return refused;
       entry.node_port = number;
     } else if (entry.node_port == 0) {
       entry.node_port = number;
     } else if (entry.node_port != number) {
-      if (auto refused = take_named(service, i, entry.node_port, allocators)) return refused;
+      if (auto refused = take_once(i, entry.node_port)) return refused;
     }
   }
   return std::nullopt;

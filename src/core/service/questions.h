@@ -8,6 +8,7 @@
 
 #include "core/register/service.h"
 #include "net/address.h"
+#include "net/lenient.h"
 
 // What is asked of a Service in several places; the words of docs/reference/service-ranges.md#service.
 
@@ -59,12 +60,12 @@ namespace croft::core {
   return result;
 }
 
-/// The addresses it holds; texts that are none are left out.
+/// The addresses it holds, as a kube-apiserver reads them (net/lenient.h); texts that are none are left out.
 [[nodiscard]] inline std::vector<net::Address> addresses_of(const Service& service) {
   std::vector<net::Address> result;
   if (is_external_name(service) || is_headless(service)) return result;
   for (const std::string& text : service.cluster_ips) {
-    if (const auto address = net::parse_address(text)) result.push_back(*address);
+    if (const auto address = net::parse_address_leniently(text)) result.push_back(*address);
   }
   return result;
 }

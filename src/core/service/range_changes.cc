@@ -57,7 +57,10 @@ void RangeChanges::open(Slot<M>& slot, bool to_take) {
       slot.is_open = slot.is_new = true;
       make(slot);
     } else {
-      slot.refusal = fmt::format("cannot allocate resources of type {} at this time", slot.resource);
+      slot.refusal = fmt::format(
+          "cannot allocate resources of type {} at this time: there is no record {}; a kube-apiserver makes it when it "
+          "starts, and where there is none `croft service create --make-ranges` does",
+          slot.resource, slot.name);
     }
     return;
   }
@@ -105,10 +108,20 @@ void RangeChanges::make(AddressSlot& slot) {
     return;
   }
   for_each_holder([&](const Service& service) {
-    for (const net::Address& address : addresses_of(service)) {
+    const std::vector<net::Address> addresses = addresses_of(service);
+    for (const net::Address& address : addresses) {
       if (!slot.range->has(address)) static_cast<void>(slot.range->take(address));
     }
+    const bool is_read = is_external_name(service) || is_headless(service) ||
+                         std::ranges::all_of(service.cluster_ips, [](const std::string& text) {
+                           return text.empty() || net::parse_address_leniently(text);
+                         });
+    if (is_read) return;
+    slot.refusal =
+        fmt::format("the address of Service {} can't be read, and the range {} may have it; mend or delete it",
+                    net::echo(service.name.to_string()), slot.wanted->text());
   });
+  if (!slot.refusal.empty()) slot.range.reset();
 }
 
 void RangeChanges::make(Slot<service::NodePortRange>& slot) {

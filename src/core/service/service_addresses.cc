@@ -33,26 +33,22 @@ std::optional<Prefix> cidr_of(std::string_view text) {
   return written->network();
 }
 
-std::string too_large(std::string_view what, net::Family family) {
-  const int bits = bit_length(family);
-  return fmt::format("specified {} is too large; for {}-bit addresses, the mask must be >= {}", what, bits,
-                     bits - kServiceHostBitsMax);
+std::string too_large(const Prefix& cidr) {
+  return fmt::format(
+      "service address range {} is too large for a bitmap; the mask must be >= {}, or the addresses be "
+      "kept as objects (Kubernetes 1.33 and newer)",
+      cidr.to_string(), bit_length(cidr.family()) - kServiceHostBitsMax);
 }
 
 /// What a kube-apiserver could not start with, once both texts were read.
 std::vector<std::string> complaints_about(const ServiceCidrs& cidrs, std::size_t entries) {
   std::vector<std::string> found;
-  const auto check_size = [&](const Prefix& cidr, std::string_view flag) {
-    if (cidr.is_valid() && host_bits(cidr) > kServiceHostBitsMax) found.push_back(too_large(flag, cidr.family()));
-  };
   if (!cidrs.primary.is_valid()) found.emplace_back("--service-cluster-ip-range must contain at least one valid cidr");
   if (entries > kEntriesMax) found.emplace_back("--service-cluster-ip-range must not contain more than two entries");
-  check_size(cidrs.primary, "--service-cluster-ip-range");
   if (cidrs.primary.is_valid() && cidrs.secondary.is_valid() && cidrs.primary.family() == cidrs.secondary.family()) {
     found.emplace_back(
         "--service-cluster-ip-range[0] and --service-cluster-ip-range[1] must be of different IP family");
   }
-  check_size(cidrs.secondary, "--service-cluster-ip-range[1]");
   return found;
 }
 
@@ -78,7 +74,7 @@ Result<ServiceCidr> ServiceCidr::make(const Prefix& cidr) {
         invalid_argument(fmt::format("service address range {} is IPv4-mapped; write it as IPv4", cidr.to_string())));
   }
   if (cidr.family() == net::Family::v4 && host_bits(cidr) > kServiceHostBitsMax) {
-    return fail(invalid_argument(too_large(fmt::format("service address range {}", cidr.to_string()), cidr.family())));
+    return fail(invalid_argument(too_large(cidr)));
   }
   return ServiceCidr(cidr);
 }

@@ -15,7 +15,7 @@
 
 namespace croft::core::service {
 
-/// What the flag allows, and the most that is worth keeping in one record: 20 host bits, 128 KiB.
+/// The most that is worth keeping in one record: 20 host bits, 128 KiB. Addresses that are objects have no such bound.
 inline constexpr int kServiceHostBitsMax = 20;
 
 /// How many addresses of a prefix Services may have: in IPv4 all but the network and the broadcast address; in IPv6 all
@@ -87,7 +87,8 @@ struct ServiceCidrs {
 
 /// Reads `--service-cluster-ip-range`: one prefix, or two of different families behind a comma; host bits are dropped.
 /// Errors: invalid_argument with the reference's text; where it lists several, the first is the message and the others
-/// are lines of `details`. Unlike there, octets and lengths with leading zeros are refused.
+/// are lines of `details`. Unlike there, octets and lengths with leading zeros are refused, and no prefix is too large
+/// here: a kube-apiserver of 1.33 and newer bounds none, and a range that is a bitmap has its own bound (ServiceCidr).
 [[nodiscard]] Result<ServiceCidrs> parse_service_cidrs(std::string_view flag);
 
 /// The checks of that which need no text, for prefixes from elsewhere. `entries` is how many there were.

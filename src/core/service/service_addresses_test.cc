@@ -296,7 +296,9 @@ TEST(ServiceAddresses, TheBytesOfTheExample_I16) {
 
 TEST(ServiceCidr, WhatItRefuses) {
   EXPECT_EQ(message_of(ServiceCidr::parse("10.0.0.0/11")),
-            "specified service address range 10.0.0.0/11 is too large; for 32-bit addresses, the mask must be >= 12");
+            "service address range 10.0.0.0/11 is too large for a bitmap; the mask must be >= 12, or the addresses be "
+            "kept as "
+            "objects (Kubernetes 1.33 and newer)");
   EXPECT_FALSE(ServiceCidr::parse("::ffff:10.0.0.0/120"));
   EXPECT_FALSE(ServiceCidr::parse(""));
   EXPECT_FALSE(ServiceCidr::parse("10.0.0.0"));
@@ -332,14 +334,6 @@ TEST(ServiceCidrs, ErrorsOfTheFlag) {
       {"fd00::/126", too_small},
       {"0.0.0.0/0", too_small},
       {"::/1,10.0.0.0/8", too_small},
-      {"10.0.0.0/11",
-       "specified --service-cluster-ip-range is too large; for 32-bit addresses, the mask must be >= 12"},
-      {"fd00::/107",
-       "specified --service-cluster-ip-range is too large; for 128-bit addresses, the mask must be >= 108"},
-      {"10.0.0.0/24,fd00::/64",
-       "specified --service-cluster-ip-range[1] is too large; for 128-bit addresses, the mask must be >= 108"},
-      {"fd00::/112,10.0.0.0/8",
-       "specified --service-cluster-ip-range[1] is too large; for 32-bit addresses, the mask must be >= 12"},
       {"10.0.0.0/24,10.1.0.0/24",
        "--service-cluster-ip-range[0] and --service-cluster-ip-range[1] must be of different IP family"},
       {"10.0.0.0/24,fd00::/112,10.1.0.0/24", "--service-cluster-ip-range must not contain more than two entries"},
@@ -354,14 +348,20 @@ TEST(ServiceCidrs, ErrorsOfTheFlag) {
   }
 }
 
+/// kubernetes/kubernetes#138374: addresses that are objects have no bound at /108.
+TEST(ServiceCidrs, NoRangeIsTooLargeToBeNamed) {
+  for (const char* flag :
+       {"fd22:ff0::/64", "fd00::/48", "10.0.0.0/8", "10.0.0.0/24,fd00::/64", "fd00::/107,10.0.0.0/11"}) {
+    EXPECT_TRUE(parse_service_cidrs(flag)) << flag;
+  }
+}
+
 TEST(ServiceCidrs, SeveralErrorsAtOnce) {
   const auto refused = parse_service_cidrs("10.0.0.0/8,11.0.0.0/8,x");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message, "--service-cluster-ip-range must not contain more than two entries");
   EXPECT_EQ(refused.error().details,
-            "specified --service-cluster-ip-range is too large; for 32-bit addresses, the mask must be >= 12\n"
-            "--service-cluster-ip-range[0] and --service-cluster-ip-range[1] must be of different IP family\n"
-            "specified --service-cluster-ip-range[1] is too large; for 32-bit addresses, the mask must be >= 12");
+            "--service-cluster-ip-range[0] and --service-cluster-ip-range[1] must be of different IP family");
   EXPECT_EQ(message_of(check_service_cidrs({}, 0)), "--service-cluster-ip-range must contain at least one valid cidr");
 }
 

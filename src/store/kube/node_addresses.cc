@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "net/lenient.h"
 #include "store/kube/form.h"
 #include "store/kube/object_list.h"
 #include "wire/kube/requests.h"
@@ -26,7 +27,7 @@ void take_addresses(wire::JsonRef object, const std::string& node, std::vector<N
     const auto type = member_of(*one, "type");
     const auto text = member_of(*one, "address");
     if (!type || !text || (type->text() != "InternalIP" && type->text() != "ExternalIP")) continue;
-    if (const auto address = net::parse_address(text->text())) all.push_back({node, address->unmapped()});
+    if (const auto address = net::parse_address_leniently(text->text())) all.push_back({node, *address});
   }
 }
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "net/echo.h"
-#include "net/lenient_prefix.h"
+#include "net/lenient.h"
 #include "store/kube/form.h"
 #include "store/kube/object_list.h"
 #include "wire/json/writer.h"

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "net/lenient.h"
 #include "store/kube/read_form.h"
 
 namespace croft::store::kube {
@@ -47,7 +48,7 @@ class NodeForm final : public ReadForm {
     const auto annotations = metadata ? member_of(*metadata, "annotations") : std::nullopt;
     for (const Tunnel& tunnel : kTunnels) {
       const auto text = annotations ? member_of(*annotations, tunnel.annotation) : std::nullopt;
-      const auto address = text ? net::Address::parse(std::string(text->text())) : net::Address::parse("");
+      const auto address = text ? net::parse_address_leniently(text->text()) : std::nullopt;
       // One that is none is not there.
       if (address && address->family() == core::family_of(tunnel.kind)) node.tunnels.push_back({tunnel.kind, *address});
     }

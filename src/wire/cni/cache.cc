@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "net/address_with_length.h"
+#include "net/lenient.h"
 #include "wire/json/decode.h"
 #include "wire/json/document.h"
 #include "wire/json/writer.h"
@@ -60,8 +61,8 @@ MaybeFault read_pair(const JsonAt& at, core::PodIdentity& pod) {
 using Addresses = std::vector<net::Address>;
 
 void add_address(const std::string& text, Addresses& out) {
-  const auto address = net::AddressWithLength::parse(text);
-  if (address && out.size() < kCachedAddressesMax) out.push_back(address->address.unmapped());
+  const auto address = net::parse_address_leniently(text.substr(0, text.find('/')));
+  if (address && out.size() < kCachedAddressesMax) out.push_back(*address);
 }
 
 /// Adds the address that an object has in its one member of interest.

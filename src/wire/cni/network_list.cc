@@ -9,7 +9,7 @@
 
 #include "base/assert.h"
 #include "net/echo.h"
-#include "net/lenient_prefix.h"
+#include "net/lenient.h"
 #include "wire/cni/config.h"
 #include "wire/cni/network.h"
 #include "wire/json/document.h"

@@ -7,6 +7,7 @@
 
 #include "base/time_text.h"
 #include "net/echo.h"
+#include "net/lenient.h"
 #include "wire/json/decode.h"
 #include "wire/json/document.h"
 #include "wire/text/go_text.h"
@@ -31,8 +32,8 @@ MaybeFault read_name(const JsonAt& at, std::string& out) {
 MaybeFault read_address(const JsonAt& at, net::Address& out) {
   std::string text;
   if (auto fault = read_text(at, kNameBytesMax, text)) return fault;
-  const auto address = net::Address::parse(text);
-  if (!address) return at.bad_value(address.error().message);
+  const auto address = net::parse_address_leniently(text);
+  if (!address) return at.bad_value(net::Address::parse(text).error().message);
   out = *address;
   return {};
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "net/echo.h"
+#include "net/lenient.h"
 
 namespace croft::wire {
 namespace {
@@ -50,8 +51,8 @@ auto wrong(std::string_view key, const std::string& why) {
   std::vector<net::Prefix> networks;
   for (;;) {
     const std::size_t comma = text.find(',');
-    const auto network = net::Prefix::parse(text.substr(0, comma));
-    if (!network) return wrong(key, network.error().message);
+    const auto network = net::parse_prefix_leniently(text.substr(0, comma));
+    if (!network) return wrong(key, net::echo(text.substr(0, comma)) + " is no CIDR");
     if (network->family() != family) return wrong(key, network->to_string() + " is of the other family");
     networks.push_back(*network);
     if (comma == text.npos) return networks;

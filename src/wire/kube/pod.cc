@@ -12,6 +12,7 @@
 #include <kube/kube.pb.h>
 
 #include "net/echo.h"
+#include "net/lenient.h"
 #include "wire/kube/message_fields.h"
 
 namespace croft::wire::kube {
@@ -63,7 +64,7 @@ std::string text_of(const std::optional<JsonRef>& value) {
 /// An address, or one with a prefix length behind it.
 void add(std::string_view text, PodFact& pod) {
   const std::size_t slash = text.find('/');
-  const auto address = net::Address::parse(std::string(text.substr(0, slash)));
+  const auto address = net::parse_address_leniently(text.substr(0, slash));
   if (address) {
     pod.addresses.push_back(*address);
   } else {

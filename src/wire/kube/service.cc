@@ -6,6 +6,7 @@
 
 #include "net/address.h"
 #include "net/echo.h"
+#include "net/lenient.h"
 #include "wire/json/writer.h"
 #include "wire/kube/frame.h"
 #include "wire/kube/json.h"
@@ -140,7 +141,7 @@ core::ServicePort port_of(Taker& taker, const pb::ServicePort& port, int index) 
 void complete_addresses(core::Service& service) {
   if (service.cluster_ips.empty() && !service.cluster_ip.empty()) service.cluster_ips = {service.cluster_ip};
   if (service.type == core::ServiceType::external_name || !service.ip_families.empty()) return;
-  const auto address = net::Address::parse(service.cluster_ip);
+  const auto address = net::parse_address_leniently(service.cluster_ip);
   if (!address) return;
   service.ip_families = {address->family()};
   service.ip_family_policy = core::IpFamilyPolicy::single_stack;
@@ -246,9 +247,9 @@ pb::IPAddress message_of(const core::IpAddressObject& object, const std::string&
   object.deleting = is_set(message.metadata().deletion_timestamp());
   if (!taker.is_countable(message.spec().cidrs_size(), "spec.cidrs")) return taker.finish(std::move(object));
   for (int i = 0; i < message.spec().cidrs_size(); ++i) {
-    const auto cidr = net::Prefix::parse(message.spec().cidrs(i));
+    const auto cidr = net::parse_prefix_leniently(message.spec().cidrs(i));
     if (cidr) object.cidrs.push_back(*cidr);
-    if (!cidr) taker.reject(fmt::format("spec.cidrs[{}]", i), cidr.error().message);
+    if (!cidr) taker.reject(fmt::format("spec.cidrs[{}]", i), net::echo(message.spec().cidrs(i)) + " is no CIDR");
   }
   for (const pb::Condition& condition : message.status().conditions()) {
     if (condition.type() == "Ready") object.ready = condition.status() == "True";

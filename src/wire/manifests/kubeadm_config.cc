@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "net/echo.h"
+#include "net/lenient.h"
 #include "wire/manifests/yaml_documents.h"
 
 namespace croft::wire {
@@ -38,8 +39,8 @@ const Json* member(const Json& object, const char* name) {
     rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
     while (text.starts_with(' ')) text.remove_prefix(1);
     while (text.ends_with(' ')) text.remove_suffix(1);
-    const auto cidr = net::Prefix::parse(text);
-    if (!cidr) return fail(cidr.error().in(fmt::format("{}: {}", field, net::echo(text))));
+    const auto cidr = net::parse_prefix_leniently(text);
+    if (!cidr) return fail(ErrorCode::invalid_argument, fmt::format("{}: {} is no CIDR", field, net::echo(text)));
     for (const net::Prefix& other : all) {
       if (other.family() == cidr->family()) {
         return fail(ErrorCode::invalid_argument, fmt::format("{} has two subnets of one family: {} and {}", field,

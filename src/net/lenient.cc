@@ -1,4 +1,4 @@
-#include "net/lenient_prefix.h"
+#include "net/lenient.h"
 
 #include <cstddef>
 #include <string>
@@ -8,6 +8,9 @@
 
 namespace croft::net {
 namespace {
+
+/// No address or prefix is longer; zeros beyond this are nobody's.
+constexpr std::size_t kTextMax = 256;
 
 /// Each number without the zeros it begins with; hexadecimal ones too.
 std::string without_zeros(std::string_view text) {
@@ -25,9 +28,13 @@ std::string without_zeros(std::string_view text) {
 
 }  // namespace
 
+std::optional<Address> parse_address_leniently(std::string_view text) {
+  if (text.size() > kTextMax) return std::nullopt;
+  const auto address = parse_address(without_zeros(text));
+  return address ? std::optional(address->unmapped()) : std::nullopt;
+}
+
 std::optional<Prefix> parse_prefix_leniently(std::string_view text) {
-  // Nothing that is a prefix is longer; zeros beyond this are nobody's.
-  constexpr std::size_t kTextMax = 256;
   const std::size_t slash = text.rfind('/');
   if (slash == text.npos || text.size() > kTextMax) return std::nullopt;
   const auto length = parse_prefix_length(without_zeros(text.substr(slash + 1)));

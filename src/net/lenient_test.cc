@@ -1,4 +1,4 @@
-#include "net/lenient_prefix.h"
+#include "net/lenient.h"
 
 #include <string>
 #include <utility>
@@ -10,6 +10,33 @@
 
 namespace croft::net {
 namespace {
+
+/// As net.ParseIP of Go 1.16.
+TEST(LenientAddress, IsReadAsKubernetesReadsIt) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"10.96.11.12", "10.96.11.12"},
+      {"10.96.011.012", "10.96.11.12"},
+      {"010.096.0000011.012", "10.96.11.12"},
+      {"00.00.00.00", "0.0.0.0"},
+      {"::ffff:10.96.0.1", "10.96.0.1"},
+      {"::FFFF:010.096.0.01", "10.96.0.1"},
+      {"0:0:0:0:0:ffff:0a60:0001", "10.96.0.1"},
+      {"FD00:0010:0096:0000:0000:0000:0000:000A", "fd00:10:96::a"},
+      {"fd00::00001", "fd00::1"},
+  };
+  for (const auto& [text, read] : cases) {
+    const auto address = parse_address_leniently(text);
+    ASSERT_TRUE(address) << text;
+    EXPECT_EQ(address->to_string(), read) << text;
+  }
+  for (const std::string& text :
+       {std::string(""), std::string("None"), std::string("10.96.11.12 "), std::string(" 10.96.11.12"),
+        std::string("10.96.11.12/32"), std::string("10.96.11"), std::string("10.96.11.0256"),
+        std::string("0x0a.96.11.12"), std::string("10.96..12"), std::string("fe80::1%eth0"),
+        std::string("fd00::00000g"), std::string(300, '0') + ".0.0.0"}) {
+    EXPECT_FALSE(parse_address_leniently(text)) << text;
+  }
+}
 
 /// As net.ParseCIDR of Go 1.16, with which Kubernetes reads what it admitted once.
 TEST(LenientPrefix, IsReadAsKubernetesReadsIt) {
