@@ -100,7 +100,11 @@ def what_nodes_say(world, kube, store):
     shown = croft("node", "range", "show")
     expect_equal(shown.returncode, 3, f"show: {shown.stdout}{shown.stderr}")
     expect("node/twin-a says 10.244.4.0/24, and so does node/twin-b 10.244.4.128/25" in shown.stdout, shown.stdout)
-    expect("node/wide says 10.244.0.0/22, which is not recorded; nobody else gets it" in shown.stdout, shown.stdout)
+    expect("node/twin-b says 10.244.4.128/25, which is not recorded; nobody else gets it" in shown.stdout, shown.stdout)
+    expect("node/twin-a stays IPv4 until the node is deleted and rejoins" in shown.stdout, shown.stdout)
+    expect(f"node range assign {waiting}`" in shown.stdout and "node range assign twin-a" not in shown.stdout, shown.stdout)
+    recorded = {one["cidr"]: one["node"] for one in json.loads(croft("node", "range", "list", "-o", "json").stdout)}
+    expect_equal(recorded.get("10.244.0.0/22"), "wide", "a range of another length is recorded")
     checked = croft("check", "-o", "json")
     found = [one for one in json.loads(checked.stdout) if one["finding"].startswith("node_range_")]
     expect(checked.returncode == 3 and [one["finding"] for one in found] == ["node_range_twice", "node_range_too_wide"], checked.stdout)

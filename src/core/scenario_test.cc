@@ -588,8 +588,8 @@ class World {
         spec.cluster_cidrs.push_back({cidr, static_cast<int>(Command::number_of(length.substr(1)))});
       }
       c.done();
-      const auto done = decide<NodeRangesConfigured>(
-          [&](const Snapshot& s) { return plan_configure_node_ranges(s, spec, Lengths::several); });
+      const auto done =
+          decide<NodeRangesConfigured>([&](const Snapshot& s) { return plan_configure_node_ranges(s, spec); });
       if (!done) return;
       say("{}", done->changed ? "configured" : "as it was");
       for (const NodeRange& range : done->outside) say("outside: {} of {}", range.cidr.to_string(), range.node);
@@ -606,9 +606,8 @@ class World {
       c.expect("for");
       const std::string node = c.word("a node");
       c.done();
-      const auto done = decide<NodeRangesAssigned>([&](const Snapshot& s) {
-        return plan_adopt_node_range(s, node, cidr, Lengths::several, NodeRecord::demand);
-      });
+      const auto done = decide<NodeRangesAssigned>(
+          [&](const Snapshot& s) { return plan_adopt_node_range(s, node, cidr, NodeRecord::demand); });
       if (done) say_ranges(*done);
     } else if (what == "release") {
       const std::string node = c.word("a node");

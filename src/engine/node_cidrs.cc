@@ -146,7 +146,7 @@ Result<NodeCidrsSaid> say_node_cidrs(const Context& context, NodeCidrs& cidrs) {
   TRY(const auto all, cidrs.all());
   TRY(core::NodeRangesSeen seen, look_at_node_ranges(context));
   if (!seen.set || seen.set->cluster_cidrs.empty()) return result;
-  if (!seen.surplus.empty()) {
+  if (!seen.surplus.empty() || (!seen.collisions.empty() && !context.store.capabilities().atomic_commit)) {
     // Another gave one in the same moment, after the look at the records in this pass.
     TRY(result.surplus, give_back_surplus(context, all_said(all)));
     TRY(seen, look_at_node_ranges(context));

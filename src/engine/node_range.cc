@@ -16,10 +16,6 @@ namespace {
 
 using core::collect::Alarm;
 
-core::Lengths lengths_in(const Context& context) {
-  return context.store.capabilities().atomic_commit ? core::Lengths::several : core::Lengths::one;
-}
-
 core::NodeRecord record_in(const Context& context) {
   return context.store.capabilities().foreign_writers ? core::NodeRecord::demand : core::NodeRecord::make;
 }
@@ -32,8 +28,8 @@ bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
   return !std::ranges::all_of(cidrs, [&](const net::Prefix& cidr) { return families.insert(cidr.family()).second; });
 }
 
-/// Gives back what nodes have beside another range of the family, all of it: also what somebody left who died. What
-/// another gives back in the same moment is in the answer too. `kept` gets what is left.
+/// Gives back what nodes have beside another range of the family, and what overlaps another's, all of it: also what
+/// somebody left who died. What another gives back in the same moment is in the answer too. `kept` gets what is left.
 [[nodiscard]] Result<std::vector<core::SurplusRange>> settle_surplus(
     const Context& context, const std::vector<core::NodeRange>& said,
     std::map<net::Prefix, std::string>* kept = nullptr) {
@@ -59,8 +55,8 @@ bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
 }
 
 /// Where commits are not atomic, two who give ranges at once may both have recorded one for a node, and neither has
-/// seen the other's. So who recorded one looks at all of them afterwards, and answers once the node has one of a
-/// family.
+/// seen the other's; or one for two nodes that overlap, by two configurations. So who recorded one looks at all of them
+/// afterwards, and answers once the node has one of a family, apart from all others.
 [[nodiscard]] Result<std::vector<core::NodeRangesAssigned>> assign(const Context& context,
                                                                    const std::vector<std::string>& nodes,
                                                                    core::NodeRecord record,
@@ -72,9 +68,8 @@ bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
         }));
     const bool has_two = std::ranges::any_of(
         answers, [](const core::NodeRangesAssigned& one) { return has_two_of_a_family(one.cidrs); });
-    const bool has_added =
-        std::ranges::any_of(answers, [](const core::NodeRangesAssigned& one) { return !one.added.empty(); });
-    if (!may_have_surplus(context) || !(has_two || has_added)) return answers;
+    // Also what is there already: a try before may have recorded it, and ended before it looked.
+    if (!may_have_surplus(context)) return answers;
     std::map<net::Prefix, std::string> kept;
     TRY_VOID(settle_surplus(context, said, &kept));
     // What is to be told may have been given back, here or by another before this look: then it is decided again. Two
@@ -150,7 +145,9 @@ class Reconciling {
  private:
   /// Of one who died before it looked, or of a version that did not.
   [[nodiscard]] Result<void> look_at_surplus() {
-    if (options_.dry_run || result_.seen.surplus.empty()) return {};
+    const bool is_settled =
+        result_.seen.surplus.empty() && (result_.seen.collisions.empty() || !may_have_surplus(context_));
+    if (options_.dry_run || is_settled) return {};
     TRY(result_.surplus, settle_surplus(context_, options_.said));
     TRY(result_.seen, look_at_node_ranges(context_));
     return {};
@@ -269,7 +266,7 @@ class Reconciling {
 
 Result<core::NodeRangesConfigured> configure_node_ranges(const Context& context, const core::NodeRangeSpec& spec) {
   return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-    return core::plan_configure_node_ranges(snapshot, spec, lengths_in(context));
+    return core::plan_configure_node_ranges(snapshot, spec);
   });
 }
 
@@ -283,7 +280,7 @@ Result<core::NodeRangesAssigned> assign_node_ranges(const Context& context, cons
 Result<core::NodeRangesAssigned> adopt_node_range(const Context& context, const std::string& node,
                                                   const net::Prefix& cidr, const std::vector<core::NodeRange>& said) {
   TRY(auto answer, transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-        return core::plan_adopt_node_range(snapshot, node, cidr, lengths_in(context), record_in(context), said);
+        return core::plan_adopt_node_range(snapshot, node, cidr, record_in(context), said);
       }));
   if (answer.added.empty() || !may_have_surplus(context)) return answer;
   // What was given to it meanwhile is not what its object says.

@@ -2,6 +2,7 @@
 
 #include <rapidcheck.h>
 
+#include <array>
 #include <map>
 #include <set>
 #include <thread>
@@ -660,15 +661,22 @@ TEST(NodeRange, OneByOneEveryCrashLeavesRangesApart) {
   }
 }
 
-TEST(NodeRange, OneByOneThereIsOneLength) {
-  NodeWorld world;
-  world.store.set_capabilities(kOneByOne);
-  ASSERT_EQ(world.configure({cut("10.0.0.0/22", 24)}), "changed");
-  EXPECT_THAT(world.configure({cut("10.0.0.0/22", 25)}),
-              HasSubstr("refused_by_configuration: cluster CIDR 10.0.0.0/22 has node ranges of length 24"));
-  EXPECT_THAT(world.adopt("a", "10.0.0.0/25"), HasSubstr("is no node range of length 24"));
-  EXPECT_EQ(world.adopt("a", "10.0.2.0/24"), "10.0.2.0/24");
-  EXPECT_EQ(world.configure({cut("10.0.0.0/22", 24), cut("10.1.0.0/22", 25)}), "changed");
+/// kubernetes/kubernetes#90922: another mask size.
+TEST(NodeRange, SeveralLengthsLiveSideBySideOnEachStore) {
+  for (const bool atomic : {true, false}) {
+    NodeWorld world;
+    if (!atomic) world.store.set_capabilities(kOneByOne);
+    ASSERT_EQ(world.configure({cut("10.0.0.0/22", 27)}), "changed");
+    EXPECT_EQ(world.take("a"), "10.0.0.0/27");
+    ASSERT_EQ(world.configure({cut("10.0.0.0/22", 24)}), "changed");
+    EXPECT_EQ(world.take("a"), "10.0.0.0/27") << "it keeps what it has";
+    EXPECT_EQ(world.take("b"), "10.0.1.0/24");
+    ASSERT_EQ(world.configure({cut("10.0.0.0/22", 28)}), "changed");
+    EXPECT_EQ(world.take("c"), "10.0.0.32/28");
+    EXPECT_EQ(world.adopt("d", "10.0.2.0/25"), "10.0.2.0/25");
+    EXPECT_THAT(world.adopt("e", "10.0.2.64/26"), HasSubstr("already_exists"));
+    EXPECT_THAT(world.seen().collisions, IsEmpty());
+  }
 }
 
 // --- several writers ---
@@ -727,6 +735,59 @@ TEST(NodeRangeReconcile, GivesBackWhatANodeHasTwice) {
   EXPECT_EQ(done->surplus.size(), 2U);
   EXPECT_THAT(world.records(), ElementsAre("10.0.2.0/24 a", "10.0.3.0/24 b"));
   EXPECT_EQ(world.take("a"), "10.0.2.0/24");
+}
+
+/// Where commits are not atomic, who still cuts with the mask of before may record one that overlaps.
+TEST(NodeRange, OneByOneWritersOfSeveralLengthsStayApart) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 26)}), "changed");
+  constexpr int kWriters = 4;
+  std::array<std::map<std::string, std::vector<net::Prefix>>, kWriters> told;
+  std::vector<std::thread> threads;
+  for (int w = 0; w < kWriters; ++w) {
+    threads.emplace_back([&, w] {
+      store::MemoryStore store(world.store.data());
+      store.set_capabilities(kOneByOne);
+      SeededRandom random{static_cast<std::uint64_t>(w) + 7};
+      const Context context{store, world.clock, random};
+      for (int i = 0; i < 24; ++i) {
+        static_cast<void>(configure_node_ranges(context, {{cut("10.0.0.0/16", 24 + (i + w) % 4)}, {}}));
+        const std::string node = "node-" + std::to_string(w) + "-" + std::to_string(i);
+        auto done = assign_node_ranges(context, node);
+        for (int again = 0; !done && again < 40; ++again) done = assign_node_ranges(context, node);
+        ASSERT_TRUE(done) << done.error().message;
+        told[static_cast<std::size_t>(w)][node] = done->cidrs;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const auto seen = world.seen();
+  EXPECT_THAT(seen.collisions, IsEmpty());
+  EXPECT_EQ(seen.ranges.size(), std::size_t{kWriters} * 24);
+  for (const core::NodeRangeSeen& one : seen.ranges) {
+    const auto writer = static_cast<std::size_t>(one.range.node[5] - '0');
+    EXPECT_EQ(told[writer][one.range.node], std::vector{one.range.cidr}) << "what was answered stays";
+  }
+}
+
+TEST(NodeRangeReconcile, GivesBackWhatOverlapsWhereTwoWroteAtOnce) {
+  for (const bool atomic : {true, false}) {
+    NodeWorld world;
+    if (!atomic) world.store.set_capabilities(kOneByOne);
+    ASSERT_EQ(world.configure({cut("10.0.0.0/22", 24)}), "changed");
+    for (const char* name : {"a", "b"}) world.node(name, {});
+    // As who died before he looked left it.
+    for (const auto& [node, cidr] : {std::pair("a", "10.0.0.32/27"), std::pair("b", "10.0.0.0/24")}) {
+      world.put(core::node_range_key(World::prefix(cidr)), core::NodeRange{node, World::prefix(cidr)});
+    }
+    GoneNodes memory;
+    ASSERT_TRUE(reconcile_node_ranges(world.context, memory, {}));
+    if (atomic) {
+      EXPECT_EQ(world.seen().collisions.size(), 1U) << "there it is damage, which a person looks at";
+    } else {
+      EXPECT_THAT(world.records(), ElementsAre("10.0.0.32/27 a", "10.0.1.0/24 b"));
+    }
+  }
 }
 
 /// Each of `writers` threads gets ranges for 24 nodes of its own, all at once, from 100.

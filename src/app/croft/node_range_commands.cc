@@ -72,7 +72,8 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
   SaidView said;
   if (seen.set) {
     TRY(engine::NodeCidrsLook look, look_at_said(line));
-    said = {engine::compare(look, seen), std::move(look.unreadable)};
+    core::SaidComparison compared = engine::compare(look, seen);
+    said = {std::move(compared), std::move(look.unreadable), std::move(look.said)};
   }
   print(line.json() ? line.data(json_of(seen, said)) : text_of(seen, said));
   const bool is_fine = seen.collisions.empty() && seen.surplus.empty() && said.compared.overlaps.empty() &&
@@ -138,7 +139,8 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
 [[nodiscard]] Result<int> subnet_env(CommandLine& line, const SubnetEnvOptions& options) {
   TRY(const engine::Context context, line.open());
   TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
-  TRY(const wire::SubnetEnv env, subnet_env_of(seen, options.node, options.mtu, options.ip_masquerade));
+  TRY(const engine::NodeCidrsLook look, look_at_said(line));
+  TRY(const wire::SubnetEnv env, subnet_env_of(seen, options.node, options.mtu, options.ip_masquerade, look.said));
   const std::string text = wire::encode_subnet_env(env);
   if (options.out.empty()) {
     print(text);

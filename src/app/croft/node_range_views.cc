@@ -36,6 +36,36 @@ std::vector<std::string> gone_in(const core::NodeRangesSeen& seen) {
   return gone;
 }
 
+/// A node whose object lacks a family of the cluster CIDRs. It takes no other range for as long as it lives.
+struct Incomplete {
+  std::string node;
+  std::vector<net::Prefix> said;
+};
+
+std::vector<Incomplete> incomplete_in(const core::NodeRangesSeen& seen, const SaidView& said) {
+  std::vector<Incomplete> all;
+  for (const core::NodeRange& one : said.all) {
+    if (all.empty() || all.back().node != one.node) all.push_back({one.node, {}});
+    all.back().said.push_back(one.cidr);
+  }
+  std::erase_if(all, [&](const Incomplete& one) {
+    return std::ranges::all_of(seen.use, [&](const core::ClusterCidrUse& use) {
+      return std::ranges::any_of(one.said,
+                                 [&](const net::Prefix& cidr) { return cidr.family() == use.cluster.cidr.family(); });
+    });
+  });
+  return all;
+}
+
+/// The nodes that get a range by being given one.
+std::vector<std::string> bare_in(const core::NodeRangesSeen& seen, const SaidView& said) {
+  std::vector<std::string> bare = seen.bare;
+  std::erase_if(bare, [&](const std::string& node) {
+    return std::ranges::find(said.all, node, &core::NodeRange::node) != said.all.end();
+  });
+  return bare;
+}
+
 std::string text_of_said(const SaidView& said) {
   std::string text;
   for (const core::SaidOverlap& one : said.compared.overlaps) {
@@ -126,7 +156,12 @@ std::string text_of(const core::NodeRangesSeen& seen, const SaidView& said) {
   }
   std::string text = table.to_string();
   for (const net::Prefix& cidr : seen.set->excluded) text += fmt::format("excluded: {}\n", cidr.to_string());
-  for (const std::string& node : seen.bare) {
+  for (const Incomplete& one : incomplete_in(seen, said)) {
+    text +=
+        fmt::format("node/{} stays {} until the node is deleted and rejoins: its object says {} and takes no other\n",
+                    one.node, one.said.front().family() == net::Family::v4 ? "IPv4" : "IPv6", joined(one.said));
+  }
+  for (const std::string& node : bare_in(seen, said)) {
     text += fmt::format("node/{} lacks a range: `croft node range assign {}`\n", node, node);
   }
   for (const std::string& node : gone_in(seen)) {
@@ -163,7 +198,11 @@ Data json_of(const core::NodeRangesSeen& seen, const SaidView& said) {
                                     {"free", free_of(use)}});
   }
   json["excluded"] = prefixes_json(seen.set ? seen.set->excluded : std::vector<net::Prefix>());
-  json["nodesWithoutRange"] = seen.bare;
+  json["nodesWithoutRange"] = bare_in(seen, said);
+  json["nodesOfOneFamily"] = Json::array();
+  for (const Incomplete& one : incomplete_in(seen, said)) {
+    json["nodesOfOneFamily"].push_back({{"node", one.node}, {"said", prefixes_json(one.said)}});
+  }
   json["nodesGone"] = gone_in(seen);
   json["outside"] = Json::array();
   for (const core::NodeRangeSeen& one : seen.ranges) {
@@ -195,11 +234,13 @@ Data json_of(const core::NodeRangesReleased& released) {
 }
 
 Result<wire::SubnetEnv> subnet_env_of(const core::NodeRangesSeen& seen, const std::string& node, int mtu,
-                                      bool ip_masquerade) {
+                                      bool ip_masquerade, const std::vector<core::NodeRange>& said) {
+  const bool is_said = std::ranges::find(said, node, &core::NodeRange::node) != said.end();
   wire::SubnetEnv env{{}, mtu, ip_masquerade};
   for (const net::Family family : {net::Family::v4, net::Family::v6}) {
     const auto range = std::ranges::find_if(seen.ranges, [&](const core::NodeRangeSeen& one) {
-      return one.range.node == node && one.range.cidr.family() == family;
+      return one.range.node == node && one.range.cidr.family() == family &&
+             (!is_said || std::ranges::find(said, one.range) != said.end());
     });
     if (range == seen.ranges.end()) continue;
     wire::SubnetEnvFamily one;
@@ -210,6 +251,11 @@ Result<wire::SubnetEnv> subnet_env_of(const core::NodeRangesSeen& seen, const st
     if (one.networks.empty()) one.networks.push_back(range->range.cidr);
     TRY(one.subnet, wire::first_usable(range->range.cidr));
     env.families.push_back(std::move(one));
+  }
+  if (env.families.empty() && is_said) {
+    return fail(ErrorCode::not_found,
+                fmt::format("no range that the object of node {} says is recorded: `croft node range show` tells them",
+                            net::echo(node)));
   }
   if (env.families.empty()) {
     return fail(ErrorCode::not_found,

@@ -20,6 +20,7 @@ namespace croft::app {
 struct SaidView {
   core::SaidComparison compared;
   std::vector<std::pair<std::string, Error>> unreadable;  ///< by node
+  std::vector<core::NodeRange> all;                       ///< as they are said, in their order
 };
 
 /// The cluster CIDRs and how full they are, what is excluded, and below, a line each, what wants the operator's eye.
@@ -30,9 +31,10 @@ struct SaidView {
 [[nodiscard]] Data json_of(const core::NodeRangesAssigned& assigned);
 [[nodiscard]] Data json_of(const core::NodeRangesReleased& released);
 
-/// What flannel's plugin is to be told on this node: its ranges, and the cluster CIDRs of their families. Errors:
-/// not_found when the node has no range; invalid_argument for a range of one address.
+/// What flannel's plugin is to be told on this node: its ranges, and the cluster CIDRs of their families. Of a node
+/// whose object says ranges (`said`) only these: nobody routes another. Errors: not_found when the node has no range,
+/// or none that its object says; invalid_argument for a range of one address.
 [[nodiscard]] Result<wire::SubnetEnv> subnet_env_of(const core::NodeRangesSeen& seen, const std::string& node, int mtu,
-                                                    bool ip_masquerade);
+                                                    bool ip_masquerade, const std::vector<core::NodeRange>& said = {});
 
 }  // namespace croft::app

@@ -117,6 +117,29 @@ TEST_F(NodeRangeViews, SubnetEnv) {
   EXPECT_EQ(subnet_env_of(seen(), "x", 1450, true).error().code, ErrorCode::not_found);
 }
 
+/// A cluster that became dual stack: an object takes no other range for as long as it lives.
+TEST_F(NodeRangeViews, NodesWhoseObjectsSayOneFamily) {
+  node("c", {});
+  SaidView said;
+  said.all = {{"a", prefix("10.244.0.0/24")},
+              {"b", prefix("10.244.1.0/24")},
+              {"b", prefix("fd00:244:0:1::/64")},
+              {"c", prefix("fd00:244:0:9::/64")}};
+  const std::string text = text_of(seen(), said);
+  EXPECT_THAT(text, testing::HasSubstr("node/a stays IPv4 until the node is deleted and rejoins: its object says "
+                                       "10.244.0.0/24 and takes no other\n"));
+  EXPECT_THAT(text, testing::HasSubstr("node/c stays IPv6 until the node is deleted and rejoins: its object says "
+                                       "fd00:244:0:9::/64 and takes no other\n"));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("node/b")));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("node range assign")));
+  EXPECT_THAT(json_of(seen(), said).yaml(), testing::HasSubstr("nodesOfOneFamily:\n    - node: \"a\"\n"));
+  // Its record has one of IPv6 that nobody routes.
+  EXPECT_EQ(wire::encode_subnet_env(subnet_env_of(seen(), "a", 1450, true, said.all).value()),
+            "FLANNEL_NETWORK=10.244.0.0/22\nFLANNEL_SUBNET=10.244.0.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n");
+  EXPECT_THAT(subnet_env_of(seen(), "a", 1450, true, {{"a", prefix("10.7.0.0/24")}}).error().message,
+              testing::HasSubstr("no range that the object of node \"a\" says is recorded"));
+}
+
 TEST(NodeRangeViewsEmpty, NotConfigured) {
   engine::World world;
   const auto seen = engine::look_at_node_ranges(world.context).value();

@@ -101,7 +101,7 @@ TEST_F(ServiceAuditViews, Findings) {
             "duplicate    serviceips         10.0.0.3    default/web    Cluster IP [IPv4]:10.0.0.3 was assigned to "
             "multiple services; please recreate service\n"
             "leak         serviceips         10.0.0.12   -              the cluster IP 10.0.0.12 may have leaked: "
-            "flagging for later clean up\n"
+            "kept, as the address of Service default/bad can't be read and may be this one\n"
             "duplicate    servicenodeports   30001       default/web    Port 30001 was assigned to multiple services; "
             "please recreate service\n"
             "6 findings\n");

@@ -80,8 +80,8 @@ void NodeRanges::tell(const std::string& node, const std::string& reason) {
 
 void NodeRanges::tell_of(const std::vector<core::SurplusRange>& surplus) {
   for (const auto& one : surplus) {
-    log_.warn("node {} had two ranges, as two programs gave it one at once: {} stays, {} is free again",
-              one_line(one.range.node), one.kept.to_string(), one.range.cidr.to_string());
+    log_.warn("node {} gives {} back, as two programs gave ranges at once: {} stays", one_line(one.range.node),
+              one.range.cidr.to_string(), one.kept.to_string());
   }
 }
 

@@ -56,6 +56,14 @@ Error exhausted(const std::string& node, net::Family family, const std::vector<C
           {}};
 }
 
+Error takes_no_other(const NodeRange& said) {
+  return {ErrorCode::refused_by_configuration,
+          fmt::format("the object of node {} says {}, and takes no other range for as long as it lives: `croft node "
+                      "range assign {} --cidr {}` records that one",
+                      net::echo(said.node), said.cidr.to_string(), said.node, said.cidr.to_string()),
+          {}};
+}
+
 /// The record of a node that is to have a range; nothing to write when it is there.
 [[nodiscard]] Result<std::optional<PlannedWrite>> node_record(const Reader& reader, const std::string& node,
                                                               NodeRecord record) {
@@ -193,6 +201,10 @@ Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& sn
         answer.refusal = made.error();
         continue;
       }
+      if (const auto fixed = std::ranges::find(all_said, node, &NodeRange::node); fixed != all_said.end()) {
+        if (answer.cidrs.empty()) answer.refusal = takes_no_other(*fixed);
+        continue;
+      }
       auto added = take_for(node, answer.cidrs, reader, sets, table, said);
       if (!added) {
         answer.refusal = added.error();
@@ -214,7 +226,7 @@ Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& sn
 }
 
 Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const std::string& node,
-                                               const net::Prefix& cidr, Lengths lengths, NodeRecord record,
+                                               const net::Prefix& cidr, NodeRecord record,
                                                const std::vector<NodeRange>& all_said) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<NodeRangesAssigned>> {
     TRY_VOID(check_node_name(node));
@@ -249,11 +261,6 @@ Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const s
       return fail(ErrorCode::already_exists, fmt::format("{} is the range of node {}", cidr.to_string(), other->node));
     }
     const ClusterCidr& cluster = place->cluster();
-    if (lengths == Lengths::one && cidr.length() != cluster.node_length) {
-      return fail(ErrorCode::refused_by_configuration,
-                  fmt::format("{} is no node range of length {}; this store can't keep ranges of several lengths apart",
-                              cidr.to_string(), cluster.node_length));
-    }
     answer.cidrs.push_back(cidr);
     table.put_in_order(answer.cidrs);
     answer.added.push_back({cidr, cluster.cidr, 0});

@@ -30,7 +30,8 @@ struct NodeRangesAssigned {
   std::vector<net::Prefix> cidrs;
   std::vector<NodeRangeAdded> added;
   /// Why nothing was added: exhausted, naming every full cluster CIDR and what to do; not_found for a node without
-  /// record where one is demanded; invalid_argument for a name that is none.
+  /// record where one is demanded; invalid_argument for a name that is none; refused_by_configuration where the object
+  /// says a range that is not recorded.
   std::optional<Error> refusal;
 };
 
@@ -42,7 +43,8 @@ enum class NodeRecord : std::uint8_t { make, demand };
 /// comes again gets nothing more. A node that has all costs no write. Never from what is excluded, nor from Service
 /// ranges and pools that the store knows (core/register/address_claims.h), nor what overlaps anything that is `said`
 /// outside the register to be a node's, with a record or without, whosever it is and however long, as far as it can be
-/// one node's (can_be_one_nodes). Errors:
+/// one node's (can_be_one_nodes). A node whose object says a range already gets none: the object takes no other for as
+/// long as it lives. Errors:
 /// refused_by_configuration without cluster CIDRs; corrupt.
 [[nodiscard]] Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& snapshot,
                                                                             const std::vector<std::string>& nodes,
@@ -55,11 +57,9 @@ inline constexpr std::size_t kAssignNodesMax = 32;
 /// same, and what a refusal says there; invalid_argument when it lies under no cluster CIDR, can't be one node's, or
 /// the node has one of its family
 /// (`may specify no more than one CIDR for each IP family`); refused_by_configuration when it overlaps what is
-/// excluded, or, with Lengths::one, is of another length than the cluster CIDR's; already_exists when it overlaps a
-/// range of another node, or one that is `said` to be another's (named).
+/// excluded; already_exists when it overlaps a range of another node, or one that is `said` to be another's (named).
 [[nodiscard]] Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const std::string& node,
-                                                             const net::Prefix& cidr, Lengths lengths,
-                                                             NodeRecord record,
+                                                             const net::Prefix& cidr, NodeRecord record,
                                                              const std::vector<NodeRange>& said = {});
 
 struct NodeRangesReleased {

@@ -116,36 +116,23 @@ TEST_F(NodeRangeChanges, WhatRangesAreCutFromIsCheckedBeforeItIsWritten) {
     const char* what;
     std::vector<ClusterCidr> cluster_cidrs;
     std::vector<net::Prefix> excluded;
-    Lengths lengths;
     const char* said;
     bool changed;
   };
   const Row rows[] = {
-      {"none", {}, {}, Lengths::several, "invalid_argument", false},
-      {"as it is", {{prefix("10.0.0.0/16"), 24}}, {}, Lengths::several, "ok", false},
-      {"another length", {{prefix("10.0.0.0/16"), 25}}, {}, Lengths::several, "ok", true},
-      {"another length where keys have to be equal",
-       {{prefix("10.0.0.0/16"), 25}},
-       {},
-       Lengths::one,
-       "refused_by_configuration",
-       false},
-      {"one more", {{prefix("10.0.0.0/16"), 24}, {prefix("10.1.0.0/16"), 24}}, {}, Lengths::one, "ok", true},
+      {"none", {}, {}, "invalid_argument", false},
+      {"as it is", {{prefix("10.0.0.0/16"), 24}}, {}, "ok", false},
+      {"another length", {{prefix("10.0.0.0/16"), 25}}, {}, "ok", true},
+      {"one more", {{prefix("10.0.0.0/16"), 24}, {prefix("10.1.0.0/16"), 24}}, {}, "ok", true},
       {"two that overlap",
        {{prefix("10.0.0.0/16"), 24}, {prefix("10.0.0.0/15"), 24}},
        {},
-       Lengths::several,
        "refused_by_configuration",
        false},
-      {"on a pool", {{prefix("10.9.0.0/16"), 24}}, {}, Lengths::several, "refused_by_configuration", false},
-      {"excluded whole",
-       {{prefix("10.0.0.0/16"), 24}},
-       {prefix("10.0.0.0/15")},
-       Lengths::several,
-       "refused_by_configuration",
-       false},
-      {"excluded in part", {{prefix("10.0.0.0/16"), 24}}, {prefix("10.0.0.0/20")}, Lengths::one, "ok", true},
-      {"too long", {{prefix("10.0.0.0/16"), 15}}, {}, Lengths::several, "invalid_argument", false},
+      {"on a pool", {{prefix("10.9.0.0/16"), 24}}, {}, "refused_by_configuration", false},
+      {"excluded whole", {{prefix("10.0.0.0/16"), 24}}, {prefix("10.0.0.0/15")}, "refused_by_configuration", false},
+      {"excluded in part", {{prefix("10.0.0.0/16"), 24}}, {prefix("10.0.0.0/20")}, "ok", true},
+      {"too long", {{prefix("10.0.0.0/16"), 15}}, {}, "invalid_argument", false},
   };
   for (const Row& row : rows) {
     register_ = TestRegister();
@@ -156,7 +143,7 @@ TEST_F(NodeRangeChanges, WhatRangesAreCutFromIsCheckedBeforeItIsWritten) {
     store({{prefix("10.0.0.0/16"), 24}});
     register_.put(node_range_key(prefix("10.0.7.0/24")), NodeRange{"a", prefix("10.0.7.0/24")});
     const auto plan = register_.plan<NodeRangesConfigured>([&](const Snapshot& s) {
-      return plan_configure_node_ranges(s, {row.cluster_cidrs, row.excluded}, row.lengths);
+      return plan_configure_node_ranges(s, {row.cluster_cidrs, row.excluded});
     });
     EXPECT_EQ(said(plan), row.said) << row.what;
     if (!plan) continue;
@@ -171,7 +158,7 @@ TEST_F(NodeRangeChanges, RangesThatLieOutsideNowStayAndAreTold) {
   store({{prefix("10.0.0.0/16"), 24}});
   ASSERT_TRUE(assign({"a"}));
   const auto done = register_.decide<NodeRangesConfigured>([](const Snapshot& s) {
-    return plan_configure_node_ranges(s, {{{prefix("10.1.0.0/16"), 24}}, {}}, Lengths::several);
+    return plan_configure_node_ranges(s, {{{prefix("10.1.0.0/16"), 24}}, {}});
   });
   ASSERT_TRUE(done);
   ASSERT_EQ(done->outside.size(), 1U);
@@ -221,41 +208,54 @@ TEST_F(NodeRangeChanges, ANodeGetsARangeOfEachFamilyItLacks) {
   }
 }
 
+/// spec.podCIDRs is immutable once it is set: a cluster that becomes dual stack.
+TEST_F(NodeRangeChanges, ANodeWhoseObjectSaysARangeGetsNoOther) {
+  store({{prefix("10.0.0.0/16"), 24}, {prefix("fd00::/48"), 64}});
+  for (const char* name : {"a", "b"}) register_.put(node_key(name), Node{name, {}, {}, {}});
+  register_.put(node_range_key(prefix("10.0.3.0/24")), NodeRange{"a", prefix("10.0.3.0/24")});
+  const std::vector<NodeRange> objects{{"a", prefix("10.0.3.0/24")}, {"b", prefix("10.0.4.0/24")}};
+  const auto plan = register_.plan<std::vector<NodeRangesAssigned>>([&](const Snapshot& s) {
+    return plan_assign_node_ranges(s, {"a", "b"}, NodeRecord::demand, objects);
+  });
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(plan->writes.empty());
+  EXPECT_EQ(plan->answer[0].cidrs, (std::vector{prefix("10.0.3.0/24")}));
+  EXPECT_FALSE(plan->answer[0].refusal);
+  ASSERT_TRUE(plan->answer[1].refusal);
+  EXPECT_NE(plan->answer[1].refusal->message.find("croft node range assign b --cidr 10.0.4.0/24"), std::string::npos);
+}
+
 TEST_F(NodeRangeChanges, ARangeOfElsewhereIsAdoptedWhereNobodyElseHasIt) {
   struct Row {
     const char* what;
     const char* node;
     const char* cidr;
-    Lengths lengths;
     const char* said;
     std::size_t writes;
   };
   const Row rows[] = {
-      {"free", "b", "10.0.7.0/24", Lengths::one, "ok", 2},
-      {"the same again", "a", "10.0.3.0/24", Lengths::one, "ok", 0},
-      {"a second of its family", "a", "10.0.7.0/24", Lengths::one, "invalid_argument", 0},
-      {"another node's", "b", "10.0.3.0/24", Lengths::one, "already_exists", 0},
-      {"in another node's", "b", "10.0.3.128/25", Lengths::several, "already_exists", 0},
-      {"around another node's", "b", "10.0.2.0/23", Lengths::several, "already_exists", 0},
-      {"outside", "b", "10.1.0.0/24", Lengths::one, "invalid_argument", 0},
-      {"around a cluster CIDR", "b", "10.0.0.0/15", Lengths::several, "invalid_argument", 0},
-      {"a whole cluster CIDR", "b", "10.0.0.0/16", Lengths::several, "invalid_argument", 0},
-      {"more than sixteen ranges", "b", "10.0.96.0/19", Lengths::several, "invalid_argument", 0},
-      {"sixteen ranges", "b", "10.0.96.0/20", Lengths::several, "ok", 2},
-      {"excluded", "b", "10.0.255.0/24", Lengths::one, "refused_by_configuration", 0},
-      {"of another length", "b", "10.0.8.0/25", Lengths::several, "ok", 2},
-      {"of another length where keys have to be equal", "b", "10.0.8.0/25", Lengths::one, "refused_by_configuration",
-       0},
-      {"without a record", "c", "10.0.7.0/24", Lengths::one, "not_found", 0},
-      {"of no name", "c/d", "10.0.7.0/24", Lengths::one, "invalid_argument", 0},
+      {"free", "b", "10.0.7.0/24", "ok", 2},
+      {"the same again", "a", "10.0.3.0/24", "ok", 0},
+      {"a second of its family", "a", "10.0.7.0/24", "invalid_argument", 0},
+      {"another node's", "b", "10.0.3.0/24", "already_exists", 0},
+      {"in another node's", "b", "10.0.3.128/25", "already_exists", 0},
+      {"around another node's", "b", "10.0.2.0/23", "already_exists", 0},
+      {"outside", "b", "10.1.0.0/24", "invalid_argument", 0},
+      {"around a cluster CIDR", "b", "10.0.0.0/15", "invalid_argument", 0},
+      {"a whole cluster CIDR", "b", "10.0.0.0/16", "invalid_argument", 0},
+      {"more than sixteen ranges", "b", "10.0.96.0/19", "invalid_argument", 0},
+      {"sixteen ranges", "b", "10.0.96.0/20", "ok", 2},
+      {"excluded", "b", "10.0.255.0/24", "refused_by_configuration", 0},
+      {"of another length", "b", "10.0.8.0/25", "ok", 2},
+      {"without a record", "c", "10.0.7.0/24", "not_found", 0},
+      {"of no name", "c/d", "10.0.7.0/24", "invalid_argument", 0},
   };
   store({{prefix("10.0.0.0/16"), 24}}, {prefix("10.0.255.0/24")});
   for (const char* name : {"a", "b"}) register_.put(node_key(name), Node{name, {}, {}, {}});
   register_.put(node_range_key(prefix("10.0.3.0/24")), NodeRange{"a", prefix("10.0.3.0/24")});
   for (const Row& row : rows) {
-    const auto plan = register_.plan<NodeRangesAssigned>([&](const Snapshot& s) {
-      return plan_adopt_node_range(s, row.node, prefix(row.cidr), row.lengths, NodeRecord::demand);
-    });
+    const auto plan = register_.plan<NodeRangesAssigned>(
+        [&](const Snapshot& s) { return plan_adopt_node_range(s, row.node, prefix(row.cidr), NodeRecord::demand); });
     EXPECT_EQ(said(plan), row.said) << row.what << (plan ? "" : ": " + plan.error().message);
     if (plan) {
       EXPECT_EQ(plan->writes.size(), row.writes) << row.what;

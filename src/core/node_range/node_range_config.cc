@@ -62,27 +62,6 @@ using node_range::CidrSet;
   return {};
 }
 
-[[nodiscard]] Result<void> check_one_length(const NodeRangeSpec& spec, const NodeRangeTable& table) {
-  const auto refuse = [](const ClusterCidr& cluster, int length) {
-    return fail(ErrorCode::refused_by_configuration,
-                fmt::format("cluster CIDR {} has node ranges of length {}; this store can't keep ranges of several "
-                            "lengths apart",
-                            cluster.cidr.to_string(), length));
-  };
-  for (const ClusterCidr& cluster : spec.cluster_cidrs) {
-    for (const NodeRange& range : table.ranges()) {
-      const bool differs = range.cidr.length() != cluster.node_length && cluster.cidr.overlaps(range.cidr);
-      if (differs) return refuse(cluster, range.cidr.length());
-    }
-    // Also without ranges: a writer that saw the length before may be on its way.
-    for (const ClusterCidr& before : table.stored() ? table.stored()->cluster_cidrs : std::vector<ClusterCidr>()) {
-      const bool differs = before.node_length != cluster.node_length && before.cidr.overlaps(cluster.cidr);
-      if (differs) return refuse(cluster, before.node_length);
-    }
-  }
-  return {};
-}
-
 NodeRangeSet configured(const NodeRangeSpec& spec, const NodeRangeSet& before) {
   NodeRangeSet set{before.generation + 1, spec.cluster_cidrs, spec.excluded, {}};
   for (const ClusterCidr& cluster : spec.cluster_cidrs) {
@@ -95,8 +74,7 @@ NodeRangeSet configured(const NodeRangeSpec& spec, const NodeRangeSet& before) {
 
 }  // namespace
 
-Step<NodeRangesConfigured> plan_configure_node_ranges(const Snapshot& snapshot, const NodeRangeSpec& spec,
-                                                      Lengths lengths) {
+Step<NodeRangesConfigured> plan_configure_node_ranges(const Snapshot& snapshot, const NodeRangeSpec& spec) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<NodeRangesConfigured>> {
     TRY_VOID(check_spec(spec, spec.excluded));
     // Both sets before the lists. The pools' set is written, so that a pool made meanwhile conflicts with this.
@@ -108,9 +86,6 @@ Step<NodeRangesConfigured> plan_configure_node_ranges(const Snapshot& snapshot, 
     excluded.insert(excluded.end(), spec.excluded.begin(), spec.excluded.end());
     TRY_VOID(check_claims(spec, table.claims()));
     TRY_VOID(check_spec(spec, excluded));
-    if (lengths == Lengths::one) {
-      TRY_VOID(check_one_length(spec, table));
-    }
     const NodeRangeSet before = table.stored().value_or(NodeRangeSet());
     NodeRangesConfigured answer{before, false, {}};
     for (const NodeRange& range : table.ranges()) {

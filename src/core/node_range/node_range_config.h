@@ -19,10 +19,6 @@ struct NodeRangeSpec {
 inline constexpr std::size_t kClusterCidrsMax = 32;
 inline constexpr std::size_t kExcludedMax = 32;
 
-/// Whether a store may come to hold node ranges of several lengths in one cluster CIDR: not where commits are not
-/// atomic, because there only equal keys keep two writers apart.
-enum class Lengths : std::uint8_t { one, several };
-
 struct NodeRangesConfigured {
   NodeRangeSet set;
   bool changed = false;
@@ -32,8 +28,8 @@ struct NodeRangesConfigured {
 /// Decides what node ranges are cut from, from now on. Ranges given out stay as they are, whatever their length; a
 /// cluster CIDR that stays as it was keeps its cursor. Errors: invalid_argument for none or too many cluster CIDRs and
 /// what CidrSet::make finds; refused_by_configuration for two cluster CIDRs that overlap, one that overlaps a pool or
-/// is excluded whole (the message names both), and, with Lengths::one, one that holds ranges of another length.
-[[nodiscard]] Step<NodeRangesConfigured> plan_configure_node_ranges(const Snapshot& snapshot, const NodeRangeSpec& spec,
-                                                                    Lengths lengths);
+/// is excluded whole (the message names both).
+[[nodiscard]] Step<NodeRangesConfigured> plan_configure_node_ranges(const Snapshot& snapshot,
+                                                                    const NodeRangeSpec& spec);
 
 }  // namespace croft::core

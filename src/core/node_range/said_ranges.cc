@@ -74,8 +74,10 @@ SaidComparison compare_said(const std::vector<NodeRange>& all_said, const std::v
                             const std::vector<ClusterCidr>& cluster_cidrs) {
   SaidComparison result;
   const std::vector<NodeRange> said = said_by_one_node(all_said, cluster_cidrs);
-  std::ranges::copy_if(all_said, std::back_inserter(result.too_wide),
-                       [&](const NodeRange& one) { return !can_be_one_nodes(one.cidr, cluster_cidrs); });
+  // One that is recorded was given with the mask size of before.
+  std::ranges::copy_if(all_said, std::back_inserter(result.too_wide), [&](const NodeRange& one) {
+    return !can_be_one_nodes(one.cidr, cluster_cidrs) && std::ranges::find(recorded, one) == recorded.end();
+  });
   result.overlaps = overlaps_of(said, recorded);
   const Ranges ours = by_node(recorded);
   for (const auto& [node, cidrs] : by_node(said)) {

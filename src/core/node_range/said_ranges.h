@@ -37,7 +37,7 @@ struct DifferingCidrs {
 struct SaidComparison {
   std::vector<SaidOverlap> overlaps;  ///< of each set of ranges that overlap, the others with the largest
   std::vector<DifferingCidrs> differing;
-  std::vector<NodeRange> too_wide;    ///< can't be one node's, and keeps nothing from others; is in no other list
+  std::vector<NodeRange> too_wide;  ///< can't be one node's, and keeps nothing from others; no record, in no other list
   std::vector<NodeRange> unrecorded;  ///< said by a node that has no record at all: kept from others all the same
 };
 

@@ -29,5 +29,29 @@ TEST(SurplusRanges, TheFirstOfAFamilyIsKeptUnlessTheObjectSaysAnother) {
       << "what is said is never given back";
 }
 
+TEST(SurplusRanges, OfTwoNodesThatOverlapTheFirstIsKeptUnlessTheOtherIsSaid) {
+  const std::vector<RecordedRange> recorded{{range("a", "10.0.0.0/24"), 5},
+                                            {range("b", "10.0.0.32/27"), 4},
+                                            {range("c", "10.0.1.0/24"), 2},
+                                            {range("d", "10.0.1.64/27"), 3},
+                                            {range("e", "10.0.2.0/24"), 1}};
+  EXPECT_THAT(text_of(surplus_ranges(recorded, {})),
+              testing::ElementsAre("a 10.0.0.0/24 for 10.0.0.32/27", "d 10.0.1.64/27 for 10.0.1.0/24"));
+  EXPECT_THAT(text_of(surplus_ranges(recorded, {range("a", "10.0.0.0/24"), range("d", "10.0.1.64/27")})),
+              testing::ElementsAre("b 10.0.0.32/27 for 10.0.0.0/24", "c 10.0.1.0/24 for 10.0.1.64/27"));
+  EXPECT_THAT(text_of(surplus_ranges(recorded, {range("a", "10.0.0.0/24"), range("b", "10.0.0.32/27")})),
+              testing::ElementsAre("d 10.0.1.64/27 for 10.0.1.0/24"))
+      << "what is said is never given back";
+  const std::vector<RecordedRange> chain{
+      {range("a", "10.0.0.0/27"), 1}, {range("b", "10.0.0.0/24"), 2}, {range("c", "10.0.0.64/27"), 3}};
+  EXPECT_THAT(text_of(surplus_ranges(chain, {})),
+              testing::ElementsAre("b 10.0.0.0/24 for 10.0.0.0/27", "c 10.0.0.64/27 for 10.0.0.0/24"))
+      << "b may be there yet when a is gone";
+  // A node beside two others: it goes once.
+  const std::vector<RecordedRange> wide{
+      {range("a", "10.0.0.0/24"), 9}, {range("b", "10.0.0.0/27"), 1}, {range("c", "10.0.0.32/27"), 2}};
+  EXPECT_THAT(text_of(surplus_ranges(wide, {})), testing::ElementsAre("a 10.0.0.0/24 for 10.0.0.0/27"));
+}
+
 }  // namespace
 }  // namespace croft::core

@@ -344,12 +344,19 @@ TEST(KubeServiceCidr, BothVersionsAndForms) {
   }
 }
 
-TEST(KubeServiceCidr, HostBitsAreNamed) {
-  const auto decoded =
-      decode_service_cidr(kPlace, "a",
-                          R"({"kind":"ServiceCIDR","apiVersion":"networking.k8s.io/v1","metadata":{"name":"a"},)"
-                          R"("spec":{"cidrs":["10.96.0.1/12"]}})");
-  EXPECT_NE(error_of(decoded).message.find("spec.cidrs[0]"), std::string::npos);
+TEST(KubeServiceCidr, ACidrIsReadAsAKubeApiserverReadsIt) {
+  const auto decode = [](const std::string& cidr) {
+    return decode_service_cidr(
+        kPlace, "a",
+        R"({"kind":"ServiceCIDR","apiVersion":"networking.k8s.io/v1","metadata":{"name":"a"},"spec":{"cidrs":[")" +
+            cidr + R"("]}})");
+  };
+  for (const char* text : {"10.96.0.1/12", "010.096.00.0/12", "::ffff:10.96.0.0/108"}) {
+    const auto decoded = decode(text);
+    ASSERT_TRUE(decoded) << text;
+    EXPECT_EQ(decoded->cidrs.front().to_string(), "10.96.0.0/12") << text;
+  }
+  EXPECT_NE(error_of(decode("ten")).message.find("spec.cidrs[0]"), std::string::npos);
 }
 
 }  // namespace
