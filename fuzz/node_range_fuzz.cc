@@ -229,7 +229,6 @@ class Register {
   explicit Register(Bytes& in) : in_(in) {
     const std::uint8_t kind = in_.byte();
     register_.foreign_writers = (kind & 1) != 0;
-    lengths_ = (kind & 2) != 0 ? Lengths::several : Lengths::one;
     damaged_ = kind % 16 == 15;
     if (damaged_) damage();
   }
@@ -338,7 +337,7 @@ class Register {
     }
     for (std::uint32_t count = in_.below(4); count > 0; --count) spec.excluded.push_back(any_prefix(in_));
     const auto done =
-        plan<NodeRangesConfigured>([&](const Snapshot& s) { return plan_configure_node_ranges(s, spec, lengths_); });
+        plan<NodeRangesConfigured>([&](const Snapshot& s) { return plan_configure_node_ranges(s, spec); });
     if (!done) return;
     CROFT_ASSERT(done->answer.changed == !done->writes.empty());
     register_.apply(done->writes);
@@ -422,16 +421,15 @@ class Register {
       cidr = cluster.cidr.subprefix(in_.byte() & ((1U << bits) - 1), cluster.cidr.length() + bits);
     }
     const NodeRecord record = (in_.byte() & 1) != 0 ? NodeRecord::demand : NodeRecord::make;
-    const auto decide = [&](const Snapshot& s) { return plan_adopt_node_range(s, whose, cidr, lengths_, record); };
+    const auto decide = [&](const Snapshot& s) { return plan_adopt_node_range(s, whose, cidr, record); };
     const auto done = plan<NodeRangesAssigned>(decide);
     if (!done) return;
     if (!damaged_ && !done->answer.refusal && !done->answer.added.empty()) {
       CROFT_ASSERT(done->answer.added.size() == 1 && done->answer.added.front().cidr == cidr);
       CROFT_ASSERT(!overlaps_any(cidr, forbidden()) && !overlaps_any(cidr, given()));
       CROFT_ASSERT(!has_family(whose, cidr.family()));
-      CROFT_ASSERT(std::ranges::any_of(set()->cluster_cidrs, [&](const ClusterCidr& cluster) {
-        return cluster.cidr.contains(cidr) && (lengths_ == Lengths::several || cluster.node_length == cidr.length());
-      }));
+      CROFT_ASSERT(std::ranges::any_of(set()->cluster_cidrs,
+                                       [&](const ClusterCidr& cluster) { return cluster.cidr.contains(cidr); }));
       ranges_[whose].insert(cidr);
     }
     register_.apply(done->writes);
@@ -506,7 +504,6 @@ class Register {
 
   Bytes& in_;
   TestRegister register_;
-  Lengths lengths_ = Lengths::one;
   bool damaged_ = false;
   std::map<std::string, std::set<Prefix>> ranges_;  ///< by node
 };
