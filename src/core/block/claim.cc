@@ -231,7 +231,8 @@ class Claiming {
   /// Whether no block of another length has addresses of the candidate, as the store itself tells. Its list tells as
   /// well (others_).
   [[nodiscard]] bool is_apart(const net::Prefix& candidate) {
-    if (keys_ != nullptr && sees_all_) return true;
+    // What lies in a store of Croft's own has moved there while nobody wrote: the list at hand has it.
+    if (keys_ != nullptr && (sees_all_ || !reader_.foreign_writers())) return true;
     const Newness newness = pools_.has_rival(pool_) ? Newness::as_new_as_can_be : Newness::may_lag;
     return glance_at_overlap(reader_, candidate, newness).none();
   }

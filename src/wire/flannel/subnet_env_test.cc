@@ -58,7 +58,7 @@ TEST(SubnetEnv, ErrorsNameTheKey) {
     EXPECT_THAT(error(range + "FLANNEL_MTU=" + mtu + "\nFLANNEL_IPMASQ=true\n"), testing::HasSubstr("is no MTU"));
   }
   EXPECT_THAT(error("FLANNEL_NETWORK=10.244.0.0/16,\nFLANNEL_SUBNET=10.244.1.1/24\n"),
-              testing::StartsWith("FLANNEL_NETWORK: invalid"));
+              testing::StartsWith("FLANNEL_NETWORK: \"\" is no CIDR"));
   EXPECT_THAT(error("FLANNEL_NETWORK=fd00::/48\nFLANNEL_SUBNET=10.244.1.1/24\n"),
               testing::StartsWith("FLANNEL_NETWORK: fd00::/48 is of the other family"));
   EXPECT_THAT(error("FLANNEL_NETWORK=10.244.0.0/16\nFLANNEL_SUBNET=10.244.1.1\n"),

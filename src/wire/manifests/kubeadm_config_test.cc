@@ -49,7 +49,7 @@ TEST(KubeadmConfig, NonsenseNamesItsMember) {
   EXPECT_THAT(refusal(with("  podSubnet: 10.244.0.0\n")), HasSubstr("networking.podSubnet"));
   EXPECT_THAT(refusal(with("  podSubnet: [10.244.0.0/16]\n")), HasSubstr("networking.podSubnet"));
   EXPECT_THAT(refusal(with("  podSubnet: 10.0.0.0/16,10.1.0.0/16\n")), HasSubstr("two subnets of one family"));
-  EXPECT_THAT(refusal(with("  serviceSubnet: 10.96.0.1/12\n")), HasSubstr("networking.serviceSubnet"));
+  EXPECT_THAT(refusal(with("  serviceSubnet: 10.96.0.0/33\n")), HasSubstr("networking.serviceSubnet"));
   EXPECT_THAT(refusal("networking: 7"), HasSubstr("networking"));
 }
 
