@@ -26,7 +26,7 @@ from living_lib import Pods, enter_own_namespace
 RUNBOOK = pathlib.Path(__file__).resolve().parent.parent / "docs" / "runbooks" / "restore-kubernetes-api.md"
 NODE = "oak"
 # Addresses are used again soon, and what one pod had another has next.
-POOL = ("--cidr", "10.88.0.0/26", "--block-size", "28", "--cooldown-seconds", "0")
+POOL = ("--cidr", "10.152.0.0/26", "--block-size", "28", "--cooldown-seconds", "0")
 FOUND = 3  # exit code
 
 
