@@ -30,7 +30,7 @@ constexpr seconds kTryAgain{30};
 constexpr seconds kTryAgainRefused{10};
 /// The first and the longest pause after new tokens of no use, each twice as long as the last.
 constexpr seconds kUselessPauseMin{30}, kUselessPauseMax{16 * 60};
-/// A token that is revoked is noticed within this time and a half.
+/// A token that is revoked is noticed within this time and a half, and the time to ask.
 constexpr seconds kAskEvery{12};
 /// For that; the agent has other things to do.
 constexpr seconds kAskTime{3};
