@@ -69,7 +69,7 @@ bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
     const bool has_two = std::ranges::any_of(
         answers, [](const core::NodeRangesAssigned& one) { return has_two_of_a_family(one.cidrs); });
     // Also what is there already: a try before may have recorded it, and ended before it looked.
-    if (!may_have_surplus(context)) return answers;
+    if (!has_two && !may_have_surplus(context)) return answers;
     std::map<net::Prefix, std::string> kept;
     TRY_VOID(settle_surplus(context, said, &kept));
     // What is to be told may have been given back, here or by another before this look: then it is decided again. Two

@@ -711,6 +711,19 @@ TEST(NodeRange, OneByOneSeveralWhoGiveOneNodeARangeAgreeOnIt) {
   EXPECT_EQ(world.seen().ranges.size(), std::size_t{kNodes} * 2);
 }
 
+/// The remedy of `croft check`, for any store.
+TEST(NodeRange, AssignGivesBackWhatTheNodeHasTwice) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/22", 24)}), "changed");
+  EXPECT_EQ(world.take("a"), "10.0.0.0/24");
+  world.put(core::node_range_key(World::prefix("10.0.2.0/24")), core::NodeRange{"a", World::prefix("10.0.2.0/24")});
+  EXPECT_EQ(world.seen().surplus.size(), 1U);
+  EXPECT_EQ(world.take("b"), "10.0.1.0/24");
+  EXPECT_EQ(world.seen().surplus.size(), 1U);
+  EXPECT_EQ(world.take("a"), "10.0.0.0/24");
+  EXPECT_THAT(world.records(), ElementsAre("10.0.0.0/24 a", "10.0.1.0/24 b"));
+}
+
 TEST(NodeRangeReconcile, GivesBackWhatANodeHasTwice) {
   NodeWorld world;
   world.store.set_capabilities(kOneByOne);

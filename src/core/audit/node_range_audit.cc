@@ -39,9 +39,10 @@ Finding of_overlap(const SaidOverlap& overlap) {
                     net::echo(other), other, net::echo(one), net::echo(one)));
   }
   return twice(overlap.said, overlap.other, "their objects say so: pods of both may get one address",
-               fmt::format("drain one of the two nodes and delete its object: its kubelet makes it anew, and it gets "
-                           "another (`croft node range release NODE --force` before, where `croft node range show "
-                           "NODE` has a record of it)"));
+               fmt::format("drain one of the two nodes, say {}, and delete its object; `croft node range release {} "
+                           "--force` gives up its record, if it has one. Its kubelet makes the object anew, and it "
+                           "gets another",
+                           net::echo(other), other));
 }
 
 }  // namespace
@@ -52,7 +53,9 @@ std::vector<Finding> audit_node_ranges(const NodeRangesSeen& seen, const SaidCom
   for (const auto& [outer, inner] : seen.collisions) {
     findings.push_back(
         twice(outer, inner, "they are recorded so: pods of both may get one address",
-              "drain one of the two nodes, `croft node range release NODE --force`, and assign another"));
+              fmt::format("drain one of the two nodes, say {}; `croft node range release {} --force` and `croft node "
+                          "range assign {}` give it another",
+                          net::echo(inner.node), inner.node, inner.node)));
   }
   for (const auto& [node, cidrs] : seen.surplus) {
     findings.push_back({Kind::node_range_surplus,

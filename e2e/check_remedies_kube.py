@@ -1,0 +1,318 @@
+"""The findings of `croft check` that only a Kubernetes API shows, provoked on a real kube-apiserver while pods live, and the remedy
+of each followed to the letter: each living pod keeps its address and each node its range, nobody else gets it, and the finding
+is gone. The others are in check_remedies.py.
+
+usage: check_remedies_kube.py BIN_DIR VERSION
+"""
+
+import contextlib
+import ipaddress
+import json
+import sys
+
+from check_remedies import commands_of
+from kube_apiserver_lib import KubeApiserver
+from kube_collect import Cluster, Controller
+from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
+from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
+
+FINDINGS, REFUSED = 3, 5  # exit codes
+NODES = "/api/v1/nodes"
+
+
+class Rig:
+    def __init__(self, world, kube):
+        self.world, self.kube, self.cluster = world, kube, Cluster(world, kube)
+        self.store = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
+        self.of_controller = f"kube:{write_kubeconfig(world, kube, 'croft-controller')}"
+        self.cache = world.directory / "cache"
+        (self.cache / "results").mkdir(parents=True)
+        self.controllers = 0
+
+    def cli(self, *arguments, codes=(0,)):
+        done = run(self.world.bin / "croft", "--store", self.store, *arguments, check=False)
+        expect(done.returncode in codes, f"croft {' '.join(map(str, arguments))}: exit {done.returncode}: {done.stdout}{done.stderr}")
+        return done
+
+    def found(self, kind, *more):
+        return [one for one in json.loads(self.cli("check", "-o", "json", *more, codes=(0, FINDINGS)).stdout) if one["finding"] == kind]
+
+    def remedy(self, kind, *words):
+        """Of the only finding of a kind; it says these words, by which the test acts."""
+        found = self.found(kind)
+        expect_equal(len(found), 1, f"{kind}: {found}")
+        for word in words:
+            expect(word in found[0]["remedy"], f"{kind}: the remedy says {word}: {found[0]['remedy']}")
+        say(f"  {kind}, {found[0]['subject']}: {found[0]['remedy']}")
+        return found[0]["remedy"]
+
+    def follow(self, remedy, codes=(0,)):
+        return [self.cli(*words[1:], codes=codes) for words in commands_of(remedy)]
+
+    def made_anew(self, name):
+        """A drained node, whose object is deleted; its kubelet makes it anew."""
+        self.kube.call("DELETE", f"{NODES}/{name}")
+        self.cluster.node(name)
+
+    def said(self, name):
+        return self.kube.call("GET", f"{NODES}/{name}")["spec"].get("podCIDRs")
+
+    def ranges(self):
+        return {one["cidr"]: one["node"] for one in json.loads(self.cli("node", "range", "list", "-o", "json").stdout)}
+
+    @contextlib.contextmanager
+    def controller(self):
+        self.controllers += 1
+        controller = Controller(self.world, self.of_controller, f"controller-{self.controllers}", "--leader-elect=false",
+                                "--allocate-node-cidrs", "--cluster-cidr", "10.244.0.0/21")
+        yield controller
+        controller.end()
+
+    def ranges_unharmed(self, living, where):
+        """Nobody has a range in common with a node whose pods live, however many others come."""
+        fillers = [f"filler-{number}" for number in range(9)]
+        for name in fillers:
+            self.cluster.node(name)
+        for name in fillers:
+            self.cli("node", "range", "assign", name, codes=(0, 1))
+        taken = [(node, cidr) for cidr, node in self.ranges().items()]
+        taken += [(item["metadata"]["name"], cidr) for item in self.kube.call("GET", NODES)["items"] for cidr in item["spec"].get("podCIDRs", [])]
+        for node, own in living.items():
+            expect_equal(self.said(node), [own], f"{where}: what node {node} says")
+            others = [(other, cidr) for other, cidr in taken if other != node and ipaddress.ip_network(cidr).overlaps(ipaddress.ip_network(own))]
+            expect_equal(others, [], f"{where}: who has addresses of node {node}")
+        for name in fillers:
+            self.kube.call("DELETE", f"{NODES}/{name}")
+            self.cli("node", "range", "release", name, "--force")
+
+    def begin(self):
+        """No nodes and no ranges; the one with pods in the first."""
+        for item in self.kube.call("GET", NODES)["items"]:
+            self.kube.call("DELETE", f"{NODES}/{item['metadata']['name']}")
+        for name in set(self.ranges().values()):
+            self.cli("node", "range", "release", name, "--force")
+        self.cluster.node("there", "10.244.0.0/24")
+        self.cli("node", "range", "assign", "there", "--cidr", "10.244.0.0/24")
+        return {"there": "10.244.0.0/24"}
+
+    def mended(self, kind, living, where):
+        wait_for(lambda: not self.found(kind), f"{where}: the finding is gone", 20)
+        self.ranges_unharmed(living, where)
+        expect_equal(self.found(kind), [], f"{where}: after others came")
+
+
+# ---------------------------------------------------------------- ranges of nodes
+
+def two_objects_say_it(rig):
+    living = rig.begin() | {"twin-a": "10.244.1.0/24"}
+    rig.cluster.node("twin-a", "10.244.1.0/24")
+    rig.cluster.node("twin-b", "10.244.1.128/25")
+    remedy = rig.remedy("node_range_twice", "drain one of the two nodes", "delete its object", "kubelet makes the object anew")
+    with rig.controller():
+        rig.made_anew("twin-b")
+        rig.follow(remedy)
+        wait_for(lambda: rig.said("twin-b"), "twin-b gets another", 20)
+        rig.mended("node_range_twice", living, "two objects say it")
+
+
+def object_and_record(rig, has_pods):
+    """What y has a record of, x says; `has_pods` has pods there."""
+    living = rig.begin() | {has_pods: "10.244.2.0/24"}
+    rig.cluster.node("y")
+    rig.cli("node", "range", "assign", "y", "--cidr", "10.244.2.0/24")
+    rig.cluster.node("x", "10.244.2.0/24")
+    remedy = rig.remedy("node_range_twice", 'find out whose pods live in it; if not those of node "y"', 'drain node "x"', "delete its object")
+    with rig.controller():
+        if has_pods == "x":
+            rig.follow(remedy)
+            wait_for(lambda: rig.said("y"), "y gets another", 20)
+        else:
+            rig.made_anew("x")
+            wait_for(lambda: rig.said("x") and rig.said("y"), "both have one", 20)
+        rig.mended("node_range_twice", living, f"pods on {has_pods}")
+
+
+def too_wide(rig):
+    living = rig.begin()
+    rig.cluster.node("wide", "10.244.0.0/20")
+    rig.remedy("node_range_too_wide", "drain the node and delete the object", "the controller gives it a range")
+    with rig.controller():
+        rig.made_anew("wide")
+        wait_for(lambda: rig.said("wide"), "it gets one", 20)
+        rig.mended("node_range_too_wide", living, "too wide")
+
+
+def object_differs(rig, pods_live_in):
+    living = rig.begin()
+    rig.cluster.node("d", "10.244.4.0/24")
+    rig.cli("node", "range", "assign", "d", "--cidr", "10.244.3.0/24")
+    remedy = rig.remedy("node_range_differs", "if its pods live in what the object says", "else delete its object once it is drained")
+    with rig.controller():
+        if pods_live_in == "object":
+            living["d"] = "10.244.4.0/24"
+            rig.follow(remedy)
+            wait_for(lambda: rig.ranges().get("10.244.4.0/24") == "d", "it is taken down", 20)
+        else:
+            rig.made_anew("d")
+            wait_for(lambda: rig.said("d"), "it is said", 20)
+        rig.mended("node_range_differs", living, f"pods in what the {pods_live_in} says")
+
+
+def unreadable(rig):
+    """No API server admits it: it was written past it."""
+    living = rig.begin()
+    rig.kube.put_raw("minions/odd", json.dumps({
+        "kind": "Node", "apiVersion": "v1", "spec": {"podCIDR": "ten", "podCIDRs": ["ten"]},
+        "metadata": {"name": "odd", "uid": "575d6752-ce47-11e8-8a72-9cb6d089a923", "creationTimestamp": "2026-11-01T00:00:00Z"}}).encode())
+    wait_for(lambda: rig.found("node_range_unreadable"), "the API shows it", 20)
+    rig.remedy("node_range_unreadable", "drain the node and delete its object", "its kubelet makes it anew")
+    with rig.controller():
+        rig.made_anew("odd")
+        wait_for(lambda: rig.said("odd"), "it gets one", 20)
+        rig.mended("node_range_unreadable", living, "unreadable")
+
+
+# ---------------------------------------------------------------- pods and their addresses
+
+class Pods:
+    """Who lives, by the register and by trying: 16 addresses a node, which are a block and its podCIDR."""
+
+    def __init__(self, rig):
+        self.rig, self.living = rig, {}
+        for item in rig.kube.call("GET", NODES)["items"]:
+            rig.kube.call("DELETE", f"{NODES}/{item['metadata']['name']}")
+        rig.cli("pool", "create", "p", "--cidr", "10.83.0.0/24", "--block-size", "28", "--gateway", "none", "--cooldown-seconds", "0")
+        rig.cli("config", "set", "--strict-affinity", "true", "--auto-allocate-blocks", "false")
+        for number in (1, 2, 3):
+            rig.cluster.node(f"node-{number}", self.cidr(number))
+        rig.cli("affinity", "claim", self.cidr(1), "--node", "node-1")
+        for number in range(3):
+            self.live(f"web-{number}", "node-1")
+
+    @staticmethod
+    def cidr(number):
+        return f"10.83.0.{16 * number}/28"
+
+    def live(self, name, node):
+        self.living[self.rig.cluster.living(name, node)] = name
+        return next(address for address, pod in self.living.items() if pod == name)
+
+    def delete(self, name):
+        """As a kubelet ends it."""
+        self.rig.cluster.delete_pod(name)
+        address = next((address for address, pod in self.living.items() if pod == name), None)
+        self.living.pop(address, None)
+        self.call("DEL", name, "node-1")
+
+    def call(self, command, container, node):
+        config = {"cniVersion": "1.0.0", "name": "net", "ipam": {"type": "croft-ipam", "store": self.rig.cluster.store, "nodename": node}}
+        return run(self.rig.world.bin / "croft-ipam", check=False, stdin=json.dumps(config),
+                   env={**own_environment(self.rig.world.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": container,
+                        "CNI_NETNS": "/x", "CNI_IFNAME": "eth0", "CNI_PATH": "/x"})
+
+    def unharmed(self, where, free=()):
+        """Each that lives has its address, and nobody else gets it; nor one of `free`."""
+        held = self.rig.world.held(self.rig.store)
+        for address, pod in self.living.items():
+            expect_equal(held[address]["pod"] if address in held else None, pod, f"{where}: who has {address}")
+        taken = {}
+        for number in (1, 2, 3):
+            for count in range(16):
+                name = f"fill-{number}-{count}"
+                done = self.call("ADD", name, f"node-{number}")
+                if done.returncode != 0:
+                    break
+                taken[json.loads(done.stdout)["ips"][0]["address"].split("/")[0]] = (name, f"node-{number}")
+        expect_equal(sorted(set(taken) & (set(self.living) | set(free))), [], f"{where}: who got an address of another")
+        for name, node in taken.values():
+            self.call("DEL", name, node)
+
+
+def not_held(rig, pods):
+    """An address that the register has as free, and one that it gives to another."""
+    lost = pods.live("lost", "node-1")
+    rig.cli("ip", "release", lost, "--force")
+    rig.remedy("pod_not_held", "delete the pod before another one gets the address", "`croft check --cni-cache` on its node")
+    file = rig.cache / "results" / "net-lost-eth0"
+    file.write_text(json.dumps({"kind": "cniCacheV1", "containerId": "lost", "ifName": "eth0", "networkName": "net",
+                                "netns": "/proc/self/ns/net", "cniArgs": [["K8S_POD_NAMESPACE", "default"], ["K8S_POD_NAME", "lost"]],
+                                "result": {"cniVersion": "1.0.0", "ips": [{"address": f"{lost}/28"}]}}))
+    alive = rig.found("not_held", "--cni-cache", rig.cache, "--node", "node-1", "--in-container")
+    expect_equal([one["subject"] for one in alive], [lost], "it lives")
+    file.unlink()
+    pods.delete("lost")
+    expect_equal(rig.found("pod_not_held"), [], "once it is deleted")
+
+    first = next(iter(pods.living))
+    rig.cluster.pod("second", "node-1")
+    rig.cluster.report("second", first)
+    rig.remedy("pod_not_held", "delete the pod at once: it has another's address")
+    rig.cluster.delete_pod("second")
+    expect_equal(rig.found("pod_not_held"), [], "once the second is deleted")
+    pods.unharmed("pod_not_held")
+
+
+def not_moved(rig, pods):
+    """node-2 has host-local, by its own directory and its pods."""
+    directory = rig.world.directory / "cbr0"
+    directory.mkdir()
+    (directory / "lock").touch()
+    there = [f"10.83.0.{16 * 2 + number}" for number in (2, 3)]
+    for number, address in enumerate(there):
+        (directory / address).write_text(f"old-{number}\r\neth0")
+        rig.cluster.pod(f"old-{number}", "node-2")
+        rig.cluster.report(f"old-{number}", address)
+    remedy = rig.remedy("node_not_moved", "claim the podCIDR", "(`croft affinity claim`)", "move the node (docs/runbooks/migrate.md, From host-local)")
+    expect(f"with {there[0]} for it" in remedy, remedy)
+    rig.cli("affinity", "claim", pods.cidr(2), "--node", "node-2")
+    rig.cli("migrate", "host-local", "--dir", directory, "--pool", "p", "--pod-cidr", pods.cidr(2), "--node", "node-2",
+            "--cni-cache", rig.cache, "--apply", codes=(0, FINDINGS))
+    expect_equal(rig.found("node_not_moved"), [], "moved")
+    held = rig.world.held(rig.store)
+    expect_equal([held[address]["containerId"] if address in held else None for address in there], ["old-0", "old-1"], "who was moved")
+    pods.unharmed("node_not_moved", there)
+    for number in range(2):
+        rig.cluster.delete_pod(f"old-{number}")
+        pods.call("DEL", f"old-{number}", "node-2")
+
+
+def another_nodes_range(rig, pods):
+    """node-1 has the podCIDR of node-3 as a block, and a pod in it."""
+    rig.cli("affinity", "claim", pods.cidr(3), "--node", "node-1")
+    rig.cli("config", "set", "--auto-allocate-blocks", "true")
+    while not any(ipaddress.ip_address(address) in ipaddress.ip_network(pods.cidr(3)) for address in pods.living):
+        pods.live(f"more-{len(pods.living)}", "node-1")
+    there = [pod for address, pod in pods.living.items() if ipaddress.ip_address(address) in ipaddress.ip_network(pods.cidr(3))]
+    remedy = rig.remedy("pod_range_overlap", "drain node", "claim its own podCIDR")
+    # Who does not drain harms nobody: the block is not given up while its pod lives.
+    rig.follow(remedy, codes=(0, 1, FINDINGS, REFUSED))
+    pods.unharmed("pod_range_overlap, undrained")
+    for pod in there:
+        pods.delete(pod)
+    rig.follow(remedy)
+    expect_equal(rig.found("pod_range_overlap"), [], "mended")
+    pods.unharmed("pod_range_overlap")
+
+
+def test():
+    calico_definitions()
+    with World("check-remedies-kube", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
+        install_definitions(world, kube)
+        make_accounts(kube)
+        rig = Rig(world, kube)
+        rig.cli("node", "range", "config", "--cluster-cidr", "10.244.0.0/21")
+        two_objects_say_it(rig)
+        for node in ("x", "y"):
+            object_and_record(rig, node)
+        too_wide(rig)
+        for place in ("object", "record"):
+            object_differs(rig, place)
+        unreadable(rig)
+        pods = Pods(rig)
+        not_held(rig, pods)
+        not_moved(rig, pods)
+        another_nodes_range(rig, pods)
+
+
+if __name__ == "__main__":
+    main(test, 3500)
