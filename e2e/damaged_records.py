@@ -243,7 +243,7 @@ def sqlite(world):
     for node in ("node-a", "node-b"):
         for dry_run in ((), ("--dry-run",)):
             refused = rig.cli("node", "remove", node, *dry_run, codes=(5,)).stderr
-            expect("holds 1 addresses" in refused or block in refused, f"node remove {node} {dry_run}: {refused}")
+            expect("holds 1 address " in refused or block in refused, f"node remove {node} {dry_run}: {refused}")
     for dry_run in (("--dry-run",), ()):
         refused = rig.cli("node", "remove", "node-a", "--force", *dry_run, codes=(1,)).stderr
         expect(block in refused, f"node remove --force {dry_run}: {refused}")

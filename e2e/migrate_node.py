@@ -236,7 +236,7 @@ def bridge(world):
     run(*croft, "affinity", "claim", range_, "--node", "node-3", "--force")
     moved = run(*croft, "migrate", "host-local", "--dir", networks / network, "--pool", "node-3", "--pod-cidr", range_, "--node", "node-3",
                 "--cni-cache", cache, "--apply").stdout
-    expect("moved 1 addresses into the pools, 0 reserved" in moved, f"the pool keeps its own: {moved}")
+    expect("moved 1 address into the pools, 0 reserved" in moved, f"the pool keeps its own: {moved}")
     for name in ("new", "newer"):
         given = plugin.add(after, name, spaces[name])["ips"][0]
         expect_equal((given["gateway"], given["address"].split("/")[1]), (old["gateway"], old["address"].split("/")[1]), "gateway and length")
@@ -486,7 +486,7 @@ def tombstones(world, etcd):
     say(plan.stdout.strip())
     expect_equal(plan.returncode, 3, f"something can't be read: {plan.stderr}")
     # It may have been set aside by the ADD, which makes up for a few.
-    expect("/damaged.json" in plan.stderr and "1 files of DELs cannot be read" in plan.stderr, f"and is named: {plan.stderr}")
+    expect("/damaged.json" in plan.stderr and "1 file of DELs cannot be read" in plan.stderr, f"and is named: {plan.stderr}")
     for directory, why in ((place / "nowhere", "is not there"), ("tombstones", "is not absolute"), (croft, "no directory")):
         wrong = run(*command()[:-1], directory, check=False)
         expect(wrong.returncode == 2 and why in wrong.stderr, f"--dir {directory}: {wrong.returncode} {wrong.stderr}")
@@ -497,7 +497,7 @@ def tombstones(world, etcd):
     (place / "lock").rmdir()
     before = sorted(path.name for path in place.iterdir())
     # As an operator may name the old store, and the plugin did not.
-    expect("1 DELs wait for etcd:http://127.0.0.1:1" in plan.stderr and "--from" in plan.stderr, f"others are told: {plan.stderr}")
+    expect("1 DEL waits for etcd:http://127.0.0.1:1" in plan.stderr and "--from" in plan.stderr, f"others are told: {plan.stderr}")
     expect_equal((sorted(path.name for path in place.iterdir()), held()), (before, set(pods)), "a plan changes nothing")
 
     def look():

@@ -348,7 +348,7 @@ def restored_and_resting(world):
     rests = m.add("c1", agent=False)
     expect_equal(m.call("DEL", "c1", agent=False)[0], 0, "DEL")
     done = m.croft("store", "restore", backup)
-    expect(done.returncode == 0 and "1 addresses that rest now" in done.stdout, f"restore: {done}")
+    expect(done.returncode == 0 and "1 address that rests now" in done.stdout, f"restore: {done}")
     given = [m.add(f"d{i}", agent=False) for i in range(12)]
     expect(rests not in given, f"{rests} was released a moment ago: {given}")
     say("a restore ends no cooldown")

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/result.h"
 #include "base/strong.h"
 #include "base/time_text.h"
@@ -34,6 +35,13 @@ TEST(Result, TryReturnsTheErrorOfTheFirstFailure) {
   EXPECT_EQ(quarter(6).error().message, "odd");
   EXPECT_TRUE(only_even(2));
   EXPECT_EQ(only_even(3).error().code, ErrorCode::invalid_argument);
+}
+
+TEST(Counted, OneAndMany) {
+  EXPECT_EQ(counted(0, "pool") + ", " + counted(1, "pool") + ", " + counted(2, "address", "es"),
+            "0 pools, 1 pool, 2 addresses");
+  EXPECT_EQ(counted_as(1, "DEL waits", "DELs wait") + ", " + counted_as(2, "DEL waits", "DELs wait"),
+            "1 DEL waits, 2 DELs wait");
 }
 
 TEST(WithoutUserInfo, OfEveryUrlInAText) {

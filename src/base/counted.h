@@ -15,4 +15,9 @@ namespace croft {
   return text;
 }
 
+/// The same where more than an ending differs: "1 address lies", "2 addresses lie".
+[[nodiscard]] inline std::string counted_as(std::uint64_t number, std::string_view one, std::string_view many) {
+  return counted(number, number == 1 ? one : many, "");
+}
+
 }  // namespace croft

@@ -106,7 +106,7 @@ TEST_F(Damaged, ABlockThatMayHoldAddressesOfANodeKeepsTheNode) {
     const auto unforced = remove_node(context, {"node-a", false, dry_run});
     ASSERT_FALSE(unforced);
     EXPECT_EQ(unforced.error().code, ErrorCode::refused_for_safety);
-    EXPECT_THAT(unforced.error().message, HasSubstr("1 blocks are damaged (" + core::block_key(own).name + ")"));
+    EXPECT_THAT(unforced.error().message, HasSubstr("1 block is damaged (" + core::block_key(own).name + ")"));
     // What nobody can give up stays, and so does the node's record.
     const auto forced = remove_node(context, {"node-a", true, dry_run});
     ASSERT_TRUE(forced);

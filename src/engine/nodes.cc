@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/nearest.h"
 #include "engine/each_record.h"
 #include "engine/inspect.h"
@@ -125,17 +126,17 @@ struct HeldOnNode {
 /// Refuses to take a node for free of addresses where that isn't known.
 [[nodiscard]] Result<void> check_holds_nothing(const HeldOnNode& held, const std::string& name) {
   if (held.count > 0) {
-    return fail(
-        ErrorCode::refused_for_safety,
-        fmt::format("node {} holds {} addresses ({}): if it is gone for good, --force gives up its blocks and lets "
-                    "the collector free them. A pod that still runs there would then share its address",
-                    name, held.count, held.some));
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("node {} holds {} ({}): if it is gone for good, --force gives up its blocks and lets "
+                            "the collector free them. A pod that still runs there would then share its address",
+                            name, counted(held.count, "address", "es"), held.some));
   }
   if (held.damaged.empty()) return {};
   return fail(ErrorCode::refused_for_safety,
-              fmt::format("what node {} holds is not known: {} blocks are damaged ({}{}); restore them "
-                          "(docs/runbooks/damaged-records.md), or --force goes on without them",
-                          name, held.damaged.size(), held.damaged.front(), held.damaged.size() > 1 ? ", …" : ""));
+              fmt::format("what node {} holds is not known: {} damaged ({}{}); restore what is damaged "
+                          "(docs/runbooks/damaged-records.md), or --force goes on without it",
+                          name, counted_as(held.damaged.size(), "block is", "blocks are"), held.damaged.front(),
+                          held.damaged.size() > 1 ? ", …" : ""));
 }
 
 /// The record of a node goes that is there at the first look. Records of nodes are all alike: after a lost reply this

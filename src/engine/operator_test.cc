@@ -214,7 +214,7 @@ TEST_F(OperatorTest, RemovingANodeGivesUpItsBlocksAndKeepsAddresses) {
   const auto refused = remove_node(context, {"node-a", false, false});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::refused_for_safety);
-  EXPECT_THAT(refused.error().message, HasSubstr("holds 1 addresses (" + held + ")"));
+  EXPECT_THAT(refused.error().message, HasSubstr("holds 1 address (" + held + ")"));
   EXPECT_TRUE(remove_node(context, {"node-a", true, true}).value().record_deleted) << "a dry run says the same";
   EXPECT_TRUE(look(context)->pools[0].blocks[0].block.affinity) << "and does nothing";
   EXPECT_TRUE(remove_node(context, {"node-a", true, false}).value().record_deleted);

@@ -417,7 +417,7 @@ TEST_F(ServiceEngine, DamageInARangeIsSaid) {
   const store::Write write{core::range_allocation_key(core::kServiceIps), damaged, store::Condition::always()};
   ASSERT_TRUE(store.commit({&write, 1}, {}, Deadline{}));
   ASSERT_EQ(create(service("a")), "ok");
-  EXPECT_THAT(notes, ElementsAre(HasSubstr("the range serviceips had 1 bits beyond its end \"10.0.0.0/24\"")));
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("the range serviceips had 1 bit beyond its end \"10.0.0.0/24\"")));
 }
 
 TEST_F(ServiceEngine, ARangeFillsUpToTheLast) {

@@ -65,7 +65,8 @@ std::string nodes_table(const std::vector<core::audit::NodeCount>& nodes) {
     table.add({nodes[i].node, std::to_string(nodes[i].held), std::to_string(nodes[i].blocks)});
   }
   std::string text = table.to_string();
-  if (nodes.size() > kNodesShownMax) text += fmt::format("… and {} more nodes\n", nodes.size() - kNodesShownMax);
+  if (nodes.size() > kNodesShownMax)
+    text += fmt::format("… and {}\n", counted(nodes.size() - kNodesShownMax, "more node"));
   return text;
 }
 
@@ -86,7 +87,8 @@ std::string report_text(const engine::AuditReport& report, const CheckOptions& o
   }
   if (!report.nodes.empty()) text += nodes_table(report.nodes) + "\n";
   for (const std::string& note : report.notes) text += fmt::format("note: {}\n", printable(note, Printed::line));
-  if (report.without_node > 0) text += fmt::format("{} held addresses record no node\n", report.without_node);
+  if (report.without_node > 0)
+    text += counted_as(report.without_node, "held address records no node\n", "held addresses record no node\n");
   text += fmt::format("{}, {}, {}, {} held ({} borrowed), {} cooling: {}\n", counted(report.pools, "pool"),
                       counted(report.blocks, "block"), counted(report.handles, "handle"),
                       counted(report.held, "address", "es"), report.borrowed, report.cooling,

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/printable.h"
 #include "base/time_text.h"
 
@@ -49,8 +50,8 @@ std::string usable_text(const core::PoolFact& fact, const core::FamilyFacts& fac
   if (!explanation.auto_allocate_blocks) {
     text += indent + "claims nothing: autoAllocateBlocks is off\n";
   } else if (facts.block_limit > 0 && facts.owned_blocks >= facts.block_limit) {
-    text +=
-        indent + fmt::format("claims nothing: it has {} of at most {} blocks\n", facts.owned_blocks, facts.block_limit);
+    text += indent + fmt::format("claims nothing: it has {} of at most {}\n", facts.owned_blocks,
+                                 counted(facts.block_limit, "block"));
   } else if (fact.claimable) {
     text += indent + fmt::format("could claim block {}\n", fact.claimable->to_string());
   } else {
@@ -75,8 +76,7 @@ std::string pools_named(const std::vector<core::PoolFact>& pools, std::size_t be
 
 std::string family_text(const core::FamilyFacts& facts, const core::Explanation& explanation) {
   std::string text =
-      fmt::format("{}: {} block{} of its own, {}\n", net::name_of(facts.family), facts.owned_blocks,
-                  facts.owned_blocks == 1 ? "" : "s",
+      fmt::format("{}: {} of its own, {}\n", net::name_of(facts.family), counted(facts.owned_blocks, "block"),
                   facts.block_limit == 0 ? std::string("no limit") : fmt::format("at most {}", facts.block_limit));
   std::size_t place = 0;
   for (std::size_t at = 0; at < facts.pools.size();) {

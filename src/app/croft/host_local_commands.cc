@@ -11,6 +11,7 @@
 #include "app/croft/host_local_views.h"
 #include "app/croft/listing.h"
 #include "app/croft/pods.h"
+#include "base/counted.h"
 #include "core/host_local/audit.h"
 #include "edge/error_table.h"
 #include "edge/facts/host_local_facts.h"
@@ -146,8 +147,9 @@ Findings proven_of(const Findings& findings) {
 }
 
 std::string summary_of(const Look& seen) {
-  return fmt::format("{} reservations; {} network namespaces and {} cache entries looked at",
-                     seen.directory.reservations.size(), seen.life.namespaces, seen.life.attachments.size());
+  return fmt::format("{}; {} and {} looked at", counted(seen.directory.reservations.size(), "reservation"),
+                     counted(seen.life.namespaces, "network namespace"),
+                     counted_as(seen.life.attachments.size(), "cache entry", "cache entries"));
 }
 
 [[nodiscard]] Result<int> check_directory(CommandLine& line, const HostLocalOptions& options) {
@@ -163,9 +165,9 @@ std::string summary_of(const Look& seen) {
     print(text_of(seen.findings));
     print(fmt::format("{}{}: {}\n", summary_of(seen),
                       found.sets.empty() ? "; no configuration found, so nothing is said of ranges" : "",
-                      seen.findings.empty()
-                          ? "nothing found"
-                          : fmt::format("{} findings, {} of them can be removed", seen.findings.size(), proven)));
+                      seen.findings.empty() ? "nothing found"
+                                            : fmt::format("{}, {} of them can be removed",
+                                                          counted(seen.findings.size(), "finding"), proven)));
   }
   return static_cast<int>(seen.findings.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
 }

@@ -10,6 +10,7 @@
 #include "app/croft/host_local_place.h"
 #include "app/croft/json_text.h"
 #include "app/croft/table.h"
+#include "base/counted.h"
 #include "edge/error_table.h"
 #include "engine/host_local_import.h"
 #include "os/process.h"
@@ -52,9 +53,9 @@ std::string why_refused(const std::vector<engine::MovedHolder>& all, const Impor
     if (options.force) return {};
     if (at_risk > 0) {
       return fmt::format(
-          "nothing was changed: {} addresses would stay in the directory and lie in a pool that gives them to others; "
-          "mend what REASON says, or --force when nobody uses them",
-          at_risk);
+          "nothing was changed: {}; mend what REASON says, or --force when nobody uses them",
+          counted_as(at_risk, "address would stay in the directory and lies in a pool that gives it to others",
+                     "addresses would stay in the directory and lie in a pool that gives them to others"));
     }
     if (!options.ranges.empty()) return {};
     return "nothing was changed: the pool could give the gateway of the directory's range, which is this node's own, "
@@ -71,9 +72,9 @@ std::string why_refused(const std::vector<engine::MovedHolder>& all, const Impor
   std::string text = "nothing was changed";
   if (stay > 0) {
     text += fmt::format(
-        ": {} addresses would stay in the register and host-local give them to others too; mend what REASON says{}, or "
+        ": {} would stay in the register and host-local give {} to others too; mend what REASON says{}, or "
         "--leave-behind when nobody uses them",
-        stay,
+        counted(stay, "address", "es"), stay == 1 ? "it" : "them",
         options.ranges.empty() ? ", or name what host-local is to give with --pod-cidr, where that is less than "
                                  "this node's blocks"
                                : "");
@@ -119,9 +120,10 @@ std::string moved_table(const std::vector<engine::MovedHolder>& all, const Impor
   }
   std::string text = all.empty() ? "" : table.to_string();
   const std::string reserved = options.back ? "" : fmt::format("{} reserved, ", count_of(all, Outcome::reserved));
-  text += fmt::format("{} {} addresses {}, {}{} left, {} clash\n", options.request.dry_run ? "would move" : "moved",
-                      count_of(all, Outcome::moved), options.back ? "back into the directory" : "into the pools",
-                      reserved, count_of(all, Outcome::left), count_of(all, Outcome::clashes));
+  text += fmt::format("{} {} {}, {}{} left, {} clash\n", options.request.dry_run ? "would move" : "moved",
+                      counted(count_of(all, Outcome::moved), "address", "es"),
+                      options.back ? "back into the directory" : "into the pools", reserved,
+                      count_of(all, Outcome::left), count_of(all, Outcome::clashes));
   if (!options.back && options.ranges.empty()) {
     text +=
         "--pod-cidr is missing: what host-local gives to nobody of its range, as the gateway, which is this node's "

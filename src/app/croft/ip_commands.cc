@@ -14,6 +14,7 @@
 #include "app/croft/listing.h"
 #include "app/croft/pods.h"
 #include "app/croft/table.h"
+#include "base/counted.h"
 #include "base/printable.h"
 #include "engine/inspect.h"
 #include "engine/nodes.h"
@@ -84,9 +85,9 @@ std::string note_of(const std::vector<engine::AddressView>& all) {
   const auto without_node = std::count_if(all.begin(), all.end(), [](const engine::AddressView& a) {
     return a.state == core::AddressState::held && a.node.empty();
   });
-  return without_node == 0
-             ? ""
-             : fmt::format("{} held addresses record no node: whether they are borrowed is unknown", without_node);
+  return without_node == 0 ? ""
+                           : counted_as(without_node, "held address records no node: whether it is borrowed is unknown",
+                                        "held addresses record no node: whether they are borrowed is unknown");
 }
 
 /// Takes out what is held on nodes whose labels are others.

@@ -431,9 +431,8 @@ std::string calico_findings_text(const std::vector<core::audit::Finding>& findin
   if (files->next.plugins == 0) {
     text += fmt::format("{}: no plugin has the IPAM calico-ipam: nothing to switch\n", files->path);
   } else {
-    text +=
-        fmt::format("{}: {} plugin{} to croft-ipam on {}; the old file is kept as {}\n", files->path,
-                    files->next.plugins, files->next.plugins == 1 ? "" : "s", files->next.store, files->backup_path);
+    text += fmt::format("{}: {} to croft-ipam on {}; the old file is kept as {}\n", files->path,
+                        counted(files->next.plugins, "plugin"), files->next.store, files->backup_path);
     text += datastores;
     if (!files->next.node.empty()) text += fmt::format("the node's name, as Calico has it: {}\n", files->next.node);
     if (!files->next.dropped.empty()) {

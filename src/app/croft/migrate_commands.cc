@@ -13,6 +13,7 @@
 #include "app/croft/json_text.h"
 #include "app/croft/table.h"
 #include "app/open_store.h"
+#include "base/counted.h"
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "edge/error_table.h"
@@ -181,8 +182,8 @@ std::string move_report_text(const engine::MoveReport& report) {
   if (report.was_done) return "nothing to do: the source is closed for good, the target is open\n";
   std::string text;
   for (const std::string& finding : report.findings) text += "found in both: " + finding + "\n";
-  text += fmt::format("{} records written, {} removed; {} are equal in both; the target is open\n", report.written,
-                      report.removed, report.compared);
+  text += fmt::format("{} written, {} removed; {} equal in both; the target is open\n",
+                      counted(report.written, "record"), report.removed, counted_as(report.compared, "is", "are"));
   text +=
       "Name the target where the source is named (ipam.store of networks, --store of agents and controllers); until "
       "then ADDs are refused.\n";
@@ -256,9 +257,9 @@ void tell_unreadable(const std::vector<edge::Tombstones::Waiting>& waiting, std:
     tell(fmt::format("croft: {}: {}", printable(one.path, Printed::line), one.content.error().message));
   }
   tell(
-      fmt::format("croft: {} files of DELs cannot be read{}: what their owners hold stays held; see "
+      fmt::format("croft: {} of DELs cannot be read{}: what their owners hold stays held; see "
                   "docs/formats/tombstones.md",
-                  count, count > named ? fmt::format(", of which {} are named", named) : ""));
+                  counted(count, "file"), count > named ? fmt::format(", of which {} are named", named) : ""));
 }
 
 /// The directory, where there is one: nothing in the default place is a node on which no DEL ever left anything.
@@ -294,13 +295,14 @@ void tell_unreadable(const std::vector<edge::Tombstones::Waiting>& waiting, std:
     }
   }
   for (const auto& [url, number] : others) {
-    tell(fmt::format("croft: {} DELs wait for {}: if that is the same store, give it as --from", number,
-                     printable(store::without_user(url), Printed::line)));
+    tell(fmt::format("croft: {} for {}: if that is the same store, give it as --from",
+                     counted_as(number, "DEL waits", "DELs wait"), printable(store::without_user(url), Printed::line)));
   }
   if (unreadable > 0) tell_unreadable(waiting, unreadable);
   const auto ending = static_cast<int>(unreadable > 0 ? edge::ExitCode::findings : edge::ExitCode::fine);
   if (!options.apply || count == 0) {
-    print(fmt::format("{} DELs wait for {}{}\n", count, options.from, count > 0 ? "; --apply does them on --to" : ""));
+    print(fmt::format("{} for {}{}\n", counted_as(count, "DEL waits", "DELs wait"), options.from,
+                      count > 0 ? "; --apply does them on --to" : ""));
     return ending;
   }
   TRY_VOID(tombstones.try_lock(Deadline::after(line.clock.now(), kSealLimit)));
@@ -317,7 +319,7 @@ void tell_unreadable(const std::vector<edge::Tombstones::Waiting>& waiting, std:
     done += replayed.done;
     goes_on = done < count && replayed.done > 0 && !replayed.is_store_away;
   }
-  print(fmt::format("{} of {} DELs are done on {}\n", done, count, options.to));
+  print(fmt::format("{} of {} done on {}\n", done, counted_as(count, "DEL is", "DELs are"), options.to));
   if (done >= count) return ending;
   return fail(ErrorCode::unavailable, "some DELs wait on; see above, and give the same command again");
 }

@@ -13,6 +13,7 @@
 #include "app/croft/json_text.h"
 #include "app/croft/pod_ranges.h"
 #include "app/croft/table.h"
+#include "base/counted.h"
 #include "core/host_local/audit.h"
 #include "edge/error_table.h"
 #include "edge/facts/host_local_facts.h"
@@ -156,8 +157,8 @@ std::string moved_directories_text(const std::vector<MovedDirectory>& all, bool 
                  std::string(engine::name_of(holder.outcome)), holder.reason});
     }
     text += one.path + "\n" + (one.holders.empty() ? "" : table.to_string());
-    text += fmt::format("{} {} addresses into the pools, {} reserved, {} left, {} clash\n",
-                        is_done ? "moved" : "would move", one.count(Outcome::moved), one.count(Outcome::reserved),
+    text += fmt::format("{} {} into the pools, {} reserved, {} left, {} clash\n", is_done ? "moved" : "would move",
+                        counted(one.count(Outcome::moved), "address", "es"), one.count(Outcome::reserved),
                         one.count(Outcome::left), one.count(Outcome::clashes));
   }
   return text;
@@ -280,9 +281,10 @@ struct Totals {
   if (options.apply && !is_done) {
     return fail(
         ErrorCode::refused_for_safety,
-        fmt::format("nothing was changed: {} addresses would stay in the directory and lie in a pool that gives "
-                    "them to others; mend what REASON says, or --force when nobody uses them",
-                    totals.at_risk));
+        fmt::format(
+            "nothing was changed: {}; mend what REASON says, or --force when nobody uses them",
+            counted_as(totals.at_risk, "address would stay in the directory and lies in a pool that gives it to others",
+                       "addresses would stay in the directory and lie in a pool that gives them to others")));
   }
   if (!line.json()) {
     if (!options.apply && to_move > 0) print("--apply moves them\n");

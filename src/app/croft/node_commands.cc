@@ -20,6 +20,7 @@
 #include "app/croft/table.h"
 #include "app/kube_url.h"
 #include "app/open_store.h"
+#include "base/counted.h"
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "edge/error_table.h"
@@ -259,7 +260,8 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
   }
   TRY(const int code, tell_released(removed.affinities));
   if (removed.held > 0) {
-    print(fmt::format("{} addresses stay held until the controller finds their holders gone\n", removed.held));
+    print(counted_as(removed.held, "address stays held until the controller finds its holder gone\n",
+                     "addresses stay held until the controller finds their holders gone\n"));
   }
   if (removed.record_deleted) print(fmt::format("node/{} record deleted\n", name));
   // Behind the record, so that no controller gives the node a range anew. Where others keep it, it is still there.

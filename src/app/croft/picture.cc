@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "app/croft/table.h"
+#include "base/counted.h"
 
 namespace croft::app {
 namespace {
@@ -142,7 +143,8 @@ std::string draw(const engine::PoolView& pool, bool colour) {
       label.clear();
     }
   }
-  if (shown < pool.blocks.size()) text += fmt::format("  … and {} more blocks\n", pool.blocks.size() - shown);
+  if (shown < pool.blocks.size())
+    text += fmt::format("  … and {}\n", counted(pool.blocks.size() - shown, "more block"));
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "app/croft/filters.h"
+#include "base/counted.h"
 #include "base/quoted.h"
 #include "edge/facts/cni_cache.h"
 #include "engine/nodes.h"
@@ -24,9 +25,8 @@ void warn_of_unclear(const edge::CniCache& cache) {
   });
   if (unclear == 0) return;
   warn(fmt::format(
-      "the network namespaces of {} of {} cache entries can't be told to be there or gone{}; their containers "
-      "count as alive",
-      unclear, entries.size(),
+      "the network namespaces of {} of {} can't be told to be there or gone{}; their containers count as alive",
+      unclear, counted_as(entries.size(), "cache entry", "cache entries"),
       cache.blind_because.empty() ? "" : " (" + cache.blind_because + "; --in-container if it is the node)"));
 }
 

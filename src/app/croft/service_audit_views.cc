@@ -10,6 +10,7 @@
 
 #include "app/croft/json_text.h"
 #include "app/croft/table.h"
+#include "base/counted.h"
 #include "net/echo.h"
 #include "net/lenient.h"
 
@@ -121,7 +122,7 @@ void for_each_taken(const std::string& name, const core::RangeAllocation& range,
   }
   std::string text = table.to_string();
   if (unheld > audit::kLeakFindingsMax) {
-    text += fmt::format("{} more are held by nobody\n", unheld - audit::kLeakFindingsMax);
+    text += counted_as(unheld - audit::kLeakFindingsMax, "more is", "more are") + " held by nobody\n";
   }
   return text;
 }
@@ -221,9 +222,8 @@ std::vector<RepairFinding> merged(std::vector<RepairFinding> before, const std::
 }
 
 std::string text_of(const engine::RangeRepairReport& report, const std::vector<RepairFinding>& findings, bool wide) {
-  std::string text =
-      fmt::format("{} service{}; addresses are kept as {}\n", report.services.size(),
-                  report.services.size() == 1 ? "" : "s", report.objects ? "IPAddress objects" : "bitmaps");
+  std::string text = fmt::format("{}; addresses are kept as {}\n", counted(report.services.size(), "service"),
+                                 report.objects ? "IPAddress objects" : "bitmaps");
   if (report.bitmap_beside) {
     text +=
         "There is a bitmap of addresses beside the objects. It is looked at but never written; an API server of "
@@ -244,7 +244,7 @@ std::string text_of(const engine::RangeRepairReport& report, const std::vector<R
         shown(name));
   }
   const std::uint64_t count = count_of(findings);
-  text += count == 0 ? "no findings\n" : fmt::format("{} finding{}\n", count, count == 1 ? "" : "s");
+  text += count == 0 ? "no findings\n" : counted(count, "finding") + "\n";
   return text;
 }
 

@@ -18,6 +18,7 @@
 
 #include "app/croft/command_line.h"
 #include "app/croft/json_text.h"
+#include "base/counted.h"
 #include "edge/error_table.h"
 #include "edge/facts/cni_cache.h"
 #include "engine/assign.h"
@@ -312,8 +313,8 @@ std::string account_text(const Account& account, const RestoreOptions& options) 
   text += rows_of("running, and could not be recorded", account.unclear);
   text += rows_of("running, in no pool of the backup", account.elsewhere);
   if (account.resting > 0) {
-    text += fmt::format("{} addresses that rest now and are free in the backup begin their cooldown anew\n",
-                        account.resting);
+    text += counted_as(account.resting, "address that rests now and is free in the backup begins its cooldown anew\n",
+                       "addresses that rest now and are free in the backup begin their cooldown anew\n");
   }
   text += rows_of("resting now, and may be given out at once or sooner than now", account.unrested);
   if (options.cache_directory.empty()) {

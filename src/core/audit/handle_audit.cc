@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
+
 namespace croft::core::audit {
 namespace {
 
@@ -28,7 +30,7 @@ class Miscounts {
   }
   [[nodiscard]] bool empty() const { return count_ == 0; }
   [[nodiscard]] std::string text() const {
-    return count_ <= kNamedMax ? text_ : fmt::format("{}; and {} more blocks", text_, count_ - kNamedMax);
+    return count_ <= kNamedMax ? text_ : fmt::format("{}; and {}", text_, counted(count_ - kNamedMax, "more block"));
   }
 
  private:

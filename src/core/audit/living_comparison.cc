@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "core/register/quarantine.h"
 
 namespace croft::core::audit {
@@ -153,7 +154,8 @@ std::vector<Finding> LivingComparison::findings(const GiverOf& giver_of) const {
   if (named < of_pods.size()) {
     all.push_back({Finding::Kind::pod_not_held,
                    "pods",
-                   fmt::format("{} more addresses of running pods are not held by them", of_pods.size() - named),
+                   counted_as(of_pods.size() - named, "more address of a running pod is not held by it",
+                              "more addresses of running pods are not held by them"),
                    "an older register may have been put back: docs/runbooks/restore-kubernetes-api.md has the order of "
                    "what to do",
                    {}});

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "core/service/service_refusal.h"
 #include "net/echo.h"
 #include "net/lenient.h"
@@ -82,8 +83,8 @@ class Rebuild {
     count_bands();
     if (restored->beyond > 0) {
       add(Type::unknown, "UnknownError", "", std::nullopt, true,
-          fmt::format("the range {} had {} bits beyond its end; dropping them", net::echo(seen.stored->range),
-                      restored->beyond));
+          fmt::format("the range {} had {} beyond its end; dropping {}", net::echo(seen.stored->range),
+                      counted(restored->beyond, "bit"), restored->beyond == 1 ? "it" : "them"));
     }
   }
 

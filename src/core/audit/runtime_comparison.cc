@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/quoted.h"
 #include "base/result.h"
 #include "base/time_text.h"
@@ -178,11 +179,11 @@ std::vector<Finding> RuntimeComparison::findings_together() const {
   }
   if (live_) note_unreadable(live_->unreadable, findings);
   if (not_compared_ == 0) return findings;
-  findings.push_back(
-      {Finding::Kind::cache_empty, "the runtime's cache",
-       fmt::format("it has no entry that can be read, and {} addresses are held: that proves nothing about them",
-                   not_compared_),
-       "name the directory that has the runtime's `results`, and look again"});
+  findings.push_back({Finding::Kind::cache_empty, "the runtime's cache",
+                      "it has no entry that can be read, and " +
+                          counted_as(not_compared_, "address is held: that proves nothing about it",
+                                     "addresses are held: that proves nothing about them"),
+                      "name the directory that has the runtime's `results`, and look again"});
   return findings;
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "base/counted.h"
 #include "core/node_range/cidr_set.h"
 #include "core/node_range/node_range_table.h"
 #include "core/node_range/said_ranges.h"
@@ -29,8 +30,8 @@ Error not_configured() {
 std::string text_of_use(const CidrSet& set) {
   const std::string excluded =
       set.excluded_count() > 0 ? fmt::format(", {} of them excluded", set.excluded_count()) : std::string();
-  return fmt::format("cluster CIDR {} is full ({} of {} node ranges of length {} taken{})",
-                     set.cluster().cidr.to_string(), set.taken(), set.size(), set.cluster().node_length, excluded);
+  return fmt::format("cluster CIDR {} is full ({} of {} of length {} taken{})", set.cluster().cidr.to_string(),
+                     set.taken(), counted(set.size(), "node range"), set.cluster().node_length, excluded);
 }
 
 /// How much of a cluster CIDR is taken by what only nodes' objects say; empty when nothing is.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "core/register/address_claims.h"
 #include "core/service/questions.h"
 #include "net/echo.h"
@@ -71,8 +72,8 @@ void RangeChanges::open(Slot<M>& slot, bool to_take) {
   if (restored) {
     slot.range = std::move(restored->range);
     if (restored->beyond > 0) {
-      notes_.push_back(fmt::format("the range {} had {} bits beyond its end {}; a change of it leaves them out",
-                                   slot.name, restored->beyond, net::echo(stored->range)));
+      notes_.push_back(fmt::format("the range {} had {} beyond its end {}; a change of it leaves out what is beyond",
+                                   slot.name, counted(restored->beyond, "bit"), net::echo(stored->range)));
     }
   }
   if (slot.refusal.empty() && (!restored || !slot.wanted || slot.wanted->text() != stored->range)) {
