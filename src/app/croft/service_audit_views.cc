@@ -72,6 +72,19 @@ struct RangeLine {
   return table.to_string();
 }
 
+/// Which bitmaps cover only the beginning of their range.
+[[nodiscard]] std::string cut_text(const engine::RangeRepairReport& report, const std::string& name = {}) {
+  std::string text;
+  for (const audit::RangeRepair& range : report.ranges) {
+    const auto cidr = net::parse_prefix_leniently(range.range);
+    if ((!name.empty() && range.name != name) || !cidr || !core::service::exceeds_service_bitmap(*cidr)) continue;
+    text +=
+        fmt::format("{} covers the first {} addresses of {}, as each bitmap does: no Service gets one beyond them\n",
+                    shown(range.name), core::service::kServiceV6AddressesMax, cidr->to_string());
+  }
+  return text;
+}
+
 /// Who holds each value by what the Services say, ascending.
 using Holders = std::map<RangeValue, std::vector<std::string>>;
 
@@ -234,7 +247,7 @@ std::string text_of(const engine::RangeRepairReport& report, const std::vector<R
         "Which node ports are taken is in the etcd of the kube-apiservers, and no API shows it: the Services were "
         "compared with each other and with --service-node-port-range. --etcd-servers looks at all.\n";
   }
-  text += table_of(lines_of(report));
+  text += table_of(lines_of(report)) + cut_text(report);
   if (wide) text += "\n" + holders_text(report);
   if (!findings.empty()) text += "\n" + findings_text(findings);
   for (const std::string& name : report.changed_meanwhile) {
@@ -249,7 +262,7 @@ std::string text_of(const engine::RangeRepairReport& report, const std::vector<R
 }
 
 std::string picture_of(const engine::RangeRepairReport& report, const std::string& name, bool wide, bool colour) {
-  std::string text = table_of(lines_of(report, name));
+  std::string text = table_of(lines_of(report, name)) + cut_text(report, name);
   for (const audit::RangeRepair& range : report.ranges) {
     const auto stored = report.stored.find(range.name);
     if (stored == report.stored.end() || (!name.empty() && range.name != name)) continue;

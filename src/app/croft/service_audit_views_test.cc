@@ -216,6 +216,25 @@ TEST(ServiceAuditPictures, Bands) {
   EXPECT_THAT(coloured, HasSubstr("\n  \x1b[38;5;34m█\x1b[0m·"));
 }
 
+TEST(ServiceAuditPictures, ABitmapThatCoversTheBeginningOfItsRange) {
+  engine::Services services("fd00::/64");
+  ASSERT_EQ(services.create(engine::Services::with_ip(engine::Services::service("last"), "fd00::ffff")), "ok");
+  engine::RangeRepairMemory memory;
+  const auto report = engine::repair_ranges(services.context, {}, memory);
+  ASSERT_TRUE(report);
+  const std::string told =
+      "serviceips covers the first 65536 addresses of fd00::/64, as each bitmap does: no Service gets one beyond "
+      "them\n";
+  EXPECT_THAT(text_of(*report, {}, false), HasSubstr("1 of 65279\n" + told + "no findings\n"));
+  EXPECT_THAT(picture_of(*report, "serviceips", false, false),
+              HasSubstr("1 of 65279\n" + told + "\nserviceips fd00::/64\n"));
+  EXPECT_THAT(picture_of(*report, "servicenodeports", false, false), testing::Not(HasSubstr("covers")));
+  engine::Services whole("fd00::/112");
+  const auto fits = engine::repair_ranges(whole.context, {}, memory);
+  ASSERT_TRUE(fits);
+  EXPECT_THAT(text_of(*fits, {}, false), testing::Not(HasSubstr("covers")));
+}
+
 /// A report that is put together by hand: what a store of objects gives.
 engine::RangeRepairReport of_objects() {
   engine::RangeRepairReport report;

@@ -13,7 +13,6 @@ namespace {
 using net::Address;
 using net::Prefix;
 
-constexpr std::uint32_t kV6AddressesMax = 65536;
 constexpr int kEntriesMax = 2;
 
 int host_bits(const Prefix& cidr) { return bit_length(cidr.family()) - cidr.length(); }
@@ -57,7 +56,11 @@ std::vector<std::string> complaints_about(const ServiceCidrs& cidrs, std::size_t
 std::uint32_t service_address_count(const Prefix& cidr) {
   const std::uint64_t all = address_count(cidr);
   if (cidr.family() == net::Family::v4) return all < 2 ? 0 : static_cast<std::uint32_t>(all - 2);
-  return all == 0 ? 0 : static_cast<std::uint32_t>(std::min<std::uint64_t>(all, kV6AddressesMax) - 1);
+  return all == 0 ? 0 : static_cast<std::uint32_t>(std::min<std::uint64_t>(all, kServiceV6AddressesMax) - 1);
+}
+
+bool exceeds_service_bitmap(const Prefix& cidr) {
+  return cidr.family() == net::Family::v6 && address_count(cidr) > kServiceV6AddressesMax;
 }
 
 std::uint32_t service_band(const Prefix& cidr) {

@@ -18,10 +18,16 @@ namespace croft::core::service {
 /// The most that is worth keeping in one record: 20 host bits, 128 KiB. Addresses that are objects have no such bound.
 inline constexpr int kServiceHostBitsMax = 20;
 
+/// Of an IPv6 prefix a bitmap covers so many addresses, the first ones.
+inline constexpr std::uint32_t kServiceV6AddressesMax = 65536;
+
 /// How many addresses of a prefix Services may have: in IPv4 all but the network and the broadcast address; in IPv6 all
-/// but the network address, 65535 at most. 0 for prefixes of one or two IPv4 addresses, and for those of half a family
-/// or more, which the reference can't count.
+/// of those that a bitmap covers but the network address. 0 for prefixes of one or two IPv4 addresses, and for those of
+/// half a family or more, which the reference can't count.
 [[nodiscard]] std::uint32_t service_address_count(const net::Prefix& cidr);
+
+/// Whether the prefix has addresses that no bitmap covers.
+[[nodiscard]] bool exceeds_service_bitmap(const net::Prefix& cidr);
 
 /// How many of them, the lowest, are in the static band: a sixteenth of the whole prefix, 16 to 256; none when the
 /// prefix has no more than 16 addresses.
