@@ -22,7 +22,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import rows  # noqa: E402
 from etcd_lib import Etcd  # noqa: E402
-from lib import World, own_environment, run, wait_for  # noqa: E402
+from lib import World, own_environment, run, start_agent, wait_for, wait_for_agents_memory  # noqa: E402
 
 NODE = "bench"
 CALLS = 20
@@ -165,26 +165,6 @@ def on_the_wire(adds, etcd, relay):
     adds.record("requests", "requests of etcd", statistics.median(requests), "requests")
 
 
-def start_agent(world, store, agent_socket):
-    log = open(world.directory / "agent.log", "ab")
-    process = subprocess.Popen([world.bin / "croftd", "agent", "--store", store, "--socket", agent_socket, "--node", NODE],
-                               stderr=log)
-
-    def stop():
-        process.terminate()
-        process.wait()
-    world.stack.callback(stop)
-
-    def knows_its_node():
-        asked = run(world.bin / "croft", "agent", "status", "--socket", agent_socket, "-o", "json", check=False)
-        if asked.returncode != 0:
-            return False
-        answer = json.loads(asked.stdout)
-        return (answer[0] if isinstance(answer, list) else answer)["cacheInUse"]
-    wait_for(knows_its_node, "the agent knows its node")
-    return process
-
-
 def profile(world, build, store, why_not, wire=None):
     world.croft(store, "pool", "create", "a", "--cidr", "10.81.0.0/16", "--block-size", "26", "--cooldown-seconds", "0")
     lone = Adds(world, build, "lone", store, None)
@@ -192,7 +172,8 @@ def profile(world, build, store, why_not, wire=None):
     if wire:
         on_the_wire(lone, *wire)
     agent_socket = world.directory / f"{store.split(':')[0]}.sock"
-    process = start_agent(world, store, agent_socket)
+    process = start_agent(world, store, NODE, agent_socket)
+    wait_for_agents_memory(world, agent_socket)
     served = Adds(world, build, "served", store, agent_socket)
     served.call()
     served.faults()

@@ -21,7 +21,8 @@ import sys
 import tempfile
 import time
 
-from lib import Failure, World, expect, expect_equal, main, own_environment, require_network_namespaces, require_programs, run, say, wait_for
+from lib import (Failure, World, expect, expect_equal, main, own_environment, require_network_namespaces, require_programs, say,
+                 start_agent, wait_for, wait_for_agents_memory)
 
 TABLE = pathlib.Path(__file__).resolve().parent / "costs.txt"
 COLUMNS = ("calls", "faults", "syncs", "bytes", "requests")
@@ -219,24 +220,11 @@ def block_place(world, plugin, url, way, env=None, **more):
     return Place(world, plugin, way, url.split(":")[0], config, own, log=log, via=via, **more)
 
 
-def start_agent(world, url):
+def agent_of(world, url):
+    """With the environment of who asks it."""
     socket = world.directory / f"{url.split(':')[0]}.sock"
-    log = open(world.directory / "agent.log", "ab")
-    process = subprocess.Popen([world.bin / "croftd", "agent", "--store", url, "--socket", socket, "--node", NODE, "--tombstones", "none"],
-                               stderr=log)
-
-    def stop():
-        process.terminate()
-        process.wait()
-    world.stack.callback(stop)
-
-    def knows_its_node():
-        asked = run(world.bin / "croft", "agent", "status", "--socket", socket, "-o", "json", check=False)
-        if asked.returncode != 0:
-            return False
-        answer = json.loads(asked.stdout)
-        return (answer[0] if isinstance(answer, list) else answer)["cacheInUse"]
-    wait_for(knows_its_node, "the agent knows its node")
+    process = start_agent(world, url, NODE, socket, "--tombstones", "none")
+    wait_for_agents_memory(world, socket)
     return process, {"CROFT_AGENT": str(socket)}
 
 
@@ -265,7 +253,7 @@ def on_sqlite(world, table, rewrite):
         wrong += measure(table, rewrite, fresh)
     url = world.store("agent")
     make_pool(world, url)
-    process, env = start_agent(world, url)
+    process, env = agent_of(world, url)
     agent = Agents(world, process)
     for plugin in ("croft-ipam", "calico-ipam"):
         place = block_place(world, plugin, url, "agent", env, agent=agent)
@@ -282,7 +270,7 @@ def on_etcd(world, table, rewrite):
     requests = lambda: sum(etcd.requests().values())
     wrong = []
     for way in ("alone", "agent"):
-        _, env = start_agent(world, etcd.store) if way == "agent" else (None, {})
+        _, env = agent_of(world, etcd.store) if way == "agent" else (None, {})
         for plugin in ("croft-ipam", "calico-ipam"):
             place = block_place(world, plugin, etcd.store, way, env, requests=requests)
             place.call("ADD", f"first-of-{plugin}-{way}")
@@ -336,7 +324,7 @@ def on_kube(world, table, rewrite, version):
             # But for what an agent asks every few seconds, whatever it is asked.
             return sum(n for what, n in counts(kube).items() if what != ("GET", "clusterinformations"))
         for way in ("alone", "agent"):
-            _, env = start_agent(world, url) if way == "agent" else (None, {})
+            _, env = agent_of(world, url) if way == "agent" else (None, {})
             for plugin in ("croft-ipam", "calico-ipam"):
                 place = block_place(world, plugin, url, way, env, requests=requests)
                 place.call("ADD", f"first-of-{plugin}-{way}")

@@ -7,10 +7,10 @@ usage: kube_agent.py BIN_DIR VERSION
 import json
 import re
 import signal
-import subprocess
 import sys
 import time
 
+import lib
 from etcd import Node
 from kube_apiserver_lib import KubeApiserver
 from kube_store import install_definitions, make_accounts, write_kubeconfig
@@ -77,12 +77,7 @@ def findings(world, store):
 
 def start_agent(world, store, *options):
     socket = world.directory / "agent.sock"
-    log = open(world.directory / "agent.log", "ab")
-    agent = subprocess.Popen([world.bin / "croftd", "agent", "--store", store, "--node", "oak", "--socket", socket, *options],
-                             env=own_environment(world.directory), stdout=log, stderr=log)
-    world.stack.callback(agent.kill)
-    wait_for(socket.exists, "the agent listens", 20)
-    return agent, socket
+    return lib.start_agent(world, store, "oak", socket, *options, env=own_environment(world.directory)), socket
 
 
 def without_readiness(asked):

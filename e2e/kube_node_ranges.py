@@ -11,27 +11,15 @@ import subprocess
 import sys
 import time
 
+import kube_collect
 from kube_apiserver_lib import KubeApiserver, Refused
 from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
 from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
 
 
-class Controller:
+class Controller(kube_collect.Controller):
     def __init__(self, world, store, name):
-        self.log_path = world.directory / f"{name}.log"
-        log = open(self.log_path, "ab")
-        self.process = subprocess.Popen(
-            [world.bin / "croftd", "controller", "--store", store, "--interval", "200ms", "--grace", "2s",
-             "--allocate-node-cidrs", "--cluster-cidr", "10.244.0.0/21,fd00:244::/48", "--leader-elect=false"],
-            env=own_environment(world.directory), stdout=log, stderr=log)
-        world.stack.callback(self.process.kill)
-
-    def log(self):
-        return self.log_path.read_text()
-
-    def end(self):
-        self.process.terminate()
-        expect_equal(self.process.wait(timeout=10), 0, f"exit code; its log:\n{self.log()}")
+        super().__init__(world, store, name, "--allocate-node-cidrs", "--cluster-cidr", "10.244.0.0/21,fd00:244::/48", "--leader-elect=false")
 
 
 def make_node(kube, name, **spec):

@@ -13,14 +13,13 @@ import pathlib
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import time
 
 from kube_apiserver_lib import KubeApiserver, program
 from kube_collect import GRACE_SECONDS, PODS, Cluster, Controller
 from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
-from lib import CniError, World, expect, expect_equal, main, own_environment, run, say, wait_for
+from lib import CniError, World, expect, expect_equal, main, own_environment, run, say, start_agent, wait_for
 from living_lib import Pods, enter_own_namespace
 
 RUNBOOK = pathlib.Path(__file__).resolve().parent.parent / "docs" / "runbooks" / "restore-kubernetes-api.md"
@@ -145,11 +144,7 @@ class Restored:
         self.cluster.report("elsewhere", "192.0.2.1")
 
     def start_agent(self, *options):
-        log = open(self.world.directory / "agent.log", "ab")
-        self.agent = subprocess.Popen([self.world.bin / "croftd", "agent", "--store", self.cluster.store, "--node", NODE,
-                                       "--socket", self.socket, *options], env=own_environment(self.world.directory), stdout=log, stderr=log)
-        self.world.stack.callback(self.agent.kill)
-        wait_for(self.socket.exists, "the agent listens", 30)
+        self.agent = start_agent(self.world, self.cluster.store, NODE, self.socket, *options, env=own_environment(self.world.directory))
 
     def save(self, name):
         path = self.world.directory / name

@@ -282,6 +282,40 @@ class World:
         return {row["address"]: row for row in self.croft(store, "ip", "list") if row["state"] == "held"}
 
 
+def start_agent(world, store, node, socket, *options, env=None):
+    """A node's agent, which ends with the world; returned once it listens."""
+    with open(world.directory / "agent.log", "ab") as log:
+        agent = subprocess.Popen([world.bin / "croftd", "agent", "--store", store, "--node", node, "--socket", socket, *options],
+                                 env=env, stdout=log, stderr=log)
+
+    def end():
+        agent.kill()
+        agent.wait()
+    world.stack.callback(end)
+    wait_for(lambda: agent.poll() is not None or socket.exists(), "the agent listens", 30)
+    expect(agent.poll() is None, f"the agent ended: {(world.directory / 'agent.log').read_text()}")
+    return agent
+
+
+def wait_for_agents_memory(world, socket):
+    """Until it knows its node, and answers without asking the store."""
+    def knows_its_node():
+        asked = run(world.bin / "croft", "agent", "status", "--socket", socket, "-o", "json", check=False)
+        if asked.returncode != 0:
+            return False
+        answer = json.loads(asked.stdout)
+        return (answer[0] if isinstance(answer, list) else answer)["cacheInUse"]
+    wait_for(knows_its_node, "the agent knows its node")
+
+
+def fill_disk(directory):
+    """To the last byte, by a file."""
+    with open(directory / "filler", "wb") as filler, contextlib.suppress(OSError):
+        while True:
+            filler.write(b"x" * 65536)
+            filler.flush()
+
+
 WRITER = """import os, pickle, sqlite3, sys
 path, statements = pickle.load(sys.stdin.buffer)
 connection = sqlite3.connect(path, timeout=10)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from lib import World, expect, expect_equal, main, own_environment, run, say
+from lib import World, expect, expect_equal, fill_disk, main, own_environment, run, say
 
 POOLS = [{"name": "a", "cidr": "10.79.0.0/16", "blockSize": 26, "cooldownSeconds": 0}]
 
@@ -109,13 +109,7 @@ def full_and_read_only(rig):
     rig.world.stack.callback(run, "umount", "-l", mount, check=False)
     store = f"sqlite:{mount}/store/croft.db"
     expect_equal(rig.call("ADD", store, "before")[0], 0, "set-up")
-    with open(mount / "filler", "wb") as filler:
-        try:
-            while True:
-                filler.write(b"x" * 65536)
-                filler.flush()
-        except OSError:
-            pass
+    fill_disk(mount)
     # What was reserved may serve some ADDs; then the refusal is clear and retryable.
     held = 1
     for i in range(5000):

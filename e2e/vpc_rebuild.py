@@ -14,7 +14,7 @@ import sys
 import time
 import urllib.request
 
-from lib import World, expect, expect_equal, main, own_environment, require_network_namespaces, run, say, wait_for
+from lib import World, expect, expect_equal, fill_disk, main, own_environment, require_network_namespaces, run, say, wait_for
 
 try:
     import grpc
@@ -273,13 +273,7 @@ def full(world, cloud):
     wait_for(lambda: len(node.pool()) >= 3, f"full: the first addresses\n{node.log()}", PATIENCE)
     given = {node.add("web")}
     node.stop()
-    with open(mount / "filler", "wb") as filler:
-        try:
-            while True:
-                filler.write(b"x" * 65536)
-                filler.flush()
-        except OSError:
-            pass
+    fill_disk(mount)
     node.start()
     wait_for(lambda: node.is_up() or node.process.poll() is not None, f"full: it runs, or ends\n{node.log()}", PATIENCE)
     for i in range(4):
