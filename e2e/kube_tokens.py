@@ -1,5 +1,5 @@
 """Tokens that end, on a real kube-apiserver: expired, revoked and rotated ones, of a plugin alone and of an agent, which
-takes the next from its file and goes on.
+takes the next from its file and goes on; and accounts that are made anew under an installed agent.
 
 usage: kube_tokens.py BIN_DIR VERSION
 """
@@ -16,7 +16,9 @@ from kube_apiserver_lib import KubeApiserver
 from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
 from lib import World, expect, expect_equal, main, say, wait_for
 
-ACCOUNT = "/api/v1/namespaces/croft-system/serviceaccounts/croft-node"
+ACCOUNTS = "/api/v1/namespaces/croft-system/serviceaccounts"
+ACCOUNT = f"{ACCOUNTS}/croft-node"
+PROMISED = 30  # seconds until an installed agent and its node's plugin serve again (docs/runbooks/kubernetes-node.md)
 
 
 def part(value):
@@ -87,6 +89,10 @@ class Rig:
         return containers
 
 
+def make_account(kube, name):
+    kube.call("POST", ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "croft-system"}})
+
+
 def plays(rig, kube, way):
     rig.give(kube.token_of("croft-node"))
     wait_for(lambda: rig.call("ADD", f"{way}-first")[0] == 0, f"{way}: the new token is taken", 60)
@@ -102,8 +108,7 @@ def plays(rig, kube, way):
     # Its account is deleted: with it every token of it.
     kube.call("DELETE", ACCOUNT)
     held += rig.until_refused(f"{way}: a revoked token", f"{way}-revoked")
-    kube.call("POST", "/api/v1/namespaces/croft-system/serviceaccounts", {
-        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "croft-node", "namespace": "croft-system"}})
+    make_account(kube, "croft-node")
     rig.give(kube.token_of("croft-node"))
     wait_for(lambda: rig.call("ADD", f"{way}-again")[0] == 0, f"{way}: the token of the new account is taken", 60)
     held.append(f"{way}-again")
@@ -111,6 +116,42 @@ def plays(rig, kube, way):
     for container in held:
         code, answer = rig.call("DEL", container)
         expect_equal(code, 0, f"{way}: DEL {container}: {answer}")
+
+
+def made_anew(rig, kube):
+    """As it is installed: the agent has a token in a file, which a kubelet keeps, and the plugin one of its own in its kubeconfig,
+    which the agent keeps. Both accounts are deleted, and made anew with other UIDs."""
+    world, own = rig.world, write_kubeconfig(rig.world, kube, "croft-plugin")
+    rig.give(kube.token_of("croft-node"))
+    agent, socket = start_agent(world, rig.store, "--plugin-kubeconfig", own, "--plugin-store", f"kube:{own}")
+    rig.node = Node(world, f"kube:{own}", "oak")
+    rig.node.ipam["agent"] = str(socket)
+
+    def serves(container, via):
+        return rig.call("ADD", container)[0] == 0 and f"via={via} " in (world.directory / "ipam.log").read_text().splitlines()[-1] + " "
+    wait_for(lambda: serves("installed", "agent"), "the agent serves", 60)
+    before = own.read_text()
+    for name in ("croft-node", "croft-plugin"):
+        kube.call("DELETE", f"{ACCOUNTS}/{name}")
+    held = ["installed", *rig.until_refused("deleted accounts", "deleted")]
+    expect_equal(own.read_text(), before, "the kubeconfig of a plugin whose account is gone")
+    for name in ("croft-node", "croft-plugin"):
+        make_account(kube, name)
+    rig.give(kube.token_of("croft-node"))
+    begin = time.monotonic()
+    wait_for(lambda: serves("through-the-agent", "agent"), "the agent serves again", PROMISED)
+    through = time.monotonic() - begin
+    rig.node.ipam["agent"] = "none"
+    wait_for(lambda: serves("alone", "store"), "the plugin alone serves again", PROMISED - through)
+    say(f"accounts made anew: the agent serves after {through:.1f} s, the plugin alone after {time.monotonic() - begin:.1f} s")
+    expect(own.read_text() != before, "the plugin has another token")
+    held += ["through-the-agent", "alone"]
+    expect_equal(sorted(rig.no_name_twice()), sorted(held), "who holds")
+    for container in held:
+        code, answer = rig.call("DEL", container)
+        expect_equal(code, 0, f"DEL {container}: {answer}")
+    agent.terminate()
+    expect_equal(agent.wait(20), 0, "the agent's end")
 
 
 def test():
@@ -123,9 +164,12 @@ def test():
                     "--cooldown-seconds", "0")
         plays(rig, kube, "alone")
         rig.give(kube.token_of("croft-node"))
-        _, socket = start_agent(world, rig.store)
+        agent, socket = start_agent(world, rig.store)
         rig.node.ipam["agent"] = str(socket)
         plays(rig, kube, "agent")
+        agent.terminate()
+        agent.wait(20)
+        made_anew(rig, kube)
         expect_equal(world.held(rig.admin), {}, "all is given back")
         expect_equal(findings(world, rig.admin), [], "nothing is left behind")
 
