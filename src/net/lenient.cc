@@ -37,8 +37,14 @@ std::optional<Address> parse_address_leniently(std::string_view text) {
 std::optional<Prefix> parse_prefix_leniently(std::string_view text) {
   const std::size_t slash = text.rfind('/');
   if (slash == text.npos || text.size() > kTextMax) return std::nullopt;
+  return parse_prefix_as_go(without_zeros(text.substr(0, slash)) + std::string(text.substr(slash)));
+}
+
+std::optional<Prefix> parse_prefix_as_go(std::string_view text) {
+  const std::size_t slash = text.rfind('/');
+  if (slash == text.npos || text.size() > kTextMax) return std::nullopt;
   const auto length = parse_prefix_length(without_zeros(text.substr(slash + 1)));
-  const auto address = parse_address(without_zeros(text.substr(0, slash)));
+  const auto address = parse_address(text.substr(0, slash));
   if (!address || !length || *length > bit_length(address->family())) return std::nullopt;
   constexpr int kMapped = bit_length(Family::v6) - bit_length(Family::v4);
   if (address->is_v4_mapped() && *length >= kMapped) return Prefix::containing(address->unmapped(), *length - kMapped);

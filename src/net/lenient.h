@@ -19,4 +19,7 @@ namespace croft::net {
 /// Host bits are dropped (docs/reference/node-ranges.md#said). nullopt for a text that is no prefix there either.
 [[nodiscard]] std::optional<Prefix> parse_prefix_leniently(std::string_view text);
 
+/// As net.ParseCIDR of Go 1.17 and newer, by which Calico reads its records: only the length may have zeros in front.
+[[nodiscard]] std::optional<Prefix> parse_prefix_as_go(std::string_view text);
+
 }  // namespace croft::net

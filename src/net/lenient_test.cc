@@ -70,8 +70,31 @@ TEST(LenientPrefix, IsReadAsKubernetesReadsIt) {
   }
 }
 
+/// As net.ParseCIDR of Go 1.26 reads each of these.
+TEST(PrefixAsGo, IsReadAsGoReadsIt) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"10.0.0.0/24", "10.0.0.0/24"},       {"10.0.0.5/24", "10.0.0.0/24"},
+      {"10.0.0.0/024", "10.0.0.0/24"},      {"::ffff:10.0.0.0/120", "10.0.0.0/24"},
+      {"::FFFF:a00:0/120", "10.0.0.0/24"},  {"0:0:0:0:0:ffff:10.0.0.0/120", "10.0.0.0/24"},
+      {"::ffff:10.0.0.0/96", "0.0.0.0/0"},  {"::ffff:10.0.0.0/95", "::fffe:0:0/95"},
+      {"::ffff:10.0.0.0/24", "::/24"},      {"FD00:0:0::/64", "fd00::/64"},
+      {"fd00:0000::0001/064", "fd00::/64"}, {"fd00::10.0.0.0/120", "fd00::a00:0/120"},
+  };
+  for (const auto& [text, read] : cases) {
+    const auto prefix = parse_prefix_as_go(text);
+    ASSERT_TRUE(prefix) << text;
+    EXPECT_EQ(prefix->to_string(), read) << text;
+  }
+  for (const char* text :
+       {"010.0.0.0/24", "fd00::010.0.0.0/120", "fd00::00001/64", " 10.0.0.0/24", "10.0.0.0/24 ", "10.0.0.0",
+        "fd00::%eth0/64", "10.0.0.0/+24", "10.0.0.0/33", "10.0/16", "fd00::/64/64", ""}) {
+    EXPECT_FALSE(parse_prefix_as_go(text)) << text;
+  }
+}
+
 RC_GTEST_PROP(LenientPrefixProperty, ReadsWhatPrefixPrints, (Prefix prefix)) {
   RC_PRE(!prefix.address().is_v4_mapped() || prefix.length() < 96);
+  RC_ASSERT(parse_prefix_as_go(prefix.to_string()) == prefix);
   RC_ASSERT(parse_prefix_leniently(prefix.to_string()) == prefix);
 }
 

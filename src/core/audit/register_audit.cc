@@ -159,10 +159,8 @@ class RegisterAudit::Impl {
                         pool->name, pool->cidr.length()));
       }
       if (pool->rest && !pool->rest->cidr_as_found().empty()) {
-        report_.notes.push_back(
-            fmt::format("the CIDR of pool {} is written with host bits ({}) and read as {}, as "
-                        "Calico reads it",
-                        pool->name, pool->rest->cidr_as_found(), pool->cidr.to_string()));
+        report_.notes.push_back(fmt::format("the CIDR of pool {} is written as {} and read as {}, as Calico reads it",
+                                            pool->name, pool->rest->cidr_as_found(), pool->cidr.to_string()));
       }
       // A pool that Calico made has no gateway, and hands out its first and last address too.
       if ((reader_.foreign_writers() && !pool->gateway) || unseen_.lacks_all(Kind::reservation)) continue;

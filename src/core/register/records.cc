@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "net/address_with_length.h"
 #include "net/echo.h"
+#include "net/lenient.h"
 
 namespace croft::core {
 namespace {
@@ -71,10 +71,11 @@ Result<net::Prefix> cidr_of(const Key& key) {
 }
 
 std::optional<net::Prefix> block_cidr_of(const Key& key) {
-  if (auto cidr = cidr_of(key)) return *cidr;
+  const auto cidr = cidr_of(key);
+  if (cidr && !cidr->address().is_v4_mapped()) return *cidr;
   const std::size_t slash = key.name.find('/');
-  const auto loose = net::AddressWithLength::parse(std::string_view(key.name).substr(slash + 1));
-  return slash != key.name.npos && loose ? std::optional(loose->network()) : std::nullopt;
+  return slash == key.name.npos ? std::nullopt
+                                : net::parse_prefix_leniently(std::string_view(key.name).substr(slash + 1));
 }
 
 }  // namespace croft::core

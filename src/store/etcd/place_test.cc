@@ -69,6 +69,9 @@ TEST(EtcdPlaces, ABlockInAnotherSpelling) {
   for (const auto& [place, name, cidr] :
        {std::tuple("ipv4/block/10.0.0.65-26", "ipv4/10.0.0.65/26", "10.0.0.64/26"),
         std::tuple("ipv6/block/C001:C0AF::12-120", "ipv6/C001:C0AF::12/120", "c001:c0af::/120"),
+        std::tuple("ipv4/block/10.0.0.064-26", "ipv4/10.0.0.064/26", "10.0.0.64/26"),
+        std::tuple("ipv4/block/10.0.0.64-026", "ipv4/10.0.0.64/026", "10.0.0.64/26"),
+        std::tuple("ipv6/block/::ffff:10.0.0.64-122", "ipv6/::ffff:10.0.0.64/122", "10.0.0.64/26"),
         std::tuple("ipv6/block/fd00:0:0::-122", "ipv6/fd00:0:0::/122", "fd00::/122")}) {
     const auto key = places.record_at(Kind::block, kBlocks + place);
     ASSERT_TRUE(key) << place;
@@ -81,7 +84,7 @@ TEST(EtcdPlaces, ABlockInAnotherSpelling) {
 /// The list is a hint: a name that no record can have comes out as it is, and reading it says no.
 TEST(EtcdPlaces, ANameThatNoRecordCanHave) {
   const Places places(nullptr);
-  for (const char* cidr : {"nonsense-26", "10.0.0.64-260", "10.0.0.064-26", "10.0.0.64-"}) {
+  for (const char* cidr : {"nonsense-26", "10.0.0.64-260", "10.0.0.0x64-26", "10.0.0.64-"}) {
     const std::string place = kBlocks + "ipv4/block/" + cidr;
     EXPECT_TRUE(places.listed_at(Kind::block, place)) << cidr;
     EXPECT_FALSE(places.record_at(Kind::block, place)) << cidr;

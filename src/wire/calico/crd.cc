@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "net/address_with_length.h"
 #include "net/echo.h"
+#include "net/lenient.h"
 #include "wire/calico/etcd.h"
 #include "wire/json/writer.h"
 #include "wire/records/records.h"
@@ -171,10 +171,7 @@ bool is_left_out(Kind kind, std::string_view name) {
 }
 
 std::optional<core::Key> key_in(Kind kind, JsonRef spec, const std::string& name) {
-  const auto cidr = [&]() -> std::optional<net::Prefix> {
-    const auto parsed = net::AddressWithLength::parse(text_in(spec, "cidr"));
-    return parsed ? std::optional(parsed->network()) : std::nullopt;
-  };
+  const auto cidr = [&] { return net::parse_prefix_as_go(text_in(spec, "cidr")); };
   switch (kind) {
     case Kind::block: {
       const auto of = cidr();

@@ -352,6 +352,34 @@ TEST(Crd, TheMarkOfDeletionIsAllThatChanges) {
   EXPECT_TRUE(again->is_deleted);
 }
 
+/// What Calico can't read has no key, and its name says what is taken.
+TEST(Crd, ACidrIsReadAsCalicoReadsIt) {
+  const auto spelled = [](std::string_view text) {
+    std::string object(kBlock);
+    return object.replace(object.find("10.0.0.64/30"), std::string_view("10.0.0.64/30").size(), text);
+  };
+  const auto of_affinity = [](std::string_view text) {
+    return fmt::format(R"({{"metadata":{{"name":"x"}},"spec":{{"cidr":"{}","node":"n","state":"confirmed"}}}})", text);
+  };
+  for (const char* text :
+       {"10.0.0.64/30", "10.0.0.66/30", "10.0.0.64/030", "::ffff:10.0.0.64/126", "::FFFF:A00:40/126"}) {
+    const auto block = read(core::Kind::block, ApiGroup::crd_v1, spelled(text));
+    ASSERT_TRUE(block) << text << ": " << block.error().message;
+    EXPECT_EQ(block->key, key_of_block("10.0.0.64/30")) << text;
+    EXPECT_EQ(std::get<core::Block>(block->value).cidr.to_string(), "10.0.0.64/30") << text;
+    const auto affinity = read(core::Kind::affinity, ApiGroup::crd_v1, of_affinity(text));
+    ASSERT_TRUE(affinity) << text << ": " << affinity.error().message;
+    EXPECT_EQ(affinity->key.name, "host/n/ipv4/10.0.0.64/30") << text;
+  }
+  for (const char* text : {"010.0.0.64/30", "10.0.0.64", " 10.0.0.64/30", "10.0.0/30"}) {
+    const auto block = read(core::Kind::block, ApiGroup::crd_v1, spelled(text));
+    ASSERT_FALSE(block) << text;
+    EXPECT_THAT(block.error().message, HasSubstr("no key")) << text;
+    EXPECT_FALSE(read(core::Kind::affinity, ApiGroup::crd_v1, of_affinity(text))) << text;
+  }
+  EXPECT_EQ(core::block_cidr_of(key_of_crd_name(core::Kind::block, "10-0-0-64-30"))->to_string(), "10.0.0.64/30");
+}
+
 TEST(Crd, DamageIsNamed) {
   const auto why = [](core::Kind kind, std::string_view object) {
     const auto found = read(kind, ApiGroup::crd_v1, object);

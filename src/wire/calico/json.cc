@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/time_text.h"
-#include "net/address_with_length.h"
+#include "net/lenient.h"
 #include "wire/text/go_text.h"
 
 namespace croft::wire::calico {
@@ -39,10 +39,11 @@ MaybeFault read_time(const JsonAt& at, WallTime& out) {
 MaybeFault read_prefix(const JsonAt& at, net::Prefix& out, std::string* as_found) {
   std::string text;
   if (auto fault = read_text(at, kTextBytesMax, text)) return fault;
-  const auto found = net::AddressWithLength::parse(text);
-  if (!found) return at.bad_value(found.error().message);
-  out = found->network();
-  if (as_found != nullptr && out.first() != found->address) *as_found = std::move(text);
+  const auto found = net::parse_prefix_as_go(text);
+  const auto strict = net::Prefix::parse(text);
+  if (!found) return at.bad_value(strict ? net::echo(text) + " is no prefix" : strict.error().message);
+  out = *found;
+  if (as_found != nullptr && (!strict || *strict != out)) *as_found = std::move(text);
   return {};
 }
 

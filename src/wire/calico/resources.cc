@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "net/address_with_length.h"
+#include "net/lenient.h"
 #include "wire/calico/metadata.h"
 #include "wire/text/go_text.h"
 
@@ -197,16 +197,13 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(0, end);
 }
 
-/// What an entry reserves; nothing if it is neither CIDR nor address.
+/// What an entry reserves; nothing if it is neither CIDR nor address. An older Calico reads zeros in front, a newer one
+/// ends at them: they are reserved all the same.
 std::optional<Prefix> reserved_by(std::string_view entry) {
   const std::string_view text = trimmed(entry);
-  if (const auto cidr = net::AddressWithLength::parse(text)) {
-    return Prefix::containing(cidr->address, cidr->length);
-  }
-  const auto parsed = net::Address::parse(text);
-  if (!parsed) return std::nullopt;
-  const net::Address address = parsed->unmapped();
-  return Prefix::containing(address, net::bit_length(address.family()));
+  if (const auto cidr = net::parse_prefix_leniently(text)) return cidr;
+  const auto address = net::parse_address_leniently(text);
+  return address ? std::optional(Prefix::containing(*address, net::bit_length(address->family()))) : std::nullopt;
 }
 
 /// More than a record's bytes can hold.
@@ -321,8 +318,6 @@ Result<PoolRecord> decode_pool(const std::string& name, std::string_view bytes) 
   if (!draft.frame.has_name) return fail(damaged(key, "metadata.name: it is missing"));
   const Prefix& cidr = record.pool.cidr;
   if (!cidr.is_valid()) return fail(damaged(key, "spec.cidr: it is missing"));
-  // Go would read it as IPv4.
-  if (cidr.address().is_v4_mapped()) return fail(damaged(key, "spec.cidr: it is IPv4-mapped"));
   if (const auto settled = settle_block_size(draft); !settled) return fail(damaged(key, settled.error().message));
   record.terminating = draft.frame.terminating;
   record.metadata = std::move(draft.frame.metadata);

@@ -30,7 +30,7 @@ struct Metadata {
 
 /// What core::Pool has no place for. The default is a pool that Calico just made, v3.30 or newer.
 struct PoolRest {
-  /// The CIDR where it has host bits, and so is written again. Empty: it has none.
+  /// The CIDR where it is no strict one, as with host bits: it is written again as it was found. Empty: it is strict.
   std::string cidr_as_found;
   /// No `assignmentMode`: before v3.30. Only looked at while the mode is automatic.
   bool assignment_mode_absent = false;

@@ -202,10 +202,12 @@ TEST(CalicoPool, OneSmallerThanABlockIsNotUsedAndKeepsItsBlockSize) {
   EXPECT_EQ(encode(record), with(golden("library_pool-small"), R"("disabled":true,)", ""));
 }
 
-/// Calico drops host bits, and so does Croft; the text stays as it was found.
+/// What Calico reads (net.ParseCIDR), Croft reads; a text that is no strict one stays as it was found.
 TEST(CalicoPool, HostBitsAreDroppedAndKept) {
   for (const auto& [found, cidr] :
-       {std::pair("192.168.0.1/16", "192.168.0.0/16"), std::pair("192.168.7.255/16", "192.168.0.0/16")}) {
+       {std::pair("192.168.0.1/16", "192.168.0.0/16"), std::pair("192.168.7.255/16", "192.168.0.0/16"),
+        std::pair("192.168.0.0/016", "192.168.0.0/16"), std::pair("::ffff:192.168.0.0/112", "192.168.0.0/16"),
+        std::pair("::FFFF:c0a8:1/112", "192.168.0.0/16")}) {
     const std::string bytes = with(golden("pool_new"), "192.168.0.0/16", found);
     const PoolRecord record = pool_in("default-ipv4-ippool", bytes);
     EXPECT_EQ(record.pool.cidr, prefix(cidr));
@@ -216,7 +218,11 @@ TEST(CalicoPool, HostBitsAreDroppedAndKept) {
   const PoolRecord record = pool_in("p", pool_with(six));
   EXPECT_EQ(record.pool.cidr, prefix("c001:c0af::/120"));
   EXPECT_NE(encode(record).find(R"("cidr":"C001:C0AF::12/120")"), std::string::npos) << encode(record);
-  EXPECT_EQ(pool_in("p", pool_with(R"({"cidr":"FD00::/112"})")).rest.cidr_as_found, "");
+  for (const char* same : {"FD00::/112", "fd00:0:0::/112", "fd00:0000::0/112"}) {
+    const PoolRecord strict = pool_in("p", pool_with(std::string(R"({"cidr":")") + same + "\"}"));
+    EXPECT_EQ(strict.pool.cidr, prefix("fd00::/112")) << same;
+    EXPECT_EQ(strict.rest.cidr_as_found, "") << same;
+  }
 }
 
 TEST(CalicoPool, WhyNothingMayBeAssignedIsTold) {
@@ -241,7 +247,8 @@ TEST(CalicoPool, DamageIsNamed) {
       {R"("creationTimestamp")", R"("labels":{"a":"1","a":"2"},"creationTimestamp")", "it is there twice"},
       {R"("creationTimestamp")", R"("deletionTimestamp":7,"creationTimestamp")", "metadata.deletionTimestamp: "},
       {R"("192.168.0.0/16")", R"("192.168.0.1/33")", "spec.cidr: "},
-      {R"("192.168.0.0/16")", R"("::ffff:0:0/112")", "spec.cidr: "},
+      {R"("192.168.0.0/16")", R"("192.168.0.00/16")", "spec.cidr: "},
+      {R"("192.168.0.0/16")", R"("192.168.0.0")", "spec.cidr: "},
       {R"("192.168.0.0/16")", R"("")", "spec.cidr: "},
       {R"("cidr":"192.168.0.0/16",)", "", "spec.cidr: it is missing"},
       {R"("vxlanMode":"Never")", R"("vxlanMode":"never")", "spec.vxlanMode: \"never\" is not known"},
@@ -315,6 +322,12 @@ TEST(CalicoReservation, WhiteSpaceIsUnicodesAndAMappedAddressIsAnIpv4One) {
   };
   EXPECT_EQ(cidrs("\u00a010.0.0.1\u3000"), std::vector{prefix("10.0.0.1/32")});
   EXPECT_EQ(cidrs("::ffff:10.0.0.1"), std::vector{prefix("10.0.0.1/32")});
+  for (const char* text : {"::ffff:10.0.0.7/120", "::FFFF:a00:0/120", "10.0.0.7/024", "010.0.0.0/24", "10.0.00.0/24"}) {
+    EXPECT_EQ(cidrs(text), std::vector{prefix("10.0.0.0/24")}) << text;
+  }
+  EXPECT_EQ(cidrs("010.0.0.1"), std::vector{prefix("10.0.0.1/32")});
+  EXPECT_EQ(cidrs("FD00:0:0::0001"), std::vector{prefix("fd00::1/128")});
+  EXPECT_EQ(cidrs("FD00:0:0::7/064"), std::vector{prefix("fd00::/64")});
   EXPECT_TRUE(cidrs("10.0.0.1 /32").empty());
   EXPECT_TRUE(cidrs(" ").empty());
 }
