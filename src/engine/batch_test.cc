@@ -314,6 +314,26 @@ TEST_F(BatchTest, WhoIsLateIsNotBegun) {
   EXPECT_EQ(del("late"), 0U);
 }
 
+TEST_F(BatchTest, ACallWhoseCallerLeftIsNotBegun) {
+  Calls calls;
+  calls.add("left");
+  calls.add("leaves");
+  calls.add("one");
+  calls.list[0].is_left = [](const Instant&) { return true; };
+  const Instant begin = clock.now();
+  calls.list[1].is_left = [&](const Instant& now) { return now.since_boot > begin.since_boot; };
+  meddled.refuse = [&](int commits) -> std::optional<Error> {
+    if (commits > 1) return {};
+    clock.advance(1s);
+    return Error{ErrorCode::conflict, "another was first", {}};
+  };
+  calls.commit(on_meddled);
+  EXPECT_THAT(calls.fates(), ElementsAre(BatchFate::failed, BatchFate::failed, BatchFate::done));
+  for (const int i : {0, 1}) EXPECT_EQ(calls.list[static_cast<std::size_t>(i)].error->code, ErrorCode::deadline_exceeded);
+  EXPECT_EQ(del("left"), 0U);
+  EXPECT_EQ(del("leaves"), 0U);
+}
+
 TEST_F(BatchTest, OneWhoseTimeEndsMeanwhileDoesNotTakeTheOthersAlong) {
   Calls calls;
   calls.add(request("hasty"), {}, Deadline::after(clock.now(), 1s));

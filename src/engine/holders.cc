@@ -64,15 +64,15 @@ bool is_nobodys(const net::Address& address, const core::audit::LiveAttachments&
                                   {held.address, false, owner.is_static, core::collect::uid_identity(owner.uid)});
   switch (doubt) {
     case Doubt::pod_gone:
-      return HolderLife{State::gone, "the cluster has no such pod"};
     case Doubt::pod_evicted:
-      return HolderLife{State::gone, "the pod was evicted"};
     case Doubt::pod_replaced:
-      return HolderLife{State::gone, "the pod of that name is another one by now"};
+      return HolderLife{State::gone};
     case Doubt::none:
-    case Doubt::not_the_pods:  // its second interface may have it
+      return HolderLife{State::lives, fmt::format("is of pod {}/{}, which is there", held.namespace_name, held.pod)};
+    case Doubt::not_the_pods:
+      return HolderLife{State::unknown, "its pod is there with another address, and its second interface may have it"};
     case Doubt::node_gone:
-      return HolderLife{};
+      break;
   }
   return HolderLife{};
 }
@@ -86,25 +86,28 @@ Result<HolderLife> life_of_holder(const Context& context, const AddressView& hel
   const bool is_own = reporter != nullptr && reporter->pod.name == held.pod && !held.pod.empty() &&
                       reporter->pod.namespace_name == held.namespace_name;
   if (reporter != nullptr && !is_own) return lives_as(*reporter);
-  TRY(const bool is_removed, was_node_removed(context, held));
-  if (is_removed) return HolderLife{State::gone, fmt::format("node {} was removed", held.node)};
   const core::Attribute attribute{held.handle_id, held.attributes, held.alternate_owner, {}};
   const AllocationOwner owner = core::collect::owner_of_allocation(attribute);
+  const bool is_quarantined = core::is_in_quarantine(attribute);
   const auto& live = known.runtime.live;
   const bool is_asked = live && (known.runtime.node.empty() || known.runtime.node == held.node);
-  if (core::is_in_quarantine(attribute)) {
-    const bool is_free = is_asked && is_nobodys(held.address, *live);
-    return is_free ? HolderLife{State::gone, "the runtime knows nobody with it"} : HolderLife{};
-  }
-  if (is_asked) {
+  if (is_asked && is_quarantined && is_nobodys(held.address, *live)) return HolderLife{State::gone};
+  if (is_asked && !is_quarantined) {
     core::audit::RuntimeComparison comparison(known.runtime, context.clock.now().wall);
-    const auto finding = comparison.check(held.address, held.node, attribute, held.sequence_number);
+    if (comparison.may_live(attribute)) return HolderLife{State::lives, "is of a container in the runtime's cache"};
     // The runtime outweighs what the holder's own pod reports, which may be of a container before.
-    if (finding) return HolderLife{State::gone, finding->what};
-    return is_own ? lives_as(*reporter) : HolderLife{};
+    if (comparison.check(held.address, held.node, attribute, held.sequence_number)) return HolderLife{State::gone};
   }
   if (is_own) return lives_as(*reporter);
-  if (known.find_pod == nullptr || owner.kind != AllocationOwner::Kind::pod) return HolderLife{};
+  TRY(const bool is_removed, was_node_removed(context, held));
+  if (is_removed) return HolderLife{State::gone};
+  if (is_asked) {
+    return HolderLife{State::unknown, live->entries.empty()
+                                          ? "the runtime's cache has no entry that can be read"
+                                          : "the runtime's cache cannot be compared with it, or not yet "
+                                            "(--grace-seconds)"};
+  }
+  if (is_quarantined || known.find_pod == nullptr || owner.kind != AllocationOwner::Kind::pod) return HolderLife{};
   return ask_for_pod(held, owner, known);
 }
 

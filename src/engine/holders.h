@@ -34,15 +34,16 @@ struct HolderLife {
     unknown,  ///< nothing proves it
     lives,    ///< something shows that the address is in use
   } state = State::unknown;
-  /// A clause: of `gone` the proof; of `unknown` why it can't be asked, if it can't; of `lives` what is to be said of
-  /// the address: "is configured on eth0".
+  /// A clause. Of `unknown`: why nothing proves it, empty where nobody was asked. Of `lives`: what is said of the
+  /// address, "is configured on eth0". Empty for `gone`.
   std::string why{};
 };
 
-/// Of an address that is held. Gone is whose node an operator removed since; whose container the runtime does not know,
-/// or only with a network namespace that is gone; whose pod is not there, was evicted, or has another UID by now. A
-/// runtime that is known and has the container outweighs a cluster that lacks its pod. An address in quarantine is
-/// nobody's when no attachment that may live has it. Errors: of the store, and of `find_pod`.
+/// Judges an address that is held. The holder lives when the address is on an interface or reported by a pod, when the
+/// runtime has its container, or when its pod is there. It is gone when the runtime does not know its container or only
+/// with a network namespace that is gone, when an operator removed its node since, or when its pod is not there, was
+/// evicted or has another UID. The runtime outweighs the other proofs. An address in quarantine is nobody's when no
+/// attachment that may live has it. Errors: of the store, and of `find_pod`.
 [[nodiscard]] Result<HolderLife> life_of_holder(const Context& context, const AddressView& held,
                                                 const LifeKnown& known);
 

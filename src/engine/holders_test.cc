@@ -62,12 +62,12 @@ TEST_F(Holders, NothingIsProvenByTheRegisterAlone) { EXPECT_EQ(state({}), State:
 
 TEST_F(Holders, AClusterProvesByThePodsName) {
   EXPECT_EQ(state(cluster({})), State::gone);
-  EXPECT_EQ(state(cluster(fact("u1", {address_}))), State::unknown);
-  EXPECT_EQ(state(cluster(fact("u1", {}))), State::unknown);
+  EXPECT_EQ(state(cluster(fact("u1", {address_}))), State::lives);
+  EXPECT_EQ(state(cluster(fact("u1", {}))), State::lives);
   // Its second interface may have it.
   EXPECT_EQ(state(cluster(fact("u1", {ip("10.1.0.77")}))), State::unknown);
   EXPECT_EQ(state(cluster(fact("u2", {ip("10.1.0.77")}))), State::gone);
-  EXPECT_EQ(state(cluster(fact("u2", {address_}))), State::unknown);
+  EXPECT_EQ(state(cluster(fact("u2", {address_}))), State::lives) << "it reports the address";
 }
 
 TEST_F(Holders, AClusterThatCannotBeAskedIsAnError) {
@@ -83,7 +83,7 @@ TEST_F(Holders, AClusterThatCannotBeAskedIsAnError) {
 }
 
 TEST_F(Holders, ARuntimeProvesByItsContainers) {
-  EXPECT_EQ(state(cache(runtime({{"net", "c1", "eth0"}}))), State::unknown);
+  EXPECT_EQ(state(cache(runtime({{"net", "c1", "eth0"}}))), State::lives);
   EXPECT_EQ(state(cache(runtime({{"net", "other", "eth0"}}))), State::gone);
   EXPECT_EQ(state(cache(runtime({}))), State::unknown) << "an empty cache proves nothing";
   core::audit::LiveAttachments ended = runtime({{"net", "c1", "eth0"}});
@@ -94,7 +94,7 @@ TEST_F(Holders, ARuntimeProvesByItsContainers) {
   // A pod that was deleted by force may run on: its node's runtime outweighs the cluster.
   LifeKnown both = cluster({});
   both.runtime.live = runtime({{"net", "c1", "eth0"}});
-  EXPECT_EQ(state(both), State::unknown);
+  EXPECT_EQ(state(both), State::lives);
 }
 
 TEST_F(Holders, WhoUsesTheAddressLives) {
@@ -122,6 +122,10 @@ TEST_F(Holders, ARemovedNodeHasNobodyOfThen) {
   removed.held.begin()->second = core::SequenceNumber(held.sequence_number.value - 1);
   put(core::removed_node_key("node-a"), removed);
   EXPECT_EQ(state({}), State::unknown) << "it came back, and gave the address then";
+  removed.held.begin()->second = held.sequence_number;
+  put(core::removed_node_key("node-a"), removed);
+  EXPECT_EQ(state(cache(runtime({{"net", "c1", "eth0"}}))), State::lives) << "it was removed by mistake";
+  EXPECT_EQ(state(cache(runtime({{"net", "other", "eth0"}}))), State::gone);
 }
 
 TEST_F(Holders, QuarantineEndsWhereNoAttachmentMayHaveTheAddress) {

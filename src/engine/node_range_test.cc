@@ -247,7 +247,7 @@ TEST(NodeRange, ANodeWithoutRecordGetsOne) {
   EXPECT_TRUE(world.store.get(core::node_key("a"), Deadline{}).value());
   // Where other programs keep the records of nodes, not.
   world.store.set_capabilities({.atomic_commit = true, .foreign_writers = true});
-  EXPECT_EQ(world.take("b"), "not_found: there is no node \"b\"");
+  EXPECT_EQ(world.take("b"), "not_found: there is no node \"b\": `croft node list` names them");
   world.node("b", {});
   EXPECT_EQ(world.take("b"), "10.0.1.0/24");
 }

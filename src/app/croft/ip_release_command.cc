@@ -271,17 +271,21 @@ class SignsOfLife {
   TRY_VOID(life.look(line, context, options.cache));
   TRY(const std::string holders, not_proven_gone(context, life, !options.reports.empty(), content.unused));
   if (holders.empty()) return {};
+  const bool is_of_nodes = store::scheme_of(line.store_url) != store::Scheme::sqlite;
+  const std::string proof = options.cache.directories.empty()
+                                ? fmt::format("`--cni-cache /var/lib/cni{}` on the node proves who is gone, ",
+                                              is_of_nodes ? " --node NAME" : "")
+                                : std::string();
   const std::string message = fmt::format(
-      "{}. A release lets other pods get what may be in use; `--cni-cache /var/lib/cni` on the node proves "
-      "who is gone, --force releases all the same",
-      holders);
+      "{}. A release lets other pods get what may be in use; {}--force releases all the same", holders, proof);
   if (options.dry_run) {
-    warn("without --dry-run it would be refused: " + message);
+    warn("without --dry-run it would be refused, or asked on a terminal: " + message);
     return {};
   }
   const auto answer =
       os::ask_on_terminal(fmt::format("{}.\nRelease all the same? [y/N] ", printable(message, Printed::line)));
-  if (answer && (*answer == "y" || *answer == "yes")) return {};
+  if (answer && (*answer == "y" || *answer == "Y" || *answer == "yes")) return {};
+  if (answer) return fail(ErrorCode::refused_for_safety, "nothing was released");
   return fail(ErrorCode::refused_for_safety, message);
 }
 

@@ -13,6 +13,7 @@
 #include "core/register/records.h"
 #include "engine/commit_once.h"
 #include "net/echo.h"
+#include "net/prefix.h"
 
 namespace croft::app {
 namespace {
@@ -68,7 +69,10 @@ struct RemoveOptions {
   const auto kind = kind_named(options.kind);
   if (!kind) return fail(ErrorCode::invalid_argument, "there is no kind of record " + net::echo(options.kind));
   TRY(const engine::Context context, line.open());
-  const core::Key key{*kind, options.name};
+  // A block is named as `croft check` does, or as its record is.
+  const auto cidr = net::Prefix::parse(options.name);
+  const bool is_by_cidr = *kind == core::Kind::block && cidr;
+  const core::Key key = is_by_cidr ? core::block_key(*cidr) : core::Key{*kind, options.name};
   const Deadline deadline = engine::deadline_of_use_case(context);
   TRY(const auto record, context.store.get(key, deadline));
   const std::string subject = fmt::format("{} {}", options.kind, options.name);

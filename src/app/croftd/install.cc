@@ -641,7 +641,7 @@ class Install {
       if (!is_to_wait) return std::optional<engine::Register>(std::move(found));
       if (patience.passed(daemon_.clock.now())) {
         tell(
-            fmt::format("the register has no pool after {} s either (croft pool list): the node gets its network, and "
+            fmt::format("the register has no pool after {} s (croft pool list): the node gets its network, and "
                         "its pods start once there is one",
                         wait.count()));
         return std::optional<engine::Register>(std::move(found));

@@ -116,6 +116,11 @@ RuntimeComparison::Known RuntimeComparison::known_by_container(const std::string
   return result;
 }
 
+bool RuntimeComparison::may_live(const Attribute& attribute) const {
+  const auto owner = attribute.handle_id ? owner_of(*attribute.handle_id, attribute.secondary) : std::nullopt;
+  return live_ && owner && known(*attribute.handle_id, *owner).may_live;
+}
+
 std::optional<Finding> RuntimeComparison::check(const net::Address& address, const std::string& node,
                                                 const Attribute& attribute, SequenceNumber sequence) {
   if (!live_ || (!node_.empty() && node != node_)) return std::nullopt;
@@ -173,8 +178,7 @@ std::vector<Finding> RuntimeComparison::findings_together() const {
          all_there
              ? "look which of them the runtime runs (`crictl pods`) and stop the other; its DEL releases the address"
              : "look which of them the runtime runs (`crictl pods`); when the other is gone from there, look again: "
-               "its "
-               "address is named with the command that collects it",
+               "its address is named with the command that collects it",
          {claim.pod, claim.namespace_name, claim.uid}});
   }
   if (live_) note_unreadable(live_->unreadable, findings);

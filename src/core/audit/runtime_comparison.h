@@ -55,6 +55,8 @@ class RuntimeComparison {
   /// live, and no running pod but the holder's own reports the address: its report may be of a container before.
   [[nodiscard]] std::optional<Finding> check(const net::Address& address, const std::string& node,
                                              const Attribute& attribute, SequenceNumber sequence);
+  /// Whether an entry that may live is, or may be, of the container that holds this.
+  [[nodiscard]] bool may_live(const Attribute& attribute) const;
   /// Once all have been checked: what they say together, and which entries say nothing.
   [[nodiscard]] std::vector<Finding> findings_together() const;
 

@@ -260,8 +260,9 @@ Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& 
       if (taken.held + taken.cooling > 0) {
         return fail(
             ErrorCode::refused_for_safety,
-            fmt::format("pool {} is in use: block {} has {} held and {} cooling addresses; `croft ip list` names "
-                        "the holders, which keep them until they end",
+            fmt::format("pool {} is in use: block {} has {} held and {} cooling addresses; `croft pool disable` "
+                        "keeps it from giving more, and `croft ip list` names the holders, which keep them until they "
+                        "end",
                         name, cidr.to_string(), taken.held, taken.cooling));
       }
       if (deleted++ < kDeleteBlocksMax) delete_block(*stored, writes);

@@ -64,11 +64,11 @@ BlockLengths block_lengths(Family family) {
   const std::size_t kept_out = reservation_for(pool).cidrs.size();
   const bool is_pair_with_gateway = host_bits <= 1 && pool.gateway.has_value();
   if ((std::size_t{1} << host_bits) > kept_out && !is_pair_with_gateway) return {};
-  return fail(invalid_argument(
-      fmt::format("cidr {} of pool {} is too small: no address is left beside network, gateway{}; of a pool of one or "
-                  "two addresses "
-                  "each can be given with gateway none",
-                  pool.cidr.to_string(), pool.name, pool.cidr.family() == Family::v4 ? " and broadcast" : "")));
+  const char* why = host_bits <= 1 ? "a pool of one or two addresses has no gateway: with gateway none each is given"
+                    : pool.cidr.family() == Family::v4 ? "no address is left beside network, gateway and broadcast"
+                                                       : "no address is left beside network and gateway";
+  return fail(
+      invalid_argument(fmt::format("cidr {} of pool {} is too small: {}", pool.cidr.to_string(), pool.name, why)));
 }
 
 /// Whose addresses mean something by themselves wherever they are: no pod is reached at one.
