@@ -813,7 +813,7 @@ def older_copies(world):
     put_back()
     second = a.add("a2", timeout=30)
     expect(second not in lent, f"{second}, which was lent")
-    expect("the store's files are others" in a.process.tail(40), a.process.tail(40))
+    wait_for(lambda: "the store's files are others" in a.process.tail(400), "the agent says that its store was replaced")
     refusal(a.call, "AddPodNetwork", add_request("a3"), timeout=5)
     expect_equal(set(a.records()), {second}, "what pods here hold")
 
@@ -847,7 +847,7 @@ def older_copy_in_place(world):
 
 
 # Those that wait longest are begun first: the others fit beside them.
-CASES = [hanging_cloud, outage, older_copies, tokens, water_marks, borrowing, versions, cooldown, *CRASHES, *LOST_ALLOCATIONS, last_one,
+CASES = [hanging_cloud, outage, tokens, water_marks, borrowing, versions, cooldown, older_copies, *CRASHES, *LOST_ALLOCATIONS, last_one,
          throttled, advice, lost_release, reflection, floods, board, sockets, lost_nothing_done, deleted_outside, database_lost,
          older_copy_in_place, no_marks]
 
