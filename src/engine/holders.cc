@@ -28,14 +28,19 @@ HolderLife lives_as(const core::audit::RunningPod& pod) {
           fmt::format("is reported by pod {}/{} on node {}", pod.pod.namespace_name, pod.pod.name, pod.node)};
 }
 
-/// Whether an operator removed the node after the address was given.
+/// Whether an operator removed the node after the address was given, and it has not come back.
 [[nodiscard]] Result<bool> was_node_removed(const Context& context, const AddressView& held) {
   if (held.node.empty() || !held.block) return false;
   TRY(const auto record, context.store.get(core::removed_node_key(held.node), deadline_of_use_case(context)));
   const auto* removed = record ? std::get_if<core::RemovedNode>(&record->value) : nullptr;
   if (removed == nullptr) return false;
   const auto mark = removed->held.find(held.block->to_string());
-  return mark != removed->held.end() && held.sequence_number <= mark->second;
+  if (mark == removed->held.end() || mark->second < held.sequence_number) return false;
+  // One that claims blocks again has come back, maybe with its containers.
+  bool is_back = false;
+  const core::AffinityOwner node{core::AffinityOwner::Type::host, held.node};
+  TRY_VOID(for_each_affinity(context, core::owned_names_of(node), [&](const core::Affinity&) { is_back = true; }));
+  return !is_back;
 }
 
 /// Whether none of the attachments that may live has an address.

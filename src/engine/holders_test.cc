@@ -3,6 +3,7 @@
 #include "core/block/node_changes.h"
 #include "core/block/quarantine.h"
 #include "core/register/quarantine.h"
+#include "engine/nodes.h"
 #include "engine/test_world.h"
 
 namespace croft::engine {
@@ -116,16 +117,21 @@ TEST_F(Holders, WhoUsesTheAddressLives) {
 
 TEST_F(Holders, ARemovedNodeHasNobodyOfThen) {
   const AddressView held = show_address(context, address_).value();
-  core::RemovedNode removed{"node-a", {{held.block->to_string(), held.sequence_number}}};
-  put(core::removed_node_key("node-a"), removed);
+  ASSERT_TRUE(remove_node(context, {"node-a", true, false}));
   EXPECT_EQ(state({}), State::gone);
-  removed.held.begin()->second = core::SequenceNumber(held.sequence_number.value - 1);
-  put(core::removed_node_key("node-a"), removed);
-  EXPECT_EQ(state({}), State::unknown) << "it came back, and gave the address then";
-  removed.held.begin()->second = held.sequence_number;
-  put(core::removed_node_key("node-a"), removed);
   EXPECT_EQ(state(cache(runtime({{"net", "c1", "eth0"}}))), State::lives) << "it was removed by mistake";
   EXPECT_EQ(state(cache(runtime({{"net", "other", "eth0"}}))), State::gone);
+  LifeKnown reported;
+  reported.runtime.pods = {{{"web-0", "shop", "u1"}, "node-a", {address_}}};
+  EXPECT_EQ(state(reported), State::lives);
+  const auto removed = store.get(core::removed_node_key("node-a"), Deadline{}).value()->value;
+  auto before = std::get<core::RemovedNode>(removed);
+  before.held.begin()->second = core::SequenceNumber(held.sequence_number.value - 1);
+  put(core::removed_node_key("node-a"), before);
+  EXPECT_EQ(state({}), State::unknown) << "it came back, and gave the address then";
+  put(core::removed_node_key("node-a"), std::get<core::RemovedNode>(removed));
+  add("c2");
+  EXPECT_EQ(state({}), State::unknown) << "it came back, maybe with its containers";
 }
 
 TEST_F(Holders, QuarantineEndsWhereNoAttachmentMayHaveTheAddress) {

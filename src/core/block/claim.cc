@@ -72,6 +72,7 @@ class BlockIndex {
 };
 
 std::string all_claimed_text(std::uint64_t claimed, std::uint64_t own) {
+  if (claimed == 0) return "no block of it can be claimed";
   if (own == claimed) {
     return fmt::format("{} block{} claimed, {}by this node and without a free address", claimed,
                        claimed == 1 ? " is" : "s are", claimed == 1 ? "" : "all ");

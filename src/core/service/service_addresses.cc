@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "net/address_with_length.h"
+#include "net/lenient.h"
 
 namespace croft::core::service {
 namespace {
@@ -25,11 +26,9 @@ std::uint64_t address_count(const Prefix& cidr) {
   return std::uint64_t{1} << std::min(host_bits(cidr), kHostBitsCounted);
 }
 
-/// The prefix around the address that was written, whatever its host bits.
+/// As kube-apiserver reads its flag (ParseCIDRSloppy), but for IPv4-mapped ranges.
 std::optional<Prefix> cidr_of(std::string_view text) {
-  const auto written = net::AddressWithLength::parse(text);
-  if (!written || written->address.is_v4_mapped()) return std::nullopt;
-  return written->network();
+  return text.find('.') != text.npos && text.find(':') != text.npos ? std::nullopt : net::parse_prefix_leniently(text);
 }
 
 std::string too_large(const Prefix& cidr) {
@@ -95,8 +94,10 @@ std::optional<Ordinal> ServiceCidr::ordinal_of(const Address& address) const {
 }
 
 std::string ServiceCidr::not_in_range(const Address& address) const {
-  return fmt::format("the provided IP ({}) is not in the valid range. The range of valid IPs is {}",
-                     address.is_valid() ? address.unmapped().to_string() : "<nil>", text());
+  const bool is_beyond = exceeds_service_bitmap(cidr_) && cidr_.contains(address.unmapped());
+  return fmt::format("the provided IP ({}) is not in the valid range. The range of valid IPs is {}{}",
+                     address.is_valid() ? address.unmapped().to_string() : "<nil>", text(),
+                     is_beyond ? fmt::format(", of which the first {} can be given", size_) : "");
 }
 
 Result<void> DryRunAddresses::take(const Address& address) const {

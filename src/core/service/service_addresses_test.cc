@@ -310,6 +310,8 @@ TEST(ServiceCidrs, Flag) {
   EXPECT_EQ(parse_service_cidrs(""), (ServiceCidrs{"10.0.0.0/24"_prefix, {}, true}));
   EXPECT_EQ(parse_service_cidrs("10.96.0.0/12"), (ServiceCidrs{"10.96.0.0/12"_prefix, {}, false}));
   EXPECT_EQ(parse_service_cidrs("10.96.7.1/16"), (ServiceCidrs{"10.96.0.0/16"_prefix, {}, false}));
+  EXPECT_EQ(parse_service_cidrs("10.096.0.0/012"), (ServiceCidrs{"10.96.0.0/12"_prefix, {}, false}))
+      << "as ParseCIDRSloppy";
   EXPECT_EQ(parse_service_cidrs("10.0.0.0/29"), (ServiceCidrs{"10.0.0.0/29"_prefix, {}, false}));
   EXPECT_EQ(parse_service_cidrs("fd00::/108,10.96.0.0/12"),
             (ServiceCidrs{"fd00::/108"_prefix, "10.96.0.0/12"_prefix, false}));

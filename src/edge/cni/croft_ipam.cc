@@ -270,7 +270,9 @@ Result<GivenBack> Call::release(Path& path) const {
   if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
   if (!store) return fail(store.error());
   const engine::Context context = context_of_del(**store);
-  auto turn = take_turn(**store, kDelTurnWaitMax);
+  // An agent that answered too late has used up the time of the turn.
+  const auto left = began_.since_boot + kDelTimeMax - world_.clock.now().since_boot;
+  auto turn = take_turn(**store, std::clamp<std::chrono::nanoseconds>(left, left.zero(), kDelTurnWaitMax));
   TRY(core::Released released, engine::release_owner(context, owner_, began_));
   GivenBack given_back{std::move(released.addresses), {}, std::move(released.kept)};
   if (given_back.addresses.empty() || released.at_odds) {
