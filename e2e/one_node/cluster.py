@@ -38,6 +38,7 @@ SERVICES, PODS = "10.96.0.0/24", "10.244.0.0/16"
 IMAGE, BUSYBOX, PAUSE = "onenode.local/croft:1", "onenode.local/busybox:1", "onenode.local/pause:1"
 APPLETS = ["sh", "ip", "ping", "cat", "echo", "printf", "sleep", "httpd", "nc", "ls", "test"]
 SOCKET = "/run/containerd/containerd.sock"
+SHARES, DAEMONS = pathlib.Path("/sys/fs/cgroup/cpu"), "daemons"  # where control groups are of version 1
 TREE = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
@@ -70,6 +71,13 @@ def remove_cgroups():
         for folder, _, _ in os.walk(os.path.join(top, "k8s.io"), topdown=False):
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
+
+
+def group_of(*names):
+    """What takes the processes of a group that shares the processors with others; remove_cgroups() takes it away."""
+    group = SHARES.joinpath("k8s.io", *names)
+    group.mkdir(parents=True, exist_ok=True)
+    return group / "cgroup.procs"
 
 
 def play(script, usage, chapters_of, limit):
@@ -308,6 +316,21 @@ conf_dir = "/etc/cni/net.d"
             # What it would write into the kernel's settings, which are the host's.
             "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"}}))
 
+    def like_a_machine(self, most_pods):
+        """Before start(): the node's daemons and its pods share the processors as on a node with systemd, pods by their requests.
+        Without it each thread of a daemon has as much as all pods together, and an agent in a pod waits while containers start."""
+        config = json.loads((self.disk / "kubelet.json").read_text()) | {"maxPods": most_pods}
+        if SHARES.is_dir():
+            config |= {"cgroupsPerQOS": True, "cgroupRoot": f"/k8s.io/{self.name}"}
+            for controller in SHARES.parent.iterdir():
+                (controller / "k8s.io" / self.name).mkdir(parents=True, exist_ok=True)
+            group_of(self.name, DAEMONS)
+            # Beside this group each thread of the machine counts 1024.
+            (SHARES / "k8s.io" / "cpu.shares").write_text("8192")
+            for process in self.cluster.processes:
+                group_of("control").write_text(str(process.pid))
+        (self.disk / "kubelet.json").write_text(json.dumps(config))
+
     def start(self):
         """Powers it on; returns as soon as its containerd answers and its kubelet has been started."""
         arguments = [sys.executable, "-B", __file__, "--node", self.name, str(self.disk), str(self.cluster.logs)]
@@ -369,6 +392,9 @@ conf_dir = "/etc/cni/net.d"
 def be_node(name, disk, logs):
     """The first process of a node but one: its mounts, its daemons."""
     sys.stdin.readline()  # the network is there
+    kubelet = json.loads((disk / "kubelet.json").read_text())
+    if "cgroupRoot" in kubelet:
+        group_of(name, DAEMONS).write_text("0")
     run("hostname", name)
     # Pods' volumes want mounts that are shared: they are, within this namespace.
     run("mount", "--make-rshared", "/")
@@ -416,7 +442,7 @@ def be_node(name, disk, logs):
             run("ctr", "-a", SOCKET, "-n", "k8s.io", "images", "import", disk.parent / "images" / f"{image}.tar")
     daemon("kubelet", "--config", disk / "kubelet.json", "--kubeconfig", disk.parent / "pki" / f"{name}.conf",
            "--hostname-override", name, "--node-ip",
-           json.loads((disk / "kubelet.json").read_text())["address"], "--v=2")
+           kubelet["address"], "--v=2")
     daemon("kube-proxy", "--config", disk / "proxy.json")
     (disk / "up").touch()
     while True:
