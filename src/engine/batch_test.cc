@@ -329,7 +329,8 @@ TEST_F(BatchTest, ACallWhoseCallerLeftIsNotBegun) {
   };
   calls.commit(on_meddled);
   EXPECT_THAT(calls.fates(), ElementsAre(BatchFate::failed, BatchFate::failed, BatchFate::done));
-  for (const int i : {0, 1}) EXPECT_EQ(calls.list[static_cast<std::size_t>(i)].error->code, ErrorCode::deadline_exceeded);
+  for (const int i : {0, 1})
+    EXPECT_EQ(calls.list[static_cast<std::size_t>(i)].error->code, ErrorCode::deadline_exceeded);
   EXPECT_EQ(del("left"), 0U);
   EXPECT_EQ(del("leaves"), 0U);
 }

@@ -71,7 +71,8 @@ Error takes_no_other(const NodeRange& said) {
   TRY_VOID(check_node_name(node));
   if (reader.find(node_key(node)) != nullptr) return std::optional<PlannedWrite>();
   if (record == NodeRecord::demand) {
-    return fail(ErrorCode::not_found, fmt::format("there is no node {}: `croft node list` names them", net::echo(node)));
+    return fail(ErrorCode::not_found,
+                fmt::format("there is no node {}: `croft node list` names them", net::echo(node)));
   }
   Node made;
   made.name = node;
