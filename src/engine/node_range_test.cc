@@ -218,7 +218,7 @@ TEST(NodeRange, TheNextClusterCidrOfTheFamilyWhenTheFirstIsFull) {
   EXPECT_EQ(world.take("a"), "10.0.0.0/24");
   EXPECT_EQ(world.take("b"), "10.9.0.0/25");
   EXPECT_EQ(world.take("c"), "10.9.0.128/25");
-  EXPECT_THAT(world.take("d"), HasSubstr("cluster CIDR 10.0.0.0/24 is full (1 of 1 node ranges of length 24 taken), "
+  EXPECT_THAT(world.take("d"), HasSubstr("cluster CIDR 10.0.0.0/24 is full (1 of 1 node range of length 24 taken), "
                                          "cluster CIDR 10.9.0.0/24 is full (2 of 2 node ranges of length 25 taken)"));
 }
 

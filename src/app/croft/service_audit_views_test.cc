@@ -225,7 +225,9 @@ TEST(ServiceAuditPictures, ABitmapThatCoversTheBeginningOfItsRange) {
   const std::string told =
       "serviceips covers the first 65536 addresses of fd00::/64, as each bitmap does: no Service gets one beyond "
       "them\n";
-  EXPECT_THAT(text_of(*report, {}, false), HasSubstr("1 of 65279\n" + told + "no findings\n"));
+  EXPECT_THAT(text_of(*report, {}, false),
+              HasSubstr("1 of 65279\nservicenodeports   30000-32767   0 of 2768    0 of 86    0 of 2682\n" + told +
+                        "no findings\n"));
   EXPECT_THAT(picture_of(*report, "serviceips", false, false),
               HasSubstr("1 of 65279\n" + told + "\nserviceips fd00::/64\n"));
   EXPECT_THAT(picture_of(*report, "servicenodeports", false, false), testing::Not(HasSubstr("covers")));

@@ -72,7 +72,14 @@ void add_around(const Prefix& block, int shortest, Look& look) {
     std::string from = block_key(Prefix::containing(first, bits)).name;
     for (int any = length; any < bits; ++any) from = std::min(from, block_key(Prefix::containing(first, any)).name);
     const std::string end = block_key(Prefix::containing(*first.next(), bits)).name;
-    look.around.push_back({all_of(Kind::block, block.family()), std::move(from), end});
+    if (from < end) {
+      look.around.push_back({all_of(Kind::block, block.family()), std::move(from), end});
+      continue;
+    }
+    // "…4::" lies behind "…4:0:1": there are few of these.
+    for (int any = length; any < block.length() && Prefix::containing(block.first(), any).first() == first; ++any) {
+      look.keys.push_back(block_key(Prefix::containing(first, any)));
+    }
   }
 }
 

@@ -232,6 +232,20 @@ RC_GTEST_PROP(Overlap, AGlanceFindsWhatIsThere, ()) {
   RC_ASSERT(found->answer.has_value() == expected);
 }
 
+/// As text "fd00:1:2:3:4:4::" lies behind "fd00:1:2:3:4:4:0:1".
+TEST(Overlap, AGlanceFindsALargerBlockWhoseNameIsShortened) {
+  TestRegister reg;
+  reg.foreign_writers = true;
+  reg.put(block_key(prefix("fd00:1:2:3:4:4::/94")), Block{});
+  const auto found = reg.plan<std::optional<Prefix>>([&](const Snapshot& s) -> Step<std::optional<Prefix>> {
+    Reader reader(s);
+    const Overlap overlap = glance_at_overlap(reader, prefix("fd00:1:2:3:4:5:1:f400/118"));
+    if (!reader.complete()) return reader.missing();
+    return Plan<std::optional<Prefix>>{overlap.block, {}};
+  });
+  EXPECT_EQ(found->answer, prefix("fd00:1:2:3:4:4::/94"));
+}
+
 /// Calico deletes the blocks that cool, and the pool comes back with another length.
 TEST(Overlap, WhatCoolsRestsOnInABlockOfAnotherLength) {
   for (const auto& [after, keys_at_hand] :

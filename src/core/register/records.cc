@@ -71,8 +71,7 @@ Result<net::Prefix> cidr_of(const Key& key) {
 }
 
 std::optional<net::Prefix> block_cidr_of(const Key& key) {
-  const auto cidr = cidr_of(key);
-  if (cidr && !cidr->address().is_v4_mapped()) return *cidr;
+  if (const auto cidr = cidr_of(key)) return *cidr;
   const std::size_t slash = key.name.find('/');
   return slash == key.name.npos ? std::nullopt
                                 : net::parse_prefix_leniently(std::string_view(key.name).substr(slash + 1));

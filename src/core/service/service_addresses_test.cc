@@ -187,9 +187,11 @@ TEST(ServiceAddresses, OnlyTheFirst65535OfALargeIpv6Prefix_I4) {
   ServiceAddresses range = addresses("2001:db8:1::/48");
   EXPECT_EQ(range.free_count(), 65535U);
   for (const Address& outside : {"::"_ip, "2001:db8:1::"_ip, "2001:db8:1::1:0"_ip, "2001:db8:1:1::"_ip}) {
+    const char* more = outside == "::"_ip ? "" : ", of which the first 65535 can be given";
     EXPECT_EQ(message_of(range.take(outside)), "the provided IP (" + outside.to_string() +
                                                    ") is not in the valid range. The range of valid IPs is "
-                                                   "2001:db8:1::/48");
+                                                   "2001:db8:1::/48" +
+                                                   more);
   }
   EXPECT_TRUE(range.take("2001:db8:1::ffff"_ip));
   EXPECT_TRUE(range.take("2001:db8:1::1"_ip));
