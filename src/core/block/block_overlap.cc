@@ -70,7 +70,9 @@ void add_around(const Prefix& block, int shortest, Look& look) {
     if (first == before) continue;
     before = first;
     std::string from = block_key(Prefix::containing(first, bits)).name;
-    for (int any = length; any < bits; ++any) from = std::min(from, block_key(Prefix::containing(first, any)).name);
+    std::string least = std::to_string(length);  // as text
+    for (int any = length + 1; any < bits; ++any) least = std::min(least, std::to_string(any));
+    from.replace(from.rfind('/') + 1, from.npos, least);
     const std::string end = block_key(Prefix::containing(*first.next(), bits)).name;
     if (from < end) {
       look.around.push_back({all_of(Kind::block, block.family()), std::move(from), end});
