@@ -230,6 +230,15 @@ std::optional<cloud::Interface> StockKeeper::look_at_cloud(warm::Look& look, Dea
   return interface;
 }
 
+bool StockKeeper::tell_if_another(std::uint64_t history) {
+  if (looked_at_ == kNoHistory || looked_at_ == history) return false;
+  if (told_another_.exchange(history) != history) {
+    log("the store's files are others, perhaps an older copy: no address is given to a pod until host, pods and cloud "
+        "were looked at");
+  }
+  return true;
+}
+
 void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanoseconds pods_limit,
                                       std::chrono::nanoseconds cloud_limit) {
   const std::unique_lock alone(first_look_, std::try_to_lock);
@@ -243,12 +252,7 @@ void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanos
     looked_at_ = history;
     world_.stocked();
   };
-  // Of a store that is put back before a start nothing tells.
-  const bool is_another = looked_at_ != kNoHistory && looked_at_ != history;
-  if (is_another && told_another_.exchange(history) != history) {
-    log("the store's files are others, perhaps an older copy: no address is given to a pod until host, pods and cloud "
-        "were looked at");
-  }
+  const bool is_another = tell_if_another(history);
   if (std::ranges::none_of(view->addresses, is_on_interface)) return looked();
   warm::Look look, of_cloud;
   look.begun = of_cloud.begun = world_.clock.now();
@@ -302,6 +306,7 @@ void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanos
 void StockKeeper::reconcile() {
   next_reconcile_ = world_.clock.now().since_boot + options_.reconcile_every;
   const std::uint64_t history = world_.store.history();
+  const bool is_another = tell_if_another(history);
   warm::Look look = this->look(true, cloud_deadline());
   auto view = view_stock(context());
   if (!view) return note_trouble(view.error());
@@ -321,7 +326,7 @@ void StockKeeper::reconcile() {
   told_left_out_ = std::move(judged.left_out);
   if (!note_doubts(judged.doubts)) return;
   // It had more time than the look before serving, for which the cloud may be too slow.
-  if (looked_at_ != kNoHistory && !may_give() && look.cloud && look.host) {
+  if (is_another && look.cloud && look.host) {
     looked_at_ = history;
     world_.stocked();
   }

@@ -195,6 +195,9 @@ class StockKeeper {
   void confirm_missing(core::warm::Look& look, const StockView& view, const core::warm::Standing& standing,
                        Deadline deadline);
   void follow_interface(const core::warm::Look& look, StockView& view);
+  /// Whether `history` is another one than what was looked at; the log has it once. Of a store that is put back before
+  /// a start nothing tells.
+  [[nodiscard]] bool tell_if_another(std::uint64_t history);
   [[nodiscard]] Result<void> note_doubts(const std::vector<core::warm::DoubtChange>& changes);
   void set_apart(core::warm::Look& look, const StockView& view, bool may_go, Deadline deadline);
   [[nodiscard]] core::WarmIntent new_intent(core::WarmIntent::What what, std::uint32_t count) const;

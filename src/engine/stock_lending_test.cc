@@ -374,6 +374,14 @@ TEST_F(OfAnOlderCopy, ARoundThatHearsASlowCloudIsALook) {
   expect_none_of_the_lent();
 }
 
+TEST_F(OfAnOlderCopy, ARoundThatFindsItFirstTellsOfIt) {
+  b_.replace_files(copy_);
+  static_cast<void>(b_.keeper->step());
+  EXPECT_TRUE(b_.keeper->may_give());
+  EXPECT_EQ(
+      std::ranges::count_if(b_.log, [](const std::string& line) { return line.starts_with("the store's files"); }), 1);
+}
+
 /// A replacement between the look and what it concludes is another one.
 TEST_F(OfAnOlderCopy, AndPutUnderTheLookItself) {
   b_.replace_files(copy_);
