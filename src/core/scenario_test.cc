@@ -172,7 +172,9 @@ class World {
   void set_disabled(Command& c, bool disabled) {
     const std::string name = c.word("a name");
     c.done();
-    if (const auto pool = decide<Pool>([&](const Snapshot& s) { return plan_set_pool_disabled(s, name, disabled); })) {
+    if (const auto pool = decide<Pool>([&](const Snapshot& s) {
+          return plan_change_pool(s, PoolSpec{name, {}, {}, {}, {}, disabled});
+        })) {
       say("{}", pool_line(*pool));
     }
   }

@@ -4,6 +4,7 @@
 #include "engine/explain.h"
 #include "engine/nodes.h"
 #include "engine/release.h"
+#include "engine/reservations.h"
 #include "engine/test_meddler.h"
 #include "engine/test_world.h"
 
@@ -442,6 +443,22 @@ TEST_F(OperatorTest, ALateDisablingLeavesTheNextPoolAlone) {
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::unknown_outcome) << done.error().message;
   EXPECT_FALSE(list_pools(context).value().at(0).disabled);
+}
+
+/// One of this name that somebody made since is not taken for the one that should go.
+TEST_F(OperatorTest, ALateDeletionLeavesTheNextReservationAlone) {
+  const core::Reservation first{"r", {prefix("10.1.0.0/30")}}, second{"r", {prefix("10.2.0.0/30")}};
+  ASSERT_TRUE(create_reservation(context, first));
+  Meddler meddled(store);
+  meddled.lose_reply = true;
+  meddled.after_commit = [&] { ASSERT_TRUE(create_reservation(context, second)); };
+  const auto deleted = delete_reservation({meddled, clock, random}, "r");
+  ASSERT_FALSE(deleted);
+  EXPECT_EQ(deleted.error().code, ErrorCode::unknown_outcome) << deleted.error().message;
+  EXPECT_EQ(list_reservations(context).value().at(0).cidrs, second.cidrs);
+  meddled.lose_reply = true;
+  meddled.after_commit = {};
+  EXPECT_TRUE(delete_reservation({meddled, clock, random}, "r")) << "gone is gone";
 }
 
 TEST_F(OperatorTest, ALateSplitIsNotAnsweredAsOneThatNeverWas) {

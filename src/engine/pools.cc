@@ -69,18 +69,24 @@ Result<void> ensure_pools(const Context& context, const std::vector<core::PoolSp
 
 // A pool is known by its name and nothing else: after a lost reply the name may be that of another, made since.
 
-Result<core::Pool> set_pool_disabled(const Context& context, const std::string& name, bool disabled) {
+Result<core::Pool> change_pool(const Context& context, const core::PoolSpec& change) {
   using Answer = core::Pool;
   const auto decide = [&](const core::Snapshot& snapshot, const Instant&, Earlier earlier) -> core::Step<Answer> {
-    auto step = core::plan_set_pool_disabled(snapshot, name, disabled);
+    auto step = core::plan_change_pool(snapshot, change);
     const auto* const plan = std::get_if<core::Plan<Answer>>(&step);
     if (earlier == Earlier::maybe_done && plan != nullptr && !plan->writes.empty()) {
-      return doubtful(fmt::format("whether pool {} was {}", name, disabled ? "disabled" : "enabled"),
-                      "croft pool list");
+      return doubtful(fmt::format("whether pool {} was changed", change.name), "croft pool list");
     }
     return step;
   };
   return transact(context, TurnTaking::before_writing, decide);
+}
+
+Result<core::Pool> set_pool_disabled(const Context& context, const std::string& name, bool disabled) {
+  core::PoolSpec change;
+  change.name = name;
+  change.disabled = disabled;
+  return change_pool(context, change);
 }
 
 namespace {

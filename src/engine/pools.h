@@ -21,6 +21,8 @@ namespace croft::engine {
 /// are there: one list.
 [[nodiscard]] Result<void> ensure_pools(const Context& context, const std::vector<core::PoolSpec>& specs);
 
+/// Gives a pool all that the spec says of it (core::plan_change_pool).
+[[nodiscard]] Result<core::Pool> change_pool(const Context& context, const core::PoolSpec& change);
 [[nodiscard]] Result<core::Pool> set_pool_disabled(const Context& context, const std::string& name, bool disabled);
 
 /// Deletes a pool that holds nothing, with its blocks and its reservation; disables it first, and marks it as being

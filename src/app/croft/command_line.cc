@@ -137,6 +137,7 @@ void add_nouns(CLI::App& app, CommandLine& line) {
   add_store_commands(app, line);
   add_migrate_commands(app, line);
   add_record_commands(app, line);
+  add_reservation_commands(app, line);
   add_vpc_commands(app, line);
   add_vpc_certificates_command(app, line);
   add_vpc_advise_command(app, line);
@@ -147,7 +148,7 @@ void add_nouns(CLI::App& app, CommandLine& line) {
 void add_aliases(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
     const std::string& name = command->get_name();
-    for (const char* noun : {"agent", "pool", "block", "ip", "node", "service", "record", "range"}) {
+    for (const char* noun : {"agent", "pool", "block", "ip", "node", "service", "record", "reservation", "range"}) {
       const bool is_noun = !command->get_subcommands([](CLI::App*) { return true; }).empty();
       if (is_noun && name == noun) command->alias(name + "s");
     }

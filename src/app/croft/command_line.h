@@ -83,6 +83,7 @@ void add_service_commands(CLI::App& app, CommandLine& line);
 void add_store_commands(CLI::App& app, CommandLine& line);
 void add_migrate_commands(CLI::App& app, CommandLine& line);
 void add_record_commands(CLI::App& app, CommandLine& line);
+void add_reservation_commands(CLI::App& app, CommandLine& line);
 /// `certificates`, a verb of the noun vpc, which it adds where it is not there yet: makes a CA that is not there, and
 /// the certificates of nodes that are not there, are another CA's or have less than a third of their time left. A CA
 /// that is there is never replaced. With `-o yaml` no file is written: Secrets are printed, signed by the CA of

@@ -168,6 +168,16 @@ Data json_of(const core::IpamConfig& config) {
   return Data(std::vector<Json>(1, json));
 }
 
+Data json_of(const std::vector<core::Reservation>& reservations) {
+  std::vector<Json> objects;
+  for (const core::Reservation& one : reservations) {
+    Json cidrs = Json::array();
+    for (const net::Prefix& cidr : one.cidrs) cidrs.push_back(cidr.to_string());
+    objects.push_back({{"name", one.name}, {"reservedCIDRs", std::move(cidrs)}});
+  }
+  return Data(objects);
+}
+
 Data json_of(const core::PoolsSplit& split) {
   std::vector<Json> objects;
   for (const core::Pool& part : split.parts) {

@@ -34,6 +34,7 @@ struct TokenShown {
 [[nodiscard]] Data json_of(const engine::NodeView& node, const std::vector<std::string>& ranges,
                            const std::optional<TokenShown>& token);
 [[nodiscard]] Data json_of(const core::IpamConfig& config);
+[[nodiscard]] Data json_of(const std::vector<core::Reservation>& reservations);
 [[nodiscard]] Data json_of(const core::PoolsSplit& split);
 [[nodiscard]] Data json_of(const core::Explanation& explanation);
 

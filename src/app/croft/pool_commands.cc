@@ -19,26 +19,41 @@
 namespace croft::app {
 namespace {
 
-struct CreatePoolOptions {
-  std::string name, cidr, gateway;
-  std::optional<int> block_size;
+/// What `create` and `set` take alike.
+struct PoolSettings {
+  std::string name, gateway;
   std::optional<std::int64_t> cooldown_seconds;
-  bool disabled = false;
+  std::optional<bool> disabled;
+  std::optional<std::string> node_selector, namespace_selector;
+  std::optional<int> priority;
+};
+struct CreatePoolOptions {
+  PoolSettings settings;
+  std::string cidr;
+  std::optional<int> block_size;
 };
 
-[[nodiscard]] Result<core::PoolSpec> spec_of(const CreatePoolOptions& options) {
+[[nodiscard]] Result<core::PoolSpec> spec_of(const PoolSettings& settings) {
   core::PoolSpec spec;
-  spec.name = options.name;
-  TRY(spec.cidr, prefix_argument("--cidr", options.cidr));
-  spec.block_length = options.block_size;
-  if (options.gateway == "none") {
+  spec.name = settings.name;
+  if (settings.gateway == "none") {
     spec.gateway = core::GatewayChoice{core::GatewayChoice::Kind::none, {}};
-  } else if (!options.gateway.empty()) {
-    TRY(const net::Address gateway, address_argument("--gateway", options.gateway));
+  } else if (!settings.gateway.empty()) {
+    TRY(const net::Address gateway, address_argument("--gateway", settings.gateway));
     spec.gateway = core::GatewayChoice{core::GatewayChoice::Kind::given, gateway};
   }
-  if (options.cooldown_seconds) spec.cooldown = std::chrono::seconds(*options.cooldown_seconds);
-  if (options.disabled) spec.disabled = true;
+  if (settings.cooldown_seconds) spec.cooldown = std::chrono::seconds(*settings.cooldown_seconds);
+  spec.disabled = settings.disabled;
+  spec.node_selector = settings.node_selector;
+  spec.namespace_selector = settings.namespace_selector;
+  spec.priority = settings.priority;
+  return spec;
+}
+
+[[nodiscard]] Result<core::PoolSpec> spec_of(const CreatePoolOptions& options) {
+  TRY(core::PoolSpec spec, spec_of(options.settings));
+  TRY(spec.cidr, prefix_argument("--cidr", options.cidr));
+  spec.block_length = options.block_size;
   return spec;
 }
 
@@ -78,7 +93,7 @@ struct CreatePoolOptions {
 Table pool_table(const std::vector<engine::PoolView>& pools, bool wide) {
   std::vector<std::string> headings{"NAME",   "CIDR", "BLOCKSIZE", "GATEWAY",  "COOLDOWN", "DISABLED",
                                     "BLOCKS", "HELD", "COOLING",   "RESERVED", "FREE"};
-  if (wide) headings.insert(headings.end(), {"SIZE", "NODESELECTOR", "NAMESPACESELECTOR"});
+  if (wide) headings.insert(headings.end(), {"SIZE", "PRIORITY", "NODESELECTOR", "NAMESPACESELECTOR"});
   Table table(std::move(headings));
   for (const engine::PoolView& view : pools) {
     const core::Pool& pool = view.pool;
@@ -94,7 +109,8 @@ Table pool_table(const std::vector<engine::PoolView>& pools, bool wide) {
                                    view.usage.reserved.to_string(),
                                    view.usage.free().to_string()};
     if (wide) {
-      cells.insert(cells.end(), {view.usage.size.to_string(), pool.node_selector, pool.namespace_selector});
+      cells.insert(cells.end(), {view.usage.size.to_string(), std::to_string(pool.priority), pool.node_selector,
+                                 pool.namespace_selector});
     }
     table.add(std::move(cells));
   }
@@ -139,6 +155,30 @@ struct ShowPoolOptions {
   return 0;
 }
 
+/// Between the decision and the commit a pod may have got the address that is the gateway now.
+[[nodiscard]] Result<void> tell_if_held(const engine::Context& context, const net::Address& gateway) {
+  TRY(const engine::AddressView view, engine::show_address(context, gateway));
+  if (view.state != core::AddressState::held) return {};
+  tell(fmt::format("croft: the gateway {} is held by {}: delete that pod, or choose another gateway",
+                   gateway.to_string(), view.pod.empty() ? view.handle_id : view.namespace_name + "/" + view.pod));
+  return {};
+}
+
+[[nodiscard]] Result<int> set_pool(CommandLine& line, const PoolSettings& settings) {
+  TRY(const core::PoolSpec change, spec_of(settings));
+  core::PoolSpec nothing;
+  nothing.name = change.name;
+  if (change == nothing) {
+    return fail(ErrorCode::invalid_argument, "nothing to set: give at least one option");
+  }
+  TRY(const engine::Context context, line.open());
+  TRY(const core::Pool pool, engine::change_pool(context, change));
+  if (change.gateway && pool.gateway) TRY_VOID(tell_if_held(context, *pool.gateway));
+  TRY(const engine::PoolView view, find_pool(context, pool.name));
+  print(line.json() ? line.data(json_of(std::vector{view})) : pool_table({view}, true).to_string());
+  return 0;
+}
+
 struct DeletePoolOptions {
   std::string name;
   bool dry_run = false;
@@ -160,6 +200,20 @@ struct DeletePoolOptions {
   TRY_VOID(engine::delete_pool(context, name));
   print(fmt::format("pool/{} deleted\n", name));
   return 0;
+}
+
+void add_settings(CLI::App& command, PoolSettings& settings) {
+  command.add_option("--gateway", settings.gateway,
+                     "Gateway of the pods, never assigned; \"none\": pods get /32 or /128 without a gateway");
+  command.add_option("--cooldown-seconds", settings.cooldown_seconds,
+                     "How long a released address rests before reuse, 0 to 1200 seconds");
+  command.add_option("--node-selector", settings.node_selector,
+                     "Nodes whose pods the pool serves, in Calico's language: 'rack == \"a\"'; \"\": all");
+  command.add_option("--namespace-selector", settings.namespace_selector,
+                     "Namespaces whose pods the pool serves, likewise; needs a kube: store");
+  command.add_option("--priority", settings.priority,
+                     "Pools of a higher one serve first, 0 to 1000; networks that name pools keep their order");
+  command.add_flag("--disabled", settings.disabled, "No new addresses from the pool; --disabled=false: again");
 }
 
 /// A verb that takes the name of a pool.
@@ -186,18 +240,23 @@ void add_pool_commands(CLI::App& app, CommandLine& line) {
 
   const auto options = std::make_shared<CreatePoolOptions>();
   CLI::App* creation = pool->add_subcommand("create", "Create a pool (and the store, if it does not exist)");
-  creation->add_option("NAME", options->name, "Name: lower-case letters, digits, '-' and '.'")->required();
+  creation->add_option("NAME", options->settings.name, "Name: lower-case letters, digits, '-' and '.'")->required();
   creation->add_option("--cidr", options->cidr, "Prefix to assign from, e.g. 10.1.0.0/16 or fd00:1::/64")->required();
   creation->add_option(
       "--block-size", options->block_size,
       "Prefix length of the blocks that nodes claim: 20 to 32 (default 26), IPv6 116 to 128 (default 122)");
-  creation->add_option("--gateway", options->gateway,
-                       "Gateway of the pods, never assigned (default: the first address); \"none\": pods get /32 or "
-                       "/128 without a gateway");
-  creation->add_option("--cooldown-seconds", options->cooldown_seconds,
-                       "How long a released address rests before reuse, 0 to 1200 seconds (default 30)");
-  creation->add_flag("--disabled", options->disabled, "Create the pool disabled");
+  add_settings(*creation, options->settings);
+  creation->footer("Without --gateway it is the first address; without --cooldown-seconds addresses rest for 30 s.");
   creation->callback([&line, options] { line.run = [options](CommandLine& l) { return create_pool(l, *options); }; });
+
+  const auto settings = std::make_shared<PoolSettings>();
+  CLI::App* setting = pool->add_subcommand("set", "Change settings of a pool; the others stay as they are");
+  setting->add_option("NAME", settings->name, "Name of the pool")->required();
+  add_settings(*setting, *settings);
+  setting->footer(
+      "Pods keep their addresses, and the gateway that they began with stays out of use. CIDR and block size of a pool "
+      "never change: see `croft pool split`.");
+  setting->callback([&line, settings] { line.run = [settings](CommandLine& l) { return set_pool(l, *settings); }; });
 
   CLI::App* listing = pool->add_subcommand("list", "List all pools with their usage");
   add_list_options(*listing, line);

@@ -58,6 +58,7 @@ Json record_json(const core::Pool& pool) {
                {"disableBGPExport", pool.disable_bgp_export}};
   if (pool.gateway) json["gateway"] = pool.gateway->to_string();
   json["cooldownSeconds"] = pool.cooldown.count();
+  if (pool.priority != 0) json["priority"] = pool.priority;
   return json;
 }
 

@@ -16,10 +16,23 @@ namespace {
 using net::Address;
 using net::Prefix;
 
+/// With the pod, where that is known: who asked for this address has to talk to somebody.
+std::string holder_text(const Attribute& holder) {
+  const auto said = [&](std::string_view key) {
+    const auto found = holder.secondary.find(std::string(key));
+    return found != holder.secondary.end() ? found->second : std::string();
+  };
+  const std::string pod = said(kPodKey), node = said(kNodeKey);
+  std::string text = "held by " + holder.handle_id.value_or("an unknown handle");
+  if (!pod.empty()) text += fmt::format(", pod {}/{}", said(kNamespaceKey), pod);
+  if (!node.empty()) text += " on node " + node;
+  return text;
+}
+
 std::string state_text(const Assignment& in, const Block& block, net::Ordinal ordinal) {
   const Attribute& holder = *attribute_of(block, ordinal);
   if (is_in_quarantine(holder)) return quarantine_text(holder);
-  if (!holder.cooling) return "held by " + holder.handle_id.value_or("an unknown handle");
+  if (!holder.cooling) return holder_text(holder);
   const auto cooldown = in.pools.cooldowns_of(block.cidr).of(*holder.cooling);
   return "cooling until " + rfc3339_rounded_up(cooldown_end(*holder.cooling, cooldown, in.draft.now()));
 }

@@ -19,4 +19,14 @@ struct KeptOut {
 /// The name of the reservation of what host-local gave to nobody of a range: `host-local-10-244-3-0-24`.
 [[nodiscard]] std::string reservation_name_of_range(const net::Prefix& range);
 
+/// Decides that a reservation is made; true when one of this name with the same prefixes was there. Pods that hold one
+/// of its addresses keep it. Errors: invalid_argument, of its name (check_pool_name) and of one without prefixes;
+/// already_exists, naming what the one of this name keeps.
+[[nodiscard]] Step<bool> plan_create_reservation(const Snapshot& snapshot, const Reservation& wanted);
+
+struct ReservationDeleted {};
+/// Decides that a reservation goes. Errors: not_found; refused_for_safety, of one that keeps a gateway or the ends of a
+/// pool that is there.
+[[nodiscard]] Step<ReservationDeleted> plan_delete_reservation(const Snapshot& snapshot, const std::string& name);
+
 }  // namespace croft::core

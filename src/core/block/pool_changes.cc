@@ -78,6 +78,48 @@ std::vector<PlannedWrite> reservation_again(const Reader& reader, const Pool& po
   return {to_put(key, std::move(reservation)), to_check(pool_key(pool.name))};
 }
 
+net::Prefix block_of_gateway(const Pool& pool) { return net::Prefix::containing(*pool.gateway, pool.block_length); }
+
+/// Held, or cooling.
+[[nodiscard]] Flow<bool> is_gateway_taken(Reader& reader, const Pool& pool) {
+  const net::Prefix cidr = block_of_gateway(pool);
+  const Block* block = reader.get(block_key(cidr));
+  TRY_VOID(reader.ready());
+  return block != nullptr && !block->deleted &&
+         state_of(*block, *net::ordinal_of(cidr, *pool.gateway)) != AddressState::free;
+}
+
+/// The pool's reservation with the gateway that it gets. What is in it stays: pods live by the gateway of before.
+[[nodiscard]] Flow<PlannedWrite> keep_gateways_out(Reader& reader, const Pool& before, const Pool& pool) {
+  const auto key = reservation_key(reservation_name_of(pool.name));
+  const Reservation* const stored = reader.get(key);
+  TRY(const bool is_taken, is_gateway_taken(reader, pool));
+  if (is_taken) {
+    return fail(ErrorCode::refused_by_configuration,
+                fmt::format("gateway {} of pool {} is in use; `croft ip show {}` tells who holds it",
+                            pool.gateway->to_string(), pool.name, pool.gateway->to_string()));
+  }
+  Reservation kept = stored != nullptr ? *stored : reservation_for(before);
+  kept.name = reservation_name_of(pool.name);
+  for (const net::Prefix& one : reservation_for(pool).cidrs) {
+    if (std::ranges::count(kept.cidrs, one) == 0) kept.cidrs.push_back(one);
+  }
+  return to_put(key, std::move(kept));
+}
+
+/// Its making may have been cut short before it was known to overlap no other.
+[[nodiscard]] Flow<void> check_overlaps_none(Reader& reader, const Pool& pool) {
+  const PoolTable pools(reader);
+  TRY_VOID(reader.ready());
+  for (const Pool* other : pools.pools()) {
+    if (other->name == pool.name || !other->cidr.overlaps(pool.cidr)) continue;
+    return fail(ErrorCode::refused_by_configuration,
+                fmt::format("pool {} ({}) overlaps pool {} ({}); delete one of them", pool.name, pool.cidr.to_string(),
+                            other->name, other->cidr.to_string()));
+  }
+  return {};
+}
+
 /// Whether a pool that is gone, blocks and all that lives in them left behind, may be made again: one with the same
 /// blocks, of which no gateway is somebody's address. Error: refused_by_configuration.
 [[nodiscard]] Flow<void> check_leftover(Reader& reader, const Pool& pool, const std::vector<net::Prefix>& blocks) {
@@ -97,12 +139,9 @@ std::vector<PlannedWrite> reservation_again(const Reader& reader, const Pool& po
     }
   }
   if (!pool.gateway) return {};
-  const net::Prefix of_gateway = net::Prefix::containing(*pool.gateway, pool.block_length);
+  const net::Prefix of_gateway = block_of_gateway(pool);
   if (std::ranges::count(blocks, of_gateway) == 0) return {};
-  const Block* block = reader.get(block_key(of_gateway));
-  TRY_VOID(reader.ready());
-  const bool is_taken = block != nullptr && !block->deleted &&
-                        state_of(*block, *net::ordinal_of(of_gateway, *pool.gateway)) != AddressState::free;
+  TRY(const bool is_taken, is_gateway_taken(reader, pool));
   if (!is_taken) return {};
   return refused(of_gateway,
                  fmt::format(", where the gateway {} is taken: give another one, or none", pool.gateway->to_string()));
@@ -194,27 +233,22 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
   });
 }
 
-Step<Pool> plan_set_pool_disabled(const Snapshot& snapshot, const std::string& name, bool disabled) {
+Step<Pool> plan_change_pool(const Snapshot& snapshot, const PoolSpec& change) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Pool>> {
-    const Pool* stored = reader.get(pool_key(name));
+    const Pool* const stored = reader.get(pool_key(change.name));
     TRY_VOID(reader.ready());
-    if (stored == nullptr) return fail(no_such_pool(name));
-    Pool pool = *stored;
-    if (pool.disabled == disabled && !pool.being_made && !pool.being_deleted) return Plan<Pool>{std::move(pool), {}};
-    if (!disabled) {
-      // Its making may have been cut short before it was known to overlap no other.
-      const PoolTable pools(reader);
-      TRY_VOID(reader.ready());
-      for (const Pool* other : pools.pools()) {
-        if (other->name == name || !other->cidr.overlaps(pool.cidr)) continue;
-        return fail(ErrorCode::refused_by_configuration,
-                    fmt::format("pool {} ({}) overlaps pool {} ({}); delete one of them", name, pool.cidr.to_string(),
-                                other->name, other->cidr.to_string()));
-      }
+    if (stored == nullptr) return fail(no_such_pool(change.name));
+    TRY(Pool pool, with_settings(*stored, change));
+    if (change.disabled) pool.being_made = pool.being_deleted = false;
+    if (pool == *stored) return Plan<Pool>{std::move(pool), {}};
+    if (change.disabled && !pool.disabled) TRY_VOID(check_overlaps_none(reader, pool));
+    std::vector<PlannedWrite> writes;
+    if (pool.gateway && pool.gateway != stored->gateway) {
+      TRY(PlannedWrite reservation, keep_gateways_out(reader, *stored, pool));
+      writes.push_back(std::move(reservation));
     }
-    pool.disabled = disabled;
-    pool.being_made = pool.being_deleted = false;
-    return Plan<Pool>{pool, {to_put(pool_key(name), pool)}};
+    writes.push_back(to_put(pool_key(pool.name), pool));
+    return Plan<Pool>{std::move(pool), std::move(writes)};
   });
 }
 

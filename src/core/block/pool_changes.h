@@ -33,9 +33,11 @@ struct PoolCreated {
 /// Nothing when the snapshot has no list of the pools.
 [[nodiscard]] std::optional<bool> are_pools_there(const Snapshot& snapshot, const std::vector<PoolSpec>& wanted);
 
-/// Decides whether a disabled flag changes; a half made or half deleted pool that is disabled counts as disabled on
-/// purpose from then on. Errors: not_found; refused_by_configuration, of one to be enabled that overlaps another pool.
-[[nodiscard]] Step<Pool> plan_set_pool_disabled(const Snapshot& snapshot, const std::string& name, bool disabled);
+/// Decides that a pool gets all that the spec says of it (with_settings); a half made or half deleted one whose flag
+/// `disabled` is said counts as meant so from then on. A new gateway is kept out of use, and so is the one before, by
+/// which pods live. Errors: not_found; those of with_settings(); refused_by_configuration, of one to be enabled that
+/// overlaps another pool, and of a gateway that somebody holds.
+[[nodiscard]] Step<Pool> plan_change_pool(const Snapshot& snapshot, const PoolSpec& change);
 
 /// Decides that a pool is disabled and marked as being deleted (Pool::being_deleted). Error: not_found.
 [[nodiscard]] Step<Pool> plan_begin_deletion(const Snapshot& snapshot, const std::string& name);

@@ -12,6 +12,7 @@
 #include "base/manual_clock.h"
 #include "core/block/affinity_changes.h"
 #include "core/block/assign.h"
+#include "core/block/keep_out.h"
 #include "core/block/pool_split.h"
 #include "core/block/release.h"
 #include "core/register/test_register.h"
@@ -48,7 +49,9 @@ class PoolChanges : public testing::Test {
     ASSERT_TRUE(reg.decide<Released>([&](const Snapshot& s) { return plan_release_owner(s, owner, clock.now()); }));
   }
   Result<Plan<Pool>> set_disabled(const std::string& name, bool disabled) {
-    return reg.plan<Pool>([&](const Snapshot& s) { return plan_set_pool_disabled(s, name, disabled); });
+    return reg.plan<Pool>([&](const Snapshot& s) {
+      return plan_change_pool(s, PoolSpec{name, {}, {}, {}, {}, disabled});
+    });
   }
   void disable() { reg.apply(set_disabled("a", true)->writes); }
   Result<PoolDeleted> drop(const std::string& name = "a") {
@@ -155,6 +158,92 @@ TEST_F(PoolChanges, APoolThatIsGoneUnderItsPodsIsMadeAgainAsItWas) {
   ASSERT_TRUE(again("10.0.0.0/26", 28, none));
   hold();
   EXPECT_EQ(count(Kind::block), 1U);
+}
+
+TEST_F(PoolChanges, SettingsOfAPoolThatIsThere) {
+  make("10.0.0.0/26");
+  hold("10.0.0.3");
+  const Pool before = *reg.get(pool_key("a"));
+  const auto set = [&](const PoolSpec& change) {
+    return reg.decide<Pool>([&](const Snapshot& s) { return plan_change_pool(s, change); });
+  };
+  const auto gateway = [](const char* text) {
+    PoolSpec change{"a", {}, {}, GatewayChoice{GatewayChoice::Kind::given, address(text)}, {}, {}};
+    return change;
+  };
+  EXPECT_EQ(code_of(set({"b", {}, {}, {}, seconds(1), {}})), ErrorCode::not_found);
+  EXPECT_EQ(code_of(set({"a", {}, {}, {}, seconds(1201), {}})), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of(set({"a", {}, 27, {}, {}, {}})), ErrorCode::invalid_argument) << "blocks keep their size";
+  EXPECT_EQ(code_of(set(gateway("10.0.1.1"))), ErrorCode::invalid_argument) << "outside";
+  EXPECT_EQ(code_of(set(gateway("10.0.0.3"))), ErrorCode::refused_by_configuration) << "a pod's";
+  PoolSpec bad{"a", {}, {}, {}, {}, {}};
+  bad.node_selector = "rack ==";
+  EXPECT_EQ(code_of(set(bad)), ErrorCode::invalid_argument);
+  bad = {"a", {}, {}, {}, {}, {}};
+  bad.priority = 1001;
+  EXPECT_EQ(code_of(set(bad)), ErrorCode::invalid_argument);
+  EXPECT_EQ(*reg.get(pool_key("a")), before) << "nothing of this";
+
+  PoolSpec all{"a", {}, {}, {}, seconds(5), true};
+  all.node_selector = "rack == \"a\"";
+  all.namespace_selector = "has(team)";
+  all.priority = 7;
+  ASSERT_TRUE(set(all));
+  Pool wanted = before;
+  wanted.cooldown = seconds(5);
+  wanted.disabled = true;
+  wanted.node_selector = "rack == \"a\"";
+  wanted.namespace_selector = "has(team)";
+  wanted.priority = 7;
+  EXPECT_EQ(*reg.get(pool_key("a")), wanted);
+  all = {"a", {}, {}, {}, {}, {}};
+  all.node_selector = "";
+  ASSERT_TRUE(set(all));
+  EXPECT_EQ(reg.get(pool_key("a"))->node_selector, "all()");
+}
+
+/// Pods have the gateway of before in their routes for as long as they live.
+TEST_F(PoolChanges, AGatewayOfBeforeStaysOutOfUse) {
+  make("10.0.0.0/26", GatewayChoice::Kind::first_address);
+  const PoolSpec change{"a", {}, {}, GatewayChoice{GatewayChoice::Kind::given, address("10.0.0.9")}, {}, {}};
+  ASSERT_TRUE(reg.decide<Pool>([&](const Snapshot& s) { return plan_change_pool(s, change); }));
+  EXPECT_EQ(reg.get(pool_key("a"))->gateway, address("10.0.0.9"));
+  const auto& kept = reg.get(reservation_key("pool-a"))->cidrs;
+  for (const char* one : {"10.0.0.0/32", "10.0.0.1/32", "10.0.0.9/32", "10.0.0.63/32"}) {
+    EXPECT_EQ(std::ranges::count(kept, prefix(one)), 1) << one;
+  }
+  EXPECT_EQ(kept.size(), 4U);
+}
+
+TEST_F(PoolChanges, TheHigherPriorityServesFirst) {
+  for (const char* name : {"a", "b"}) {
+    PoolSpec spec{name, prefix(*name == 'a' ? "10.0.0.0/26" : "10.0.1.0/26"), 28, {}, seconds(0), {}};
+    spec.priority = *name == 'b' ? 1 : 0;
+    ASSERT_TRUE(reg.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); }));
+  }
+  hold();
+  EXPECT_EQ(count(Kind::block), 1U);
+  EXPECT_TRUE(prefix("10.0.1.0/26").contains(*cidr_of(reg.records().lower_bound(Key{Kind::block, ""})->first)));
+}
+
+TEST_F(PoolChanges, ReservationsOfAPerson) {
+  make("10.0.0.0/26", GatewayChoice::Kind::first_address);
+  const auto reserve = [&](const Reservation& wanted) {
+    return reg.decide<bool>([&](const Snapshot& s) { return plan_create_reservation(s, wanted); });
+  };
+  const auto remove = [&](const char* name) {
+    return code_of(reg.decide<ReservationDeleted>([&](const Snapshot& s) { return plan_delete_reservation(s, name); }));
+  };
+  const Reservation wanted{"printers", {prefix("10.0.0.0/28"), prefix("10.0.0.32/32")}};
+  EXPECT_EQ(reserve(wanted), false);
+  EXPECT_EQ(reserve({"printers", {prefix("10.0.0.32/32"), prefix("10.0.0.0/28")}}), true) << "the same, was there";
+  EXPECT_EQ(code_of(reserve({"printers", {prefix("10.0.0.0/28")}})), ErrorCode::already_exists);
+  EXPECT_EQ(code_of(reserve({"none", {}})), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of(reserve({"No_name", wanted.cidrs})), ErrorCode::invalid_argument);
+  EXPECT_EQ(remove("nobody"), ErrorCode::not_found);
+  EXPECT_EQ(remove("pool-a"), ErrorCode::refused_for_safety) << "it keeps the gateway";
+  EXPECT_EQ(remove("printers"), std::nullopt);
+  EXPECT_EQ(reg.get(reservation_key("printers")), nullptr);
 }
 
 TEST_F(PoolChanges, ManyBlocksGoInBatchesAndThePoolBehindThem) {

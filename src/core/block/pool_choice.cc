@@ -102,6 +102,7 @@ void take_serving(const PoolTable& pools, const PoolRequest& request, PoolChoice
       choice.usable.push_back(pool);
     }
   }
+  std::ranges::stable_sort(choice.usable, std::ranges::greater{}, &Pool::priority);
 }
 
 Refusal refusal_of_none(const PoolTable& pools, const PoolRequest& request, std::vector<PoolVerdict> considered) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "core/register/selector.h"
 #include "net/echo.h"
 #include "net/prefix.h"
 
@@ -41,20 +42,26 @@ BlockLengths block_lengths(Family family) {
   return length;
 }
 
-[[nodiscard]] Result<std::optional<net::Address>> choose_gateway(const PoolSpec& spec) {
-  const GatewayChoice choice = spec.gateway.value_or(GatewayChoice{});
+[[nodiscard]] Result<std::optional<net::Address>> choose_gateway(const Pool& pool, const GatewayChoice& choice) {
   if (choice.kind == GatewayChoice::Kind::none) return std::optional<net::Address>();
-  if (choice.kind == GatewayChoice::Kind::first_address) return spec.cidr.first().next();
-  if (!spec.cidr.contains(choice.address)) {
+  if (choice.kind == GatewayChoice::Kind::first_address) return pool.cidr.first().next();
+  if (!pool.cidr.contains(choice.address)) {
     return fail(
         invalid_argument(fmt::format("gateway {} of pool {} is outside {}: give an address of the pool, or \"none\"",
-                                     choice.address.to_string(), spec.name, spec.cidr.to_string())));
+                                     choice.address.to_string(), pool.name, pool.cidr.to_string())));
   }
-  if (choice.address == spec.cidr.first() || (spec.cidr.family() == Family::v4 && choice.address == spec.cidr.last())) {
+  if (choice.address == pool.cidr.first() || (pool.cidr.family() == Family::v4 && choice.address == pool.cidr.last())) {
     return fail(invalid_argument(fmt::format("gateway {} of pool {} is the network or broadcast address of {}",
-                                             choice.address.to_string(), spec.name, spec.cidr.to_string())));
+                                             choice.address.to_string(), pool.name, pool.cidr.to_string())));
   }
   return std::optional(choice.address);
+}
+
+[[nodiscard]] Result<std::string> checked_selector(const Pool& pool, const char* field, const std::string& text) {
+  const auto selector = Selector::parse(text);
+  if (selector) return text;
+  return fail(
+      invalid_argument(fmt::format("{} of pool {} does not parse: {}", field, pool.name, selector.error().message)));
 }
 
 [[nodiscard]] Result<void> check_room(const Pool& pool) {
@@ -109,15 +116,17 @@ bool is_block_length(const net::Prefix& cidr, int length) {
 
 bool is_cooldown(std::chrono::seconds cooldown) { return cooldown.count() >= 0 && cooldown <= kCooldownMax; }
 
-Result<void> check_pool_name(const std::string& name) {
+Result<void> check_pool_name(const std::string& name) { return check_object_name("pool", name); }
+
+Result<void> check_object_name(std::string_view what, const std::string& name) {
   const auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   const auto allowed = [&](char c) { return alphanumeric(c) || c == '-' || c == '.'; };
   if (name.empty() || name.size() > kPoolNameBytesMax || !alphanumeric(name.front()) || !alphanumeric(name.back()) ||
       !std::all_of(name.begin(), name.end(), allowed)) {
     return fail(
-        invalid_argument(fmt::format("pool name {} is not valid: 1 to {} lower-case letters, digits, '-' or '.', first "
+        invalid_argument(fmt::format("{} name {} is not valid: 1 to {} lower-case letters, digits, '-' or '.', first "
                                      "and last a letter or digit",
-                                     net::echo(name), kPoolNameBytesMax)));
+                                     what, net::echo(name), kPoolNameBytesMax)));
   }
   return {};
 }
@@ -129,15 +138,41 @@ Result<Pool> make_pool(const PoolSpec& spec) {
   Pool pool;
   pool.name = spec.name;
   pool.cidr = spec.cidr;
-  pool.disabled = spec.disabled.value_or(false);
   TRY(pool.block_length, choose_block_length(spec));
-  TRY(pool.gateway, choose_gateway(spec));
-  pool.cooldown = spec.cooldown.value_or(kDefaultCooldown);
+  PoolSpec whole = spec;
+  if (!whole.gateway) whole.gateway = GatewayChoice{};
+  pool.cooldown = kDefaultCooldown;
+  return with_settings(std::move(pool), whole);
+}
+
+Result<Pool> with_settings(Pool pool, const PoolSpec& spec) {
+  if (spec.block_length && *spec.block_length != pool.block_length) {
+    return fail(invalid_argument(
+        fmt::format("pool {} has blocks of /{}, and a pool keeps its block size", pool.name, pool.block_length)));
+  }
+  if (spec.gateway) {
+    TRY(pool.gateway, choose_gateway(pool, *spec.gateway));
+  }
+  if (spec.cooldown) pool.cooldown = *spec.cooldown;
   if (!is_cooldown(pool.cooldown)) {
     return fail(invalid_argument(fmt::format("cooldownSeconds {} of pool {} is out of range: 0 to {}",
-                                             pool.cooldown.count(), spec.name, kCooldownMax.count())));
+                                             pool.cooldown.count(), pool.name, kCooldownMax.count())));
   }
-  TRY_VOID(check_room(pool));
+  if (spec.disabled) pool.disabled = *spec.disabled;
+  if (spec.node_selector) {
+    TRY(pool.node_selector, checked_selector(pool, "nodeSelector", *spec.node_selector));
+  }
+  // Calico leaves it out where it is everything.
+  if (pool.node_selector.empty()) pool.node_selector = "all()";
+  if (spec.namespace_selector) {
+    TRY(pool.namespace_selector, checked_selector(pool, "namespaceSelector", *spec.namespace_selector));
+  }
+  if (spec.priority) pool.priority = *spec.priority;
+  if (pool.priority < 0 || pool.priority > kPoolPriorityMax) {
+    return fail(invalid_argument(
+        fmt::format("priority {} of pool {} is out of range: 0 to {}", pool.priority, pool.name, kPoolPriorityMax)));
+  }
+  if (spec.gateway) TRY_VOID(check_room(pool));
   return pool;
 }
 
@@ -155,7 +190,7 @@ std::string disagreement(const Pool& pool, const PoolSpec& spec) {
     const auto text_of = [](const std::optional<net::Address>& gateway) {
       return gateway ? gateway->to_string() : std::string("none");
     };
-    const auto wanted = choose_gateway(spec);
+    const auto wanted = choose_gateway(pool, *spec.gateway);
     const std::string wanted_text = wanted ? text_of(*wanted) : spec.gateway->address.to_string();
     if (text_of(pool.gateway) != wanted_text) differs("gateway", text_of(pool.gateway), wanted_text);
   }
@@ -164,6 +199,15 @@ std::string disagreement(const Pool& pool, const PoolSpec& spec) {
   }
   if (spec.disabled && *spec.disabled != pool.disabled) {
     differs("disabled", pool.disabled ? "true" : "false", *spec.disabled ? "true" : "false");
+  }
+  const auto differ = [&](std::string_view field, const std::string& has, const std::optional<std::string>& wants) {
+    const auto text_of = [](const std::string& selector) { return selector.empty() ? std::string("all()") : selector; };
+    if (wants && text_of(has) != text_of(*wants)) differs(field, text_of(has), text_of(*wants));
+  };
+  differ("nodeSelector", pool.node_selector, spec.node_selector);
+  differ("namespaceSelector", pool.namespace_selector, spec.namespace_selector);
+  if (spec.priority && *spec.priority != pool.priority) {
+    differs("priority", std::to_string(pool.priority), std::to_string(*spec.priority));
   }
   return text;
 }

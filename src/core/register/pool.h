@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -52,6 +53,8 @@ struct Pool {
   std::optional<net::Address> gateway;
   /// How long a released address rests before it is assignable again; 0 means not at all.
   std::chrono::seconds cooldown{30};
+  /// Pools of a higher one are tried before those of a lower one, where nobody names pools; equal ones by name.
+  int priority = 0;
   /// Together with `disabled`: it is disabled only because its maker has not enabled it yet, as on stores that write
   /// one record at a time, or never came to it (engine/ordered_commit.h). Nobody has disabled it on purpose. Whoever
   /// wants the same pool completes it. Kept only where a pool is made so.
@@ -94,6 +97,8 @@ struct PoolSpec {
   std::optional<GatewayChoice> gateway;
   std::optional<std::chrono::seconds> cooldown;
   std::optional<bool> disabled;
+  std::optional<std::string> node_selector{}, namespace_selector{};  ///< core::Selector; "": all()
+  std::optional<int> priority{};
   friend bool operator==(const PoolSpec&, const PoolSpec&) = default;
 };
 
@@ -101,6 +106,7 @@ inline constexpr int kDefaultBlockLengthV4 = 26;
 inline constexpr int kDefaultBlockLengthV6 = 122;
 inline constexpr std::chrono::seconds kDefaultCooldown{30};
 inline constexpr std::chrono::seconds kCooldownMax{1200};
+inline constexpr int kPoolPriorityMax = 1000;
 inline constexpr std::size_t kPoolNameBytesMax = 253;
 
 /// Whether a pool of this CIDR may be cut into blocks of this length.
@@ -111,13 +117,20 @@ inline constexpr std::size_t kPoolNameBytesMax = 253;
 /// Checks a pool name: 1 to 253 bytes of lower-case letters, digits, `-` and `.`, first and last alphanumeric (the
 /// rule of Kubernetes object names, so that a pool can move there). Error: invalid_argument.
 [[nodiscard]] Result<void> check_pool_name(const std::string& name);
+/// The same of the name of another kind, which `what` names.
+[[nodiscard]] Result<void> check_object_name(std::string_view what, const std::string& name);
 
 /// A complete pool from a spec with the defaults of docs/reference/calico-ipam.md#pools and of
 /// docs/promises.md#cooling. When no block size is given and the pool is smaller than the default block, the pool
 /// becomes one block. Errors (invalid_argument, naming the field): name, block size out of range or larger than the
 /// pool, no assignable address left beside network, gateway and broadcast, gateway outside the pool or on its network
-/// or broadcast address, cooldown out of range, overlap with ranges that no pod may be in.
+/// or broadcast address, cooldown or priority out of range, a selector that does not parse, overlap with ranges that no
+/// pod may be in.
 [[nodiscard]] Result<Pool> make_pool(const PoolSpec& spec);
+
+/// The pool with all that the spec says of it, but for its CIDR. Errors (invalid_argument): those of make_pool(); a
+/// block size that it does not have.
+[[nodiscard]] Result<Pool> with_settings(Pool pool, const PoolSpec& spec);
 
 /// Every member that `spec` gives and `pool` contradicts, as text ("blockSize: pool has 26, configuration says 28"),
 /// or empty when they agree. Members not given agree with anything.

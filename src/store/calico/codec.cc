@@ -76,6 +76,7 @@ Value with_beside(const Key& key, Value value, const std::optional<std::string>&
     if (known->cidr == pool->cidr) {
       pool->gateway = known->gateway;
       pool->cooldown = known->cooldown;
+      pool->priority = known->priority;
       // Another program that has enabled it leaves the marks.
       pool->being_made = pool->disabled && known->being_made;
       pool->being_deleted = pool->disabled && known->being_deleted;
@@ -111,11 +112,9 @@ StoredBytes encode(const Value& value, const WriteToken& token, WallTime now) {
   }
   StoredBytes bytes{wire::calico::encode_value(value, birth), {}};
   if (const auto* pool = std::get_if<core::Pool>(&value)) {
-    const bool has_own = pool->gateway || pool->cooldown.count() != 0 || pool->being_made || pool->being_deleted;
-    if (has_own) {
-      bytes.beside =
-          wire::encode_pool_beside({pool->cidr, pool->gateway, pool->cooldown, pool->being_made, pool->being_deleted});
-    }
+    const wire::PoolBeside own{pool->cidr,       pool->gateway,       pool->cooldown,
+                               pool->being_made, pool->being_deleted, pool->priority};
+    if (own != wire::PoolBeside{.cidr = pool->cidr, .gateway = {}}) bytes.beside = wire::encode_pool_beside(own);
   }
   return bytes;
 }

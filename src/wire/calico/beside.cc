@@ -51,10 +51,11 @@ struct AnyAddress {
 bool fits_cooldown(const PoolBeside& beside) { return core::is_cooldown(beside.cooldown); }
 
 // clang-format off: a member a line
-constexpr auto kPoolBeside = fields(
-    field("cidr", &PoolBeside::cidr), maybe("gateway", &PoolBeside::gateway, AnyAddress{}),
-    checked(field("cooldownSeconds", &PoolBeside::cooldown), fits_cooldown, "cooldownSeconds is out of range"),
-    unless_false("beingMade", &PoolBeside::being_made), unless_false("beingDeleted", &PoolBeside::being_deleted));
+constexpr auto kPoolBeside =
+    fields(field("cidr", &PoolBeside::cidr), maybe("gateway", &PoolBeside::gateway, AnyAddress{}),
+           checked(field("cooldownSeconds", &PoolBeside::cooldown), fits_cooldown, "cooldownSeconds is out of range"),
+           unless_false("beingMade", &PoolBeside::being_made), unless_false("beingDeleted", &PoolBeside::being_deleted),
+           unless_false("priority", &PoolBeside::priority, UpTo{core::kPoolPriorityMax}));
 // clang-format on
 
 }  // namespace

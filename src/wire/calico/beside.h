@@ -21,6 +21,7 @@ struct PoolBeside {
   std::chrono::seconds cooldown{0};
   bool being_made = false;
   bool being_deleted = false;
+  int priority = 0;
   friend bool operator==(const PoolBeside&, const PoolBeside&) = default;
 };
 

@@ -288,7 +288,7 @@ enum class Left : std::uint8_t {
   in,               ///< never
   out_when_absent,  ///< when its std::optional is empty
   out_when_empty,   ///< when its map or list is empty
-  out_when_false,
+  out_when_false,   ///< or zero
 };
 
 template <std::size_t kNameBytes, class Get, class Form, Left kLeft>
@@ -329,7 +329,7 @@ struct Field {
         form.read(in, value);
       }
       if constexpr (kLeft == Left::out_when_false) {
-        if (in.ok() && !value) in.reject("a false that is left out");
+        if (in.ok() && !value) in.reject("a false or zero that is left out");
       }
     }
   }
@@ -350,7 +350,7 @@ template <std::size_t kBytes, class Get, class Form = Plain>
 constexpr auto unless_empty(const char (&name)[kBytes], Get get, Form form = {}) {
   return Field<kBytes - 1, Get, Form, Left::out_when_empty>{MemberName<kBytes - 1>(name), get, form};
 }
-/// A boolean that is left out when it is false. Never the first of a table.
+/// A boolean that is left out when it is false, or a number that is when it is zero. Never the first of a table.
 template <std::size_t kBytes, class Get, class Form = Plain>
 constexpr auto unless_false(const char (&name)[kBytes], Get get, Form form = {}) {
   return Field<kBytes - 1, Get, Form, Left::out_when_false>{MemberName<kBytes - 1>(name), get, form};

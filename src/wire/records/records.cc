@@ -79,6 +79,7 @@ constexpr auto kPool =
            field("natOutgoing", &core::Pool::nat_outgoing), field("disableBGPExport", &core::Pool::disable_bgp_export),
            maybe("gateway", &core::Pool::gateway),
            checked(field("cooldownSeconds", &core::Pool::cooldown), fits_cooldown, "cooldownSeconds is out of range"),
+           unless_false("priority", &core::Pool::priority, UpTo{core::kPoolPriorityMax}),
            unless_false("beingDeleted", &core::Pool::being_deleted));
 
 constexpr auto kReservation =
