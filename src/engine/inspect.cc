@@ -115,6 +115,9 @@ std::string text_of(const std::map<std::string, std::string>& map, const char* k
   return it == map.end() ? "" : it->second;
 }
 
+/// Of a time that has passed: no second that is still to come.
+std::string whole_seconds(WallTime time) { return rfc3339_exact(std::chrono::floor<std::chrono::seconds>(time)); }
+
 void describe_holder(AddressView& view, const std::string& handle_id,
                      const std::map<std::string, std::string>& secondary) {
   view.handle_id = handle_id;
@@ -138,13 +141,13 @@ AddressView address_view(const Frame& frame, const BlockView& block, net::Ordina
   if (attribute->cooling) {
     const core::Cooling& cooling = *attribute->cooling;
     describe_holder(view, cooling.previous_handle, cooling.previous_secondary);
-    view.since = rfc3339_rounded_up(cooling.released_at.wall);
+    view.since = whole_seconds(cooling.released_at.wall);
     view.until = rfc3339_rounded_up(core::cooldown_end(cooling, frame.cooldowns_of(block.block.cidr).of(cooling), now));
   } else {
     describe_holder(view, attribute->handle_id.value_or(""), attribute->secondary);
     view.alternate_owner = attribute->alternate_owner;
     const auto since = parse_go_utc_text(text_of(attribute->secondary, core::kTimestampKey));
-    view.since = since ? rfc3339_rounded_up(*since) : "";
+    view.since = since ? whole_seconds(*since) : "";
   }
   return view;
 }
