@@ -221,6 +221,34 @@ class ToldAgent final : public Agent {
   Script& script_;
 };
 
+/// An agent that lives and has no answer until the time of a DEL is over.
+class LateAgent final : public Agent {
+ public:
+  explicit LateAgent(ManualClock& clock) : clock_(clock) {}
+  [[nodiscard]] Result<core::AssignAnswer> assign(const wire::agent::AssignCall&) override { return fail(late()); }
+  [[nodiscard]] Result<std::vector<net::Address>> release(const wire::agent::ReleaseCall&) override {
+    clock_.advance(14s);
+    return fail(late());
+  }
+
+ private:
+  static Error late() { return {ErrorCode::unavailable, "no answer in time", {}}; }
+  ManualClock& clock_;
+};
+
+/// With a wait of its own for the turn this DEL would never end, as nobody moves the clock on.
+TEST_F(CroftIpamTurnTest, ADelWhoseTimeTheAgentUsedUpWaitsForNoTurn) {
+  world_.find_agent = [this](const std::string&) { return std::make_unique<LateAgent>(clock_); };
+  world_.tombstones = scratch_.path() + "/tombstones";
+  EXPECT_EQ(run("ADD", on("etcd:http://127.0.0.1:2379")).exit_code, 0);
+  os::FileLock turn(locks().at(0));
+  ASSERT_TRUE(turn.lock(clock_, Deadline::after(clock_.now(), 1s)));
+  const auto answer = run("DEL", on("etcd:http://127.0.0.1:2379"));
+  EXPECT_EQ(answer.exit_code, 0) << answer.out;
+  EXPECT_THAT(log_, Contains(HasSubstr("going on without the host-wide lock: ")));
+  EXPECT_THAT(log_.back(), HasSubstr("DEL network=net container=c1 ifname=eth0 node=node-a ok"));
+}
+
 class CroftIpamAgentTest : public CroftIpamTest {
  protected:
   void SetUp() override {
