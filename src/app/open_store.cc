@@ -68,7 +68,8 @@ template <class Opened>
 }
 
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_etcd(EtcdPlace place, const Clock& clock,
-                                                              RegistryMaker registry) {
+                                                              RegistryMaker registry,
+                                                              store::OwnDenied own_denied = nullptr) {
   TRY_VOID(check_secrecy(place));
   std::unique_ptr<store::etcd::Registry> kubernetes;
   if (registry != nullptr) {
@@ -92,7 +93,43 @@ template <class Opened>
     options.security = os::make_tls(std::move(files));
   }
   TRY(auto client, store::etcd::Client::make(std::move(options), clock, random));
-  return store::make_etcd_store(std::move(client), clock, random, std::move(kubernetes));
+  return store::make_etcd_store(std::move(client), clock, random, std::move(kubernetes), std::move(own_denied));
+}
+
+/// What a store in a Kubernetes API has of Croft's own kinds.
+struct OwnKinds {
+  bool are_left_out = false;
+  store::OwnDenied denied = nullptr;  ///< given: they are there as far as they can be read (may_read_own_kinds)
+};
+
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_kube(const KubePlace& place, const Clock& clock,
+                                                              const StoreParts& parts, store::OpenMode mode,
+                                                              const OwnKinds& own, ServiceForms services) {
+  TRY(auto client, as_away(kube_client(place, clock, parts)));
+  const auto lay_out = [group = place.group, own, services](store::kube::Api& api, store::LayoutCare care,
+                                                            Deadline deadline) -> Result<store::Layout> {
+    // Calico's older group is the one wherever it is served, whatever else is (store/kube/calico_cluster.h).
+    const bool is_guess = !group && care == store::LayoutCare::guess && !own.denied;
+    auto calicos = is_guess ? wire::calico::ApiGroup::crd_v1 : group;
+    if (!calicos) {
+      TRY(calicos, store::kube::discover_calico_group(api, deadline));
+    }
+    bool has_own = !own.are_left_out;
+    if (own.denied) {
+      TRY(has_own, store::kube::may_read_own_kinds(api, own.denied, deadline));
+    }
+    store::Layout layout;
+    if (has_own) layout.forms.push_back(store::kube::make_own_form(os::sha256));
+    layout.forms.push_back(store::kube::make_calico_form(*calicos, {os::sha256, os::sha3_256}));
+    layout.forms.push_back(store::kube::make_node_form());
+    layout.forms.push_back(store::kube::make_namespace_form());
+    if (services != nullptr) std::ranges::move(services(), std::back_inserter(layout.forms));
+    layout.is_guess = is_guess;
+    return layout;
+  };
+  return store::make_kube_store(
+      std::move(client), lay_out, clock,
+      {.sees_services = services != nullptr, .finishes_deletions = mode == store::OpenMode::create});
 }
 
 }  // namespace
@@ -104,28 +141,7 @@ Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clo
 Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, const Clock& clock,
                                                       const StoreParts& parts, store::OpenMode mode,
                                                       bool only_calicos) {
-  TRY(auto client, as_away(kube_client(place, clock, parts)));
-  const ServiceForms services = only_calicos ? nullptr : parts.services;
-  const auto lay_out = [group = place.group, only_calicos, services](store::kube::Api& api, store::LayoutCare care,
-                                                                     Deadline deadline) -> Result<store::Layout> {
-    // Calico's older group is the one wherever it is served, whatever else is (store/kube/calico_cluster.h).
-    const bool is_guess = !group && care == store::LayoutCare::guess;
-    auto calicos = is_guess ? wire::calico::ApiGroup::crd_v1 : group;
-    if (!calicos) {
-      TRY(calicos, store::kube::discover_calico_group(api, deadline));
-    }
-    store::Layout layout;
-    if (!only_calicos) layout.forms.push_back(store::kube::make_own_form(os::sha256));
-    layout.forms.push_back(store::kube::make_calico_form(*calicos, {os::sha256, os::sha3_256}));
-    layout.forms.push_back(store::kube::make_node_form());
-    layout.forms.push_back(store::kube::make_namespace_form());
-    if (services != nullptr) std::ranges::move(services(), std::back_inserter(layout.forms));
-    layout.is_guess = is_guess;
-    return layout;
-  };
-  return store::make_kube_store(
-      std::move(client), lay_out, clock,
-      {.sees_services = services != nullptr, .finishes_deletions = mode == store::OpenMode::create});
+  return open_kube(place, clock, parts, mode, {only_calicos, nullptr}, only_calicos ? nullptr : parts.services);
 }
 
 Result<std::unique_ptr<store::kube::Api>> open_kube_api(const std::string& url, const Clock& clock,
@@ -159,6 +175,23 @@ Result<std::unique_ptr<store::Store>> open_store(const std::string& url, store::
   return fail(ErrorCode::invalid_argument, "store " + net::echo(store::without_user(url)) +
                                                " is not a store this version knows: give sqlite:/absolute/path.db, "
                                                "etcd:https://10.0.0.1:2379,… or kube:/path/kubeconfig");
+}
+
+Result<std::unique_ptr<store::Store>> open_store_to_look(const std::string& url, const Clock& clock,
+                                                         const StoreParts& parts, store::OwnDenied own_denied) {
+  const auto open = [&]() -> Result<std::unique_ptr<store::Store>> {
+    if (store::scheme_of(url) == store::Scheme::etcd) {
+      TRY(EtcdPlace place, parse_etcd_url(url));
+      return as_away(open_etcd(std::move(place), clock, parts.registry, std::move(own_denied)));
+    }
+    if (store::scheme_of(url) == store::Scheme::kube) {
+      TRY(const KubePlace place, parse_kube_url(url));
+      return open_kube(place, clock, parts, store::OpenMode::existing, {false, std::move(own_denied)}, parts.services);
+    }
+    return open_store(url, store::OpenMode::existing, clock, parts);
+  };
+  TRY(auto opened, open());
+  return std::make_unique<store::LookOnly>(std::move(opened));
 }
 
 }  // namespace croft::app

@@ -13,6 +13,7 @@
 #include "store/etcd/registry.h"
 #include "store/kube/api.h"
 #include "store/kube/form.h"
+#include "store/look_only.h"
 #include "store/store.h"
 
 namespace croft::app {
@@ -44,6 +45,13 @@ struct StoreParts {
 /// backend. `clock` must outlive the store.
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_store(const std::string& url, store::OpenMode mode,
                                                                const Clock& clock, const StoreParts& parts = {});
+
+/// The same for a command that only looks. It refuses writes, and needs nothing of Croft's: kinds of Croft's own that a
+/// Kubernetes API does not have are empty, and so are those that this account may not read there or in an etcd, which
+/// `own_denied` is told. May be called with the first read; must not be null.
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_store_to_look(const std::string& url, const Clock& clock,
+                                                                       const StoreParts& parts,
+                                                                       store::OwnDenied own_denied);
 
 /// The same for a Kubernetes API that something else than a URL names. `only_calicos`: none of Croft's own kinds of
 /// objects are touched, whose definitions and rights a cluster of Calico's does not have (store::Layout). Of `mode` it

@@ -12,7 +12,8 @@ namespace {
 
 /// Notes the revisions of those that are empty. A page that can't be read as a whole is read record by record.
 [[nodiscard]] Result<void> add_handles(const Context& context, core::audit::RegisterAudit& look,
-                                       std::map<core::Key, store::Revision>& empty) {
+                                       std::map<core::Key, store::Revision>& empty,
+                                       std::map<core::Kind, Error>& not_allowed) {
   const core::Listing handles{core::Kind::handle, ""};
   const auto done = for_each_in_any_order(
       context, {handles.kind, "", "", store::kListLimitMax},
@@ -24,6 +25,11 @@ namespace {
         }
       },
       OnDamage::visit);
+  if (!done && done.error().code == ErrorCode::permission_denied) {
+    look.add_unreadable({{handles.kind, ""}, done.error()});
+    not_allowed.emplace(handles.kind, done.error());
+    return {};
+  }
   const bool is_damage =
       !done && (done.error().code == ErrorCode::corrupt || done.error().code == ErrorCode::newer_version);
   if (!is_damage) return done;
@@ -54,31 +60,37 @@ Result<AuditReport> audit(const Context& context, const std::optional<core::audi
                           std::string asked_with) {
   const store::Capabilities can = context.store.capabilities();
   core::Missing everything = core::audit::wanted_by_audit(can.foreign_writers, !can.kubernetes_services);
-  const auto leave_out_ranges = [&] {
+  if (!can.sees_kubernetes) {
     std::erase_if(everything.records, [](const core::Key& key) { return key.kind == core::Kind::range_allocation; });
-  };
-  if (!can.sees_kubernetes) leave_out_ranges();
+  }
   // Where what is read is of no common moment anyhow, handles are looked at one by one.
   const bool are_handles_apart = !can.atomic_commit;
   if (are_handles_apart) everything.lists.erase({core::Kind::handle, ""});
-  auto found = read_register(context, everything);
-  if (!found && found.error().code == ErrorCode::permission_denied) {
-    // A node may not read the ranges of Services in a cluster's store (docs/runbooks/etcd-roles.md); the rest it may.
-    leave_out_ranges();
-    found = read_register(context, everything);
-  }
+  MayLack may_lack;
+  for (const core::Listing& listing : everything.lists) may_lack.insert(listing.kind);
+  for (const core::Key& key : everything.records) may_lack.insert(key.kind);
+  may_lack.erase(core::Kind::pool);
+  may_lack.erase(core::Kind::block);
+  auto found = read_register(context, everything, may_lack);
   if (!found) return fail(std::move(found).error());
+  std::map<core::Kind, Error> not_allowed;
+  for (const core::audit::Unreadable& one : found->unreadable) {
+    // A node's user of a cluster's etcd never may read the ranges of Services (docs/runbooks/etcd-roles.md).
+    const bool is_told = one.error.code == ErrorCode::permission_denied && one.key.kind != core::Kind::range_allocation;
+    if (is_told) not_allowed.emplace(one.key.kind, one.error);
+  }
   const core::audit::Runtime runtime{
       live, grace, live_node, std::move(pods), std::move(pod_ranges), std::move(asked_with)};
   const Instant now = context.clock.now();
   AuditReport report;
   if (are_handles_apart) {
     core::audit::RegisterAudit look(found->snapshot, found->unreadable, runtime, now);
-    TRY_VOID(add_handles(context, look, found->revisions));
-    report = {look.report(), {}};
+    TRY_VOID(add_handles(context, look, found->revisions, not_allowed));
+    report = {look.report(), {}, {}};
   } else {
-    report = {core::audit::audit_register(found->snapshot, found->unreadable, runtime, now), {}};
+    report = {core::audit::audit_register(found->snapshot, found->unreadable, runtime, now), {}, {}};
   }
+  report.not_allowed = std::move(not_allowed);
   for (const auto& [key, id] : report.empty_handles) {
     const auto revision = found->revisions.find(key);
     if (revision != found->revisions.end()) report.leaked_handles.push_back({id, revision->second});

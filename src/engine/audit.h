@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ struct LeakedHandle {
 
 struct AuditReport : core::audit::Report {
   std::vector<LeakedHandle> leaked_handles;  ///< the empty ones, with their revisions
+  /// Kinds that this account may not read, and why: what they would have said is not judged.
+  std::map<core::Kind, Error> not_allowed{};
 };
 
 /// How long a store may take for its first word to who then waits minutes for a large register.
@@ -36,7 +39,7 @@ inline constexpr std::chrono::seconds kFirstAnswerMax{30};
 /// attachment is not among them, unless they are held for less than `grace`. With `live_node` only what is held on that
 /// node is compared with `live`. Whoever lives with an address that he does not hold is told, of `live` and of `pods`;
 /// `pod_ranges`, what nodes' objects say, tells which of those host-local gave. `asked_with`: Runtime's. Changes
-/// nothing.
+/// nothing. Without the right to read a kind the rest is judged; pools and blocks are needed.
 [[nodiscard]] Result<AuditReport> audit(const Context& context, const std::optional<core::audit::LiveAttachments>& live,
                                         std::chrono::seconds grace = kCollectAgeMin, const std::string& live_node = "",
                                         std::vector<core::audit::RunningPod> pods = {},

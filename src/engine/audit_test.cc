@@ -202,6 +202,52 @@ TEST_F(AuditTest, BesideForeignWritersPoolsWithoutGatewayNeedNoReservations) {
   EXPECT_THAT(findings(), IsEmpty());
 }
 
+/// A store of which this account may not read some kinds. As an etcd it refuses what asks for one of them as a whole.
+class Forbidding final : public store::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  std::set<core::Kind> forbidden;
+
+  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    for (const core::Key& key : wanted.records) TRY_VOID(check(key.kind));
+    for (const core::Listing& listing : wanted.lists) TRY_VOID(check(listing.kind));
+    return ForwardingStore::read(wanted, deadline);
+  }
+  [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override {
+    TRY_VOID(check(request.kind));
+    return ForwardingStore::list(request, deadline);
+  }
+
+ private:
+  [[nodiscard]] Result<void> check(core::Kind kind) const {
+    if (!forbidden.contains(kind)) return {};
+    return fail(ErrorCode::permission_denied, std::string("cannot list ") + std::string(core::name_of(kind)));
+  }
+};
+
+/// What an account may not read is not held against what it may, and is told.
+TEST_F(AuditTest, WithoutARightTheRestIsJudged) {
+  using core::Kind;
+  put(core::handle_key("net.c9"), core::Handle{"net.c9", {{block_.cidr.to_string(), 1}}, false});
+  PagedHandles paged(store);
+  for (store::Store* beneath : {static_cast<store::Store*>(&store), static_cast<store::Store*>(&paged)}) {
+    Forbidding some(*beneath);
+    for (const Kind kind : {Kind::handle, Kind::affinity, Kind::reservation, Kind::ipam_config, Kind::node}) {
+      some.forbidden = {kind};
+      const auto report = audit({some, clock, random}, {});
+      ASSERT_TRUE(report) << core::name_of(kind) << ": " << report.error().message;
+      EXPECT_EQ(report->not_allowed.size(), 1U) << core::name_of(kind);
+      EXPECT_TRUE(report->not_allowed.contains(kind));
+      EXPECT_EQ(report->findings.size(), kind == Kind::handle ? 0U : 1U) << core::name_of(kind);
+      EXPECT_EQ(report->held, 2U);
+    }
+    for (const Kind kind : {Kind::pool, Kind::block}) {
+      some.forbidden = {kind};
+      EXPECT_EQ(audit({some, clock, random}, {}).error().code, ErrorCode::permission_denied) << core::name_of(kind);
+    }
+  }
+}
+
 /// A store in which some records cannot be read, each alone or in a list.
 class DamagedStore : public store::MemoryStore {
  public:

@@ -11,7 +11,7 @@ namespace croft::engine {
 Result<core::collect::Facts> NodeFacts::facts() {
   const Instant taken_at = context_.clock.now();
   std::vector<core::collect::NodeFact> nodes;
-  TRY_VOID(for_each_record(
+  const auto nodes_read = for_each_record(
       context_, {core::Kind::node, ""},
       [&](const store::Record& record) {
         const auto* node = std::get_if<core::Node>(&record.value);
@@ -23,7 +23,12 @@ Result<core::collect::Facts> NodeFacts::facts() {
         for (const core::TunnelAddress& tunnel : node->tunnels) fact.tunnel_addresses.push_back(tunnel.address);
         nodes.push_back(std::move(fact));
       },
-      OnDamage::visit));
+      OnDamage::visit);
+  if (!nodes_read) {
+    if (pods_ == nullptr || !may_pass_over(nodes_read.error())) return fail(nodes_read.error());
+    are_nodes_hidden_ = true;
+    denied_("nodes", nodes_read.error());
+  }
   core::collect::Facts facts;
   const auto begin = [&] {
     facts = {};
@@ -33,10 +38,21 @@ Result<core::collect::Facts> NodeFacts::facts() {
   begin();
   if (pods_ != nullptr) {
     // After the nodes: the node of a pod that is seen is listed, or it is of later.
-    TRY(const auto revision, pods_->pods(begin, [&](const core::collect::PodFact& pod) { facts.add_pod(pod); }));
-    facts.pods_revision = revision;
-    facts.set_pods_known();
+    const auto revision = pods_->pods(begin, [&](const core::collect::PodFact& pod) {
+      if (are_nodes_hidden_ && !pod.node.empty()) nodes_of_pods_.insert(pod.node);
+      facts.add_pod(pod);
+    });
+    if (revision) {
+      facts.pods_revision = *revision;
+      facts.set_pods_known();
+    } else if (are_nodes_hidden_ || !may_pass_over(revision.error())) {
+      return fail(revision.error());
+    } else {
+      begin();
+      denied_("pods", revision.error());
+    }
   }
+  for (const std::string& node : nodes_of_pods_) facts.add_node({node, {}, {}});
   facts.complete = true;
   facts.freeze();
   return facts;
@@ -49,6 +65,7 @@ Result<std::optional<core::collect::PodFact>> NodeFacts::pod(const std::string& 
 }
 
 Result<bool> NodeFacts::has_node(const std::string& name) {
+  if (are_nodes_hidden_) return nodes_of_pods_.contains(name);
   const auto record = context_.store.get(core::node_key(name), deadline_of_use_case(context_));
   if (record) return record->has_value();
   // That it is there is known of one that can't be read, too; and of a name that no record can have, that it is not.

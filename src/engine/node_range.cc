@@ -295,9 +295,27 @@ Result<core::NodeRangesReleased> release_node_ranges(const Context& context, con
   return release(context, node, std::nullopt, if_recorded, apply);
 }
 
+namespace {
+
+[[nodiscard]] Result<bool> has_node_ranges(const Context& context) {
+  core::Missing wanted;
+  wanted.records.insert(core::node_range_set_key());
+  wanted.keys.insert({core::Kind::node_range, ""});
+  TRY(const store::ReadAnswer found, context.store.read(wanted, deadline_of_use_case(context)));
+  return found.records.front().has_value() || !found.keys.front()->empty();
+}
+
+}  // namespace
+
 Result<core::NodeRangesSeen> look_at_node_ranges(const Context& context) {
-  return transact(context, TurnTaking::before_writing,
-                  [](const core::Snapshot& snapshot, const Instant&) { return core::look_at_node_ranges(snapshot); });
+  auto seen = transact(context, TurnTaking::before_writing, [](const core::Snapshot& snapshot, const Instant&) {
+    return core::look_at_node_ranges(snapshot);
+  });
+  if (seen || seen.error().code != ErrorCode::permission_denied) return seen;
+  // Nodes and ranges of Services, which this account may not read, are needed where there is a range.
+  const auto has_some = has_node_ranges(context);
+  if (has_some && !*has_some) return core::NodeRangesSeen{};
+  return seen;
 }
 
 Result<std::vector<core::SurplusRange>> give_back_surplus(const Context& context,

@@ -11,8 +11,10 @@ bool is_damage(const Error& error) {
 
 class RegisterReader {
  public:
-  explicit RegisterReader(const Context& context)
-      : store_(context.store), deadline_(Deadline::after(context.clock.now(), context.time_limit)) {
+  RegisterReader(const Context& context, const MayLack& may_lack)
+      : store_(context.store),
+        deadline_(Deadline::after(context.clock.now(), context.time_limit)),
+        may_lack_(may_lack) {
     result_.snapshot.set_foreign_writers(store_.capabilities().foreign_writers);
   }
 
@@ -22,11 +24,18 @@ class RegisterReader {
       take(wanted, *std::move(answer));
       return std::move(result_);
     }
-    if (!is_damage(answer.error())) return fail(answer.error());
-    for (const core::Listing& listing : wanted.lists) TRY_VOID(read_list(listing));
+    const bool is_refused = answer.error().code == ErrorCode::permission_denied && !may_lack_.empty();
+    if (!is_damage(answer.error()) && !is_refused) return fail(answer.error());
+    for (const core::Listing& listing : wanted.lists) {
+      const auto read = read_list(listing);
+      if (read) continue;
+      TRY_VOID(pass_over(listing.kind, read.error()));
+      result_.snapshot.set_list(listing, {});
+    }
     for (const core::Key& key : wanted.records) {
-      TRY(const auto record, read_one(key));
-      remember(key, record);
+      const auto record = read_one(key);
+      if (!record) TRY_VOID(pass_over(key.kind, record.error()));
+      remember(key, record ? *record : std::nullopt);
     }
     return std::move(result_);
   }
@@ -37,6 +46,13 @@ class RegisterReader {
     for (const core::Listing& listing : wanted.lists) remember(listing, *list++);
     auto record = answer.records.begin();
     for (const core::Key& key : wanted.records) remember(key, *record++);
+  }
+
+  /// What this account may not read, and can be done without.
+  [[nodiscard]] Result<void> pass_over(core::Kind kind, const Error& error) {
+    if (error.code != ErrorCode::permission_denied || !may_lack_.contains(kind)) return fail(error);
+    result_.unreadable.push_back({{kind, ""}, error});
+    return {};
   }
 
   [[nodiscard]] bool is_sound(const store::Record& record) {
@@ -111,14 +127,15 @@ class RegisterReader {
 
   store::Store& store_;
   const Deadline deadline_;
+  const MayLack& may_lack_;
   Register result_;
 };
 
 }  // namespace
 
-Result<Register> read_register(const Context& context, const core::Missing& wanted) {
+Result<Register> read_register(const Context& context, const core::Missing& wanted, const MayLack& may_lack) {
   CROFT_ASSERT(wanted.keys.empty() && wanted.windows.empty() && wanted.counts.empty());
-  return RegisterReader(context).read(wanted);
+  return RegisterReader(context, may_lack).read(wanted);
 }
 
 }  // namespace croft::engine

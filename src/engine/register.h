@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "core/audit/unseen.h"
@@ -16,9 +17,14 @@ struct Register {
   std::vector<core::audit::Unreadable> unreadable;
 };
 
+/// What of a register may be left unread where this account may not read it: `kinds`, each as a whole then
+/// (core::audit::Unreadable without a name, permission_denied).
+using MayLack = std::set<core::Kind>;
+
 /// Reads everything wanted (records and lists with values), as of one moment if nothing is damaged. A damaged record
 /// costs only itself: then lists are read page by page, and a page that has one is read record by record. Errors: those
-/// of the store, but corrupt and newer_version.
-[[nodiscard]] Result<Register> read_register(const Context& context, const core::Missing& wanted);
+/// of the store, but corrupt and newer_version, and permission_denied of what it may lack.
+[[nodiscard]] Result<Register> read_register(const Context& context, const core::Missing& wanted,
+                                             const MayLack& may_lack = {});
 
 }  // namespace croft::engine

@@ -33,7 +33,7 @@ std::vector<core::RemovedNode> spent_of(std::vector<core::RemovedNode> removals,
 
 }  // namespace
 
-Result<RegisterLook> look_at_register(const Context& context) {
+Result<RegisterLook> look_at_register(const Context& context, bool may_lack) {
   Loader loader(context.store, deadline_of_use_case(context));
   std::optional<core::PoolTable> pools;
   bool is_config_damaged = false;
@@ -64,15 +64,20 @@ Result<RegisterLook> look_at_register(const Context& context) {
     look.view.add_block(*block, pools->cooldowns_of(block->cidr), now);
   };
   TRY_VOID(for_each_in_any_order(context, {Kind::block, "", "", kBlocksPage}, take_block, OnDamage::visit));
+  const auto pass_over = [&](Kind kind, const Result<void>& read) -> Result<void> {
+    if (read || !may_lack || read.error().code != ErrorCode::permission_denied) return read;
+    look.not_allowed.emplace(kind, read.error());
+    return {};
+  };
   // A damaged claim is nobody's to judge: it stays, and its block, which is judged by itself.
-  TRY_VOID(for_each_in_any_order(
-      context, {Kind::affinity, "", "", store::kListLimitMax},
-      [&](const store::Record& record) {
-        const auto* affinity = std::get_if<core::Affinity>(&record.value);
-        CROFT_ASSERT(affinity != nullptr);
-        look.view.add_affinity(*affinity);
-      },
-      OnDamage::skip));
+  TRY_VOID(pass_over(Kind::affinity, for_each_in_any_order(
+                                         context, {Kind::affinity, "", "", store::kListLimitMax},
+                                         [&](const store::Record& record) {
+                                           const auto* affinity = std::get_if<core::Affinity>(&record.value);
+                                           CROFT_ASSERT(affinity != nullptr);
+                                           look.view.add_affinity(*affinity);
+                                         },
+                                         OnDamage::skip)));
   // A damaged note of a removal removes nothing.
   std::vector<core::RemovedNode> removals;
   TRY_VOID(for_each_record(
@@ -85,9 +90,10 @@ Result<RegisterLook> look_at_register(const Context& context) {
       },
       OnDamage::skip));
   look.spent = spent_of(std::move(removals), look.view);
-  TRY_VOID(for_each_in_any_order(
-      context, {Kind::handle, "", "", store::kListLimitMax, true},
-      [&](const store::Record& record) { look.view.add_handle(record.key.name); }, OnDamage::visit));
+  TRY_VOID(pass_over(
+      Kind::handle, for_each_in_any_order(
+                        context, {Kind::handle, "", "", store::kListLimitMax, true},
+                        [&](const store::Record& record) { look.view.add_handle(record.key.name); }, OnDamage::visit)));
   return look;
 }
 

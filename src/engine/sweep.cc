@@ -55,7 +55,7 @@ struct Asked {
 /// Decides the release of leaks of one block: each is proven again in the block as it is now. One whose handle's record
 /// is damaged is left out, so that it does not keep what others hold in the block.
 Step<Batch> plan_leaks(const Snapshot& snapshot, const std::vector<Leak>& leaks, const core::collect::Facts& facts,
-                       const Asked* asked, bool dry_run, const Instant& now) {
+                       const Asked* asked, bool dry_run, bool sees_handles, const Instant& now) {
   core::Reader reader(snapshot);
   const net::Prefix cidr = leaks.front().block;
   const auto* block = reader.get(core::block_key(cidr));
@@ -73,13 +73,13 @@ Step<Batch> plan_leaks(const Snapshot& snapshot, const std::vector<Leak>& leaks,
       continue;
     }
     if (asked != nullptr) evidence->facts.emplace_back("asked for by itself, it is so");
-    reader.ask(core::handle_key(evidence->handle));
+    if (sees_handles) reader.ask(core::handle_key(evidence->handle));
     proven.push_back(*std::move(evidence));
     addresses.push_back({leak.address, proven.back().handle, leak.sequence});
   }
   if (!reader.complete()) return reader.missing();
   for (std::size_t i = 0; i < proven.size(); ++i) {
-    const Error* damage = reader.damage(core::handle_key(proven[i].handle));
+    const Error* damage = sees_handles ? reader.damage(core::handle_key(proven[i].handle)) : nullptr;
     // What the store can keep no record of needs none written (core/block/draft.h).
     if (damage != nullptr && damage->code != ErrorCode::invalid_argument) {
       batch.unwritable.emplace(proven[i].handle, *damage);
@@ -287,7 +287,8 @@ class Pass {
 
   void release_batch(const std::vector<Leak>& batch) {
     auto done = transact(context_, TurnTaking::before_writing, [&](const Snapshot& snapshot, const Instant& at) {
-      return plan_leaks(snapshot, batch, facts_, asked_ ? &*asked_ : nullptr, dry_run_, at);
+      return plan_leaks(snapshot, batch, facts_, asked_ ? &*asked_ : nullptr, dry_run_,
+                        !report_.not_allowed.contains(core::Kind::handle), at);
     });
     if (!done) {
       note(done.error(), "block " + batch.front().block.to_string());
@@ -390,7 +391,8 @@ Result<SweepReport> sweep(const Context& context, FactSource& source, core::coll
     return context.store.prove_history(deadline_of_use_case(context));
   };
   TRY(const std::uint64_t history_before, history_now());
-  TRY(RegisterLook look, look_at_register(context));
+  TRY(RegisterLook look, look_at_register(context, options.dry_run));
+  report.not_allowed = std::move(look.not_allowed);
   const Instant register_read = context.clock.now();
   TRY(const core::collect::Facts facts, source.facts());
   const Instant now = context.clock.now();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct SweepReport {
   std::size_t cooled_blocks = 0;                  ///< blocks whose ended cooldowns were written down
   std::vector<core::collect::Evidence> released;  ///< with dry_run: what would be
   std::vector<core::collect::Alarm> alarms;
+  /// With dry_run: kinds that this account may not read, and why; nothing is concluded about them.
+  std::map<core::Kind, Error> not_allowed{};
   /// The store failed in the middle: what is above was done, the rest is left to the next pass.
   std::optional<Error> failure;
 };

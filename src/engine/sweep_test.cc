@@ -323,6 +323,57 @@ TEST_F(Sweep, NodesThatNeverHadARecordAreNotGone) {
   EXPECT_TRUE(is_held(on_a) && is_held(on_b));
 }
 
+/// Of who may not list nodes, in a dry run.
+TEST_F(Sweep, WithoutARightToNodesThoseThatPodsNameAreThereAndStay) {
+  class Hidden final : public store::ForwardingStore {
+   public:
+    using ForwardingStore::ForwardingStore;
+    [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override {
+      if (request.kind != core::Kind::node) return ForwardingStore::list(request, deadline);
+      return fail(ErrorCode::permission_denied, "cannot list nodes");
+    }
+  };
+  class Pods final : public PodSource {
+   public:
+    [[nodiscard]] Result<std::optional<std::uint64_t>> pods(
+        const std::function<void()>& begin, const std::function<void(const core::collect::PodFact&)>& take) override {
+      begin();
+      if (are_hidden) return fail(ErrorCode::permission_denied, "cannot list pods");
+      for (const auto& pod : all) take(pod);
+      return std::optional<std::uint64_t>();
+    }
+    [[nodiscard]] Result<std::optional<core::collect::PodFact>> pod(const std::string&, const std::string&) override {
+      return std::optional<core::collect::PodFact>();
+    }
+    std::vector<core::collect::PodFact> all;
+    bool are_hidden = false;
+  };
+  Hidden hidden(store);
+  const Context of_hidden{hidden, clock, random};
+  Pods pods;
+  pods.all.resize(1);
+  pods.all[0].namespace_name = "default";
+  pods.all[0].name = "alive";
+  pods.all[0].node = "node-a";
+  EXPECT_EQ(NodeFacts(of_hidden, &pods).facts().error().code, ErrorCode::permission_denied);
+
+  std::vector<std::string> denied;
+  const auto note = [&](const std::string& what, const Error&) { denied.push_back(what); };
+  NodeFacts facts_of_pods(of_hidden, &pods, note);
+  ASSERT_TRUE(facts_of_pods.facts()->has_node("node-a"));
+  EXPECT_THAT(denied, ElementsAre("nodes"));
+  pods.all.clear();
+  const auto later = facts_of_pods.facts();
+  EXPECT_TRUE(later->has_node("node-a")) << "its last pod ended: the node is not gone by that";
+  EXPECT_TRUE(later->pods_known());
+  EXPECT_TRUE(facts_of_pods.has_node("node-a").value());
+  pods.are_hidden = true;
+  EXPECT_EQ(facts_of_pods.facts().error().code, ErrorCode::permission_denied) << "nothing is known then";
+  denied.clear();
+  EXPECT_FALSE(NodeFacts(context, &pods, note).facts()->pods_known());
+  EXPECT_THAT(denied, ElementsAre("pods"));
+}
+
 TEST_F(Sweep, WhatANodeHeldThatWasRemovedGoesAndThenTheWordOfItToo) {
   if (!kMakesNodes) GTEST_SKIP() << "nodes of this store are made by others";
   pool("a", "10.1.0.0/26", 29, 0);

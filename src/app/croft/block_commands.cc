@@ -101,7 +101,7 @@ std::string block_details(const engine::BlockView& view, const std::optional<cor
 
 [[nodiscard]] Result<int> show_block(CommandLine& line, const std::string& text) {
   TRY(const net::Prefix cidr, prefix_argument("CIDR", text));
-  TRY(const engine::Context context, line.open());
+  TRY(const engine::Context context, line.look());
   TRY(const engine::BlockView view, engine::show_block(context, cidr));
   if (line.json()) {
     print(line.data(json_of(std::vector{view})));

@@ -8,8 +8,8 @@
 
 #include "app/cluster_nodes.h"
 #include "app/croft/command_line.h"
-#include "app/croft/filters.h"
 #include "app/croft/json_output.h"
+#include "app/croft/not_read.h"
 #include "app/croft/operator_parts.h"
 #include "app/croft/pod_ranges.h"
 #include "app/croft/report.h"
@@ -77,7 +77,7 @@ std::string finding_text(const core::audit::Finding& finding) {
                      printable(finding.remedy, Printed::line));
 }
 
-std::string report_text(const engine::AuditReport& report, const CheckOptions& options) {
+std::string report_text(const CommandLine& line, const engine::AuditReport& report, const CheckOptions& options) {
   std::string text;
   for (const core::audit::Finding& finding : report.findings) {
     text += finding_text(finding);
@@ -89,10 +89,11 @@ std::string report_text(const engine::AuditReport& report, const CheckOptions& o
   for (const std::string& note : report.notes) text += fmt::format("note: {}\n", printable(note, Printed::line));
   if (report.without_node > 0)
     text += counted_as(report.without_node, "held address records no node\n", "held addresses record no node\n");
-  text += fmt::format("{}, {}, {}, {} held ({} borrowed), {} cooling: {}\n", counted(report.pools, "pool"),
-                      counted(report.blocks, "block"), counted(report.handles, "handle"),
-                      counted(report.held, "address", "es"), report.borrowed, report.cooling,
-                      report.findings.empty() ? "nothing found" : counted(report.findings.size(), "finding"));
+  text += fmt::format("{}, {}, {}, {} held ({} borrowed), {} cooling: {}{}\n", counted(report.pools, "pool"),
+                      counted(report.blocks, "block"), handles_text(report), counted(report.held, "address", "es"),
+                      report.borrowed, report.cooling,
+                      report.findings.empty() ? "nothing found" : counted(report.findings.size(), "finding"),
+                      of_what_was_read(line));
   return text;
 }
 
@@ -133,9 +134,10 @@ std::string report_text(const engine::AuditReport& report, const CheckOptions& o
 }
 
 /// Who may look at the rest of the register and not at this, as a node's own user of an etcd, hears of the rest.
-[[nodiscard]] bool is_not_ours_to_see(const Error& error, std::string_view what = "the ranges of nodes are") {
+[[nodiscard]] bool is_not_ours_to_see(CommandLine& line, const Error& error,
+                                      const std::string& what = "the ranges of nodes") {
   if (error.code != ErrorCode::permission_denied) return false;
-  warn(fmt::format("{} not looked at: {}", what, error.message));
+  line.note_not_read(what, error);
   return true;
 }
 
@@ -143,14 +145,14 @@ std::string report_text(const engine::AuditReport& report, const CheckOptions& o
 /// of other stores, nor where this user may not list pods.
 class ClusterPods {
  public:
-  ClusterPods(const CommandLine& line, const std::string& node) : line_(line), node_(node) {}
+  ClusterPods(CommandLine& line, const std::string& node) : line_(line), node_(node) {}
 
   [[nodiscard]] Result<std::vector<core::audit::RunningPod>> running() {
     std::vector<core::audit::RunningPod> running;
     if (is_hidden_ || store::scheme_of(line_.store_url) != store::Scheme::kube) return running;
     TRY(const auto api, open_kube_api(line_.store_url, line_.clock, operator_parts(), kPageTime));
     auto read = list_running_pods(*api, line_.clock);
-    is_hidden_ = !read && is_not_ours_to_see(read.error(), "the addresses of running pods are");
+    is_hidden_ = !read && is_not_ours_to_see(line_, read.error(), "the addresses of running pods");
     if (!read && !is_hidden_) return fail(read.error());
     if (read) running = *std::move(read);
     if (!node_.empty()) std::erase_if(running, [&](const auto& pod) { return pod.node != node_; });
@@ -158,14 +160,14 @@ class ClusterPods {
   }
 
  private:
-  const CommandLine& line_;
+  CommandLine& line_;
   const std::string& node_;
   bool is_hidden_ = false;
 };
 
 /// By the records, and by what the nodes' objects say. A record that stands in the way is told once: by `found`, what
 /// the look at the whole register found, or here.
-[[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_ranges(const CommandLine& line,
+[[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_ranges(CommandLine& line,
                                                                        const engine::Context& context,
                                                                        const std::vector<core::audit::Finding>& found) {
   using Kind = core::audit::Finding::Kind;
@@ -184,12 +186,12 @@ class ClusterPods {
          "none is given until it is mended: restore the record from a backup (docs/runbooks/backup-and-restore.md)",
          {}}};
   }
-  if (!seen && is_not_ours_to_see(seen.error())) return std::vector<core::audit::Finding>();
+  if (!seen && is_not_ours_to_see(line, seen.error())) return std::vector<core::audit::Finding>();
   if (!seen) return fail(seen.error());
   TRY(const auto cidrs, open_node_cidrs(line.store_url, line.clock, operator_parts()));
   if (!seen->set || cidrs == nullptr) return core::audit::audit_node_ranges(*seen, {}, {});
   const auto look = engine::look_at_node_cidrs(*cidrs);
-  if (!look && is_not_ours_to_see(look.error())) return core::audit::audit_node_ranges(*seen, {}, {});
+  if (!look && is_not_ours_to_see(line, look.error())) return core::audit::audit_node_ranges(*seen, {}, {});
   if (!look) return fail(look.error());
   return core::audit::audit_node_ranges(*seen, engine::compare(*look, *seen), look->unreadable);
 }
@@ -203,8 +205,8 @@ bool is_of_living(const core::audit::Finding& finding) {
 /// is told of the living is what a second look tells too, of the same address; it is told as that one has it.
 [[nodiscard]] Result<engine::AuditReport> audit_twice(const engine::Context& context,
                                                       const std::optional<core::audit::LiveAttachments>& live,
-                                                      const std::vector<core::NodeRange>& pod_ranges,
-                                                      const CommandLine& line, const CheckOptions& options) {
+                                                      const std::vector<core::NodeRange>& pod_ranges, CommandLine& line,
+                                                      const CheckOptions& options) {
   ClusterPods pods(line, options.cache.node);
   const auto look = [&](const auto& attachments) -> Result<engine::AuditReport> {
     TRY(auto running, pods.running());
@@ -229,17 +231,18 @@ bool is_of_living(const core::audit::Finding& finding) {
 
 /// Where nodes keep to their own blocks, as in docs/runbooks/migrate.md: else a podCIDR and a block that are equal say
 /// nothing.
-[[nodiscard]] Result<std::vector<core::NodeRange>> telling_pod_ranges(const CommandLine& line,
+[[nodiscard]] Result<std::vector<core::NodeRange>> telling_pod_ranges(CommandLine& line,
                                                                       const engine::Context& context) {
   const auto config = engine::read_config(context);
-  const bool is_damaged = !config && config.error().code == ErrorCode::corrupt;
-  if (is_damaged || (config && !config->strict_affinity)) return std::vector<core::NodeRange>();
+  const bool is_unread =
+      !config && (config.error().code == ErrorCode::corrupt || config.error().code == ErrorCode::permission_denied);
+  if (is_unread || (config && !config->strict_affinity)) return std::vector<core::NodeRange>();
   if (!config) return fail(config.error());
   return pod_ranges(line);
 }
 
 /// What somebody else made over a pool later: a pool's own making is refused then. By the API of a `kube:` store.
-[[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_taken_space(const CommandLine& line,
+[[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_taken_space(CommandLine& line,
                                                                             const engine::Context& context) {
   std::vector<core::audit::Finding> findings;
   if (store::scheme_of(line.store_url) != store::Scheme::kube) return findings;
@@ -256,7 +259,7 @@ bool is_of_living(const core::audit::Finding& finding) {
     }
   };
   const auto services = engine::service_cidrs(context);
-  if (!services && !is_not_ours_to_see(services.error(), "the ranges of Services are")) return fail(services.error());
+  if (!services && !is_not_ours_to_see(line, services.error(), "the ranges of Services")) return fail(services.error());
   if (services) {
     TRY(const auto found, engine::pools_in_taken_space(context, *services));
     note(found, [](const engine::PoolInTakenSpace& one) {
@@ -268,7 +271,7 @@ bool is_of_living(const core::audit::Finding& finding) {
   }
   TRY(const auto api, open_kube_api(line.store_url, line.clock, operator_parts(), kPageTime));
   const auto nodes = store::kube::list_node_addresses(*api, line.clock);
-  if (!nodes && !is_not_ours_to_see(nodes.error(), "the addresses of nodes are")) return fail(nodes.error());
+  if (!nodes && !is_not_ours_to_see(line, nodes.error(), "the addresses of nodes")) return fail(nodes.error());
   if (!nodes) return findings;
   std::vector<engine::TakenSpace> taken;
   for (const store::kube::NodeAddress& one : *nodes) {
@@ -284,7 +287,7 @@ bool is_of_living(const core::audit::Finding& finding) {
 }
 
 [[nodiscard]] Result<int> look_through(CommandLine& line, const CheckOptions& options) {
-  TRY(engine::Context context, line.open());
+  TRY(engine::Context context, line.look());
   context.time_limit = kCheckLimit;
   TRY_VOID(engine::wait_for_first_answer(context));
   TRY(const auto live, read_runtime_cache(context, options.cache));
@@ -292,6 +295,7 @@ bool is_of_living(const core::audit::Finding& finding) {
   TRY(const auto not_done, releases_not_done(line, options));
   TRY(const auto ranges, telling_pod_ranges(line, context));
   TRY(engine::AuditReport report, audit_twice(context, live, ranges, line, options));
+  note_not_read(line, report);
   report.findings.insert(report.findings.end(), not_done.begin(), not_done.end());
   TRY(const auto of_ranges, look_at_ranges(line, context, report.findings));
   report.findings.insert(report.findings.end(), of_ranges.begin(), of_ranges.end());
@@ -304,7 +308,7 @@ bool is_of_living(const core::audit::Finding& finding) {
     const auto written = os::write_output_file(options.report_path, report_of(report, origin));
     if (!written) return fail(written.error().in("--report"));
   }
-  print(line.json() ? line.data(json_of(report.findings)) : report_text(report, options));
+  print(line.json() ? line.data(json_of(report.findings)) : report_text(line, report, options));
   return static_cast<int>(report.findings.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/cli/command_model.h"
 #include "app/croft/examples.h"
@@ -32,20 +33,49 @@ StoreParts operator_parts() {
           store::kube::lists_in_protobuf};
 }
 
-Result<std::unique_ptr<store::Store>> open_by_url(const std::string& url, store::OpenMode mode, const Clock& clock,
-                                                  std::string_view if_absent) {
-  auto opened = open_store(url, mode, clock, operator_parts());
+namespace {
+
+/// An absent store is an unreachable one; an absent pool or address is an ordinary error.
+[[nodiscard]] Result<std::unique_ptr<store::Store>> or_away(Result<std::unique_ptr<store::Store>> opened,
+                                                            std::string_view if_absent) {
   if (!opened && opened.error().code == ErrorCode::not_found) {
-    // An absent store is an unreachable one; an absent pool or address is an ordinary error.
     return fail(ErrorCode::unavailable, opened.error().message + std::string(if_absent));
   }
   return opened;
 }
 
+}  // namespace
+
+Result<std::unique_ptr<store::Store>> open_by_url(const std::string& url, store::OpenMode mode, const Clock& clock,
+                                                  std::string_view if_absent) {
+  return or_away(open_store(url, mode, clock, operator_parts()), if_absent);
+}
+
+namespace {
+
+/// Who refuses a read says which right lacks; the rest is the request and the account.
+[[nodiscard]] std::string right_in(const std::string& refusal) {
+  const std::size_t from = refusal.find("cannot ");
+  return from == refusal.npos ? refusal : refusal.substr(from, refusal.find(" (", from) - from);
+}
+
+}  // namespace
+
 Result<engine::Context> CommandLine::open(bool create) {
-  auto opened =
-      open_by_url(store_url, create ? store::OpenMode::create : store::OpenMode::existing, clock,
-                  is_default_store ? "; the register of a cluster is named with --kubeconfig or --store" : "");
+  return take(open_by_url(store_url, create ? store::OpenMode::create : store::OpenMode::existing, clock, if_absent()));
+}
+
+Result<engine::Context> CommandLine::look() {
+  return take(or_away(open_store_to_look(store_url, clock, operator_parts(),
+                                         [this](const Error& why) { note_not_read("what is Croft's own", why); }),
+                      if_absent()));
+}
+
+std::string_view CommandLine::if_absent() const {
+  return is_default_store ? "; the register of a cluster is named with --kubeconfig or --store" : "";
+}
+
+Result<engine::Context> CommandLine::take(Result<std::unique_ptr<store::Store>> opened) {
   if (!opened) return fail(opened.error());
   // What is left out of an answer is named beside it, once.
   store = std::make_unique<engine::DamageTelling>(*std::move(opened), [](const store::Key&, const Error& damage) {
@@ -53,6 +83,19 @@ Result<engine::Context> CommandLine::open(bool create) {
         "croft: damaged record, set aside: " + printable(damage.message, Printed::line) + "\n"));
   });
   return engine::Context{*store, clock, random};
+}
+
+void CommandLine::note_not_read(const std::string& what, const Error& why) {
+  not_read[right_in(why.message)].insert(what);
+}
+
+std::string not_read_text(const CommandLine& line) {
+  if (line.not_read.empty()) return {};
+  std::string text;
+  for (const auto& [right, what] : line.not_read) {
+    text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", fmt::join(what, ", "), right);
+  }
+  return fmt::format("croft: not judged, as this account may not read it: {}\n", printable(text, Printed::line));
 }
 
 Result<void> CommandLine::choose_store(bool is_kubectl_plugin) {

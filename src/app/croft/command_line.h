@@ -1,7 +1,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -39,7 +41,8 @@ struct CommandLine {
   ListOptions listing = {};
   std::string kubeconfig{};  ///< of --kubeconfig and --context, as kubectl has them
   std::string context{};
-  bool is_default_store = false;  ///< nobody has named one
+  bool is_default_store = false;                  ///< nobody has named one
+  std::map<std::string, std::set<std::string>> not_read{};  ///< note_not_read: what, by the right that lacks
 
   /// Settles which store is meant, once the line has been read: --store, or else the Kubernetes API that --context and
   /// --kubeconfig name, or that kubectl talks to when the program is called as its plugin (`kubectl croft`); or else
@@ -47,12 +50,21 @@ struct CommandLine {
   [[nodiscard]] Result<void> choose_store(bool is_kubectl_plugin);
   /// Opens the store of --store; with `create` an absent one is made.
   [[nodiscard]] Result<engine::Context> open(bool create = false);
+  /// The same for a command that only looks: with the rights to read Calico's records nothing of Croft's has to be
+  /// there (open_store_to_look). What is written by it is refused.
+  [[nodiscard]] Result<engine::Context> look();
+  /// Something that this account may not read, and that was passed over: "running pods". main() tells of all in a line.
+  void note_not_read(const std::string& what, const Error& why);
   [[nodiscard]] bool in_colour() const;
   /// Whether data is wanted and no table: JSON or YAML.
   [[nodiscard]] bool json() const { return output == Output::json || output == Output::yaml; }
   [[nodiscard]] bool wide() const { return output == Output::wide; }
   /// The text of data in the form that was asked for; what must not reach a terminal is escaped as JSON does it.
   [[nodiscard]] std::string data(const Data& data) const;
+
+ private:
+  [[nodiscard]] std::string_view if_absent() const;
+  [[nodiscard]] Result<engine::Context> take(Result<std::unique_ptr<store::Store>> opened);
 };
 
 /// Opens a store as open_store does, with all parts that this program has. Error also: unavailable for one that is not
@@ -62,6 +74,9 @@ struct CommandLine {
 
 /// Prints to standard output; a closed pipe ends the program quietly.
 void print(const std::string& text, Printed how = Printed::text);
+/// What was passed over as this account may not read it, in one line; empty: nothing.
+[[nodiscard]] std::string not_read_text(const CommandLine& line);
+
 /// A line on standard error.
 void tell(const std::string& text);
 

@@ -30,7 +30,7 @@ void show_config(const CommandLine& line, const core::IpamConfig& config) {
 }
 
 [[nodiscard]] Result<int> show_config(CommandLine& line) {
-  TRY(const engine::Context context, line.open());
+  TRY(const engine::Context context, line.look());
   TRY(const core::IpamConfig config, engine::read_config(context));
   show_config(line, config);
   return 0;

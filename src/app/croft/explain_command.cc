@@ -75,11 +75,14 @@ void choose_families(const ExplainOptions& options, core::AssignRequest& request
     TRY(const net::Address address, address_argument("--ip", text));
     request.addresses.push_back(address);
   }
-  TRY(const engine::Context context, line.open());
+  TRY(const engine::Context context, line.look());
   TRY_VOID(ask_for_pools(context, options, request));
   choose_families(options, request);
   if (context.store.capabilities().foreign_writers) request.default_block_limit = core::kCalicoBlockLimit;
-  if (const auto known = engine::check_node_known(context, options.node); !known) {
+  const auto known = engine::check_node_known(context, options.node);
+  if (!known && known.error().code == ErrorCode::permission_denied) {
+    line.note_not_read("nodes", known.error());
+  } else if (!known) {
     warn(known.error().message + "; it is taken for a new one");
   }
   TRY(const core::Explanation explanation, engine::explain(context, request));

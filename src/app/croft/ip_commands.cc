@@ -152,7 +152,7 @@ std::string address_details(const engine::AddressView& a) {
 
 [[nodiscard]] Result<int> show_address(CommandLine& line, const std::string& text) {
   TRY(const net::Address address, address_argument("ADDRESS", text));
-  TRY(const engine::Context context, line.open());
+  TRY(const engine::Context context, line.look());
   TRY(const engine::AddressView view, engine::show_address(context, address));
   print(line.json() ? line.data(json_of(std::vector{view})) : address_details(view));
   return 0;

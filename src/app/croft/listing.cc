@@ -89,7 +89,7 @@ void add_list_options(CLI::App& command, CommandLine& line) {
 Result<int> list(CommandLine& line, const std::function<Result<Listing>(const engine::Context&)>& look) {
   bool is_open = false;
   return list_without_store(line, [&]() -> Result<Listing> {
-    if (!is_open) TRY_VOID(line.open());
+    if (!is_open) TRY_VOID(line.look());
     is_open = true;
     return look({*line.store, line.clock, line.random});
   });

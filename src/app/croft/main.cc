@@ -43,7 +43,10 @@ int run(int argc, char** argv) {
   const bool is_kubectl_plugin = name == "kubectl-croft";
   const Result<void> chosen = line.choose_store(is_kubectl_plugin);
   const Result<int> code = chosen ? line.run(line) : Result<int>(fail(chosen.error()));
-  if (code) return *code;
+  if (code) {
+    static_cast<void>(os::write_standard_error(not_read_text(line)));
+    return *code;
+  }
   const Error& error = code.error();
   static_cast<void>(os::write_standard_error(fmt::format("croft: {}{}{}\n", printable(error.message, Printed::line),
                                                          error.details.empty() ? "" : "\n  ", error.details)));

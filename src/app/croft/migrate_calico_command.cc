@@ -11,8 +11,8 @@
 #include <fmt/ranges.h>
 
 #include "app/croft/command_line.h"
-#include "app/croft/filters.h"
 #include "app/croft/json_output.h"
+#include "app/croft/not_read.h"
 #include "app/croft/operator_parts.h"
 #include "app/croft/table.h"
 #include "app/kube_url.h"
@@ -351,18 +351,18 @@ struct ConflistFiles {
 }
 
 /// Those of the cluster whose API keeps the register; none where they can't be listed, which is told.
-[[nodiscard]] Result<std::vector<core::audit::RunningPod>> running_pods(const CommandLine& line) {
+[[nodiscard]] Result<std::vector<core::audit::RunningPod>> running_pods(CommandLine& line) {
   if (store::scheme_of(line.store_url) != store::Scheme::kube) return std::vector<core::audit::RunningPod>();
   TRY(const auto api, open_kube_api(line.store_url, line.clock, operator_parts(), kPageTime));
   auto pods = list_running_pods(*api, line.clock);
   if (pods || pods.error().code != ErrorCode::permission_denied) return pods;
-  warn(fmt::format("the addresses of running pods are not looked at: {}", pods.error().message));
+  line.note_not_read("the addresses of running pods", pods.error());
   return std::vector<core::audit::RunningPod>();
 }
 
 /// The register, and what running pods have that it does not. Whoever comes or goes between both looks is in one of two
 /// only.
-[[nodiscard]] Result<engine::AuditReport> audit_with_pods(const CommandLine& line, const engine::Context& context) {
+[[nodiscard]] Result<engine::AuditReport> audit_with_pods(CommandLine& line, const engine::Context& context) {
   const auto look = [&]() -> Result<engine::AuditReport> {
     TRY(auto pods, running_pods(line));
     return engine::audit(context, std::nullopt, engine::kCollectAgeMin, "", std::move(pods));
@@ -407,7 +407,7 @@ std::string calico_findings_text(const std::vector<core::audit::Finding>& findin
   if (!options.conflist.empty()) {
     TRY(files, look_at_files(options));
   }
-  TRY(engine::Context context, line.open());
+  TRY(engine::Context context, options.apply ? line.open() : line.look());
   if (!context.store.capabilities().foreign_writers) {
     return fail(ErrorCode::invalid_argument, "--store: Calico's records are in an etcd or in a Kubernetes API");
   }
@@ -417,11 +417,14 @@ std::string calico_findings_text(const std::vector<core::audit::Finding>& findin
   context.time_limit = kAuditLimit;
   TRY_VOID(engine::wait_for_first_answer(context));
   TRY(const engine::AuditReport report, audit_with_pods(line, context));
+  // What is switched to has to have been judged as a whole.
+  if (options.apply && !report.not_allowed.empty()) return fail(report.not_allowed.begin()->second);
+  note_not_read(line, report);
   const bool is_sound = report.findings.empty();
   std::string text = calico_findings_text(report.findings) + calico_nodes_text(report);
-  text += fmt::format("{}, {}, {}, {} held: {}\n", counted(report.pools, "pool"), counted(report.blocks, "block"),
-                      counted(report.handles, "handle"), counted(report.held, "address", "es"),
-                      is_sound ? "nothing found" : counted(report.findings.size(), "finding"));
+  text += fmt::format("{}, {}, {}, {} held: {}{}\n", counted(report.pools, "pool"), counted(report.blocks, "block"),
+                      handles_text(report), counted(report.held, "address", "es"),
+                      is_sound ? "nothing found" : counted(report.findings.size(), "finding"), of_what_was_read(line));
   if (!files) {
     text += "On each node: croftd install --no-conflist, then croft migrate calico --conflist FILE --apply there.\n";
     print(line.json() ? line.data(json_of(report.findings)) : text);

@@ -156,7 +156,7 @@ std::string node_text(const engine::NodeView& view, const std::vector<std::strin
 [[nodiscard]] Result<int> show_node(CommandLine& line, const ShowOptions& options) {
   TRY_VOID(core::check_node_name(options.node));
   TRY(const auto token, plugin_token(line, options.kubeconfig));
-  TRY(const engine::Context context, line.open());
+  TRY(const engine::Context context, line.look());
   TRY(std::vector<engine::NodeView> nodes, engine::list_nodes(context));
   std::vector<std::string> ranges;
   TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));

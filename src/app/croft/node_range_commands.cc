@@ -66,7 +66,7 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
 }
 
 [[nodiscard]] Result<int> show_node_ranges(CommandLine& line, const std::string& node) {
-  TRY(const engine::Context context, line.open());
+  TRY(const engine::Context context, line.look());
   TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
   if (!node.empty()) return show_ranges_of_node(line, seen, node);
   SaidView said;

@@ -131,7 +131,7 @@ struct ShowPoolOptions {
 };
 
 [[nodiscard]] Result<int> show_pool(CommandLine& line, const ShowPoolOptions& options) {
-  TRY(const engine::Context context, line.open());
+  TRY(const engine::Context context, line.look());
   if (options.name.empty()) {
     TRY(const engine::Overview overview, engine::look(context));
     print(line.json() ? line.data(json_of(overview.pools, options.blocks)) : usage_table(overview, options.blocks));

@@ -30,8 +30,9 @@ struct AuditFlags {
   std::int64_t interval_ms = std::chrono::duration_cast<milliseconds>(std::chrono::minutes(3)).count();
 };
 
-[[nodiscard]] Result<engine::Context> open_store_of_services(CommandLine& line, const AuditFlags& flags) {
-  if (flags.etcd_servers.empty()) return line.open();
+[[nodiscard]] Result<engine::Context> open_store_of_services(CommandLine& line, const AuditFlags& flags,
+                                                             bool only_looks) {
+  if (flags.etcd_servers.empty()) return only_looks ? line.look() : line.open();
   EtcdPlace place;
   place.endpoints = flags.etcd_servers;
   place.ca_file = flags.etcd_ca_file;
@@ -63,7 +64,7 @@ struct AuditFlags {
 
 [[nodiscard]] Result<int> audit_services(CommandLine& line, const AuditFlags& flags) {
   TRY(const engine::RangeRepairOptions options, repair_options(flags, false));
-  TRY(const engine::Context context, open_store_of_services(line, flags));
+  TRY(const engine::Context context, open_store_of_services(line, flags, true));
   engine::RangeRepairMemory memory;
   TRY(const engine::RangeRepairReport report, engine::repair_ranges(context, options, memory));
   const auto findings = report.findings();
@@ -73,7 +74,7 @@ struct AuditFlags {
 
 [[nodiscard]] Result<int> show_ranges(CommandLine& line, const AuditFlags& flags) {
   TRY(const engine::RangeRepairOptions options, repair_options(flags, false));
-  TRY(const engine::Context context, open_store_of_services(line, flags));
+  TRY(const engine::Context context, open_store_of_services(line, flags, true));
   engine::RangeRepairMemory memory;
   TRY(const engine::RangeRepairReport report, engine::repair_ranges(context, options, memory));
   print(line.json() ? line.data(ranges_json_of(report, flags.range))
@@ -103,7 +104,7 @@ struct AuditFlags {
 
 [[nodiscard]] Result<int> repair_ranges(CommandLine& line, const AuditFlags& flags) {
   TRY(const engine::RangeRepairOptions options, repair_options(flags, flags.apply));
-  TRY(const engine::Context context, open_store_of_services(line, flags));
+  TRY(const engine::Context context, open_store_of_services(line, flags, !flags.apply));
   const int passes = flags.passes > 0 ? flags.passes
                      : flags.apply    ? static_cast<int>(core::audit::kPassesBeforeLeakIsFreed)
                                       : 1;

@@ -290,7 +290,7 @@ struct NameOptions {
 }
 
 [[nodiscard]] Result<int> show_service(CommandLine& line, const NameOptions& options) {
-  TRY(const engine::Context context, line.open());
+  TRY(const engine::Context context, line.look());
   TRY(const auto stored, engine::get_service(context, {options.name_space, options.name}));
   if (!stored) {
     tell(core::refuse_not_found({options.name_space, options.name}).to_string());

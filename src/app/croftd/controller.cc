@@ -101,16 +101,20 @@ struct ClusterParts {
   std::unique_ptr<store::kube::StatusBoard> board;
 };
 
+/// What a dry run passes over, as this account may not read it: what, and why.
+using NotRead = std::map<std::string, Error>;
+
 /// The store, its source of facts, and what the looks so far have left.
 class Controller {
  public:
   /// `election`: null where every controller works.
   Controller(const ControllerOptions& options, Daemon& daemon, store::Store& opened, LeaderElection* election,
-             ClusterParts cluster)
+             ClusterParts cluster, NotRead& not_read)
       : options_(options),
         daemon_(daemon),
         election_(election),
         cluster_(std::move(cluster)),
+        not_read_(not_read),
         telling_(opened,
                  [this](const core::Key&, const Error& damage) {
                    log_.warn("damaged record, set aside: {}", one_line(damage.message));
@@ -127,7 +131,9 @@ class Controller {
     sweep_options_.settings.grace = milliseconds(options.grace_ms);
     sweep_options_.dry_run = options.dry_run;
     if (options.facts_path.empty()) {
-      source_ = std::make_unique<engine::NodeFacts>(context_, cluster_.pods.get());
+      engine::NodeFacts::Denied denied;
+      if (options.dry_run) denied = [this](const std::string& what, const Error& why) { not_read_.emplace(what, why); };
+      source_ = std::make_unique<engine::NodeFacts>(context_, cluster_.pods.get(), std::move(denied));
     } else {
       source_ = std::make_unique<edge::StaticFacts>(options.facts_path, facts_age_max(), daemon.clock);
     }
@@ -313,6 +319,10 @@ class Controller {
   [[nodiscard]] Result<engine::SweepReport> pass() {
     if (options_.allocate_node_cidrs) pass_over_node_ranges();
     TRY(engine::SweepReport report, engine::sweep(context_, *source_, memory_, sweep_options_));
+    for (const auto& [kind, why] : report.not_allowed) {
+      not_read_.emplace(kind == core::Kind::handle ? "handles" : "claims on blocks", why);
+    }
+    tell_not_read();
     const char* what = report.dry_run ? "would release" : "released";
     for (const auto& evidence : report.released) log_.info("{} {}", what, one_line(to_string(evidence)));
     for (const auto& alarm : report.alarms) log_.warn("{}: {}", name_of(alarm.kind), one_line(alarm.text));
@@ -323,10 +333,22 @@ class Controller {
     return report;
   }
 
+  /// Once, of what was found so far.
+  void tell_not_read() {
+    if (std::exchange(told_not_read_, not_read_.size()) == not_read_.size()) return;
+    std::string text;
+    for (const auto& [what, why] : not_read_) {
+      text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", what, one_line(why.message));
+    }
+    log_.warn("not judged, as this account may not read it: {}", text);
+  }
+
   const ControllerOptions& options_;
   Daemon& daemon_;
   LeaderElection* const election_;
   const ClusterParts cluster_;
+  NotRead& not_read_;
+  std::size_t told_not_read_ = 0;  ///< so many of it
   engine::DamageTelling telling_;
   const engine::Context context_;
   spdlog::logger log_;
@@ -397,7 +419,11 @@ class Controller {
 
 [[nodiscard]] Result<int> run_controller(const ControllerOptions& options, Daemon& daemon) {
   TRY_VOID(check_election_flags(options));
-  auto opened = open_store(options.store_url, store::OpenMode::existing, daemon.clock, kDaemonParts);
+  NotRead not_read;
+  auto opened = options.dry_run
+                    ? open_store_to_look(options.store_url, daemon.clock, kDaemonParts,
+                                         [&](const Error& why) { not_read.emplace("what is Croft's own", why); })
+                    : open_store(options.store_url, store::OpenMode::existing, daemon.clock, kDaemonParts);
   // An absent store is an unreachable one.
   if (!opened && opened.error().code == ErrorCode::not_found) {
     return fail(ErrorCode::unavailable, opened.error().message);
@@ -406,7 +432,7 @@ class Controller {
   TRY(const auto election, make_election(options, daemon, **opened));
   store::Store& store = election != nullptr ? election->store() : **opened;
   TRY(auto cluster, make_cluster_parts(options, daemon));
-  return Controller(options, daemon, store, election.get(), std::move(cluster)).run();
+  return Controller(options, daemon, store, election.get(), std::move(cluster), not_read).run();
 }
 
 }  // namespace

@@ -105,6 +105,7 @@ std::vector<Finding> Unseen::findings(bool foreign_writers) const {
   std::vector<Finding> findings;
   std::set<Key> told;
   for (const Unreadable& one : unreadable_) {
+    if (one.error.code == ErrorCode::permission_denied) continue;
     const Key key = key_of(one);
     if (told.insert(key).second) findings.push_back(finding_of(key, one, foreign_writers));
   }

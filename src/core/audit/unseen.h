@@ -14,7 +14,7 @@ namespace croft::core::audit {
 /// A record that is there and cannot be read. Without a name: the whole kind cannot even be listed.
 struct Unreadable {
   Key key;
-  Error error;          ///< corrupt or newer_version
+  Error error;  ///< corrupt or newer_version; permission_denied: this account may not look, and it is no finding
   bool beside = false;  ///< Calico's own record is whole, only what Croft keeps beside it is damaged
 };
 

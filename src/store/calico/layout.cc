@@ -24,6 +24,8 @@ std::string_view beside_name_of(Kind kind) {
 
 }  // namespace
 
+std::string_view own_root() { return kOwnRoot; }
+
 bool is_calicos(Kind kind) { return core::traits_of(kind).system == core::System::calico; }
 
 std::string own_root_of(Kind kind) {

@@ -10,6 +10,8 @@
 // own (docs/formats/calico.md).
 namespace croft::store::calico {
 
+/// Everything of Croft's is below this.
+[[nodiscard]] std::string_view own_root();
 /// True for the kinds that Calico has.
 [[nodiscard]] bool is_calicos(core::Kind kind);
 

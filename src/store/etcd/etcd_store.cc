@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "store/calico/layout.h"
 #include "store/etcd/looks.h"
 #include "store/etcd/place.h"
 #include "store/etcd/store_commit.h"
@@ -22,14 +23,22 @@ constexpr std::size_t kBlockBytesMax = (std::size_t{1536} - 256) << 10;
 
 class EtcdStore final : public Store, public Sealable {
  public:
-  EtcdStore(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random, std::unique_ptr<etcd::Registry> registry)
-      : kv_(std::move(kv)), clock_(clock), random_(random), registry_(std::move(registry)), places_(registry_.get()) {}
+  EtcdStore(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random, std::unique_ptr<etcd::Registry> registry,
+            OwnDenied own_denied)
+      : kv_(std::move(kv)),
+        clock_(clock),
+        random_(random),
+        registry_(std::move(registry)),
+        own_denied_(std::move(own_denied)),
+        places_(registry_.get()) {}
 
   [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override {
+    TRY_VOID(settle_own(deadline));
     return etcd::list_page(*kv_, places_, request, deadline);
   }
 
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    TRY_VOID(settle_own(deadline));
     return etcd::read_wanted(*this, *kv_, places_, wanted, deadline);
   }
 
@@ -92,6 +101,22 @@ class EtcdStore final : public Store, public Sealable {
   [[nodiscard]] std::chrono::seconds settling() const override { return std::chrono::seconds(0); }
 
  private:
+  /// Of who only looks: whether Croft's own records may be read is asked once, as etcd refuses a read as a whole.
+  [[nodiscard]] Result<void> settle_own(Deadline deadline) {
+    if (!own_denied_) return {};
+    const std::lock_guard lock(own_mutex_);
+    if (std::exchange(is_own_settled_, true)) return {};
+    auto own = etcd::RangeRequest::prefix(std::string(calico::own_root()));
+    own.count_only = true;
+    const auto counted = kv_->range(own, deadline);
+    if (counted) return {};
+    is_own_settled_ = counted.error().code == ErrorCode::permission_denied;
+    if (!is_own_settled_) return fail(counted.error());
+    places_.leave_out_own();
+    own_denied_(counted.error());
+    return {};
+  }
+
   [[nodiscard]] std::string worker() const {
     const std::lock_guard lock(worker_mutex_);
     return worker_;
@@ -101,7 +126,10 @@ class EtcdStore final : public Store, public Sealable {
   const Clock& clock_;
   Random& random_;
   const std::unique_ptr<etcd::Registry> registry_;
-  const etcd::Places places_;
+  const OwnDenied own_denied_;
+  std::mutex own_mutex_;
+  bool is_own_settled_ = false;  ///< guarded by own_mutex_
+  etcd::Places places_;          ///< settle_own() changes it, before the first read
   etcd::Looks looks_{random_};
   std::atomic<std::uint64_t> marks_gone_{0};
   mutable std::mutex worker_mutex_;
@@ -111,8 +139,8 @@ class EtcdStore final : public Store, public Sealable {
 }  // namespace
 
 std::unique_ptr<Store> make_etcd_store(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random,
-                                       std::unique_ptr<etcd::Registry> registry) {
-  return std::make_unique<EtcdStore>(std::move(kv), clock, random, std::move(registry));
+                                       std::unique_ptr<etcd::Registry> registry, OwnDenied own_denied) {
+  return std::make_unique<EtcdStore>(std::move(kv), clock, random, std::move(registry), std::move(own_denied));
 }
 
 }  // namespace croft::store

@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "store/etcd/kv.h"
 #include "store/etcd/registry.h"
+#include "store/look_only.h"
 #include "store/store.h"
 
 namespace croft::store {
@@ -20,7 +21,10 @@ namespace croft::store {
 /// `registry` has the records of Kubernetes; without one their kinds are refused (invalid_argument). A commit of a
 /// range allocation alone whose reply was lost is recognised by its bytes: somebody else may have written the same.
 /// Commit it with a record of Croft's own where that matters.
+///
+/// With `own_denied` it is for looking (LookOnly): a user that may not read below /croft/v1/ finds nothing there.
 [[nodiscard]] std::unique_ptr<Store> make_etcd_store(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random,
-                                                     std::unique_ptr<etcd::Registry> registry = nullptr);
+                                                     std::unique_ptr<etcd::Registry> registry = nullptr,
+                                                     OwnDenied own_denied = nullptr);
 
 }  // namespace croft::store

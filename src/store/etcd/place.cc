@@ -61,6 +61,18 @@ Result<void> Places::check_kind(Kind kind) const {
                           core::name_of(kind)));
 }
 
+bool Places::leaves_out(Kind kind) const {
+  return !has_own_ && !calico::is_calicos(kind) && registry_of(kind) == nullptr;
+}
+
+std::optional<std::string> Places::place_beside(const core::Key& key) const {
+  return has_own_ ? calico::place_beside(key) : std::nullopt;
+}
+
+std::optional<std::string> Places::places_beside(Kind kind) const {
+  return has_own_ ? calico::places_beside(kind) : std::nullopt;
+}
+
 std::string Places::root_of(Kind kind) const {
   if (const Registry* registry = registry_of(kind)) return registry->root_of(kind);
   // Where Services are Kubernetes', Croft's own are the others, if they take from the same ranges.
@@ -146,6 +158,7 @@ std::optional<core::Key> Places::listed_at(Kind kind, std::string_view place) co
 Result<std::vector<PlaceRange>> Places::ranges_of(const core::Listing& listing) const {
   TRY_VOID(check_kind(listing.kind));
   std::vector<PlaceRange> ranges;
+  if (leaves_out(listing.kind)) return ranges;
   for (std::string& prefix : prefixes_of(listing)) {
     std::string end = wire::etcd::end_of_prefix(prefix);
     ranges.push_back({std::move(prefix), std::move(end)});

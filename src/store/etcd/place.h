@@ -32,6 +32,14 @@ class Places {
     return registry_ != nullptr && registry_->has(kind) ? registry_ : nullptr;
   }
 
+  /// For who may not read what is Croft's own: there is none of it, and nothing beside Calico's records. Not meant for
+  /// writers.
+  void leave_out_own() { has_own_ = false; }
+  [[nodiscard]] bool leaves_out(core::Kind kind) const;
+  /// calico::place_beside() and places_beside(), where that is not left out.
+  [[nodiscard]] std::optional<std::string> place_beside(const core::Key& key) const;
+  [[nodiscard]] std::optional<std::string> places_beside(core::Kind kind) const;
+
   /// The key of a record. Error: invalid_argument for a name that can have none, and as check_kind.
   [[nodiscard]] Result<std::string> place_of(const core::Key& key) const;
   /// The record of a key of this kind; nothing for a key that belongs to none. A block whose key has host bits or
@@ -49,6 +57,7 @@ class Places {
   [[nodiscard]] std::vector<std::string> prefixes_of(const core::Listing& listing) const;
 
   const Registry* registry_;
+  bool has_own_ = true;
 };
 
 }  // namespace croft::store::etcd

@@ -48,6 +48,24 @@ TEST(EtcdPlaces, AListingTellsWhatReadingTells) {
   }
 }
 
+/// For a user that may not read it.
+TEST(EtcdPlaces, WhatIsCroftsOwnCanBeLeftOut) {
+  Places places(nullptr);
+  EXPECT_FALSE(places.leaves_out(Kind::pool_set));
+  EXPECT_TRUE(places.place_beside(core::pool_key("a")));
+  places.leave_out_own();
+  for (const Kind kind : {Kind::pool_set, Kind::node_range, Kind::removed_node, Kind::block_beside, Kind::service}) {
+    EXPECT_TRUE(places.leaves_out(kind)) << core::name_of(kind);
+    EXPECT_TRUE(places.ranges_of({kind, ""})->empty()) << core::name_of(kind);
+  }
+  for (const Kind kind : {Kind::pool, Kind::block, Kind::affinity, Kind::handle, Kind::node, Kind::ipam_config}) {
+    EXPECT_FALSE(places.leaves_out(kind)) << core::name_of(kind);
+    EXPECT_FALSE(places.ranges_of({kind, ""})->empty()) << core::name_of(kind);
+  }
+  EXPECT_FALSE(places.place_beside(core::pool_key("a")));
+  EXPECT_FALSE(places.places_beside(Kind::block));
+}
+
 TEST(EtcdPlaces, WhatIsNoBlock) {
   const Places places(nullptr);
   for (const char* rest : {"", "ipv4", "ipv4/", "ipv4/block", "ipv4/block/", "ipv4/block/10.0.0.64", "ipv4-26/block/",

@@ -44,9 +44,9 @@ struct Listed {
   if (listed.empty()) return {};
   const Key& first = listed.front().key;
   std::map<Key, std::string> beside;
-  if (const auto from = calico::place_beside(first)) {
+  if (const auto from = places.place_beside(first)) {
     const RangeRequest request =
-        range_over({*from, *calico::place_beside(listed.back().key) + '\0'}, kRecordsAtOnce, false);
+        range_over({*from, *places.place_beside(listed.back().key) + '\0'}, kRecordsAtOnce, false);
     RangeRequest first_page = request;
     first_page.at_revision = moment.revision;
     TRY(const RangeResponse found, kv.range(first_page, deadline, moment.line));

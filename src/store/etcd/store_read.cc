@@ -24,12 +24,13 @@ namespace {
 using wire::etcd::KeyValue;
 using wire::etcd::RequestOp;
 
-/// One or two operations a key: the record, and what is beside it.
+/// One or two operations a key: the record, and what is beside it; none for one that is left out.
 [[nodiscard]] Result<void> add_gets(const Places& places, std::span<const Key> keys, TxnRequest& txn) {
   for (const Key& key : keys) {
+    if (places.leaves_out(key.kind)) continue;
     TRY(std::string place, places.place_of(key));
     txn.success.emplace_back(RangeRequest::one(std::move(place)));
-    if (auto beside = calico::place_beside(key)) txn.success.emplace_back(RangeRequest::one(*std::move(beside)));
+    if (auto beside = places.place_beside(key)) txn.success.emplace_back(RangeRequest::one(*std::move(beside)));
   }
   return {};
 }
@@ -37,9 +38,10 @@ using wire::etcd::RequestOp;
 /// The record that the operations from `op` on asked for; `op` moves behind them.
 [[nodiscard]] Result<std::optional<Record>> record_from(const Places& places, const Key& key,
                                                         const Over<TxnResponse>& response, std::size_t& op) {
+  if (places.leaves_out(key.kind)) return std::optional<Record>();
   const KeyValue* kv = only_one(response.responses[op++]);
   std::optional<std::string> beside;
-  if (calico::place_beside(key)) {
+  if (places.place_beside(key)) {
     if (const KeyValue* found = only_one(response.responses[op++])) beside = found->value;
   }
   if (kv == nullptr) return std::optional<Record>();
@@ -56,8 +58,11 @@ using wire::etcd::RequestOp;
     TxnRequest txn;
     TRY_VOID(add_gets(places, some, txn));
     for (RequestOp& op : txn.success) std::get<RangeRequest>(op).at_revision = moment.revision;
-    TRY(const Over<TxnResponse> response, kv.txn(txn, deadline, moment.line));
-    moment.is_of(response);
+    Over<TxnResponse> response;
+    if (!txn.success.empty()) {
+      TRY(response, kv.txn(txn, deadline, moment.line));
+      moment.is_of(response);
+    }
     std::size_t op = 0;
     for (const Key& key : some) {
       TRY(auto record, record_from(places, key, response, op));
@@ -112,9 +117,10 @@ class OneRead {
 
   /// After fits_one_request().
   [[nodiscard]] Result<ReadAnswer> read() {
-    if (txn_.success.empty()) return ReadAnswer{};
-    TRY(response_, kv_.txn(txn_, deadline_));
-    moment_.is_of(response_);
+    if (!txn_.success.empty()) {
+      TRY(response_, kv_.txn(txn_, deadline_));
+      moment_.is_of(response_);
+    }
     ReadAnswer answer;
     TRY_VOID(add_records(answer));
     TRY_VOID(add_lists(answer));
@@ -140,7 +146,7 @@ class OneRead {
     std::size_t ops = 0;
     std::size_t count = 0;
     for (; count < keys_.size(); ++count) {
-      ops += calico::place_beside(keys_[count]) ? 2 : 1;
+      ops += places_.place_beside(keys_[count]) ? 2 : 1;
       if (ops > ops_max) break;
     }
     return count;
@@ -152,7 +158,7 @@ class OneRead {
       Part part{listing, keys_only, range_over(range, keys_only ? kKeysAtOnce : kRecordsAtOnce, keys_only),
                 std::nullopt, txn_.success.size()};
       txn_.success.emplace_back(part.request);
-      if (const auto root = calico::places_beside(listing.kind); root && !keys_only) {
+      if (const auto root = places_.places_beside(listing.kind); root && !keys_only) {
         const std::string prefix = *root + listing.name_prefix;
         part.request_beside = range_over({prefix, wire::etcd::end_of_prefix(prefix)}, kRecordsAtOnce, false);
         txn_.success.emplace_back(*part.request_beside);

@@ -10,7 +10,9 @@
 #include <fmt/format.h>
 
 #include "net/echo.h"
+#include "store/kube/missing_right.h"
 #include "wire/json/writer.h"
+#include "wire/kube/own_kinds.h"
 #include "wire/kube/requests.h"
 #include "wire/seal/seal.h"
 
@@ -286,6 +288,23 @@ Result<ApiGroup> discover_calico_group(Api& api, Deadline deadline) {
   }
   if (!has_v3 || !has_v1) return has_v3 ? ApiGroup::v3 : ApiGroup::crd_v1;
   return group_of_both(api, deadline);
+}
+
+Result<bool> may_read_own_kinds(Api& api, const OwnDenied& denied, Deadline deadline) {
+  const auto* own = wire::kube::own_kind_of(Kind::pool_set);
+  TRY(const std::string path, wire::kube::collection_path(own->resource()));
+  wire::kube::ApiListQuery query;
+  query.limit = 1;
+  std::vector<Request> requests(2);
+  requests[0].path = fmt::format("/apis/{}/{}", wire::kube::kOwnGroup, wire::kube::kOwnVersion);
+  requests[1].path = wire::kube::list_path(path, query);
+  for (Request& request : requests) request.answer_bytes_max = wire::kube::kApiObjectBytesMax;
+  const auto answers = api.call_all(requests, deadline);
+  if (answers[0].outcome == Answer::Outcome::not_done) return fail(answers[0].error);
+  if (is_not_found(answers[0])) return false;
+  if (!lacks_right(answers[1])) return true;  // what else is wrong with them the first read says
+  denied(answers[1].error);
+  return false;
 }
 
 std::optional<ReadinessQuestion> readiness_question(const Objects& objects, CalicoReadiness& readiness) {

@@ -6,6 +6,7 @@
 
 #include "store/kube/api.h"
 #include "store/kube/objects.h"
+#include "store/look_only.h"
 #include "store/seal.h"
 #include "wire/calico/crd.h"
 
@@ -18,6 +19,11 @@ namespace croft::store::kube {
 /// refused_by_configuration where both are there and v1 can't be told to be the register: only v3 has pools, or each
 /// has others and v3 has blocks too. (That v3 has the same pools is Calico's API server, which shows those of v1.)
 [[nodiscard]] Result<wire::calico::ApiGroup> discover_calico_group(Api& api, Deadline deadline);
+
+/// Of who only looks: whether there are Croft's own kinds to be read. False where the API does not serve their group,
+/// and where this account may not list them, which `denied` is told. RBAC refuses what is not there as well, so that
+/// discovery is asked too. Errors: what kept it from being asked.
+[[nodiscard]] Result<bool> may_read_own_kinds(Api& api, const OwnDenied& denied, Deadline deadline);
 
 /// Whether Calico's data may be written, as it was when it was last asked. Safe to use from several threads.
 struct CalicoReadiness {

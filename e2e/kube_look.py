@@ -1,0 +1,297 @@
+"""Reading needs nothing of Croft's: every reading command, and the controller's dry run, on a cluster that has Calico's kinds alone,
+by an account that may only view; then without some rights; and the same of a Calico in etcd by a user that may only read.
+
+usage: kube_look.py BIN_DIR VERSION|etcd
+"""
+
+import contextlib
+import json
+import pathlib
+import subprocess
+import sys
+
+from etcd_roles import SecretEtcd
+from etcd_tls import Authority
+from kube_apiserver_lib import KubeApiserver
+from kube_store import CALICO, apply, calico_definitions, is_served
+from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
+
+LOOK = pathlib.Path(__file__).resolve().parent.parent / "deploy" / "kubernetes" / "look.yaml"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+CALICOS = ["ippools", "ipreservations", "ipamconfigs", "ipamblocks", "blockaffinities", "ipamhandles", "clusterinformations"]
+HANDLES = {f"k8s-pod-network.{i:02x}": (f"web-{i}", f"10.79.0.{i}") for i in range(1, 4)}
+BLOCK = "10.79.0.0/26"
+FINE, REFUSED, NOT_READ = 0, 4, "not judged, as this account may not read it"
+
+# As each is called by a person who looks; the exit code is 0.
+COMMANDS = [
+    ["check"], ["check", "--show-all-ips"], ["explain", "--node", "oak"], ["explain", "--node", "oak", "--ip", "10.79.0.9"], ["ip", "list"],
+    ["ip", "show", "10.79.0.1"], ["pool", "list"], ["pool", "show", "default-ipv4-ippool"], ["block", "list"], ["block", "show", BLOCK],
+    ["config", "show"], ["-o", "json", "node", "range", "list"], ["node", "range", "show"], ["migrate", "calico"]]
+WITH_NODES = [["node", "list"], ["node", "show", "oak"]]
+OF_SERVICES = [["-o", "json", "service", "list"], ["service", "audit"], ["service", "range"]]
+
+
+def block_spec():
+    """As Calico writes it: three pods of oak."""
+    taken = len(HANDLES)
+    attributes = [{"handle_id": handle, "secondary": {"namespace": "default", "node": "oak", "pod": pod,
+                                                      "timestamp": "2026-01-02 03:04:05.678901234 +0000 UTC"}}
+                  for handle, (pod, _) in HANDLES.items()]
+    return {"affinity": "host:oak", "allocations": [None, *range(taken), *[None] * (63 - taken)], "attributes": attributes,
+            "cidr": BLOCK, "deleted": False, "sequenceNumber": taken, "strictAffinity": False,
+            "sequenceNumberForAllocation": {str(i): i for i in range(1, taken + 1)}, "unallocated": [*range(taken + 1, 64), 0]}
+
+
+def pool_spec():
+    return {"cidr": "10.79.0.0/24", "blockSize": 26, "natOutgoing": True, "nodeSelector": "all()", "vxlanMode": "Always",
+            "ipipMode": "Never", "allowedUses": ["Workload", "Tunnel"]}
+
+
+def make_calicos(kube):
+    """What Calico's installer, and its plugin for three pods, leave behind."""
+    def make(kind, resource, name, spec):
+        kube.call("POST", f"{CALICO}/{resource}", {"apiVersion": "crd.projectcalico.org/v1", "kind": kind, "metadata": {
+            "name": name, "annotations": {"projectcalico.org/metadata": '{"creationTimestamp":null}'}}, "spec": spec})
+    make("IPPool", "ippools", "default-ipv4-ippool", pool_spec())
+    make("IPAMConfig", "ipamconfigs", "default", {"strictAffinity": False, "autoAllocateBlocks": True, "maxBlocksPerHost": 0})
+    make("ClusterInformation", "clusterinformations", "default", {"datastoreReady": True, "clusterType": "k8s"})
+    make("IPAMBlock", "ipamblocks", "10-79-0-0-26", block_spec())
+    make("BlockAffinity", "blockaffinities", "oak-10-79-0-0-26", {"cidr": BLOCK, "deleted": "false", "node": "oak", "state": "confirmed"})
+    for handle in HANDLES:
+        make("IPAMHandle", "ipamhandles", handle, {"handleID": handle, "block": {BLOCK: 1}, "deleted": False})
+    kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
+    kube.call("POST", "/api/v1/namespaces/default/serviceaccounts",
+              {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
+    for pod, address in HANDLES.values():
+        path = "/api/v1/namespaces/default/pods"
+        kube.call("POST", path, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod},
+                                 "spec": {"nodeName": "oak", "containers": [{"name": "c", "image": "none"}]}})
+        status = {"status": {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}}
+        kube._send("PATCH", f"{path}/{pod}/status", json.dumps(status).encode(), media="application/merge-patch+json")
+
+
+class Looker:
+    """Somebody with a kubeconfig, and with some rights."""
+
+    def __init__(self, world, kube, name, roles):
+        self.world, self.kube, self.name = world, kube, name
+        kube.call("POST", "/api/v1/namespaces/default/serviceaccounts",
+                  {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}})
+        for role in roles:
+            kube.call("POST", f"{RBAC}/clusterrolebindings", {
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": f"{name}-{role.replace(':', '-')}"},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+                "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}]})
+        self.path = world.directory / f"kubeconfig-{name}"
+        self.path.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "test",
+            "clusters": [{"name": "c", "cluster": {"server": kube.url, "certificate-authority": str(kube.ca.certificate)}}],
+            "users": [{"name": "u", "user": {"token": kube.token_of(name, "default")}}],
+            "contexts": [{"name": "test", "context": {"cluster": "c", "user": "u"}}]}))
+        self.path.chmod(0o600)
+        self.store = f"kube:{self.path}"
+
+    def may(self, verb, resource, group, allowed=True):
+        """Waits until the API server has heard of a binding."""
+        asked = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+            "user": f"system:serviceaccount:default:{self.name}", "groups": ["system:serviceaccounts", "system:authenticated"],
+            "resourceAttributes": {"verb": verb, "group": group, "resource": resource}}}
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        wait_for(lambda: self.kube.call("POST", path, asked)["status"]["allowed"] == allowed, f"{self.name} may {verb} {resource}: {allowed}", 30)
+
+
+def croft(world, store, *arguments):
+    return run(world.bin / "croft", "--store", store, *arguments, check=False, env={**own_environment(world.directory)})
+
+
+def looks(world, store, commands, not_read=(), code=FINE):
+    """Each command works, and what may not be read is named in one line, if anything; the answers by command."""
+    answers = {}
+    for command in commands:
+        done = croft(world, store, *command)
+        expect_equal(done.returncode, code, f"croft {' '.join(command)}: {done.stdout}{done.stderr}")
+        lines = [line for line in done.stderr.splitlines() if NOT_READ in line]
+        expect_equal(len(lines), len(done.stderr.splitlines()), f"croft {' '.join(command)}: {done.stderr}")
+        expect(len(lines) <= 1, f"croft {' '.join(command)}: it is told once: {done.stderr}")
+        if not not_read:
+            expect_equal(done.stderr, "", f"croft {' '.join(command)}")
+        answers[" ".join(command)] = (done.stdout, done.stderr)
+    checked, told = answers["check"]
+    for words in not_read:
+        expect(words in told, f"{words} is told by check: {told}")
+    expect("nothing found" in checked, f"check: {checked}")
+    expect_equal("in what this account may read" in checked, bool(not_read), f"check says whether it saw all: {checked}")
+    expect("3 addresses held" in checked, f"check: {checked}")
+    listed = json.loads(croft(world, store, "-o", "json", "ip", "list").stdout)
+    expect_equal({one["address"]: one["pod"] for one in listed if one["state"] == "held"},
+                 {address: pod for pod, address in HANDLES.values()}, "who holds what")
+    expect("10.79.0." in answers["explain --node oak"][0], f"explain: {answers['explain --node oak']}")
+    return answers
+
+
+def dry_run(world, store, code=FINE):
+    done = subprocess.run([world.bin / "croftd", "controller", "--store", store, "--once", "--dry-run", "--grace", "200ms"],
+                          env=own_environment(world.directory), capture_output=True, text=True, timeout=60, check=False)
+    expect_equal(done.returncode, code, f"croftd controller --once --dry-run: {done.stdout}{done.stderr}")
+    expect("would release" not in done.stderr, f"all pods live: {done.stderr}")
+    expect(done.stderr.count(NOT_READ) <= 1, f"it is told once: {done.stderr}")
+    return done.stderr
+
+
+def state_of(kube):
+    """Everything of Calico's, as it is stored."""
+    return {resource: kube.call("GET", f"{CALICO}/{resource}")["items"] for resource in CALICOS}
+
+
+def views(world, kube, before):
+    """`view`, and the right to read Calico's kinds: nodes and the ranges of Services are not in it."""
+    kube.call("POST", f"{RBAC}/clusterroles", {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "calicos"},
+                                               "rules": [{"apiGroups": ["crd.projectcalico.org"], "resources": CALICOS, "verbs": ["get", "list"]}]})
+    # kube-controller-manager, which isn't there, would put the second into the first.
+    viewer = Looker(world, kube, "viewer", ["view", "system:aggregate-to-view", "calicos"])
+    viewer.may("list", "pods", "")
+    viewer.may("list", "ipamblocks", "crd.projectcalico.org")
+    answers = looks(world, viewer.store, COMMANDS, ['nodes, the addresses of nodes (cannot list resource "nodes" in API group ""',
+                                                                   "the ranges of Services (cannot list"])
+    say("a view account: " + answers["check"][1].strip())
+    for command in (["ip", "list"], ["pool", "list"], ["block", "list"]):
+        expect_equal(answers[" ".join(command)][1], "", f"croft {command} misses nothing")
+    told = dry_run(world, viewer.store)
+    expect("nodes (" in told and "3 pods" in told, f"the dry run: {told}")
+    for writes in (["pool", "create", "x", "--cidr", "10.80.0.0/24"], ["ip", "release", "10.79.0.1", "--force"], ["pool", "disable", "default-ipv4-ippool"],
+                   ["affinity", "release", "--node", "oak", "--force"]):
+        done = croft(world, viewer.store, *writes)
+        expect(done.returncode not in (FINE, 3) and ("forbidden" in done.stderr or "CustomResourceDefinition" in done.stderr),
+               f"croft {writes}: {done.returncode} {done.stdout}{done.stderr}")
+    admin = Looker(world, kube, "admin", ["cluster-admin"])
+    admin.may("delete", "ipamblocks", "crd.projectcalico.org")
+    done = croft(world, admin.store, "pool", "create", "x", "--cidr", "10.80.0.0/24")
+    expect(done.returncode != FINE and "ipam.croft.dev" in done.stderr, f"who writes needs Croft's kinds: {done.returncode} {done.stdout}{done.stderr}")
+    expect_equal(state_of(kube), before, "nothing was written")
+    say("writes are refused: " + done.stderr.strip())
+
+
+def looks_with_its_role(world, kube, before):
+    """deploy/kubernetes/look.yaml, and then without parts of it."""
+    kube.apply(LOOK.read_text())
+    looker = Looker(world, kube, "looker", ["croft-look"])
+    looker.may("list", "ipamblocks", "crd.projectcalico.org")
+    looks(world, looker.store, COMMANDS + WITH_NODES + OF_SERVICES)
+    expect(NOT_READ not in dry_run(world, looker.store), "the dry run may read all")
+    say("look.yaml is enough for every reading command, and nothing is missing")
+
+    role = f"{RBAC}/clusterroles/croft-look"
+    whole = kube.call("GET", role)["rules"]
+
+    @contextlib.contextmanager
+    def without(resource, group):
+        def put(rules):
+            kube.call("PUT", role, {**kube.call("GET", role), "rules": rules})
+        put([{**rule, "resources": left} for rule in whole if (left := [one for one in rule["resources"] if one != resource])])
+        looker.may("list", resource, group, False)
+        yield
+        put(whole)
+        looker.may("list", resource, group)
+
+    with without("ipamhandles", "crd.projectcalico.org"):
+        right = 'handles (cannot list resource "ipamhandles" in API group "crd.projectcalico.org"'
+        answers = looks(world, looker.store, COMMANDS + WITH_NODES + OF_SERVICES, [right])
+        expect("handles not read" in answers["check"][0] and "0 handles" not in answers["check"][0], f"{answers['check']}")
+        expect(right in answers["migrate calico"][1], f"{answers['migrate calico']}")
+        expect("handles (" in dry_run(world, looker.store), "the dry run says so")
+    with without("blockaffinities", "crd.projectcalico.org"):
+        told = croft(world, looker.store, "check")
+        expect_equal(told.returncode, FINE, f"{told.stdout}{told.stderr}")
+        expect("claims on blocks (cannot list" in told.stderr and "nothing found in what" in told.stdout, f"{told.stdout}{told.stderr}")
+        expect("claims on blocks (" in dry_run(world, looker.store), "the dry run says so")
+    with without("pods", ""):
+        told = croft(world, looker.store, "check")
+        expect(told.returncode == FINE and "running pods (cannot list" in told.stderr, f"{told.stdout}{told.stderr}")
+        expect("pods (" in dry_run(world, looker.store), "the dry run says so")
+    # What an address is free by is not guessed.
+    for resource in ("ipreservations", "ipamblocks"):
+        with without(resource, "crd.projectcalico.org"):
+            refused = croft(world, looker.store, "explain", "--node", "oak")
+            expect(refused.returncode == REFUSED and f'resource "{resource}" in API group' in refused.stderr and "10.79.0." not in refused.stdout,
+                   f"{refused.returncode} {refused.stdout}{refused.stderr}")
+    with without("ipamblocks", "crd.projectcalico.org"):
+        refused = croft(world, looker.store, "check")
+        expect(refused.returncode == REFUSED and "ipamblocks" in refused.stderr and "nothing found" not in refused.stdout, f"{refused}")
+    expect_equal(state_of(kube), before, "nothing was written")
+    say("each right that lacks is named once, and what was not judged")
+
+    # Croft's kinds come, and the account has no right to them.
+    own = run(world.bin / "croft", "store", "crds").stdout
+    for name in [apply(kube, text) for text in own.split("---\n")[1:]]:
+        wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
+    looks(world, looker.store, COMMANDS)
+    put = [{**rule} for rule in whole if "ipam.croft.dev" not in rule["apiGroups"]]
+    kube.call("PUT", role, {**kube.call("GET", role), "rules": put})
+    looker.may("list", "croftpoolsets", "ipam.croft.dev", False)
+    answers = looks(world, looker.store, COMMANDS, ['what is Croft\'s own (cannot list resource "croftpoolsets" in API group "ipam.croft.dev"'])
+    expect(all("what is Croft's own" in told for _, told in answers.values()), f"every command says so: {answers}")
+    expect("what is Croft's own" in dry_run(world, looker.store), "the dry run says so")
+
+
+def in_etcd(world):
+    """The same of a Calico in etcd, by a user who may read below /calico/ alone."""
+    authority = Authority(world.directory, "authority")
+    etcd = SecretEtcd(world, authority.certificate, authority.sign("server", "IP:127.0.0.1"))
+    uid, made = "3f1d0b0e-0000-4000-8000-00000000000", "2026-01-02T03:04:05Z"
+    keys = {"/calico/resources/v3/projectcalico.org/ippools/default-ipv4-ippool": {
+                "kind": "IPPool", "apiVersion": "projectcalico.org/v3",
+                "metadata": {"name": "default-ipv4-ippool", "uid": uid + "1", "creationTimestamp": made}, "spec": pool_spec()},
+            "/calico/resources/v3/projectcalico.org/nodes/oak": {
+                "kind": "Node", "apiVersion": "projectcalico.org/v3",
+                "metadata": {"name": "oak", "uid": uid + "2", "creationTimestamp": made}, "spec": {}},
+            "/calico/ipam/v2/config": {"strict_affinity": False, "auto_allocate_blocks": True},
+            "/calico/ipam/v2/assignment/ipv4/block/10.79.0.0-26": block_spec(),
+            "/calico/ipam/v2/host/oak/ipv4/block/10.79.0.0-26": {"state": "confirmed"},
+            **{f"/calico/ipam/v2/handle/{handle}": {"block": {BLOCK: 1}} for handle in HANDLES}}
+    for key, value in keys.items():
+        etcd.put(key, json.dumps(value))
+    etcd.ctl("role", "add", "looker")
+    etcd.ctl("role", "grant-permission", "--prefix", "looker", "read", "/calico/")
+    for user in ("root", "looker"):
+        etcd.ctl("user", "add", f"{user}:secret-{user}")
+        etcd.ctl("user", "grant-role", user, user)
+    before = etcd.get("/")
+    etcd.ctl("auth", "enable")
+    etcd.ctl_flags = (*etcd.ctl_flags, "--user", "root:secret-root")
+    password = world.directory / "looker.password"
+    password.write_text("secret-looker\n")
+    password.chmod(0o600)
+    store = f"{etcd.store}?ca={authority.certificate}&user=looker&password-file={password}"
+    answers = looks(world, store, COMMANDS + WITH_NODES, ["what is Croft's own (etcd: etcdserver: permission denied"])
+    expect(all("what is Croft's own" in told for _, told in answers.values()), f"every command says so: {answers}")
+    expect("what is Croft's own" in dry_run(world, store), "the dry run says so")
+    for writes in (["pool", "create", "x", "--cidr", "10.80.0.0/24"], ["ip", "release", "10.79.0.1", "--force"]):
+        done = croft(world, store, *writes)
+        expect(done.returncode != FINE and "permission denied" in done.stderr, f"croft {writes}: {done.returncode} {done.stdout}{done.stderr}")
+    etcd.ctl("role", "revoke-permission", "--prefix", "looker", "/calico/")
+    for prefix in ("/calico/ipam/v2/assignment/", "/calico/ipam/v2/host/", "/calico/ipam/v2/config", "/calico/resources/"):
+        etcd.ctl("role", "grant-permission", "--prefix", "looker", "read", prefix)
+    told = croft(world, store, "check")
+    expect(told.returncode == FINE and "handles, what is Croft's own (etcd: etcdserver: permission denied" in told.stderr and "handles not read" in told.stdout,
+           f"{told.returncode} {told.stdout}{told.stderr}")
+    expect_equal(etcd.get("/"), before, "nothing was written")
+    say("a read-only user of Calico's etcd: " + told.stderr.strip())
+
+
+def test():
+    with World("kube-look", sys.argv[1]) as world:
+        if sys.argv[2] == "etcd":
+            return in_etcd(world)
+        with KubeApiserver(world, sys.argv[2]) as kube:
+            for name in [apply(kube, text, "application/yaml") for text in calico_definitions()]:
+                wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
+            make_calicos(kube)
+            before = state_of(kube)
+            views(world, kube, before)
+            looks_with_its_role(world, kube, before)
+        return None
+
+
+if __name__ == "__main__":
+    main(test, 1200)
