@@ -40,6 +40,11 @@ struct CommandLine {
   std::string kubeconfig{};  ///< of --kubeconfig and --context, as kubectl has them
   std::string context{};
   bool is_default_store = false;  ///< nobody has named one
+  /// The command asks the pods of a cluster beside any store: --kubeconfig and --context may name it then.
+  bool asks_cluster = false;
+  /// The Kubernetes API whose pods hold the addresses: the store's own, or the one that is named so. Empty: none.
+  std::string cluster_url{};
+  std::string cluster_words{};  ///< the options that name it beside the store, each after a space
 
   /// Settles which store is meant, once the line has been read: --store, or else the Kubernetes API that --context and
   /// --kubeconfig name, or that kubectl talks to when the program is called as its plugin (`kubectl croft`); or else
