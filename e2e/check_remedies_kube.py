@@ -277,6 +277,70 @@ def not_moved(rig, pods):
         pods.call("DEL", f"old-{number}", "node-2")
 
 
+def pod_gone(rig, pods):
+    """While it is not there, and when it is back with its address before the remedy is followed."""
+    lost = pods.live("gone", "node-1")
+    rig.cluster.delete_pod("gone")
+    remedy = rig.remedy("pod_gone", f"croft ip release {lost} --handle")
+    rig.cluster.pod("gone", "node-1")
+    rig.cluster.report("gone", lost)
+    rig.follow(remedy, codes=(REFUSED,))
+    pods.unharmed("pod_gone, back again")
+    rig.cluster.delete_pod("gone")
+    del pods.living[lost]
+    rig.follow(remedy)
+    expect_equal(rig.found("pod_gone"), [], "mended")
+    pods.unharmed("pod_gone")
+
+
+def node_gone(rig, pods):
+    """A node whose object went, once with a pod that lives on it, which the cluster still has."""
+    rig.cluster.node("dead")
+    rig.cli("affinity", "claim", "10.83.0.64/28", "--node", "dead")
+    for name in ("orphan", "lost"):
+        pods.live(name, "dead")
+    rig.kube.call("DELETE", f"{NODES}/dead")
+    rig.cluster.delete_pod("lost")
+    lost = next(address for address, pod in pods.living.items() if pod == "lost")
+    remedy = rig.remedy("node_gone", "if the node is gone for good", "without --dry-run gives it back")
+    block = rig.remedy("block_node_gone", "`croft node remove dead --release --dry-run`")
+    rig.follow(remedy, codes=(REFUSED,))
+    words = commands_of(block)[0]
+    rig.cli(*[word for word in words[1:] if word != "--dry-run"], codes=(REFUSED,))
+    pods.unharmed("node_gone, with a pod that lives")
+    rig.cluster.delete_pod("orphan")
+    pods.living = {address: pod for address, pod in pods.living.items() if pod not in ("orphan", "lost")}
+    rig.follow(remedy)
+    expect_equal(len(rig.found("node_gone")), 2, f"a dry run changes nothing, and {lost} is held")
+    rig.cli(*[word for word in words[1:] if word != "--dry-run"])
+    expect_equal([rig.found(kind) for kind in ("node_gone", "block_node_gone")], [[], []], "mended")
+    pods.unharmed("node_gone")
+
+
+def holder_in_doubt(rig, pods):
+    """A pod that has ended, and a StatefulSet's two sandboxes: the runtime of the node says who lives."""
+    job = pods.live("job", "node-1")
+    rig.cluster.report("job", job, phase="Succeeded")
+    remedy = rig.remedy("holder_in_doubt", "`kubectl delete pod --namespace default job`")
+    rig.follow(remedy)
+    pods.delete("job")
+    expect_equal(rig.found("holder_in_doubt"), [], "once it is deleted")
+    pods.unharmed("a pod that has ended")
+
+    rig.cluster.pod("db-0", "node-1")
+    old, new = (rig.cluster.add("db-0", "node-1", container=container) for container in ("db-old", "db-new"))
+    rig.cluster.report("db-0", new)
+    remedy = rig.remedy("holder_in_doubt", "`croft check --cni-cache /var/lib/cni --node node-1`")
+    expect_equal([one["subject"] for one in rig.found("holder_in_doubt")], [old], "the other sandbox's")
+    pods.living[new] = "db-0"
+    rig.follow(remedy.replace("/var/lib/cni", str(rig.cache)), codes=(0, FINDINGS))
+    pods.unharmed("holder_in_doubt", (old,))
+    rig.cluster.delete_pod("db-0")
+    del pods.living[new]
+    for container in ("db-old", "db-new"):
+        pods.call("DEL", container, "node-1")
+
+
 def another_nodes_range(rig, pods):
     """node-1 has the podCIDR of node-3 as a block, and a pod in it."""
     rig.cli("affinity", "claim", pods.cidr(3), "--node", "node-1")
@@ -312,6 +376,9 @@ def test():
         pods = Pods(rig)
         not_held(rig, pods)
         not_moved(rig, pods)
+        pod_gone(rig, pods)
+        node_gone(rig, pods)
+        holder_in_doubt(rig, pods)
         another_nodes_range(rig, pods)
 
 

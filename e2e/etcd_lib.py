@@ -128,12 +128,12 @@ class Etcd:
 
 
 class CalicoPeer:
-    """Calico's own library as a program (bench/peers/calico), and its plugin. Skips the test where it can't be built."""
+    """Calico's own library as a program (bench/peers/calico), its plugin and calicoctl. Skips the test where it can't be built."""
 
     def __init__(self, world, etcd):
         source = pathlib.Path(__file__).resolve().parent.parent / "bench" / "peers" / "build-calico"
         cache = pathlib.Path(os.environ.get("CROFT_CALICO_PEER", world.bin.parent / "peers"))
-        if not (cache / "calico-peer").exists():
+        if not all((cache / program).exists() for program in ("calico-peer", "calicoctl")):
             done = subprocess.run([source, cache], capture_output=True, text=True, timeout=900, check=False)
             if done.returncode == SKIPPED:
                 skip(done.stderr.strip().splitlines()[-1])

@@ -53,6 +53,18 @@ bool is_nobodys(const net::Address& address, const core::audit::LiveAttachments&
          });
 }
 
+bool is_node_gone(const AddressView& held, const LifeKnown& known) {
+  return known.nodes && !held.node.empty() && !known.nodes->has_node(held.node);
+}
+
+/// A tunnel's address lives as long as its node.
+HolderLife life_of_tunnel(const AddressView& held, const LifeKnown& known) {
+  if (!known.nodes || held.node.empty()) return {};
+  if (known.nodes->is_tunnel_address(held.address)) return {State::lives, "is a node's tunnel's"};
+  if (is_node_gone(held, known)) return {State::gone};
+  return {State::lives, fmt::format("is of a tunnel of node {}, which is there", held.node)};
+}
+
 [[nodiscard]] Result<HolderLife> ask_for_pod(const AddressView& held, const AllocationOwner& owner,
                                              const LifeKnown& known) {
   const auto pod = known.find_pod(held.namespace_name, held.pod);
@@ -60,24 +72,23 @@ bool is_nobodys(const net::Address& address, const core::audit::LiveAttachments&
     return HolderLife{State::unknown, pod.error().message};
   }
   if (!pod) return fail(pod.error());
-  core::collect::Facts facts;
+  core::collect::Facts facts = known.nodes ? known.nodes->with_nodes_alone() : core::collect::Facts();
   if (*pod) facts.add_pod(**pod);
   facts.set_pods_known();
   facts.freeze();
-  const Doubt doubt =
-      core::collect::doubt_of_pod(facts, facts.pod(held.namespace_name, held.pod),
-                                  {held.address, false, owner.is_static, core::collect::uid_identity(owner.uid)});
+  const Doubt doubt = core::collect::doubt_of_pod(
+      facts, facts.pod(held.namespace_name, held.pod),
+      {held.address, is_node_gone(held, known), owner.is_static, core::collect::uid_identity(owner.uid)});
   switch (doubt) {
     case Doubt::pod_gone:
     case Doubt::pod_evicted:
     case Doubt::pod_replaced:
+    case Doubt::node_gone:
       return HolderLife{State::gone};
     case Doubt::none:
       return HolderLife{State::lives, fmt::format("is of pod {}/{}, which is there", held.namespace_name, held.pod)};
     case Doubt::not_the_pods:
       return HolderLife{State::unknown, "its pod is there with another address, and its second interface may have it"};
-    case Doubt::node_gone:
-      break;
   }
   return HolderLife{};
 }
@@ -112,6 +123,7 @@ Result<HolderLife> life_of_holder(const Context& context, const AddressView& hel
                                           : "the runtime's cache cannot be compared with it, or not yet "
                                             "(--grace-seconds)"};
   }
+  if (owner.kind == AllocationOwner::Kind::tunnel) return life_of_tunnel(held, known);
   if (is_quarantined || known.find_pod == nullptr || owner.kind != AllocationOwner::Kind::pod) return HolderLife{};
   return ask_for_pod(held, owner, known);
 }

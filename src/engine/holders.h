@@ -25,6 +25,8 @@ struct LifeKnown {
   std::function<Result<std::optional<core::collect::PodFact>>(const std::string& namespace_name,
                                                               const std::string& name)>
       find_pod{};
+  /// The nodes of that cluster, by a list that has all; absent where they are not known.
+  std::optional<core::collect::Facts> nodes{};
 };
 
 /// Whether the holder of an address lives.
@@ -42,8 +44,9 @@ struct HolderLife {
 /// Judges an address that is held. The holder lives when the address is on an interface or reported by a pod, when the
 /// runtime has its container, or when its pod is there. It is gone when the runtime does not know its container or only
 /// with a network namespace that is gone, when an operator removed its node since, or when its pod is not there, was
-/// evicted or has another UID. The runtime outweighs the other proofs. An address in quarantine is nobody's when no
-/// attachment that may live has it. Errors: of the store, and of `find_pod`.
+/// evicted or has another UID; of a tunnel's address, when the cluster does not have its node. The runtime outweighs
+/// the other proofs. An address in quarantine is nobody's when no attachment that may live has it. Errors: of the
+/// store, and of `find_pod`.
 [[nodiscard]] Result<HolderLife> life_of_holder(const Context& context, const AddressView& held,
                                                 const LifeKnown& known);
 

@@ -1,12 +1,17 @@
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "app/cluster_nodes.h"
+#include "app/croft/cluster.h"
 #include "app/croft/command_line.h"
 #include "app/croft/json_output.h"
 #include "app/croft/not_read.h"
@@ -16,10 +21,10 @@
 #include "app/croft/runtime_cache.h"
 #include "app/croft/table.h"
 #include "app/open_store.h"
-#include "app/running_pods.h"
 #include "base/counted.h"
 #include "base/printable.h"
 #include "base/time_text.h"
+#include "core/audit/leaks.h"
 #include "core/audit/node_range_audit.h"
 #include "edge/error_table.h"
 #include "edge/tombstones/tombstones.h"
@@ -40,6 +45,7 @@ struct CheckOptions {
   bool all_addresses = false;
   bool problem_addresses = false;
   std::string report_path;
+  std::int64_t wait_seconds = 0;  ///< until a second look at what is gone; 0: none
 };
 constexpr std::size_t kNodesShownMax = 20;
 constexpr std::size_t kTakenNamedMax = 10;
@@ -48,6 +54,7 @@ constexpr std::chrono::minutes kCheckLimit{10};
 constexpr std::chrono::minutes kReplayMax{1};
 /// A container on its way out, or in, seems to live with an address that it does not hold; not so long.
 constexpr std::chrono::seconds kSecondLook{3};
+constexpr std::chrono::seconds kWaitMax{3600};
 
 std::string addresses_table(const std::vector<core::audit::Allocation>& allocations, bool problems_only) {
   Table table({"ADDRESS", "STATE", "NODE", "HANDLE", "SEQUENCE", "BORROWED", "PROBLEM"});
@@ -141,17 +148,17 @@ std::string report_text(const CommandLine& line, const engine::AuditReport& repo
   return true;
 }
 
-/// The pods of a cluster whose API keeps the register, or of one node of it, which have addresses of their own. Nothing
-/// of other stores, nor where this user may not list pods.
+/// The pods of a cluster, or of one node of it, which have addresses of their own, and who is gone. Nothing where none
+/// is at hand; of pods nothing where this user may not list them.
 class ClusterPods {
  public:
-  ClusterPods(CommandLine& line, const std::string& node) : line_(line), node_(node) {}
+  ClusterPods(CommandLine& line, const std::string& node, Cluster* cluster)
+      : line_(line), node_(node), cluster_(cluster) {}
 
   [[nodiscard]] Result<std::vector<core::audit::RunningPod>> running() {
     std::vector<core::audit::RunningPod> running;
-    if (is_hidden_ || store::scheme_of(line_.store_url) != store::Scheme::kube) return running;
-    TRY(const auto api, open_kube_api(line_.store_url, line_.clock, operator_parts(), kPageTime));
-    auto read = list_running_pods(*api, line_.clock);
+    if (is_hidden_ || cluster_ == nullptr) return running;
+    auto read = cluster_->running_pods();
     is_hidden_ = !read && is_not_ours_to_see(line_, read.error(), "the addresses of running pods");
     if (!read && !is_hidden_) return fail(read.error());
     if (read) running = *std::move(read);
@@ -159,9 +166,41 @@ class ClusterPods {
     return running;
   }
 
+  /// Names what is held for pods and on nodes that are gone. Behind the reading of the register: whoever holds an
+  /// address then had a pod before. A list that can't be read whole is named, and nobody is gone by it.
+  void find_leaks(const engine::Context& context, engine::AuditReport& report) {
+    core::audit::LeakLook look{node_, line_.cluster_words};
+    if (cluster_ == nullptr) {
+      const bool is_for_pods = std::ranges::any_of(
+          report.allocations, [](const auto& one) { return !one.cooling && one.attributes.contains(core::kPodKey); });
+      if (is_for_pods) {
+        report.notes.emplace_back(
+            "pods and nodes were not asked, as this store is in no Kubernetes API: --kubeconfig FILE names the cluster "
+            "whose pods hold its addresses; --cni-cache asks the runtime of a node");
+      }
+      return;
+    }
+    const auto nodes = cluster_->nodes(context);
+    look.nodes_known = nodes.has_value();
+    if (!nodes && !is_not_ours_to_see(line_, nodes.error(), "whose nodes are gone")) {
+      report.notes.push_back("no node is told to be gone: " + nodes.error().message);
+    }
+    const core::collect::Facts none;
+    auto facts =
+        is_hidden_ ? Result<core::collect::Facts>(nodes.value_or(none)) : cluster_->with_pods(nodes.value_or(none));
+    if (!facts) {
+      if (!is_not_ours_to_see(line_, facts.error(), "whose pods are gone")) {
+        report.notes.push_back("no pod is told to be gone: " + facts.error().message);
+      }
+      facts = nodes.value_or(none);
+    }
+    if (nodes || facts->pods_known()) core::audit::find_leaks(report, *facts, look);
+  }
+
  private:
   CommandLine& line_;
   const std::string& node_;
+  Cluster* const cluster_;
   bool is_hidden_ = false;
 };
 
@@ -205,9 +244,8 @@ bool is_of_living(const core::audit::Finding& finding) {
 /// is told of the living is what a second look tells too, of the same address; it is told as that one has it.
 [[nodiscard]] Result<engine::AuditReport> audit_twice(const engine::Context& context,
                                                       const std::optional<core::audit::LiveAttachments>& live,
-                                                      const std::vector<core::NodeRange>& pod_ranges, CommandLine& line,
+                                                      const std::vector<core::NodeRange>& pod_ranges, ClusterPods& pods,
                                                       const CheckOptions& options) {
-  ClusterPods pods(line, options.cache.node);
   const auto look = [&](const auto& attachments) -> Result<engine::AuditReport> {
     TRY(auto running, pods.running());
     return engine::audit(context, attachments, std::chrono::seconds(options.cache.grace_seconds), options.cache.node,
@@ -227,6 +265,52 @@ bool is_of_living(const core::audit::Finding& finding) {
     return is_of_living(one) && !seen.contains({one.kind, one.subject});
   });
   return second;
+}
+
+/// Leaves of what is gone by the second of two looks what was gone by the first.
+void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& second) {
+  using Seen = std::tuple<core::audit::Finding::Kind, std::string, std::string>;
+  std::set<Seen> seen;
+  for (const core::audit::Finding& one : first.findings) {
+    if (one.looks > 0) seen.emplace(one.kind, one.subject, one.remedy);
+  }
+  std::set<std::string> kept;
+  std::erase_if(second.findings, [&](core::audit::Finding& one) {
+    if (one.looks == 0) return false;
+    // A remedy names handle and sequence number.
+    if (!seen.contains({one.kind, one.subject, one.remedy})) return true;
+    one.looks = 2;
+    kept.insert(one.subject);
+    return false;
+  });
+  for (core::audit::Allocation& one : second.allocations) one.gone = one.gone && kept.contains(one.address.to_string());
+}
+
+/// One look, or two where that is asked for and the first found somebody gone.
+[[nodiscard]] Result<engine::AuditReport> look_as_asked(const engine::Context& context,
+                                                        const std::optional<core::audit::LiveAttachments>& live,
+                                                        const std::vector<core::NodeRange>& pod_ranges,
+                                                        CommandLine& line, const CheckOptions& options) {
+  TRY(const auto cluster, Cluster::of(line));
+  ClusterPods pods(line, options.cache.node, cluster.get());
+  TRY(engine::AuditReport report, audit_twice(context, live, pod_ranges, pods, options));
+  pods.find_leaks(context, report);
+  const bool has_gone = std::ranges::any_of(report.findings, [](const auto& one) { return one.looks > 0; });
+  std::string looks = "; seen in one look";
+  if (options.wait_seconds > 0 && has_gone) {
+    engine::pause(context, std::chrono::seconds(options.wait_seconds), Deadline{});
+    auto again = live;
+    if (live) {
+      TRY(again, read_runtime_cache_again(options.cache));
+    }
+    TRY(engine::AuditReport second, audit_twice(context, again, pod_ranges, pods, options));
+    pods.find_leaks(context, second);
+    keep_seen_twice(report, second);
+    report = std::move(second);
+    looks = fmt::format("; seen in two looks, {} s apart", options.wait_seconds);
+  }
+  for (core::audit::Finding& one : report.findings) one.what += one.looks > 0 ? looks : "";
+  return report;
 }
 
 /// Where nodes keep to their own blocks, as in docs/runbooks/migrate.md: else a podCIDR and a block that are equal say
@@ -294,7 +378,7 @@ bool is_of_living(const core::audit::Finding& finding) {
   // Before the register is read: what is made up for in between would look as if it waited for nothing.
   TRY(const auto not_done, releases_not_done(line, options));
   TRY(const auto ranges, telling_pod_ranges(line, context));
-  TRY(engine::AuditReport report, audit_twice(context, live, ranges, line, options));
+  TRY(engine::AuditReport report, look_as_asked(context, live, ranges, line, options));
   note_not_read(line, report);
   report.findings.insert(report.findings.end(), not_done.begin(), not_done.end());
   TRY(const auto of_ranges, look_at_ranges(line, context, report.findings));
@@ -304,9 +388,13 @@ bool is_of_living(const core::audit::Finding& finding) {
   TRY(const auto of_space, look_at_taken_space(line, context));
   report.findings.insert(report.findings.end(), of_space.begin(), of_space.end());
   if (!options.report_path.empty()) {
-    const ReportOrigin origin{CROFT_VERSION, line.store_url, line.clock.now().wall, live && !live->entries.empty()};
+    const ReportOrigin origin{CROFT_VERSION, line.store_url, line.clock.now().wall, live && !live->entries.empty(),
+                              !line.cluster_url.empty()};
     const auto written = os::write_output_file(options.report_path, report_of(report, origin));
     if (!written) return fail(written.error().in("--report"));
+  }
+  if (line.json()) {
+    for (const std::string& note : report.notes) warn(note);
   }
   print(line.json() ? line.data(json_of(report.findings)) : report_text(line, report, options));
   return static_cast<int>(report.findings.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
@@ -345,11 +433,23 @@ void add_check_command(CLI::App& app, CommandLine& line) {
                     "Also list the addresses that appear in findings");
   command->add_option("--report", options->report_path,
                       "Also write a report in calicoctl's format to this file, for `croft ip release --from-report`");
+  command
+      ->add_option("--wait", options->wait_seconds,
+                   "Look twice at what pods and nodes that are gone hold, this far apart (60s, 5m), and report what "
+                   "both looks found")
+      ->transform(CLI::AsNumberWithUnit(std::map<std::string, std::int64_t>{{"s", 1}, {"m", 60}},
+                                        CLI::AsNumberWithUnit::UNIT_REQUIRED, "TIME"))
+      ->check(CLI::Range(std::int64_t{1}, kWaitMax.count()))
+      ->type_name("DURATION");
   command->footer(
       "Changes nothing. Each finding shows its evidence and the remedy. The exit code is 3 if there are findings. A "
-      "record that cannot be read is a finding; the rest is still checked. A report lists unused addresses only with "
-      "--cni-cache.");
-  command->callback([&line, options] { line.run = [options](CommandLine& l) { return check(l, *options); }; });
+      "record that cannot be read is a finding; the rest is still checked. Pods and nodes are asked of the Kubernetes "
+      "API that keeps the store, or of the one that --kubeconfig names beside another store. A report lists unused "
+      "addresses only where pods were asked, or with --cni-cache.");
+  command->callback([&line, options] {
+    line.asks_cluster = true;
+    line.run = [options](CommandLine& l) { return check(l, *options); };
+  });
 }
 
 }  // namespace croft::app

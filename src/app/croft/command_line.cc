@@ -17,6 +17,7 @@
 #include "app/croft/vpc_commands.h"
 #include "app/kube_url.h"
 #include "base/printable.h"
+#include "base/quoted.h"
 #include "edge/error_table.h"
 #include "engine/damage_telling.h"
 #include "net/echo.h"
@@ -102,14 +103,25 @@ Result<void> CommandLine::choose_store(bool is_kubectl_plugin) {
   const bool asks_kubernetes = !context.empty() || !kubeconfig.empty();
   is_default_store = store_url.empty() && !asks_kubernetes && !is_kubectl_plugin;
   if (store_url.empty()) store_url = is_default_store ? edge::kDefaultStoreUrl : "kube:";
-  if (!asks_kubernetes) return {};
+  const bool is_kube = store::scheme_of(store_url) == store::Scheme::kube;
+  if (!asks_kubernetes) {
+    if (is_kube) cluster_url = store_url;
+    return {};
+  }
   const char* flag = context.empty() ? "--kubeconfig" : "--context";
-  if (store::scheme_of(store_url) != store::Scheme::kube) {
+  if (!is_kube && asks_cluster) {
+    TRY(cluster_url, with_kube_flags("kube:", kubeconfig, context));
+    if (!kubeconfig.empty()) cluster_words += " --kubeconfig " + in_shell_quotes_if_needed(kubeconfig);
+    if (!context.empty()) cluster_words += " --context " + in_shell_quotes_if_needed(context);
+    return {};
+  }
+  if (!is_kube) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{} is for a store in a Kubernetes API, and {} is none: give --store kube: or leave it out",
                             flag, net::echo(store::without_user(store_url))));
   }
   TRY(store_url, with_kube_flags(store_url, kubeconfig, context));
+  cluster_url = store_url;
   return {};
 }
 
@@ -150,7 +162,7 @@ void add_common(CLI::App& app, CommandLine& line) {
   app.add_option(
       "--kubeconfig", line.kubeconfig,
       "Kubeconfig of a store in a Kubernetes API (default: as kubectl finds it); without --store that API is "
-      "the store");
+      "the store; beside another store, the cluster that `check` and `ip release` ask for pods");
   app.add_option("--context", line.context,
                  "Context of the kubeconfig; without --store that cluster's API is the store");
   app.add_option("-o,--output", line.output, "Output format: table, wide, json or yaml")

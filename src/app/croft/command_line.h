@@ -41,7 +41,12 @@ struct CommandLine {
   ListOptions listing = {};
   std::string kubeconfig{};  ///< of --kubeconfig and --context, as kubectl has them
   std::string context{};
-  bool is_default_store = false;                  ///< nobody has named one
+  bool is_default_store = false;  ///< nobody has named one
+  /// The command asks the pods of a cluster beside any store: --kubeconfig and --context may name it then.
+  bool asks_cluster = false;
+  /// The Kubernetes API whose pods hold the addresses: the store's own, or the one that is named so. Empty: none.
+  std::string cluster_url{};
+  std::string cluster_words{};  ///< the options that name it beside the store, each after a space
   std::map<std::string, std::set<std::string>> not_read{};  ///< note_not_read: what, by the right that lacks
 
   /// Settles which store is meant, once the line has been read: --store, or else the Kubernetes API that --context and

@@ -10,23 +10,17 @@
 #include "app/croft/command_line.h"
 #include "app/croft/filters.h"
 #include "app/croft/json_output.h"
-#include "app/croft/operator_parts.h"
 #include "app/croft/report.h"
 #include "app/croft/runtime_cache.h"
-#include "app/open_store.h"
-#include "app/running_pods.h"
+#include "app/croft/signs_of_life.h"
 #include "base/nearest.h"
 #include "base/printable.h"
-#include "core/host_local/audit.h"
 #include "edge/error_table.h"
-#include "edge/facts/host_local_facts.h"
-#include "engine/holders.h"
 #include "engine/inspect.h"
 #include "engine/release.h"
 #include "net/echo.h"
 #include "os/files.h"
 #include "os/process.h"
-#include "store/kube/pod_list.h"
 #include "store/store_url.h"
 
 namespace croft::app {
@@ -180,9 +174,14 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
 }
 
 /// A report made by mistake, with another node's cache say, names most of what lives.
-[[nodiscard]] Result<void> brake(const engine::Context& context, const ReportContent& content,
+[[nodiscard]] Result<void> brake(const CommandLine& line, const engine::Context& context, const ReportContent& content,
                                  const ReleaseOptions& options) {
-  auto checked = engine::check_release_share(context, content.unused, options.max_share);
+  std::vector<core::AddressToRelease> counted = content.unused;
+  // Not so what the cluster that keeps the store was asked for again, one by one: a dead node loses all that it has.
+  if (!options.force && line.cluster_url == line.store_url) {
+    std::erase_if(counted, [&](const auto& one) { return content.by_cluster.contains(one.address); });
+  }
+  auto checked = engine::check_release_share(context, counted, options.max_share);
   if (checked) return {};
   if (checked.error().code != ErrorCode::refused_for_safety) return fail(checked.error());
   Error error = checked.error();
@@ -196,49 +195,16 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
   return fail(std::move(error));
 }
 
-/// What can be learned of who lives. An address that is on an interface of this machine is somebody's, whatever a cache
-/// lacks: runtimes keep theirs in several places. Elsewhere than on the node, and without root, nothing is seen of
-/// that.
-class SignsOfLife {
- public:
-  [[nodiscard]] Result<void> look(const CommandLine& line, const engine::Context& context, const RuntimeCache& cache) {
-    TRY(known_.runtime.live, read_runtime_cache(context, cache));
-    known_.runtime.node = cache.node;
-    known_.runtime.grace = std::chrono::seconds(cache.grace_seconds);
-    core::host_local::SignsOfLife life;
-    edge::look_at_namespaces(true, life);
-    known_.configured = std::move(life.configured);
-    if (store::scheme_of(line.store_url) != store::Scheme::kube) return {};
-    TRY(api_, open_kube_api(line.store_url, line.clock, operator_parts(), kPageTime));
-    auto pods = list_running_pods(*api_, line.clock);
-    if (!pods && pods.error().code != ErrorCode::permission_denied) return fail(pods.error());
-    if (!pods) {
-      warn("the cluster is not asked for pods: " + pods.error().message);
-      return {};
-    }
-    known_.runtime.pods = *std::move(pods);
-    known_.find_pod = [this, &line](const std::string& name_space, const std::string& name) {
-      return store::kube::find_pod(*api_, name_space, name, Deadline::after(line.clock.now(), kPageTime));
-    };
-    return {};
-  }
-  [[nodiscard]] const engine::LifeKnown& known() const { return known_; }
-
- private:
-  std::unique_ptr<store::kube::Api> api_;
-  engine::LifeKnown known_;
-};
-
 /// A released address is given to another pod: two live with it when its holder does. What a report lists was proven
 /// when it was made; of that only what turns out to live is refused. From here on the holder that was asked for is
 /// meant, and no successor.
 [[nodiscard]] Result<std::string> not_proven_gone(const engine::Context& context, const SignsOfLife& life,
-                                                  bool is_report, std::vector<core::AddressToRelease>& wanted) {
+                                                  bool is_report, ReportContent& content) {
   using State = engine::HolderLife::State;
   constexpr std::size_t kNamedMax = 10;
   std::string text;
   std::size_t found = 0;
-  for (core::AddressToRelease& one : wanted) {
+  for (core::AddressToRelease& one : content.unused) {
     const auto view = engine::show_address(context, one.address);
     if (!view && view.error().code == ErrorCode::not_found) continue;
     if (!view) return fail(view.error());
@@ -247,7 +213,9 @@ class SignsOfLife {
                           (!one.sequence_number || *one.sequence_number == view->sequence_number);
     if (!is_held || !is_meant) continue;
     TRY(const engine::HolderLife holder, engine::life_of_holder(context, *view, life.known()));
-    if (holder.state == State::lives || (holder.state == State::unknown && !is_report)) {
+    // What a cluster's lists showed is asked for again; what a runtime proved stands.
+    const bool must_be_proven = !is_report || content.by_cluster.contains(one.address);
+    if (holder.state == State::lives || (holder.state == State::unknown && must_be_proven)) {
       if (++found > kNamedMax) continue;
       const std::string held =
           "held by " + core::audit::holder_text(view->handle_id.empty() ? "none" : view->handle_id, view->attributes) +
@@ -269,7 +237,12 @@ class SignsOfLife {
   if (options.force) return {};
   SignsOfLife life;
   TRY_VOID(life.look(line, context, options.cache));
-  TRY(const std::string holders, not_proven_gone(context, life, !options.reports.empty(), content.unused));
+  if (!content.by_cluster.empty() && !life.knows_pods()) {
+    return fail(ErrorCode::refused_for_safety,
+                "the report is of what a cluster did not have, and that cluster is not asked again: name it with "
+                "--kubeconfig; --force releases all the same");
+  }
+  TRY(const std::string holders, not_proven_gone(context, life, !options.reports.empty(), content));
   if (holders.empty()) return {};
   const bool is_of_nodes = store::scheme_of(line.store_url) != store::Scheme::sqlite;
   const std::string proof = options.cache.directories.empty()
@@ -302,7 +275,7 @@ class SignsOfLife {
     TRY(content.unused, held_by_pod(context, options));
   }
   TRY_VOID(spare_the_living(line, context, options, content));
-  if (options.addresses.empty()) TRY_VOID(brake(context, content, options));
+  if (options.addresses.empty()) TRY_VOID(brake(line, context, content, options));
   ReleaseOutcome outcome;
   TRY(outcome.addresses, engine::release_addresses(context, content.unused, !options.dry_run));
   TRY_VOID(mend_handles(context, content.leaked_handles, options.dry_run, outcome));
@@ -339,15 +312,18 @@ void add_ip_release_command(CLI::App& ip, CommandLine& line) {
       ->capture_default_str();
   command->add_flag("--dry-run", options->dry_run, "Show what would happen and change nothing");
   command->footer(
-      "A holder is gone when the cluster has no such pod (a store in the Kubernetes API), when the runtime's cache "
+      "A holder is gone when the cluster has no such pod or node (a store in the Kubernetes API; of another store the "
+      "cluster that --kubeconfig names), when the runtime's cache "
       "does not know the container (--cni-cache, on its node), or when its node was removed since. Otherwise the "
       "command names the holder and asks; without a terminal it refuses with exit code 5.\n"
       "An address in a report is released only if the same handle still holds it with the same sequence number; a "
       "handle is deleted only if its record has not changed. So nothing needs to be locked, and an old report does no "
       "harm. The exit code is 5 if an address was skipped for that reason, if a report is of another store, if several "
       "sandboxes of the pod hold addresses, or if too much would be released. It is 1 if a named ADDRESS is not held.");
-  command->callback(
-      [&line, options] { line.run = [options](CommandLine& l) { return release_addresses(l, *options); }; });
+  command->callback([&line, options] {
+    line.asks_cluster = true;
+    line.run = [options](CommandLine& l) { return release_addresses(l, *options); };
+  });
 }
 
 }  // namespace croft::app

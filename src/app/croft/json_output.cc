@@ -123,7 +123,9 @@ Data json_of(const std::vector<core::audit::Finding>& findings) {
                        {"remedy", finding.remedy},
                        {"namespace", text_or_null(finding.pod.namespace_name)},
                        {"pod", text_or_null(finding.pod.name)},
-                       {"podUID", text_or_null(finding.pod.uid)}});
+                       {"podUID", text_or_null(finding.pod.uid)},
+                       {"since", text_or_null(finding.since)},
+                       {"looks", finding.looks > 0 ? Json(finding.looks) : Json()}});
   }
   return Data(objects);
 }

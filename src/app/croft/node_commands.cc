@@ -17,6 +17,7 @@
 #include "app/croft/listing.h"
 #include "app/croft/operator_parts.h"
 #include "app/croft/pod_ranges.h"
+#include "app/croft/signs_of_life.h"
 #include "app/croft/table.h"
 #include "app/kube_url.h"
 #include "app/open_store.h"
@@ -24,8 +25,11 @@
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "edge/error_table.h"
+#include "engine/holders.h"
+#include "engine/inspect.h"
 #include "engine/node_range.h"
 #include "engine/nodes.h"
+#include "engine/release.h"
 #include "net/echo.h"
 #include "os/files.h"
 #include "os/secret_file.h"
@@ -247,9 +251,67 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
   return cidrs;
 }
 
-[[nodiscard]] Result<int> remove_node(CommandLine& line, const engine::NodeRemoval& removal) {
+/// What is held on a node, once its cluster has neither the node nor any of the holders. Error: refused_for_safety,
+/// with those that may live.
+[[nodiscard]] Result<std::vector<core::AddressToRelease>> held_by_nobody(const CommandLine& line,
+                                                                         const engine::Context& context,
+                                                                         const std::string& name) {
+  SignsOfLife life;
+  TRY_VOID(life.look(line, context, {}));
+  if (!life.known().nodes || !life.knows_pods()) {
+    return fail(
+        ErrorCode::refused_for_safety,
+        "--release asks the cluster whether the node and its pods are gone: name it with --kubeconfig, with the "
+        "right to list nodes and pods");
+  }
+  if (life.known().nodes->has_node(name)) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("node {} is in the cluster: `kubectl delete node` it first, when it is gone", name));
+  }
+  TRY(const std::vector<engine::AddressView> addresses, engine::list_addresses(context));
+  std::vector<core::AddressToRelease> wanted;
+  std::string living;
+  for (const engine::AddressView& one : addresses) {
+    const bool is_held = one.state == core::AddressState::held || one.state == core::AddressState::quarantined;
+    if (!is_held || one.node != name) continue;
+    TRY(const engine::HolderLife holder, engine::life_of_holder(context, one, life.known()));
+    if (holder.state == engine::HolderLife::State::gone) {
+      wanted.push_back({one.address, one.handle_id, one.sequence_number});
+    } else {
+      living += fmt::format("{}{}{}{}", living.empty() ? "" : "; ", one.address.to_string(),
+                            holder.why.empty() ? "" : " ", holder.why);
+    }
+  }
+  if (living.empty()) return wanted;
+  return fail(ErrorCode::refused_for_safety,
+              fmt::format("nothing proves that all that is held on node {} is nobody's: {}", name, living));
+}
+
+[[nodiscard]] Result<void> release_held(const engine::Context& context, const std::vector<core::AddressToRelease>& held,
+                                        bool dry_run) {
+  TRY(const core::AddressReleases done, engine::release_addresses(context, held, !dry_run));
+  for (const net::Address& address : done.released) {
+    print(fmt::format("{} {}\n", address.to_string(), dry_run ? "would be released" : "released"));
+  }
+  if (done.mismatched.empty()) return {};
+  return fail(ErrorCode::conflict, fmt::format("{} has another holder by now", done.mismatched.front().to_string()));
+}
+
+struct RemoveOptions {
+  engine::NodeRemoval removal;
+  bool release = false;  ///< what is held on it, too
+};
+
+[[nodiscard]] Result<int> remove_node(CommandLine& line, const RemoveOptions& options) {
+  engine::NodeRemoval removal = options.removal;
   const std::string& name = removal.name;
   TRY(const engine::Context context, line.open());
+  if (options.release) {
+    TRY(const auto held, held_by_nobody(line, context, name));
+    TRY_VOID(release_held(context, held, removal.dry_run));
+    // Shown is what comes behind the release.
+    removal.force |= removal.dry_run;
+  }
   TRY(const std::vector<net::Prefix> had_ranges, ranges_of(context, name));
   if (had_ranges.empty()) TRY_VOID(engine::check_node_known(context, name));
   TRY(const engine::NodeRemoved removed, engine::remove_node(context, removal));
@@ -361,19 +423,24 @@ void add_node_commands(CLI::App& app, CommandLine& line) {
   labelling->footer("Example: croft node label n1 zone=a rack-");
   labelling->callback([&line, options] { line.run = [options](CommandLine& l) { return label_node(l, *options); }; });
 
-  const auto removal = std::make_shared<engine::NodeRemoval>();
+  const auto removal = std::make_shared<RemoveOptions>();
   CLI::App* removing =
       node->add_subcommand("remove", "Remove a node that is gone: its blocks, its record and its ranges");
-  removing->add_option("NAME", removal->name, "Name of the node")->required();
+  removing->add_option("NAME", removal->removal.name, "Name of the node")->required();
   removing->add_flag(
-      "--force", removal->force,
+      "--force", removal->removal.force,
       "Remove the node even if it holds addresses, or has a record and a node range (otherwise exit code 5)");
-  removing->add_flag("--dry-run", removal->dry_run, "Show what would happen and change nothing");
+  removing->add_flag("--release", removal->release,
+                     "First release what is held on it, when the cluster has neither the node nor its pods");
+  removing->add_flag("--dry-run", removal->removal.dry_run, "Show what would happen and change nothing");
   removing->footer(
       "Deletes empty blocks. With --force, blocks with addresses lose their owner, and the addresses stay held until "
       "the controller frees them: it learns that the node is gone for good. Pods in the controller's list of pods keep "
       "their addresses. If another program manages node records (Calico's etcd), the record and the ranges stay.");
-  removing->callback([&line, removal] { line.run = [removal](CommandLine& l) { return remove_node(l, *removal); }; });
+  removing->callback([&line, removal] {
+    line.asks_cluster = true;
+    line.run = [removal](CommandLine& l) { return remove_node(l, *removal); };
+  });
   add_node_range_commands(*node, line);
 }
 

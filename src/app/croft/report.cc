@@ -44,7 +44,10 @@ Json allocation_json(const core::audit::Allocation& one) {
           {"node", one.node()},
           {"type", type.empty() && !pod.empty() ? "pod" : type},
           {"creationTimestamp", text_of(one.attributes, core::kTimestampKey)},
-          {"inUse", !one.cooling && !one.unattached},
+          {"inUse", !one.cooling && !one.unattached && !one.gone},
+          {"unusedBy", one.unattached ? Json("runtime")
+                       : one.gone     ? Json("cluster")
+                                      : Json()},
           {"borrowed", one.borrowed()},
           {"coolingDown", one.cooling},
           {"owners", owners_json(one)}};
@@ -93,6 +96,7 @@ class ReportReader : public nlohmann::json_sax<nlohmann::json> {
     if (depth_ == 3 && member_ == "ID") id_ = value;
     if (depth_ == 3 && member_ == "Revision") revision_ = value;
     if (depth_ == 4 && member_ == "handle") handle_ = value;
+    if (depth_ == 4 && member_ == "unusedBy") by_cluster_ = value == "cluster";
     if (depth_ == 4 && member_ == "sequenceNumber") sequence_ = whole_number(value);
     return scalar();
   }
@@ -163,7 +167,8 @@ class ReportReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   void forget_element() {
-    for (const char* member : {"inUse", "coolingDown", "sequenceNumber", "handle", "ID", "Revision"}) forget(member);
+    for (const char* member : {"inUse", "coolingDown", "sequenceNumber", "handle", "unusedBy", "ID", "Revision"})
+      forget(member);
   }
   /// Of a member that comes again the last counts; in doubt an address is in use.
   void forget(std::string_view member) {
@@ -171,6 +176,7 @@ class ReportReader : public nlohmann::json_sax<nlohmann::json> {
     if (member == "coolingDown") cooling_ = false;
     if (member == "sequenceNumber") sequence_.reset();
     if (member == "handle") handle_.clear();
+    if (member == "unusedBy") by_cluster_ = false;
     if (member == "ID") id_.clear();
     if (member == "Revision") revision_.clear();
   }
@@ -185,6 +191,7 @@ class ReportReader : public nlohmann::json_sax<nlohmann::json> {
     if (handle_.empty()) return stop("allocations." + address_ + ".handle", "missing");
     if (!sequence_) return stop("allocations." + address_ + ".sequenceNumber", "not a whole number");
     content_.unused.push_back({*address, handle_, core::SequenceNumber(*sequence_)});
+    if (by_cluster_) content_.by_cluster.insert(*address);
     return true;
   }
 
@@ -204,7 +211,7 @@ class ReportReader : public nlohmann::json_sax<nlohmann::json> {
   bool has_allocations_ = false;
   string_t address_, member_;
   // Of the element at hand:
-  bool in_use_ = true, cooling_ = false;
+  bool in_use_ = true, cooling_ = false, by_cluster_ = false;
   std::optional<std::uint64_t> sequence_;
   string_t handle_, id_, revision_;
 };
@@ -280,7 +287,9 @@ std::string report_of(const engine::AuditReport& report, const ReportOrigin& ori
     findings.push_back({{"finding", core::audit::name_of(finding.kind)},
                         {"subject", finding.subject},
                         {"evidence", finding.what},
-                        {"remedy", finding.remedy}});
+                        {"remedy", finding.remedy},
+                        {"since", finding.since.empty() ? Json() : Json(finding.since)},
+                        {"looks", finding.looks > 0 ? Json(finding.looks) : Json()}});
   }
   Json json = Json::object();
   json["version"] = origin.version;
@@ -292,7 +301,8 @@ std::string report_of(const engine::AuditReport& report, const ReportOrigin& ori
   json["leakedHandles"] = std::move(handles);
   json["croft"] = {{"store", origin.store},
                    {"checkedAt", rfc3339_rounded_up(origin.checked_at)},
-                   {"comparedWithRuntime", origin.compared}};
+                   {"comparedWithRuntime", origin.compared},
+                   {"comparedWithCluster", origin.compared_with_cluster}};
   json["croft"]["findings"] = std::move(findings);
   return printed_json(json);
 }
@@ -316,6 +326,7 @@ ReportContent intersection_of(const std::vector<ReportContent>& reports) {
   for (const ReportContent& other : reports) {
     result.unused = common(result.unused, other.unused);
     result.leaked_handles = common(result.leaked_handles, other.leaked_handles);
+    result.by_cluster.insert(other.by_cluster.begin(), other.by_cluster.end());
   }
   return result;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,7 +20,8 @@ struct ReportOrigin {
   std::string version;  ///< of the program
   std::string store;    ///< the URL; the report's clusterGUID is made of it
   WallTime checked_at{};
-  bool compared = false;  ///< with what the runtime knows; otherwise every address counts as in use
+  bool compared = false;               ///< with what the runtime knows
+  bool compared_with_cluster = false;  ///< with its pods; where neither is, every address counts as in use
 };
 
 [[nodiscard]] std::string report_of(const engine::AuditReport& report, const ReportOrigin& origin);
@@ -30,6 +32,7 @@ struct ReportContent {
   std::string cluster;  ///< clusterGUID
   std::vector<core::AddressToRelease> unused;
   std::vector<engine::LeakedHandle> leaked_handles;
+  std::set<net::Address> by_cluster{};  ///< of `unused`: those whose holders a cluster did not have
 };
 inline constexpr std::size_t kReportBytesMax = std::size_t{256} << 20;
 inline constexpr std::size_t kReportDepthMax = 16;

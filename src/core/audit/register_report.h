@@ -62,12 +62,18 @@ struct Finding {
     pool_half_made,         ///< a pool's making was cut short: it is disabled, and nobody meant that
     pool_half_deleted,      ///< a pool's deletion was cut short: it is disabled, with what is left of its blocks
     reservation_left,       ///< what kept addresses of a pool out of use is there without the pool
+    pod_gone,               ///< an address is held for a pod that the cluster does not have
+    node_gone,              ///< an address is held on a node that the cluster does not have
+    block_node_gone,        ///< a block belongs to such a node
+    holder_in_doubt,        ///< an address is held for a pod or node that is there, and that does not seem to use it
     register_damaged,       ///< the register as a whole cannot be read, or is older than what was acknowledged
   } kind;
   std::string subject;  ///< the record or address, e.g. "10.88.0.3" or "block 10.88.0.0/28"
   std::string what;     ///< one sentence: the evidence
   std::string remedy;   ///< one sentence: how to collect or mend it
   PodIdentity pod{};    ///< whose it is, as far as recorded
+  std::string since{};  ///< RFC 3339: since when it is held, of what pods and nodes were asked about; empty: not known
+  int looks = 0;        ///< by how many looks at pods and nodes it is so; 0: it is not of these
 };
 [[nodiscard]] std::string_view name_of(Finding::Kind kind);
 
@@ -87,6 +93,7 @@ struct Allocation {
   std::map<std::string, std::string> alternate_owner;
   bool cooling = false;
   bool unattached = false;  ///< the runtime does not know its holder (finding not_attached)
+  bool gone = false;        ///< its cluster does not have its holder (findings pod_gone, node_gone)
   bool problem = false;     ///< some finding names it
 
   /// The node it is held on; empty when not recorded.

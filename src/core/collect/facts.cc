@@ -44,6 +44,7 @@ void Facts::add_pod(const PodFact& pod) {
   packed.addresses_at = addresses_.size();
   packed.address_count = static_cast<std::uint16_t>(pod.addresses.size());
   for (const net::Address& address : pod.addresses) addresses_.push_back(address.unmapped());
+  packed.ended = pod.phase == "Succeeded" || pod.phase == "Failed";
   packed.evicted = pod.phase == "Failed" && pod.reason == "Evicted";
   packed.has_unreadable_address = pod.has_unreadable_address;
   packed.uid = pod.is_mirror ? 0 : uid_identity(pod.uid);
@@ -76,6 +77,7 @@ Facts::Pod Facts::unpacked(const Packed& packed) const {
   Pod pod;
   pod.answer = Pod::Answer::found;
   pod.evicted = packed.evicted;
+  pod.ended = packed.ended;
   pod.has_unreadable_address = packed.has_unreadable_address;
   pod.uid = packed.uid;
   if (packed.node != kNoNode) {

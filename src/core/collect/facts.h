@@ -89,6 +89,7 @@ class Facts {
       found,
     } answer = Answer::absent;
     bool evicted = false;
+    bool ended = false;  ///< its containers have, and are not started again
     bool has_unreadable_address = false;
     bool on_existing_node = false;  ///< bound to a node that exists
     std::uint64_t uid = 0;          ///< uid_identity(); 0: not known
@@ -108,7 +109,7 @@ class Facts {
     std::uint64_t uid = 0;
     std::uint32_t node = kNoNode;  ///< into node_names_
     std::uint16_t namespace_bytes = 0, name_bytes = 0, address_count = 0;
-    bool evicted = false, has_unreadable_address = false;
+    bool evicted = false, ended = false, has_unreadable_address = false;
   };
   static constexpr std::uint32_t kNoNode = std::numeric_limits<std::uint32_t>::max();
 

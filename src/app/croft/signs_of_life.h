@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+
+#include "app/croft/cluster.h"
+#include "app/croft/command_line.h"
+#include "app/croft/runtime_cache.h"
+#include "engine/holders.h"
+
+namespace croft::app {
+
+/// What can be learned of who lives. An address that is on an interface of this machine is somebody's, whatever a cache
+/// lacks: runtimes keep theirs in several places. Elsewhere than on the node, and without root, nothing is seen of
+/// that.
+class SignsOfLife {
+ public:
+  [[nodiscard]] Result<void> look(const CommandLine& line, const engine::Context& context, const RuntimeCache& cache);
+  [[nodiscard]] const engine::LifeKnown& known() const { return known_; }
+  /// Whether pods can be asked for.
+  [[nodiscard]] bool knows_pods() const { return known_.find_pod != nullptr; }
+
+ private:
+  std::unique_ptr<Cluster> cluster_;
+  engine::LifeKnown known_;
+};
+
+}  // namespace croft::app
