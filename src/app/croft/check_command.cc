@@ -13,6 +13,7 @@
 #include "app/cluster_nodes.h"
 #include "app/croft/cluster.h"
 #include "app/croft/command_line.h"
+#include "app/croft/filters.h"
 #include "app/croft/json_output.h"
 #include "app/croft/not_read.h"
 #include "app/croft/operator_parts.h"
