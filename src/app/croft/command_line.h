@@ -41,7 +41,7 @@ struct CommandLine {
   ListOptions listing = {};
   std::string kubeconfig{};  ///< of --kubeconfig and --context, as kubectl has them
   std::string context{};
-  bool is_default_store = false;                  ///< nobody has named one
+  bool is_default_store = false;                            ///< nobody has named one
   std::map<std::string, std::set<std::string>> not_read{};  ///< note_not_read: what, by the right that lacks
 
   /// Settles which store is meant, once the line has been read: --store, or else the Kubernetes API that --context and
