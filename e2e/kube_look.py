@@ -209,6 +209,12 @@ def looks_with_its_role(world, kube, before):
         told = croft(world, looker.store, "check")
         expect(told.returncode == FINE and "running pods (cannot list" in told.stderr, f"{told.stdout}{told.stderr}")
         expect("pods (" in dry_run(world, looker.store), "the dry run says so")
+    for resource, group, words in (("ipreservations", "crd.projectcalico.org", "reservations"), ("ipamconfigs", "crd.projectcalico.org", "settings"),
+                                   ("nodes", "", "nodes"), ("servicecidrs", "networking.k8s.io", "the ranges of Services")):
+        with without(resource, group):
+            told = croft(world, looker.store, "check")
+            expect(told.returncode == FINE and len(told.stderr.splitlines()) == 1 and words in told.stderr and f'resource "{resource}"' in told.stderr,
+                   f"check without {resource}: {told.returncode} {told.stdout}{told.stderr}")
     # What an address is free by is not guessed.
     for resource in ("ipreservations", "ipamblocks"):
         with without(resource, "crd.projectcalico.org"):

@@ -343,16 +343,21 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
                           {}});
     }
   };
+  const auto compare = [&](const std::vector<engine::TakenSpace>& taken, const auto& remedy_of) -> Result<void> {
+    const auto found = engine::pools_in_taken_space(context, taken);
+    if (!found && !is_not_ours_to_see(line, found.error(), "pools over nodes or Services")) return fail(found.error());
+    if (found) note(*found, remedy_of);
+    return {};
+  };
   const auto services = engine::service_cidrs(context);
   if (!services && !is_not_ours_to_see(line, services.error(), "the ranges of Services")) return fail(services.error());
   if (services) {
-    TRY(const auto found, engine::pools_in_taken_space(context, *services));
-    note(found, [](const engine::PoolInTakenSpace& one) {
+    TRY_VOID(compare(*services, [](const engine::PoolInTakenSpace& one) {
       return fmt::format(
           "delete that ServiceCIDR while no Service uses it, or `croft pool disable {}` and give its pods addresses of "
           "another pool",
           one.pool);
-    });
+    }));
   }
   TRY(const auto api, open_kube_api(line.store_url, line.clock, operator_parts(), kPageTime));
   const auto nodes = store::kube::list_node_addresses(*api, line.clock);
@@ -363,11 +368,10 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
     taken.push_back({fmt::format("the address of node {}", one.node),
                      net::Prefix::containing(one.address, net::bit_length(one.address.family()))});
   }
-  TRY(const auto found, engine::pools_in_taken_space(context, taken));
-  note(found, [](const engine::PoolInTakenSpace& one) {
+  TRY_VOID(compare(taken, [](const engine::PoolInTakenSpace& one) {
     return fmt::format("make an IPReservation of {}, and delete the pod that has it, if one has",
                        one.shared.to_string());
-  });
+  }));
   return findings;
 }
 
