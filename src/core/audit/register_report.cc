@@ -19,8 +19,8 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Finding::Kind::r
     "affinity_unconfirmed", "selector_invalid",     "config_contradicts", "handle_empty",
     "handle_undercount",    "release_in_future",    "release_waiting",    "release_unreadable",
     "node_range_twice",     "node_range_differs",   "node_range_surplus", "node_range_unreadable",
-    "node_range_too_wide",  "pool_half_made",       "pool_half_deleted",  "reservation_left",
-    "register_damaged",
+    "node_range_too_wide",  "pool_half_made",       "pool_half_deleted",  "pool_full",
+    "reservation_left",     "register_damaged",
 };
 
 }  // namespace
