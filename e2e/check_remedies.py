@@ -292,6 +292,15 @@ def pool_not_allocatable(r):
     r.resource("ippools", "IPPool", "small", {"cidr": "10.80.0.0/29", "blockSize": 26, "nodeSelector": "all()"})
 
 
+@row("pool_full", "sqlite", gone="later")
+def pool_full(r):
+    for number in range(3, 40):
+        address = r.add(f"c{number}", pod=f"web-{number}")
+        if address is None:
+            break
+        r.living[address] = f"c{number}"
+
+
 @row("pool_half_made", "etcd", gone="now", cycle=("beingMade",))
 @row("pool_half_deleted", "etcd", gone="now", cycle=("beingDeleted",))
 def pool_half_done(r, member):

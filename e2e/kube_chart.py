@@ -21,7 +21,7 @@ EVERYTHING = ["namespace.create=true", "agent.annotationsFromApi=true", "install
               "install.masquerade=false", "install.alsoAs={host-local,calico-ipam}", "apiServer.host=10.0.0.1",
               "apiServer.port=6443", "controller.replicas=3", "controller.allocateNodeCidrs=true",
               "controller.clusterCidr=10.128.0.0/9", "controller.repairServiceRanges=true", "defaultPools.ipv4Cidr=10.1.0.0/16",
-              "defaultPools.ipv6Cidr=fd00::/48", "agent.extraArgs={--log-calls}"]
+              "defaultPools.ipv6Cidr=fd00::/48", "agent.extraArgs={--log-calls}", "agent.metricsPort=9601"]
 REFUSED = (("", "mainPlugin"), ("mainPlugin=cilium", "mainPlugin"), ("mainPlugin=ptp,typo=1", "typo"),
            ("mainPlugin=ptp,install.mtu=70000", "mtu"), ("mainPlugin=ptp,install.conflistName=../x.conflist", "conflistName"),
            ("mainPlugin=ptp,defaultPools.ipv4Cidr=ten", "ipv4Cidr"), ("mainPlugin=ptp,install.cniBinDir=opt", "cniBinDir"),
@@ -87,9 +87,9 @@ REFUSED_VALUES = (
 # helm's way to unset a value, where the template would read something else than the default: (path).
 UNSET = ("mainPlugin", "image", "image.repository", "image.pullPolicy", "namespace", "namespace.create", "apiServer", "defaultPools",
          "defaultPools.enabled", "install", *(f"install.{name}" for name in ("cniBinDir", "cniConfDir", "ipv4", "ipv6", "mtu", "masquerade")),
-         "agent", *(f"agent.{name}" for name in ("annotationsFromApi", "maxUnavailable")),
+         "agent", *(f"agent.{name}" for name in ("annotationsFromApi", "maxUnavailable", "metricsPort")),
          "controller", *(f"controller.{name}" for name in ("replicas", "grace", "allocateNodeCidrs", "repairServiceRanges")),
-         "metrics", *(f"metrics.{name}" for name in ("service", "serviceMonitor", "prometheusRule", "dashboard")),
+         "metrics", *(f"metrics.{name}" for name in ("service", "serviceMonitor", "prometheusRule", "dashboard", "runbooks")),
          "networkPolicy", "uninstall", "calicoKinds")
 # Where nothing means the same as the default, or as nothing said.
 MAY_BE_UNSET = ("image.tag", "image.digest", "image.pullSecrets", "apiServer.host", "apiServer.port", "defaultPools.ipv4Cidr",
@@ -218,10 +218,11 @@ def renders(world, tools):
     kinds = set(re.findall(r"^kind: (\w+)$", text, re.MULTILINE))
     expect({"ServiceMonitor", "PrometheusRule", "ConfigMap"} <= kinds, f"{kinds}")
     board = json.loads(json.loads(re.search(r'^  croft\.json: (".*")$', text, re.MULTILINE)[1]))
-    named = set(re.findall(r"\b((?:kube_)?(?:apiserver|node_ipam|leader)_\w+)", json.dumps(board) + text))
-    known = (TREE / "src" / "edge" / "metrics" / "metrics.cc").read_text()
+    named = set(re.findall(r"\b((?:kube_)?(?:apiserver|node_ipam|leader)_\w+|croft_[a-z_]+)", json.dumps(board) + text))
+    named = {re.sub(r"(?<=_duration_seconds)_(bucket|sum|count)$", "", name) for name in named}
+    known = "".join(file.read_text() for file in (TREE / "src" / "edge" / "metrics").glob("*metrics.cc"))
     expect_equal({name for name in named if f'"{name}"' not in known}, set(), "figures that nobody gives")
-    for page in re.findall(r"runbook: (\S+)", text):
+    for page in re.findall(r'runbook_url: "(\S+)"', text):
         expect((TREE / page).exists(), f"{page} is there")
     say(f"rendered for {', '.join(PLUGINS)}; {len(REFUSED) + len(REFUSED_VALUES)} bad values refused by name; alerts and board name {len(named)} figures")
 

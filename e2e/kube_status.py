@@ -79,8 +79,17 @@ def pools(world, kube, store, croft, kubectl):
     told = status(kube, "small")
     expect_equal((told["held"], told["blocks"], condition(told, "Ready")["status"], condition(told, "Ready")["reason"],
                   condition(told, "Exhausted")["status"]), (free, 1, "False", "Exhausted", "True"), "the full pool")
+
+    def events():
+        return [(event["reason"], event["involvedObject"]["kind"], event["involvedObject"]["name"]) for event in
+                kube.call("GET", "/api/v1/namespaces/default/events")["items"] if event["source"].get("component") == "croft-controller"]
+
+    wait_for(events, "an Event", 20)
+    described = kubectl("describe", "croftpool", "small")
+    expect("PoolFull" in described and "pool small (10.1.0.0/29) is full: 0 of 8 addresses are free" in described, described)
     plugin(world, "DEL", "c0", store["node"])
     wait_for(lambda: status(kube, "small")["cooling"] == 1, "one cools", 20)
+    expect_equal(events(), [("PoolFull", "CroftPool", "small")], "told once")
     expect_equal(status(kube, "small")["held"], free - 1, "held")
     expect_equal(condition(status(kube, "small"), "Exhausted")["lastTransitionTime"], condition(told, "Exhausted")["lastTransitionTime"],
                  "it has been full since then")

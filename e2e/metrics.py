@@ -5,7 +5,7 @@ usage: metrics.py BIN_DIR
 """
 
 import contextlib
-import ctypes
+import json
 import os
 import re
 import signal
@@ -18,7 +18,7 @@ import urllib.request
 
 sys.dont_write_bytecode = True
 from etcd_lib import Etcd, free_ports
-from lib import World, expect, expect_equal, main, run, say, wait_for
+from lib import Failure, World, expect, expect_equal, main, own_environment, run, say, start_agent, wait_for
 from service_repair import Ranges
 
 CIDRS = "10.96.0.0/24,fd00:10:96::/112"
@@ -33,8 +33,11 @@ def free_port():
 
 
 def has_ipv6():
-    """Whether the HTTP library of this machine can; Debian 12's can't."""
-    return bool(ctypes.CDLL("libcivetweb.so.1").mg_check_feature(8))
+    """Whether this machine can."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::1", 0))
+        return True
+    return False
 
 
 def get(address, path="/metrics", **options):
@@ -49,9 +52,7 @@ def scrape(address):
             expect(answer.headers["Content-Type"].startswith("text/plain"), answer.headers["Content-Type"])
             text = answer.read().decode()
     except urllib.error.HTTPError as error:
-        if error.code == 404:  # the library listens before it has been told what to serve
-            return None
-        raise
+        raise Failure(f"{address}: {error}") from error
     except urllib.error.URLError as error:
         if isinstance(error.reason, ConnectionRefusedError):
             return None
@@ -196,7 +197,6 @@ def values(world, ranges):
             expect(status in (400, 403, 404, 405), f"{path}: {status}")
         with get(address, headers={"Host": "elsewhere.example"}) as answer:
             expect_equal(answer.status, 200, "by another name")
-        expect(scrape(address)["exposer_scrapes_total"] > 0, "the exposer's own")
         # Who connects and says nothing keeps nobody from scraping, nor the controller from ending.
         host, port = address.split(":")
         idle = []
@@ -273,6 +273,61 @@ def stuck(world):
         etcd.kill()
 
 
+def of_pool(samples, pool):
+    """State to count, of a pool's addresses."""
+    return {found[1]: int(value) for name, value in samples.items()
+            if (found := re.fullmatch(rf'croft_pool_addresses{{pool="{pool}",family="IPv\d",state="(\w+)"}}', name))}
+
+
+def pools(world):
+    """What is counted of pools is what `croft pool list` says; a pool that fills is said once in the log, by check and by metrics."""
+    say("pools")
+    store = world.store("pools")
+    world.croft(store, "pool", "create", "web", "--cidr", "10.98.0.0/28", "--block-size", "28", "--gateway", "none", "--cooldown-seconds", "1200")
+    world.croft(store, "pool", "create", "wide", "--cidr", "fd00:98::/64")
+    socket_path = world.directory / "agent.sock"
+    address, agents = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+    start_agent(world, store, "node-a", socket_path, "--metrics-bind-address", agents, env=own_environment(world.directory))
+
+    def plugin(command, container, check=True):
+        config = {"cniVersion": "1.0.0", "name": "net", "ipam": {"type": "croft-ipam", "store": store, "nodename": "node-a", "agent": str(socket_path)}}
+        return run(world.bin / "croft-ipam", stdin=json.dumps(config), check=check, env={
+            **own_environment(world.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_IFNAME": "eth0",
+            "CNI_NETNS": "/var/run/netns/none", "CNI_PATH": str(world.bin)})
+
+    with Controller(world, store, address, "--interval", "100ms", "--status-interval", "100ms", "--grace", "1h") as controller:
+        for number in range(10):
+            plugin("ADD", f"c{number}")
+        plugin("DEL", "c9")
+        wait_for(lambda: of_pool(scrape(address) or {}, "web").get("cooling") == 1, "the pool as it is")
+        samples = scrape(address)
+        row = next(row for row in world.croft(store, "pool", "list") if row["name"] == "web")
+        expect_equal(of_pool(samples, "web"), {**{name: int(row["usage"][name]) for name in ("held", "cooling", "reserved", "free")}, "stranded": 0}, "as the command says")
+        expect_equal(sum(of_pool(samples, "web").values()), samples['croft_pool_capacity{pool="web",family="IPv4"}'], "together")
+        expect_equal(samples['croft_pool_blocks{pool="web",family="IPv4",state="owned"}'], 1, "blocks")
+        wide = samples['croft_pool_capacity{pool="wide",family="IPv6"}']
+        expect(abs(wide / 2**64 - 1) < 1e-9, f"a wide one: {wide}")
+        expect_equal(world.croft(store, "check"), [], "it is not full yet")
+        for number in range(10, 10 + int(row["usage"]["free"])):
+            plugin("ADD", f"c{number}")
+        refused = plugin("ADD", "late", check=False)
+        expect(refused.returncode != 0 and "pool web" in refused.stdout, refused.stdout)
+        wait_for(lambda: of_pool(scrape(address), "web")["free"] == 0, "a full pool")
+        samples = scrape(agents)
+        expect_equal(samples['croft_agent_refusals_total{pool="web",reason="full"}'], 1, "refusals")
+        expect_equal(samples['croft_agent_add_duration_seconds_count{outcome="refused"}'], 1, "refused ADDs")
+        expect_equal(samples['croft_agent_add_duration_seconds_count{outcome="ok"}'], 10 + int(row["usage"]["free"]), "ADDs")
+        expect_equal(probe(agents, "/readyz"), (200, "[+]store ok\nreadyz check passed\n"), "the agent's health")
+        done = run(world.bin / "croft", "--store", store, "-o", "json", "check", check=False)
+        found = json.loads(done.stdout)
+        expect_equal((done.returncode, [(one["finding"], one["subject"]) for one in found]), (3, [("pool_full", "pool web")]), "check")
+        run(world.bin / "croft", "--store", store, "pool", "disable", "web")
+        wait_for(lambda: scrape(address)['croft_pool_disabled{pool="web",family="IPv4"}'] == 1, "disabled")
+        expect_equal(world.croft(store, "check"), [], "a pool that is to give nothing is not full")
+    told = [line for line in controller.log.splitlines() if "pool web" in line and "full" in line]
+    expect_equal(len([line for line in told if " is full: " in line]), 1, f"said once: {told}")
+
+
 def addresses(world, ranges):
     say("addresses")
     with Controller(world, ranges.store, "") as controller:
@@ -281,7 +336,16 @@ def addresses(world, ranges):
     with Controller(world, ranges.store, address) as controller:
         samples = wait_for(lambda: scrape(address), "metrics of a controller that only collects")
         expect(controller.listens(), "a socket that listens")
-        expect(not [name for name in samples if not name.startswith("exposer_")], "nothing was asked for")
+        expect(not [name for name in samples if not name.startswith("croft_")], "of ranges nothing was asked for")
+    if has_ipv6():
+        port = free_port()
+        for given, asked in ((f":{port}", (f"127.0.0.1:{port}", f"[::1]:{port}")), (f"[::]:{port}", (f"127.0.0.1:{port}", f"[::1]:{port}")),
+                             (f"[::1]:{port}", (f"[::1]:{port}",))):
+            with Controller(world, ranges.store, given):
+                for one in asked:
+                    wait_for(lambda one=one: scrape(one), f"{one} of {given}")
+    else:
+        say("no IPv6 here: not tried")
 
     def refused(address, code, text):
         done = run(world.bin / "croftd", "controller", "--store", ranges.store, "--once", "--grace", "0s",
@@ -293,8 +357,6 @@ def addresses(world, ranges):
         other.listen()
         taken = f"127.0.0.1:{other.getsockname()[1]}"
         refused(taken, ERROR, f"metrics can't be served at {taken}: ")
-    if not has_ipv6():
-        refused("[::1]:9600", ERROR, "is built without IPv6; give an IPv4 address")
     refused("127.0.0.1:0", USAGE, "leave the flag out")
     refused("localhost:9600", USAGE, "names are not looked up")
     refused("::1:9600", USAGE, "must be an address and a port")
@@ -306,6 +368,7 @@ def test():
         values(world, ranges)
         health(world)
         stuck(world)
+        pools(world)
         addresses(world, ranges)
 
 

@@ -12,6 +12,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 
@@ -55,20 +56,43 @@ def restricted(unit, writable, command):
             "--no-new-privs", "--bounding-set", f"-all,{capabilities}", "--inh-caps", "-all", *map(str, command)]
 
 
+class Manager:
+    """systemd's end of NOTIFY_SOCKET."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(str(path))
+        self.socket.settimeout(20)
+
+    def hear(self, wanted):
+        heard = self.socket.recv(100).decode()
+        expect_equal(heard, wanted, "what systemd is told")
+
+
 def runs(world, unit, command, writable, ready):
-    log = world.directory / f"{unit.stem}.log"
+    expect_equal(value_of(unit, "Type"), "notify", f"type of {unit.name}")
+    expect(re.fullmatch(r"\d+min", value_of(unit, "WatchdogSec")), f"watchdog of {unit.name}")
+    log, told = world.directory / f"{unit.stem}.log", world.directory / f"{unit.stem}.notify"
+    manager = Manager(told)
     with open(log, "w", encoding="utf-8") as errors:
-        process = subprocess.Popen(restricted(unit, writable, command), stdin=subprocess.DEVNULL, stderr=errors)
+        process = subprocess.Popen(restricted(unit, writable, command), stdin=subprocess.DEVNULL, stderr=errors,
+                                   env={**os.environ, "NOTIFY_SOCKET": str(told)})
     world.stack.callback(process.kill)
     try:
         wait_for(lambda: process.poll() is not None or ready(log.read_text(encoding="utf-8")), f"{unit.name} works")
         expect_equal(process.poll(), None, f"{unit.name} ended: {log.read_text(encoding='utf-8')}")
         status = pathlib.Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
         expect("NoNewPrivs:\t1" in status, "no-new-privs")
+        for text in ("READY=1", "WATCHDOG=1"):
+            manager.hear(text)
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
         expect_equal(process.wait(timeout=10), 0, f"exit code of {unit.name}")
+        heard = "WATCHDOG=1"
+        while heard == "WATCHDOG=1":
+            heard = manager.socket.recv(100).decode()
+        expect_equal(heard, "STOPPING=1", f"what {unit.name} says at its end")
     say(f"{unit.name}: works under its restrictions")
 
 

@@ -89,6 +89,22 @@ TEST_F(Engine, HowFullPoolsAre) {
   EXPECT_EQ(fills[0].held, 19U);
   EXPECT_EQ(fills[0].cooling, 1U);
   EXPECT_EQ(fills[0].blocks, 2U);
+  EXPECT_EQ(fills[0].owned_blocks, 2U);
+  EXPECT_EQ(fills[0].borrowed, 0U);
+  EXPECT_EQ(fills[0].open(), fills[0].free());
+}
+
+TEST_F(Engine, WhatOtherNodesTookAndWhatTheyCannotTake) {
+  pool("a", "10.1.0.0/28", 28);
+  add("c1", "node-a");
+  add("c2", "node-b");  // there is one block
+  auto fill = fill_of_pools(context).value().front();
+  EXPECT_EQ(fill.borrowed, 1U);
+  EXPECT_TRUE(fill.stranded.is_zero());
+  config([](core::IpamConfig& c) { c.strict_affinity = true; });
+  fill = fill_of_pools(context).value().front();
+  EXPECT_EQ(fill.stranded, fill.free());
+  EXPECT_TRUE(fill.open().is_zero());
 }
 
 TEST_F(Engine, OtherNodesBlocksAreNamedInTheRefusal) {

@@ -58,6 +58,7 @@ class Frame {
       const auto* known = std::get_if<core::IpamConfig>(&config->value);
       frame.config_damaged_ = known == nullptr;
       if (known != nullptr) frame.calicos_cooldown_ = std::chrono::seconds{known->ip_cooldown_seconds};
+      frame.is_strict_ = known != nullptr && known->strict_affinity;
     }
     return frame;
   }
@@ -68,6 +69,8 @@ class Frame {
     const auto it = std::find_if(pools_.begin(), pools_.end(), [&](const auto& p) { return p.cidr.contains(address); });
     return it == pools_.end() ? nullptr : &*it;
   }
+  /// Whether a block is its owner's alone.
+  [[nodiscard]] bool is_strict() const { return is_strict_; }
   [[nodiscard]] bool is_reserved(const net::Address& address) const { return intervals_.contains(address); }
   /// How many addresses of a prefix are reserved, held or not.
   [[nodiscard]] net::Count reserved_in(const net::Prefix& cidr) const { return intervals_.count_in(cidr); }
@@ -86,6 +89,7 @@ class Frame {
   bool pool_missing_ = false;  ///< one is damaged
   std::chrono::seconds calicos_cooldown_{0};
   bool config_damaged_ = false;
+  bool is_strict_ = false;
 };
 
 BlockView view_of(const Frame& frame, const core::Block& stored, const Instant& now) {
@@ -155,6 +159,18 @@ AddressView address_view(const Frame& frame, const BlockView& block, net::Ordina
 void add_usage(Usage& sum, const Usage& part) {
   sum.held += part.held;
   sum.cooling += part.cooling;
+}
+
+/// Addresses of a block that are held on a node which does not own it.
+std::uint64_t borrowed_in(const core::Block& block) {
+  std::uint64_t count = 0;
+  for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
+    const core::Attribute* attribute = core::attribute_of(block, net::Ordinal(i));
+    if (attribute == nullptr || attribute->cooling) continue;
+    const std::string node = text_of(attribute->secondary, core::kNodeKey);
+    count += !node.empty() && (!block.affinity || block.affinity->name != node) ? 1 : 0;
+  }
+  return count;
 }
 
 /// Reserved addresses of a pool that nobody holds: all but those of its blocks, and of these the ones counted there.
@@ -282,7 +298,11 @@ Result<std::vector<core::PoolFill>> fill_of_pools(const Context& context) {
   std::map<std::string, std::size_t> index;
   for (const core::Pool& pool : frame.pools()) {
     index[pool.name] = pools.size();
-    pools.push_back({pool, net::Count::of(pool.cidr), 0, 0, frame.reserved_in(pool.cidr), 0});
+    core::PoolFill fill;
+    fill.pool = pool;
+    fill.capacity = net::Count::of(pool.cidr);
+    fill.reserved = frame.reserved_in(pool.cidr);
+    pools.push_back(std::move(fill));
   }
   TRY_VOID(for_each_block(context, [&](const core::Block& block) {
     const BlockView view = view_of(frame, block, now);
@@ -292,7 +312,10 @@ Result<std::vector<core::PoolFill>> fill_of_pools(const Context& context) {
     ++pool.blocks;
     pool.held += view.usage.held;
     pool.cooling += view.usage.cooling;
+    pool.owned_blocks += view.block.affinity ? 1 : 0;
+    pool.borrowed += borrowed_in(view.block);
     if (!pool.pool.cidr.contains(view.block.cidr)) return;
+    if (frame.is_strict() && view.block.affinity) pool.stranded += view.usage.free();
     pool.reserved -= frame.reserved_in(view.block.cidr);
     pool.reserved += view.usage.reserved;
   }));

@@ -27,10 +27,12 @@
 #include "base/time_text.h"
 #include "core/audit/leaks.h"
 #include "core/audit/node_range_audit.h"
+#include "core/audit/pool_status.h"
 #include "edge/error_table.h"
 #include "edge/tombstones/tombstones.h"
 #include "engine/audit.h"
 #include "engine/config.h"
+#include "engine/inspect.h"
 #include "engine/node_cidrs.h"
 #include "engine/taken_space.h"
 #include "os/output_file.h"
@@ -375,6 +377,12 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   return findings;
 }
 
+/// Pools that are full, or nearly so.
+[[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_fullness(const engine::Context& context) {
+  TRY(const auto pools, engine::fill_of_pools(context));
+  return core::audit_fullness(pools);
+}
+
 [[nodiscard]] Result<int> look_through(CommandLine& line, const CheckOptions& options) {
   TRY(engine::Context context, line.look());
   context.time_limit = kCheckLimit;
@@ -390,6 +398,8 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   report.findings.insert(report.findings.end(), of_ranges.begin(), of_ranges.end());
   const auto of_pods = core::audit::audit_pod_ranges(report.blocks_of_nodes, ranges);
   report.findings.insert(report.findings.end(), of_pods.begin(), of_pods.end());
+  TRY(const auto of_fullness, look_at_fullness(context));
+  report.findings.insert(report.findings.end(), of_fullness.begin(), of_fullness.end());
   TRY(const auto of_space, look_at_taken_space(line, context));
   report.findings.insert(report.findings.end(), of_space.begin(), of_space.end());
   if (!options.report_path.empty()) {

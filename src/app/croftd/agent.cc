@@ -15,12 +15,15 @@
 
 #include "app/croftd/daemon.h"
 #include "app/croftd/log_format.h"
+#include "app/croftd/metrics_option.h"
 #include "app/croftd/plugin_kubeconfig.h"
 #include "app/croftd/pod_events.h"
 #include "app/croftd/store_parts.h"
 #include "app/kube_url.h"
 #include "app/open_store.h"
 #include "edge/agent/server.h"
+#include "edge/metrics/agent_metrics.h"
+#include "edge/metrics/server.h"
 #include "edge/tombstones/tombstones.h"
 #include "edge/vpc/ip_bytes.h"
 #include "engine/damage_telling.h"
@@ -28,6 +31,7 @@
 #include "net/echo.h"
 #include "os/host_route.h"
 #include "os/process.h"
+#include "os/service_manager.h"
 #include "store/cached/cached_store.h"
 #include "store/kube/events.h"
 #include "store/kube/node_condition.h"
@@ -78,6 +82,7 @@ struct AgentOptions {
   bool clear_network_unavailable = false;
   bool log_calls = false;
   bool reflection = false;
+  std::string metrics_bind_address;
 };
 
 /// A watch of a Kubernetes API loses nothing that it does not tell of, and to read all claims of a large cluster costs
@@ -134,6 +139,7 @@ class AgentProgram {
         cached_(telling_, {core::AffinityOwner::Type::host, options.node}, daemon.clock,
                 memory_options(options, daemon.random)),
         log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_mt>()),
+        health_(daemon.clock),
         world_{cached_,
                cached_.uncached(),
                daemon.clock,
@@ -150,7 +156,8 @@ class AgentProgram {
                options.plugin_stores,
                telling(cluster.events.get()),
                remembering(cluster.wishes.get()),
-               asking(cluster.wishes.get())},
+               asking(cluster.wishes.get()),
+               counting(options)},
         service_(world_),
         quarantine_({core::AffinityOwner::Type::host, options.node}, seconds(options.quarantine_hold_s)),
         tombstones_(options.tombstones, daemon.clock) {
@@ -168,8 +175,14 @@ class AgentProgram {
     const auto remove_socket = listener->file_remover();
     daemon_.stop.before_forced_end(remove_socket);
     TRY(const auto server, edge::AgentServer::start(service_, std::move(listener), server_options, daemon_.clock));
+    TRY(const auto metrics_server, serve_metrics());
     log_.info("serving node {} on {} from {}", options_.node, options_.socket, options_.store_url);
-    while (!daemon_.stop.wait_for(kLookEvery)) look(follower, *server);
+    os::tell_service_manager("READY=1");
+    while (!daemon_.stop.wait_for(kLookEvery)) {
+      look(follower, *server);
+      os::tell_service_manager("WATCHDOG=1");
+    }
+    os::tell_service_manager("STOPPING=1");
     log_.info("ending");
     server->stop(Deadline::after(daemon_.clock.now(), kDrain));
     // All calls are answered. Followers may read for a long time yet, from a store that is away.
@@ -179,6 +192,23 @@ class AgentProgram {
   }
 
  private:
+  /// As AgentWorld::added has it; null where nobody can ask.
+  std::function<void(std::chrono::nanoseconds took, const core::AssignAnswer* answer)> counting(
+      const AgentOptions& options) {
+    if (options.metrics_bind_address.empty()) return nullptr;
+    return [this](std::chrono::nanoseconds took, const core::AssignAnswer* answer) { metrics_.count(took, answer); };
+  }
+
+  /// Null where nobody asked for one.
+  [[nodiscard]] Result<std::unique_ptr<edge::MetricsServer>> serve_metrics() {
+    if (options_.metrics_bind_address.empty()) return nullptr;
+    TRY(const auto address, edge::MetricsAddress::parse(options_.metrics_bind_address));
+    health_.set("store", "");
+    TRY(auto server, edge::MetricsServer::start([this] { return metrics_.text(); }, address, &health_));
+    log_.info("metrics at http://{}/metrics, health at /healthz and /readyz", address.text());
+    return server;
+  }
+
   void describe_cache(wire::agent::AgentStatus& status) const {
     const store::CachedStore::State state = cached_.state();
     status.cache_in_use = state.in_use;
@@ -221,6 +251,7 @@ class AgentProgram {
     if (there.has_value() == serving_) return;
     serving_ = there.has_value();
     server.set_serving(serving_);
+    health_.set("store", serving_ ? std::string() : there.error().message);
     if (serving_) log_.info("the store answers again: serving");
     if (!serving_) log_.warn("the store is away: not serving: {}", one_line(there.error().message));
   }
@@ -329,6 +360,8 @@ class AgentProgram {
   engine::DamageTelling telling_;
   store::CachedStore cached_;
   spdlog::logger log_;
+  edge::AgentMetrics metrics_;
+  edge::Health health_;
   edge::AgentWorld world_;
   edge::AgentService service_;
   engine::QuarantineKeeper quarantine_;
@@ -485,6 +518,7 @@ void add_agent_command(CLI::App& app, Daemon& daemon) {
       "--clear-network-unavailable", options->clear_network_unavailable,
       "Take back this node's condition NetworkUnavailable while the register is there (on a kube: store); "
       "not where somebody else makes routes first");
+  add_metrics_option(*command, options->metrics_bind_address);
   command->add_flag("--reflection", options->reflection, "Serve gRPC reflection, for tools such as grpcurl");
   command->add_flag("--log-calls", options->log_calls, "Log one line per call");
   command->callback([options, &daemon] { daemon.run = [options, &daemon] { return run_agent(*options, daemon); }; });

@@ -18,6 +18,7 @@
 #include "app/croftd/daemon.h"
 #include "app/croftd/leader_election.h"
 #include "app/croftd/log_format.h"
+#include "app/croftd/metrics_option.h"
 #include "app/croftd/node_ranges.h"
 #include "app/croftd/service_ranges.h"
 #include "app/croftd/shown_status.h"
@@ -33,6 +34,7 @@
 #include "engine/sweep.h"
 #include "net/echo.h"
 #include "os/process.h"
+#include "os/service_manager.h"
 #include "store/kube/events.h"
 #include "store/kube/pod_list.h"
 #include "store/kube/status_board.h"
@@ -54,7 +56,7 @@ constexpr std::chrono::hours kEventInterval{1};
 constexpr milliseconds kWorkTimeout = std::chrono::minutes(15);
 /// Between two looks whether work is stuck.
 constexpr milliseconds kWatchInterval = std::chrono::seconds(10);
-/// Between two rounds of writing how full pools are.
+/// Between two rounds of counting and writing how full pools are.
 constexpr milliseconds kStatusInterval = std::chrono::minutes(1);
 
 struct ControllerOptions {
@@ -125,8 +127,9 @@ class Controller {
         node_ranges_(context_, log_, metrics_, {milliseconds(options.grace_ms), options.dry_run}, cluster_.cidrs.get(),
                      cluster_.events.get()),
         service_ranges_(context_, log_, metrics_, cluster_.events.get()),
-        shown_status_(context_, log_, cluster_.board.get(), milliseconds(options.status_interval_ms),
-                      options.allocate_node_cidrs) {
+        shown_status_(context_, log_, cluster_.board.get(), cluster_.events.get(),
+                      options.metrics_bind_address.empty() ? nullptr : &metrics_,
+                      milliseconds(options.status_interval_ms), options.allocate_node_cidrs) {
     log_.set_formatter(std::make_unique<LogFormat>("controller"));
     sweep_options_.settings.grace = milliseconds(options.grace_ms);
     sweep_options_.dry_run = options.dry_run;
@@ -160,6 +163,7 @@ class Controller {
     // Whoever runs this starts it again; nothing has to ask for that, where others could keep it from an answer.
     const edge::Watchdog watchdog(health_, std::min(kWatchInterval, milliseconds(options_.work_timeout_ms)),
                                   [](const std::string& text) { end_stuck(text); });
+    os::tell_service_manager("READY=1");
     if (election_ == nullptr) return run_until_stopped();
     election_->start(log_, metrics_);
     auto code = run_until_stopped();
@@ -215,9 +219,11 @@ class Controller {
     nanoseconds next_repair = options_.repair_service_ranges ? next_pass : nanoseconds::max();
     std::optional<store::kube::Term> term;
     do {
+      os::tell_service_manager("WATCHDOG=1");
       tell_of_events();
       if (election_ != nullptr && !(term && election_->leads_in(*term))) {
         // Who waits for its turn is as good as it can be.
+        metrics_.forget_pools();
         health_.forget();
         health_.set("leading", "");
         term = election_->wait_for_term();
@@ -236,6 +242,7 @@ class Controller {
         health_.end_work();
         if (!done) log_.error("{}; trying again in {} ms", one_line(done.error().message), interval().count());
         health_.set("collector", done ? std::string() : done.error().message);
+        if (!done) metrics_.count_failed_pass();
         next_pass = now() + interval();
       }
       const bool leads = election_ == nullptr || election_->leads_in(*term);
@@ -244,8 +251,9 @@ class Controller {
         shown_status_.show();
         health_.end_work();
       }
-    } while (!daemon_.stop.wait_for(
-        std::max(std::min({next_pass, next_repair, shown_status_.due()}) - now(), nanoseconds(0))));
+    } while (!daemon_.stop.wait_for(std::clamp(std::min({next_pass, next_repair, shown_status_.due()}) - now(),
+                                               nanoseconds(0), nanoseconds(kTurnMax))));
+    os::tell_service_manager("STOPPING=1");
     log_.info("told to stop");
     return static_cast<int>(edge::ExitCode::fine);
   }
@@ -253,6 +261,7 @@ class Controller {
   /// What was seen in another term: another controller may have led since.
   void forget() {
     memory_ = {};
+    shown_status_.forget();
     node_ranges_.forget();
     node_ranges_ready_ = false;
     service_ranges_.forget();
@@ -261,7 +270,7 @@ class Controller {
   [[nodiscard]] Result<void> serve_metrics() {
     if (options_.metrics_bind_address.empty()) return {};
     TRY(const auto address, edge::MetricsAddress::parse(options_.metrics_bind_address));
-    TRY(metrics_server_, edge::MetricsServer::start(metrics_, address, &health_));
+    TRY(metrics_server_, edge::MetricsServer::start([this] { return metrics_.text(); }, address, &health_));
     log_.info("metrics at http://{}/metrics, health at /healthz and /readyz", address.text());
     return {};
   }
@@ -306,7 +315,7 @@ class Controller {
     if (cluster_.events == nullptr) return;
     const std::string trouble = cluster_.events->counts().trouble;
     if (trouble != events_trouble_ && !trouble.empty()) {
-      log_.warn("nodes and Services are not told what is wrong with them: {}", one_line(trouble));
+      log_.warn("no Event tells what is wrong with pools, nodes and Services: {}", one_line(trouble));
     }
     events_trouble_ = trouble;
   }
@@ -326,6 +335,7 @@ class Controller {
     const char* what = report.dry_run ? "would release" : "released";
     for (const auto& evidence : report.released) log_.info("{} {}", what, one_line(to_string(evidence)));
     for (const auto& alarm : report.alarms) log_.warn("{}: {}", name_of(alarm.kind), one_line(alarm.text));
+    metrics_.count(report);
     log_.info("{}", summary_of(report));
     if (options_.json && !os::write_json_to_standard_output(json_of(report))) {
       return fail(ErrorCode::internal, "standard output is closed");
@@ -405,7 +415,8 @@ class Controller {
     parts.board =
         std::make_unique<store::kube::StatusBoard>(std::move(api), daemon.clock, store::kube::StatusBoard::Options{});
   }
-  const bool tells = (options.allocate_node_cidrs || options.repair_service_ranges) && !options.dry_run;
+  const bool tells =
+      (options.allocate_node_cidrs || options.repair_service_ranges || parts.board != nullptr) && !options.dry_run;
   if (tells) {
     TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kPageTime));
     TRY(const std::string host, os::host_name());
@@ -476,16 +487,7 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
                     "--service-cluster-ip-range sets the expected ranges (default: as stored)");
   command->add_option("--service-node-port-range", options->service_node_port_range,
                       "With --repair-service-ranges: the expected node port range (default: as stored)");
-  command
-      ->add_option("--metrics-bind-address", options->metrics_bind_address,
-                   "Address for Prometheus metrics and for /healthz and /readyz: 127.0.0.1:9600, or [::1]:9600 if the "
-                   "civetweb library supports "
-                   "IPv6; without it nothing listens")
-      ->type_name("HOST:PORT")
-      ->check([](const std::string& text) {
-        const auto address = edge::MetricsAddress::parse(text);
-        return address ? std::string() : address.error().message;
-      });
+  add_metrics_option(*command, options->metrics_bind_address);
   command
       ->add_option("--status-interval", options->status_interval_ms,
                    "On a Kubernetes API: time between two rounds of writing how full pools and node ranges are "

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -10,6 +11,9 @@
 #include "os/stop_signal.h"
 
 namespace croft::app {
+
+/// A daemon's main loop comes round at least so often, and says so to systemd (WatchdogSec in deploy/systemd).
+inline constexpr std::chrono::minutes kTurnMax{1};
 
 /// What every subcommand of croftd works with, and what runs when the command line has been read.
 struct Daemon {

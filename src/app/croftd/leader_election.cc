@@ -7,6 +7,7 @@
 
 #include "app/croftd/log_format.h"
 #include "os/process.h"
+#include "os/service_manager.h"
 
 namespace croft::app {
 namespace {
@@ -101,7 +102,8 @@ void LeaderElection::end() {
 std::optional<store::kube::Term> LeaderElection::wait_for_term() {
   std::unique_lock lock(mutex_);
   std::optional<store::kube::Term> term;
-  changed_.wait(lock, [&] { return ends_ || (term = leadership_->term()).has_value(); });
+  const auto is_over = [&] { return ends_ || (term = leadership_->term()).has_value(); };
+  while (!changed_.wait_for(lock, kTurnMax, is_over)) os::tell_service_manager("WATCHDOG=1");
   if (ends_) return std::nullopt;
   fenced_.enter(*term);
   return term;

@@ -208,7 +208,7 @@ class VpcAgentProgram {
     std::unique_ptr<edge::MetricsServer> metrics_server;
     if (!options_.metrics.empty()) {
       TRY(const auto address, edge::MetricsAddress::parse(options_.metrics));
-      TRY(metrics_server, edge::MetricsServer::start(metrics_, address, &health_));
+      TRY(metrics_server, edge::MetricsServer::start([this] { return metrics_.text(); }, address, &health_));
     }
     tell_of_store();
     tell_of_certificate();

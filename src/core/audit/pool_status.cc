@@ -64,7 +64,48 @@ Condition ready(const PoolFill& fill) {
   return {"Ready", true, "AddressesFree", ""};
 }
 
+/// Of what may be used at all.
+constexpr double kOpenShareMin = 0.1;
+
 }  // namespace
+
+Fullness fullness_of(const PoolFill& fill) {
+  if (fill.pool.disabled || !fill.pool.unallocatable.empty()) return Fullness::room;
+  const net::Count open = fill.open();
+  if (open.is_zero()) return Fullness::full;
+  const bool is_tight = open.as_double() < kOpenShareMin * (fill.capacity - fill.reserved).as_double();
+  return is_tight ? Fullness::nearly_full : Fullness::room;
+}
+
+std::string fullness_text(const PoolFill& fill) {
+  const Fullness fullness = fullness_of(fill);
+  if (fullness == Fullness::room) return {};
+  std::string text = fmt::format(
+      "pool {} ({}) is {}: {} of {} addresses are free for every node, {} held, {} cooling, "
+      "{} reserved",
+      fill.pool.name, fill.pool.cidr.to_string(), fullness == Fullness::full ? "full" : "over 90 % full",
+      fill.open().to_string(), fill.capacity.to_string(), fill.held, fill.cooling, fill.reserved.to_string());
+  if (!fill.stranded.is_zero()) {
+    text += fmt::format(", {} free for the owner of their block alone (strict affinity)", fill.stranded.to_string());
+  }
+  return text;
+}
+
+std::vector<audit::Finding> audit_fullness(const std::vector<PoolFill>& pools) {
+  std::vector<audit::Finding> findings;
+  for (const PoolFill& fill : pools) {
+    std::string text = fullness_text(fill);
+    if (text.empty()) continue;
+    findings.push_back(
+        {audit::Finding::Kind::pool_full,
+         "pool " + fill.pool.name,
+         std::move(text),
+         "what nobody lives with any more, `croft check` names beside this; for room make another pool for "
+         "the same nodes with `croft pool create` (docs/runbooks/pool-full.md)",
+         {}});
+  }
+  return findings;
+}
 
 std::vector<PoolStatus> status_of_pools(std::vector<PoolFill> pools) {
   const auto other = overlapped_by(pools);

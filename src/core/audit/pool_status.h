@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/audit/register_report.h"
 #include "core/node_range/node_range_look.h"
 #include "core/register/pool.h"
 #include "net/count.h"
@@ -25,13 +26,28 @@ struct Condition {
 /// How the addresses of a pool are used.
 struct PoolFill {
   Pool pool;
-  net::Count capacity;        ///< all its addresses
-  std::uint64_t held = 0;     ///< in its blocks
-  std::uint64_t cooling = 0;  ///< released, not yet reusable
-  net::Count reserved;        ///< out of use, and held by nobody
-  std::uint64_t blocks = 0;   ///< that exist
+  net::Count capacity;             ///< all its addresses
+  std::uint64_t held = 0;          ///< in its blocks
+  std::uint64_t cooling = 0;       ///< released, not yet reusable
+  net::Count reserved;             ///< out of use, and held by nobody
+  std::uint64_t blocks = 0;        ///< that exist
+  std::uint64_t owned_blocks = 0;  ///< of these, the ones that a node owns
+  std::uint64_t borrowed = 0;      ///< of the held ones, those on a node that does not own their block
+  net::Count stranded;             ///< free ones that only the owner of their block may use: affinity is strict
   [[nodiscard]] net::Count free() const { return capacity - held - cooling - reserved; }
+  /// Free ones that any node may use.
+  [[nodiscard]] net::Count open() const { return free() - stranded; }
 };
+
+/// How far a pool is from refusing a node that has no room in its own blocks.
+enum class Fullness : std::uint8_t { room, nearly_full, full };
+/// Nearly full: less than a tenth is open of what is not reserved. A pool that gives no new addresses has room.
+[[nodiscard]] Fullness fullness_of(const PoolFill& fill);
+/// "pool p is full: …", "pool p is over 90 % full: …"; empty where there is room.
+[[nodiscard]] std::string fullness_text(const PoolFill& fill);
+
+/// A finding for each pool that is full or nearly so.
+[[nodiscard]] std::vector<audit::Finding> audit_fullness(const std::vector<PoolFill>& pools);
 
 /// A pool with what holds of it: Ready (new addresses come from it), Disabled, Exhausted (nothing is free), Overlaps
 /// (another pool has some of its addresses; the message names one).

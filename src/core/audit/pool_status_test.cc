@@ -53,6 +53,30 @@ TEST(PoolStatus, WhatHoldsOfAPool) {
   EXPECT_EQ(all[1].use.free().to_string(), "0");
 }
 
+TEST(PoolStatus, APoolIsNearlyFullAndThenFull) {
+  auto fill = pool("web", "10.0.0.0/24");
+  fill.reserved = 6;
+  fill.held = 225;
+  EXPECT_EQ(fullness_of(fill), Fullness::room) << "25 of 250 are a tenth";
+  EXPECT_EQ(fullness_text(fill), "");
+  fill.cooling = 1;
+  EXPECT_EQ(fullness_of(fill), Fullness::nearly_full);
+  EXPECT_EQ(fullness_text(fill),
+            "pool web (10.0.0.0/24) is over 90 % full: 24 of 256 addresses are free for every node, 225 held, 1 "
+            "cooling, 6 reserved");
+  fill.stranded = 24;
+  EXPECT_EQ(fullness_of(fill), Fullness::full) << "no other node gets one";
+  EXPECT_THAT(fullness_text(fill), HasSubstr("is full: 0 of 256"));
+  EXPECT_THAT(fullness_text(fill), HasSubstr("24 free for the owner of their block alone (strict affinity)"));
+  auto off = fill;
+  off.pool.disabled = true;
+  EXPECT_EQ(fullness_of(off), Fullness::room) << "it is not to give any";
+  const auto found = audit_fullness({off, fill, pool("wide", "fd00::/64")});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(audit::name_of(found[0].kind), "pool_full");
+  EXPECT_EQ(found[0].subject, "pool web");
+}
+
 TEST(PoolStatus, PoolsThatOverlapNameEachOther) {
   const auto all = status_of_pools({pool("inner", "10.0.1.0/24"), pool("v6", "fd00::/64"), pool("outer", "10.0.0.0/16"),
                                     pool("twin", "10.0.1.0/24"), pool("apart", "10.1.0.0/16")});

@@ -49,6 +49,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Finding::Kind::r
     "node_range_too_wide",
     "pool_half_made",
     "pool_half_deleted",
+    "pool_full",
     "reservation_left",
     "pod_gone",
     "node_gone",

@@ -61,6 +61,7 @@ struct Finding {
     node_range_too_wide,    ///< what a node's object says can't be one node's
     pool_half_made,         ///< a pool's making was cut short: it is disabled, and nobody meant that
     pool_half_deleted,      ///< a pool's deletion was cut short: it is disabled, with what is left of its blocks
+    pool_full,              ///< less than a tenth of a pool is free for every node, or nothing
     reservation_left,       ///< what kept addresses of a pool out of use is there without the pool
     pod_gone,               ///< an address is held for a pod that the cluster does not have
     node_gone,              ///< an address is held on a node that the cluster does not have

@@ -61,6 +61,7 @@ struct AssignedAddress {
   net::Prefix block;
   SequenceNumber sequence_number;
   bool held_before = false;  ///< the owner had it already: the ADD was repeated
+  bool borrowed = false;     ///< the node does not own the block; known to who decides, no part of an agent's answer
   friend bool operator==(const AssignedAddress&, const AssignedAddress&) = default;
 };
 

@@ -47,6 +47,7 @@ AssignedAddress Assignment::described(const Block& block, const Address& address
   result.block = block.cidr;
   result.sequence_number = sequence_of(block, *net::ordinal_of(block.cidr, address));
   result.held_before = held_before;
+  result.borrowed = block.affinity != request.node;
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include "core/block/refusal.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -40,7 +41,15 @@ std::vector<std::vector<const PoolVerdict*>> groups_of(const std::vector<PoolVer
   return groups;
 }
 
+constexpr std::array<std::string_view, static_cast<std::size_t>(RefusalCause::address_out_of_bounds) + 1> kCauses = {
+    "other",         "no_pool_enabled",       "pool_not_usable", "no_pool_for_node",  "no_pool_qualified",
+    "full",          "full_and_strict",       "block_limit",     "no_block_to_claim", "address_in_no_pool",
+    "address_taken", "address_out_of_bounds",
+};
+
 }  // namespace
+
+std::string_view name_of(RefusalCause cause) { return kCauses.at(static_cast<std::size_t>(cause)); }
 
 Error to_error(const Refusal& refusal) {
   std::string details;

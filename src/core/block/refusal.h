@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -35,6 +36,8 @@ enum class RefusalCause : std::uint8_t {
   address_taken,          ///< that address is held, or cooling
   address_out_of_bounds,  ///< its block is not the node's own, and affinity is strict
 };
+/// As it is written here: stable, for metrics.
+[[nodiscard]] std::string_view name_of(RefusalCause cause);
 
 /// A request that cannot be granted, as a value: every pool considered and why it was rejected
 /// (docs/promises.md#promise-7).

@@ -155,7 +155,9 @@ Result<AgentCall> AgentService::take_assign(std::string_view message, Deadline n
   if (!call.request.began) call.request.began = world_.clock.now().wall;
   std::string owner = core::handle_of(call.request.owner);
   const Deadline first = call.caller.expires;
-  return AgentCall{0, std::move(call), std::move(owner), limit, first, nullptr, nullptr};
+  AgentCall taken{0, std::move(call), std::move(owner), limit, first, nullptr, nullptr};
+  taken.came_since_boot = world_.clock.now().since_boot;
+  return taken;
 }
 
 Result<AgentCall> AgentService::take_release(std::string_view message, Deadline not_after) const {
@@ -200,6 +202,11 @@ std::optional<Error> AgentService::refusal_of(const AgentCall& call) {
 
 void AgentService::count(bool from_cache, bool failed) {
   ++(failed ? failed_ : from_cache ? from_cache_ : from_store_);
+}
+
+void AgentService::tell_added(const AgentCall& call, const core::AssignAnswer* answer) const {
+  if (!world_.added || !std::holds_alternative<agent::AssignCall>(call.what)) return;
+  world_.added(world_.clock.now().since_boot - call.came_since_boot, answer);
 }
 
 engine::Context AgentService::context_on(store::Store& store, Deadline limit) const {
@@ -262,13 +269,16 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
         break;
       case engine::BatchFate::failed:
         count(false, true);
+        tell_added(*one.call, nullptr);
         end(one, ending_of(*one.call, *batch[i].error, one.call->may_have_written));
         break;
       case engine::BatchFate::done:
         count(did.from_memory, false);
         if (const auto* assign = std::get_if<agent::AssignCall>(&one.call->what)) {
           note_shape(assign->request);
-          end(one, ending_of(core::AssignAnswer(std::move(one.assigned)), did.from_memory));
+          core::AssignAnswer answer(std::move(one.assigned));
+          tell_added(*one.call, &answer);
+          end(one, ending_of(std::move(answer), did.from_memory));
         } else {
           const bool is_mended = did.handles_are_exact && one.released.ends_handle;
           if (!is_mended) engine::finish_release(direct, one.call->owner);
@@ -311,6 +321,7 @@ AgentAnswer AgentService::serve_alone(const AgentCall& call) {
     // So is what its annotations ask for and may not, or what nobody understands of them.
     const bool is_wrong = !answer && assign->annotations && answer.error().code == ErrorCode::invalid_argument;
     if (is_wrong && world_.refused) world_.refused(assign->request.pod, answer.error());
+    tell_added(call, answer ? &*answer : nullptr);
     return end(answer);
   }
   const auto& release = std::get<agent::ReleaseCall>(call.what);

@@ -51,6 +51,9 @@ struct AgentWorld {
   /// The same, asked of the Kubernetes API. Null as above.
   std::function<Result<core::AnnotatedWishes>(const core::PodIdentity& pod, Deadline deadline)> ask_for_wishes =
       nullptr;
+  /// Takes how long an ADD took, from its arrival on, and what it came to; null: it failed. Never fails; may be called
+  /// from several threads. Null: nobody counts.
+  std::function<void(std::chrono::nanoseconds took, const core::AssignAnswer* answer)> added = nullptr;
 };
 
 /// Whether a URL means the store that an agent serves.
@@ -72,6 +75,7 @@ struct AgentCall {
   Told told;                                            ///< likewise
   bool may_have_written = false;                        ///< an earlier try of it
   engine::Earlier earlier = engine::Earlier::not_done;  ///< what is known of that (engine::BatchedCall)
+  std::chrono::nanoseconds came_since_boot{};
 
   /// Whether its caller has gone its own way, or may have: then nothing is begun for it. A process that was stopped
   /// for a while finds its calls so, until the transport's thread has met their callers.
@@ -134,6 +138,8 @@ class AgentService {
                                                         const engine::Context& context, Deadline limit,
                                                         engine::Earlier earlier) const;
   void count(bool from_cache, bool failed);
+  /// Tells who counts ADDs; `answer`: as AgentWorld::added has it.
+  void tell_added(const AgentCall& call, const core::AssignAnswer* answer) const;
   /// Puts what annotations ask for into a call, if it wants them. False: memory does not have them, and the call goes
   /// alone.
   [[nodiscard]] Result<bool> heed_remembered(wire::agent::AssignCall& call) const;

@@ -9,10 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
 #include "core/service/mapped_range.h"
+#include "edge/metrics/pool_metrics.h"
+#include "edge/metrics/samples.h"
 
 namespace croft::edge {
 namespace {
@@ -23,12 +25,6 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 using Type = audit::RepairFinding::Type;
-
-/// Prometheus knows no integers; what is exact up to 2^53 is so here.
-template <class T>
-double number(T count) {
-  return static_cast<double>(count);
-}
 
 /// How full a range is.
 struct RangeSeries {
@@ -154,7 +150,7 @@ std::vector<audit::RepairFinding> findings_of_objects(const engine::RangeRepairR
 
 }  // namespace
 
-class Metrics::State final : public prometheus::Collectable {
+class Metrics::State {
  public:
   void count(const engine::RangeRepairReport& report) {
     std::map<std::string, RangeSeries> addresses;
@@ -213,9 +209,27 @@ class Metrics::State final : public prometheus::Collectable {
     leading_[lease] = leads;
   }
 
-  [[nodiscard]] std::vector<MetricFamily> Collect() const override {
+  void count(const std::vector<core::PoolFill>& pools) {
+    const std::lock_guard lock(mutex_);
+    pools_.count(pools);
+  }
+  void forget_pools() {
+    const std::lock_guard lock(mutex_);
+    pools_.forget();
+  }
+  void count(const engine::SweepReport& pass) {
+    const std::lock_guard lock(mutex_);
+    pools_.count(pass);
+  }
+  void count_failed_pass() {
+    const std::lock_guard lock(mutex_);
+    pools_.count_failed_pass();
+  }
+
+  [[nodiscard]] std::vector<MetricFamily> collect() const {
     const std::lock_guard lock(mutex_);
     std::vector<MetricFamily> all;
+    pools_.collect(all);
     collect_service_addresses(all);
     collect_node_ports(all);
     collect_repairs(all);
@@ -302,18 +316,21 @@ class Metrics::State final : public prometheus::Collectable {
   RepairSeries port_repairs_;
   std::map<net::Prefix, ClusterCidrSeries> cluster_cidrs_;
   std::map<std::string, bool> leading_;  ///< by the Lease
+  PoolMetrics pools_;
 };
 
-Metrics::Metrics() : state_(std::make_shared<State>()) {}
+Metrics::Metrics() : state_(std::make_unique<State>()) {}
 Metrics::~Metrics() = default;
 
 void Metrics::count(const engine::RangeRepairReport& report) { state_->count(report); }
 void Metrics::count_failed_repair() { state_->count_failed_repair(); }
 void Metrics::count(const engine::NodeRangesReconciled& done) { state_->count(done); }
 void Metrics::set_leading(const std::string& lease, bool leads) { state_->set_leading(lease, leads); }
+void Metrics::count(const std::vector<core::PoolFill>& pools) { state_->count(pools); }
+void Metrics::forget_pools() { state_->forget_pools(); }
+void Metrics::count(const engine::SweepReport& pass) { state_->count(pass); }
+void Metrics::count_failed_pass() { state_->count_failed_pass(); }
 
-std::string Metrics::text() const { return prometheus::TextSerializer().Serialize(state_->Collect()); }
-
-std::weak_ptr<prometheus::Collectable> Metrics::collectable() const { return state_; }
+std::string Metrics::text() const { return prometheus::TextSerializer().Serialize(state_->collect()); }
 
 }  // namespace croft::edge

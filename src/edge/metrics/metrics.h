@@ -2,20 +2,30 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "core/audit/pool_status.h"
 #include "engine/node_range.h"
 #include "engine/range_repair.h"
-
-namespace prometheus {
-class Collectable;
-}
+#include "engine/sweep.h"
 
 namespace croft::edge {
 
-/// What this process has seen of the ranges, for Prometheus, under the names of kube-apiserver and
-/// kube-controller-manager (docs/reference/service-ranges.md#metrics, #repair-metrics;
-/// docs/reference/node-ranges.md#metrics; docs/reference/kubernetes-client.md#leases). Counts are of this process,
-/// since its start.
+/// What a controller has seen, for Prometheus. Counts are of this process, since its start.
+///
+/// Of pools, as they were when they were last counted (core::PoolFill; `croft pool list` shows the same), and of the
+/// collector. `family` is IPv4 or IPv6.
+///
+///   croft_pool_addresses {pool, family, state}       gauge: held, cooling, reserved, free, stranded; together all of
+///   it croft_pool_capacity {pool, family}               gauge, addresses croft_pool_blocks {pool, family, state}
+///   gauge: owned, ownerless, unclaimed (blocks there could be) croft_pool_borrowed_addresses {pool, family}     gauge,
+///   of the held ones croft_pool_disabled {pool, family}               gauge, 1: it gives no new addresses
+///   croft_leak_candidates                            gauge, addresses that looked dead in the last pass
+///   croft_collector_passes_total {outcome}           counter: ok, failed
+///   croft_collector_released_total {what}            counter: address, block, affinity, handle
+///
+/// Of ranges, under the names of kube-apiserver and kube-controller-manager (docs/reference/service-ranges.md#metrics,
+/// #repair-metrics; docs/reference/node-ranges.md#metrics; docs/reference/kubernetes-client.md#leases):
 ///
 ///   kube_apiserver_clusterip_allocator_allocated_ips {cidr}        gauge, addresses
 ///   kube_apiserver_clusterip_allocator_available_ips {cidr}        gauge, addresses
@@ -55,15 +65,21 @@ class Metrics {
   /// Whether this process leads by a Lease, from now on.
   void set_leading(const std::string& lease, bool leads);
 
+  /// The gauges are from now on those of these pools and no others.
+  void count(const std::vector<core::PoolFill>& pools);
+  /// Another controller counts pools and leaks from now on.
+  void forget_pools();
+  /// One pass of the collector.
+  void count(const engine::SweepReport& pass);
+  /// One that could not look. The gauge stays.
+  void count_failed_pass();
+
   /// All of it in Prometheus' text format.
   [[nodiscard]] std::string text() const;
 
  private:
-  friend class MetricsServer;
-  [[nodiscard]] std::weak_ptr<prometheus::Collectable> collectable() const;
-
   class State;
-  std::shared_ptr<State> state_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace croft::edge

@@ -263,5 +263,72 @@ node_ipam_controller_cidrset_allocation_tries_per_request_bucket{clusterCIDR="10
   EXPECT_THAT(metrics.text(), Not(HasSubstr("10.244.0.0/16"))) << "no cluster CIDR any more";
 }
 
+TEST(Metrics, PoolsByStateAddUpToTheirCapacity) {
+  Metrics metrics;
+  EXPECT_EQ(metrics.text(), "");
+  core::PoolFill fill;
+  fill.pool.name = "web";
+  fill.pool.cidr = prefix("10.1.0.0/24");
+  fill.pool.block_length = 26;
+  fill.capacity = 256;
+  fill.held = 100;
+  fill.cooling = 20;
+  fill.reserved = 6;
+  fill.blocks = 3;
+  fill.owned_blocks = 2;
+  fill.borrowed = 5;
+  fill.stranded = 30;
+  core::PoolFill wide;
+  wide.pool.name = "wide";
+  wide.pool.cidr = prefix("fd00::/64");
+  wide.pool.block_length = 122;
+  wide.pool.disabled = true;
+  wide.capacity = net::Count::of(wide.pool.cidr);
+  metrics.count(std::vector{fill, wide});
+  const std::string text = metrics.text();
+  for (const char* line : {"croft_pool_addresses{pool=\"web\",family=\"IPv4\",state=\"held\"} 100\n",
+                           "croft_pool_addresses{pool=\"web\",family=\"IPv4\",state=\"cooling\"} 20\n",
+                           "croft_pool_addresses{pool=\"web\",family=\"IPv4\",state=\"reserved\"} 6\n",
+                           "croft_pool_addresses{pool=\"web\",family=\"IPv4\",state=\"free\"} 100\n",
+                           "croft_pool_addresses{pool=\"web\",family=\"IPv4\",state=\"stranded\"} 30\n",
+                           "croft_pool_capacity{pool=\"web\",family=\"IPv4\"} 256\n",
+                           "croft_pool_blocks{pool=\"web\",family=\"IPv4\",state=\"owned\"} 2\n",
+                           "croft_pool_blocks{pool=\"web\",family=\"IPv4\",state=\"ownerless\"} 1\n",
+                           "croft_pool_blocks{pool=\"web\",family=\"IPv4\",state=\"unclaimed\"} 1\n",
+                           "croft_pool_borrowed_addresses{pool=\"web\",family=\"IPv4\"} 5\n",
+                           "croft_pool_disabled{pool=\"web\",family=\"IPv4\"} 0\n",
+                           "croft_pool_disabled{pool=\"wide\",family=\"IPv6\"} 1\n",
+                           "croft_pool_capacity{pool=\"wide\",family=\"IPv6\"} 1.844674407370955e+19\n"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  metrics.count(std::vector{wide});
+  EXPECT_THAT(metrics.text(), Not(HasSubstr("pool=\"web\"")));
+  metrics.forget_pools();
+  EXPECT_EQ(metrics.text(), "");
+}
+
+TEST(Metrics, PassesOfTheCollector) {
+  Metrics metrics;
+  metrics.count_failed_pass();
+  EXPECT_THAT(metrics.text(), Not(HasSubstr("croft_leak_candidates")));
+  engine::SweepReport report;
+  report.candidates = 7;
+  report.released.resize(2);
+  metrics.count(report);
+  report.dry_run = true;
+  report.failure = Error{ErrorCode::unavailable, "away", {}};
+  report.candidates = 5;
+  metrics.count(report);
+  const std::string text = metrics.text();
+  for (const char* line : {"croft_leak_candidates 5\n", "croft_collector_passes_total{outcome=\"ok\"} 1\n",
+                           "croft_collector_passes_total{outcome=\"failed\"} 2\n",
+                           "croft_collector_released_total{what=\"address\"} 2\n"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  metrics.forget_pools();
+  EXPECT_THAT(metrics.text(), Not(HasSubstr("croft_leak_candidates")));
+  EXPECT_THAT(metrics.text(), HasSubstr("croft_collector_passes_total"));
+}
+
 }  // namespace
 }  // namespace croft::edge

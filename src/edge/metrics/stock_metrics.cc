@@ -1,11 +1,11 @@
 #include "edge/metrics/stock_metrics.h"
 
-#include <cmath>
-#include <limits>
 #include <vector>
 
-#include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
+
+#include "edge/metrics/samples.h"
 
 namespace croft::edge {
 namespace {
@@ -13,34 +13,10 @@ namespace {
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
-using StockLabels = std::vector<std::pair<std::string, std::string>>;
-
-double seconds(std::chrono::nanoseconds span) { return static_cast<double>(span.count()) / 1e9; }
-
-MetricFamily family(const char* name, const char* help, MetricType type) {
-  MetricFamily made;
-  made.name = name;
-  made.help = help;
-  made.type = type;
-  return made;
-}
-
-void add(MetricFamily& family, const StockLabels& labels, double value) {
-  ClientMetric metric;
-  for (const auto& [name, text] : labels) metric.label.push_back({name, text});
-  (family.type == MetricType::Gauge ? metric.gauge.value : metric.counter.value) = value;
-  family.metric.push_back(std::move(metric));
-}
-
-MetricFamily one(const char* name, const char* help, MetricType type, double value) {
-  MetricFamily made = family(name, help, type);
-  add(made, {}, value);
-  return made;
-}
 
 }  // namespace
 
-class StockMetrics::State final : public prometheus::Collectable {
+class StockMetrics::State {
  public:
   explicit State(std::function<std::optional<StockFigures>()> figures) : figures_(std::move(figures)) {}
 
@@ -52,7 +28,7 @@ class StockMetrics::State final : public prometheus::Collectable {
     took.sum += call.took;
   }
 
-  [[nodiscard]] std::vector<MetricFamily> Collect() const override {
+  [[nodiscard]] std::vector<MetricFamily> collect() const {
     std::vector<MetricFamily> all;
     if (const auto figures = figures_()) add_figures(*figures, all);
     const std::lock_guard lock(mutex_);
@@ -130,18 +106,7 @@ class StockMetrics::State final : public prometheus::Collectable {
                       MetricType::Counter, static_cast<double>(f.throttled)));
     MetricFamily delays =
         family("croft_stock_add_duration_seconds", "How long ADDs took that got an address", MetricType::Histogram);
-    ClientMetric histogram;
-    std::uint64_t cumulative = 0;
-    std::chrono::nanoseconds limit = f.add_delay_first;
-    for (std::size_t i = 0; i < f.add_delays.size(); ++i, limit *= 2) {
-      cumulative += f.add_delays[i];
-      const bool is_last = i + 1 == f.add_delays.size();
-      histogram.histogram.bucket.push_back(
-          {cumulative, is_last ? std::numeric_limits<double>::infinity() : seconds(limit)});
-    }
-    histogram.histogram.sample_count = cumulative;
-    histogram.histogram.sample_sum = seconds(f.add_delay_sum);
-    delays.metric.push_back(std::move(histogram));
+    add(delays, {}, Durations{f.add_delay_first, f.add_delays, f.add_delay_sum});
     all.push_back(std::move(delays));
   }
 
@@ -157,8 +122,6 @@ StockMetrics::~StockMetrics() = default;
 
 void StockMetrics::count(const cloud::Provider::Call& call) { state_->count(call); }
 
-std::string StockMetrics::text() const { return prometheus::TextSerializer().Serialize(state_->Collect()); }
-
-std::weak_ptr<prometheus::Collectable> StockMetrics::collectable() const { return state_; }
+std::string StockMetrics::text() const { return prometheus::TextSerializer().Serialize(state_->collect()); }
 
 }  // namespace croft::edge

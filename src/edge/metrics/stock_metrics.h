@@ -15,10 +15,6 @@
 #include "core/warm/stock.h"
 #include "engine/stock_keeper.h"
 
-namespace prometheus {
-class Collectable;
-}
-
 namespace croft::edge {
 
 /// What there is to tell of a stock of cloud addresses, at one moment.
@@ -29,7 +25,7 @@ struct StockFigures {
   std::uint64_t adds = 0, adds_failed = 0, dels = 0, dels_failed = 0, waited = 0, commits = 0;
   std::uint32_t waiting = 0;
   std::array<std::uint64_t, 18> add_delays{};  ///< by powers of two of add_delay_first
-  std::chrono::microseconds add_delay_first{250};
+  std::chrono::nanoseconds add_delay_first = std::chrono::microseconds(250);
   std::chrono::nanoseconds add_delay_sum{};
   std::uint64_t throttled = 0;
 };
@@ -66,8 +62,6 @@ class StockMetrics {
   [[nodiscard]] std::string text() const;
 
  private:
-  friend class MetricsServer;
-  [[nodiscard]] std::weak_ptr<prometheus::Collectable> collectable() const;
   class State;
   std::shared_ptr<State> state_;
 };

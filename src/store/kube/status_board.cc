@@ -60,6 +60,10 @@ Request status_patch(std::string path, const wire::kube::ApiMeta& of, std::strin
 
 }  // namespace
 
+wire::kube::Regarding pool_shown(std::string pool, std::string uid) {
+  return {wire::kube::kOwnApiVersion, wire::kube::own_pool_kind().kind, {}, std::move(pool), std::move(uid)};
+}
+
 StatusBoard::StatusBoard(std::unique_ptr<Api> api, const Clock& clock, Options options)
     : api_(std::move(api)), clock_(clock), options_(options) {}
 
@@ -117,6 +121,7 @@ Result<StatusBoard::Shown> StatusBoard::show(const std::vector<core::PoolStatus>
   std::stable_partition(to_write.begin(), to_write.end(), [](const ToWrite& one) { return one.is_turn; });
 
   Shown shown;
+  for (const auto& [name, object] : seen) shown.uids[name] = object.meta.uid;
   // Counted by themselves: anybody's objects, however many, do not keep the pools from being shown.
   std::size_t deletions = 0;
   for (const auto& [name, object] : without_pool) {

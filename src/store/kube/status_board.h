@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,8 +12,12 @@
 #include "base/result.h"
 #include "core/audit/pool_status.h"
 #include "store/kube/api.h"
+#include "wire/kube/event.h"
 
 namespace croft::store::kube {
+
+/// The object that shows a pool, for Events about it.
+[[nodiscard]] wire::kube::Regarding pool_shown(std::string pool, std::string uid);
 
 /// Shows in a Kubernetes API how full pools and node ranges are (docs/formats/kubernetes-own.md#status): a CroftPool
 /// for each pool, and the status of the CroftNodeRangeSet. No part of the register: what it writes nobody reads to
@@ -34,6 +39,7 @@ class StatusBoard {
     std::size_t made = 0, written = 0, left = 0;  ///< objects; `left` are to be written and wait for the next round
     /// Names of objects that showed no pool: gone, or once their finalizers are. Each is told once.
     std::vector<std::string> deleted;
+    std::map<std::string, std::string> uids;  ///< of the objects, by pool; of those that were there
   };
   /// All pools there are, ascending by name. Objects that are as they should be are not written; who was faster is not
   /// overwritten before the next round. Errors, after which some may be written: those of the API; not_found with the

@@ -23,6 +23,7 @@ namespace croft::wire::kube {
 
 inline constexpr std::string_view kOwnGroup = "ipam.croft.dev";
 inline constexpr std::string_view kOwnVersion = "v1alpha1";
+inline constexpr std::string_view kOwnApiVersion = "ipam.croft.dev/v1alpha1";
 /// What every own object is labelled with: whose the record is, by the beginning of its name, so that the records of
 /// one node are asked for by a selector. See own_owner_label().
 inline constexpr std::string_view kOwnerLabel = "ipam.croft.dev/owner";

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <prometheus/metric_family.h>
+
+#include "core/audit/pool_status.h"
+#include "engine/sweep.h"
+
+namespace croft::edge {
+
+/// The part of Metrics that has pools and the collector. For one thread at a time.
+class PoolMetrics {
+ public:
+  void count(const std::vector<core::PoolFill>& pools) { pools_ = pools; }
+  void count(const engine::SweepReport& pass);
+  void count_failed_pass();
+  void forget();
+  void collect(std::vector<prometheus::MetricFamily>& all) const;
+
+ private:
+  void collect_collector(std::vector<prometheus::MetricFamily>& all) const;
+
+  std::vector<core::PoolFill> pools_;
+  std::optional<std::uint64_t> candidates_;
+  std::map<std::string, std::uint64_t> released_;  ///< by what it was
+  std::uint64_t passes_ = 0, failed_passes_ = 0;
+};
+
+}  // namespace croft::edge
