@@ -60,7 +60,8 @@ def measure():
         wait_for(lambda: kube.call("GET", "/api/v1/pods?limit=1")["items"], "it serves", 300)
         found, seconds, mebibytes = check(world, store)
         gone = [one for one in found if one["finding"] == "pod_gone"]
-        if len(gone) != nodes * pods // LEAKED_OF or len(gone) != len(found):
+        # The pool keeps its first address to itself, which Calico gave.
+        if len(gone) != nodes * pods // LEAKED_OF or len(found) != len(gone) + 1:
             raise Failure(f"{len(gone)} of {len(found)} findings are leaks: {found[:3]}")
         print(f"{nodes * pods:,} addresses: {mebibytes:.0f} MiB, {seconds:.1f} s, {len(gone)} leaks", flush=True)
         rows.record("kube.check.memory", f"memory of `croft check` at {nodes * pods:,} addresses, kube-apiserver",

@@ -83,6 +83,33 @@ TEST_F(Holders, AClusterThatCannotBeAskedIsAnError) {
   EXPECT_EQ(state(known), State::unknown);
 }
 
+TEST_F(Holders, ANodeThatTheClusterDoesNotHaveHasNoPodWithTheAddress) {
+  LifeKnown known = cluster(fact("u1", {ip("10.1.0.77")}));
+  EXPECT_EQ(state(known), State::unknown);
+  known.nodes.emplace();
+  known.nodes->add_node({"node-b", {}, {}});
+  EXPECT_EQ(state(known), State::gone);
+  known.nodes->add_node({"node-a", {}, {}});
+  EXPECT_EQ(state(known), State::unknown);
+}
+
+TEST_F(Holders, ATunnelsAddressLivesAsLongAsItsNode) {
+  AddressView tunnel = show_address(context, address_).value();
+  tunnel.handle_id = "ipip-tunnel-addr-node-a";
+  tunnel.attributes = {{"type", "ipipTunnelAddress"}, {"node", "node-a"}};
+  const auto life_of = [&](const LifeKnown& known) { return life_of_holder(context, tunnel, known).value().state; };
+  LifeKnown known = cluster({});
+  EXPECT_EQ(life_of(known), State::unknown);
+  known.nodes.emplace();
+  known.nodes->add_node({"node-b", {}, {}});
+  EXPECT_EQ(life_of(known), State::gone);
+  known.nodes->add_node({"node-c", {}, {address_}});
+  EXPECT_EQ(life_of(known), State::lives) << "another node's tunnel has it by now";
+  known.nodes.emplace();
+  known.nodes->add_node({"node-a", {}, {}});
+  EXPECT_EQ(life_of(known), State::lives);
+}
+
 TEST_F(Holders, ARuntimeProvesByItsContainers) {
   EXPECT_EQ(state(cache(runtime({{"net", "c1", "eth0"}}))), State::lives);
   EXPECT_EQ(state(cache(runtime({{"net", "other", "eth0"}}))), State::gone);

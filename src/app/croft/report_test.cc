@@ -1,5 +1,7 @@
 #include "app/croft/report.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,6 +76,20 @@ TEST_F(ReportTest, WhatTheRuntimeDoesNotKnowIsUnusedWithHandleAndSequenceNumber)
   EXPECT_EQ(content.unused[0].handle_id, "net.c2");
   const auto shown = engine::show_address(context, content.unused[0].address).value();
   EXPECT_EQ(content.unused[0].sequence_number, shown.sequence_number);
+}
+
+TEST_F(ReportTest, WhatTheClusterDoesNotHaveIsMarked) {
+  auto report = engine::audit(context, {}).value();
+  auto held =
+      std::find_if(report.allocations.begin(), report.allocations.end(), [](const auto& one) { return !one.cooling; });
+  held->gone = true;
+  const ReportContent content = parse_report(report_of(report, {"1.2.3", "sqlite:/x", clock.now().wall})).value();
+  ASSERT_THAT(content.unused, SizeIs(1));
+  EXPECT_EQ(content.unused[0].address, held->address);
+  EXPECT_THAT(content.by_cluster, testing::ElementsAre(held->address));
+  // What the runtime proved is not asked of the cluster.
+  held->unattached = true;
+  EXPECT_THAT(parse_report(report_of(report, {"1.2.3", "sqlite:/x", clock.now().wall})).value().by_cluster, IsEmpty());
 }
 
 TEST_F(ReportTest, OfSeveralReportsOnlyWhatAllSay) {
