@@ -226,8 +226,14 @@ class Metrics::State {
     pools_.count_failed_pass();
   }
 
-  [[nodiscard]] std::vector<MetricFamily> collect() const {
+  [[nodiscard]] std::string text() const {
     const std::lock_guard lock(mutex_);
+    return pools_.pools_text() + prometheus::TextSerializer().Serialize(collect());
+  }
+
+ private:
+  /// With mutex_ held.
+  [[nodiscard]] std::vector<MetricFamily> collect() const {
     std::vector<MetricFamily> all;
     pools_.collect(all);
     collect_service_addresses(all);
@@ -239,7 +245,6 @@ class Metrics::State {
     return all;
   }
 
- private:
   void collect_service_addresses(std::vector<MetricFamily>& all) const {
     Family allocated(all, MetricType::Gauge, "kube_apiserver_clusterip_allocator_allocated_ips",
                      "Number of allocated IPs for Services");
@@ -331,6 +336,6 @@ void Metrics::forget_pools() { state_->forget_pools(); }
 void Metrics::count(const engine::SweepReport& pass) { state_->count(pass); }
 void Metrics::count_failed_pass() { state_->count_failed_pass(); }
 
-std::string Metrics::text() const { return prometheus::TextSerializer().Serialize(state_->collect()); }
+std::string Metrics::text() const { return state_->text(); }
 
 }  // namespace croft::edge

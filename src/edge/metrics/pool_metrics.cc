@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <prometheus/text_serializer.h>
+
 #include "edge/metrics/samples.h"
 
 namespace croft::edge {
@@ -19,18 +21,18 @@ void PoolMetrics::count(const engine::SweepReport& pass) {
 void PoolMetrics::count_failed_pass() { ++failed_passes_; }
 
 void PoolMetrics::forget() {
-  pools_.clear();
+  pools_text_.clear();
   candidates_.reset();
 }
 
-void PoolMetrics::collect(std::vector<MetricFamily>& all) const {
+void PoolMetrics::count(const std::vector<core::PoolFill>& pools) {
   MetricFamily addresses = family("croft_pool_addresses", "Addresses of a pool by state", MetricType::Gauge);
   MetricFamily capacity = family("croft_pool_capacity", "Addresses of a pool", MetricType::Gauge);
   MetricFamily blocks = family("croft_pool_blocks", "Blocks of a pool by state", MetricType::Gauge);
   MetricFamily borrowed = family("croft_pool_borrowed_addresses",
                                  "Held addresses on a node that does not own their block", MetricType::Gauge);
   MetricFamily disabled = family("croft_pool_disabled", "1: the pool gives no new addresses", MetricType::Gauge);
-  for (const core::PoolFill& fill : pools_) {
+  for (const core::PoolFill& fill : pools) {
     const core::Pool& pool = fill.pool;
     const SampleLabels labels{{"pool", pool.name}, {"family", std::string(net::name_of(pool.cidr.family()))}};
     const auto in_state = [&](MetricFamily& of, const char* state, double value) {
@@ -51,13 +53,13 @@ void PoolMetrics::collect(std::vector<MetricFamily>& all) const {
     add(borrowed, labels, number(fill.borrowed));
     add(disabled, labels, pool.disabled || !pool.unallocatable.empty() ? 1 : 0);
   }
-  if (!pools_.empty()) {
-    for (MetricFamily* made : {&addresses, &capacity, &blocks, &borrowed, &disabled}) all.push_back(std::move(*made));
-  }
-  collect_collector(all);
+  pools_text_.clear();
+  if (pools.empty()) return;
+  pools_text_ = prometheus::TextSerializer().Serialize(
+      {std::move(addresses), std::move(capacity), std::move(blocks), std::move(borrowed), std::move(disabled)});
 }
 
-void PoolMetrics::collect_collector(std::vector<MetricFamily>& all) const {
+void PoolMetrics::collect(std::vector<MetricFamily>& all) const {
   if (candidates_) {
     all.push_back(one("croft_leak_candidates", "Addresses that looked dead in the collector's last pass",
                       MetricType::Gauge, number(*candidates_)));

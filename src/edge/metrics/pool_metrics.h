@@ -16,16 +16,17 @@ namespace croft::edge {
 /// The part of Metrics that has pools and the collector. For one thread at a time.
 class PoolMetrics {
  public:
-  void count(const std::vector<core::PoolFill>& pools) { pools_ = pools; }
+  void count(const std::vector<core::PoolFill>& pools);
   void count(const engine::SweepReport& pass);
   void count_failed_pass();
   void forget();
+  /// Of pools, in Prometheus' text format: written when they are counted, as there may be thousands.
+  [[nodiscard]] const std::string& pools_text() const { return pools_text_; }
+  /// The rest.
   void collect(std::vector<prometheus::MetricFamily>& all) const;
 
  private:
-  void collect_collector(std::vector<prometheus::MetricFamily>& all) const;
-
-  std::vector<core::PoolFill> pools_;
+  std::string pools_text_;
   std::optional<std::uint64_t> candidates_;
   std::map<std::string, std::uint64_t> released_;  ///< by what it was
   std::uint64_t passes_ = 0, failed_passes_ = 0;
