@@ -14,20 +14,20 @@ TEST(Data, YamlIsTheSameData) {
   EXPECT_EQ(yaml_of(R"([{"address":"a: \"b\"","list":[1,{"deep":null,"y":[]}],"none":{}},{"more":[[true]]}])"),
             "- address: \"a: \\\"b\\\"\"\n"
             "  list:\n"
-            "  - 1\n"
-            "  - deep: null\n"
-            "    \"y\": []\n"
+            "    - 1\n"
+            "    - deep: null\n"
+            "      \"y\": []\n"
             "  none: {}\n"
             "- more:\n"
-            "  - - true\n");
+            "    - - true\n");
   EXPECT_EQ(yaml_of("[]\n"), "[]\n");
 }
 
 TEST(Data, WhatYamlHasNoPlaceForIsEscaped) {
-  EXPECT_EQ(yaml_of("[\"a\x7f\u0080\u0085\u009f\u00a0\"]"), "- \"a\\x7F\\x80\\N\\x9F\u00a0\"\n");
-  EXPECT_EQ(yaml_of("[\"\u2028\u2029\ufeff\ufffe\uffff\"]"), "- \"\\L\\P\\uFEFF\\uFFFE\\uFFFF\"\n");
-  EXPECT_EQ(yaml_of("[\"\u00e4 \u20ac \U0001f600 \\u0001\"]"), "- \"\u00e4 \u20ac \U0001f600 \\x01\"\n");
-  EXPECT_EQ(yaml_of("{\"k\x7f\":{\"\u0085\":1}}"), "\"k\\x7F\":\n  \"\\N\": 1\n");
+  EXPECT_EQ(yaml_of("[\"a\x7f\u0080\u0085\u009f\u00a0\"]"), "- \"a\\u007f\\u0080\\u0085\\u009f\u00a0\"\n");
+  EXPECT_EQ(yaml_of("[\"\u2028\u2029\ufeff\ufffe\uffff\"]"), "- \"\\u2028\\u2029\\ufeff\\ufffe\\uffff\"\n");
+  EXPECT_EQ(yaml_of("[\"\u00e4 \u20ac \U0001f600 \\u0001\"]"), "- \"\u00e4 \u20ac \U0001f600 \\u0001\"\n");
+  EXPECT_EQ(yaml_of("{\"k\x7f\":{\"\u0085\":1}}"), "\"k\\u007f\":\n  \"\\u0085\": 1\n");
 }
 
 TEST(Data, KeysThatAreNoWords) {
@@ -38,7 +38,7 @@ TEST(Data, KeysThatAreNoWords) {
 TEST(Data, BothFormsOfOneValue) {
   const Data data(nlohmann::ordered_json{{"b", {1, "x\xff"}}, {"a", nullptr}});
   EXPECT_EQ(data.json(), "{\n  \"b\": [\n    1,\n    \"x\ufffd\"\n  ],\n  \"a\": null\n}\n");
-  EXPECT_EQ(data.yaml(), "\"b\":\n- 1\n- \"x\ufffd\"\n\"a\": null\n");
+  EXPECT_EQ(data.yaml(), "\"b\":\n  - 1\n  - \"x\ufffd\"\n\"a\": null\n");
   EXPECT_EQ(Data().json() + Data().yaml(), "");
 }
 

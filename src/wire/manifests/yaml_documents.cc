@@ -2,27 +2,22 @@
 
 #include <yaml.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/assert.h"
 #include "net/echo.h"
 
 namespace croft::wire {
 namespace {
 
 using Json = nlohmann::json;
-using OrderedJson = nlohmann::ordered_json;
 
 class Event {
  public:
@@ -200,84 +195,6 @@ class Parser {
   std::size_t nodes_ = 0;
 };
 
-/// Whether a key may stand without quotes: a word that YAML takes for nothing else.
-bool is_plain(const std::string& key) {
-  // True, FALSE, Null: of any case.
-  const auto is_word = [&](std::string_view word) {
-    return std::ranges::equal(key, word, [](char a, char b) { return (a | 0x20) == b; });
-  };
-  return key.size() > 3 && !is_word("true") && !is_word("false") && !is_word("null") &&
-         key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == key.npos;
-}
-
-/// libyaml's emitter. It fails where memory is short, and on events in an order that a value can't have.
-class YamlWriter {
- public:
-  YamlWriter() {
-    yaml_event_t event;
-    CROFT_ASSERT(yaml_emitter_initialize(&emitter_) != 0);
-    yaml_emitter_set_output(&emitter_, append, &text_);
-    yaml_emitter_set_unicode(&emitter_, 1);
-    yaml_emitter_set_width(&emitter_, -1);
-    emit(event, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING));
-    emit(event, yaml_document_start_event_initialize(&event, nullptr, nullptr, nullptr, 1));
-  }
-  YamlWriter(const YamlWriter&) = delete;
-  YamlWriter& operator=(const YamlWriter&) = delete;
-  ~YamlWriter() { yaml_emitter_delete(&emitter_); }
-
-  void write(const OrderedJson& value) {
-    yaml_event_t event;
-    if (value.is_array()) {
-      const auto style = value.empty() ? YAML_FLOW_SEQUENCE_STYLE : YAML_BLOCK_SEQUENCE_STYLE;
-      emit(event, yaml_sequence_start_event_initialize(&event, nullptr, nullptr, 1, style));
-      for (const OrderedJson& element : value) write(element);
-      emit(event, yaml_sequence_end_event_initialize(&event));
-    } else if (value.is_object()) {
-      const auto style = value.empty() ? YAML_FLOW_MAPPING_STYLE : YAML_BLOCK_MAPPING_STYLE;
-      emit(event, yaml_mapping_start_event_initialize(&event, nullptr, nullptr, 1, style));
-      for (const auto& [key, member] : value.items()) {
-        write_text(key, is_plain(key));
-        write(member);
-      }
-      emit(event, yaml_mapping_end_event_initialize(&event));
-    } else if (value.is_string()) {
-      write_text(value.get_ref<const std::string&>(), false);
-    } else {
-      write_text(value.dump(), true);
-    }
-  }
-
-  [[nodiscard]] std::string end() {
-    yaml_event_t event;
-    emit(event, yaml_document_end_event_initialize(&event, 1));
-    emit(event, yaml_stream_end_event_initialize(&event));
-    return std::move(text_);
-  }
-
- private:
-  static int append(void* text, unsigned char* bytes, std::size_t count) {
-    static_cast<std::string*>(text)->append(reinterpret_cast<const char*>(bytes), count);
-    return 1;
-  }
-  void emit(yaml_event_t& event, int is_made) {
-    CROFT_ASSERT(is_made != 0 && yaml_emitter_emit(&emitter_, &event) != 0);
-  }
-  void write_text(const std::string& text, bool is_plain) {
-    // The emitter takes UTF-8 alone.
-    const std::string sound =
-        OrderedJson::parse(OrderedJson(text).dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
-    yaml_event_t event;
-    emit(event,
-         yaml_scalar_event_initialize(&event, nullptr, nullptr, reinterpret_cast<const yaml_char_t*>(sound.data()),
-                                      static_cast<int>(sound.size()), is_plain ? 1 : 0, is_plain ? 0 : 1,
-                                      is_plain ? YAML_PLAIN_SCALAR_STYLE : YAML_DOUBLE_QUOTED_SCALAR_STYLE));
-  }
-
-  yaml_emitter_t emitter_{};
-  std::string text_;
-};
-
 }  // namespace
 
 Result<std::vector<nlohmann::json>> parse_yaml(std::string_view text, const YamlLimits& limits) {
@@ -286,12 +203,6 @@ Result<std::vector<nlohmann::json>> parse_yaml(std::string_view text, const Yaml
                 fmt::format("the text has {} bytes, more than {}", text.size(), limits.bytes_max));
   }
   return Parser(text, limits).documents();
-}
-
-std::string yaml_text(const OrderedJson& value) {
-  YamlWriter out;
-  out.write(value);
-  return out.end();
 }
 
 }  // namespace croft::wire

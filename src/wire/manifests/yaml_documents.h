@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,8 +26,5 @@ struct YamlLimits {
 /// Aliases, tags of one's own, and keys that are no text or come twice are refused. Error: invalid_argument with the
 /// line, which repeats nothing of the text: a kubeconfig's path may lead to any file.
 [[nodiscard]] Result<std::vector<nlohmann::json>> parse_yaml(std::string_view text, const YamlLimits& limits = {});
-
-/// One document in block style, the members in their order, texts in quotes; bytes that are no UTF-8 become U+FFFD.
-[[nodiscard]] std::string yaml_text(const nlohmann::ordered_json& value);
 
 }  // namespace croft::wire
