@@ -188,7 +188,8 @@ int run(int argc, char** argv) {
   report("reading the store alone, page by page", [&] { page_through(store); });
   report("making the facts alone", [&] { check(source.facts().has_value(), "facts"); });
 
-  report("looking at the register alone", [&] { check(engine::look_at_register(context, false).has_value(), "a look"); });
+  report("looking at the register alone",
+         [&] { check(engine::look_at_register(context, false).has_value(), "a look"); });
 
   core::collect::Memory memory;
   engine::SweepOptions options;

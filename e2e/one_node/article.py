@@ -73,8 +73,18 @@ class Story:
         return pods[0] if len(pods) == 1 else None
 
     def check(self):
-        done = run(self.cluster.bin / "croft", "--store", f"kube:{self.cluster.pki}/admin.conf", "check", check=False)
-        expect_equal(done.returncode, 0, f"croft check: {done.stdout}{done.stderr}")
+        """Nothing is found once the collector has given back what sandboxes and nodes of before left."""
+        said = []
+
+        def is_clean():
+            done = run(self.cluster.bin / "croft", "--store", f"kube:{self.cluster.pki}/admin.conf", "check", check=False)
+            said[:] = [done.stdout + done.stderr]
+            return done.returncode == 0
+
+        try:
+            wait_for(is_clean, "croft check finds nothing", 120)
+        except Failure as failure:
+            raise Failure(f"croft check: {said}") from failure
 
     def holders_are_right(self):
         """Each running pod holds what the API says that it has, nobody else does."""

@@ -238,7 +238,7 @@ TEST_F(Engine, ExplicitAddress) {
   EXPECT_EQ(look(context)->pools[0].blocks[0].block.cidr, prefix("10.10.0.16/28"));
   wanted.owner.container_id = "c2";
   EXPECT_THAT(add(wanted).front(), HasSubstr("exhausted: requested address 10.10.0.17 cannot be assigned [pool a "
-                                             "(10.10.0.0/24): the address is held by net.c1, pod "));
+                                             "(10.10.0.0/24): the address is held by net.c1 on node node-a]"));
   del("c1");
   EXPECT_THAT(add(wanted).front(), HasSubstr("the address is cooling until 2026-01-15T10:00:30Z"));
   clock.advance(30s);

@@ -251,7 +251,7 @@ class LeakSearch {
       report_.findings.push_back(
           {Kind::block_node_gone,
            "block " + block.cidr.to_string(),
-           fmt::format("it belongs to {}; {} in it", absent_node(block.node),
+           fmt::format("its {}; {} in it", absent_node(block.node),
                        counted_as(count == held.end() ? 0 : count->second, "address is held", "addresses are held")),
            node_command(block.node, look_.asked_with),
            {},
