@@ -166,7 +166,8 @@ def test():
         expect_equal(world.held(etcd.store), held, "nothing was lost")
         oak.add("back")
         findings = run(world.bin / "croft", "--store", etcd.store, "check", check=False)
-        expect_equal(findings.returncode, 0, f"croft check: {findings.stdout}{findings.stderr}")
+        expect_equal((findings.returncode, findings.stdout.count("remedy:"), "pool_full: pool c" in findings.stdout), (3, 1, True),
+                     f"croft check tells of the pool that was filled alone: {findings.stdout}{findings.stderr}")
         say("an etcd that was killed and came back")
 
 

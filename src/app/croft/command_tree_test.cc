@@ -76,7 +76,7 @@ TEST_F(CommandTree, WhatDoesNotExistIsNamedWithWhatIsMeant) {
 
 TEST_F(CommandTree, AMissingCommandIsAskedFor) {
   EXPECT_THAT(error(""), HasSubstr("`croft` needs a command: pool, block, ip, "));
-  EXPECT_THAT(error("pool"), HasSubstr("`croft pool` needs a command: create, set, list, show, "));
+  EXPECT_THAT(error("pool"), HasSubstr("`croft pool` needs a command: create, list, show, "));
   EXPECT_EQ(error("pool create a"), "none");  // the parser says that --cidr is missing
 }
 

@@ -166,9 +166,9 @@ struct ShowPoolOptions {
 
 [[nodiscard]] Result<int> set_pool(CommandLine& line, const PoolSettings& settings) {
   TRY(const core::PoolSpec change, spec_of(settings));
-  core::PoolSpec nothing;
-  nothing.name = change.name;
-  if (change == nothing) {
+  const bool any = change.gateway || change.cooldown || change.disabled || change.node_selector ||
+                   change.namespace_selector || change.priority;
+  if (!any) {
     return fail(ErrorCode::invalid_argument, "nothing to set: give at least one option");
   }
   TRY(const engine::Context context, line.open());
@@ -249,15 +249,6 @@ void add_pool_commands(CLI::App& app, CommandLine& line) {
   creation->footer("Without --gateway it is the first address; without --cooldown-seconds addresses rest for 30 s.");
   creation->callback([&line, options] { line.run = [options](CommandLine& l) { return create_pool(l, *options); }; });
 
-  const auto settings = std::make_shared<PoolSettings>();
-  CLI::App* setting = pool->add_subcommand("set", "Change settings of a pool; the others stay as they are");
-  setting->add_option("NAME", settings->name, "Name of the pool")->required();
-  add_settings(*setting, *settings);
-  setting->footer(
-      "Pods keep their addresses, and the gateway that they began with stays out of use. CIDR and block size of a pool "
-      "never change: see `croft pool split`.");
-  setting->callback([&line, settings] { line.run = [settings](CommandLine& l) { return set_pool(l, *settings); }; });
-
   CLI::App* listing = pool->add_subcommand("list", "List all pools with their usage");
   add_list_options(*listing, line);
   listing->callback([&line] { line.run = list_pools; });
@@ -267,6 +258,14 @@ void add_pool_commands(CLI::App& app, CommandLine& line) {
   showing->add_option("NAME", shown->name, "Name of the pool");
   showing->add_flag("--show-blocks", shown->blocks, "Also show the usage of each block");
   showing->callback([&line, shown] { line.run = [shown](CommandLine& l) { return show_pool(l, *shown); }; });
+  const auto settings = std::make_shared<PoolSettings>();
+  CLI::App* setting = pool->add_subcommand("set", "Change settings of a pool; the others stay as they are");
+  setting->add_option("NAME", settings->name, "Name of the pool")->required();
+  add_settings(*setting, *settings);
+  setting->footer(
+      "Pods keep their addresses, and the gateway that they began with stays out of use. CIDR and block size of a pool "
+      "never change: see `croft pool split`.");
+  setting->callback([&line, settings] { line.run = [settings](CommandLine& l) { return set_pool(l, *settings); }; });
   add_pool_split_command(*pool, line);
   add_pool_defaults_command(*pool, line);
   add_named(*pool, line, "disable", "No new addresses from a pool; held ones stay",
