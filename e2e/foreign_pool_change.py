@@ -255,7 +255,8 @@ def reservation_gone(rig):
     checked = rig.cli("check", codes=(3,)).stdout
     expect("reservation_missing" in checked and "croft pool create a --cidr 10.79.0.0/24" in checked, f"named: {checked}")
     rig.cli("pool", "create", "a", "--cidr", "10.79.0.0/24")
-    rig.cli("check")
+    checked = rig.cli("check", codes=(3,)).stdout
+    expect(checked.count("remedy:") == 1 and "pool_full" in checked, f"that the pool is full, and no more: {checked}")
 
 
 def damage(store, kind, name):

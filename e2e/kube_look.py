@@ -152,7 +152,7 @@ def views(world, kube, before):
     viewer = Looker(world, kube, "viewer", ["view", "system:aggregate-to-view", "calicos"])
     viewer.may("list", "pods", "")
     viewer.may("list", "ipamblocks", "crd.projectcalico.org")
-    answers = looks(world, viewer.store, COMMANDS, ['nodes, the addresses of nodes (cannot list resource "nodes" in API group ""',
+    answers = looks(world, viewer.store, COMMANDS, ['nodes, the addresses of nodes, which nodes are gone (cannot list resource "nodes" in API group ""',
                                                                    "the ranges of Services (cannot list"])
     say("a view account: " + answers["check"][1].strip())
     for command in (["ip", "list"], ["pool", "list"], ["block", "list"]):

@@ -185,14 +185,14 @@ class ClusterPods {
     }
     const auto nodes = cluster_->nodes(context);
     look.nodes_known = nodes.has_value();
-    if (!nodes && !is_not_ours_to_see(line_, nodes.error(), "whose nodes are gone")) {
+    if (!nodes && !is_not_ours_to_see(line_, nodes.error(), "which nodes are gone")) {
       report.notes.push_back("no node is told to be gone: " + nodes.error().message);
     }
     const core::collect::Facts none;
     auto facts =
         is_hidden_ ? Result<core::collect::Facts>(nodes.value_or(none)) : cluster_->with_pods(nodes.value_or(none));
     if (!facts) {
-      if (!is_not_ours_to_see(line_, facts.error(), "whose pods are gone")) {
+      if (!is_not_ours_to_see(line_, facts.error(), "which pods are gone")) {
         report.notes.push_back("no pod is told to be gone: " + facts.error().message);
       }
       facts = nodes.value_or(none);
