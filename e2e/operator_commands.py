@@ -72,7 +72,7 @@ def pool_settings(croft, node):
         croft.text("reservation", "delete", name)
     croft.text("reservation", "delete", "more", code=1)
     croft.plugin("DEL", "first", node)
-    croft.text("pool", "set", "late", "--disabled")
+    croft.text("pool", "set", "late", "--disabled", "true")
     croft.text("pool", "delete", "late")
 
 

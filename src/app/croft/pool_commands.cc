@@ -31,6 +31,7 @@ struct CreatePoolOptions {
   PoolSettings settings;
   std::string cidr;
   std::optional<int> block_size;
+  bool disabled = false;
 };
 
 [[nodiscard]] Result<core::PoolSpec> spec_of(const PoolSettings& settings) {
@@ -54,6 +55,7 @@ struct CreatePoolOptions {
   TRY(core::PoolSpec spec, spec_of(options.settings));
   TRY(spec.cidr, prefix_argument("--cidr", options.cidr));
   spec.block_length = options.block_size;
+  if (options.disabled) spec.disabled = true;
   return spec;
 }
 
@@ -213,7 +215,6 @@ void add_settings(CLI::App& command, PoolSettings& settings) {
                      "Namespaces whose pods the pool serves, likewise; needs a kube: store");
   command.add_option("--priority", settings.priority,
                      "Pools of a higher one serve first, 0 to 1000; networks that name pools keep their order");
-  command.add_flag("--disabled", settings.disabled, "No new addresses from the pool; --disabled=false: again");
 }
 
 /// A verb that takes the name of a pool.
@@ -245,6 +246,7 @@ void add_pool_commands(CLI::App& app, CommandLine& line) {
   creation->add_option(
       "--block-size", options->block_size,
       "Prefix length of the blocks that nodes claim: 20 to 32 (default 26), IPv6 116 to 128 (default 122)");
+  creation->add_flag("--disabled", options->disabled, "Create the pool disabled");
   add_settings(*creation, options->settings);
   creation->footer("Without --gateway it is the first address; without --cooldown-seconds addresses rest for 30 s.");
   creation->callback([&line, options] { line.run = [options](CommandLine& l) { return create_pool(l, *options); }; });
@@ -261,6 +263,7 @@ void add_pool_commands(CLI::App& app, CommandLine& line) {
   const auto settings = std::make_shared<PoolSettings>();
   CLI::App* setting = pool->add_subcommand("set", "Change settings of a pool; the others stay as they are");
   setting->add_option("NAME", settings->name, "Name of the pool")->required();
+  setting->add_option("--disabled", settings->disabled, "true: no new addresses from the pool, held ones stay");
   add_settings(*setting, *settings);
   setting->footer(
       "Pods keep their addresses, and the gateway that they began with stays out of use. CIDR and block size of a pool "
