@@ -50,7 +50,7 @@ def config_commands(croft):
     croft.text("config", "set", "--max-blocks-per-host", "0", "--strict-affinity", "false")
 
 
-def pool_settings(croft, node):
+def pool_settings(croft):
     """What a person changes of a pool, and addresses that he keeps from pods."""
     croft.text("pool", "create", "late", "--cidr", "10.7.0.0/28", "--block-size", "29", "--node-selector", 'rack == "a"')
     expect("nothing to set" in croft.text("pool", "set", "late", code=2), "pool set without an option")
@@ -64,14 +64,14 @@ def pool_settings(croft, node):
     rows = {row["name"]: row["reservedCIDRs"] for row in croft.data("reservations", "list")}
     expect_equal(rows["printers"], ["10.7.0.2/32", "10.7.0.3/32", "10.7.0.8/29"], "reservation list")
     expect("10.7.0.1/32" in rows["pool-late"] and "10.7.0.9/32" in rows["pool-late"], f"both gateways: {rows}")
-    expect_equal(croft.plugin("ADD", "first", node), "10.7.0.4", "the pool of the highest priority, past what is kept")
+    expect_equal(croft.plugin("ADD", "first", "new-node"), "10.7.0.4", "the pool of the highest priority, past what is kept")
     told = croft.text("reservation", "create", "more", "--cidr", "10.7.0.4")
     expect("1 address of reservation more is held" in told, told)
     croft.text("reservation", "delete", "pool-late", code=REFUSED)
     for name in ("printers", "more"):
         croft.text("reservation", "delete", name)
     croft.text("reservation", "delete", "more", code=1)
-    croft.plugin("DEL", "first", node)
+    croft.plugin("DEL", "first", "new-node")
     croft.text("pool", "set", "late", "--disabled", "true")
     croft.text("pool", "delete", "late")
 
@@ -250,7 +250,7 @@ def test():
         held = [croft.plugin("ADD", f"c{i}", node) for i in (1, 2, 3)]
         node = croft.data("ip", "show", held[0])[0]["node"]
         config_commands(croft)
-        pool_settings(croft, node)
+        pool_settings(croft)
         node_commands(croft, node)
         hands(croft, held, node)
         views(croft, held, node)
