@@ -72,14 +72,17 @@ class Story:
         pods = self.cluster.pods("-n", NAMESPACE, "-l", "app.kubernetes.io/component=agent")
         return pods[0] if len(pods) == 1 else None
 
-    def check(self):
-        """Nothing is found once the collector has given back what sandboxes and nodes of before left."""
+    def check(self, in_doubt=()):
+        """Nothing is found once the collector has given back what sandboxes and nodes of before left. Of pods whose names
+        begin as `in_doubt` the address of an older sandbox may be left: over two blocks nothing proves which is the older."""
         said = []
 
         def is_clean():
-            done = run(self.cluster.bin / "croft", "--store", f"kube:{self.cluster.pki}/admin.conf", "check", check=False)
+            done = run(self.cluster.bin / "croft", "--store", f"kube:{self.cluster.pki}/admin.conf", "check", "-o", "json", check=False)
             said[:] = [done.stdout + done.stderr]
-            return done.returncode == 0
+            return done.returncode in (0, 3) and all(
+                one["finding"] == "holder_in_doubt" and any(f" by pod {name}" in one["evidence"] for name in in_doubt)
+                for one in json.loads(done.stdout))
 
         try:
             wait_for(is_clean, "croft check finds nothing", 120)
@@ -274,7 +277,7 @@ class Story:
         expect(evidence, f"the controller says why: {log[-1500:]}")
         say(f"collected: {evidence[-1][:300]}")
         self.holders_are_right()
-        self.check()
+        self.check(in_doubt=(f"{NAMESPACE}/croft-controller-",))
 
     def takes_itself_back(self):
         self.cluster.kubectl("delete", "deployment", "left", "--wait=true")

@@ -378,9 +378,11 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
 }
 
 /// Pools that are full, or nearly so.
-[[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_fullness(const engine::Context& context) {
-  TRY(const auto pools, engine::fill_of_pools(context));
-  return core::audit_fullness(pools);
+[[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_fullness(CommandLine& line,
+                                                                         const engine::Context& context) {
+  const auto pools = engine::fill_of_pools(context);
+  if (!pools && !is_not_ours_to_see(line, pools.error(), "how full pools are")) return fail(pools.error());
+  return pools ? core::audit_fullness(*pools) : std::vector<core::audit::Finding>();
 }
 
 [[nodiscard]] Result<int> look_through(CommandLine& line, const CheckOptions& options) {
@@ -398,7 +400,7 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   report.findings.insert(report.findings.end(), of_ranges.begin(), of_ranges.end());
   const auto of_pods = core::audit::audit_pod_ranges(report.blocks_of_nodes, ranges);
   report.findings.insert(report.findings.end(), of_pods.begin(), of_pods.end());
-  TRY(const auto of_fullness, look_at_fullness(context));
+  TRY(const auto of_fullness, look_at_fullness(line, context));
   report.findings.insert(report.findings.end(), of_fullness.begin(), of_fullness.end());
   TRY(const auto of_space, look_at_taken_space(line, context));
   report.findings.insert(report.findings.end(), of_space.begin(), of_space.end());
