@@ -15,6 +15,7 @@ its own inside it, joined by a bridge. What a node keeps on disk lies on a tmpfs
 
 import base64
 import contextlib
+import ipaddress
 import json
 import os
 import pathlib
@@ -33,13 +34,24 @@ from lib import (PLUGINS, Failure, World, expect_equal, image_script, main, requ
                  run, say, wait_for)
 
 VERSION = "1.36"
-CONTROL, GATEWAY_LENGTH = "10.200.0.1", 24
-SERVICES, PODS = "10.96.0.0/24", "10.244.0.0/16"
+# One family for all: of nodes, pods and Services. Loopback is of both, as on any machine.
+FAMILY = os.environ.get("CROFT_ONE_NODE_FAMILY", "IPv4")
+NODES, PODS, SERVICES, EVERYWHERE = {
+    "IPv4": ("10.200.0.0/24", "10.244.0.0/16", "10.96.0.0/24", "0.0.0.0"),
+    "IPv6": ("fd00:200::/64", "fd00:244::/48", "fd00:96::/112", "::"),
+}[FAMILY]
+NODES, FIRST_SERVICE = ipaddress.ip_network(NODES), ipaddress.ip_network(SERVICES)[1]
+CONTROL, FORWARDING = str(NODES[1]), {"IPv4": "ipv4/ip_forward", "IPv6": "ipv6/conf/all/forwarding"}[FAMILY]
+AT_ONCE = ["nodad"] if FAMILY == "IPv6" else []
 IMAGE, BUSYBOX, PAUSE = "onenode.local/croft:1", "onenode.local/busybox:1", "onenode.local/pause:1"
 APPLETS = ["sh", "ip", "ping", "cat", "echo", "printf", "sleep", "httpd", "nc", "ls", "test"]
 SOCKET = "/run/containerd/containerd.sock"
 SHARES, DAEMONS = pathlib.Path("/sys/fs/cgroup/cpu"), "daemons"  # where control groups are of version 1
 TREE = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+def in_url(address):
+    return f"[{address}]" if ":" in address else address
 
 
 # ---------------------------------------------------------------- outside
@@ -129,15 +141,15 @@ class Cluster:
     def _make_network(self):
         run("ip", "link", "set", "lo", "up")
         run("ip", "link", "add", "lan", "type", "bridge")
-        run("ip", "address", "add", f"{CONTROL}/{GATEWAY_LENGTH}", "dev", "lan")
+        run("ip", "address", "add", f"{CONTROL}/{NODES.prefixlen}", "dev", "lan", *AT_ONCE)
         run("ip", "link", "set", "lan", "up")
-        pathlib.Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+        pathlib.Path("/proc/sys/net", FORWARDING).write_text("1")
 
     def _make_certificates(self):
         self.pki = self.place / "pki"
         self.pki.mkdir()
         self.ca = Authority(self.pki, "cluster")
-        self.server = self.ca.sign("kube-apiserver", f"IP:127.0.0.1,IP:10.96.0.1,IP:{CONTROL},DNS:kubernetes,"
+        self.server = self.ca.sign("kube-apiserver", f"IP:127.0.0.1,IP:{FIRST_SERVICE},IP:{CONTROL},DNS:kubernetes,"
                                                      "DNS:kubernetes.default,DNS:kubernetes.default.svc")
         self.account_key = self.pki / "accounts.key"
         run("openssl", "genrsa", "-out", self.account_key, "2048")
@@ -154,7 +166,7 @@ class Cluster:
         path = self.pki / f"{name}.conf"
         path.write_text(json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "x",
-            "clusters": [{"name": "c", "cluster": {"server": f"https://{CONTROL}:6443",
+            "clusters": [{"name": "c", "cluster": {"server": f"https://{in_url(CONTROL)}:6443",
                                                    "certificate-authority": str(self.ca.certificate)}}],
             "users": [{"name": "u", "user": user}],
             "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}]}))
@@ -207,7 +219,7 @@ class Cluster:
 
     def start_apiserver(self):
         self.apiserver = self.daemon(
-            "kube-apiserver", "--etcd-servers", "http://127.0.0.1:2379", "--bind-address", "0.0.0.0", "--secure-port", "6443",
+            "kube-apiserver", "--etcd-servers", "http://127.0.0.1:2379", "--bind-address", EVERYWHERE, "--secure-port", "6443",
             "--advertise-address", CONTROL, "--tls-cert-file", self.server[0], "--tls-private-key-file", self.server[1],
             "--client-ca-file", self.ca.certificate, "--token-auth-file", self.pki / "tokens.csv",
             "--kubelet-preferred-address-types", "InternalIP", "--kubelet-certificate-authority", self.ca.certificate, "--kubelet-client-certificate", self._kubelet_client()[0],
@@ -245,7 +257,7 @@ class Cluster:
 
     def node(self, name):
         if name not in self.nodes:
-            self.nodes[name] = Node(self, name, f"10.200.0.{11 + len(self.nodes)}")
+            self.nodes[name] = Node(self, name, str(NODES[11 + len(self.nodes)]))
         return self.nodes[name]
 
     def told(self):
@@ -310,7 +322,7 @@ conf_dir = "/etc/cni/net.d"
             "resolvConf": str(self.disk / "resolv.conf"), "oomScoreAdj": 0, "registerNode": True, "syncFrequency": "10s",
             "nodeStatusUpdateFrequency": "2s", "shutdownGracePeriod": "0s"}))
         (self.disk / "proxy.json").write_text(json.dumps({
-            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": "iptables",
+            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": "iptables", "bindAddress": EVERYWHERE,
             "clientConnection": {"kubeconfig": str(cluster.pki / "proxy.conf")}, "clusterCIDR": PODS,
             "hostnameOverride": name, "healthzBindAddress": "127.0.0.1:10256", "metricsBindAddress": "127.0.0.1:10249",
             # What it would write into the kernel's settings, which are the host's.
@@ -342,7 +354,7 @@ conf_dir = "/etc/cni/net.d"
         side = f"lan-{self.name}"
         run("ip", "link", "add", side, "type", "veth", "peer", "name", "eth0", "netns", str(self.pid))
         run("ip", "link", "set", side, "master", "lan", "up")
-        for command in (["link", "set", "lo", "up"], ["address", "add", f"{self.address}/{GATEWAY_LENGTH}", "dev", "eth0"],
+        for command in (["link", "set", "lo", "up"], ["address", "add", f"{self.address}/{NODES.prefixlen}", "dev", "eth0", *AT_ONCE],
                         ["link", "set", "eth0", "up"], ["route", "add", "default", "via", CONTROL]):
             run("nsenter", "-t", str(self.pid), "-n", "ip", *command)
         self.process.stdin.write(b"go\n")
@@ -427,7 +439,7 @@ def be_node(name, disk, logs):
         shown = disk / setting.replace("/", "-")
         shown.write_text(f"{value}\n")
         run("mount", "--bind", shown, f"/proc/sys/{setting}")
-    pathlib.Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+    pathlib.Path("/proc/sys/net", FORWARDING).write_text("1")
     pathlib.Path("/etc/hosts").write_text(f"127.0.0.1 localhost\n{CONTROL} control\n")
 
     def daemon(program_name, *arguments):
