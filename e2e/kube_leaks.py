@@ -96,7 +96,7 @@ def expect_found(rig, planted, empty_handle, looks=1):
         wanted[f"handle {empty_handle}"] = "handle_empty"
     expect_equal({subject: one["finding"] for subject, one in found.items()}, wanted, "what is found")
     for address in planted.dead | {rig.addresses["on-ash"], planted.old, planted.ended}:
-        expect_equal((found[address]["since"], found[address]["looks"]), ("2026-11-01T10:00:01Z", looks), f"{address}: since and looks")
+        expect_equal((found[address]["since"], found[address]["looks"]), ("2026-11-01T10:00:00Z", looks), f"{address}: since and looks")
         expect("in one look" in found[address]["evidence"], found[address]["evidence"])
     return found
 
@@ -217,6 +217,22 @@ def test():
         report = waits(rig, planted)
         gives_back(rig, cluster, planted, report)
         in_etcd(world, kube, cluster, config)
+        of_another_cluster(world, kube, config)
+
+
+def of_another_cluster(world, kube, config):
+    """Nodes of the store's own records are none of the cluster that a wrong --kubeconfig names: nothing is concluded, nothing freed."""
+    etcd = Etcd(world)
+    rig = Rig(world, kube, etcd, ("--kubeconfig", config))
+    rig.peer("node-create", "pine")
+    rig.peer("pool-create", "--name", "p", "--cidr", "10.81.0.0/24", "--block-size", "28")
+    address = rig.hold("elsewhere", "pine")
+    done = rig.croft("check")
+    expect("none of the cluster's" in done.stdout, done.stdout)
+    for command in (("ip", "release", address), ("node", "remove", "pine", "--release")):
+        refused = rig.croft(*command, codes=(REFUSED,)).stderr
+        expect("none of the cluster's" in refused, refused)
+    expect_equal(rig.held(), {address}, "what is held")
 
 
 def in_etcd(world, kube, cluster, config):
@@ -229,6 +245,9 @@ def in_etcd(world, kube, cluster, config):
         alone.peer("node-create", name)
     alone.peer("pool-create", "--name", "p", "--cidr", "10.80.0.0/24", "--block-size", "28")
     planted = plant(alone, cluster)
+    # Of a node that the cluster has not, the store's own record may be there: its removal asks the cluster.
+    shown = Rig(world, kube, etcd, ("--kubeconfig", config)).croft("node", "remove", "ash", "--release", "--dry-run", codes=(0, REFUSED))
+    expect("is in the cluster" not in shown.stderr, shown.stderr)
     etcd.ctl("del", "/calico/resources/v3/projectcalico.org/nodes/ash")
     etcd.put("/calico/ipam/v2/handle/k8s-pod-network.ghost", '{"block":{"10.80.0.0/28":1},"deleted":false}')
     done = alone.croft("check", codes=(FINDINGS,)).stdout

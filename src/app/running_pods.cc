@@ -4,12 +4,16 @@
 
 namespace croft::app {
 
+std::optional<core::audit::RunningPod> running_pod(const core::collect::PodFact& pod) {
+  const bool has_ended = pod.phase == "Succeeded" || pod.phase == "Failed";
+  if (has_ended || pod.has_no_sandbox || pod.is_in_node_network || pod.addresses.empty()) return std::nullopt;
+  return core::audit::RunningPod{{pod.name, pod.namespace_name, pod.uid}, pod.node, pod.addresses};
+}
+
 Result<std::vector<core::audit::RunningPod>> list_running_pods(store::kube::Api& api, const Clock& clock) {
   std::vector<core::audit::RunningPod> running;
   const auto take = [&](const core::collect::PodFact& pod) {
-    const bool has_ended = pod.phase == "Succeeded" || pod.phase == "Failed";
-    if (has_ended || pod.has_no_sandbox || pod.is_in_node_network || pod.addresses.empty()) return;
-    running.push_back({{pod.name, pod.namespace_name, pod.uid}, pod.node, pod.addresses});
+    if (auto one = running_pod(pod)) running.push_back(*std::move(one));
   };
   TRY_VOID(store::kube::for_each_pod(
       api, clock, [&] { running.clear(); }, take));

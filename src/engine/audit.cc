@@ -55,9 +55,8 @@ Result<void> wait_for_first_answer(const Context& context) {
 }
 
 Result<AuditReport> audit(const Context& context, const std::optional<core::audit::LiveAttachments>& live,
-                          std::chrono::seconds grace, const std::string& live_node,
-                          std::vector<core::audit::RunningPod> pods, std::vector<core::NodeRange> pod_ranges,
-                          std::string asked_with) {
+                          std::chrono::seconds grace, const std::string& live_node, const RunningPods& pods,
+                          std::vector<core::NodeRange> pod_ranges, std::string asked_with) {
   const store::Capabilities can = context.store.capabilities();
   core::Missing everything = core::audit::wanted_by_audit(can.foreign_writers, !can.kubernetes_services);
   if (!can.sees_kubernetes) {
@@ -79,8 +78,12 @@ Result<AuditReport> audit(const Context& context, const std::optional<core::audi
     const bool is_told = one.error.code == ErrorCode::permission_denied && one.key.kind != core::Kind::range_allocation;
     if (is_told) not_allowed.emplace(one.key.kind, one.error);
   }
+  std::vector<core::audit::RunningPod> running;
+  if (pods != nullptr) {
+    TRY(running, pods());
+  }
   const core::audit::Runtime runtime{
-      live, grace, live_node, std::move(pods), std::move(pod_ranges), std::move(asked_with)};
+      live, grace, live_node, std::move(running), std::move(pod_ranges), std::move(asked_with)};
   const Instant now = context.clock.now();
   AuditReport report;
   if (are_handles_apart) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,16 +34,20 @@ inline constexpr std::chrono::seconds kFirstAnswerMax{30};
 /// Errors: unavailable and deadline_exceeded of the store.
 [[nodiscard]] Result<void> wait_for_first_answer(const Context& context);
 
+/// Lists the pods that live in a cluster.
+using RunningPods = std::function<Result<std::vector<core::audit::RunningPod>>()>;
+
 /// Reads the whole register once, without any lock (of handles a page at a time, where the store has no common moment
 /// for all), and reports what contradicts itself (core::audit::audit_register).
 /// Records that change meanwhile may show up as findings; a second look tells. With `live`, also addresses whose
 /// attachment is not among them, unless they are held for less than `grace`. With `live_node` only what is held on that
-/// node is compared with `live`. Whoever lives with an address that he does not hold is told, of `live` and of `pods`;
-/// `pod_ranges`, what nodes' objects say, tells which of those host-local gave. `asked_with`: Runtime's. Changes
-/// nothing. Without the right to read a kind the rest is judged; pools and blocks are needed.
+/// node is compared with `live`. Whoever lives with an address that he does not hold is told, of `live` and of `pods`,
+/// which are asked for behind the blocks, so that whoever holds an address then is among them; `pod_ranges`, what
+/// nodes' objects say, tells which of those host-local gave. `asked_with`: Runtime's. Changes nothing. Without the
+/// right to read a kind the rest is judged; pools and blocks are needed.
 [[nodiscard]] Result<AuditReport> audit(const Context& context, const std::optional<core::audit::LiveAttachments>& live,
                                         std::chrono::seconds grace = kCollectAgeMin, const std::string& live_node = "",
-                                        std::vector<core::audit::RunningPod> pods = {},
-                                        std::vector<core::NodeRange> pod_ranges = {}, std::string asked_with = {});
+                                        const RunningPods& pods = nullptr, std::vector<core::NodeRange> pod_ranges = {},
+                                        std::string asked_with = {});
 
 }  // namespace croft::engine

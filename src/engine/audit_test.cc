@@ -17,6 +17,10 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 using namespace std::chrono_literals;
 
+RunningPods listed(std::vector<core::audit::RunningPod> pods) {
+  return [pods = std::move(pods)] { return Result<std::vector<core::audit::RunningPod>>(pods); };
+}
+
 /// A sound register that each test spoils in one way, past all guards.
 class AuditTest : public testing::Test, public World {
  protected:
@@ -487,7 +491,7 @@ TEST_F(AuditTest, WhatIsInQuarantineIsNamedAndSoIsWhoLivesWithIt) {
                                                             AllOf(HasSubstr("not_held"), HasSubstr("container old"),
                                                                   HasSubstr("in quarantine since"))));
   const AuditReport by_pod =
-      audit(context, {}, kCollectAgeMin, "", {{{"web", "shop", "u"}, "node-a", {address}}}).value();
+      audit(context, {}, kCollectAgeMin, "", listed({{{"web", "shop", "u"}, "node-a", {address}}})).value();
   ASSERT_EQ(by_pod.findings.size(), 2U);
   EXPECT_EQ(by_pod.findings[1].kind, core::audit::Finding::Kind::pod_not_held);
   EXPECT_THAT(by_pod.findings[1].remedy, HasSubstr("nobody gets the address while it is in quarantine"));
@@ -527,7 +531,7 @@ TEST_F(AuditTest, AContainerInTwoCachesIsToldOnce) {
 TEST_F(AuditTest, OfPodsThatRunTheFirstTenAreNamed) {
   const auto of = [&](std::vector<core::audit::RunningPod> pods) {
     std::vector<std::string> texts;
-    const AuditReport report = audit(context, {}, kCollectAgeMin, "", std::move(pods)).value();
+    const AuditReport report = audit(context, {}, kCollectAgeMin, "", listed(std::move(pods))).value();
     for (const core::audit::Finding& one : report.findings) texts.push_back(one.subject + " " + one.what);
     return texts;
   };
@@ -568,7 +572,7 @@ class HalfMoved : public testing::Test, public World {
     for (const auto& [i, address] : pods) {
       running.push_back({{"p" + address, "shop", ""}, fmt::format("node-{}", i), {ip(address.c_str())}});
     }
-    return audit(context, {}, kCollectAgeMin, "", std::move(running), ranges_).value().findings;
+    return audit(context, {}, kCollectAgeMin, "", listed(std::move(running)), ranges_).value().findings;
   }
   using Kind = core::audit::Finding::Kind;
   std::vector<core::NodeRange> ranges_;

@@ -229,8 +229,10 @@ Result<void> for_each_affinity(const Context& context, const std::string& name_p
 }
 
 Result<void> for_each_block(const Context& context, const std::function<void(const core::Block&)>& visit) {
-  return for_each_record(
-      context, {core::Kind::block, ""},
+  // A block of 256 addresses takes a quarter of a megabyte in memory.
+  constexpr std::size_t kBlocksPage = 50;
+  return for_each_in_any_order(
+      context, {core::Kind::block, "", "", kBlocksPage},
       [&](const store::Record& record) {
         const auto* block = std::get_if<core::Block>(&record.value);
         CROFT_ASSERT(block != nullptr);

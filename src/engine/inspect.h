@@ -20,8 +20,8 @@ namespace croft::engine {
 /// The CIDRs of all blocks, IPv4 first, without reading the blocks.
 [[nodiscard]] Result<std::vector<net::Prefix>> list_block_cidrs(const Context& context);
 
-/// Calls `visit` for every block of both families, page by page; blocks that change meanwhile are seen once. Error:
-/// corrupt for the first block that contradicts itself.
+/// Calls `visit` for every block of both families, in whatever order, with a page of them in memory; one that changes
+/// meanwhile is seen once. Those that cannot be read, or contradict themselves, are left out.
 [[nodiscard]] Result<void> for_each_block(const Context& context, const std::function<void(const core::Block&)>& visit);
 
 /// Calls `visit` for every affinity whose key starts so (core::owned_names_of; "host/" for those of all nodes).

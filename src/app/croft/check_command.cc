@@ -161,16 +161,21 @@ class ClusterPods {
   [[nodiscard]] Result<std::vector<core::audit::RunningPod>> running() {
     std::vector<core::audit::RunningPod> running;
     if (is_hidden_ || cluster_ == nullptr) return running;
-    auto read = cluster_->running_pods();
-    is_hidden_ = !read && is_not_ours_to_see(line_, read.error(), "the addresses of running pods");
+    auto read = cluster_->running_pods(facts_);
+    is_hidden_ = !read && is_not_ours_to_see(line_, read.error(), "which pods are gone, the addresses of running pods");
     if (!read && !is_hidden_) return fail(read.error());
-    if (read) running = *std::move(read);
+    if (read) {
+      running = *std::move(read);
+    } else {
+      facts_ = {};
+      facts_.freeze();
+    }
     if (!node_.empty()) std::erase_if(running, [&](const auto& pod) { return pod.node != node_; });
     return running;
   }
 
-  /// Names what is held for pods and on nodes that are gone. Behind the reading of the register: whoever holds an
-  /// address then had a pod before. A list that can't be read whole is named, and nobody is gone by it.
+  /// Names what is held for pods and on nodes that are gone, behind a look at the register for which running() was
+  /// asked. A list that can't be read whole is named, and nobody is gone by it.
   void find_leaks(const engine::Context& context, engine::AuditReport& report) {
     core::audit::LeakLook look{node_, line_.cluster_words};
     if (cluster_ == nullptr) {
@@ -184,26 +189,23 @@ class ClusterPods {
       return;
     }
     const auto nodes = cluster_->nodes(context);
+    if (!nodes && nodes.error().code == ErrorCode::refused_for_safety) {
+      report.notes.push_back(nodes.error().message);
+      return;
+    }
     look.nodes_known = nodes.has_value();
     if (!nodes && !is_not_ours_to_see(line_, nodes.error(), "which nodes are gone")) {
-      report.notes.push_back("no node is told to be gone: " + nodes.error().message);
+      report.notes.push_back("nodes are not compared: " + nodes.error().message);
     }
-    const core::collect::Facts none;
-    auto facts =
-        is_hidden_ ? Result<core::collect::Facts>(nodes.value_or(none)) : cluster_->with_pods(nodes.value_or(none));
-    if (!facts) {
-      if (!is_not_ours_to_see(line_, facts.error(), "which pods are gone")) {
-        report.notes.push_back("no pod is told to be gone: " + facts.error().message);
-      }
-      facts = nodes.value_or(none);
-    }
-    if (nodes || facts->pods_known()) core::audit::find_leaks(report, *facts, look);
+    if (nodes) facts_.add_nodes_of(*nodes);
+    if (nodes || !is_hidden_) core::audit::find_leaks(report, facts_, look);
   }
 
  private:
   CommandLine& line_;
   const std::string& node_;
   Cluster* const cluster_;
+  core::collect::Facts facts_;  ///< of the last list; nothing is known where it is hidden
   bool is_hidden_ = false;
 };
 
@@ -243,16 +245,16 @@ bool is_of_living(const core::audit::Finding& finding) {
   return finding.kind == Kind::not_held || finding.kind == Kind::pod_not_held || finding.kind == Kind::node_not_moved;
 }
 
-/// The register is read after what lives: a DEL, or an ADD, in between looks like an address that is nobody's. So what
+/// What lives is read behind the register: a DEL, or an ADD, in between looks like an address that is nobody's. So what
 /// is told of the living is what a second look tells too, of the same address; it is told as that one has it.
 [[nodiscard]] Result<engine::AuditReport> audit_twice(const engine::Context& context,
                                                       const std::optional<core::audit::LiveAttachments>& live,
                                                       const std::vector<core::NodeRange>& pod_ranges, ClusterPods& pods,
                                                       const CheckOptions& options) {
   const auto look = [&](const auto& attachments) -> Result<engine::AuditReport> {
-    TRY(auto running, pods.running());
-    return engine::audit(context, attachments, std::chrono::seconds(options.cache.grace_seconds), options.cache.node,
-                         std::move(running), pod_ranges, options.cache.words());
+    return engine::audit(
+        context, attachments, std::chrono::seconds(options.cache.grace_seconds), options.cache.node,
+        [&] { return pods.running(); }, pod_ranges, options.cache.words());
   };
   TRY(engine::AuditReport first, look(live));
   if (std::ranges::none_of(first.findings, is_of_living)) return first;

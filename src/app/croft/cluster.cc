@@ -2,10 +2,14 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "app/cluster_nodes.h"
 #include "app/croft/operator_parts.h"
 #include "app/open_store.h"
 #include "app/running_pods.h"
+#include "base/counted.h"
+#include "engine/inspect.h"
 #include "engine/node_facts.h"
 #include "store/kube/pod_list.h"
 
@@ -21,21 +25,39 @@ Result<std::vector<core::audit::RunningPod>> Cluster::running_pods() { return li
 
 Result<core::collect::Facts> Cluster::nodes(const engine::Context& context) {
   TRY(core::collect::Facts facts, engine::NodeFacts(context).facts());
-  if (line_.cluster_url == line_.store_url) return facts;
+  if (line_.cluster_url == line_.store_url) {
+    own_.insert(facts.nodes().begin(), facts.nodes().end());
+    return facts;
+  }
   TRY(const auto cidrs, open_node_cidrs(line_.cluster_url, line_.clock, operator_parts()));
   TRY(const auto nodes, cidrs->all());
-  for (const engine::NodeCidrs::OfNode& node : nodes) facts.add_node({node.node, {}, {}});
-  return facts;
+  for (const engine::NodeCidrs::OfNode& node : nodes) {
+    own_.insert(node.node);
+    facts.add_node({node.node, {}, {}});
+  }
+  bool is_of_store = false;
+  TRY_VOID(engine::for_each_affinity(context, "", [&](const core::Affinity& one) {
+    is_of_store |= one.owner.type == core::AffinityOwner::Type::host && own_.contains(one.owner.name);
+  }));
+  if (is_of_store) return facts;
+  return fail(ErrorCode::refused_for_safety,
+              fmt::format("none of the cluster's {} has a block in {}; name the cluster whose pods have its addresses",
+                          counted(own_.size(), "node"), line_.store_url));
 }
 
-Result<core::collect::Facts> Cluster::with_pods(const core::collect::Facts& nodes) {
-  core::collect::Facts facts;
-  TRY_VOID(store::kube::for_each_pod(
-      *api_, line_.clock, [&] { facts = nodes.with_nodes_alone(); },
-      [&](const core::collect::PodFact& pod) { facts.add_pod(pod); }));
-  facts.set_pods_known();
-  facts.freeze();
-  return facts;
+Result<std::vector<core::audit::RunningPod>> Cluster::running_pods(core::collect::Facts& all) {
+  std::vector<core::audit::RunningPod> running;
+  const auto begin = [&] {
+    running.clear();
+    all = {};
+  };
+  TRY_VOID(store::kube::for_each_pod(*api_, line_.clock, begin, [&](const core::collect::PodFact& pod) {
+    if (auto one = running_pod(pod)) running.push_back(*std::move(one));
+    all.add_pod(pod);
+  }));
+  all.set_pods_known();
+  all.freeze();
+  return running;
 }
 
 }  // namespace croft::app

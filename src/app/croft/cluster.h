@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,17 +21,21 @@ class Cluster {
 
   [[nodiscard]] store::kube::Api& api() { return *api_; }
   [[nodiscard]] Result<std::vector<core::audit::RunningPod>> running_pods();
+  /// The same, and all pods as facts without nodes, frozen: of one list.
+  [[nodiscard]] Result<std::vector<core::audit::RunningPod>> running_pods(core::collect::Facts& all);
   /// Nodes by the cluster's objects and, of a store beside it, by the store's records too: a node counts as gone when
-  /// neither has it. Tunnels are those that the records name. Frozen.
+  /// neither has it. Tunnels are those that the records name. Frozen. Error also: refused_for_safety, when none of the
+  /// cluster's nodes has a block in the store beside it: that is another cluster, of which nothing may be concluded.
   [[nodiscard]] Result<core::collect::Facts> nodes(const engine::Context& context);
-  /// `nodes` with the pods of the cluster; frozen.
-  [[nodiscard]] Result<core::collect::Facts> with_pods(const core::collect::Facts& nodes);
+  /// Whether the cluster itself has the node; behind nodes().
+  [[nodiscard]] bool has_node(const std::string& name) const { return own_.contains(name); }
 
  private:
   Cluster(const CommandLine& line, std::unique_ptr<store::kube::Api> api) : line_(line), api_(std::move(api)) {}
 
   const CommandLine& line_;
   const std::unique_ptr<store::kube::Api> api_;
+  std::set<std::string> own_;  ///< the cluster's nodes
 };
 
 }  // namespace croft::app

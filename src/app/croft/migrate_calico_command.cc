@@ -365,7 +365,8 @@ struct ConflistFiles {
 [[nodiscard]] Result<engine::AuditReport> audit_with_pods(CommandLine& line, const engine::Context& context) {
   const auto look = [&]() -> Result<engine::AuditReport> {
     TRY(auto pods, running_pods(line));
-    return engine::audit(context, std::nullopt, engine::kCollectAgeMin, "", std::move(pods));
+    return engine::audit(context, std::nullopt, engine::kCollectAgeMin, "",
+                         [&] { return Result<std::vector<core::audit::RunningPod>>(std::move(pods)); });
   };
   const auto is_of_pod = [](const core::audit::Finding& one) {
     return one.kind == core::audit::Finding::Kind::pod_not_held;

@@ -256,6 +256,8 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
 [[nodiscard]] Result<std::vector<core::AddressToRelease>> held_by_nobody(const CommandLine& line,
                                                                          const engine::Context& context,
                                                                          const std::string& name) {
+  // Before the cluster is asked: who comes meanwhile is not among them, or has them by another handle.
+  TRY(const std::vector<engine::AddressView> addresses, engine::list_addresses(context));
   SignsOfLife life;
   TRY_VOID(life.look(line, context, {}));
   if (!life.known().nodes || !life.knows_pods()) {
@@ -264,11 +266,10 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
         "--release asks the cluster whether the node and its pods are gone: name it with --kubeconfig, with the "
         "right to list nodes and pods");
   }
-  if (life.known().nodes->has_node(name)) {
+  if (life.has_node(name)) {
     return fail(ErrorCode::refused_for_safety,
                 fmt::format("node {} is in the cluster: `kubectl delete node` it first, when it is gone", name));
   }
-  TRY(const std::vector<engine::AddressView> addresses, engine::list_addresses(context));
   std::vector<core::AddressToRelease> wanted;
   std::string living;
   for (const engine::AddressView& one : addresses) {
@@ -306,14 +307,14 @@ struct RemoveOptions {
   engine::NodeRemoval removal = options.removal;
   const std::string& name = removal.name;
   TRY(const engine::Context context, line.open());
+  TRY(const std::vector<net::Prefix> had_ranges, ranges_of(context, name));
+  if (had_ranges.empty()) TRY_VOID(engine::check_node_known(context, name));
   if (options.release) {
     TRY(const auto held, held_by_nobody(line, context, name));
     TRY_VOID(release_held(context, held, removal.dry_run));
     // Shown is what comes behind the release.
     removal.force |= removal.dry_run;
   }
-  TRY(const std::vector<net::Prefix> had_ranges, ranges_of(context, name));
-  if (had_ranges.empty()) TRY_VOID(engine::check_node_known(context, name));
   TRY(const engine::NodeRemoved removed, engine::remove_node(context, removal));
   if (removal.dry_run) {
     print(plan_of(removed, had_ranges, name));

@@ -24,7 +24,7 @@ std::string text_of(const std::map<std::string, std::string>& map, const char* k
 
 Json owners_json(const core::audit::Allocation& one) {
   Json owners = Json::array();
-  for (const auto* owner : {&one.attributes, &one.alternate_owner}) {
+  for (const auto* owner : {&one.attributes.get(), &one.alternate_owner.get()}) {
     if (owner->empty()) continue;
     Json json = Json::object();
     for (const auto& [key, value] : *owner) json[key] = value;

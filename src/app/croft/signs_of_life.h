@@ -16,6 +16,8 @@ class SignsOfLife {
  public:
   [[nodiscard]] Result<void> look(const CommandLine& line, const engine::Context& context, const RuntimeCache& cache);
   [[nodiscard]] const engine::LifeKnown& known() const { return known_; }
+  /// Whether the cluster itself has the node, whatever records the store has.
+  [[nodiscard]] bool has_node(const std::string& name) const { return cluster_ != nullptr && cluster_->has_node(name); }
   /// Whether pods can be asked for.
   [[nodiscard]] bool knows_pods() const { return known_.find_pod != nullptr; }
 

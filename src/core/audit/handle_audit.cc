@@ -49,10 +49,12 @@ void HandleAudit::check(const Key& key, const Handle& handle, const Unseen& unse
 
 void HandleAudit::finish(const Unseen& unseen, Report& report) const {
   if (unseen.lacks_all(Kind::handle)) return;
-  std::set<std::string> told = seen_;
+  std::set<std::string> told;
   for (const Allocation& one : report.allocations) {
     const std::string& id = one.handle_id;
-    if (one.cooling || !counts_.contains(id) || unseen.has(handle_key(id)) || !told.insert(id).second) continue;
+    if (one.cooling || !counts_.contains(id) || seen_.contains(id) || unseen.has(handle_key(id)) ||
+        !told.insert(id).second)
+      continue;
     add(report, Finding::Kind::handle_missing, "handle " + id,
         fmt::format("{} holds addresses in block {}, but the handle has no record", holder_text(id, one.attributes),
                     one.block.to_string()),

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/shared_map.h"
 #include "core/register/affinity.h"
 #include "core/register/block.h"
 #include "core/register/owner.h"
@@ -90,8 +91,8 @@ struct Allocation {
   std::optional<AffinityOwner> block_owner;
   std::string handle_id;  ///< of the last holder while it cools
   SequenceNumber sequence_number;
-  std::map<std::string, std::string> attributes;  ///< of the last holder while it cools
-  std::map<std::string, std::string> alternate_owner;
+  SharedMap<std::string, std::string> attributes;  ///< of the last holder while it cools
+  SharedMap<std::string, std::string> alternate_owner;
   bool cooling = false;
   bool unattached = false;  ///< the runtime does not know its holder (finding not_attached)
   bool gone = false;        ///< its cluster does not have its holder (findings pod_gone, node_gone)

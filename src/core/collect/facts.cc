@@ -28,6 +28,11 @@ void Facts::add_node(const NodeFact& node) {
   for (const net::Address& address : node.tunnel_addresses) tunnels_.insert(address.unmapped());
 }
 
+void Facts::add_nodes_of(const Facts& other) {
+  nodes_.insert(other.nodes_.begin(), other.nodes_.end());
+  tunnels_.insert(other.tunnels_.begin(), other.tunnels_.end());
+}
+
 std::uint64_t uid_identity(std::string_view uid) { return uid.empty() ? 0 : std::hash<std::string_view>{}(uid); }
 
 void Facts::add_pod(const PodFact& pod) {

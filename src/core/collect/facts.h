@@ -60,6 +60,7 @@ class Facts {
   [[nodiscard]] Facts with_nodes_alone() const;
 
   void add_node(const NodeFact& node);
+  void add_nodes_of(const Facts& other);
   void add_pod(const PodFact& pod);
   /// The list of pods is known, be it empty; without this only nodes are.
   void set_pods_known() { pods_known_ = true; }
