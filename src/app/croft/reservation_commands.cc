@@ -92,8 +92,7 @@ struct CreateOptions {
 }  // namespace
 
 void add_reservation_commands(CLI::App& app, CommandLine& line) {
-  CLI::App* noun =
-      app.add_subcommand("reservation", "Reservations: addresses that no pod gets unless it asks for them");
+  CLI::App* noun = app.add_subcommand("reservation", "Reservations: addresses that no pod gets by itself");
   noun->require_subcommand(1);
   noun->fallthrough();
   const auto options = std::make_shared<CreateOptions>();

@@ -204,7 +204,12 @@ class AgentProgram {
     if (options_.metrics_bind_address.empty()) return nullptr;
     TRY(const auto address, edge::MetricsAddress::parse(options_.metrics_bind_address));
     health_.set("store", "");
-    TRY(auto server, edge::MetricsServer::start([this] { return metrics_.text(); }, address, &health_));
+    auto server = edge::MetricsServer::start([this] { return metrics_.text(); }, address, &health_);
+    if (!server) {
+      // Pods wait for this node's addresses, and nobody for its metrics.
+      log_.error("{}; addresses are given without them", server.error().message);
+      return nullptr;
+    }
     log_.info("metrics at http://{}/metrics, health at /healthz and /readyz", address.text());
     return server;
   }

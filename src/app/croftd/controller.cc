@@ -222,8 +222,8 @@ class Controller {
       os::tell_service_manager("WATCHDOG=1");
       tell_of_events();
       if (election_ != nullptr && !(term && election_->leads_in(*term))) {
-        // Who waits for its turn is as good as it can be.
         metrics_.forget_pools();
+        // Who waits for its turn is as good as it can be.
         health_.forget();
         health_.set("leading", "");
         term = election_->wait_for_term();
@@ -233,10 +233,12 @@ class Controller {
         if (options_.repair_service_ranges) next_repair = next_pass;
       }
       if (now() >= next_repair) {
+        os::tell_service_manager("WATCHDOG=1");
         repair_service_ranges();
         next_repair = now() + kServiceRangesInterval;
       }
       if (now() >= next_pass) {
+        os::tell_service_manager("WATCHDOG=1");
         health_.begin_work();
         const auto done = pass();
         health_.end_work();
@@ -247,6 +249,7 @@ class Controller {
       }
       const bool leads = election_ == nullptr || election_->leads_in(*term);
       if (leads && now() >= shown_status_.due()) {
+        os::tell_service_manager("WATCHDOG=1");
         health_.begin_work();
         shown_status_.show();
         health_.end_work();

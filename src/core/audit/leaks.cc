@@ -41,7 +41,7 @@ std::string since_of(const Allocation& one) {
   const auto text = one.attributes.find(kTimestampKey);
   if (text == one.attributes.end()) return "";
   const auto time = parse_go_utc_text(text->second);
-  return time ? rfc3339_rounded_up(*time) : "";
+  return time ? rfc3339_exact(std::chrono::floor<std::chrono::seconds>(*time)) : "";
 }
 
 std::string addresses_text(std::span<const net::Address> addresses) {
@@ -188,7 +188,7 @@ class LeakSearch {
       Allocation& one = report_.allocations[index];
       const Held held(one);
       const AllocationOwner& owner = held.owner;
-      if (facts_.is_tunnel_address(one.address) || owner.node.empty()) continue;
+      if (!look_.nodes_known || facts_.is_tunnel_address(one.address) || owner.node.empty()) continue;
       if (!is_absent(owner.node)) {
         add(one, owner, Kind::holder_in_doubt,
             fmt::format("node {} is there, and names no tunnel of this address", owner.node),

@@ -114,7 +114,7 @@ TEST_F(Leaks, APodThatIsNotThere) {
 
 TEST_F(Leaks, AnotherPodOfTheName) {
   pod("web-0", {"10.0.0.3"});
-  hold("10.0.0.2", "web-0").attributes["pod-uid"] = "uid-of-another";
+  hold("10.0.0.2", "web-0").attributes.own()["pod-uid"] = "uid-of-another";
   PodFact& evicted = pod("evicted", {"10.0.0.4"}, "Failed");
   evicted.reason = "Evicted";
   hold("10.0.0.4", "evicted");
@@ -174,6 +174,12 @@ TEST_F(Leaks, ATunnelThatItsNodeDoesNotName) {
   tunnel("10.0.0.9", "n2");
   EXPECT_THAT(found(), ElementsAre("10.0.0.9 holder_in_doubt"));
   EXPECT_THAT(gone(), IsEmpty());
+}
+
+TEST_F(Leaks, WhereNodesAreNotKnownNoTunnelIsInDoubt) {
+  tunnel("10.0.0.9", "n2");
+  look.nodes_known = false;
+  EXPECT_THAT(found(), IsEmpty());
 }
 
 TEST_F(Leaks, WhatIsNotKnownIsNotGone) {

@@ -47,6 +47,12 @@ std::string reservation_name_of_range(const net::Prefix& range) {
 Step<bool> plan_create_reservation(const Snapshot& snapshot, const Reservation& wanted) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
     TRY_VOID(check_object_name("reservation", wanted.name));
+    const std::string of_pools = reservation_name_of("");
+    if (wanted.name.starts_with(of_pools)) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("reservation {}: names that begin with {} are of pools; choose another name", wanted.name,
+                              of_pools));
+    }
     if (wanted.cidrs.empty()) {
       return fail(ErrorCode::invalid_argument, fmt::format("reservation {} keeps nothing: give a prefix", wanted.name));
     }

@@ -240,6 +240,7 @@ TEST_F(PoolChanges, ReservationsOfAPerson) {
   EXPECT_EQ(code_of(reserve({"printers", {prefix("10.0.0.0/28")}})), ErrorCode::already_exists);
   EXPECT_EQ(code_of(reserve({"none", {}})), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of(reserve({"No_name", wanted.cidrs})), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of(reserve({"pool-printers", wanted.cidrs})), ErrorCode::invalid_argument) << "a pool's own";
   EXPECT_EQ(remove("nobody"), ErrorCode::not_found);
   EXPECT_EQ(remove("pool-a"), ErrorCode::refused_for_safety) << "it keeps the gateway";
   EXPECT_EQ(remove("printers"), std::nullopt);

@@ -241,7 +241,7 @@ std::string reservation_name_of(const std::string& pool) {
 
 std::optional<std::string> pool_of_reservation(const Reservation& reservation) {
   const auto& kept = reservation.cidrs;
-  if (!reservation.name.starts_with(kOfPool) || kept.empty() || kept.size() > 3) return {};
+  if (!reservation.name.starts_with(kOfPool) || kept.empty()) return {};
   const Family family = kept.front().family();
   const auto is_one_address = [&](const Prefix& one) {
     return one.family() == family && one.length() == net::bit_length(family);

@@ -11,18 +11,9 @@
 
 namespace croft::edge {
 
-/// What a controller has seen, for Prometheus. Counts are of this process, since its start.
+/// What a controller has seen, for Prometheus (docs/metrics.md). Counts are of this process, since its start.
 ///
-/// Of pools, as they were when they were last counted (core::PoolFill; `croft pool list` shows the same), and of the
-/// collector. `family` is IPv4 or IPv6.
-///
-///   croft_pool_addresses {pool, family, state}       gauge: held, cooling, reserved, free, stranded; together all of
-///   it croft_pool_capacity {pool, family}               gauge, addresses croft_pool_blocks {pool, family, state}
-///   gauge: owned, ownerless, unclaimed (blocks there could be) croft_pool_borrowed_addresses {pool, family}     gauge,
-///   of the held ones croft_pool_disabled {pool, family}               gauge, 1: it gives no new addresses
-///   croft_leak_candidates                            gauge, addresses that looked dead in the last pass
-///   croft_collector_passes_total {outcome}           counter: ok, failed
-///   croft_collector_released_total {what}            counter: address, block, affinity, handle
+/// Of pools, as they were when they were last counted, and of the collector.
 ///
 /// Of ranges, under the names of kube-apiserver and kube-controller-manager (docs/reference/service-ranges.md#metrics,
 /// #repair-metrics; docs/reference/node-ranges.md#metrics; docs/reference/kubernetes-client.md#leases):

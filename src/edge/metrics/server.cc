@@ -223,7 +223,9 @@ class MetricsServer::Parts {
 
   void accept_later() {
     again_.expires_after(kAcceptAgain);
-    again_.async_wait([this](const error_code&) { accept(); });
+    again_.async_wait([this](const error_code& error) {
+      if (!error) accept();  // else a later wait is in this one's place
+    });
   }
 
   void take_end() {
