@@ -1122,4 +1122,4 @@ def test():
 
 
 if __name__ == "__main__":
-    main(test)
+    main(test, 400)

@@ -192,7 +192,7 @@ def who_holds_nothing(world, cluster, kube, operator):
     rights = kube.call("GET", role)
     rights["rules"] = [rule for rule in rights["rules"] if "pods" not in rule.get("resources", [])]
     kube.call("PUT", role, rights)
-    wait_for(lambda: "not judged, as this account may not read it: the addresses of running pods (" in check()[0], "it says what it may not", 20)
+    wait_for(lambda: "not judged, as this account may not read it: which pods are gone, the addresses of running pods (" in check()[0], "it says what it may not", 20)
     expect_equal(check()[1], {}, "what it may not see")
 
 

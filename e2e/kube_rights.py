@@ -1210,8 +1210,8 @@ LEADS = "this controller leads now"
 # What breaks without saying which right is missing: (verb, resource) -> what is seen instead.
 # Shown by slow work alone.
 # What only a slow or rare way needs: of many who make a pool at once, one finds the reservation there and updates it
-# (kube_default_pools.py).
-NOT_QUICK = {("croft-controller", "delete", "ipaddresses"), ("croft-operator", "update", "ipreservations"),
+# (kube_default_pools.py); a controller tells of a pool that fills (kube_status.py).
+NOT_QUICK = {("croft-controller", "create", "events"), ("croft-controller", "delete", "ipaddresses"), ("croft-operator", "update", "ipreservations"),
              ("croft-bootstrap", "update", "ipreservations")}
 QUIET = {
     ("get", "clusterinformations"): "while datastoreReady was false",
