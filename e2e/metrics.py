@@ -289,6 +289,12 @@ def pools(world):
     address, agents = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
     start_agent(world, store, "node-a", socket_path, "--metrics-bind-address", agents, env=own_environment(world.directory))
 
+    # Pods wait for a node's addresses, and nobody for its metrics.
+    beside = start_agent(world, store, "node-b", world.directory / "beside.sock", "--metrics-bind-address", agents, env=own_environment(world.directory))
+    log = world.directory / "agent.log"
+    wait_for(lambda: f"metrics can't be served at {agents}" in log.read_text() and log.read_text().count("serving node node-b"), "it says so, and serves", 20)
+    expect(beside.poll() is None, log.read_text())
+
     def plugin(command, container, check=True):
         config = {"cniVersion": "1.0.0", "name": "net", "ipam": {"type": "croft-ipam", "store": store, "nodename": "node-a", "agent": str(socket_path)}}
         return run(world.bin / "croft-ipam", stdin=json.dumps(config), check=check, env={

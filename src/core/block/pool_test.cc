@@ -177,6 +177,10 @@ TEST(Pool, AReservationIsAPoolsByItsNameAndWhatItKeeps) {
     other.cidrs.push_back(prefix("10.9.0.0/24"));
     EXPECT_FALSE(pool_of_reservation(other)) << cidr;
   }
+  // Each gateway of before is one more.
+  const auto all = {prefix("10.1.0.0/32"), prefix("10.1.0.1/32"), prefix("10.1.0.2/32"), prefix("10.1.0.9/32"),
+                    prefix("10.1.0.255/32")};
+  EXPECT_EQ(pool_of_reservation({"pool-a", all, {}}), "a");
   EXPECT_FALSE(pool_of_reservation({"pool-a", {prefix("10.1.0.7/32"), prefix("10.1.0.9/32")}, {}}));
   EXPECT_FALSE(pool_of_reservation({"pool-a", {}, {}}));
 }
