@@ -790,7 +790,16 @@ def shows_status(user, with_ranges):
 
 
 def mending(user, act):
-    """A Service without its IPAddress."""
+    """A Service without its IPAddress: of several, as the API server's own repair is sometimes there first."""
+    made = lambda: any((right.verb, right.resource) == ("create", "ipaddresses") for right, _ in user.rig.asked().get(user.name, ()))
+    for _ in range(5):
+        mending_one(user, act)
+        if made():
+            return
+    raise Broken("five times somebody else made the IPAddress")
+
+
+def mending_one(user, act):
     kube, name = user.rig.kube, f"svc-{user.tag}-{next(user.rig.numbers_of_logs)}"
     addresses = "/apis/networking.k8s.io/v1/ipaddresses"
     address = kube.create_service(name, {"ports": [{"port": 80}]})["spec"]["clusterIP"]

@@ -339,8 +339,8 @@ TEST_F(TlsListenerTest, AFloodWithoutProofKeepsNobodyOut) {
   start();
   std::vector<FileDescriptor> flood;
   for (int i = 0; i < 600; ++i) flood.push_back(plain());
-  EXPECT_TRUE(soon([&] { return server_->counts().accepted == 600; }));
-  EXPECT_EQ(server_->counts().open, 50U);
+  // The last is accepted a moment before it has its place.
+  EXPECT_TRUE(soon([&] { return server_->counts().accepted == 600 && server_->counts().open == 50; }));
   EXPECT_EQ(call(client(certificate(authority_, "node-b"))), "node-b:hello");
 }
 
