@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "net/echo.h"
+#include "net/joined.h"
 
 namespace croft::engine {
 namespace {
@@ -33,12 +34,6 @@ std::vector<net::Prefix> sorted(std::vector<net::Prefix> cidrs) {
   return cidrs;
 }
 
-std::string text_of(const std::vector<net::Prefix>& cidrs) {
-  std::string text;
-  for (const net::Prefix& cidr : cidrs) text += (text.empty() ? "" : ", ") + cidr.to_string();
-  return text;
-}
-
 const std::vector<net::Prefix>& ranges_of(const Ranges& ranges, const std::string& node) {
   static const std::vector<net::Prefix> kNone;
   const auto found = ranges.find(node);
@@ -50,7 +45,7 @@ std::string rival_text(const NodeCidrs::OfNode& one) {
       "node {} was given {} by another program{}: only one may give ranges to nodes, and this controller gives none "
       "from "
       "here on; end the other (kube-controller-manager: --allocate-node-cidrs=false), then start this one again",
-      net::echo(one.node), text_of(one.cidrs),
+      net::echo(one.node), net::joined(one.cidrs),
       one.written_by.empty() ? "" : fmt::format(" ({})", net::echo(one.written_by)));
 }
 
@@ -77,7 +72,7 @@ Error kept_back(const std::string& node, const std::vector<net::Prefix>& ours, c
   return {ErrorCode::already_exists,
           fmt::format("its record says {}, and the object of node {} says {}: {} is not told its range; when nobody on "
                       "it has an address, `croft node range release {} --force` lets the next pass give it another",
-                      text_of(ours), net::echo(other.node), other.cidr.to_string(), net::echo(node), node),
+                      net::joined(ours), net::echo(other.node), other.cidr.to_string(), net::echo(node), node),
           {}};
 }
 

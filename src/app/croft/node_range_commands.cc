@@ -13,6 +13,7 @@
 #include "engine/node_cidrs.h"
 #include "engine/nodes.h"
 #include "net/echo.h"
+#include "net/joined.h"
 #include "os/files.h"
 #include "os/output_file.h"
 #include "os/process.h"
@@ -34,12 +35,6 @@ struct SubnetEnvOptions {
   int mtu = 1450;
   bool ip_masquerade = true;
 };
-
-std::string joined(const std::vector<net::Prefix>& cidrs) {
-  std::string text;
-  for (const net::Prefix& cidr : cidrs) text += (text.empty() ? "" : ", ") + cidr.to_string();
-  return text;
-}
 
 /// Nothing of a store whose nodes have no objects.
 [[nodiscard]] Result<engine::NodeCidrsLook> look_at_said(const CommandLine& line) {
@@ -114,7 +109,7 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
     print(line.data(json_of(assigned)));
   } else {
     print(
-        fmt::format("node/{} {} {}\n", assigned.node, assigned.added.empty() ? "has" : "got", joined(assigned.cidrs)));
+        fmt::format("node/{} {} {}\n", assigned.node, assigned.added.empty() ? "has" : "got", net::joined(assigned.cidrs)));
   }
   return 0;
 }
@@ -131,7 +126,7 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
     print(fmt::format("node/{} has no range\n", options.node));
   } else {
     print(fmt::format("node/{} {} {}\n", options.node, options.dry_run ? "would give back" : "gave back",
-                      joined(released.cidrs)));
+                      net::joined(released.cidrs)));
   }
   return 0;
 }

@@ -8,17 +8,12 @@
 #include "app/croft/json_text.h"
 #include "app/croft/table.h"
 #include "net/echo.h"
+#include "net/joined.h"
 
 namespace croft::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string joined(const std::vector<net::Prefix>& cidrs) {
-  std::string text;
-  for (const net::Prefix& cidr : cidrs) text += (text.empty() ? "" : ", ") + cidr.to_string();
-  return text;
-}
 
 std::uint32_t free_of(const core::ClusterCidrUse& use) { return use.size - use.taken; }
 
@@ -75,7 +70,7 @@ std::string text_of_said(const SaidView& said) {
   }
   for (const core::DifferingCidrs& one : said.compared.differing) {
     text += fmt::format("node/{} says {}, and its record {}: `croft check` has the remedy\n", one.node,
-                        joined(one.said), joined(one.recorded));
+                        net::joined(one.said), net::joined(one.recorded));
   }
   for (const core::NodeRange& one : said.compared.too_wide) {
     text += fmt::format(
@@ -159,7 +154,7 @@ std::string text_of(const core::NodeRangesSeen& seen, const SaidView& said) {
   for (const Incomplete& one : incomplete_in(seen, said)) {
     text +=
         fmt::format("node/{} stays {} until the node is deleted and rejoins: its object says {} and takes no other\n",
-                    one.node, one.said.front().family() == net::Family::v4 ? "IPv4" : "IPv6", joined(one.said));
+                    one.node, one.said.front().family() == net::Family::v4 ? "IPv4" : "IPv6", net::joined(one.said));
   }
   for (const std::string& node : bare_in(seen, said)) {
     text += fmt::format("node/{} lacks a range: `croft node range assign {}`\n", node, node);
@@ -180,7 +175,7 @@ std::string text_of(const core::NodeRangesSeen& seen, const SaidView& said) {
   for (const auto& [node, cidrs] : seen.surplus) {
     text +=
         fmt::format("node/{} has {}, and can say one of a family: `croft node range assign {}` gives back the rest\n",
-                    node, joined(cidrs), node);
+                    node, net::joined(cidrs), node);
   }
   return text + text_of_said(said);
 }

@@ -6,18 +6,9 @@
 #include <fmt/format.h>
 
 #include "app/croftd/log_format.h"
+#include "net/joined.h"
 
 namespace croft::app {
-namespace {
-
-std::string joined(const std::vector<net::Prefix>& cidrs) {
-  std::string text;
-  for (const net::Prefix& cidr : cidrs) text += (text.empty() ? "" : ", ") + cidr.to_string();
-  return text;
-}
-
-}  // namespace
-
 Result<void> NodeRanges::configure(const NodeRangeFlags& flags) {
   if (flags.cluster_cidr.empty()) {
     TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context_));
@@ -41,8 +32,8 @@ Result<bool> NodeRanges::adopt(engine::ReconcileOptions& options) {
   for (const auto& [node, cidr] : found.adopted) log_.info("node {} has {} already", one_line(node), cidr.to_string());
   for (const auto& [node, error] : found.failed) log_.warn("node {}: {}", one_line(node), one_line(error.message));
   for (const auto& one : found.differing) {
-    log_.warn("node {} says {}, and its record {}: neither is changed", one_line(one.node), joined(one.said),
-              joined(one.recorded));
+    log_.warn("node {} says {}, and its record {}: neither is changed", one_line(one.node), net::joined(one.said),
+              net::joined(one.recorded));
   }
   for (const auto& one : found.overlaps) {
     log_.error(
@@ -63,7 +54,7 @@ Result<void> NodeRanges::say() {
   if (cidrs_ == nullptr || options_.dry_run) return {};
   TRY(const engine::NodeCidrsSaid done, engine::say_node_cidrs(context_, *cidrs_));
   tell_of(done.surplus);
-  for (const auto& [node, cidrs] : done.said) log_.info("node {} says {}", one_line(node), joined(cidrs));
+  for (const auto& [node, cidrs] : done.said) log_.info("node {} says {}", one_line(node), net::joined(cidrs));
   for (const auto& [node, error] : done.failed) {
     log_.warn("CIDRAssignmentFailed: node {}: {}", one_line(node), one_line(error.message));
     tell(node, "CIDRAssignmentFailed");
@@ -94,11 +85,11 @@ Result<bool> NodeRanges::pass() {
   metrics_.count(done);
   for (const auto& one : done.released) {
     log_.info("node {} is gone: {} {}", one_line(one.node), done.dry_run ? "would take back" : "took back",
-              joined(one.cidrs));
+              net::joined(one.cidrs));
   }
   tell_of(done.surplus);
   for (const auto& alarm : done.alarms) log_.warn("node ranges: {}: {}", name_of(alarm.kind), alarm.text);
-  for (const auto& one : done.assigned) log_.info("node {} got {}", one_line(one.node), joined(one.cidrs));
+  for (const auto& one : done.assigned) log_.info("node {} got {}", one_line(one.node), net::joined(one.cidrs));
   for (const auto& one : done.refused) {
     log_.warn("CIDRNotAvailable: {}", one_line(one.refusal->message));
     if (!options_.dry_run) tell(one.node, "CIDRNotAvailable");

@@ -5,17 +5,12 @@
 #include <fmt/format.h>
 
 #include "net/echo.h"
+#include "net/joined.h"
 
 namespace croft::core::audit {
 namespace {
 
 using Kind = Finding::Kind;
-
-std::string joined(const std::vector<net::Prefix>& cidrs) {
-  std::string text;
-  for (const net::Prefix& cidr : cidrs) text += (text.empty() ? "" : ", ") + cidr.to_string();
-  return text;
-}
 
 Finding twice(const NodeRange& one, const NodeRange& other, std::string what, std::string remedy) {
   return {Kind::node_range_twice,
@@ -60,7 +55,7 @@ std::vector<Finding> audit_node_ranges(const NodeRangesSeen& seen, const SaidCom
   for (const auto& [node, cidrs] : seen.surplus) {
     findings.push_back({Kind::node_range_surplus,
                         fmt::format("node {}", net::echo(node)),
-                        fmt::format("its records are {}: two programs gave it one at once", joined(cidrs)),
+                        fmt::format("its records are {}: two programs gave it one at once", net::joined(cidrs)),
                         fmt::format("the controller's next pass, or `croft node range assign {}`, gives back all but "
                                     "the one that its object says, else the first",
                                     net::echo(node)),
@@ -79,8 +74,8 @@ std::vector<Finding> audit_node_ranges(const NodeRangesSeen& seen, const SaidCom
   for (const DifferingCidrs& one : said.differing) {
     findings.push_back({Kind::node_range_differs,
                         fmt::format("node {}", net::echo(one.node)),
-                        fmt::format("its object says {}, and its record {}; nobody else gets either", joined(one.said),
-                                    joined(one.recorded)),
+                        fmt::format("its object says {}, and its record {}; nobody else gets either", net::joined(one.said),
+                                    net::joined(one.recorded)),
                         fmt::format("if its pods live in what the object says, `croft node range release {} --force`: "
                                     "the controller's next pass takes that down; else delete its object once it is "
                                     "drained, and its kubelet makes it anew",

@@ -6,18 +6,9 @@
 
 #include "core/block/draft.h"
 #include "net/echo.h"
+#include "net/joined.h"
 
 namespace croft::core {
-namespace {
-
-std::string text_of(const std::vector<net::Prefix>& prefixes) {
-  std::string text;
-  for (const net::Prefix& one : prefixes) text += (text.empty() ? "" : ", ") + one.to_string();
-  return text;
-}
-
-}  // namespace
-
 Step<KeptOut> plan_keep_out(const Snapshot& snapshot, const std::string& name,
                             const std::vector<net::Prefix>& addresses) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<KeptOut>> {
@@ -65,7 +56,7 @@ Step<bool> plan_create_reservation(const Snapshot& snapshot, const Reservation& 
     std::ranges::sort(wants);
     if (has == wants) return Plan<bool>{true, {}};
     return fail(ErrorCode::already_exists,
-                fmt::format("reservation {} exists and keeps other addresses: {}", wanted.name, text_of(there->cidrs)));
+                fmt::format("reservation {} exists and keeps other addresses: {}", wanted.name, net::joined(there->cidrs)));
   });
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "net/echo.h"
+#include "net/joined.h"
 #include "net/lenient.h"
 #include "store/kube/form.h"
 #include "store/kube/object_list.h"
@@ -99,12 +100,6 @@ std::string body_of(const std::vector<net::Prefix>& cidrs) {
   return std::move(out).take();
 }
 
-std::string text_of(const std::vector<net::Prefix>& cidrs) {
-  std::string text;
-  for (const net::Prefix& cidr : cidrs) text += (text.empty() ? "" : ", ") + cidr.to_string();
-  return text;
-}
-
 }  // namespace
 
 Result<std::vector<SaidByNode>> list_node_cidrs(Api& api, const Clock& clock, Deadline deadline) {
@@ -154,7 +149,7 @@ Result<void> say_node_cidrs(Api& api, const std::string& node, const std::vector
   if (!said.damage && said.cidrs == cidrs) return {};
   if (said.cidrs.empty() && !said.damage) return fail(std::move(why));
   return fail(ErrorCode::conflict, fmt::format("node {} says the ranges {}, and its record says {}", net::echo(node),
-                                               text_of(said.cidrs), text_of(cidrs)));
+                                               net::joined(said.cidrs), net::joined(cidrs)));
 }
 
 }  // namespace croft::store::kube
