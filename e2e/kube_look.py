@@ -232,6 +232,8 @@ def looks_with_its_role(world, kube, before):
     for name in [apply(kube, text) for text in own.split("---\n")[1:]]:
         wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
     looks(world, looker.store, COMMANDS)
+    with without("croftremovednodes", "ipam.croft.dev"):
+        expect("nodes that were removed (" in dry_run(world, looker.store), "the dry run says so")
     put = [{**rule} for rule in whole if "ipam.croft.dev" not in rule["apiGroups"]]
     kube.call("PUT", role, {**kube.call("GET", role), "rules": put})
     looker.may("list", "croftpoolsets", "ipam.croft.dev", False)

@@ -54,6 +54,7 @@ def pool_settings(croft):
     """What a person changes of a pool, and addresses that he keeps from pods."""
     croft.text("pool", "create", "late", "--cidr", "10.7.0.0/28", "--block-size", "29", "--node-selector", 'rack == "a"')
     expect("nothing to set" in croft.text("pool", "set", "late", code=2), "pool set without an option")
+    expect("late" in croft.text("pool", "set", "lste", "--priority", "1", code=1), "a name that is nearly one")
     croft.text("pool", "set", "late", "--node-selector", "rack ==", code=2)
     shown = croft.data("pool", "set", "late", "--cooldown-seconds", "0", "--gateway", "10.7.0.9", "--priority", "9",
                        "--node-selector", "")[0]

@@ -80,15 +80,15 @@ Result<RegisterLook> look_at_register(const Context& context, bool may_lack) {
                                          OnDamage::skip)));
   // A damaged note of a removal removes nothing.
   std::vector<core::RemovedNode> removals;
-  TRY_VOID(for_each_record(
-      context, {Kind::removed_node, ""},
-      [&](const store::Record& record) {
-        const auto* removed = std::get_if<core::RemovedNode>(&record.value);
-        CROFT_ASSERT(removed != nullptr);
-        look.view.add_removed(*removed);
-        removals.push_back(*removed);
-      },
-      OnDamage::skip));
+  TRY_VOID(pass_over(Kind::removed_node, for_each_record(
+                                             context, {Kind::removed_node, ""},
+                                             [&](const store::Record& record) {
+                                               const auto* removed = std::get_if<core::RemovedNode>(&record.value);
+                                               CROFT_ASSERT(removed != nullptr);
+                                               look.view.add_removed(*removed);
+                                               removals.push_back(*removed);
+                                             },
+                                             OnDamage::skip)));
   look.spent = spent_of(std::move(removals), look.view);
   TRY_VOID(pass_over(
       Kind::handle, for_each_in_any_order(

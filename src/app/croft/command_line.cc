@@ -21,6 +21,7 @@
 #include "edge/error_table.h"
 #include "engine/damage_telling.h"
 #include "net/echo.h"
+#include "os/files.h"
 #include "os/look_up.h"
 #include "os/process.h"
 #include "store/kube/protobuf_lists.h"
@@ -111,7 +112,8 @@ Result<void> CommandLine::choose_store(bool is_kubectl_plugin) {
   const char* flag = context.empty() ? "--kubeconfig" : "--context";
   if (!is_kube && asks_cluster) {
     TRY(cluster_url, with_kube_flags("kube:", kubeconfig, context));
-    if (!kubeconfig.empty()) cluster_words += " --kubeconfig " + in_shell_quotes_if_needed(kubeconfig);
+    if (!kubeconfig.empty())
+      cluster_words += " --kubeconfig " + in_shell_quotes_if_needed(os::absolute_path(kubeconfig));
     if (!context.empty()) cluster_words += " --context " + in_shell_quotes_if_needed(context);
     return {};
   }

@@ -108,8 +108,8 @@ struct SubnetEnvOptions {
   if (line.json()) {
     print(line.data(json_of(assigned)));
   } else {
-    print(
-        fmt::format("node/{} {} {}\n", assigned.node, assigned.added.empty() ? "has" : "got", net::joined(assigned.cidrs)));
+    print(fmt::format("node/{} {} {}\n", assigned.node, assigned.added.empty() ? "has" : "got",
+                      net::joined(assigned.cidrs)));
   }
   return 0;
 }

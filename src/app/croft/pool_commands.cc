@@ -174,9 +174,14 @@ struct ShowPoolOptions {
     return fail(ErrorCode::invalid_argument, "nothing to set: give at least one option");
   }
   TRY(const engine::Context context, line.open());
-  TRY(const core::Pool pool, engine::change_pool(context, change));
-  if (change.gateway && pool.gateway) TRY_VOID(tell_if_held(context, *pool.gateway));
-  TRY(const engine::PoolView view, find_pool(context, pool.name));
+  const auto pool = engine::change_pool(context, change);
+  if (!pool && pool.error().code == ErrorCode::not_found) {
+    TRY(Error error, no_such_pool(context, change.name));
+    return fail(std::move(error));
+  }
+  if (!pool) return fail(pool.error());
+  if (change.gateway && pool->gateway) TRY_VOID(tell_if_held(context, *pool->gateway));
+  TRY(const engine::PoolView view, find_pool(context, pool->name));
   print(line.json() ? line.data(json_of(std::vector{view})) : pool_table({view}, true).to_string());
   return 0;
 }

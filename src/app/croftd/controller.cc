@@ -332,7 +332,10 @@ class Controller {
     if (options_.allocate_node_cidrs) pass_over_node_ranges();
     TRY(engine::SweepReport report, engine::sweep(context_, *source_, memory_, sweep_options_));
     for (const auto& [kind, why] : report.not_allowed) {
-      not_read_.emplace(kind == core::Kind::handle ? "handles" : "claims on blocks", why);
+      not_read_.emplace(kind == core::Kind::handle     ? "handles"
+                        : kind == core::Kind::affinity ? "claims on blocks"
+                                                       : "nodes that were removed",
+                        why);
     }
     tell_not_read();
     const char* what = report.dry_run ? "would release" : "released";

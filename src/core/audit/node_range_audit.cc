@@ -74,8 +74,8 @@ std::vector<Finding> audit_node_ranges(const NodeRangesSeen& seen, const SaidCom
   for (const DifferingCidrs& one : said.differing) {
     findings.push_back({Kind::node_range_differs,
                         fmt::format("node {}", net::echo(one.node)),
-                        fmt::format("its object says {}, and its record {}; nobody else gets either", net::joined(one.said),
-                                    net::joined(one.recorded)),
+                        fmt::format("its object says {}, and its record {}; nobody else gets either",
+                                    net::joined(one.said), net::joined(one.recorded)),
                         fmt::format("if its pods live in what the object says, `croft node range release {} --force`: "
                                     "the controller's next pass takes that down; else delete its object once it is "
                                     "drained, and its kubelet makes it anew",

@@ -55,8 +55,8 @@ Step<bool> plan_create_reservation(const Snapshot& snapshot, const Reservation& 
     std::ranges::sort(has);
     std::ranges::sort(wants);
     if (has == wants) return Plan<bool>{true, {}};
-    return fail(ErrorCode::already_exists,
-                fmt::format("reservation {} exists and keeps other addresses: {}", wanted.name, net::joined(there->cidrs)));
+    return fail(ErrorCode::already_exists, fmt::format("reservation {} exists and keeps other addresses: {}",
+                                                       wanted.name, net::joined(there->cidrs)));
   });
 }
 
