@@ -16,8 +16,8 @@
 
 #include "agent_process.h"
 #include "daemon_commit.h"
-#include "engine/pools.h"
 #include "floors.h"
+#include "ipam/use/pools.h"
 #include "os/clock.h"
 #include "os/random.h"
 #include "processes.h"

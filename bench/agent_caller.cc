@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "agent_process.h"
-#include "os/endpoint.h"
-#include "os/grpc_frame.h"
-#include "os/transport.h"
+#include "http/endpoint.h"
+#include "http/grpc_frame.h"
+#include "http/transport.h"
 
 namespace croft::bench {
 namespace {

@@ -3,9 +3,9 @@
 #include <memory>
 #include <string>
 
+#include "agent/format/messages.h"
 #include "base/clock.h"
-#include "os/http2_connection.h"
-#include "wire/agent/messages.h"
+#include "http/http2_connection.h"
 
 namespace croft::bench {
 

@@ -21,7 +21,7 @@
 
 #include "agent_caller.h"
 #include "agent_process.h"
-#include "app/open_store.h"
+#include "cli/stores/open_store.h"
 #include "os/clock.h"
 #include "processes.h"
 

@@ -4,8 +4,8 @@
 #include "commit_sample.h"
 #include "daemon_commit.h"
 #include "os/random.h"
+#include "register/format/records.h"
 #include "store/etcd/client.h"
-#include "wire/records/records.h"
 
 namespace croft::bench {
 namespace {

@@ -20,10 +20,10 @@
 
 #include "agent_caller.h"
 #include "agent_process.h"
-#include "app/open_store.h"
+#include "cli/stores/open_store.h"
 #include "daemon_commit.h"
-#include "engine/pools.h"
 #include "floors.h"
+#include "ipam/use/pools.h"
 #include "os/clock.h"
 #include "os/random.h"
 #include "processes.h"

@@ -16,9 +16,9 @@
 
 #include <fmt/format.h>
 
+#include "agent/door/service.h"
 #include "base/manual_clock.h"
-#include "edge/agent/service.h"
-#include "engine/pools.h"
+#include "ipam/use/pools.h"
 #include "report.h"
 #include "store/memory/memory_store.h"
 

@@ -20,11 +20,11 @@
 
 #include <fmt/format.h>
 
-#include "app/open_store.h"
-#include "engine/assign.h"
-#include "engine/batch_of_one.h"
-#include "engine/pools.h"
-#include "engine/release.h"
+#include "cli/stores/open_store.h"
+#include "ipam/use/assign.h"
+#include "ipam/use/batch_of_one.h"
+#include "ipam/use/pools.h"
+#include "ipam/use/release.h"
 #include "os/clock.h"
 #include "os/random.h"
 #include "store/cached/cached_store.h"

@@ -17,8 +17,8 @@
 #include <fmt/format.h>
 
 #include "base/manual_clock.h"
-#include "engine/register_look.h"
-#include "engine/sweep.h"
+#include "collector/use/register_look.h"
+#include "collector/use/sweep.h"
 #include "report.h"
 #include "store/memory/memory_store.h"
 

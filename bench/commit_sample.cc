@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/time_text.h"
-#include "core/register/block.h"
+#include "register/block.h"
 
 namespace croft::bench {
 namespace {

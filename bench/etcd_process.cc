@@ -10,7 +10,7 @@
 #include "os/random.h"
 #include "store/etcd/client.h"
 #ifdef CROFT_BENCH_TLS
-#include "os/tls.h"
+#include "http/tls.h"
 #endif
 
 int main(int argc, char** argv) {

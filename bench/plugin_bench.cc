@@ -11,11 +11,11 @@
 #include <fmt/format.h>
 
 #include "commit_sample.h"
-#include "core/block/assign.h"
-#include "core/block/draft.h"
 #include "daemon_commit.h"
-#include "engine/pools.h"
 #include "floors.h"
+#include "ipam/decide/assign.h"
+#include "ipam/decide/draft.h"
+#include "ipam/use/pools.h"
 #include "os/clock.h"
 #include "os/random.h"
 #include "processes.h"

@@ -14,8 +14,8 @@
 #include <fmt/format.h>
 
 #include "base/manual_clock.h"
-#include "engine/range_repair.h"
 #include "report.h"
+#include "services/use/range_repair.h"
 #include "store/memory/memory_store.h"
 #include "store/test_commits.h"
 

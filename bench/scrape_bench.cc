@@ -19,8 +19,8 @@
 
 #include <fmt/format.h>
 
-#include "edge/metrics/metrics.h"
-#include "edge/metrics/server.h"
+#include "agent/metrics/metrics.h"
+#include "agent/metrics/server.h"
 #include "report.h"
 
 namespace croft {

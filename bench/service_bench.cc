@@ -18,11 +18,11 @@
 
 #include <fmt/format.h>
 
-#include "app/open_store.h"
-#include "engine/service.h"
+#include "cli/stores/open_store.h"
 #include "os/clock.h"
 #include "os/random.h"
 #include "report.h"
+#include "services/use/service.h"
 
 namespace croft {
 namespace {

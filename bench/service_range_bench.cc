@@ -20,8 +20,8 @@
 #include <fmt/core.h>
 
 #include "base/manual_clock.h"
-#include "core/service/bitmap_range.h"
 #include "os/random.h"
+#include "services/decide/bitmap_range.h"
 
 namespace {
 

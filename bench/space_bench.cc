@@ -8,8 +8,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include "core/space/dense_bitmap.h"
-#include "core/space/ordered_free_list.h"
+#include "base/space/dense_bitmap.h"
+#include "base/space/ordered_free_list.h"
 
 namespace {
 

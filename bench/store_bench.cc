@@ -20,11 +20,11 @@
 
 #include "os/clock.h"
 #include "os/file_descriptor.h"
+#include "register/format/records.h"
 #include "report.h"
 #include "store/sample_records.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/sqlite/watching_vfs.h"
-#include "wire/records/records.h"
 
 namespace croft::store {
 namespace {

@@ -20,14 +20,14 @@
 #include <fmt/format.h>
 
 #include "agent_process.h"
-#include "app/open_store.h"
+#include "cli/stores/open_store.h"
 #include "daemon_commit.h"
+#include "http/endpoint.h"
+#include "http/grpc_channel.h"
 #include "os/clock.h"
-#include "os/endpoint.h"
-#include "os/grpc_channel.h"
 #include "processes.h"
-#include "wire/vpc/messages.h"
-#include "wire/vpc/methods.h"
+#include "vpc/format/messages.h"
+#include "vpc/format/methods.h"
 
 namespace croft::bench {
 namespace {

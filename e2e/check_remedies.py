@@ -483,7 +483,7 @@ def range_twice(r):
 # ---------------------------------------------------------------- the table
 
 def of_all_findings(world, etcd):
-    source = (ROOT / "src/core/audit/register_report.cc").read_text()
+    source = (ROOT / "src/ipam/audit/register_report.cc").read_text()
     known = re.findall(r'"(\w+)"', re.search(r"kFindings = \{(.*?)\};", source, re.S).group(1))
     expect(len(known) > 40, f"findings: {known}")
     expect_equal(sorted(set(known) - {kind for kind, *_ in ROWS} - set(ELSEWHERE)), [], "findings without a row here")

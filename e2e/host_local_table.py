@@ -32,14 +32,14 @@ OF = {"reference": ALL[:6], "croft": ALL}
 
 # What cannot be seen through the binary, and where it is tested instead.
 LIBRARY_LEVEL = {
-    "9 (second half)": "the binary refuses a container ID with white space; trimming: src/wire/host_local/files_test.cc",
-    "41 (iterator's start)": "only the next address is seen here: src/core/host_local/round_robin_test.cc",
+    "9 (second half)": "the binary refuses a container ID with white space; trimming: src/hostlocal/format/files_test.cc",
+    "41 (iterator's start)": "only the next address is seen here: src/hostlocal/decide/round_robin_test.cc",
     "67 (text `not in range set`)": "the binary never asks a set for an address it does not contain: "
-                                    "src/core/host_local/assign_test.cc",
+                                    "src/hostlocal/decide/assign_test.cc",
     "69 (lock on a file path)": "the binary always locks a directory's `lock`",
-    "70-71 (compare)": "comparison of addresses: src/net/address_test.cc; next() is seen here through cursors",
+    "70-71 (compare)": "comparison of addresses: src/base/net/address_test.cc; next() is seen here through cursors",
     "77 (only 4.3.2), 79 (plugin of 0.3.0)": "the list of supported versions is fixed in the binary: "
-                                             "src/wire/cni/environment_test.cc; 79 is seen here with config version 9.9.9",
+                                             "src/cni/format/environment_test.cc; 79 is seen here with config version 9.9.9",
     "84 (no about text)": "host-local has an about text",
     "86 (typed error)": "host-local has untyped errors only: each code 999 in this table",
 }

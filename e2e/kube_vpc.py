@@ -450,7 +450,7 @@ def check_annotation(kube):
     def patch(uid):
         body = {"metadata": {"uid": uid, "annotations": {"cni.projectcalico.org/podIP": "10.0.0.5/32",
                                                          "cni.projectcalico.org/podIPs": "10.0.0.5/32"}}}
-        # As the agent sends it, byte for byte: wire_kube_vpc_test.
+        # As the agent sends it, byte for byte: store_kube_vpc_test.
         return json.loads(kube._send("PATCH", "/api/v1/namespaces/default/pods/web-0", json.dumps(body).encode(),
                                      media="application/merge-patch+json"))
     got = patch(pod["metadata"]["uid"])["metadata"]["annotations"]

@@ -12,9 +12,9 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "net/address.h"
-#include "net/address_with_length.h"
-#include "net/prefix.h"
+#include "base/net/address.h"
+#include "base/net/address_with_length.h"
+#include "base/net/prefix.h"
 
 namespace {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "agent/format/messages.h"
 #include "base/assert.h"
-#include "wire/agent/messages.h"
 
 namespace {
 

@@ -15,9 +15,9 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "wire/calico/beside.h"
-#include "wire/calico/etcd.h"
-#include "wire/calico/resources.h"
+#include "calico/beside.h"
+#include "calico/etcd.h"
+#include "calico/resources.h"
 
 namespace {
 

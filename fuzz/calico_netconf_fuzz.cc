@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "wire/calico/netconf.h"
-#include "wire/cni/environment.h"
-#include "wire/cni/network.h"
+#include "calico/netconf.h"
+#include "cni/format/environment.h"
+#include "cni/format/network.h"
 
 namespace cni = croft::wire::cni;
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "wire/records/canonical_json.h"
+#include "register/format/canonical_json.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);

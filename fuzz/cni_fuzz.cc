@@ -17,13 +17,13 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "core/register/affinity.h"
-#include "edge/cni/skeleton.h"
-#include "edge/error_table.h"
-#include "wire/cni/args.h"
-#include "wire/cni/config.h"
-#include "wire/json/decode.h"
-#include "wire/text/go_text.h"
+#include "base/json/decode.h"
+#include "base/text/go_text.h"
+#include "cni/door/skeleton.h"
+#include "cni/error_table.h"
+#include "cni/format/args.h"
+#include "cni/format/config.h"
+#include "register/affinity.h"
 
 namespace {
 

@@ -25,12 +25,12 @@
 
 #include "base/assert.h"
 #include "bytes.h"
-#include "core/block/affinity_changes.h"
-#include "core/block/assign.h"
-#include "core/block/node_changes.h"
-#include "core/block/release.h"
-#include "core/collect/judge.h"
-#include "core/register/test_register.h"
+#include "collector/decide/judge.h"
+#include "ipam/decide/affinity_changes.h"
+#include "ipam/decide/assign.h"
+#include "ipam/decide/node_changes.h"
+#include "ipam/decide/release.h"
+#include "register/test_register.h"
 
 namespace {
 

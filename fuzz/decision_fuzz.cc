@@ -19,13 +19,13 @@
 
 #include "base/assert.h"
 #include "bytes.h"
-#include "core/block/affinity_changes.h"
-#include "core/block/assign.h"
-#include "core/block/explain.h"
-#include "core/block/pool_changes.h"
-#include "core/block/release.h"
-#include "core/register/stored_size.h"
-#include "core/register/test_register.h"
+#include "ipam/decide/affinity_changes.h"
+#include "ipam/decide/assign.h"
+#include "ipam/decide/explain.h"
+#include "ipam/decide/pool_changes.h"
+#include "ipam/decide/release.h"
+#include "register/stored_size.h"
+#include "register/test_register.h"
 
 namespace {
 

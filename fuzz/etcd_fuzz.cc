@@ -19,10 +19,10 @@
 
 #include "base/assert.h"
 #include "base/manual_clock.h"
-#include "os/endpoint.h"
-#include "os/grpc_frame.h"
-#include "os/http2_connection.h"
-#include "wire/etcd/api.h"
+#include "http/endpoint.h"
+#include "http/grpc_frame.h"
+#include "http/http2_connection.h"
+#include "store/etcd/format/api.h"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "app/etcd_url.h"
 #include "base/assert.h"
+#include "cli/stores/etcd_url.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto place = croft::app::parse_etcd_url(std::string(data, data + size));

@@ -17,7 +17,7 @@
 
 #include "base/assert.h"
 #include "base/manual_clock.h"
-#include "os/grpc_session.h"
+#include "http/grpc_session.h"
 
 namespace {
 

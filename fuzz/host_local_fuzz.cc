@@ -17,11 +17,11 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "core/host_local/round_robin.h"
-#include "wire/cni/network.h"
-#include "wire/cni/resolv_conf.h"
-#include "wire/host_local/config.h"
-#include "wire/host_local/files.h"
+#include "cni/format/network.h"
+#include "cni/format/resolv_conf.h"
+#include "hostlocal/decide/round_robin.h"
+#include "hostlocal/format/config.h"
+#include "hostlocal/format/files.h"
 
 namespace {
 

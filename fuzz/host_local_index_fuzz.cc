@@ -11,11 +11,11 @@
 
 #include "base/assert.h"
 #include "base/manual_clock.h"
-#include "net/address.h"
+#include "base/net/address.h"
+#include "hostlocal/directory/index.h"
+#include "hostlocal/directory/scanned_view.h"
 #include "os/directory.h"
 #include "os/scratch_directory.h"
-#include "store/hostlocal/index.h"
-#include "store/hostlocal/scanned_view.h"
 
 namespace hostlocal = croft::store::hostlocal;
 using croft::net::Address;

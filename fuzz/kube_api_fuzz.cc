@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "wire/kube/api.h"
-#include "wire/kube/lease.h"
+#include "store/kube/format/api.h"
+#include "store/kube/format/lease.h"
 
 using namespace croft;
 using namespace croft::wire::kube;

@@ -13,9 +13,9 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "wire/kube/api.h"
-#include "wire/kube/builtin_lists.h"
-#include "wire/kube/objects.h"
+#include "store/kube/format/api.h"
+#include "store/kube/format/builtin_lists.h"
+#include "store/kube/format/objects.h"
 
 namespace {
 

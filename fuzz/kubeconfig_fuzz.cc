@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "wire/kube/kubeconfig.h"
-#include "wire/manifests/kubeconfig_yaml.h"
+#include "store/kube/format/kubeconfig.h"
+#include "store/kube/format/kubeconfig_yaml.h"
 
 using namespace croft;
 using wire::kube::KubeAccess;

@@ -19,10 +19,10 @@
 
 #include "base/assert.h"
 #include "bytes.h"
-#include "core/node_range/cidr_set.h"
-#include "core/node_range/node_range_changes.h"
-#include "core/node_range/node_range_look.h"
-#include "core/register/test_register.h"
+#include "noderanges/decide/cidr_set.h"
+#include "noderanges/decide/node_range_changes.h"
+#include "noderanges/decide/node_range_look.h"
+#include "register/test_register.h"
 
 namespace {
 

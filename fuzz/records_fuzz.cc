@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "wire/records/records.h"
+#include "register/format/records.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using croft::ErrorCode;

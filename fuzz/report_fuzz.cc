@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "app/croft/report.h"
 #include "base/assert.h"
+#include "cli/croft/report.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto report = croft::app::parse_report({reinterpret_cast<const char*>(data), size});

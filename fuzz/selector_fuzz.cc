@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "core/register/selector.h"
+#include "register/selector.h"
 
 namespace {
 

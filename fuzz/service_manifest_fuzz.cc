@@ -16,12 +16,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/croft/data.h"
-#include "app/croft/json_output.h"
-#include "app/croft/service_views.h"
 #include "base/assert.h"
-#include "wire/manifests/service_manifest.h"
-#include "wire/manifests/yaml_documents.h"
+#include "cli/croft/data.h"
+#include "cli/croft/json_output.h"
+#include "services/commands/service_views.h"
+#include "services/format/service_manifest.h"
+#include "store/kube/format/yaml_documents.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "wire/tombstone/tombstone.h"
+#include "cni/format/tombstone.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto read = croft::wire::decode_tombstone({reinterpret_cast<const char*>(data), size});

@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "wire/ucloud/answers.h"
-#include "wire/ucloud/metadata.h"
-#include "wire/ucloud/ret_code.h"
-#include "wire/ucloud/signing.h"
+#include "vpc/format/ucloud/answers.h"
+#include "vpc/format/ucloud/metadata.h"
+#include "vpc/format/ucloud/ret_code.h"
+#include "vpc/format/ucloud/signing.h"
 
 using namespace croft;
 using namespace croft::wire::ucloud;

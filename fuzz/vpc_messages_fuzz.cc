@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "wire/vpc/messages.h"
+#include "vpc/format/messages.h"
 
 namespace {
 

@@ -9,8 +9,9 @@ import re
 
 TABLE = "scripts/budgets.txt"
 COLUMNS = ("product", "tests", "backwards", "long")
-# Folders whose sub-folders are rooms of their own.
-SPLIT = {"app", "cloud", "core", "edge", "store", "wire"}
+# Rooms whose folders are counted by themselves.
+SPLIT = {"store"}
+PROGRAM = re.compile(r"cli/|[^/]+/(commands|daemon)/")
 OTHERS = {"e2e": ("*.py", "*.sh"), "docs": ("*.md",)}
 WORDS_MAX = 30
 
@@ -77,7 +78,7 @@ def measured(root, test_files):
         if test_files.search(path):
             add(room, tests=lines)
             continue
-        backwards, too_long = hard_sentences([*comments(text), *(help_lines(text) if path.startswith("app/") else [])])
+        backwards, too_long = hard_sentences([*comments(text), *(help_lines(text) if PROGRAM.match(path) else [])])
         add(room, product=lines, backwards=backwards, long=too_long)
     for folder, patterns in OTHERS.items():
         for pattern in patterns:

@@ -7,7 +7,7 @@
 
 namespace croft {
 
-/// What went wrong, as far as callers decide by it. One table in edge/error_table.h turns a code into a CNI code and an
+/// What went wrong, as far as callers decide by it. One table in cni/error_table.h turns a code into a CNI code and an
 /// exit code; nothing else does.
 enum class ErrorCode : std::uint8_t {
   invalid_argument,          ///< input is wrong; the message names the field, the value and the remedy

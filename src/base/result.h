@@ -9,7 +9,7 @@
 namespace croft {
 
 /// A value or an Error. Expected failures travel this way; programmer errors are assertions (base/assert.h); nothing
-/// in Croft throws across a function of its own. Only this header and core/register/flow.h name the type behind it
+/// in Croft throws across a function of its own. Only this header and register/flow.h name the type behind it
 /// (docs/adr/0001-result-type.md). Functions that return one carry [[nodiscard]]; scripts/check-tree demands it.
 template <class T>
 using Result = tl::expected<T, Error>;

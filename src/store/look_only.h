@@ -13,7 +13,7 @@ namespace croft::store {
 using OwnDenied = std::function<void(const Error&)>;
 
 /// A store for commands that only look: it refuses every write, whoever asks for it. What it shows may lack records
-/// (app/open_store.h), so nothing may be decided from it that is then written.
+/// (cli/stores/open_store.h), so nothing may be decided from it that is then written.
 class LookOnly final : public ForwardingStore {
  public:
   explicit LookOnly(std::unique_ptr<Store> beneath) : ForwardingStore(*beneath), owned_(std::move(beneath)) {}

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "core/register/records.h"
+#include "register/records.h"
 
 namespace croft::store {
 

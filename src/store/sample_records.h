@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "core/register/records.h"
+#include "register/records.h"
 #include "store/store.h"
 
 namespace croft::store {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/net/echo.h"
 #include "base/time_text.h"
-#include "net/echo.h"
 
 namespace croft::store {
 namespace {

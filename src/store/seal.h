@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "core/register/seal.h"
+#include "register/seal.h"
 
 namespace croft::store {
 

@@ -13,9 +13,9 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/strong.h"
-#include "core/register/records.h"
-#include "core/register/snapshot.h"
-#include "core/register/stored_size.h"
+#include "register/records.h"
+#include "register/snapshot.h"
+#include "register/stored_size.h"
 
 namespace croft::store {
 

@@ -7,7 +7,7 @@
 namespace croft::store {
 
 // What a store's URL says to those who open none: nobody else looks at schemes (docs/configuration.md). What is behind
-// the scheme a backend reads, and app/open_store opens it.
+// the scheme a backend reads, and cli/stores/open_store opens it.
 
 enum class Scheme {
   sqlite,  ///< `sqlite:/absolute/path.db`: a file of this machine

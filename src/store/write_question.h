@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-#include "core/register/records.h"
+#include "register/records.h"
 #include "store/store.h"
 
 namespace croft::store {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/register/one_nodes_part.h"
+#include "register/one_nodes_part.h"
 
 namespace croft::store {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/register/affinity.h"
-#include "core/register/one_nodes_part.h"
-#include "net/prefix.h"
+#include "base/net/prefix.h"
+#include "register/affinity.h"
+#include "register/one_nodes_part.h"
 #include "store/cached/shared_keys.h"
 #include "store/store.h"
 
@@ -23,7 +23,7 @@ namespace croft::store {
 /// It is a hint (docs/reference/reliability.md#i16). What it says is there may be gone, and from the keys it guesses
 /// what is not there: a block without a claim, of the length that its pool's blocks have, a handle that none of the
 /// node's own blocks mentions, a high-water mark. A decision that rests on it counts only when the conditions of its
-/// commit have held (engine/batch.h). Not synchronised.
+/// commit have held (ipam/use/batch.h). Not synchronised.
 class Cache {
  public:
   explicit Cache(core::AffinityOwner node, core::Follower follower = core::Follower::blocks);

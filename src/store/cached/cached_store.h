@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "core/register/affinity.h"
-#include "core/register/one_nodes_part.h"
+#include "register/affinity.h"
+#include "register/one_nodes_part.h"
 #include "store/cached/cache.h"
 #include "store/forwarding_store.h"
 #include "store/store.h"
@@ -44,7 +44,7 @@ struct CachedStoreOptions {
 /// the store beneath. Commits always go there; after one that was done the memory has it at once.
 ///
 /// What it answers from memory may be old or a guess: only an answer that ended in a successful commit may be believed
-/// (engine/batch.h does that). While the watch beneath is broken, lags or has lost changes, nothing is answered
+/// (ipam/use/batch.h does that). While the watch beneath is broken, lags or has lost changes, nothing is answered
 /// from memory. Turns are taken here first and then beneath, so that the threads of this process don't meet in
 /// conflicts.
 ///

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/register/snapshot.h"
+#include "register/snapshot.h"
 
 namespace croft::store {
 

@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 
 #include "base/hex.h"
-#include "core/register/cooling_beside.h"
+#include "calico/beside.h"
+#include "calico/records.h"
+#include "register/cooling_beside.h"
+#include "register/format/records.h"
 #include "store/calico/layout.h"
-#include "wire/calico/beside.h"
-#include "wire/calico/records.h"
-#include "wire/records/records.h"
 
 namespace croft::store::calico {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/register/kinds.h"
+#include "register/kinds.h"
 
 namespace croft::store::calico {
 namespace {

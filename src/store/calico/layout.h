@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/register/records.h"
+#include "register/records.h"
 
 // How the register lies in a datastore of Calico's: Calico's kinds as Calico has them, Croft's own under a root of its
 // own (docs/formats/calico.md).

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/register/pool.h"
+#include "register/pool.h"
 #include "store/conformance/conformance.h"
 
 namespace croft::store {

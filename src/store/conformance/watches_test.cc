@@ -1,4 +1,4 @@
-#include "core/register/pool.h"
+#include "register/pool.h"
 #include "store/conformance/conformance.h"
 
 namespace croft::store {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "os/transport.h"
+#include "http/transport.h"
 #include "store/etcd/kv.h"
 
 namespace croft::store::etcd {
@@ -16,7 +16,7 @@ namespace croft::store::etcd {
 struct ClientOptions {
   /// Where the members are: `http://10.0.0.1:2379`, `https://[fd00::1]:2379`, `unix:/path`. Numeric, 1 to 16.
   std::vector<std::string> endpoints;
-  /// For https: os/tls.h, `os::make_tls(files)`.
+  /// For https: http/tls.h, `os::make_tls(files)`.
   std::shared_ptr<const os::TransportSecurity> security;
   std::string user;  ///< empty: no authentication by password
   std::string password;

@@ -6,10 +6,10 @@
 
 #include "base/result.h"
 #include "store/calico/codec.h"
+#include "store/etcd/format/api.h"
 #include "store/etcd/kv.h"
 #include "store/etcd/place.h"
 #include "store/store.h"
-#include "wire/etcd/api.h"
 
 // The bytes of records in etcd: Calico's and Croft's own as store/calico has them, Kubernetes' as the registry does.
 namespace croft::store::etcd {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "os/endpoint.h"
-#include "os/grpc_channel.h"
+#include "http/endpoint.h"
+#include "http/grpc_channel.h"
 #include "store/etcd/client.h"
 
 namespace croft::store::etcd {

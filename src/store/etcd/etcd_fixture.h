@@ -14,10 +14,10 @@
 
 #include <gtest/gtest.h>
 
+#include "http/grpc_channel.h"
+#include "http/relay_fixture.h"
 #include "os/clock.h"
-#include "os/grpc_channel.h"
 #include "os/random.h"
-#include "os/relay_fixture.h"
 #include "os/scratch_directory.h"
 #include "store/etcd/client.h"
 

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "net/echo.h"
-#include "wire/kube/objects.h"
-#include "wire/text/go_text.h"
+#include "base/net/echo.h"
+#include "base/text/go_text.h"
+#include "store/kube/format/objects.h"
 
 namespace croft::store::etcd {
 namespace {

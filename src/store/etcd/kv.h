@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "wire/etcd/api.h"
+#include "store/etcd/format/api.h"
 
 namespace croft::store::etcd {
 

@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "net/echo.h"
+#include "base/net/echo.h"
+#include "calico/etcd.h"
 #include "store/calico/layout.h"
-#include "wire/calico/etcd.h"
-#include "wire/etcd/api.h"
+#include "store/etcd/format/api.h"
 
 namespace croft::store::etcd {
 namespace {

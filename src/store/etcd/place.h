@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/register/records.h"
-#include "core/register/snapshot.h"
+#include "register/records.h"
+#include "register/snapshot.h"
 #include "store/etcd/registry.h"
 
 // Where records are in etcd: Calico's under Calico's keys, Croft's own under /croft/v1/ (docs/formats/calico.md),

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "net/test_values.h"
+#include "base/net/test_values.h"
 
 namespace croft::store::etcd {
 namespace {

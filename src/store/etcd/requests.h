@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <variant>
 
+#include "store/etcd/format/api.h"
 #include "store/etcd/place.h"
-#include "wire/etcd/api.h"
 
 // What the store's requests to etcd have in common.
 namespace croft::store::etcd {

@@ -1,4 +1,4 @@
-// How large a block becomes in etcd, against what core believes (core/register/stored_size.h).
+// How large a block becomes in etcd, against what core believes (register/stored_size.h).
 
 #include <rapidcheck.h>
 
@@ -18,15 +18,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/register/block.h"
-#include "core/register/stored_size.h"
-#include "net/test_values.h"
+#include "base/net/test_values.h"
+#include "calico/records.h"
 #include "os/clock.h"
 #include "os/random.h"
+#include "register/block.h"
+#include "register/stored_size.h"
 #include "store/calico/codec.h"
 #include "store/etcd/etcd_fixture.h"
 #include "store/etcd/etcd_store.h"
-#include "wire/calico/records.h"
 
 namespace croft::store {
 namespace {

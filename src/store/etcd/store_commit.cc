@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "net/echo.h"
+#include "base/net/echo.h"
 #include "store/calico/layout.h"
 #include "store/check_request.h"
 #include "store/etcd/codec.h"
@@ -19,8 +19,8 @@
 #include "store/etcd/revisions.h"
 #include "store/etcd/store_read.h"
 #include "store/etcd/verdict.h"
+#include "store/format/seal.h"
 #include "store/write_question.h"
-#include "wire/seal/seal.h"
 
 namespace croft::store::etcd {
 namespace {

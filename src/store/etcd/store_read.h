@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "core/register/snapshot.h"
+#include "register/snapshot.h"
 #include "store/etcd/kv.h"
 #include "store/etcd/place.h"
 #include "store/store.h"

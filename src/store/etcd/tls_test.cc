@@ -1,4 +1,4 @@
-#include "os/tls.h"
+#include "http/tls.h"
 
 #include <sys/stat.h>
 

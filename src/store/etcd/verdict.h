@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "os/grpc_channel.h"
+#include "http/grpc_channel.h"
 
 namespace croft::store::etcd {
 

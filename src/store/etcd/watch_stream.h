@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "os/grpc_channel.h"
+#include "http/grpc_channel.h"
 #include "store/etcd/kv.h"
 
 namespace croft::store::etcd {

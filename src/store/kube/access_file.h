@@ -6,11 +6,11 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "wire/kube/kubeconfig.h"
+#include "store/kube/format/kubeconfig.h"
 
 namespace croft::store::kube {
 
-/// Reads a kubeconfig from its file: one in JSON, or what `to_json` makes JSON of (wire/manifests/kubeconfig_yaml.h,
+/// Reads a kubeconfig from its file: one in JSON, or what `to_json` makes JSON of (store/kube/format/kubeconfig_yaml.h,
 /// for programs that carry YAML). `context`: as wire::kube::decode_kubeconfig. Errors: as os::read_file; those of
 /// `to_json` and decode_kubeconfig, with the path; permission_denied, with the mode to set, when the file holds a token
 /// or a key and others can read it.

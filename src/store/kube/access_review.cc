@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "base/json/document.h"
+#include "base/json/writer.h"
 #include "store/kube/form.h"
-#include "wire/json/document.h"
-#include "wire/json/writer.h"
 
 namespace croft::store::kube {
 namespace {

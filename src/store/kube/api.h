@@ -10,12 +10,12 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "wire/kube/api.h"
+#include "store/kube/format/api.h"
 
 // A Kubernetes API as the store sees it. An interface, so that decorators and tests can stand between.
 namespace croft::store::kube {
 
-/// One request. `path` is relative to the server's root, with its query, as wire/kube/requests.h makes it.
+/// One request. `path` is relative to the server's root, with its query, as store/kube/format/requests.h makes it.
 struct Request {
   enum class Method : std::uint8_t { get, post, put, delete_object, patch } method = Method::get;
   std::string path;

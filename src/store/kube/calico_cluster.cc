@@ -9,12 +9,12 @@
 
 #include <fmt/format.h>
 
-#include "net/echo.h"
+#include "base/json/writer.h"
+#include "base/net/echo.h"
+#include "store/format/seal.h"
+#include "store/kube/format/own_kinds.h"
+#include "store/kube/format/requests.h"
 #include "store/kube/missing_right.h"
-#include "wire/json/writer.h"
-#include "wire/kube/own_kinds.h"
-#include "wire/kube/requests.h"
-#include "wire/seal/seal.h"
 
 namespace croft::store::kube {
 namespace {

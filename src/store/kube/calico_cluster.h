@@ -4,11 +4,11 @@
 #include <mutex>
 #include <optional>
 
+#include "calico/crd.h"
 #include "store/kube/api.h"
 #include "store/kube/objects.h"
 #include "store/look_only.h"
 #include "store/seal.h"
-#include "wire/calico/crd.h"
 
 // What a cluster says of its Calico (docs/reference/calico-ipam.md).
 namespace croft::store::kube {

@@ -6,18 +6,18 @@
 #include <fmt/format.h>
 
 #include "base/hex.h"
-#include "net/echo.h"
+#include "base/net/echo.h"
+#include "calico/beside.h"
+#include "calico/etcd.h"
 #include "store/calico/codec.h"
 #include "store/kube/form.h"
-#include "wire/calico/beside.h"
-#include "wire/calico/etcd.h"
 
 namespace croft::store::kube {
 namespace {
 
 using wire::calico::ApiGroup;
 
-/// What Calico's objects have no place for (wire/calico/beside.h): of a block what cools in it, of a pool gateway and
+/// What Calico's objects have no place for (calico/beside.h): of a block what cools in it, of a pool gateway and
 /// cooldown. In the object itself, so that both are written at once.
 constexpr std::string_view kBesideAnnotation = "ipam.croft.dev/beside";
 /// Of a block: in which making of its pool it overlapped no block of another length.

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "os/tls.h"
-#include "os/transport.h"
+#include "http/tls.h"
+#include "http/transport.h"
 #include "store/kube/api.h"
+#include "store/kube/format/kubeconfig.h"
 #include "store/kube/token_bucket.h"
-#include "wire/kube/kubeconfig.h"
 
 namespace croft::store::kube {
 

@@ -7,12 +7,12 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
+#include "http/http2_server_fixture.h"
 #include "os/clock.h"
 #include "os/files.h"
-#include "os/http2_server_fixture.h"
 #include "os/scratch_directory.h"
+#include "store/kube/format/requests.h"
 #include "store/kube/hide_token.h"
-#include "wire/kube/requests.h"
 
 namespace croft::store::kube {
 namespace {

@@ -7,8 +7,8 @@
 #include "base/time_text.h"
 #include "os/files.h"
 #include "os/secret_file.h"
-#include "wire/kube/kube_server.h"
-#include "wire/kube/token.h"
+#include "store/kube/format/kube_server.h"
+#include "store/kube/format/token.h"
 
 namespace croft::store::kube {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "wire/kube/kubeconfig.h"
+#include "store/kube/format/kubeconfig.h"
 
 namespace croft::store::kube {
 

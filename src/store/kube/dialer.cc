@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "net/address.h"
+#include "base/net/address.h"
 
 namespace croft::store::kube {
 namespace {

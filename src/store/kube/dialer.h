@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "os/http2_connection.h"
+#include "http/http2_connection.h"
 #include "store/kube/client.h"
 
 namespace croft::store::kube {

@@ -9,10 +9,10 @@
 
 #include "os/clock.h"
 #include "store/kube/form.h"
+#include "store/kube/format/fake_digest_fixture.h"
 #include "store/kube/kube_store.h"
 #include "store/kube/node_addresses.h"
 #include "store/kube/node_cidrs.h"
-#include "wire/kube/fake_digest_fixture.h"
 
 namespace croft::store {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "wire/kube/requests.h"
+#include "store/kube/format/requests.h"
 
 namespace croft::store::kube {
 namespace {

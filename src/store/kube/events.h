@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "store/kube/api.h"
-#include "wire/kube/event.h"
+#include "store/kube/format/event.h"
 
 namespace croft::store::kube {
 

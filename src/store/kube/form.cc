@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/hex.h"
-#include "net/echo.h"
+#include "base/net/echo.h"
 
 namespace croft::store::kube {
 

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "calico/crd.h"
+#include "store/kube/format/api.h"
+#include "store/kube/format/own_kinds.h"
+#include "store/kube/format/requests.h"
 #include "store/store.h"
-#include "wire/calico/crd.h"
-#include "wire/kube/api.h"
-#include "wire/kube/own_kinds.h"
-#include "wire/kube/requests.h"
 
 // How records lie in a Kubernetes API (docs/formats/kubernetes-own.md, docs/formats/calico-crd.md): which resource,
 // under which name, with what in it.

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "wire/kube/api.h"
+#include "store/kube/format/api.h"
 
 namespace croft::store::kube {
 

@@ -34,8 +34,8 @@ struct KubeStoreOptions {
 };
 
 /// A register in a Kubernetes API: each record an object, written by itself under its resourceVersion
-/// (docs/formats/kubernetes-own.md). Without atomic commits: the engine writes in order (engine/ordered_commit.h). Each
-/// record of a read is as of some moment of the call; lists are as of one moment each.
+/// (docs/formats/kubernetes-own.md). Without atomic commits: the engine writes in order (ipam/use/ordered_commit.h).
+/// Each record of a read is as of some moment of the call; lists are as of one moment each.
 ///
 /// `lay_out` is asked with the first call, until it succeeds once; a guess holds once a record of Calico's was read by
 /// it, and before anything is written. It is asked again when a read finds that one of its kinds is not served any

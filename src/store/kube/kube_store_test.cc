@@ -11,13 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "core/register/block.h"
+#include "register/block.h"
 #include "store/conformance/conformance.h"
 #include "store/kube/calico_cluster.h"
 #include "store/kube/fake_api_fixture.h"
+#include "store/kube/format/fake_digest_fixture.h"
 #include "store/naming.h"
 #include "store/write_question.h"
-#include "wire/kube/fake_digest_fixture.h"
 
 namespace croft::store {
 namespace {
@@ -554,7 +554,7 @@ TEST_F(MarkedBlock, OfOneThatCooledAndHasAFinalizerIsObeyed) {
   EXPECT_EQ(store->get(core::block_key(cidr_), soon()).value(), std::nullopt);
 }
 
-/// Read as damaged, because of its name: a DEL of it ends (core/block/release.h), and nothing is written under it.
+/// Read as damaged, because of its name: a DEL of it ends (ipam/decide/release.h), and nothing is written under it.
 TEST(KubeStore, AHandleThatCanHaveNoObjectIsReadAsOneThatCanNotBe) {
   os::SystemClock clock;
   KubeBackend<ApiGroup::crd_v1> backend;

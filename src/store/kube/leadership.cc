@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "store/kube/format/requests.h"
 #include "store/kube/objects.h"
-#include "wire/kube/requests.h"
 
 namespace croft::store::kube {
 namespace {

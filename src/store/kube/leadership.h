@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "store/kube/api.h"
+#include "store/kube/format/lease.h"
 #include "store/kube/lease_rules.h"
-#include "wire/kube/lease.h"
 
 namespace croft::store::kube {
 

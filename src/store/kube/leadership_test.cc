@@ -9,8 +9,8 @@
 #include "base/manual_clock.h"
 #include "store/kube/fake_api_fixture.h"
 #include "store/kube/fenced_store.h"
+#include "store/kube/format/fake_digest_fixture.h"
 #include "store/kube/kube_store.h"
-#include "wire/kube/fake_digest_fixture.h"
 
 namespace croft::store::kube {
 namespace {

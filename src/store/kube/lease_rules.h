@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "wire/kube/lease.h"
+#include "store/kube/format/lease.h"
 
 namespace croft::store::kube {
 

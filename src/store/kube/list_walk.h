@@ -12,12 +12,12 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/net/echo.h"
 #include "base/result.h"
-#include "net/echo.h"
 #include "os/process_hash.h"
 #include "store/kube/api.h"
-#include "wire/kube/api.h"
-#include "wire/kube/requests.h"
+#include "store/kube/format/api.h"
+#include "store/kube/format/requests.h"
 
 namespace croft::store::kube {
 

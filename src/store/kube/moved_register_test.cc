@@ -9,8 +9,8 @@
 #include "os/clock.h"
 #include "store/kube/calico_cluster.h"
 #include "store/kube/fake_api_fixture.h"
+#include "store/kube/format/fake_digest_fixture.h"
 #include "store/kube/kube_store.h"
-#include "wire/kube/fake_digest_fixture.h"
 
 namespace croft::store {
 namespace {

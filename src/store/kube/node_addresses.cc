@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "net/lenient.h"
+#include "base/net/lenient.h"
 #include "store/kube/form.h"
+#include "store/kube/format/requests.h"
 #include "store/kube/object_list.h"
-#include "wire/kube/requests.h"
 
 namespace croft::store::kube {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "net/address.h"
+#include "base/net/address.h"
 #include "store/kube/api.h"
 
 namespace croft::store::kube {

@@ -5,13 +5,13 @@
 
 #include <fmt/format.h>
 
-#include "net/echo.h"
-#include "net/joined.h"
-#include "net/lenient.h"
+#include "base/json/writer.h"
+#include "base/net/echo.h"
+#include "base/net/joined.h"
+#include "base/net/lenient.h"
 #include "store/kube/form.h"
+#include "store/kube/format/requests.h"
 #include "store/kube/object_list.h"
-#include "wire/json/writer.h"
-#include "wire/kube/requests.h"
 
 namespace croft::store::kube {
 namespace {

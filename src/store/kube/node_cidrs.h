@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "net/prefix.h"
+#include "base/net/prefix.h"
 #include "store/kube/api.h"
 
 // `spec.podCIDR` and `spec.podCIDRs` of Kubernetes' nodes (docs/reference/node-ranges.md).

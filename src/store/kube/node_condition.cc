@@ -4,12 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "base/json/writer.h"
+#include "base/net/echo.h"
 #include "base/time_text.h"
-#include "net/echo.h"
 #include "store/kube/form.h"
+#include "store/kube/format/requests.h"
 #include "store/kube/missing_right.h"
-#include "wire/json/writer.h"
-#include "wire/kube/requests.h"
 
 namespace croft::store::kube {
 namespace {

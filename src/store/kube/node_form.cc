@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "net/lenient.h"
+#include "base/net/lenient.h"
 #include "store/kube/read_form.h"
 
 namespace croft::store::kube {

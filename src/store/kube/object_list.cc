@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "store/kube/format/requests.h"
 #include "store/kube/list_walk.h"
 #include "store/kube/missing_right.h"
-#include "wire/kube/requests.h"
 
 namespace croft::store::kube {
 namespace {

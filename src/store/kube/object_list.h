@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "store/kube/api.h"
+#include "store/kube/format/requests.h"
 #include "store/kube/list_walk.h"
-#include "wire/kube/requests.h"
 
 namespace croft::store::kube {
 

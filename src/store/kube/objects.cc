@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "base/net/echo.h"
 #include "base/printable.h"
-#include "core/register/stored_size.h"
-#include "net/echo.h"
+#include "register/stored_size.h"
 #include "store/kube/list_walk.h"
 
 namespace croft::store::kube {
@@ -360,7 +360,7 @@ Result<std::vector<Objects::Part>> Objects::parts_of(const core::Listing& listin
     part.query.select = select;
     // A node's own claims are looked at by each ADD. A server that has to ask its etcd goes through those of the whole
     // cluster; what it remembers is as good: who is told of a claim reads the block, and who is not told of the last
-    // one meets its block before it makes another (core/block/claim.h).
+    // one meets its block before it makes another (ipam/decide/claim.h).
     if (listing.kind == Kind::affinity && claims_may_lag && !select.label_selector.empty()) {
       part.query.resource_version = kAsRemembered;
     }
@@ -780,7 +780,7 @@ Result<std::optional<Request>> Objects::removal_of(const Key& key, Revision revi
 
 Result<Revision> Objects::removed(const Key& key, Revision revision, const Answer& answer) const {
   if (answer.outcome == Outcome::done) return Revision(revision.value + 1);
-  // What is gone says nobody's token; who wanted it gone has what he wants (engine/ordered_commit.cc).
+  // What is gone says nobody's token; who wanted it gone has what he wants (ipam/use/ordered_commit.cc).
   if (is_absent(answer) || is_conflict(answer)) return fail(conflict_on(key));
   return fail(error_of(answer, key.kind, key.name));
 }

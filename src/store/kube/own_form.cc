@@ -4,10 +4,10 @@
 
 #include "base/assert.h"
 #include "base/hex.h"
-#include "net/echo.h"
+#include "base/json/writer.h"
+#include "base/net/echo.h"
+#include "register/format/records.h"
 #include "store/kube/form.h"
-#include "wire/json/writer.h"
-#include "wire/records/records.h"
 
 namespace croft::store::kube {
 namespace {

@@ -10,9 +10,9 @@
 #include "os/scratch_directory.h"
 #include "store/kube/access_file.h"
 #include "store/kube/credentials.h"
+#include "store/kube/format/kubeconfig_yaml.h"
 #include "store/kube/token_bucket.h"
 #include "store/kube/verdict.h"
-#include "wire/manifests/kubeconfig_yaml.h"
 
 namespace croft::store::kube {
 namespace {

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "net/echo.h"
+#include "base/net/echo.h"
 #include "store/kube/form.h"
+#include "store/kube/format/pod.h"
+#include "store/kube/format/requests.h"
 #include "store/kube/missing_right.h"
 #include "store/kube/object_list.h"
 #include "store/kube/objects.h"
-#include "wire/kube/pod.h"
-#include "wire/kube/requests.h"
 
 namespace croft::store::kube {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "core/collect/facts.h"
+#include "collector/decide/facts.h"
 #include "store/kube/api.h"
 
 namespace croft::store::kube {

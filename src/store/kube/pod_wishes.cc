@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
-#include "net/echo.h"
+#include "base/net/echo.h"
+#include "cni/format/pod_annotations.h"
 #include "store/kube/form.h"
+#include "store/kube/format/requests.h"
 #include "store/kube/missing_right.h"
-#include "wire/cni/pod_annotations.h"
-#include "wire/kube/requests.h"
 
 namespace croft::store::kube {
 namespace {

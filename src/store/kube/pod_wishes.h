@@ -2,11 +2,11 @@
 
 #include <string>
 
+#include "base/json/document.h"
 #include "base/result.h"
-#include "core/register/owner.h"
-#include "core/register/pod_wishes.h"
+#include "register/owner.h"
+#include "register/pod_wishes.h"
 #include "store/kube/api.h"
-#include "wire/json/document.h"
 
 namespace croft::store::kube {
 

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "wire/kube/builtin_lists.h"
+#include "store/kube/format/builtin_lists.h"
 
 namespace croft::store::kube {
 namespace {

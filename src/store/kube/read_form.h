@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "net/echo.h"
+#include "base/net/echo.h"
 #include "store/kube/form.h"
 
 namespace croft::store::kube {

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <memory>
 
+#include "http/tls.h"
 #include "os/digest.h"
 #include "os/random.h"
-#include "os/tls.h"
 #include "store/conformance/conformance.h"
 #include "store/kube/access_file.h"
 #include "store/kube/client.h"

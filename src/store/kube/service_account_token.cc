@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "store/kube/format/requests.h"
+#include "store/kube/format/token.h"
 #include "store/kube/missing_right.h"
-#include "wire/kube/requests.h"
-#include "wire/kube/token.h"
 
 namespace croft::store::kube {
 

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "net/echo.h"
+#include "base/net/echo.h"
+#include "store/kube/format/objects.h"
 #include "store/kube/read_form.h"
-#include "wire/kube/objects.h"
 
 // What tells of the addresses and node ports of Services (docs/formats/kubernetes.md#api). The bitmaps beside them are
 // in the etcd of the kube-apiservers alone.

@@ -6,12 +6,12 @@
 
 #include <fmt/format.h>
 
-#include "net/echo.h"
+#include "base/net/echo.h"
+#include "store/kube/format/own_kinds.h"
+#include "store/kube/format/own_status.h"
+#include "store/kube/format/requests.h"
 #include "store/kube/missing_right.h"
 #include "store/kube/object_list.h"
-#include "wire/kube/own_kinds.h"
-#include "wire/kube/own_status.h"
-#include "wire/kube/requests.h"
 
 namespace croft::store::kube {
 namespace {

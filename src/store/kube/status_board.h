@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "core/audit/pool_status.h"
+#include "ipam/audit/pool_status.h"
 #include "store/kube/api.h"
-#include "wire/kube/event.h"
+#include "store/kube/format/event.h"
 
 namespace croft::store::kube {
 

@@ -1,10 +1,11 @@
 // The client over real TLS, against a server of Go's net/http2, on which kube-apiserver stands too: an etcd answers
 // plain GETs beside gRPC.
 
-#include "os/tls.h"
+#include "http/tls.h"
 
 #include <gtest/gtest.h>
 
+#include "base/text/base64.h"
 #include "os/clock.h"
 #include "os/files.h"
 #include "os/random.h"
@@ -12,7 +13,6 @@
 #include "store/etcd/etcd_fixture.h"
 #include "store/kube/access_file.h"
 #include "store/kube/client.h"
-#include "wire/text/base64.h"
 
 namespace croft::store::kube {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "os/http2_connection.h"
+#include "http/http2_connection.h"
 #include "store/kube/api.h"
 
 namespace croft::store::kube {

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "net/echo.h"
+#include "base/net/echo.h"
+#include "store/kube/format/requests.h"
 #include "store/kube/missing_right.h"
-#include "wire/kube/requests.h"
 
 namespace croft::store::kube {
 namespace {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/net/address.h"
 #include "base/result.h"
-#include "net/address.h"
 #include "store/kube/api.h"
-#include "wire/kube/vpc_objects.h"
+#include "store/kube/format/vpc_objects.h"
 
 namespace croft::store::kube {
 

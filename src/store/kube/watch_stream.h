@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "os/http2_connection.h"
+#include "http/http2_connection.h"
 #include "store/kube/api.h"
 
 namespace croft::store::kube {

@@ -9,11 +9,11 @@
 
 #include <fmt/format.h>
 
+#include "base/net/echo.h"
 #include "base/pauses.h"
-#include "net/echo.h"
 #include "store/kube/form.h"
+#include "store/kube/format/requests.h"
 #include "store/kube/list_walk.h"
-#include "wire/kube/requests.h"
 
 namespace croft::store::kube {
 namespace {

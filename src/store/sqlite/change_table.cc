@@ -5,9 +5,9 @@
 #include <optional>
 #include <set>
 
+#include "register/format/records.h"
 #include "store/sqlite/record_table.h"
 #include "store/sqlite/schema.h"
-#include "wire/records/records.h"
 
 namespace croft::store {
 namespace {

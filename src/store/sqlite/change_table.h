@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/register/records.h"
+#include "register/records.h"
 #include "store/sqlite/database.h"
 #include "store/store.h"
 

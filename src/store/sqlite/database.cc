@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "net/echo.h"
+#include "base/net/echo.h"
 #include "store/sqlite/page_checksum.h"
 #include "store/sqlite/raw_counters.h"
 #include "store/sqlite/schema.h"

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "register/format/records.h"
+#include "store/format/seal.h"
 #include "store/sqlite/change_table.h"
 #include "store/sqlite/checksum.h"
-#include "wire/records/records.h"
-#include "wire/seal/seal.h"
 
 namespace croft::store {
 namespace {

@@ -12,12 +12,12 @@
 
 #include <fmt/format.h>
 
-#include "core/register/records.h"
-#include "net/echo.h"
+#include "base/net/echo.h"
+#include "register/format/records.h"
+#include "register/records.h"
 #include "store/sqlite/record_table.h"
 #include "store/sqlite/schema.h"
 #include "store/store.h"
-#include "wire/records/records.h"
 
 namespace croft::store {
 namespace {

@@ -9,7 +9,9 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "register/format/records.h"
 #include "store/check_request.h"
+#include "store/format/seal.h"
 #include "store/sqlite/commit_note.h"
 #include "store/sqlite/commit_queue.h"
 #include "store/sqlite/connection_pool.h"
@@ -17,8 +19,6 @@
 #include "store/sqlite/record_table.h"
 #include "store/sqlite/sqlite_watch.h"
 #include "store/sqlite/transaction.h"
-#include "wire/records/records.h"
-#include "wire/seal/seal.h"
 
 namespace croft::store {
 namespace {

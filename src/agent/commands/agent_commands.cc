@@ -1,0 +1,92 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "agent/door/agent.h"
+#include "agent/door/client.h"
+#include "cli/croft/command_line.h"
+#include "cli/croft/json_text.h"
+#include "cli/croft/table.h"
+
+namespace croft::app {
+namespace {
+
+using wire::agent::AgentStatus;
+
+std::string table_of(const AgentStatus& status) {
+  Table table({"PROPERTY", "VALUE"});
+  table.add({"version", status.version});
+  table.add({"store", status.store});
+  table.add({"node", status.node});
+  table.add({"cacheInUse", status.cache_in_use ? "true" : "false: it asks the store each time"});
+  table.add({"ownBlocks", std::to_string(status.own_blocks)});
+  table.add({"knownAffinities", std::to_string(status.known_affinities)});
+  table.add({"servedFromCache", std::to_string(status.served_from_cache)});
+  table.add({"servedFromStore", std::to_string(status.served_from_store)});
+  table.add({"failed", std::to_string(status.failed)});
+  table.add({"commits", std::to_string(status.commits)});
+  table.add({"blocksAhead", std::to_string(status.blocks_ahead)});
+  return table.to_string();
+}
+
+Data data_of(const AgentStatus& status) {
+  nlohmann::ordered_json json;
+  json["version"] = status.version;
+  json["store"] = status.store;
+  json["node"] = status.node;
+  json["cacheInUse"] = status.cache_in_use;
+  json["ownBlocks"] = number_64_json(status.own_blocks);
+  json["knownAffinities"] = number_64_json(status.known_affinities);
+  json["servedFromCache"] = number_64_json(status.served_from_cache);
+  json["servedFromStore"] = number_64_json(status.served_from_store);
+  json["failed"] = number_64_json(status.failed);
+  json["commits"] = number_64_json(status.commits);
+  json["blocksAhead"] = number_64_json(status.blocks_ahead);
+  return Data(std::vector{json});
+}
+
+/// The exit code is never the one for a store that is away: without an agent every plugin goes to the store by itself.
+[[nodiscard]] Error unanswered(const std::string& socket, const Error& why) {
+  if (why.code == ErrorCode::permission_denied) {  // it may serve the plugins all the same
+    return {ErrorCode::not_found,
+            fmt::format("the agent at {} was not asked: {}; ask as root, or as the user whose agent it is", socket,
+                        why.message),
+            {}};
+  }
+  return {ErrorCode::not_found,
+          fmt::format("no agent answers at {}: {}; plugins on this node use the store themselves. Start or restart "
+                      "`croftd agent --socket {}`",
+                      socket, why.message, socket),
+          {}};
+}
+
+[[nodiscard]] Result<int> show_status(const CommandLine& line, const std::string& socket) {
+  if (socket.empty() || socket == edge::kNoAgent) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("--socket (or CROFT_AGENT): \"{}\" names no agent; give the path of its socket, by default {}",
+                    socket, edge::kDefaultAgentSocket));
+  }
+  const auto status = edge::agent_status(socket, line.clock);
+  if (!status) return fail(unanswered(socket, status.error()));
+  print(line.json() ? line.data(data_of(*status)) : table_of(*status));
+  return 0;
+}
+
+}  // namespace
+
+void add_agent_commands(CLI::App& app, CommandLine& line) {
+  CLI::App* agent = app.add_subcommand("agent", "The agent of this node (`croftd agent`)");
+  agent->require_subcommand(1);
+  agent->fallthrough();
+  const auto socket = std::make_shared<std::string>(edge::kDefaultAgentSocket);
+  CLI::App* status = agent->add_subcommand("status", "Show what the agent serves, and how often it needed the store");
+  status->add_option("--socket", *socket, "Socket of the agent")->envname("CROFT_AGENT")->capture_default_str();
+  status->footer("Asks the agent, not the store. The exit code is 1 if no agent answers.");
+  status->callback([&line, socket] { line.run = [socket](CommandLine& l) { return show_status(l, *socket); }; });
+}
+
+}  // namespace croft::app

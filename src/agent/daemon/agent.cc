@@ -1,0 +1,532 @@
+// croftd agent: serves the plugins of one node over a Unix socket (docs/adr/0007-agent.md).
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include "agent/daemon/daemon.h"
+#include "agent/daemon/log_format.h"
+#include "agent/daemon/metrics_option.h"
+#include "agent/daemon/pod_events.h"
+#include "agent/daemon/store_parts.h"
+#include "agent/door/server.h"
+#include "agent/metrics/agent_metrics.h"
+#include "agent/metrics/server.h"
+#include "base/net/echo.h"
+#include "cli/stores/kube_url.h"
+#include "cli/stores/open_store.h"
+#include "cni/door/tombstones.h"
+#include "install/commands/plugin_kubeconfig.h"
+#include "ipam/use/damage_telling.h"
+#include "ipam/use/quarantine.h"
+#include "os/host_route.h"
+#include "os/process.h"
+#include "os/service_manager.h"
+#include "store/cached/cached_store.h"
+#include "store/kube/events.h"
+#include "store/kube/node_condition.h"
+#include "store/kube/wish_follower.h"
+#include "store/sqlite/sqlite_store.h"
+#include "store/store_url.h"
+#include "vpc/door/ip_bytes.h"
+
+namespace croft::app {
+namespace {
+
+using std::chrono::seconds;
+
+/// How long calls that are under way may take when the agent is told to end.
+constexpr seconds kDrain{3};
+/// How often it looks at its own state.
+constexpr seconds kLookEvery{1};
+/// How often it asks its store something when nothing points to trouble, and how long it waits for the answer.
+constexpr seconds kProbeEvery{15};
+constexpr seconds kProbeWait{1};
+/// How many DELs that were left for later it makes up for in one look, in how long, and when it tries again after the
+/// store was away.
+constexpr std::size_t kReplayedMax = 100;
+constexpr seconds kReplayWait{2};
+constexpr seconds kReplayAgain{5};
+/// How often it looks at what its node says of its network.
+constexpr seconds kConditionEvery{30};
+constexpr seconds kConditionWait{2};
+/// How often it looks who lives with what its node found and is in quarantine; where memory has not the node's blocks
+/// that is a list and a read a block.
+constexpr seconds kQuarantineEvery{60};
+constexpr seconds kQuarantineEveryFromStore{600};
+constexpr seconds kQuarantineWait{2};
+constexpr seconds kKernelTime{1};
+
+struct AgentOptions {
+  std::string store_url = edge::kDefaultStoreUrl;
+  std::vector<std::string> plugin_stores;
+  std::string socket = edge::kDefaultAgentSocket;
+  std::string node;
+  std::vector<std::uint32_t> users = {0};
+  std::size_t workers = edge::LanesOptions{}.alone;
+  std::uint32_t claim_ahead_below = 8;
+  std::uint32_t claim_ahead_hold_s = 300;
+  std::uint32_t quarantine_hold_s = 900;
+  std::string tombstones = edge::kDefaultTombstones;
+  PluginKubeconfigOptions kubeconfig;  ///< without a file: somebody else keeps it
+  bool no_pod_events = false;
+  bool clear_network_unavailable = false;
+  bool log_calls = false;
+  bool reflection = false;
+  std::string metrics_bind_address;
+};
+
+/// A watch of a Kubernetes API loses nothing that it does not tell of, and to read all claims of a large cluster costs
+/// its server seconds: some hours apart, and not all agents at once.
+store::CachedStoreOptions memory_options(const AgentOptions& options, Random& random) {
+  store::CachedStoreOptions memory;
+  if (store::scheme_of(options.store_url) != store::Scheme::kube) return memory;
+  constexpr std::uint64_t kHourSeconds = 3600;
+  memory.relist_interval = seconds(6 * kHourSeconds + random.next() % (2 * kHourSeconds));
+  return memory;
+}
+
+/// As AgentWorld has them.
+std::function<std::optional<Result<core::AnnotatedWishes>>(const core::PodIdentity& pod)> remembering(
+    store::kube::WishFollower* wishes) {
+  if (wishes == nullptr) return nullptr;
+  return [wishes](const core::PodIdentity& pod) { return wishes->remembered(pod); };
+}
+std::function<Result<core::AnnotatedWishes>(const core::PodIdentity& pod, Deadline deadline)> asking(
+    store::kube::WishFollower* wishes) {
+  if (wishes == nullptr) return nullptr;
+  return [wishes](const core::PodIdentity& pod, Deadline deadline) { return wishes->ask(pod, deadline); };
+}
+
+/// As AgentWorld::refused has it.
+std::function<void(const core::PodIdentity& pod, const Error& why)> telling(store::kube::Events* events) {
+  if (events == nullptr) return nullptr;
+  return [events](const core::PodIdentity& pod, const Error& why) { tell_of_refusal(*events, pod, why); };
+}
+
+/// What an agent asks and tells a Kubernetes API besides the register. Null: nothing.
+struct ClusterOfAgent {
+  std::unique_ptr<store::kube::Events> events;
+  std::unique_ptr<store::kube::WishFollower> wishes;
+  std::unique_ptr<PluginKubeconfig> kubeconfig;
+  std::unique_ptr<store::kube::Api> condition;  ///< by which a node's condition is taken back
+};
+
+class AgentProgram {
+ public:
+  /// `file`: as AgentWorld has it. `cluster`: empty where the register is in no Kubernetes API.
+  AgentProgram(const AgentOptions& options, Daemon& daemon, store::Store& opened,
+               std::function<Result<wire::agent::StoreFile>(Deadline)> file, const ClusterOfAgent& cluster)
+      : options_(options),
+        daemon_(daemon),
+        events_(cluster.events.get()),
+        kubeconfig_(cluster.kubeconfig.get()),
+        condition_(cluster.condition.get()),
+        wishes_(cluster.wishes.get()),
+        telling_(opened,
+                 [this](const store::Key&, const Error& damage) {
+                   log_.warn("damaged record, set aside: {}", one_line(damage.message));
+                 }),
+        cached_(telling_, {core::AffinityOwner::Type::host, options.node}, daemon.clock,
+                memory_options(options, daemon.random)),
+        log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_mt>()),
+        health_(daemon.clock),
+        world_{cached_,
+               cached_.uncached(),
+               daemon.clock,
+               daemon.random,
+               options.store_url,
+               options.node,
+               [this](wire::agent::AgentStatus& status) { describe_cache(status); },
+               [this](const std::string& line) {
+                 if (options_.log_calls) log_.info("{}", one_line(line));
+               },
+               std::move(file),
+               options.claim_ahead_below,
+               seconds(options.claim_ahead_hold_s),
+               options.plugin_stores,
+               telling(cluster.events.get()),
+               remembering(cluster.wishes.get()),
+               asking(cluster.wishes.get()),
+               counting(options)},
+        service_(world_),
+        quarantine_({core::AffinityOwner::Type::host, options.node}, seconds(options.quarantine_hold_s)),
+        tombstones_(options.tombstones, daemon.clock) {
+    log_.set_formatter(std::make_unique<LogFormat>("agent"));
+  }
+
+  [[nodiscard]] Result<int> run() {
+    TRY(auto listener, os::UnixListener::listen(options_.socket, {options_.users}, daemon_.clock));
+    // From here on what is made is for this user alone.
+    os::make_files_private();
+    const store::CacheFollower follower(cached_, daemon_.clock);
+    edge::AgentServerOptions server_options;
+    server_options.lanes.alone = options_.workers;
+    server_options.reflection = options_.reflection;
+    const auto remove_socket = listener->file_remover();
+    daemon_.stop.before_forced_end(remove_socket);
+    TRY(const auto server, edge::AgentServer::start(service_, std::move(listener), server_options, daemon_.clock));
+    TRY(const auto metrics_server, serve_metrics());
+    log_.info("serving node {} on {} from {}", options_.node, options_.socket, options_.store_url);
+    os::tell_service_manager("READY=1");
+    while (!daemon_.stop.wait_for(kLookEvery)) {
+      look(follower, *server);
+      os::tell_service_manager("WATCHDOG=1");
+    }
+    os::tell_service_manager("STOPPING=1");
+    log_.info("ending");
+    server->stop(Deadline::after(daemon_.clock.now(), kDrain));
+    // All calls are answered. Followers may read for a long time yet, from a store that is away.
+    daemon_.stop.before_forced_end(remove_socket, os::StopSignal::CutsOff::reading);
+    service_.give_back(true);
+    return 0;
+  }
+
+ private:
+  /// As AgentWorld::added has it; null where nobody can ask.
+  std::function<void(std::chrono::nanoseconds took, const core::AssignAnswer* answer)> counting(
+      const AgentOptions& options) {
+    if (options.metrics_bind_address.empty()) return nullptr;
+    return [this](std::chrono::nanoseconds took, const core::AssignAnswer* answer) { metrics_.count(took, answer); };
+  }
+
+  /// Null where nobody asked for one.
+  [[nodiscard]] Result<std::unique_ptr<edge::MetricsServer>> serve_metrics() {
+    if (options_.metrics_bind_address.empty()) return nullptr;
+    TRY(const auto address, edge::MetricsAddress::parse(options_.metrics_bind_address));
+    health_.set("store", "");
+    auto server = edge::MetricsServer::start([this] { return metrics_.text(); }, address, &health_);
+    if (!server) {
+      // Pods wait for this node's addresses, and nobody for its metrics.
+      log_.error("{}; addresses are given without them", server.error().message);
+      return nullptr;
+    }
+    log_.info("metrics at http://{}/metrics, health at /healthz and /readyz", address.text());
+    return server;
+  }
+
+  void describe_cache(wire::agent::AgentStatus& status) const {
+    const store::CachedStore::State state = cached_.state();
+    status.cache_in_use = state.in_use;
+    status.own_blocks = state.own_blocks;
+    status.known_affinities = state.affinities;
+  }
+
+  /// Says what has changed since the last look: one line a change, not one a call.
+  void look(const store::CacheFollower& follower, edge::AgentServer& server) {
+    const std::string trouble = follower.trouble();
+    if (trouble != trouble_ && !trouble.empty()) log_.warn("following the store: {}", one_line(trouble));
+    if (trouble.empty() && !trouble_.empty()) log_.info("following the store again");
+    trouble_ = trouble;
+    // Each of these may wait for a store that is away; told to end, none begins any more.
+    probe(server);
+    for (const auto task : {&AgentProgram::give_back, &AgentProgram::make_up, &AgentProgram::tell_of_events,
+                            &AgentProgram::tell_of_wishes, &AgentProgram::tend_kubeconfig,
+                            &AgentProgram::tend_condition, &AgentProgram::tend_quarantine}) {
+      if (daemon_.stop.wait_for(std::chrono::nanoseconds(0))) return;
+      (this->*task)();
+    }
+    const os::GrpcServer::Counts counts = server.connections();
+    const std::uint64_t refused = counts.foreign_users + counts.too_many + counts.no_descriptors;
+    if (refused != refused_) {
+      log_.warn("refused connections so far: {} of other users, {} over the limit, {} without a descriptor left",
+                counts.foreign_users, counts.too_many, counts.no_descriptors);
+    }
+    refused_ = refused;
+  }
+
+  /// Asks the store, now and then or when there are signs of trouble, and says to who watches whether it is there.
+  void probe(edge::AgentServer& server) {
+    const auto now = daemon_.clock.now();
+    const std::uint64_t failed = service_.failed();
+    const bool due = now.since_boot >= next_probe_ || failed != failed_ || !trouble_.empty() || !serving_;
+    failed_ = failed;
+    if (!due) return;
+    next_probe_ = now.since_boot + kProbeEvery;
+    const auto there = cached_.uncached().position(Deadline::after(now, kProbeWait));
+    if (there.has_value() == serving_) return;
+    serving_ = there.has_value();
+    server.set_serving(serving_);
+    health_.set("store", serving_ ? std::string() : there.error().message);
+    if (serving_) log_.info("the store answers again: serving");
+    if (!serving_) log_.warn("the store is away: not serving: {}", one_line(there.error().message));
+  }
+
+  void give_back() { service_.give_back(false); }
+
+  /// Releases what DELs of this node left for later.
+  void make_up() {
+    const Instant now = daemon_.clock.now();
+    if (!serving_ || now.since_boot < next_replay_) return;
+    edge::Tombstones::Replay replay;
+    replay.is_ours = [&](std::string_view url) { return edge::means_store_of(world_, url); };
+    replay.log = [&](const std::string& line) { log_.info("{}", one_line(line)); };
+    replay.count_max = kReplayedMax;
+    replay.deadline = Deadline::after(now, kReplayWait);
+    const engine::Context context{cached_.uncached(), daemon_.clock, daemon_.random, kReplayWait};
+    if (tombstones_.replay(context, replay).is_store_away) next_replay_ = now.since_boot + kReplayAgain;
+  }
+
+  /// One line when the API begins to refuse Events.
+  void tell_of_events() {
+    if (events_ == nullptr) return;
+    const std::string trouble = events_->counts().trouble;
+    if (trouble != events_trouble_ && !trouble.empty()) {
+      log_.warn("pods are not told why they have no address: {}", one_line(trouble));
+    }
+    events_trouble_ = trouble;
+  }
+
+  /// Likewise of annotations, which it asks for pod by pod then.
+  void tell_of_wishes() {
+    if (wishes_ == nullptr) return;
+    const std::string refusal = wishes_->refusal();
+    if (refusal != wishes_refusal_ && !refusal.empty()) {
+      log_.warn("annotations are not followed, each pod's is asked for: {}", one_line(refusal));
+    }
+    wishes_refusal_ = refusal;
+  }
+
+  /// One line a change.
+  void tend_kubeconfig() {
+    const auto tended = kubeconfig_ != nullptr ? kubeconfig_->tend() : std::nullopt;
+    if (!tended) return;
+    if (!tended->is_failure) log_.info("the plugin's kubeconfig: {}", one_line(tended->line));
+    if (tended->is_failure && tended->line != kubeconfig_trouble_) {
+      log_.warn("the plugin's kubeconfig: {}", one_line(tended->line));
+    }
+    kubeconfig_trouble_ = tended->is_failure ? tended->line : "";
+  }
+
+  /// Says that the node's network is there, as long as the register is.
+  void tend_condition() {
+    const Instant now = daemon_.clock.now();
+    if (condition_ == nullptr || !serving_ || now.since_boot < next_condition_) return;
+    next_condition_ = now.since_boot + kConditionEvery;
+    const auto cleared = store::kube::clear_network_unavailable(*condition_, options_.node, now.wall,
+                                                                Deadline::after(now, kConditionWait));
+    if (cleared && *cleared) log_.info("node {}: NetworkUnavailable taken back", options_.node);
+    const std::string trouble = cleared ? "" : cleared.error().message;
+    if (!trouble.empty() && trouble != condition_trouble_) log_.warn("{}", one_line(trouble));
+    condition_trouble_ = trouble;
+  }
+
+  /// Gives back what nobody lives with any more. Only in the network namespace that the plugins asked the kernel in: in
+  /// another one nobody is seen, however many live.
+  void tend_quarantine() {
+    const Instant now = daemon_.clock.now();
+    const std::uint64_t callers = service_.network_of_callers();
+    if (!serving_ || callers == 0 || now.since_boot < next_quarantine_) return;
+    const seconds every = cached_.state().in_use ? kQuarantineEvery : kQuarantineEveryFromStore;
+    next_quarantine_ = now.since_boot + std::min(every, std::max(seconds(1), seconds(options_.quarantine_hold_s / 2)));
+    const auto looked = [&]() -> Result<std::vector<net::Address>> {
+      if (callers != os::own_network_namespace()) {
+        return fail(ErrorCode::refused_by_configuration,
+                    "the plugins run in another network namespace than this agent: run it in the node's");
+      }
+      const engine::Context context{cached_.uncached(), daemon_.clock, daemon_.random, kQuarantineWait};
+      return quarantine_.look(context, cached_, [&](const net::Address& address) {
+        return os::device_of_living(edge::to_bytes(address), daemon_.clock,
+                                    Deadline::after(daemon_.clock.now(), kKernelTime));
+      });
+    }();
+    const std::string trouble = looked ? "" : looked.error().message;
+    if (!trouble.empty() && trouble != quarantine_trouble_) {
+      log_.warn("who lives with what is in quarantine is not known: {}", one_line(trouble));
+    }
+    quarantine_trouble_ = trouble;
+    if (!looked) return;
+    for (const net::Address& address : *looked) {
+      log_.info("released address {}: quarantine_over; the kernel of node {} has led to nobody with it for {} s",
+                address.to_string(), options_.node, options_.quarantine_hold_s);
+    }
+  }
+
+  const AgentOptions& options_;
+  Daemon& daemon_;
+  store::kube::Events* const events_;
+  PluginKubeconfig* const kubeconfig_;
+  std::string kubeconfig_trouble_;
+  store::kube::Api* const condition_;
+  std::string condition_trouble_;
+  std::chrono::nanoseconds next_condition_{0};
+  std::string events_trouble_;
+  store::kube::WishFollower* const wishes_;
+  std::string wishes_refusal_;
+  engine::DamageTelling telling_;
+  store::CachedStore cached_;
+  spdlog::logger log_;
+  edge::AgentMetrics metrics_;
+  edge::Health health_;
+  edge::AgentWorld world_;
+  edge::AgentService service_;
+  engine::QuarantineKeeper quarantine_;
+  std::string quarantine_trouble_;
+  std::chrono::nanoseconds next_quarantine_{0};
+  edge::Tombstones tombstones_;
+  std::string trouble_;
+  std::uint64_t refused_ = 0;
+  bool serving_ = true;
+  std::uint64_t failed_ = 0;
+  std::chrono::nanoseconds next_probe_{0};
+  std::chrono::nanoseconds next_replay_{0};
+};
+
+/// Which file a store has open, where it is one.
+std::function<Result<wire::agent::StoreFile>(Deadline)> file_of(store::Store& opened) {
+  auto* const sqlite = dynamic_cast<store::SqliteStore*>(&opened);
+  if (sqlite == nullptr) return nullptr;
+  return [sqlite](Deadline deadline) -> Result<wire::agent::StoreFile> {
+    TRY(const os::FileId id, sqlite->file(deadline));
+    return wire::agent::StoreFile{id.device, id.inode};
+  };
+}
+
+/// For a read of annotations that memory does not have.
+constexpr std::chrono::seconds kWishesTime{5};
+
+/// Of memory; what a full batch uses.
+constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
+
+[[nodiscard]] Result<ClusterOfAgent> cluster_of(const AgentOptions& options, Daemon& daemon) {
+  ClusterOfAgent cluster;
+  if (store::scheme_of(options.store_url) != store::Scheme::kube) return cluster;
+  if (!options.kubeconfig.file.empty()) {
+    TRY(cluster.kubeconfig, PluginKubeconfig::make(options.kubeconfig, options.store_url, daemon.clock, daemon.random));
+  }
+  if (options.clear_network_unavailable) {
+    TRY(cluster.condition, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kConditionWait));
+  }
+  TRY(auto wishes, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kWishesTime));
+  cluster.wishes = std::make_unique<store::kube::WishFollower>(std::move(wishes), options.node, daemon.clock);
+  if (options.no_pod_events) return cluster;
+  store::kube::Events::Options how;
+  how.node = options.node;
+  TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, how.time_limit));
+  cluster.events = std::make_unique<store::kube::Events>(std::move(api), daemon.clock, daemon.random, std::move(how));
+  return cluster;
+}
+
+/// The plugins, which find it by the same text, are called from other directories.
+[[nodiscard]] Result<void> check_place(const char* flag, const char* variable, const std::string& path) {
+  if (path.empty() || path.front() == '/' || path == edge::kNoTombstones) return {};
+  return fail(invalid_argument(
+      fmt::format("{} (or {}): {} is no absolute path; give one that begins with /", flag, variable, net::echo(path))));
+}
+
+/// Calico's kinds may lie in two groups of one API, which are two registers: a node that uses both has two holders.
+[[nodiscard]] Result<void> check_groups(const AgentOptions& options) {
+  if (store::scheme_of(options.store_url) != store::Scheme::kube) return {};
+  TRY(const KubePlace own, parse_kube_url(options.store_url));
+  for (const std::string& url : options.plugin_stores) {
+    if (store::scheme_of(url) != store::Scheme::kube) continue;
+    TRY(const KubePlace plugins, parse_kube_url(url));
+    if (plugins.group == own.group) continue;
+    const auto said = [](const KubePlace& place) {
+      const std::string group = group_part(place);
+      return group.empty() ? std::string("none") : net::echo(group);
+    };
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--plugin-store {} and --store {} name another group of Calico's kinds ({} and {}), which "
+                            "may be another register: name the same in both, and in the plugin's configuration "
+                            "(croftd install --store writes it there)",
+                            net::echo(store::without_user(url)), net::echo(store::without_user(options.store_url)),
+                            said(plugins), said(own)));
+  }
+  return {};
+}
+
+[[nodiscard]] Result<int> run_agent(const AgentOptions& given, Daemon& daemon) {
+  AgentOptions options = given;
+  TRY_VOID(check_place("--socket", "CROFT_AGENT", options.socket));
+  TRY_VOID(check_place("--tombstones", "CROFT_TOMBSTONES", options.tombstones));
+  os::keep_freed_memory(kKeptBytes);
+  // Until it serves, it looks whether its store is there.
+  daemon.stop.before_forced_end({}, os::StopSignal::CutsOff::reading);
+  if (options.node.empty()) {
+    TRY(options.node, os::host_name());
+  }
+  TRY_VOID(core::check_node_name(options.node));
+  TRY_VOID(check_groups(options));
+  TRY(const auto opened, open_store(options.store_url, store::OpenMode::create, daemon.clock, kDaemonParts));
+  TRY(const ClusterOfAgent cluster, cluster_of(options, daemon));
+  AgentProgram program(options, daemon, *opened, file_of(*opened), cluster);
+  return program.run();
+}
+
+}  // namespace
+
+void add_agent_command(CLI::App& app, Daemon& daemon) {
+  CLI::App* command = app.add_subcommand("agent", "Serve the plugins of this node over a Unix socket");
+  command->footer(
+      "The plugin does not need an agent: without one it uses the store directly and gets the same answer.");
+  const auto options = std::make_shared<AgentOptions>();
+  command->add_option("--store", options->store_url, "Store URL, as in the configuration of the plugins")
+      ->envname("CROFT_STORE")
+      ->capture_default_str();
+  command
+      ->add_option("--plugin-store", options->plugin_stores,
+                   "Another URL by which the configuration of the plugins names this very store, for example with a "
+                   "kubeconfig of their own; may be given several times. Calls that name any other are not served")
+      ->envname("CROFT_PLUGIN_STORE");
+  command->add_option("--socket", options->socket, "Unix socket to listen on")
+      ->envname("CROFT_AGENT")
+      ->capture_default_str();
+  command->add_option("--node", options->node, "Name of this node (default: its host name)")->envname("CROFT_NODE");
+  command->add_option("--user", options->users, "User IDs that may connect; the socket is made accessible to them")
+      ->capture_default_str();
+  command
+      ->add_option("--workers", options->workers,
+                   "Calls decided by themselves at once; the others are written together, many in one commit")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command
+      ->add_option("--claim-ahead-below", options->claim_ahead_below,
+                   "Claim the node's next block when fewer addresses than this are free in its blocks; 0: only when an "
+                   "ADD needs one. Never under a limit of blocks per node")
+      ->check(CLI::Range(0, 65536))
+      ->capture_default_str();
+  command
+      ->add_option("--claim-ahead-hold-seconds", options->claim_ahead_hold_s,
+                   "Give such a block back when nobody has used it for so long")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+  command
+      ->add_option("--quarantine-hold-seconds", options->quarantine_hold_s,
+                   "Give back what an ADD of this node found alive, and is in quarantine, when the node's kernel has "
+                   "led to nobody with it for so long")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+  command
+      ->add_option("--tombstones", options->tombstones,
+                   "Directory where DELs leave what they could not release; 'none': there is none")
+      ->envname("CROFT_TOMBSTONES")
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--plugin-kubeconfig", options->kubeconfig.file,
+          "The plugin's kubeconfig, which this agent keeps good: `croftd install` wrote it (default: nobody's)")
+      ->envname("CROFT_PLUGIN_KUBECONFIG");
+  add_plugin_kubeconfig_options(*command, options->kubeconfig);
+  command->add_flag("--no-pod-events", options->no_pod_events,
+                    "Do not tell pods, by Events, why they get no address (on a kube: store, at most one a minute)");
+  command->add_flag(
+      "--clear-network-unavailable", options->clear_network_unavailable,
+      "Take back this node's condition NetworkUnavailable while the register is there (on a kube: store); "
+      "not where somebody else makes routes first");
+  add_metrics_option(*command, options->metrics_bind_address);
+  command->add_flag("--reflection", options->reflection, "Serve gRPC reflection, for tools such as grpcurl");
+  command->add_flag("--log-calls", options->log_calls, "Log one line per call");
+  command->callback([options, &daemon] { daemon.run = [options, &daemon] { return run_agent(*options, daemon); }; });
+}
+
+}  // namespace croft::app

@@ -1,0 +1,394 @@
+// What calls cost on a Kubernetes API: requests, and how many times one waits for an answer before the next is asked.
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include "agent/door/service.h"
+#include "ipam/use/assign.h"
+#include "ipam/use/pools.h"
+#include "ipam/use/release.h"
+#include "ipam/use/test_world.h"
+#include "os/clock.h"
+#include "os/random.h"
+#include "store/cached/cached_store.h"
+#include "store/kube/fake_api_fixture.h"
+#include "store/kube/format/fake_digest_fixture.h"
+#include "store/kube/kube_store.h"
+
+namespace croft::app {
+namespace {
+
+using store::kube::Answer;
+using store::kube::Request;
+
+/// Round trips, and the requests of each.
+class Noted {
+ public:
+  void note(std::vector<std::string> requests) {
+    const std::lock_guard lock(mutex_);
+    rounds_.push_back(std::move(requests));
+  }
+  std::vector<std::vector<std::string>> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(rounds_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::vector<std::string>> rounds_;
+};
+
+class NotingApi final : public store::kube::Api {
+ public:
+  NotingApi(std::shared_ptr<store::kube::FakeCluster> cluster, const Clock& clock, Noted& noted)
+      : api_(std::move(cluster), clock), noted_(noted) {}
+
+  [[nodiscard]] Answer call(const Request& request, Deadline deadline) override {
+    noted_.note({text_of(request)});
+    return api_.call(request, deadline);
+  }
+  [[nodiscard]] std::vector<Answer> call_all(std::span<const Request> requests, Deadline deadline) override {
+    std::vector<std::string> texts;
+    std::vector<Answer> answers;
+    for (const Request& request : requests) {
+      texts.push_back(text_of(request));
+      answers.push_back(api_.call(request, deadline));
+    }
+    if (!texts.empty()) noted_.note(std::move(texts));
+    return answers;
+  }
+  [[nodiscard]] store::kube::WatchAnswer watch(const std::string& path, Deadline deadline) override {
+    return api_.watch(path, deadline);
+  }
+
+ private:
+  static std::string text_of(const Request& request) {
+    static constexpr const char* kNames[] = {"GET", "POST", "PUT", "DELETE", "PATCH"};
+    std::string path = request.path;
+    for (const char* known : {"/apis/crd.projectcalico.org/v1/", "/apis/ipam.croft.dev/v1alpha1/", "/api/v1/"}) {
+      if (path.starts_with(known)) path.erase(0, std::string_view(known).size());
+    }
+    return std::string(kNames[static_cast<int>(request.method)]) + " " + path;
+  }
+  store::kube::FakeApi api_;
+  Noted& noted_;
+};
+
+/// What was asked, as text: a line for each round trip.
+std::string text_of(const std::vector<std::vector<std::string>>& rounds) {
+  std::string text;
+  for (const auto& round : rounds) text += fmt::format("{}\n", fmt::join(round, ", "));
+  return text;
+}
+std::size_t requests_in(const std::vector<std::vector<std::string>>& rounds) {
+  std::size_t requests = 0;
+  for (const auto& round : rounds) requests += round.size();
+  return requests;
+}
+bool is_asked(const std::vector<std::vector<std::string>>& rounds, const std::string& text) {
+  return text_of(rounds).find(text) != std::string::npos;
+}
+
+constexpr const char* kInformation = "/apis/crd.projectcalico.org/v1/clusterinformations/default";
+
+class KubeCosts : public testing::Test {
+ protected:
+  KubeCosts() {
+    // As where Calico is, or was.
+    cluster_->make(kInformation, {{"apiVersion", "crd.projectcalico.org/v1"},
+                                  {"kind", "ClusterInformation"},
+                                  {"metadata", {{"name", "default"}}},
+                                  {"spec", {{"datastoreReady", true}}}});
+    const auto store = open();
+    const engine::Context context{*store, clock_, random_};
+    EXPECT_TRUE(engine::create_pool(context, engine::World::spec("a", "10.0.0.0/14", 26)));
+  }
+
+  std::unique_ptr<store::Store> open() {
+    return store::make_kube_store(
+        std::make_unique<NotingApi>(cluster_, clock_, noted_),
+        [](store::kube::Api&, store::LayoutCare, Deadline) -> Result<store::Layout> {
+          store::Layout layout;
+          layout.forms.push_back(store::kube::make_own_form(wire::kube::fake_digest));
+          layout.forms.push_back(store::kube::make_calico_form(wire::calico::ApiGroup::crd_v1,
+                                                               {wire::kube::fake_digest, wire::kube::fake_digest}));
+          layout.forms.push_back(store::kube::make_node_form());
+          layout.forms.push_back(store::kube::make_namespace_form());
+          return layout;
+        },
+        clock_);
+  }
+  /// A plugin without agent: all that it asks.
+  std::vector<std::vector<std::string>> add(const std::string& container) {
+    const auto store = open();
+    noted_.take();
+    const auto done = engine::assign({*store, clock_, random_}, engine::World::request(container));
+    EXPECT_TRUE(done) << done.error().message;
+    return noted_.take();
+  }
+  std::vector<std::vector<std::string>> del(const std::string& container) {
+    const auto store = open();
+    noted_.take();
+    const auto done = engine::release_owner({*store, clock_, random_}, {"net", container, "eth0"});
+    EXPECT_TRUE(done) << done.error().message;
+    return noted_.take();
+  }
+
+  os::SystemClock clock_;
+  os::SystemRandom random_;
+  std::shared_ptr<store::kube::FakeCluster> cluster_ = std::make_shared<store::kube::FakeCluster>();
+  Noted noted_;
+};
+
+TEST_F(KubeCosts, APluginAloneAsksLittle) {
+  add("c0");
+  for (const char* container : {"c1", "c2"}) {
+    const auto rounds = add(container);
+    EXPECT_LE(rounds.size(), 4U) << text_of(rounds);
+    EXPECT_LE(requests_in(rounds), 9U) << text_of(rounds);
+    EXPECT_FALSE(is_asked(rounds, "ipamblocks?")) << text_of(rounds);
+  }
+  for (const char* container : {"c0", "c1"}) {
+    const auto rounds = del(container);
+    EXPECT_LE(rounds.size(), 4U) << text_of(rounds);
+    EXPECT_LE(requests_in(rounds), 8U) << text_of(rounds);
+    EXPECT_FALSE(is_asked(rounds, "ipamblocks?")) << text_of(rounds);
+  }
+}
+
+/// Where Calico never was, the newer group is asked too, whether the older one is being deleted: beside other
+/// questions.
+TEST_F(KubeCosts, WithoutAClusterInformationOneRequestMore) {
+  add("c0");
+  store::kube::FakeApi other(cluster_, clock_);
+  Request gone;
+  gone.method = Request::Method::delete_object;
+  gone.path = kInformation;
+  ASSERT_EQ(other.call(gone, Deadline::after(clock_.now(), std::chrono::seconds{5})).outcome,
+            store::kube::Answer::Outcome::done);
+  for (const auto& rounds : {add("c1"), del("c1")}) {
+    EXPECT_LE(rounds.size(), 4U) << text_of(rounds);
+    EXPECT_LE(requests_in(rounds), 10U) << text_of(rounds);
+    EXPECT_TRUE(is_asked(rounds, "projectcalico.org/v3/clusterinformations/default")) << text_of(rounds);
+  }
+}
+
+/// Whatever the number of blocks: what a claim reads of them is in one list of those of other lengths.
+TEST_F(KubeCosts, AClaimAsksLittle) {
+  const auto claim = [&](const std::string& node) {
+    const auto store = open();
+    noted_.take();
+    const auto done = engine::assign({*store, clock_, random_}, engine::World::request("first-of-" + node, node));
+    EXPECT_TRUE(done) << done.error().message;
+    return noted_.take();
+  };
+  std::size_t blocks_seen = 0;
+  for (int i = 0; i < 600; ++i) {
+    const auto rounds = claim(fmt::format("node-{}", i));
+    if (is_asked(rounds, "ipamblocks?labelSelector=ipam.croft.dev%2Flength%21%3D26")) ++blocks_seen;
+    if (i > 2 && i < 590) continue;
+    // Among many the first choice may be another's: then three more are asked for together.
+    EXPECT_LE(rounds.size(), i > 2 ? 10U : 9U) << text_of(rounds);
+    EXPECT_LE(requests_in(rounds), i > 2 ? 29U : 20U) << text_of(rounds);
+    EXPECT_FALSE(is_asked(rounds, "ipamblocks?limit")) << text_of(rounds);
+  }
+  EXPECT_EQ(blocks_seen, 600U);
+}
+
+/// A namespace is asked for only where a pool selects some.
+TEST_F(KubeCosts, LabelsOfANamespaceAreReadWhereAPoolAsksForThem) {
+  const auto assign = [&](const std::string& container) {
+    const auto store = open();
+    noted_.take();
+    auto wanted = engine::World::request(container);
+    wanted.pod = {"web-0", "shop", ""};
+    const auto done = engine::assign({*store, clock_, random_}, wanted);
+    EXPECT_TRUE(done) << done.error().message;
+    return std::holds_alternative<core::Assigned>(*done);
+  };
+  EXPECT_TRUE(assign("c0"));
+  EXPECT_FALSE(is_asked(noted_.take(), "namespaces/"));
+  cluster_->edit("/apis/crd.projectcalico.org/v1/ippools/a",
+                 [](auto& object) { object["spec"]["namespaceSelector"] = "team == 'shop'"; });
+  EXPECT_FALSE(assign("c1")) << "there is no such namespace";
+  cluster_->make(
+      "/api/v1/namespaces/shop",
+      {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", "shop"}, {"labels", {{"team", "shop"}}}}}});
+  EXPECT_TRUE(assign("c1"));
+  EXPECT_TRUE(is_asked(noted_.take(), "GET namespaces/shop"));
+  cluster_->edit("/api/v1/namespaces/shop", [](auto& object) { object["metadata"]["labels"]["team"] = "other"; });
+  EXPECT_FALSE(assign("c2"));
+}
+
+/// An API server whose memory lags: a claim of moments ago is found all the same, and no block is claimed beside it.
+TEST_F(KubeCosts, AClaimThatTheListDoesNotShowIsUsed) {
+  cluster_->stop_remembering();
+  for (int i = 0; i < 70; ++i) add(fmt::format("c{}", i));
+  std::size_t blocks = 0;
+  for (const auto& [path, object] : cluster_->all()) blocks += path.find("/ipamblocks/") != path.npos ? 1 : 0;
+  EXPECT_EQ(blocks, 2U) << "64 addresses each";
+}
+
+/// What Calico's library wrote has no label: the block is found among those that may be of other lengths.
+TEST_F(KubeCosts, ABlockOfAnotherLengthIsFoundWithAndWithoutItsLabel) {
+  for (const bool is_labelled : {true, false}) {
+    const std::string node = is_labelled ? "node-a" : "node-b";
+    const auto of = [&](const std::string& container) { return engine::World::request(container, node); };
+    const auto store = open();
+    const engine::Context context{*store, clock_, random_};
+    const auto first = engine::assign(context, of("c0" + node));
+    ASSERT_TRUE(first);
+    std::string path;
+    for (const auto& [one, object] : cluster_->all()) {
+      if (one.find("/ipamblocks/") != one.npos && object.dump().find(node) != std::string::npos) path = one;
+    }
+    ASSERT_FALSE(path.empty());
+    EXPECT_EQ(cluster_->all().at(path)["metadata"]["labels"]["ipam.croft.dev/length"], "26");
+    if (!is_labelled) cluster_->edit(path, [](auto& object) { object["metadata"].erase("labels"); });
+    // Somebody changes the length of the pool: who claims in it must not get the addresses of that block.
+    cluster_->edit("/apis/crd.projectcalico.org/v1/ippools/a", [](auto& object) { object["spec"]["blockSize"] = 24; });
+    std::set<net::Address> all;
+    for (int i = 0; i < 300; ++i) {
+      const auto open_store = open();
+      const auto done = engine::assign({*open_store, clock_, random_},
+                                       engine::World::request(fmt::format("{}-{}", node, i), node + "-other"));
+      ASSERT_TRUE(done) << done.error().message;
+      for (const auto& one : std::get<core::Assigned>(*done).addresses) EXPECT_TRUE(all.insert(one.address).second);
+    }
+    for (const auto& one : std::get<core::Assigned>(*first).addresses) {
+      EXPECT_FALSE(all.contains(one.address)) << one.address.to_string();
+    }
+    cluster_->edit("/apis/crd.projectcalico.org/v1/ippools/a", [](auto& object) { object["spec"]["blockSize"] = 26; });
+  }
+}
+
+/// Calico's library rewrites a block from what it knows, without Croft's annotations: then a look is due, and no longer
+/// once Croft has written it again.
+TEST_F(KubeCosts, ABlockThatAnotherProgramWroteIsLookedAtOnce) {
+  add("c0");
+  std::string block;
+  for (const auto& [path, object] : cluster_->all()) {
+    if (path.find("/ipamblocks/") != path.npos) block = path;
+  }
+  cluster_->edit(block, [](auto& object) { object["metadata"].erase("annotations"); });
+  EXPECT_TRUE(is_asked(add("c1"), "ipamblocks?"));
+  EXPECT_FALSE(is_asked(add("c2"), "ipamblocks?"));
+}
+
+/// A pool that was deleted and made again may have had blocks of another length in between.
+TEST_F(KubeCosts, ABlockOfAPoolThatWasMadeAnewIsLookedAtAgain) {
+  add("c0");
+  cluster_->edit("/apis/crd.projectcalico.org/v1/ippools/a", [](auto& object) { object["metadata"]["uid"] = "anew"; });
+  EXPECT_TRUE(is_asked(add("c1"), "ipamblocks?"));
+  EXPECT_FALSE(is_asked(add("c2"), "ipamblocks?"));
+}
+
+/// Versions of Calico before 3.31 write affinities without labels: their blocks are used before another is claimed.
+TEST_F(KubeCosts, ABlockWhoseAffinityHasNoLabelsIsUsed) {
+  add("c0");
+  for (const auto& [path, object] : cluster_->all()) {
+    if (path.find("/blockaffinities/") == path.npos) continue;
+    cluster_->edit(path, [](auto& edited) { edited["metadata"].erase("labels"); });
+  }
+  add("c1");
+  std::size_t blocks = 0;
+  for (const auto& [path, object] : cluster_->all()) blocks += path.find("/ipamblocks/") != path.npos ? 1 : 0;
+  EXPECT_EQ(blocks, 1U);
+}
+
+class KubeCostsWithAgent : public KubeCosts {
+ protected:
+  /// The block is there when the agent begins.
+  KubeCostsWithAgent() {
+    add("c0");
+    follow();
+  }
+  void follow() {
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(cached_.step(Deadline::after(clock_.now(), std::chrono::milliseconds(50))));
+  }
+  [[nodiscard]] wire::agent::Caller caller() const {
+    return {"kube:", "node-a", clock_.now().boot, Deadline::after(clock_.now(), std::chrono::seconds(20)), {}};
+  }
+  std::vector<std::vector<std::string>> serve(std::vector<edge::AgentCall> calls) {
+    noted_.take();
+    const std::size_t count = calls.size();
+    edge::AgentService::Together served = service_.serve_together(std::move(calls));
+    EXPECT_EQ(served.answers.size(), count);
+    for (const auto& answer : served.answers) EXPECT_TRUE(answer.message) << answer.message.error().message;
+    return noted_.take();
+  }
+  std::vector<std::vector<std::string>> add_all(const std::vector<std::string>& containers) {
+    std::vector<edge::AgentCall> calls;
+    for (const std::string& container : containers) {
+      const auto message =
+          wire::agent::encode(wire::agent::AssignCall{caller(), {}, engine::World::request(container)});
+      calls.push_back(service_.take_assign(message, {}).value());
+    }
+    return serve(std::move(calls));
+  }
+  std::vector<std::vector<std::string>> del_all(const std::vector<std::string>& containers) {
+    std::vector<edge::AgentCall> calls;
+    for (const std::string& container : containers) {
+      const auto message =
+          wire::agent::encode(wire::agent::ReleaseCall{caller(), core::Owner{"net", container, "eth0"}});
+      calls.push_back(service_.take_release(message, {}).value());
+    }
+    return serve(std::move(calls));
+  }
+  static std::vector<std::string> containers(int from, int to) {
+    std::vector<std::string> names;
+    for (int i = from; i < to; ++i) names.push_back("c" + std::to_string(i));
+    return names;
+  }
+
+  std::unique_ptr<store::Store> store_ = open();
+  store::CachedStore cached_{*store_, {core::AffinityOwner::Type::host, "node-a"}, clock_};
+  edge::AgentWorld world_{cached_, cached_.uncached(), clock_, random_,
+                          "kube:", "node-a",           {},     [](const std::string&) {}};
+  edge::AgentService service_{world_};
+};
+
+/// What an agent remembers begins at a position: a server whose memory lags behind that would hide a claim from it
+/// until it reads everything anew.
+TEST_F(KubeCostsWithAgent, ItsMemoryDoesNotBeginWithALaggingList) {
+  cluster_->stop_remembering();
+  for (int i = 0; i < 70; ++i) add(fmt::format("more{}", i));  // fills the block and claims another
+  store::CachedStore late(*store_, {core::AffinityOwner::Type::host, "node-a"}, clock_);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(late.step(Deadline::after(clock_.now(), std::chrono::milliseconds(50))));
+  EXPECT_EQ(late.state().own_blocks, 2U);
+}
+
+TEST_F(KubeCostsWithAgent, AnAddIsTwoWritesAndADelIsTwo) {
+  for (const char* container : {"c1", "c2"}) {
+    const auto rounds = add_all({container});
+    EXPECT_EQ(requests_in(rounds), 2U) << text_of(rounds);
+    follow();
+  }
+  for (const char* container : {"c1", "c2"}) {
+    const auto rounds = del_all({container});
+    EXPECT_EQ(requests_in(rounds), 2U) << text_of(rounds);
+    follow();
+  }
+}
+
+TEST_F(KubeCostsWithAgent, ABurstWritesTheBlockOnce) {
+  const auto added = add_all(containers(1, 41));
+  EXPECT_EQ(requests_in(added), 41U) << text_of(added);
+  EXPECT_LE(added.size(), 2U) << text_of(added);
+  follow();
+  const auto deleted = del_all(containers(1, 41));
+  EXPECT_EQ(requests_in(deleted), 41U) << text_of(deleted);
+  EXPECT_LE(deleted.size(), 2U) << text_of(deleted);
+}
+
+}  // namespace
+}  // namespace croft::app

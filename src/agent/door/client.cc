@@ -1,0 +1,160 @@
+#include "agent/door/client.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "http/grpc_channel.h"
+#include "http/unix_listener.h"
+#include "os/files.h"
+#include "os/process.h"
+#include "store/store_url.h"
+
+namespace croft::edge {
+namespace {
+
+namespace agent = wire::agent;
+
+/// Until when a plugin waits for its agent.
+struct Waiting {
+  Deadline answer;                     ///< as long as there are signs of life
+  Deadline first;                      ///< for the first of them
+  std::chrono::nanoseconds silence{};  ///< between two
+};
+
+/// `is_unserved`: whether it is sure that nobody serves the call.
+[[nodiscard]] Result<std::string> ask(const std::string& socket, const char* method, const std::string& message,
+                                      const Clock& clock, const Waiting& until, bool* is_unserved = nullptr) {
+  if (is_unserved != nullptr) *is_unserved = true;
+  if (message.size() > agent::kMessageBytesMax) {
+    return fail(ErrorCode::unavailable, fmt::format("the call has {} bytes; an agent takes no more than {}",
+                                                    message.size(), agent::kMessageBytesMax));
+  }
+  os::Endpoint endpoint;
+  endpoint.kind = os::Endpoint::Kind::unix_socket;
+  endpoint.path = socket;
+  endpoint.secure = true;  // by OwnPeer: not TLS, but a look at who listens
+  const os::OwnPeer own_peer;
+  os::GrpcOptions options;
+  options.message_bytes_max = agent::kMessageBytesMax;
+  TRY(const auto channel, os::GrpcChannel::connect(endpoint, &own_peer, options, clock, until.first));
+  const os::GrpcReply reply =
+      channel->call(method, message, until.answer, os::GrpcSigns{agent::is_taken, until.first, until.silence});
+  // The agent says so of a call that means another store, node or file; what else ends a call may end it too late.
+  if (is_unserved != nullptr) *is_unserved = reply.status.code == os::GrpcCode::failed_precondition;
+  if (reply.status.ok()) return reply.message;
+  return fail(ErrorCode::unavailable, fmt::format("the agent at {} did not serve: {} (gRPC status {})", socket,
+                                                  reply.status.message, static_cast<int>(reply.status.code)));
+}
+
+[[nodiscard]] Error not_to_this(std::string_view why) {
+  return {ErrorCode::unavailable, fmt::format("the agent's answer is not one to this request: {}", why), {}};
+}
+
+/// What can be seen of an answer without the store. Who held addresses before gets these, whatever it asks for now.
+[[nodiscard]] Result<void> check_answer(const core::Assigned& answer, const core::AssignRequest& request) {
+  std::set<net::Address> seen;
+  net::PerFamily<std::size_t> count{};
+  bool held_before = false;
+  for (const core::AssignedAddress& one : answer.addresses) {
+    if (!seen.insert(one.address).second) return fail(not_to_this("an address comes twice"));
+    if (!one.pool_cidr.contains(one.address)) return fail(not_to_this("an address is outside its pool"));
+    if (one.gateway && one.gateway->family() != one.address.family()) {
+      return fail(not_to_this("a gateway is of another family"));
+    }
+    ++count[one.address.family()];
+    held_before |= one.held_before;
+  }
+  for (const net::Family family : net::kFamilies) {
+    const auto named = std::count_if(request.addresses.begin(), request.addresses.end(),
+                                     [&](const net::Address& address) { return address.family() == family; });
+    const std::size_t wanted = named > 0 ? static_cast<std::size_t>(named) : request.count[family];
+    if (count[family] < wanted && !request.partial) return fail(not_to_this("it has too few addresses"));
+    if (count[family] > wanted && !held_before) return fail(not_to_this("it has more than was asked for"));
+  }
+  return {};
+}
+
+/// The file of a store that is one; nothing when there is none, or it can't be looked at.
+[[nodiscard]] std::optional<agent::StoreFile> file_of(const std::string& url) {
+  const auto path = store::file_of_store(url);
+  if (!path) return std::nullopt;
+  const auto status = os::file_status(*path);
+  if (!status || !*status) return std::nullopt;
+  return agent::StoreFile{(*status)->id.device, (*status)->id.inode};
+}
+
+class AgentAtSocket final : public Agent {
+ public:
+  AgentAtSocket(std::string socket, const Clock& clock, std::chrono::nanoseconds patience)
+      : socket_(std::move(socket)), clock_(clock), patience_(patience) {}
+
+  [[nodiscard]] Result<core::AssignAnswer> assign(const agent::AssignCall& call) override {
+    agent::AssignCall timed = call;
+    const Instant now = clock_.now();
+    const Waiting until = limit(timed.caller, now, now);
+    bool is_unserved = false;
+    const auto answer = ask(socket_, agent::kAssignMethod, agent::encode(timed), clock_, until, &is_unserved);
+    may_have_written_ = !is_unserved;
+    if (!answer) return fail(answer.error());
+    TRY(agent::AssignOutcome outcome, agent::decode_assign_outcome(*answer));
+    if (auto* error = std::get_if<Error>(&outcome)) return fail(std::move(*error));
+    if (auto* unwritten = std::get_if<agent::Unwritten>(&outcome)) {
+      may_have_written_ = false;
+      return fail(std::move(unwritten->error));
+    }
+    if (auto* refusal = std::get_if<core::Refusal>(&outcome)) return core::AssignAnswer(std::move(*refusal));
+    auto& assigned = std::get<core::Assigned>(outcome);
+    TRY_VOID(check_answer(assigned, call.request));
+    return core::AssignAnswer(std::move(assigned));
+  }
+
+  [[nodiscard]] Result<std::vector<net::Address>> release(const agent::ReleaseCall& call) override {
+    agent::ReleaseCall timed = call;
+    const Instant now = clock_.now();
+    const Waiting until = limit(timed.caller, now, call.began.value_or(now));
+    TRY(const std::string answer, ask(socket_, agent::kReleaseMethod, agent::encode(timed), clock_, until));
+    TRY(agent::ReleaseOutcome outcome, agent::decode_release_outcome(answer));
+    if (auto* error = std::get_if<Error>(&outcome)) return fail(std::move(*error));
+    return std::get<std::vector<net::Address>>(std::move(outcome));
+  }
+
+  [[nodiscard]] bool may_have_written() const override { return may_have_written_; }
+
+ private:
+  /// Says in the call which file is meant and until when it may be begun; answers until when we wait.
+  [[nodiscard]] Waiting limit(agent::Caller& caller, const Instant& now, const Instant& began) const {
+    caller.file = file_of(caller.store);
+    caller.network_namespace = os::own_network_namespace();
+    caller.boot = now.boot;
+    caller.expires = Deadline::after(now, patience_ - std::min<std::chrono::nanoseconds>(kHeadStart, patience_ / 2));
+    const Deadline first = Deadline::after(now, patience_);
+    caller.ends = Deadline{std::max(Deadline::after(began, kAnswerTimeMax).at_since_boot, first.at_since_boot)};
+    return {*caller.ends, first, patience_};
+  }
+
+  const std::string socket_;
+  const Clock& clock_;
+  const std::chrono::nanoseconds patience_;
+  bool may_have_written_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<Agent> agent_at(const std::string& socket, const Clock& clock, std::chrono::nanoseconds patience) {
+  return std::make_unique<AgentAtSocket>(socket, clock, patience);
+}
+
+Result<agent::AgentStatus> agent_status(const std::string& socket, const Clock& clock,
+                                        std::chrono::nanoseconds patience) {
+  const Deadline deadline = Deadline::after(clock.now(), patience);
+  TRY(const std::string answer, ask(socket, agent::kStatusMethod, "", clock, {deadline, deadline, patience}));
+  return agent::decode_status(answer);
+}
+
+}  // namespace croft::edge

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <memory>
+
+#include "agent/door/lanes.h"
+#include "agent/door/service.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "http/grpc_server.h"
+#include "http/unix_listener.h"
+
+namespace croft::edge {
+
+struct AgentServerOptions {
+  LanesOptions lanes;       ///< calls for which they have no room are answered RESOURCE_EXHAUSTED at once
+  bool reflection = false;  ///< gRPC's reflection, for who explores with a tool
+};
+
+/// Protobuf's own log in this process is of a peer's faults, who is told himself, and may quote him: nothing of it is
+/// written from now on.
+void silence_protobuf();
+
+/// The gRPC server of the agent, with gRPC's service of health, and of reflection when asked for, on
+/// http/grpc_server.h. Bounds what one peer may send: 64 KiB a message (more is INVALID_ARGUMENT), 8 KiB of metadata,
+/// 32 streams a connection, 512 connections; and those without a call end after half a minute. Status and health are
+/// answered whatever the store does. Silences protobuf's own log in this process.
+class AgentServer {
+ public:
+  /// Serves from now on, in threads of its own. `service` and `clock` must outlive it.
+  [[nodiscard]] static Result<std::unique_ptr<AgentServer>> start(AgentService& service,
+                                                                  std::unique_ptr<os::UnixListener> listener,
+                                                                  const AgentServerOptions& options,
+                                                                  const Clock& clock);
+  /// As stop() with no patience.
+  ~AgentServer();
+  AgentServer(const AgentServer&) = delete;
+  AgentServer& operator=(const AgentServer&) = delete;
+
+  /// Takes no more connections and calls, lets those that are there end until the deadline, and stops serving.
+  void stop(Deadline deadline);
+
+  /// What the service of health says from now on: "serving" at first.
+  void set_serving(bool serving);
+
+  [[nodiscard]] os::GrpcServer::Counts connections() const;
+
+ private:
+  class Parts;
+  explicit AgentServer(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace croft::edge

@@ -1,0 +1,410 @@
+#include "agent/door/service.h"
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "agent/door/agent.h"
+#include "cni/decision_log.h"
+#include "ipam/decide/heed_wishes.h"
+#include "ipam/use/assign.h"
+#include "ipam/use/attachments.h"
+#include "ipam/use/release.h"
+#include "ipam/use/write_noting.h"
+#include "store/store_url.h"
+
+namespace croft::edge {
+namespace {
+
+namespace agent = wire::agent;
+
+constexpr std::chrono::seconds kServeTime{15};
+/// For claims ahead and their return: some writes' time on a slow store. One that is given up is done there all the
+/// same, in the way of the next claim.
+constexpr std::chrono::seconds kClaimAheadTime{5};
+/// Sets of pools that are looked at after one batch.
+constexpr std::size_t kShapesMax = 8;
+
+std::string owner_text(const core::Owner& owner) {
+  return fmt::format("network={} container={} ifname={}", owner.network, owner.container_id, owner.interface_name);
+}
+
+const char* source_of(bool from_cache) { return from_cache ? "cache" : "store"; }
+
+const agent::Caller& caller_of(const AgentCall& call) {
+  const auto* assign = std::get_if<agent::AssignCall>(&call.what);
+  return assign != nullptr ? assign->caller : std::get<agent::ReleaseCall>(call.what).caller;
+}
+
+std::string subject_of(const AgentCall& call) {
+  if (const auto* assign = std::get_if<agent::AssignCall>(&call.what))
+    return "ADD " + owner_text(assign->request.owner);
+  const auto& what = std::get<agent::ReleaseCall>(call.what).what;
+  const auto* owner = std::get_if<core::Owner>(&what);
+  return "DEL " + (owner != nullptr ? owner_text(*owner) : "handle=" + std::get<std::string>(what));
+}
+
+/// How a call ended, as its log line says it, and as its caller is told.
+struct Ending {
+  const char* outcome;
+  std::string text;
+  std::string message;
+};
+
+Ending ending_of(const AgentCall& call, const Error& error, bool may_have_written) {
+  if (!std::holds_alternative<agent::AssignCall>(call.what)) {
+    return {"error", text_of(error), agent::encode(agent::ReleaseOutcome(error))};
+  }
+  return {
+      "error", text_of(error),
+      agent::encode(may_have_written ? agent::AssignOutcome(error) : agent::AssignOutcome(agent::Unwritten{error}))};
+}
+Ending ending_of(core::AssignAnswer answer, bool from_cache) {
+  if (auto* refusal = std::get_if<core::Refusal>(&answer)) {
+    return {"error", text_of(core::to_error(*refusal)), agent::encode(agent::AssignOutcome(std::move(*refusal)))};
+  }
+  auto& assigned = std::get<core::Assigned>(answer);
+  std::string text = fmt::format("from={} {}", source_of(from_cache), text_of(assigned));
+  return {"ok", std::move(text), agent::encode(agent::AssignOutcome(std::move(assigned)))};
+}
+Ending ending_of(core::Released released, bool from_cache, const std::string& elsewhere = {}) {
+  std::string text = fmt::format("from={} released={}{}{}", source_of(from_cache), list_of(released.addresses),
+                                 kept_text(released.kept), elsewhere);
+  return {"ok", std::move(text), agent::encode(agent::ReleaseOutcome(std::move(released.addresses)))};
+}
+
+/// For a DEL that found nothing, or less than the handle counts: releases what the node's blocks, as the memory has
+/// them, hold of the owner all the same. Where that is nothing, says what the container holds in other networks.
+[[nodiscard]] Result<std::string> look_on_node(const engine::Context& context, const engine::Context& memory,
+                                               const core::Owner& owner, const agent::ReleaseCall& call,
+                                               core::Released& released) {
+  const core::AffinityOwner node{core::AffinityOwner::Type::host, call.caller.node};
+  const auto found = engine::held_on_node(memory, owner, node, *call.began);
+  if (!found) return std::string();
+  for (const net::Address& address : found->kept) {
+    if (std::ranges::find(released.kept, address) == released.kept.end()) released.kept.push_back(address);
+  }
+  if (!found->unnamed.empty()) {
+    TRY(const auto more, engine::release_addresses(context, found->unnamed));
+    released.addresses.insert(released.addresses.end(), more.released.begin(), more.released.end());
+  }
+  return released.addresses.empty() ? elsewhere_text(found->elsewhere) : std::string();
+}
+
+/// A call in a batch, with what it refers to.
+struct Batched {
+  AgentCall* call;
+  DecisionLine line;
+  core::Assigned assigned{};
+  core::Released released{};
+};
+
+}  // namespace
+
+bool AgentCall::takes_signs() const { return caller_of(*this).ends.has_value(); }
+
+bool AgentCall::is_left(const Instant& now) const {
+  if ((hung_up && *hung_up) || limit.passed(now)) return true;
+  const auto last = told ? told->load() : std::chrono::nanoseconds{0};
+  return std::max(first.at_since_boot, last + kAgentPatience - kHeadStart) <= now.since_boot;
+}
+
+bool means_store_of(const AgentWorld& world, std::string_view url) {
+  return store::name_one_store(url, world.store) ||
+         std::any_of(world.plugin_stores.begin(), world.plugin_stores.end(),
+                     [&](const std::string& other) { return store::name_one_store(url, other); });
+}
+
+/// The moment after which nothing may be begun for the call. It is kept in the clock that plugin and agent share, and
+/// not as a span from now: a call that lay in the socket while this process was stopped is old, whatever its span.
+Result<Deadline> AgentService::admit(const agent::Caller& caller, Deadline not_after) const {
+  if (!means_store_of(world_, caller.store)) {
+    return fail(ErrorCode::refused_by_configuration,
+                fmt::format("this agent serves the store {}, not {}", store::without_user(world_.store),
+                            store::without_user(caller.store)));
+  }
+  if (caller.node != world_.node) {
+    return fail(ErrorCode::refused_by_configuration,
+                fmt::format("this agent serves node {}, not {}", world_.node, caller.node));
+  }
+  const Instant now = world_.clock.now();
+  if (caller.boot != now.boot) {
+    return fail(ErrorCode::refused_by_configuration, "the call is of another boot, or of another machine");
+  }
+  const Deadline limit{std::min(caller.ends.value_or(caller.expires).at_since_boot, not_after.at_since_boot)};
+  if (limit.passed(now) || caller.expires.passed(now)) {
+    return fail(ErrorCode::deadline_exceeded, "the call came too late");
+  }
+  if (caller.network_namespace != 0) network_of_callers_ = caller.network_namespace;
+  return limit;
+}
+
+Result<AgentCall> AgentService::take_assign(std::string_view message, Deadline not_after) const {
+  TRY(agent::AssignCall call, agent::decode_assign_call(message));
+  TRY(const Deadline limit, admit(call.caller, not_after));
+  if (call.annotations && !(world_.remembered_wishes && world_.ask_for_wishes)) {
+    return fail(ErrorCode::refused_by_configuration, "this agent reads no annotations");
+  }
+  // Of one owner's calls each has to begin after the one before it, whenever they are decided.
+  if (!call.request.began) call.request.began = world_.clock.now().wall;
+  std::string owner = core::handle_of(call.request.owner);
+  const Deadline first = call.caller.expires;
+  AgentCall taken{0, std::move(call), std::move(owner), limit, first, nullptr, nullptr};
+  taken.came_since_boot = world_.clock.now().since_boot;
+  return taken;
+}
+
+Result<AgentCall> AgentService::take_release(std::string_view message, Deadline not_after) const {
+  TRY(agent::ReleaseCall call, agent::decode_release_call(message));
+  TRY(const Deadline limit, admit(call.caller, not_after));
+  if (!call.began) call.began = world_.clock.now();
+  std::string owner = engine::handle_of(call.what);
+  const Deadline first = call.caller.expires;
+  return AgentCall{0, std::move(call), std::move(owner), limit, first, nullptr, nullptr};
+}
+
+/// A look at the store's file is only needed when the caller sees another one than was there before: where both agree
+/// the commit itself looks.
+Result<bool> AgentService::means_this_file(const AgentCall& call) {
+  const auto& meant = caller_of(call).file;
+  if (!world_.file || !meant) return true;
+  {
+    const std::lock_guard lock(file_mutex_);
+    if (file_ == meant) return true;
+  }
+  TRY(const agent::StoreFile file, world_.file(call.limit));
+  const std::lock_guard lock(file_mutex_);
+  file_ = file;
+  return file == *meant;
+}
+
+std::optional<Error> AgentService::refusal_of(const AgentCall& call) {
+  // Only now: a DEL that came after its caller was killed may have been served before.
+  if (call.hung_up && *call.hung_up) return Error{ErrorCode::deadline_exceeded, "the caller has hung up", {}};
+  if (call.is_left(world_.clock.now())) {
+    return Error{ErrorCode::deadline_exceeded, "it waited too long for its turn, or the agent stood still", {}};
+  }
+  const auto means_it = means_this_file(call);
+  if (!means_it) return means_it.error();
+  if (*means_it) return {};
+  return Error{ErrorCode::refused_by_configuration,
+               fmt::format("this agent has another file open at {}: the store was replaced, or the path leads "
+                           "elsewhere for the agent",
+                           world_.store),
+               {}};
+}
+
+void AgentService::count(bool from_cache, bool failed) {
+  ++(failed ? failed_ : from_cache ? from_cache_ : from_store_);
+}
+
+void AgentService::tell_added(const AgentCall& call, const core::AssignAnswer* answer) const {
+  if (!world_.added || !std::holds_alternative<agent::AssignCall>(call.what)) return;
+  world_.added(world_.clock.now().since_boot - call.came_since_boot, answer);
+}
+
+engine::Context AgentService::context_on(store::Store& store, Deadline limit) const {
+  return {store, world_.clock, world_.random, kServeTime, limit};
+}
+
+Result<bool> AgentService::heed_remembered(agent::AssignCall& call) const {
+  if (!call.annotations) return true;
+  const auto remembered = world_.remembered_wishes(call.request.pod);
+  if (!remembered) return false;
+  if (!*remembered) return fail(remembered->error());
+  TRY_VOID(core::heed_wishes(**remembered, *call.annotations, call.request));
+  TRY_VOID(core::check_something_is_asked(call.request));
+  call.annotations.reset();
+  return true;
+}
+
+AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls) {
+  Together result;
+  std::deque<Batched> kept;
+  std::vector<engine::BatchedCall> batch;
+  batch.reserve(calls.size());
+  for (AgentCall& call : calls) {
+    if (auto refusal = refusal_of(call)) {
+      result.answers.push_back({call.id, fail(*std::move(refusal))});
+      continue;
+    }
+    Batched& one = kept.emplace_back(Batched{&call, DecisionLine(world_.clock, subject_of(call))});
+    if (auto* assign = std::get_if<agent::AssignCall>(&call.what)) {
+      const auto is_complete = heed_remembered(*assign);
+      batch.push_back(engine::assign_in_batch(assign->request, assign->pools, call.limit, one.assigned));
+      // What is wrong with them is said by who goes alone.
+      if (!is_complete || !*is_complete) batch.back().fate = engine::BatchFate::alone;
+    } else {
+      const auto& release = std::get<agent::ReleaseCall>(call.what);
+      batch.push_back(engine::release_in_batch(release.what, release.began, call.limit, one.released));
+    }
+    batch.back().earlier = call.earlier;
+    batch.back().is_left = [&call](const Instant& now) { return call.is_left(now); };
+  }
+  bool may_have_written = false;
+  engine::WriteNoting noting(world_.direct, may_have_written), noting_cached(world_.cached, may_have_written);
+  const engine::Context direct = context_on(noting, {});
+  const engine::BatchDone did = engine::commit_together(direct, noting_cached, batch);
+  commits_ += did.commits;
+  const auto end = [&](const Batched& one, Ending ending) {
+    world_.log(one.line.ended(ending.outcome, ending.text));
+    result.answers.push_back({one.call->id, std::move(ending.message)});
+  };
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    Batched& one = kept[i];
+    one.call->may_have_written |= may_have_written;
+    one.call->earlier = batch[i].earlier;
+    switch (batch[i].fate) {
+      case engine::BatchFate::waits:
+        result.waiting.push_back(std::move(*one.call));
+        break;
+      case engine::BatchFate::alone:
+        result.alone.push_back(std::move(*one.call));
+        break;
+      case engine::BatchFate::failed:
+        count(false, true);
+        tell_added(*one.call, nullptr);
+        end(one, ending_of(*one.call, *batch[i].error, one.call->may_have_written));
+        break;
+      case engine::BatchFate::done:
+        count(did.from_memory, false);
+        if (const auto* assign = std::get_if<agent::AssignCall>(&one.call->what)) {
+          note_shape(assign->request);
+          core::AssignAnswer answer(std::move(one.assigned));
+          tell_added(*one.call, &answer);
+          end(one, ending_of(std::move(answer), did.from_memory));
+        } else {
+          const bool is_mended = did.handles_are_exact && one.released.ends_handle;
+          if (!is_mended) engine::finish_release(direct, one.call->owner);
+          end(one, ending_of(std::move(one.released), did.from_memory));
+        }
+        break;
+    }
+  }
+  return result;
+}
+
+Result<core::AssignAnswer> AgentService::assign_alone(const agent::AssignCall& call, const engine::Context& context,
+                                                      Deadline limit, engine::Earlier earlier) const {
+  if (!call.annotations) return engine::assign(context, call.request, call.pools, earlier);
+  const auto remembered = world_.remembered_wishes(call.request.pod);
+  TRY(const core::AnnotatedWishes wishes, remembered ? *remembered : world_.ask_for_wishes(call.request.pod, limit));
+  core::AssignRequest request = call.request;
+  TRY_VOID(core::heed_wishes(wishes, *call.annotations, request));
+  TRY_VOID(core::check_something_is_asked(request));
+  return engine::assign(context, request, call.pools, earlier);
+}
+
+AgentAnswer AgentService::serve_alone(const AgentCall& call) {
+  if (auto refusal = refusal_of(call)) return {call.id, fail(*std::move(refusal))};
+  const DecisionLine line(world_.clock, subject_of(call));
+  bool may_have_written = call.may_have_written;
+  engine::WriteNoting noting(world_.direct, may_have_written);
+  engine::Context context = context_on(noting, call.limit);
+  context.is_left = [&call](const Instant& now) { return call.is_left(now); };
+  const auto end = [&](const auto& answer, const auto&... more) {
+    count(false, !answer);
+    Ending ending = answer ? ending_of(*answer, false, more...) : ending_of(call, answer.error(), may_have_written);
+    world_.log(line.ended(ending.outcome, ending.text));
+    return AgentAnswer{call.id, std::move(ending.message)};
+  };
+  if (const auto* assign = std::get_if<agent::AssignCall>(&call.what)) {
+    const auto answer = assign_alone(*assign, context, call.limit, call.earlier);
+    const auto* refusal = answer ? std::get_if<core::Refusal>(&*answer) : nullptr;
+    if (refusal != nullptr && world_.refused) world_.refused(assign->request.pod, core::to_error(*refusal));
+    // So is what its annotations ask for and may not, or what nobody understands of them.
+    const bool is_wrong = !answer && assign->annotations && answer.error().code == ErrorCode::invalid_argument;
+    if (is_wrong && world_.refused) world_.refused(assign->request.pod, answer.error());
+    tell_added(call, answer ? &*answer : nullptr);
+    return end(answer);
+  }
+  const auto& release = std::get<agent::ReleaseCall>(call.what);
+  const auto* owner = std::get_if<core::Owner>(&release.what);
+  if (owner == nullptr) {
+    return end(engine::release_old_handle(context, std::get<std::string>(release.what), release.began));
+  }
+  auto released = engine::release_owner(context, *owner, release.began);
+  if (!released || !(released->addresses.empty() || released->at_odds)) return end(released);
+  const auto elsewhere = look_on_node(context, context_on(world_.cached, call.limit), *owner, release, *released);
+  if (!elsewhere) return end(Result<core::Released>(fail(elsewhere.error())));
+  return end(released, *elsewhere);
+}
+
+void AgentService::note_shape(const core::AssignRequest& request) {
+  if (world_.claim_ahead_below == 0) return;
+  const std::lock_guard lock(ahead_mutex_);
+  const auto is_same = [&](const core::AssignRequest& known) {
+    return known.pools == request.pools && known.namespace_labels == request.namespace_labels &&
+           known.use == request.use && known.block_limit == request.block_limit &&
+           (known.count.v4 == 0) == (request.count.v4 == 0) && (known.count.v6 == 0) == (request.count.v6 == 0);
+  };
+  if (shapes_.size() < kShapesMax && std::none_of(shapes_.begin(), shapes_.end(), is_same)) shapes_.push_back(request);
+}
+
+void AgentService::claim_ahead() {
+  std::vector<core::AssignRequest> shapes;
+  {
+    const std::lock_guard lock(ahead_mutex_);
+    shapes.swap(shapes_);
+  }
+  const engine::Context direct = context_until(Deadline::after(world_.clock.now(), kClaimAheadTime));
+  for (const core::AssignRequest& shape : shapes) {
+    for (const net::Family family : {net::Family::v4, net::Family::v6}) {
+      if (shape.count[family] == 0) continue;
+      const auto claimed = engine::claim_ahead(direct, world_.cached, shape, family, world_.claim_ahead_below);
+      if (!claimed) continue;
+      world_.log(fmt::format("claimed block={} ahead of need", claimed->block.to_string()));
+      const std::lock_guard lock(ahead_mutex_);
+      ahead_.push_back({shape.node, *claimed, world_.clock.now().since_boot});
+    }
+  }
+}
+
+void AgentService::give_back(bool end) {
+  std::vector<Ahead> due;
+  {
+    const std::lock_guard lock(ahead_mutex_);
+    const auto now = world_.clock.now().since_boot;
+    const auto young = std::partition(ahead_.begin(), ahead_.end(), [&](const Ahead& ahead) {
+      return end || now - ahead.since_boot >= world_.claim_ahead_hold;
+    });
+    due.assign(std::make_move_iterator(ahead_.begin()), std::make_move_iterator(young));
+    ahead_.erase(ahead_.begin(), young);
+  }
+  const engine::Context context = context_until(Deadline::after(world_.clock.now(), kClaimAheadTime));
+  for (Ahead& ahead : due) {
+    const auto done = engine::give_back_ahead(context, ahead.node, ahead.claimed);
+    if (done && *done) {
+      world_.log(
+          fmt::format("gave block={} back, which was claimed ahead and not used", ahead.claimed.block.to_string()));
+    }
+    if (done || end) continue;
+    const std::lock_guard lock(ahead_mutex_);
+    ahead_.push_back(std::move(ahead));  // the store is away: later
+  }
+}
+
+std::string AgentService::status() const {
+  agent::AgentStatus status;
+  status.version = CROFT_VERSION;
+  status.store = world_.store;
+  status.node = world_.node;
+  if (world_.describe_cache) world_.describe_cache(status);
+  status.served_from_cache = from_cache_;
+  status.served_from_store = from_store_;
+  status.failed = failed_;
+  status.commits = commits_;
+  {
+    const std::lock_guard lock(ahead_mutex_);
+    status.blocks_ahead = ahead_.size();
+  }
+  return agent::encode(status);
+}
+
+}  // namespace croft::edge

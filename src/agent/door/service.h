@@ -1,0 +1,169 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "agent/format/messages.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "ipam/decide/claim_ahead.h"
+#include "ipam/use/batch.h"
+#include "store/store.h"
+
+namespace croft::edge {
+
+/// What the agent works with; `app` fills it in. References outlive the service.
+struct AgentWorld {
+  store::Store& cached;  ///< answers from memory, may be behind (ipam/use/batch.h)
+  store::Store& direct;  ///< the same store itself
+  const Clock& clock;
+  Random& random;     ///< safe to call from several threads
+  std::string store;  ///< the URL
+  std::string node;
+  /// Whether the memory is in use, and how much it knows: the members of AgentStatus that have to do with it.
+  std::function<void(wire::agent::AgentStatus& status)> describe_cache;
+  /// Takes one line for each decision, without newline; never fails. May be called from several threads.
+  std::function<void(const std::string& line)> log;
+  /// Of a store that is a file, which one it has open, looked at anew until the deadline. Null for other stores.
+  std::function<Result<wire::agent::StoreFile>(Deadline deadline)> file = nullptr;
+  /// The node's next block is claimed when fewer addresses than this are free in its blocks; 0: when an ADD needs it.
+  std::uint32_t claim_ahead_below = 8;
+  /// How long such a block may stay unused.
+  std::chrono::nanoseconds claim_ahead_hold = std::chrono::minutes(5);
+  /// Other URLs by which the plugins' configuration names the same store: which credentials a client has, and so the
+  /// way to them, need not be the agent's.
+  std::vector<std::string> plugin_stores = {};
+  /// Takes why a pod got no address, as its runtime is told; never fails. May be called from several threads. Null:
+  /// nobody wants to know.
+  std::function<void(const core::PodIdentity& pod, const Error& why)> refused = nullptr;
+  /// What the annotations of a pod and its namespace ask for, as far as memory has them; nothing: they have to be asked
+  /// for. Null: calls that want them are not served.
+  std::function<std::optional<Result<core::AnnotatedWishes>>(const core::PodIdentity& pod)> remembered_wishes = nullptr;
+  /// The same, asked of the Kubernetes API. Null as above.
+  std::function<Result<core::AnnotatedWishes>(const core::PodIdentity& pod, Deadline deadline)> ask_for_wishes =
+      nullptr;
+  /// Takes how long an ADD took, from its arrival on, and what it came to; null: it failed. Never fails; may be called
+  /// from several threads. Null: nobody counts.
+  std::function<void(std::chrono::nanoseconds took, const core::AssignAnswer* answer)> added = nullptr;
+};
+
+/// Whether a URL means the store that an agent serves.
+[[nodiscard]] bool means_store_of(const AgentWorld& world, std::string_view url);
+
+/// Whether the caller hung up: what it asked for is not begun any more. Set by the transport's thread.
+using HungUp = std::shared_ptr<const std::atomic<bool>>;
+/// When the last sign of life went to the caller, since boot; 0: none did. Set by the transport's thread.
+using Told = std::shared_ptr<const std::atomic<std::chrono::nanoseconds>>;
+
+/// An ADD or a DEL on its way through the agent.
+struct AgentCall {
+  std::uint64_t id = 0;  ///< the transport's name for it
+  std::variant<wire::agent::AssignCall, wire::agent::ReleaseCall> what;
+  std::string owner;                                    ///< the handle: calls of one are served in their order
+  Deadline limit;                                       ///< after which nothing may be begun
+  Deadline first;                                       ///< the same, of one that no sign of life was given to
+  HungUp hung_up;                                       ///< may be null
+  Told told;                                            ///< likewise
+  bool may_have_written = false;                        ///< an earlier try of it
+  engine::Earlier earlier = engine::Earlier::not_done;  ///< what is known of that (engine::BatchedCall)
+  std::chrono::nanoseconds came_since_boot{};
+
+  /// Whether its caller has gone its own way, or may have: then nothing is begun for it. A process that was stopped
+  /// for a while finds its calls so, until the transport's thread has met their callers.
+  [[nodiscard]] bool is_left(const Instant& now) const;
+  /// Whether its caller wants signs of life.
+  [[nodiscard]] bool takes_signs() const;
+};
+
+/// The Error says that a call was not served at all: invalid_argument, refused_by_configuration (another store or node
+/// is meant), deadline_exceeded (the caller has gone its own way). What the engine says is an answer.
+struct AgentAnswer {
+  std::uint64_t id = 0;
+  Result<std::string> message;
+};
+
+/// The calls of the agent, bytes in and bytes out; knows nothing of sockets and gRPC. Runs the same engine on the same
+/// records as the plugin alone. Safe to call from several threads; who keeps the order of one owner's calls is Lanes.
+class AgentService {
+ public:
+  explicit AgentService(const AgentWorld& world) : world_(world) {}
+
+  /// Takes a message in, without a look at the store. `not_after`: when the caller stops waiting, as the transport
+  /// knows it; what the message says counts too. Errors: as AgentAnswer has them.
+  [[nodiscard]] Result<AgentCall> take_assign(std::string_view message, Deadline not_after) const;
+  [[nodiscard]] Result<AgentCall> take_release(std::string_view message, Deadline not_after) const;
+
+  /// What became of calls that were served together.
+  struct Together {
+    std::vector<AgentAnswer> answers;
+    std::vector<AgentCall> alone;    ///< for serve_alone()
+    std::vector<AgentCall> waiting;  ///< nothing was done for them yet; in their order
+  };
+  /// Serves calls, in the order of their arrival, by one commit.
+  [[nodiscard]] Together serve_together(std::vector<AgentCall> calls);
+  /// Serves a call by itself, on the store.
+  [[nodiscard]] AgentAnswer serve_alone(const AgentCall& call);
+
+  /// Claims the node's next block where the calls that were served together have left few free addresses. To be called
+  /// after their answers are out.
+  void claim_ahead();
+  /// Gives back what claim_ahead() claimed and nobody has used for AgentWorld::claim_ahead_hold; all of it at the
+  /// `end`.
+  void give_back(bool end);
+
+  /// Reads no more than memory: it never waits for the store.
+  [[nodiscard]] std::string status() const;
+
+  /// How many calls ended with an error of the store or the decision, so far.
+  [[nodiscard]] std::uint64_t failed() const { return failed_; }
+
+  /// The network namespace of the last call that said it (wire::agent::Caller); 0: none has.
+  [[nodiscard]] std::uint64_t network_of_callers() const { return network_of_callers_; }
+
+ private:
+  [[nodiscard]] Result<Deadline> admit(const wire::agent::Caller& caller, Deadline not_after) const;
+  /// What only shows once it is a call's turn: whether its caller is still there, and means this file.
+  [[nodiscard]] std::optional<Error> refusal_of(const AgentCall& call);
+  [[nodiscard]] Result<bool> means_this_file(const AgentCall& call);
+  [[nodiscard]] Result<core::AssignAnswer> assign_alone(const wire::agent::AssignCall& call,
+                                                        const engine::Context& context, Deadline limit,
+                                                        engine::Earlier earlier) const;
+  void count(bool from_cache, bool failed);
+  /// Tells who counts ADDs; `answer`: as AgentWorld::added has it.
+  void tell_added(const AgentCall& call, const core::AssignAnswer* answer) const;
+  /// Puts what annotations ask for into a call, if it wants them. False: memory does not have them, and the call goes
+  /// alone.
+  [[nodiscard]] Result<bool> heed_remembered(wire::agent::AssignCall& call) const;
+  void note_shape(const core::AssignRequest& request);
+  [[nodiscard]] engine::Context context_until(Deadline limit) const { return context_on(world_.direct, limit); }
+  [[nodiscard]] engine::Context context_on(store::Store& store, Deadline limit) const;
+
+  const AgentWorld& world_;
+  std::atomic<std::uint64_t> from_cache_{0};
+  std::atomic<std::uint64_t> from_store_{0};
+  std::atomic<std::uint64_t> failed_{0};
+  std::atomic<std::uint64_t> commits_{0};
+  mutable std::atomic<std::uint64_t> network_of_callers_{0};
+  std::mutex file_mutex_;
+  std::optional<wire::agent::StoreFile> file_;  ///< that the store had open when that was last looked at
+
+  struct Ahead {
+    core::AffinityOwner node;
+    core::ClaimedAhead claimed;
+    std::chrono::nanoseconds since_boot{};
+  };
+  mutable std::mutex ahead_mutex_;           ///< guards both below
+  std::vector<core::AssignRequest> shapes_;  ///< of the ADDs since the last claim_ahead(), one for each set of pools
+  std::vector<Ahead> ahead_;
+};
+
+}  // namespace croft::edge

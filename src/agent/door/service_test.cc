@@ -1,0 +1,383 @@
+#include "agent/door/service.h"
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "agent/door/test_agent.h"
+#include "ipam/use/test_meddler.h"
+
+namespace croft::edge {
+namespace {
+
+namespace agent = wire::agent;
+
+/// Whether an agent that serves one store answers a caller that names the other. The store behind is in memory; the
+/// URLs are only compared.
+bool serves(const std::string& own, const std::string& callers, std::vector<std::string> plugin_stores = {},
+            std::string shown = {}) {
+  engine::World world;
+  if (shown.empty()) shown = callers;
+  AgentWorld agents_world{world.store, world.store, world.clock, world.random,
+                          own,         "node-a",    {},          [](const std::string&) {}};
+  agents_world.plugin_stores = std::move(plugin_stores);
+  AgentService service(agents_world);
+  const Instant now = world.clock.now();
+  const agent::ReleaseCall call{{callers, "node-a", now.boot, Deadline::after(now, std::chrono::seconds(5))},
+                                core::Owner{"net", "c", "eth0"}};
+  const auto answer = serve(service, service.take_release(agent::encode(call), {}));
+  if (!answer) {
+    EXPECT_EQ(answer.error().code, ErrorCode::refused_by_configuration);
+    EXPECT_EQ(answer.error().message, "this agent serves the store " + own + ", not " + shown);
+  }
+  return answer.has_value();
+}
+
+/// Both ways round.
+void expect_same(const std::string& a, const std::string& b) {
+  EXPECT_TRUE(serves(a, b)) << a << " and " << b;
+  EXPECT_TRUE(serves(b, a)) << b << " and " << a;
+}
+void expect_other(const std::string& a, const std::string& b) {
+  EXPECT_FALSE(serves(a, b)) << a << " and " << b;
+  EXPECT_FALSE(serves(b, a)) << b << " and " << a;
+}
+
+TEST(StoreOfAnAgent, IsShownWithoutWhatMayBeAPassword) {
+  EXPECT_FALSE(serves("kube:", "etcd:u:PW@10.0.0.1:2379", {}, "etcd:(hidden)@10.0.0.1:2379"));
+  EXPECT_FALSE(serves("kube:", "etcd:http://u:PW@10.0.0.1:2379", {}, "etcd:http://(hidden)@10.0.0.1:2379"));
+}
+
+TEST(AgentServiceStore, TheSameUrl) {
+  expect_same("sqlite:/var/lib/croft/croft.db", "sqlite:/var/lib/croft/croft.db");
+  expect_same("etcd:https://10.0.0.1:2379", "etcd:https://10.0.0.1:2379");
+}
+
+TEST(AgentServiceStore, MembersOfEtcdInAnyOrder) {
+  expect_same("etcd:http://10.0.0.1:2379,http://10.0.0.2:2379", "etcd:http://10.0.0.2:2379,http://10.0.0.1:2379");
+  expect_same("etcd:http://10.0.0.1:2379,http://10.0.0.1:2379", "etcd:http://10.0.0.1:2379");
+}
+
+TEST(AgentServiceStore, FilesOfTheClientDoNotCount) {
+  expect_same("etcd:https://10.0.0.1:2379?ca=/a/ca.crt", "etcd:https://10.0.0.1:2379");
+  expect_same("etcd:https://10.0.0.1:2379?ca=/a/ca.crt&cert=/a/agent.crt&key=/a/agent.key",
+              "etcd:https://10.0.0.1:2379?ca=/b,c/ca.crt&cert=/b/plugin.crt&key=/b/plugin.key");
+  expect_same("etcd:https://10.0.0.1:2379,https://10.0.0.2:2379?ca=/a/ca.crt",
+              "etcd:https://10.0.0.2:2379,https://10.0.0.1:2379?ca=/b/ca.crt");
+}
+
+TEST(AgentServiceStore, OtherMembersAreAnotherStore) {
+  expect_other("etcd:http://10.0.0.1:2379", "etcd:http://10.0.0.2:2379");
+  expect_other("etcd:http://10.0.0.1:2379", "etcd:http://10.0.0.1:2380");
+  expect_other("etcd:http://10.0.0.1:2379", "etcd:https://10.0.0.1:2379");
+  // One of several might be a member that was taken out, and another cluster by now.
+  expect_other("etcd:http://10.0.0.1:2379,http://10.0.0.2:2379", "etcd:http://10.0.0.1:2379");
+  expect_other("etcd:http://10.0.0.1:2379,http://10.0.0.2:2379", "etcd:http://10.0.0.1:2379?ca=http://10.0.0.2:2379");
+}
+
+TEST(AgentServiceStore, OtherKindsAreComparedAsTheyAre) {
+  expect_other("sqlite:/var/lib/croft/croft.db", "sqlite:/var/lib/croft/other.db");
+  expect_other("sqlite:/a.db,/b.db", "sqlite:/b.db,/a.db");
+  expect_other("sqlite:/a.db", "sqlite:/a.db?ca=x");
+  expect_other("sqlite:/a.db", "etcd:/a.db");
+  expect_other("etcd:http://10.0.0.1:2379", "http://10.0.0.1:2379");
+  expect_other("etcd:http://10.0.0.1:2379", "");
+}
+
+TEST(AgentServiceStore, ARefusalIsToldToThePod) {
+  engine::World world;
+  AgentWorld agents_world{world.store, world.store, world.clock, world.random,
+                          "memory:",   "node-a",    {},          [](const std::string&) {}};
+  std::vector<std::string> told;
+  agents_world.refused = [&](const core::PodIdentity& pod, const Error& why) {
+    told.push_back(pod.namespace_name + "/" + pod.name + ": " + why.message);
+  };
+  AgentService service(agents_world);
+  const Instant now = world.clock.now();
+  agent::AssignCall call{
+      {"memory:", "node-a", now.boot, Deadline::after(now, std::chrono::seconds(5))}, {}, engine::World::request("c1")};
+  call.request.pod = {"web-0", "shop", ""};
+  EXPECT_TRUE(serve(service, service.take_assign(agent::encode(call), {})));
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].find("shop/web-0: no IPv4 address for node node-a"), 0U) << told[0];
+  world.pool("a", "10.0.0.0/24", 26);
+  EXPECT_TRUE(serve(service, service.take_assign(agent::encode(call), {})));
+  EXPECT_EQ(told.size(), 1U) << "an address is no refusal";
+}
+
+TEST(AgentServiceStore, AnnotationsOfTheApiAreHeeded) {
+  engine::World world;
+  world.pool("a", "10.0.0.0/24", 26);
+  world.pool("b", "10.1.0.0/24", 26);
+  AgentWorld agents_world{world.store, world.store, world.clock, world.random,
+                          "memory:",   "node-a",    {},          [](const std::string&) {}};
+  const Instant now = world.clock.now();
+  const auto call_of = [&](const std::string& container) {
+    agent::AssignCall call{{"memory:", "node-a", now.boot, Deadline::after(now, std::chrono::seconds(5))},
+                           {},
+                           engine::World::request(container)};
+    call.request.pod = {container, "shop", "u"};
+    call.annotations = core::WishesWanted{};
+    return agent::encode(call);
+  };
+  {
+    AgentService service(agents_world);
+    const auto taken = service.take_assign(call_of("c0"), {});
+    ASSERT_FALSE(taken) << "an agent without an API leaves it to the plugin";
+    EXPECT_EQ(taken.error().code, ErrorCode::refused_by_configuration);
+  }
+  const auto wishes_for = [](const char* pool) {
+    core::AnnotatedWishes wishes;
+    wishes.pod.pools.v4 = {core::asked_pool(pool)};
+    return wishes;
+  };
+  int asked = 0;
+  agents_world.remembered_wishes = [&](const core::PodIdentity& pod) -> std::optional<Result<core::AnnotatedWishes>> {
+    if (pod.name == "known") return wishes_for("b");
+    if (pod.name == "wrong") return fail(ErrorCode::invalid_argument, "annotations of pod shop/wrong: odd");
+    return std::nullopt;
+  };
+  agents_world.ask_for_wishes = [&](const core::PodIdentity& pod, Deadline) -> Result<core::AnnotatedWishes> {
+    ++asked;
+    if (pod.name == "away") return fail(ErrorCode::unavailable, "no API server");
+    return wishes_for("b");
+  };
+  std::vector<std::string> told;
+  agents_world.refused = [&](const core::PodIdentity& pod, const Error& why) {
+    told.push_back(pod.name + ": " + why.message);
+  };
+  AgentService service(agents_world);
+  const auto outcome = [&](const std::string& container) -> std::string {
+    const auto answer = serve(service, service.take_assign(call_of(container), {}));
+    if (!answer) return answer.error().message;
+    const auto decoded = agent::decode_assign_outcome(*answer).value();
+    if (const auto* assigned = std::get_if<core::Assigned>(&decoded)) return assigned->addresses.front().pool;
+    return std::get<agent::Unwritten>(decoded).error.message;
+  };
+  EXPECT_EQ(outcome("known"), "b");
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(outcome("asked"), "b");
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(outcome("wrong"), "annotations of pod shop/wrong: odd");
+  EXPECT_EQ(outcome("away"), "no API server");
+  EXPECT_EQ(told, std::vector<std::string>{"wrong: annotations of pod shop/wrong: odd"}) << "the others have no fault";
+  EXPECT_TRUE(engine::held_addresses(world.context, {"net", "wrong", "eth0"})->empty());
+}
+
+TEST(AgentServiceStore, OtherNamesOfItThatThePluginsHaveAreServed) {
+  const std::string theirs = "kube:/etc/cni/net.d/calico-kubeconfig";
+  EXPECT_FALSE(serves("kube:", theirs));
+  EXPECT_TRUE(serves("kube:", theirs, {"kube:/other", theirs}));
+  EXPECT_TRUE(serves("kube:", "kube:", {theirs}));
+  EXPECT_FALSE(serves("kube:", "kube:/third", {"kube:/other", theirs}));
+  EXPECT_TRUE(serves("kube:", "etcd:https://b:2379,https://a:2379?ca=/x", {"etcd:https://a:2379,https://b:2379"}));
+}
+
+TEST(AgentServiceStore, AnotherFileAtThePathIsNotServed) {
+  engine::World world;
+  const agent::StoreFile ours{7, 41};
+  AgentWorld agents_world{world.store,
+                          world.store,
+                          world.clock,
+                          world.random,
+                          "sqlite:/a.db",
+                          "node-a",
+                          {},
+                          [](const std::string&) {},
+                          [&](Deadline) -> Result<agent::StoreFile> { return ours; }};
+  AgentService service(agents_world);
+  const Instant now = world.clock.now();
+  agent::ReleaseCall call{{"sqlite:/a.db", "node-a", now.boot, Deadline::after(now, std::chrono::seconds(5))},
+                          core::Owner{"net", "c", "eth0"}};
+  EXPECT_TRUE(serve(service, service.take_release(agent::encode(call), {}))) << "a plugin that does not say";
+  call.caller.file = ours;
+  EXPECT_TRUE(serve(service, service.take_release(agent::encode(call), {})));
+  for (const agent::StoreFile other : {agent::StoreFile{7, 42}, agent::StoreFile{8, 41}}) {
+    call.caller.file = other;
+    const auto answer = serve(service, service.take_release(agent::encode(call), {}));
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().code, ErrorCode::refused_by_configuration);
+  }
+}
+
+TEST(AgentServiceCalls, AnotherNodeOrBootIsNotServed) {
+  AgentOnMemory on;
+  agent::AssignCall call{on.caller(), {}, engine::World::request("one")};
+  call.caller.node = "node-b";
+  EXPECT_EQ(on.service.take_assign(agent::encode(call), {}).error().code, ErrorCode::refused_by_configuration);
+  call.caller = on.caller();
+  call.caller.boot = {};
+  EXPECT_EQ(on.service.take_assign(agent::encode(call), {}).error().code, ErrorCode::refused_by_configuration);
+}
+
+TEST(AgentServiceCalls, OneThatCameTooLateWritesNothing) {
+  AgentOnMemory on;
+  const auto before = on.store.counts().commit;
+  const auto late = on.service.take_assign(on.assign_message("late", std::chrono::milliseconds(-1)), {});
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::deadline_exceeded);
+  EXPECT_FALSE(on.service.take_assign(on.assign_message("late"), Deadline{on.clock.now().since_boot}));
+  auto waited = on.service.take_assign(on.assign_message("late"), {});
+  waited->limit = Deadline{on.clock.now().since_boot};
+  EXPECT_EQ(serve(on.service, waited).error().code, ErrorCode::deadline_exceeded);
+  EXPECT_EQ(on.service.serve_alone(*waited).message.error().code, ErrorCode::deadline_exceeded);
+  EXPECT_EQ(on.store.counts().commit, before);
+}
+
+TEST(AgentServiceCalls, CountsWhereAnswersCameFrom) {
+  AgentOnMemory on;
+  const auto add = [&](const char* container) {
+    return serve(on.service, on.service.take_assign(on.assign_message(container), {}));
+  };
+  ASSERT_TRUE(add("one"));
+  ASSERT_TRUE(add("two"));
+  ASSERT_TRUE(add("one"));  // again: looked up in the store
+  const auto status = agent::decode_status(on.service.status());
+  EXPECT_EQ(status->served_from_cache, 2U);
+  EXPECT_EQ(status->served_from_store, 1U);
+  EXPECT_EQ(status->failed, 0U);
+}
+
+/// Of a pod's DELs all but the first find nothing: they ask the store for the handle, and memory for the node's blocks.
+TEST(AgentServiceCalls, ADelThatFindsNothingReadsTheHandleAlone) {
+  AgentOnMemory on;
+  ASSERT_TRUE(serve(on.service, on.service.take_assign(on.assign_message("one"), {})));
+  const auto del = [&] { return serve(on.service, on.service.take_release(on.release_message("one"), {})); };
+  ASSERT_TRUE(del());
+  const auto before = on.store.counts();
+  const auto nothing = del();
+  ASSERT_TRUE(nothing);
+  EXPECT_EQ(std::get<0>(*agent::decode_release_outcome(*nothing)).size(), 0U);
+  EXPECT_EQ(on.store.counts().read, before.read + 1);
+  EXPECT_EQ(on.store.counts().list, before.list);
+  EXPECT_EQ(on.store.counts().commit, before.commit);
+}
+
+TEST(AgentServiceCalls, ADelWhoseHandleIsGoneFreesWhatTheNodesBlocksHold) {
+  AgentOnMemory on;
+  ASSERT_TRUE(serve(on.service, on.service.take_assign(on.assign_message("one"), {})));
+  const core::Key handle = core::handle_key("net.one");
+  const store::Write write{handle, std::nullopt, store::Condition::always()};
+  ASSERT_TRUE(on.store.commit({&write, 1}, {}, on.in(std::chrono::seconds(5))));
+  const auto released = serve(on.service, on.service.take_release(on.release_message("one"), {}));
+  ASSERT_TRUE(released);
+  EXPECT_EQ(std::get<0>(*agent::decode_release_outcome(*released)).size(), 1U);
+}
+
+/// It is looked at after every answer: the store's writers must not wait for that.
+TEST(AgentServiceCalls, AClaimAheadThatIsNotNeededTakesNoTurn) {
+  AgentOnMemory on;
+  const auto add = [&](int i) {
+    ASSERT_TRUE(serve(on.service, on.service.take_assign(on.assign_message("c" + std::to_string(i)), {})));
+    on.service.claim_ahead();
+  };
+  const auto ahead = [&] { return agent::decode_status(on.service.status())->blocks_ahead; };
+  add(0);
+  const auto turns = on.store.counts().take_turn;
+  const auto commits = on.store.counts().commit;
+  for (int i = 1; i <= 50; ++i) add(i);
+  EXPECT_EQ(on.store.counts().take_turn, turns + 50);
+  EXPECT_EQ(on.store.counts().commit, commits + 50);
+  EXPECT_EQ(ahead(), 0U);
+  for (int i = 51; i < 60; ++i) add(i);
+  EXPECT_EQ(ahead(), 1U);
+  EXPECT_EQ(on.store.counts().commit, commits + 60) << "one for each ADD, and one for the claim";
+  on.service.give_back(true);
+  EXPECT_EQ(ahead(), 0U);
+}
+
+TEST(AgentServiceCalls, AStoreInTroubleIsAnAnswer) {
+  AgentOnMemory on;
+  on.store.set_faults(store::FaultScript().from_commit(on.store.counts().commit + 1, store::Fault::unavailable));
+  const auto served = serve(on.service, on.service.take_assign(on.assign_message("one"), {}));
+  ASSERT_TRUE(served);
+  const auto outcome = agent::decode_assign_outcome(*served);
+  EXPECT_EQ(std::get<agent::Unwritten>(*outcome).error.code, ErrorCode::unavailable) << "and nothing was written";
+  EXPECT_EQ(on.service.failed(), 1U);
+}
+
+/// Else the plugin does not ask its node's kernel whether somebody lives with the address.
+TEST(AgentServiceCalls, WhatALostCommitGaveWasNotHeldBefore) {
+  engine::World world;
+  world.pool("a", "10.0.0.0/24", 26);
+  world.add("before");
+  engine::Meddler meddler(world.store);
+  const AgentWorld agents_world{meddler,   meddler,  world.clock, world.random,
+                                "memory:", "node-a", {},          [](const auto&) {}};
+  AgentService service(agents_world);
+  meddler.lose_reply = true;
+  meddler.after_commit = [&] {
+    const auto block = world.store.list({core::Kind::block, "", "", 1}, {}).value().records.at(0);
+    world.put(block.key, block.value);
+  };
+  const Instant now = world.clock.now();
+  const agent::AssignCall call{{"memory:", "node-a", now.boot, Deadline::after(now, std::chrono::seconds(5))},
+                               {},
+                               engine::World::request("one")};
+  for (const bool held_before : {false, true}) {
+    const auto served = serve(service, service.take_assign(agent::encode(call), {}));
+    ASSERT_TRUE(served);
+    const auto outcome = agent::decode_assign_outcome(*served);
+    EXPECT_EQ(std::get<core::Assigned>(*outcome).addresses.at(0).held_before, held_before);
+  }
+}
+
+TEST(AgentServiceCalls, WhatMayHaveBeenWrittenIsSaidOfNobody) {
+  for (const store::Fault fault : {store::Fault::lose_reply, store::Fault::lose_request}) {
+    AgentOnMemory on;
+    const auto next = on.store.counts().commit + 1;
+    on.store.set_faults(store::FaultScript().on_commit(next, fault).from_commit(next + 1, store::Fault::unavailable));
+    const auto served = serve(on.service, on.service.take_assign(on.assign_message("one"), {}));
+    ASSERT_TRUE(served);
+    const auto outcome = agent::decode_assign_outcome(*served);
+    EXPECT_FALSE(std::holds_alternative<agent::Unwritten>(*outcome)) << static_cast<int>(fault);
+  }
+}
+
+/// An agent that was stopped finds calls whose plugins have gone, before it has met their ends.
+TEST(AgentCallTest, IsLeftWithoutASignOfLife) {
+  AgentOnMemory on;
+  wire::agent::AssignCall wanted{on.caller(std::chrono::milliseconds(300)), {}, engine::World::request("one")};
+  wanted.caller.ends = on.in(std::chrono::seconds(14));
+  auto call = on.service.take_assign(wire::agent::encode(wanted), Deadline{std::chrono::nanoseconds::max()});
+  ASSERT_TRUE(call);
+  EXPECT_TRUE(call->takes_signs());
+  const Instant now = on.clock.now();
+  const auto later = [&](std::chrono::nanoseconds span) {
+    Instant then = now;
+    then.since_boot += span;
+    return then;
+  };
+  EXPECT_FALSE(call->is_left(now));
+  EXPECT_TRUE(call->is_left(later(std::chrono::milliseconds(400))));
+  const auto told = std::make_shared<std::atomic<std::chrono::nanoseconds>>(now.since_boot);
+  call->told = told;
+  EXPECT_FALSE(call->is_left(later(std::chrono::milliseconds(800))));
+  EXPECT_TRUE(call->is_left(later(std::chrono::milliseconds(950))));
+  told->store(now.since_boot + std::chrono::seconds(13));
+  EXPECT_FALSE(call->is_left(later(std::chrono::milliseconds(13800))));
+  EXPECT_TRUE(call->is_left(later(std::chrono::seconds(15)))) << "its own time is over";
+  const auto hung_up = std::make_shared<std::atomic<bool>>(true);
+  call->hung_up = hung_up;
+  EXPECT_TRUE(call->is_left(now));
+}
+
+TEST(AgentCallTest, OneThatIsLeftIsNotBegun) {
+  AgentOnMemory on;
+  wire::agent::AssignCall wanted{on.caller(std::chrono::milliseconds(20)), {}, engine::World::request("one")};
+  wanted.caller.ends = on.in(std::chrono::seconds(14));
+  auto call = on.service.take_assign(wire::agent::encode(wanted), Deadline{std::chrono::nanoseconds::max()});
+  ASSERT_TRUE(call);
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  const auto answer = serve(on.service, std::move(call));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::deadline_exceeded);
+  EXPECT_EQ(on.held("one"), 0U);
+}
+
+}  // namespace
+}  // namespace croft::edge

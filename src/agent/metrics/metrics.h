@@ -1,0 +1,76 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collector/use/sweep.h"
+#include "ipam/audit/pool_status.h"
+#include "noderanges/use/node_range.h"
+#include "services/use/range_repair.h"
+
+namespace croft::edge {
+
+/// What a controller has seen, for Prometheus (docs/metrics.md). Counts are of this process, since its start.
+///
+/// Of pools, as they were when they were last counted, and of the collector.
+///
+/// Of ranges, under the names of kube-apiserver and kube-controller-manager (docs/reference/service-ranges.md#metrics,
+/// #repair-metrics; docs/reference/node-ranges.md#metrics; docs/reference/kubernetes-client.md#leases):
+///
+///   kube_apiserver_clusterip_allocator_allocated_ips {cidr}        gauge, addresses
+///   kube_apiserver_clusterip_allocator_available_ips {cidr}        gauge, addresses
+///   kube_apiserver_nodeport_allocator_allocated_ports              gauge, ports
+///   kube_apiserver_nodeport_allocator_available_ports              gauge, ports
+///   kube_apiserver_{clusterip,nodeport}_allocator_allocation_total {cidr for addresses, scope}         counter
+///   kube_apiserver_{clusterip,nodeport}_allocator_allocation_errors_total {cidr for addresses, scope}  counter
+///       scope: static (asked for by name), dynamic; only of ranges that this process allocates from
+///   apiserver_clusterip_repair_ip_errors_total {type}, apiserver_nodeport_repair_port_errors_total {type}    counter
+///       type: leak (once it is freed), repair, full, outOfRange, duplicate, unknown; of addresses also invalid
+///   apiserver_{clusterip,nodeport}_repair_reconcile_errors_total   counter, tries of a pass that failed
+///   node_ipam_controller_cidrset_cidrs_allocations_total {clusterCIDR}         counter, node ranges
+///   node_ipam_controller_cidrset_cidrs_releases_total {clusterCIDR}            counter, node ranges
+///   node_ipam_controller_cidrset_usage_cidrs {clusterCIDR}                     gauge, taken of all, 0 to 1
+///   node_ipam_controller_cirdset_max_cidrs {clusterCIDR}                       gauge, node ranges (so misspelt there)
+///   node_ipam_controller_cidrset_allocation_tries_per_request {clusterCIDR}    histogram, taken ones passed over
+///   leader_election_master_status {name}       gauge, 1: this process leads by the Lease of that name; 0: it does not
+///
+/// What was not looked at has no samples. Any thread may call anything; who reads sees all of a pass or nothing of it.
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  /// One pass of the repair of Service ranges. The gauges are from now on those of its ranges and no others, as the
+  /// pass left them: as written, or as read where nothing was written. IPAddress objects count as they were read.
+  void count(const engine::RangeRepairReport& report);
+  /// One that could read nothing. The gauges stay.
+  void count_failed_repair();
+
+  /// One pass over node ranges. What others gave out or took back since the pass before counts too, and what was
+  /// there before the first pass as given out, as in the reference.
+  void count(const engine::NodeRangesReconciled& done);
+
+  /// Whether this process leads by a Lease, from now on.
+  void set_leading(const std::string& lease, bool leads);
+
+  /// The gauges are from now on those of these pools and no others.
+  void count(const std::vector<core::PoolFill>& pools);
+  /// Another controller counts pools and leaks from now on.
+  void forget_pools();
+  /// One pass of the collector.
+  void count(const engine::SweepReport& pass);
+  /// One that could not look. The gauge stays.
+  void count_failed_pass();
+
+  /// All of it in Prometheus' text format.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace croft::edge

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "vpc/decide/stock.h"
+#include "vpc/provider.h"
+#include "vpc/use/stock_keeper.h"
+
+namespace croft::edge {
+
+/// What there is to tell of a stock of cloud addresses, at one moment.
+struct StockFigures {
+  core::warm::Counts counts;
+  std::uint32_t low = 0, high = 0;
+  engine::KeeperTally keeper;
+  std::uint64_t adds = 0, adds_failed = 0, dels = 0, dels_failed = 0, waited = 0, commits = 0;
+  std::uint32_t waiting = 0;
+  std::array<std::uint64_t, 18> add_delays{};  ///< by powers of two of add_delay_first
+  std::chrono::nanoseconds add_delay_first = std::chrono::microseconds(250);
+  std::chrono::nanoseconds add_delay_sum{};
+  std::uint64_t throttled = 0;
+};
+
+/// A stock for Prometheus:
+///
+///   croft_stock_addresses {state}         gauge: free, cooling, held, probing, leaving, quarantined
+///   croft_stock_water_mark {mark}         gauge: low, high; addresses
+///   croft_stock_waiting_adds              gauge, ADDs that wait because the stock is empty
+///   croft_stock_adds_total {outcome}      counter: ok, failed; likewise croft_stock_dels_total
+///   croft_stock_waited_total              counter, ADDs that found it empty
+///   croft_stock_commits_total             counter, made for ADDs and DELs
+///   croft_stock_add_duration_seconds      histogram, of ADDs that got an address
+///   croft_stock_moves_total {what}        counter: allocated, given_back, borrowed, lent, conflict, quarantined,
+///   collected,
+///                                         lost
+///   croft_stock_fill_duration_seconds     gauge, from the question to the stock, of the last that brought something
+///   croft_cloud_calls_total {action, outcome}           counter
+///   croft_cloud_call_duration_seconds_sum {action}      counter; with _count
+///   croft_cloud_throttled_total           counter
+///
+/// Any thread may call anything.
+class StockMetrics {
+ public:
+  /// `figures` is asked at each look, from any thread; nothing: nothing is known yet.
+  explicit StockMetrics(std::function<std::optional<StockFigures>()> figures);
+  ~StockMetrics();
+  StockMetrics(const StockMetrics&) = delete;
+  StockMetrics& operator=(const StockMetrics&) = delete;
+
+  /// One call of the cloud that has ended.
+  void count(const cloud::Provider::Call& call);
+  /// All of it in Prometheus' text format.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  class State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace croft::edge

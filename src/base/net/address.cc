@@ -1,0 +1,76 @@
+#include "base/net/address.h"
+
+#include <array>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "base/net/echo.h"
+
+namespace croft::net {
+namespace {
+
+constexpr std::size_t kGroups = 8;
+using Groups = std::array<unsigned, kGroups>;
+
+/// A run of zero groups: [start, end); empty when there is none worth shortening.
+struct ZeroRun {
+  std::size_t start = kGroups;
+  std::size_t end = kGroups;
+};
+
+Groups groups_of(U128 value) {
+  Groups groups{};
+  for (std::size_t i = 0; i < kGroups; ++i) {
+    groups[i] = static_cast<unsigned>((value >> static_cast<int>(16 * (kGroups - 1 - i))).lo & 0xffffU);
+  }
+  return groups;
+}
+
+ZeroRun longest_zero_run(const Groups& groups) {
+  ZeroRun best;
+  for (std::size_t i = 0; i < kGroups; ++i) {
+    std::size_t end = i;
+    while (end < kGroups && groups[end] == 0) ++end;
+    if (end - i >= 2 && end - i > best.end - best.start) best = {i, end};
+    if (end > i) i = end - 1;
+  }
+  return best;
+}
+
+std::string v4_text(std::uint64_t v) {
+  return fmt::format("{}.{}.{}.{}", v >> 24, v >> 16 & 0xffU, v >> 8 & 0xffU, v & 0xffU);
+}
+
+std::string v6_text(U128 value) {
+  const Groups groups = groups_of(value);
+  const ZeroRun run = longest_zero_run(groups);
+  std::string out;
+  for (std::size_t i = 0; i < kGroups; ++i) {
+    if (i == run.start) {
+      out += "::";
+      i = run.end;
+      if (i == kGroups) break;
+    } else if (i > 0) {
+      out += ':';
+    }
+    fmt::format_to(std::back_inserter(out), "{:x}", groups[i]);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Address> Address::parse(std::string_view text) {
+  const AddressScan scan = scan_address(text);
+  if (scan.ok()) return from(scan.family, scan.value);
+  return fail(ErrorCode::invalid_argument, fmt::format("invalid IP address {}: {} (at {})", echo(text), scan.reason,
+                                                       echo(text.substr(scan.stopped_at))));
+}
+
+std::string Address::to_string() const {
+  if (!is_valid()) return "invalid";
+  return is_v4() ? v4_text(value_.lo) : v6_text(value_);
+}
+
+}  // namespace croft::net

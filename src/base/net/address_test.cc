@@ -1,0 +1,172 @@
+#include "base/net/address.h"
+
+#include <string>
+#include <type_traits>
+#include <unordered_set>
+
+#include <gtest/gtest.h>
+
+namespace croft::net {
+namespace {
+
+using namespace literals;
+
+static_assert(std::is_trivially_copyable_v<Address> && sizeof(Address) == 24);
+static_assert(!Address{}.is_valid() && Address{} != "0.0.0.0"_ip && Address{} != "::"_ip);
+static_assert(Address{} < "0.0.0.0"_ip && "255.255.255.255"_ip < "::"_ip, "invalid, then IPv4, then IPv6");
+static_assert("10.0.0.1"_ip == Address::v4(0x0a000001) && "10.0.0.1"_ip.family() == Family::v4);
+static_assert("2001:db8::1"_ip == Address::v6(U128{0x20010db800000000, 1}) && "::"_ip.is_v6());
+static_assert("::ffff:10.0.0.1"_ip.is_v4_mapped() && "::ffff:10.0.0.1"_ip != "10.0.0.1"_ip);
+static_assert("::ffff:10.0.0.1"_ip.unmapped() == "10.0.0.1"_ip && "::10.0.0.1"_ip.unmapped() == "::a00:1"_ip);
+static_assert(!parse_address("10.0.0") && !parse_address("::1%lo"));
+static_assert("0.0.0.255"_ip.next() == "0.0.1.0"_ip && "::1:0:0:0:0"_ip.previous() == "::ffff:ffff:ffff:ffff"_ip);
+static_assert(bit_length(Family::v4) == 32 && bit_length(Family::v6) == 128 && name_of(Family::v6) == "IPv6");
+
+struct Text {
+  const char* text;
+  const char* printed;
+};
+
+TEST(Address, PrintsTheOneFormOfEachAddress) {
+  const Text cases[] = {
+      {"0.0.0.0", "0.0.0.0"},
+      {"255.255.255.255", "255.255.255.255"},
+      {"10.0.20.3", "10.0.20.3"},
+      {"::", "::"},
+      {"0:0:0:0:0:0:0:0", "::"},
+      {"::1", "::1"},
+      {"1::", "1::"},
+      {"2001:DB8::0001", "2001:db8::1"},
+      {"0001:0002:0003:0004:0005:0006:0007:0008", "1:2:3:4:5:6:7:8"},
+      // RFC 5952 §4.2.2: one zero group is not shortened.
+      {"2001:db8:0:1:1:1:1:1", "2001:db8:0:1:1:1:1:1"},
+      {"::2:3:4:5:6:7:8", "0:2:3:4:5:6:7:8"},
+      {"1:2:3:4:5:6:7::", "1:2:3:4:5:6:7:0"},
+      {"1:2:3::5:6:7:8", "1:2:3:0:5:6:7:8"},
+      // §4.2.3: the longest run, and the first of equals.
+      {"2001:0:0:1:0:0:0:1", "2001:0:0:1::1"},
+      {"2001:db8:0:0:1:0:0:1", "2001:db8::1:0:0:1"},
+      {"0:0:1:0:0:1:0:0", "::1:0:0:1:0:0"},
+      {"1:0:0:2:3:0:0:0", "1:0:0:2:3::"},
+      {"0:0:0:1:0:0:0:0", "0:0:0:1::"},
+      // A dotted quad is read and never printed.
+      {"2001:db8::1.2.3.4", "2001:db8::102:304"},
+      {"::ffff:10.1.2.3", "::ffff:a01:203"},
+      {"::10.1.2.3", "::a01:203"},
+      {"64:ff9b::192.0.2.33", "64:ff9b::c000:221"},
+      {"1:2:3:4:5:6:0.0.0.0", "1:2:3:4:5:6::"},
+      {"1:2:3:4:5::1.2.3.4", "1:2:3:4:5:0:102:304"},
+      {"ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"},
+  };
+  for (const auto& [text, printed] : cases) {
+    const auto address = Address::parse(text);
+    ASSERT_TRUE(address) << text << ": " << address.error().message;
+    EXPECT_EQ(address->to_string(), printed) << text;
+  }
+  EXPECT_EQ(Address{}.to_string(), "invalid");
+}
+
+struct Refusal {
+  const char* text;
+  const char* reason_and_rest;
+};
+
+TEST(Address, RefusalsSayWhyAndWhere) {
+  const Refusal cases[] = {
+      {"", R"(the text is empty (at ""))"},
+      {" ", R"(neither an IPv4 nor an IPv6 address (at " "))"},
+      {"localhost", R"(neither an IPv4 nor an IPv6 address (at "localhost"))"},
+      {"1", R"(neither an IPv4 nor an IPv6 address (at "1"))"},
+      {"eth0%1", R"(a zone is not allowed (at "%1"))"},
+      {"1.2.3", R"(an IPv4 address has four octets (at ""))"},
+      {"1.2.3.4.5", R"(an IPv4 address has four octets (at ".5"))"},
+      {"1.2.3.", R"(an octet of an IPv4 address has no digits (at ""))"},
+      {"1.2.3.4.", R"(an IPv4 address has four octets (at "."))"},
+      {".1.2.3", R"(an octet of an IPv4 address has no digits (at ".1.2.3"))"},
+      {"1..2.3", R"(an octet of an IPv4 address has no digits (at ".2.3"))"},
+      {"10.0.0.256", R"(an octet of an IPv4 address is above 255 (at "6"))"},
+      {"10.0.0.1000", R"(an octet of an IPv4 address is above 255 (at "0"))"},
+      {"10.00.0.1", R"(an octet of an IPv4 address has a leading zero (at "0.0.1"))"},
+      {"010.0.0.1", R"(an octet of an IPv4 address has a leading zero (at "10.0.0.1"))"},
+      {"10.0.0.1 ", R"(unexpected character (at " "))"},
+      {" 10.0.0.1", R"(an octet of an IPv4 address has no digits (at " 10.0.0.1"))"},
+      {"10.0.0.1/24", R"(unexpected character (at "/24"))"},
+      {"10.0.0.1%eth0", R"(unexpected character (at "%eth0"))"},
+      {"10.-1.0.1", R"(an octet of an IPv4 address has no digits (at "-1.0.1"))"},
+      {"0x10.0.0.1", R"(unexpected character (at "x10.0.0.1"))"},
+      {":", R"(a group of an IPv6 address has no digits (at ":"))"},
+      {":1", R"(a group of an IPv6 address has no digits (at ":1"))"},
+      {":::", R"(a group of an IPv6 address has no digits (at ":"))"},
+      {"1:", R"(a single colon ends the IPv6 address (at ":"))"},
+      {"1:2:3:4:5:6:7:", R"(a single colon ends the IPv6 address (at ":"))"},
+      {"1:2:3:4:5:6:7", R"(an IPv6 address without "::" has eight groups (at ""))"},
+      {"1:2:3:4:5:6:7:8:9", R"(an IPv6 address has at most eight groups (at "9"))"},
+      {"1:2:3:4:5:6:7:8:", R"(a single colon ends the IPv6 address (at ":"))"},
+      {"1:2:3:4:5:6:7:8::", R"("::" must stand for at least one group (at ""))"},
+      {"::1:2:3:4:5:6:7:8", R"("::" must stand for at least one group (at ""))"},
+      {"1::2::3", R"(an IPv6 address has at most one "::" (at ":3"))"},
+      {"fe80::12345", R"(a group of an IPv6 address has more than four digits (at "5"))"},
+      {"fe80::g", R"(unexpected character (at "g"))"},
+      {"fe80::1%eth0", R"(a zone is not allowed (at "%eth0"))"},
+      {"[::1]", R"(unexpected character (at "[::1]"))"},
+      {"::1 ", R"(unexpected character (at " "))"},
+      {"::1.2.3", R"(an IPv4 address has four octets (at ""))"},
+      {"::01.2.3.4", R"(an octet of an IPv4 address has a leading zero (at "1.2.3.4"))"},
+      {"::a.2.3.4", R"(an octet of an IPv4 address has no digits (at "a.2.3.4"))"},
+      {"::1.2.3.4:5", R"(unexpected character (at ":5"))"},
+      {"1:2:3:4:5:1.2.3.4", R"(an embedded IPv4 address must stand for the last two of eight groups (at "1.2.3.4"))"},
+      {"1:2:3:4:5:6:7:1.2.3.4",
+       R"(an embedded IPv4 address must stand for the last two of eight groups (at "1.2.3.4"))"},
+      {"1:2:3:4:5:6::1.2.3.4", R"("::" must stand for at least one group (at ""))"},
+  };
+  for (const auto& [text, expected] : cases) {
+    const auto address = Address::parse(text);
+    ASSERT_FALSE(address) << text;
+    EXPECT_EQ(address.error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(address.error().message, "invalid IP address \"" + std::string(text) + "\": " + expected);
+  }
+}
+
+TEST(Address, AHostileTextIsEscapedAndCutInTheMessage) {
+  const auto control = Address::parse(std::string_view("1.2.3.4\0\n\x1b[31m\xc3\xa9", 16));
+  ASSERT_FALSE(control);
+  EXPECT_EQ(
+      control.error().message,
+      R"(invalid IP address "1.2.3.4\x00\x0a\x1b[31m\xc3\xa9": unexpected character (at "\x00\x0a\x1b[31m\xc3\xa9"))");
+
+  const auto long_text = Address::parse("::" + std::string(1000000, 'x'));
+  ASSERT_FALSE(long_text);
+  EXPECT_LT(long_text.error().message.size(), 250U);
+}
+
+TEST(Address, NeighboursEndWithTheFamily) {
+  EXPECT_EQ("255.255.255.255"_ip.next(), std::nullopt);
+  EXPECT_EQ("0.0.0.0"_ip.previous(), std::nullopt);
+  EXPECT_EQ("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"_ip.next(), std::nullopt);
+  EXPECT_EQ("::"_ip.previous(), std::nullopt);
+  EXPECT_EQ("::ffff:ffff"_ip.next(), "::1:0:0"_ip);
+}
+
+TEST(Address, OffsetsEndWithTheFamily) {
+  EXPECT_EQ("0.0.0.0"_ip.offset_by(0xffffffffU), "255.255.255.255"_ip);
+  EXPECT_EQ("0.0.0.0"_ip.offset_by(0x100000000U), std::nullopt);
+  EXPECT_EQ("0.0.0.1"_ip.offset_by(0xffffffffU), std::nullopt);
+  EXPECT_EQ("0.0.0.0"_ip.offset_by(U128{1, 0}), std::nullopt);
+  EXPECT_EQ("::"_ip.offset_by(U128::max()), "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"_ip);
+  EXPECT_EQ("::1"_ip.offset_by(U128::max()), std::nullopt);
+  EXPECT_EQ("::1"_ip.offset_by(0), "::1"_ip);
+}
+
+TEST(Address, TheHashTellsFamiliesApart) {
+  const std::unordered_set<Address> set{Address{}, "0.0.0.0"_ip, "::"_ip, "0.0.0.1"_ip, "::1"_ip, "::1"_ip};
+  EXPECT_EQ(set.size(), 5U);
+  EXPECT_NE(std::hash<Address>{}("0.0.0.1"_ip), std::hash<Address>{}("::1"_ip));
+}
+
+TEST(AddressDeathTest, AnInvalidAddressHasNoFamily) {
+  EXPECT_DEATH(static_cast<void>(Address{}.family()), "is_valid");
+  EXPECT_DEATH(static_cast<void>(Address::from(Family::v4, U128{0x100000000U})), "low_bits");
+}
+
+}  // namespace
+}  // namespace croft::net

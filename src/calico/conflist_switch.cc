@@ -1,0 +1,272 @@
+#include "calico/conflist_switch.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/json/document.h"
+#include "base/json/writer.h"
+#include "base/net/echo.h"
+#include "base/text/go_text.h"
+#include "calico/netconf.h"
+#include "cni/format/network.h"
+
+namespace croft::wire::cni {
+namespace {
+
+constexpr std::size_t kDepthMax = 64;
+constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6", "ipv4_pools", "ipv6_pools"};
+
+[[nodiscard]] std::string lowered(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return text;
+}
+[[nodiscard]] bool is_named(JsonRef child, std::string_view name) { return same_member_name(child.key(), name); }
+
+/// As Go's encoding/json reads it for the plugins: in whatever letters.
+[[nodiscard]] std::optional<JsonRef> member(JsonRef object, std::string_view name) {
+  std::optional<JsonRef> found;
+  if (object.kind() != JsonKind::object) return found;
+  for (auto child = object.first_child(); child; child = child->next_sibling()) {
+    if (is_named(*child, name)) found = child;
+  }
+  return found;
+}
+/// Of objects and lists with one name Go makes one of both, and of others it takes the last: in what order they come to
+/// a plugin the runtime decides, which writes a list's plugins anew with their names sorted.
+[[nodiscard]] Result<void> check_only_once(JsonRef object, std::string_view name, std::string_view path = "") {
+  int count = 0;
+  if (object.kind() != JsonKind::object) return {};
+  for (auto child = object.first_child(); child; child = child->next_sibling()) count += is_named(*child, name) ? 1 : 0;
+  if (count <= 1) return {};
+  return fail(
+      invalid_argument(fmt::format("{}{}: it is there {} times: leave the one that counts", path, name, count)));
+}
+/// Of what decides where Calico has its records, which name the node has, and what becomes of the IPAM's own.
+[[nodiscard]] Result<void> check_each_once(JsonRef plugin) {
+  std::vector<std::string> names = {"nodename", "nodename_file", "nodename_file_optional", "hostname"};
+  add_datastore_names(names);
+  for (const std::string& name : names) TRY_VOID(check_only_once(plugin, name));
+  if (const auto kubernetes = member(plugin, "kubernetes")) {
+    for (const char* name : {"kubeconfig", "k8s_api_root"}) TRY_VOID(check_only_once(*kubernetes, name, "kubernetes."));
+  }
+  if (const auto ipam = member(plugin, "ipam")) {
+    for (const std::string_view name : kKept) TRY_VOID(check_only_once(*ipam, name, "ipam."));
+  }
+  return {};
+}
+[[nodiscard]] std::string text(JsonRef object, std::string_view name) {
+  const auto found = member(object, name);
+  return found && found->kind() == JsonKind::string ? std::string(found->text()) : std::string();
+}
+
+[[nodiscard]] NodeNameSources sources_of(JsonRef plugin) {
+  NodeNameSources sources{text(plugin, "nodename_file"), false, text(plugin, "hostname")};
+  if (sources.file.empty()) sources.file = kDefaultNodenameFile;
+  const auto optional = member(plugin, "nodename_file_optional");
+  sources.file_is_optional = optional && optional->kind() == JsonKind::boolean && optional->boolean();
+  return sources;
+}
+
+[[nodiscard]] bool is_calicos(JsonRef plugin) {
+  const auto ipam = member(plugin, "ipam");
+  return ipam && text(*ipam, "type") == "calico-ipam";
+}
+
+/// Where the plugin's own configuration says that the register is.
+[[nodiscard]] Result<DatastoreChoice> datastore_of(JsonRef plugin) {
+  DatastoreMembers members;
+  DatastoreChoice choice;
+  auto fault = read_datastore_members({plugin, nullptr, {}, {}}, OnFault::stop, members);
+  if (!fault) fault = datastore_as_said(members, choice);
+  if (fault) return fail(invalid_argument(fault->to_string()));
+  return choice;
+}
+
+[[nodiscard]] Result<std::string> store_of(JsonRef plugin, const DatastoreChoice& datastore) {
+  if (datastore.kind == DatastoreChoice::Kind::etcd) {
+    const bool has_files = !text(plugin, "etcd_key_file").empty() || !text(plugin, "etcd_ca_cert_file").empty();
+    if (!datastore.endpoints.empty() && !has_files) return url_of(datastore);
+    return fail(invalid_argument(
+        "the plugin's etcd needs files that a store's URL names in its own way, or has no endpoints in "
+        "etcd_endpoints: give the URL with --plugin-store"));
+  }
+  const std::string& kubeconfig = datastore.kubeconfig;
+  if (kubeconfig.starts_with('/')) {
+    // As Calico's plugin reads it: what is not v3 is v1.
+    const std::string group = lowered(text(plugin, "calico_api_group"));
+    if (group.empty()) return "kube:" + kubeconfig;
+    return fmt::format("kube:{}?group={}", kubeconfig,
+                       group == "projectcalico.org/v3" ? group : "crd.projectcalico.org/v1");
+  }
+  return fail(
+      invalid_argument("the configuration names no kubeconfig: give the URL of the register with --plugin-store"));
+}
+
+class Switch {
+ public:
+  Switch(std::string store, const NodeNameOf& node_of) : store_(std::move(store)), node_of_(node_of) {}
+
+  [[nodiscard]] Result<void> write(JsonRef plugin) {
+    for (const std::string_view whole : {"ipam", "kubernetes"}) TRY_VOID(check_only_once(plugin, whole));
+    if (const auto ipam = member(plugin, "ipam")) TRY_VOID(check_only_once(*ipam, "type", "ipam."));
+    if (!is_calicos(plugin)) {
+      copy_json(out, plugin);
+      return {};
+    }
+    TRY_VOID(check_each_once(plugin));
+    TRY(const DatastoreChoice datastore, datastore_of(plugin));
+    std::string store = store_;
+    if (store.empty()) {
+      TRY(store, store_of(plugin, datastore));
+    }
+    std::string node;
+    if (text(plugin, "nodename").empty()) {
+      TRY(node, node_of_(sources_of(plugin)));
+    }
+    ++result.plugins;
+    result.store = store;
+    result.node = node;
+    result.datastores.push_back(datastore);
+    out.begin_object();
+    for (auto child = plugin.first_child(); child; child = child->next_sibling()) {
+      out.key(child->key());
+      if (is_named(*child, "ipam")) {
+        write_ipam(*child, store, node);
+      } else {
+        copy_json(out, *child);
+      }
+    }
+    out.end_object();
+    return {};
+  }
+
+  JsonWriter out;
+  SwitchedConflist result;
+
+ private:
+  void write_ipam(JsonRef ipam, const std::string& store, const std::string& node) {
+    out.begin_object();
+    out.key("type");
+    out.text("croft-ipam");
+    out.key("store");
+    out.text(store);
+    if (!node.empty()) {
+      out.key("nodename");
+      out.text(node);
+    }
+    for (auto child = ipam.first_child(); child; child = child->next_sibling()) {
+      if (is_named(*child, "type") || is_named(*child, "store") || (is_named(*child, "nodename") && !node.empty())) {
+        continue;
+      }
+      if (std::ranges::none_of(kKept, [&](const std::string_view name) { return is_named(*child, name); })) {
+        result.dropped.emplace_back(child->key());
+        continue;
+      }
+      out.key(child->key());
+      copy_json(out, *child);
+    }
+    out.end_object();
+  }
+
+  const std::string store_;
+  const NodeNameOf& node_of_;
+};
+
+/// As libcni makes it: the plugin's own members, and the list's name and version.
+[[nodiscard]] std::string handed_on(JsonRef root, JsonRef plugin) {
+  JsonWriter out;
+  out.begin_object();
+  for (const char* name : {"name", "cniVersion"}) {
+    const auto of_list = member(root, name);
+    if (!of_list) continue;
+    out.key(name);
+    copy_json(out, *of_list);
+  }
+  for (auto child = plugin.first_child(); child; child = child->next_sibling()) {
+    if (is_named(*child, "name") || same_member_name(child->key(), "cniVersion")) continue;
+    out.key(child->key());
+    copy_json(out, *child);
+  }
+  out.end_object();
+  return std::move(out).take();
+}
+
+[[nodiscard]] Result<NetworkConfig> as_croft_reads_it(const std::string& config) {
+  const auto refusal = [](const cni::Error& error) {
+    return fail(
+        invalid_argument(fmt::format("croft-ipam would refuse it: {}{}{}", error.msg, error.details.empty() ? "" : ": ",
+                                     error.details.empty() ? "" : net::echo(error.details))));
+  };
+  auto document = parse_network_config(config);
+  if (!document) return refusal(document.error());
+  const auto network = read_network(*std::move(document));
+  if (!network) return refusal(network.error());
+  auto read = decode_network_config(*network, "", needs_of(Command::add));
+  if (!read) return refusal(read.error());
+  return *std::move(read);
+}
+
+}  // namespace
+
+Result<std::vector<NetworkConfig>> read_switched(std::string_view conflist) {
+  TRY(const JsonDocument document,
+      parse_json(conflist, {.bytes_max = 2 * kConflistBytesMax, .depth_max = kDepthMax, .is_secret = true}));
+  const JsonRef root = document.root();
+  std::vector<NetworkConfig> all;
+  const auto read = [&](JsonRef plugin) -> Result<void> {
+    const auto ipam = member(plugin, "ipam");
+    if (!ipam || text(*ipam, "type") != "croft-ipam") return {};
+    TRY(all.emplace_back(), as_croft_reads_it(handed_on(root, plugin)));
+    return {};
+  };
+  const auto plugins = member(root, "plugins");
+  if (!plugins) {
+    TRY_VOID(read(root));
+    return all;
+  }
+  for (auto plugin = plugins->first_child(); plugin; plugin = plugin->next_sibling()) TRY_VOID(read(*plugin));
+  return all;
+}
+
+Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::string& store,
+                                         const NodeNameOf& node_of) {
+  // Calico's policy may have a token.
+  auto document = parse_json(conflist, {.bytes_max = kConflistBytesMax, .depth_max = kDepthMax, .is_secret = true});
+  if (!document) return fail(document.error());
+  const JsonRef root = document->root();
+  if (root.kind() != JsonKind::object) return fail(invalid_argument("it is no JSON object"));
+  Switch work(store, node_of);
+  TRY_VOID(check_only_once(root, "plugins"));
+  const auto plugins = member(root, "plugins");
+  if (!plugins) {
+    TRY_VOID(work.write(root));
+  } else {
+    if (plugins->kind() != JsonKind::array) return fail(invalid_argument("plugins: it is no list"));
+    work.out.begin_object();
+    for (auto child = root.first_child(); child; child = child->next_sibling()) {
+      work.out.key(child->key());
+      if (!is_named(*child, "plugins")) {
+        copy_json(work.out, *child);
+        continue;
+      }
+      work.out.begin_array();
+      for (auto plugin = child->first_child(); plugin; plugin = plugin->next_sibling()) TRY_VOID(work.write(*plugin));
+      work.out.end_array();
+    }
+    work.out.end_object();
+  }
+  if (work.result.plugins == 0) {
+    work.result.text = conflist;
+    return std::move(work.result);
+  }
+  work.result.text = std::move(work.out).take() + "\n";
+  return std::move(work.result);
+}
+
+}  // namespace croft::wire::cni

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "calico/datastore.h"
+#include "cni/format/config.h"
+
+// A node's network configuration, as Calico's installer writes it, made one for croft-ipam (docs/runbooks/migrate.md).
+
+namespace croft::wire::cni {
+
+inline constexpr std::size_t kConflistBytesMax = std::size_t{1} << 20;
+
+/// What says the node's name where the configuration does not (`nodename`), as Calico's plugins take it
+/// (docs/formats/calico-ipam.md).
+struct NodeNameSources {
+  std::string file;  ///< `nodename_file`, or its default
+  bool file_is_optional = false;
+  std::string hostname;  ///< counts after the file
+};
+using NodeNameOf = std::function<Result<std::string>(const NodeNameSources& sources)>;
+
+struct SwitchedConflist {
+  std::string text;         ///< of the new file
+  std::string store;        ///< that its plugin will ask
+  std::string node;         ///< that the new file names, as the old one does not; empty: the old one does
+  std::size_t plugins = 0;  ///< whose IPAM was calico-ipam; 0: the text is the old one
+  /// Where Calico's IPAM of each of them has its records, as far as its configuration says.
+  std::vector<DatastoreChoice> datastores;
+  /// Members of `ipam` that croft-ipam does not have and would refuse: they are left out.
+  std::vector<std::string> dropped;
+};
+
+/// In each plugin of the list (or in the one of a .conf) whose `ipam.type` is `calico-ipam` that becomes `croft-ipam`
+/// with `ipam.store`; pools and families asked for stay, and everything outside `ipam`. `store`: the URL; empty: the
+/// Kubernetes API of the plugin's own kubeconfig, or its etcd where that needs no files. `node_of` is asked where the
+/// plugin names no node: croft-ipam knows no file with the name, and the blocks are the node's that Calico took.
+/// Errors: invalid_argument, naming what is wrong, for what is no configuration, for a datastore that Calico does not
+/// have, or where no store was given and none is found; those of `node_of`.
+[[nodiscard]] Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::string& store,
+                                                       const NodeNameOf& node_of);
+
+/// What the runtime hands to croft-ipam by the text of a SwitchedConflist, of each plugin that has it, read as it will
+/// be. Error: invalid_argument with the plugin's own words: each pod would fail.
+[[nodiscard]] Result<std::vector<NetworkConfig>> read_switched(std::string_view conflist);
+
+}  // namespace croft::wire::cni

@@ -1,0 +1,201 @@
+#include "calico/conflist_switch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace croft::wire::cni {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// Of a configuration that names its node.
+Result<std::string> nobody(const NodeNameSources&) { return fail(invalid_argument("nobody knows the node's name")); }
+
+constexpr const char* kCalicos = R"({
+  "name": "k8s-pod-network", "cniVersion": "0.3.1",
+  "plugins": [
+    {"type": "calico", "datastore_type": "kubernetes", "mtu": 0, "nodename": "node-a",
+     "ipam": {"type": "calico-ipam", "assign_ipv4": "true", "ipv4_pools": ["10.1.0.0/16"], "odd": {"a": [1, "b"]}},
+     "policy": {"type": "k8s"}, "kubernetes": {"kubeconfig": "/etc/cni/net.d/calico-kubeconfig"}},
+    {"type": "portmap", "snat": true, "capabilities": {"portMappings": true}}
+  ]
+})";
+
+TEST(ConflistSwitch, ChangesTheIpamAndNothingElse) {
+  const auto switched = switch_to_croft(kCalicos, "", nobody);
+  ASSERT_TRUE(switched) << switched.error().message;
+  EXPECT_EQ(switched->plugins, 1U);
+  EXPECT_EQ(switched->store, "kube:/etc/cni/net.d/calico-kubeconfig");
+  EXPECT_THAT(switched->dropped, ElementsAre("odd"));
+  EXPECT_THAT(switched->text, HasSubstr(R"("type": "croft-ipam")"));
+  EXPECT_THAT(switched->text, HasSubstr(R"("store": "kube:/etc/cni/net.d/calico-kubeconfig")"));
+  for (const char* kept : {R"("ipv4_pools")", R"("policy")", R"("portMappings": true)", R"("mtu": 0)", R"("0.3.1")"}) {
+    EXPECT_THAT(switched->text, HasSubstr(kept));
+  }
+  EXPECT_THAT(switched->text, Not(HasSubstr("calico-ipam")));
+  EXPECT_THAT(switched->text, Not(HasSubstr("odd")));
+}
+
+TEST(ConflistSwitch, TwiceIsOnce) {
+  const auto once = switch_to_croft(kCalicos, "kube:/etc/croft/kubeconfig", nobody);
+  ASSERT_TRUE(once);
+  const auto twice = switch_to_croft(once->text, "", nobody);
+  ASSERT_TRUE(twice);
+  EXPECT_EQ(twice->plugins, 0U);
+  EXPECT_EQ(twice->text, once->text);
+  EXPECT_THAT(twice->dropped, IsEmpty());
+}
+
+/// Go's encoding/json takes names in whatever letters, and of several with one name the last, or makes one of both;
+/// libcni sorts the names of a list's plugin before.
+TEST(ConflistSwitch, WhatDecidesIsThereOnce) {
+  const auto refusal = [](const std::string& plugin, const std::string& kubernetes, const std::string& ipam) {
+    const auto switched =
+        switch_to_croft(R"({"plugins":[{"type":"calico",)" + plugin + R"("kubernetes":{"kubeconfig":"/k")" +
+                            kubernetes + R"(},"ipam":{"type":"calico-ipam")" + ipam + "}}]}",
+                        "", [](const NodeNameSources&) -> Result<std::string> { return std::string("n"); });
+    return switched ? "switched" : switched.error().message;
+  };
+  EXPECT_EQ(refusal("", "", ""), "switched");
+  const std::vector<std::vector<std::string>> twice = {
+      {"datastore_type", R"("datastore_type":"etcdv3","Datastore_Type":"kubernetes",)"},
+      {"datastore_type", R"("Datastore_Type":"kubernetes","datastore_type":"etcdv3",)"},
+      {"datastore_type", R"("datastore_type":"etcdv3","datastore_type":"kubernetes",)"},
+      // Go reads the long s as an s.
+      {"datastore_type", "\"datastore_type\":\"etcdv3\",\"data\xC5\xBFtore_type\":\"kubernetes\","},
+      {"etcd_endpoints", R"("etcd_endpoints":"http://10.0.0.1:2379","ETCD_endpoints":"",)"},
+      {"etcd_authority", R"("etcd_authority":"a:1","etcd_Authority":"",)"},
+      {"etcd_discovery_srv", R"("etcd_discovery_srv":"a","etcd_discovery_SRV":"",)"},
+      {"calico_api_group", R"("calico_api_group":"projectcalico.org/v3","Calico_api_group":"",)"},
+      {"nodename", R"("nodename":"a","NodeName":"b",)"},
+      {"nodename_file", R"("nodename_file":"/a","NODENAME_FILE":"/b",)"},
+      {"hostname", R"("hostname":"a","Hostname":"b",)"},
+      {"kubernetes.kubeconfig", "", R"(,"Kubeconfig":"/other")"},
+      {"ipam.type", "", "", R"(,"Type":"host-local")"},
+      {"ipam.type", "", "", R"(,"type":"calico-ipam")"},
+      {"ipam.ipv4_pools", "", "", R"(,"ipv4_pools":["a"],"IPv4_pools":["b"])"},
+      {"ipam", "", "", R"(},"IPAM":{"type":"host-local")"}};
+  for (const auto& one : twice) {
+    const auto at = [&](std::size_t index) { return index < one.size() ? one[index] : std::string(); };
+    EXPECT_EQ(refusal(at(1), at(2), at(3)), one[0] + ": it is there 2 times: leave the one that counts") << at(1);
+  }
+}
+
+TEST(ConflistSwitch, KnowsAnEtcdWithoutFilesOnly) {
+  const std::string plain =
+      R"({"type":"calico","nodename":"n","etcd_endpoints":"http://10.0.0.1:2379,http://10.0.0.2:2379","ipam":{"type":"calico-ipam"}})";
+  EXPECT_EQ(switch_to_croft(plain, "", nobody)->store, "etcd:http://10.0.0.1:2379,http://10.0.0.2:2379");
+  const std::string secure =
+      R"({"type":"calico","nodename":"n","etcd_endpoints":"https://10.0.0.1:2379","etcd_ca_cert_file":"/ca",
+    "ipam":{"type":"calico-ipam"}})";
+  EXPECT_THAT(switch_to_croft(secure, "", nobody).error().message, HasSubstr("--plugin-store"));
+  EXPECT_EQ(switch_to_croft(secure, "etcd:https://10.0.0.1:2379?ca=/ca", nobody)->store,
+            "etcd:https://10.0.0.1:2379?ca=/ca");
+  EXPECT_THAT(
+      switch_to_croft(R"({"type":"calico","nodename":"n","ipam":{"type":"calico-ipam"}})", "", nobody).error().message,
+      HasSubstr("no kubeconfig"));
+}
+
+/// As the tigera operator writes it.
+TEST(ConflistSwitch, TheNodeIsNamedAsCalicoNamesIt) {
+  NodeNameSources asked;
+  const NodeNameOf node_of = [&asked](const NodeNameSources& sources) -> Result<std::string> {
+    asked = sources;
+    return std::string("ip-10-0-0-7.ec2.internal");
+  };
+  const auto plugin = [](const std::string& more) {
+    return R"({"type":"calico","ipam":{"type":"calico-ipam"},"kubernetes":{"kubeconfig":"/k"})" + more + "}";
+  };
+  const auto switched = switch_to_croft(plugin(R"(,"nodename_file_optional":false)"), "", node_of).value();
+  EXPECT_THAT(switched.text, HasSubstr(R"("nodename": "ip-10-0-0-7.ec2.internal")"));
+  EXPECT_EQ(switched.node, "ip-10-0-0-7.ec2.internal");
+  EXPECT_EQ(asked.file, "/var/lib/calico/nodename");
+  EXPECT_FALSE(asked.file_is_optional);
+  static_cast<void>(switch_to_croft(
+      plugin(R"(,"nodename":"","nodename_file":"/n","nodename_file_optional":true,"hostname":"h")"), "", node_of));
+  EXPECT_EQ(asked.file, "/n");
+  EXPECT_TRUE(asked.file_is_optional);
+  EXPECT_EQ(asked.hostname, "h");
+  EXPECT_EQ(switch_to_croft(plugin(R"(,"nodename":"own")"), "", node_of)->node, "");
+  EXPECT_THAT(switch_to_croft(plugin(""), "", nobody).error().message, HasSubstr("nobody knows"));
+}
+
+TEST(ConflistSwitch, KeepsTheGroupOfTheKinds) {
+  const auto store = [](const std::string& group) {
+    return switch_to_croft(R"({"type":"calico","nodename":"n","calico_api_group":")" + group +
+                               R"(","ipam":{"type":"calico-ipam"},"kubernetes":{"kubeconfig":"/k"}})",
+                           "", nobody)
+        .value()
+        .store;
+  };
+  EXPECT_EQ(store("ProjectCalico.org/v3"), "kube:/k?group=projectcalico.org/v3");
+  EXPECT_EQ(store("anything"), "kube:/k?group=crd.projectcalico.org/v1");
+  EXPECT_EQ(store(""), "kube:/k");
+}
+
+TEST(ConflistSwitch, RefusesWhatIsNoConfiguration) {
+  for (const char* wrong : {"", "[]", "{", R"({"plugins": {}})", "null"}) {
+    EXPECT_FALSE(switch_to_croft(wrong, "kube:", nobody)) << wrong;
+  }
+}
+
+/// With what the runtime hands to the plugin each pod would fail.
+TEST(ConflistSwitch, IsReadAsThePluginWill) {
+  const auto read = [](const std::string& list, const std::string& plugin, const std::string& ipam) {
+    const auto switched =
+        switch_to_croft("{" + list + R"("plugins":[{"type":"calico","kubernetes":{"kubeconfig":"/k"},)" + plugin +
+                            R"("ipam":{"type":"calico-ipam")" + ipam + R"(}},{"type":"portmap"}]})",
+                        "", [](const NodeNameSources&) -> Result<std::string> { return std::string("oak"); });
+    EXPECT_TRUE(switched) << switched.error().message;
+    return read_switched(switched->text);
+  };
+  const std::string named = R"("name":"net","cniVersion":"0.3.1",)";
+  const auto good = read(named, "", R"(,"assign_ipv6":"true","ipv4_pools":["a","10.0.0.0/16"])");
+  ASSERT_TRUE(good) << good.error().message;
+  ASSERT_EQ(good->size(), 1U);
+  EXPECT_EQ(good->front().name, "net");
+  EXPECT_EQ(good->front().nodename, "oak");
+  EXPECT_EQ(good->front().ipam.store, "kube:/k");
+  EXPECT_TRUE(good->front().ipam.assign_v6);
+  EXPECT_EQ(good->front().ipam.asked_pools.v4.size(), 2U);
+  std::string many;
+  for (int i = 0; i < 65; ++i) many += (i == 0 ? "\"p" : ",\"p") + std::to_string(i) + "\"";
+  const std::vector<std::vector<std::string>> wrong = {{"", "", "", "network name"},
+                                                       {R"("name":"a b",)", "", "", "network name"},
+                                                       {named, R"("args":{"cni":{"ips":5}},)", "", "args.cni.ips"},
+                                                       {named, "", R"(,"ipv4_pools":[)" + many + "]", "ipv4_pools"},
+                                                       {named, "", R"(,"assign_ipv4":5)", "assign_ipv4"}};
+  for (const auto& one : wrong) {
+    const auto refused = read(one[0], one[1], one[2]);
+    ASSERT_FALSE(refused) << one[3];
+    EXPECT_THAT(refused.error().message, HasSubstr("croft-ipam would refuse it: "));
+    EXPECT_THAT(refused.error().message, HasSubstr(one[3]));
+  }
+}
+
+/// As Calico's own plugins read it: etcd where anything leads to one, else Kubernetes.
+TEST(ConflistSwitch, SaysWhereCalicoHasItsRecords) {
+  const auto datastore = [](const std::string& members) {
+    const auto switched =
+        switch_to_croft(R"({"type":"calico","nodename":"n","ipam":{"type":"calico-ipam"},)" + members + "}",
+                        "kube:/etc/croft/kubeconfig", nobody);
+    EXPECT_TRUE(switched) << switched.error().message;
+    EXPECT_EQ(switched->datastores.size(), 1U);
+    return url_of(switched->datastores.at(0));
+  };
+  EXPECT_EQ(datastore(R"("kubernetes":{"kubeconfig":"/k"})"), "kube:/k");
+  EXPECT_EQ(datastore(R"("datastore_type":"kubernetes","etcd_endpoints":"http://10.0.0.1:2379")"), "kube:");
+  EXPECT_EQ(datastore(R"("etcd_endpoints":"https://10.0.0.1:2379")"), "etcd:https://10.0.0.1:2379");
+  EXPECT_EQ(datastore(R"("Etcd_Authority":"10.0.0.1:2379")"), "etcd:http://10.0.0.1:2379");
+  EXPECT_EQ(datastore(R"("etcd_discovery_srv":"example.org")"), "etcd:");
+  EXPECT_EQ(datastore(R"("datastore_type":"etcdv3")"), "etcd:");
+  const auto odd = switch_to_croft(
+      R"({"type":"calico","nodename":"n","datastore_type":"files","ipam":{"type":"calico-ipam"}})", "kube:", nobody);
+  ASSERT_FALSE(odd);
+  EXPECT_THAT(odd.error().message, HasSubstr("datastore_type"));
+}
+
+}  // namespace
+}  // namespace croft::wire::cni

@@ -1,0 +1,91 @@
+#pragma once
+
+// What the readers and writers of Calico's records have in common: objects whose unknown members survive, and errors
+// that name the key. Private to calico.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/json/decode.h"
+#include "base/json/document.h"
+#include "base/json/writer.h"
+#include "base/net/echo.h"
+#include "base/result.h"
+#include "calico/etcd.h"
+#include "register/format/records.h"
+
+namespace croft::wire::calico {
+
+/// More than any name or attribute has; a whole record is limited by its bytes.
+inline constexpr std::size_t kTextBytesMax = std::size_t{64} << 10;
+/// Known members need 5; what is deeper in an unknown one is damage. Passing on a value goes as deep as it is.
+inline constexpr std::size_t kDepthMax = 64;
+
+// ---------------------------------------------------------------- reading
+
+[[nodiscard]] RawMember raw_member(JsonRef member);
+
+/// As read_object, but what is not known goes to `rest`, and a known member must have its exact name and come once.
+template <class T>
+[[nodiscard]] MaybeFault read_kept(const JsonAt& at, std::span<const JsonMember<T>> members, T& out, RawMembers& rest) {
+  std::vector<JsonRef> unknown;
+  auto fault = read_object<T>(at, members, out,
+                              {.names = ObjectRules::Names::as_known,
+                               .repeated = ObjectRules::Repeated::fault,
+                               .unknown = ObjectRules::Unknown::kept,
+                               .kept = &unknown});
+  for (const JsonRef member : unknown) rest.push_back(raw_member(member));
+  return fault;
+}
+
+[[nodiscard]] MaybeFault read_number(const JsonAt& at, std::uint32_t max, std::uint32_t& out);
+[[nodiscard]] MaybeFault read_optional_text(const JsonAt& at, std::optional<std::string>& out);
+[[nodiscard]] MaybeFault read_time(const JsonAt& at, WallTime& out);
+/// A CIDR as Calico reads it: host bits are dropped. `as_found`, if given, gets the text of one that has some.
+[[nodiscard]] MaybeFault read_prefix(const JsonAt& at, net::Prefix& out, std::string* as_found = nullptr);
+
+/// Takes an object with each name once; `read_one(at, name, value)` reads a value.
+template <class Map, class ReadOne>
+[[nodiscard]] MaybeFault read_map(const JsonAt& at, Map& out, ReadOne read_one) {
+  return each_member(at, [&](const JsonAt& member) -> MaybeFault {
+    typename Map::mapped_type value{};
+    typename Map::key_type name{};
+    if (auto fault = read_one(member, name, value)) return fault;
+    if (!out.emplace(std::move(name), std::move(value)).second) return member.bad_value("it is there twice");
+    return {};
+  });
+}
+
+[[nodiscard]] MaybeFault read_texts(const JsonAt& at, std::map<std::string, std::string>& out);
+
+/// The error for a record that can't be used: corrupt, naming the key.
+[[nodiscard]] Error damaged(const Key& key, std::string_view why);
+
+/// Reads an object of `members` into `out`. Error: corrupt.
+template <class T>
+[[nodiscard]] Result<void> decode_into(const Key& key, std::string_view bytes, std::span<const JsonMember<T>> members,
+                                       T& out, RawMembers& rest) {
+  const auto document = parse_json(bytes, {.bytes_max = kRecordBytesMax, .depth_max = kDepthMax});
+  if (!document) return fail(damaged(key, document.error().message));
+  const JsonAt root{document->root(), nullptr, {}, {}};
+  if (const auto fault = read_kept(root, members, out, rest)) return fail(damaged(key, fault->to_string()));
+  return {};
+}
+
+// ---------------------------------------------------------------- writing
+
+/// Cut to the second.
+void write_time(JsonWriter& out, WallTime time);
+void write_texts(JsonWriter& out, const std::map<std::string, std::string>& texts);
+void write_rest(JsonWriter& out, const RawMembers& members);
+
+}  // namespace croft::wire::calico

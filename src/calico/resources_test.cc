@@ -1,0 +1,493 @@
+#include "calico/resources.h"
+
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/net/test_values.h"
+#include "base/time_text.h"
+#include "calico/test_calico.h"
+
+namespace croft::wire::calico {
+namespace {
+
+using core::AssignmentMode;
+using core::Encapsulation;
+using core::PoolUse;
+using core::TunnelKind;
+
+constexpr WallTime kCreated{std::chrono::seconds(1768471200)};
+constexpr const char* kUid = "0b5f1f0e-6a4e-4a3b-9d0c-1f2e3d4c5b6a";
+
+template <class T>
+T value_of(Result<T> result) {
+  EXPECT_TRUE(result) << result.error().message;
+  return result ? *std::move(result) : T();
+}
+
+PoolRecord pool_in(const std::string& name, const std::string& bytes) { return value_of(decode_pool(name, bytes)); }
+ReservationRecord reservation_in(const std::string& name, const std::string& bytes) {
+  return value_of(decode_reservation(name, bytes));
+}
+NodeRecord node_in(const std::string& name, const std::string& bytes) { return value_of(decode_node(name, bytes)); }
+
+/// The least that says a kind, a name and a spec.
+std::string resource(const std::string& kind, const std::string& name, const std::string& spec) {
+  return R"({"kind":")" + kind + R"(","apiVersion":"projectcalico.org/v3","metadata":{"name":")" + name +
+         R"("},"spec":)" + spec + "}";
+}
+std::string pool_with(const std::string& spec) { return resource("IPPool", "p", spec); }
+
+// ---------------------------------------------------------------- pools
+
+PoolRecord new_pool() {
+  core::PoolSpec spec;
+  spec.name = "default-ipv4-ippool";
+  spec.cidr = prefix("192.168.0.0/16");
+  spec.gateway = core::GatewayChoice{core::GatewayChoice::Kind::none, {}};
+  spec.cooldown = std::chrono::seconds(0);
+  PoolRecord record;
+  record.pool = core::make_pool(spec).value();
+  record.metadata.uid = kUid;
+  record.metadata.created = kCreated;
+  return record;
+}
+
+TEST(CalicoPool, ANewPoolIsWrittenAsCalicoDoes) {
+  EXPECT_EQ(encode(new_pool()), golden("pool_new"));
+  EXPECT_EQ(pool_in("default-ipv4-ippool", golden("pool_new")), new_pool());
+}
+
+TEST(CalicoPool, WhatCroftAloneKnowsHasNoPlace) {
+  PoolRecord record = new_pool();
+  record.pool.gateway = address("192.168.0.1");
+  record.pool.cooldown = std::chrono::seconds(30);
+  record.metadata.created = kCreated + std::chrono::milliseconds(999);
+  EXPECT_EQ(encode(record), golden("pool_new"));
+}
+
+TEST(CalicoPool, WhatTheLibraryOfVersion328WroteIsReadAndWrittenTheSame) {
+  for (const char* name : {"pool-v4", "pool-v4-all", "pool-v6", "pool-small"}) {
+    const std::string bytes = golden(std::string("library_") + name);
+    const PoolRecord record = pool_in(name, bytes);
+    EXPECT_EQ(record.pool.name, name);
+    EXPECT_TRUE(record.rest.assignment_mode_absent);
+    EXPECT_EQ(encode(record), bytes);
+  }
+}
+
+TEST(CalicoPool, EveryFieldOfTheLibrary) {
+  const PoolRecord record = pool_in("pool-v4-all", golden("library_pool-v4-all"));
+  EXPECT_EQ(record.metadata.uid, "3aa51567-49e4-43d1-b23c-9944bef73eb0");
+  EXPECT_EQ(record.metadata.created, parse_rfc3339("2026-11-21T15:08:46Z").value());
+  EXPECT_EQ(record.metadata.labels, (std::map<std::string, std::string>{{"example.com/zone", "eu"}, {"team", "net"}}));
+  EXPECT_EQ(record.pool.cidr, prefix("172.20.0.0/16"));
+  EXPECT_EQ(record.pool.block_length, 28);
+  EXPECT_EQ(record.pool.node_selector, R"(rack in {"a","b"} && !has(gpu))");
+  EXPECT_EQ(record.pool.allowed_uses, std::vector{PoolUse::tunnel});
+  EXPECT_EQ(record.pool.ipip_mode, Encapsulation::cross_subnet);
+  EXPECT_EQ(record.pool.vxlan_mode, Encapsulation::never);
+  EXPECT_TRUE(record.pool.nat_outgoing);
+  EXPECT_TRUE(record.pool.disable_bgp_export);
+  EXPECT_FALSE(record.pool.disabled);
+  EXPECT_FALSE(record.pool.gateway);
+  EXPECT_EQ(record.pool.cooldown.count(), 0);
+  EXPECT_EQ(pool_in("pool-v6", golden("library_pool-v6")).pool.block_length, 122);
+}
+
+TEST(CalicoPool, EveryMemberSurvivesAChange) {
+  const std::string bytes = golden("pool_full");
+  PoolRecord record = pool_in("default-ipv4-ippool", bytes);
+  EXPECT_EQ(record.pool.namespace_selector, R"(team in {"x"})");
+  EXPECT_EQ(record.pool.assignment_mode, AssignmentMode::manual);
+  EXPECT_EQ(record.pool.allowed_uses, (std::vector{PoolUse::load_balancer, PoolUse::tunnel, PoolUse::workload}));
+  EXPECT_EQ(encode(record), bytes);
+  record.pool.disabled = false;
+  EXPECT_EQ(encode(record), with(bytes, R"("disabled":true,)", ""));
+  record.metadata.labels.clear();
+  EXPECT_EQ(encode(record),
+            with(with(bytes, R"("disabled":true,)", ""), R"("labels":{"a":"\u003c\u0026\u003e","b":"1"},)", ""));
+}
+
+TEST(CalicoPool, UnknownMembersSurvive) {
+  constexpr const char* kMembers = R"("new":{"a":[1,-2.50e+3,18446744073709551616,null,"\u003cü"],"b":{}},"n":0.10)";
+  std::string bytes = golden("pool_new");
+  bytes = with(bytes, R"(T10:00:00Z"})", std::string(R"(T10:00:00Z",)") + kMembers + "}");
+  bytes = with(bytes, R"("Automatic"}})", std::string(R"("Automatic",)") + kMembers + "}," + kMembers + "}");
+  EXPECT_EQ(encode(pool_in("default-ipv4-ippool", bytes)), bytes);
+  const std::string old = R"j("nodeSelector":"all()","ipip":{"enabled":true},"nat-outgoing":true,"allowedUses")j";
+  const std::string with_old = with(golden("pool_new"), R"j("nodeSelector":"all()","allowedUses")j", old);
+  EXPECT_EQ(encode(pool_in("default-ipv4-ippool", with_old)), with_old);
+}
+
+TEST(CalicoPool, WhatAloneIsNotStoredByCalicoGoes) {
+  const std::string bytes = with(golden("pool_new"), R"("uid":)", R"("resourceVersion":"17","selfLink":"/x","uid":)");
+  EXPECT_EQ(encode(pool_in("default-ipv4-ippool", bytes)), golden("pool_new"));
+}
+
+TEST(CalicoPool, DefaultsAreAppliedWhenReading) {
+  for (const char* spec :
+       {R"({"cidr":"10.0.0.0/16"})",
+        R"({"cidr":"10.0.0.0/16","vxlanMode":"","ipipMode":null,"natOutgoing":null,"disabled":false,"blockSize":0,)"
+        R"("nodeSelector":"","namespaceSelector":null,"allowedUses":[],"assignmentMode":null})"}) {
+    const PoolRecord record = pool_in("p", pool_with(spec));
+    core::Pool expected;
+    expected.name = "p";
+    expected.cidr = prefix("10.0.0.0/16");
+    expected.block_length = 26;
+    expected.cooldown = std::chrono::seconds(0);
+    EXPECT_EQ(record.pool, expected);
+    EXPECT_FALSE(record.metadata.created);
+    EXPECT_EQ(
+        encode(record),
+        R"({"kind":"IPPool","apiVersion":"projectcalico.org/v3","metadata":{"name":"p","creationTimestamp":null},)"
+        R"("spec":{"cidr":"10.0.0.0/16","vxlanMode":"Never","ipipMode":"Never","blockSize":26,)"
+        R"j("nodeSelector":"all()","allowedUses":["Workload","Tunnel"]}})j");
+  }
+  EXPECT_EQ(pool_in("p", pool_with(R"({"cidr":"fd00::/64"})")).pool.block_length, 122);
+}
+
+TEST(CalicoPool, AModeThatWasAbsentIsWrittenWhenItIsSet) {
+  PoolRecord record = pool_in("p", pool_with(R"({"cidr":"10.0.0.0/16"})"));
+  record.pool.assignment_mode = AssignmentMode::manual;
+  EXPECT_NE(encode(record).find(R"("assignmentMode":"Manual"})"), std::string::npos);
+}
+
+TEST(CalicoPool, UsesThatAreNotKnownAreKeptAndDoNotCount) {
+  const PoolRecord record = pool_in("p", pool_with(R"({"cidr":"10.0.0.0/16","allowedUses":["Moon","Tunnel"]})"));
+  EXPECT_EQ(record.pool.allowed_uses, std::vector{PoolUse::tunnel});
+  EXPECT_NE(encode(record).find(R"("allowedUses":["Tunnel","Moon"])"), std::string::npos) << encode(record);
+  const PoolRecord only = pool_in("p", pool_with(R"({"cidr":"10.0.0.0/16","allowedUses":["Moon"]})"));
+  EXPECT_TRUE(only.pool.allowed_uses.empty());
+  EXPECT_NE(encode(only).find(R"("allowedUses":["Moon"])"), std::string::npos) << encode(only);
+}
+
+TEST(CalicoPool, ReasonsNotToUseItLeaveWhatIsStored) {
+  const auto is_usable = [](const PoolRecord& record) {
+    return record.unallocatable().empty() && !record.pool.disabled;
+  };
+  const std::string bytes = with(golden("pool_full"), R"("disabled":true,)", "");
+  const PoolRecord both = pool_in("default-ipv4-ippool", bytes);
+  EXPECT_TRUE(both.terminating);
+  EXPECT_EQ(both.not_allocatable, "CIDROverlap");
+  EXPECT_FALSE(both.pool.disabled);
+  EXPECT_FALSE(is_usable(both));
+  EXPECT_EQ(encode(both), bytes);
+
+  const std::string live = with(with(bytes, R"("deletionTimestamp":"2026-01-15T10:01:40Z",)", ""),
+                                R"("type":"Allocatable","status":"False")", R"("type":"Allocatable","status":"True")");
+  EXPECT_TRUE(is_usable(pool_in("default-ipv4-ippool", live)));
+  const std::string not_yet = with(live, R"("Allocatable","status":"True")", R"("Allocatable","status":"Unknown")");
+  EXPECT_TRUE(is_usable(pool_in("default-ipv4-ippool", not_yet)));
+
+  const std::string end = with(golden("pool_new"), "}}", R"(},"status":{"conditions":[%]}})");
+  const PoolRecord bare = pool_in("default-ipv4-ippool", with(end, "%", R"({"type":"Allocatable","status":"False"})"));
+  EXPECT_EQ(bare.not_allocatable, "");
+  EXPECT_FALSE(is_usable(bare));
+  const std::string deleted = with(golden("pool_new"), R"(Z"})", R"(Z","deletionTimestamp":"2026-01-15T10:00:00Z"})");
+  EXPECT_FALSE(is_usable(pool_in("default-ipv4-ippool", deleted)));
+  const std::string null = with(golden("pool_new"), R"(Z"})", R"(Z","deletionTimestamp":null})");
+  EXPECT_TRUE(is_usable(pool_in("default-ipv4-ippool", null)));
+}
+
+TEST(CalicoPool, OneSmallerThanABlockIsNotUsedAndKeepsItsBlockSize) {
+  PoolRecord record = pool_in("pool-small", golden("library_pool-small"));
+  EXPECT_EQ(record.pool.block_length, 28);
+  EXPECT_EQ(record.rest.block_size_too_large, 26);
+  record.pool.disabled = false;
+  EXPECT_NE(record.unallocatable(), "");
+  EXPECT_EQ(encode(record), with(golden("library_pool-small"), R"("disabled":true,)", ""));
+}
+
+/// What Calico reads (net.ParseCIDR), Croft reads; a text that is no strict one stays as it was found.
+TEST(CalicoPool, HostBitsAreDroppedAndKept) {
+  for (const auto& [found, cidr] :
+       {std::pair("192.168.0.1/16", "192.168.0.0/16"), std::pair("192.168.7.255/16", "192.168.0.0/16"),
+        std::pair("192.168.0.0/016", "192.168.0.0/16"), std::pair("::ffff:192.168.0.0/112", "192.168.0.0/16"),
+        std::pair("::FFFF:c0a8:1/112", "192.168.0.0/16")}) {
+    const std::string bytes = with(golden("pool_new"), "192.168.0.0/16", found);
+    const PoolRecord record = pool_in("default-ipv4-ippool", bytes);
+    EXPECT_EQ(record.pool.cidr, prefix(cidr));
+    EXPECT_EQ(record.rest.cidr_as_found, found);
+    EXPECT_EQ(encode(record), bytes);
+  }
+  const std::string six = R"({"cidr":"C001:C0AF::12/120","blockSize":122})";
+  const PoolRecord record = pool_in("p", pool_with(six));
+  EXPECT_EQ(record.pool.cidr, prefix("c001:c0af::/120"));
+  EXPECT_NE(encode(record).find(R"("cidr":"C001:C0AF::12/120")"), std::string::npos) << encode(record);
+  for (const char* same : {"FD00::/112", "fd00:0:0::/112", "fd00:0000::0/112"}) {
+    const PoolRecord strict = pool_in("p", pool_with(std::string(R"({"cidr":")") + same + "\"}"));
+    EXPECT_EQ(strict.pool.cidr, prefix("fd00::/112")) << same;
+    EXPECT_EQ(strict.rest.cidr_as_found, "") << same;
+  }
+}
+
+TEST(CalicoPool, WhyNothingMayBeAssignedIsTold) {
+  const PoolRecord small = pool_in("p", pool_with(R"({"cidr":"10.6.0.0/28","blockSize":26})"));
+  EXPECT_EQ(small.unallocatable(), "10.6.0.0/28 is smaller than its blocks, which are /26 (blockSize)");
+  const std::string end = with(golden("pool_new"), "}}", R"(},"status":{"conditions":[%]}})");
+  const std::string why = R"({"type":"Allocatable","status":"False","reason":"CIDROverlap"})";
+  EXPECT_EQ(pool_in("default-ipv4-ippool", with(end, "%", why)).unallocatable(),
+            "Calico's condition Allocatable of it is False, reason \"CIDROverlap\"");
+}
+
+TEST(CalicoPool, DamageIsNamed) {
+  const Damage table[] = {
+      {R"("kind":"IPPool")", R"("kind":"Node")", "kind: \"Node\" is not IPPool"},
+      {"projectcalico.org/v3", "projectcalico.org/v4", "apiVersion: "},
+      {R"("name":"default-ipv4-ippool",)", "", "metadata.name: it is missing"},
+      {R"("default-ipv4-ippool")", R"("other")", "metadata.name: \"other\" is not that of the key"},
+      {R"("default-ipv4-ippool")", "7", "metadata.name: an integer (7) where a string is wanted"},
+      {"2026-01-15T10:00:00Z", "today", "metadata.creationTimestamp: "},
+      {R"("uid":)", R"("uid":"","UID":)", "metadata.uid: it is spelled \"UID\""},
+      {R"("creationTimestamp")", R"("labels":{"a":1},"creationTimestamp")", "metadata.labels.a: "},
+      {R"("creationTimestamp")", R"("labels":{"a":"1","a":"2"},"creationTimestamp")", "it is there twice"},
+      {R"("creationTimestamp")", R"("deletionTimestamp":7,"creationTimestamp")", "metadata.deletionTimestamp: "},
+      {R"("192.168.0.0/16")", R"("192.168.0.1/33")", "spec.cidr: "},
+      {R"("192.168.0.0/16")", R"("192.168.0.00/16")", "spec.cidr: "},
+      {R"("192.168.0.0/16")", R"("192.168.0.0")", "spec.cidr: "},
+      {R"("192.168.0.0/16")", R"("")", "spec.cidr: "},
+      {R"("cidr":"192.168.0.0/16",)", "", "spec.cidr: it is missing"},
+      {R"("vxlanMode":"Never")", R"("vxlanMode":"never")", "spec.vxlanMode: \"never\" is not known"},
+      {R"("ipipMode":"Never")", R"("ipipMode":1)", "spec.ipipMode: "},
+      {R"("blockSize":26)", R"("blockSize":19)", "spec.blockSize: 19 is not 20 to 32"},
+      {R"("blockSize":26)", R"("blockSize":33)", "spec.blockSize: 33 is not 20 to 32"},
+      {R"("blockSize":26)", R"("blockSize":-1)", "spec.blockSize: "},
+      {R"("blockSize":26)", R"("blockSize":26,"blocksize":27)", "spec.blockSize: it is spelled"},
+      {R"j("all()")j", "true", "spec.nodeSelector: "},
+      {R"("Workload")", "1", "spec.allowedUses[0]: "},
+      {R"(["Workload","Tunnel"])", R"("Workload")", "spec.allowedUses: "},
+      {R"("Automatic")", R"("Sometimes")", "spec.assignmentMode: "},
+      {R"("Automatic"}})", R"("Automatic"},"status":{"conditions":[{"status":1}]}})", "status.conditions[0].status: "},
+      {R"("Automatic"}})", R"("Automatic"})", "invalid JSON"},
+  };
+  for (const Damage& damage : table) {
+    const auto record = decode_pool("default-ipv4-ippool", with(golden("pool_new"), damage.from, damage.to));
+    ASSERT_FALSE(record) << damage.to;
+    EXPECT_EQ(record.error().code, ErrorCode::corrupt);
+    EXPECT_NE(record.error().message.find(damage.message), std::string::npos) << record.error().message;
+    EXPECT_NE(record.error().message.find("/ippools/default-ipv4-ippool"), std::string::npos);
+  }
+  EXPECT_FALSE(decode_pool("p", ""));
+  EXPECT_FALSE(decode_pool("p", "null"));
+  EXPECT_FALSE(decode_pool("p", "[]"));
+  EXPECT_FALSE(decode_pool("p", pool_with(R"({"cidr":"fd00::/64","blockSize":26})")));
+  EXPECT_TRUE(decode_pool("p", pool_with(R"({"cidr":"fd00::/64","blockSize":116})")));
+}
+
+// ---------------------------------------------------------------- reservations
+
+TEST(CalicoReservation, WhatTheLibraryOfVersion328WroteIsReadAndWrittenTheSame) {
+  const ReservationRecord record = reservation_in("res", golden("library_res"));
+  EXPECT_EQ(record.reservation.name, "res");
+  EXPECT_EQ(record.reservation.cidrs,
+            (std::vector{prefix("192.168.0.0/32"), prefix("192.168.255.255/32"), prefix("fd00:20::/120")}));
+  EXPECT_EQ(encode(record), golden("library_res"));
+  const ReservationRecord empty = reservation_in("res-empty", golden("library_res-empty"));
+  EXPECT_TRUE(empty.reservation.cidrs.empty());
+  EXPECT_EQ(encode(empty), golden("library_res-empty"));
+}
+
+TEST(CalicoReservation, ANewOneIsWrittenAsCalicoDoes) {
+  const ReservationRecord read = reservation_in("res", golden("library_res"));
+  ReservationRecord record;
+  record.reservation = read.reservation;
+  record.metadata.uid = "52019e43-1769-4118-be7a-c6f62bb68969";
+  record.metadata.created = parse_rfc3339("2026-11-21T15:08:46.9Z").value();
+  EXPECT_EQ(encode(record), with(golden("library_res"), "192.168.255.255", "192.168.255.255/32"));
+}
+
+TEST(CalicoReservation, EntriesAreReadAsCalicoDoes) {
+  ReservationRecord record = reservation_in("gateways", golden("reservation_found"));
+  EXPECT_EQ(record.reservation.cidrs,
+            (std::vector{prefix("10.0.0.1/32"), prefix("10.0.0.0/32"), prefix("10.0.255.0/24"), prefix("fd00::1/128"),
+                         prefix("fd00:1::/64")}));
+  EXPECT_EQ(encode(record), golden("reservation_found"));
+  record.reservation.cidrs.erase(record.reservation.cidrs.begin() + 1);
+  record.reservation.cidrs.push_back(prefix("10.9.0.0/16"));
+  EXPECT_EQ(encode(record), with(with(golden("reservation_found"), R"("10.0.0.0/32\t",)", ""), R"("10.0.0.0/33"])",
+                                 R"("10.0.0.0/33","10.9.0.0/16"])"));
+  record.reservation.cidrs.clear();
+  EXPECT_NE(encode(record).find(R"("reservedCIDRs":["nonsense","","10.0.0.0/33"])"), std::string::npos)
+      << encode(record);
+}
+
+TEST(CalicoReservation, WhiteSpaceIsUnicodesAndAMappedAddressIsAnIpv4One) {
+  const auto cidrs = [](const std::string& entry) {
+    return reservation_in("r", resource("IPReservation", "r", R"({"reservedCIDRs":[")" + entry + "\"]}"))
+        .reservation.cidrs;
+  };
+  EXPECT_EQ(cidrs("\u00a010.0.0.1\u3000"), std::vector{prefix("10.0.0.1/32")});
+  EXPECT_EQ(cidrs("::ffff:10.0.0.1"), std::vector{prefix("10.0.0.1/32")});
+  for (const char* text : {"::ffff:10.0.0.7/120", "::FFFF:a00:0/120", "10.0.0.7/024", "010.0.0.0/24", "10.0.00.0/24"}) {
+    EXPECT_EQ(cidrs(text), std::vector{prefix("10.0.0.0/24")}) << text;
+  }
+  EXPECT_EQ(cidrs("010.0.0.1"), std::vector{prefix("10.0.0.1/32")});
+  EXPECT_EQ(cidrs("FD00:0:0::0001"), std::vector{prefix("fd00::1/128")});
+  EXPECT_EQ(cidrs("FD00:0:0::7/064"), std::vector{prefix("fd00::/64")});
+  EXPECT_TRUE(cidrs("10.0.0.1 /32").empty());
+  EXPECT_TRUE(cidrs(" ").empty());
+}
+
+/// One flipped bit anywhere else would stop every assignment of the cluster.
+TEST(CalicoReservation, WhatItReservesCountsWhenOtherMembersAreDamaged) {
+  const std::string good = resource("IPReservation", "r", R"({"reservedCIDRs":["10.79.0.0/32","10.79.0.1/32"]})");
+  const ReservationRecord expected = reservation_in("r", good);
+  for (const char* member : {"IPReservation", "\"r\"", "projectcalico"}) {
+    std::string bad = good;
+    const std::size_t at = bad.find(member);
+    ASSERT_NE(at, bad.npos) << member;
+    bad[at + 1] = 'x';
+    const ReservationRecord read = reservation_in("r", bad);
+    EXPECT_EQ(read.reservation, expected.reservation) << bad;
+  }
+  for (const char* member : {"reservedCIDRs\":[", "10.79"}) {
+    std::string bad = good;
+    bad[bad.find(member) - 1] = 'x';  // a quotation mark
+    EXPECT_FALSE(decode_reservation("r", bad)) << bad;
+  }
+}
+
+TEST(CalicoReservation, UnknownMembersSurviveAndDamageIsNamed) {
+  const std::string bytes =
+      with(golden("library_res-empty"), R"("spec":{}})", R"("spec":{"new":[1]},"status":{"x":null}})");
+  EXPECT_EQ(encode(reservation_in("res-empty", bytes)), bytes);
+  for (const char* spec : {R"({"reservedCIDRs":"10.0.0.1"})", R"({"reservedCIDRs":[1]})", "[]"}) {
+    const auto record = decode_reservation("r", resource("IPReservation", "r", spec));
+    ASSERT_FALSE(record) << spec;
+    EXPECT_EQ(record.error().code, ErrorCode::corrupt);
+    EXPECT_NE(record.error().message.find("spec"), std::string::npos) << record.error().message;
+  }
+  EXPECT_FALSE(decode_reservation("r", resource("IPPool", "r", "{}")));
+  EXPECT_FALSE(decode_reservation("r", resource("IPReservation", "s", "{}")));
+}
+
+// ---------------------------------------------------------------- nodes
+
+NodeRecord new_node() {
+  NodeRecord record;
+  record.node.name = "node-tunnels";
+  record.node.labels = {{"kubernetes.io/arch", "amd64"}, {"zone", ""}};
+  record.node.orchestrators = {{"k8s", "node-tunnels.example"}};
+  record.node.tunnels = {{TunnelKind::ipip, address("192.168.0.1")},
+                         {TunnelKind::vxlan_v4, address("192.168.0.2")},
+                         {TunnelKind::vxlan_v6, address("fd00:20::2")},
+                         {TunnelKind::wireguard_v4, address("192.168.0.3")},
+                         {TunnelKind::wireguard_v6, address("fd00:20::3")}};
+  record.metadata.uid = "22e7a2dd-3ef4-41e7-b55a-f2e1d86b5c04";
+  record.metadata.created = parse_rfc3339("2026-11-21T15:08:46Z").value();
+  return record;
+}
+
+TEST(CalicoNode, ANewNodeIsWrittenAsTheLibraryDoes) {
+  EXPECT_EQ(encode(new_node()), golden("library_node-tunnels"));
+  const NodeRecord read = node_in("node-tunnels", golden("library_node-tunnels"));
+  EXPECT_EQ(read.node, new_node().node);
+  EXPECT_EQ(read.metadata, new_node().metadata);
+  EXPECT_EQ(encode(read), golden("library_node-tunnels"));
+  NodeRecord plain;
+  plain.node.name = "node-plain";
+  plain.metadata.uid = "23e80162-d23c-41e0-8326-199c71126ce3";
+  plain.metadata.created = new_node().metadata.created;
+  EXPECT_EQ(encode(plain), golden("library_node-plain"));
+  EXPECT_EQ(node_in("node-plain", golden("library_node-plain")).node, plain.node);
+}
+
+TEST(CalicoNode, EveryMemberSurvivesAChange) {
+  const std::string bytes = golden("node_full");
+  NodeRecord record = node_in("Node_A.example", bytes);
+  EXPECT_EQ(encode(record), bytes);
+  EXPECT_EQ(record.node.orchestrators, (std::vector<core::OrchestratorRef>{{"k8s", "a"}, {"openstack", ""}}));
+  EXPECT_TRUE(record.metadata.labels.empty());
+  record.node.labels = {{"rack", "7"}};
+  std::string changed = with(bytes, R"({"":"odd","topology.kubernetes.io/zone":"eu-1"})", R"({"rack":"7"})");
+  EXPECT_EQ(encode(record), changed);
+  record.node.tunnels.erase(record.node.tunnels.begin());
+  changed = with(changed, R"("ipv4IPIPTunnelAddr":"192.168.0.1",)", "");
+  EXPECT_EQ(encode(record), changed);
+  record.node.tunnels.clear();
+  EXPECT_NE(encode(record).find(R"("wireguard":{})"), std::string::npos);
+  EXPECT_NE(encode(record).find(R"("spec":{"bgp":{"asNumber":64512,)"), std::string::npos);
+}
+
+TEST(CalicoNode, UnknownMembersSurvive) {
+  std::string bytes = golden("node_full");
+  bytes = with(bytes, R"("orchestrator":"k8s"})", R"("orchestrator":"k8s","x":1})");
+  bytes = with(bytes, R"("1.0.0.1"})", R"("1.0.0.1","x":[2]})");
+  bytes = with(bytes, R"("fd00:20::3"})", R"("fd00:20::3","x":3})");
+  bytes = with(bytes, R"("InternalIP"}])", R"("InternalIP"}],"x":4)");
+  bytes = with(bytes, R"(0/24"]})", R"(0/24"],"x":5},"x":6)");
+  NodeRecord record = node_in("Node_A.example", bytes);
+  EXPECT_EQ(encode(record), bytes);
+  record.node.orchestrators[0].node_name = "b";
+  EXPECT_NE(encode(record).find(R"([{"nodeName":"b","orchestrator":"k8s"},)"), std::string::npos) << encode(record);
+}
+
+TEST(CalicoNode, ATunnelThatIsNoAddressIsKeptUntilOneIsSet) {
+  for (const char* text : {"none", "192.168.0.1/32", "fd00::1", "::ffff:192.168.0.1"}) {
+    const std::string bytes = with(golden("library_node-tunnels"), "192.168.0.1", text);
+    NodeRecord record = node_in("node-tunnels", bytes);
+    EXPECT_EQ(record.node.tunnels.size(), 4U) << text;
+    EXPECT_EQ(encode(record), bytes);
+    record.node.tunnels.push_back({TunnelKind::ipip, address("192.168.0.1")});
+    EXPECT_EQ(encode(record), golden("library_node-tunnels"));
+  }
+  const std::string vxlan = with(golden("library_node-tunnels"), R"("192.168.0.2")", R"("x")");
+  EXPECT_EQ(encode(node_in("node-tunnels", vxlan)), vxlan);
+  const std::string wireguard = with(golden("library_node-tunnels"), R"("192.168.0.3")", R"("x")");
+  EXPECT_EQ(encode(node_in("node-tunnels", wireguard)), wireguard);
+}
+
+TEST(CalicoNode, DamageIsNamed) {
+  const Damage table[] = {
+      {R"("kind":"Node")", R"("kind":"IPPool")", "kind: "},
+      {R"("node-tunnels")", R"("x")", "metadata.name: "},
+      {R"({"kubernetes.io/arch":"amd64","zone":""})", "[]", "metadata.labels: an array where an object is wanted"},
+      {R"({"ipv4IPIPTunnelAddr":"192.168.0.1"})", "7", "spec.bgp: "},
+      {R"("192.168.0.1")", "7", "spec.bgp.ipv4IPIPTunnelAddr: "},
+      {R"("192.168.0.2")", "{}", "spec.ipv4VXLANTunnelAddr: "},
+      {R"("orchestrator":"k8s")", R"("orchestrator":true)", "spec.orchRefs[0].orchestrator: "},
+      {R"([{"nodeName":"node-tunnels.example","orchestrator":"k8s"}])", "{}", "spec.orchRefs: "},
+      {R"("fd00:20::3")", "[]", "spec.wireguard.interfaceIPv6Address: "},
+  };
+  for (const Damage& damage : table) {
+    const auto record = decode_node("node-tunnels", with(golden("library_node-tunnels"), damage.from, damage.to));
+    ASSERT_FALSE(record) << damage.to;
+    EXPECT_EQ(record.error().code, ErrorCode::corrupt);
+    EXPECT_NE(record.error().message.find(damage.message), std::string::npos) << record.error().message;
+    EXPECT_NE(record.error().message.find("/nodes/node-tunnels"), std::string::npos);
+  }
+}
+
+// ---------------------------------------------------------------- all
+
+/// Every byte of every file damaged in one of three ways: no crash, no other error than corrupt, and what is read is
+/// written so that it reads the same.
+TEST(CalicoResources, DamagedBytes) {
+  const auto check = [](const auto& decode, const std::string& bytes) {
+    std::size_t read = 0;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      std::string damaged = bytes;
+      damaged[i] = "\"}0"[i % 3];
+      const auto record = decode(damaged);
+      if (!record) {
+        ASSERT_EQ(record.error().code, ErrorCode::corrupt);
+        continue;
+      }
+      ++read;
+      const auto again = decode(encode(*record));
+      ASSERT_TRUE(again) << again.error().message;
+      ASSERT_EQ(encode(*again), encode(*record));
+    }
+    EXPECT_GT(read, 0U);
+  };
+  check([](std::string_view b) { return decode_pool("default-ipv4-ippool", b); }, golden("pool_full"));
+  check([](std::string_view b) { return decode_reservation("gateways", b); }, golden("reservation_found"));
+  check([](std::string_view b) { return decode_node("Node_A.example", b); }, golden("node_full"));
+}
+
+}  // namespace
+}  // namespace croft::wire::calico

@@ -1,0 +1,474 @@
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/counted.h"
+#include "base/printable.h"
+#include "base/time_text.h"
+#include "cli/croft/cluster.h"
+#include "cli/croft/command_line.h"
+#include "cli/croft/filters.h"
+#include "cli/croft/json_output.h"
+#include "cli/croft/not_read.h"
+#include "cli/croft/operator_parts.h"
+#include "cli/croft/report.h"
+#include "cli/croft/runtime_cache.h"
+#include "cli/croft/table.h"
+#include "cli/stores/open_store.h"
+#include "cni/door/tombstones.h"
+#include "cni/error_table.h"
+#include "collector/audit/leaks.h"
+#include "ipam/audit/pool_status.h"
+#include "ipam/commands/pod_ranges.h"
+#include "ipam/use/audit.h"
+#include "ipam/use/config.h"
+#include "ipam/use/inspect.h"
+#include "ipam/use/taken_space.h"
+#include "noderanges/audit/node_range_audit.h"
+#include "noderanges/commands/cluster_nodes.h"
+#include "noderanges/use/node_cidrs.h"
+#include "os/output_file.h"
+#include "store/kube/node_addresses.h"
+#include "store/store_url.h"
+
+namespace croft::app {
+namespace {
+
+struct CheckOptions {
+  RuntimeCache cache;
+  std::string tombstones;
+  bool all_addresses = false;
+  bool problem_addresses = false;
+  std::string report_path;
+  std::int64_t wait_seconds = 0;  ///< until a second look at what is gone; 0: none
+};
+constexpr std::size_t kNodesShownMax = 20;
+constexpr std::size_t kTakenNamedMax = 10;
+constexpr std::chrono::minutes kCheckLimit{10};
+/// Who makes up for what a DEL left needs no longer when the store is there.
+constexpr std::chrono::minutes kReplayMax{1};
+/// A container on its way out, or in, seems to live with an address that it does not hold; not so long.
+constexpr std::chrono::seconds kSecondLook{3};
+constexpr std::chrono::seconds kWaitMax{3600};
+
+std::string addresses_table(const std::vector<core::audit::Allocation>& allocations, bool problems_only) {
+  Table table({"ADDRESS", "STATE", "NODE", "HANDLE", "SEQUENCE", "BORROWED", "PROBLEM"});
+  for (const core::audit::Allocation& one : allocations) {
+    if (problems_only && !one.problem) continue;
+    table.add({one.address.to_string(), one.cooling ? "cooling" : "held", one.node(), one.handle_id,
+               std::to_string(one.sequence_number.value), one.borrowed() ? "yes" : "no", one.problem ? "yes" : "no"});
+  }
+  return table.to_string();
+}
+
+std::string nodes_table(const std::vector<core::audit::NodeCount>& nodes) {
+  Table table({"NODE", "HELD", "BLOCKS"});
+  for (std::size_t i = 0; i < std::min(nodes.size(), kNodesShownMax); ++i) {
+    table.add({nodes[i].node, std::to_string(nodes[i].held), std::to_string(nodes[i].blocks)});
+  }
+  std::string text = table.to_string();
+  if (nodes.size() > kNodesShownMax)
+    text += fmt::format("… and {}\n", counted(nodes.size() - kNodesShownMax, "more node"));
+  return text;
+}
+
+/// Three lines, whatever names and damaged records have in them.
+std::string finding_text(const core::audit::Finding& finding) {
+  return fmt::format("{}: {}\n  {}\n  remedy: {}\n", core::audit::name_of(finding.kind),
+                     printable(finding.subject, Printed::line), printable(finding.what, Printed::line),
+                     printable(finding.remedy, Printed::line));
+}
+
+std::string report_text(const CommandLine& line, const engine::AuditReport& report, const CheckOptions& options) {
+  std::string text;
+  for (const core::audit::Finding& finding : report.findings) {
+    text += finding_text(finding);
+  }
+  if (options.all_addresses || options.problem_addresses) {
+    text += addresses_table(report.allocations, !options.all_addresses) + "\n";
+  }
+  if (!report.nodes.empty()) text += nodes_table(report.nodes) + "\n";
+  for (const std::string& note : report.notes) text += fmt::format("note: {}\n", printable(note, Printed::line));
+  if (report.without_node > 0)
+    text += counted_as(report.without_node, "held address records no node\n", "held addresses record no node\n");
+  text += fmt::format("{}, {}, {}, {} held ({} borrowed), {} cooling: {}{}\n", counted(report.pools, "pool"),
+                      counted(report.blocks, "block"), handles_text(report), counted(report.held, "address", "es"),
+                      report.borrowed, report.cooling,
+                      report.findings.empty() ? "nothing found" : counted(report.findings.size(), "finding"),
+                      of_what_was_read(line));
+  return text;
+}
+
+/// What DELs left on this node and nobody made up for.
+[[nodiscard]] Result<std::vector<core::audit::Finding>> releases_not_done(const CommandLine& line,
+                                                                          const CheckOptions& options) {
+  using Kind = core::audit::Finding::Kind;
+  std::vector<core::audit::Finding> findings;
+  if (options.tombstones.empty()) return findings;
+  const auto waiting = edge::Tombstones(options.tombstones, line.clock).waiting();
+  if (!waiting) return fail(waiting.error().in("--tombstones"));
+  for (const auto& [path, content] : *waiting) {
+    if (!content) {
+      const ErrorCode code = content.error().code;
+      const bool is_damaged = code == ErrorCode::corrupt || code == ErrorCode::invalid_argument;
+      findings.push_back(
+          {Kind::release_unreadable,
+           path,
+           content.error().message,
+           is_damaged ? "remove the file; `croft check --cni-cache` or the controller finds what it would have released"
+                      : "look again with the rights and the version of Croft that can read it; what others may have "
+                        "written is not obeyed: give it to root (chown, chmod go-w) if it is right, else remove it",
+           {}});
+      continue;
+    }
+    const auto age = line.clock.now().wall - content->left_at;
+    if (age >= age.zero() && age < kReplayMax) continue;
+    const core::Owner& owner = content->owner;
+    findings.push_back(
+        {Kind::release_waiting,
+         path,
+         fmt::format("a DEL of container {}, interface {}, network {} could not reach {} at {}", owner.container_id,
+                     owner.interface_name, owner.network, content->store, rfc3339_exact(content->left_at)),
+         "see that the node's agent, or its plugins, reach that store by that name: they make up for it",
+         {}});
+  }
+  return findings;
+}
+
+/// Who may look at the rest of the register and not at this, as a node's own user of an etcd, hears of the rest.
+[[nodiscard]] bool is_not_ours_to_see(CommandLine& line, const Error& error,
+                                      const std::string& what = "the ranges of nodes") {
+  if (error.code != ErrorCode::permission_denied) return false;
+  line.note_not_read(what, error);
+  return true;
+}
+
+/// The pods of a cluster, or of one node of it, which have addresses of their own, and who is gone. Nothing where none
+/// is at hand; of pods nothing where this user may not list them.
+class ClusterPods {
+ public:
+  ClusterPods(CommandLine& line, const std::string& node, Cluster* cluster)
+      : line_(line), node_(node), cluster_(cluster) {}
+
+  [[nodiscard]] Result<std::vector<core::audit::RunningPod>> running() {
+    std::vector<core::audit::RunningPod> running;
+    if (is_hidden_ || cluster_ == nullptr) return running;
+    auto read = cluster_->running_pods(facts_);
+    is_hidden_ = !read && is_not_ours_to_see(line_, read.error(), "which pods are gone, the addresses of running pods");
+    if (!read && !is_hidden_) return fail(read.error());
+    if (read) {
+      running = *std::move(read);
+    } else {
+      facts_ = {};
+      facts_.freeze();
+    }
+    if (!node_.empty()) std::erase_if(running, [&](const auto& pod) { return pod.node != node_; });
+    return running;
+  }
+
+  /// Names what is held for pods and on nodes that are gone, behind a look at the register for which running() was
+  /// asked. A list that can't be read whole is named, and nobody is gone by it.
+  void find_leaks(const engine::Context& context, engine::AuditReport& report) {
+    core::audit::LeakLook look{node_, line_.cluster_words};
+    if (cluster_ == nullptr) {
+      const bool is_for_pods = std::ranges::any_of(
+          report.allocations, [](const auto& one) { return !one.cooling && one.attributes.contains(core::kPodKey); });
+      if (is_for_pods) {
+        report.notes.emplace_back(
+            "pods and nodes were not asked, as this store is in no Kubernetes API: --kubeconfig FILE names the cluster "
+            "whose pods hold its addresses; --cni-cache asks the runtime of a node");
+      }
+      return;
+    }
+    const auto nodes = cluster_->nodes(context);
+    if (!nodes && nodes.error().code == ErrorCode::refused_for_safety) {
+      report.notes.push_back(nodes.error().message);
+      return;
+    }
+    look.nodes_known = nodes.has_value();
+    if (!nodes && !is_not_ours_to_see(line_, nodes.error(), "which nodes are gone")) {
+      report.notes.push_back("nodes are not compared: " + nodes.error().message);
+    }
+    if (nodes) facts_.add_nodes_of(*nodes);
+    if (nodes || !is_hidden_) core::audit::find_leaks(report, facts_, look);
+  }
+
+ private:
+  CommandLine& line_;
+  const std::string& node_;
+  Cluster* const cluster_;
+  core::collect::Facts facts_;  ///< of the last list; nothing is known where it is hidden
+  bool is_hidden_ = false;
+};
+
+/// By the records, and by what the nodes' objects say. A record that stands in the way is told once: by `found`, what
+/// the look at the whole register found, or here.
+[[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_ranges(CommandLine& line,
+                                                                       const engine::Context& context,
+                                                                       const std::vector<core::audit::Finding>& found) {
+  using Kind = core::audit::Finding::Kind;
+  const auto seen = engine::look_at_node_ranges(context);
+  const bool is_damaged =
+      !seen && (seen.error().code == ErrorCode::corrupt || seen.error().code == ErrorCode::newer_version);
+  if (is_damaged) {
+    const bool is_told = std::ranges::any_of(found, [](const core::audit::Finding& one) {
+      return one.kind == Kind::record_unreadable || one.kind == Kind::record_newer;
+    });
+    if (is_told) return std::vector<core::audit::Finding>();
+    return std::vector<core::audit::Finding>{
+        {Kind::record_unreadable,
+         "node ranges",
+         seen.error().message,
+         "none is given until it is mended: restore the record from a backup (docs/runbooks/backup-and-restore.md)",
+         {}}};
+  }
+  if (!seen && is_not_ours_to_see(line, seen.error())) return std::vector<core::audit::Finding>();
+  if (!seen) return fail(seen.error());
+  TRY(const auto cidrs, open_node_cidrs(line.store_url, line.clock, operator_parts()));
+  if (!seen->set || cidrs == nullptr) return core::audit::audit_node_ranges(*seen, {}, {});
+  const auto look = engine::look_at_node_cidrs(*cidrs);
+  if (!look && is_not_ours_to_see(line, look.error())) return core::audit::audit_node_ranges(*seen, {}, {});
+  if (!look) return fail(look.error());
+  return core::audit::audit_node_ranges(*seen, engine::compare(*look, *seen), look->unreadable);
+}
+
+bool is_of_living(const core::audit::Finding& finding) {
+  using Kind = core::audit::Finding::Kind;
+  return finding.kind == Kind::not_held || finding.kind == Kind::pod_not_held || finding.kind == Kind::node_not_moved;
+}
+
+/// What lives is read behind the register: a DEL, or an ADD, in between looks like an address that is nobody's. So what
+/// is told of the living is what a second look tells too, of the same address; it is told as that one has it.
+[[nodiscard]] Result<engine::AuditReport> audit_twice(const engine::Context& context,
+                                                      const std::optional<core::audit::LiveAttachments>& live,
+                                                      const std::vector<core::NodeRange>& pod_ranges, ClusterPods& pods,
+                                                      const CheckOptions& options) {
+  const auto look = [&](const auto& attachments) -> Result<engine::AuditReport> {
+    return engine::audit(
+        context, attachments, std::chrono::seconds(options.cache.grace_seconds), options.cache.node,
+        [&] { return pods.running(); }, pod_ranges, options.cache.words());
+  };
+  TRY(engine::AuditReport first, look(live));
+  if (std::ranges::none_of(first.findings, is_of_living)) return first;
+  engine::pause(context, kSecondLook, Deadline{});
+  auto again = live;
+  if (live) {
+    TRY(again, read_runtime_cache_again(options.cache));
+  }
+  TRY(engine::AuditReport second, look(again));
+  std::set<std::pair<core::audit::Finding::Kind, std::string>> seen;
+  for (const core::audit::Finding& one : first.findings) seen.emplace(one.kind, one.subject);
+  std::erase_if(second.findings, [&](const core::audit::Finding& one) {
+    return is_of_living(one) && !seen.contains({one.kind, one.subject});
+  });
+  return second;
+}
+
+/// Leaves of what is gone by the second of two looks what was gone by the first.
+void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& second) {
+  using Seen = std::tuple<core::audit::Finding::Kind, std::string, std::string>;
+  std::set<Seen> seen;
+  for (const core::audit::Finding& one : first.findings) {
+    if (one.looks > 0) seen.emplace(one.kind, one.subject, one.remedy);
+  }
+  std::set<std::string> kept;
+  std::erase_if(second.findings, [&](core::audit::Finding& one) {
+    if (one.looks == 0) return false;
+    // A remedy names handle and sequence number.
+    if (!seen.contains({one.kind, one.subject, one.remedy})) return true;
+    one.looks = 2;
+    kept.insert(one.subject);
+    return false;
+  });
+  for (core::audit::Allocation& one : second.allocations) one.gone = one.gone && kept.contains(one.address.to_string());
+}
+
+/// One look, or two where that is asked for and the first found somebody gone.
+[[nodiscard]] Result<engine::AuditReport> look_as_asked(const engine::Context& context,
+                                                        const std::optional<core::audit::LiveAttachments>& live,
+                                                        const std::vector<core::NodeRange>& pod_ranges,
+                                                        CommandLine& line, const CheckOptions& options) {
+  TRY(const auto cluster, Cluster::of(line));
+  ClusterPods pods(line, options.cache.node, cluster.get());
+  TRY(engine::AuditReport report, audit_twice(context, live, pod_ranges, pods, options));
+  pods.find_leaks(context, report);
+  const bool has_gone = std::ranges::any_of(report.findings, [](const auto& one) { return one.looks > 0; });
+  std::string looks = "; seen in one look";
+  if (options.wait_seconds > 0 && has_gone) {
+    engine::pause(context, std::chrono::seconds(options.wait_seconds), Deadline{});
+    auto again = live;
+    if (live) {
+      TRY(again, read_runtime_cache_again(options.cache));
+    }
+    TRY(engine::AuditReport second, audit_twice(context, again, pod_ranges, pods, options));
+    pods.find_leaks(context, second);
+    keep_seen_twice(report, second);
+    report = std::move(second);
+    looks = fmt::format("; seen in two looks, {} s apart", options.wait_seconds);
+  }
+  for (core::audit::Finding& one : report.findings) one.what += one.looks > 0 ? looks : "";
+  return report;
+}
+
+/// Where nodes keep to their own blocks, as in docs/runbooks/migrate.md: else a podCIDR and a block that are equal say
+/// nothing.
+[[nodiscard]] Result<std::vector<core::NodeRange>> telling_pod_ranges(CommandLine& line,
+                                                                      const engine::Context& context) {
+  const auto config = engine::read_config(context);
+  const bool is_unread =
+      !config && (config.error().code == ErrorCode::corrupt || config.error().code == ErrorCode::permission_denied);
+  if (is_unread || (config && !config->strict_affinity)) return std::vector<core::NodeRange>();
+  if (!config) return fail(config.error());
+  return pod_ranges(line);
+}
+
+/// What somebody else made over a pool later: a pool's own making is refused then. By the API of a `kube:` store.
+[[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_taken_space(CommandLine& line,
+                                                                            const engine::Context& context) {
+  std::vector<core::audit::Finding> findings;
+  if (store::scheme_of(line.store_url) != store::Scheme::kube) return findings;
+  const auto note = [&](const std::vector<engine::PoolInTakenSpace>& found, const auto& remedy_of) {
+    for (std::size_t i = 0; i < std::min(found.size(), kTakenNamedMax); ++i) {
+      const engine::PoolInTakenSpace& one = found[i];
+      const bool is_last = i + 1 == kTakenNamedMax && found.size() > kTakenNamedMax;
+      findings.push_back({core::audit::Finding::Kind::pool_overlap,
+                          "pool " + one.pool,
+                          fmt::format("{} of it is {} too, and pods get it{}", one.shared.to_string(), one.whose,
+                                      is_last ? fmt::format("; {} more like it", found.size() - kTakenNamedMax) : ""),
+                          remedy_of(one),
+                          {}});
+    }
+  };
+  const auto compare = [&](const std::vector<engine::TakenSpace>& taken, const auto& remedy_of) -> Result<void> {
+    const auto found = engine::pools_in_taken_space(context, taken);
+    if (!found && !is_not_ours_to_see(line, found.error(), "pools over nodes or Services")) return fail(found.error());
+    if (found) note(*found, remedy_of);
+    return {};
+  };
+  const auto services = engine::service_cidrs(context);
+  if (!services && !is_not_ours_to_see(line, services.error(), "the ranges of Services")) return fail(services.error());
+  if (services) {
+    TRY_VOID(compare(*services, [](const engine::PoolInTakenSpace& one) {
+      return fmt::format(
+          "delete that ServiceCIDR while no Service uses it, or `croft pool disable {}` and give its pods addresses of "
+          "another pool",
+          one.pool);
+    }));
+  }
+  TRY(const auto api, open_kube_api(line.store_url, line.clock, operator_parts(), kPageTime));
+  const auto nodes = store::kube::list_node_addresses(*api, line.clock);
+  if (!nodes && !is_not_ours_to_see(line, nodes.error(), "the addresses of nodes")) return fail(nodes.error());
+  if (!nodes) return findings;
+  std::vector<engine::TakenSpace> taken;
+  for (const store::kube::NodeAddress& one : *nodes) {
+    taken.push_back({fmt::format("the address of node {}", one.node),
+                     net::Prefix::containing(one.address, net::bit_length(one.address.family()))});
+  }
+  TRY_VOID(compare(taken, [](const engine::PoolInTakenSpace& one) {
+    return fmt::format("make an IPReservation of {}, and delete the pod that has it, if one has",
+                       one.shared.to_string());
+  }));
+  return findings;
+}
+
+/// Pools that are full, or nearly so.
+[[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_fullness(CommandLine& line,
+                                                                         const engine::Context& context) {
+  const auto pools = engine::fill_of_pools(context);
+  if (!pools && !is_not_ours_to_see(line, pools.error(), "how full pools are")) return fail(pools.error());
+  return pools ? core::audit_fullness(*pools) : std::vector<core::audit::Finding>();
+}
+
+[[nodiscard]] Result<int> look_through(CommandLine& line, const CheckOptions& options) {
+  TRY(engine::Context context, line.look());
+  context.time_limit = kCheckLimit;
+  TRY_VOID(engine::wait_for_first_answer(context));
+  TRY(const auto live, read_runtime_cache(context, options.cache));
+  // Before the register is read: what is made up for in between would look as if it waited for nothing.
+  TRY(const auto not_done, releases_not_done(line, options));
+  TRY(const auto ranges, telling_pod_ranges(line, context));
+  TRY(engine::AuditReport report, look_as_asked(context, live, ranges, line, options));
+  note_not_read(line, report);
+  report.findings.insert(report.findings.end(), not_done.begin(), not_done.end());
+  TRY(const auto of_ranges, look_at_ranges(line, context, report.findings));
+  report.findings.insert(report.findings.end(), of_ranges.begin(), of_ranges.end());
+  const auto of_pods = core::audit::audit_pod_ranges(report.blocks_of_nodes, ranges);
+  report.findings.insert(report.findings.end(), of_pods.begin(), of_pods.end());
+  TRY(const auto of_fullness, look_at_fullness(line, context));
+  report.findings.insert(report.findings.end(), of_fullness.begin(), of_fullness.end());
+  TRY(const auto of_space, look_at_taken_space(line, context));
+  report.findings.insert(report.findings.end(), of_space.begin(), of_space.end());
+  if (!options.report_path.empty()) {
+    const ReportOrigin origin{CROFT_VERSION, line.store_url, line.clock.now().wall, live && !live->entries.empty(),
+                              !line.cluster_url.empty()};
+    const auto written = os::write_output_file(options.report_path, report_of(report, origin));
+    if (!written) return fail(written.error().in("--report"));
+  }
+  if (line.json()) {
+    for (const std::string& note : report.notes) warn(note);
+  }
+  print(line.json() ? line.data(json_of(report.findings)) : report_text(line, report, options));
+  return static_cast<int>(report.findings.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
+}
+
+/// A register that cannot be read at all is a finding too.
+[[nodiscard]] Result<int> check(CommandLine& line, const CheckOptions& options) {
+  const auto pages = check_store_pages(line.store_url, line.clock);
+  auto done = pages ? look_through(line, options) : Result<int>(fail(pages.error()));
+  if (done || done.error().code != ErrorCode::corrupt) return done;
+  const core::audit::Finding finding{core::audit::Finding::Kind::register_damaged,
+                                     line.store_url,
+                                     done.error().message,
+                                     "as docs/runbooks/backup-and-restore.md has it; until then nothing is handed out",
+                                     {}};
+  print(line.json() ? line.data(json_of(std::vector{finding})) : finding_text(finding));
+  return static_cast<int>(edge::ExitCode::findings);
+}
+
+}  // namespace
+
+void add_check_command(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<CheckOptions>();
+  CLI::App* command = app.add_subcommand("check", "Check the whole register for contradictions and leftovers");
+  add_runtime_cache_options(
+      *command, options->cache,
+      "Also report addresses held for containers that the runtime's CNI cache (usually /var/lib/cni) "
+      "does not list, or whose network namespace is gone, and containers whose network namespace is "
+      "there with an address that they do not hold; may be repeated. What Multus keeps in `multus` below "
+      "it is read too");
+  command->add_option("--tombstones", options->tombstones,
+                      "Also report releases that DELs left on this node while the store was away (usually "
+                      "/var/lib/croft/tombstones) and nobody has made up for within a minute");
+  command->add_flag("--show-all-ips", options->all_addresses, "Also list every address that is held or cools");
+  command->add_flag("--show-problem-ips", options->problem_addresses,
+                    "Also list the addresses that appear in findings");
+  command->add_option("--report", options->report_path,
+                      "Also write a report in calicoctl's format to this file, for `croft ip release --from-report`");
+  command
+      ->add_option("--wait", options->wait_seconds,
+                   "Look twice at what pods and nodes that are gone hold, this far apart (60s, 5m), and report what "
+                   "both looks found")
+      ->transform(CLI::AsNumberWithUnit(std::map<std::string, std::int64_t>{{"s", 1}, {"m", 60}},
+                                        CLI::AsNumberWithUnit::UNIT_REQUIRED, "TIME"))
+      ->check(CLI::Range(std::int64_t{1}, kWaitMax.count()))
+      ->type_name("DURATION");
+  command->footer(
+      "Changes nothing. Each finding shows its evidence and the remedy. The exit code is 3 if there are findings. A "
+      "record that cannot be read is a finding; the rest is still checked. Pods and nodes are asked of the Kubernetes "
+      "API that keeps the store, or of the one that --kubeconfig names beside another store. A report lists unused "
+      "addresses only where pods were asked, or with --cni-cache.");
+  command->callback([&line, options] {
+    line.asks_cluster = true;
+    line.run = [options](CommandLine& l) { return check(l, *options); };
+  });
+}
+
+}  // namespace croft::app

@@ -1,0 +1,229 @@
+// What every command uses, and the tree of all commands.
+
+#include "cli/croft/command_line.h"
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/net/echo.h"
+#include "base/printable.h"
+#include "base/quoted.h"
+#include "cli/command_model.h"
+#include "cli/croft/examples.h"
+#include "cli/croft/operator_parts.h"
+#include "cli/stores/kube_url.h"
+#include "cni/error_table.h"
+#include "ipam/use/damage_telling.h"
+#include "os/files.h"
+#include "os/look_up.h"
+#include "os/process.h"
+#include "store/kube/format/kubeconfig_yaml.h"
+#include "store/kube/protobuf_lists.h"
+#include "store/store_url.h"
+#include "vpc/commands/vpc_commands.h"
+
+namespace croft::app {
+
+StoreParts operator_parts() {
+  return {kubernetes_registry, wire::kubeconfig_json, os::look_up_host, store::kube::make_service_forms,
+          store::kube::lists_in_protobuf};
+}
+
+namespace {
+
+/// An absent store is an unreachable one; an absent pool or address is an ordinary error.
+[[nodiscard]] Result<std::unique_ptr<store::Store>> or_away(Result<std::unique_ptr<store::Store>> opened,
+                                                            std::string_view if_absent) {
+  if (!opened && opened.error().code == ErrorCode::not_found) {
+    return fail(ErrorCode::unavailable, opened.error().message + std::string(if_absent));
+  }
+  return opened;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<store::Store>> open_by_url(const std::string& url, store::OpenMode mode, const Clock& clock,
+                                                  std::string_view if_absent) {
+  return or_away(open_store(url, mode, clock, operator_parts()), if_absent);
+}
+
+namespace {
+
+/// Who refuses a read says which right lacks; the rest is the request and the account.
+[[nodiscard]] std::string right_in(const std::string& refusal) {
+  const std::size_t from = refusal.find("cannot ");
+  return from == refusal.npos ? refusal : refusal.substr(from, refusal.find(" (", from) - from);
+}
+
+}  // namespace
+
+Result<engine::Context> CommandLine::open(bool create) {
+  return take(open_by_url(store_url, create ? store::OpenMode::create : store::OpenMode::existing, clock, if_absent()));
+}
+
+Result<engine::Context> CommandLine::look() {
+  return take(or_away(open_store_to_look(store_url, clock, operator_parts(),
+                                         [this](const Error& why) { note_not_read("what is Croft's own", why); }),
+                      if_absent()));
+}
+
+std::string_view CommandLine::if_absent() const {
+  return is_default_store ? "; the register of a cluster is named with --kubeconfig or --store" : "";
+}
+
+Result<engine::Context> CommandLine::take(Result<std::unique_ptr<store::Store>> opened) {
+  if (!opened) return fail(opened.error());
+  // What is left out of an answer is named beside it, once.
+  store = std::make_unique<engine::DamageTelling>(*std::move(opened), [](const store::Key&, const Error& damage) {
+    static_cast<void>(os::write_standard_error(
+        "croft: damaged record, set aside: " + printable(damage.message, Printed::line) + "\n"));
+  });
+  return engine::Context{*store, clock, random};
+}
+
+void CommandLine::note_not_read(const std::string& what, const Error& why) {
+  not_read[right_in(why.message)].insert(what);
+}
+
+std::string not_read_text(const CommandLine& line) {
+  if (line.not_read.empty()) return {};
+  std::string text;
+  for (const auto& [right, what] : line.not_read) {
+    text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", fmt::join(what, ", "), right);
+  }
+  return fmt::format("croft: not judged, as this account may not read it: {}\n", printable(text, Printed::line));
+}
+
+Result<void> CommandLine::choose_store(bool is_kubectl_plugin) {
+  const bool asks_kubernetes = !context.empty() || !kubeconfig.empty();
+  is_default_store = store_url.empty() && !asks_kubernetes && !is_kubectl_plugin;
+  if (store_url.empty()) store_url = is_default_store ? edge::kDefaultStoreUrl : "kube:";
+  const bool is_kube = store::scheme_of(store_url) == store::Scheme::kube;
+  if (!asks_kubernetes) {
+    if (is_kube) cluster_url = store_url;
+    return {};
+  }
+  const char* flag = context.empty() ? "--kubeconfig" : "--context";
+  if (!is_kube && asks_cluster) {
+    TRY(cluster_url, with_kube_flags("kube:", kubeconfig, context));
+    if (!kubeconfig.empty())
+      cluster_words += " --kubeconfig " + in_shell_quotes_if_needed(os::absolute_path(kubeconfig));
+    if (!context.empty()) cluster_words += " --context " + in_shell_quotes_if_needed(context);
+    return {};
+  }
+  if (!is_kube) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} is for a store in a Kubernetes API, and {} is none: give --store kube: or leave it out",
+                            flag, net::echo(store::without_user(store_url))));
+  }
+  TRY(store_url, with_kube_flags(store_url, kubeconfig, context));
+  cluster_url = store_url;
+  return {};
+}
+
+bool CommandLine::in_colour() const {
+  if (colour == "auto") return os::standard_output_is_terminal() && std::getenv("NO_COLOR") == nullptr;
+  return colour == "always";
+}
+
+std::string CommandLine::data(const Data& data) const {
+  return printable(output == Output::yaml ? data.yaml() : data.json(), Printed::json);
+}
+
+void print(const std::string& text, Printed how) {
+  if (!os::write_standard_output(text, how)) std::exit(static_cast<int>(edge::ExitCode::error));
+}
+
+void tell(const std::string& text) { static_cast<void>(os::write_standard_error(text + "\n")); }
+
+Result<net::Address> address_argument(const std::string& name, const std::string& text) {
+  auto address = net::Address::parse(text);
+  if (!address) return fail(address.error().in(name));
+  return *address;
+}
+
+Result<net::Prefix> prefix_argument(const std::string& name, const std::string& text) {
+  auto prefix = net::Prefix::parse(text);
+  if (!prefix) return fail(prefix.error().in(name));
+  return *prefix;
+}
+
+namespace {
+
+void add_common(CLI::App& app, CommandLine& line) {
+  app.add_option("--store", line.store_url,
+                 "Store to work on: sqlite:/absolute/path.db, etcd:https://…, kube:/path/kubeconfig")
+      ->envname("CROFT_STORE")
+      ->default_str(edge::kDefaultStoreUrl);
+  app.add_option(
+      "--kubeconfig", line.kubeconfig,
+      "Kubeconfig of a store in a Kubernetes API (default: as kubectl finds it); without --store that API is "
+      "the store; beside another store, the cluster that `check` and `ip release` ask for pods");
+  app.add_option("--context", line.context,
+                 "Context of the kubeconfig; without --store that cluster's API is the store");
+  app.add_option("-o,--output", line.output, "Output format: table, wide, json or yaml")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, CommandLine::Output>{{"table", CommandLine::Output::table},
+                                                                             {"wide", CommandLine::Output::wide},
+                                                                             {"json", CommandLine::Output::json},
+                                                                             {"yaml", CommandLine::Output::yaml}}))
+      ->default_str("table");
+  app.add_option("--colour,--color", line.colour, "Colour: auto (only on a terminal), always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->default_val("auto");
+}
+
+void add_nouns(CLI::App& app, CommandLine& line) {
+  add_pool_commands(app, line);
+  add_block_commands(app, line);
+  add_ip_commands(app, line);
+  add_node_commands(app, line);
+  add_affinity_commands(app, line);
+  add_agent_commands(app, line);
+  add_config_commands(app, line);
+  add_check_command(app, line);
+  add_explain_command(app, line);
+  add_host_local_commands(app, line);
+  add_service_commands(app, line);
+  add_store_commands(app, line);
+  add_migrate_commands(app, line);
+  add_record_commands(app, line);
+  add_reservation_commands(app, line);
+  add_vpc_commands(app, line);
+  add_vpc_certificates_command(app, line);
+  add_vpc_advise_command(app, line);
+  add_self_commands(app, line);
+}
+
+/// One is as good as many, and `ls` as `list`: `croft pools list`, `croft ip ls`.
+void add_aliases(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    const std::string& name = command->get_name();
+    for (const char* noun : {"agent", "pool", "block", "ip", "node", "service", "record", "reservation", "range"}) {
+      const bool is_noun = !command->get_subcommands([](CLI::App*) { return true; }).empty();
+      if (is_noun && name == noun) command->alias(name + "s");
+    }
+    if (name == "affinity") command->alias("affinities");
+    if (name == "list") command->alias("ls");
+    add_aliases(*command);
+  }
+}
+
+}  // namespace
+
+void add_everything(CLI::App& app, CommandLine& line) {
+  use_help_pages(app, examples_of);
+  app.require_subcommand(1);
+  app.fallthrough();
+  add_common(app, line);
+  add_nouns(app, line);
+  add_aliases(app);
+}
+
+}  // namespace croft::app

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include <CLI/CLI.hpp>
+
+#include "base/clock.h"
+#include "base/printable.h"
+#include "base/result.h"
+#include "cli/croft/data.h"
+#include "ipam/use/transact.h"
+#include "store/open_mode.h"
+#include "store/store.h"
+
+namespace croft::app {
+
+/// How a command that lists something prints its table (listing.h).
+struct ListOptions {
+  bool no_headers = false, watch = false;
+  std::string sort_by;  ///< a heading; empty: as it comes
+};
+
+/// The options every command takes, and what runs when the line has been read.
+struct CommandLine {
+  enum class Output { table, wide, json, yaml };
+
+  std::string store_url;  ///< empty until choose_store(), where none was given
+  Output output = Output::table;
+  std::string colour = "auto";
+  /// The command that was chosen; returns the exit code, or an error that main() prints.
+  std::function<Result<int>(CommandLine&)> run;
+
+  const Clock& clock;
+  Random& random;
+  std::unique_ptr<store::Store> store;
+  ListOptions listing = {};
+  std::string kubeconfig{};  ///< of --kubeconfig and --context, as kubectl has them
+  std::string context{};
+  bool is_default_store = false;  ///< nobody has named one
+  /// The command asks the pods of a cluster beside any store: --kubeconfig and --context may name it then.
+  bool asks_cluster = false;
+  /// The Kubernetes API whose pods hold the addresses: the store's own, or the one that is named so. Empty: none.
+  std::string cluster_url{};
+  std::string cluster_words{};  ///< the options that name it beside the store, each after a space
+  std::map<std::string, std::set<std::string>> not_read{};  ///< note_not_read: what, by the right that lacks
+
+  /// Settles which store is meant, once the line has been read: --store, or else the Kubernetes API that --context and
+  /// --kubeconfig name, or that kubectl talks to when the program is called as its plugin (`kubectl croft`); or else
+  /// the one on this machine. Error: invalid_argument for flags that contradict each other.
+  [[nodiscard]] Result<void> choose_store(bool is_kubectl_plugin);
+  /// Opens the store of --store; with `create` an absent one is made.
+  [[nodiscard]] Result<engine::Context> open(bool create = false);
+  /// The same for a command that only looks: with the rights to read Calico's records nothing of Croft's has to be
+  /// there (open_store_to_look). What is written by it is refused.
+  [[nodiscard]] Result<engine::Context> look();
+  /// Something that this account may not read, and that was passed over: "running pods". main() tells of all in a line.
+  void note_not_read(const std::string& what, const Error& why);
+  [[nodiscard]] bool in_colour() const;
+  /// Whether data is wanted and no table: JSON or YAML.
+  [[nodiscard]] bool json() const { return output == Output::json || output == Output::yaml; }
+  [[nodiscard]] bool wide() const { return output == Output::wide; }
+  /// The text of data in the form that was asked for; what must not reach a terminal is escaped as JSON does it.
+  [[nodiscard]] std::string data(const Data& data) const;
+
+ private:
+  [[nodiscard]] std::string_view if_absent() const;
+  [[nodiscard]] Result<engine::Context> take(Result<std::unique_ptr<store::Store>> opened);
+};
+
+/// Opens a store as open_store does, with all parts that this program has. Error also: unavailable for one that is not
+/// there, with `if_absent` behind what it says.
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_by_url(const std::string& url, store::OpenMode mode,
+                                                                const Clock& clock, std::string_view if_absent = "");
+
+/// Prints to standard output; a closed pipe ends the program quietly.
+void print(const std::string& text, Printed how = Printed::text);
+/// What was passed over as this account may not read it, in one line; empty: nothing.
+[[nodiscard]] std::string not_read_text(const CommandLine& line);
+
+/// A line on standard error.
+void tell(const std::string& text);
+
+/// The whole tree of commands with the options that all of them take; what is read goes into `line`.
+void add_everything(CLI::App& app, CommandLine& line);
+
+// Each adds one noun with its verbs.
+void add_pool_commands(CLI::App& app, CommandLine& line);
+void add_block_commands(CLI::App& app, CommandLine& line);
+void add_ip_commands(CLI::App& app, CommandLine& line);
+void add_node_commands(CLI::App& app, CommandLine& line);
+void add_affinity_commands(CLI::App& app, CommandLine& line);
+void add_agent_commands(CLI::App& app, CommandLine& line);
+void add_config_commands(CLI::App& app, CommandLine& line);
+void add_check_command(CLI::App& app, CommandLine& line);
+void add_explain_command(CLI::App& app, CommandLine& line);
+void add_host_local_commands(CLI::App& app, CommandLine& line);
+void add_service_commands(CLI::App& app, CommandLine& line);
+void add_store_commands(CLI::App& app, CommandLine& line);
+void add_migrate_commands(CLI::App& app, CommandLine& line);
+void add_record_commands(CLI::App& app, CommandLine& line);
+void add_reservation_commands(CLI::App& app, CommandLine& line);
+/// `certificates`, a verb of the noun vpc, which it adds where it is not there yet: makes a CA that is not there, and
+/// the certificates of nodes that are not there, are another CA's or have less than a third of their time left. A CA
+/// that is there is never replaced. With `-o yaml` no file is written: Secrets are printed, signed by the CA of
+/// --directory if there is one, or by a new one, which is printed too.
+void add_vpc_certificates_command(CLI::App& app, CommandLine& line);
+/// `advise`, a verb of the noun vpc, which has to be there: which water marks the agent's record of demand speaks for.
+void add_vpc_advise_command(CLI::App& app, CommandLine& line);
+/// The program about itself: version, completion, man.
+void add_self_commands(CLI::App& app, CommandLine& line);
+/// Verbs of the noun service.
+void add_service_audit_commands(CLI::App& service, CommandLine& line);
+/// A verb of the noun ip.
+void add_ip_release_command(CLI::App& ip, CommandLine& line);
+/// A noun below the noun node, with its verbs.
+void add_node_range_commands(CLI::App& node, CommandLine& line);
+/// Verbs of the noun pool.
+void add_pool_split_command(CLI::App& pool, CommandLine& line);
+void add_pool_defaults_command(CLI::App& pool, CommandLine& line);
+/// A verb of the noun host-local.
+void add_host_local_import_command(CLI::App& host_local, CommandLine& line);
+/// Verbs of the noun migrate.
+void add_migrate_host_local_command(CLI::App& migrate, CommandLine& line);
+void add_migrate_calico_command(CLI::App& migrate, CommandLine& line);
+
+/// Reads an address or prefix of the command line; the error names the argument.
+[[nodiscard]] Result<net::Address> address_argument(const std::string& name, const std::string& text);
+[[nodiscard]] Result<net::Prefix> prefix_argument(const std::string& name, const std::string& text);
+
+}  // namespace croft::app

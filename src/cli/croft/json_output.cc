@@ -1,0 +1,248 @@
+#include "cli/croft/json_output.h"
+
+#include <cstdint>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/time_text.h"
+#include "cli/croft/json_text.h"
+#include "cli/croft/record_json.h"
+
+namespace croft::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json usage_json(const engine::Usage& usage) {
+  return {{"size", count_json(usage.size)},
+          {"held", usage.held},
+          {"cooling", usage.cooling},
+          {"reserved", count_json(usage.reserved)},
+          {"free", count_json(usage.free())}};
+}
+
+Json map_json(const std::map<std::string, std::string>& map) {
+  Json json = Json::object();
+  for (const auto& [key, value] : map) json[key] = value;
+  return json;
+}
+
+Json fact_json(const core::PoolFact& fact) {
+  Json own = Json::array();
+  for (const core::OwnBlockFact& block : fact.own) {
+    own.push_back({{"cidr", block.cidr.to_string()},
+                   {"free", block.free},
+                   {"coolsUntil", block.cools_until ? Json(rfc3339_rounded_up(*block.cools_until)) : Json()},
+                   {"fault", text_or_null(block.fault)}});
+  }
+  return {{"pool", fact.pool},
+          {"cidr", fact.cidr.to_string()},
+          {"usable", fact.usable},
+          {"reason", text_or_null(fact.reason)},
+          {"selection", text_or_null(fact.selected)},
+          {"ownBlocks", std::move(own)},
+          {"claimable", fact.claimable ? Json(fact.claimable->to_string()) : Json()},
+          {"notClaimable", text_or_null(fact.not_claimable)},
+          {"toBorrow", prefixes_json(fact.to_borrow)}};
+}
+
+Json refusal_json(const core::Refusal& refusal) {
+  Json considered = Json::array();
+  for (const core::PoolVerdict& verdict : refusal.considered) {
+    considered.push_back({{"pool", verdict.pool}, {"cidr", verdict.cidr.to_string()}, {"reason", verdict.reason}});
+  }
+  return {{"code", name_of(refusal.code)}, {"summary", refusal.summary}, {"considered", std::move(considered)}};
+}
+
+}  // namespace
+
+Data json_of(const std::vector<engine::PoolView>& pools, bool with_blocks) {
+  std::vector<Json> objects;
+  for (const engine::PoolView& pool : pools) {
+    Json json = record_json(pool.pool);
+    json["blocks"] = pool.blocks.size();
+    json["usage"] = usage_json(pool.usage);
+    if (with_blocks) {
+      json["blockUsage"] = Json::array();
+      for (const engine::BlockView& block : pool.blocks) {
+        json["blockUsage"].push_back(
+            {{"cidr", block.block.cidr.to_string()},
+             {"affinity", block.block.affinity ? Json(to_string(*block.block.affinity)) : Json()},
+             {"usage", usage_json(block.usage)}});
+      }
+    }
+    objects.push_back(std::move(json));
+  }
+  return Data(objects);
+}
+
+Data json_of(const std::vector<engine::BlockView>& blocks) {
+  std::vector<Json> objects;
+  for (const engine::BlockView& block : blocks) {
+    Json json = record_json(block.block);
+    json["pool"] = text_or_null(block.pool);
+    json["usage"] = usage_json(block.usage);
+    objects.push_back(std::move(json));
+  }
+  return Data(objects);
+}
+
+Data json_of(const std::vector<engine::AddressView>& addresses) {
+  std::vector<Json> objects;
+  for (const engine::AddressView& a : addresses) {
+    objects.push_back({{"address", a.address.to_string()},
+                       {"state", core::name_of(a.state)},
+                       {"pool", text_or_null(a.pool)},
+                       {"block", a.block ? Json(a.block->to_string()) : Json()},
+                       {"network", text_or_null(a.owner ? a.owner->network : "")},
+                       {"containerId", text_or_null(a.owner ? a.owner->container_id : "")},
+                       {"ifname", text_or_null(a.owner ? a.owner->interface_name : "")},
+                       {"node", text_or_null(a.node)},
+                       {"pod", text_or_null(a.pod)},
+                       {"namespace", text_or_null(a.namespace_name)},
+                       {"since", text_or_null(a.since)},
+                       {"until", text_or_null(a.until)},
+                       {"handle", text_or_null(a.handle_id)},
+                       {"sequenceNumber", number_64_json(a.sequence_number.value)},
+                       {"blockOwner", a.block_owner ? Json(to_string(*a.block_owner)) : Json()},
+                       {"borrowed", a.borrowed()},
+                       {"type", text_or_null(a.type())},
+                       {"attributes", map_json(a.attributes)},
+                       {"alternateOwner", map_json(a.alternate_owner)}});
+  }
+  return Data(objects);
+}
+
+Data json_of(const std::vector<core::audit::Finding>& findings) {
+  std::vector<Json> objects;
+  for (const core::audit::Finding& finding : findings) {
+    objects.push_back({{"finding", core::audit::name_of(finding.kind)},
+                       {"subject", finding.subject},
+                       {"evidence", finding.what},
+                       {"remedy", finding.remedy},
+                       {"namespace", text_or_null(finding.pod.namespace_name)},
+                       {"pod", text_or_null(finding.pod.name)},
+                       {"podUID", text_or_null(finding.pod.uid)},
+                       {"since", text_or_null(finding.since)},
+                       {"looks", finding.looks > 0 ? Json(finding.looks) : Json()}});
+  }
+  return Data(objects);
+}
+
+namespace {
+
+Json node_json(const engine::NodeView& view) {
+  return {{"name", view.node.name},    {"labels", map_json(view.node.labels)},
+          {"recorded", view.recorded}, {"blocks", view.blocks},
+          {"held", view.held},         {"borrowed", view.borrowed}};
+}
+
+}  // namespace
+
+Data json_of(const std::vector<engine::NodeView>& nodes) {
+  std::vector<Json> objects;
+  for (const engine::NodeView& view : nodes) objects.push_back(node_json(view));
+  return Data(objects);
+}
+
+Data json_of(const engine::NodeView& node, const std::vector<std::string>& ranges,
+             const std::optional<TokenShown>& token) {
+  Json object = node_json(node);
+  object["ranges"] = ranges;
+  if (token) {
+    object["pluginToken"] = {{"file", token->file},
+                             {"madeAt", rfc3339_exact(token->made)},
+                             {"endsAt", rfc3339_exact(token->end)},
+                             {"hasEnded", token->has_ended},
+                             {"isRefused", token->is_refused ? Json(*token->is_refused) : Json()}};
+  }
+  return Data(std::vector<Json>{object});
+}
+
+Data json_of(const core::IpamConfig& config) {
+  Json json = Json::object();
+  json["strictAffinity"] = config.strict_affinity;
+  json["autoAllocateBlocks"] = config.auto_allocate_blocks;
+  json["maxBlocksPerHost"] = config.max_blocks_per_host;
+  json["kubeVirtVMAddressPersistence"] = text_or_null(config.kubevirt_vm_address_persistence);
+  json["ipCooldownSeconds"] = config.ip_cooldown_seconds;
+  return Data(std::vector<Json>(1, json));
+}
+
+Data json_of(const std::vector<core::Reservation>& reservations) {
+  std::vector<Json> objects;
+  for (const core::Reservation& one : reservations) {
+    Json cidrs = Json::array();
+    for (const net::Prefix& cidr : one.cidrs) cidrs.push_back(cidr.to_string());
+    objects.push_back({{"name", one.name}, {"reservedCIDRs", std::move(cidrs)}});
+  }
+  return Data(objects);
+}
+
+Data json_of(const core::PoolsSplit& split) {
+  std::vector<Json> objects;
+  for (const core::Pool& part : split.parts) {
+    Json json = record_json(part);
+    Json held = Json::array();
+    for (const net::Address& address : split.held_reserved) {
+      if (part.cidr.contains(address)) held.push_back(address.to_string());
+    }
+    json["splitFrom"] = split.before;
+    json["heldReserved"] = std::move(held);
+    objects.push_back(std::move(json));
+  }
+  return Data(objects);
+}
+
+Data json_of(const core::Explanation& explanation) {
+  Json addresses = Json::array();
+  for (const core::ExplainedAddress& one : explanation.addresses) {
+    addresses.push_back({{"address", one.address.address.to_string()},
+                         {"pool", text_or_null(one.address.pool)},
+                         {"block", one.address.block.to_string()},
+                         {"origin", core::name_of(one.origin)},
+                         {"blockOwner", text_or_null(one.block_owner)}});
+  }
+  Json families = Json::array();
+  for (const core::FamilyFacts& facts : explanation.families) {
+    Json pools = Json::array();
+    for (const core::PoolFact& fact : facts.pools) pools.push_back(fact_json(fact));
+    families.push_back({{"family", net::name_of(facts.family)},
+                        {"ownedBlocks", facts.owned_blocks},
+                        {"blockLimit", facts.block_limit},
+                        {"pools", std::move(pools)}});
+  }
+  const auto* refusal = std::get_if<core::Refusal>(&explanation.answer);
+  Json json = Json::object();
+  json["addresses"] = std::move(addresses);
+  json["refusal"] = refusal != nullptr ? refusal_json(*refusal) : Json();
+  json["nodeRecorded"] = explanation.node_recorded;
+  json["nodeLabels"] = map_json(explanation.node_labels);
+  json["strictAffinity"] = explanation.strict_affinity;
+  json["autoAllocateBlocks"] = explanation.auto_allocate_blocks;
+  json["families"] = std::move(families);
+  return Data(std::vector<Json>(1, json));
+}
+
+Data json_of(const ReleaseOutcome& outcome) {
+  std::vector<Json> objects;
+  const auto add = [&](const std::vector<net::Address>& addresses, const char* what) {
+    for (const net::Address& address : addresses) {
+      objects.push_back({{"address", address.to_string()}, {"handle", nullptr}, {"outcome", what}});
+    }
+  };
+  add(outcome.addresses.released, "released");
+  add(outcome.addresses.not_held, "notHeld");
+  add(outcome.addresses.mismatched, "mismatched");
+  const auto add_handles = [&](const std::vector<std::string>& handles, const char* what) {
+    for (const std::string& handle : handles) {
+      objects.push_back({{"address", nullptr}, {"handle", handle}, {"outcome", what}});
+    }
+  };
+  add_handles(outcome.handles_mended, "mended");
+  add_handles(outcome.handles_kept, "kept");
+  return Data(objects);
+}
+
+}  // namespace croft::app

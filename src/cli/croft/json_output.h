@@ -1,0 +1,48 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/croft/data.h"
+#include "ipam/audit/register_report.h"
+#include "ipam/decide/explain.h"
+#include "ipam/decide/pool_split.h"
+#include "ipam/decide/release.h"
+#include "ipam/use/inspect.h"
+#include "ipam/use/nodes.h"
+#include "register/pool.h"
+
+namespace croft::app {
+
+// `-o json` and `-o yaml`: one array of objects. Member names are a promise to scripts (docs/formats/cli-json.md).
+
+[[nodiscard]] Data json_of(const std::vector<engine::PoolView>& pools, bool with_blocks = false);
+[[nodiscard]] Data json_of(const std::vector<engine::BlockView>& blocks);
+[[nodiscard]] Data json_of(const std::vector<engine::AddressView>& addresses);
+[[nodiscard]] Data json_of(const std::vector<core::audit::Finding>& findings);
+[[nodiscard]] Data json_of(const std::vector<engine::NodeView>& nodes);
+/// Of the plugin's token, as `croft node show` has it.
+struct TokenShown {
+  std::string file;
+  WallTime made, end;
+  bool has_ended = false;
+  std::optional<bool> is_refused{};  ///< by the API server, which may be away
+};
+/// One node, as in the list, with `ranges`; and `pluginToken` where it was asked for.
+[[nodiscard]] Data json_of(const engine::NodeView& node, const std::vector<std::string>& ranges,
+                           const std::optional<TokenShown>& token);
+[[nodiscard]] Data json_of(const core::IpamConfig& config);
+[[nodiscard]] Data json_of(const std::vector<core::Reservation>& reservations);
+[[nodiscard]] Data json_of(const core::PoolsSplit& split);
+[[nodiscard]] Data json_of(const core::Explanation& explanation);
+
+/// What became of addresses and of records of handles that were to go.
+struct ReleaseOutcome {
+  core::AddressReleases addresses;
+  std::vector<std::string> handles_mended, handles_kept;
+};
+[[nodiscard]] Data json_of(const ReleaseOutcome& outcome);
+
+}  // namespace croft::app

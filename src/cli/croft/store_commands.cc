@@ -1,0 +1,551 @@
+// croft store: a backup of a whole register, and the way back; what one in Kubernetes needs there.
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "base/counted.h"
+#include "calico/definitions.h"
+#include "cli/croft/command_line.h"
+#include "cli/croft/json_text.h"
+#include "cni/error_table.h"
+#include "cni/format/cache.h"
+#include "collector/door/cni_cache.h"
+#include "ipam/use/assign.h"
+#include "ipam/use/attachments.h"
+#include "ipam/use/inspect.h"
+#include "ipam/use/release.h"
+#include "os/files.h"
+#include "os/process.h"
+#include "store/kube/format/own_kinds.h"
+#include "store/sqlite/backup.h"
+#include "store/sqlite/sqlite_store.h"
+#include "store/store_url.h"
+
+namespace croft::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::chrono::minutes kCopyLimit{10};
+constexpr std::size_t kShownMax = 50;
+constexpr std::size_t kCacheFilesMax = 1'000'000;
+constexpr std::size_t kCacheFileBytesMax = std::size_t{4} << 20;
+
+[[nodiscard]] Result<std::string> path_of(const std::string& url) {
+  if (auto path = store::file_of_store(url)) return *std::move(path);
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("store {} is not a file; of an etcd, etcd itself makes snapshots "
+                          "(docs/runbooks/backup-and-restore.md)",
+                          url));
+}
+
+// ---------------------------------------------------------------- backup
+
+[[nodiscard]] Result<int> backup_store(CommandLine& line, const std::string& file) {
+  TRY(const std::string path, path_of(line.store_url));
+  os::make_files_private();
+  auto copied = store::backup_sqlite_store(path, file, line.clock, Deadline::after(line.clock.now(), kCopyLimit));
+  if (!copied && copied.error().code == ErrorCode::not_found)
+    return fail(ErrorCode::unavailable, copied.error().message);
+  if (!copied) return fail(copied.error());
+  const Json json = {{"file", file}, {"revision", copied->revision}, {"bytes", copied->bytes}};
+  print(line.json()
+            ? line.data(Data(json))
+            : fmt::format("{}: the register as of revision {}, {} bytes\n", file, copied->revision, copied->bytes));
+  return 0;
+}
+
+// ---------------------------------------------------------------- restore
+
+struct RestoreOptions {
+  std::string file, cache_directory, node;
+  bool dry_run = false;
+  bool force = false;
+  bool from_other_register = false;
+};
+
+/// An address that somebody holds.
+struct Hold {
+  std::string address, handle, pod;
+  friend auto operator<=>(const Hold&, const Hold&) = default;
+};
+
+/// What a restore does, for people and scripts.
+struct Account {
+  std::uint64_t revision = 0;
+  std::string unreadable_now;          ///< why it can't be said what is there now
+  std::vector<Hold> lost;              ///< held now, and not in what is restored
+  std::vector<Hold> recorded;          ///< of running pods, not in the backup
+  std::vector<std::string> unclear;    ///< of running pods, and could not be recorded
+  std::vector<std::string> elsewhere;  ///< in no pool of the backup: nobody can get them
+  std::size_t resting = 0;             ///< cooling now, free in the backup: their cooldown begins anew
+  std::vector<std::string> damaged;    ///< records of the backup that are set aside
+  bool is_whole = true;                ///< what is restored was taken as it is
+  std::vector<std::string> unrested;   ///< of these, and may be given out sooner than now, or at once
+  std::vector<std::string> missing;    ///< blocks that damaged records were about: named in what is restored, and gone
+
+  [[nodiscard]] bool is_harmless() const {
+    return unreadable_now.empty() && lost.empty() && unclear.empty() && unrested.empty();
+  }
+};
+
+/// A failure of the draft's store ends a restore. Anything else that is wrong about one address (its block or handle is
+/// damaged) is named with that address: the rest of the register must not wait for it.
+[[nodiscard]] bool is_of_the_store(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::unknown_outcome:
+    case ErrorCode::unavailable:
+    case ErrorCode::deadline_exceeded:
+    case ErrorCode::storage_full:
+    case ErrorCode::read_only:
+    case ErrorCode::permission_denied:
+    case ErrorCode::internal:
+      return true;
+    default:
+      return false;
+  }
+}
+
+[[nodiscard]] std::vector<Hold> holds_in(const std::vector<engine::AddressView>& addresses) {
+  std::vector<Hold> holds;
+  for (const engine::AddressView& a : addresses) {
+    if (a.state != core::AddressState::held) continue;
+    holds.push_back(
+        {a.address.to_string(), a.handle_id, a.namespace_name.empty() ? a.pod : a.namespace_name + "/" + a.pod});
+  }
+  std::sort(holds.begin(), holds.end());
+  return holds;
+}
+
+/// What the runtime says is running, of one machine.
+struct Running {
+  std::vector<wire::cni::CacheEntry> entries;
+  std::set<std::string> handles;
+  std::vector<std::string> unreadable;
+};
+
+[[nodiscard]] Result<void> read_running_in(const std::string& directory, Running& running) {
+  TRY(const auto names, os::list_directory(directory, kCacheFilesMax));
+  for (const std::string& name : names) {
+    const auto bytes = os::read_file(directory + "/" + name, kCacheFileBytesMax);
+    if (!bytes && bytes.error().code == ErrorCode::not_found) continue;
+    auto entry = bytes ? wire::cni::read_whole_cache_entry(*bytes) : Result<wire::cni::CacheEntry>(fail(bytes.error()));
+    if (!entry) {
+      running.unreadable.push_back(fmt::format("{}/{}: {}", directory, name, entry.error().message));
+      continue;
+    }
+    if (entry->addresses.empty()) continue;
+    running.handles.insert(core::handle_of(entry->owner));
+    running.entries.push_back(*std::move(entry));
+  }
+  return {};
+}
+
+/// What Multus keeps below has the names under which addresses are held, and comes first.
+[[nodiscard]] Result<Running> read_running(const std::string& cache_directory) {
+  Running running;
+  const auto of_multus = read_running_in(cache_directory + "/multus/results", running);
+  if (!of_multus && of_multus.error().code != ErrorCode::not_found) return fail(of_multus.error());
+  TRY_VOID(read_running_in(cache_directory + "/results", running));
+  return running;
+}
+
+/// Records in a draft what running pods hold.
+class Recorder {
+ public:
+  Recorder(engine::Context& context, core::AffinityOwner node, const Running& running, Account& account)
+      : context_(context), node_(std::move(node)), running_(running), account_(account) {}
+
+  [[nodiscard]] Result<void> record_all() {
+    for (const std::string& text : running_.unreadable) account_.unclear.push_back(text);
+    for (const wire::cni::CacheEntry& entry : running_.entries) TRY_VOID(record(entry));
+    return {};
+  }
+
+ private:
+  /// Why something could not be done; nothing when it was.
+  using Refused = Result<std::optional<std::string>>;
+
+  [[nodiscard]] Result<void> record(const wire::cni::CacheEntry& entry) {
+    std::vector<net::Address> wanted;
+    for (const net::Address& address : entry.addresses) {
+      const auto view = engine::show_address(context_, address);
+      if (!view && is_of_the_store(view.error())) return fail(view.error());
+      if (view && is_held_in_another_network(*view, entry.owner)) continue;
+      if (!view && view.error().code != ErrorCode::not_found) {
+        note_unclear(entry, address, view.error().message);
+      } else if (view && !view->pool.empty()) {
+        wanted.push_back(address);
+      } else {
+        account_.elsewhere.push_back(fmt::format("{} of {}", address.to_string(), text_of(entry)));
+      }
+    }
+    if (wanted.empty()) return {};
+    const auto held = engine::held_addresses(context_, entry.owner);
+    if (held && std::set(held->begin(), held->end()) == std::set(wanted.begin(), wanted.end())) return {};
+    const auto why = held ? assign_anyhow(entry, wanted, !held->empty()) : Refused(fail(held.error()));
+    if (!why && is_of_the_store(why.error())) return fail(why.error());
+    for (const net::Address& address : wanted) {
+      if (!why || *why) {
+        note_unclear(entry, address, why ? **why : why.error().message);
+      } else {
+        account_.recorded.push_back({address.to_string(), core::handle_of(entry.owner), pod_of(entry)});
+      }
+    }
+    return {};
+  }
+
+  /// A plugin that calls other networks, as Multus, has another name to the runtime; its container's DEL comes under
+  /// the name that holds.
+  static bool is_held_in_another_network(const engine::AddressView& view, const core::Owner& owner) {
+    return view.state == core::AddressState::held && view.handle_id != core::handle_of(owner) &&
+           view.handle_id.ends_with("." + owner.container_id);
+  }
+
+  void note_unclear(const wire::cni::CacheEntry& entry, const net::Address& address, const std::string& why) {
+    account_.unclear.push_back(fmt::format("{} of {}: {}", address.to_string(), text_of(entry), why));
+  }
+
+  [[nodiscard]] Refused assign_anyhow(const wire::cni::CacheEntry& entry, const std::vector<net::Address>& wanted,
+                                      bool holds_others) {
+    if (!holds_others && !assign(entry, wanted)) return std::optional<std::string>();
+    return assign_over(entry, wanted, holds_others);
+  }
+
+  /// Why not; nothing when it is done.
+  [[nodiscard]] std::optional<std::string> assign(const wire::cni::CacheEntry& entry,
+                                                  const std::vector<net::Address>& wanted) {
+    core::AssignRequest request;
+    request.owner = entry.owner;
+    request.pod = entry.pod;
+    request.node = node_;
+    request.count.v4 = 0;
+    request.addresses = wanted;
+    request.reserved_addresses = true;
+    request.cooling_addresses = true;
+    const auto answer = engine::assign(context_, request);
+    if (!answer) return answer.error().message;
+    if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) {
+      const Error error = core::to_error(*refusal);
+      return error.details.empty() ? error.message : error.message + ": " + error.details;
+    }
+    return {};
+  }
+
+  /// The runtime knows better than a backup who runs: what stands in the way is released where its holder is not
+  /// running, and does not rest.
+  [[nodiscard]] Refused assign_over(const wire::cni::CacheEntry& entry, const std::vector<net::Address>& wanted,
+                                    bool holds_others) {
+    if (holds_others) TRY_VOID(engine::release_owner(context_, entry.owner));
+    for (const net::Address& address : wanted) {
+      TRY(const engine::AddressView view, engine::show_address(context_, address));
+      if (view.state != core::AddressState::held && view.state != core::AddressState::quarantined) continue;
+      if (running_.handles.contains(view.handle_id)) {
+        return std::optional(fmt::format("{} runs and holds it too", view.handle_id));
+      }
+      const core::AddressToRelease in_the_way{address, view.handle_id, view.sequence_number};
+      TRY_VOID(engine::release_addresses(context_, {in_the_way}));
+    }
+    return assign(entry, wanted);
+  }
+
+  static std::string pod_of(const wire::cni::CacheEntry& entry) {
+    return entry.pod.name.empty() ? "" : entry.pod.namespace_name + "/" + entry.pod.name;
+  }
+  static std::string text_of(const wire::cni::CacheEntry& entry) {
+    const std::string pod = pod_of(entry);
+    return core::handle_of(entry.owner) + (pod.empty() ? "" : " (pod " + pod + ")");
+  }
+
+  engine::Context& context_;
+  const core::AffinityOwner node_;
+  const Running& running_;
+  Account& account_;
+};
+
+std::string rows_of(const char* title, const std::vector<Hold>& holds) {
+  if (holds.empty()) return "";
+  std::string text = fmt::format("{} ({}):\n", title, holds.size());
+  for (std::size_t i = 0; i < std::min(holds.size(), kShownMax); ++i) {
+    text +=
+        fmt::format("  {} {}{}\n", holds[i].address, holds[i].handle, holds[i].pod.empty() ? "" : " " + holds[i].pod);
+  }
+  if (holds.size() > kShownMax) text += fmt::format("  … and {} more\n", holds.size() - kShownMax);
+  return text;
+}
+
+std::string rows_of(const char* title, const std::vector<std::string>& lines) {
+  if (lines.empty()) return "";
+  std::string text = fmt::format("{} ({}):\n", title, lines.size());
+  for (std::size_t i = 0; i < std::min(lines.size(), kShownMax); ++i) text += "  " + lines[i] + "\n";
+  if (lines.size() > kShownMax) text += fmt::format("  … and {} more\n", lines.size() - kShownMax);
+  return text;
+}
+
+std::string account_text(const Account& account, const RestoreOptions& options) {
+  std::string text =
+      fmt::format("{} is {}, as of revision {}\n", options.file,
+                  account.is_whole ? "a whole register" : "damaged: every record that can be read was taken from it",
+                  account.revision);
+  if (!account.unreadable_now.empty()) {
+    text +=
+        "what is there now cannot be read, so nobody can say what is lost, and what rests now may be given out at "
+        "once: " +
+        account.unreadable_now + "\n";
+  }
+  text += rows_of("held now and not in what is restored: the register will not know of them", account.lost);
+  text += rows_of("running and not in the backup, recorded as held", account.recorded);
+  text += rows_of("damaged in what is restored, and set aside", account.damaged);
+  text += rows_of("not there, though what is restored names it: nobody knows who held its addresses", account.missing);
+  text += rows_of("running, and could not be recorded", account.unclear);
+  text += rows_of("running, in no pool of the backup", account.elsewhere);
+  if (account.resting > 0) {
+    text += counted_as(account.resting, "address that rests now and is free in the backup begins its cooldown anew\n",
+                       "addresses that rest now and are free in the backup begin their cooldown anew\n");
+  }
+  text += rows_of("resting now, and may be given out at once or sooner than now", account.unrested);
+  if (options.cache_directory.empty()) {
+    text += "without --cni-cache the addresses of pods made since the backup may be given out again\n";
+  }
+  return text;
+}
+
+Json holds_json(const std::vector<Hold>& holds) {
+  Json json = Json::array();
+  for (const Hold& hold : holds)
+    json.push_back({{"address", hold.address}, {"handle", hold.handle}, {"pod", hold.pod}});
+  return json;
+}
+
+Data account_json(const Account& account, bool done) {
+  Json json = {{"restored", done},
+               {"revision", account.revision},
+               {"whole", account.is_whole},
+               {"unreadableNow", account.unreadable_now},
+               {"lost", holds_json(account.lost)},
+               {"recorded", holds_json(account.recorded)},
+               {"unclear", account.unclear},
+               {"inNoPool", account.elsewhere},
+               {"resting", account.resting},
+               {"notResting", account.unrested},
+               {"damaged", account.damaged},
+               {"missing", account.missing}};
+  return Data(std::move(json));
+}
+
+/// Keeps from being given out at once what cools now and is free in the draft: taken and released there, it rests for
+/// a whole cooldown of its pool.
+class Resting {
+ public:
+  Resting(const engine::Context& draft, core::AffinityOwner fallback, Account& account)
+      : draft_(draft), fallback_(std::move(fallback)), account_(account) {}
+
+  [[nodiscard]] Result<void> rest(const std::vector<engine::AddressView>& now) {
+    std::map<net::Prefix, std::vector<engine::AddressView>> by_block;
+    for (const engine::AddressView& view : now) {
+      if (view.state != core::AddressState::cooling || !view.block) continue;
+      const auto then = engine::show_address(draft_, view.address);
+      if (!then && is_of_the_store(then.error())) return fail(then.error());
+      if (!then) {
+        // In no pool of what is restored nobody can get it.
+        if (then.error().code != ErrorCode::not_found) note_unrested(view, then.error().message);
+        continue;
+      }
+      if (then->state == core::AddressState::cooling && then->until < view.until) note_sooner(view, *then);
+      const bool is_to_rest = then->state == core::AddressState::free && !then->pool.empty();
+      if (is_to_rest) by_block[*view.block].push_back(view);
+    }
+    for (const auto& [block, views] : by_block) {
+      TRY(const std::string why, rest_together(views));
+      if (why.empty()) continue;
+      for (const engine::AddressView& view : views) {
+        TRY(const std::string why_this, rest_together({&view, 1}));
+        if (!why_this.empty()) note_unrested(view, why_this);
+      }
+    }
+    return {};
+  }
+
+ private:
+  void note_unrested(const engine::AddressView& view, const std::string& why) {
+    account_.unrested.push_back(fmt::format("{}: {}", view.address.to_string(), why));
+  }
+  /// Its pool had another cooldown then. Both are texts of one form.
+  void note_sooner(const engine::AddressView& view, const engine::AddressView& then) {
+    note_unrested(view, fmt::format("rests until {}, and in what is restored only until {}", view.until, then.until));
+  }
+  [[nodiscard]] static Result<std::string> why_unless_of_the_store(const Error& error) {
+    if (is_of_the_store(error)) return fail(error);
+    return error.message;
+  }
+
+  /// Of one block, all or none: why not, or nothing when it is done.
+  [[nodiscard]] Result<std::string> rest_together(std::span<const engine::AddressView> views) {
+    core::AssignRequest request;
+    request.owner = {"croft", "restored", ""};
+    request.node = views.front().block_owner.value_or(fallback_);
+    request.count.v4 = request.count.v6 = 0;
+    request.reserved_addresses = true;
+    for (const engine::AddressView& view : views) request.addresses.push_back(view.address);
+    const auto answer = engine::assign(draft_, request);
+    if (!answer) return why_unless_of_the_store(answer.error());
+    if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) return core::to_error(*refusal).message;
+    if (const auto released = engine::release_owner(draft_, request.owner); !released) {
+      return why_unless_of_the_store(released.error());
+    }
+    for (const engine::AddressView& view : views) {
+      const auto after = engine::show_address(draft_, view.address);
+      if (!after) return fail(after.error());
+      if (after->state == core::AddressState::cooling) {
+        ++account_.resting;
+        if (after->until < view.until) note_sooner(view, *after);
+      } else {
+        note_unrested(view, fmt::format("pool {} has no cooldown in what is restored", after->pool));
+      }
+    }
+    return std::string();
+  }
+
+  const engine::Context& draft_;
+  const core::AffinityOwner fallback_;
+  Account& account_;
+};
+
+/// Compares what is there with the draft, when the draft has what runs.
+[[nodiscard]] Result<void> compare(CommandLine& line, const std::string& path, const store::SqliteOptions& how,
+                                   const engine::Context& draft, const std::string& node, Account& account) {
+  TRY(const auto then, engine::list_addresses(draft));
+  const auto status = os::file_status(path);
+  if (status && !*status) return {};
+  const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
+  auto store = store::open_sqlite_store(path, how, line.clock, deadline);
+  auto now = store ? engine::list_addresses({**store, line.clock, line.random, kCopyLimit})
+                   : Result<std::vector<engine::AddressView>>(fail(store.error()));
+  if (!now) {
+    account.unreadable_now = now.error().message;
+    return {};
+  }
+  std::set<std::pair<std::string, std::string>> kept;
+  for (const Hold& hold : holds_in(then)) kept.emplace(hold.address, hold.handle);
+  for (Hold& hold : holds_in(*now)) {
+    if (!kept.contains({hold.address, hold.handle})) account.lost.push_back(std::move(hold));
+  }
+  return Resting(draft, {core::AffinityOwner::Type::host, node}, account).rest(*now);
+}
+
+[[nodiscard]] Result<void> prepare(CommandLine& line, const std::string& path, const RestoreOptions& options,
+                                   store::SqliteRestore& restore, Account& account) {
+  account.revision = restore.revision_of_backup();
+  account.is_whole = restore.is_whole();
+  for (const Error& damage : restore.damaged()) account.damaged.push_back(damage.message);
+  const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
+  TRY(const auto draft, store::open_sqlite_store(restore.draft(), {}, line.clock, deadline));
+  engine::Context context{*draft, line.clock, line.random, kCopyLimit};
+  if (!account.is_whole || !account.damaged.empty()) {
+    TRY(const auto missing, engine::missing_blocks(context));
+    for (const engine::MissingBlock& block : missing) {
+      account.missing.push_back(fmt::format("block {}: {}", block.cidr.to_string(), fmt::join(block.named_by, ", ")));
+    }
+  }
+  std::string node = options.node;
+  if (node.empty()) {
+    TRY(node, os::host_name());
+  }
+  TRY_VOID(core::check_node_name(node));
+  if (!options.cache_directory.empty()) {
+    auto running = read_running(options.cache_directory);
+    if (!running) return fail(ErrorCode::invalid_argument, "--cni-cache: " + running.error().message);
+    Recorder recorder(context, {core::AffinityOwner::Type::host, node}, *running, account);
+    TRY_VOID(recorder.record_all());
+  }
+  return compare(line, path, {.verify = true, .lock_is_held = !options.dry_run}, context, node, account);
+}
+
+[[nodiscard]] Result<int> restore_store(CommandLine& line, const RestoreOptions& options) {
+  TRY(const std::string path, path_of(line.store_url));
+  os::make_files_private();
+  const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
+  TRY(const auto restore, store::SqliteRestore::begin(path, options.file,
+                                                      {.incomplete = options.force,
+                                                       .from_other_register = options.from_other_register,
+                                                       .look_only = options.dry_run},
+                                                      line.clock, deadline));
+  Account account;
+  TRY_VOID(prepare(line, path, options, *restore, account));
+  const bool refused = !account.is_harmless() && !options.force;
+  const bool done = !options.dry_run && !refused;
+  if (done) TRY_VOID(restore->finish(deadline));
+  if (line.json()) {
+    print(line.data(account_json(account, done)));
+  } else {
+    print(account_text(account, options) + (done              ? "restored\n"
+                                            : options.dry_run ? "nothing was changed (--dry-run)\n"
+                                                              : ""));
+  }
+  if (done || options.dry_run) return static_cast<int>(edge::ExitCode::fine);
+  return fail(
+      ErrorCode::refused_for_safety,
+      "nothing was changed: see above; `--cni-cache /var/lib/cni` keeps what runs, --force restores all the same");
+}
+
+}  // namespace
+
+void add_store_commands(CLI::App& app, CommandLine& line) {
+  CLI::App* store = app.add_subcommand("store", "Back up a register, restore it, prepare Kubernetes for one");
+  store->require_subcommand(1);
+  store->fallthrough();
+
+  const auto file = std::make_shared<std::string>();
+  CLI::App* backing = store->add_subcommand("backup", "Write a consistent copy of the register to a new file");
+  backing->add_option("file", *file, "File to write")->required();
+  backing->footer("Agents and plugins may keep running; nothing waits for the backup.");
+  backing->callback([&line, file] { line.run = [file](CommandLine& l) { return backup_store(l, *file); }; });
+
+  const auto options = std::make_shared<RestoreOptions>();
+  CLI::App* restoring = store->add_subcommand("restore", "Replace the register by a backup");
+  restoring->add_option("file", options->file, "File of `croft store backup`, or croft.db in a copy of its directory")
+      ->required();
+  restoring->add_option("--cni-cache", options->cache_directory,
+                        "The runtime's CNI cache (usually /var/lib/cni): addresses of its pods that the backup lacks "
+                        "are recorded in the same step");
+  restoring->add_option("--node", options->node, "With --cni-cache: the node (default: this host's name)");
+  restoring->add_flag("--dry-run", options->dry_run, "Show what would be lost and change nothing");
+  restoring->add_flag("--force", options->force, "Restore even if addresses that are held now would be forgotten");
+  restoring->add_flag("--from-other-register", options->from_other_register,
+                      "Accept the database of another register, with its lock file beside it");
+  restoring->footer(
+      "Refuses a file that is not a complete register. Lists the addresses that are held now and would be forgotten. "
+      "If there are any, or if the current register cannot be read, --force is required. Running agents and plugins "
+      "switch to the restored register by themselves.");
+  restoring->callback(
+      [&line, options] { line.run = [options](CommandLine& l) { return restore_store(l, *options); }; });
+
+  CLI::App* crds = store->add_subcommand("crds", "Print the CustomResourceDefinitions of a store in Kubernetes");
+  crds->footer("For `kubectl apply -f -`. Opens no store.");
+  const auto with_calico = std::make_shared<bool>(false);
+  crds->add_flag(
+      "--calico-kinds", *with_calico,
+      "Print Calico's kinds instead, which the register uses, for a cluster that has no Calico; where it is, "
+      "they come with it");
+  crds->callback([&line, with_calico] {
+    line.run = [with_calico](CommandLine&) -> Result<int> {
+      print(*with_calico ? wire::calico_crds_yaml() : wire::kube::own_crds_yaml());
+      return static_cast<int>(edge::ExitCode::fine);
+    };
+  });
+}
+
+}  // namespace croft::app

@@ -1,0 +1,147 @@
+#include "cli/croft/table.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/nearest.h"
+#include "base/net/echo.h"
+#include "base/printable.h"
+
+namespace croft::app {
+namespace {
+
+constexpr std::size_t kGap = 3;
+constexpr std::size_t kCellMin = 8;  // narrower a cell says nothing
+
+bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
+
+/// The first characters, the last of them `…` when some are missing.
+std::string cut(const std::string& text, std::size_t width) {
+  if (width_of(text) <= width) return text;
+  std::size_t characters = 0, end = 0;
+  for (; end < text.size(); ++end) {
+    if (begins_character(text[end]) && ++characters == width) break;
+  }
+  return text.substr(0, end) + "…";
+}
+
+/// How wide the columns are and how far apart.
+struct Layout {
+  std::vector<std::size_t> widths;
+  std::size_t gap = kGap;
+
+  [[nodiscard]] std::size_t total() const {
+    return std::accumulate(widths.begin(), widths.end(), std::size_t{0}) + gap * (widths.size() - 1);
+  }
+};
+
+/// Makes a line fit: takes from the widest columns, but not from the first, which names what the row is about; then
+/// from the gaps; and leaves out the last columns when that is not enough.
+void fit(Layout& layout, std::size_t width) {
+  while (layout.widths.size() > 1 && layout.total() > width) {
+    const auto widest = std::max_element(layout.widths.begin() + 1, layout.widths.end());
+    if (*widest > kCellMin) {
+      --*widest;
+    } else if (layout.gap > 1) {
+      --layout.gap;
+    } else {
+      layout.widths.pop_back();
+    }
+  }
+}
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](char c) { return lower(c); });
+  return text;
+}
+
+/// The run of digits at `at`, without zeros at its front.
+std::string_view number_at(std::string_view text, std::size_t& at) {
+  const std::size_t begin = at;
+  while (at < text.size() && is_digit(text[at])) ++at;
+  std::string_view digits = text.substr(begin, at - begin);
+  digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size()));
+  return digits;
+}
+
+bool comes_before(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty()) return !a.empty() && b.empty();
+  std::size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (is_digit(a[i]) && is_digit(b[j])) {
+      const std::string_view x = number_at(a, i), y = number_at(b, j);
+      if (x.size() != y.size()) return x.size() < y.size();
+      if (x != y) return x < y;
+    } else {
+      if (a[i] != b[j]) return a[i] < b[j];
+      ++i;
+      ++j;
+    }
+  }
+  return i == a.size() && j < b.size();
+}
+
+}  // namespace
+
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
+}
+
+std::vector<std::string> Table::lines(const Look& look) const {
+  const auto shown = [](const std::string& cell) {
+    return cell.empty() ? std::string("-") : printable(cell, Printed::line);
+  };
+  Layout layout{std::vector<std::size_t>(rows_.front().size())};
+  auto& widths = layout.widths;
+  for (const auto& row : rows_) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(shown(row[i])));
+  }
+  if (look.width > 0) fit(layout, look.width);
+  std::vector<std::string> lines;
+  for (const auto& row : rows_) {
+    std::string line;
+    for (std::size_t i = 0; i < std::min(row.size(), widths.size()); ++i) {
+      const std::string cell = cut(shown(row[i]), widths[i]);
+      if (i > 0) line.append(layout.gap, ' ');
+      line += cell;
+      line.append(i + 1 < std::min(row.size(), widths.size()) ? widths[i] - width_of(cell) : 0, ' ');
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::string Table::to_string(const Look& look) const {
+  std::string text;
+  const std::vector<std::string> all = lines(look);
+  for (std::size_t i = look.headings ? 0 : 1; i < all.size(); ++i) text += all[i] + '\n';
+  return text;
+}
+
+Result<void> Table::sort_by(const std::string& column) {
+  const std::vector<std::string>& headings = rows_.front();
+  std::vector<std::string> known;
+  std::string listed;
+  for (const std::string& heading : headings) {
+    known.push_back(lower(heading));
+    listed += (listed.empty() ? "" : ", ") + heading;
+  }
+  const auto it = std::find(known.begin(), known.end(), lower(column));
+  if (it == known.end()) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--sort-by: there is no column {}{}; the columns are {}", net::echo(column),
+                            did_you_mean(lower(column), known), listed));
+  }
+  const auto at = static_cast<std::size_t>(it - known.begin());
+  std::stable_sort(rows_.begin() + 1, rows_.end(),
+                   [&](const auto& a, const auto& b) { return comes_before(a[at], b[at]); });
+  return {};
+}
+
+}  // namespace croft::app

@@ -1,0 +1,80 @@
+#include "cli/program.h"
+
+#include <memory>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/printable.h"
+#include "cli/completion.h"
+#include "cli/man_page.h"
+#include "cli/usage_error.h"
+#include "cni/error_table.h"
+#include "os/files.h"
+#include "os/output_file.h"
+#include "os/process.h"
+
+namespace croft::app {
+namespace {
+
+int printed(const std::string& text) {
+  return static_cast<int>(os::write_standard_output(text) ? edge::ExitCode::fine : edge::ExitCode::error);
+}
+
+std::string completion_for(const CommandModel& model, const std::string& shell) {
+  return shell == "bash" ? bash_completion(model) : shell == "zsh" ? zsh_completion(model) : fish_completion(model);
+}
+
+[[nodiscard]] Result<int> write_manual(const CommandModel& model, int section, const std::string& directory) {
+  TRY_VOID(os::make_shared_directories(directory));
+  const std::vector<ManPage> pages = man_pages(model, CROFT_VERSION, section);
+  for (const ManPage& page : pages) {
+    TRY_VOID(os::write_output_file(directory + "/" + page.file, page.text, os::FileMode::readable_by_all));
+  }
+  return printed(fmt::format("{} pages written to {}\n", pages.size(), directory));
+}
+
+}  // namespace
+
+int tell_usage(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& arguments,
+               const Examples& examples) {
+  if (error.get_exit_code() == 0) {
+    std::ostringstream out, err;
+    app.exit(error, out, err);
+    return printed(out.str());
+  }
+  const CommandModel model = model_of(app, examples);
+  const std::string what = usage_error(model, arguments).value_or(error.what());
+  std::string command = model.name;
+  for (const std::string& name : command_path(model, arguments)) command += " " + name;
+  static_cast<void>(os::write_standard_error(fmt::format("{}: {}\nRun `{} --help` for what there is.\n", model.name,
+                                                         printable(what, Printed::line), command)));
+  return static_cast<int>(edge::ExitCode::usage);
+}
+
+void add_page_commands(CLI::App& app, const Examples& examples, int section, const SetRun& set_run) {
+  const auto shell = std::make_shared<std::string>();
+  CLI::App* completing = app.add_subcommand("completion", "Print a shell completion script");
+  completing->add_option("SHELL", *shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  completing->footer(
+      fmt::format("To have it in every shell: {0} completion bash > /etc/bash_completion.d/{0}, or for zsh "
+                  "> /usr/share/zsh/site-functions/_{0}, for fish > /etc/fish/completions/{0}.fish.",
+                  app.get_name()));
+  completing->callback([&app, examples, set_run, shell] {
+    set_run(
+        [&app, examples, shell]() -> Result<int> { return printed(completion_for(model_of(app, examples), *shell)); });
+  });
+
+  const auto directory = std::make_shared<std::string>();
+  CLI::App* writing = app.add_subcommand("man", "Write the manual pages of all commands to a directory");
+  writing->add_option("DIR", *directory, "Directory to write to; created if it does not exist")->required();
+  writing->callback([&app, examples, section, set_run, directory] {
+    set_run(
+        [&app, examples, section, directory] { return write_manual(model_of(app, examples), section, *directory); });
+  });
+}
+
+}  // namespace croft::app

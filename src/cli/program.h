@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/command_model.h"
+
+namespace CLI {
+class ParseError;
+}
+
+namespace croft::app {
+
+// What the programs with a command line do alike.
+
+/// Prints help and version to standard output; what is wrong with the line is told in our own words where it can be.
+/// `arguments` are without the program's name. Returns the exit code.
+[[nodiscard]] int tell_usage(const CLI::App& app, const CLI::ParseError& error,
+                             const std::vector<std::string>& arguments, const Examples& examples);
+
+/// Takes what the chosen command does.
+using SetRun = std::function<void(std::function<Result<int>()>)>;
+
+/// Adds the commands `completion` and `man`. `section` is the one of the manual pages. `app` must outlive the call of
+/// what `set_run` takes.
+void add_page_commands(CLI::App& app, const Examples& examples, int section, const SetRun& set_run);
+
+}  // namespace croft::app

@@ -1,0 +1,183 @@
+#include "cli/stores/kube_url.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/net/echo.h"
+#include "cli/stores/environment.h"
+#include "os/files.h"
+#include "store/kube/access_file.h"
+#include "store/store_url.h"
+
+namespace croft::app {
+namespace {
+
+using wire::calico::ApiGroup;
+
+constexpr std::string_view kV3 = "projectcalico.org/v3";
+constexpr std::string_view kV1 = "crd.projectcalico.org/v1";
+
+std::string lowered(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return text;
+}
+
+[[nodiscard]] Result<void> set(KubePlace& place, std::string_view name, std::string value) {
+  if (name == "context") {
+    place.context = std::move(value);
+    return {};
+  }
+  if (name == "group") {
+    if (value != kV3 && value != kV1) {
+      return fail(ErrorCode::invalid_argument, "store: group= is " + net::echo(value) +
+                                                   "; it can be crd.projectcalico.org/v1 or projectcalico.org/v3");
+    }
+    place.group = value == kV3 ? ApiGroup::v3 : ApiGroup::crd_v1;
+    return {};
+  }
+  return fail(ErrorCode::invalid_argument,
+              "store: kube knows no option " + net::echo(std::string(name)) + "; it has context and group");
+}
+
+[[nodiscard]] bool is_there(const std::string& path) {
+  const auto status = os::file_status(path);
+  return !status || *status;  // what can't be looked at may be
+}
+
+/// The files that a list as KUBECONFIG's names, each once.
+std::vector<std::string> paths_of(std::string_view listed) {
+  std::vector<std::string> paths;
+  while (!listed.empty()) {
+    const std::size_t colon = std::min(listed.find(':'), listed.size());
+    std::string path(listed.substr(0, colon));
+    listed.remove_prefix(std::min(colon + 1, listed.size()));
+    if (!path.empty() && std::ranges::find(paths, path) == paths.end()) paths.push_back(std::move(path));
+  }
+  return paths;
+}
+
+/// As kubectl puts the files of KUBECONFIG together. One that is there and can't be read is not passed over: kubectl
+/// ends at it, and what the others say may be another cluster's.
+[[nodiscard]] Result<wire::kube::KubeAccess> access_of_list(const std::string& listed, std::string_view context,
+                                                            KubeconfigReader reader) {
+  const std::vector<std::string> paths = paths_of(listed);
+  if (paths.empty()) return fail(ErrorCode::invalid_argument, "KUBECONFIG names no file");
+  auto access = reader == nullptr ? store::kube::read_kubeconfigs(paths, context)
+                                  : store::kube::read_kubeconfigs(paths, context, reader);
+  if (!access && access.error().code == ErrorCode::not_found && std::ranges::any_of(paths, is_there)) {
+    access.error().code = ErrorCode::invalid_argument;
+  }
+  return access;
+}
+
+/// Without overrides.
+[[nodiscard]] Result<wire::kube::KubeAccess> find_access(const KubePlace& place, KubeconfigReader reader) {
+  const auto read = [&](const std::string& path) -> Result<wire::kube::KubeAccess> {
+    if (reader == nullptr) return store::kube::read_kubeconfig(path, place.context);
+    return store::kube::read_kubeconfig(path, place.context, reader);
+  };
+  const auto read_it = [&](const std::string& path) {
+    auto access = read(path);
+    if (!access && access.error().code == ErrorCode::not_found && is_there(path)) {
+      access.error().code = ErrorCode::invalid_argument;
+    }
+    return access;
+  };
+  if (!place.kubeconfig.empty()) return read_it(place.kubeconfig);
+  if (!place.overrides.server.empty()) return wire::kube::KubeAccess();
+  if (const std::string listed = from_environment("KUBECONFIG"); !listed.empty()) {
+    return access_of_list(listed, place.context, reader);
+  }
+  const std::string home = from_environment("HOME");
+  const std::string host = from_environment("KUBERNETES_SERVICE_HOST");
+  if (!home.empty() && (host.empty() || is_there(home + "/.kube/config"))) return read_it(home + "/.kube/config");
+  if (!host.empty() && !place.context.empty()) {
+    return fail(
+        ErrorCode::invalid_argument,
+        "the context " + net::echo(place.context) +
+            " is of no kubeconfig: neither KUBECONFIG nor ~/.kube/config names one, and a pod's account has none");
+  }
+  if (!host.empty()) return wire::kube::in_cluster_access(host, from_environment("KUBERNETES_SERVICE_PORT"));
+  return fail(ErrorCode::invalid_argument,
+              "store kube: names no kubeconfig, and neither KUBECONFIG nor HOME is set, nor is this a pod: give "
+              "kube:/path/kubeconfig");
+}
+
+}  // namespace
+
+std::optional<ApiGroup> calico_group(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  return lowered(text) == kV3 ? ApiGroup::v3 : ApiGroup::crd_v1;
+}
+
+Result<KubePlace> parse_kube_url(const std::string& url) {
+  KubePlace place;
+  std::string_view rest = store::behind_scheme(url);
+  const std::size_t question = rest.find('?');
+  place.kubeconfig = rest.substr(0, question);
+  if (!place.kubeconfig.empty() && !place.kubeconfig.starts_with('/')) {
+    return fail(ErrorCode::invalid_argument, "store " + net::echo(store::without_user(url)) +
+                                                 " names no file: give kube:/absolute/path/kubeconfig, or kube: alone");
+  }
+  if (question != rest.npos) {
+    std::string_view options = rest.substr(question + 1);
+    while (!options.empty()) {
+      const std::size_t end = std::min(options.find('&'), options.size());
+      const std::string_view option = options.substr(0, end);
+      options.remove_prefix(std::min(end + 1, options.size()));
+      const std::size_t equals = option.find('=');
+      TRY_VOID(set(place, option.substr(0, equals),
+                   std::string(equals == option.npos ? std::string_view() : option.substr(equals + 1))));
+    }
+  }
+  if (!place.group) place.group = calico_group(from_environment("CALICO_API_GROUP"));
+  return place;
+}
+
+std::string group_part(const KubePlace& place) {
+  if (!place.group) return {};
+  return "?group=" + std::string(*place.group == ApiGroup::v3 ? kV3 : kV1);
+}
+
+Result<std::string> with_kube_flags(const std::string& url, const std::string& kubeconfig, const std::string& context) {
+  TRY(const KubePlace place, parse_kube_url(url));
+  const std::string path = kubeconfig.empty() ? "" : os::absolute_path(kubeconfig);
+  std::string made = url;
+  if (!path.empty()) {
+    if (!place.kubeconfig.empty() && place.kubeconfig != path) {
+      return fail(ErrorCode::invalid_argument, "--kubeconfig " + net::echo(path) + " and the store " +
+                                                   net::echo(store::without_user(url)) + " name two files: give one");
+    }
+    if (path.find('?') != path.npos) {
+      return fail(ErrorCode::invalid_argument, "--kubeconfig " + net::echo(path) + " has a ? in its path");
+    }
+    const std::size_t question = std::min(url.find('?'), url.size());
+    if (place.kubeconfig.empty()) made = url.substr(0, question) + path + url.substr(question);
+  }
+  if (!context.empty()) {
+    if (!place.context.empty() && place.context != context) {
+      return fail(ErrorCode::invalid_argument, "--context " + net::echo(context) + " and the store " +
+                                                   net::echo(store::without_user(url)) +
+                                                   " name two contexts: give one");
+    }
+    if (context.find('&') != context.npos) {
+      return fail(ErrorCode::invalid_argument, "--context " + net::echo(context) + ": a store's URL can't name it");
+    }
+    if (place.context.empty()) made += (made.find('?') == made.npos ? "?context=" : "&context=") + context;
+  }
+  return made;
+}
+
+Result<wire::kube::KubeAccess> kube_access(const KubePlace& place, KubeconfigReader reader) {
+  TRY(auto access, find_access(place, reader));
+  if (place.overrides != wire::kube::KubeOverrides()) TRY_VOID(wire::kube::override_access(access, place.overrides));
+  return access;
+}
+
+}  // namespace croft::app

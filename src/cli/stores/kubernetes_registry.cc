@@ -1,0 +1,14 @@
+#include "store/etcd/kubernetes_registry.h"
+
+#include "cli/stores/open_store.h"
+
+namespace croft::app {
+
+Result<std::unique_ptr<store::etcd::Registry>> kubernetes_registry(const EtcdPlace& place) {
+  store::etcd::KubernetesOptions options;
+  options.services = !place.kubernetes_prefix.empty();
+  if (options.services) options.prefix = place.kubernetes_prefix;
+  return store::etcd::make_kubernetes_registry(std::move(options));
+}
+
+}  // namespace croft::app

@@ -1,0 +1,197 @@
+#include "cli/stores/open_store.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/net/echo.h"
+#include "cli/stores/etcd_url.h"
+#include "cli/stores/kube_url.h"
+#include "http/tls.h"
+#include "os/digest.h"
+#include "os/random.h"
+#include "os/secret_file.h"
+#include "store/etcd/client.h"
+#include "store/etcd/etcd_store.h"
+#include "store/kube/calico_cluster.h"
+#include "store/kube/client.h"
+#include "store/kube/kube_store.h"
+#include "store/sqlite/sqlite_store.h"
+#include "store/store_url.h"
+
+namespace croft::app {
+namespace {
+
+constexpr std::chrono::seconds kOpenLimit{10};
+constexpr std::size_t kPasswordBytesMax = 4096;
+
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_sqlite(const std::string& url, store::OpenMode mode,
+                                                                const Clock& clock) {
+  store::SqliteOptions options;
+  options.create = mode == store::OpenMode::create;
+  const std::string path(store::behind_scheme(url));
+  TRY(std::unique_ptr<store::Store> opened,
+      store::open_sqlite_store(path, options, clock, Deadline::after(clock.now(), kOpenLimit)));
+  return opened;
+}
+
+[[nodiscard]] Result<std::string> read_password(const std::string& path) {
+  TRY(std::string password, os::read_secret_file(path, kPasswordBytesMax));
+  while (!password.empty() && password.back() == '\n') password.pop_back();
+  return password;
+}
+
+[[nodiscard]] Result<std::unique_ptr<store::kube::Api>> kube_client(
+    const KubePlace& place, const Clock& clock, const StoreParts& parts,
+    std::optional<std::chrono::nanoseconds> request_timeout = {}) {
+  static os::SystemRandom random;  // outlives every store
+  store::kube::ClientOptions options;
+  TRY(options.access, kube_access(place, parts.kubeconfig));
+  options.make_security = [](os::TlsFiles files) { return os::make_tls(std::move(files)); };
+  if (parts.look_up != nullptr) options.look_up = parts.look_up;
+  if (request_timeout) {
+    options.request_timeout = *request_timeout;
+    options.read_timeout = std::min(options.read_timeout, *request_timeout);
+  }
+  TRY(std::unique_ptr<store::kube::Api> api, store::kube::Client::make(std::move(options), clock, random));
+  return parts.lists != nullptr ? parts.lists(std::move(api)) : std::move(api);
+}
+
+/// The register of a cluster is there, whatever file is not that leads to it: nobody may take that for a store that
+/// does not exist, and a DEL by it for done.
+template <class Opened>
+[[nodiscard]] Result<Opened> as_away(Result<Opened> opened) {
+  if (!opened && opened.error().code == ErrorCode::not_found) opened.error().code = ErrorCode::unavailable;
+  return opened;
+}
+
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_etcd(EtcdPlace place, const Clock& clock,
+                                                              RegistryMaker registry,
+                                                              store::OwnDenied own_denied = nullptr) {
+  TRY_VOID(check_secrecy(place));
+  std::unique_ptr<store::etcd::Registry> kubernetes;
+  if (registry != nullptr) {
+    TRY(kubernetes, registry(place));
+  }
+  static os::SystemRandom random;  // outlives every store
+  store::etcd::ClientOptions options;
+  options.endpoints = std::move(place.endpoints);
+  options.user = std::move(place.user);
+  options.password = std::move(place.password);
+  if (!place.password_file.empty()) {
+    TRY_VOID(read_password(place.password_file));  // what is wrong with it is said at once
+    options.read_password = [file = std::move(place.password_file)] { return read_password(file); };
+  }
+  if (!place.ca_file.empty()) {
+    os::TlsFiles files;
+    files.ca_file = place.ca_file;
+    files.certificate_file = place.certificate_file;
+    files.key_file = place.key_file;
+    files.server_name = std::move(place.server_name);
+    options.security = os::make_tls(std::move(files));
+  }
+  TRY(auto client, store::etcd::Client::make(std::move(options), clock, random));
+  return store::make_etcd_store(std::move(client), clock, random, std::move(kubernetes), std::move(own_denied));
+}
+
+/// What a store in a Kubernetes API has of Croft's own kinds.
+struct OwnKinds {
+  bool are_left_out = false;
+  store::OwnDenied denied = nullptr;  ///< given: they are there as far as they can be read (may_read_own_kinds)
+};
+
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_kube(const KubePlace& place, const Clock& clock,
+                                                              const StoreParts& parts, store::OpenMode mode,
+                                                              const OwnKinds& own, ServiceForms services) {
+  TRY(auto client, as_away(kube_client(place, clock, parts)));
+  const auto lay_out = [group = place.group, own, services](store::kube::Api& api, store::LayoutCare care,
+                                                            Deadline deadline) -> Result<store::Layout> {
+    // Calico's older group is the one wherever it is served, whatever else is (store/kube/calico_cluster.h).
+    const bool is_guess = !group && care == store::LayoutCare::guess && !own.denied;
+    auto calicos = is_guess ? wire::calico::ApiGroup::crd_v1 : group;
+    if (!calicos) {
+      TRY(calicos, store::kube::discover_calico_group(api, deadline));
+    }
+    bool has_own = !own.are_left_out;
+    if (own.denied) {
+      TRY(has_own, store::kube::may_read_own_kinds(api, own.denied, deadline));
+    }
+    store::Layout layout;
+    if (has_own) layout.forms.push_back(store::kube::make_own_form(os::sha256));
+    layout.forms.push_back(store::kube::make_calico_form(*calicos, {os::sha256, os::sha3_256}));
+    layout.forms.push_back(store::kube::make_node_form());
+    layout.forms.push_back(store::kube::make_namespace_form());
+    if (services != nullptr) std::ranges::move(services(), std::back_inserter(layout.forms));
+    layout.is_guess = is_guess;
+    return layout;
+  };
+  return store::make_kube_store(
+      std::move(client), lay_out, clock,
+      {.sees_services = services != nullptr, .finishes_deletions = mode == store::OpenMode::create});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clock& clock, RegistryMaker registry) {
+  return as_away(open_etcd(std::move(place), clock, registry));
+}
+
+Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, const Clock& clock,
+                                                      const StoreParts& parts, store::OpenMode mode,
+                                                      bool only_calicos) {
+  return open_kube(place, clock, parts, mode, {only_calicos, nullptr}, only_calicos ? nullptr : parts.services);
+}
+
+Result<std::unique_ptr<store::kube::Api>> open_kube_api(const std::string& url, const Clock& clock,
+                                                        const StoreParts& parts,
+                                                        std::chrono::nanoseconds request_timeout) {
+  TRY(const KubePlace place, parse_kube_url(url));
+  return kube_client(place, clock, parts, request_timeout);
+}
+
+Result<void> check_store_pages(const std::string& url, const Clock& clock) {
+  const auto path = store::file_of_store(url);
+  if (!path) return {};
+  const auto checked = store::check_sqlite_pages(*path, clock, Deadline::after(clock.now(), kOpenLimit));
+  return checked || checked.error().code != ErrorCode::corrupt ? Result<void>() : checked;
+}
+
+Result<std::unique_ptr<store::Store>> open_store(const std::string& url, store::OpenMode mode, const Clock& clock,
+                                                 const StoreParts& parts) {
+  const auto scheme = store::scheme_of(url);
+  if (scheme == store::Scheme::sqlite && store::behind_scheme(url).starts_with('/')) {
+    return open_sqlite(url, mode, clock);
+  }
+  if (scheme == store::Scheme::etcd) {
+    TRY(EtcdPlace place, parse_etcd_url(url));
+    return open_etcd_store(std::move(place), clock, parts.registry);
+  }
+  if (scheme == store::Scheme::kube) {
+    TRY(const KubePlace place, parse_kube_url(url));
+    return open_kube_store(place, clock, parts, mode);
+  }
+  return fail(ErrorCode::invalid_argument, "store " + net::echo(store::without_user(url)) +
+                                               " is not a store this version knows: give sqlite:/absolute/path.db, "
+                                               "etcd:https://10.0.0.1:2379,… or kube:/path/kubeconfig");
+}
+
+Result<std::unique_ptr<store::Store>> open_store_to_look(const std::string& url, const Clock& clock,
+                                                         const StoreParts& parts, store::OwnDenied own_denied) {
+  const auto open = [&]() -> Result<std::unique_ptr<store::Store>> {
+    if (store::scheme_of(url) == store::Scheme::etcd) {
+      TRY(EtcdPlace place, parse_etcd_url(url));
+      return as_away(open_etcd(std::move(place), clock, parts.registry, std::move(own_denied)));
+    }
+    if (store::scheme_of(url) == store::Scheme::kube) {
+      TRY(const KubePlace place, parse_kube_url(url));
+      return open_kube(place, clock, parts, store::OpenMode::existing, {false, std::move(own_denied)}, parts.services);
+    }
+    return open_store(url, store::OpenMode::existing, clock, parts);
+  };
+  TRY(auto opened, open());
+  return std::make_unique<store::LookOnly>(std::move(opened));
+}
+
+}  // namespace croft::app

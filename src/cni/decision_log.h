@@ -1,0 +1,53 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/net/address.h"
+#include "ipam/decide/assign.h"
+#include "register/owner.h"
+
+namespace croft::engine {
+struct HeldElsewhere;
+}
+
+namespace croft::edge {
+
+/// The log line of one command of a plugin: what was asked, by whom, how it ended, and how long it took.
+class DecisionLine {
+ public:
+  /// `subject` is the command and what names its target: "ADD network=cbr0 container=... ifname=eth0".
+  DecisionLine(const Clock& clock, std::string subject)
+      : clock_(clock), started_(clock.now()), subject_(std::move(subject)) {}
+
+  /// "<time> <subject> <outcome> us=<microseconds> <what>", outcome "ok" or "error".
+  [[nodiscard]] std::string ended(const char* outcome, const std::string& what) const;
+
+ private:
+  const Clock& clock_;
+  const Instant started_;
+  std::string subject_;
+};
+
+/// " pod=<namespace>/<name> uid=<uid>" for a subject, as far as known; quoted where it is no plain text.
+[[nodiscard]] std::string pod_text(const core::PodIdentity& pod);
+
+/// "code=unavailable error="...""; what somebody else chose the words of is in quotation marks.
+[[nodiscard]] std::string text_of(const Error& error);
+
+/// "address=10.0.0.1 pool=one block=10.0.0.0/26", one after the other; behind what the owner had before, " again".
+[[nodiscard]] std::string text_of(const core::Assigned& assigned);
+
+/// "10.0.0.1,10.0.0.2"; "none" when there is none.
+[[nodiscard]] std::string list_of(const std::vector<net::Address>& addresses);
+
+/// " kept=10.0.0.1": what a DEL left alone because a later ADD of its owner has it; mostly nothing.
+[[nodiscard]] std::string kept_text(const std::vector<net::Address>& kept);
+
+/// " elsewhere=<network>:<addresses>;…": what the container of a DEL that found nothing holds in networks of other
+/// names; mostly nothing.
+[[nodiscard]] std::string elsewhere_text(const std::vector<engine::HeldElsewhere>& elsewhere);
+
+}  // namespace croft::edge

@@ -1,0 +1,65 @@
+#include "cni/door/deferred_release.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/quoted.h"
+#include "cni/decision_log.h"
+
+namespace croft::edge {
+namespace {
+
+/// How long an ADD waits while a tombstone of its owner is replayed, and what a call gives for the DELs of others.
+constexpr std::chrono::seconds kLiftWaitMax{10};
+constexpr std::chrono::seconds kMakeUpMax{1};
+
+}  // namespace
+
+Result<GivenBack> defer_release(const Tombstones& tombstones, wire::Tombstone tombstone, Tombstones::Sign sign,
+                                const Error& why) {
+  if (!can_be_made_up_for(why.code)) return fail(why);
+  const auto left = tombstones.leave(std::move(tombstone), sign);
+  if (left) {
+    std::string words = " deferred=" + in_quotes(why.message);
+    if (left->is_vain) words += " add=vain";
+    if (left->dropped > 0) words += fmt::format(" dropped={}", left->dropped);
+    return GivenBack{{}, std::move(words)};
+  }
+  Error both = why;
+  if (left.error().code != ErrorCode::refused_by_configuration) {
+    both.message += "; nor could the release be left for later: " + left.error().message;
+  }
+  return fail(std::move(both));
+}
+
+Result<Tombstones::Lifted> lift_tombstone(const Tombstones& tombstones, const core::Owner& owner, const Clock& clock) {
+  auto lifted = tombstones.lift(owner, Deadline::after(clock.now(), kLiftWaitMax));
+  if (!lifted) return fail(lifted.error().in("an earlier DEL of this container waits to be made up for"));
+  return lifted;
+}
+
+std::string lifted_text(const Tombstones::Lifted& lifted) { return lifted ? " tombstone=lifted" : ""; }
+
+void note_vain_add(const Tombstones& tombstones, const core::Owner& owner, const Tombstones::Lifted& lifted,
+                   const Error& why) {
+  if (lifted.may_hold || !can_be_made_up_for(why.code)) return;
+  static_cast<void>(tombstones.note_vain(owner));
+}
+
+void make_up_for_some(const Tombstones& tombstones, const engine::Context& context, const std::string& store_url,
+                      const CniCall::WriteLine& write, Replayer replayer) {
+  Tombstones::Replay replay;
+  replay.is_ours = [&](std::string_view url) { return url == store_url; };
+  replay.log = [&](const std::string& line) {
+    if (write) write(line);
+  };
+  const Deadline most = Deadline::after(context.clock.now(), kMakeUpMax);
+  replay.deadline = {std::min(most.at_since_boot, context.ends_by.at_since_boot)};
+  if (replayer == Replayer::behind_agent) replay.age_min = kAgentsTurn;
+  static_cast<void>(tombstones.replay(context, replay));
+}
+
+}  // namespace croft::edge

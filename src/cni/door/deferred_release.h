@@ -1,0 +1,42 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "base/error.h"
+#include "base/result.h"
+#include "cni/door/personality.h"
+#include "cni/door/tombstones.h"
+#include "cni/format/tombstone.h"
+#include "ipam/use/transact.h"
+#include "register/owner.h"
+
+// What the personalities on a store have in common about tombstones (cni/door/tombstones.h).
+
+namespace croft::edge {
+
+/// What a DEL answers that failed with `why`: that it is left for later, where that failure may pass and a tombstone
+/// could be left, else the failure.
+[[nodiscard]] Result<GivenBack> defer_release(const Tombstones& tombstones, wire::Tombstone tombstone,
+                                              Tombstones::Sign sign, const Error& why);
+
+/// At the begin of an ADD (Tombstones::lift).
+[[nodiscard]] Result<Tombstones::Lifted> lift_tombstone(const Tombstones& tombstones, const core::Owner& owner,
+                                                        const Clock& clock);
+/// What is to be said of it in the log; mostly nothing.
+[[nodiscard]] std::string lifted_text(const Tombstones::Lifted& lifted);
+
+/// At the end of an ADD that failed and wrote nothing: where the DEL that follows may find the store away, it shall
+/// know (Tombstones::note_vain). What can't be noted isn't known.
+void note_vain_add(const Tombstones& tombstones, const core::Owner& owner, const Tombstones::Lifted& lifted,
+                   const Error& why);
+
+/// An agent looks after its node's tombstones every few seconds; one that leaves them so long can't see them.
+inline constexpr std::chrono::seconds kAgentsTurn{60};
+/// Makes up for a few earlier DELs once a call has opened the store with this URL and done its own work.
+/// `behind_agent`: only for those whom the agent, which served this call, has left alone for kAgentsTurn.
+enum class Replayer { alone, behind_agent };
+void make_up_for_some(const Tombstones& tombstones, const engine::Context& context, const std::string& store_url,
+                      const CniCall::WriteLine& write, Replayer replayer = Replayer::alone);
+
+}  // namespace croft::edge

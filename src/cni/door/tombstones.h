@@ -1,0 +1,142 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "cni/format/tombstone.h"
+#include "ipam/use/transact.h"
+#include "register/owner.h"
+
+// What DELs leave on the disk of their node while neither agent nor store can be reached: a file for each owner, by
+// which the release is made up for later (docs/formats/tombstones.md, docs/promises.md#promise-3).
+//
+// A DEL can't read the sequence number of what it would release: the store is away. So a tombstone is of an owner, and
+// an ADD of that owner makes it void before it asks for anything. Who replays one holds the lock of the directory from
+// looking whether it is there until it is gone; an ADD that finds one waits for that lock. A DEL that hangs may leave
+// one only after such an ADD looked: so a tombstone says when its DEL began, and what was made since stays.
+namespace croft::edge {
+
+inline constexpr const char* kDefaultTombstones = "/var/lib/croft/tombstones";
+/// In place of a directory: none are left, and a DEL fails while the store is away.
+inline constexpr const char* kNoTombstones = "none";
+/// How many a node keeps; those of owners whose ADD succeeded, as the runtime says, have room beyond: a node has not so
+/// many pods.
+inline constexpr std::size_t kTombstonesMax = 10'000;
+inline constexpr std::size_t kTombstonesWithResultMax = 15'000;
+/// How many a node keeps of owners whose ADD wrote nothing.
+inline constexpr std::size_t kVainMax = 1'000;
+
+/// Which of the failures of a release may be gone later by themselves or by what somebody does to the store: those that
+/// the runtime is told to try again after.
+[[nodiscard]] bool can_be_made_up_for(ErrorCode code);
+
+/// One directory. Safe to use from several threads and processes at once. Nothing there is an empty one.
+class Tombstones {
+ public:
+  /// Of an empty directory, or kNoTombstones, none are kept.
+  Tombstones(std::string directory, const Clock& clock);
+
+  /// What a DEL knows of an ADD of its owner: the runtime hands over the result of one that succeeded, or does not.
+  enum class Sign : std::uint8_t { none, result };
+  struct Left {
+    bool is_vain = false;     ///< the owner's ADD wrote nothing
+    std::size_t dropped = 0;  ///< how many of others, likewise vain, had to go for it
+  };
+  /// Leaves one, durably, in place of an earlier one of the owner, with the later of the two beginnings; `left_at` is
+  /// set here, and so is `began_at` where it is not given. The directory is made when it is missing. Errors:
+  /// refused_by_configuration when none are kept; permission_denied where others may write the directory, so that
+  /// nobody would believe it; exhausted beyond kTombstonesMax; the file system's.
+  ///
+  /// An owner of note_vain() holds nothing, if its runtime keeps to CNI. Its tombstone is kept apart all the same, is
+  /// replayed behind the others, and is the only one that may go for want of room: the oldest does. Nobody loses a
+  /// tombstone whose ADD may have written.
+  [[nodiscard]] Result<Left> leave(wire::Tombstone tombstone, Sign sign = Sign::none) const;
+
+  struct Lifted {
+    bool was_there = false;
+    bool may_hold = false;  ///< by what was there the owner may hold something
+    std::string obstacle;   ///< what stands in the place of a directory, and what to do; mostly nothing
+    explicit operator bool() const { return was_there; }
+  };
+  /// To be called before an ADD of the owner asks anybody: an earlier DEL must not take what it gets. Whether there was
+  /// a tombstone. What note_vain() said is no longer true. Errors, none of which may be passed over: deadline_exceeded
+  /// while it is being replayed; the file system's. Where this user may not even look there can be none of its own.
+  [[nodiscard]] Result<Lifted> lift(const core::Owner& owner, Deadline deadline) const;
+
+  /// Says, until the owner's next ADD or DEL, that its ADD failed, wrote nothing and never will; not where it lifted a
+  /// tombstone by which the owner may hold something. Errors: the file system's; nothing when none are kept.
+  [[nodiscard]] Result<void> note_vain(const core::Owner& owner) const;
+  /// After a DEL that was served; as well as it can be done.
+  void forget_vain(const core::Owner& owner) const;
+
+  struct Waiting {
+    std::string path;
+    /// Or why it can't be read. What was set aside as damaged is corrupt, whatever it holds by now.
+    Result<wire::Tombstone> content;
+  };
+  /// All that are there now, those that were set aside too, by path. Takes no lock and changes nothing. Errors: the
+  /// file system's, where the directory can't be listed.
+  [[nodiscard]] Result<std::vector<Waiting>> waiting() const;
+
+  struct Replay {
+    /// Which stores are meant; others' tombstones are left to others.
+    std::function<bool(std::string_view url)> is_ours;
+    /// Takes a line for the log, without newline, for each that was replayed or set aside; never fails.
+    std::function<void(const std::string& line)> log;
+    std::size_t count_max = 4;
+    Deadline deadline;
+    /// Those that are younger are left alone.
+    std::chrono::seconds age_min{0};
+    /// Into how many files it looks, whoever they are for.
+    std::size_t looks_max = 256;
+  };
+  struct Replayed {
+    std::size_t done = 0;
+    bool is_store_away = false;  ///< the last one failed in a way that may pass: it stays
+  };
+  /// Releases for those who could not, as far as it gets; never fails. What can't be read is set aside with the ending
+  /// `.damaged`. What others may have written is left as it is, and named once by each object. The context's store is
+  /// the one that is_ours means; its limits are cut to the deadline.
+  Replayed replay(const engine::Context& context, const Replay& what) const;
+
+  /// Whether one is there that was left so long ago, whoever it is for. What can't be looked at isn't there.
+  [[nodiscard]] bool has_older(std::chrono::seconds age) const;
+
+  /// Whether a replay could have the directory's lock. Errors: invalid_argument, naming it, where something else is in
+  /// its place; deadline_exceeded while another has it; the file system's.
+  [[nodiscard]] Result<void> try_lock(Deadline deadline) const;
+
+ private:
+  [[nodiscard]] bool are_kept() const { return !directory_.empty(); }
+  [[nodiscard]] std::string path_of(std::string_view name) const;
+  /// What stands in the place of a directory, and can be none.
+  [[nodiscard]] std::optional<Waiting> obstacle_to_tombstones() const;
+  enum class Outcome { done, left, away };
+  [[nodiscard]] Result<std::size_t> make_room_for_a_vain_one() const;
+  [[nodiscard]] Outcome replay_one(std::string_view place, const std::string& name, const engine::Context& context,
+                                   const Replay& what) const;
+  /// Of what stays as it is; once.
+  void tell_once(const std::string& path, const Error& error, const Replay& what) const;
+
+  struct Told {
+    std::mutex mutex;
+    std::set<std::string> paths;
+  };
+
+  std::string directory_;
+  const Clock& clock_;
+  std::shared_ptr<Told> told_ = std::make_shared<Told>();
+};
+
+}  // namespace croft::edge

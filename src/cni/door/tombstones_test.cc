@@ -1,0 +1,490 @@
+#include "cni/door/tombstones.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ipam/use/test_world.h"
+#include "os/clock.h"
+#include "os/file_lock.h"
+#include "os/scratch_directory.h"
+
+namespace croft::edge {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using namespace std::chrono_literals;
+
+constexpr const char* kStore = "memory:";
+
+class TombstonesTest : public testing::Test {
+ protected:
+  TombstonesTest() { world_.pool("a", "10.0.0.0/24", 26); }
+
+  [[nodiscard]] std::size_t held(const std::string& container) {
+    return engine::held_addresses(world_.context, owner(container))->size();
+  }
+  static core::Owner owner(const std::string& container) { return {"net", container, "eth0"}; }
+  void add(const std::string& container) {
+    ASSERT_TRUE(engine::assign(world_.context, engine::World::request(container)));
+  }
+  void leave(const std::string& container, const std::string& store = kStore) {
+    const auto left = tombstones_.leave({store, owner(container), {}, {}});
+    ASSERT_TRUE(left) << left.error().message;
+  }
+  Tombstones::Replayed replay(std::size_t count_max = 100, std::chrono::seconds age_min = 0s) {
+    Tombstones::Replay what;
+    what.is_ours = [](std::string_view url) { return url == kStore; };
+    what.log = [&](const std::string& line) { log_.push_back(line); };
+    what.count_max = count_max;
+    what.deadline = Deadline::after(world_.clock.now(), 5s);
+    what.age_min = age_min;
+    return tombstones_.replay(world_.context, what);
+  }
+  [[nodiscard]] std::vector<std::string> files(const std::string& ending = ".json") const {
+    std::vector<std::string> names;
+    if (!std::filesystem::exists(place_)) return names;
+    for (const auto& entry : std::filesystem::directory_iterator(place_)) {
+      if (entry.path().extension() == ending) names.push_back(entry.path().filename());
+    }
+    return names;
+  }
+
+  os::ScratchDirectory directory_;
+  engine::World world_;
+  std::string place_ = directory_.file("var/tombstones");
+  Tombstones tombstones_{place_, world_.clock};
+  std::vector<std::string> log_;
+};
+
+TEST_F(TombstonesTest, WhatWaitsIsShownAndLeftAsItIs) {
+  EXPECT_THAT(*tombstones_.waiting(), IsEmpty()) << "a directory that is not there";
+  leave("c1");
+  leave("c2", "kube:");
+  std::ofstream(place_ + "/abc.json.damaged") << "{}";
+  std::ofstream(place_ + "/zzz.json") << "{";
+  const auto waiting = tombstones_.waiting();
+  ASSERT_TRUE(waiting);
+  std::set<std::string> containers, wrong;
+  for (const auto& [path, content] : *waiting) {
+    if (content) {
+      containers.insert(content->owner.container_id + " " + content->store);
+    } else {
+      EXPECT_EQ(content.error().code, ErrorCode::corrupt);
+      wrong.insert(std::filesystem::path(path).filename());
+    }
+  }
+  EXPECT_THAT(containers, ElementsAre("c1 memory:", "c2 kube:"));
+  EXPECT_THAT(wrong, ElementsAre("abc.json.damaged", "zzz.json"));
+  EXPECT_EQ(files().size(), 3U);
+}
+
+TEST_F(TombstonesTest, WhatWasLeftIsReleasedOnce) {
+  add("c1");
+  add("c2");
+  leave("c1");
+  leave("c1");
+  EXPECT_EQ(files().size(), 1U);
+  EXPECT_EQ(replay().done, 1U);
+  EXPECT_EQ(held("c1"), 0U);
+  EXPECT_EQ(held("c2"), 1U);
+  EXPECT_THAT(files(), IsEmpty());
+  ASSERT_EQ(log_.size(), 1U);
+  EXPECT_THAT(log_[0], HasSubstr("TOMBSTONE network=net container=c1 ifname=eth0 ok"));
+  EXPECT_THAT(log_[0], HasSubstr("released=10.0.0."));
+  EXPECT_EQ(replay().done, 0U);
+}
+
+TEST_F(TombstonesTest, AnAddOfTheOwnerMakesItVoid) {
+  add("c1");
+  leave("c1");
+  leave("c2");
+  const auto lifted = tombstones_.lift(owner("c1"), Deadline::after(world_.clock.now(), 1s));
+  ASSERT_TRUE(lifted) << lifted.error().message;
+  EXPECT_TRUE(*lifted);
+  add("c1");
+  EXPECT_EQ(replay().done, 1U) << "of c2";
+  EXPECT_EQ(held("c1"), 1U);
+  EXPECT_FALSE(tombstones_.lift(owner("c1"), Deadline::after(world_.clock.now(), 1s)).value());
+}
+
+TEST_F(TombstonesTest, ItIsVoidWhateverNameTheAddHasForTheStore) {
+  add("c1");
+  leave("c1", "kube:/another/name/of/it");
+  EXPECT_TRUE(tombstones_.lift(owner("c1"), Deadline::after(world_.clock.now(), 1s)).value());
+  EXPECT_THAT(files(), IsEmpty());
+}
+
+/// Its DEL hung before it left this: the ADD found nothing to lift.
+TEST_F(TombstonesTest, WhatWasMadeSinceTheDelBeganStays) {
+  add("c1");
+  add("c2");
+  world_.clock.advance(1s);
+  const WallTime began = world_.clock.now().wall;
+  world_.clock.advance(1s);
+  EXPECT_FALSE(tombstones_.lift(owner("c1"), Deadline::after(world_.clock.now(), 1s)).value());
+  add("c1");
+  ASSERT_TRUE(tombstones_.leave({kStore, owner("c1"), {}, {}, began}));
+  ASSERT_TRUE(tombstones_.leave({kStore, owner("c2"), {}, {}, began}));
+  EXPECT_EQ(replay().done, 2U);
+  EXPECT_EQ(held("c1"), 1U);
+  EXPECT_EQ(held("c2"), 0U);
+  EXPECT_THAT(log_, testing::Contains(HasSubstr("container=c1 ifname=eth0 ok")));
+  EXPECT_THAT(log_, testing::Contains(HasSubstr("released=none kept=10.0.0.")));
+}
+
+TEST_F(TombstonesTest, OneOfALaterDelIsNotMadeOlder) {
+  const WallTime began = world_.clock.now().wall;
+  world_.clock.advance(1s);
+  add("c1");
+  world_.clock.advance(1s);
+  ASSERT_TRUE(tombstones_.leave({kStore, owner("c1"), {}, {}, world_.clock.now().wall}));
+  ASSERT_TRUE(tombstones_.leave({kStore, owner("c1"), {}, {}, began})) << "an earlier DEL that hung";
+  EXPECT_EQ(replay().done, 1U);
+  EXPECT_EQ(held("c1"), 0U);
+}
+
+TEST_F(TombstonesTest, OtherOwnersAreOthers) {
+  const std::vector<core::Owner> owners{{"net", "c1", "eth0"}, {"net", "c1", "eth1"}, {"net", "c", "1eth0"},
+                                        {"netc", "1", "eth0"}, {"net", "c1eth0", ""}, {"net", "c1", ""}};
+  for (const core::Owner& one : owners) ASSERT_TRUE(tombstones_.leave({kStore, one, {}, {}}));
+  EXPECT_EQ(files().size(), owners.size());
+}
+
+TEST_F(TombstonesTest, AnAddWaitsForTheReplay) {
+  leave("c1");
+  os::SystemClock clock;
+  const Tombstones tombstones(place_, clock);
+  os::FileLock replaying(place_ + "/lock");
+  ASSERT_TRUE(replaying.lock(clock, Deadline::after(clock.now(), 1s)));
+  const auto refused = tombstones.lift(owner("c1"), Deadline::after(clock.now(), 50ms));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::deadline_exceeded);
+  EXPECT_FALSE(tombstones.lift(owner("c2"), Deadline::after(clock.now(), 50ms)).value()) << "of no concern to others";
+  std::thread later([&] {
+    std::this_thread::sleep_for(50ms);
+    replaying.unlock();
+  });
+  EXPECT_TRUE(tombstones.lift(owner("c1"), Deadline::after(clock.now(), 20s)).value());
+  later.join();
+}
+
+TEST_F(TombstonesTest, AStoreThatIsAwayKeepsThem) {
+  add("c1");
+  add("c2");
+  leave("c1");
+  leave("c2");
+  world_.store.set_faults(
+      store::FaultScript().from_commit(world_.store.counts().commit + 1, store::Fault::unavailable));
+  const auto replayed = replay();
+  EXPECT_TRUE(replayed.is_store_away);
+  EXPECT_EQ(replayed.done, 0U);
+  EXPECT_EQ(files().size(), 2U);
+  EXPECT_EQ(held("c1") + held("c2"), 2U);
+  world_.store.set_faults({});
+  EXPECT_EQ(replay().done, 2U);
+  EXPECT_THAT(files(), IsEmpty());
+}
+
+TEST_F(TombstonesTest, AReplyThatWasLostIsMadeUpForToo) {
+  add("c1");
+  leave("c1");
+  world_.store.set_faults(store::FaultScript().on_commit(world_.store.counts().commit + 1, store::Fault::lose_reply));
+  replay();
+  replay();
+  EXPECT_EQ(held("c1"), 0U);
+  EXPECT_THAT(files(), IsEmpty());
+}
+
+TEST_F(TombstonesTest, ThoseOfOtherStoresAreLeftAndKeepNobodyFromTheirTurn) {
+  for (int i = 0; i < 20; ++i) leave("other" + std::to_string(i), "kube:");
+  leave("c1");
+  leave("c2");
+  EXPECT_EQ(replay(1).done, 1U);
+  EXPECT_EQ(replay(1).done, 1U);
+  EXPECT_EQ(files().size(), 20U);
+}
+
+TEST_F(TombstonesTest, TheYoungAreLeftToTheAgent) {
+  leave("c1");
+  EXPECT_EQ(replay(100, 60s).done, 0U);
+  world_.clock.advance(61s);
+  EXPECT_EQ(replay(100, 60s).done, 1U);
+}
+
+TEST_F(TombstonesTest, AClockThatIsSetBackKeepsNobodyWaiting) {
+  add("c1");
+  add("c2");
+  leave("c1");
+  leave("c2");
+  world_.clock.jump_wall(-std::chrono::hours(24));
+  EXPECT_EQ(replay(1).done, 1U);
+  EXPECT_EQ(replay(1, 60s).done, 1U);
+  EXPECT_EQ(held("c1") + held("c2"), 0U);
+}
+
+TEST_F(TombstonesTest, WhatCantBeReadIsSetAsideAndNamedOnce) {
+  leave("c1");
+  leave("c2");
+  const auto names = files();
+  ASSERT_EQ(names.size(), 2U);
+  std::ofstream(place_ + "/" + names[0]) << "{\"version\":1,\"sto";
+  std::filesystem::copy_file(place_ + "/" + names[1], place_ + "/not-the-name-of-its-owner.json");
+  std::ofstream(place_ + "/newer.json") << "{\"version\":2}";
+  std::filesystem::create_directory(place_ + "/directory.json");
+  EXPECT_EQ(replay().done, 1U);
+  EXPECT_THAT(files(), ElementsAre("newer.json")) << "of a newer version: left to it";
+  EXPECT_EQ(files(".damaged").size(), 3U);
+  EXPECT_EQ(log_.size(), 4U);
+  log_.clear();
+  replay();
+  EXPECT_THAT(log_, IsEmpty());
+}
+
+/// Who may write a tombstone may release any address: only root and this user.
+TEST_F(TombstonesTest, WhatOthersMayHaveWrittenIsToldOnceAndLeftAsItIs) {
+  for (const char* container : {"c1", "c2", "c3"}) add(container);
+  for (const char* container : {"c1", "c2", "c3"}) leave(container);
+  const auto names = files();
+  ASSERT_EQ(names.size(), 3U);
+  const std::string elsewhere = directory_.file("elsewhere.json");
+  std::filesystem::rename(place_ + "/" + names[0], elsewhere);
+  std::filesystem::create_symlink(elsewhere, place_ + "/" + names[0]);
+  ASSERT_EQ(::chmod((place_ + "/" + names[1]).c_str(), 0620), 0);
+  const bool may_give_away = ::chown((place_ + "/" + names[2]).c_str(), 65534, 65534) == 0;
+  if (!may_give_away) {
+    ASSERT_EQ(::chmod((place_ + "/" + names[2]).c_str(), 0602), 0);
+  }
+  EXPECT_EQ(replay().done, 0U);
+  EXPECT_EQ(log_.size(), 3U);
+  for (const std::string& line : log_) EXPECT_THAT(line, HasSubstr("permission_denied"));
+  replay();
+  EXPECT_EQ(log_.size(), 3U) << "once";
+  EXPECT_EQ(held("c1") + held("c2") + held("c3"), 3U);
+  EXPECT_EQ(files().size(), 3U);
+  const auto waiting = tombstones_.waiting();
+  ASSERT_TRUE(waiting);
+  for (const auto& [path, content] : *waiting) {
+    ASSERT_FALSE(content) << path;
+    EXPECT_EQ(content.error().code, ErrorCode::permission_denied) << path;
+  }
+}
+
+TEST_F(TombstonesTest, NothingInADirectoryThatOthersMayWriteIsBelieved) {
+  add("c1");
+  leave("c1");
+  ASSERT_EQ(::chmod(place_.c_str(), 0777), 0);
+  EXPECT_EQ(replay().done, 0U);
+  replay();
+  ASSERT_EQ(log_.size(), 1U);
+  EXPECT_THAT(log_[0], HasSubstr("(mode 0777)"));
+  EXPECT_EQ(held("c1"), 1U);
+  const auto waiting = tombstones_.waiting();
+  ASSERT_TRUE(waiting && !waiting->empty());
+  EXPECT_EQ(waiting->front().path, place_);
+  const auto left = tombstones_.leave({kStore, owner("c2"), {}, {}});
+  ASSERT_FALSE(left) << "nobody would make up for it";
+  EXPECT_EQ(left.error().code, ErrorCode::permission_denied);
+  ASSERT_EQ(::chmod(place_.c_str(), 0755), 0);
+  EXPECT_EQ(replay().done, 1U);
+}
+
+TEST_F(TombstonesTest, ANameWithoutRoomForTheEndingIsSetAsideToo) {
+  leave("c1");
+  replay();
+  log_.clear();
+  std::ofstream(place_ + "/" + std::string(245, 'a') + ".json") << "{";
+  replay();
+  replay();
+  EXPECT_EQ(log_.size(), 1U);
+  EXPECT_THAT(files(), IsEmpty());
+  EXPECT_EQ(files(".damaged").size(), 1U);
+}
+
+TEST_F(TombstonesTest, WhatCannotBeReadForNowIsLeft) {
+  leave("c1");
+  const auto before = files();
+  ASSERT_EQ(before.size(), 1U);
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit few{128, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  // From none left to enough: at each number it is done, or left as it is.
+  for (std::size_t free = 0; free < 8 && files() == before; ++free) {
+    std::vector<int> taken;
+    for (int file = 0; file >= 0;) {
+      file = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+      if (file >= 0) taken.push_back(file);
+    }
+    for (std::size_t i = 0; i < free; ++i) ::close(taken[i]);
+    replay();
+    for (std::size_t i = free; i < taken.size(); ++i) ::close(taken[i]);
+    EXPECT_THAT(files(".damaged"), IsEmpty()) << free << " descriptors";
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  replay();
+  EXPECT_THAT(files(), IsEmpty());
+  EXPECT_THAT(files(".damaged"), IsEmpty());
+}
+
+TEST_F(TombstonesTest, ItLooksIntoAsManyFilesAsItIsTold) {
+  for (int i = 0; i < 300; ++i) leave("c" + std::to_string(i));
+  EXPECT_EQ(replay(1000).done, 256U) << "an agent has other work";
+  leave("last");
+  Tombstones::Replay what;
+  what.is_ours = [](std::string_view) { return true; };
+  what.log = [](const std::string&) {};
+  what.count_max = what.looks_max = 1000;
+  what.deadline = Deadline::after(world_.clock.now(), 5s);
+  EXPECT_EQ(tombstones_.replay(world_.context, what).done, 45U);
+}
+
+TEST_F(TombstonesTest, ALockOfAnotherKindIsNamed) {
+  const auto soon = [&] { return Deadline::after(world_.clock.now(), 1s); };
+  leave("c1");
+  EXPECT_TRUE(tombstones_.try_lock(soon()));
+  std::filesystem::remove(place_ + "/lock");
+  std::filesystem::create_directory(place_ + "/lock");
+  const auto locked = tombstones_.try_lock(soon());
+  ASSERT_FALSE(locked);
+  EXPECT_THAT(locked.error().message, HasSubstr(place_ + "/lock"));
+}
+
+TEST_F(TombstonesTest, WithoutADirectoryNoneAreKept) {
+  for (const char* none : {"", "none"}) {
+    const Tombstones off(none, world_.clock);
+    const auto left = off.leave({kStore, owner("c1"), {}, {}});
+    ASSERT_FALSE(left);
+    EXPECT_EQ(left.error().code, ErrorCode::refused_by_configuration);
+    EXPECT_FALSE(off.lift(owner("c1"), Deadline::after(world_.clock.now(), 1s)).value());
+  }
+  EXPECT_FALSE(tombstones_.lift(owner("c1"), Deadline::after(world_.clock.now(), 1s)).value()) << "not there yet";
+  EXPECT_EQ(replay().done, 0U);
+  EXPECT_FALSE(std::filesystem::exists(place_));
+}
+
+TEST_F(TombstonesTest, WhatOnlyTheRuntimesCannotTellAreReplayedFirst) {
+  for (int i = 0; i < 30; ++i) {
+    const std::string container = "vain" + std::to_string(i);
+    ASSERT_TRUE(tombstones_.note_vain(owner(container)));
+    const auto left = tombstones_.leave({kStore, owner(container), {}, {}});
+    ASSERT_TRUE(left) << left.error().message;
+    EXPECT_TRUE(left->is_vain);
+  }
+  add("c1");
+  add("c2");
+  leave("c1");
+  leave("c2");
+  EXPECT_EQ(tombstones_.waiting()->size(), 32U);
+  EXPECT_EQ(replay(2).done, 2U);
+  EXPECT_EQ(held("c1") + held("c2"), 0U);
+  EXPECT_EQ(replay().done, 30U);
+  EXPECT_THAT(*tombstones_.waiting(), IsEmpty());
+}
+
+/// What can be no directory has nothing in it: no ADD waits for that, DELs leave what they leave, and it is told.
+TEST_F(TombstonesTest, WhatStandsInTheWayIsToldAndHindersNoAdd) {
+  const std::string vain = place_ + "/vain";
+  const std::function<void()> ways[] = {[&] { std::ofstream(vain) << "x"; },
+                                        [&] { ASSERT_EQ(mkfifo(vain.c_str(), 0600), 0); },
+                                        [&] { std::filesystem::create_symlink(vain, vain); }};
+  add("c1");
+  leave("c1");
+  for (const auto& stand : ways) {
+    stand();
+    const auto lifted = tombstones_.lift(owner("c2"), Deadline::after(world_.clock.now(), 1s));
+    ASSERT_TRUE(lifted) << lifted.error().message;
+    EXPECT_FALSE(*lifted);
+    const auto left = tombstones_.leave({kStore, owner("c3"), {}, {}});
+    ASSERT_TRUE(left) << left.error().message;
+    const auto waiting = tombstones_.waiting();
+    ASSERT_TRUE(waiting) << waiting.error().message;
+    ASSERT_EQ(waiting->size(), 3U) << "those of c1 and c3 too";
+    const auto told = std::ranges::find_if(*waiting, [](const auto& one) { return !one.content; });
+    ASSERT_NE(told, waiting->end());
+    EXPECT_EQ(told->path, vain);
+    EXPECT_THAT(told->content.error().message, testing::HasSubstr("move it away"));
+    std::filesystem::remove(vain);
+  }
+  std::filesystem::remove(place_ + "/lock");
+  std::filesystem::create_directory(place_ + "/lock");
+  EXPECT_EQ(tombstones_.waiting()->front().path, place_ + "/lock");
+  std::filesystem::remove_all(place_);
+  std::ofstream(place_) << "x";
+  EXPECT_TRUE(tombstones_.lift(owner("c2"), Deadline::after(world_.clock.now(), 1s)));
+  ASSERT_EQ(tombstones_.waiting()->size(), 1U);
+  EXPECT_EQ(tombstones_.waiting()->front().path, place_);
+}
+
+TEST_F(TombstonesTest, WhatHoldsNothingGoesForWantOfRoom) {
+  std::filesystem::create_directories(place_ + "/vain");
+  for (std::size_t i = 0; i < kVainMax; ++i) {
+    const std::string path = place_ + "/vain/" + std::to_string(i) + ".json";
+    std::ofstream(path) << "{";
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - 1h + 1s * i);
+  }
+  leave("c1");
+  ASSERT_TRUE(tombstones_.note_vain(owner("vain")));
+  const auto left = tombstones_.leave({kStore, owner("vain"), {}, {}});
+  ASSERT_TRUE(left);
+  EXPECT_TRUE(left->is_vain);
+  EXPECT_FALSE(std::filesystem::exists(place_ + "/vain/0.json")) << "the oldest";
+  EXPECT_TRUE(std::filesystem::exists(place_ + "/vain/" + std::to_string(kVainMax - 1) + ".json"));
+  EXPECT_LE(tombstones_.waiting()->size(), kVainMax + 1);
+  EXPECT_EQ(files().size(), 1U) << "of c1";
+}
+
+TEST_F(TombstonesTest, WhoMayHoldSomethingIsNotTakenForOneThatHoldsNothing) {
+  const auto is_vain = [&](const std::string& container, Tombstones::Sign sign = Tombstones::Sign::none) {
+    return tombstones_.leave({kStore, owner(container), {}, {}}, sign)->is_vain;
+  };
+  EXPECT_FALSE(is_vain("c1")) << "nobody knows";
+  ASSERT_TRUE(tombstones_.note_vain(owner("c1")));
+  EXPECT_FALSE(is_vain("c1")) << "its tombstone is there";
+  ASSERT_TRUE(tombstones_.note_vain(owner("c2")));
+  EXPECT_FALSE(is_vain("c2", Tombstones::Sign::result)) << "the runtime knows of an ADD that succeeded";
+  EXPECT_FALSE(is_vain("c2"));
+  ASSERT_TRUE(tombstones_.note_vain(owner("c3")));
+  EXPECT_TRUE(is_vain("c3"));
+  EXPECT_TRUE(is_vain("c3")) << "again";
+  const auto lifted = tombstones_.lift(owner("c3"), Deadline::after(world_.clock.now(), 1s));
+  EXPECT_TRUE(lifted->was_there);
+  EXPECT_FALSE(lifted->may_hold);
+  EXPECT_FALSE(is_vain("c3")) << "an ADD began";
+  EXPECT_TRUE(tombstones_.lift(owner("c3"), Deadline::after(world_.clock.now(), 1s))->may_hold);
+  ASSERT_TRUE(tombstones_.note_vain(owner("c4")));
+  EXPECT_FALSE(tombstones_.lift(owner("c4"), Deadline::after(world_.clock.now(), 1s)).value());
+  EXPECT_FALSE(is_vain("c4")) << "an ADD began";
+  ASSERT_TRUE(tombstones_.note_vain(owner("c5")));
+  tombstones_.forget_vain(owner("c5"));
+  EXPECT_FALSE(is_vain("c5")) << "a DEL was served";
+}
+
+TEST_F(TombstonesTest, AnOldHandleIsReleasedToo) {
+  ASSERT_TRUE(tombstones_.leave({kStore, owner("c1"), "default.pod-1", {}}));
+  EXPECT_EQ(replay().done, 1U);
+  EXPECT_THAT(files(), IsEmpty());
+}
+
+TEST(TombstonesOf, WhatTheRuntimeIsToldToTryAgain) {
+  std::set<ErrorCode> can;
+  for (int i = 0; i <= static_cast<int>(ErrorCode::internal); ++i) {
+    if (can_be_made_up_for(static_cast<ErrorCode>(i))) can.insert(static_cast<ErrorCode>(i));
+  }
+  EXPECT_EQ(can, (std::set<ErrorCode>{ErrorCode::conflict, ErrorCode::unknown_outcome, ErrorCode::unavailable,
+                                      ErrorCode::too_old, ErrorCode::deadline_exceeded, ErrorCode::storage_full,
+                                      ErrorCode::read_only, ErrorCode::permission_denied}));
+}
+
+}  // namespace
+}  // namespace croft::edge

@@ -1,0 +1,525 @@
+// croftd controller: the collector, pass after pass.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include "agent/daemon/daemon.h"
+#include "agent/daemon/log_format.h"
+#include "agent/daemon/metrics_option.h"
+#include "agent/daemon/shown_status.h"
+#include "agent/daemon/store_parts.h"
+#include "agent/metrics/server.h"
+#include "base/net/echo.h"
+#include "base/printable.h"
+#include "cli/stores/open_store.h"
+#include "cni/error_table.h"
+#include "collector/daemon/leader_election.h"
+#include "collector/daemon/sweep_output.h"
+#include "collector/door/static_facts.h"
+#include "collector/use/node_facts.h"
+#include "collector/use/sweep.h"
+#include "ipam/use/damage_telling.h"
+#include "noderanges/commands/cluster_nodes.h"
+#include "noderanges/daemon/node_ranges.h"
+#include "os/process.h"
+#include "os/service_manager.h"
+#include "services/daemon/service_ranges.h"
+#include "store/kube/events.h"
+#include "store/kube/pod_list.h"
+#include "store/kube/status_board.h"
+#include "store/store_url.h"
+
+namespace croft::app {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Between passes when the grace, and with it the collecting, is off (docs/reference/calico-ipam.md#collector).
+constexpr milliseconds kIntervalWithoutGrace = std::chrono::minutes(5);
+constexpr milliseconds kIntervalMin{1};
+/// For a page of a list: the server reads 500 pods.
+constexpr std::chrono::seconds kPageTime{15};
+/// Between two Events of one reason about one object: an API server keeps one for an hour.
+constexpr std::chrono::hours kEventInterval{1};
+/// Work that takes longer is taken for stuck.
+constexpr milliseconds kWorkTimeout = std::chrono::minutes(15);
+/// Between two looks whether work is stuck.
+constexpr milliseconds kWatchInterval = std::chrono::seconds(10);
+/// Between two rounds of counting and writing how full pools are.
+constexpr milliseconds kStatusInterval = std::chrono::minutes(1);
+
+struct ControllerOptions {
+  std::string store_url;
+  std::string facts_path;
+  std::int64_t grace_ms = std::chrono::duration_cast<milliseconds>(core::collect::Settings{}.grace).count();
+  std::optional<std::int64_t> interval_ms;
+  bool once = false;
+  bool dry_run = false;
+  bool json = false;
+  bool allocate_node_cidrs = false;
+  NodeRangeFlags node_ranges;
+  bool repair_service_ranges = false;
+  std::string service_node_port_range;
+  std::string metrics_bind_address;
+  std::int64_t status_interval_ms = kStatusInterval.count();
+  std::int64_t work_timeout_ms = kWorkTimeout.count();
+  LeaderElectionFlags leader_election;
+};
+
+/// The pods of the cluster whose API keeps the register.
+class ClusterPods final : public engine::PodSource {
+ public:
+  ClusterPods(std::unique_ptr<store::kube::Api> api, const Clock& clock) : api_(std::move(api)), clock_(clock) {}
+  [[nodiscard]] Result<std::optional<std::uint64_t>> pods(
+      const std::function<void()>& begin, const std::function<void(const core::collect::PodFact&)>& take) override {
+    return store::kube::for_each_pod(*api_, clock_, begin, take);
+  }
+  [[nodiscard]] Result<std::optional<core::collect::PodFact>> pod(const std::string& namespace_name,
+                                                                  const std::string& name) override {
+    return store::kube::find_pod(*api_, namespace_name, name, Deadline::after(clock_.now(), kPageTime));
+  }
+
+ private:
+  const std::unique_ptr<store::kube::Api> api_;
+  const Clock& clock_;
+};
+
+/// What a controller asks a Kubernetes API besides the register; null where there is none.
+struct ClusterParts {
+  std::unique_ptr<engine::PodSource> pods;
+  std::unique_ptr<engine::NodeCidrs> cidrs;
+  std::unique_ptr<store::kube::Events> events;
+  std::unique_ptr<store::kube::StatusBoard> board;
+};
+
+/// What a dry run passes over, as this account may not read it: what, and why.
+using NotRead = std::map<std::string, Error>;
+
+/// The store, its source of facts, and what the looks so far have left.
+class Controller {
+ public:
+  /// `election`: null where every controller works.
+  Controller(const ControllerOptions& options, Daemon& daemon, store::Store& opened, LeaderElection* election,
+             ClusterParts cluster, NotRead& not_read)
+      : options_(options),
+        daemon_(daemon),
+        election_(election),
+        cluster_(std::move(cluster)),
+        not_read_(not_read),
+        telling_(opened,
+                 [this](const core::Key&, const Error& damage) {
+                   log_.warn("damaged record, set aside: {}", one_line(damage.message));
+                 }),
+        context_{telling_, daemon.clock, daemon.random},
+        log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_mt>()),
+        health_(daemon.clock, milliseconds(options.work_timeout_ms)),
+        node_ranges_(context_, log_, metrics_, {milliseconds(options.grace_ms), options.dry_run}, cluster_.cidrs.get(),
+                     cluster_.events.get()),
+        service_ranges_(context_, log_, metrics_, cluster_.events.get()),
+        shown_status_(context_, log_, cluster_.board.get(), cluster_.events.get(),
+                      options.metrics_bind_address.empty() ? nullptr : &metrics_,
+                      milliseconds(options.status_interval_ms), options.allocate_node_cidrs) {
+    log_.set_formatter(std::make_unique<LogFormat>("controller"));
+    sweep_options_.settings.grace = milliseconds(options.grace_ms);
+    sweep_options_.dry_run = options.dry_run;
+    if (options.facts_path.empty()) {
+      engine::NodeFacts::Denied denied;
+      if (options.dry_run) denied = [this](const std::string& what, const Error& why) { not_read_.emplace(what, why); };
+      source_ = std::make_unique<engine::NodeFacts>(context_, cluster_.pods.get(), std::move(denied));
+    } else {
+      source_ = std::make_unique<edge::StaticFacts>(options.facts_path, facts_age_max(), daemon.clock);
+    }
+  }
+
+  [[nodiscard]] Result<int> run() {
+    log_.info("collecting from {}, nodes and pods from {}, grace {} ms{}", options_.store_url,
+              !options_.facts_path.empty() ? options_.facts_path
+              : cluster_.pods != nullptr   ? "the Kubernetes API"
+                                           : "the store's nodes (pods are not known)",
+              options_.grace_ms, options_.dry_run ? ", dry run: nothing is written" : "");
+    TRY_VOID(serve_metrics());
+    // What can't work as it was asked for is said at once; a store that is away for now is waited for, and so is what
+    // the register refuses: a pool that is in the way may go, and leaks are collected meanwhile.
+    if (options_.allocate_node_cidrs) {
+      const auto done = prepare_node_ranges();
+      if (!done && !may_come_true(done.error().code)) return fail(done.error());
+    }
+    if (options_.repair_service_ranges) {
+      TRY_VOID(service_ranges_.configure(options_.node_ranges.service_cluster_ip_range,
+                                         options_.service_node_port_range, options_.dry_run));
+    }
+    if (options_.once) return run_once();
+    // Whoever runs this starts it again; nothing has to ask for that, where others could keep it from an answer.
+    const edge::Watchdog watchdog(health_, std::min(kWatchInterval, milliseconds(options_.work_timeout_ms)),
+                                  [](const std::string& text) { end_stuck(text); });
+    os::tell_service_manager("READY=1");
+    if (election_ == nullptr) return run_until_stopped();
+    election_->start(log_, metrics_);
+    auto code = run_until_stopped();
+    election_->end();
+    return code;
+  }
+
+ private:
+  /// Not by way of what is stuck: nothing is half done that a kill would not leave as well.
+  [[noreturn]] static void end_stuck(const std::string& text) {
+    static_cast<void>(os::write_standard_error(
+        fmt::format("croftd: ending, to be started anew: {}\n", printable(text, Printed::line))));
+    std::_Exit(static_cast<int>(edge::ExitCode::error));
+  }
+
+  static bool may_come_true(ErrorCode code) {
+    return is_transient(code) || code == ErrorCode::refused_by_configuration;
+  }
+
+  [[nodiscard]] milliseconds facts_age_max() const {
+    return options_.grace_ms > 0 ? milliseconds(options_.grace_ms / 2) : interval();
+  }
+
+  [[nodiscard]] milliseconds interval() const {
+    if (options_.interval_ms) return milliseconds(*options_.interval_ms);
+    return options_.grace_ms > 0 ? std::max(milliseconds(options_.grace_ms / 2), kIntervalMin) : kIntervalWithoutGrace;
+  }
+
+  /// Ends with what failed first, if anything did.
+  [[nodiscard]] Result<int> run_once() {
+    Result<int> code = look_twice();
+    if (failed_) return fail(*failed_);
+    return code;
+  }
+
+  /// The two looks that one conclusion takes.
+  [[nodiscard]] Result<int> look_twice() {
+    if (options_.repair_service_ranges) repair_service_ranges();
+    TRY(engine::SweepReport report, pass());
+    if (options_.grace_ms > 0) {
+      if (daemon_.stop.wait_for(milliseconds(options_.grace_ms))) return static_cast<int>(edge::ExitCode::fine);
+      TRY(report, pass());
+    }
+    if (report.failure) return fail(*report.failure);
+    const bool is_held_back = ranges_held_back_ || !report.alarms.empty();
+    return static_cast<int>(is_held_back ? edge::ExitCode::findings : edge::ExitCode::fine);
+  }
+
+  [[nodiscard]] Result<int> run_until_stopped() {
+    using std::chrono::nanoseconds;
+    const auto now = [&] { return daemon_.clock.now().since_boot; };
+    nanoseconds next_pass = now();
+    nanoseconds next_repair = options_.repair_service_ranges ? next_pass : nanoseconds::max();
+    std::optional<store::kube::Term> term;
+    do {
+      os::tell_service_manager("WATCHDOG=1");
+      tell_of_events();
+      if (election_ != nullptr && !(term && election_->leads_in(*term))) {
+        metrics_.forget_pools();
+        // Who waits for its turn is as good as it can be.
+        health_.forget();
+        health_.set("leading", "");
+        term = election_->wait_for_term();
+        if (!term) break;
+        forget();
+        next_pass = now();
+        if (options_.repair_service_ranges) next_repair = next_pass;
+      }
+      if (now() >= next_repair) {
+        os::tell_service_manager("WATCHDOG=1");
+        repair_service_ranges();
+        next_repair = now() + kServiceRangesInterval;
+      }
+      if (now() >= next_pass) {
+        os::tell_service_manager("WATCHDOG=1");
+        health_.begin_work();
+        const auto done = pass();
+        health_.end_work();
+        if (!done) log_.error("{}; trying again in {} ms", one_line(done.error().message), interval().count());
+        health_.set("collector", done ? std::string() : done.error().message);
+        if (!done) metrics_.count_failed_pass();
+        next_pass = now() + interval();
+      }
+      const bool leads = election_ == nullptr || election_->leads_in(*term);
+      if (leads && now() >= shown_status_.due()) {
+        os::tell_service_manager("WATCHDOG=1");
+        health_.begin_work();
+        shown_status_.show();
+        health_.end_work();
+      }
+    } while (!daemon_.stop.wait_for(std::clamp(std::min({next_pass, next_repair, shown_status_.due()}) - now(),
+                                               nanoseconds(0), nanoseconds(kTurnMax))));
+    os::tell_service_manager("STOPPING=1");
+    log_.info("told to stop");
+    return static_cast<int>(edge::ExitCode::fine);
+  }
+
+  /// What was seen in another term: another controller may have led since.
+  void forget() {
+    memory_ = {};
+    shown_status_.forget();
+    node_ranges_.forget();
+    node_ranges_ready_ = false;
+    service_ranges_.forget();
+  }
+
+  [[nodiscard]] Result<void> serve_metrics() {
+    if (options_.metrics_bind_address.empty()) return {};
+    TRY(const auto address, edge::MetricsAddress::parse(options_.metrics_bind_address));
+    TRY(metrics_server_, edge::MetricsServer::start([this] { return metrics_.text(); }, address, &health_));
+    log_.info("metrics at http://{}/metrics, health at /healthz and /readyz", address.text());
+    return {};
+  }
+
+  [[nodiscard]] Result<void> prepare_node_ranges() {
+    if (node_ranges_ready_) return {};
+    TRY_VOID(node_ranges_.configure(options_.node_ranges));
+    node_ranges_ready_ = true;
+    return {};
+  }
+
+  [[nodiscard]] Result<bool> node_ranges_pass() {
+    if (const auto ready = prepare_node_ranges(); !ready) {
+      if (ready.error().code != ErrorCode::refused_by_configuration) return fail(ready.error());
+      return fail(ready.error().code,
+                  ready.error().message +
+                      ": no node gets a range until that is mended, and each pass tries again; what has pools, as ptp, "
+                      "bridge and calico, needs no node ranges (docs/runbooks/node-ranges.md)");
+    }
+    return node_ranges_.pass();
+  }
+
+  /// What goes wrong here keeps nobody from collecting.
+  void pass_over_node_ranges() {
+    const auto done = node_ranges_pass();
+    health_.set("node ranges", done ? std::string() : done.error().message);
+    if (!done) return note_failure("node ranges", done.error());
+    ranges_held_back_ = *done;
+  }
+
+  /// Likewise.
+  void repair_service_ranges() {
+    health_.begin_work();
+    const auto done = service_ranges_.pass();
+    health_.end_work();
+    health_.set("service ranges", done ? std::string() : done.error().message);
+    if (!done) note_failure("service ranges", done.error());
+  }
+
+  /// One line when the API begins to refuse Events, which are told from a thread of their own.
+  void tell_of_events() {
+    if (cluster_.events == nullptr) return;
+    const std::string trouble = cluster_.events->counts().trouble;
+    if (trouble != events_trouble_ && !trouble.empty()) {
+      log_.warn("no Event tells what is wrong with pools, nodes and Services: {}", one_line(trouble));
+    }
+    events_trouble_ = trouble;
+  }
+
+  void note_failure(const char* what, const Error& error) {
+    log_.error("{}: {}", what, one_line(error.message));
+    if (!failed_) failed_ = error.in(what);
+  }
+
+  [[nodiscard]] Result<engine::SweepReport> pass() {
+    if (options_.allocate_node_cidrs) pass_over_node_ranges();
+    TRY(engine::SweepReport report, engine::sweep(context_, *source_, memory_, sweep_options_));
+    for (const auto& [kind, why] : report.not_allowed) {
+      not_read_.emplace(kind == core::Kind::handle     ? "handles"
+                        : kind == core::Kind::affinity ? "claims on blocks"
+                                                       : "nodes that were removed",
+                        why);
+    }
+    tell_not_read();
+    const char* what = report.dry_run ? "would release" : "released";
+    for (const auto& evidence : report.released) log_.info("{} {}", what, one_line(to_string(evidence)));
+    for (const auto& alarm : report.alarms) log_.warn("{}: {}", name_of(alarm.kind), one_line(alarm.text));
+    metrics_.count(report);
+    log_.info("{}", summary_of(report));
+    if (options_.json && !os::write_json_to_standard_output(json_of(report))) {
+      return fail(ErrorCode::internal, "standard output is closed");
+    }
+    return report;
+  }
+
+  /// Once, of what was found so far.
+  void tell_not_read() {
+    if (std::exchange(told_not_read_, not_read_.size()) == not_read_.size()) return;
+    std::string text;
+    for (const auto& [what, why] : not_read_) {
+      text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", what, one_line(why.message));
+    }
+    log_.warn("not judged, as this account may not read it: {}", text);
+  }
+
+  const ControllerOptions& options_;
+  Daemon& daemon_;
+  LeaderElection* const election_;
+  const ClusterParts cluster_;
+  NotRead& not_read_;
+  std::size_t told_not_read_ = 0;  ///< so many of it
+  engine::DamageTelling telling_;
+  const engine::Context context_;
+  spdlog::logger log_;
+  engine::SweepOptions sweep_options_;
+  std::unique_ptr<engine::FactSource> source_;
+  core::collect::Memory memory_;
+  edge::Metrics metrics_;
+  edge::Health health_;
+  std::unique_ptr<edge::MetricsServer> metrics_server_;
+  NodeRanges node_ranges_;
+  bool node_ranges_ready_ = false;
+  bool ranges_held_back_ = false;  ///< in the last pass
+  ServiceRanges service_ranges_;
+  ShownStatus shown_status_;
+  std::string events_trouble_;
+  std::optional<Error> failed_;  ///< of the passes beside the collecting, the first
+};
+
+/// Error: invalid_argument for flags of an election where there can be none.
+[[nodiscard]] Result<void> check_election_flags(const ControllerOptions& options) {
+  const std::string flag = first_given(options.leader_election);
+  if (flag.empty() || store::scheme_of(options.store_url) == store::Scheme::kube) return {};
+  return fail(invalid_argument(fmt::format(
+      "{}: leaders are elected on a kube: store only, not on {}: leave it out; several controllers may work at once",
+      flag, net::echo(store::without_user(options.store_url)))));
+}
+
+/// Null where every controller works.
+[[nodiscard]] Result<std::unique_ptr<LeaderElection>> make_election(const ControllerOptions& options, Daemon& daemon,
+                                                                    store::Store& opened) {
+  // Who writes nothing takes the work from nobody, and who was told to look once looks.
+  const bool is_wanted = options.leader_election.leader_elect && !options.once && !options.dry_run;
+  if (!is_wanted || store::scheme_of(options.store_url) != store::Scheme::kube) return nullptr;
+  // One request that hangs must not cost the Lease.
+  const milliseconds request_timeout{options.leader_election.renew_deadline_ms / 2};
+  TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, request_timeout));
+  return LeaderElection::make(options.leader_election, std::move(api), opened, daemon);
+}
+
+/// Empty where the store is no Kubernetes API; without pods where a file says what there is.
+[[nodiscard]] Result<ClusterParts> make_cluster_parts(const ControllerOptions& options, Daemon& daemon) {
+  ClusterParts parts;
+  if (store::scheme_of(options.store_url) != store::Scheme::kube) return parts;
+  if (options.facts_path.empty()) {
+    TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kPageTime));
+    parts.pods = std::make_unique<ClusterPods>(std::move(api), daemon.clock);
+  }
+  if (options.allocate_node_cidrs) {
+    TRY(parts.cidrs, open_node_cidrs(options.store_url, daemon.clock, kDaemonParts));
+  }
+  // Who looks once leads nobody, and the next one shows it.
+  if (options.status_interval_ms > 0 && !options.once && !options.dry_run) {
+    TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kPageTime));
+    parts.board =
+        std::make_unique<store::kube::StatusBoard>(std::move(api), daemon.clock, store::kube::StatusBoard::Options{});
+  }
+  const bool tells =
+      (options.allocate_node_cidrs || options.repair_service_ranges || parts.board != nullptr) && !options.dry_run;
+  if (tells) {
+    TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kPageTime));
+    TRY(const std::string host, os::host_name());
+    parts.events = std::make_unique<store::kube::Events>(
+        std::move(api), daemon.clock, daemon.random,
+        store::kube::Events::Options{
+            .component = "croft-controller", .node = host, .interval = kEventInterval, .each_reason = true});
+  }
+  return parts;
+}
+
+[[nodiscard]] Result<int> run_controller(const ControllerOptions& options, Daemon& daemon) {
+  TRY_VOID(check_election_flags(options));
+  NotRead not_read;
+  auto opened = options.dry_run
+                    ? open_store_to_look(options.store_url, daemon.clock, kDaemonParts,
+                                         [&](const Error& why) { not_read.emplace("what is Croft's own", why); })
+                    : open_store(options.store_url, store::OpenMode::existing, daemon.clock, kDaemonParts);
+  // An absent store is an unreachable one.
+  if (!opened && opened.error().code == ErrorCode::not_found) {
+    return fail(ErrorCode::unavailable, opened.error().message);
+  }
+  if (!opened) return fail(opened.error());
+  TRY(const auto election, make_election(options, daemon, **opened));
+  store::Store& store = election != nullptr ? election->store() : **opened;
+  TRY(auto cluster, make_cluster_parts(options, daemon));
+  return Controller(options, daemon, store, election.get(), std::move(cluster), not_read).run();
+}
+
+}  // namespace
+
+void add_controller_command(CLI::App& app, Daemon& daemon) {
+  const auto options = std::make_shared<ControllerOptions>();
+  const CLI::AsNumberWithUnit duration(
+      std::map<std::string, std::int64_t>{{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}},
+      CLI::AsNumberWithUnit::UNIT_REQUIRED, "TIME");
+  constexpr std::int64_t kDurationMax = 7LL * 24 * 3'600'000;
+  CLI::App* command = app.add_subcommand("controller", "Collect leaked addresses, blocks, claims and handles");
+  command->add_option("--store", options->store_url, "Store to work on")
+      ->envname("CROFT_STORE")
+      ->default_val(edge::kDefaultStoreUrl);
+  command->add_option("--facts", options->facts_path,
+                      "JSON file that lists the existing nodes and pods; without it the controller asks the Kubernetes "
+                      "API that keeps the store, and of another store uses the node records and collects only what "
+                      "belongs to nodes that are gone");
+  command
+      ->add_option("--grace", options->grace_ms,
+                   "Something is collected when it looks dead in two looks this far apart, e.g. 30s, 15m, 1h; 0s turns "
+                   "collecting off")
+      ->transform(duration)
+      ->check(CLI::Range(std::int64_t{0}, kDurationMax))
+      ->default_str("15m")
+      ->type_name("DURATION");
+  command->add_option("--interval", options->interval_ms, "Time between two looks (default: half of the grace)")
+      ->transform(duration)
+      ->check(CLI::Range(kIntervalMin.count(), kDurationMax))
+      ->type_name("DURATION");
+  command->add_flag("--once", options->once, "Look, wait for the grace period, look again and exit");
+  command->add_flag(
+      "--allocate-node-cidrs", options->allocate_node_cidrs,
+      "In each pass, give every node with a record a range, and release the ranges of nodes that have been gone for "
+      "the grace period; ranges are cut from --cluster-cidr, or as configured in the store; on a Kubernetes API they "
+      "are "
+      "also said in the nodes' spec.podCIDRs");
+  add_node_range_flags(*command, options->node_ranges);
+  command->add_flag("--repair-service-ranges", options->repair_service_ranges,
+                    "Every three minutes, compare the Service ranges with the Services and repair them; "
+                    "--service-cluster-ip-range sets the expected ranges (default: as stored)");
+  command->add_option("--service-node-port-range", options->service_node_port_range,
+                      "With --repair-service-ranges: the expected node port range (default: as stored)");
+  add_metrics_option(*command, options->metrics_bind_address);
+  command
+      ->add_option("--status-interval", options->status_interval_ms,
+                   "On a Kubernetes API: time between two rounds of writing how full pools and node ranges are "
+                   "(`kubectl get croftpools`); only what has changed is written; 0s turns it off")
+      ->transform(duration)
+      ->check(CLI::Range(std::int64_t{0}, kDurationMax))
+      ->default_str("1m")
+      ->type_name("DURATION");
+  command
+      ->add_option(
+          "--work-timeout", options->work_timeout_ms,
+          "A pass that takes longer is stuck: the process ends with 1, so that whoever runs it starts it again")
+      ->transform(duration)
+      ->check(CLI::Range(std::int64_t{1}, kDurationMax))
+      ->default_str("15m")
+      ->type_name("DURATION");
+  add_leader_election_flags(*command, options->leader_election);
+  command->add_flag("--dry-run", options->dry_run, "Show what would be released and write nothing");
+  command->add_option("--output", options->json, "json: print one object per look on standard output")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"json", true}, {"none", false}}))
+      ->default_str("none");
+  command->footer(
+      "With --once, the exit code is that of the first pass that failed (node ranges, Services or collecting), or 3 if "
+      "an alarm held it back; otherwise as for croft.");
+  command->callback(
+      [options, &daemon] { daemon.run = [options, &daemon] { return run_controller(*options, daemon); }; });
+}
+
+}  // namespace croft::app

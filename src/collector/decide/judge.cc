@@ -1,0 +1,361 @@
+#include "collector/decide/judge.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/time_text.h"
+#include "register/records.h"
+
+namespace croft::core::collect {
+namespace {
+
+class Judge {
+ public:
+  Judge(const RegisterView& view, const Facts& facts, const Memory& before, const Settings& settings,
+        const Instant& now)
+      : view_(view),
+        facts_(facts),
+        before_(before),
+        grace_(settings.grace),
+        now_(now),
+        remembers_(before.last_look && !clock_stepped(*before.last_look, now)) {}
+
+  Verdict run() {
+    note_look();
+    note_nodes();
+    judge_held();
+    judge_tunnels();
+    note_unknown_nodes();
+    choose_leaks();
+    judge_blocks();
+    judge_affinities();
+    judge_handles();
+    return std::move(verdict_);
+  }
+
+ private:
+  /// How a node stands that the register names.
+  struct NodeState {
+    bool absent = false;     ///< the facts don't have it
+    bool listed = false;     ///< they have it, or had it in an earlier look
+    bool unknown = false;    ///< it holds what nothing can be concluded about: absent, never listed, not removed
+    bool confirmed = false;  ///< it was absent in two looks a grace apart
+    bool busy = false;       ///< holds an address that isn't proven dead
+  };
+
+  [[nodiscard]] Memory& memory() { return verdict_.memory; }
+
+  /// What was seen before is seen again; else it begins now.
+  template <class Map, class Name>
+  [[nodiscard]] Sighting sighting(const Map& seen, const Name& name) const {
+    const auto it = remembers_ ? seen.find(name) : seen.end();
+    return it == seen.end() ? Sighting{now_.since_boot, now_.wall} : it->second;
+  }
+  /// The same for what must not have changed meanwhile.
+  template <class Entry>
+  [[nodiscard]] Sighting sighting_if(const Entry* entry, bool unchanged) const {
+    return remembers_ && entry != nullptr && unchanged ? entry->first : Sighting{now_.since_boot, now_.wall};
+  }
+  /// The facts are what is a grace away from the first look: they may have been taken before `now_`.
+  [[nodiscard]] bool is_old_enough(const Sighting& first) const {
+    return grace_.count() > 0 && facts_.taken_at.since_boot - first.since_boot >= grace_;
+  }
+
+  void note_look() {
+    memory().last_look = now_;
+    memory().node_count = facts_.node_count();
+    memory().bound_pod_count = facts_.pods_known() ? facts_.bound_pod_count() : before_.bound_pod_count;
+    memory().pods_revision = facts_.pods_revision;
+    if (before_.last_look && !remembers_) {
+      verdict_.alarms.push_back(
+          {Alarm::Kind::clock_step,
+           fmt::format("the clock was set between the looks of {} and {}: the grace begins anew",
+                       rfc3339_rounded_up(before_.last_look->wall), rfc3339_rounded_up(now_.wall))});
+    }
+  }
+
+  void note_nodes() {
+    nodes_.resize(view_.nodes().size());
+    memory().listed_nodes = facts_.nodes();
+    for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+      const std::string& name = view_.nodes()[i];
+      nodes_[i].absent = i != RegisterView::kNoNode && !facts_.has_node(name);
+      nodes_[i].listed = !nodes_[i].absent || before_.listed_nodes.contains(name);
+      if (nodes_[i].absent && nodes_[i].listed) memory().listed_nodes.insert(name);
+      if (!nodes_[i].absent) continue;
+      const Sighting first = sighting(before_.absent_nodes, name);
+      memory().absent_nodes.emplace(name, first);
+      nodes_[i].confirmed = is_old_enough(first);
+    }
+  }
+
+  /// Remembers an allocation that looks dead, or whose node is absent, and tells since when.
+  const Memory::Suspect& remember(const HeldRow& row, const net::Address& address, bool looks_dead) {
+    const auto it = before_.suspects.find(address);
+    const Memory::Suspect* known = it == before_.suspects.end() ? nullptr : &it->second;
+    const bool unchanged = known != nullptr && known->sequence == row.sequence && known->handle == row.handle;
+    Memory::Suspect suspect{row.sequence, row.handle, sighting_if(known, unchanged), {}};
+    if (looks_dead) {
+      const Sighting* dead = unchanged && known->dead_since ? &*known->dead_since : nullptr;
+      suspect.dead_since = remembers_ && dead != nullptr ? *dead : Sighting{now_.since_boot, now_.wall};
+    }
+    return memory().suspects.insert_or_assign(address, suspect).first->second;
+  }
+
+  /// Why the node of an allocation counts as gone.
+  [[nodiscard]] Leak::NodeEnd node_end(const HeldRow& row) const {
+    if (!nodes_[row.node].absent) return Leak::NodeEnd::none;
+    if (nodes_[row.node].listed) return Leak::NodeEnd::listed;
+    return view_.is_of_removed_node(row) ? Leak::NodeEnd::removed : Leak::NodeEnd::none;
+  }
+  /// Held on a node of which nothing is known: whether the list means the same nodes is not.
+  [[nodiscard]] bool keep_as_unknown(const HeldRow& row) {
+    if (!nodes_[row.node].absent || node_end(row) != Leak::NodeEnd::none) return false;
+    nodes_[row.node].unknown = true;
+    ++held_on_unknown_;
+    keep(row);
+    return true;
+  }
+
+  void keep(const HeldRow& row) {
+    undecided_handles_.push_back(row.handle);
+    nodes_[row.node].busy = true;
+  }
+
+  void doubt(const HeldRow& row, const net::Address& address, bool node_gone) {
+    ++verdict_.candidates;
+    const Memory::Suspect& suspect = remember(row, address, true);
+    // On a node that is gone the end of a pod is believed at once; on one that came back it is not.
+    const Sighting first = node_gone ? suspect.first : *suspect.dead_since;
+    if (!is_old_enough(first) || (node_gone && !nodes_[row.node].confirmed)) return keep(row);
+    ++verdict_.confirmed;
+    confirmed_.push_back({view_.blocks()[row.block].cidr, address, row.sequence, row.handle, first, node_end(row)});
+  }
+
+  /// Whether a pod reports an address that it was given later, in the place of this one. What a pod reports may be of
+  /// a sandbox before, where its node's kubelet is away, and is of its first interface only: by itself it proves
+  /// nothing against another address that the pod holds. What came later the sequence numbers of one block tell; over
+  /// blocks nothing does, as clocks are set, and those of two machines differ.
+  [[nodiscard]] bool is_superseded(const HeldRow& row, const Facts::Pod& pod) {
+    if (rows_by_pod_.empty()) {
+      const auto& held = view_.held();
+      rows_by_pod_.reserve(held.size());
+      for (std::uint32_t i = 0; i < held.size(); ++i) rows_by_pod_.emplace_back(held[i].pod, i);
+      std::ranges::sort(rows_by_pod_);
+    }
+    const auto begin = std::ranges::lower_bound(rows_by_pod_, row.pod, {}, [](const auto& one) { return one.first; });
+    for (auto one = begin; one != rows_by_pod_.end() && one->first == row.pod; ++one) {
+      const HeldRow& other = view_.held()[one->second];
+      if (other.kind != row.kind || other.line != row.line || &other == &row) continue;
+      const bool is_later = other.block == row.block && other.sequence > row.sequence;
+      const net::Address address = view_.address(other).unmapped();
+      if (is_later && std::ranges::find(pod.addresses, address) != pod.addresses.end()) return true;
+    }
+    return false;
+  }
+
+  void judge_held() {
+    undecided_handles_.reserve(view_.held().size());
+    for (const HeldRow& row : view_.held()) {
+      if (keep_as_unknown(row) || row.kind == AllocationOwner::Kind::tunnel) continue;
+      if (row.kind == AllocationOwner::Kind::kept) {
+        keep(row);
+        continue;
+      }
+      const net::Address address = view_.address(row);
+      const bool absent = nodes_[row.node].absent;
+      if (row.kind == AllocationOwner::Kind::quarantined) {
+        judge_quarantined(row, address, absent);
+        continue;
+      }
+      const Facts::Pod pod = facts_.pod_by_identity(row.pod);
+      Doubt why = doubt_of_pod(facts_, pod, {address, absent, row.is_static, row.uid});
+      if (why == Doubt::not_the_pods && !is_superseded(row, pod)) why = Doubt::none;
+      if (why != Doubt::none) {
+        doubt(row, address, why == Doubt::node_gone);
+        continue;
+      }
+      // When its pod ends on a node that is gone, that the allocation is the same is known by this.
+      if (absent) static_cast<void>(remember(row, address, false));
+      keep(row);
+    }
+  }
+
+  void judge_quarantined(const HeldRow& row, const net::Address& address, bool absent) {
+    const Doubt why = doubt_of_quarantine(facts_, address, absent);
+    if (why != Doubt::none) return doubt(row, address, why == Doubt::node_gone);
+    if (absent) static_cast<void>(remember(row, address, false));
+    keep(row);
+  }
+
+  /// A tunnel's address goes last: when its node is gone and nothing else of the node is alive.
+  void judge_tunnels() {
+    for (const HeldRow& row : view_.held()) {
+      if (row.kind != AllocationOwner::Kind::tunnel) continue;
+      const net::Address address = view_.address(row);
+      if (node_end(row) == Leak::NodeEnd::none || facts_.is_tunnel_address(address)) {
+        undecided_handles_.push_back(row.handle);
+      } else if (nodes_[row.node].busy || view_.is_partial()) {
+        undecided_handles_.push_back(row.handle);
+        static_cast<void>(remember(row, address, false));
+      } else {
+        ++verdict_.candidates;
+        const Sighting first = remember(row, address, true).first;
+        if (!is_old_enough(first) || !nodes_[row.node].confirmed) {
+          undecided_handles_.push_back(row.handle);
+          continue;
+        }
+        ++verdict_.confirmed;
+        confirmed_.push_back({view_.blocks()[row.block].cidr, address, row.sequence, row.handle, first, node_end(row)});
+      }
+    }
+  }
+
+  void note_unknown_nodes() {
+    constexpr std::size_t kNamedMax = 8;
+    std::string names;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (!nodes_[i].unknown || ++count > kNamedMax) continue;
+      names += (names.empty() ? "" : ", ") + view_.nodes()[i];
+    }
+    if (count == 0) return;
+    if (count > kNamedMax) names += fmt::format(" and {} more", count - kNamedMax);
+    verdict_.alarms.push_back(
+        {Alarm::Kind::nodes_unknown,
+         fmt::format(
+             "{} addresses are held on nodes that no list of nodes had since this collector started: {}; nothing "
+             "is concluded about them. List the nodes by the names that the register has, or, if one is gone "
+             "for good, `croft node remove NAME`, which names what is held there",
+             held_on_unknown_, names)});
+  }
+
+  void choose_leaks() {
+    std::ranges::sort(undecided_handles_);
+    std::erase_if(confirmed_, [&](const Leak& leak) {
+      const bool waits = std::ranges::binary_search(undecided_handles_, leak.handle);
+      if (waits) ++verdict_.waiting_for_handle;
+      return waits;
+    });
+    std::ranges::sort(confirmed_, [](const Leak& a, const Leak& b) {
+      return std::tie(a.first.since_boot, a.handle, a.address) < std::tie(b.first.since_boot, b.handle, b.address);
+    });
+    const std::size_t most = allowance(view_.held().size());
+    if (confirmed_.size() > most) {
+      verdict_.kept_by_brake = confirmed_.size() - most;
+      verdict_.alarms.push_back(
+          {Alarm::Kind::too_many, fmt::format("{} addresses are proven dead, one pass frees {} of {} held: {} are kept "
+                                              "for later passes",
+                                              confirmed_.size(), most, view_.held().size(), verdict_.kept_by_brake)});
+      confirmed_.resize(most);
+    }
+    verdict_.leaks = std::move(confirmed_);
+  }
+
+  static std::size_t family_index(const net::Prefix& cidr) { return cidr.family() == net::Family::v4 ? 0 : 1; }
+
+  void judge_blocks() {
+    std::vector<std::array<std::size_t, 2>> counts(nodes_.size());
+    for (const BlockRow& row : view_.blocks()) {
+      if (row.owner_type == AffinityOwner::Type::host) ++counts[row.owner][family_index(row.cidr)];
+    }
+    for (const BlockRow& row : view_.blocks()) {
+      if (row.has_cooled) verdict_.cooled.push_back(row.cidr);
+      if (row.owner_type != AffinityOwner::Type::host || !row.empty) continue;
+      const auto it = before_.empty_blocks.find(row.cidr);
+      const Memory::EmptyBlock* known = it == before_.empty_blocks.end() ? nullptr : &it->second;
+      const Sighting first = sighting_if(known, known != nullptr && known->sequence == row.sequence);
+      memory().empty_blocks.insert_or_assign(row.cidr, Memory::EmptyBlock{row.sequence, first});
+      const NodeState& node = nodes_[row.owner];
+      std::size_t& left = counts[row.owner][family_index(row.cidr)];
+      const bool surplus = !node.absent && left > 1 && !view_.is_claimed_by_hand() && is_old_enough(first);
+      const bool node_gone = node.confirmed && node.listed;
+      if (!surplus && !node_gone) continue;
+      --left;
+      const AffinityOwner owner{AffinityOwner::Type::host, view_.nodes()[row.owner]};
+      const Sighting since = node_gone ? memory().absent_nodes.at(owner.name) : first;
+      verdict_.blocks.push_back({{owner, row.cidr, true, row.sequence}, node_gone, since});
+    }
+  }
+
+  void judge_affinities() {
+    if (view_.is_partial()) return;
+    for (const Affinity& affinity : view_.affinities()) {
+      if (affinity.deleted) continue;
+      const BlockRow* block = view_.block(affinity.cidr);
+      const bool is_owners = block != nullptr && block->owner_type == affinity.owner.type &&
+                             view_.nodes()[block->owner] == affinity.owner.name;
+      if (is_owners) continue;
+      const std::string name = affinity_key(affinity.owner, affinity.cidr).name;
+      const Sighting first = sighting(before_.stray_affinities, name);
+      memory().stray_affinities.emplace(name, first);
+      if (is_old_enough(first)) verdict_.affinities.push_back({affinity, first});
+    }
+  }
+
+  void judge_handles() {
+    if (view_.is_partial()) return;
+    for (const std::string& id : view_.stray_handles()) {
+      const std::uint64_t identity = handle_identity(id);
+      const Sighting first = sighting(before_.stray_handles, identity);
+      memory().stray_handles.emplace(identity, first);
+      if (is_old_enough(first)) verdict_.handles.push_back({id, first});
+    }
+  }
+
+  const RegisterView& view_;
+  const Facts& facts_;
+  const Memory& before_;
+  const std::chrono::nanoseconds grace_;
+  const Instant now_;
+  const bool remembers_;
+  std::size_t held_on_unknown_ = 0;
+  std::vector<NodeState> nodes_;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> rows_by_pod_;  ///< sorted; made when it is asked for
+  std::vector<Leak> confirmed_;
+  std::vector<std::uint64_t> undecided_handles_;  ///< that hold an address which isn't proven dead
+  Verdict verdict_;
+};
+
+/// What is done also when nothing may be concluded.
+Verdict keep_all(const RegisterView& view, Alarm alarm, Memory memory) {
+  Verdict verdict;
+  for (const BlockRow& row : view.blocks()) {
+    if (row.has_cooled) verdict.cooled.push_back(row.cidr);
+  }
+  verdict.candidates = memory.suspects.size();
+  verdict.memory = std::move(memory);
+  verdict.alarms.push_back(std::move(alarm));
+  return verdict;
+}
+
+/// A list that shrank may be cut off: what was concluded from it and before is forgotten. The next look is compared
+/// with this one, but never with an empty list.
+Memory begun_anew(const Facts& facts, const Memory& before, const Instant& now) {
+  Memory memory;
+  memory.last_look = now;
+  // Those it has are there, and those it lacks were.
+  memory.listed_nodes = before.listed_nodes;
+  memory.listed_nodes.insert(facts.nodes().begin(), facts.nodes().end());
+  memory.node_count = facts.node_count() > 0 ? facts.node_count() : before.node_count;
+  memory.bound_pod_count = facts.bound_pod_count() > 0 ? facts.bound_pod_count() : before.bound_pod_count;
+  memory.pods_revision = facts.pods_revision;
+  return memory;
+}
+
+}  // namespace
+
+Verdict judge(const RegisterView& view, const Facts& facts, const Memory& before, const Settings& settings,
+              const Instant& register_read, const Instant& now) {
+  if (auto alarm = distrust(view, facts, before, register_read)) {
+    const bool proves_nothing = alarm->kind == Alarm::Kind::facts_incomplete || alarm->kind == Alarm::Kind::facts_stale;
+    return keep_all(view, *std::move(alarm), proves_nothing ? before : begun_anew(facts, before, now));
+  }
+  return Judge(view, facts, before, settings, now).run();
+}
+
+}  // namespace croft::core::collect

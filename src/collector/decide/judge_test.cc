@@ -1,0 +1,1021 @@
+#include <functional>
+
+#include "collector/decide/test_scene.h"
+#include "register/names.h"
+#include "register/quarantine.h"
+
+namespace croft::core::collect {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+using Texts = std::vector<std::string>;
+
+// ---------------------------------------------------------------- one allocation, by what is known about its holder
+
+struct Case {
+  const char* what;
+  std::function<void(Scene&)> arrange;
+  Texts expected;
+};
+/// Named in the test's output by what it is about.
+void PrintTo(const Case& c, std::ostream* out) {  // NOLINT(readability-identifier-naming): GoogleTest's name
+  *out << c.what;
+}
+
+class OneAllocation : public testing::TestWithParam<Case> {};
+
+TEST_P(OneAllocation, IsReleasedAfterTwoLooksOrKept) {
+  Scene scene;
+  scene.crowd();
+  scene.node("n1");
+  scene.block("10.0.0.0/28", "n1");
+  for (const char* name : {"gone", "old-name", "x"}) scene.had_node(name);
+  GetParam().arrange(scene);
+  EXPECT_EQ(scene.after_two_looks(), GetParam().expected);
+}
+
+std::map<std::string, std::string> of_web() { return {{"pod", "web"}, {"namespace", "d"}, {"node", "n1"}}; }
+std::map<std::string, std::string> of_web(const char* made) {
+  std::map<std::string, std::string> attributes = of_web();
+  attributes["timestamp"] = made;
+  return attributes;
+}
+
+/// With the UID that the runtime told.
+std::map<std::string, std::string> of_pod_with(const char* uid, const char* made = "") {
+  std::map<std::string, std::string> attributes = of_web(made);
+  attributes["pod-uid"] = uid;
+  return attributes;
+}
+
+/// As a kubelet names a pod that it read from a file.
+std::map<std::string, std::string> of_static_pod(const char* node) {
+  return {{"pod", "gw-n1"}, {"namespace", "d"}, {"node", node}, {"pod-uid", "34fb0746a0c244a9a53059ec1e33297c"}};
+}
+
+/// Found alive on a node by an ADD.
+void quarantine(Scene& s, const char* node = "n1") {
+  const Attribute attribute = in_quarantine(Scene::ip("10.0.0.3"), node, "veth1", WallTime{});
+  s.hold("10.0.0.3", *attribute.handle_id, attribute.secondary);
+}
+
+void pod_attributes_with_tunnel_address_of_node(Scene& s) {
+  s.hold_for_pod("10.0.0.3", "web");
+  s.nodes.back().tunnel_addresses = {Scene::ip("10.0.0.3")};
+}
+
+std::string name_of_case(const testing::TestParamInfo<Case>& tested) {
+  std::string name;
+  for (const char* c = tested.param.what; *c != '\0'; ++c) name += is_alphanumeric(*c) ? *c : '_';
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Judge, OneAllocation,
+    testing::Values(
+        Case{"pod gone", [](Scene& s) { s.hold_for_pod("10.0.0.3", "web"); }, {"10.0.0.3 pod_gone"}},
+        Case{"pod alive",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               s.pod("web", {"10.0.0.3"});
+             },
+             {}},
+        Case{"another pod of the name in another namespace",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               s.pod("web", {"10.0.0.3"}).namespace_name = "other";
+             },
+             {"10.0.0.3 pod_gone"}},
+        Case{"pod without reported address", [](Scene& s) { s.hold_for_pod("10.0.0.3", "web"), s.pod("web"); }, {}},
+        Case{"pod with an address that can't be read",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               s.pod("web", {"10.0.0.4"}).has_unreadable_address = true;
+             },
+             {}},
+        Case{"pod evicted",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               PodFact& pod = s.pod("web", {"10.0.0.3"});
+               pod.phase = "Failed";
+               pod.reason = "Evicted";
+             },
+             {"10.0.0.3 pod_evicted"}},
+        Case{"pod failed for another reason",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               s.pod("web", {"10.0.0.3"}).phase = "Failed";
+             },
+             {}},
+        Case{"pod has another address that it got later",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.old", of_web());
+               s.hold("10.0.0.4", "net.new", of_web());
+               s.pod("web", {"10.0.0.4"});
+             },
+             {"10.0.0.3 not_the_pods"}},
+        Case{"pod reports what its sandbox before had",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.old", of_web());
+               s.hold("10.0.0.4", "net.new", of_web());
+               s.pod("web", {"10.0.0.3"});
+             },
+             {}},
+        Case{"pod reports an address of another network of its",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "storage.one", of_web());
+               s.hold("10.0.0.4", "net.one", of_web());
+               s.pod("web", {"10.0.0.4"});
+             },
+             {}},
+        Case{"pod reports an address of another interface of its",
+             [](Scene& s) {
+               std::map<std::string, std::string> further = of_web();
+               further["ifname"] = "net1";
+               s.hold("10.0.0.3", "net.one", further);
+               s.hold("10.0.0.4", "net.two", of_web());
+               s.pod("web", {"10.0.0.4"});
+             },
+             {}},
+        Case{"only clocks say that the pod got the other address later",
+             [](Scene& s) {
+               s.block("10.0.0.16/28", "n1");
+               s.hold("10.0.0.17", "net.old", of_web("2026-01-15 10:00:00.5 +0000 UTC"));
+               s.hold("10.0.0.3", "net.new", of_web("2026-01-15 10:00:01 +0000 UTC"));
+               s.pod("web", {"10.0.0.3"});
+             },
+             {}},
+        Case{"pod reports what its sandbox before had, and the clock was set back in between",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.old", of_web("2026-01-15 11:00:00 +0000 UTC"));
+               s.hold("10.0.0.4", "net.new", of_web("2026-01-15 10:00:10 +0000 UTC"));
+               s.pod("web", {"10.0.0.3"});
+             },
+             {}},
+        Case{"pod has another address that it got later, and the clock was set back in between",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.old", of_web("2026-01-15 11:00:00 +0000 UTC"));
+               s.hold("10.0.0.4", "net.new", of_web("2026-01-15 10:00:10 +0000 UTC"));
+               s.pod("web", {"10.0.0.4"});
+             },
+             {"10.0.0.3 not_the_pods"}},
+        Case{"nothing tells whether it got the other address later",
+             [](Scene& s) {
+               s.block("10.0.0.16/28", "n1");
+               s.hold("10.0.0.17", "net.old", of_web());
+               s.hold("10.0.0.3", "net.new", of_web());
+               s.pod("web", {"10.0.0.3"});
+             },
+             {}},
+        Case{"pod reports an address that nobody holds",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               s.pod("web", {"10.0.0.4"});
+             },
+             {}},
+        Case{"address is one of several of the pod",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               s.pod("web", {"10.9.9.9", "fd00::1", "10.0.0.3"});
+             },
+             {}},
+        Case{"pod bound to another node has the address (#12257)",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               s.pod("web", {"10.0.0.3"}, "n0");
+             },
+             {}},
+        Case{"pod bound to another node, address not reported yet",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               s.pod("web", {}, "n0");
+             },
+             {}},
+        Case{"node gone under a stale name, pod alive with the address (#12257)",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web", "old-name");
+               s.pod("web", {"10.0.0.3"}, "n1");
+             },
+             {}},
+        Case{"IPv6 text differs, value is the same (#5044)",
+             [](Scene& s) {
+               s.block("fd00::/124", "n1");
+               s.hold_for_pod("fd00::a", "web");
+               s.pod("web", {"FD00:0:0:0:0:0:0:A"});
+             },
+             {}},
+        Case{"two entries answer to the pod's name",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               s.pod("web", {"10.0.0.4"});
+               s.pod("web", {"10.0.0.5"});
+             },
+             {}},
+        Case{
+            "node gone, pod gone", [](Scene& s) { s.hold_for_pod("10.0.0.3", "web", "gone"); }, {"10.0.0.3 node_gone"}},
+        Case{"node gone, pod pending on it (#9618)",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web", "gone");
+               s.pod("web", {}, "gone");
+             },
+             {"10.0.0.3 node_gone"}},
+        Case{"node gone, pod pending on a node that exists",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web", "gone");
+               s.pod("web", {}, "n1");
+             },
+             {}},
+        Case{"no node recorded, pod gone",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.x", {{"pod", "x"}, {"namespace", "d"}});
+             },
+             {"10.0.0.3 pod_gone"}},
+        Case{"another pod of the name, by its UID, with another address (#12257)",
+             [](Scene& s) {
+               s.block("10.0.0.16/28", "n0");
+               s.hold("10.0.0.3", "net.dead", of_pod_with("uid-before", "2026-01-15 11:00:00 +0000 UTC"));
+               s.hold("10.0.0.17", "net.web", of_pod_with("uid-web", "2026-01-15 10:00:00 +0000 UTC"));
+               s.pod("web", {"10.0.0.17"}, "n0");
+             },
+             {"10.0.0.3 pod_replaced"}},
+        Case{"another pod of the name, by its UID, that has no address yet",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.dead", of_pod_with("uid-before"));
+               s.pod("web");
+             },
+             {"10.0.0.3 pod_replaced"}},
+        Case{"another pod of the name, by its UID, that reports the address",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.dead", of_pod_with("uid-before"));
+               s.pod("web", {"10.0.0.3"});
+             },
+             {}},
+        Case{"another pod of the name, by its UID, with an address that can't be read",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.dead", of_pod_with("uid-before"));
+               s.pod("web", {"10.0.0.4"}).has_unreadable_address = true;
+             },
+             {}},
+        Case{"the pod of the UID reports another address",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.web", of_pod_with("uid-web"));
+               s.pod("web", {"10.0.0.4"});
+             },
+             {}},
+        Case{"a pod whose UID is not told",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.web", of_pod_with("uid-before"));
+               s.pod("web", {"10.0.0.4"}).uid.clear();
+             },
+             {}},
+        Case{"the mirror of a static pod, whose UID is its own",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.web", of_pod_with("uid-of-the-file"));
+               s.pod("web", {"10.0.0.4"}).is_mirror = true;
+             },
+             {}},
+        Case{"another UID, and the node is gone",
+             [](Scene& s) {
+               std::map<std::string, std::string> attributes = of_pod_with("uid-before");
+               attributes["node"] = "gone";
+               s.hold("10.0.0.3", "net.dead", attributes);
+               s.pod("web", {"10.0.0.4"});
+             },
+             {"10.0.0.3 node_gone"}},
+        Case{"static pod without its mirror", [](Scene& s) { s.hold("10.0.0.3", "net.gw", of_static_pod("n1")); }, {}},
+        Case{"static pod whose name another pod has",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.gw", of_static_pod("n1"));
+               s.hold("10.0.0.4", "net.other", {{"pod", "gw-n1"}, {"namespace", "d"}, {"node", "n1"}});
+               s.pod("gw-n1", {"10.0.0.4"});
+             },
+             {}},
+        Case{"static pod whose mirror says that it was evicted",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.gw", of_static_pod("n1"));
+               PodFact& pod = s.pod("gw-n1", {"10.0.0.3"});
+               pod.phase = "Failed";
+               pod.reason = "Evicted";
+             },
+             {}},
+        Case{"static pod of a node that is gone",
+             [](Scene& s) { s.hold("10.0.0.3", "net.gw", of_static_pod("gone")); },
+             {"10.0.0.3 node_gone"}},
+        Case{"the UID of an API server, without a pod",
+             [](Scene& s) {
+               std::map<std::string, std::string> attributes = of_web();
+               attributes["pod-uid"] = "34fb0746-a0c2-44a9-a530-59ec1e33297c";
+               s.hold("10.0.0.3", "net.web", attributes);
+             },
+             {"10.0.0.3 pod_gone"}},
+        Case{"no pod recorded",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.x", {{"node", "n1"}});
+             },
+             {}},
+        Case{"no pod recorded, node gone",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.x", {{"node", "gone"}});
+             },
+             {}},
+        Case{"load balancer",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "lb-1", {{"service", "d/s"}, {"type", "LoadBalancer"}});
+             },
+             {}},
+        Case{"reserved for Windows",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "windows-reserved-ipam-handle", {{"note", "windows host rsvd"}});
+             },
+             {}},
+        Case{"virtual machine",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.vmi.d.vm", {{"pod", "x"}, {"namespace", "d"}, {"vmi-name", "vm"}});
+             },
+             {}},
+        Case{"tunnel of a node that exists",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "vxlan-tunnel-addr-n1", {{"node", "n1"}, {"type", "vxlanTunnelAddress"}});
+             },
+             {}},
+        Case{"tunnel of a node that is gone",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "ipip-tunnel-addr-x", {{"node", "x"}, {"type", "ipipTunnelAddress"}});
+             },
+             {"10.0.0.3 node_gone"}},
+        Case{"tunnel of a node that is gone and has a live pod",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "ipip-tunnel-addr-x", {{"node", "x"}, {"type", "ipipTunnelAddress"}});
+               s.hold_for_pod("10.0.0.4", "web", "x");
+               s.pod("web", {"10.0.0.4"}, "x");
+             },
+             {}},
+        Case{"tunnel and pod of a node that is gone, in one pass",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "ipip-tunnel-addr-x", {{"node", "x"}, {"type", "ipipTunnelAddress"}});
+               s.hold_for_pod("10.0.0.4", "web", "x");
+             },
+             {"10.0.0.3 node_gone", "10.0.0.4 node_gone"}},
+        Case{"a node that came back uses it as its tunnel's (#3589)", pod_attributes_with_tunnel_address_of_node, {}},
+        // A second interface, a static pod without a mirror, a sandbox of before while its kubelet is away: the list
+        // of pods tells none of them.
+        Case{"in quarantine, and no pod reports it", [](Scene& s) { quarantine(s); }, {}},
+        Case{"in quarantine, and its node's pods report others",
+             [](Scene& s) { quarantine(s), s.pod("web", {"10.0.0.4"}); },
+             {}},
+        Case{"in quarantine, and a pod reports it that the register knows nothing of",
+             [](Scene& s) { quarantine(s), s.pod("web", {"10.0.0.3"}); },
+             {}},
+        Case{"in quarantine, and a pod reports something that is no address",
+             [](Scene& s) { quarantine(s), s.pod("web").has_unreadable_address = true; },
+             {}},
+        Case{"in quarantine, and a node's tunnel has it",
+             [](Scene& s) { quarantine(s), s.nodes.back().tunnel_addresses = {Scene::ip("10.0.0.3")}; },
+             {}},
+        Case{"in quarantine, pods not known", [](Scene& s) { quarantine(s), s.pods.reset(); }, {}},
+        Case{"in quarantine on a node that is gone", [](Scene& s) { quarantine(s, "gone"); }, {"10.0.0.3 node_gone"}},
+        Case{"in quarantine on a node that is gone, and a pod elsewhere reports it",
+             [](Scene& s) { quarantine(s, "gone"), s.pod("web", {"10.0.0.3"}, "n0"); },
+             {}},
+        Case{"in quarantine on a node that no list had", [](Scene& s) { quarantine(s, "never"); }, {}},
+        Case{"pods not known, node exists", [](Scene& s) { s.hold_for_pod("10.0.0.3", "web"), s.pods.reset(); }, {}},
+        Case{"pods not known, node gone",
+             [](Scene& s) { s.hold_for_pod("10.0.0.3", "web", "gone"), s.pods.reset(); },
+             {"10.0.0.3 node_gone"}},
+        Case{"one of two addresses of a handle is alive",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.x", {{"pod", "x"}, {"namespace", "d"}, {"node", "n1"}});
+               s.hold("10.0.0.4", "net.x", {{"pod", "y"}, {"namespace", "d"}, {"node", "n1"}});
+               s.pod("y", {"10.0.0.4"});
+             },
+             {}},
+        Case{"both addresses of a handle are dead, in two families",
+             [](Scene& s) {
+               s.block("fd00::/124", "n1");
+               s.hold_for_pod("10.0.0.3", "web");
+               s.hold_for_pod("fd00::3", "web");
+             },
+             {"10.0.0.3 pod_gone", "fd00::3 pod_gone"}}),
+    name_of_case);
+
+// ---------------------------------------------------------------- time
+
+class Time : public testing::Test, public Scene {
+ protected:
+  void SetUp() override {
+    crowd();
+    node("n1");
+    block("10.0.0.0/28", "n1");
+    hold_for_pod("10.0.0.3", "web");
+  }
+};
+
+TEST_F(Time, OneLookReleasesNothing) {
+  const Verdict verdict = look();
+  EXPECT_EQ(verdict.candidates, 1U);
+  EXPECT_EQ(verdict.confirmed, 0U);
+  EXPECT_THAT(verdict.leaks, IsEmpty());
+}
+
+TEST_F(Time, NothingBeforeTheGrace) {
+  static_cast<void>(look());
+  clock.advance(15min - 1ns);
+  EXPECT_THAT(look().leaks, IsEmpty());
+  clock.advance(1ns);
+  EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone"));
+}
+
+TEST_F(Time, GraceOfZeroCountsAndReleasesNothing) {
+  settings.grace = 0ns;
+  EXPECT_THAT(after_two_looks(), IsEmpty());
+  clock.advance(24h);
+  const Verdict verdict = look();
+  EXPECT_EQ(verdict.candidates, 1U);
+  EXPECT_THAT(verdict.leaks, IsEmpty());
+}
+
+TEST_F(Time, APodSeenInBetweenBeginsTheGraceAnew) {
+  static_cast<void>(look());
+  clock.advance(8min);
+  pod("web", {"10.0.0.3"});
+  EXPECT_EQ(look().candidates, 0U);
+  remove_pod("web");
+  clock.advance(8min);
+  EXPECT_EQ(look().candidates, 1U);
+  clock.advance(14min);
+  EXPECT_THAT(look().leaks, IsEmpty());
+  clock.advance(1min);
+  EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone"));
+}
+
+TEST_F(Time, ANewSequenceNumberBeginsTheGraceAnew) {
+  static_cast<void>(look());
+  release("10.0.0.3");
+  hold_for_pod("10.0.0.3", "web");  // the same handle, another allocation
+  clock.advance(15min);
+  EXPECT_THAT(look().leaks, IsEmpty());
+  clock.advance(15min);
+  EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone"));
+}
+
+TEST_F(Time, AnotherHandleBeginsTheGraceAnew) {
+  static_cast<void>(look());
+  release("10.0.0.3");
+  hold("10.0.0.3", "net.successor", {{"pod", "web"}, {"namespace", "d"}, {"node", "n1"}});
+  clock.advance(15min);
+  EXPECT_THAT(look().leaks, IsEmpty());
+}
+
+TEST_F(Time, AnAllocationChangedAfterTheSecondLookIsNotProven) {
+  static_cast<void>(look());
+  clock.advance(15min);
+  const Verdict verdict = look();
+  ASSERT_EQ(verdict.leaks.size(), 1U);
+  release("10.0.0.3");
+  EXPECT_THAT(proven(verdict), ElementsAre("10.0.0.3 unproven"));
+  hold_for_pod("10.0.0.3", "web");
+  EXPECT_THAT(proven(verdict), ElementsAre("10.0.0.3 unproven"));
+}
+
+TEST_F(Time, ASteppedWallClockBeginsTheGraceAnew) {
+  static_cast<void>(look());
+  clock.advance(15min);
+  clock.jump_wall(-1h);
+  const Verdict verdict = look();
+  EXPECT_THAT(alarms(verdict), ElementsAre("clock_step"));
+  EXPECT_THAT(verdict.leaks, IsEmpty());
+  clock.advance(15min);
+  EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone"));
+}
+
+TEST_F(Time, ARestartOfTheMachineBeginsTheGraceAnew) {
+  static_cast<void>(look());
+  clock.reboot();
+  clock.advance(1h);
+  const Verdict verdict = look();
+  EXPECT_THAT(alarms(verdict), ElementsAre("clock_step"));
+  EXPECT_THAT(verdict.leaks, IsEmpty());
+}
+
+TEST_F(Time, APodThatEndsOnANodeLongGoneIsReleasedAtOnce) {
+  had_node("gone");
+  hold_for_pod("10.0.0.4", "last", "gone");
+  pod("last", {"10.0.0.4"}, "gone");
+  static_cast<void>(look());
+  clock.advance(15min);
+  EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone"));
+  remove_pod("last");
+  clock.advance(1min);
+  EXPECT_THAT(proven(look()), testing::Contains("10.0.0.4 node_gone"));
+}
+
+TEST_F(Time, APodThatEndsOnANodeThatCameBackHasAGraceOfItsOwn) {
+  had_node("back");
+  hold_for_pod("10.0.0.4", "last", "back");
+  pod("last", {"10.0.0.4"}, "back");
+  static_cast<void>(look());
+  clock.advance(15min);
+  node("back");
+  remove_pod("last");
+  EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone")) << "it looked dead in one look only";
+  clock.advance(15min);
+  EXPECT_THAT(proven(look()), testing::Contains("10.0.0.4 pod_gone"));
+}
+
+TEST_F(Time, APodThatEndedWhileItsNodeWasGoneIsDeadSinceThen) {
+  had_node("back");
+  hold_for_pod("10.0.0.4", "last", "back");
+  pod("last", {"10.0.0.4"}, "back");
+  static_cast<void>(look());
+  clock.advance(10min);
+  remove_pod("last");
+  static_cast<void>(look());
+  clock.advance(10min);
+  node("back");
+  EXPECT_THAT(proven(look()), Not(testing::Contains(HasSubstr("10.0.0.4"))));
+  clock.advance(5min);
+  EXPECT_THAT(proven(look()), testing::Contains("10.0.0.4 pod_gone"));
+}
+
+TEST_F(Time, AnAllocationMadeOnANodeThatIsSaidToBeGoneHasAGraceOfItsOwn) {
+  had_node("gone");
+  hold_for_pod("10.0.0.4", "a", "gone");
+  static_cast<void>(look());
+  clock.advance(15min);
+  hold_for_pod("10.0.0.5", "b", "gone");  // so it is alive
+  EXPECT_THAT(proven(look()), Not(testing::Contains(HasSubstr("10.0.0.5"))));
+}
+
+TEST_F(Time, ANodeThatComesBackBeginsTheGraceAnew) {
+  had_node("n2");
+  hold_for_pod("10.0.0.4", "last", "n2");
+  pod("last", {"10.0.0.4"}, "n2");
+  static_cast<void>(look());  // n2 absent
+  clock.advance(10min);
+  node("n2");
+  static_cast<void>(look());
+  clock.advance(10min);
+  remove_node("n2");
+  remove_pod("last");
+  EXPECT_THAT(proven(look()), Not(testing::Contains(HasSubstr("10.0.0.4"))));
+}
+
+// ---------------------------------------------------------------- lists that prove nothing
+
+TEST_F(Time, IncompleteFactsReleaseNothingAndForgetNothing) {
+  static_cast<void>(look());
+  clock.advance(15min);
+  Facts cut = facts();
+  cut.complete = false;
+  cut.incomplete_because = "page 3 is missing";
+  const Verdict verdict = judge(view(), cut, memory, settings, clock.now(), clock.now());
+  EXPECT_THAT(verdict.leaks, IsEmpty());
+  ASSERT_THAT(alarms(verdict), ElementsAre("facts_incomplete"));
+  EXPECT_EQ(verdict.alarms.front().text, "page 3 is missing");
+  memory = verdict.memory;
+  EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone"));
+}
+
+TEST_F(Time, FactsOlderThanTheRegisterReleaseNothing) {
+  static_cast<void>(look());
+  clock.advance(15min);
+  const Facts old = facts();
+  clock.advance(1ns);
+  const Verdict verdict = judge(view(), old, memory, settings, clock.now(), clock.now());
+  EXPECT_THAT(verdict.leaks, IsEmpty());
+  EXPECT_THAT(alarms(verdict), ElementsAre("facts_stale"));
+}
+
+TEST_F(Time, AnEmptyListOfPodsReleasesNothingHoweverLong) {
+  static_cast<void>(look());
+  const auto all = *pods;
+  pods->clear();
+  for (int i = 0; i < 3; ++i) {
+    clock.advance(15min);
+    const Verdict verdict = look();
+    EXPECT_THAT(alarms(verdict), ElementsAre("pods_empty"));
+    EXPECT_THAT(verdict.leaks, IsEmpty());
+  }
+  pods = all;
+  clock.advance(15min);
+  EXPECT_THAT(look().leaks, IsEmpty()) << "the grace begins anew";
+}
+
+TEST_F(Time, AnEmptyListOfNodesReleasesNothing) {
+  static_cast<void>(look());
+  nodes.clear();
+  clock.advance(15min);
+  const Verdict verdict = look();
+  EXPECT_THAT(alarms(verdict), ElementsAre("nodes_empty"));
+  EXPECT_THAT(verdict.leaks, IsEmpty());
+  EXPECT_THAT(verdict.blocks, IsEmpty());
+}
+
+/// Anybody makes and deletes as many of them as the quota allows, and no list was cut off.
+TEST_F(Time, PodsThatNoNodeTookMayGoTogether) {
+  for (int i = 0; i < 60; ++i) pod("pending-" + std::to_string(i), {}, "");
+  static_cast<void>(look());
+  std::erase_if(*pods, [](const PodFact& one) { return one.node.empty(); });
+  clock.advance(15min);
+  EXPECT_THAT(alarms(look()), IsEmpty());
+}
+
+TEST_F(Time, AListShrunkenByMoreThanHalfReleasesNothingUntilSeenTwiceAGraceApart) {
+  static_cast<void>(look());
+  pods->resize(4);  // of 10
+  clock.advance(15min);
+  EXPECT_THAT(alarms(look()), ElementsAre("pods_shrunken"));
+  clock.advance(15min);
+  const Verdict again = look();
+  EXPECT_THAT(alarms(again), IsEmpty());
+  EXPECT_THAT(again.leaks, IsEmpty());
+  clock.advance(15min);
+  EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone"));
+}
+
+TEST_F(Time, AListOlderThanTheOneBeforeReleasesNothingAndTheGraceBeginsAnew) {
+  const auto look_of = [&](std::uint64_t revision) {
+    Facts list = facts();
+    list.pods_revision = revision;
+    Verdict verdict = judge(view(), list, memory, settings, clock.now(), clock.now());
+    memory = verdict.memory;
+    return verdict;
+  };
+  static_cast<void>(look_of(100));
+  clock.advance(15min);
+  const Verdict back = look_of(99);
+  ASSERT_THAT(alarms(back), ElementsAre("pods_went_back"));
+  EXPECT_THAT(back.alarms.at(0).text, HasSubstr("of revision 99, that of the look before was of 100"));
+  EXPECT_THAT(back.leaks, IsEmpty());
+  EXPECT_THAT(look_of(120).leaks, IsEmpty());
+  clock.advance(15min);
+  const Verdict again = look_of(120);  // nothing has changed
+  EXPECT_THAT(alarms(again), IsEmpty());
+  EXPECT_THAT(proven(again), ElementsAre("10.0.0.3 pod_gone"));
+}
+
+TEST_F(Time, AListShrunkenByHalfIsBelieved) {
+  static_cast<void>(look());
+  pods->resize(5);
+  clock.advance(15min);
+  EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone"));
+}
+
+TEST_F(Time, ShrunkenNodesReleaseNothing) {
+  for (int i = 2; i < 8; ++i) node("n" + std::to_string(i));
+  static_cast<void>(look());
+  nodes.resize(3);
+  clock.advance(15min);
+  EXPECT_THAT(alarms(look()), ElementsAre("nodes_shrunken"));
+}
+
+// ---------------------------------------------------------------- nodes that a list lacks
+
+class Lacking : public Time {
+ protected:
+  void SetUp() override {
+    crowd();
+    node("n1");
+    block("10.0.0.0/28", "n1");
+    hold_for_pod("10.0.0.1", "here", "n1");
+    pod("here", {"10.0.0.1"}, "n1");
+    hold_for_pod("10.0.0.5", "web", "other");
+  }
+};
+
+TEST_F(Lacking, AboutANodeThatWasNeverListedNothingIsConcluded) {
+  for (const bool with_pods : {true, false}) {
+    if (!with_pods) pods.reset();
+    static_cast<void>(look());
+    for (int i = 0; i < 3; ++i) {
+      clock.advance(15min);
+      const Verdict verdict = look();
+      EXPECT_THAT(alarms(verdict), ElementsAre("nodes_unknown"));
+      EXPECT_THAT(verdict.alarms.at(0).text,
+                  HasSubstr("1 addresses are held on nodes that no list of nodes had since"));
+      EXPECT_THAT(verdict.alarms.at(0).text, HasSubstr(": other;"));
+      EXPECT_THAT(verdict.leaks, IsEmpty()) << with_pods;
+    }
+  }
+}
+
+TEST_F(Lacking, ANodeThatWasListedAndIsNotAnyMoreIsGone) {
+  node("other");
+  static_cast<void>(look());
+  remove_node("other");
+  static_cast<void>(look());
+  clock.advance(15min);
+  const Verdict verdict = look();
+  EXPECT_THAT(alarms(verdict), IsEmpty());
+  ASSERT_THAT(proven(verdict), ElementsAre("10.0.0.5 node_gone"));
+  const auto evidence = prove(verdict.leaks[0], blocks.begin()->second, facts(), clock.now());
+  EXPECT_THAT(evidence->facts, testing::Contains(HasSubstr("was in an earlier list")));
+}
+
+TEST_F(Lacking, ARestartForgetsWhatWasListed) {
+  node("other");
+  static_cast<void>(look());
+  remove_node("other");
+  memory = {};
+  static_cast<void>(look());
+  clock.advance(15min);
+  const Verdict verdict = look();
+  EXPECT_THAT(alarms(verdict), ElementsAre("nodes_unknown"));
+  EXPECT_THAT(verdict.leaks, IsEmpty());
+}
+
+TEST_F(Lacking, WhatANodeHeldThatAnOperatorRemovedMayGoAndWhatItGotLaterNot) {
+  const Block& stored = blocks.begin()->second;
+  removed = {{"other", {{"10.0.0.0/28", sequence_of(stored, net::Ordinal(5))}}}};
+  hold_for_pod("10.0.0.6", "again", "other");
+  const Verdict first = look();
+  EXPECT_THAT(alarms(first), ElementsAre("nodes_unknown"));
+  clock.advance(15min);
+  const Verdict verdict = look();
+  ASSERT_THAT(proven(verdict), ElementsAre("10.0.0.5 node_gone"));
+  const auto evidence = prove(verdict.leaks[0], stored, facts(), clock.now());
+  EXPECT_THAT(evidence->facts, testing::Contains(HasSubstr("was removed by hand")));
+  // It is there after all.
+  node("other");
+  pod("web", {"10.0.0.5"}, "other");
+  EXPECT_THAT(proven(look()), Not(testing::Contains(HasSubstr("10.0.0.5"))));
+}
+
+TEST_F(Lacking, AListOfOtherNodesIsRefused) {
+  remove_node("n1");  // never listed: what the register has are host names, say
+  for (int i = 0; i < 3; ++i) {
+    const Verdict verdict = look();
+    EXPECT_THAT(alarms(verdict), ElementsAre("nodes_differ"));
+    EXPECT_THAT(verdict.alarms.at(0).text, HasSubstr("the 1 nodes listed (n0); the register has 2 (n1, other)"));
+    EXPECT_THAT(verdict.leaks, IsEmpty());
+    clock.advance(15min);
+  }
+}
+
+// ---------------------------------------------------------------- the brake
+
+TEST(Brake, AllowsTenOrOnePercent) {
+  EXPECT_EQ(allowance(0), 10U);
+  EXPECT_EQ(allowance(1000), 10U);
+  EXPECT_EQ(allowance(1100), 11U);
+  EXPECT_EQ(allowance(500000), 5000U);
+}
+
+TEST(Brake, LetsTheLongestDeadGoFirstAndSaysWhatItKeeps) {
+  Scene scene;
+  scene.crowd();
+  scene.node("n1");
+  scene.block("10.0.0.0/26", "n1");
+  for (int i = 1; i <= 25; ++i) {
+    if (i == 6) {
+      static_cast<void>(scene.look());
+      scene.clock.advance(1min);
+    }
+    scene.hold_for_pod(("10.0.0." + std::to_string(i)).c_str(), "dead-" + std::to_string(i));
+  }
+  static_cast<void>(scene.look());
+  scene.clock.advance(15min);
+  const Verdict verdict = scene.look();
+  EXPECT_THAT(Scene::alarms(verdict), ElementsAre("too_many"));
+  EXPECT_EQ(verdict.confirmed, 25U);
+  EXPECT_EQ(verdict.kept_by_brake, 15U);
+  ASSERT_EQ(verdict.leaks.size(), 10U);
+  for (int i = 1; i <= 5; ++i) {
+    const std::string address = "10.0.0." + std::to_string(i);
+    EXPECT_THAT(scene.proven(verdict), testing::Contains(address + " pod_gone"));
+  }
+}
+
+// ---------------------------------------------------------------- blocks, claims, handles
+
+class Surplus : public testing::Test, public Scene {
+ protected:
+  void SetUp() override {
+    crowd();
+    node("n1");
+    pod("web", {"10.0.0.3"});
+  }
+  Texts after_grace() {
+    static_cast<void>(look());
+    clock.advance(settings.grace);
+    return blocks_of(look());
+  }
+};
+
+TEST_F(Surplus, AnEmptyBlockGoesWhenTheNodeHasAnother) {
+  block("10.0.0.0/28", "n1");
+  block("10.0.0.16/28", "n1");
+  hold_for_pod("10.0.0.3", "web");
+  EXPECT_THAT(blocks_of(look()), IsEmpty());
+  clock.advance(15min);
+  EXPECT_THAT(blocks_of(look()), ElementsAre("10.0.0.16/28 surplus"));
+}
+
+TEST_F(Surplus, TheLastBlockOfAFamilyStays) {
+  block("10.0.0.0/28", "n1");
+  block("fd00::/124", "n1");
+  EXPECT_THAT(after_grace(), IsEmpty());
+}
+
+TEST_F(Surplus, OfSeveralEmptyBlocksOneStays) {
+  for (const char* cidr : {"10.0.0.0/28", "10.0.0.16/28", "10.0.0.32/28", "fd00::/124", "fd00::10/124"}) {
+    block(cidr, "n1");
+  }
+  EXPECT_EQ(after_grace().size(), 3U);
+}
+
+TEST_F(Surplus, AnyUseBeginsTheGraceAnew) {
+  block("10.0.0.0/28", "n1");
+  block("10.0.0.16/28", "n1");
+  hold_for_pod("10.0.0.3", "web");
+  static_cast<void>(look());
+  hold_for_pod("10.0.0.17", "web");
+  release("10.0.0.17");
+  clock.advance(15min);
+  EXPECT_THAT(blocks_of(look()), IsEmpty());
+}
+
+TEST_F(Surplus, ABlockWithCoolingAddressesIsNotEmpty) {
+  block("10.0.0.0/28", "n1");
+  Block& cooling = block("10.0.0.16/28", "n1");
+  hold_for_pod("10.0.0.3", "web");
+  hold_for_pod("10.0.0.17", "web");
+  const net::Ordinal one(1);
+  cooling = stamped(core::release(cooling, {&one, 1}, 30s, clock.now()));
+  const Verdict first = look();
+  EXPECT_THAT(first.cooled, IsEmpty());
+  EXPECT_FALSE(first.memory.empty_blocks.contains(prefix("10.0.0.16/28")));
+  clock.advance(30s);
+  const Verdict second = look();
+  EXPECT_THAT(second.cooled, ElementsAre(prefix("10.0.0.16/28")));
+  EXPECT_TRUE(second.memory.empty_blocks.contains(prefix("10.0.0.16/28")));
+}
+
+/// The node could not claim it again.
+TEST_F(Surplus, WhereBlocksAreClaimedByHandNoneIsTooMany) {
+  block("10.0.0.0/28", "n1");
+  block("10.0.0.16/28", "n1");
+  hold_for_pod("10.0.0.3", "web");
+  claimed_by_hand = true;
+  EXPECT_THAT(after_grace(), IsEmpty());
+  // Of a node that is gone they are nobody's.
+  remove_node("n1");
+  static_cast<void>(look());
+  clock.advance(settings.grace);
+  EXPECT_THAT(blocks_of(look()), ElementsAre("10.0.0.16/28 node_gone"));
+  node("n1");
+  claimed_by_hand = false;
+  EXPECT_THAT(after_grace(), ElementsAre("10.0.0.16/28 surplus"));
+}
+
+TEST_F(Surplus, ABlockWithOnlyWindowsReservationsIsEmpty) {
+  block("10.0.0.0/28", "n1");
+  block("10.0.0.16/28", "n1");
+  hold_for_pod("10.0.0.3", "web");
+  hold("10.0.0.16", "windows-reserved-ipam-handle", {});
+  EXPECT_THAT(after_grace(), ElementsAre("10.0.0.16/28 surplus"));
+}
+
+TEST_F(Surplus, BlocksOfNobodyAndOfVirtualOwnersStay) {
+  block("10.0.0.0/28", std::nullopt);
+  block("10.0.0.16/28", std::nullopt).affinity = AffinityOwner{AffinityOwner::Type::virtual_owner, "load-balancer"};
+  block("10.0.0.32/28", std::nullopt).affinity = AffinityOwner{AffinityOwner::Type::virtual_owner, "load-balancer"};
+  EXPECT_THAT(after_grace(), IsEmpty());
+}
+
+TEST_F(Surplus, ANodeThatIsGoneKeepsNoBlock) {
+  had_node("gone");
+  block("10.0.0.0/28", "gone");
+  block("10.0.0.16/28", "gone");
+  block("fd00::/124", "gone");
+  EXPECT_THAT(blocks_of(look()), IsEmpty());
+  clock.advance(15min);
+  EXPECT_THAT(blocks_of(look()),
+              ElementsAre("10.0.0.0/28 node_gone", "10.0.0.16/28 node_gone", "fd00::/124 node_gone"));
+}
+
+TEST_F(Surplus, ANodeThatWasNeverListedKeepsItsBlocks) {
+  block("10.0.0.0/28", "elsewhere");
+  block("10.0.0.16/28", "elsewhere");
+  EXPECT_THAT(after_grace(), IsEmpty());
+}
+
+TEST_F(Surplus, ANodeThatIsGoneKeepsABlockWithAddresses) {
+  had_node("gone");
+  block("10.0.0.0/28", "gone");
+  block("10.0.0.16/28", "gone");
+  hold_for_pod("10.0.0.3", "web", "n1");
+  EXPECT_THAT(after_grace(), ElementsAre("10.0.0.16/28 node_gone"));
+}
+
+TEST_F(Surplus, GraceOfZeroReleasesNoBlock) {
+  settings.grace = 0ns;
+  block("10.0.0.0/28", "gone");
+  block("10.0.0.16/28", "n1");
+  block("10.0.0.32/28", "n1");
+  EXPECT_THAT(after_grace(), IsEmpty());
+}
+
+TEST_F(Surplus, ClaimsWithoutTheirBlockGoAfterTheGrace) {
+  block("10.0.0.0/28", "n1");
+  affinities.push_back({host("n1"), prefix("10.0.0.16/28"), AffinityState::confirmed, false});
+  affinities.push_back({host("n0"), prefix("10.0.0.0/28"), AffinityState::pending, false});
+  EXPECT_THAT(look().affinities, IsEmpty());
+  clock.advance(15min);
+  std::vector<std::string> texts;
+  for (const StrayAffinity& stray : look().affinities) {
+    texts.push_back(to_string(stray.affinity.owner) + " " + stray.affinity.cidr.to_string());
+  }
+  EXPECT_THAT(texts, UnorderedElementsAre("host:n1 10.0.0.16/28", "host:n0 10.0.0.0/28"));
+}
+
+TEST_F(Surplus, HandlesThatNoAllocationBearsGoAfterTheGrace) {
+  block("10.0.0.0/28", "n1");
+  hold_for_pod("10.0.0.3", "web");
+  handles = {"net.web", "net.lost"};
+  EXPECT_THAT(look().handles, IsEmpty());
+  clock.advance(15min);
+  const Verdict verdict = look();
+  ASSERT_EQ(verdict.handles.size(), 1U);
+  EXPECT_EQ(verdict.handles.front().id, "net.lost");
+}
+
+// ---------------------------------------------------------------- evidence
+
+TEST_F(Time, EvidenceTellsBothLooksTheHolderAndWhatProvedIt) {
+  static_cast<void>(look());
+  clock.advance(15min);
+  const Verdict verdict = look();
+  const auto evidence = prove(verdict.leaks.at(0), blocks.begin()->second, facts(), clock.now());
+  ASSERT_TRUE(evidence);
+  EXPECT_EQ(evidence->subject, "10.0.0.3");
+  EXPECT_EQ(evidence->handle, "net.web");
+  EXPECT_EQ(evidence->last_look.since_boot - evidence->first_look.since_boot, 15min);
+  EXPECT_EQ(evidence->sequence, sequence_of(blocks.begin()->second, net::Ordinal(3)));
+  EXPECT_THAT(evidence->facts, ElementsAre("pod d/web is not among 10 pods"));
+  EXPECT_THAT(to_string(*evidence), HasSubstr("address 10.0.0.3: pod_gone, since 2026-01-15T10:00:00Z, seen again "
+                                              "2026-01-15T10:15:00Z, handle net.web, sequence "));
+}
+
+TEST_F(Surplus, EvidenceOfAQuarantineSaysWhatItWasAndThatItsNodeIsGone) {
+  block("10.0.0.0/28", "n1");
+  pods->back().addresses = {ip("10.0.0.4")};
+  had_node("gone");
+  quarantine(*this, "gone");
+  static_cast<void>(look());
+  clock.advance(15min);
+  const Verdict verdict = look();
+  const auto evidence = prove(verdict.leaks.at(0), blocks.begin()->second, facts(), clock.now());
+  ASSERT_TRUE(evidence);
+  EXPECT_EQ(evidence->handle, "croft-quarantine-10-0-0-3");
+  EXPECT_THAT(evidence->facts, ElementsAre("it is in quarantine since 1970-01-01T00:00:00Z, when an ADD on node gone "
+                                           "found it alive over device veth1",
+                                           "none of 11 pods reports it", HasSubstr("node gone is not among")));
+  // As it is released: nodes and pods asked for one by one.
+  Facts asked = facts().with_nodes_alone();
+  asked.set_pods_known();
+  asked.freeze();
+  EXPECT_TRUE(is_confirmed(*evidence, verdict.leaks.at(0), blocks.begin()->second, facts(), asked, clock.now()));
+}
+
+TEST_F(Surplus, EvidenceOfAMismatchNamesThePodsAddresses) {
+  block("10.0.0.0/28", "n1");
+  hold("10.0.0.4", "net.old", {{"pod", "web"}, {"namespace", "d"}, {"node", "n1"}});
+  hold_for_pod("10.0.0.3", "web");
+  static_cast<void>(look());
+  clock.advance(15min);
+  const Verdict verdict = look();
+  const auto evidence = prove(verdict.leaks.at(0), blocks.begin()->second, facts(), clock.now());
+  ASSERT_TRUE(evidence);
+  EXPECT_THAT(evidence->facts, ElementsAre("pod d/web has the addresses 10.0.0.3 and not this one"));
+}
+
+TEST_F(Surplus, EvidenceOfAnotherPodOfTheNameSaysSo) {
+  block("10.0.0.0/28", "n1");
+  hold("10.0.0.4", "net.dead", of_pod_with("uid-before"));
+  static_cast<void>(look());
+  clock.advance(15min);
+  const Verdict verdict = look();
+  const auto evidence = prove(verdict.leaks.at(0), blocks.begin()->second, facts(), clock.now());
+  ASSERT_TRUE(evidence);
+  EXPECT_EQ(evidence->reason, "pod_replaced");
+  EXPECT_THAT(evidence->facts, ElementsAre("pod d/web is another one by now: its UID is not the one recorded"));
+}
+
+TEST(Facts, AnAddressIsTheSameHoweverItIsWritten) {
+  Facts facts;
+  facts.add_node({"n1", {}, {Scene::ip("10.0.0.3"), Scene::ip("::ffff:10.0.0.4"), Scene::ip("fd00::1")}});
+  facts.freeze();
+  for (const char* text : {"10.0.0.3", "::ffff:10.0.0.3", "10.0.0.4", "::ffff:10.0.0.4", "fd00::1"}) {
+    EXPECT_TRUE(facts.is_tunnel_address(Scene::ip(text))) << text;
+  }
+  EXPECT_FALSE(facts.is_tunnel_address(Scene::ip("::10.0.0.3")));
+}
+
+}  // namespace
+}  // namespace croft::core::collect

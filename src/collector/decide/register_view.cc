@@ -1,0 +1,112 @@
+#include "collector/decide/register_view.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+
+namespace croft::core::collect {
+
+namespace {
+
+std::uint32_t line_of(const AllocationOwner& owner) {
+  const std::string both = std::string(owner.network) + '\0' + std::string(owner.interface_name);
+  return static_cast<std::uint32_t>(std::hash<std::string>{}(both));
+}
+
+}  // namespace
+
+std::uint64_t handle_identity(const std::string& handle_id) { return std::hash<std::string>{}(handle_id); }
+
+RegisterView::RegisterView() : nodes_{""}, node_numbers_{{"", kNoNode}} {}
+
+std::uint32_t RegisterView::node_number(std::string_view name) {
+  const auto [it, is_new] = node_numbers_.emplace(name, static_cast<std::uint32_t>(nodes_.size()));
+  if (is_new) nodes_.emplace_back(name);
+  return it->second;
+}
+
+void RegisterView::add_block(const Block& block, const Cooldowns& cooldowns, const Instant& now) {
+  CROFT_ASSERT(handles_.empty());  // blocks come before handles
+  BlockRow row;
+  row.cidr = block.cidr;
+  row.sequence = block.sequence_number;
+  if (block.affinity) {
+    row.owner_type = block.affinity->type;
+    row.owner = node_number(block.affinity->name);
+  }
+  const auto block_number = static_cast<std::uint32_t>(blocks_.size());
+  std::vector<std::optional<HeldRow>> by_attribute;  // the same for all ordinals of an attribute
+  by_attribute.reserve(block.attributes.size());
+  row.empty = true;
+  for (const Attribute& attribute : block.attributes) {
+    auto& held = by_attribute.emplace_back();
+    if (attribute.cooling) {
+      const bool ended = cooldown_ended(*attribute.cooling, cooldowns.of(*attribute.cooling), now);
+      row.has_cooled |= ended;
+      row.empty &= ended;
+      continue;
+    }
+    const AllocationOwner owner = owner_of_allocation(attribute);
+    held.emplace();
+    held->kind = owner.kind;
+    held->is_static = owner.is_static;
+    held->uid = uid_identity(owner.uid);
+    held->node = node_number(owner.node);
+    held->block = block_number;
+    if (owner.kind == AllocationOwner::Kind::pod) held->pod = pod_identity(owner.namespace_name, owner.pod);
+    if (attribute.handle_id) held->handle = handle_identity(*attribute.handle_id);
+    held->line = line_of(owner);
+  }
+  const std::size_t held_before = held_.size();
+  for (std::uint32_t ordinal = 0; ordinal < block.allocations.size(); ++ordinal) {
+    const auto index = block.allocations[ordinal];
+    if (!index || !by_attribute[*index]) continue;
+    HeldRow& held = held_.emplace_back(*by_attribute[*index]);
+    held.ordinal = static_cast<std::uint16_t>(ordinal);
+    held.sequence = sequence_of(block, net::Ordinal(ordinal));
+    if (held.kind == AllocationOwner::Kind::pod) ++pod_count_;
+  }
+  // What Windows keeps for itself leaves a block empty; is_empty knows.
+  row.empty &= held_.size() == held_before || is_empty(block);
+  block_numbers_[block.cidr] = block_number;
+  blocks_.push_back(row);
+}
+
+void RegisterView::add_affinity(const Affinity& affinity) {
+  static_cast<void>(node_number(affinity.owner.name));
+  affinities_.push_back(affinity);
+  affinities_.back().rest.reset();
+}
+
+void RegisterView::add_handle(const std::string& id) {
+  if (handles_.empty()) {
+    handles_.reserve(held_.size() + 1);
+    handles_.push_back(0);  // never again empty
+    for (const HeldRow& row : held_) handles_.push_back(row.handle);
+    std::ranges::sort(handles_);
+  }
+  if (std::ranges::binary_search(handles_, handle_identity(id))) return;
+  if (stray_handles_.size() < kStrayHandlesMax) stray_handles_.push_back(id);
+}
+
+void RegisterView::add_removed(const RemovedNode& removed) {
+  const auto node = node_numbers_.find(removed.node);
+  if (node == node_numbers_.end()) return;
+  for (const auto& [text, sequence] : removed.held) {
+    const auto cidr = net::Prefix::parse(text);
+    const auto block = cidr ? block_numbers_.find(*cidr) : block_numbers_.end();
+    if (block != block_numbers_.end()) removed_[{node->second, block->second}] = sequence;
+  }
+}
+
+bool RegisterView::is_of_removed_node(const HeldRow& row) const {
+  const auto it = removed_.find({row.node, row.block});
+  return it != removed_.end() && row.sequence <= it->second;
+}
+
+const BlockRow* RegisterView::block(const net::Prefix& cidr) const {
+  const auto it = block_numbers_.find(cidr);
+  return it == block_numbers_.end() ? nullptr : &blocks_[it->second];
+}
+
+}  // namespace croft::core::collect

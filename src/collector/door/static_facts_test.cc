@@ -1,0 +1,113 @@
+#include "collector/door/static_facts.h"
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/manual_clock.h"
+#include "os/scratch_directory.h"
+
+namespace croft::edge {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+class StaticFactsTest : public testing::Test {
+ protected:
+  /// As of the clock of the test.
+  void write(const std::string& text) {
+    std::ofstream(path) << text;
+    std::filesystem::last_write_time(path, std::chrono::file_clock::from_sys(clock.now().wall));
+  }
+
+  os::ScratchDirectory directory;
+  const std::string path = directory.path() + "/facts.json";
+  ManualClock clock;
+  StaticFacts source{path, 5min, clock};
+};
+
+TEST_F(StaticFactsTest, IsReadAnewEachTime) {
+  write(R"({"nodes": [{"name": "n1"}], "pods": [{"namespace": "d", "name": "a"}], "complete": true})");
+  const auto first = source.facts();
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_TRUE(first->complete);
+  EXPECT_EQ(first->taken_at, clock.now());
+  EXPECT_TRUE(first->has_node("n1"));
+  EXPECT_EQ(first->pod("d", "a").answer, core::collect::Facts::Pod::Answer::found);
+  write(R"({"nodes": [{"name": "n2"}], "complete": true})");
+  const auto second = source.facts();
+  ASSERT_TRUE(second);
+  EXPECT_FALSE(second->has_node("n1"));
+  EXPECT_FALSE(second->pods_known());
+}
+
+TEST_F(StaticFactsTest, WithoutCompleteItProvesNothing) {
+  write(R"({"nodes": [{"name": "n1"}]})");
+  const auto facts = source.facts();
+  ASSERT_TRUE(facts);
+  EXPECT_FALSE(facts->complete);
+  EXPECT_THAT(facts->incomplete_because, HasSubstr("complete is not true"));
+}
+
+TEST_F(StaticFactsTest, AnOldFileProvesNothing) {
+  write(R"({"nodes": [{"name": "n1"}], "complete": true, "time": "2026-01-15T09:56:00Z"})");
+  EXPECT_TRUE(source.facts()->complete);
+  clock.advance(2min);
+  const auto facts = source.facts();
+  ASSERT_TRUE(facts);
+  EXPECT_FALSE(facts->complete);
+  EXPECT_THAT(facts->incomplete_because, HasSubstr("2026-01-15T09:56:00Z"));
+  clock.jump_wall(-1h);
+  EXPECT_FALSE(source.facts()->complete) << "from the future";
+}
+
+/// An abandoned file of a clock that is ahead must not stay fresh for two looks a grace apart.
+TEST_F(StaticFactsTest, TheFutureIsShorterThanTheAgeThatIsAllowed) {
+  StaticFacts brief(path, 2s, clock);
+  write(R"({"nodes": [{"name": "n1"}], "complete": true, "time": "2026-01-15T10:00:01Z"})");
+  EXPECT_FALSE(brief.facts()->complete);
+  EXPECT_TRUE(source.facts()->complete);
+}
+
+/// Farther away than a difference of times can say.
+TEST_F(StaticFactsTest, NoTimeIsTooOldOrTooLateToBeTold) {
+  for (const char* time : {"1700-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "2261-01-01T00:00:00Z"}) {
+    SCOPED_TRACE(time);
+    write(fmt::format(R"({{"nodes": [{{"name": "n1"}}], "complete": true, "time": "{}"}})", time));
+    const auto facts = source.facts();
+    ASSERT_TRUE(facts);
+    EXPECT_FALSE(facts->complete);
+    EXPECT_THAT(facts->incomplete_because, HasSubstr(time));
+  }
+}
+
+TEST_F(StaticFactsTest, AFileWithoutTimeIsAsOldAsItsLastChange) {
+  write(R"({"nodes": [{"name": "n1"}], "complete": true})");
+  clock.advance(5min);
+  EXPECT_TRUE(source.facts()->complete);
+  clock.advance(1s);
+  const auto facts = source.facts();
+  ASSERT_TRUE(facts);
+  EXPECT_FALSE(facts->complete);
+  EXPECT_THAT(facts->incomplete_because, HasSubstr("it says no time and was written 2026-01-15T10:00:00Z"));
+  clock.jump_wall(-1h);
+  EXPECT_FALSE(source.facts()->complete) << "from the future";
+}
+
+TEST_F(StaticFactsTest, ErrorsNameTheFileAndTheMember) {
+  const auto absent = source.facts();
+  ASSERT_FALSE(absent);
+  EXPECT_THAT(absent.error().message, HasSubstr(path));
+  write(R"({"nodes": [{"name": 7}], "complete": true})");
+  const auto wrong = source.facts();
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, HasSubstr(path + ": nodes[0].name"));
+}
+
+}  // namespace
+}  // namespace croft::edge

@@ -1,0 +1,335 @@
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/counted.h"
+#include "cli/croft/command_line.h"
+#include "cli/croft/filters.h"
+#include "cli/croft/listing.h"
+#include "cli/croft/pods.h"
+#include "cni/error_table.h"
+#include "hostlocal/commands/host_local_place.h"
+#include "hostlocal/commands/host_local_views.h"
+#include "hostlocal/decide/audit.h"
+#include "hostlocal/directory/open_reservations.h"
+#include "hostlocal/door/host_local_facts.h"
+#include "hostlocal/door/host_local_sets.h"
+#include "hostlocal/reservations.h"
+
+namespace croft::app {
+namespace {
+
+using HostLocalFinding = core::host_local::Finding;
+using Findings = std::vector<HostLocalFinding>;
+
+/// libcni's directory, and the one of older container engines.
+const std::vector<std::string>& default_caches() {
+  static const std::vector<std::string> kDirectories = {"/var/lib/cni", "/var/lib/cni/cache"};
+  return kDirectories;
+}
+
+struct HostLocalOptions {
+  std::string directory, network, config_file;
+  std::vector<std::string> caches;
+  std::int64_t grace_seconds = 60;
+  bool in_container = false;
+  bool apply = false;
+  double max_share = 0.5;
+  std::string pod, name_space;  ///< list: only reservations of these
+};
+
+/// A cache that was named must be there; the default ones need not.
+[[nodiscard]] Result<core::host_local::SignsOfLife> read_caches(const HostLocalOptions& options) {
+  core::host_local::SignsOfLife life;
+  for (const std::string& directory : options.caches.empty() ? default_caches() : options.caches) {
+    const auto read = edge::read_cached_attachments(directory, life);
+    if (!read && !options.caches.empty()) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--cni-cache: {}; name the directory that has `results`", read.error().message));
+    }
+  }
+  return life;
+}
+
+[[nodiscard]] Result<edge::FoundSets> find_sets(const HostLocalOptions& options, const HostLocalPlace& place,
+                                                bool tells = true) {
+  edge::SetSources sources;
+  sources.config_file = options.config_file;
+  sources.network = place.network;
+  sources.cache_directories = options.caches.empty() ? default_caches() : options.caches;
+  auto found = edge::find_range_sets(sources);
+  if (!found) return fail(ErrorCode::invalid_argument, "--config: " + found.error().message);
+  if (tells) {
+    for (const std::string& text : found->unusable) warn("passed over " + text);
+  }
+  return found;
+}
+
+[[nodiscard]] Result<core::host_local::Directory> read_directory(const HostLocalPlace& place) {
+  auto directory = edge::read_host_local_directory(place.path);
+  if (directory) return directory;
+  Error error = directory.error().in("--dir");
+  if (error.code == ErrorCode::permission_denied) error.message += "; run as root";
+  return fail(std::move(error));
+}
+
+// ---------------------------------------------------------------- list
+
+void warn_of_unreadable(const std::vector<core::UnreadableEntry>& entries) {
+  constexpr std::size_t kShownMax = 8;
+  const std::size_t shown = std::min(entries.size(), kShownMax);
+  for (std::size_t i = 0; i < shown; ++i) warn("cannot read " + entries[i].what);
+  if (shown < entries.size()) warn(fmt::format("nor {} more cache entries", entries.size() - shown));
+}
+
+bool is_wanted(const ReservationRow& row, const HostLocalOptions& options) {
+  return (options.name_space.empty() || row.name_space() == options.name_space) &&
+         (options.pod.empty() || is_pod(row.name_space(), row.pod(), options.pod));
+}
+
+/// One look; with `tells` what could not be read is named.
+[[nodiscard]] Result<Listing> reservations_of(const CommandLine& line, const HostLocalOptions& options, bool tells) {
+  TRY(const HostLocalPlace place, host_local_place(options.directory, options.network));
+  TRY(const core::host_local::Directory directory, read_directory(place));
+  TRY(const core::host_local::SignsOfLife life, read_caches(options));
+  TRY(const edge::FoundSets found, find_sets(options, place, tells));
+  if (tells) warn_of_unreadable(life.unreadable);
+  HostLocalList shown = list_of(directory, life.attachments, place.network, found.sets, line.clock.now().wall);
+  shown.source = found.source;
+  // Of all reservations: the sets are as full as they are.
+  std::string sets = line.listing.no_headers ? "" : "\n" + sets_text(shown, line.in_colour());
+  if (sets.ends_with('\n')) sets.pop_back();
+  std::erase_if(shown.reservations, [&](const ReservationRow& row) { return !is_wanted(row, options); });
+  // An age is another one in each look.
+  return Listing{"No reservations.", reservation_table(shown, {.wide = line.wide(), .age = !line.listing.watch}),
+                 line.json() ? json_of(shown) : Data(), std::move(sets), Printed::coloured};
+}
+
+[[nodiscard]] Result<int> list_reserved(CommandLine& line, const HostLocalOptions& options) {
+  bool is_first = true;
+  return list_without_store(line, [&] { return reservations_of(line, options, std::exchange(is_first, false)); });
+}
+
+// ---------------------------------------------------------------- check and repair
+
+/// One look at the directory and at everything that lives.
+struct Look {
+  core::host_local::Directory directory;
+  core::host_local::SignsOfLife life;
+  Findings findings;
+};
+
+[[nodiscard]] Result<Look> look(CommandLine& line, const HostLocalOptions& options, const HostLocalPlace& place,
+                                core::host_local::Directory directory,
+                                const std::vector<core::host_local::RangeSet>& sets) {
+  TRY(core::host_local::SignsOfLife life, read_caches(options));
+  edge::look_at_namespaces(options.in_container, life);
+  Look seen{std::move(directory), std::move(life), {}};
+  seen.findings = core::host_local::audit_host_local(
+      {place.network, seen.directory, seen.life, sets, line.clock.now(), std::chrono::seconds(options.grace_seconds)});
+  return seen;
+}
+
+void warn_of_gaps(const core::host_local::SignsOfLife& life) {
+  if (life.unseen.empty()) return;
+  warn("not everything could be looked at, so nothing is called a leak:");
+  for (const std::string& text : life.unseen) warn("  " + text);
+}
+
+Findings proven_of(const Findings& findings) {
+  Findings proven;
+  std::copy_if(findings.begin(), findings.end(), std::back_inserter(proven),
+               [](const HostLocalFinding& f) { return f.proven; });
+  return proven;
+}
+
+std::string summary_of(const Look& seen) {
+  return fmt::format("{}; {} and {} looked at", counted(seen.directory.reservations.size(), "reservation"),
+                     counted(seen.life.namespaces, "network namespace"),
+                     counted_as(seen.life.attachments.size(), "cache entry", "cache entries"));
+}
+
+[[nodiscard]] Result<int> check_directory(CommandLine& line, const HostLocalOptions& options) {
+  TRY(const HostLocalPlace place, host_local_place(options.directory, options.network));
+  TRY(const edge::FoundSets found, find_sets(options, place));
+  TRY(core::host_local::Directory directory, read_directory(place));
+  TRY(const Look seen, look(line, options, place, std::move(directory), found.sets));
+  warn_of_gaps(seen.life);
+  if (line.json()) {
+    print(line.data(json_of(seen.findings)));
+  } else {
+    const std::size_t proven = proven_of(seen.findings).size();
+    print(text_of(seen.findings));
+    print(fmt::format("{}{}: {}\n", summary_of(seen),
+                      found.sets.empty() ? "; no configuration found, so nothing is said of ranges" : "",
+                      seen.findings.empty() ? "nothing found"
+                                            : fmt::format("{}, {} of them can be removed",
+                                                          counted(seen.findings.size(), "finding"), proven)));
+  }
+  return static_cast<int>(seen.findings.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
+}
+
+[[nodiscard]] Result<void> brake(const Findings& proven, const Look& seen, double max_share) {
+  auto checked = core::host_local::check_share(proven, seen.directory.reservations.size(), max_share);
+  if (checked) return {};
+  Error error = checked.error();
+  error.message += "; `--max-share 1` goes on";
+  error.details = "look at the list that repair prints without --apply first";
+  return fail(std::move(error));
+}
+
+void show_plan(CommandLine& line, const HostLocalOptions& options, const Look& seen, const Findings& proven) {
+  if (line.json()) return print(line.data(json_of(proven)));
+  print(text_of(proven));
+  print(fmt::format(
+      "{}: {}\n", summary_of(seen),
+      proven.empty() ? "nothing to remove" : fmt::format("{} would be removed; --apply removes them", proven.size())));
+  const auto checked = brake(proven, seen, options.max_share);
+  if (!checked) warn("--apply would refuse: " + checked.error().message);
+}
+
+/// Removes what both looks proved, and says what is gone.
+[[nodiscard]] Result<Findings> remove_reservations(store::Reservations& reservations, const Findings& proven) {
+  std::vector<store::Reservation> leaks;
+  for (const HostLocalFinding& finding : proven) leaks.push_back(*finding.reservation);
+  const auto released = reservations.release(leaks);
+  TRY(const auto left, reservations.list());
+  std::set<std::string> left_files;
+  for (const store::Reservation& reservation : left) left_files.insert(reservation.file);
+  Findings removed;
+  for (HostLocalFinding finding : proven) {
+    if (left_files.contains(finding.subject)) continue;
+    finding.remedy.clear();
+    removed.push_back(std::move(finding));
+  }
+  if (!released) warn(fmt::format("{} of {} were removed", removed.size(), proven.size()));
+  if (!released) return fail(released.error());
+  return removed;
+}
+
+void show_removed(CommandLine& line, const Findings& removed, std::size_t first_look) {
+  if (line.json()) return print(line.data(json_of(removed)));
+  std::string text = text_of(removed);
+  const std::size_t kept = first_look - removed.size();
+  text += fmt::format("{} removed{}\n", removed.size(),
+                      kept == 0 ? "" : fmt::format("; {} kept: the second look did not prove them", kept));
+  print(text);
+}
+
+[[nodiscard]] Result<int> apply(CommandLine& line, const HostLocalOptions& options, const HostLocalPlace& place,
+                                const Findings& first) {
+  TRY(const auto reservations,
+      store::hostlocal::open_reservations(place.data_dir, place.directory_name, store::OpenMode::existing, line.clock));
+  core::host_local::Directory locked;
+  TRY(locked.reservations, reservations->list());
+  TRY(const Look second, look(line, options, place, std::move(locked), {}));
+  warn_of_gaps(second.life);
+  const Findings both = core::host_local::proven_by_both(first, second.findings);
+  TRY_VOID(brake(both, second, options.max_share));
+  TRY(const Findings removed, remove_reservations(*reservations, both));
+  show_removed(line, removed, first.size());
+  return static_cast<int>(edge::ExitCode::fine);
+}
+
+[[nodiscard]] Result<int> repair_directory(CommandLine& line, const HostLocalOptions& options) {
+  TRY(const HostLocalPlace place, host_local_place(options.directory, options.network));
+  TRY(core::host_local::Directory directory, read_directory(place));
+  TRY(const Look first, look(line, options, place, std::move(directory), {}));
+  const Findings proven = proven_of(first.findings);
+  if (!options.apply || proven.empty()) {
+    warn_of_gaps(first.life);
+    show_plan(line, options, first, proven);
+    const bool nothing_left = proven.empty() && first.life.unseen.empty();
+    return static_cast<int>(nothing_left ? edge::ExitCode::fine : edge::ExitCode::findings);
+  }
+  TRY_VOID(brake(proven, first, options.max_share));
+  return apply(line, options, place, proven);
+}
+
+// ---------------------------------------------------------------- the command line
+
+using Options = std::shared_ptr<HostLocalOptions>;
+
+void add_place(CLI::App& command, const Options& options) {
+  command.add_option("--dir", options->directory, "Directory of the network, usually /var/lib/cni/networks/<network>")
+      ->required();
+  command.add_option("--network", options->network, "Name of the network (default: the name of the directory)");
+  command
+      .add_option("--cni-cache", options->caches,
+                  "Cache directory of the runtime; may be repeated (default: /var/lib/cni and /var/lib/cni/cache)")
+      ->allow_extra_args(false);
+}
+
+void add_config(CLI::App& command, const Options& options) {
+  command.add_option("--config", options->config_file,
+                     "Configuration of the network (.conf, .conflist), for its ranges (default: from the runtime's "
+                     "cache, then flannel's, then /etc/cni/net.d)");
+}
+
+void add_looks(CLI::App& command, const Options& options) {
+  command.add_option("--grace", options->grace_seconds, "Skip files younger than this (60s, 5m, 1h)")
+      ->transform(CLI::AsNumberWithUnit(std::map<std::string, std::int64_t>{{"s", 1}, {"m", 60}, {"h", 3600}}))
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{7} * 86400))
+      ->type_name("DURATION")
+      ->default_str("60s");
+  command.add_flag(
+      "--in-container", options->in_container,
+      "This container is the node (kind, k3d): treat the processes visible here as all processes of the node");
+}
+
+constexpr const char* kRule =
+    "A reservation is a proven leak when its address is configured in no network namespace of this machine, the "
+    "runtime's cache has no entry about it or the entry's namespace is gone, and the file is older than --grace.\n";
+
+}  // namespace
+
+void add_host_local_commands(CLI::App& app, CommandLine& line) {
+  CLI::App* noun = app.add_subcommand(
+      "host-local", "Directories of the CNI plugin host-local, written by Croft or by the reference plugin");
+  noun->require_subcommand(1);
+  noun->fallthrough();
+
+  const auto add = [&](const char* name, const char* what, Result<int> (*run)(CommandLine&, const HostLocalOptions&)) {
+    const auto options = std::make_shared<HostLocalOptions>();
+    CLI::App* command = noun->add_subcommand(name, what);
+    add_place(*command, options);
+    command->callback(
+        [&line, options, run] { line.run = [options, run](CommandLine& l) { return run(l, *options); }; });
+    return std::pair(command, options);
+  };
+  const auto [listing, list_options] = add("list", "Who holds what, and how full the ranges are", list_reserved);
+  add_config(*listing, list_options);
+  listing->add_option("--pod", list_options->pod, "Only reservations of this pod: POD or NAMESPACE/POD");
+  listing->add_option("-n,--namespace", list_options->name_space, "Only reservations of pods of this namespace");
+  add_list_options(*listing, line);
+  listing->footer(
+      "Pod names come from the runtime's cache. --no-headers omits the ranges. Changes nothing and takes no lock.");
+
+  const auto [checking, check_options] =
+      add("check", "Compare a directory with what lives on this machine", check_directory);
+  add_config(*checking, check_options);
+  add_looks(*checking, check_options);
+  checking->footer(std::string(kRule) + "Changes nothing. The exit code is 3 if there are findings.");
+
+  const auto [repairing, repair_options] =
+      add("repair", "Remove proven leaks; without --apply only show them", repair_directory);
+  add_looks(*repairing, repair_options);
+  repairing->add_flag("--apply", repair_options->apply,
+                      "Remove them, under the directory's lock and after checking everything again");
+  repairing
+      ->add_option("--max-share", repair_options->max_share,
+                   "Refuse if more than this share of all reservations would be removed; reservations from before this "
+                   "boot do not count")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  repairing->footer(
+      std::string(kRule) +
+      "Without --apply the exit code is 3 if there is something to remove. It is 5 if the share is too large.");
+
+  add_host_local_import_command(*noun, line);
+}
+
+}  // namespace croft::app

@@ -1,0 +1,151 @@
+#include "hostlocal/door/host_local_facts.h"
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hostlocal/door/host_local_sets.h"
+#include "os/network_namespaces.h"
+#include "os/scratch_directory.h"
+
+namespace croft::edge {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using Netns = core::CachedAttachment::Netns;
+
+class HostLocalFacts : public testing::Test {
+ protected:
+  void write(const std::string& name, const std::string& content) const {
+    const std::filesystem::path path = scratch_.path() + "/" + name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << content;
+  }
+  [[nodiscard]] std::string path(const std::string& name) const { return scratch_.path() + "/" + name; }
+
+  os::ScratchDirectory scratch_;
+};
+
+std::string cached(const std::string& container, const std::string& netns, const std::string& config_base64 = "") {
+  return R"({"kind":"cniCacheV1","networkName":"net","ifName":"eth0","containerId":")" + container + R"(","netns":")" +
+         netns + R"(","config":")" + config_base64 + R"("})";
+}
+
+TEST_F(HostLocalFacts, ADirectoryAsItIs) {
+  write("net/10.1.0.3", "c1\r\neth0");
+  write("net/10.1.0.2", "");
+  write("net/fd00::2", "old\n");
+  write("net/2001:DB8::1", "c2\r\neth0");
+  write("net/last_reserved_ip.1", "junk\n");
+  write("net/last_reserved_ip.0", "10.1.0.3");
+  write("net/lock", "");
+  write("net/.croft.new", "c");
+  write("net/notes", "");
+  std::filesystem::create_directory(path("net/10.1.0.9"));
+  const auto found = read_host_local_directory(path("net")).value();
+  std::vector<std::string> texts;
+  for (const auto& r : found.reservations) {
+    texts.push_back(r.file + " " + (r.holder ? r.holder->container_id + "/" + r.holder->interface_name : "nobody") +
+                    (r.empty ? " empty" : ""));
+  }
+  EXPECT_THAT(texts, ElementsAre("10.1.0.2 nobody empty", "10.1.0.3 c1/eth0", "10.1.0.9 nobody", "2001:DB8::1 c2/eth0",
+                                 "fd00::2 old/"));
+  ASSERT_EQ(found.cursors.size(), 2U);
+  EXPECT_EQ(found.cursors[0].address->to_string(), "10.1.0.3");
+  EXPECT_FALSE(found.cursors[1].address);
+  EXPECT_EQ(found.cursors[1].text, "\"junk\\x0a\"");
+  ASSERT_EQ(found.leftovers.size(), 1U);
+  EXPECT_THAT(found.foreign, ElementsAre("notes"));
+  EXPECT_EQ(read_host_local_directory(path("none")).error().code, ErrorCode::not_found);
+}
+
+// So many that threads share them.
+TEST_F(HostLocalFacts, ALargeDirectoryInTheOrderOfItsAddresses) {
+  constexpr int kFiles = 10000;
+  for (int i = kFiles - 1; i >= 0; --i) {
+    write(fmt::format("net/10.1.{}.{}", i / 256, i % 256), fmt::format("c{}\r\neth0", i));
+  }
+  write("net/last_reserved_ip.0", "10.1.0.3");
+  write("net/notes", "");
+  const auto found = read_host_local_directory(path("net")).value();
+  ASSERT_EQ(found.reservations.size(), static_cast<std::size_t>(kFiles));
+  for (int i = 0; i < kFiles; ++i) {
+    const auto& reservation = found.reservations[static_cast<std::size_t>(i)];
+    ASSERT_EQ(reservation.file, fmt::format("10.1.{}.{}", i / 256, i % 256));
+    ASSERT_EQ(reservation.holder->container_id, fmt::format("c{}", i));
+  }
+  EXPECT_EQ(found.cursors.size(), 1U);
+  EXPECT_THAT(found.foreign, ElementsAre("notes"));
+}
+
+TEST_F(HostLocalFacts, TheCacheAndTheNamespacesOfItsEntries) {
+  core::host_local::SignsOfLife life;
+  EXPECT_EQ(read_cached_attachments(path("cache"), life).error().code, ErrorCode::not_found);
+  write("cache/results/net-a-eth0", cached("a", "/proc/self/ns/net"));
+  write("cache/results/net-b-eth0", cached("b", path("gone")));
+  write("cache/results/net-c-eth0", cached("c", path("cache")));
+  write("cache/results/net-d-eth0", cached("d", ""));
+  write("cache/results/net-e-eth0", cached("e", "/proc/self/ns/mnt"));
+  write("cache/results/net-f-eth0", "");
+  ASSERT_TRUE(read_cached_attachments(path("cache"), life));
+  std::vector<Netns> netns;
+  for (const auto& attachment : life.attachments) netns.push_back(attachment.netns);
+  EXPECT_THAT(netns, ElementsAre(Netns::present, Netns::gone, Netns::unclear, Netns::unclear, Netns::unclear));
+  ASSERT_EQ(life.unreadable.size(), 1U);
+  EXPECT_EQ(life.unreadable[0].name, "net-f-eth0");
+  EXPECT_THAT(life.unreadable[0].what, HasSubstr("/cache/results/net-f-eth0: "));
+  EXPECT_THAT(life.unseen, IsEmpty());
+}
+
+TEST_F(HostLocalFacts, OwnNamespaceIsLookedAtFromAThreadOfItsOwn) {
+  const auto before = std::filesystem::read_symlink("/proc/thread-self/ns/net");
+  core::host_local::SignsOfLife life;
+  look_at_namespaces(true, life);
+  EXPECT_EQ(std::filesystem::read_symlink("/proc/thread-self/ns/net"), before);
+  // Without root even the own namespace can't be entered; then that is said.
+  if (life.namespaces == 0) {
+    EXPECT_THAT(life.unseen, Not(IsEmpty()));
+  }
+}
+
+TEST_F(HostLocalFacts, SetsComeFromTheFirstSourceThatHasThem) {
+  // {"name":"net","ipam":{"type":"host-local","subnet":"10.3.0.0/24"}}
+  constexpr const char* kConfig =
+      "eyJuYW1lIjoibmV0IiwiaXBhbSI6eyJ0eXBlIjoiaG9zdC1sb2NhbCIsInN1Ym5ldCI6IjEwLjMuMC4wLzI0In19";
+  const auto plugin = [](const std::string& name, const std::string& subnet) {
+    return R"({"name":")" + name + R"(","type":"bridge","ipam":{"type":"host-local","subnet":")" + subnet + R"("}})";
+  };
+  SetSources sources{"", "net", {path("cache"), path("none")}, path("net.d")};
+  const auto found = [&] { return find_range_sets(sources).value(); };
+  EXPECT_THAT(found().sets, IsEmpty());
+
+  write("net.d/05-other.conf", plugin("other", "10.5.0.0/24"));
+  write("net.d/06-bad.conf", plugin("net", "10.5.0.0/99"));
+  write("net.d/10-net.conflist", plugin("net", "10.1.0.0/24"));
+  write("net.d/20-net.conf", plugin("net", "10.9.0.0/24"));
+  EXPECT_EQ(found().sets[0].to_string(), "10.1.0.1-10.1.0.254");
+  EXPECT_EQ(found().source, path("net.d/10-net.conflist"));
+  EXPECT_THAT(found().unusable, ElementsAre(HasSubstr("06-bad.conf: invalid CIDR")));
+
+  write("cache/flannel/c1", plugin("net", "10.2.0.0/24"));
+  EXPECT_EQ(found().sets[0].to_string(), "10.2.0.1-10.2.0.254");
+
+  write("cache/results/net-old-eth0", "");
+  write("cache/results/net-c1-eth0", cached("c1", "", kConfig));
+  EXPECT_EQ(found().sets[0].to_string(), "10.3.0.1-10.3.0.254");
+
+  sources.config_file = path("net.d/05-other.conf");
+  EXPECT_EQ(found().sets[0].to_string(), "10.5.0.1-10.5.0.254");
+  sources.config_file = path("cache/results/net-old-eth0");
+  EXPECT_FALSE(find_range_sets(sources));
+}
+
+}  // namespace
+}  // namespace croft::edge

@@ -1,0 +1,106 @@
+#include "hostlocal/door/host_local_sets.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "cni/format/cache.h"
+#include "hostlocal/format/config_search.h"
+#include "os/directory.h"
+
+namespace croft::edge {
+namespace {
+
+constexpr std::size_t kFilesMax = 1'000'000;
+constexpr std::size_t kFileBytesMax = std::size_t{1} << 20;
+constexpr std::size_t kUnusableMax = 8;
+
+using Decoded = Result<std::optional<wire::cni::HostLocalConfig>>;
+
+[[nodiscard]] Decoded decode_cached(const std::string& bytes, const std::string& network) {
+  const auto entry = wire::cni::read_whole_cache_entry(bytes);
+  if (!entry || entry->owner.network != network || entry->config.empty()) {
+    return std::optional<wire::cni::HostLocalConfig>();
+  }
+  return wire::cni::find_host_local_config(entry->config, network, entry->capability_args);
+}
+
+[[nodiscard]] Decoded decode_plain(const std::string& bytes, const std::string& network) {
+  return wire::cni::find_host_local_config(bytes, network);
+}
+
+/// Files of a directory whose names begin so, newest first; none when it can't be listed.
+std::vector<std::string> newest_first(const std::string& path, const std::string& start) {
+  const auto directory = os::Directory::open(path);
+  const auto names = os::list_directory(path, kFilesMax);
+  if (!directory || !names) return {};
+  std::vector<std::pair<WallTime, std::string>> dated;
+  for (const std::string& name : *names) {
+    if (!name.starts_with(start)) continue;
+    const auto written = directory->modified(name.c_str());
+    if (written && *written) dated.emplace_back(**written, path + "/" + name);
+  }
+  std::sort(dated.rbegin(), dated.rend());
+  std::vector<std::string> paths;
+  for (auto& [written, file] : dated) paths.push_back(std::move(file));
+  return paths;
+}
+
+/// As a runtime reads its directory: in the order of names.
+std::vector<std::string> configurations_in(const std::string& path) {
+  std::vector<std::string> paths;
+  const auto names = os::list_directory(path, kFilesMax);
+  if (!names) return paths;
+  for (const std::string& name : *names) {
+    if (name.ends_with(".conf") || name.ends_with(".conflist") || name.ends_with(".json")) {
+      paths.push_back(path + "/" + name);
+    }
+  }
+  return paths;
+}
+
+/// Takes the first file that serves; true when there was one.
+bool take_first(const std::vector<std::string>& paths, const std::string& network,
+                Decoded (*decode)(const std::string&, const std::string&), FoundSets& found) {
+  for (const std::string& path : paths) {
+    const auto bytes = os::read_file(path, kFileBytesMax);
+    if (!bytes) continue;
+    auto config = decode(*bytes, network);
+    if (!config && found.unusable.size() < kUnusableMax) {
+      found.unusable.push_back(path + ": " + config.error().message);
+    }
+    if (!config || !*config) continue;
+    found.sets = std::move((*config)->sets);
+    found.source = path;
+    return true;
+  }
+  return false;
+}
+
+[[nodiscard]] Result<FoundSets> read_given(const std::string& path) {
+  TRY(const std::string bytes, os::read_file(path, kFileBytesMax));
+  auto config = wire::cni::find_host_local_config(bytes, "");
+  if (!config) return fail(config.error().in(path));
+  if (!*config) {
+    return fail(ErrorCode::invalid_argument, path + " has no plugin whose ipam.type is host-local; name another file");
+  }
+  return FoundSets{std::move((*config)->sets), path, {}};
+}
+
+}  // namespace
+
+Result<FoundSets> find_range_sets(const SetSources& sources) {
+  if (!sources.config_file.empty()) return read_given(sources.config_file);
+  FoundSets found;
+  for (const std::string& cache : sources.cache_directories) {
+    if (take_first(newest_first(cache + "/results", sources.network + "-"), sources.network, decode_cached, found))
+      return found;
+  }
+  for (const std::string& cache : sources.cache_directories) {
+    if (take_first(newest_first(cache + "/flannel", ""), sources.network, decode_plain, found)) return found;
+  }
+  take_first(configurations_in(sources.config_directory), sources.network, decode_plain, found);
+  return found;
+}
+
+}  // namespace croft::edge

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json/document.h"
+#include "base/net/address.h"
+#include "base/net/address_with_length.h"
+#include "cni/format/config.h"
+#include "cni/format/environment.h"
+#include "cni/format/error.h"
+#include "cni/format/network.h"
+#include "cni/format/result.h"
+#include "hostlocal/decide/range_set.h"
+
+// The network configuration of the personality `host-local`: the grammar, order of checks and error texts of the
+// reference (docs/reference/host-local.md#configuration, #load-order, #ranges).
+
+namespace croft::wire::cni {
+
+inline constexpr const char* kDefaultDataDir = "/var/lib/cni/networks";
+
+// Limits of Croft's own; the reference has none.
+inline constexpr std::size_t kRangeSetsMax = 1024;
+inline constexpr std::size_t kRangesPerSetMax = 1024;
+inline constexpr std::size_t kRangesMax = 4096;  ///< in all sets
+inline constexpr std::size_t kRoutesMax = 4096;
+inline constexpr std::size_t kHostLocalRequestedMax = 1024;
+
+struct HostLocalConfig {
+  std::string name;
+  std::string data_dir = kDefaultDataDir;  ///< as Go's filepath.Clean leaves it
+  std::string resolv_conf;                 ///< a path; empty when none was given
+  /// `runtimeConfig.ipRanges`, then the legacy range, then `ipam.ranges`: the place is the number in file names.
+  std::vector<core::host_local::RangeSet> sets;
+  /// How many sets the configuration has, also where they were not checked (DEL).
+  std::size_t set_count = 0;
+  std::vector<Route> routes;
+  /// CNI_ARGS `IP`, `args.cni.ips`, `runtimeConfig.ips`, in this order; unmapped, without duplicates.
+  std::vector<net::Address> requested_addresses;
+  std::vector<net::AddressWithLength> previous_addresses;  ///< of `prevResult`; CHECK only
+  ValidAttachments valid_attachments;                      ///< GC only
+  bool has_ipam = true;                                    ///< only for GC it may be missing: then nothing is freed
+  bool status_when_full = false;                           ///< `ipam.statusWhenFull`, Croft's own member
+};
+
+/// Decodes what the command needs:
+/// - ADD, CHECK, STATUS: everything, with the reference's errors in its order
+///   (docs/reference/host-local.md#load-order), code 999. `ipam.statusWhenFull` only for STATUS, `prevResult` only for
+///   CHECK.
+/// - DEL and GC need `name` and `ipam.dataDir` alone (docs/reference/host-local.md#h10): a release must not fail
+///   because of ranges, routes or CNI_ARGS. A fault in `dataDir` itself is still an error, because the wrong directory
+///   would be answered with success; no `ipam` at all is the same fault, with the reference's text. GC reads the list
+///   of attachments besides. `set_count` is what can be counted, `sets` stays empty.
+Checked<HostLocalConfig> decode_host_local_config(const Network& network, const std::string& args, Command command);
+
+}  // namespace croft::wire::cni

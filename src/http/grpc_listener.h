@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "http/transport.h"
+#include "os/file_descriptor.h"
+
+namespace croft::os {
+
+/// Who called over a listener that knows its callers by certificates.
+struct GrpcPeer {
+  std::string name;     ///< the first DNS name of its certificate, or the common name if that has none; never empty
+  std::string address;  ///< where it called from: `10.0.0.2:41234`, `[fd00::2]:41234`
+};
+
+/// A connection that has to prove itself before it may say anything.
+class GuardedTransport : public Transport {
+ public:
+  enum class Proof : std::uint8_t {
+    given,     ///< read() and write() may be used from now on
+    awaited,   ///< poll descriptor(), also for room if read_waits_for_write(), and ask again
+    withheld,  ///< to be closed
+  };
+  /// Goes on with the proof; never blocks.
+  [[nodiscard]] virtual Proof prove() = 0;
+  /// Who it is. Only after prove() said `given`; never null then.
+  [[nodiscard]] virtual std::shared_ptr<const GrpcPeer> peer() const = 0;
+};
+
+/// A connection as a listener gives it away: one of the two.
+struct Accepted {
+  FileDescriptor socket;                      ///< may speak at once; has no name
+  std::unique_ptr<GuardedTransport> guarded;  ///< has to prove itself first
+};
+
+/// Where connections come from, for a loop that waits for many descriptors. Never blocks. Not synchronised.
+class GrpcListener {
+ public:
+  GrpcListener() = default;
+  virtual ~GrpcListener() = default;
+  GrpcListener(const GrpcListener&) = delete;
+  GrpcListener& operator=(const GrpcListener&) = delete;
+
+  /// Readable when somebody waits to be accepted.
+  [[nodiscard]] virtual int descriptor() const = 0;
+  /// The next connection; nothing when nobody else waits, or when many were refused: descriptor() is readable then.
+  [[nodiscard]] virtual std::optional<Accepted> next() = 0;
+  /// After next(): somebody waits who can be neither accepted nor refused, as there is no descriptor at all. To be
+  /// tried again after a pause: descriptor() stays readable.
+  [[nodiscard]] virtual bool is_stuck() const = 0;
+  /// What makes that nobody finds the way here any more; from any thread, also after this object.
+  [[nodiscard]] virtual std::function<void()> closer() const = 0;
+  /// Where it listens, for people.
+  [[nodiscard]] virtual std::string where() const = 0;
+
+  struct Counts {
+    std::uint64_t accepted = 0;
+    std::uint64_t foreign_users = 0;   ///< refused: may not connect
+    std::uint64_t no_descriptors = 0;  ///< refused: the process or the machine had none left
+  };
+  [[nodiscard]] virtual const Counts& counts() const = 0;
+};
+
+}  // namespace croft::os

@@ -1,0 +1,588 @@
+#include "http/grpc_server.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <functional>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "base/assert.h"
+#include "os/file_descriptor.h"
+#include "os/system_error.h"
+
+namespace croft::os {
+namespace {
+
+using Nanos = std::chrono::nanoseconds;
+
+constexpr Nanos kNever = Nanos::max();
+constexpr std::size_t kReadBuffer = 64U << 10;
+/// Of one connection in one round: the others have their turn.
+constexpr int kReadsInARound = 4;
+constexpr int kAcceptsInARound = 128;
+/// Before another attempt to accept when there is no descriptor at all.
+constexpr Nanos kStuckPause = std::chrono::milliseconds{50};
+
+// What an event is about: the alarm, a listener, or the number of a connection.
+constexpr std::uint64_t kAlarm = 0;
+constexpr std::uint64_t kFirstListener = 1;
+constexpr std::size_t kListenersMax = 4;
+constexpr std::uint64_t kFirstConnection = kFirstListener + kListenersMax;
+
+struct Connection {
+  Connection(std::uint64_t its_number, std::size_t its_door, Accepted accepted, GrpcHandler& handler,
+             const GrpcSessionOptions& options, GrpcMemory& memory, const Clock& clock)
+      : number(its_number),
+        door(its_door),
+        socket(std::move(accepted.socket)),
+        guarded(std::move(accepted.guarded)),
+        session(its_number, handler, options, memory, clock) {}
+  const std::uint64_t number;
+  const std::size_t door;                     ///< which of the listeners it came through
+  FileDescriptor socket;                      ///< one of
+  std::unique_ptr<GuardedTransport> guarded;  ///< the two
+  bool proven = false;                        ///< with `guarded`
+  GrpcSession session;
+  bool waits_for_room = false;  ///< epoll tells when it can be written
+  bool touched = false;         ///< is in Loop::touched_
+  bool greeted = false;         ///< `due` counts by it, and by
+  std::uint64_t answered = 0;   ///< how many calls there were
+  Nanos due = kNever;           ///< when it is too old
+  Nanos sign_due = kNever;      ///< when somebody of it gets a sign of life
+
+  [[nodiscard]] int descriptor() const { return guarded ? guarded->descriptor() : socket.get(); }
+};
+
+/// A listener, and what is known of those who came through it.
+struct Door {
+  std::unique_ptr<GrpcListener> listener;  ///< null: closed
+  std::optional<Nanos> stuck_until;
+  GrpcListener::Counts counts;
+  std::size_t open = 0;
+  std::set<std::uint64_t> unproven;  ///< connections, the oldest first
+};
+
+}  // namespace
+
+/// Everything. What other threads do passes through `mutex_`; the rest belongs to the thread that serves.
+class GrpcServer::Loop {
+ public:
+  Loop(std::vector<std::unique_ptr<GrpcListener>> listeners, const GrpcServerOptions& options, const Clock& clock)
+      : options_(options), clock_(clock) {
+    CROFT_ASSERT(!listeners.empty() && listeners.size() <= kListenersMax);
+    for (std::unique_ptr<GrpcListener>& listener : listeners) {
+      closers_.push_back(listener->closer());
+      doors_.emplace_back().listener = std::move(listener);
+    }
+    memory_.bytes_max = options.memory_bytes_max;
+  }
+
+  [[nodiscard]] Result<void> open() {
+    epoll_ = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
+    alarm_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    // By the edge: each ring is an event of its own, and nobody has to read the counter.
+    bool opened = epoll_.is_open() && alarm_.is_open() && watch(EPOLL_CTL_ADD, alarm_.get(), kAlarm, EPOLLIN | EPOLLET);
+    for (std::size_t i = 0; opened && i < doors_.size(); ++i) {
+      opened = watch(EPOLL_CTL_ADD, doors_[i].listener->descriptor(), kFirstListener + i, EPOLLIN);
+    }
+    if (!opened) return fail(system_error("serve", doors_.front().listener->where(), errno));
+    return {};
+  }
+
+  void serve(GrpcHandler& handler) {
+    CROFT_ASSERT(handler_ == nullptr);
+    handler_ = &handler;
+    thread_ = std::thread([this] { run(); });
+  }
+
+  void answer(std::vector<GrpcAnswer> answers) {
+    std::vector<Order> orders;
+    orders.reserve(answers.size());
+    for (GrpcAnswer& answer : answers) orders.push_back({Order::Kind::answer, std::move(answer)});
+    give(std::move(orders));
+  }
+  void send(GrpcCallId call, std::string message) {
+    std::vector<Order> orders;
+    orders.push_back({Order::Kind::message, {call, GrpcCode::ok, {}, std::move(message)}});
+    give(std::move(orders));
+  }
+  void give_signs(GrpcCallId call, std::string message, Nanos first) {
+    std::vector<Order> orders;
+    orders.push_back({Order::Kind::signs, {call, GrpcCode::ok, {}, std::move(message)}, first});
+    give(std::move(orders));
+  }
+
+  void stop_listening() {
+    for (const auto& close_it : closers_) close_it();
+    {
+      const std::lock_guard lock(mutex_);
+      closed_ = true;
+    }
+    ring();
+  }
+  void stop(Deadline deadline) {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_by_ = deadline.at_since_boot;
+    }
+    stop_listening();
+    if (thread_.joinable()) thread_.join();
+    for (Door& door : doors_) door.listener.reset();
+  }
+
+  [[nodiscard]] Counts counts() const {
+    const std::lock_guard lock(counts_mutex_);
+    return counts_;
+  }
+
+ private:
+  /// What is to be said to a peer.
+  struct Order {
+    enum class Kind : std::uint8_t { answer, message, signs };
+    Kind kind = Kind::answer;
+    GrpcAnswer what;
+    Nanos first_sign{};
+  };
+
+  // ---------------------------------------------------------------- from other threads
+
+  void give(std::vector<Order> orders) {
+    if (orders.empty()) return;
+    if (std::this_thread::get_id() == serving_) {
+      std::move(orders.begin(), orders.end(), std::back_inserter(own_));
+      return;
+    }
+    bool first = false;
+    {
+      const std::lock_guard lock(mutex_);
+      first = given_.empty();
+      std::move(orders.begin(), orders.end(), std::back_inserter(given_));
+    }
+    if (first) ring();
+  }
+  void ring() const {
+    const std::uint64_t one = 1;
+    // It can't fail: the counter is far from full.
+    static_cast<void>(!::write(alarm_.get(), &one, sizeof one));
+  }
+
+  // ---------------------------------------------------------------- the loop
+
+  void run() {
+    serving_ = std::this_thread::get_id();
+    std::array<epoll_event, 128> events;
+    while (!done_) {
+      const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), patience());
+      CROFT_ASSERT(ready >= 0 || errno == EINTR);
+      now_ = clock_.now().since_boot;
+      read_all(std::span(events).first(static_cast<std::size_t>(std::max(ready, 0))));
+      // What is done may lead to more of it.
+      do {
+        carry_out();
+        look_at_the_time();
+        flush_touched();
+      } while (!own_.empty());
+      done_ = stop_by_seen_ && (connections_.empty() || now_ >= *stop_by_seen_);
+    }
+    while (!connections_.empty()) close(*connections_.begin()->second);
+    publish();
+  }
+
+  /// Milliseconds until something is due; -1: nothing is.
+  [[nodiscard]] int patience() const {
+    Nanos due = due_.empty() ? kNever : due_.begin()->first;
+    if (!signs_due_.empty()) due = std::min(due, signs_due_.begin()->first);
+    if (stop_by_seen_) due = std::min(due, *stop_by_seen_);
+    for (const Door& door : doors_) {
+      if (door.stuck_until) due = std::min(due, *door.stuck_until);
+    }
+    if (!unread_.empty()) return 0;
+    if (due == kNever) return -1;
+    const Nanos left = std::max(due - clock_.now().since_boot, Nanos{0});
+    return static_cast<int>(
+        std::min<std::int64_t>(std::chrono::ceil<std::chrono::milliseconds>(left).count(), INT_MAX));
+  }
+
+  void read_all(std::span<const epoll_event> events) {
+    for (const epoll_event& event : events) {
+      if (event.data.u64 == kAlarm) continue;
+      if (event.data.u64 < kFirstConnection) {
+        accept_all(event.data.u64 - kFirstListener);
+      } else if (Connection* connection = find(event.data.u64)) {
+        if ((event.events & EPOLLOUT) != 0) touch(*connection);
+        const bool to_read = (event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0;
+        if (to_read || (connection->guarded && connection->guarded->read_waits_for_write())) read(*connection);
+      }
+    }
+    const bool rest = !unread_.empty();
+    for (const std::uint64_t number : std::exchange(unread_, {})) {
+      if (Connection* connection = find(number)) read(*connection);
+    }
+    if (rest || !events.empty()) handler_->on_batch_end();
+  }
+
+  void accept_all(std::size_t place) {
+    Door& door = doors_[place];
+    for (int i = 0; door.listener && i < kAcceptsInARound; ++i) {
+      auto accepted = door.listener->next();
+      if (!accepted) break;
+      take(place, *std::move(accepted));
+    }
+    if (door.listener && door.listener->is_stuck()) {
+      // Readable all the time: not to be watched for a while.
+      if (watch(EPOLL_CTL_MOD, door.listener->descriptor(), kFirstListener + place, 0)) {
+        door.stuck_until = now_ + kStuckPause;
+      }
+    }
+    publish();
+  }
+
+  void take(std::size_t place, Accepted accepted) {
+    Door& door = doors_[place];
+    if (door.open >= options_.connections_max) {
+      if (door.unproven.empty()) {
+        ++too_many_;
+        return;
+      }
+      // Who holds places without a proof keeps nobody out who has one: those need moments.
+      ++unproven_;
+      close(*find(*door.unproven.begin()));
+    }
+    const std::uint64_t number = next_number();
+    const int descriptor = accepted.guarded ? accepted.guarded->descriptor() : accepted.socket.get();
+    if (!watch(EPOLL_CTL_ADD, descriptor, number, EPOLLIN | EPOLLRDHUP)) {
+      ++no_descriptors_;
+      return;
+    }
+    auto made =
+        std::make_unique<Connection>(number, place, std::move(accepted), *handler_, options_.session, memory_, clock_);
+    Connection& connection = *made;
+    connections_.emplace(number, std::move(made));
+    ++door.open;
+    if (connection.guarded) door.unproven.insert(number);
+    set_due(connection, now_ + options_.greeting_max);
+    // Who connects has something to say, mostly.
+    read(connection);
+  }
+
+  /// Numbers are not used again before all others were.
+  std::uint64_t next_number() {
+    do {
+      number_ = number_ + 1 < GrpcSession::kConnectionEnd ? number_ + 1 : kFirstConnection;
+    } while (connections_.contains(number_));
+    return number_;
+  }
+
+  void read(Connection& connection) {
+    if (connection.guarded) return read_guarded(connection);
+    for (int i = 0; i < kReadsInARound; ++i) {
+      const ssize_t size = ::recv(connection.socket.get(), buffer_.data(), buffer_.size(), 0);
+      if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) break;
+      if (size <= 0) return close(connection);
+      connection.session.receive(std::as_bytes(std::span(buffer_)).first(static_cast<std::size_t>(size)));
+      if (connection.session.is_over() || static_cast<std::size_t>(size) < buffer_.size()) break;
+    }
+    touch(connection);
+  }
+
+  void read_guarded(Connection& connection) {
+    if (!connection.proven && !is_proven(connection)) return;
+    bool all = false;
+    for (int i = 0; !all && i < kReadsInARound; ++i) {
+      const auto moved = connection.guarded->read(std::as_writable_bytes(std::span(buffer_)));
+      if (!moved || moved->ended) return close(connection);
+      if (moved->bytes > 0) connection.session.receive(std::as_bytes(std::span(buffer_)).first(moved->bytes));
+      all = moved->would_block || connection.session.is_over();
+    }
+    // What it has decrypted already wakes nobody.
+    if (!all) unread_.push_back(connection.number);
+    touch(connection);
+  }
+
+  /// Closes a connection that will never be.
+  [[nodiscard]] bool is_proven(Connection& connection) {
+    switch (connection.guarded->prove()) {
+      case GuardedTransport::Proof::given:
+        connection.proven = true;
+        doors_[connection.door].unproven.erase(connection.number);
+        connection.session.set_peer(connection.guarded->peer());
+        return true;
+      case GuardedTransport::Proof::awaited:
+        touch(connection);  // it may wait for room
+        return false;
+      case GuardedTransport::Proof::withheld:
+        ++unproven_;
+        close(connection);
+        return false;
+    }
+    return false;
+  }
+
+  /// What the handler and other threads want to be said, and to be ended.
+  void carry_out() {
+    std::vector<Order> orders = std::exchange(own_, {});
+    bool closed = false;
+    std::optional<Nanos> stop_by;
+    {
+      const std::lock_guard lock(mutex_);
+      std::move(given_.begin(), given_.end(), std::back_inserter(orders));
+      given_.clear();
+      closed = closed_;
+      stop_by = stop_by_;
+    }
+    for (Order& order : orders) {
+      Connection* connection = find(GrpcSession::connection_of(order.what.call));
+      if (connection == nullptr) continue;
+      switch (order.kind) {
+        case Order::Kind::answer:
+          connection->session.answer(order.what);
+          break;
+        case Order::Kind::message:
+          connection->session.send(order.what.call, order.what.message);
+          break;
+        case Order::Kind::signs:
+          connection->session.give_signs(order.what.call, std::move(order.what.message), order.first_sign);
+          break;
+      }
+      touch(*connection);
+    }
+    for (Door& door : doors_) {
+      if (closed) door.listener.reset();  // takes its place in epoll along
+    }
+    if (!stop_by || stop_by_seen_) return;
+    stop_by_seen_ = stop_by;
+    for (const auto& [number, connection] : connections_) {
+      connection->session.go_away();
+      touch(*connection);
+    }
+  }
+
+  void look_at_the_time() {
+    for (std::size_t i = 0; i < doors_.size(); ++i) {
+      Door& door = doors_[i];
+      if (!door.stuck_until || now_ < *door.stuck_until) continue;
+      door.stuck_until.reset();
+      if (door.listener) {
+        static_cast<void>(watch(EPOLL_CTL_MOD, door.listener->descriptor(), kFirstListener + i, EPOLLIN));
+      }
+    }
+    while (!signs_due_.empty() && signs_due_.begin()->first <= now_) {
+      Connection& connection = *find(signs_due_.begin()->second);
+      connection.session.send_signs(now_);
+      set_sign_due(connection);
+      touch(connection);
+    }
+    while (!due_.empty() && due_.begin()->first <= now_) {
+      Connection& connection = *find(due_.begin()->second);
+      if (connection.session.in_hand() > 0) {  // came in this very round
+        set_due(connection, kNever);
+        continue;
+      }
+      if (connection.guarded && !connection.proven) ++unproven_;
+      connection.session.go_away();
+      static_cast<void>(write(connection));
+      close(connection);
+    }
+  }
+
+  void flush_touched() {
+    // Closing one touches no other.
+    for (const std::uint64_t number : std::exchange(touched_, {})) {
+      Connection* connection = find(number);
+      if (connection == nullptr) continue;
+      connection->touched = false;
+      if (!write(*connection) || connection->session.is_over()) {
+        close(*connection);
+      } else {
+        look_at_its_age(*connection);
+        set_sign_due(*connection);
+      }
+    }
+  }
+
+  /// A connection is watched for its age while the handler has nothing of it.
+  void look_at_its_age(Connection& connection) {
+    if (connection.session.in_hand() > 0) return set_due(connection, kNever);
+    const bool greeted = connection.session.has_greeted();
+    const std::uint64_t answered = connection.session.answered();
+    const bool is_news = greeted != connection.greeted || answered != connection.answered;
+    if (connection.due != kNever && !is_news) return;
+    connection.greeted = greeted;
+    connection.answered = answered;
+    if (greeted) set_due(connection, now_ + options_.idle_max);
+  }
+
+  /// False: nobody is there any more.
+  [[nodiscard]] bool write(Connection& connection) {
+    if (connection.guarded) return write_guarded(connection);
+    for (;;) {
+      const std::string_view bytes = connection.session.unsent();
+      if (bytes.empty()) {
+        connection.session.note_told(now_);
+        return wait_for_room(connection, false);
+      }
+      const ssize_t size = ::send(connection.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (size < 0 && errno == EINTR) continue;
+      if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return wait_for_room(connection, true);
+      if (size < 0) return false;
+      connection.session.sent(static_cast<std::size_t>(size));
+    }
+  }
+  [[nodiscard]] bool write_guarded(Connection& connection) {
+    GuardedTransport& transport = *connection.guarded;
+    bool wait = false;
+    while (connection.proven && !wait) {
+      const std::string_view bytes = connection.session.unsent();
+      if (bytes.empty()) {
+        connection.session.note_told(now_);
+        break;
+      }
+      const auto moved = transport.write(std::as_bytes(std::span(bytes)));
+      if (!moved) return false;
+      connection.session.sent(moved->bytes);
+      if (!moved->would_block) continue;
+      wait = !transport.write_waits_for_read();
+      if (!wait) break;
+    }
+    return wait_for_room(connection, wait || transport.read_waits_for_write());
+  }
+  [[nodiscard]] bool wait_for_room(Connection& connection, bool wait) {
+    if (std::exchange(connection.waits_for_room, wait) == wait) return true;
+    return watch(EPOLL_CTL_MOD, connection.descriptor(), connection.number,
+                 EPOLLIN | EPOLLRDHUP | (wait ? static_cast<std::uint32_t>(EPOLLOUT) : 0U));
+  }
+
+  void close(Connection& connection) {
+    set_due(connection, kNever);
+    connection.session.hang_up();
+    set_sign_due(connection);  // none is any more
+    Door& door = doors_[connection.door];
+    --door.open;
+    door.unproven.erase(connection.number);
+    connections_.erase(connection.number);  // the descriptor leaves epoll with its closing
+    publish();
+  }
+
+  // ---------------------------------------------------------------- small parts
+
+  [[nodiscard]] bool watch(int operation, int descriptor, std::uint64_t about, std::uint32_t what) const {
+    epoll_event event{};
+    event.events = what;
+    event.data.u64 = about;
+    return ::epoll_ctl(epoll_.get(), operation, descriptor, &event) == 0;
+  }
+  [[nodiscard]] Connection* find(std::uint64_t number) const {
+    const auto found = connections_.find(number);
+    return found == connections_.end() ? nullptr : found->second.get();
+  }
+  void touch(Connection& connection) {
+    if (!std::exchange(connection.touched, true)) touched_.push_back(connection.number);
+  }
+  void set_due(Connection& connection, Nanos due) {
+    if (connection.due == due) return;
+    if (connection.due != kNever) due_.erase({connection.due, connection.number});
+    connection.due = due;
+    if (due != kNever) due_.insert({due, connection.number});
+  }
+  void set_sign_due(Connection& connection) {
+    const Nanos due = connection.session.next_sign();
+    if (connection.sign_due == due) return;
+    if (connection.sign_due != kNever) signs_due_.erase({connection.sign_due, connection.number});
+    connection.sign_due = due;
+    if (due != kNever) signs_due_.insert({due, connection.number});
+  }
+  void publish() {
+    const std::lock_guard lock(counts_mutex_);
+    counts_.open = connections_.size();
+    counts_.too_many = too_many_;
+    counts_.unproven = unproven_;
+    GrpcListener::Counts sum;
+    for (Door& door : doors_) {
+      if (door.listener) door.counts = door.listener->counts();
+      sum.accepted += door.counts.accepted;
+      sum.foreign_users += door.counts.foreign_users;
+      sum.no_descriptors += door.counts.no_descriptors;
+    }
+    counts_.accepted = sum.accepted - too_many_ - no_descriptors_;
+    counts_.foreign_users = sum.foreign_users;
+    counts_.no_descriptors = sum.no_descriptors + no_descriptors_;
+  }
+
+  const GrpcServerOptions options_;
+  const Clock& clock_;
+  std::vector<std::function<void()>> closers_;
+  FileDescriptor epoll_;
+  FileDescriptor alarm_;  ///< eventfd
+  GrpcHandler* handler_ = nullptr;
+  std::thread thread_;
+  std::atomic<std::thread::id> serving_{};
+
+  std::mutex mutex_;          ///< guards these three
+  std::vector<Order> given_;  ///< by other threads
+  bool closed_ = false;       ///< no more connections
+  std::optional<Nanos> stop_by_;
+
+  mutable std::mutex counts_mutex_;
+  Counts counts_;
+
+  // Of the loop alone.
+  Nanos now_{};
+  std::vector<Order> own_;  ///< by the handler
+  GrpcMemory memory_;       ///< before the sessions, which count in it
+  std::vector<Door> doors_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
+  std::uint64_t number_ = kFirstConnection;
+  std::vector<std::uint64_t> touched_;  ///< connections with something to be sent, or to be looked at
+  std::vector<std::uint64_t> unread_;   ///< guarded connections that may have more than epoll knows of
+  std::set<std::pair<Nanos, std::uint64_t>> due_, signs_due_;
+  std::optional<Nanos> stop_by_seen_;
+  bool done_ = false;
+  std::uint64_t too_many_ = 0;
+  std::uint64_t no_descriptors_ = 0;
+  std::uint64_t unproven_ = 0;
+  std::array<char, kReadBuffer> buffer_{};
+};
+
+GrpcServer::GrpcServer(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
+
+GrpcServer::~GrpcServer() { loop_->stop(Deadline{Nanos{0}}); }
+
+Result<std::unique_ptr<GrpcServer>> GrpcServer::make(std::unique_ptr<GrpcListener> listener,
+                                                     const GrpcServerOptions& options, const Clock& clock) {
+  std::vector<std::unique_ptr<GrpcListener>> listeners;
+  listeners.push_back(std::move(listener));
+  return make(std::move(listeners), options, clock);
+}
+
+Result<std::unique_ptr<GrpcServer>> GrpcServer::make(std::vector<std::unique_ptr<GrpcListener>> listeners,
+                                                     const GrpcServerOptions& options, const Clock& clock) {
+  auto loop = std::make_unique<Loop>(std::move(listeners), options, clock);
+  TRY_VOID(loop->open());
+  return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(loop)));
+}
+
+void GrpcServer::serve(GrpcHandler& handler) { loop_->serve(handler); }
+void GrpcServer::answer(std::vector<GrpcAnswer> answers) { loop_->answer(std::move(answers)); }
+void GrpcServer::send(GrpcCallId call, std::string message) { loop_->send(call, std::move(message)); }
+void GrpcServer::give_signs(GrpcCallId call, std::string message, Nanos first) {
+  loop_->give_signs(call, std::move(message), first);
+}
+void GrpcServer::stop_listening() { loop_->stop_listening(); }
+void GrpcServer::stop(Deadline deadline) { loop_->stop(deadline); }
+GrpcServer::Counts GrpcServer::counts() const { return loop_->counts(); }
+
+}  // namespace croft::os

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "http/accept_gate.h"
+#include "http/grpc_listener.h"
+#include "http/tls.h"
+
+namespace croft::os {
+
+struct TlsListenerOptions {
+  std::string host;        ///< numeric, IPv4 or IPv6 without brackets; `0.0.0.0` and `::` are all of their family
+  std::uint16_t port = 0;  ///< 0: one that is free
+  /// Ours, and who may have signed those of the peers. All three are needed; `server_name` and `any_name` say nothing
+  /// here. Files are looked at when somebody connects, once a second at most, and read again when they are other ones
+  /// or were changed: who connects after that meets the new ones. What can not be used is told, and the old go on.
+  TlsFiles files;
+  /// Told, for a log, in the thread of the server: that certificates were read again, that they could not be, and who
+  /// was refused and why (once a second at most; the others are counted by GrpcServer). Must not block.
+  std::function<void(const std::string&)> tell = [](const std::string&) {};
+};
+
+/// TCP with TLS for peers that have a certificate of our CA, and for nobody else: TLS as make_tls has it, a certificate
+/// for clients (extended key usage) that is valid now, ALPN `h2`. Sessions are not resumed, so that each connection
+/// shows its certificate anew. Whoever is silent for half a minute while something is on its way to him counts as gone.
+class TlsListener final : public GrpcListener {
+ public:
+  /// Errors: invalid_argument for an address that is none; already_exists when another program listens there;
+  /// unavailable when the address is not this machine's; those of make_tls for its files.
+  [[nodiscard]] static Result<std::unique_ptr<TlsListener>> listen(TlsListenerOptions options, const Clock& clock);
+  ~TlsListener() override;
+
+  [[nodiscard]] int descriptor() const override { return gate_.descriptor(); }
+  [[nodiscard]] std::optional<Accepted> next() override;
+  [[nodiscard]] bool is_stuck() const override { return gate_.is_stuck(); }
+  /// Nothing: a port has no file.
+  [[nodiscard]] std::function<void()> closer() const override;
+  [[nodiscard]] std::string where() const override;
+  [[nodiscard]] const Counts& counts() const override { return gate_.counts(); }
+  /// The one it has, also when 0 was asked for.
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+
+ private:
+  class Credentials;
+  TlsListener(TlsListenerOptions options, const Clock& clock);
+  [[nodiscard]] Result<void> open();
+
+  const TlsListenerOptions options_;
+  std::shared_ptr<Credentials> credentials_;
+  AcceptGate gate_;
+  std::uint16_t port_ = 0;
+};
+
+}  // namespace croft::os

@@ -1,0 +1,303 @@
+#include "http/tls_parts.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include <fmt/format.h>
+#include <openssl/bio.h>
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
+#include "os/files.h"
+#include "os/secret_file.h"
+
+namespace croft::os::tls {
+namespace {
+
+constexpr std::size_t kPemBytesMax = std::size_t{1} << 20;
+
+// ---------------------------------------------------------------- a BIO on a Transport
+
+int bio_write(BIO* bio, const char* bytes, int size) {
+  BIO_clear_retry_flags(bio);
+  auto* pipe = static_cast<Pipe*>(BIO_get_data(bio));
+  const auto moved = pipe->transport->write(std::as_bytes(std::span(bytes, static_cast<std::size_t>(size))));
+  if (!moved) return -1;
+  if (moved->would_block) {
+    BIO_set_retry_write(bio);
+    return -1;
+  }
+  return static_cast<int>(moved->bytes);
+}
+
+int bio_read(BIO* bio, char* bytes, int size) {
+  BIO_clear_retry_flags(bio);
+  auto* pipe = static_cast<Pipe*>(BIO_get_data(bio));
+  const std::size_t room = std::min(static_cast<std::size_t>(size), pipe->readable);
+  if (room == 0) {
+    BIO_set_retry_read(bio);
+    return -1;
+  }
+  const auto moved = pipe->transport->read(std::as_writable_bytes(std::span(bytes, room)));
+  if (!moved) return -1;
+  pipe->readable -= moved->bytes;
+  if (moved->would_block) {
+    BIO_set_retry_read(bio);
+    return -1;
+  }
+  return static_cast<int>(moved->bytes);  // 0: the end
+}
+
+long bio_control(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
+
+const BIO_METHOD* transport_bio() {
+  static BIO_METHOD* const kMethod = [] {
+    BIO_METHOD* method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "transport");
+    BIO_meth_set_write(method, bio_write);
+    BIO_meth_set_read(method, bio_read);
+    BIO_meth_set_ctrl(method, bio_control);
+    return method;
+  }();
+  return kMethod;
+}
+
+// ---------------------------------------------------------------- files
+
+Pem certificate_of(const TlsFiles& files) { return {files.certificate_pem, files.certificate_file, "certificate"}; }
+Pem key_of(const TlsFiles& files) { return {files.key_pem, files.key_file, "key"}; }
+
+Error bad_file(const Pem& pem, std::string_view what) {
+  return {ErrorCode::permission_denied, fmt::format("TLS file {} {}: {}", pem.name(), what, openssl_reason()), {}};
+}
+
+using ReadFile = Result<std::string> (*)(const std::string&, std::size_t);
+
+[[nodiscard]] Result<Bio> open_pem(const Pem& pem, std::string& content, ReadFile how = read_file) {
+  if (pem.text.empty()) {
+    auto read = how(pem.file, kPemBytesMax);
+    if (!read) {
+      // What stands in a file's place is as little a certificate as what can't be read.
+      const bool is_none = read.error().code == ErrorCode::invalid_argument;
+      Error error = std::move(read).error().in("TLS file");
+      if (is_none) error.code = ErrorCode::permission_denied;
+      return fail(std::move(error));
+    }
+    content = *std::move(read);
+  } else {
+    if (pem.text.size() > kPemBytesMax) return fail(ErrorCode::invalid_argument, pem.name() + " is too long");
+    content = pem.text;
+  }
+  return Bio(BIO_new_mem_buf(content.data(), static_cast<int>(content.size())));
+}
+
+/// All certificates of a file. Error when there is none.
+[[nodiscard]] Result<std::vector<Certificate>> read_certificates(const Pem& pem) {
+  std::string content;
+  TRY(const Bio bio, open_pem(pem, content));
+  ERR_clear_error();
+  std::vector<Certificate> certificates;
+  while (X509* one = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) certificates.emplace_back(one);
+  const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  if (certificates.empty() || !at_end) return fail(bad_file(pem, "has no certificate that can be read"));
+  ERR_clear_error();
+  return certificates;
+}
+
+[[nodiscard]] Result<void> use_ca(SSL_CTX* context, const Pem& pem) {
+  TRY(const auto certificates, read_certificates(pem));
+  X509_STORE* store = SSL_CTX_get_cert_store(context);
+  for (const Certificate& one : certificates) {
+    if (X509_STORE_add_cert(store, one.get()) != 1) return fail(bad_file(pem, "can not be used as CA"));
+  }
+  return {};
+}
+
+[[nodiscard]] Result<void> use_certificate(SSL_CTX* context, const TlsFiles& files) {
+  const Pem certificate = certificate_of(files);
+  const Pem key_pem = key_of(files);
+  TRY(const auto certificates, read_certificates(certificate));
+  if (SSL_CTX_use_certificate(context, certificates.front().get()) != 1) {
+    return fail(bad_file(certificate, "can not be used"));
+  }
+  for (std::size_t i = 1; i < certificates.size(); ++i) {
+    if (SSL_CTX_add1_chain_cert(context, certificates[i].get()) != 1) {
+      return fail(bad_file(certificate, "can not be used"));
+    }
+  }
+  std::string content;
+  TRY(const Bio bio, open_pem(key_pem, content, read_secret_file));
+  // Without a callback OpenSSL would ask the terminal for the password of an encrypted key.
+  const auto no_password = [](char*, int, int, void*) { return 0; };
+  const Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_password, nullptr));
+  const bool is_encrypted = content.find("BEGIN ENCRYPTED PRIVATE KEY") != content.npos ||
+                            content.find("Proc-Type: 4,ENCRYPTED") != content.npos;
+  OPENSSL_cleanse(content.data(), content.size());
+  if (!key && is_encrypted) {
+    ERR_clear_error();
+    return fail(
+        ErrorCode::permission_denied,
+        fmt::format("TLS file {}: the key has a passphrase, which nobody is there to type: write it without one "
+                    "(openssl pkey -in KEY -out NEW, mode 0600)",
+                    key_pem.name()));
+  }
+  if (!key) return fail(bad_file(key_pem, "has no key that can be read"));
+  if (SSL_CTX_use_PrivateKey(context, key.get()) != 1) {
+    return fail(bad_file(key_pem, fmt::format("does not belong to {}", certificate.name())));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string openssl_reason() {
+  const unsigned long code = ERR_peek_last_error();
+  const char* reason = code == 0 ? nullptr : ERR_reason_error_string(code);
+  ERR_clear_error();
+  return reason == nullptr ? "unknown reason" : reason;
+}
+
+void start_openssl() {
+  static std::once_flag once;
+  std::call_once(once, [] { OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, nullptr); });
+}
+
+std::string Pem::name() const { return text.empty() ? file : fmt::format("({} in the configuration)", what); }
+Pem ca_of(const TlsFiles& files) { return {files.ca_pem, files.ca_file, "CA"}; }
+
+Result<Context> make_context(const TlsFiles& files, const SSL_METHOD* method) {
+  start_openssl();
+  Context context(SSL_CTX_new(method));
+  if (!context) return fail(ErrorCode::internal, "OpenSSL: " + openssl_reason());
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  // For TLS 1.2: a key of its own for each connection, and no padding for anybody to ask about (CBC). What etcd's and
+  // Kubernetes' own servers offer has these.
+  if (SSL_CTX_set_cipher_list(context.get(), "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {
+    return fail(ErrorCode::internal, "OpenSSL: " + openssl_reason());
+  }
+  SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+  // The same bytes are offered again after a write that would block, from a buffer that may have moved.
+  SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_read_ahead(context.get(), 1);  // one recv for all there is, instead of two a record
+  if (!ca_of(files).is_set()) return fail(ErrorCode::invalid_argument, "TLS needs the file of a CA");
+  TRY_VOID(use_ca(context.get(), ca_of(files)));
+  if (certificate_of(files).is_set() != key_of(files).is_set()) {
+    return fail(ErrorCode::invalid_argument, "TLS needs a certificate and its key, or neither");
+  }
+  if (certificate_of(files).is_set()) TRY_VOID(use_certificate(context.get(), files));
+  return context;
+}
+
+Result<Connection> make_connection(SSL_CTX* context, Pipe& pipe) {
+  Connection connection(SSL_new(context));
+  Bio bio(BIO_new(transport_bio()));
+  if (!connection || !bio) return fail(ErrorCode::internal, "OpenSSL: " + openssl_reason());
+  BIO_set_data(bio.get(), &pipe);
+  BIO_set_init(bio.get(), 1);
+  BIO* const one = bio.release();  // the connection owns it from here on, for both directions
+  SSL_set_bio(connection.get(), one, one);
+  return connection;
+}
+
+bool speaks_http2(const SSL* connection) {
+  const unsigned char* protocol = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(connection, &protocol, &size);
+  return std::equal(protocol, protocol + size, kProtocol.begin(), kProtocol.end());
+}
+
+// ---------------------------------------------------------------- names
+
+namespace {
+
+/// As long as a DNS name may be, and more than X.509 allows a common name.
+constexpr std::size_t kNameBytesMax = 253;
+
+/// A name as it may stand in a log and be compared with others: visible ASCII; else empty.
+std::string plain_name(const ASN1_STRING* text) {
+  const auto* bytes = reinterpret_cast<const char*>(ASN1_STRING_get0_data(text));
+  const auto size = static_cast<std::size_t>(ASN1_STRING_length(text));
+  if (size > kNameBytesMax) return {};
+  std::string name(bytes, size);
+  const bool visible = std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c < '\x7f'; });
+  return visible ? name : std::string();
+}
+
+}  // namespace
+
+std::vector<std::string> dns_names_of(const X509* certificate) {
+  using Names = std::unique_ptr<GENERAL_NAMES, Free<GENERAL_NAMES_free>>;
+  const Names all(static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  std::vector<std::string> names;
+  for (int i = 0; all && i < sk_GENERAL_NAME_num(all.get()); ++i) {
+    const GENERAL_NAME* one = sk_GENERAL_NAME_value(all.get(), i);
+    if (one->type == GEN_DNS) names.push_back(plain_name(one->d.dNSName));
+  }
+  return names;
+}
+
+std::string common_name_of(const X509* certificate) {
+  const X509_NAME* subject = X509_get_subject_name(certificate);
+  const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+  return at < 0 ? std::string() : plain_name(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+}
+
+// ---------------------------------------------------------------- the transport
+
+void TlsTransport::before_a_call() {
+  ERR_clear_error();
+  pipe_->readable = kReadableAtOnce;
+}
+
+Result<Transport::Moved> TlsTransport::read(std::span<std::byte> into) {
+  std::size_t bytes = 0;
+  before_a_call();
+  const int result = SSL_read_ex(connection_.get(), into.data(), into.size(), &bytes);
+  read_waits_for_write_ = false;
+  if (result == 1) return Moved{bytes, false, false};
+  switch (SSL_get_error(connection_.get(), result)) {
+    case SSL_ERROR_WANT_WRITE:
+      read_waits_for_write_ = true;
+      [[fallthrough]];
+    case SSL_ERROR_WANT_READ:
+      return Moved{0, true, false};
+    case SSL_ERROR_ZERO_RETURN:
+      return Moved{0, false, true};
+    default:
+      return broken("read from");
+  }
+}
+
+Result<Transport::Moved> TlsTransport::write(std::span<const std::byte> from) {
+  std::size_t bytes = 0;
+  before_a_call();
+  const int result = SSL_write_ex(connection_.get(), from.data(), from.size(), &bytes);
+  write_waits_for_read_ = false;
+  if (result == 1) return Moved{bytes, false, false};
+  switch (SSL_get_error(connection_.get(), result)) {
+    case SSL_ERROR_WANT_READ:
+      write_waits_for_read_ = true;
+      [[fallthrough]];
+    case SSL_ERROR_WANT_WRITE:
+      return Moved{0, true, false};
+    default:
+      return broken("write to");
+  }
+}
+
+/// In TLS 1.3 a server refuses our certificate only after our side of the handshake is complete: the alert arrives
+/// with the first read.
+Result<Transport::Moved> TlsTransport::broken(std::string_view doing) const {
+  const unsigned long code = ERR_peek_last_error();
+  if (code == 0) {
+    return fail(ErrorCode::unavailable, fmt::format("cannot {} {}: the connection was cut", doing, peer_));
+  }
+  const int reason = ERR_GET_REASON(code);
+  const bool alert = reason > SSL_AD_REASON_OFFSET;
+  return fail(alert ? ErrorCode::permission_denied : ErrorCode::unavailable,
+              fmt::format("cannot {} {}: TLS: {}", doing, peer_, openssl_reason()));
+}
+
+}  // namespace croft::os::tls

@@ -1,0 +1,160 @@
+#include "http/transport.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "os/file_descriptor.h"
+
+namespace croft::os {
+namespace {
+
+/// The code of a connection that could not be made, or broke. Which of the many reasons it is helps a person, not a
+/// program: all but a missing right may pass.
+Error socket_error(std::string_view doing, std::string_view where, int error_number) {
+  const bool forbidden = error_number == EACCES || error_number == EPERM;
+  return {forbidden ? ErrorCode::permission_denied : ErrorCode::unavailable,
+          fmt::format("cannot {} {}: {}", doing, where, std::generic_category().message(error_number)),
+          {}};
+}
+
+class SocketTransport final : public Transport {
+ public:
+  SocketTransport(FileDescriptor socket, std::string peer) : socket_(std::move(socket)), peer_(std::move(peer)) {}
+
+  [[nodiscard]] Result<Moved> read(std::span<std::byte> into) override {
+    return moved(::recv(socket_.get(), into.data(), into.size(), 0), true);
+  }
+  // MSG_NOSIGNAL: a peer that has gone is an error, not the end of the process.
+  [[nodiscard]] Result<Moved> write(std::span<const std::byte> from) override {
+    return moved(::send(socket_.get(), from.data(), from.size(), MSG_NOSIGNAL), false);
+  }
+  [[nodiscard]] int descriptor() const override { return socket_.get(); }
+
+ private:
+  [[nodiscard]] Result<Moved> moved(ssize_t bytes, bool reading) const {
+    const int why = errno;
+    if (bytes > 0) return Moved{static_cast<std::size_t>(bytes), false, false};
+    if (bytes == 0) return Moved{0, !reading, reading};
+    if (why == EAGAIN || why == EWOULDBLOCK || why == EINTR) return Moved{0, true, false};
+    return fail(socket_error(reading ? "read from" : "write to", peer_, why));
+  }
+
+  FileDescriptor socket_;
+  std::string peer_;
+};
+
+union SocketAddress {
+  sockaddr any;
+  sockaddr_in v4;
+  sockaddr_in6 v6;
+  sockaddr_un path;
+};
+
+/// The length of the address. The endpoint has been through Endpoint::parse, or is made like its results.
+[[nodiscard]] Result<socklen_t> fill(SocketAddress& address, const Endpoint& endpoint) {
+  std::memset(&address, 0, sizeof address);
+  if (endpoint.kind == Endpoint::Kind::unix_socket) {
+    address.path.sun_family = AF_UNIX;
+    if (endpoint.path.empty() || endpoint.path.size() >= sizeof address.path.sun_path) {
+      return fail(ErrorCode::invalid_argument, fmt::format("{} is no path of a socket", endpoint.path));
+    }
+    std::copy(endpoint.path.begin(), endpoint.path.end(), address.path.sun_path);
+    return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + endpoint.path.size() + 1);
+  }
+  if (::inet_pton(AF_INET, endpoint.host.c_str(), &address.v4.sin_addr) == 1) {
+    address.v4.sin_family = AF_INET;
+    address.v4.sin_port = htons(endpoint.port);
+    return socklen_t{sizeof address.v4};
+  }
+  if (::inet_pton(AF_INET6, endpoint.host.c_str(), &address.v6.sin6_addr) == 1) {
+    address.v6.sin6_family = AF_INET6;
+    address.v6.sin6_port = htons(endpoint.port);
+    return socklen_t{sizeof address.v6};
+  }
+  return fail(ErrorCode::invalid_argument, fmt::format("{} is no numeric address", endpoint.host));
+}
+
+[[nodiscard]] Result<void> wait_until_connected(int socket, const std::string& where, const Clock& clock,
+                                                Deadline deadline) {
+  if (!wait_for_descriptor(socket, false, true, clock, deadline)) {
+    return fail(ErrorCode::deadline_exceeded, fmt::format("cannot connect to {}: no answer in time", where));
+  }
+  int why = 0;
+  socklen_t size = sizeof why;
+  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &why, &size) != 0) why = errno;
+  if (why != 0) return fail(socket_error("connect to", where, why));
+  return {};
+}
+
+[[nodiscard]] Result<std::unique_ptr<Transport>> connect_plain(const Endpoint& endpoint, const Clock& clock,
+                                                               Deadline deadline) {
+  SocketAddress address;
+  TRY(const socklen_t size, fill(address, endpoint));
+  const std::string where = endpoint.text();
+  FileDescriptor socket(::socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.is_open()) return fail(socket_error("make a socket for", where, errno));
+  if (endpoint.kind == Endpoint::Kind::tcp) {
+    // Requests are small and each waits for its answer. Without it they only become slower: no error to report.
+    const int on = 1;
+    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  }
+  if (::connect(socket.get(), &address.any, size) != 0) {
+    const int why = errno;
+    if (why != EINPROGRESS && why != EINTR) return fail(socket_error("connect to", where, why));
+    TRY_VOID(wait_until_connected(socket.get(), where, clock, deadline));
+  }
+  if (endpoint.kind == Endpoint::Kind::tcp && is_connected_to_itself(socket.get())) {
+    return fail(socket_error("connect to", where, ECONNREFUSED));
+  }
+  return std::make_unique<SocketTransport>(std::move(socket), where);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> connect_transport(const Endpoint& endpoint, const TransportSecurity* security,
+                                                     const Clock& clock, Deadline deadline) {
+  if (endpoint.secure && security == nullptr) {
+    return fail(ErrorCode::invalid_argument, fmt::format("{} needs TLS files: at least a CA", endpoint.text()));
+  }
+  TRY(auto plain, connect_plain(endpoint, clock, deadline));
+  if (!endpoint.secure) return plain;
+  return security->secure(std::move(plain), endpoint, clock, deadline);
+}
+
+bool is_connected_to_itself(int socket) {
+  sockaddr_storage here{}, there{};
+  socklen_t here_size = sizeof here, there_size = sizeof there;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&here), &here_size) != 0) return false;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&there), &there_size) != 0) return false;
+  return here_size == there_size && std::memcmp(&here, &there, here_size) == 0;
+}
+
+bool wait_for_descriptor(int descriptor, bool readable, bool writable, const Clock& clock, Deadline deadline) {
+  for (;;) {
+    const auto now = clock.now().since_boot;
+    const auto left = deadline.at_since_boot > now ? deadline.at_since_boot - now : std::chrono::nanoseconds{0};
+    // Rounded up: a wait that ends a little too early would spin until the deadline.
+    const auto milliseconds =
+        std::min<std::int64_t>(std::chrono::ceil<std::chrono::milliseconds>(left).count(), INT_MAX);
+    pollfd wanted{descriptor, static_cast<short>((readable ? POLLIN : 0) | (writable ? POLLOUT : 0)), 0};
+    const int ready = ::poll(&wanted, 1, static_cast<int>(milliseconds));
+    if (ready > 0) return true;
+    CROFT_ASSERT(ready == 0 || errno == EINTR || errno == ENOMEM);
+    if (left <= std::chrono::nanoseconds{0}) return false;
+  }
+}
+
+}  // namespace croft::os

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "http/endpoint.h"
+
+namespace croft::os {
+
+/// A connected stream of bytes that never blocks.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  /// What came of one read or write. `bytes` may be less than asked; 0 with neither flag cannot be.
+  struct Moved {
+    std::size_t bytes = 0;
+    bool would_block = false;  ///< nothing now: poll descriptor()
+    bool ended = false;        ///< read: the peer has closed its side in order
+  };
+  /// Error: unavailable, with the reason; the transport is of no use after that.
+  [[nodiscard]] virtual Result<Moved> read(std::span<std::byte> into) = 0;
+  [[nodiscard]] virtual Result<Moved> write(std::span<const std::byte> from) = 0;
+  [[nodiscard]] virtual int descriptor() const = 0;
+  /// Whether what blocks a write is that the peer must be read first, or the other way round (TLS).
+  [[nodiscard]] virtual bool write_waits_for_read() const { return false; }
+  [[nodiscard]] virtual bool read_waits_for_write() const { return false; }
+};
+
+/// Puts TLS on a connected transport (http/tls.h). An interface, so that a program without https doesn't carry OpenSSL.
+class TransportSecurity {
+ public:
+  virtual ~TransportSecurity() = default;
+  /// Shakes hands as client until the deadline. Errors: permission_denied when a certificate, ours or the server's, is
+  /// refused, naming the reason; as os::read_file for its files; unavailable; deadline_exceeded.
+  [[nodiscard]] virtual Result<std::unique_ptr<Transport>> secure(std::unique_ptr<Transport> plain,
+                                                                  const Endpoint& endpoint, const Clock& clock,
+                                                                  Deadline deadline) const = 0;
+};
+
+/// Connects to an endpoint: TCP without delay, or a Unix socket; with `security` when the endpoint asks for it.
+/// Errors: unavailable (refused, unreachable, no such socket), deadline_exceeded, permission_denied; those of
+/// TransportSecurity::secure. Nothing has been sent to an HTTP server then.
+[[nodiscard]] Result<std::unique_ptr<Transport>> connect_transport(const Endpoint& endpoint,
+                                                                   const TransportSecurity* security,
+                                                                   const Clock& clock, Deadline deadline);
+
+/// Whether the other end of a TCP socket is this one: where nobody listens on a port of those that the kernel gives to
+/// clients, it may give the very same, and connects the socket to itself.
+[[nodiscard]] bool is_connected_to_itself(int socket);
+
+/// Waits until a descriptor can be read (or written, as asked) or has an error, or the deadline; false at the deadline.
+[[nodiscard]] bool wait_for_descriptor(int descriptor, bool readable, bool writable, const Clock& clock,
+                                       Deadline deadline);
+
+}  // namespace croft::os

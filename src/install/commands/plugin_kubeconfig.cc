@@ -1,0 +1,263 @@
+#include "install/commands/plugin_kubeconfig.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "agent/daemon/store_parts.h"
+#include "base/net/address.h"
+#include "base/net/echo.h"
+#include "base/time_text.h"
+#include "cli/stores/open_store.h"
+#include "install/door/turn.h"
+#include "install/format/record.h"
+#include "os/files.h"
+#include "os/secret_file.h"
+#include "store/kube/format/kube_server.h"
+#include "store/kube/service_account_token.h"
+
+namespace croft::app {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kApiTime{10};
+constexpr seconds kTendEvery{5};
+/// After a failure; an API that is away comes back or not.
+constexpr seconds kTryAgain{30};
+/// After the agent's own token was refused: the next one may be in its file any moment.
+constexpr seconds kTryAgainRefused{10};
+/// The first and the longest pause after new tokens of no use, each twice as long as the last.
+constexpr seconds kUselessPauseMin{30}, kUselessPauseMax{16 * 60};
+/// A token that is revoked is noticed within this time and a half, and the time to ask.
+constexpr seconds kAskEvery{12};
+/// For that; the agent has other things to do.
+constexpr seconds kAskTime{3};
+/// The first and the longest pause after new tokens that were refused, each twice as long as the last.
+constexpr seconds kAskPauseMin{60}, kAskPauseMax{16 * 60};
+constexpr std::size_t kFileBytesMax = std::size_t{1} << 20;
+constexpr std::size_t kPemBytesMax = std::size_t{1} << 20;
+constexpr std::size_t kNamespaceBytesMax = 256;
+constexpr const char* kDefaultNamespace = "croft-system";
+constexpr std::uint64_t kJitterParts = 1024;
+
+/// Where the account is, unless it was said.
+[[nodiscard]] Result<std::string> namespace_of(const wire::kube::KubeAccess& access) {
+  if (!access.name_space.empty()) return access.name_space;
+  if (access.namespace_file.empty()) return std::string(kDefaultNamespace);
+  TRY(const std::string text, os::read_file(access.namespace_file, kNamespaceBytesMax));
+  return std::string(wire::kube::trimmed_token(text));
+}
+
+/// The plugin looks up no names.
+[[nodiscard]] bool are_numeric(const std::vector<wire::kube::KubeServer>& servers) {
+  return std::ranges::all_of(servers, [](const auto& server) { return net::Address::parse(server.host).has_value(); });
+}
+
+}  // namespace
+
+WallTime renewal_of(const wire::kube::TokenLife& life, std::uint64_t jitter) {
+  const auto quarter = (life.end - life.made) / 4;
+  return life.made + quarter + quarter / static_cast<std::int64_t>(kJitterParts) * static_cast<std::int64_t>(jitter);
+}
+
+Result<std::unique_ptr<PluginKubeconfig>> PluginKubeconfig::make(PluginKubeconfigOptions options,
+                                                                 const std::string& store_url, const Clock& clock,
+                                                                 Random& random) {
+  TRY(const KubePlace place, parse_kube_url(store_url));
+  TRY(wire::kube::KubeAccess access, kube_access(place, kDaemonParts.kubeconfig));
+  if (options.name_space.empty()) {
+    TRY(options.name_space, namespace_of(access));
+  }
+  if (!options.servers.empty()) access.servers.clear();
+  for (const std::string& url : options.servers) {
+    TRY(wire::kube::KubeServer server, wire::kube::parse_kube_server(url));
+    access.servers.push_back(std::move(server));
+  }
+  if (!options.server_name.empty()) access.tls_server_name = options.server_name;
+  TRY(auto api, open_kube_api(store_url, clock, kDaemonParts, kApiTime));
+  auto open_as_plugin = [&clock](const std::string& file) -> Result<std::unique_ptr<store::kube::Api>> {
+    TRY(const std::string url, with_kube_flags("kube:", file, ""));
+    return open_kube_api(url, clock, kDaemonParts, kAskTime);
+  };
+  return std::unique_ptr<PluginKubeconfig>(new PluginKubeconfig(std::move(options), std::move(access), std::move(api),
+                                                                clock, random, std::move(open_as_plugin)));
+}
+
+Result<std::string> PluginKubeconfig::ca() const {
+  if (access_.ca.file.empty()) return access_.ca.data;
+  return os::read_file(access_.ca.file, kPemBytesMax);
+}
+
+wire::kube::KubeAccess PluginKubeconfig::access_of_plugin() const {
+  if (are_numeric(access_.servers)) return access_;
+  const auto text = os::read_secret_file(options_.file, kFileBytesMax);
+  if (!text) return access_;
+  const auto is = wire::kube::decode_kubeconfig(*text, os::directory_of(options_.file));
+  if (!is || !are_numeric(is->servers)) return access_;
+  wire::kube::KubeAccess access = access_;
+  access.servers = is->servers;
+  access.tls_server_name = is->tls_server_name;
+  return access;
+}
+
+Result<std::string> PluginKubeconfig::text() {
+  const wire::kube::KubeAccess access = access_of_plugin();
+  if (!are_numeric(access.servers)) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("the plugin looks up no names, and {0} is one, so no kubeconfig is written for it; give the "
+                    "API server's numeric address with --api-server, and where its certificate has the name "
+                    "alone, --api-server-name {1}",
+                    net::echo(access.servers.front().host), access.servers.front().host));
+  }
+  TRY(const std::string pem, ca());
+  TRY(const std::string token,
+      store::kube::request_token(*api_, {options_.name_space, options_.service_account, options_.token_seconds},
+                                 Deadline::after(clock_.now(), kApiTime)));
+  std::string made = wire::kube::encode_kubeconfig(access, pem, token);
+  // The plugin reads it so: what it would refuse, as a token and no https, must not come to be on a node.
+  const auto read = wire::kube::decode_kubeconfig(made, os::directory_of(options_.file));
+  if (!read) {
+    return fail(Error(read.error())
+                    .in("the plugin would refuse its kubeconfig, so none is written; correct the "
+                        "API server's address (--api-server, --store)"));
+  }
+  return made;
+}
+
+PluginKubeconfig::Reason PluginKubeconfig::reason() {
+  const auto text = os::read_secret_file(options_.file, kFileBytesMax);
+  if (!text && text.error().code == ErrorCode::not_found) return {.text = "it was not there", .is_absent = true};
+  if (!text) return {text.error().message};
+  return reason_of(*text);
+}
+
+PluginKubeconfig::Reason PluginKubeconfig::reason_of(const std::string& text) const {
+  const auto is = wire::kube::decode_kubeconfig(text, os::directory_of(options_.file));
+  if (!is) return {is.error().message};
+  const auto pem = ca();
+  const wire::kube::KubeAccess access = access_of_plugin();
+  if (is->servers != access.servers || is->tls_server_name != access.tls_server_name) {
+    return {"the API server is another"};
+  }
+  if (pem && is->ca.data != *pem) return {"the CA of the API server is another"};
+  if (!refused_token_.empty() && is->token == refused_token_) {
+    return {"the API server refused its token (401)", true};
+  }
+  const auto life = wire::kube::life_of_token(is->token);
+  if (!life) return {"its token says no end", true};
+  if (clock_.now().wall < renewal_of(*life, jitter_)) return {};
+  return {fmt::format("its token ends at {}", rfc3339_exact(life->end)), true};
+}
+
+std::chrono::nanoseconds PluginKubeconfig::spread(std::chrono::nanoseconds pause) {
+  return pause + pause / (2 * kJitterParts) * static_cast<std::int64_t>(random_.next() % kJitterParts);
+}
+
+void PluginKubeconfig::ask_of_token() {
+  const Instant now = clock_.now();
+  if (open_as_plugin_ == nullptr) return;
+  if (!next_ask_) next_ask_ = now.since_boot + spread(kAskEvery / 2);
+  if (now.since_boot < *next_ask_) return;
+  next_ask_ = now.since_boot + spread(kAskEvery);
+  const auto text = os::read_secret_file(options_.file, kFileBytesMax);
+  const auto is = text ? wire::kube::decode_kubeconfig(*text, os::directory_of(options_.file))
+                       : Result<wire::kube::KubeAccess>(fail(text.error()));
+  if (!is || is->token.empty() || is->token == refused_token_) return;
+  const auto api = open_as_plugin_(options_.file);
+  if (!api) return;
+  const auto taken = store::kube::ask_of_token(**api, Deadline::after(now, kAskTime));
+  if (taken == store::kube::TokenTaken::yes) ask_pause_ = {};
+  if (taken != store::kube::TokenTaken::refused) return;
+  refused_token_ = is->token;
+  const bool is_first = ask_pause_.count() == 0;
+  ask_pause_ = std::clamp<std::chrono::nanoseconds>(ask_pause_ * 2, kAskPauseMin, kAskPauseMax);
+  if (is_first) return;
+  next_ask_ = now.since_boot + spread(ask_pause_);
+}
+
+Result<void> PluginKubeconfig::check_it_was_not_taken_back() const {
+  auto is_installed = edge::is_installed_kubeconfig(options_.file);
+  if (!is_installed) return fail(is_installed.error());
+  if (*is_installed) return {};
+  return fail(ErrorCode::refused_by_configuration,
+              fmt::format("no installation is recorded beside it ({}): Croft was taken back from this node; croftd "
+                          "install writes both",
+                          wire::kInstallRecordName));
+}
+
+std::optional<PluginKubeconfig::Tended> PluginKubeconfig::judged(const std::string& written, const Reason& why) {
+  const auto access = wire::kube::decode_kubeconfig(written, os::directory_of(options_.file));
+  const auto life = wire::kube::life_of_token(access ? access->token : std::string());
+  const Instant now = clock_.now();
+  const std::string done = fmt::format("{} written, as {}", options_.file, why.text);
+  if (life && now.wall < renewal_of(*life, jitter_)) {
+    useless_pause_ = {};
+    next_token_ = {};
+    return Tended{fmt::format("{}; its token is good until {}, and renewed at {}", done, rfc3339_exact(life->end),
+                              rfc3339_rounded_up(renewal_of(*life, jitter_))),
+                  false};
+  }
+  const bool is_told = useless_pause_.count() != 0;
+  useless_pause_ = useless_pause_.count() == 0
+                       ? std::chrono::nanoseconds(kUselessPauseMin)
+                       : std::min<std::chrono::nanoseconds>(useless_pause_ * 2, kUselessPauseMax);
+  // Where the server's clock is the wrong one, all agents are told so.
+  const auto part = static_cast<std::int64_t>(random_.next() % kJitterParts);
+  next_token_ = now.since_boot + useless_pause_ + useless_pause_ / (4 * kJitterParts) * part;
+  if (is_told) return std::nullopt;
+  const std::string trouble =
+      life ? fmt::format(
+                 "made at {}, good until {}, it would be due again at once by this node's clock, which says "
+                 "{}: set the clock of this node, or of the API server",
+                 rfc3339_exact(life->made), rfc3339_exact(life->end), rfc3339_exact(now.wall))
+           : std::string(
+                 "it does not say until when it is good: it is none that a Kubernetes API server makes; look "
+                 "at what answers for the API server");
+  return Tended{fmt::format("{}; but of the new token: {}; others are asked for in {} s, and then more and more seldom",
+                            done, trouble, std::chrono::duration_cast<seconds>(useless_pause_).count()),
+                true};
+}
+
+std::optional<PluginKubeconfig::Tended> PluginKubeconfig::tend() {
+  const auto now = clock_.now().since_boot;
+  if (now < next_look_) return std::nullopt;
+  next_look_ = now + kTendEvery;
+  ask_of_token();
+  const Reason why = reason();
+  if (why.text.empty() || (why.is_of_token && now < next_token_)) return std::nullopt;
+  const auto failed = [&](const Error& error) {
+    return Tended{fmt::format("{} is to be written ({}) and is not: {}", options_.file, why.text, error.message), true};
+  };
+  if (why.is_absent) {
+    const auto may = check_it_was_not_taken_back();
+    if (!may) return failed(may.error());
+  }
+  // A token that could not be written is as good as a new one: each is good for a day, and nobody revokes it.
+  const bool is_at_hand = unwritten_ && reason_of(*unwritten_).text.empty();
+  const auto content = is_at_hand ? Result<std::string>(*unwritten_) : text();
+  unwritten_.reset();
+  if (!content) {
+    next_look_ = now + (content.error().code == ErrorCode::permission_denied ? kTryAgainRefused : kTryAgain);
+    return failed(content.error());
+  }
+  edge::InstallTurn turn(os::directory_of(options_.file));
+  const auto begun = turn.begin(clock_, Deadline::after(clock_.now(), {}));
+  if (!begun) unwritten_ = *content;
+  if (!begun && begun.error().code == ErrorCode::deadline_exceeded) return std::nullopt;  // soon again
+  auto done = begun;
+  // Somebody may have taken it back while the API was asked.
+  if (done && reason().is_absent) done = check_it_was_not_taken_back();
+  if (done) done = os::replace_file_durably(options_.file, *content);
+  if (!done) {
+    unwritten_ = *content;
+    next_look_ = now + kTryAgain;
+    return failed(done.error());
+  }
+  jitter_ = random_.next() % kJitterParts;
+  return judged(*content, why);
+}
+
+}  // namespace croft::app

@@ -1,0 +1,359 @@
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/net/echo.h"
+#include "cli/croft/command_line.h"
+#include "cli/croft/data.h"
+#include "cli/stores/open_store.h"
+#include "install/format/kubeadm_config.h"
+#include "ipam/commands/pool_note.h"
+#include "ipam/use/default_pools.h"
+#include "ipam/use/inspect.h"
+#include "os/look_up.h"
+#include "services/commands/service_space.h"
+#include "store/kube/format/config_map.h"
+#include "store/kube/format/kubeconfig_yaml.h"
+#include "store/kube/format/requests.h"
+#include "store/kube/node_addresses.h"
+#include "store/kube/protobuf_lists.h"
+#include "store/store_url.h"
+
+// The first pools of a cluster: by flags, by the variables that Calico's node takes, or by kubeadm's configuration.
+
+namespace croft::app {
+namespace {
+
+constexpr std::chrono::seconds kApiTime{10};
+/// For all nodes: 5,000 are ten pages.
+constexpr std::chrono::seconds kListTime{60};
+constexpr const char* kNone = "none";
+
+struct FamilyOptions {
+  std::string cidr;
+  std::optional<int> block_size;
+};
+struct DefaultPoolOptions {
+  FamilyOptions v4, v6;
+  std::string gateways = kNone;
+  bool no_kubeadm = false;
+  bool is_required = false;
+  bool dry_run = false;
+};
+
+/// The names of one family.
+struct FamilyNames {
+  net::Family family;
+  const char *pool, *cidr_flag, *cidr_variable, *calicos_cidr_variable, *size_flag, *size_variable,
+      *calicos_size_variable;
+};
+constexpr std::array<FamilyNames, 2> kFamilies{{
+    {net::Family::v4, engine::kDefaultPoolV4, "--ipv4-cidr", "CROFT_IPV4POOL_CIDR", "CALICO_IPV4POOL_CIDR",
+     "--ipv4-block-size", "CROFT_IPV4POOL_BLOCK_SIZE", "CALICO_IPV4POOL_BLOCK_SIZE"},
+    {net::Family::v6, engine::kDefaultPoolV6, "--ipv6-cidr", "CROFT_IPV6POOL_CIDR", "CALICO_IPV6POOL_CIDR",
+     "--ipv6-block-size", "CROFT_IPV6POOL_BLOCK_SIZE", "CALICO_IPV6POOL_BLOCK_SIZE"},
+}};
+/// Of Calico's node too, and not for an allocator of addresses: they are told not to be heeded.
+constexpr std::array kNotHeeded{"CALICO_IPV4POOL_IPIP",
+                                "CALICO_IPV4POOL_VXLAN",
+                                "CALICO_IPV6POOL_VXLAN",
+                                "CALICO_IPV4POOL_NAT_OUTGOING",
+                                "CALICO_IPV6POOL_NAT_OUTGOING",
+                                "CALICO_IPV4POOL_DISABLE_BGP_EXPORT",
+                                "CALICO_IPV6POOL_DISABLE_BGP_EXPORT",
+                                "CALICO_IPV4POOL_NODE_SELECTOR",
+                                "CALICO_IPV6POOL_NODE_SELECTOR"};
+
+/// A text with whoever said it.
+struct Said {
+  std::string by, text;
+};
+std::optional<Said> variable(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return {};
+  return Said{name, value};
+}
+
+/// What of a flag and two variables is there, the first of them.
+std::optional<Said> first_said(const char* flag, const std::string& given, const char* own, const char* calicos) {
+  if (!given.empty()) return Said{flag, given};
+  if (auto said = variable(own)) return said;
+  return variable(calicos);
+}
+
+[[nodiscard]] Result<std::optional<int>> block_size_of(const FamilyNames& names, const FamilyOptions& options) {
+  const auto said = first_said(names.size_flag, options.block_size ? std::to_string(*options.block_size) : "",
+                               names.size_variable, names.calicos_size_variable);
+  if (!said) return std::optional<int>();
+  const auto length = net::parse_prefix_length(said->text);
+  if (!length) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: {} is no prefix length", said->by, net::echo(said->text)));
+  }
+  return std::optional(*length);
+}
+
+/// The cluster that a pool is for, as far as there is one: what kubeadm and its nodes say.
+class Cluster {
+ public:
+  Cluster(const CommandLine& line, const DefaultPoolOptions& options) : line_(line), options_(options) {}
+
+  /// Connects nothing yet. Without a Kubernetes API there is nobody to ask.
+  [[nodiscard]] Result<void> open() {
+    if (store::scheme_of(line_.store_url) != store::Scheme::kube) return {};
+    TRY(api_, open_kube_api(line_.store_url, line_.clock,
+                            {nullptr, wire::kubeconfig_json, os::look_up_host, nullptr, store::kube::lists_in_protobuf},
+                            kApiTime));
+    return {};
+  }
+  /// Asked once. One that was not made by kubeadm, or says nothing to us, says nothing.
+  [[nodiscard]] Result<const wire::KubeadmNetworking*> kubeadm() {
+    if (networking_) return &*networking_;
+    if (api_ == nullptr || options_.no_kubeadm) {
+      why_none_ = api_ == nullptr ? "there is no Kubernetes API to ask" : "--no-kubeadm";
+      return &networking_.emplace();
+    }
+    store::kube::Request request;
+    TRY(request.path, wire::kube::object_path({"", "v1", "configmaps"}, "kube-system", "kubeadm-config"));
+    request.answer_bytes_max = wire::kube::kApiObjectBytesMax;
+    const store::kube::Answer answer = api_->call(request, Deadline::after(line_.clock.now(), kApiTime));
+    const bool is_nobodys = answer.outcome == store::kube::Answer::Outcome::refused &&
+                            (answer.http_status == 401 || answer.http_status == 403 || answer.http_status == 404);
+    if (is_nobodys) {
+      why_none_ = answer.error.message;
+      return &networking_.emplace();
+    }
+    if (answer.outcome != store::kube::Answer::Outcome::done) {
+      return fail(unread(answer.error, "ConfigMap kube-system/kubeadm-config"));
+    }
+    const std::string which = fmt::format("ConfigMap kube-system/kubeadm-config, {} bytes", answer.body.size());
+    const auto text =
+        wire::kube::text_in_config_map(answer.body, "kube-system", "kubeadm-config", "ClusterConfiguration");
+    if (!text) return fail(unread(text.error(), which));
+    auto said = wire::parse_kubeadm_config(*text);
+    if (!said) return fail(unread(said.error().in("data.ClusterConfiguration"), which));
+    return &networking_.emplace(*std::move(said));
+  }
+  /// Why kubeadm says no CIDR.
+  [[nodiscard]] const std::string& why_none() const { return why_none_; }
+  [[nodiscard]] Result<std::vector<engine::TakenSpace>> taken() {
+    std::vector<engine::TakenSpace> all;
+    if (api_ == nullptr) return all;
+    TRY(const wire::KubeadmNetworking* const networking, kubeadm());
+    for (const net::Prefix& cidr : networking->service_subnets) {
+      all.push_back({fmt::format("kubeadm's serviceSubnet {}", cidr.to_string()), cidr});
+    }
+    TRY(const auto addresses,
+        store::kube::list_node_addresses(*api_, line_.clock, Deadline::after(line_.clock.now(), kListTime)));
+    for (const store::kube::NodeAddress& one : addresses) {
+      all.push_back({fmt::format("address {} of node {}", one.address.to_string(), one.node),
+                     net::Prefix::containing(one.address, net::bit_length(one.address.family()))});
+    }
+    return all;
+  }
+
+ private:
+  [[nodiscard]] static Error unread(const Error& why, const std::string& which) {
+    Error error = Error(why).in(which);
+    // It is not the caller who is wrong.
+    if (error.code == ErrorCode::invalid_argument) error.code = ErrorCode::corrupt;
+    error.message +=
+        "; look at it (kubectl -n kube-system get configmap kubeadm-config -o yaml), or say --no-kubeadm and name the "
+        "pools' CIDRs yourself";
+    return error;
+  }
+
+  const CommandLine& line_;
+  const DefaultPoolOptions& options_;
+  std::unique_ptr<store::kube::Api> api_;
+  std::optional<wire::KubeadmNetworking> networking_;
+  std::string why_none_ = "its podSubnet is none";
+};
+
+/// The pool that is wanted of one family, or nothing.
+[[nodiscard]] Result<std::optional<core::PoolSpec>> wanted(const FamilyNames& names, const FamilyOptions& family,
+                                                           const DefaultPoolOptions& options, Cluster& cluster) {
+  core::PoolSpec spec;
+  spec.name = names.pool;
+  const auto said = first_said(names.cidr_flag, family.cidr, names.cidr_variable, names.calicos_cidr_variable);
+  if (said && said->text == kNone) return std::optional<core::PoolSpec>();
+  if (said) {
+    TRY(spec.cidr, prefix_argument(said->by, said->text));
+    if (spec.cidr.family() != names.family) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("{}: {} is of the other family", said->by, spec.cidr.to_string()));
+    }
+  } else {
+    TRY(const wire::KubeadmNetworking* const networking, cluster.kubeadm());
+    const net::Prefix* found = nullptr;
+    for (const net::Prefix& cidr : networking->pod_subnets) {
+      if (cidr.family() == names.family) found = &cidr;
+    }
+    if (found == nullptr) return std::optional<core::PoolSpec>();
+    spec.cidr = *found;
+  }
+  TRY(spec.block_length, block_size_of(names, family));
+  if (options.gateways == kNone) spec.gateway = core::GatewayChoice{core::GatewayChoice::Kind::none, {}};
+  TRY_VOID(core::make_pool(spec));
+  return std::optional(std::move(spec));
+}
+
+bool is_true(const std::string& text) {
+  std::string lower;
+  for (const char c : text) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower == "true";
+}
+
+const char* word_of(engine::DefaultPool::Outcome outcome) {
+  switch (outcome) {
+    case engine::DefaultPool::Outcome::made:
+      return "created";
+    case engine::DefaultPool::Outcome::there:
+      return "unchanged";
+    case engine::DefaultPool::Outcome::to_be_made:
+      return "would be created";
+  }
+  return "";
+}
+
+[[nodiscard]] Result<std::vector<core::PoolSpec>> all_wanted(const DefaultPoolOptions& options, Cluster& cluster) {
+  std::vector<core::PoolSpec> specs;
+  const auto none_at_all = variable("NO_DEFAULT_POOLS");
+  for (const FamilyNames& names : kFamilies) {
+    const FamilyOptions& family = names.family == net::Family::v4 ? options.v4 : options.v6;
+    if (none_at_all && is_true(none_at_all->text)) {
+      const auto said = first_said(names.cidr_flag, family.cidr, names.cidr_variable, names.calicos_cidr_variable);
+      if (!said) continue;
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("NO_DEFAULT_POOLS and {} contradict each other: leave one out", said->by));
+    }
+    TRY(auto spec, wanted(names, family, options, cluster));
+    if (spec) specs.push_back(*std::move(spec));
+  }
+  return specs;
+}
+
+/// Whether somebody said that a family gets no pool.
+bool is_none_said(const DefaultPoolOptions& options) {
+  const auto none_at_all = variable("NO_DEFAULT_POOLS");
+  if (none_at_all && is_true(none_at_all->text)) return true;
+  return std::ranges::any_of(kFamilies, [&](const FamilyNames& names) {
+    const FamilyOptions& family = names.family == net::Family::v4 ? options.v4 : options.v6;
+    const auto said = first_said(names.cidr_flag, family.cidr, names.cidr_variable, names.calicos_cidr_variable);
+    return said && said->text == kNone;
+  });
+}
+
+/// Who runs it until there are pools must not take "nothing to do" for that.
+[[nodiscard]] Result<void> check_has_pools(CommandLine& line, const Cluster& cluster) {
+  const auto opened = line.open();
+  if (!opened && opened.error().code != ErrorCode::not_found) return fail(opened.error());
+  TRY(const auto pools, opened ? engine::list_pools(*opened) : Result<std::vector<core::Pool>>());
+  if (!pools.empty()) return {};
+  return fail(
+      ErrorCode::no_pool,
+      fmt::format("no pool is asked for, and the register has none, so no pod would get an address: no flag and "
+                  "no variable names a CIDR, nor does kubeadm ({}). Say it with --ipv4-cidr (the chart's "
+                  "defaultPools.ipv4Cidr), or make one: croft pool create",
+                  cluster.why_none()));
+}
+
+[[nodiscard]] Result<int> make_default_pools(CommandLine& line, const DefaultPoolOptions& options) {
+  for (const char* name : kNotHeeded) {
+    if (variable(name))
+      tell(fmt::format("croft: {} is not heeded: set it on the pool, with the tool that uses it", name));
+  }
+  Cluster cluster(line, options);
+  TRY_VOID(cluster.open());
+  TRY(const std::vector<core::PoolSpec> specs, all_wanted(options, cluster));
+  std::vector<engine::DefaultPool> pools;
+  if (!specs.empty()) {  // else no store is made for nothing
+    TRY(const engine::Context context, line.open(!options.dry_run));
+    const auto taken = [&]() -> Result<std::vector<engine::TakenSpace>> {
+      TRY(auto all, cluster.taken());
+      TRY(auto of_services, space_of_services(context));
+      std::ranges::move(of_services, std::back_inserter(all));
+      return all;
+    };
+    TRY(pools, engine::ensure_default_pools(context, specs, {taken, options.dry_run}));
+  }
+  if (specs.empty() && options.is_required && !is_none_said(options)) TRY_VOID(check_has_pools(line, cluster));
+  for (const engine::DefaultPool& one : pools) {
+    if (one.outcome != engine::DefaultPool::Outcome::there) continue;
+    tell_if_unallocatable(one.pool);
+    if (options.gateways != kNone && !one.pool.gateway) {
+      tell(fmt::format(
+          "croft: pool {} is there and has no gateway, which ptp and bridge need: --gateways gives one to a "
+          "pool that is made, and leaves this one as it is",
+          one.pool.name));
+    }
+    if (!one.pool.disabled) continue;
+    tell(
+        fmt::format("croft: pool {} is there and disabled: no pod gets an address of it. If nobody meant that, `croft "
+                    "pool enable {}`",
+                    one.pool.name, one.pool.name));
+  }
+  if (line.json()) {
+    std::vector<nlohmann::ordered_json> rows;
+    for (const engine::DefaultPool& one : pools) {
+      rows.push_back({{"name", one.pool.name}, {"cidr", one.pool.cidr.to_string()}, {"outcome", word_of(one.outcome)}});
+    }
+    print(line.data(Data(rows)));
+    return 0;
+  }
+  for (const engine::DefaultPool& one : pools) {
+    print(fmt::format("pool/{} {} ({})\n", one.pool.name, word_of(one.outcome), one.pool.cidr.to_string()));
+  }
+  if (pools.empty()) {
+    print(is_none_said(options)
+              ? std::string("No pool is asked for.\n")
+              : fmt::format("No pool is asked for: neither flags, nor variables, nor kubeadm's podSubnet name a CIDR "
+                            "(kubeadm: {}).\n",
+                            cluster.why_none()));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_pool_defaults_command(CLI::App& pool, CommandLine& line) {
+  const auto options = std::make_shared<DefaultPoolOptions>();
+  CLI::App* command = pool.add_subcommand("defaults", "Create a cluster's first pools, unless its family has one");
+  command->add_option("--ipv4-cidr", options->v4.cidr,
+                      "Prefix of the IPv4 pool; \"none\": no such pool (default: CROFT_IPV4POOL_CIDR, "
+                      "CALICO_IPV4POOL_CIDR, or kubeadm's podSubnet)");
+  command->add_option(
+      "--ipv4-block-size", options->v4.block_size,
+      "Prefix length of its blocks (default: CROFT_IPV4POOL_BLOCK_SIZE, CALICO_IPV4POOL_BLOCK_SIZE, or 26)");
+  command->add_option("--ipv6-cidr", options->v6.cidr, "The same of IPv6");
+  command->add_option("--ipv6-block-size", options->v6.block_size, "The same of IPv6; else 122");
+  command
+      ->add_option("--gateways", options->gateways,
+                   "\"first\": the first address of each pool is the pods' gateway, as ptp and bridge need it; "
+                   "\"none\": they get /32 and /128, as Calico's plugin takes them")
+      ->check(CLI::IsMember({"first", "none"}))
+      ->capture_default_str();
+  command->add_flag("--no-kubeadm", options->no_kubeadm, "Do not read kubeadm's configuration");
+  command->add_flag("--required", options->is_required,
+                    "An error where nothing names a CIDR, no family is \"none\" and the register has no pool: for who "
+                    "runs it until there is one");
+  command->add_flag("--dry-run", options->dry_run, "Show what would happen and change nothing");
+  command->footer(
+      "Every node may run it at once: one makes the pools. A pool of the family that is there, whatever its name, is "
+      "left as it is. On a kube: store, a CIDR is refused that overlaps a range of Services, an address of a Service "
+      "or a node's address. "
+      "NO_DEFAULT_POOLS=true makes none.");
+  command->callback(
+      [&line, options] { line.run = [options](CommandLine& l) { return make_default_pools(l, *options); }; });
+}
+
+}  // namespace croft::app

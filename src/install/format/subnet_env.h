@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/net/address_with_length.h"
+#include "base/net/prefix.h"
+#include "base/result.h"
+
+namespace croft::wire {
+
+/// What a node's network agent tells flannel's CNI plugin of one family.
+struct SubnetEnvFamily {
+  std::vector<net::Prefix> networks;  ///< the cluster's: at least one
+  net::AddressWithLength subnet;      ///< the first usable address of the node's range, with the range's length
+  friend bool operator==(const SubnetEnvFamily&, const SubnetEnvFamily&) = default;
+};
+
+/// flannel's `/run/flannel/subnet.env` (docs/reference/node-ranges.md#subnet-env): the node's range for the CNI plugin
+/// on it.
+struct SubnetEnv {
+  std::vector<SubnetEnvFamily> families;  ///< one or two: IPv4, then IPv6
+  int mtu = 1450;
+  bool ip_masquerade = true;
+  friend bool operator==(const SubnetEnv&, const SubnetEnv&) = default;
+};
+inline constexpr std::size_t kSubnetEnvBytesMax = std::size_t{64} << 10;
+inline constexpr int kMtuMin = 68;  ///< RFC 791
+inline constexpr int kMtuMax = 65535;
+
+/// The first usable address of a range, with its length: the one after the network address. Error: invalid_argument for
+/// a range of a single address.
+[[nodiscard]] Result<net::AddressWithLength> first_usable(const net::Prefix& range);
+
+/// As flanneld writes it: IPv4, IPv6, MTU, masquerading, each value on a line.
+[[nodiscard]] std::string encode_subnet_env(const SubnetEnv& env);
+
+/// Reads `KEY=VALUE` lines in any order; empty ones and keys it doesn't know are passed over, of a key that comes twice
+/// the last counts. Errors, invalid_argument: what the plugin misses too (`missing FLANNEL_MTU, ...`), a value that
+/// doesn't parse (the key is named), a text above kSubnetEnvBytesMax.
+[[nodiscard]] Result<SubnetEnv> decode_subnet_env(std::string_view text);
+
+}  // namespace croft::wire

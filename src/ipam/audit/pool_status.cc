@@ -1,0 +1,155 @@
+#include "ipam/audit/pool_status.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace croft::core {
+namespace {
+
+/// For each pool another one that has some of its addresses, by index. Prefixes are apart or one contains the other:
+/// in their order what encloses one stands before it, and those that are open make a stack.
+std::vector<std::optional<std::size_t>> overlapped_by(const std::vector<PoolFill>& pools) {
+  std::vector<std::size_t> order(pools.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const net::Prefix &left = pools[a].pool.cidr, &right = pools[b].pool.cidr;
+    if (left.family() != right.family()) return left.family() < right.family();
+    if (left.first() != right.first()) return left.first() < right.first();
+    return left.length() < right.length();
+  });
+  std::vector<std::optional<std::size_t>> other(pools.size());
+  std::vector<std::size_t> open;
+  for (const std::size_t at : order) {
+    while (!open.empty() && !pools[open.back()].pool.cidr.contains(pools[at].pool.cidr)) open.pop_back();
+    if (!open.empty()) {
+      other[at] = open.back();
+      if (!other[open.back()]) other[open.back()] = at;
+    }
+    open.push_back(at);
+  }
+  return other;
+}
+
+Condition disabled(const Pool& pool) {
+  if (pool.disabled) return {"Disabled", true, "DisabledInSpec", "the pool says disabled: it gives no new addresses"};
+  return {"Disabled", false, "EnabledInSpec", ""};
+}
+
+Condition exhausted(const PoolFill& fill) {
+  if (!fill.free().is_zero()) return {"Exhausted", false, "AddressesFree", ""};
+  // Without numbers: they would change the text with every address that cools.
+  return {"Exhausted", true, "NoFreeAddress", "every address is held, cooling or reserved"};
+}
+
+Condition overlaps(const Pool& pool, const Pool* other) {
+  if (other == nullptr) return {"Overlaps", false, "Apart", ""};
+  return {"Overlaps", true, "PoolsOverlap",
+          fmt::format("{} overlaps pool {} ({}): `croft check` tells more", pool.cidr.to_string(), other->name,
+                      other->cidr.to_string())};
+}
+
+Condition ready(const PoolFill& fill) {
+  const auto not_ready = [](std::string reason, std::string message) {
+    return Condition{"Ready", false, std::move(reason), std::move(message)};
+  };
+  if (fill.pool.disabled) return not_ready("Disabled", "the pool is disabled; `croft pool enable` takes that back");
+  if (!fill.pool.unallocatable.empty()) {
+    return not_ready("NotAllocatable", "nothing may be assigned from it: " + fill.pool.unallocatable);
+  }
+  if (fill.free().is_zero()) return not_ready("Exhausted", "no address is free");
+  return {"Ready", true, "AddressesFree", ""};
+}
+
+/// Of what may be used at all.
+constexpr double kOpenShareMin = 0.1;
+
+}  // namespace
+
+Fullness fullness_of(const PoolFill& fill) {
+  if (fill.pool.disabled || !fill.pool.unallocatable.empty()) return Fullness::room;
+  const net::Count open = fill.open();
+  if (open.is_zero()) return Fullness::full;
+  const bool is_tight = open.as_double() < kOpenShareMin * (fill.capacity - fill.reserved).as_double();
+  return is_tight ? Fullness::nearly_full : Fullness::room;
+}
+
+std::string fullness_text(const PoolFill& fill) {
+  const Fullness fullness = fullness_of(fill);
+  if (fullness == Fullness::room) return {};
+  std::string text = fmt::format(
+      "pool {} ({}) is {}: {} of {} addresses are free for every node, {} held, {} cooling, "
+      "{} reserved",
+      fill.pool.name, fill.pool.cidr.to_string(), fullness == Fullness::full ? "full" : "over 90 % full",
+      fill.open().to_string(), fill.capacity.to_string(), fill.held, fill.cooling, fill.reserved.to_string());
+  if (!fill.stranded.is_zero()) {
+    text += fmt::format(", {} free for the owner of their block alone (strict affinity)", fill.stranded.to_string());
+  }
+  return text;
+}
+
+std::vector<audit::Finding> audit_fullness(const std::vector<PoolFill>& pools) {
+  std::vector<audit::Finding> findings;
+  for (const PoolFill& fill : pools) {
+    std::string text = fullness_text(fill);
+    if (text.empty()) continue;
+    findings.push_back(
+        {audit::Finding::Kind::pool_full,
+         "pool " + fill.pool.name,
+         std::move(text),
+         "what nobody lives with any more, `croft check` names beside this; for room make another pool for "
+         "the same nodes with `croft pool create` (docs/runbooks/pool-full.md)",
+         {}});
+  }
+  return findings;
+}
+
+std::vector<PoolStatus> status_of_pools(std::vector<PoolFill> pools) {
+  const auto other = overlapped_by(pools);
+  std::vector<std::vector<Condition>> conditions;
+  conditions.reserve(pools.size());
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    const PoolFill& fill = pools[i];
+    conditions.push_back({ready(fill), disabled(fill.pool), exhausted(fill),
+                          overlaps(fill.pool, other[i] ? &pools[*other[i]].pool : nullptr)});
+  }
+  std::vector<PoolStatus> all;
+  all.reserve(pools.size());
+  for (std::size_t i = 0; i < pools.size(); ++i) all.push_back({std::move(pools[i]), std::move(conditions[i])});
+  return all;
+}
+
+NodeRangeStatus status_of_node_ranges(const NodeRangesSeen& seen) {
+  NodeRangeStatus status;
+  status.nodes = seen.nodes;
+  status.waiting = seen.bare.size();
+  std::string full;
+  for (const ClusterCidrUse& use : seen.use) {
+    status.clusters.push_back({use.cluster.cidr.to_string(), use.size, use.taken - use.excluded, use.excluded});
+    if (use.taken >= use.size) full += (full.empty() ? "" : ", ") + use.cluster.cidr.to_string();
+  }
+  const bool all_served = status.waiting == 0;
+  status.conditions.push_back(
+      all_served ? Condition{"Ready", true, "NodesHaveRanges", ""}
+                 : Condition{"Ready", false, "NodesWait",
+                             fmt::format(
+                                 "{} a range; `croft node range list` names them",
+                                 status.waiting == 1 ? "1 node lacks" : fmt::format("{} nodes lack", status.waiting))});
+  status.conditions.push_back(full.empty()
+                                  ? Condition{"Exhausted", false, "RangesFree", ""}
+                                  : Condition{"Exhausted", true, "ClusterCIDRFull", fmt::format("{} is full", full)});
+  if (seen.collisions.empty()) {
+    status.conditions.push_back({"Overlaps", false, "Apart", ""});
+  } else {
+    const auto& [outer, inner] = seen.collisions.front();
+    status.conditions.push_back({"Overlaps", true, "NodesOverlap",
+                                 fmt::format("{} of node {} overlaps {} of node {}", outer.cidr.to_string(), outer.node,
+                                             inner.cidr.to_string(), inner.node)});
+  }
+  return status;
+}
+
+}  // namespace croft::core

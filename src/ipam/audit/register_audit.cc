@@ -1,0 +1,473 @@
+#include "ipam/audit/register_audit.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/quoted.h"
+#include "base/time_text.h"
+#include "ipam/audit/handle_audit.h"
+#include "ipam/audit/living_comparison.h"
+#include "ipam/decide/config_changes.h"
+#include "ipam/decide/draft.h"
+#include "ipam/decide/pool_choice.h"
+#include "register/quarantine.h"
+
+namespace croft::core::audit {
+namespace {
+
+using FindingKind = Finding::Kind;
+
+constexpr Kind kKindsRead[] = {Kind::pool,   Kind::reservation, Kind::block,           Kind::affinity,
+                               Kind::handle, Kind::vacancy,     Kind::high_water_mark, Kind::node};
+/// How far clocks of nodes may differ before a release counts as one in the future.
+constexpr std::chrono::seconds kClockTolerance{60};
+
+std::string_view text_of(AffinityState state) { return state == AffinityState::pending ? "pending" : "to be deleted"; }
+
+}  // namespace
+
+class RegisterAudit::Impl {
+ public:
+  Impl(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable, const Runtime& runtime, const Instant& now)
+      : unseen_(unreadable),
+        reader_(snapshot),
+        pools_(reader_),
+        runtime_(runtime, now.wall),
+        living_(runtime),
+        pod_ranges_(runtime.pod_ranges),
+        asked_with_(runtime.asked_with),
+        now_(now) {}
+
+  void look_at_all_but_handles() {
+    add(unseen_.findings(reader_.foreign_writers()));
+    report_.nodes_recorded = reader_.list({Kind::node, ""}).size();
+    if (const auto valid = check_config(pools_.config()); !valid) {
+      add(FindingKind::config_contradicts, "configuration", valid.error().message, "`croft config set`");
+    }
+    check_pools();
+    check_left_reservations();
+    for (const auto& [key, value] : reader_.list({Kind::block, ""})) check_one_block(key, std::get<Block>(value));
+    check_overlaps();
+    check_affinities();
+    add(runtime_.findings_together());
+    add(living_.findings(
+        [this](const net::Address& address, const std::string& node) { return giver_of(address, node); }));
+  }
+
+  bool add_handle(const Key& key, const Handle& handle) {
+    const std::size_t empty = report_.empty_handles.size();
+    handles_.check(key, handle, unseen_, report_);
+    return report_.empty_handles.size() > empty;
+  }
+
+  void add_unreadable(const Unreadable& handle) {
+    const std::vector<Unreadable> one{handle};
+    add(Unseen(one).findings(reader_.foreign_writers()));
+    handles_.add_unread(handle.key.name);
+    lacks_handles_ |= handle.key.name.empty();
+  }
+
+  Report finish() {
+    if (!lacks_handles_) handles_.finish(unseen_, report_);
+    finish_counts();
+    return std::move(report_);
+  }
+
+ private:
+  void check_selectors(const Pool& pool) {
+    for (const auto& selected : {selects_node(pool, {}), selects_namespace(pool, {})}) {
+      if (selected) continue;
+      add(FindingKind::selector_invalid, "pool " + pool.name, selected.error().message,
+          "correct the selector; until then the pool serves only requests that name it");
+    }
+  }
+
+  void check_whole(const Pool& pool) {
+    const std::string subject = "pool " + pool.name;
+    if (pool.being_deleted) {
+      add(FindingKind::pool_half_deleted, subject, "its deletion was begun and not ended: it is disabled",
+          fmt::format("`croft pool delete {0}` ends it, `croft pool enable {0}` keeps the pool; a deletion under way "
+                      "looks the same",
+                      pool.name));
+    } else if (pool.being_made) {
+      add(FindingKind::pool_half_made, subject, "it was begun and never enabled: no pod gets an address of it",
+          fmt::format("`croft pool enable {0}` completes it, `croft pool delete {0}` takes it away; one that is being "
+                      "made looks the same",
+                      pool.name));
+    }
+  }
+
+  void check_left_reservations() {
+    if (unseen_.lacks_all(Kind::pool)) return;
+    std::set<std::string> known = unseen_.names_of(Kind::pool);
+    std::set<std::string> kept;
+    for (const std::string& name : known) kept.insert(reservation_name_of(name));
+    for (const Pool* pool : pools_.pools()) kept.insert(reservation_name_of(pool->name));
+    for (const auto& [key, value] : reader_.sound({Kind::reservation, ""})) {
+      const auto& reservation = std::get<Reservation>(value);
+      const auto pool = pool_of_reservation(reservation);
+      if (!pool || kept.contains(reservation.name)) continue;
+      add(FindingKind::reservation_left, "reservation " + reservation.name,
+          fmt::format("there is no pool {}: its making or its deletion was cut short", *pool),
+          fmt::format(
+              "`croft pool delete {}` takes it away, unless somebody made it by hand; a pool that is being made "
+              "looks the same",
+              *pool));
+    }
+  }
+
+  void add(std::vector<Finding> findings) {
+    std::move(findings.begin(), findings.end(), std::back_inserter(report_.findings));
+  }
+  void add(FindingKind kind, std::string subject, std::string what, std::string remedy) {
+    report_.findings.push_back({kind, std::move(subject), std::move(what), std::move(remedy)});
+  }
+
+  /// What records say is reserved, apart from what pools keep by themselves.
+  [[nodiscard]] net::Intervals recorded_reservations() {
+    std::vector<net::Prefix> cidrs;
+    for (const auto& [key, value] : reader_.sound({Kind::reservation, ""})) {
+      const auto& reservation = std::get<Reservation>(value);
+      cidrs.insert(cidrs.end(), reservation.cidrs.begin(), reservation.cidrs.end());
+    }
+    return net::Intervals(std::move(cidrs));
+  }
+
+  void check_pools() {
+    report_.pools = pools_.pools().size();
+    const net::Intervals recorded = recorded_reservations();
+    for (const auto& [inner, outer] : pools_.overlaps()) {
+      add(FindingKind::pool_overlap, "pool " + inner->name,
+          fmt::format("{} overlaps pool {} ({})", inner->cidr.to_string(), outer->name, outer->cidr.to_string()),
+          "disable one of them with `croft pool disable`; its pods keep their addresses until they end, then `croft "
+          "pool delete` takes it away");
+    }
+    for (const Pool* pool : pools_.pools()) {
+      check_selectors(*pool);
+      check_whole(*pool);
+      if (!pool->unallocatable.empty() && !pool->disabled) {
+        add(FindingKind::pool_not_allocatable, "pool " + pool->name,
+            "pods get no address of it, though it is not disabled: " + pool->unallocatable,
+            fmt::format("one that is being deleted goes with its finalizer, once nobody holds of it (`croft ip list "
+                        "--pool {}`), and can be made anew; one smaller than its blocks needs a blockSize of at least "
+                        "{}; else mend what the condition names",
+                        pool->name, pool->cidr.length()));
+      }
+      if (pool->rest && !pool->rest->cidr_as_found().empty()) {
+        report_.notes.push_back(fmt::format("the CIDR of pool {} is written as {} and read as {}, as Calico reads it",
+                                            pool->name, pool->rest->cidr_as_found(), pool->cidr.to_string()));
+      }
+      // A pool that Calico made has no gateway, and hands out its first and last address too.
+      if ((reader_.foreign_writers() && !pool->gateway) || unseen_.lacks_all(Kind::reservation)) continue;
+      for (const net::Prefix& reserved : reservation_for(*pool).cidrs) {
+        if (!recorded.contains(reserved.first())) {
+          add(FindingKind::reservation_missing, "pool " + pool->name,
+              fmt::format("no reservation keeps {} out of use", reserved.first().to_string()),
+              fmt::format("`croft pool create {} --cidr {}` makes the reservation again", pool->name,
+                          pool->cidr.to_string()));
+        }
+      }
+    }
+  }
+
+  void check_one_block(const Key& key, const Block& block) {
+    const auto valid = check_block(block);
+    if (valid && block.deleted) return;
+    const auto place = block_cidr_of(key);
+    if (!place) {
+      report_.findings.push_back(
+          no_block(key, valid ? "it holds block " + block.cidr.to_string() : valid.error().message));
+      return;
+    }
+    ++report_.blocks;
+    const std::string subject = "block " + block.cidr.to_string();
+    if (!valid) {
+      unseen_.add_block(block.cidr);
+      unseen_.add_block(*place);
+      add(FindingKind::block_corrupt, subject, valid.error().message,
+          "restore the store from a backup; its addresses stay taken");
+      return;
+    }
+    if (key != block_key(block.cidr)) {
+      add(FindingKind::block_corrupt, subject, "it is stored under the name " + key.name,
+          "restore the store from a backup");
+      return;
+    }
+    blocks_[block.cidr] = &block;
+    if (block.affinity && block.affinity->type == AffinityOwner::Type::host) {
+      report_.blocks_of_nodes.push_back({block.cidr, block.affinity->name});
+    }
+    const Pool* pool = pools_.containing(block.cidr.first());
+    // Of a pool that can't be read nobody knows which blocks lie in it.
+    if (pool == nullptr ? !unseen_.lacks_some(Kind::pool) : pool->block_length != block.cidr.length()) {
+      add(FindingKind::block_without_pool, subject,
+          (pool == nullptr ? "it lies in no pool"
+                           : fmt::format("pool {} has blocks of /{}", pool->name, pool->block_length)) +
+              holders_text(block),
+          until_empty(block));
+    }
+    if (block.affinity && !unseen_.lacks_all(Kind::affinity) && !has_row(*block.affinity, block.cidr)) {
+      add(FindingKind::affinity_missing, subject,
+          "it belongs to " + to_string(*block.affinity) + ", which has no claim on it", until_empty(block));
+    }
+    check_sequence(block, subject);
+    check_room(block, subject);
+    check_addresses(block);
+  }
+
+  /// Who has its addresses, the first few: "; pod shop/web-0 (handle net.0f3c) on node n1 has 10.5.0.0".
+  [[nodiscard]] std::string holders_text(const Block& block) const {
+    constexpr std::size_t kNamedMax = 3;
+    std::string text;
+    std::size_t held = 0;
+    for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
+      const Attribute* attribute = attribute_of(block, net::Ordinal(i));
+      if (attribute == nullptr || attribute->cooling || ++held > kNamedMax) continue;
+      text += fmt::format("{} {} has {}", held == 1 ? ";" : ",",
+                          holder_text(attribute->handle_id.value_or("none"), attribute->secondary),
+                          net::address_at(block.cidr, net::Ordinal(i)).to_string());
+    }
+    return held > kNamedMax ? fmt::format("{}, and {} more are held", text, held - kNamedMax) : text;
+  }
+
+  /// Whose cache it is has to be said where a store has many nodes.
+  [[nodiscard]] std::string of_node(const std::string& node) const {
+    return reader_.foreign_writers() && !node.empty() ? " --node " + in_shell_quotes_if_needed(node) : "";
+  }
+
+  /// What becomes of a block that should not be there: its holders keep what they have.
+  [[nodiscard]] static std::string until_empty(const Block& block) {
+    const std::string end = "its holders keep their addresses until they end; ";
+    if (!block.affinity || block.affinity->type != AffinityOwner::Type::host) return end + "then it is deleted";
+    return end + fmt::format("when it is empty, `croft affinity release --node {} --cidr {}` takes it away",
+                             in_shell_quotes_if_needed(block.affinity->name), block.cidr.to_string());
+  }
+
+  /// A row that can't be read is one.
+  [[nodiscard]] bool has_row(const AffinityOwner& owner, const net::Prefix& cidr) {
+    const auto key = affinity_key(owner, cidr);
+    const auto* row = reader_.get(key);
+    return unseen_.has(key) || (row != nullptr && !row->deleted);
+  }
+
+  void check_sequence(const Block& block, const std::string& subject) {
+    const auto* mark = reader_.get(high_water_mark_key(block.cidr));
+    if (mark != nullptr && block.sequence_number <= mark->sequence_number) {
+      add(FindingKind::sequence_behind, subject,
+          fmt::format("its sequence number {} is not above the recorded {}", block.sequence_number.value,
+                      mark->sequence_number.value),
+          "restore the store from a backup (docs/runbooks/backup-and-restore.md); a late release could free a "
+          "successor");
+    }
+  }
+
+  void check_room(const Block& block, const std::string& subject) {
+    const auto expected = vacancy_of(block, pools_, now_);
+    // Beside foreign writers vacancies are hints, and their absence is no fault.
+    if (!expected || reader_.foreign_writers()) return;
+    if (reader_.get(vacancy_key(block.affinity, block.cidr)) == nullptr) {
+      add(FindingKind::vacancy_missing, subject, "it has room, but nobody will look there",
+          block.affinity && block.affinity->type == AffinityOwner::Type::host
+              ? fmt::format(
+                    "`croft affinity release --node {0} --cidr {1} --force`, then `croft affinity claim {1} --node "
+                    "{0}`; the addresses in it stay held",
+                    in_shell_quotes_if_needed(block.affinity->name), block.cidr.to_string())
+              : fmt::format("`croft affinity claim {} --node NODE` lets a node find it", block.cidr.to_string()));
+    }
+  }
+
+  void check_addresses(const Block& block) {
+    if (block.affinity && block.affinity->type == AffinityOwner::Type::host) ++nodes_[block.affinity->name].blocks;
+    const Block current = with_cooled_freed(block, pools_.cooldowns_of(block.cidr), now_);
+    for (std::uint32_t i = 0; i < current.allocations.size(); ++i) {
+      const net::Ordinal ordinal(i);
+      const Attribute* attribute = attribute_of(current, ordinal);
+      if (attribute == nullptr) continue;
+      Allocation allocation{net::address_at(block.cidr, ordinal),
+                            block.cidr,
+                            block.affinity,
+                            attribute->handle_id.value_or(""),
+                            sequence_of(current, ordinal),
+                            attribute->secondary,
+                            attribute->alternate_owner};
+      const std::size_t findings = report_.findings.size();
+      living_.see(allocation.address, *attribute);
+      if (attribute->cooling) {
+        check_cooling(*attribute->cooling, allocation);
+      } else {
+        check_held(*attribute, allocation);
+      }
+      allocation.problem = report_.findings.size() > findings;
+      report_.allocations.push_back(std::move(allocation));
+    }
+  }
+
+  void check_cooling(const Cooling& cooling, Allocation& allocation) {
+    ++report_.cooling;
+    allocation.cooling = true;
+    allocation.handle_id = cooling.previous_handle;
+    allocation.attributes = cooling.previous_secondary;
+    // Within one boot only the clock that cannot be set counts.
+    const bool same_boot = cooling.released_at.boot != BootId{} && cooling.released_at.boot == now_.boot;
+    if (same_boot || cooling.released_at.wall <= now_.wall + kClockTolerance) return;
+    add(FindingKind::release_in_future, allocation.address.to_string(),
+        "it cools since " + rfc3339_rounded_up(cooling.released_at.wall) + ", which is yet to come",
+        "set the clocks of the nodes right; it rests until then and its cooldown");
+  }
+
+  void check_held(const Attribute& attribute, Allocation& allocation) {
+    ++report_.held;
+    const std::string node = allocation.node();
+    ++(node.empty() ? report_.without_node : nodes_[node].held);
+    report_.borrowed += allocation.borrowed() ? 1 : 0;
+    if (pools_.is_reserved(allocation.address)) {
+      add(FindingKind::reserved_held, allocation.address.to_string(),
+          "it is reserved, and held by " + attribute.handle_id.value_or("nobody"),
+          "nothing has to be done: its holder keeps it, and once released it stays out of use");
+    }
+    if (!attribute.handle_id) return;
+    if (is_in_quarantine(attribute)) {
+      add(FindingKind::quarantined, allocation.address.to_string(), "it is " + quarantine_text(attribute),
+          "the node's agent gives it back when nobody lives with it; `croft check --cni-cache` there tells who does" +
+              (living_.has(allocation.address)
+                   ? std::string()
+                   : ", or, if it names nobody, " +
+                         release_command(
+                             allocation.address, *attribute.handle_id, allocation.sequence_number,
+                             asked_with_.empty() ? " --cni-cache /var/lib/cni" + of_node(node) : asked_with_)));
+    }
+    handles_.add_held(*attribute.handle_id, allocation.block);
+    if (auto finding = runtime_.check(allocation.address, node, attribute, allocation.sequence_number)) {
+      allocation.unattached = true;
+      report_.findings.push_back(*std::move(finding));
+    }
+  }
+
+  /// Known is what is in a pool, and in a block of which it is known what it holds: one that was read, or none.
+  /// While nodes move from host-local, as docs/runbooks/migrate.md has it, no node gets an address of another's block:
+  /// the range of one that has not moved is whole, and its pods' addresses are nobody's here.
+  [[nodiscard]] LivingComparison::Giver giver_of(const net::Address& address, const std::string& node) {
+    using Giver = LivingComparison::Giver;
+    const Pool* pool = pools_.containing(address);
+    if (pool == nullptr) return Giver::unknown;
+    const auto place = net::Prefix::containing(address, pool->block_length);
+    const auto found = blocks_.find(place);
+    if (found == blocks_.end() && unseen_.may_have_block(place.to_string())) return Giver::unknown;
+    if (!pools_.config().strict_affinity) return Giver::here;
+    const bool is_in_own_range = std::ranges::any_of(
+        pod_ranges_, [&](const NodeRange& range) { return range.node == node && range.cidr.contains(address); });
+    if (found == blocks_.end()) return is_in_own_range ? Giver::unclaimed : Giver::here;
+    // A block that the node took by itself says nothing of host-local.
+    if (!is_in_own_range && pools_.config().auto_allocate_blocks) return Giver::here;
+    const Block& block = *found->second;
+    const bool is_own = block.affinity && block.affinity->type == AffinityOwner::Type::host &&
+                        (node.empty() || block.affinity->name == node);
+    const bool never_gave = block.unallocated == space::OrderedFreeList::all_free(block_size(block.cidr));
+    return is_own && never_gave ? Giver::not_yet : Giver::here;
+  }
+
+  void check_overlaps() {
+    const Block* before = nullptr;
+    for (const auto& [cidr, block] : blocks_) {
+      if (before != nullptr && before->cidr.overlaps(cidr)) {
+        add(FindingKind::block_overlap, "block " + cidr.to_string(),
+            "it overlaps block " + before->cidr.to_string() + holders_text(*block), until_empty(*block));
+      }
+      if (before == nullptr || !before->cidr.contains(cidr)) before = block;
+    }
+  }
+
+  void check_affinities() {
+    for (const auto& [key, value] : reader_.list({Kind::affinity, ""})) {
+      const auto& row = std::get<Affinity>(value);
+      if (row.deleted || unseen_.may_have_block(row.cidr.to_string())) continue;
+      const auto block = blocks_.find(row.cidr);
+      const bool is_owners = block != blocks_.end() && block->second->affinity == row.owner;
+      if (is_owners && row.state == AffinityState::confirmed) continue;
+      const std::string subject = "affinity " + key.name;
+      if (is_owners) {
+        add(FindingKind::affinity_unconfirmed, subject,
+            fmt::format("it is {}, though the block is its owner's", text_of(row.state)),
+            "its owner's next assignment mends it; routes are not announced before");
+        continue;
+      }
+      std::string what = block == blocks_.end()    ? "there is no such block"
+                         : block->second->affinity ? "the block belongs to " + to_string(*block->second->affinity)
+                                                   : "the block belongs to nobody";
+      if (row.state != AffinityState::confirmed) what += fmt::format("; the claim is {}", text_of(row.state));
+      add(FindingKind::affinity_stale, subject, std::move(what),
+          row.owner.type == AffinityOwner::Type::host
+              ? fmt::format("croft affinity release --node {} --cidr {}", row.owner.name, row.cidr.to_string())
+              : "it holds no address");
+    }
+  }
+
+  void finish_counts() {
+    for (auto& [name, count] : nodes_) {
+      count.node = name;
+      report_.nodes.push_back(count);
+    }
+    std::stable_sort(report_.nodes.begin(), report_.nodes.end(),
+                     [](const NodeCount& a, const NodeCount& b) { return a.held > b.held; });
+    std::sort(report_.allocations.begin(), report_.allocations.end(),
+              [](const Allocation& a, const Allocation& b) { return a.address < b.address; });
+  }
+
+  Unseen unseen_;
+  Reader reader_;
+  PoolTable pools_;
+  RuntimeComparison runtime_;
+  LivingComparison living_;
+  const std::vector<NodeRange>& pod_ranges_;
+  const std::string& asked_with_;
+  HandleAudit handles_;
+  const Instant now_;
+  std::map<net::Prefix, const Block*> blocks_;
+  std::map<std::string, NodeCount> nodes_;
+  Report report_;
+  bool lacks_handles_ = false;
+};
+
+RegisterAudit::RegisterAudit(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable,
+                             const Runtime& runtime, const Instant& now)
+    : impl_(std::make_unique<Impl>(snapshot, unreadable, runtime, now)) {
+  impl_->look_at_all_but_handles();
+}
+RegisterAudit::~RegisterAudit() = default;
+bool RegisterAudit::add_handle(const Key& key, const Handle& handle) { return impl_->add_handle(key, handle); }
+void RegisterAudit::add_unreadable(const Unreadable& handle) { impl_->add_unreadable(handle); }
+Report RegisterAudit::report() { return impl_->finish(); }
+
+Missing wanted_by_audit(bool foreign_writers, bool with_services) {
+  Missing everything;
+  for (const Kind kind : kKindsRead) everything.lists.insert({kind, ""});
+  everything.records = {ipam_config_key(), pool_set_key(), node_range_set_key()};
+  // Of these only whether they can be read: others decide over what they say, and stop at one that is damaged.
+  everything.lists.insert({Kind::node_range, ""});
+  everything.lists.insert({Kind::removed_node, ""});
+  if (foreign_writers) everything.lists.insert({Kind::block_beside, ""});
+  if (with_services) {
+    everything.lists.insert({Kind::service, ""});
+    for (const auto name : {kServiceIps, kSecondaryServiceIps, kServiceNodePorts}) {
+      everything.records.insert(range_allocation_key(name));
+    }
+  }
+  return everything;
+}
+
+Report audit_register(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable, const Runtime& runtime,
+                      const Instant& now) {
+  RegisterAudit audit(snapshot, unreadable, runtime, now);
+  const auto* handles = snapshot.list({Kind::handle, ""});
+  if (handles != nullptr) {
+    for (const auto& [key, value] : *handles) audit.add_handle(key, std::get<Handle>(value));
+  }
+  return audit.report();
+}
+
+}  // namespace croft::core::audit

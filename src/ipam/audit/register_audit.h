@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "ipam/audit/register_report.h"
+#include "ipam/audit/runtime_comparison.h"
+#include "ipam/audit/unseen.h"
+#include "register/snapshot.h"
+
+namespace croft::core::audit {
+
+/// What a look at the register has to see: lists with values, and records; the list of handles for audit_register()
+/// alone. `with_services`: Services are the register's own, not Kubernetes'.
+[[nodiscard]] Missing wanted_by_audit(bool foreign_writers, bool with_services);
+
+/// The look in two parts: what there is besides handles, all at once, and then each handle, of which nothing is kept
+/// but its name: one may have a megabyte, and there is one for each pod. `snapshot` and `unreadable` must outlive it.
+class RegisterAudit {
+ public:
+  RegisterAudit(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable, const Runtime& runtime,
+                const Instant& now);
+  ~RegisterAudit();
+  RegisterAudit(const RegisterAudit&) = delete;
+  RegisterAudit& operator=(const RegisterAudit&) = delete;
+
+  /// One that comes a second time counts once. True: no block holds anything of it (Report::empty_handles).
+  bool add_handle(const Key& key, const Handle& handle);
+  /// One that is there and can't be read, or all of them.
+  void add_unreadable(const Unreadable& handle);
+  /// Once, behind the last handle.
+  [[nodiscard]] Report report();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// What contradicts itself in the register as it was seen. A damaged record is a finding, and what it would have said
+/// is not held against the others. With `runtime.live`, also addresses whose attachment is not among them; when it has
+/// no entry at all, that is said instead.
+[[nodiscard]] Report audit_register(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable,
+                                    const Runtime& runtime, const Instant& now);
+
+}  // namespace croft::core::audit

@@ -1,0 +1,194 @@
+#include "ipam/audit/runtime_comparison.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/counted.h"
+#include "base/quoted.h"
+#include "base/result.h"
+#include "base/time_text.h"
+
+namespace croft::core::audit {
+namespace {
+
+using Netns = CachedAttachment::Netns;
+
+/// Whether a file named `<network>-<container>-<interface>` may be of `<network>.<container>`.
+bool may_be_about(const std::string& name, const std::string& handle_id, const std::string& interface_name) {
+  if (name.size() <= handle_id.size() || name[handle_id.size()] != '-') return false;
+  if (!interface_name.empty() && name.substr(handle_id.size() + 1) != interface_name) return false;
+  for (std::size_t dot = handle_id.find('.'); dot != handle_id.npos; dot = handle_id.find('.', dot + 1)) {
+    std::string dashed = handle_id;
+    dashed[dot] = '-';
+    if (name.starts_with(dashed)) return true;
+  }
+  return false;
+}
+
+/// The same, of any network and interface of a container.
+bool may_be_of_container(const std::string& name, const std::string& container_id) {
+  return name.find("-" + container_id + "-") != name.npos;
+}
+
+PodIdentity pod_of(const Attribute& attribute) {
+  const auto text = [&](const char* key) {
+    const auto it = attribute.secondary.find(key);
+    return it == attribute.secondary.end() ? std::string() : it->second;
+  };
+  return {text(kPodKey), text(kNamespaceKey), text(kPodUidKey)};
+}
+
+std::string words_of(const PodIdentity& pod) {
+  if (pod.name.empty()) return {};
+  return fmt::format(" for pod {}/{}{}", pod.namespace_name, pod.name, pod.uid.empty() ? "" : " (UID " + pod.uid + ")");
+}
+
+constexpr std::size_t kUnreadableNamedMax = 10;
+
+/// A look that told nothing of them would hide whom they are about.
+void note_unreadable(const std::vector<UnreadableEntry>& entries, std::vector<Finding>& findings) {
+  for (std::size_t i = 0; i < std::min(entries.size(), kUnreadableNamedMax); ++i) {
+    findings.push_back({Finding::Kind::cache_unreadable,
+                        entries[i].name,
+                        entries[i].what + "; whoever it is about counts as alive, with what addresses nobody knows",
+                        "look with the rights to read it; where it is damaged, delete the pod that it is of (its name "
+                        "has the container's ID: `crictl pods`), or remove the file when that container is gone",
+                        {}});
+  }
+  if (entries.size() <= kUnreadableNamedMax) return;
+  findings.push_back({Finding::Kind::cache_unreadable,
+                      "the runtime's cache",
+                      fmt::format("{} more entries can't be read", entries.size() - kUnreadableNamedMax),
+                      "mend those that are named, and look again",
+                      {}});
+}
+
+}  // namespace
+
+std::string release_command(const net::Address& address, const std::string& handle_id, SequenceNumber sequence,
+                            const std::string& asked_with) {
+  return fmt::format("croft ip release {} --handle {} --sequence {}{}", address.to_string(),
+                     in_shell_quotes_if_needed(handle_id), sequence.value, asked_with);
+}
+
+RuntimeComparison::RuntimeComparison(const Runtime& runtime, WallTime now)
+    : live_(runtime.live), grace_(runtime.grace), node_(runtime.node), asked_with_(runtime.asked_with), now_(now) {
+  for (const RunningPod& pod : runtime.pods) {
+    for (const net::Address& address : pod.addresses) reported_.emplace(address, &pod.pod);
+  }
+  if (!live_) return;
+  for (const CachedAttachment& entry : live_->entries) {
+    by_handle_.emplace(handle_of(entry.owner), &entry);
+    by_container_.emplace(entry.owner.container_id, &entry);
+  }
+}
+
+RuntimeComparison::Known RuntimeComparison::known(const std::string& handle_id, const Owner& owner) const {
+  const std::string& interface_name = owner.interface_name;
+  Known result;
+  for (auto it = by_handle_.lower_bound(handle_id); it != by_handle_.end() && it->first == handle_id; ++it) {
+    const CachedAttachment& entry = *it->second;
+    if (!interface_name.empty() && entry.owner.interface_name != interface_name) continue;
+    if (result.entry == nullptr || entry.netns == Netns::present) result.entry = &entry;
+    result.may_live |= entry.netns != Netns::gone;
+  }
+  if (result.may_live) return result;
+  const bool is_told = result.entry != nullptr;
+  if (const Known container = known_by_container(owner.container_id); container.may_live || !is_told) {
+    result = container;
+  }
+  if (is_told || result.may_live) return result;
+  result.may_live = std::any_of(live_->unreadable.begin(), live_->unreadable.end(), [&](const UnreadableEntry& entry) {
+    return may_be_about(entry.name, handle_id, interface_name) || may_be_of_container(entry.name, owner.container_id);
+  });
+  return result;
+}
+
+RuntimeComparison::Known RuntimeComparison::known_by_container(const std::string& container_id) const {
+  Known result;
+  const auto [first, last] = by_container_.equal_range(container_id);
+  for (auto it = first; it != last; ++it) {
+    const CachedAttachment& entry = *it->second;
+    if (result.entry == nullptr || entry.netns == Netns::present) result.entry = &entry;
+    result.may_live |= entry.netns != Netns::gone;
+  }
+  return result;
+}
+
+bool RuntimeComparison::may_live(const Attribute& attribute) const {
+  const auto owner = attribute.handle_id ? owner_of(*attribute.handle_id, attribute.secondary) : std::nullopt;
+  return live_ && owner && known(*attribute.handle_id, *owner).may_live;
+}
+
+std::optional<Finding> RuntimeComparison::check(const net::Address& address, const std::string& node,
+                                                const Attribute& attribute, SequenceNumber sequence) {
+  if (!live_ || (!node_.empty() && node != node_)) return std::nullopt;
+  if (live_->entries.empty()) {
+    ++not_compared_;
+    return std::nullopt;
+  }
+  const auto owner = owner_of(*attribute.handle_id, attribute.secondary);
+  if (!owner) return std::nullopt;
+  const Known runtime = known(*attribute.handle_id, *owner);
+  const PodIdentity pod = pod_of(attribute);
+  if (runtime.may_live) {
+    if (runtime.entry == nullptr || pod.name.empty()) return std::nullopt;
+    claims_[{owner->network, pod.namespace_name, pod.name, pod.uid, owner->interface_name, address.family()}].emplace(
+        owner->container_id, Holding{address, runtime.entry->netns == Netns::present});
+    return std::nullopt;
+  }
+  const auto [first, last] = reported_.equal_range(address);
+  const bool is_anothers = std::any_of(first, last, [&](const auto& one) {
+    return one.second->name != pod.name || one.second->namespace_name != pod.namespace_name;
+  });
+  if (is_anothers) return std::nullopt;
+  const auto timestamp = attribute.secondary.find(kTimestampKey);
+  const auto since = timestamp == attribute.secondary.end() ? Result<WallTime>(fail(ErrorCode::not_found, ""))
+                                                            : parse_go_utc_text(timestamp->second);
+  if (since && *since <= now_ && now_ - *since < grace_) return std::nullopt;
+  const std::string why = runtime.entry == nullptr
+                              ? "which the runtime does not know"
+                              : fmt::format("whose network namespace {} is gone", runtime.entry->netns_path);
+  return Finding{
+      Finding::Kind::not_attached, address.to_string(),
+      fmt::format("held since {} by container {} interface {} in network {}{}, {}",
+                  since ? rfc3339_rounded_up(*since) : "an unknown time", owner->container_id,
+                  owner->interface_name.empty() ? "?" : owner->interface_name, owner->network, words_of(pod), why),
+      release_command(address, *attribute.handle_id, sequence, asked_with_), pod};
+}
+
+/// A pod has one sandbox at a time, but for the moment in which one takes the other's place.
+std::vector<Finding> RuntimeComparison::findings_together() const {
+  std::vector<Finding> findings;
+  for (const auto& [claim, holders] : claims_) {
+    if (holders.size() < 2) continue;
+    std::string text;
+    bool all_there = true;
+    for (const auto& [container, holding] : holders) {
+      text += fmt::format("{}container {} holds {}", text.empty() ? "" : ", ", container, holding.address.to_string());
+      all_there = all_there && holding.is_there;
+    }
+    findings.push_back(
+        {Finding::Kind::pod_twice,
+         fmt::format("pod {}/{}", claim.namespace_name, claim.pod),
+         fmt::format("in network {} {}, and {}", claim.network, text,
+                     all_there ? "the network namespaces of all are there"
+                               : "the network namespaces of some can't be told to be there or gone"),
+         all_there
+             ? "look which of them the runtime runs (`crictl pods`) and stop the other; its DEL releases the address"
+             : "look which of them the runtime runs (`crictl pods`); when the other is gone from there, look again: "
+               "its address is named with the command that collects it",
+         {claim.pod, claim.namespace_name, claim.uid}});
+  }
+  if (live_) note_unreadable(live_->unreadable, findings);
+  if (not_compared_ == 0) return findings;
+  findings.push_back({Finding::Kind::cache_empty, "the runtime's cache",
+                      "it has no entry that can be read, and " +
+                          counted_as(not_compared_, "address is held: that proves nothing about it",
+                                     "addresses are held: that proves nothing about them"),
+                      "name the directory that has the runtime's `results`, and look again"});
+  return findings;
+}
+
+}  // namespace croft::core::audit

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/net/address.h"
+#include "ipam/audit/register_report.h"
+#include "register/block.h"
+#include "register/cached_attachment.h"
+#include "register/node_range.h"
+
+namespace croft::core::audit {
+
+/// Attachments the runtime knows (collector/door/cni_cache.h reads them). Whose namespace is gone does not live.
+struct LiveAttachments {
+  std::vector<CachedAttachment> entries;
+  std::vector<UnreadableEntry> unreadable;  ///< whoever such an entry may be about counts as known
+};
+
+/// A pod that runs, with the addresses that it reports; none in its node's network.
+struct RunningPod {
+  PodIdentity pod;
+  std::string node;
+  std::vector<net::Address> addresses;
+};
+
+/// The runtime whose attachments are compared with what is held.
+struct Runtime {
+  std::optional<LiveAttachments> live;  ///< absent: nothing is compared
+  std::chrono::seconds grace{60};       ///< an address held for less is not: the runtime learns of it after its ADD
+  std::string node;                     ///< only what is held on it is: one runtime knows one node. Empty: everything
+  std::vector<RunningPod> pods;         ///< of the cluster; empty where they are not known
+  std::vector<NodeRange> pod_ranges;    ///< what nodes' objects say (`spec.podCIDRs`); empty where it is not known
+  std::string asked_with{};  ///< the options by which `croft ip release` looks at `live` again: " --cni-cache /v/cni"
+};
+
+/// The command that releases what a holder had that is gone, once the runtime says so again.
+[[nodiscard]] std::string release_command(const net::Address& address, const std::string& handle_id,
+                                          SequenceNumber sequence, const std::string& asked_with);
+
+/// Compares what is held with the attachments that the runtime knows. A plugin that calls other networks, as Multus, is
+/// one network to the runtime: an entry speaks for all that its container holds. `runtime` must outlive it.
+class RuntimeComparison {
+ public:
+  RuntimeComparison(const Runtime& runtime, WallTime now);
+
+  /// An address that is held under a handle, on this node as far as recorded. A finding when its attachment does not
+  /// live, and no running pod but the holder's own reports the address: its report may be of a container before.
+  [[nodiscard]] std::optional<Finding> check(const net::Address& address, const std::string& node,
+                                             const Attribute& attribute, SequenceNumber sequence);
+  /// Whether an entry that may live is, or may be, of the container that holds this.
+  [[nodiscard]] bool may_live(const Attribute& attribute) const;
+  /// Once all have been checked: what they say together, and which entries say nothing.
+  [[nodiscard]] std::vector<Finding> findings_together() const;
+
+ private:
+  /// What the cache says about the holder of an allocation, whose handle may be read in several ways.
+  struct Known {
+    bool may_live = false;
+    const CachedAttachment* entry = nullptr;
+  };
+  [[nodiscard]] Known known(const std::string& handle_id, const Owner& owner) const;
+  /// By entries of its container in other networks.
+  [[nodiscard]] Known known_by_container(const std::string& container_id) const;
+
+  /// Whose address of one family it is.
+  struct Claim {
+    std::string network, namespace_name, pod, uid, interface_name;
+    net::Family family = net::Family::v4;
+    friend auto operator<=>(const Claim&, const Claim&) = default;
+  };
+
+  struct Holding {
+    net::Address address;
+    bool is_there = false;  ///< its network namespace
+  };
+
+  const std::optional<LiveAttachments>& live_;
+  const std::chrono::seconds grace_;
+  const std::string& node_;
+  const std::string& asked_with_;
+  const WallTime now_;
+  std::unordered_multimap<net::Address, const PodIdentity*> reported_;  ///< by running pods
+  std::multimap<std::string, const CachedAttachment*> by_handle_;       ///< of live_
+  std::multimap<std::string, const CachedAttachment*> by_container_;    ///< the same
+  std::map<Claim, std::map<std::string, Holding>> claims_;              ///< of containers that may live, by container
+  std::size_t not_compared_ = 0;                                        ///< addresses held, with an empty cache
+};
+
+}  // namespace croft::core::audit

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/net/prefix.h"
+#include "ipam/audit/register_report.h"
+#include "register/records.h"
+
+namespace croft::core::audit {
+
+/// A record that is there and cannot be read. Without a name: the whole kind cannot even be listed.
+struct Unreadable {
+  Key key;
+  Error error;  ///< corrupt or newer_version; permission_denied: this account may not look, and it is no finding
+  bool beside = false;  ///< Calico's own record is whole, only what Croft keeps beside it is damaged
+};
+
+/// What a look at the register could not see: what that leaves unknown is not held against the records it saw.
+/// `unreadable` must outlive it.
+class Unseen {
+ public:
+  explicit Unseen(const std::vector<Unreadable>& unreadable);
+
+  /// A block that was read, and says nothing that can be believed.
+  void add_block(const net::Prefix& cidr) { blocks_.insert(cidr.to_string()); }
+
+  /// Whether a block may be there although it was not read.
+  [[nodiscard]] bool may_have_block(const std::string& cidr) const {
+    return lacks_all(Kind::block) || blocks_.contains(cidr);
+  }
+  /// Whether the records of a kind could not even be listed.
+  [[nodiscard]] bool lacks_all(Kind kind) const { return unlistable_.contains(kind); }
+  /// Whether any record of the kind could not be read.
+  [[nodiscard]] bool lacks_some(Kind kind) const;
+  /// Whether the record is there, and could not be read.
+  [[nodiscard]] bool has(const Key& key) const;
+  /// The names of those of a kind.
+  [[nodiscard]] std::set<std::string> names_of(Kind kind) const;
+
+  /// One finding for each record. `foreign_writers`: the programs of Calico and Kubernetes work with records of theirs.
+  [[nodiscard]] std::vector<Finding> findings(bool foreign_writers) const;
+
+ private:
+  const std::vector<Unreadable>& unreadable_;
+  std::set<std::string> blocks_;
+  std::set<Kind> unlistable_;
+};
+
+/// Of a record in the place of blocks under a name that is no CIDR.
+[[nodiscard]] Finding no_block(const Key& key, const std::string& what);
+
+}  // namespace croft::core::audit

@@ -1,0 +1,476 @@
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/counted.h"
+#include "base/net/echo.h"
+#include "base/printable.h"
+#include "base/time_text.h"
+#include "cli/croft/command_line.h"
+#include "cli/croft/filters.h"
+#include "cli/croft/json_output.h"
+#include "cli/croft/label_selector.h"
+#include "cli/croft/listing.h"
+#include "cli/croft/operator_parts.h"
+#include "cli/croft/signs_of_life.h"
+#include "cli/croft/table.h"
+#include "cli/stores/kube_url.h"
+#include "cli/stores/open_store.h"
+#include "cni/error_table.h"
+#include "collector/use/holders.h"
+#include "ipam/commands/pod_ranges.h"
+#include "ipam/use/inspect.h"
+#include "ipam/use/nodes.h"
+#include "ipam/use/release.h"
+#include "noderanges/use/node_range.h"
+#include "os/files.h"
+#include "os/secret_file.h"
+#include "store/kube/format/kubeconfig.h"
+#include "store/kube/format/token.h"
+#include "store/kube/service_account_token.h"
+
+namespace croft::app {
+namespace {
+
+constexpr std::size_t kKubeconfigBytesMax = std::size_t{1} << 20;
+/// For the API server's word on a token.
+constexpr std::chrono::seconds kTokenTime{5};
+
+struct LabelOptions {
+  std::string node;
+  std::vector<std::string> changes;
+};
+
+struct AffinityOptions {
+  std::string node, cidr;
+  bool must_be_empty = false;  ///< the default; --force says otherwise
+  bool force = false, dry_run = false;
+};
+
+std::string labels_text(const std::map<std::string, std::string>& labels) {
+  std::string text;
+  for (const auto& [key, value] : labels) text += fmt::format("{}{}={}", text.empty() ? "" : ",", key, value);
+  return text;
+}
+
+/// Wide: also the ranges of nodes, where nodes have such.
+[[nodiscard]] Result<Table> node_table(const engine::Context& context, const std::vector<engine::NodeView>& nodes,
+                                       bool wide) {
+  std::vector<std::string> headings{"NAME", "BLOCKS", "HELD", "BORROWED", "RECORD", "LABELS"};
+  std::map<std::string, std::string> ranges;
+  if (wide) {
+    headings.emplace_back("RANGES");
+    TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
+    for (const core::NodeRangeSeen& one : seen.ranges) {
+      std::string& text = ranges[one.range.node];
+      text += (text.empty() ? "" : ",") + one.range.cidr.to_string();
+    }
+  }
+  Table table(std::move(headings));
+  for (const engine::NodeView& view : nodes) {
+    std::vector<std::string> cells{view.node.name,
+                                   std::to_string(view.blocks),
+                                   std::to_string(view.held),
+                                   std::to_string(view.borrowed),
+                                   view.recorded ? "yes" : "no",
+                                   labels_text(view.node.labels)};
+    if (wide) cells.push_back(ranges[view.node.name]);
+    table.add(std::move(cells));
+  }
+  return table;
+}
+
+[[nodiscard]] Result<int> list_nodes(CommandLine& line, const std::string& labels) {
+  TRY(const LabelSelector selector, LabelSelector::parse(labels));
+  return list(line, [&](const engine::Context& context) -> Result<Listing> {
+    TRY(std::vector<engine::NodeView> nodes, engine::list_nodes(context));
+    std::erase_if(nodes, [&](const engine::NodeView& view) { return !selector.matches(view.node.labels); });
+    TRY(Table table, node_table(context, nodes, line.wide()));
+    return Listing{"No nodes.", std::move(table), line.json() ? json_of(nodes) : Data(), ""};
+  });
+}
+
+struct ShowOptions {
+  std::string node, kubeconfig;
+};
+
+/// Whether the API server refuses the token in it; nothing where none answers.
+[[nodiscard]] std::optional<bool> is_refused(const CommandLine& line, const std::string& file) {
+  const auto url = with_kube_flags("kube:", file, "");
+  if (!url) return std::nullopt;
+  const auto api = open_kube_api(*url, line.clock, operator_parts(), kTokenTime);
+  if (!api) return std::nullopt;
+  const auto taken = store::kube::ask_of_token(**api, Deadline::after(line.clock.now(), kTokenTime));
+  if (taken == store::kube::TokenTaken::unknown) return std::nullopt;
+  return taken == store::kube::TokenTaken::refused;
+}
+
+/// Of the kubeconfig that `croftd install` wrote on this machine.
+[[nodiscard]] Result<std::optional<TokenShown>> plugin_token(const CommandLine& line, const std::string& file) {
+  if (file.empty()) return std::optional<TokenShown>();
+  TRY(const std::string text, os::read_secret_file(file, kKubeconfigBytesMax));
+  const auto access = wire::kube::decode_kubeconfig(text, os::directory_of(file));
+  if (!access) return fail(access.error().in(file));
+  const auto life = wire::kube::life_of_token(access->token);
+  if (!life) return fail(ErrorCode::not_found, fmt::format("{} has no token that says its end", net::echo(file)));
+  return std::optional(
+      TokenShown{file, life->made, life->end, life->end <= line.clock.now().wall, is_refused(line, file)});
+}
+
+std::string node_text(const engine::NodeView& view, const std::vector<std::string>& ranges,
+                      const std::optional<TokenShown>& token) {
+  std::string text;
+  const auto add = [&](const char* name, const std::string& value) {
+    text += fmt::format("{:<9}{}\n", name, printable(value, Printed::line));
+  };
+  add("Name:", view.node.name);
+  add("Record:", view.recorded ? "yes" : "no");
+  add("Labels:", view.node.labels.empty() ? "none" : labels_text(view.node.labels));
+  add("Blocks:", std::to_string(view.blocks));
+  add("Held:", view.borrowed == 0 ? std::to_string(view.held)
+                                  : fmt::format("{}, of them {} borrowed", view.held, view.borrowed));
+  if (!ranges.empty()) add("Ranges:", fmt::format("{}", fmt::join(ranges, ",")));
+  if (token) {
+    const WallTime from = token->made + (token->end - token->made) / 4;
+    const WallTime until = token->made + (token->end - token->made) / 2;
+    const std::string good =
+        fmt::format("good until {}; the agent renews it between {} and {}", rfc3339_exact(token->end),
+                    rfc3339_rounded_up(from), rfc3339_rounded_up(until));
+    const std::string ended = fmt::format(
+        "ENDED at {}: nobody has renewed it since {}; run croftd agent --plugin-kubeconfig {}, or croftd install",
+        rfc3339_exact(token->end), rfc3339_exact(token->made), token->file);
+    const std::string refused = fmt::format(
+        "REFUSED by the API server (401), though by itself good until {}: its service account was made anew, or the "
+        "key of tokens was changed; croftd agent --plugin-kubeconfig {} writes another within two minutes, or croftd "
+        "install does",
+        rfc3339_exact(token->end), token->file);
+    add("Token:", token->has_ended ? ended : token->is_refused.value_or(false) ? refused : good);
+  }
+  return text;
+}
+
+[[nodiscard]] Result<int> show_node(CommandLine& line, const ShowOptions& options) {
+  TRY_VOID(core::check_node_name(options.node));
+  TRY(const auto token, plugin_token(line, options.kubeconfig));
+  TRY(const engine::Context context, line.look());
+  TRY(std::vector<engine::NodeView> nodes, engine::list_nodes(context));
+  std::vector<std::string> ranges;
+  TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
+  for (const core::NodeRangeSeen& one : seen.ranges) {
+    if (one.range.node == options.node) ranges.push_back(one.range.cidr.to_string());
+  }
+  const auto found =
+      std::ranges::find(nodes, options.node, [](const engine::NodeView& view) { return view.node.name; });
+  engine::NodeView view;
+  view.node.name = options.node;
+  if (found != nodes.end()) view = *found;
+  if (found == nodes.end() && ranges.empty()) {
+    return fail(ErrorCode::not_found,
+                fmt::format("node {} has no record, no block, no address and no range; `croft node list` lists those "
+                            "that have",
+                            options.node));
+  }
+  print(line.json() ? line.data(json_of(view, ranges, token)) : node_text(view, ranges, token));
+  return 0;
+}
+
+/// "key=value" sets, "key-" takes away, as kubectl has it.
+[[nodiscard]] Result<core::LabelChanges> label_changes(const std::vector<std::string>& texts) {
+  core::LabelChanges changes;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals != std::string::npos) {
+      changes[text.substr(0, equals)] = text.substr(equals + 1);
+    } else if (text.size() > 1 && text.ends_with('-')) {
+      changes[text.substr(0, text.size() - 1)] = std::nullopt;
+    } else {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("{} is neither KEY=VALUE nor KEY- (which takes a label away)", net::echo(text)));
+    }
+  }
+  return changes;
+}
+
+[[nodiscard]] Result<int> label_node(CommandLine& line, const LabelOptions& options) {
+  TRY(const core::LabelChanges changes, label_changes(options.changes));
+  TRY(const engine::Context context, line.open());
+  const auto known = engine::check_node_known(context, options.node);
+  TRY(const core::Node node, engine::label_node(context, options.node, changes));
+  if (!known && known.error().code == ErrorCode::not_found) {
+    warn(fmt::format("{}: {} is a new one, and a misspelt one should go (`croft node remove {}`)",
+                     known.error().message, node.name, node.name));
+  }
+  if (line.json()) {
+    print(line.data(json_of(std::vector{engine::NodeView{node, true, 0, 0, 0}})));
+  } else {
+    print(fmt::format("node/{} labelled: {}\n", node.name, node.labels.empty() ? "none" : labels_text(node.labels)));
+  }
+  return 0;
+}
+
+/// Says what became of blocks; the exit code when some were kept.
+[[nodiscard]] Result<int> tell_released(const engine::AffinitiesReleased& released, bool dry_run = false) {
+  for (const net::Prefix& cidr : released.released) {
+    print(fmt::format("block/{} {}\n", cidr.to_string(), dry_run ? "would be given up" : "given up"));
+  }
+  for (const net::Prefix& cidr : released.not_empty) {
+    print(fmt::format("block/{} {}: it holds addresses; --force makes it nobody's\n", cidr.to_string(),
+                      dry_run ? "would be kept" : "kept"));
+  }
+  if (released.failure) return fail(*released.failure);
+  return static_cast<int>(released.not_empty.empty() ? edge::ExitCode::fine : edge::ExitCode::refused_for_safety);
+}
+
+/// What a dry run says instead.
+std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::Prefix>& ranges,
+                    const std::string& name) {
+  std::string text;
+  for (const net::Prefix& cidr : removed.affinities.released) {
+    text += fmt::format("block/{} would be given up\n", cidr.to_string());
+  }
+  if (removed.record_deleted) text += fmt::format("node/{} record would be deleted\n", name);
+  for (const net::Prefix& cidr : ranges) text += fmt::format("node range {} would be given back\n", cidr.to_string());
+  return text;
+}
+
+[[nodiscard]] Result<std::vector<net::Prefix>> ranges_of(const engine::Context& context, const std::string& name) {
+  std::vector<net::Prefix> cidrs;
+  if (context.store.capabilities().foreign_writers) return cidrs;
+  TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
+  for (const core::NodeRangeSeen& range : seen.ranges) {
+    if (range.range.node == name) cidrs.push_back(range.range.cidr);
+  }
+  return cidrs;
+}
+
+/// What is held on a node, once its cluster has neither the node nor any of the holders. Error: refused_for_safety,
+/// with those that may live.
+[[nodiscard]] Result<std::vector<core::AddressToRelease>> held_by_nobody(const CommandLine& line,
+                                                                         const engine::Context& context,
+                                                                         const std::string& name) {
+  // Before the cluster is asked: who comes meanwhile is not among them, or has them by another handle.
+  TRY(const std::vector<engine::AddressView> addresses, engine::list_addresses(context));
+  SignsOfLife life;
+  TRY_VOID(life.look(line, context, {}));
+  if (!life.known().nodes || !life.knows_pods()) {
+    return fail(
+        ErrorCode::refused_for_safety,
+        "--release asks the cluster whether the node and its pods are gone: name it with --kubeconfig, with the "
+        "right to list nodes and pods");
+  }
+  if (life.has_node(name)) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("node {} is in the cluster: `kubectl delete node` it first, when it is gone", name));
+  }
+  std::vector<core::AddressToRelease> wanted;
+  std::string living;
+  for (const engine::AddressView& one : addresses) {
+    const bool is_held = one.state == core::AddressState::held || one.state == core::AddressState::quarantined;
+    if (!is_held || one.node != name) continue;
+    TRY(const engine::HolderLife holder, engine::life_of_holder(context, one, life.known()));
+    if (holder.state == engine::HolderLife::State::gone) {
+      wanted.push_back({one.address, one.handle_id, one.sequence_number});
+    } else {
+      living += fmt::format("{}{}{}{}", living.empty() ? "" : "; ", one.address.to_string(),
+                            holder.why.empty() ? "" : " ", holder.why);
+    }
+  }
+  if (living.empty()) return wanted;
+  return fail(ErrorCode::refused_for_safety,
+              fmt::format("nothing proves that all that is held on node {} is nobody's: {}", name, living));
+}
+
+[[nodiscard]] Result<void> release_held(const engine::Context& context, const std::vector<core::AddressToRelease>& held,
+                                        bool dry_run) {
+  TRY(const core::AddressReleases done, engine::release_addresses(context, held, !dry_run));
+  for (const net::Address& address : done.released) {
+    print(fmt::format("{} {}\n", address.to_string(), dry_run ? "would be released" : "released"));
+  }
+  if (done.mismatched.empty()) return {};
+  return fail(ErrorCode::conflict, fmt::format("{} has another holder by now", done.mismatched.front().to_string()));
+}
+
+struct RemoveOptions {
+  engine::NodeRemoval removal;
+  bool release = false;  ///< what is held on it, too
+};
+
+[[nodiscard]] Result<int> remove_node(CommandLine& line, const RemoveOptions& options) {
+  engine::NodeRemoval removal = options.removal;
+  const std::string& name = removal.name;
+  TRY(const engine::Context context, line.open());
+  TRY(const std::vector<net::Prefix> had_ranges, ranges_of(context, name));
+  if (had_ranges.empty()) TRY_VOID(engine::check_node_known(context, name));
+  if (options.release) {
+    TRY(const auto held, held_by_nobody(line, context, name));
+    TRY_VOID(release_held(context, held, removal.dry_run));
+    // Shown is what comes behind the release.
+    removal.force |= removal.dry_run;
+  }
+  TRY(const engine::NodeRemoved removed, engine::remove_node(context, removal));
+  if (removal.dry_run) {
+    print(plan_of(removed, had_ranges, name));
+    if (removed.affinities.failure) return fail(*removed.affinities.failure);
+    return static_cast<int>(edge::ExitCode::fine);
+  }
+  TRY(const int code, tell_released(removed.affinities));
+  if (removed.held > 0) {
+    print(counted_as(removed.held, "address stays held until the controller finds its holder gone\n",
+                     "addresses stay held until the controller finds their holders gone\n"));
+  }
+  if (removed.record_deleted) print(fmt::format("node/{} record deleted\n", name));
+  // Behind the record, so that no controller gives the node a range anew. Where others keep it, it is still there.
+  core::NodeRangesReleased ranges;
+  if (!context.store.capabilities().foreign_writers) {
+    TRY(ranges, engine::release_node_ranges(context, name, core::IfRecorded::refuse));
+  }
+  for (const net::Prefix& cidr : ranges.cidrs) print(fmt::format("node range {} given back\n", cidr.to_string()));
+  return code;
+}
+
+[[nodiscard]] Result<int> release_one(const engine::Context& context, const core::AffinityOwner& owner,
+                                      const AffinityOptions& options) {
+  TRY(const net::Prefix cidr, prefix_argument("--cidr", options.cidr));
+  TRY(const core::AffinityOutcome outcome,
+      engine::release_affinity(context, {owner, cidr, !options.force, {}}, !options.dry_run));
+  switch (outcome) {
+    case core::AffinityOutcome::not_there:
+      return fail(ErrorCode::not_found, fmt::format("node {} has no claim on {}", owner.name, cidr.to_string()));
+    case core::AffinityOutcome::not_empty:
+      return tell_released({{}, {cidr}, {}}, options.dry_run);
+    case core::AffinityOutcome::belonged_to_others:
+      print(fmt::format("block/{} is another's: the stale claim {}\n", cidr.to_string(),
+                        options.dry_run ? "would go" : "is gone"));
+      return 0;
+    case core::AffinityOutcome::released:
+    case core::AffinityOutcome::changed:
+      break;
+  }
+  return tell_released({{cidr}, {}, {}}, options.dry_run);
+}
+
+[[nodiscard]] Result<int> release_affinity(CommandLine& line, const AffinityOptions& options) {
+  if (options.force && options.must_be_empty) {
+    return fail(ErrorCode::invalid_argument, "--force and --must-be-empty contradict each other");
+  }
+  TRY(const engine::Context context, line.open());
+  const core::AffinityOwner owner{core::AffinityOwner::Type::host, options.node};
+  TRY_VOID(core::check_node_name(owner.name));
+  if (!options.cidr.empty()) return release_one(context, owner, options);
+  TRY(const engine::AffinitiesReleased released,
+      engine::release_host_affinities(context, owner, !options.force, !options.dry_run));
+  if (released.released.empty() && released.not_empty.empty() && !released.failure) {
+    TRY_VOID(engine::check_node_known(context, options.node));
+    print(fmt::format("node/{} has no blocks\n", options.node));
+  }
+  return tell_released(released, options.dry_run);
+}
+
+[[nodiscard]] Result<int> claim_affinity(CommandLine& line, const AffinityOptions& options) {
+  TRY(const net::Prefix cidr, prefix_argument("CIDR", options.cidr));
+  TRY(const engine::Context context, line.open());
+  const core::AffinityOwner owner{core::AffinityOwner::Type::host, options.node};
+  if (!options.force) {
+    auto known = engine::check_node_known(context, options.node);
+    if (!known && known.error().code == ErrorCode::not_found)
+      known.error().message += "; --force claims for a new node";
+    TRY_VOID(std::move(known));
+  }
+  TRY(const engine::AffinitiesClaimed claimed, engine::claim_affinity(context, owner, cidr));
+  for (const net::Prefix& block : claimed.claimed) {
+    print(fmt::format("block/{} belongs to {}\n", block.to_string(), options.node));
+  }
+  tell_of_pod_ranges(line, claimed.claimed, options.node);
+  for (const net::Prefix& block : claimed.others) {
+    print(fmt::format("block/{} not claimed: it is another's\n", block.to_string()));
+  }
+  return static_cast<int>(claimed.others.empty() ? edge::ExitCode::fine : edge::ExitCode::refused_for_safety);
+}
+
+}  // namespace
+
+void add_node_commands(CLI::App& app, CommandLine& line) {
+  CLI::App* node = app.add_subcommand("node", "Nodes: their labels (for nodeSelector), blocks and addresses");
+  node->require_subcommand(1);
+  node->fallthrough();
+  const auto labels = std::make_shared<std::string>();
+  CLI::App* listing = node->add_subcommand("list", "List all nodes that have a record, a block or an address");
+  listing->add_option("-l,--selector", *labels,
+                      "Only nodes with these labels: KEY=VALUE, KEY!=VALUE, KEY, !KEY, with commas");
+  add_list_options(*listing, line);
+  listing->callback([&line, labels] { line.run = [labels](CommandLine& l) { return list_nodes(l, *labels); }; });
+
+  const auto shown = std::make_shared<ShowOptions>();
+  CLI::App* showing = node->add_subcommand("show", "Show what one node has, and how long its plugin's token is good");
+  showing->add_option("NAME", shown->node, "Name of the node")->required();
+  showing->add_option(
+      "--plugin-kubeconfig", shown->kubeconfig,
+      "The plugin's kubeconfig on this machine, which `croftd install` wrote: its token's life is shown");
+  showing->callback([&line, shown] { line.run = [shown](CommandLine& l) { return show_node(l, *shown); }; });
+
+  const auto options = std::make_shared<LabelOptions>();
+  CLI::App* labelling =
+      node->add_subcommand("label", "Set or remove labels; creates the record of the node if it is missing");
+  labelling->add_option("NAME", options->node, "Name of the node")->required();
+  labelling->add_option("LABEL", options->changes, "KEY=VALUE to set, KEY- to remove")->required();
+  labelling->footer("Example: croft node label n1 zone=a rack-");
+  labelling->callback([&line, options] { line.run = [options](CommandLine& l) { return label_node(l, *options); }; });
+
+  const auto removal = std::make_shared<RemoveOptions>();
+  CLI::App* removing =
+      node->add_subcommand("remove", "Remove a node that is gone: its blocks, its record and its ranges");
+  removing->add_option("NAME", removal->removal.name, "Name of the node")->required();
+  removing->add_flag(
+      "--force", removal->removal.force,
+      "Remove the node even if it holds addresses, or has a record and a node range (otherwise exit code 5)");
+  removing->add_flag("--release", removal->release,
+                     "First release what is held on it, when the cluster has neither the node nor its pods");
+  removing->add_flag("--dry-run", removal->removal.dry_run, "Show what would happen and change nothing");
+  removing->footer(
+      "Deletes empty blocks. With --force, blocks with addresses lose their owner, and the addresses stay held until "
+      "the controller frees them: it learns that the node is gone for good. Pods in the controller's list of pods keep "
+      "their addresses. If another program manages node records (Calico's etcd), the record and the ranges stay.");
+  removing->callback([&line, removal] {
+    line.asks_cluster = true;
+    line.run = [removal](CommandLine& l) { return remove_node(l, *removal); };
+  });
+  add_node_range_commands(*node, line);
+}
+
+void add_affinity_commands(CLI::App& app, CommandLine& line) {
+  CLI::App* affinity = app.add_subcommand("affinity", "Claims of nodes on blocks");
+  affinity->require_subcommand(1);
+  affinity->fallthrough();
+
+  const auto options = std::make_shared<AffinityOptions>();
+  CLI::App* releasing = affinity->add_subcommand("release", "Release blocks of a node");
+  releasing->add_option("--node", options->node, "The node")->required();
+  releasing->add_option("--cidr", options->cidr, "Only this block");
+  releasing->add_flag(
+      "--force", options->force,
+      "Also release blocks that hold addresses; they lose their owner (otherwise they are kept, exit code 5)");
+  releasing->add_flag("--must-be-empty", options->must_be_empty, "Keep blocks that hold addresses (the default)");
+  releasing->add_flag("--dry-run", options->dry_run, "Show what would happen and change nothing");
+  releasing->callback(
+      [&line, options] { line.run = [options](CommandLine& l) { return release_affinity(l, *options); }; });
+
+  const auto wanted = std::make_shared<AffinityOptions>();
+  CLI::App* claiming = affinity->add_subcommand("claim", "Claim every block of a prefix for a node");
+  claiming->add_option("CIDR", wanted->cidr, "Prefix inside an enabled pool: one block or more")->required();
+  claiming->add_option("--node", wanted->node, "The node")->required();
+  claiming->add_flag("--force", wanted->force, "Claim even if the register does not know the node");
+  claiming->footer(
+      "Blocks of other nodes are not touched; the exit code is then 5. Blocks without an owner are claimed with the "
+      "addresses in them.");
+  claiming->callback([&line, wanted] { line.run = [wanted](CommandLine& l) { return claim_affinity(l, *wanted); }; });
+}
+
+}  // namespace croft::app

@@ -1,0 +1,290 @@
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/counted.h"
+#include "cli/croft/command_line.h"
+#include "cli/croft/filters.h"
+#include "cli/croft/json_output.h"
+#include "cli/croft/listing.h"
+#include "cli/croft/picture.h"
+#include "cli/croft/table.h"
+#include "ipam/commands/pool_note.h"
+#include "ipam/commands/pool_usage.h"
+#include "ipam/use/inspect.h"
+#include "ipam/use/pools.h"
+#include "services/commands/service_space.h"
+
+namespace croft::app {
+namespace {
+
+/// What `create` and `set` take alike.
+struct PoolSettings {
+  std::string name, gateway;
+  std::optional<std::int64_t> cooldown_seconds;
+  std::optional<bool> disabled;
+  std::optional<std::string> node_selector, namespace_selector;
+  std::optional<int> priority;
+};
+struct CreatePoolOptions {
+  PoolSettings settings;
+  std::string cidr;
+  std::optional<int> block_size;
+  bool disabled = false;
+};
+
+[[nodiscard]] Result<core::PoolSpec> spec_of(const PoolSettings& settings) {
+  core::PoolSpec spec;
+  spec.name = settings.name;
+  if (settings.gateway == "none") {
+    spec.gateway = core::GatewayChoice{core::GatewayChoice::Kind::none, {}};
+  } else if (!settings.gateway.empty()) {
+    TRY(const net::Address gateway, address_argument("--gateway", settings.gateway));
+    spec.gateway = core::GatewayChoice{core::GatewayChoice::Kind::given, gateway};
+  }
+  if (settings.cooldown_seconds) spec.cooldown = std::chrono::seconds(*settings.cooldown_seconds);
+  spec.disabled = settings.disabled;
+  spec.node_selector = settings.node_selector;
+  spec.namespace_selector = settings.namespace_selector;
+  spec.priority = settings.priority;
+  return spec;
+}
+
+[[nodiscard]] Result<core::PoolSpec> spec_of(const CreatePoolOptions& options) {
+  TRY(core::PoolSpec spec, spec_of(options.settings));
+  TRY(spec.cidr, prefix_argument("--cidr", options.cidr));
+  spec.block_length = options.block_size;
+  if (options.disabled) spec.disabled = true;
+  return spec;
+}
+
+[[nodiscard]] Result<engine::PoolView> find_pool(const engine::Context& context, const std::string& name) {
+  TRY(engine::Overview overview, engine::look(context));
+  for (engine::PoolView& pool : overview.pools) {
+    if (pool.pool.name == name) return std::move(pool);
+  }
+  TRY(Error error, no_such_pool(context, name));
+  return fail(std::move(error));
+}
+
+[[nodiscard]] Result<int> create_pool(CommandLine& line, const CreatePoolOptions& options) {
+  TRY(const core::PoolSpec spec, spec_of(options));
+  TRY_VOID(core::make_pool(spec));  // before a store is made for it
+  TRY(const engine::Context context, line.open(true));
+  TRY(const core::PoolCreated created, engine::create_pool(context, spec, [&] { return space_of_services(context); }));
+  if (line.json()) {
+    TRY(const engine::PoolView view, find_pool(context, created.pool.name));
+    print(line.data(json_of(std::vector{view})));
+  } else {
+    const char* const what = created.was_completed    ? "completed: it was begun and never enabled"
+                             : created.existed_before ? "unchanged"
+                                                      : "created";
+    print(fmt::format("pool/{} {}\n", created.pool.name, what));
+  }
+  if (created.existed_before && created.pool.disabled && !spec.disabled.value_or(false)) {
+    tell(
+        fmt::format("croft: pool {} is there and disabled: no pod gets an address of it. If nobody meant that, `croft "
+                    "pool enable {}`",
+                    created.pool.name, created.pool.name));
+  }
+  if (created.existed_before) tell_if_unallocatable(created.pool);
+  return 0;
+}
+
+Table pool_table(const std::vector<engine::PoolView>& pools, bool wide) {
+  std::vector<std::string> headings{"NAME",   "CIDR", "BLOCKSIZE", "GATEWAY",  "COOLDOWN", "DISABLED",
+                                    "BLOCKS", "HELD", "COOLING",   "RESERVED", "FREE"};
+  if (wide) headings.insert(headings.end(), {"SIZE", "PRIORITY", "NODESELECTOR", "NAMESPACESELECTOR"});
+  Table table(std::move(headings));
+  for (const engine::PoolView& view : pools) {
+    const core::Pool& pool = view.pool;
+    std::vector<std::string> cells{pool.name,
+                                   pool.cidr.to_string(),
+                                   std::to_string(pool.block_length),
+                                   pool.gateway ? pool.gateway->to_string() : "none",
+                                   fmt::format("{}s", pool.cooldown.count()),
+                                   pool.disabled ? "true" : (pool.unallocatable.empty() ? "false" : "unallocatable"),
+                                   std::to_string(view.blocks.size()),
+                                   percent_of(view.usage.held, view.usage.size - view.usage.reserved),
+                                   std::to_string(view.usage.cooling),
+                                   view.usage.reserved.to_string(),
+                                   view.usage.free().to_string()};
+    if (wide) {
+      cells.insert(cells.end(), {view.usage.size.to_string(), std::to_string(pool.priority), pool.node_selector,
+                                 pool.namespace_selector});
+    }
+    table.add(std::move(cells));
+  }
+  return table;
+}
+
+[[nodiscard]] Result<int> list_pools(CommandLine& line) {
+  return list(line, [&line](const engine::Context& context) -> Result<Listing> {
+    TRY(const engine::Overview overview, engine::look(context));
+    return Listing{"No pools.", pool_table(overview.pools, line.wide()), line.json() ? json_of(overview.pools) : Data(),
+                   ""};
+  });
+}
+
+struct ShowPoolOptions {
+  std::string name;
+  bool blocks = false;
+};
+
+[[nodiscard]] Result<int> show_pool(CommandLine& line, const ShowPoolOptions& options) {
+  TRY(const engine::Context context, line.look());
+  if (options.name.empty()) {
+    TRY(const engine::Overview overview, engine::look(context));
+    print(line.json() ? line.data(json_of(overview.pools, options.blocks)) : usage_table(overview, options.blocks));
+    return 0;
+  }
+  TRY(const engine::PoolView pool, find_pool(context, options.name));
+  if (line.json()) {
+    print(line.data(json_of(std::vector{pool}, options.blocks)));
+    return 0;
+  }
+  print(pool_table({pool}, line.wide()).to_string() + "\n");
+  if (options.blocks) print(usage_table({{pool}, {}}, true) + "\n");
+  print(draw(pool, line.in_colour()), Printed::coloured);
+  return 0;
+}
+
+[[nodiscard]] Result<int> set_disabled(CommandLine& line, const std::string& name, bool disabled) {
+  TRY(const engine::Context context, line.open());
+  TRY(const core::Pool pool, engine::set_pool_disabled(context, name, disabled));
+  print(fmt::format("pool/{} {}\n", pool.name, disabled ? "disabled: no new addresses, held ones stay" : "enabled"));
+  return 0;
+}
+
+/// Between the decision and the commit a pod may have got the address that is the gateway now.
+[[nodiscard]] Result<void> tell_if_held(const engine::Context& context, const net::Address& gateway) {
+  TRY(const engine::AddressView view, engine::show_address(context, gateway));
+  if (view.state != core::AddressState::held) return {};
+  tell(fmt::format("croft: the gateway {} is held by {}: delete that pod, or choose another gateway",
+                   gateway.to_string(), view.pod.empty() ? view.handle_id : view.namespace_name + "/" + view.pod));
+  return {};
+}
+
+[[nodiscard]] Result<int> set_pool(CommandLine& line, const PoolSettings& settings) {
+  TRY(const core::PoolSpec change, spec_of(settings));
+  const bool any = change.gateway || change.cooldown || change.disabled || change.node_selector ||
+                   change.namespace_selector || change.priority;
+  if (!any) {
+    return fail(ErrorCode::invalid_argument, "nothing to set: give at least one option");
+  }
+  TRY(const engine::Context context, line.open());
+  const auto pool = engine::change_pool(context, change);
+  if (!pool && pool.error().code == ErrorCode::not_found) {
+    TRY(Error error, no_such_pool(context, change.name));
+    return fail(std::move(error));
+  }
+  if (!pool) return fail(pool.error());
+  if (change.gateway && pool->gateway) TRY_VOID(tell_if_held(context, *pool->gateway));
+  TRY(const engine::PoolView view, find_pool(context, pool->name));
+  print(line.json() ? line.data(json_of(std::vector{view})) : pool_table({view}, true).to_string());
+  return 0;
+}
+
+struct DeletePoolOptions {
+  std::string name;
+  bool dry_run = false;
+};
+
+[[nodiscard]] Result<int> delete_pool(CommandLine& line, const DeletePoolOptions& options) {
+  const std::string& name = options.name;
+  TRY(const engine::Context context, line.open());
+  if (options.dry_run) {
+    TRY(const engine::PoolView view, find_pool(context, name));
+    if (view.usage.held + view.usage.cooling > 0) {
+      return fail(ErrorCode::refused_for_safety,
+                  fmt::format("pool {} is in use: {} held and {} cooling", name,
+                              counted(view.usage.held, "address", "es"), view.usage.cooling));
+    }
+    print(fmt::format("pool/{} would be deleted, with {}\n", name, counted(view.blocks.size(), "block")));
+    return 0;
+  }
+  TRY_VOID(engine::delete_pool(context, name));
+  print(fmt::format("pool/{} deleted\n", name));
+  return 0;
+}
+
+void add_settings(CLI::App& command, PoolSettings& settings) {
+  command.add_option("--gateway", settings.gateway,
+                     "Gateway of the pods, never assigned; \"none\": pods get /32 or /128 without a gateway");
+  command.add_option("--cooldown-seconds", settings.cooldown_seconds,
+                     "How long a released address rests before reuse, 0 to 1200 seconds");
+  command.add_option("--node-selector", settings.node_selector,
+                     "Nodes whose pods the pool serves, in Calico's language: 'rack == \"a\"'; \"\": all");
+  command.add_option("--namespace-selector", settings.namespace_selector,
+                     "Namespaces whose pods the pool serves, likewise; needs a kube: store");
+  command.add_option("--priority", settings.priority,
+                     "Pools of a higher one serve first, 0 to 1000; networks that name pools keep their order");
+}
+
+/// A verb that takes the name of a pool.
+template <class Action>
+void add_named(CLI::App& pool, CommandLine& line, const char* verb, const char* help, Action action) {
+  const auto name = std::make_shared<std::string>();
+  CLI::App* command = pool.add_subcommand(verb, help);
+  command->add_option("NAME", *name, "Name of the pool")->required();
+  command->callback([&line, name, action] { line.run = [name, action](CommandLine& l) { return action(l, *name); }; });
+}
+
+}  // namespace
+
+void tell_if_unallocatable(const core::Pool& pool) {
+  if (pool.unallocatable.empty()) return;
+  tell(fmt::format("croft: pool {} is there and no pod gets an address of it: {}. `croft check` has the remedy",
+                   pool.name, pool.unallocatable));
+}
+
+void add_pool_commands(CLI::App& app, CommandLine& line) {
+  CLI::App* pool = app.add_subcommand("pool", "Pools: prefixes to assign addresses from, divided into blocks");
+  pool->require_subcommand(1);
+  pool->fallthrough();
+
+  const auto options = std::make_shared<CreatePoolOptions>();
+  CLI::App* creation = pool->add_subcommand("create", "Create a pool (and the store, if it does not exist)");
+  creation->add_option("NAME", options->settings.name, "Name: lower-case letters, digits, '-' and '.'")->required();
+  creation->add_option("--cidr", options->cidr, "Prefix to assign from, e.g. 10.1.0.0/16 or fd00:1::/64")->required();
+  creation->add_option(
+      "--block-size", options->block_size,
+      "Prefix length of the blocks that nodes claim: 20 to 32 (default 26), IPv6 116 to 128 (default 122)");
+  creation->add_flag("--disabled", options->disabled, "Create the pool disabled");
+  add_settings(*creation, options->settings);
+  creation->footer("Without --gateway it is the first address; without --cooldown-seconds addresses rest for 30 s.");
+  creation->callback([&line, options] { line.run = [options](CommandLine& l) { return create_pool(l, *options); }; });
+
+  CLI::App* listing = pool->add_subcommand("list", "List all pools with their usage");
+  add_list_options(*listing, line);
+  listing->callback([&line] { line.run = list_pools; });
+  const auto shown = std::make_shared<ShowPoolOptions>();
+  CLI::App* showing =
+      pool->add_subcommand("show", "Usage of all pools, or of one with a picture of its blocks: held, cooling, free");
+  showing->add_option("NAME", shown->name, "Name of the pool");
+  showing->add_flag("--show-blocks", shown->blocks, "Also show the usage of each block");
+  showing->callback([&line, shown] { line.run = [shown](CommandLine& l) { return show_pool(l, *shown); }; });
+  const auto settings = std::make_shared<PoolSettings>();
+  CLI::App* setting = pool->add_subcommand("set", "Change settings of a pool; the others stay as they are");
+  setting->add_option("NAME", settings->name, "Name of the pool")->required();
+  setting->add_option("--disabled", settings->disabled, "true: no new addresses from the pool, held ones stay");
+  add_settings(*setting, *settings);
+  setting->footer(
+      "Pods keep their addresses, and the gateway that they began with stays out of use. CIDR and block size of a pool "
+      "never change: see `croft pool split`.");
+  setting->callback([&line, settings] { line.run = [settings](CommandLine& l) { return set_pool(l, *settings); }; });
+  add_pool_split_command(*pool, line);
+  add_pool_defaults_command(*pool, line);
+  add_named(*pool, line, "disable", "No new addresses from a pool; held ones stay",
+            [](CommandLine& l, const std::string& name) { return set_disabled(l, name, true); });
+  add_named(*pool, line, "enable", "Hand out from a pool again",
+            [](CommandLine& l, const std::string& name) { return set_disabled(l, name, false); });
+  const auto deleted = std::make_shared<DeletePoolOptions>();
+  CLI::App* deletion = pool->add_subcommand("delete", "Delete a pool in which no address is held or cooling");
+  deletion->add_option("NAME", deleted->name, "Name of the pool")->required();
+  deletion->add_flag("--dry-run", deleted->dry_run, "Show what would happen and change nothing");
+  deletion->callback([&line, deleted] { line.run = [deleted](CommandLine& l) { return delete_pool(l, *deleted); }; });
+}
+
+}  // namespace croft::app

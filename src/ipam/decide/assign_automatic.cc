@@ -1,0 +1,138 @@
+#include "ipam/decide/assign_automatic.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "ipam/decide/blocks_of_others.h"
+#include "ipam/decide/claim.h"
+#include "ipam/decide/family_search.h"
+
+namespace croft::core {
+namespace {
+
+using net::Prefix;
+
+/// How many blocks are searched for one that was left empty while there may be others to borrow from: whoever finds
+/// none so soon borrows, and whoever may not borrow searches all.
+constexpr std::size_t kReclaimLookMax = 256;
+constexpr std::size_t kReleaseOutsideMax = 4;
+
+/// The four parts of one family.
+class AutomaticAssignment {
+ public:
+  AutomaticAssignment(Assignment& assignment, net::Family family, std::uint32_t count)
+      : in_(assignment), search_(assignment, family, count) {}
+
+  [[nodiscard]] AssignFlow<void> run() {
+    TRY_VOID(search_.choose());
+    release_outside();
+    TRY_VOID(search_.take_from_own(search_.own().ready));
+    TRY_VOID(take_from_claims());
+    TRY_VOID(search_.take_from_own(search_.own().waiting));
+    if (goes_on() && !in_.pools.config().strict_affinity) TRY_VOID(borrow());
+    if (in_.unfinished()) {
+      in_.answer.unfinished = search_.missing() > 0;
+      return {};
+    }
+    if (search_.missing() == 0) return {};
+    return refuse(search_.exhaustion());
+  }
+
+ private:
+  [[nodiscard]] bool goes_on() const { return search_.missing() > 0 && !in_.unfinished(); }
+
+  /// Part 1: what lies in pools that no longer select the node is given up once it is empty. May leave the reader
+  /// incomplete, for part 2 asks for blocks as well.
+  void release_outside() {
+    for (const Prefix& cidr : search_.own().outside) {
+      const Pool* pool = in_.pools.containing(cidr.first());
+      if (pool == nullptr || !is_enabled(*pool) || in_.draft.size() >= kReleaseOutsideMax) continue;
+      if (is_for_all_nodes(*pool)) continue;
+      const auto selected = selects_node(*pool, in_.node_labels());
+      if (!selected || *selected) continue;
+      auto block = in_.draft.block(cidr);
+      if (!block || !*block || (*block)->affinity != in_.request.node || !is_empty(**block)) continue;
+      (*block)->affinity.reset();
+      (*block)->affinity_claim_time.reset();
+      in_.draft.put(*std::move(*block), {});
+    }
+  }
+
+  /// Part 3 (part 2 are the node's own blocks): new blocks, then those that other nodes left empty.
+  [[nodiscard]] AssignFlow<void> take_from_claims() {
+    if (goes_on()) TRY_VOID(search_.take_from_unlabelled());
+    while (goes_on()) {
+      TRY_VOID(search_.check_may_claim());
+      if (search_.missing() == 0) return {};
+      TRY(bool claimed, claim());
+      if (!claimed) {
+        TRY(claimed, reclaim());
+      }
+      if (!claimed) return {};
+    }
+    return {};
+  }
+
+  /// Claims a new block in the first pool that has one.
+  [[nodiscard]] AssignFlow<bool> claim() {
+    for (const Pool* pool : search_.usable()) {
+      if (search_.is_too_large_anew(*pool)) continue;
+      TRY(const ClaimChoice choice,
+          choose_block_to_claim(in_.reader, in_.pools, *pool, in_.request.node, search_.claimed(),
+                                in_.reader.reads_one_by_one() ? &search_.own().rows : nullptr));
+      if (choice.own) {
+        TRY_VOID(search_.take_from_found(*choice.own));
+        return true;
+      }
+      if (choice.block) {
+        TRY_VOID(search_.claim_new(*choice.block, *pool));
+        return true;
+      }
+      search_.note_claimless(*pool, choice);
+    }
+    return false;
+  }
+
+  /// Takes over an empty block that another node claimed a while ago.
+  [[nodiscard]] AssignFlow<bool> reclaim() {
+    const std::size_t look_max = in_.pools.config().strict_affinity ? kAllBlocks : kReclaimLookMax;
+    for (const Pool* pool : search_.usable()) {
+      TRY(auto found, find_abandoned(in_, search_, *pool, look_max));
+      if (found && search_.take_over(*std::move(found), *pool)) return true;
+    }
+    return false;
+  }
+
+  /// Part 4: any block with a free address.
+  [[nodiscard]] AssignFlow<void> borrow() {
+    for (const Pool* pool : search_.usable()) {
+      TRY_VOID(for_blocks_with_room(in_, *pool, kAllBlocks, [&](Block& block) -> Flow<bool> {
+        if (block.affinity == in_.request.node) return true;
+        TRY(const bool is_apart, is_known_apart(in_, *pool, block));
+        if (!is_apart) return true;
+        TRY(const bool is_settled, search_.settle(block));
+        if (is_settled) search_.take_all(std::move(block));
+        return goes_on();
+      }));
+      if (!goes_on()) return {};
+      search_.note_borrowed_out(*pool);
+    }
+    return {};
+  }
+
+  Assignment& in_;
+  FamilySearch search_;
+};
+
+}  // namespace
+
+AssignFlow<void> assign_automatic(Assignment& assignment, net::Family family, std::uint32_t count) {
+  auto done = AutomaticAssignment(assignment, family, count).run();
+  if (done || !assignment.request.partial) return done;
+  Refusal* refusal = done.error().refusal();
+  if (refusal == nullptr) return done;
+  assignment.answer.shortage = std::move(*refusal);
+  return {};
+}
+
+}  // namespace croft::core

@@ -1,0 +1,100 @@
+#include "ipam/decide/assignment.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include <fmt/format.h>
+
+#include "base/time_text.h"
+#include "ipam/decide/claim.h"
+#include "register/stored_size.h"
+
+namespace croft::core {
+
+using net::Address;
+using net::Prefix;
+
+Labels Assignment::node_labels() {
+  const Node* node = reader.sound(node_key(request.node.name));
+  return node != nullptr && request.node.type == AffinityOwner::Type::host ? node->labels : Labels();
+}
+
+Flow<Block> Assignment::make_block(const Prefix& cidr) {
+  const auto* mark = reader.get(high_water_mark_key(cidr));
+  TRY_VOID(reader.ready());
+  if (mark != nullptr && !is_credible(*mark)) return fail(damaged_mark(cidr, *mark));
+  return draft.with_rest_of_predecessor(new_block(cidr, request.node, draft.now(), number_before(reader, cidr)));
+}
+
+bool Assignment::accept(Taken taken, const Pool* claimed_in) {
+  AssignedAddress assigned = described(taken.block, taken.address, false);
+  if (!draft.put_if_it_fits(std::move(taken.block), claimed_in, {handle_id})) {
+    crowded = fresh;
+    return false;
+  }
+  fresh = true;
+  answer.addresses.push_back(std::move(assigned));
+  return true;
+}
+
+AssignedAddress Assignment::described(const Block& block, const Address& address, bool held_before) const {
+  const Pool* pool = pools.containing(address);
+  AssignedAddress result;
+  result.address = address;
+  result.pool = pool != nullptr ? pool->name : "";
+  result.pool_cidr = pool != nullptr ? pool->cidr : block.cidr;
+  result.gateway = pool != nullptr ? pool->gateway : std::nullopt;
+  result.block = block.cidr;
+  result.sequence_number = sequence_of(block, *net::ordinal_of(block.cidr, address));
+  result.held_before = held_before;
+  result.borrowed = block.affinity != request.node;
+  return result;
+}
+
+Attribute Assignment::attribute() const {
+  Attribute result;
+  result.handle_id = handle_id;
+  result.secondary[kNodeKey] = request.node.name;
+  result.secondary[kTimestampKey] = go_utc_text(request.began.value_or(draft.now().wall));
+  result.secondary[kInterfaceKey] = request.owner.interface_name;
+  if (!request.pod.name.empty()) result.secondary[kPodKey] = request.pod.name;
+  if (!request.pod.namespace_name.empty()) result.secondary[kNamespaceKey] = request.pod.namespace_name;
+  if (!request.pod.uid.empty()) result.secondary[kPodUidKey] = request.pod.uid;
+  if (request.owner.network.find('.') != std::string::npos) result.secondary[kNetworkKey] = request.owner.network;
+  return result;
+}
+
+std::string Assignment::too_large_text(const Prefix& cidr) const {
+  return fmt::format(
+      "block {} has free addresses, but its record no room for another holder: the store takes {} bytes; "
+      "a pool with smaller blocks has room for all",
+      cidr.to_string(), reader.commit_bytes_max());
+}
+
+std::vector<PlannedWrite> Assignment::marks() {
+  Draft marked(reader, pools, draft.now());
+  std::size_t room = reader.commit_bytes_max();
+  for (const Prefix& cidr : cooling) {
+    if (marked.size() == kAssignBlocksMax) break;
+    const Block* stored = reader.find(block_key(cidr));
+    if (stored == nullptr || stored->deleted) {  // everything rests in what would have been made here
+      marked.mark_rest_of_predecessor(cidr);
+      continue;
+    }
+    const auto block = marked.block(cidr);
+    if (!block || !*block) continue;
+    auto settled = marked.settled(**block);
+    if (!settled) continue;
+    Block same = *settled;
+    same.is_settled = (*block)->is_settled;
+    same.settled_in = (*block)->settled_in;
+    if (same == **block && with_clock_marks(*stored, draft.now()) == *stored) continue;
+    Block seen = fitted(*std::move(settled), room);
+    if (with_clock_marks(seen, draft.now()) != seen) continue;  // no room for them
+    if (room != kNoBytesMax) room -= std::min(room, bytes_of(seen, Bound::close));
+    marked.put(std::move(seen), {});
+  }
+  return marked.writes();
+}
+
+}  // namespace croft::core

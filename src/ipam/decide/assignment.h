@@ -1,0 +1,67 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/net/intervals.h"
+#include "ipam/decide/assign.h"
+#include "ipam/decide/draft.h"
+#include "ipam/decide/pool_choice.h"
+#include "ipam/decide/refusal.h"
+#include "register/flow.h"
+#include "register/snapshot.h"
+
+namespace croft::core {
+
+/// What a step of an assignment comes to, or why it ended; a refusal of a part is one of all (but see end_short).
+template <class T>
+using AssignFlow = Flow<T, Refusal>;
+
+[[nodiscard]] inline auto refuse(Refusal refusal) { return fail(Stop<Refusal>(std::move(refusal))); }
+
+/// One assignment in the making: what its steps work with, and what they have come to. assign_explicit.h serves wanted
+/// addresses, assign_automatic.h any, plan_ensure_block a block without an address.
+struct Assignment {
+  Assignment(Reader& to_read, const AssignRequest& asked, const Instant& now)
+      : reader(to_read), request(asked), pools(to_read), draft(to_read, pools, now) {}
+
+  Reader& reader;
+  const AssignRequest& request;
+  const std::string handle_id = handle_of(request.owner);
+  PoolTable pools;
+  Draft draft;
+  /// What the owner held before.
+  std::vector<AssignedAddress> held;
+  /// Blocks without a free address in which some cool.
+  std::set<net::Prefix> cooling;
+  /// The block for which the store was asked whether it overlaps, before its list was; of what is in the list, the
+  /// blocks of other lengths by pool.
+  std::optional<net::Prefix> glanced_at;
+  std::map<const Pool*, net::Intervals> others;
+  Assigned answer;
+  bool fresh = false;    ///< the draft has something that was not there before
+  bool crowded = false;  ///< the next block does not fit into the commit beside what goes into it already
+
+  /// The labels of the node; none when it has no record, or a damaged one (then choose_pools is told).
+  [[nodiscard]] Labels node_labels();
+  /// A block that is not there, for the node. Error: corrupt, a mark above which none can be made.
+  [[nodiscard]] Flow<Block> make_block(const net::Prefix& cidr);
+  /// False when the commit has no room for the block as it would be. Where something goes into it already that goes
+  /// first: the decision is unfinished then, and the next one begins with an empty commit.
+  [[nodiscard]] bool accept(Taken taken, const Pool* claimed_in);
+  /// The commit holds no more.
+  [[nodiscard]] bool unfinished() const { return crowded || draft.size() >= kAssignBlocksMax; }
+  [[nodiscard]] AssignedAddress described(const Block& block, const net::Address& address, bool held_before) const;
+  /// Handle and owner metadata as in docs/reference/calico-ipam.md#plugin-add, and the interface.
+  [[nodiscard]] Attribute attribute() const;
+  [[nodiscard]] std::string too_large_text(const net::Prefix& cidr) const;
+  /// What is written when nothing could be assigned: marks on the cooling addresses that were in the way and whose
+  /// cooldown this boot does not count yet, so that whoever asks again finds it ended. May leave the reader incomplete.
+  [[nodiscard]] std::vector<PlannedWrite> marks();
+};
+
+}  // namespace croft::core

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <optional>
+
+#include "ipam/decide/family_search.h"
+
+namespace croft::core {
+
+inline constexpr std::size_t kAllBlocks = std::numeric_limits<std::size_t>::max();
+
+/// Calls `visit` for the first `look_max` blocks of a pool that may have a free address, until it returns false. Blocks
+/// that contradict themselves are passed over.
+[[nodiscard]] Flow<void> for_blocks_with_room(Assignment& assignment, const Pool& pool, std::size_t look_max,
+                                              const std::function<Flow<bool>(Block&)>& visit);
+
+/// Whether no block of another length has addresses of this one. The store's list has told. One at hand has only the
+/// blocks that somebody claims: then one look at the store does for the first block, mostly, and its list for all where
+/// it does not.
+[[nodiscard]] Flow<bool> is_known_apart(Assignment& assignment, const Pool& pool, const Block& block);
+
+/// An empty block that another node claimed a while ago, among the first `look_max`; as it would be the node's.
+[[nodiscard]] Flow<std::optional<Block>> find_abandoned(Assignment& assignment, FamilySearch& search, const Pool& pool,
+                                                        std::size_t look_max);
+
+}  // namespace croft::core

@@ -1,0 +1,503 @@
+#include "ipam/decide/draft.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "ipam/decide/block_overlap.h"
+#include "register/address_claims.h"
+#include "register/cooling_beside.h"
+#include "register/stored_size.h"
+
+namespace croft::core {
+namespace {
+
+/// What contains a CIDR comes before it; of equal ones the first name.
+std::vector<const Pool*> by_cidr(std::vector<const Pool*> pools) {
+  std::ranges::stable_sort(pools, {}, [](const Pool* pool) { return pool->cidr; });
+  return pools;
+}
+
+/// Lengths of blocks: none, one, or several.
+class Lengths {
+ public:
+  void add(int length) {
+    are_several_ |= one_ != 0 && one_ != length;
+    one_ = length;
+  }
+  void add(const Lengths& others) {
+    if (others.one_ != 0) add(others.one_);
+    are_several_ |= others.are_several_;
+  }
+  [[nodiscard]] bool has_other_than(int length) const { return are_several_ || (one_ != 0 && one_ != length); }
+
+ private:
+  int one_ = 0;
+  bool are_several_ = false;
+};
+
+/// The names of those that share addresses with a pool whose blocks have another length.
+std::set<std::string_view> pools_with_rival(const std::vector<const Pool*>& pools) {
+  struct Open {
+    const Pool* pool;
+    Lengths around, inside;
+  };
+  std::set<std::string_view> found;
+  std::vector<Open> open;
+  const auto close = [&] {
+    const Open last = open.back();
+    open.pop_back();
+    const int length = last.pool->block_length;
+    if (last.around.has_other_than(length) || last.inside.has_other_than(length)) found.insert(last.pool->name);
+    if (open.empty()) return;
+    open.back().inside.add(last.inside);
+    open.back().inside.add(length);
+  };
+  for (const Pool* pool : by_cidr(pools)) {
+    while (!open.empty() && !open.back().pool->cidr.contains(pool->cidr)) close();
+    Lengths around;
+    if (!open.empty()) {
+      around = open.back().around;
+      around.add(open.back().pool->block_length);
+    }
+    open.push_back({pool, around, {}});
+  }
+  while (!open.empty()) close();
+  return found;
+}
+
+}  // namespace
+
+PoolTable::PoolTable(Reader& reader) : foreign_writers_(reader.foreign_writers()) {
+  const Listing all_pools{Kind::pool, ""}, all_reservations{Kind::reservation, ""};
+  for (const auto& [key, value] : reader.sound(all_pools)) {
+    pools_.push_back(std::get_if<Pool>(&value));
+    CROFT_ASSERT(pools_.back() != nullptr);
+  }
+  for (const auto& [key, value] : reader.damaged(all_pools)) damaged_pool_ = *damage_of(value);
+  const auto& reservations = reader.sound(all_reservations);
+  reserved_ = reader.snapshot().reserved();
+  if (reserved_ == nullptr) {
+    std::vector<net::Prefix> reserved;
+    for (const Pool* pool : pools_) {
+      const std::vector<net::Prefix> own = kept_by(*pool);
+      reserved.insert(reserved.end(), own.begin(), own.end());
+    }
+    for (const auto& [key, value] : reservations) {
+      const auto* reservation = std::get_if<Reservation>(&value);
+      CROFT_ASSERT(reservation != nullptr);
+      reserved.insert(reserved.end(), reservation->cidrs.begin(), reservation->cidrs.end());
+    }
+    reserved_ = std::make_shared<const net::Intervals>(std::move(reserved));
+    // While a list is still to be read there is nothing to keep.
+    const bool has_all =
+        reader.snapshot().list(all_reservations) != nullptr && reader.snapshot().list(all_pools) != nullptr;
+    if (has_all) reader.snapshot().set_reserved(reserved_);
+  }
+  for (const auto& [key, value] : reader.damaged(all_reservations)) {
+    damaged_reservations_.emplace_back(key.name, *damage_of(value));
+  }
+  if (const auto* config = reader.sound(ipam_config_key())) config_ = *config;
+  config_damaged_ = reader.damage(ipam_config_key()) != nullptr;
+  if (config_damaged_) config_.strict_affinity = true;
+}
+
+const Error* PoolTable::damaged_reservation(const Pool& pool) const {
+  for (const auto& [name, error] : damaged_reservations_) {
+    const auto is_of = [&, &reserved_for = name](const Pool* p) {
+      return reservation_name_of(p->name) == reserved_for;
+    };
+    const bool is_of_another = !foreign_writers_ && !is_of(&pool) && std::any_of(pools_.begin(), pools_.end(), is_of);
+    if (!is_of_another) return &error;
+  }
+  return nullptr;
+}
+
+const Pool* PoolTable::containing(const net::Address& address) const {
+  const auto it = std::find_if(pools_.begin(), pools_.end(), [&](const Pool* p) { return p->cidr.contains(address); });
+  return it == pools_.end() ? nullptr : *it;
+}
+
+const Pool* PoolTable::named(const std::string& name) const {
+  const auto it = std::find_if(pools_.begin(), pools_.end(), [&](const Pool* p) { return p->name == name; });
+  return it == pools_.end() ? nullptr : *it;
+}
+
+bool PoolTable::has_rival(const Pool& pool) const {
+  constexpr std::size_t kOneByOne = 16;
+  if (!foreign_writers_) return false;
+  if (++rivals_asked_ > kOneByOne) {
+    if (!with_rival_) with_rival_ = pools_with_rival(pools_);
+    return with_rival_->contains(pool.name);
+  }
+  return std::any_of(pools_.begin(), pools_.end(), [&](const Pool* other) {
+    return other->block_length != pool.block_length && other->cidr.overlaps(pool.cidr);
+  });
+}
+
+std::vector<std::pair<const Pool*, const Pool*>> PoolTable::overlaps() const {
+  std::vector<std::pair<const Pool*, const Pool*>> found;
+  std::vector<const Pool*> around;
+  for (const Pool* pool : by_cidr(pools_)) {
+    while (!around.empty() && !around.back()->cidr.contains(pool->cidr)) around.pop_back();
+    if (!around.empty()) found.emplace_back(pool, around.back());
+    around.push_back(pool);
+  }
+  std::ranges::sort(found, {}, [](const auto& pair) { return std::string_view(pair.first->name); });
+  return found;
+}
+
+bool PoolTable::is_reserved(const net::Address& address) const { return reserved_->contains(address); }
+
+IsReserved PoolTable::reservations() const {
+  return [this](const net::Address& address) { return is_reserved(address); };
+}
+
+Cooldowns PoolTable::cooldowns_of(const net::Prefix& block) const {
+  const Pool* pool = containing(block.first());
+  // A pool that is gone may come back, and with it its cooldown: no sooner than the longest.
+  const auto when_gone = damaged_pool_ ? kUnknownCooldown : kCooldownMax;
+  Cooldowns cooldowns{pool != nullptr ? pool->cooldown : when_gone, std::chrono::seconds{config_.ip_cooldown_seconds}};
+  cooldowns.calicos_unknown = config_damaged_;
+  return cooldowns;
+}
+
+std::vector<net::Prefix> kept_by(const Pool& pool) {
+  return pool.gateway ? reservation_for(pool).cidrs : std::vector<net::Prefix>();
+}
+
+std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now) {
+  if (free_count(block, pools.reservations()) > 0) return Vacancy{};
+  const auto first_end = first_cooldown_end(block, pools.cooldowns_of(block.cidr), now);
+  if (!first_end) return {};
+  return Vacancy{*first_end};
+}
+
+bool is_credible(const HighWaterMark& mark) { return mark.sequence_number.value <= kHighWaterMarkMax; }
+
+Error damaged_mark(const net::Prefix& block, const HighWaterMark& mark) {
+  return {ErrorCode::corrupt,
+          fmt::format("{} {} is damaged: sequence number {} is out of range; restore it from a backup, or delete it: "
+                      "the block then begins with the time",
+                      name_of(Kind::high_water_mark), high_water_mark_key(block).name, mark.sequence_number.value),
+          {}};
+}
+
+std::uint32_t count_of_handle(const Block& block, const std::string& handle_id) {
+  return static_cast<std::uint32_t>(
+      std::count_if(block.allocations.begin(), block.allocations.end(), [&](const std::optional<std::uint32_t>& index) {
+        return index && block.attributes[*index].handle_id == handle_id;
+      }));
+}
+
+namespace {
+
+/// Of several releases of an address that which rests longest stays; of several records of one release the first.
+Block with_longest(Block block, std::vector<CoolingBeside> rest, const Cooldowns& cooldowns, const Instant& now) {
+  const auto end_of = [&](const CoolingBeside& one) {
+    return one.cooling.released_at.wall + cooldowns.of(one.cooling);
+  };
+  std::stable_sort(rest.begin(), rest.end(),
+                   [&](const CoolingBeside& a, const CoolingBeside& b) { return end_of(a) > end_of(b); });
+  return with_cooled_freed(with_cooling(std::move(block), rest), cooldowns, now);
+}
+
+/// How many records beside blocks in which nothing rests any more go with one commit; how many are marked, and how much
+/// is in them, so that they are small beside a block. One that has more is marked alone (fits_beside).
+constexpr std::size_t kEndedMax = 16;
+constexpr std::size_t kMarkedMax = 16;
+constexpr std::size_t kMarkedEntriesMax = 512;
+
+}  // namespace
+
+Flow<std::vector<CoolingBeside>> Draft::rest_of_predecessor(const net::Prefix& cidr) {
+  const auto* beside = reader_.get(block_beside_key(cidr));
+  std::vector<net::Prefix> blocks;
+  std::vector<CoolingBeside> rest = rest_of_other_lengths(reader_, cidr, &blocks);
+  TRY_VOID(reader_.ready());
+  if (beside != nullptr) {
+    blocks.push_back(cidr);
+    rest.insert(rest.end(), beside->cooling.begin(), beside->cooling.end());
+  }
+  mark(blocks);
+  return rest;
+}
+
+Flow<Block> Draft::with_rest_of_predecessor(Block made) {
+  if (!reader_.foreign_writers()) return made;
+  const net::Prefix cidr = made.cidr;
+  TRY(std::vector<CoolingBeside> rest, rest_of_predecessor(cidr));
+  note_settled(made);
+  if (rest.empty()) return made;
+  return with_clock_marks(with_longest(std::move(made), std::move(rest), pools_.cooldowns_of(cidr), now_), now_);
+}
+
+void Draft::mark_rest_of_predecessor(const net::Prefix& cidr) {
+  if (reader_.foreign_writers()) static_cast<void>(rest_of_predecessor(cidr));
+}
+
+void Draft::mark(const std::vector<net::Prefix>& blocks) {
+  std::size_t entries = 0;
+  for (const auto& [block, marked] : marked_) entries += marked.cooling.size();
+  for (const net::Prefix& block : blocks) {
+    const BlockBeside& stored = *reader_.find(block_beside_key(block));
+    const bool is_too_much = !marked_.empty() && entries + stored.cooling.size() > kMarkedEntriesMax;
+    if (marked_.size() == kMarkedMax || is_too_much) continue;
+    BlockBeside marked = stored;
+    for (CoolingBeside& one : marked.cooling) one.cooling = with_clock_mark(std::move(one.cooling), now_);
+    if (marked == stored) continue;
+    entries += marked.cooling.size();
+    marked_[block] = std::move(marked);
+  }
+}
+
+Flow<Block> Draft::settled(Block block) {
+  if (block.is_settled || !reader_.foreign_writers() || block.unallocated.free_count() == 0) return block;
+  if (const auto other = damaged_rest(reader_, block.cidr)) return fail(*reader_.damage(block_beside_key(*other)));
+  std::vector<net::Prefix> others;
+  std::vector<CoolingBeside> rest = rest_of_other_lengths(reader_, block.cidr, &others);
+  TRY_VOID(reader_.ready());
+  note_settled(block);
+  mark(others);
+  for (const net::Prefix& other : others) {
+    const Cooldowns cooldowns = pools_.cooldowns_of(other);
+    const auto& cooling = reader_.find(block_beside_key(other))->cooling;
+    const bool ended = std::all_of(cooling.begin(), cooling.end(), [&](const CoolingBeside& one) {
+      return cooldown_ended(one.cooling, cooldowns.of(one.cooling), now_);
+    });
+    if (ended && ended_.size() < kEndedMax) ended_.insert(other);
+  }
+  const Cooldowns cooldowns = pools_.cooldowns_of(block.cidr);
+  std::erase_if(rest,
+                [&](const CoolingBeside& one) { return cooldown_ended(one.cooling, cooldowns.of(one.cooling), now_); });
+  if (rest.empty()) return block;
+  // Of one release its own record comes first: it has the marks of who has seen it.
+  auto [bare, own] = without_cooling(std::move(block));
+  rest.insert(rest.begin(), own.begin(), own.end());
+  return with_clock_marks(with_longest(std::move(bare), std::move(rest), cooldowns, now_), now_);
+}
+
+void ask_for_rivals(Reader& reader, const PoolTable& pools, const Pool& pool) {
+  if (pools.has_rival(pool)) reader.ask(pool_set_key());
+}
+
+Result<std::optional<Block>> Draft::block(const net::Prefix& cidr) {
+  if (const auto it = changes_.find(cidr); it != changes_.end()) return it->second.block;
+  const Block* stored = reader_.sound(block_key(cidr));
+  if (const Error* error = reader_.damage(block_key(cidr))) return fail(*error);
+  if (stored == nullptr) return std::optional<Block>();
+  TRY_VOID(check_writable(*stored));
+  if (stored->cidr != cidr) {
+    return fail(ErrorCode::corrupt,
+                "the record of block " + cidr.to_string() + " holds block " + stored->cidr.to_string());
+  }
+  if (stored->deleted) return std::optional<Block>();
+  Block block = with_clock_marks(with_cooled_freed(*stored, pools_.cooldowns_of(cidr), now_), now_);
+  if (reader_.records_settling() && !block.settled_in.empty() && block.settled_in == settling_pool(cidr)) {
+    block.is_settled = true;
+  }
+  return block;
+}
+
+std::string_view Draft::settling_pool(const net::Prefix& cidr) const {
+  const Pool* pool = pools_.containing(cidr.first());
+  const bool tells =
+      pool != nullptr && pool->rest != nullptr && pool->block_length == cidr.length() && !pools_.has_rival(*pool);
+  return tells ? pool->rest->identity() : std::string_view();
+}
+
+void Draft::note_settled(Block& block) const {
+  block.is_settled = true;
+  if (reader_.records_settling()) block.settled_in = settling_pool(block.cidr);
+}
+
+void Draft::put(Block block, const std::vector<std::string>& handle_ids) {
+  const std::size_t bytes = quick_bytes_of(block);
+  put(std::move(block), handle_ids, bytes);
+}
+
+void Draft::put(Block block, const std::vector<std::string>& handle_ids, std::size_t bytes) {
+  Change& change = changes_[block.cidr];
+  change.block = std::move(block);
+  change.bytes = bytes;
+  change.handle_ids.insert(change.handle_ids.end(), handle_ids.begin(), handle_ids.end());
+}
+
+void Draft::put_claimed(Block block, const Pool& pool, const std::vector<std::string>& handle_ids) {
+  const net::Prefix cidr = block.cidr;
+  put(std::move(block), handle_ids);
+  changes_[cidr].claimed_in = &pool;
+}
+
+bool Draft::put_if_it_fits(Block block, const Pool* claimed_in, const std::vector<std::string>& handle_ids) {
+  const net::Prefix cidr = block.cidr;
+  const std::size_t quick = quick_bytes_of(block);
+  const auto is_beside = [&](const auto& change) { return change.first != cidr && !change.second.handle_ids.empty(); };
+  std::size_t total = quick;
+  for (const auto& change : changes_) total += is_beside(change) ? change.second.bytes : 0;
+  if (total > reader_.commit_bytes_max()) {
+    total = bytes_needed(block, Bound::close);
+    for (const auto& change : changes_) {
+      total += is_beside(change) ? bytes_needed(change.second.block, Bound::close) : 0;
+    }
+    if (total > reader_.commit_bytes_max()) return false;
+  }
+  put(std::move(block), handle_ids, quick);
+  if (claimed_in != nullptr) changes_[cidr].claimed_in = claimed_in;
+  return true;
+}
+
+std::size_t Draft::quick_bytes_of(const Block& block) const {
+  return reader_.commit_bytes_max() == kNoBytesMax ? 0 : bytes_of(block, Bound::quick);
+}
+
+void Draft::drop_spares() {
+  std::size_t quick = 0;
+  for (const auto& [cidr, change] : changes_) quick += change.bytes;
+  if (quick <= reader_.commit_bytes_max()) return;
+  for (const Spare spare : kSpares) {
+    std::size_t bytes = 0;
+    for (const auto& [cidr, change] : changes_) bytes += bytes_of(change.block, Bound::close);
+    if (bytes <= reader_.commit_bytes_max()) return;
+    for (auto& [cidr, change] : changes_) change.block = without(std::move(change.block), spare);
+  }
+}
+
+bool Draft::fits_beside(const BlockBeside& marked) const {
+  if (marked.cooling.size() <= kMarkedEntriesMax || reader_.commit_bytes_max() == kNoBytesMax) return true;
+  std::size_t bytes = bytes_of(marked.cooling, Bound::close);
+  for (const auto& [cidr, change] : changes_) bytes += bytes_of(change.block, Bound::close);
+  return bytes <= reader_.commit_bytes_max();
+}
+
+void Draft::drop_affinity(const Affinity& stale) {
+  affinities_.push_back(to_delete(affinity_key(stale.owner, stale.cidr)));
+}
+
+void Draft::confirm_affinity(const Affinity& unconfirmed) {
+  Affinity confirmed = unconfirmed;
+  confirmed.state = AffinityState::confirmed;
+  affinities_.push_back(to_put(affinity_key(confirmed.owner, confirmed.cidr), confirmed));
+}
+
+/// Beside foreign writers a vacancy may be missing although the block had room before: then it is written anew.
+bool Draft::has_vacancy_row(const Block& block, const std::optional<Vacancy>& vacancy) {
+  if (!reader_.foreign_writers()) return true;
+  const Vacancy* row = reader_.find(vacancy_key(block.affinity, block.cidr));
+  return vacancy ? row != nullptr && *row == *vacancy : row == nullptr;
+}
+
+void Draft::write_vacancy(const Block* before, const Block& after, Writes& writes) {
+  const auto vacancy = vacancy_of(after, pools_, now_);
+  const bool same_owner = before != nullptr && before->affinity == after.affinity;
+  if (same_owner && vacancy_of(*before, pools_, now_) == vacancy && has_vacancy_row(after, vacancy)) return;
+  if (!same_owner && !vacancy) return;
+  const auto key = vacancy_key(after.affinity, after.cidr);
+  add(writes, vacancy ? to_put(key, *vacancy, Guard::none) : to_delete(key, Guard::none));
+}
+
+/// The rows of a block that its owner has just claimed.
+void Draft::write_claim(const AffinityOwner& owner, const net::Prefix& cidr, const Pool& pool, Writes& writes) {
+  // A successor that came and went since the mark was read has raised it.
+  const Block* there = reader_.get(block_key(cidr));
+  if (there == nullptr || there->deleted) {
+    static_cast<void>(reader_.get(high_water_mark_key(cidr)));
+    add(writes, to_check(high_water_mark_key(cidr)));
+    if (reader_.foreign_writers()) {
+      static_cast<void>(reader_.get(block_beside_key(cidr)));
+      add(writes, to_check(block_beside_key(cidr)));
+    }
+  }
+  const Affinity* before = reader_.get(affinity_key(owner, cidr));
+  Affinity claim{owner, cidr, AffinityState::confirmed, false};
+  if (before != nullptr) claim.rest = before->rest;
+  add(writes, to_put(affinity_key(owner, cidr), std::move(claim)));
+  add(writes, to_put(claim_cursor_key(owner, pool.name), ClaimCursor{cidr}, Guard::none));
+  add(writes, to_check(pool_key(pool.name)));
+  if (pools_.has_rival(pool)) add(writes, next_pool_set(reader_));
+}
+
+void Draft::write_block(Change& change, Writes& writes) {
+  const auto key = block_key(change.block.cidr);
+  const Block* before = reader_.get(key);
+  if (before != nullptr && before->deleted) before = nullptr;
+  Block after = stamped(std::move(change.block));
+  if (before != nullptr && before->affinity != after.affinity) {
+    if (before->affinity) {
+      add(writes, to_delete(affinity_key(*before->affinity, after.cidr), Guard::none));
+    }
+    add(writes, to_delete(vacancy_key(before->affinity, after.cidr), Guard::none));
+  }
+  if (!after.affinity && is_empty(after)) {
+    // Nobody's and empty: it goes, and leaves the number above which a successor must start.
+    add(writes, to_delete(vacancy_key(std::nullopt, after.cidr), Guard::none));
+    add(writes, to_put(high_water_mark_key(after.cidr), HighWaterMark{after.sequence_number}, Guard::none));
+    add(writes, to_delete(key));
+    return;
+  }
+  write_vacancy(before, after, writes);
+  if (change.claimed_in != nullptr) write_claim(*after.affinity, after.cidr, *change.claimed_in, writes);
+  add(writes, to_put(key, std::move(after)));
+}
+
+bool Draft::gains(const std::string& handle_id) const {
+  return std::any_of(changes_.begin(), changes_.end(), [&](const auto& change) {
+    const Block* before = reader_.find(block_key(change.first));
+    const std::uint32_t held = before != nullptr ? count_of_handle(*before, handle_id) : 0;
+    return count_of_handle(change.second.block, handle_id) > held;
+  });
+}
+
+void Draft::write_handles(Writes& writes) {
+  std::set<std::string> ids;
+  for (const auto& [cidr, change] : changes_) ids.insert(change.handle_ids.begin(), change.handle_ids.end());
+  for (const std::string& id : ids) {
+    const auto key = handle_key(id);
+    // A store that can keep no record of this name has none that counts: an address that a block names it for goes all
+    // the same, only none comes to it.
+    const Error* damage = reader_.damage(key);
+    if (damage != nullptr && damage->code == ErrorCode::invalid_argument && !gains(id)) continue;
+    const Handle* stored = reader_.get(key);
+    Handle handle = stored != nullptr ? *stored : Handle{id, {}, false};
+    for (const auto& [cidr, change] : changes_) {
+      const std::uint32_t count = count_of_handle(change.block, id);
+      if (count > 0) {
+        handle.blocks[cidr.to_string()] = count;
+      } else {
+        handle.blocks.erase(cidr.to_string());
+      }
+    }
+    if (stored == nullptr && handle.blocks.empty()) continue;
+    if (stored != nullptr && handle == *stored) continue;
+    add(writes, handle.blocks.empty() ? to_delete(key) : to_put(key, std::move(handle)));
+  }
+}
+
+std::vector<PlannedWrite> Draft::writes() {
+  drop_spares();
+  Writes writes;
+  for (const PlannedWrite& affinity : affinities_) add(writes, affinity);
+  write_handles(writes);
+  for (auto& [block, marked] : marked_) {
+    // A block's own is written with it. A large one that has no room beside these blocks waits for another commit.
+    const bool is_with_its_block = changes_.contains(block);
+    if (!is_with_its_block && fits_beside(marked)) {
+      add(writes, to_put(block_beside_key(block), std::move(marked)));
+    }
+  }
+  for (auto& [cidr, change] : changes_) write_block(change, writes);
+  changes_.clear();
+  if (!writes.empty()) {
+    for (const net::Prefix& block : ended_) add(writes, to_delete(block_beside_key(block)));
+  }
+  std::vector<PlannedWrite> result;
+  result.reserve(writes.size());
+  for (auto& [key, write] : writes) result.push_back(std::move(write));
+  return result;
+}
+
+}  // namespace croft::core

@@ -1,0 +1,184 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/net/intervals.h"
+#include "base/result.h"
+#include "register/flow.h"
+#include "register/snapshot.h"
+
+namespace croft::core {
+
+/// The pools, reservations and switches of a snapshot, as every decision looks at them. What is damaged is left out,
+/// and what that leaves unknown is taken for the worse: addresses of a damaged pool are in no pool and go on cooling, a
+/// damaged reservation may keep any address, a damaged configuration is strict about affinity and says nothing of
+/// cooldowns.
+class PoolTable {
+ public:
+  /// Reads all pools and reservations and the configuration; meaningful once the reader is ready.
+  explicit PoolTable(Reader& reader);
+
+  [[nodiscard]] const std::vector<const Pool*>& pools() const { return pools_; }  ///< ascending by name
+  /// The pool that contains an address or block, disabled or not; null when there is none.
+  [[nodiscard]] const Pool* containing(const net::Address& address) const;
+  [[nodiscard]] const Pool* named(const std::string& name) const;
+  /// Whether another pool has blocks of another length for some of its addresses. Only foreign writers make such pools.
+  [[nodiscard]] bool has_rival(const Pool& pool) const;
+  /// Pools that have addresses in common: each with the smallest that contains it, of equal ones the one before it by
+  /// name; by the names of the inner ones.
+  [[nodiscard]] std::vector<std::pair<const Pool*, const Pool*>> overlaps() const;
+  /// Why not all pools are known; nothing when they are.
+  [[nodiscard]] const std::optional<Error>& damaged_pool() const { return damaged_pool_; }
+  /// Why new addresses of a pool can't be given out: a damaged reservation may keep them. One that Croft made for a
+  /// pool concerns this pool alone, unless foreign writers may have given it the name.
+  [[nodiscard]] const Error* damaged_reservation(const Pool& pool) const;
+  [[nodiscard]] bool is_reserved(const net::Address& address) const;
+  [[nodiscard]] IsReserved reservations() const;
+  /// All that is reserved.
+  [[nodiscard]] const net::Intervals& reserved() const { return *reserved_; }
+  /// How long addresses of a block cool: its pool's cooldown, or the default when its pool is gone; in Calico's way as
+  /// the configuration says.
+  [[nodiscard]] Cooldowns cooldowns_of(const net::Prefix& block) const;
+  /// The defaults when there is no record (docs/reference/calico-ipam.md#get-config).
+  [[nodiscard]] const IpamConfig& config() const { return config_; }
+
+ private:
+  std::vector<const Pool*> pools_;
+  std::shared_ptr<const net::Intervals> reserved_;
+  std::optional<Error> damaged_pool_;
+  std::vector<std::pair<std::string, Error>> damaged_reservations_;  ///< by name
+  bool foreign_writers_ = false;
+  IpamConfig config_;
+  bool config_damaged_ = false;
+  /// Who asks for many pools gets an index (has_rival).
+  mutable std::size_t rivals_asked_ = 0;
+  mutable std::optional<std::set<std::string_view>> with_rival_;  ///< by name
+};
+
+/// Changes to blocks and handles that belong to one commit. Holds working copies, so that one decision may touch a
+/// block several times; stamps, affinities, vacancies and handle counts are added when the writes are taken out: a
+/// block whose owner changed takes the rows of both along, and one that is nobody's and empty goes. Blocks that are too
+/// large for one commit lose their spare parts (stored_size.h).
+class Draft {
+ public:
+  Draft(Reader& reader, const PoolTable& pools, const Instant& now) : reader_(reader), pools_(pools), now_(now) {}
+
+  /// The working copy of a block, cooled addresses freed and the others marked as seen (block.h); absent when there is
+  /// no such block, a deleted one is in its place or it is unknown (the reader notes that). Error: corrupt.
+  [[nodiscard]] Result<std::optional<Block>> block(const net::Prefix& cidr);
+
+  /// The same block with what rests beside blocks of other lengths, before an address of it is given out: it may have
+  /// been made by another program, which knows nothing of that (block_overlap.h). Unchanged where that is known to be
+  /// in it, and where nothing is free. Error: a damaged record beside such a block.
+  /// The commit marks the records as seen, so that one count ends what rests, however often it is asked.
+  [[nodiscard]] Flow<Block> settled(Block block);
+  /// A new block, which is made where another program deleted one or some of other lengths, likewise. What is damaged
+  /// must have been asked for before (damaged_rest).
+  [[nodiscard]] Flow<Block> with_rest_of_predecessor(Block made);
+  /// Only the marks of that: for who makes no block, because all of it rests. May leave the reader incomplete.
+  void mark_rest_of_predecessor(const net::Prefix& cidr);
+
+  /// Replaces the working copy. `handle_ids` are the handles whose count in this block may have changed.
+  void put(Block block, const std::vector<std::string>& handle_ids);
+
+  /// A block claimed for its owner: one that the snapshot knows to be absent comes into being, or an empty one of
+  /// somebody else changes hands. The claim cursor is written with it, and the commit depends on the pool being as
+  /// read, where it has rivals on the set of pools too (ask_for_rivals).
+  void put_claimed(Block block, const Pool& pool, const std::vector<std::string>& handle_ids);
+
+  /// A claim whose block belongs to somebody else, or to nobody: it goes.
+  void drop_affinity(const Affinity& stale);
+  /// A claim on a block of its owner that an interrupted change left unconfirmed.
+  void confirm_affinity(const Affinity& unconfirmed);
+
+  /// put(), or put_claimed() with a pool, if one commit can hold the block beside those put for other holders
+  /// (stored_size.h); else nothing changes. Blocks put for no holder are empty, and small as other records are.
+  [[nodiscard]] bool put_if_it_fits(Block block, const Pool* claimed_in, const std::vector<std::string>& handle_ids);
+
+  /// Blocks touched so far.
+  [[nodiscard]] std::size_t size() const { return changes_.size(); }
+
+  /// The writes of the commit; last of all, for it takes the working copies. Reads handles: may leave the reader
+  /// incomplete.
+  [[nodiscard]] std::vector<PlannedWrite> writes();
+
+  [[nodiscard]] const Instant& now() const { return now_; }
+
+ private:
+  struct Change {
+    Block block;
+    const Pool* claimed_in = nullptr;
+    std::vector<std::string> handle_ids;
+    std::size_t bytes = 0;  ///< a quick bound; unknown where there is no limit
+  };
+
+  void put(Block block, const std::vector<std::string>& handle_ids, std::size_t bytes);
+  [[nodiscard]] std::size_t quick_bytes_of(const Block& block) const;
+  void drop_spares();
+
+  using Writes = std::map<Key, PlannedWrite>;
+  static void add(Writes& writes, PlannedWrite write) { writes[write.key] = std::move(write); }
+  void write_block(Change& change, Writes& writes);
+  void write_claim(const AffinityOwner& owner, const net::Prefix& cidr, const Pool& pool, Writes& writes);
+  void write_vacancy(const Block* before, const Block& after, Writes& writes);
+  /// Whether a handle has more in any of the blocks than before.
+  [[nodiscard]] bool gains(const std::string& handle_id) const;
+  void write_handles(Writes& writes);
+  void note_settled(Block& block) const;
+  /// The identity of the pool whose blocks are as this one; empty when that is not known.
+  [[nodiscard]] std::string_view settling_pool(const net::Prefix& cidr) const;
+  [[nodiscard]] bool has_vacancy_row(const Block& block, const std::optional<Vacancy>& vacancy);
+
+  /// What rests where a block of another program was before one is made at `cidr`, there or with other lengths.
+  [[nodiscard]] Flow<std::vector<CoolingBeside>> rest_of_predecessor(const net::Prefix& cidr);
+  void mark(const std::vector<net::Prefix>& blocks);
+  /// Whether a marked record goes into one commit with the changed blocks.
+  [[nodiscard]] bool fits_beside(const BlockBeside& marked) const;
+
+  Reader& reader_;
+  const PoolTable& pools_;
+  const Instant now_;
+  std::map<net::Prefix, Change> changes_;
+  std::vector<PlannedWrite> affinities_;
+  /// Blocks of other lengths beside which a record is where nothing rests any more.
+  std::set<net::Prefix> ended_;
+  /// Records beside these blocks, with the clock marks that they lack.
+  std::map<net::Prefix, BlockBeside> marked_;
+};
+
+/// The plan of a decision that only drafts changes. May leave the reader incomplete.
+template <class Answer>
+[[nodiscard]] Plan<Answer> finish(Draft& draft, Answer answer) {
+  return {std::move(answer), draft.writes()};
+}
+
+/// The addresses that a pool keeps out of use by itself, whatever reservation there is: of a pool with a gateway, which
+/// is Croft's own member, those of the reservation made with it. A pool without one may be another program's, which
+/// hands them out; of these only the record says so.
+[[nodiscard]] std::vector<net::Prefix> kept_by(const Pool& pool);
+
+/// The vacancy a block has (records.h); absent when nothing is free and nothing cools.
+[[nodiscard]] std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now);
+
+/// Where another pool has blocks of another length for the same addresses: asks for the set of pools, which a claim in
+/// either of them writes as it was read here (block_overlap.h). To be asked no later than whether a block overlaps.
+void ask_for_rivals(Reader& reader, const PoolTable& pools, const Pool& pool);
+
+/// Whether a block can be made above the mark; another is damage.
+[[nodiscard]] bool is_credible(const HighWaterMark& mark);
+/// Says so, with the remedy.
+[[nodiscard]] Error damaged_mark(const net::Prefix& block, const HighWaterMark& mark);
+
+/// How many addresses of the block a handle holds.
+[[nodiscard]] std::uint32_t count_of_handle(const Block& block, const std::string& handle_id);
+
+}  // namespace croft::core

@@ -1,0 +1,221 @@
+#include "ipam/decide/explain.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "ipam/decide/claim.h"
+#include "ipam/decide/draft.h"
+#include "ipam/decide/own_blocks.h"
+#include "ipam/decide/pool_choice.h"
+
+namespace croft::core {
+namespace {
+
+using net::Family;
+using net::Prefix;
+
+std::string labels_text(const Labels& labels) {
+  std::string text;
+  for (const auto& [key, value] : labels) text += fmt::format("{}{}={}", text.empty() ? "" : ", ", key, value);
+  return text.empty() ? "no labels" : text;
+}
+
+class Explaining {
+ public:
+  Explaining(Reader& reader, const AssignRequest& request, const Instant& now)
+      : reader_(reader), request_(request), pools_(reader_), draft_(reader_, pools_, now) {}
+
+  /// `decided` is the plan of the same snapshot.
+  [[nodiscard]] Flow<Plan<Explanation>> run(Plan<AssignAnswer> decided) {
+    const Node* node = reader_.sound(node_key(request_.node.name));
+    TRY_VOID(reader_.ready());
+    result_.strict_affinity = pools_.config().strict_affinity;
+    result_.auto_allocate_blocks = pools_.config().auto_allocate_blocks;
+    result_.node_recorded = node != nullptr;
+    if (node != nullptr && request_.node.type == AffinityOwner::Type::host) result_.node_labels = node->labels;
+    for (const Family family : net::kFamilies) {
+      if (is_asked(family)) result_.families.push_back(facts_of(family));
+    }
+    if (const auto* assigned = std::get_if<Assigned>(&decided.answer)) {
+      for (const AssignedAddress& address : assigned->addresses) result_.addresses.push_back(explained(address));
+    }
+    result_.answer = std::move(decided.answer);
+    return Plan<Explanation>{std::move(result_), {}};
+  }
+
+  /// Blocks that the decision writes under the node's name although they are another's.
+  void note_writes(const std::vector<PlannedWrite>& writes) {
+    for (const PlannedWrite& write : writes) {
+      if (write.key.kind != Kind::block || !write.value) continue;
+      const auto& block = std::get<Block>(*write.value);
+      if (block.affinity == request_.node) taken_over_.insert(block.cidr);
+    }
+  }
+
+ private:
+  [[nodiscard]] bool is_asked(Family family) const {
+    const bool wants_one = std::any_of(request_.addresses.begin(), request_.addresses.end(),
+                                       [&](const net::Address& a) { return a.family() == family; });
+    return wants_one || request_.count[family] > 0;
+  }
+
+  FamilyFacts facts_of(Family family) {
+    FamilyFacts facts;
+    facts.family = family;
+    facts.block_limit = block_limit_of(request_, pools_.config());
+    namespace_labels_ = namespace_labels_of(reader_, pools_, request_.pod, request_.namespace_labels);
+    const PoolChoice choice =
+        choose_pools(pools_, {family, request_.node.name, request_.use, request_.pools[family], result_.node_labels,
+                              namespace_labels_, reader_.damage(node_key(request_.node.name))});
+    const OwnBlocks own = find_own_blocks(reader_, request_.node, family, choice.usable, draft_.now().wall);
+    facts.owned_blocks = own.count(reader_, request_.node, family, choice.usable);
+    for (const Pool* pool : choice.usable) facts.pools.push_back(usable_fact(*pool, own));
+    for (const PoolVerdict& verdict : choice.rejected) facts.pools.push_back(rejected_fact(verdict));
+    // A pool asked for that may not be used: the refusal has the verdicts.
+    if (choice.rejected.empty() && choice.refusal) {
+      for (const PoolVerdict& verdict : choice.refusal->considered) facts.pools.push_back(rejected_fact(verdict));
+    }
+    return facts;
+  }
+
+  PoolFact rejected_fact(const PoolVerdict& verdict) const {
+    PoolFact fact{verdict.pool, verdict.cidr, false, verdict.reason, {}, {}, {}, {}, {}};
+    const Pool* pool = pools_.named(verdict.pool);
+    if (pool == nullptr) return fact;
+    if (const auto selected = selects_node(*pool, result_.node_labels); selected && !*selected) {
+      fact.selected = fmt::format("the node has {}", labels_text(result_.node_labels));
+    } else if (const auto other = selects_namespace(*pool, namespace_labels_); other && !*other) {
+      fact.selected = fmt::format("the namespace has {}", labels_text(namespace_labels_));
+    }
+    return fact;
+  }
+
+  PoolFact usable_fact(const Pool& pool, const OwnBlocks& own) {
+    PoolFact fact{pool.name, pool.cidr, true, {}, grounds_of(pool), {}, {}, {}, {}};
+    for (const Prefix& cidr : own_in(pool, own)) fact.own.push_back(own_fact(cidr));
+    // Goes on when that has to read more: what the other facts need is asked for together with it.
+    if (auto claim = choose_block_to_claim(reader_, pools_, pool, request_.node)) {
+      fact.claimable = claim->block;
+      fact.not_claimable = std::move(claim->reason);
+    }
+    std::size_t looked_at = 0;
+    for (const Prefix& cidr : blocks_with_room(reader_, pools_, pool, request_.node)) {
+      if (++looked_at > kExplainLooksMax) break;
+      const bool is_own = std::any_of(fact.own.begin(), fact.own.end(), [&](const auto& o) { return o.cidr == cidr; });
+      if (!is_own && fact.to_borrow.size() < kExplainBlocksMax) add_lender(fact, cidr);
+    }
+    return fact;
+  }
+
+  [[nodiscard]] std::string grounds_of(const Pool& pool) const {
+    const auto& asked = request_.pools[pool.cidr.family()];
+    if (!asked.empty()) return "asked for; its selectors don't matter";
+    const std::string selector = pool.node_selector.empty() ? "all()" : pool.node_selector;
+    std::string text = selector == "all()" ? "serves all nodes"
+                                           : fmt::format("nodeSelector {} selects the node ({})", selector,
+                                                         labels_text(result_.node_labels));
+    if (!pool.namespace_selector.empty()) {
+      text += fmt::format("; namespaceSelector {} selects the namespace ({})", pool.namespace_selector,
+                          labels_text(namespace_labels_));
+    }
+    return text;
+  }
+
+  /// The blocks that the node has in a pool, full ones too, as its claims say.
+  std::vector<Prefix> own_in(const Pool& pool, const OwnBlocks& own) {
+    std::vector<Prefix> result;
+    const auto add = [&](const Prefix& cidr) {
+      if (pool.cidr.contains(cidr) && std::find(result.begin(), result.end(), cidr) == result.end()) {
+        result.push_back(cidr);
+      }
+    };
+    for (const Prefix& cidr : own.ready) add(cidr);
+    for (const Prefix& cidr : own.waiting) add(cidr);
+    for (const Key& key : reader_.keys({Kind::affinity, owned_names_of(request_.node, pool.cidr.family())})) {
+      if (const auto cidr = cidr_of(key)) add(*cidr);
+    }
+    return result;
+  }
+
+  OwnBlockFact own_fact(const Prefix& cidr) {
+    OwnBlockFact fact{cidr, 0, {}, {}};
+    const auto block = draft_.block(cidr);
+    if (!block) {
+      fact.fault = block.error().message;
+    } else if (!*block) {
+      fact.fault = "the claim has no block yet";
+    } else if ((*block)->affinity != request_.node) {
+      fact.fault = "the block belongs to " + ((*block)->affinity ? to_string(*(*block)->affinity) : "nobody");
+    } else {
+      fact.free = free_count(**block, pools_.reservations());
+      fact.cools_until = first_cooldown_end(**block, pools_.cooldowns_of(cidr), draft_.now());
+    }
+    return fact;
+  }
+
+  void add_lender(PoolFact& fact, const Prefix& cidr) {
+    const auto block = draft_.block(cidr);
+    if (block && *block && (*block)->affinity != request_.node && free_count(**block, pools_.reservations()) > 0) {
+      fact.to_borrow.push_back(cidr);
+    }
+  }
+
+  ExplainedAddress explained(const AssignedAddress& address) {
+    ExplainedAddress result{address, Origin::held_before, {}};
+    if (address.held_before) return result;
+    const Block* before = reader_.get(block_key(address.block));
+    if (before == nullptr) {
+      result.origin = Origin::new_block;
+      return result;
+    }
+    result.block_owner = before->affinity ? to_string(*before->affinity) : "";
+    if (before->affinity == request_.node) {
+      result.origin = Origin::own_block;
+    } else {
+      result.origin = taken_over_.contains(address.block) ? Origin::taken_over : Origin::borrowed;
+    }
+    return result;
+  }
+
+  Reader& reader_;
+  const AssignRequest& request_;
+  Labels namespace_labels_;
+  PoolTable pools_;
+  Draft draft_;
+  std::set<Prefix> taken_over_;
+  Explanation result_;
+};
+
+}  // namespace
+
+Step<Explanation> plan_explain(const Snapshot& snapshot, const AssignRequest& request, const Instant& now) {
+  Step<AssignAnswer> decided = plan_assign(snapshot, request, now);
+  if (auto* missing = std::get_if<Missing>(&decided)) return std::move(*missing);
+  if (auto* error = std::get_if<Error>(&decided)) return std::move(*error);
+  auto& plan = std::get<Plan<AssignAnswer>>(decided);
+  return decide(snapshot, [&](Reader& reader) {
+    Explaining explaining(reader, request, now);
+    explaining.note_writes(plan.writes);
+    return explaining.run(std::move(plan));
+  });
+}
+
+std::string_view name_of(Origin origin) {
+  switch (origin) {
+    case Origin::held_before:
+      return "held before";
+    case Origin::own_block:
+      return "own block";
+    case Origin::new_block:
+      return "new block";
+    case Origin::taken_over:
+      return "block taken over";
+    case Origin::borrowed:
+      return "borrowed";
+  }
+  return "unknown";
+}
+
+}  // namespace croft::core

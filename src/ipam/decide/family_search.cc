@@ -1,0 +1,307 @@
+#include "ipam/decide/family_search.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/time_text.h"
+#include "ipam/decide/block_overlap.h"
+#include "ipam/decide/claim.h"
+
+namespace croft::core {
+
+using net::Prefix;
+
+namespace {
+
+/// How many of its own blocks a node looks at together in a store that is shared, and therefore far away.
+constexpr std::size_t kOwnBatch = 4;
+
+}  // namespace
+
+AssignFlow<void> FamilySearch::choose() {
+  const AssignRequest& request = in_.request;
+  const auto& pools = in_.pools.pools();
+  const bool asks_for_labels =
+      std::any_of(pools.begin(), pools.end(), [](const Pool* pool) { return !is_for_all_nodes(*pool); });
+  const PoolRequest wanted{family_,
+                           request.node.name,
+                           request.use,
+                           request.pools[family_],
+                           asks_for_labels ? in_.node_labels() : Labels(),
+                           namespace_labels_of(in_.reader, in_.pools, request.pod, request.namespace_labels),
+                           in_.reader.damage(node_key(request.node.name)),
+                           request.for_some_pod};
+  PoolChoice choice = choose_pools(in_.pools, wanted);
+  TRY_VOID(in_.reader.ready());
+  considered_ = std::move(choice.rejected);
+  if (choice.refusal) return refuse(*std::move(choice.refusal));
+  usable_ = std::move(choice.usable);
+  own_ = find_own_blocks(in_.reader, request.node, family_, usable_, in_.draft.now().wall);
+  TRY_VOID(in_.reader.ready());
+  return {};
+}
+
+AssignFlow<void> FamilySearch::take_from_own(const std::vector<Prefix>& blocks) {
+  Reader& reader = in_.reader;
+  const std::size_t batch = reader.foreign_writers() ? kOwnBatch : 1;
+  for (std::size_t i = 0; i < blocks.size() && missing_ > 0 && !in_.unfinished(); ++i) {
+    if (i % batch == 0) {
+      for (std::size_t k = i; k < std::min(i + batch, blocks.size()); ++k) reader.ask(block_key(blocks[k]));
+      // Most likely the first one serves; what is asked before it gives an address comes along (settle).
+      const bool is_far = reader.foreign_writers() && !reader.keys_at_hand() && !reader.reads_one_by_one();
+      if (is_far) {
+        static_cast<void>(glance_at_overlap(reader, blocks[i]));
+        static_cast<void>(damaged_rest(reader, blocks[i]));
+      }
+      TRY_VOID(reader.ready());
+    }
+    TRY_VOID(take_from_own(blocks[i]));
+  }
+  return {};
+}
+
+AssignFlow<void> FamilySearch::take_from_own(const Prefix& cidr) {
+  const Affinity* row = own_.row(cidr);
+  auto block = in_.draft.block(cidr);
+  if (!block) {
+    reasons_[pool_of(cidr)] = block.error().message;
+    return {};
+  }
+  if (!*block) return complete_claim(cidr, row != nullptr);
+  if ((*block)->affinity != in_.request.node) {
+    if (row != nullptr) in_.draft.drop_affinity(*row);
+    return {};
+  }
+  // The pool's length has changed: then somebody who knows only the new one may have made blocks over this one. Or made
+  // this one, over others. A settled one of the pool's length has been looked at.
+  const bool is_of_pools_length = pool_of(cidr)->block_length == cidr.length();
+  // Who made one whose claim is not confirmed may not have looked around yet (ipam/use/ordered_commit.h). In a store of
+  // Croft's own whoever claims one has.
+  const bool is_looked_around = !in_.reader.foreign_writers() ||
+                                ((*block)->is_settled && row != nullptr && row->state == AffinityState::confirmed);
+  const bool has_room = free_count(**block, in_.pools.reservations()) > 0;
+  if ((!is_of_pools_length || (has_room && !is_looked_around)) && is_beside_others(cidr)) return {};
+  const bool is_claimed = row != nullptr && row->state == AffinityState::confirmed;
+  TRY(const bool is_settled, settle(**block, is_claimed));
+  if (!is_settled) return {};
+  // Met by itself, and nobody's claim: it gets its row.
+  const Pool* claimed_in = in_.reader.reads_one_by_one() && row == nullptr ? pool_of(cidr) : nullptr;
+  if (take_all(*std::move(*block), claimed_in) && row != nullptr && row->state != AffinityState::confirmed) {
+    in_.draft.confirm_affinity(*row);
+  }
+  return {};
+}
+
+AssignFlow<void> FamilySearch::take_from_unlabelled() {
+  Reader& reader = in_.reader;
+  if (!reader.reads_one_by_one()) return {};
+  std::vector<Prefix> more;
+  const Listing all{Kind::affinity, owned_names_of(in_.request.node, family_), true};
+  for (const auto& [key, value] : reader.sound(all)) {
+    const auto* row = std::get_if<Affinity>(&value);
+    const bool is_usable =
+        row != nullptr && !row->deleted &&
+        std::any_of(usable_.begin(), usable_.end(), [&](const Pool* pool) { return pool->cidr.contains(row->cidr); });
+    if (is_usable && own_.rows.emplace(row->cidr, row).second) more.push_back(row->cidr);
+  }
+  TRY_VOID(reader.ready());
+  return take_from_own(more);
+}
+
+AssignFlow<void> FamilySearch::take_from_found(const Prefix& cidr) {
+  claimed_.insert(cidr);
+  if (is_claim_damaged(cidr)) return {};
+  const Affinity* row = in_.reader.find(affinity_key(in_.request.node, cidr));
+  if (row != nullptr && !row->deleted) own_.rows.emplace(cidr, row);
+  return take_from_own(std::vector<Prefix>{cidr});
+}
+
+/// A claim without block: a crash in the middle of claiming, or of giving up.
+AssignFlow<void> FamilySearch::complete_claim(const Prefix& cidr, bool has_row) {
+  Reader& reader = in_.reader;
+  const Pool* pool = pool_of(cidr);
+  if (!has_row || pool->block_length != cidr.length() || wholly_reserved(cidr, in_.pools)) return {};
+  reader.ask(high_water_mark_key(cidr));
+  if (reader.foreign_writers()) reader.ask(block_beside_key(cidr));
+  ask_for_rivals(reader, in_.pools, *pool);
+  if (is_beside_others(cidr)) return {};
+  TRY_VOID(reader.ready());
+  if (const Error* error = reader.damage(high_water_mark_key(cidr))) {
+    reasons_[pool] = error->message;
+    return {};
+  }
+  return claim(cidr, *pool);
+}
+
+/// True when the block overlaps one of another length: its addresses may have another holder. May leave the reader
+/// incomplete: the look goes on then, so that one reading brings what the next blocks need too.
+bool FamilySearch::is_beside_others(const Prefix& cidr) {
+  const Overlap overlap = overlap_of(in_.reader, cidr);
+  if (!overlap.none()) reasons_[pool_of(cidr)] = overlap_text(cidr, overlap);
+  return !overlap.none();
+}
+
+Flow<bool> FamilySearch::settle(Block& block, bool is_claimed) {
+  if (free_count(block, in_.pools.reservations()) == 0) {
+    TRY_VOID(in_.reader.ready());
+    return true;
+  }
+  const auto mark_key = high_water_mark_key(block.cidr);
+  const bool may_be_late = !is_claimed && in_.reader.reads_one_by_one();  // elsewhere a commit depends on the mark
+  if (may_be_late) in_.reader.ask(mark_key);
+  auto settled = in_.draft.settled(block);
+  TRY_VOID(in_.reader.ready());
+  if (!settled) passed_over_ = *settled.error().error();
+  const HighWaterMark* mark = may_be_late ? in_.reader.find(mark_key) : nullptr;
+  const Error* damage = may_be_late ? in_.reader.damage(mark_key) : nullptr;
+  if (settled && damage != nullptr) passed_over_ = *damage;
+  if (settled && mark != nullptr && !is_credible(*mark)) passed_over_ = damaged_mark(block.cidr, *mark);
+  if (!settled || damage != nullptr || (mark != nullptr && !is_credible(*mark))) {
+    reasons_[pool_of(block.cidr)] = passed_over_->message;
+    return false;
+  }
+  block = *std::move(settled);
+  if (mark != nullptr) {
+    block.sequence_number = std::max(block.sequence_number, SequenceNumber(mark->sequence_number.value + 1));
+  }
+  return true;
+}
+
+AssignFlow<void> FamilySearch::check_may_claim() {
+  const IpamConfig& config = in_.pools.config();
+  const std::uint32_t limit = block_limit_of(in_.request, config);
+  bool at_limit = false;
+  if (limit > 0) {
+    const std::size_t owned = own_.count(in_.reader, in_.request.node, family_, usable_) + newly_owned_;
+    TRY_VOID(in_.reader.ready());
+    at_limit = owned >= limit;
+  }
+  if (!at_limit && config.auto_allocate_blocks) return {};
+  TRY_VOID(take_from_own(own_.waiting));
+  if (missing_ == 0) return {};
+  bool has_block = false;
+  for (const Pool* pool : usable_) {
+    const bool has_here = own_.count(in_.reader, in_.request.node, family_, {pool}) > 0;
+    has_block = has_block || has_here;
+    if (!has_here) reasons_.try_emplace(pool, "the node has no block of it");
+  }
+  TRY_VOID(in_.reader.ready());
+  Refusal refusal = exhaustion();
+  if (at_limit) {
+    refusal.code = ErrorCode::exhausted;
+    refusal.cause = RefusalCause::block_limit;
+    refusal.summary = fmt::format(
+        "no {} address for node {}: its blocks are full, and it may have no more than {} (maxBlocksPerHost)",
+        net::name_of(family_), in_.request.node.name, limit);
+  } else {
+    refusal.cause = RefusalCause::no_block_to_claim;
+    refusal.summary = fmt::format(
+        "no {} address for node {}: {}, and claiming blocks is switched off (autoAllocateBlocks); `croft affinity "
+        "claim` "
+        "gives it one",
+        net::name_of(family_), in_.request.node.name, has_block ? "its blocks are full" : "it has no block");
+  }
+  return refuse(std::move(refusal));
+}
+
+AssignFlow<void> FamilySearch::claim(const Prefix& cidr, const Pool& pool) {
+  TRY(Block block, in_.make_block(cidr));
+  claimed_.insert(cidr);
+  // Wholly reserved blocks are passed over; in one that is made anew everything may rest still.
+  static_cast<void>(take_all(std::move(block), &pool));
+  return {};
+}
+
+bool FamilySearch::take_all(Block block, const Pool* claimed_in) {
+  bool any = false;
+  while (missing_ > 0) {
+    auto taken = take_next(block, in_.attribute(), in_.pools.reservations());
+    if (!taken) break;
+    block = taken->block;
+    if (!in_.accept(*std::move(taken), claimed_in)) {
+      too_large_[pool_of(block.cidr)] = block.cidr;
+      break;
+    }
+    any = true;
+    --missing_;
+  }
+  if (missing_ > 0) note_cooling(block);
+  return any;
+}
+
+void FamilySearch::note_cooling(const Block& block) {
+  const auto end = first_cooldown_end(block, in_.pools.cooldowns_of(block.cidr), in_.draft.now());
+  if (!end) return;
+  in_.cooling.insert(block.cidr);
+  const auto [it, is_first] = first_ends_.emplace(pool_of(block.cidr), *end);
+  if (!is_first) it->second = std::min(it->second, *end);
+}
+
+AssignFlow<void> FamilySearch::claim_new(const Prefix& cidr, const Pool& pool) {
+  const std::uint32_t before = missing_;
+  TRY_VOID(claim(cidr, pool));
+  if (missing_ < before) ++newly_owned_;
+  return {};
+}
+
+bool FamilySearch::is_claim_damaged(const Prefix& cidr) {
+  const Error* damage = in_.reader.damage(affinity_key(in_.request.node, cidr));
+  if (damage == nullptr) return false;
+  const Block* block = in_.reader.find(block_key(cidr));
+  if (block != nullptr && free_count(*block, in_.pools.reservations()) == 0) return true;
+  passed_over_ = *damage;
+  reasons_[pool_of(cidr)] = damage->message;
+  return true;
+}
+
+bool FamilySearch::take_over(Block block, const Pool& pool) {
+  claimed_.insert(block.cidr);
+  const bool any = take_all(std::move(block), &pool);
+  newly_owned_ += any ? 1 : 0;
+  return any;
+}
+
+void FamilySearch::note_claimless(const Pool& pool, const ClaimChoice& choice) {
+  note_reason(pool, choice.reason);
+  if (choice.damage) passed_over_ = choice.damage;
+  if (choice.others) shared_.insert(&pool);
+}
+
+void FamilySearch::note_borrowed_out(const Pool& pool) {
+  if (shared_.contains(&pool)) reasons_[&pool] += " and without a free address too";
+}
+
+bool FamilySearch::is_too_large_anew(const Pool& pool) const {
+  const auto block = too_large_.find(&pool);
+  return block != too_large_.end() && claimed_.contains(block->second);
+}
+
+Refusal FamilySearch::exhaustion() const {
+  const std::string& node = in_.request.node.name;
+  std::vector<PoolVerdict> considered = considered_;
+  for (const Pool* pool : usable_) {
+    const auto known = reasons_.find(pool);
+    std::string reason = known != reasons_.end() ? known->second : "its blocks are full";
+    if (const auto end = first_ends_.find(pool); end != first_ends_.end()) {
+      reason += "; the first cooling one is free again at " + rfc3339_rounded_up(end->second);
+    }
+    if (const auto large = too_large_.find(pool); large != too_large_.end()) {
+      reason += "; " + in_.too_large_text(large->second);
+    }
+    considered.push_back({pool->name, pool->cidr, std::move(reason), true});
+  }
+  if (passed_over_) {
+    return {passed_over_->code,
+            fmt::format("no {} address for node {}: {}", net::name_of(family_), node, passed_over_->message),
+            std::move(considered)};
+  }
+  const bool strict = in_.pools.config().strict_affinity;
+  return {ErrorCode::exhausted,
+          fmt::format("no {} address for node {}: every usable pool is full{}", net::name_of(family_), node,
+                      strict ? " (affinity is strict: addresses are not borrowed)" : ""),
+          std::move(considered), strict ? RefusalCause::full_and_strict : RefusalCause::full};
+}
+
+}  // namespace croft::core

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ipam/decide/assignment.h"
+#include "ipam/decide/claim.h"
+#include "ipam/decide/own_blocks.h"
+
+namespace croft::core {
+
+/// The search of one family for addresses, or for a block: where it may look, what it has found so far, and why it has
+/// not found more.
+class FamilySearch {
+ public:
+  /// `missing` addresses are to be found.
+  FamilySearch(Assignment& assignment, net::Family family, std::uint32_t missing)
+      : in_(assignment), family_(family), missing_(missing) {}
+
+  /// The pools to use and the node's blocks in them; first of all.
+  [[nodiscard]] AssignFlow<void> choose();
+
+  [[nodiscard]] const std::vector<const Pool*>& usable() const { return usable_; }
+  [[nodiscard]] const OwnBlocks& own() const { return own_; }
+  [[nodiscard]] std::uint32_t missing() const { return missing_; }
+  /// Blocks that this decision has claimed, or met as the node's own while it looked for one to claim.
+  [[nodiscard]] const std::set<net::Prefix>& claimed() const { return claimed_; }
+
+  /// Takes from the node's own blocks, in the order given.
+  [[nodiscard]] AssignFlow<void> take_from_own(const std::vector<net::Prefix>& blocks);
+  /// The same from those that the node's claims did not show at first (Listing::as_stored), before another is claimed.
+  [[nodiscard]] AssignFlow<void> take_from_unlabelled();
+  /// The same from one that was met by itself.
+  [[nodiscard]] AssignFlow<void> take_from_found(const net::Prefix& cidr);
+  /// Refuses when the node may have no further block, unless its waiting ones have what is missing after all.
+  [[nodiscard]] AssignFlow<void> check_may_claim();
+  /// Makes a block that the node has no claim on yet, and takes from it.
+  [[nodiscard]] AssignFlow<void> claim_new(const net::Prefix& cidr, const Pool& pool);
+  /// What the record of the node's claim on a block says is not known: the block is passed over, and noted. The record
+  /// must have been asked for.
+  [[nodiscard]] bool is_claim_damaged(const net::Prefix& cidr);
+  /// Takes from a block that another node left, which is the node's from now on. False: nothing was to be had of it.
+  [[nodiscard]] bool take_over(Block block, const Pool& pool);
+  /// Takes as much as is missing and there; true when that was something.
+  bool take_all(Block block, const Pool* claimed_in = nullptr);
+  /// Takes in what rests beside blocks of other lengths, before anything is taken (Draft::settled). False when that is
+  /// not known. A block that may have nobody's claim may have come late, by a request that was given up long ago, after
+  /// a successor came and went (Capabilities::late_commits): its number is raised above the mark which that one left.
+  [[nodiscard]] Flow<bool> settle(Block& block, bool is_claimed = false);
+
+  /// Why a pool has nothing; what is known already stays.
+  void note_reason(const Pool& pool, const std::string& reason) { reasons_.emplace(&pool, reason); }
+  void note_borrowed_out(const Pool& pool);
+  /// Why it has no block to claim.
+  void note_claimless(const Pool& pool, const ClaimChoice& choice);
+  /// A block of the pool that was just made had no room for this holder: none has.
+  [[nodiscard]] bool is_too_large_anew(const Pool& pool) const;
+  /// Every usable pool and why it has nothing.
+  [[nodiscard]] Refusal exhaustion() const;
+
+ private:
+  [[nodiscard]] AssignFlow<void> take_from_own(const net::Prefix& cidr);
+  [[nodiscard]] AssignFlow<void> claim(const net::Prefix& cidr, const Pool& pool);
+  [[nodiscard]] AssignFlow<void> complete_claim(const net::Prefix& cidr, bool has_row);
+  [[nodiscard]] bool is_beside_others(const net::Prefix& cidr);
+  void note_cooling(const Block& block);
+  [[nodiscard]] const Pool* pool_of(const net::Prefix& cidr) const { return in_.pools.containing(cidr.first()); }
+
+  Assignment& in_;
+  const net::Family family_;
+  std::uint32_t missing_;
+  std::vector<const Pool*> usable_;
+  std::vector<PoolVerdict> considered_;
+  OwnBlocks own_;
+  std::set<net::Prefix> claimed_;
+  std::size_t newly_owned_ = 0;  ///< of these, those that the node had no claim on
+  /// The first end of a cooldown in blocks that were looked at, by pool.
+  std::map<const Pool*, WallTime> first_ends_;
+  std::map<const Pool*, std::string> reasons_;
+  /// A block with free addresses whose record has no room for one more holder, by pool.
+  std::map<const Pool*, net::Prefix> too_large_;
+  std::set<const Pool*> shared_;  ///< pools in which other nodes have blocks too
+  /// Why addresses that may be free were not taken: what rests there is in a record that can't be read.
+  std::optional<Error> passed_over_;
+};
+
+}  // namespace croft::core

@@ -1,0 +1,317 @@
+#include "ipam/decide/pool_changes.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/net/echo.h"
+#include "ipam/decide/draft.h"
+#include "register/address_claims.h"
+
+namespace croft::core {
+namespace {
+
+std::vector<net::Prefix> block_cidrs_in(Reader& reader, const net::Prefix& cidr) {
+  std::vector<net::Prefix> result;
+  for (const Key& key : reader.keys({Kind::block, block_names_of(cidr.family())})) {
+    if (const auto block = block_cidr_of(key); block && cidr.overlaps(*block)) result.push_back(*block);
+  }
+  return result;
+}
+
+Error no_such_pool(const std::string& name) {
+  return {ErrorCode::not_found, fmt::format("there is no pool {}", net::echo(name)), {}};
+}
+
+struct Occupation {
+  std::uint32_t held = 0, cooling = 0;
+};
+
+/// Of a pool that is gone. The set of pools keeps out whoever makes the pool meanwhile: it has its reservation first.
+[[nodiscard]] Flow<Plan<PoolDeleted>> delete_left_reservation(Reader& reader, const std::string& name) {
+  PlannedWrite generation = next_pool_set(reader);
+  const auto key = reservation_key(reservation_name_of(name));
+  const Reservation* left = reader.get(key);
+  TRY_VOID(reader.ready());
+  if (left == nullptr || !pool_of_reservation(*left)) return fail(no_such_pool(name));
+  return Plan<PoolDeleted>{{true}, {std::move(generation), to_delete(key)}};
+}
+
+Occupation occupation_of(const Block& block) {
+  Occupation result;
+  for (std::uint32_t ordinal = 0; ordinal < block.allocations.size(); ++ordinal) {
+    const AddressState state = state_of(block, net::Ordinal(ordinal));
+    result.held += state == AddressState::held ? 1 : 0;
+    result.cooling += state == AddressState::cooling ? 1 : 0;
+  }
+  return result;
+}
+
+void delete_block(const Block& block, std::vector<PlannedWrite>& writes) {
+  if (block.affinity) {
+    writes.push_back(to_delete(affinity_key(*block.affinity, block.cidr), Guard::none));
+  }
+  writes.push_back(to_delete(vacancy_key(block.affinity, block.cidr), Guard::none));
+  const SequenceNumber last = stamped(block).sequence_number;
+  writes.push_back(to_put(high_water_mark_key(block.cidr), HighWaterMark{last}, Guard::none));
+  writes.push_back(to_delete(block_key(block.cidr)));
+}
+
+/// Claims in a pool on blocks that are not there: an interrupted deletion leaves them. Of these a commit has room for.
+std::vector<Key> claims_on_nothing(Reader& reader, const net::Prefix& pool, const std::vector<net::Prefix>& blocks) {
+  constexpr std::size_t kClaimsMax = 40;
+  std::vector<Key> result;
+  for (const Key& key : reader.keys({Kind::affinity, ""})) {
+    const auto cidr = cidr_of(key);
+    if (!cidr || !pool.contains(*cidr) || std::ranges::count(blocks, *cidr) != 0) continue;
+    if (result.size() < kClaimsMax) result.push_back(key);
+  }
+  return result;
+}
+
+/// The write of a pool's reservation that is gone; none where the pool may be another program's, which made none.
+std::vector<PlannedWrite> reservation_again(const Reader& reader, const Pool& pool) {
+  Reservation reservation = reservation_for(pool);
+  const auto key = reservation_key(reservation.name);
+  const bool is_there = reader.snapshot().find(key)->has_value();  // sound or not
+  if (is_there || reservation.cidrs.empty() || (reader.foreign_writers() && !pool.gateway)) return {};
+  return {to_put(key, std::move(reservation)), to_check(pool_key(pool.name))};
+}
+
+net::Prefix block_of_gateway(const Pool& pool) { return net::Prefix::containing(*pool.gateway, pool.block_length); }
+
+/// Held, or cooling.
+[[nodiscard]] Flow<bool> is_gateway_taken(Reader& reader, const Pool& pool) {
+  const net::Prefix cidr = block_of_gateway(pool);
+  const Block* block = reader.get(block_key(cidr));
+  TRY_VOID(reader.ready());
+  return block != nullptr && !block->deleted &&
+         state_of(*block, *net::ordinal_of(cidr, *pool.gateway)) != AddressState::free;
+}
+
+/// The pool's reservation with the gateway that it gets. What is in it stays: pods live by the gateway of before.
+[[nodiscard]] Flow<PlannedWrite> keep_gateways_out(Reader& reader, const Pool& before, const Pool& pool) {
+  const auto key = reservation_key(reservation_name_of(pool.name));
+  const Reservation* const stored = reader.get(key);
+  TRY(const bool is_taken, is_gateway_taken(reader, pool));
+  if (is_taken) {
+    return fail(ErrorCode::refused_by_configuration,
+                fmt::format("gateway {} of pool {} is in use; `croft ip show {}` tells who holds it",
+                            pool.gateway->to_string(), pool.name, pool.gateway->to_string()));
+  }
+  Reservation kept = stored != nullptr ? *stored : reservation_for(before);
+  kept.name = reservation_name_of(pool.name);
+  for (const net::Prefix& one : reservation_for(pool).cidrs) {
+    if (std::ranges::count(kept.cidrs, one) == 0) kept.cidrs.push_back(one);
+  }
+  return to_put(key, std::move(kept));
+}
+
+/// Its making may have been cut short before it was known to overlap no other.
+[[nodiscard]] Flow<void> check_overlaps_none(Reader& reader, const Pool& pool) {
+  const PoolTable pools(reader);
+  TRY_VOID(reader.ready());
+  for (const Pool* other : pools.pools()) {
+    if (other->name == pool.name || !other->cidr.overlaps(pool.cidr)) continue;
+    return fail(ErrorCode::refused_by_configuration,
+                fmt::format("pool {} ({}) overlaps pool {} ({}); delete one of them", pool.name, pool.cidr.to_string(),
+                            other->name, other->cidr.to_string()));
+  }
+  return {};
+}
+
+/// Whether a pool that is gone, blocks and all that lives in them left behind, may be made again: one with the same
+/// blocks, of which no gateway is somebody's address. Error: refused_by_configuration.
+[[nodiscard]] Flow<void> check_leftover(Reader& reader, const Pool& pool, const std::vector<net::Prefix>& blocks) {
+  const auto refused = [&](const net::Prefix& block, const std::string& why) {
+    return fail(ErrorCode::refused_by_configuration,
+                fmt::format("cidr {} of pool {} has block {} of an earlier pool{}; `croft check` tells who holds its "
+                            "addresses",
+                            pool.cidr.to_string(), pool.name, block.to_string(), why));
+  };
+  for (const net::Prefix& block : blocks) {
+    if (!pool.cidr.contains(block)) return refused(block, ", which it does not contain");
+    if (block.length() != pool.block_length) {
+      const bool serves = is_block_length(pool.cidr, block.length());
+      return refused(block, serves
+                                ? fmt::format(": with that length, blockSize {}, it can be made again", block.length())
+                                : std::string(", which no pool can have any more"));
+    }
+  }
+  if (!pool.gateway) return {};
+  const net::Prefix of_gateway = block_of_gateway(pool);
+  if (std::ranges::count(blocks, of_gateway) == 0) return {};
+  TRY(const bool is_taken, is_gateway_taken(reader, pool));
+  if (!is_taken) return {};
+  return refused(of_gateway,
+                 fmt::format(", where the gateway {} is taken: give another one, or none", pool.gateway->to_string()));
+}
+
+}  // namespace
+
+bool is_to_be_completed(const Pool& pool, const PoolSpec& wanted) {
+  return pool.disabled && pool.being_made && disagreement(pool, wanted).empty() && !wanted.disabled.value_or(false);
+}
+
+std::optional<bool> are_pools_there(const Snapshot& snapshot, const std::vector<PoolSpec>& wanted) {
+  const Listing listing{Kind::pool, ""};
+  const auto* pools = snapshot.list(listing);
+  const auto* damaged = snapshot.damaged(listing);
+  if (pools == nullptr) return {};
+  return std::all_of(wanted.begin(), wanted.end(), [&](const PoolSpec& spec) {
+    const auto is_named = [&](const KeyedValue& one) { return one.first == pool_key(spec.name); };
+    const auto found = std::find_if(pools->begin(), pools->end(), is_named);
+    if (found != pools->end()) {
+      const Pool& pool = std::get<Pool>(found->second);
+      return disagreement(pool, spec).empty() && !is_to_be_completed(pool, spec);
+    }
+    return damaged != nullptr && std::any_of(damaged->begin(), damaged->end(), is_named);
+  });
+}
+
+Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spec) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<PoolCreated>> {
+    TRY(auto pool, make_pool(spec));
+    if (is_v4_mapped(spec.cidr)) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("cidr {} of pool {} has IPv4-mapped addresses: give the IPv4 CIDR", spec.cidr.to_string(),
+                              spec.name));
+    }
+    // Read before the lists: what changes after them then shows as a conflict on it.
+    reader.ask(pool_set_key());
+    TRY_VOID(reader.ready());
+    const PoolTable pools(reader);
+    const auto leftover = block_cidrs_in(reader, spec.cidr);
+    // Looked up, so that creating them is guarded.
+    static_cast<void>(reader.get(pool_key(spec.name)));
+    reader.ask(reservation_key(reservation_name_of(pool.name)));
+    TRY_VOID(reader.ready());
+
+    const Pool* const existing = pools.named(spec.name);
+    // Only what has never been enabled has no block.
+    const bool completes = existing != nullptr && is_to_be_completed(*existing, spec) && leftover.empty();
+    if (existing != nullptr && !completes) {
+      const std::string text = disagreement(*existing, spec);
+      if (text.empty()) return Plan<PoolCreated>{{*existing, true}, reservation_again(reader, *existing)};
+      return fail(ErrorCode::already_exists, fmt::format("pool {} exists and disagrees: {}", spec.name, text));
+    }
+    // Only now: a pool that is there needs nothing of these.
+    PlannedWrite generation = next_pool_set(reader);
+    const AddressClaims claims(reader);
+    static_cast<void>(reader.get(reservation_key(reservation_name_of(pool.name))));
+    TRY_VOID(reader.ready());
+    if (const auto& damage = pools.damaged_pool()) {
+      return fail(damage->in(fmt::format("whether pool {} overlaps a damaged one can't be told", spec.name)));
+    }
+    for (const Pool* other : pools.pools()) {
+      if (other != existing && other->cidr.overlaps(spec.cidr)) {
+        return fail(ErrorCode::refused_by_configuration,
+                    fmt::format("cidr {} of pool {} overlaps pool {} ({})", spec.cidr.to_string(), spec.name,
+                                other->name, other->cidr.to_string()));
+      }
+    }
+    if (const auto claim = claims.against_pool(spec.cidr)) {
+      return fail(ErrorCode::refused_by_configuration,
+                  fmt::format("cidr {} of pool {} overlaps {}", spec.cidr.to_string(), spec.name, *claim));
+    }
+    TRY_VOID(check_leftover(reader, pool, leftover));
+    std::vector<PlannedWrite> writes;
+    if (completes) {
+      Pool whole = *existing;
+      whole.disabled = whole.being_made = false;
+      writes = reservation_again(reader, whole);
+      std::erase_if(writes, [](const PlannedWrite& write) { return write.only_check; });
+      writes.push_back(std::move(generation));
+      writes.push_back(to_put(pool_key(whole.name), whole));
+      return Plan<PoolCreated>{{std::move(whole), true, true}, std::move(writes)};
+    }
+    const Reservation reservation = reservation_for(pool);
+    writes.push_back(std::move(generation));
+    if (!reservation.cidrs.empty()) writes.push_back(to_put(reservation_key(reservation.name), reservation));
+    writes.push_back(to_put(pool_key(pool.name), pool));
+    return Plan<PoolCreated>{{std::move(pool), false}, std::move(writes)};
+  });
+}
+
+Step<Pool> plan_change_pool(const Snapshot& snapshot, const PoolSpec& change) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Pool>> {
+    const Pool* const stored = reader.get(pool_key(change.name));
+    TRY_VOID(reader.ready());
+    if (stored == nullptr) return fail(no_such_pool(change.name));
+    TRY(Pool pool, with_settings(*stored, change));
+    if (change.disabled) pool.being_made = pool.being_deleted = false;
+    if (pool == *stored) return Plan<Pool>{std::move(pool), {}};
+    if (change.disabled && !pool.disabled) TRY_VOID(check_overlaps_none(reader, pool));
+    std::vector<PlannedWrite> writes;
+    if (pool.gateway && pool.gateway != stored->gateway) {
+      TRY(PlannedWrite reservation, keep_gateways_out(reader, *stored, pool));
+      writes.push_back(std::move(reservation));
+    }
+    writes.push_back(to_put(pool_key(pool.name), pool));
+    return Plan<Pool>{std::move(pool), std::move(writes)};
+  });
+}
+
+Step<Pool> plan_begin_deletion(const Snapshot& snapshot, const std::string& name) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Pool>> {
+    const Pool* stored = reader.get(pool_key(name));
+    TRY_VOID(reader.ready());
+    if (stored == nullptr) return fail(no_such_pool(name));
+    Pool pool = *stored;
+    if (pool.disabled && pool.being_deleted) return Plan<Pool>{std::move(pool), {}};
+    pool.disabled = pool.being_deleted = true;
+    pool.being_made = false;
+    return Plan<Pool>{pool, {to_put(pool_key(name), pool)}};
+  });
+}
+
+Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& name, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<PoolDeleted>> {
+    const Pool* pool = reader.get(pool_key(name));
+    TRY_VOID(reader.ready());
+    if (pool == nullptr) return delete_left_reservation(reader, name);
+    if (!pool->disabled) {
+      return fail(ErrorCode::refused_for_safety, fmt::format("pool {} is not disabled", name));
+    }
+    const auto cidrs = block_cidrs_in(reader, pool->cidr);
+    const std::vector<Key> left = claims_on_nothing(reader, pool->cidr, cidrs);
+    const auto* config = reader.get(ipam_config_key());
+    TRY_VOID(reader.ready());
+    const Cooldowns cooldowns(pool->cooldown,
+                              std::chrono::seconds{config != nullptr ? config->ip_cooldown_seconds : 0});
+    for (const net::Prefix& cidr : cidrs) static_cast<void>(reader.get(block_key(cidr)));
+    PlannedWrite generation = next_pool_set(reader);
+    static_cast<void>(reader.get(reservation_key(reservation_name_of(pool->name))));
+    TRY_VOID(reader.ready());
+
+    std::vector<PlannedWrite> writes;
+    std::size_t deleted = 0;
+    for (const net::Prefix& cidr : cidrs) {
+      const Block* stored = reader.get(block_key(cidr));
+      if (stored == nullptr) continue;
+      TRY_VOID(check_writable(*stored));
+      const Occupation taken = occupation_of(with_cooled_freed(*stored, cooldowns, now));
+      if (taken.held + taken.cooling > 0) {
+        return fail(
+            ErrorCode::refused_for_safety,
+            fmt::format("pool {} is in use: block {} has {} held and {} cooling addresses; `croft pool disable` "
+                        "keeps it from giving more, and `croft ip list` names the holders, which keep them until they "
+                        "end",
+                        name, cidr.to_string(), taken.held, taken.cooling));
+      }
+      if (deleted++ < kDeleteBlocksMax) delete_block(*stored, writes);
+    }
+    // The pool goes by itself: as long as it is there, what an interrupted step has left is found.
+    if (deleted > 0) return Plan<PoolDeleted>{{false}, std::move(writes)};
+    for (const Key& key : left) writes.push_back(to_delete(key, Guard::none));
+    const std::string reservation = reservation_name_of(pool->name);
+    if (reader.get(reservation_key(reservation)) != nullptr) {
+      writes.push_back(to_delete(reservation_key(reservation)));
+    }
+    writes.push_back(std::move(generation));
+    writes.push_back(to_delete(pool_key(name)));
+    return Plan<PoolDeleted>{{true}, std::move(writes)};
+  });
+}
+
+}  // namespace croft::core

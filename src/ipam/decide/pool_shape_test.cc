@@ -1,0 +1,293 @@
+#include <algorithm>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/manual_clock.h"
+#include "ipam/decide/affinity_changes.h"
+#include "ipam/decide/assign.h"
+#include "ipam/decide/claim.h"
+#include "ipam/decide/crowded_pool.h"
+#include "ipam/decide/explain.h"
+#include "ipam/decide/release.h"
+#include "register/test_register.h"
+#include "register/test_values.h"
+
+namespace croft::core {
+namespace {
+
+using net::Family;
+using net::Prefix;
+using testing::HasSubstr;
+
+AssignRequest request(Family family, const std::string& container = "c1") {
+  AssignRequest wanted;
+  wanted.owner = {"net", container, "eth0"};
+  wanted.node = kNode;
+  wanted.count.v4 = family == Family::v4 ? 1 : 0;
+  wanted.count.v6 = family == Family::v6 ? 1 : 0;
+  return wanted;
+}
+
+/// One pool in an otherwise empty register.
+struct PoolScene : TestRegister {
+  PoolScene(const Prefix& cidr, int block_length) {
+    pool.name = "p";
+    pool.cidr = cidr;
+    pool.block_length = block_length;
+    put(pool_key("p"), pool);
+  }
+  void reserve(const char* name, std::vector<Prefix> cidrs) {
+    put(reservation_key(name), Reservation{name, std::move(cidrs), {}});
+  }
+  void claim_cursor(const Prefix& block) { put(claim_cursor_key(kNode, "p"), ClaimCursor{block}); }
+
+  [[nodiscard]] Result<AssignAnswer> assign(const AssignRequest& wanted) {
+    return decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, wanted, clock.now()); });
+  }
+  [[nodiscard]] std::string add(const std::string& container = "c1") {
+    const auto answer = assign(request(pool.cidr.family(), container));
+    if (!answer) return answer.error().message;
+    if (const auto* refusal = std::get_if<Refusal>(&*answer))
+      return refusal->summary + ": " + refusal->considered.front().reason;
+    return std::get<Assigned>(*answer).addresses.front().address.to_string();
+  }
+  [[nodiscard]] Result<ClaimChoice> choose() {
+    return decide<ClaimChoice>([&](const Snapshot& s) {
+      return core::decide(s, [&](Reader& reader) -> Flow<Plan<ClaimChoice>> {
+        const PoolTable pools(reader);
+        TRY_VOID(reader.ready());
+        TRY(ClaimChoice choice, choose_block_to_claim(reader, pools, pool, kNode));
+        return Plan<ClaimChoice>{std::move(choice), {}};
+      });
+    });
+  }
+
+  Pool pool;
+  ManualClock clock;
+};
+
+std::vector<std::pair<int, int>> shapes(Family family, int block_length_min) {
+  std::vector<std::pair<int, int>> result;
+  for (int length = 0; length <= net::bit_length(family); ++length) {
+    for (int block = std::max(length, block_length_min); block <= net::bit_length(family); ++block) {
+      result.emplace_back(length, block);
+    }
+  }
+  return result;
+}
+
+/// Every length of pool and block, in the first place of a rotation and in the last, where indexes overflow.
+TEST(PoolShape, EveryPairOfLengthsHasABlockToClaim) {
+  for (const Family family : {Family::v4, Family::v6}) {
+    const net::Address last = net::Address::from(family, net::U128::low_bits(net::bit_length(family)));
+    for (const auto& [length, block] : shapes(family, family == Family::v4 ? 20 : 116)) {
+      for (const int at_hand : {0, 1}) {
+        PoolScene scene(Prefix::containing(last, length), block);
+        scene.keys_at_hand = at_hand == 1;
+        scene.cheap_counts = true;
+        SCOPED_TRACE(scene.pool.cidr.to_string() + " /" + std::to_string(block));
+        const auto chosen = scene.choose();
+        ASSERT_TRUE(chosen && chosen->block) << (chosen ? chosen->reason : chosen.error().message);
+        EXPECT_TRUE(scene.pool.cidr.contains(*chosen->block));
+        EXPECT_EQ(chosen->block->length(), block);
+        scene.claim_cursor(Prefix::containing(last, block));  // the last one: next is the first
+        EXPECT_EQ(scene.choose()->block->first(), scene.pool.cidr.first());
+        EXPECT_LE(scene.steps, 16U);
+      }
+    }
+  }
+}
+
+TEST(PoolShape, EveryPairOfLengthsIsAssignedFromAndReleased) {
+  for (const Family family : {Family::v4, Family::v6}) {
+    const net::Address inside = family == Family::v4 ? net::Address::v4(0x0a000000) : prefix("fd00::/8").first();
+    for (const auto& [length, block] : shapes(family, family == Family::v4 ? 28 : 124)) {
+      PoolScene scene(Prefix::containing(inside, length), block);
+      SCOPED_TRACE(scene.pool.cidr.to_string() + " /" + std::to_string(block));
+      const std::string address = scene.add();
+      ASSERT_TRUE(scene.pool.cidr.contains(net::Address::parse(address).value())) << address;
+      EXPECT_EQ(scene.add(), address);
+      const auto explained = scene.decide<Explanation>(
+          [&](const Snapshot& s) { return plan_explain(s, request(family, "c2"), scene.clock.now()); });
+      EXPECT_TRUE(explained);
+      const auto released = scene.decide<Released>([&](const Snapshot& s) {
+        return plan_release_owner(s, {"net", "c1", "eth0"}, scene.clock.now());
+      });
+      ASSERT_TRUE(released);
+      EXPECT_EQ(released->addresses.size(), 1U);
+      EXPECT_LE(scene.steps, 64U);
+    }
+  }
+}
+
+/// The largest blocks of the widest pools.
+TEST(PoolShape, LargeBlocksOfWidePools) {
+  for (const char* cidr : {"::/0", "fd00::/8", "fd00::/48", "fd00::/56", "fd00::/64", "fd00::/116"}) {
+    for (const int block : {116, 122}) {
+      if (prefix(cidr).length() > block) continue;
+      PoolScene scene(prefix(cidr), block);
+      EXPECT_TRUE(scene.pool.cidr.contains(net::Address::parse(scene.add()).value()));
+    }
+  }
+}
+
+TEST(PoolShape, AReservationOfAnySizeIsPassedOverInAFewSteps) {
+  PoolScene scene(prefix("fd00::/64"), 122);
+  // All but the last block, in two halves and what is left of the second.
+  std::vector<Prefix> reserved;
+  for (int length = 65; length <= 122; ++length) {
+    reserved.push_back(
+        Prefix::containing(scene.pool.cidr.subprefix(net::U128::low_bits(length - 64) - 1, length).first(), length));
+  }
+  scene.reserve("r", reserved);
+  EXPECT_EQ(scene.add(), "fd00::ffff:ffff:ffff:ffc0");
+  EXPECT_LT(scene.steps, 5000U);
+  // And with the last one, there is none: an answer, not a search through 2^58.
+  PoolScene full(prefix("fd00::/64"), 122);
+  full.reserve("r", {prefix("fd00::/64")});
+  EXPECT_THAT(full.add(), HasSubstr("no IPv6 address"));
+  EXPECT_LT(full.steps, 5000U);
+}
+
+/// A reservation that ends within a block leaves the rest of that block.
+TEST(PoolShape, WhatAReservationLeavesOfABlockIsFound) {
+  PoolScene scene(prefix("fd00::/100"), 122);
+  std::vector<Prefix> reserved;
+  for (int length = 101; length <= 127; ++length) {
+    reserved.push_back(scene.pool.cidr.subprefix(net::U128::low_bits(length - 100) - 1, length));
+  }
+  scene.reserve("r", reserved);  // all but the last two addresses
+  EXPECT_EQ(scene.add("c1"), "fd00::fff:fffe");
+  EXPECT_EQ(scene.add("c2"), "fd00::fff:ffff");
+  EXPECT_THAT(scene.add("c3"), HasSubstr("no IPv6 address"));
+  EXPECT_LT(scene.steps, 5000U);
+}
+
+TEST(PoolShape, ManySingleReservationsTakeNoMoreSteps) {
+  PoolScene scene(prefix("10.0.0.0/15"), 26);
+  std::vector<Prefix> reserved;
+  for (std::uint32_t i = 0; i < 65536; ++i)
+    reserved.push_back(Prefix::containing(net::Address::v4(0x0a000000 + i), 32));
+  scene.reserve("r", reserved);
+  const std::string address = scene.add();
+  EXPECT_TRUE(prefix("10.1.0.0/16").contains(net::Address::parse(address).value())) << address;
+  EXPECT_LT(scene.steps, 5000U);
+}
+
+TEST(PoolShape, AFullPoolTakesAsManyStepsAsItHasBlocks) {
+  PoolScene scene(prefix("10.0.0.0/16"), 30);
+  const AffinityOwner other{AffinityOwner::Type::host, "node-b"};
+  for (std::uint32_t i = 0; i < 1U << 14; ++i) {
+    const Prefix cidr = scene.pool.cidr.subprefix(i, 30);
+    Block block = new_block(cidr, other, scene.clock.now(), {});
+    block.unallocated = space::OrderedFreeList::from_order(4, {}).value();
+    Attribute attribute;
+    attribute.handle_id = "net.other";
+    block.attributes = {attribute};
+    block.allocations.assign(4, 0U);
+    scene.put(block_key(cidr), std::move(block));
+  }
+  EXPECT_THAT(scene.add(), HasSubstr("all 16384 blocks are claimed"));
+  EXPECT_LT(scene.steps, 40000U);
+  scene.steps_max = 1000;
+  EXPECT_THAT(scene.add(), HasSubstr("given up after 1000 steps"));
+}
+
+/// A mark that no block can be made above is named where its block is wanted, and passed over where any will do.
+TEST(PoolShape, ADamagedHighWaterMarkKeepsOnlyItsOwnBlockOut) {
+  for (const std::uint64_t mark : {~std::uint64_t{0} - 1, (std::uint64_t{1} << 63) - 2, kHighWaterMarkMax + 1}) {
+    PoolScene scene(prefix("10.0.0.0/28"), 30);
+    for (const std::uint32_t i : {0U, 1U, 2U}) {
+      scene.put(high_water_mark_key(scene.pool.cidr.subprefix(i, 30)), HighWaterMark{SequenceNumber(mark)});
+    }
+    EXPECT_EQ(scene.add("c1"), "10.0.0.12");
+    AssignRequest wanted = request(Family::v4, "c2");
+    wanted.addresses = {net::Address::parse("10.0.0.1").value()};
+    const auto answer = scene.assign(wanted);
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().code, ErrorCode::corrupt);
+    EXPECT_THAT(answer.error().message, HasSubstr("ipv4/10.0.0.0/30 is damaged: sequence number"));
+    const auto claimed = scene.decide<ClaimOutcome>(
+        [&](const Snapshot& s) { return plan_claim_affinity(s, kNode, prefix("10.0.0.0/30"), scene.clock.now()); });
+    EXPECT_FALSE(claimed);
+  }
+}
+
+TEST(PoolShape, ABlockWithoutRoomToCountIsDamageAndNoDeath) {
+  PoolScene scene(prefix("10.0.0.0/29"), 30);
+  ASSERT_EQ(net::Prefix::containing(net::Address::parse(scene.add()).value(), 29), scene.pool.cidr);
+  for (auto [key, value] : scene.records()) {
+    if (key.kind != Kind::block) continue;
+    std::get<Block>(value).sequence_number = SequenceNumber((std::uint64_t{1} << 63) - 2);
+    scene.put(key, value);
+    break;
+  }
+  const auto released = scene.decide<Released>([&](const Snapshot& s) {
+    return plan_release_owner(s, {"net", "c1", "eth0"}, scene.clock.now());
+  });
+  ASSERT_FALSE(released);
+  EXPECT_THAT(released.error().message, HasSubstr("no room to grow"));
+  EXPECT_THAT(scene.add("c2"), HasSubstr("10.0.0.")) << "the other block serves";
+}
+
+/// Clocks at the ends of their type, which a machine without a battery may well have.
+TEST(PoolShape, NoClockIsTooOddToAssign) {
+  for (const std::int64_t wall : {std::int64_t{0}, std::int64_t{-1}, INT64_MIN, INT64_MAX}) {
+    for (const std::int64_t since_boot : {std::int64_t{0}, INT64_MAX}) {
+      PoolScene scene(prefix("10.0.0.0/29"), 30);
+      Instant now;
+      now.wall = WallTime(std::chrono::nanoseconds(wall));
+      now.since_boot = std::chrono::nanoseconds(since_boot);
+      for (int i = 0; i < 3; ++i) {
+        const auto done = scene.decide<AssignAnswer>(
+            [&](const Snapshot& s) { return plan_assign(s, request(Family::v4, "c" + std::to_string(i)), now); });
+        EXPECT_TRUE(done);
+        const auto released = scene.decide<Released>([&](const Snapshot& s) {
+          return plan_release_owner(s, {"net", "c" + std::to_string(i), "eth0"}, now);
+        });
+        EXPECT_TRUE(released);
+      }
+    }
+  }
+}
+
+/// Two nodes with clocks and boots of their own on one register: what the one released is in the way of the other,
+/// which notes at its first refusal that it has seen it, and finds it free a cooldown later.
+TEST(PoolShape, ARefusalForWantOfAddressesBeginsToCount) {
+  PoolScene scene(prefix("10.0.0.0/32"), 32);
+  scene.pool.cooldown = std::chrono::seconds(600);
+  scene.put(pool_key("p"), scene.pool);
+  ManualClock& here = scene.clock;
+  ManualClock there;
+  there.reboot();
+  there.advance(std::chrono::hours(24));
+  here.advance(std::chrono::hours(24));
+  ASSERT_EQ(scene.add("c1"), "10.0.0.0");
+  const auto released = scene.decide<Released>([&](const Snapshot& s) {
+    return plan_release_owner(s, {"net", "c1", "eth0"}, here.now());
+  });
+  ASSERT_TRUE(released);
+  AssignRequest wanted = request(Family::v4, "c2");
+  wanted.node.name = "node-b";
+  const auto ask = [&] {
+    const auto answer =
+        scene.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, wanted, there.now()); });
+    return answer && std::holds_alternative<Assigned>(*answer);
+  };
+  there.jump_wall(std::chrono::seconds(600));  // ahead by the cooldown
+  EXPECT_FALSE(ask());
+  const auto* block = scene.get(block_key(prefix("10.0.0.0/32")));
+  ASSERT_EQ(block->attributes.front().cooling->seen.size(), 1U);
+  there.advance(std::chrono::seconds(599));
+  EXPECT_FALSE(ask());
+  there.advance(std::chrono::seconds(1));
+  EXPECT_TRUE(ask());
+}
+
+}  // namespace
+}  // namespace croft::core

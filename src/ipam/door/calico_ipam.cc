@@ -1,0 +1,352 @@
+#include "ipam/door/calico_ipam.h"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/quoted.h"
+#include "calico/nodename_file.h"
+#include "cni/decision_log.h"
+#include "cni/door/deferred_release.h"
+#include "cni/door/held_elsewhere.h"
+#include "cni/door/node_turn.h"
+#include "cni/door/personality.h"
+#include "cni/error_table.h"
+#include "ipam/door/calico_messages.h"
+#include "ipam/use/assign.h"
+#include "ipam/use/config.h"
+#include "ipam/use/damage_telling.h"
+#include "ipam/use/release.h"
+#include "ipam/use/write_noting.h"
+#include "os/files.h"
+#include "register/names.h"
+
+namespace croft::edge {
+namespace {
+
+namespace cni = wire::cni;
+using cni::CalicoNetconf;
+using cni::Checked;
+
+/// One call: what was asked, by whom, and where its lines go.
+class Call final : public CniCall {
+ public:
+  static Checked<CalicoNetconf> decode(const CalicoIpamWorld& world, const CniRequest& request) {
+    if (world.misplaced) return to_cni_error(*world.misplaced);
+    return cni::decode_calico_netconf(request.network, request.environment.args, request.command, world.variable);
+  }
+
+  Call(const CalicoIpamWorld& world, const CniRequest& request, CalicoNetconf config)
+      : CniCall(world.clock, subject_of(request, config), writer_of(world, config),
+                config.log_only_failures ? Logs::failures_only : Logs::every_outcome),
+        world_(world),
+        began_(world.clock.now()),
+        config_(std::move(config)),
+        owner_{config_.name, request.environment.container_id, request.environment.interface_name},
+        sign_(cni::has_previous_result(request.network) ? Tombstones::Sign::result : Tombstones::Sign::none),
+        tombstones_(world.tombstones, world.clock) {}
+
+  [[nodiscard]] Result<Added> add() const;
+  [[nodiscard]] Result<std::string> del() const;
+
+  [[nodiscard]] const CalicoIpamWorld& world() const { return world_; }
+  [[nodiscard]] const CalicoNetconf& config() const { return config_; }
+  [[nodiscard]] const core::Owner& owner() const { return owner_; }
+  [[nodiscard]] const Instant& began() const { return began_; }
+  [[nodiscard]] const Tombstones& tombstones() const { return tombstones_; }
+  void make_up(const engine::Context& context, Replayer replayer = Replayer::alone) const {
+    make_up_for_some(tombstones_, context, cni::url_of(config_.datastore), writer_of(world_, config_), replayer);
+  }
+
+ private:
+  static std::string subject_of(const CniRequest& request, const CalicoNetconf& config) {
+    return fmt::format("{} network={}{}{}", name_of(request.command), config.name, attachment_text(request),
+                       config.is_kubernetes() ? pod_text(config.pod) : "");
+  }
+  static WriteLine writer_of(const CalicoIpamWorld& world, const CalicoNetconf& config) {
+    const auto bytes_max = static_cast<std::uint64_t>(config.log_megabytes_max) << 20;
+    return [&world, file = config.log_file.value_or(""), bytes_max](const std::string& line) {
+      world.log(file, line, bytes_max);
+    };
+  }
+
+  const CalicoIpamWorld& world_;
+  const Instant began_;
+  const CalicoNetconf config_;
+  const core::Owner owner_;
+  const Tombstones::Sign sign_;  ///< of an ADD that succeeded
+  const Tombstones tombstones_;
+};
+
+/// The store, with a line in the log for every damaged record that is set aside.
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_store(const Call& call, store::OpenMode mode) {
+  TRY(auto store, call.world().open_store(call.config().datastore, mode));
+  return std::make_unique<engine::DamageTelling>(std::move(store), [&call](const core::Key&, const Error& damage) {
+    call.warn("damaged record, set aside: " + damage.message);
+  });
+}
+
+// ---- the node's name
+
+[[nodiscard]] Result<std::string> checked_node_name(const std::string& name, const std::string& source) {
+  const auto checked = core::check_node_name(name);
+  if (checked) return name;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{}: {}; set nodename in the network configuration", source, checked.error().message));
+}
+
+/// The content of the node name's file; empty when there is none. A file that cannot be read is an error: under the
+/// wrong name the address would be taken for a leak of another node.
+[[nodiscard]] Result<std::string> read_nodename_file(const std::string& path) {
+  const auto content = os::read_file(path, wire::cni::kNodenameFileBytesMax);
+  if (!content && content.error().code == ErrorCode::not_found) return std::string();
+  if (!content) return fail(content.error().code, "nodename_file: " + content.error().message);
+  auto name = wire::cni::decode_nodename_file(*content);
+  if (name) return name;
+  return fail(
+      ErrorCode::invalid_argument,
+      fmt::format("nodename_file {}: {}; set nodename in the network configuration", path, name.error().message));
+}
+
+/// docs/reference/calico-ipam.md#plugin-configuration.
+[[nodiscard]] Result<std::string> node_name_of(const Call& call) {
+  const CalicoNetconf& config = call.config();
+  if (!config.nodename.empty()) return config.nodename;
+  TRY(std::string from_file, read_nodename_file(config.nodename_file));
+  if (!from_file.empty()) return from_file;
+  if (!config.hostname.empty()) return config.hostname;
+  return checked_node_name(call.world().host_name, "this host's name");
+}
+
+// ---- ADD
+
+[[nodiscard]] Result<core::AssignRequest> request_of(const Call& call) {
+  const CalicoNetconf& config = call.config();
+  core::AssignRequest request;
+  TRY(request.node.name, node_name_of(call));
+  request.owner = call.owner();
+  request.began = call.began().wall;
+  if (config.is_kubernetes()) request.pod = config.pod;
+  if (config.requested_address) {
+    request.count.v4 = 0;
+    request.addresses = {*config.requested_address};
+    request.reserved_addresses = true;
+  } else {
+    request.count.v4 = config.assign_v4;
+    request.count.v6 = config.assign_v6;
+    request.pools = config.asked_pools;
+  }
+  if (!request.count.v4 && !request.count.v6 && request.addresses.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "neither family is wanted: set ipam.assign_ipv4 or ipam.assign_ipv6 to \"true\"");
+  }
+  request.block_limit = config.single_block ? 1 : 0;
+  request.default_block_limit = core::kCalicoBlockLimit;
+  return request;
+}
+
+/// Where virtual machines keep their addresses (docs/reference/calico-ipam.md#virtual-machines), the pod that runs one
+/// would need the machine's address, and its migration the same one again. This version can't see the machine, so it
+/// must not make as if.
+[[nodiscard]] Result<void> check_no_virtual_machine(const Call& call, const engine::Context& context) {
+  const core::PodIdentity& pod = call.config().pod;
+  if (!call.config().is_kubernetes() || !pod.name.starts_with("virt-launcher-")) return {};
+  TRY(const core::IpamConfig config, engine::read_config(context));
+  if (!core::equals_ignoring_case(config.kubevirt_vm_address_persistence, "Enabled")) return {};
+  return fail(ErrorCode::refused_by_configuration,
+              fmt::format("pod {}/{} runs a virtual machine whose address would have to persist "
+                          "(kubeVirtVMAddressPersistence is Enabled), which this version cannot do; set it to Disabled",
+                          pod.namespace_name, pod.name));
+}
+
+/// Asks the node's agent, with a word in the log when it is there and did not serve.
+template <class Ask>
+auto ask_agent(const Call& call, const std::string& node, Ask ask) {
+  const AgentDoor door{call.world().find_agent, call.world().agent_socket, cni::url_of(call.config().datastore), node};
+  return through_agent(door, ask, [&](const std::string& why) { call.warn("the agent did not serve: " + why); });
+}
+
+/// `may_have_written`: also when it fails.
+[[nodiscard]] Result<core::AssignAnswer> assign_alone(const Call& call, const core::AssignRequest& request,
+                                                      bool& may_have_written) {
+  // Calico's own plugin takes it too.
+  const NodeTurn turn(call, call.world().clock, call.config().ipam_lock_file, kCalicoLockWaitMax);
+  const CalicoIpamWorld& world = call.world();
+  TRY(const auto store, open_store(call, store::OpenMode::create));
+  const engine::Context context{*store, world.clock, world.random, kCalicoWorkMax};
+  TRY_VOID(check_no_virtual_machine(call, context));
+  engine::WriteNoting noting(*store, may_have_written);
+  auto answer = engine::assign({noting, world.clock, world.random, kCalicoWorkMax}, request);
+  if (answer) call.make_up(context);
+  return answer;
+}
+
+[[nodiscard]] Result<AssignedOnce> assign(const Call& call, const core::AssignRequest& request, bool& may_have_written,
+                                          bool& is_by_agent) {
+  // Whether a virtual machine's pod may have an address depends on what only the store knows.
+  const bool may_be_machine = call.config().is_kubernetes() && call.config().pod.name.starts_with("virt-launcher-");
+  bool agent_may_have_written = false;
+  std::optional<core::AssignAnswer> by_agent;
+  is_by_agent = false;
+  if (!may_be_machine) {
+    by_agent = ask_agent(call, request.node.name, [&](Agent& agent, wire::agent::Caller self) {
+      auto assigned = agent.assign({std::move(self), {}, request});
+      agent_may_have_written = !assigned && agent.may_have_written();
+      may_have_written |= assigned || agent_may_have_written;
+      return assigned;
+    });
+  }
+  core::AssignAnswer answer;
+  if (by_agent) {
+    is_by_agent = true;
+    answer = *std::move(by_agent);
+  } else {
+    TRY(answer, assign_alone(call, request, may_have_written));
+  }
+  if (const auto* refusal = std::get_if<core::Refusal>(&answer)) return fail(calico_error(*refusal, request));
+  return AssignedOnce{std::get<core::Assigned>(std::move(answer)), agent_may_have_written};
+}
+
+[[nodiscard]] Result<core::Assigned> assign_past_living(const Call& call, bool& may_have_written) {
+  TRY(const core::AssignRequest request, request_of(call));
+  const CalicoIpamWorld& world = call.world();
+  bool by_agent = false;
+  return edge::assign_past_living({world.living, world.clock, world.random, request.owner, request.node.name,
+                                   request.addresses, [&] { return assign(call, request, may_have_written, by_agent); },
+                                   [&] { return open_store(call, store::OpenMode::existing); },
+                                   [&](const std::string& what) { call.warn(what); }, [&] { return by_agent; }});
+}
+
+/// docs/reference/calico-ipam.md#plugin-result: an address has the length of its block, one that was asked for its full
+/// length; a route to each.
+cni::AddResult result_of(const core::Assigned& assigned, bool requested) {
+  cni::AddResult result;
+  for (const core::AssignedAddress& a : assigned.addresses) {
+    const int length = requested ? net::bit_length(a.address.family()) : a.block.length();
+    cni::Route route;
+    route.destination = {a.address, length};
+    result.ips.push_back({route.destination, {}});
+    result.routes.push_back(route);
+  }
+  return result;
+}
+
+// ---- DEL
+
+/// The handle under which Calico before 3.0 kept this container's address (docs/reference/calico-ipam.md#plugin-del);
+/// nothing when it would be in the form of today's: then it may be another container's.
+std::optional<std::string> old_handle_of(const Call& call) {
+  const CalicoNetconf& config = call.config();
+  std::string handle =
+      config.is_kubernetes() ? config.pod.namespace_name + "." + config.pod.name : call.owner().container_id;
+  if (handle.starts_with(config.name + ".")) return {};
+  return handle;
+}
+
+/// The addresses that the node's agent released; nothing when it did not serve.
+std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
+  const auto node = node_name_of(call);
+  if (!node) return {};
+  auto released = ask_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
+    return agent.release({std::move(self), call.owner(), call.began()});
+  });
+  const std::optional<std::string> old_handle = old_handle_of(call);
+  if (!released || !old_handle) return released;
+  const auto old = ask_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
+    return agent.release({std::move(self), *old_handle, call.began()});
+  });
+  if (!old) return {};
+  released->insert(released->end(), old->begin(), old->end());
+  return released;
+}
+
+/// For what a DEL does on the store: it is over in time, whatever it meets.
+[[nodiscard]] engine::Context context_of_del(const Call& call, store::Store& store) {
+  const CalicoIpamWorld& world = call.world();
+  const Deadline limit = Deadline::after(call.began(), kCalicoWorkMax);
+  return {store, world.clock, world.random, kCalicoWorkMax, limit, limit};
+}
+
+[[nodiscard]] Result<void> look_on_node(const Call& call, const engine::Context& context, GivenBack& given_back) {
+  const auto node = node_name_of(call);
+  if (!node) return {};
+  return look_on_node(context, call.owner(), {core::AffinityOwner::Type::host, *node}, call.began(), given_back);
+}
+
+[[nodiscard]] Result<GivenBack> release_alone(const Call& call) {
+  const NodeTurn turn(call, call.world().clock, call.config().ipam_lock_file, kCalicoDelLockWaitMax);
+  const auto store = open_store(call, store::OpenMode::existing);
+  if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
+  if (!store) return fail(store.error());
+  const engine::Context context = context_of_del(call, **store);
+  TRY(core::Released released, engine::release_owner(context, call.owner(), call.began()));
+  if (const std::optional<std::string> old_handle = old_handle_of(call)) {
+    TRY(const core::Released old, engine::release_old_handle(context, *old_handle, call.began()));
+    released.addresses.insert(released.addresses.end(), old.addresses.begin(), old.addresses.end());
+    released.kept.insert(released.kept.end(), old.kept.begin(), old.kept.end());
+  }
+  GivenBack given_back{std::move(released.addresses), {}, std::move(released.kept)};
+  if (given_back.addresses.empty() || released.at_odds) TRY_VOID(look_on_node(call, context, given_back));
+  call.make_up(context);
+  return given_back;
+}
+
+[[nodiscard]] Result<GivenBack> release(const Call& call) {
+  auto by_agent = release_by_agent(call);
+  if (!by_agent) return release_alone(call);
+  if (by_agent->empty() && call.tombstones().has_older(kAgentsTurn)) {
+    const auto store = call.world().open_store(call.config().datastore, store::OpenMode::existing);
+    if (store) call.make_up(context_of_del(call, **store), Replayer::behind_agent);
+  }
+  return GivenBack{*std::move(by_agent), {}};
+}
+
+Result<Added> Call::add() const {
+  for (const cni::NearMiss& miss : config_.near_misses) {
+    warn(fmt::format("unknown member {} is ignored; did you mean {}?", miss.member, miss.meant));
+  }
+  TRY(const Tombstones::Lifted lifted, lift_tombstone(tombstones_, owner_, world_.clock));
+  if (!lifted.obstacle.empty()) warn(lifted.obstacle);
+  bool may_have_written = false;
+  const auto assigned = assign_past_living(*this, may_have_written);
+  if (!assigned) {
+    if (!may_have_written) note_vain_add(tombstones_, owner_, lifted, assigned.error());
+    return fail(assigned.error());
+  }
+  return Added{result_of(*assigned, config_.requested_address.has_value()), text_of(*assigned) + lifted_text(lifted)};
+}
+
+Result<std::string> Call::del() const {
+  auto given_back = release(*this);
+  if (given_back) {
+    tombstones_.forget_vain(owner_);
+  } else {
+    given_back =
+        defer_release(tombstones_, {cni::url_of(config_.datastore), owner_, old_handle_of(*this), {}, began_.wall},
+                      sign_, given_back.error());
+    // Said where only failures are logged, too.
+    if (given_back) warn("the register is away, the release is left for later in " + world_.tombstones);
+  }
+  if (!given_back) return fail(given_back.error());
+  return given_back->words();
+}
+
+}  // namespace
+
+CniPlugin calico_ipam_plugin(const CalicoIpamWorld& world) {
+  CniPlugin plugin;
+  plugin.about = std::string("CNI calico-ipam plugin of Croft ") + CROFT_VERSION;
+  plugin.supported_versions = {"0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0"};
+  plugin.handlers = handlers_of<Call>(world);
+  plugin.owner_limits = cni::OwnerLimits();
+  return plugin;
+}
+
+}  // namespace croft::edge

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/door/agent.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "calico/netconf.h"
+#include "cni/door/living_addresses.h"
+#include "cni/door/skeleton.h"
+#include "store/open_mode.h"
+#include "store/store.h"
+
+namespace croft::edge {
+
+/// What the personality `calico-ipam` works with; `app` fills it in.
+struct CalicoIpamWorld {
+  /// Opens the register that the configuration names.
+  std::function<Result<std::unique_ptr<store::Store>>(const wire::cni::DatastoreChoice& choice, store::OpenMode mode)>
+      open_store;
+  const Clock& clock;
+  Random& random;
+  /// This host's own name, lower case; the node's name when nothing else says it.
+  std::string host_name;
+  /// Reads the environment.
+  wire::cni::GetVariable variable;
+  /// Takes one line, without newline; the file is replaced when it has outgrown `bytes_max`. Never fails.
+  /// `log_file` is empty when the configuration names none.
+  std::function<void(const std::string& log_file, const std::string& line, std::uint64_t bytes_max)> log;
+  /// The agent behind a socket; nothing when there is none there.
+  std::function<std::unique_ptr<Agent>(const std::string& socket)> find_agent = {};
+  std::string agent_socket = {};
+  /// Where DELs leave what they can't release now (cni/door/tombstones.h); empty: nowhere.
+  std::string tombstones = {};
+  /// What is wrong with the places above: every call is refused with it.
+  std::optional<Error> misplaced = {};
+  LivingProbe living = {};
+};
+
+/// How long ADD and DEL wait for the host-wide lock before they go on without it, and how long they may then take.
+inline constexpr std::chrono::seconds kCalicoLockWaitMax{90};
+inline constexpr std::chrono::seconds kCalicoWorkMax{90};
+/// A DEL, which may be asked for again at any time, takes no longer than kCalicoWorkMax with all that it does: a
+/// kubelet gives up after two minutes. So it waits this long for the lock.
+inline constexpr std::chrono::seconds kCalicoDelLockWaitMax{60};
+
+/// The personality: Calico's configuration, handles and results on Croft's engine
+/// (docs/reference/calico-ipam.md#plugin, docs/formats/calico-ipam.md). ADD and DEL; CHECK succeeds without work;
+/// STATUS and GC need a newer version than it speaks. It reads the files that the configuration names (the node's name)
+/// and locks the one that all calls of a host share. `world` must outlive the plugin.
+[[nodiscard]] CniPlugin calico_ipam_plugin(const CalicoIpamWorld& world);
+
+}  // namespace croft::edge

@@ -1,0 +1,344 @@
+#include "ipam/door/croft_ipam.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/keyed_hash.h"
+#include "base/net/echo.h"
+#include "base/quoted.h"
+#include "cni/decision_log.h"
+#include "cni/door/deferred_release.h"
+#include "cni/door/held_elsewhere.h"
+#include "cni/door/node_turn.h"
+#include "cni/door/personality.h"
+#include "cni/error_table.h"
+#include "cni/format/config.h"
+#include "ipam/decide/heed_wishes.h"
+#include "ipam/use/assign.h"
+#include "ipam/use/attachments.h"
+#include "ipam/use/damage_telling.h"
+#include "ipam/use/release.h"
+#include "ipam/use/write_noting.h"
+#include "store/store_url.h"
+
+namespace croft::edge {
+namespace {
+
+namespace cni = wire::cni;
+using cni::Checked;
+using cni::NetworkConfig;
+
+/// With the configured routes of those families that there are addresses of: the main plugin fails on others.
+cni::AddResult result_of(const core::Assigned& assigned, const std::vector<cni::Route>& routes) {
+  cni::AddResult result;
+  for (const core::AssignedAddress& a : assigned.addresses) {
+    const int length = a.gateway ? a.pool_cidr.length() : net::bit_length(a.address.family());
+    result.ips.push_back({{a.address, length}, a.gateway});
+  }
+  for (const cni::Route& route : routes) {
+    const net::Family family = route.destination.address.family();
+    const bool is_of_use = std::ranges::any_of(
+        assigned.addresses, [family](const core::AssignedAddress& a) { return a.address.family() == family; });
+    if (is_of_use) result.routes.push_back(route);
+  }
+  return result;
+}
+
+/// How long a DEL may take, the agent's part and the store's together: the limit of one call, but for a second, which
+/// is the tombstone's.
+constexpr std::chrono::seconds kDelTimeMax{14};
+
+/// How long a call waits for its turn on this node. Behind it an ADD has the time of a use case, and both are over
+/// before a kubelet gives up (two minutes); a DEL has what is left of its own, and then leaves a tombstone.
+constexpr std::chrono::seconds kAddTurnWaitMax{60};
+constexpr std::chrono::seconds kDelTurnWaitMax{10};
+constexpr std::chrono::seconds kConnectMax{2};
+
+/// How a call was served, for the log.
+struct Path {
+  bool by_agent = false;
+  std::string why_not;            ///< the agent is there and did not serve
+  bool may_have_written = false;  ///< of an ADD, also one that failed
+
+  [[nodiscard]] std::string text() const {
+    if (by_agent) return " via=agent";
+    return " via=store" + (why_not.empty() ? "" : " agent=" + in_quotes(why_not));
+  }
+};
+
+class Call final : public CniCall {
+ public:
+  static Checked<NetworkConfig> decode(const CroftIpamWorld& world, const CniRequest& request) {
+    if (world.misplaced) return to_cni_error(*world.misplaced);
+    return cni::decode_network_config(request.network, request.environment.args, cni::needs_of(request.command));
+  }
+
+  Call(const CroftIpamWorld& world, const CniRequest& request, NetworkConfig config)
+      : CniCall(world.clock, subject_of(world, request, config), writer_of(world, config)),
+        world_(world),
+        began_(world.clock.now()),
+        config_(std::move(config)),
+        owner_{config_.name, request.environment.container_id, request.environment.interface_name},
+        sign_(cni::has_previous_result(request.network) ? Tombstones::Sign::result : Tombstones::Sign::none),
+        tombstones_(world.tombstones, world.clock),
+        node_{core::AffinityOwner::Type::host, config_.nodename.value_or(world.host_name)} {}
+
+  [[nodiscard]] Result<Added> add() const;
+  [[nodiscard]] Result<std::string> del() const;
+  [[nodiscard]] Result<std::string> check() const;
+  [[nodiscard]] Result<std::string> gc() const;
+  [[nodiscard]] Result<void> status() const;
+
+ private:
+  static std::string subject_of(const CroftIpamWorld& world, const CniRequest& request, const NetworkConfig& config) {
+    const std::string attachment = attachment_text(request);
+    return fmt::format("{} network={}{}{} node={}", name_of(request.command), config.name, attachment,
+                       attachment.empty() ? "" : pod_text(config.pod),
+                       in_quotes_if_needed(config.nodename.value_or(world.host_name)));
+  }
+  static WriteLine writer_of(const CroftIpamWorld& world, const NetworkConfig& config) {
+    return [&world, file = config.ipam.log_file.value_or("")](const std::string& line) { world.log(file, line); };
+  }
+
+  [[nodiscard]] std::string store_url() const { return config_.ipam.store.value_or(kDefaultStoreUrl); }
+  [[nodiscard]] AgentDoor door() const {
+    return {world_.find_agent, config_.ipam.agent.value_or(world_.agent_socket), store_url(), node_.name};
+  }
+  [[nodiscard]] engine::Context context(store::Store& store) const { return {store, world_.clock, world_.random}; }
+  /// The same for a DEL, which is over in time whatever it meets.
+  [[nodiscard]] engine::Context context_of_del(store::Store& store) const {
+    const Deadline limit = Deadline::after(began_, kDelTimeMax);
+    return {store, world_.clock, world_.random, kDelTimeMax, limit, limit};
+  }
+  [[nodiscard]] core::AssignRequest request() const;
+  [[nodiscard]] Result<std::unique_ptr<store::Store>> open(store::OpenMode mode) const;
+  /// Its turn among the calls of its node and store; SQLite has a queue of its own.
+  [[nodiscard]] std::optional<NodeTurn> take_turn(store::Store& store, std::chrono::nanoseconds wait_max) const;
+  template <class Ask>
+  auto through_agent(Path& path, Ask ask) const;
+  /// What is to come from annotations in the API; nothing where the call is for no pod.
+  [[nodiscard]] Result<std::optional<core::WishesWanted>> annotations() const;
+  [[nodiscard]] Result<core::AssignAnswer> assign_alone(Path& path, const core::AssignRequest& request) const;
+  [[nodiscard]] Result<AssignedOnce> assign(Path& path) const;
+  [[nodiscard]] Result<core::Assigned> assign_past_living(Path& path) const;
+  [[nodiscard]] Result<GivenBack> release(Path& path) const;
+  [[nodiscard]] Result<engine::Collected> collect() const;
+  void make_up(const engine::Context& context, Replayer replayer = Replayer::alone) const {
+    make_up_for_some(tombstones_, context, store_url(), writer_of(world_, config_), replayer);
+  }
+
+  const CroftIpamWorld& world_;
+  const Instant began_;
+  const NetworkConfig config_;
+  const core::Owner owner_;
+  const Tombstones::Sign sign_;  ///< of an ADD that succeeded
+  const Tombstones tombstones_;
+  const core::AffinityOwner node_;
+};
+
+core::AssignRequest Call::request() const {
+  core::AssignRequest request;
+  request.owner = owner_;
+  request.pod = config_.pod;
+  request.node = node_;
+  request.count.v4 = config_.ipam.assign_v4;
+  request.count.v6 = config_.ipam.assign_v6;
+  request.pools = config_.ipam.asked_pools;
+  request.addresses = config_.requested_addresses;
+  request.began = began_.wall;
+  return request;
+}
+
+Result<std::unique_ptr<store::Store>> Call::open(store::OpenMode mode) const {
+  TRY(auto store, world_.open_store(store_url(), mode));
+  const auto tell = [&clock = world_.clock, write = writer_of(world_, config_)](const core::Key& key,
+                                                                                const Error& damage) {
+    const DecisionLine line(clock,
+                            fmt::format("DAMAGED {} {}", core::name_of(key.kind), in_quotes_if_needed(key.name)));
+    write(line.ended("warning", text_of(damage)));
+  };
+  return std::make_unique<engine::DamageTelling>(std::move(store), tell);
+}
+
+std::optional<NodeTurn> Call::take_turn(store::Store& store, std::chrono::nanoseconds wait_max) const {
+  if (world_.turns.empty() || store::scheme_of(store_url()) == store::Scheme::sqlite) return std::nullopt;
+  const std::uint64_t of = keyed_hash(0, 0, store_url() + " " + node_.name);
+  return std::optional<NodeTurn>(std::in_place, *this, world_.clock,
+                                 fmt::format("{}/turn-{:016x}.lock", world_.turns, of), wait_max, [&] {
+                                   // Connects, so that no turn is held for that.
+                                   const Deadline soon = Deadline::after(world_.clock.now(), kConnectMax);
+                                   static_cast<void>(!store.get(core::handle_key(core::handle_of(owner_)), soon));
+                                 });
+}
+
+template <class Ask>
+auto Call::through_agent(Path& path, Ask ask) const {
+  auto answer = edge::through_agent(door(), ask, [&](const std::string& why) { path.why_not = why; });
+  path.by_agent = answer.has_value();
+  return answer;
+}
+
+// ---- ADD
+
+Result<core::AssignAnswer> Call::assign_alone(Path& path, const core::AssignRequest& request) const {
+  TRY(const auto store, open(store::OpenMode::create));
+  engine::WriteNoting noting(*store, path.may_have_written);
+  auto turn = take_turn(*store, kAddTurnWaitMax);
+  auto answer = engine::assign(context(noting), request, config_.ipam.pools);
+  turn.reset();
+  if (answer) make_up(context(*store));
+  return answer;
+}
+
+Result<std::optional<core::WishesWanted>> Call::annotations() const {
+  if (!config_.ipam.annotations) return std::optional<core::WishesWanted>();
+  if (store::scheme_of(store_url()) != store::Scheme::kube) {
+    return fail(invalid_argument(fmt::format(
+        "ipam.annotations: \"api\" needs a kube: store, and ipam.store is {}: leave it out, or let the runtime hand "
+        "annotations over",
+        net::echo(store::without_user(store_url())))));
+  }
+  const bool is_pod = !config_.pod.name.empty() && !config_.pod.namespace_name.empty();
+  return is_pod ? config_.ipam.annotations : std::nullopt;
+}
+
+Result<AssignedOnce> Call::assign(Path& path) const {
+  core::AssignRequest request = this->request();
+  TRY(const auto annotations, this->annotations());
+  if (!annotations) TRY_VOID(core::check_something_is_asked(request));
+  TRY_VOID(core::check_node_name(request.node.name));
+  bool agent_may_have_written = false;
+  auto answer = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
+    auto assigned = agent.assign({std::move(self), config_.ipam.pools, request, annotations});
+    agent_may_have_written = !assigned && agent.may_have_written();
+    path.may_have_written |= assigned || agent_may_have_written;
+    return assigned;
+  });
+  if (!answer) {
+    if (annotations) {
+      TRY(const core::AnnotatedWishes wishes, world_.ask_for_wishes(store_url(), config_.pod));
+      TRY_VOID(core::heed_wishes(wishes, *annotations, request));
+      TRY_VOID(core::check_something_is_asked(request));
+    }
+    TRY(answer, assign_alone(path, request));
+  }
+  if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) return fail(core::to_error(*refusal));
+  return AssignedOnce{std::get<core::Assigned>(*std::move(answer)), agent_may_have_written};
+}
+
+Result<core::Assigned> Call::assign_past_living(Path& path) const {
+  return edge::assign_past_living({world_.living, world_.clock, world_.random, owner_, node_.name,
+                                   config_.requested_addresses, [&] { return assign(path); },
+                                   [&] { return open(store::OpenMode::existing); },
+                                   [&](const std::string& what) { warn(what); }, [&] { return path.by_agent; }});
+}
+
+Result<Added> Call::add() const {
+  Path path;
+  TRY(const Tombstones::Lifted lifted, lift_tombstone(tombstones_, owner_, world_.clock));
+  if (!lifted.obstacle.empty()) warn(lifted.obstacle);
+  const auto assigned = assign_past_living(path);
+  if (!assigned) {
+    if (!path.may_have_written) note_vain_add(tombstones_, owner_, lifted, assigned.error());
+    return fail(assigned.error());
+  }
+  return Added{result_of(*assigned, config_.ipam.routes), text_of(*assigned) + path.text() + lifted_text(lifted)};
+}
+
+// ---- DEL
+
+Result<GivenBack> Call::release(Path& path) const {
+  auto by_agent = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
+    return agent.release({std::move(self), owner_, began_});
+  });
+  if (by_agent) {
+    // Two of the three DELs of a pod release nothing: time to look after what the agent can't see.
+    if (by_agent->empty() && tombstones_.has_older(kAgentsTurn)) {
+      const auto store = open(store::OpenMode::existing);
+      if (store) make_up(context_of_del(**store), Replayer::behind_agent);
+    }
+    return GivenBack{*std::move(by_agent), {}};
+  }
+  const auto store = open(store::OpenMode::existing);
+  if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
+  if (!store) return fail(store.error());
+  const engine::Context context = context_of_del(**store);
+  // An agent that answered too late has used up the time of the turn.
+  const auto left = began_.since_boot + kDelTimeMax - world_.clock.now().since_boot;
+  auto turn = take_turn(**store, std::clamp<std::chrono::nanoseconds>(left, left.zero(), kDelTurnWaitMax));
+  TRY(core::Released released, engine::release_owner(context, owner_, began_));
+  GivenBack given_back{std::move(released.addresses), {}, std::move(released.kept)};
+  if (given_back.addresses.empty() || released.at_odds) {
+    TRY_VOID(look_on_node(context, owner_, node_, began_, given_back));
+  }
+  turn.reset();
+  make_up(context);
+  return given_back;
+}
+
+Result<std::string> Call::del() const {
+  Path path;
+  auto given_back = release(path);
+  if (given_back) {
+    tombstones_.forget_vain(owner_);
+  } else {
+    given_back = defer_release(tombstones_, {store_url(), owner_, {}, {}, began_.wall}, sign_, given_back.error());
+  }
+  if (!given_back) return fail(given_back.error());
+  return given_back->words() + path.text();
+}
+
+// ---- CHECK, GC, STATUS
+
+Result<std::string> Call::check() const {
+  TRY(const auto store, open(store::OpenMode::existing));
+  std::vector<net::Address> expected;
+  for (const net::AddressWithLength& previous : config_.previous_addresses) expected.push_back(previous.address);
+  TRY_VOID(engine::check_attachment(context(*store), owner_, expected));
+  return std::string();
+}
+
+Result<engine::Collected> Call::collect() const {
+  if (config_.valid_attachments.presence != cni::ValidAttachments::Presence::given) return engine::Collected{};
+  const auto store = open(store::OpenMode::existing);
+  if (!store && store.error().code == ErrorCode::not_found) return engine::Collected{};
+  if (!store) return fail(store.error());
+  engine::GcAttachments valid;
+  for (const cni::Attachment& a : config_.valid_attachments.entries) valid.insert({a.container_id, a.interface_name});
+  return engine::collect_attachments(context(**store), config_.name, node_, valid);
+}
+
+Result<std::string> Call::gc() const {
+  TRY(const engine::Collected collected, collect());
+  return fmt::format("released={} kept_young={}", list_of(collected.released), collected.kept_young);
+}
+
+Result<void> Call::status() const {
+  TRY(const auto store, open(store::OpenMode::create));
+  const core::AssignRequest request = this->request();
+  TRY_VOID(engine::check_status(
+      context(*store),
+      {request.node, {request.count.v4 > 0, request.count.v6 > 0}, request.pools, config_.ipam.status_when_full},
+      config_.ipam.pools));
+  make_up(context(*store));
+  return {};
+}
+
+}  // namespace
+
+CniPlugin croft_ipam_plugin(const CroftIpamWorld& world) {
+  CniPlugin plugin;
+  plugin.about = std::string("CNI croft-ipam plugin ") + CROFT_VERSION;
+  plugin.handlers = handlers_of<Call>(world);
+  plugin.owner_limits = cni::OwnerLimits();
+  return plugin;
+}
+
+}  // namespace croft::edge

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/door/agent.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "cni/door/living_addresses.h"
+#include "cni/door/skeleton.h"
+#include "register/owner.h"
+#include "register/pod_wishes.h"
+#include "store/open_mode.h"
+#include "store/store.h"
+
+namespace croft::edge {
+
+/// What the personality `croft-ipam` works with; `app` fills it in.
+struct CroftIpamWorld {
+  /// Opens a store by its URL.
+  std::function<Result<std::unique_ptr<store::Store>>(const std::string& url, store::OpenMode mode)> open_store;
+  const Clock& clock;
+  Random& random;
+  /// The node's name when the configuration gives none.
+  std::string host_name;
+  /// Takes one line for each decision, without newline; never fails.
+  /// `log_file` is empty when the configuration names none.
+  std::function<void(const std::string& log_file, const std::string& line)> log;
+  /// The agent behind a socket; null when there is no such socket. Without it every call goes to the store.
+  std::function<std::unique_ptr<Agent>(const std::string& socket)> find_agent{};
+  /// The agent's socket when the configuration names none.
+  std::string agent_socket = kDefaultAgentSocket;
+  /// Where DELs leave what they can't release now (cni/door/tombstones.h); empty: nowhere.
+  std::string tombstones = {};
+  /// What is wrong with the places above: every call is refused with it.
+  std::optional<Error> misplaced = {};
+  /// What the annotations of a pod and its namespace ask for, from the Kubernetes API that a store's URL names; for
+  /// ipam.annotations "api". Null: there is none.
+  std::function<Result<core::AnnotatedWishes>(const std::string& store_url, const core::PodIdentity& pod)>
+      ask_for_wishes = nullptr;
+  LivingProbe living = {};
+  /// Where calls that go to a store of another machine take turns (node_turn.h); empty: they don't.
+  std::string turns = {};
+};
+
+inline constexpr const char* kDefaultStoreUrl = "sqlite:/var/lib/croft/croft.db";
+
+/// The personality `croft-ipam`: translates between CNI and the engine, decides nothing. `world` must outlive the
+/// plugin. Errors are CNI errors as docs/promises.md#cni-codes numbers them; a refusal's `details` names each pool
+/// considered.
+/// - ADD and DEL go through the node's agent when one answers in time, else to the store: the same answer either way.
+/// - ADD makes the configured pools that are absent, then assigns. The result carries the pool's prefix length and
+///   gateway; without gateway /32 or /128. With it come the configured routes of the families that the pod got.
+/// - An address that somebody lives with on this node is not given (living_addresses.h).
+/// - DEL of an absent store or an unknown owner is a success; so is GC, which frees nothing without a list. So is one
+///   while the store is away: it leaves a tombstone, for which later calls or the agent make up.
+/// - STATUS makes what the first ADD would make (store, configured pools) and tries an assignment without keeping it.
+[[nodiscard]] CniPlugin croft_ipam_plugin(const CroftIpamWorld& world);
+
+}  // namespace croft::edge

@@ -1,0 +1,672 @@
+#include "ipam/door/croft_ipam.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/manual_clock.h"
+#include "cni/door/skeleton.h"
+#include "os/file_lock.h"
+#include "os/scratch_directory.h"
+#include "store/forwarding_store.h"
+#include "store/memory/memory_store.h"
+
+namespace croft::edge {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+using namespace std::chrono_literals;
+
+/// A store behind a server that answers so many calls and then none: each lasts until its deadline.
+struct Silence {
+  bool is_one_by_one = false;
+  int answers = 0;
+};
+class Mute final : public store::ForwardingStore {
+ public:
+  Mute(std::unique_ptr<store::Store> beneath, ManualClock& clock, Silence& silence)
+      : ForwardingStore(*beneath), owned_(std::move(beneath)), clock_(clock), silence_(silence) {}
+  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    if (is_silent(deadline)) return fail(silent());
+    return ForwardingStore::read(wanted, deadline);
+  }
+  [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override {
+    if (is_silent(deadline)) return fail(silent());
+    return ForwardingStore::list(request, deadline);
+  }
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    if (is_silent(deadline)) return fail(silent());
+    return ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+  }
+  [[nodiscard]] Result<store::Fate> fate_of(std::span<const store::Write> writes, const store::WriteToken& token,
+                                            Deadline deadline) override {
+    if (is_silent(deadline)) return fail(silent());
+    return ForwardingStore::fate_of(writes, token, deadline);
+  }
+
+ private:
+  [[nodiscard]] bool is_silent(Deadline deadline) {
+    if (silence_.answers-- > 0) return false;
+    const auto now = clock_.now().since_boot;
+    if (deadline.at_since_boot > now)
+      clock_.advance(std::min<std::chrono::nanoseconds>(deadline.at_since_boot - now, 1h));
+    return true;
+  }
+  [[nodiscard]] static Error silent() { return {ErrorCode::deadline_exceeded, "the server does not answer", ""}; }
+
+  std::unique_ptr<store::Store> owned_;
+  ManualClock& clock_;
+  Silence& silence_;
+};
+
+/// The plugin whole, from environment and standard input to the printed answer, on a store in memory.
+class CroftIpamTest : public testing::Test {
+ protected:
+  CniAnswer run(const std::string& command, const std::string& ipam, const std::string& container = "c1",
+                const std::string& more = "", const std::string& version = "1.1.0", const std::string& args = "") {
+    CniHost host;
+    host.environment = {command, container, "/run/netns/x", "eth0", args, "/opt/cni/bin", ""};
+    const std::string config = R"({"cniVersion":")" + version +
+                               R"(","name":"net","nodename":"node-a","ipam":{"type":"croft-ipam")" + ipam + "}" + more +
+                               "}";
+    host.read_stdin = [config] { return Result<std::string>(config); };
+    host.compare_netns = [](const std::string&) { return NetnsAnswer::different; };
+    return run_cni(croft_ipam_plugin(world_), host);
+  }
+
+  static constexpr const char* kPools =
+      R"(,"pools":[{"name":"a","cidr":"10.1.0.0/28","blockSize":29,"cooldownSeconds":5}])";
+
+  store::MemoryStore data_;
+  ManualClock clock_;
+  SeededRandom random_{7};
+  bool exists_ = false;
+  std::optional<Error> broken_;
+  std::optional<Silence> silence_;
+  std::function<void()> before_open_;  ///< what happens once, right before a store is opened
+  std::vector<std::string> log_;
+  CroftIpamWorld world_{[this](const std::string&, store::OpenMode mode) -> Result<std::unique_ptr<store::Store>> {
+                          if (const auto meanwhile = std::exchange(before_open_, {})) meanwhile();
+                          if (broken_) return fail(*broken_);
+                          if (!exists_ && mode == store::OpenMode::existing)
+                            return fail(ErrorCode::not_found, "no store");
+                          exists_ = true;
+                          auto store = std::make_unique<store::MemoryStore>(data_.data());
+                          if (!silence_) return store;
+                          if (silence_->is_one_by_one) {
+                            store->set_capabilities({.atomic_commit = false, .foreign_writers = true});
+                          }
+                          return std::make_unique<Mute>(std::move(store), clock_, *silence_);
+                        },
+                        clock_, random_, "host",
+                        [this](const std::string&, const std::string& line) { log_.push_back(line); }};
+};
+
+/// living_addresses_test.cc has the rest.
+TEST_F(CroftIpamTest, AnAddressThatSomebodyOnThisNodeLivesWithIsNotGiven) {
+  world_.living.device_of = [](const net::Address& address) {
+    return address.to_string() == "10.1.0.2" ? std::optional<std::string>("veth7") : std::nullopt;
+  };
+  world_.living.pause_by = [this](std::chrono::nanoseconds span) { clock_.advance(span); };
+  auto answer = run("ADD", kPools, "c1", "", "1.1.0", "IgnoreUnknown=1;IP=10.1.0.2");
+  EXPECT_NE(answer.exit_code, 0);
+  EXPECT_THAT(answer.out, AllOf(HasSubstr("\"code\": 11"), HasSubstr("10.1.0.2"), HasSubstr("veth7"),
+                                HasSubstr("restore-kubernetes-api.md")));
+  EXPECT_THAT(log_, Contains(AllOf(HasSubstr("veth7"), HasSubstr("in quarantine from now on"))));
+  answer = run("ADD", kPools, "c2");
+  EXPECT_EQ(answer.exit_code, 0) << answer.out;
+  EXPECT_THAT(answer.out, HasSubstr("10.1.0.3"));
+}
+
+TEST_F(CroftIpamTest, AddCarriesThePoolsPrefixAndGateway) {
+  const auto answer = run("ADD", kPools);
+  EXPECT_EQ(answer.exit_code, 0) << answer.out;
+  EXPECT_EQ(
+      answer.out,
+      "{\n    \"cniVersion\": \"1.1.0\",\n    \"ips\": [\n        {\n            \"address\": \"10.1.0.8/28\",\n     "
+      "       \"gateway\": \"10.1.0.1\"\n        }\n    ]\n}")
+      << answer.out;
+  EXPECT_EQ(run("ADD", kPools).out, answer.out) << "asked again";
+  EXPECT_THAT(log_.back(), HasSubstr("ADD network=net container=c1 ifname=eth0 node=node-a ok"));
+}
+
+/// `ptp` makes no default route unless the result has one, and fails on one of a family that the pod has no address of.
+TEST_F(CroftIpamTest, RoutesOfThePodsFamiliesAreInTheResult) {
+  const std::string config = std::string(kPools) + R"(,"routes":[{"dst":"0.0.0.0/0"},{"dst":"::/0"}])";
+  const auto answer = run("ADD", config);
+  EXPECT_EQ(answer.exit_code, 0) << answer.out;
+  EXPECT_THAT(answer.out, HasSubstr("\"routes\": [\n        {\n            \"dst\": \"0.0.0.0/0\"\n        }\n    ]"));
+  EXPECT_EQ(run("DEL", config).exit_code, 0);
+}
+
+/// Lone calls on a store of another machine go one after the other; nothing rests on it.
+class CroftIpamTurnTest : public CroftIpamTest {
+ protected:
+  void SetUp() override { world_.turns = scratch_.path() + "/run"; }
+  [[nodiscard]] std::vector<std::string> locks() const {
+    std::vector<std::string> found;
+    if (!std::filesystem::exists(world_.turns)) return found;
+    for (const auto& entry : std::filesystem::directory_iterator(world_.turns)) found.push_back(entry.path());
+    return found;
+  }
+  static std::string on(const std::string& store) { return R"(,"store":")" + store + '"' + kPools; }
+
+  os::ScratchDirectory scratch_;
+};
+
+TEST_F(CroftIpamTurnTest, ANodeAndAStoreHaveAFile) {
+  EXPECT_EQ(run("ADD", on("sqlite:/x.db")).exit_code, 0);
+  EXPECT_TRUE(locks().empty()) << "SQLite has a queue of its own";
+  EXPECT_EQ(run("ADD", on("etcd:http://127.0.0.1:2379")).exit_code, 0);
+  EXPECT_EQ(run("DEL", on("etcd:http://127.0.0.1:2379")).exit_code, 0);
+  EXPECT_EQ(locks().size(), 1U);
+  EXPECT_EQ(run("ADD", on("kube:/x"), "c2").exit_code, 0);
+  EXPECT_EQ(locks().size(), 2U);
+}
+
+TEST_F(CroftIpamTurnTest, TheTurnIsOverWithTheAnswerOfTheStore) {
+  bool was_free = false;
+  EXPECT_EQ(run("ADD", on("etcd:http://127.0.0.1:2379")).exit_code, 0);
+  const std::string path = locks().at(0);
+  world_.living.device_of = [&](const net::Address&) {
+    os::FileLock other(path);
+    EXPECT_TRUE(other.lock(clock_, Deadline::after(clock_.now(), 1s))) << "free again once the address is there";
+    was_free = true;
+    return std::optional<std::string>();
+  };
+  EXPECT_EQ(run("ADD", on("etcd:http://127.0.0.1:2379"), "c2").exit_code, 0);
+  EXPECT_TRUE(was_free);
+}
+
+TEST_F(CroftIpamTurnTest, WhoCannotHaveItGoesOnWithout) {
+  std::ofstream(world_.turns) << "no directory";
+  EXPECT_EQ(run("ADD", on("etcd:http://127.0.0.1:2379")).exit_code, 0);
+  EXPECT_THAT(log_.front(), HasSubstr("going on without the host-wide lock: "));
+  EXPECT_EQ(run("DEL", on("etcd:http://127.0.0.1:2379")).exit_code, 0);
+}
+
+/// An agent that answers as it is told, and remembers what it was asked.
+class ToldAgent final : public Agent {
+ public:
+  struct Script {
+    Result<core::AssignAnswer> assign = fail(ErrorCode::unavailable, "no answer in time");
+    Result<std::vector<net::Address>> release = fail(ErrorCode::unavailable, "no answer in time");
+    std::vector<wire::agent::AssignCall> assigns;
+    std::vector<wire::agent::ReleaseCall> releases;
+    std::vector<std::string> sockets;
+  };
+  explicit ToldAgent(Script& script) : script_(script) {}
+  [[nodiscard]] Result<core::AssignAnswer> assign(const wire::agent::AssignCall& call) override {
+    script_.assigns.push_back(call);
+    return script_.assign;
+  }
+  [[nodiscard]] Result<std::vector<net::Address>> release(const wire::agent::ReleaseCall& call) override {
+    script_.releases.push_back(call);
+    return script_.release;
+  }
+
+ private:
+  Script& script_;
+};
+
+/// An agent that lives and has no answer until the time of a DEL is over.
+class LateAgent final : public Agent {
+ public:
+  explicit LateAgent(ManualClock& clock) : clock_(clock) {}
+  [[nodiscard]] Result<core::AssignAnswer> assign(const wire::agent::AssignCall&) override { return fail(late()); }
+  [[nodiscard]] Result<std::vector<net::Address>> release(const wire::agent::ReleaseCall&) override {
+    clock_.advance(14s);
+    return fail(late());
+  }
+
+ private:
+  static Error late() { return {ErrorCode::unavailable, "no answer in time", {}}; }
+  ManualClock& clock_;
+};
+
+/// With a wait of its own for the turn this DEL would never end, as nobody moves the clock on.
+TEST_F(CroftIpamTurnTest, ADelWhoseTimeTheAgentUsedUpWaitsForNoTurn) {
+  world_.find_agent = [this](const std::string&) { return std::make_unique<LateAgent>(clock_); };
+  world_.tombstones = scratch_.path() + "/tombstones";
+  EXPECT_EQ(run("ADD", on("etcd:http://127.0.0.1:2379")).exit_code, 0);
+  os::FileLock turn(locks().at(0));
+  ASSERT_TRUE(turn.lock(clock_, Deadline::after(clock_.now(), 1s)));
+  const auto answer = run("DEL", on("etcd:http://127.0.0.1:2379"));
+  EXPECT_EQ(answer.exit_code, 0) << answer.out;
+  EXPECT_THAT(log_, Contains(HasSubstr("going on without the host-wide lock: ")));
+  EXPECT_THAT(log_.back(), HasSubstr("DEL network=net container=c1 ifname=eth0 node=node-a ok"));
+}
+
+class CroftIpamAgentTest : public CroftIpamTest {
+ protected:
+  void SetUp() override {
+    world_.find_agent = [this](const std::string& socket) {
+      script_.sockets.push_back(socket);
+      return std::make_unique<ToldAgent>(script_);
+    };
+  }
+  ToldAgent::Script script_;
+};
+
+TEST_F(CroftIpamAgentTest, WhatTheAgentAnswersIsTheAnswer) {
+  core::Assigned assigned;
+  assigned.addresses.push_back({net::Address::parse("10.1.0.9").value(),
+                                "a",
+                                net::Prefix::parse("10.1.0.0/24").value(),
+                                {},
+                                net::Prefix::parse("10.1.0.0/28").value(),
+                                core::SequenceNumber(1),
+                                false});
+  script_.assign = core::AssignAnswer(assigned);
+  script_.release = std::vector<net::Address>{assigned.addresses.front().address};
+  EXPECT_THAT(run("ADD", std::string(R"(,"store":"memory:x")") + kPools).out, HasSubstr("\"10.1.0.9/32\""));
+  EXPECT_THAT(log_.back(), HasSubstr("via=agent"));
+  EXPECT_EQ(run("DEL", "").exit_code, 0);
+  EXPECT_THAT(log_.back(), HasSubstr("released=10.1.0.9 via=agent"));
+  EXPECT_FALSE(exists_) << "the store was opened";
+  ASSERT_EQ(script_.assigns.size(), 1U);
+  EXPECT_EQ(script_.assigns[0].caller.store, "memory:x");
+  EXPECT_EQ(script_.assigns[0].caller.node, "node-a");
+  EXPECT_EQ(script_.assigns[0].pools.size(), 1U);
+  EXPECT_EQ(script_.assigns[0].request.owner, (core::Owner{"net", "c1", "eth0"}));
+  ASSERT_EQ(script_.releases.size(), 1U);
+  EXPECT_EQ(script_.releases[0].caller.store, kDefaultStoreUrl);
+  EXPECT_EQ(script_.sockets, std::vector<std::string>(2, kDefaultAgentSocket));
+}
+
+/// What the agent can't see, the plugin makes up for, after a minute.
+TEST_F(CroftIpamAgentTest, ADelThatFindsNothingOpensTheStoreForOldTombstonesAlone) {
+  script_.release = std::vector<net::Address>();
+  const os::ScratchDirectory scratch;
+  world_.tombstones = scratch.path();
+  clock_.jump_wall(std::chrono::system_clock::now() - clock_.now().wall);  // files are stamped by the machine's
+  const auto opens = [&] {
+    bool is_opened = false;
+    before_open_ = [&] { is_opened = true; };
+    EXPECT_EQ(run("DEL", "").exit_code, 0);
+    EXPECT_THAT(log_.back(), HasSubstr("released=none via=agent"));
+    return is_opened;
+  };
+  EXPECT_FALSE(opens());
+  std::ofstream(scratch.path() + "/another.json") << "{";
+  clock_.advance(50s);
+  EXPECT_FALSE(opens());
+  clock_.advance(20s);
+  EXPECT_TRUE(opens());
+}
+
+TEST_F(CroftIpamAgentTest, ARefusalOfTheAgentIsFinal) {
+  script_.assign = core::AssignAnswer(core::Refusal{ErrorCode::exhausted, "nothing is free", {}});
+  const auto answer = run("ADD", kPools);
+  EXPECT_THAT(answer.out, HasSubstr("\"code\": 100"));
+  EXPECT_THAT(answer.out, HasSubstr("nothing is free"));
+}
+
+TEST_F(CroftIpamAgentTest, EveryErrorOfTheAgentMeansGoingAlone) {
+  for (int code = 0; code <= static_cast<int>(ErrorCode::internal); ++code) {
+    script_.assign = fail(static_cast<ErrorCode>(code), "it could not");
+    script_.release = fail(static_cast<ErrorCode>(code), "it could not");
+    EXPECT_EQ(run("ADD", kPools).exit_code, 0) << code;
+    EXPECT_THAT(log_.back(), HasSubstr("via=store agent=\"it could not\""));
+    EXPECT_EQ(run("DEL", "").exit_code, 0) << code;
+    EXPECT_THAT(log_.back(), HasSubstr("via=store"));
+    clock_.advance(6s);  // longer than an address of the pool cools
+  }
+}
+
+TEST_F(CroftIpamAgentTest, TheConfigurationSaysWhere) {
+  run("ADD", std::string(R"(,"agent":"/x/y.sock")") + kPools);
+  EXPECT_EQ(script_.sockets, std::vector<std::string>{"/x/y.sock"});
+  run("ADD", std::string(R"(,"agent":"none")") + kPools);
+  EXPECT_EQ(script_.sockets.size(), 1U);
+  EXPECT_THAT(run("ADD", std::string(R"(,"agent":"x")") + kPools).out, HasSubstr("ipam.agent"));
+  EXPECT_EQ(run("DEL", R"(,"agent":"x")").exit_code, 0);  // a release needs none of it
+}
+
+TEST_F(CroftIpamTest, WithoutGatewayItIsASingleAddress) {
+  const auto answer = run("ADD", R"(,"pools":[{"name":"a","cidr":"10.1.0.0/28","gateway":"none"}])");
+  EXPECT_THAT(answer.out, HasSubstr("/32\""));
+  EXPECT_THAT(answer.out, Not(HasSubstr("gateway")));
+}
+
+TEST_F(CroftIpamTest, NoPoolIsTryAgainLaterAndFullIsOneHundred) {
+  EXPECT_THAT(run("ADD", "").out, HasSubstr("\"code\": 11"));
+  for (int i = 0; i < 13; ++i) EXPECT_EQ(run("ADD", kPools, "x" + std::to_string(i)).exit_code, 0);
+  const auto full = run("ADD", kPools, "late");
+  EXPECT_EQ(full.exit_code, 1);
+  EXPECT_THAT(full.out, HasSubstr("\"code\": 100"));
+  EXPECT_THAT(full.out, HasSubstr("pool a (10.1.0.0/28): 2 blocks are claimed"));
+  EXPECT_THAT(log_.back(), HasSubstr(" error us=0 cni=100 code=exhausted error=\""));
+  EXPECT_THAT(log_.back(), HasSubstr("pool a (10.1.0.0/28)"));
+}
+
+TEST_F(CroftIpamTest, PoolsThatDisagreeAreRefusedByAddAndIgnoredByDel) {
+  run("ADD", kPools);
+  const std::string other = R"(,"pools":[{"name":"a","cidr":"10.1.0.0/28","blockSize":30}])";
+  EXPECT_THAT(run("ADD", other).out, HasSubstr("\"code\": 102"));
+  EXPECT_EQ(run("DEL", other).exit_code, 0);
+  EXPECT_EQ(run("DEL", R"(,"pools":"nonsense")").exit_code, 0);
+}
+
+TEST_F(CroftIpamTest, DelOfNothingMakesNothing) {
+  EXPECT_EQ(run("DEL", "").exit_code, 0);
+  EXPECT_EQ(run("GC", "", "", R"(,"cni.dev/valid-attachments":[])").exit_code, 0);
+  EXPECT_FALSE(exists_);
+}
+
+TEST_F(CroftIpamTest, CheckFollowsThePreviousResult) {
+  run("ADD", kPools);
+  EXPECT_EQ(run("CHECK", "", "c1", R"(,"prevResult":{"ips":[{"address":"10.1.0.8/28"}]})").exit_code, 0);
+  EXPECT_THAT(run("CHECK", "", "c1", R"(,"prevResult":{"ips":[{"address":"10.1.0.9/28"}]})").out,
+              HasSubstr("10.1.0.9"));
+  EXPECT_EQ(run("CHECK", "", "c2").exit_code, 1);
+}
+
+TEST_F(CroftIpamTest, GcNeedsAListAndKeepsTheYoung) {
+  run("ADD", kPools);
+  clock_.advance(61s);
+  EXPECT_EQ(run("GC", "").exit_code, 0);
+  EXPECT_EQ(run("CHECK", "").exit_code, 0) << "no list frees nothing";
+  run("GC", "", "", R"(,"cni.dev/valid-attachments":[{"containerID":"c1","ifname":"eth0"}])");
+  EXPECT_EQ(run("CHECK", "").exit_code, 0);
+  run("GC", "", "", R"(,"cni.dev/valid-attachments":[])");
+  EXPECT_EQ(run("CHECK", "").exit_code, 1);
+}
+
+TEST_F(CroftIpamTest, StatusSaysFiftyForWhatCannotServe) {
+  EXPECT_THAT(run("STATUS", "").out, HasSubstr("\"code\": 50"));
+  EXPECT_EQ(run("STATUS", kPools).exit_code, 0);
+  for (int i = 0; i < 13; ++i) run("ADD", kPools, "x" + std::to_string(i));
+  EXPECT_EQ(run("STATUS", kPools).exit_code, 0) << "a full pool is not the node's fault";
+  EXPECT_THAT(run("STATUS", std::string(kPools) + R"(,"statusWhenFull":true)").out, HasSubstr("\"code\": 50"));
+  broken_ = Error{ErrorCode::corrupt, "the store is damaged", ""};
+  EXPECT_THAT(run("STATUS", kPools).out, HasSubstr("\"code\": 50"));
+  EXPECT_THAT(run("ADD", kPools).out, HasSubstr("\"code\": 101"));
+}
+
+TEST_F(CroftIpamTest, ExplicitAddressFromEveryChannel) {
+  EXPECT_THAT(run("ADD", kPools, "a", "", "1.0.0", "IP=10.1.0.3").out, HasSubstr("10.1.0.3/28"));
+  EXPECT_THAT(run("ADD", kPools, "b", R"(,"args":{"cni":{"ips":["10.1.0.4"]}})").out, HasSubstr("10.1.0.4/28"));
+  EXPECT_THAT(run("ADD", kPools, "c", R"(,"runtimeConfig":{"ips":["10.1.0.5/24"]})").out, HasSubstr("10.1.0.5/28"));
+  EXPECT_THAT(run("ADD", std::string(kPools) + R"(,"ips":["10.1.0.6"])", "d").out, HasSubstr("10.1.0.6/28"));
+  EXPECT_THAT(run("ADD", kPools, "e", "", "1.0.0", "IP=10.1.0.3").out, HasSubstr("held by net.a"));
+}
+
+TEST_F(CroftIpamTest, NeitherFamilyIsAnError) {
+  EXPECT_THAT(run("ADD", std::string(kPools) + R"(,"assign_ipv4":"false")").out, HasSubstr("assign_ipv6"));
+}
+
+/// As by a relative path in the environment: no call may go on without the place that was meant.
+TEST_F(CroftIpamTest, AMisplacedPlaceIsRefusedByEveryCommand) {
+  world_.misplaced = Error{ErrorCode::refused_by_configuration, "CROFT_TOMBSTONES: \"var\" is no absolute path", ""};
+  for (const char* command : {"ADD", "DEL", "CHECK", "GC"}) {
+    const auto answer = run(command, kPools);
+    EXPECT_EQ(answer.exit_code, 1) << command;
+    EXPECT_THAT(answer.out, AllOf(HasSubstr("\"code\": 102"), HasSubstr("CROFT_TOMBSTONES"))) << command;
+  }
+  EXPECT_THAT(run("STATUS", kPools).out, AllOf(HasSubstr("\"code\": 50"), HasSubstr("CROFT_TOMBSTONES")));
+}
+
+/// An agent that does not answer.
+class MuteAgent final : public Agent {
+ public:
+  explicit MuteAgent(ManualClock& clock) : clock_(clock) {}
+  [[nodiscard]] Result<core::AssignAnswer> assign(const wire::agent::AssignCall&) override { return fail(silent()); }
+  [[nodiscard]] Result<std::vector<net::Address>> release(const wire::agent::ReleaseCall&) override {
+    return fail(silent());
+  }
+
+ private:
+  [[nodiscard]] Error silent() const {
+    clock_.advance(kAgentPatience);
+    return {ErrorCode::unavailable, "no answer in time", ""};
+  }
+  ManualClock& clock_;
+};
+
+/// A store that goes away and comes back, and what DELs leave meanwhile.
+class CroftIpamTombstoneTest : public CroftIpamTest {
+ protected:
+  void SetUp() override { world_.tombstones = directory_.file("tombstones"); }
+  void break_store(ErrorCode code = ErrorCode::unavailable) { broken_ = Error{code, "nobody answers", ""}; }
+  [[nodiscard]] std::size_t left() const {
+    std::size_t count = 0;
+    if (!std::filesystem::exists(world_.tombstones)) return 0;
+    for (const auto& entry : std::filesystem::directory_iterator(world_.tombstones)) {
+      if (entry.path().extension() == ".json") ++count;
+    }
+    return count;
+  }
+  [[nodiscard]] bool holds(const std::string& container) { return run("CHECK", "", container).exit_code == 0; }
+
+  os::ScratchDirectory directory_;
+};
+
+TEST_F(CroftIpamTombstoneTest, DelSucceedsWithoutAStoreAndIsMadeUpForByTheNextCall) {
+  for (const char* command : {"ADD", "DEL", "STATUS"}) {
+    run("ADD", kPools);
+    break_store();
+    const auto answer = run("DEL", "");
+    EXPECT_EQ(answer.exit_code, 0) << answer.out;
+    EXPECT_THAT(log_.back(), HasSubstr("released=none deferred=\"nobody answers\""));
+    EXPECT_EQ(left(), 1U);
+    EXPECT_EQ(run("DEL", "").exit_code, 0) << "again";
+    broken_.reset();
+    EXPECT_TRUE(holds("c1"));
+    EXPECT_EQ(run(command, kPools, "c2").exit_code, 0);
+    EXPECT_FALSE(holds("c1")) << command;
+    EXPECT_EQ(left(), 0U);
+    EXPECT_THAT(log_, Contains(HasSubstr("TOMBSTONE network=net container=c1 ifname=eth0 ok"))) << command;
+    log_.clear();
+    run("DEL", "", "c2");
+    clock_.advance(6s);
+  }
+}
+
+TEST_F(CroftIpamTombstoneTest, AnAddOfTheSameOwnerIsNotTakenBack) {
+  run("ADD", kPools);
+  break_store();
+  EXPECT_EQ(run("DEL", "").exit_code, 0);
+  EXPECT_EQ(run("ADD", kPools).exit_code, 1) << "the store is away: this ADD fails and makes the DEL void all the same";
+  EXPECT_EQ(left(), 0U);
+  EXPECT_EQ(run("DEL", "").exit_code, 0);
+  broken_.reset();
+  EXPECT_EQ(run("ADD", kPools).exit_code, 0);
+  EXPECT_THAT(log_.back(), HasSubstr("tombstone=lifted"));
+  run("STATUS", kPools);
+  run("ADD", kPools, "c2");
+  EXPECT_TRUE(holds("c1"));
+}
+
+/// What can be no directory hinders no ADD, and the log says what to do about it.
+TEST_F(CroftIpamTombstoneTest, AnAddNamesWhatStandsInTheirPlace) {
+  const auto told = [&](const std::string& path) {
+    log_.clear();
+    EXPECT_EQ(run("ADD", kPools).exit_code, 0);
+    EXPECT_THAT(log_, Contains(AllOf(HasSubstr("warning"), HasSubstr(path + ": "), HasSubstr("move it away"))));
+  };
+  std::filesystem::create_directories(world_.tombstones);
+  std::ofstream(world_.tombstones + "/vain") << "x";
+  told(world_.tombstones + "/vain");
+  std::filesystem::remove_all(world_.tombstones);
+  std::ofstream(world_.tombstones) << "x";
+  told(world_.tombstones);
+  std::filesystem::remove(world_.tombstones);
+  log_.clear();
+  EXPECT_EQ(run("ADD", kPools).exit_code, 0);
+  EXPECT_THAT(log_, Not(Contains(HasSubstr("warning"))));
+}
+
+/// A runtime tries again with a container of another ID: as many as there are tries.
+TEST_F(CroftIpamTombstoneTest, ADelWhoseAddWroteNothingTakesNoRoomOfOthers) {
+  run("ADD", kPools, "holds");
+  break_store();
+  for (int i = 0; i < 20; ++i) {
+    const std::string container = "vain" + std::to_string(i);
+    EXPECT_EQ(run("ADD", kPools, container).exit_code, 1);
+    EXPECT_EQ(run("DEL", "", container).exit_code, 0);
+    EXPECT_EQ(run("DEL", "", container).exit_code, 0) << "again";
+  }
+  EXPECT_EQ(left(), 0U);
+  EXPECT_EQ(run("DEL", "", "holds").exit_code, 0);
+  EXPECT_EQ(left(), 1U);
+  broken_.reset();
+  EXPECT_EQ(run("STATUS", kPools).exit_code, 0);
+  EXPECT_FALSE(holds("holds")) << "before all the others";
+}
+
+TEST_F(CroftIpamTombstoneTest, WhoHoldsAnAddressIsReleasedHoweverManyWait) {
+  run("ADD", kPools);
+  run("ADD", kPools, "c2");
+  break_store();
+  EXPECT_EQ(run("DEL", "", "c2").exit_code, 0);
+  for (int i = 0; i < 10'000; ++i) std::ofstream(world_.tombstones + "/" + std::to_string(i) + ".json") << "{";
+  EXPECT_EQ(run("DEL", "", "c2").exit_code, 0) << "again";
+  EXPECT_EQ(run("DEL", "", "c1", R"(,"prevResult":{"ips":[]})").exit_code, 0);
+  EXPECT_THAT(run("DEL", "", "unknown").out, HasSubstr("holds 10002 files already"));
+}
+
+TEST_F(CroftIpamTombstoneTest, AnAddOfUnknownOutcomeIsNoVainOne) {
+  run("ADD", kPools);
+  // With the store away in the middle: from the first commit on nobody knows.
+  for (int answers = 0; answers < 12; ++answers) {
+    const std::string container = "c1" + std::to_string(answers);
+    silence_ = Silence{true, answers};
+    EXPECT_EQ(run("ADD", kPools, container).exit_code, 1) << answers;
+    silence_.reset();
+    const bool may_hold = data_.get(core::handle_key("net." + container), Deadline{})->has_value();
+    break_store();
+    EXPECT_EQ(run("DEL", "", container).exit_code, 0);
+    if (may_hold) {
+      EXPECT_EQ(left(), 1U) << answers;
+    }
+    broken_.reset();
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(run("STATUS", kPools).exit_code, 0);
+    EXPECT_EQ(left(), 0U);
+    if (may_hold) break;
+    ASSERT_LT(answers, 11) << "none wrote anything";
+  }
+  // An agent that was asked may do it yet.
+  world_.find_agent = [this](const std::string&) { return std::make_unique<MuteAgent>(clock_); };
+  break_store();
+  EXPECT_EQ(run("ADD", kPools, "by-agent").exit_code, 1);
+  EXPECT_EQ(run("DEL", "", "by-agent").exit_code, 0);
+  EXPECT_EQ(left(), 1U);
+}
+
+/// A DEL that hangs and goes on later: its container was set up again meanwhile.
+TEST_F(CroftIpamTombstoneTest, ADelThatHangsLeavesWhatALaterAddGot) {
+  for (const bool with_another_del : {true, false}) {
+    for (const bool is_store_away : {true, false}) {
+      SCOPED_TRACE(testing::Message() << "another DEL " << with_another_del << " store away " << is_store_away);
+      run("ADD", kPools);
+      clock_.advance(1s);
+      before_open_ = [&] {
+        clock_.advance(3s);
+        if (with_another_del) {
+          EXPECT_EQ(run("DEL", "").exit_code, 0);
+        }
+        EXPECT_EQ(run("ADD", kPools).exit_code, 0);
+        clock_.advance(3s);
+        if (is_store_away) break_store();
+      };
+      EXPECT_EQ(run("DEL", "").exit_code, 0);
+      broken_.reset();
+      EXPECT_EQ(left(), is_store_away ? 1U : 0U);
+      EXPECT_EQ(run("STATUS", kPools).exit_code, 0);
+      EXPECT_EQ(left(), 0U);
+      EXPECT_TRUE(holds("c1"));
+      EXPECT_THAT(log_, Contains(HasSubstr("released=none kept=10.1.0."))) << "it is told";
+      clock_.advance(1s);
+      EXPECT_EQ(run("DEL", "").exit_code, 0);
+      EXPECT_FALSE(holds("c1")) << "the next one frees it";
+      log_.clear();
+    }
+  }
+}
+
+TEST_F(CroftIpamTombstoneTest, ADelIsOverInTimeWhereverTheServerFallsSilent) {
+  const std::string both =
+      R"(,"assign_ipv6":"true","pools":[{"name":"a","cidr":"10.1.0.0/26","blockSize":29,"cooldownSeconds":0},)"
+      R"({"name":"b","cidr":"fd00::/120","blockSize":124,"cooldownSeconds":0}])";
+  world_.find_agent = [this](const std::string&) { return std::make_unique<MuteAgent>(clock_); };
+  for (const bool is_one_by_one : {true, false}) {
+    std::size_t left_for_later = 0;
+    for (int answers = 0; answers < 16; ++answers) {
+      SCOPED_TRACE(testing::Message() << "one by one " << is_one_by_one << " answers " << answers);
+      ASSERT_EQ(run("ADD", both, "c1", "", "1.1.0").exit_code, 0);
+      clock_.advance(1s);
+      silence_ = Silence{is_one_by_one, answers};
+      const Instant began = clock_.now();
+      const auto answer = run("DEL", "");
+      EXPECT_EQ(answer.exit_code, 0) << answer.out;
+      EXPECT_LE(clock_.now().since_boot - began.since_boot, 15s);
+      silence_.reset();
+      left_for_later += left();
+      EXPECT_EQ(run("STATUS", both).exit_code, 0);
+      EXPECT_EQ(left(), 0U);
+      EXPECT_FALSE(holds("c1"));
+    }
+    EXPECT_GT(left_for_later, 0U);
+  }
+}
+
+/// Somebody deleted it by hand.
+TEST_F(CroftIpamTest, ADelWhoseHandleIsGoneFreesWhatTheNodesBlocksHold) {
+  run("ADD", kPools);
+  const store::Write write{core::handle_key("net.c1"), std::nullopt, store::Condition::always()};
+  ASSERT_TRUE(data_.commit({&write, 1}, {}, Deadline{}));
+  clock_.advance(1s);
+  EXPECT_EQ(run("DEL", "").exit_code, 0);
+  EXPECT_THAT(log_.back(), HasSubstr("released=10.1.0."));
+  EXPECT_EQ(run("DEL", "").exit_code, 0);
+  EXPECT_THAT(log_.back(), HasSubstr("released=none"));
+}
+
+TEST_F(CroftIpamTombstoneTest, OnlyWhatMayPassIsLeftForLater) {
+  for (const ErrorCode code : {ErrorCode::corrupt, ErrorCode::newer_version, ErrorCode::refused_by_configuration}) {
+    break_store(code);
+    EXPECT_EQ(run("DEL", "").exit_code, 1) << name_of(code);
+    EXPECT_EQ(left(), 0U);
+  }
+  world_.tombstones = "none";
+  break_store();
+  EXPECT_THAT(run("DEL", "").out, AllOf(HasSubstr("\"code\": 11"), Not(HasSubstr("left for later"))));
+  world_.tombstones = "/proc/nowhere/tombstones";
+  EXPECT_THAT(run("DEL", "").out, AllOf(HasSubstr("\"code\": 11"), HasSubstr("nobody answers"),
+                                        HasSubstr("left for later"), HasSubstr("/proc/nowhere")));
+}
+
+TEST_F(CroftIpamTombstoneTest, AnotherStoresAreLeftToOthers) {
+  run("ADD", kPools);
+  break_store();
+  run("DEL", R"(,"store":"memory:other")");
+  broken_.reset();
+  EXPECT_EQ(run("ADD", kPools, "c2").exit_code, 0);
+  EXPECT_EQ(left(), 1U);
+  EXPECT_TRUE(holds("c1"));
+}
+
+TEST_F(CroftIpamTest, EveryVersionAnswersInItsForm) {
+  for (const char* version : {"0.1.0", "0.2.0"}) {
+    EXPECT_THAT(run("ADD", kPools, "c1", "", version).out, HasSubstr("\"ip4\"")) << version;
+  }
+  for (const char* version : {"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"}) {
+    EXPECT_THAT(run("ADD", kPools, "c1", "", version).out, HasSubstr("\"ips\"")) << version;
+  }
+}
+
+}  // namespace
+}  // namespace croft::edge

@@ -1,0 +1,92 @@
+#include "ipam/use/attachments.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "ipam/decide/assign.h"
+#include "ipam/use/inspect.h"
+#include "ipam/use/with_pools.h"
+#include "register/block.h"
+#include "register/records.h"
+#include "store/write_question.h"
+
+namespace croft::engine {
+namespace {
+
+using Addresses = std::vector<net::Address>;
+
+}  // namespace
+
+Result<void> check_writable(const Context& context) {
+  const store::Write write = store::write_question();
+  const Deadline soon = Deadline::after(
+      context.clock.now(), std::min<std::chrono::nanoseconds>(context.time_limit, std::chrono::milliseconds(500)));
+  const auto turn = context.store.take_turn(soon);
+  if (!turn && turn.error().code == ErrorCode::deadline_exceeded) return {};
+  if (!turn) return fail(turn.error());
+  const Deadline deadline = Deadline::after(context.clock.now(), context.time_limit);
+  const auto committed = context.store.commit({&write, 1}, {}, deadline);
+  if (committed || committed.error().code == ErrorCode::conflict) return {};
+  return fail(committed.error());
+}
+
+Result<std::vector<net::Address>> held_addresses(const Context& context, const core::Owner& owner) {
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+    return core::audit::held_addresses(snapshot, owner);
+  });
+}
+
+Result<HeldOnNode> held_on_node(const Context& context, const core::Owner& owner, const core::AffinityOwner& node,
+                                const Instant& began) {
+  Context hurried = context;
+  hurried.time_limit = std::min<std::chrono::nanoseconds>(kHeldOnNodeTime, context.time_limit);
+  const Deadline deadline = deadline_of_use_case(hurried);
+  std::vector<net::Prefix> cidrs;
+  TRY_VOID(for_each_affinity(hurried, core::owned_names_of(node), [&](const core::Affinity& row) {
+    if (cidrs.size() < kHeldOnNodeBlocksMax) cidrs.push_back(row.cidr);
+  }));
+  HeldOnNode result;
+  core::audit::AddressesByNetwork found;
+  for (const net::Prefix& cidr : cidrs) {
+    TRY(const auto record, context.store.get(core::block_key(cidr), deadline));
+    const auto* block = record ? std::get_if<core::Block>(&record->value) : nullptr;
+    if (block == nullptr || block->deleted || !core::check_block(*block)) continue;
+    core::audit::add_held_elsewhere(*block, owner, found);
+    const core::ReleaseScope scope{began, context.clock.now()};
+    for (const net::Ordinal ordinal : core::held_by(*block, owner)) {
+      const net::Address address = net::address_at(cidr, ordinal);
+      if (core::is_made_since(*core::attribute_of(*block, ordinal), scope)) {
+        result.kept.push_back(address);
+      } else {
+        result.unnamed.push_back({address, core::handle_of(owner), core::sequence_of(*block, ordinal), cidr});
+      }
+    }
+  }
+  for (auto& [network, addresses] : found) result.elsewhere.push_back({network, std::move(addresses)});
+  return result;
+}
+
+Result<void> check_attachment(const Context& context, const core::Owner& owner,
+                              const std::vector<net::Address>& expected) {
+  TRY(const Addresses held, held_addresses(context, owner));
+  std::vector<core::Pool> pools;
+  if (!held.empty() && !expected.empty()) {
+    TRY(pools, list_pools(context));
+  }
+  return core::audit::check_attachment(owner, held, expected, pools);
+}
+
+Result<void> check_status(const Context& context, const StatusRequest& request,
+                          const std::vector<core::PoolSpec>& pools) {
+  TRY_VOID(core::check_node_name(request.node.name));
+  TRY(const core::AssignAnswer answer, transact_with_pools(context, TurnTaking::before_writing, pools,
+                                                           [&](const core::Snapshot& snapshot, const Instant& now) {
+                                                             return core::audit::try_assign(snapshot, request, now);
+                                                           }));
+  if (auto why = core::audit::unready(answer, request.fail_when_full)) return fail(*std::move(why));
+  return check_writable(context);
+}
+
+}  // namespace croft::engine

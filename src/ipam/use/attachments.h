@@ -1,0 +1,63 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/net/address.h"
+#include "base/net/per_family.h"
+#include "base/result.h"
+#include "ipam/audit/attachments.h"
+#include "ipam/decide/release.h"
+#include "ipam/use/transact.h"
+#include "register/owner.h"
+#include "register/pool.h"
+
+namespace croft::engine {
+
+/// What an owner is recorded to hold, ascending; empty when nothing.
+[[nodiscard]] Result<std::vector<net::Address>> held_addresses(const Context& context, const core::Owner& owner);
+
+/// What a container holds in another network than its DEL is of.
+struct HeldElsewhere {
+  std::string network;
+  std::vector<net::Address> addresses;
+};
+struct HeldOnNode {
+  /// By the owner itself, although its handle didn't lead there: that was deleted or edited by hand. With what must
+  /// match for a release.
+  std::vector<core::AddressToRelease> unnamed;
+  std::vector<net::Address> kept;  ///< the same, of a later ADD
+  std::vector<HeldElsewhere> elsewhere;
+};
+/// What an owner holds as far as the blocks of its node say: of use when a DEL finds nothing, because the handle was
+/// lost or the network was renamed meanwhile, or less than the handle counts. Reads no more than kHeldOnNodeBlocksMax
+/// blocks, for no longer than kHeldOnNodeTime. `began` as release_owner has it. A memory of the store may be asked:
+/// what it finds is given back only where the store has it so.
+[[nodiscard]] Result<HeldOnNode> held_on_node(const Context& context, const core::Owner& owner,
+                                              const core::AffinityOwner& node, const Instant& began);
+inline constexpr std::size_t kHeldOnNodeBlocksMax = 64;
+inline constexpr std::chrono::seconds kHeldOnNodeTime{2};
+
+/// Whether the store takes writes, without making one (store::write_question). Where somebody else writes just now, and
+/// goes on for long, it is not waited for: that says nothing against the store, and a node must not become unready by
+/// it. Errors: those of a commit, but conflict.
+[[nodiscard]] Result<void> check_writable(const Context& context);
+
+/// CNI CHECK: what is recorded for the owner against what the runtime believes in (`expected`, from prevResult), by
+/// core::audit::check_attachment. Errors: its not_found, those of the store.
+[[nodiscard]] Result<void> check_attachment(const Context& context, const core::Owner& owner,
+                                            const std::vector<net::Address>& expected);
+
+/// CNI STATUS: the store answers and takes writes, and a pool of each wanted family is enabled. With `fail_when_full`,
+/// also that such a pool has room for this node, and that no damaged record keeps it from giving. Without it neither
+/// fails: all nodes would be not ready at once, and their pods, which have their addresses, would be evicted.
+/// Errors: those of the store; no_pool; exhausted; corrupt and newer_version naming the record.
+using core::audit::StatusRequest;
+/// `pools` are made first when they are absent, as by an ADD (engine::assign).
+[[nodiscard]] Result<void> check_status(const Context& context, const StatusRequest& request,
+                                        const std::vector<core::PoolSpec>& pools = {});
+
+}  // namespace croft::engine

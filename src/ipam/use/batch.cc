@@ -1,0 +1,391 @@
+#include "ipam/use/batch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "ipam/decide/draft.h"
+#include "register/stored_size.h"
+
+namespace croft::engine {
+namespace {
+
+/// How long a batch is decided: the turn is held meanwhile, and a single decision may take a second at the worst. What
+/// has not been decided by then waits for the next one.
+constexpr std::chrono::milliseconds kPlanningTime{50};
+/// What records that are no blocks may come to in one commit: well below what etcd leaves beside the blocks.
+constexpr std::size_t kOtherBytesMax = std::size_t{96} << 10;
+
+/// A bound for a record that is no block, in any format. Few kinds have names or lists of a length that counts.
+std::size_t other_bytes_of(const core::PlannedWrite& write) {
+  constexpr std::size_t kEscape = 6;  // as if every byte of a name needed one
+  std::size_t bytes = 512 + 2 * kEscape * write.key.name.size();
+  if (!write.value) return bytes;
+  if (const auto* handle = std::get_if<core::Handle>(&*write.value)) bytes += 64 * handle->blocks.size();
+  return bytes;
+}
+
+/// How much of a commit a write takes.
+struct Size {
+  std::size_t records = 0, block_bytes = 0, other_bytes = 0;
+
+  static Size of(const core::PlannedWrite& write) {
+    const auto* block = write.value ? std::get_if<core::Block>(&*write.value) : nullptr;
+    // Beside some records a store keeps a second one.
+    const bool may_be_two = write.key.kind == core::Kind::block || write.key.kind == core::Kind::pool;
+    return {may_be_two ? std::size_t{2} : std::size_t{1},
+            block != nullptr ? core::bytes_of(*block, core::Bound::quick) : 0,
+            block != nullptr ? 0 : other_bytes_of(write)};
+  }
+  Size& operator+=(const Size& other) {
+    records += other.records;
+    block_bytes += other.block_bytes;
+    other_bytes += other.other_bytes;
+    return *this;
+  }
+  Size& operator-=(const Size& other) {
+    records -= other.records;
+    block_bytes -= other.block_bytes;
+    other_bytes -= other.other_bytes;
+    return *this;
+  }
+};
+
+/// The writes that several plans come to, each record once, and how each is guarded. What is to be written is shown by
+/// the loader's snapshot.
+class JointPlan {
+ public:
+  JointPlan(Loader& loader, bool keeps_before) : loader_(loader), keeps_before_(keeps_before) {}
+
+  /// Whether one commit has room for these writes too. The first plan always fits: by itself it is no other than alone.
+  [[nodiscard]] bool has_room_for(const std::vector<core::PlannedWrite>& more) const {
+    if (net_.empty()) return true;
+    Size size = size_;
+    for (const core::PlannedWrite& write : more) {
+      const auto known = net_.find(write.key);
+      if (known != net_.end()) {
+        if (write.only_check) continue;
+        size -= known->second.size;
+      }
+      size += Size::of(write);
+    }
+    return size.records < store::kCommitWritesMax && size.block_bytes <= loader_.snapshot().commit_bytes_max() &&
+           size.other_bytes <= kOtherBytesMax;
+  }
+
+  void add(std::vector<core::PlannedWrite> writes) {
+    for (core::PlannedWrite& write : writes) add(std::move(write));
+  }
+
+  [[nodiscard]] bool empty() const { return net_.empty(); }
+
+  /// As transact() commits them.
+  [[nodiscard]] std::vector<store::Write> writes() const {
+    std::vector<store::Write> result;
+    result.reserve(net_.size());
+    for (const auto& [key, one] : net_) {
+      if (one.only_check) {
+        result.push_back({key, std::nullopt, one.condition, true});
+        continue;
+      }
+      const std::optional<core::Value>& value = *loader_.snapshot().find(key);
+      const bool came_and_went = !value && one.condition.kind == store::Condition::Kind::absent;
+      result.push_back({key, value, one.condition, came_and_went});
+    }
+    in_order_of_commit(result);
+    return result;
+  }
+
+  /// What was read, without the plans: what taking back goes by.
+  [[nodiscard]] core::Snapshot as_read() const {
+    core::Snapshot snapshot = loader_.snapshot();
+    for (const auto& [key, one] : net_) {
+      if (one.before) snapshot.set(key, *one.before);
+    }
+    return snapshot;
+  }
+
+ private:
+  struct One {
+    bool only_check = false;
+    store::Condition condition;
+    Size size;
+    std::optional<std::optional<core::Value>> before;  ///< as it was read; none when it was not
+  };
+
+  void add(core::PlannedWrite write) {
+    const Size size = Size::of(write);
+    const auto [at, is_new] = net_.try_emplace(write.key);
+    One& one = at->second;
+    if (is_new) {
+      one = {write.only_check, loader_.condition_of(write), size, {}};
+      const std::optional<core::Value>* before = loader_.snapshot().find(write.key);
+      if (keeps_before_ && before != nullptr) one.before = *before;
+      size_ += size;
+    } else {
+      // Of the first plan that rests on what was read, the condition counts for all.
+      const bool is_unguarded = one.condition.kind == store::Condition::Kind::any;
+      if (is_unguarded && loader_.has_loaded(write.key)) one.condition = loader_.condition_of(write);
+      if (!write.only_check) {
+        one.only_check = false;
+        size_ -= one.size;
+        size_ += size;
+        one.size = size;
+      }
+    }
+    if (!write.only_check) loader_.show_planned(write.key, std::move(write.value));
+  }
+
+  Loader& loader_;
+  const bool keeps_before_;
+  std::map<core::Key, One> net_;
+  Size size_;
+};
+
+/// Whether nothing may be begun for it any more.
+bool is_over(const BatchedCall& call, const Instant& now) {
+  return call.not_after.passed(now) || (call.is_left && call.is_left(now));
+}
+
+/// One round over the calls that wait: what is read has the deadline, what is committed the limit.
+class Round {
+ public:
+  Round(const Context& context, std::span<BatchedCall> calls, Deadline deadline, Deadline limit)
+      : context_(context),
+        calls_(calls),
+        limit_(limit),
+        is_atomic_(context.store.capabilities().atomic_commit),
+        loader_(context.store, deadline),
+        plan_(loader_, !is_atomic_) {}
+
+  /// Answers whether there is something to commit.
+  [[nodiscard]] bool decide() {
+    const Instant now = context_.clock.now();
+    planning_until_ = Deadline::after(now, kPlanningTime);
+    if (!read_together(now)) return false;
+    for (BatchedCall& call : calls_) {
+      if (call.fate == BatchFate::alone) hold(call);
+      if (call.fate != BatchFate::waits || is_behind_another(call)) continue;
+      const Instant before = context_.clock.now();
+      is_full_ |= decided_ > 0 && planning_until_.passed(before);
+      if (is_over(call, before)) {
+        call.fate = BatchFate::failed;
+        call.error = late();
+      } else if (is_full_) {
+        hold(call);
+      } else if (!plan_one(call, now)) {
+        break;  // the store does not answer
+      }
+      if (call.fate == BatchFate::alone) hold(call);
+    }
+    return !plan_.empty();
+  }
+
+  [[nodiscard]] Result<void> commit(Earlier& earlier, bool& handles_are_exact) {
+    if (is_atomic_) {
+      return commit_settled(context_, loader_.snapshot(), plan_.writes(), limit_, earlier, &handles_are_exact);
+    }
+    const core::Snapshot as_read = plan_.as_read();
+    return commit_settled(context_, as_read, plan_.writes(), limit_, earlier, &handles_are_exact);
+  }
+
+  [[nodiscard]] const std::vector<BatchedCall*>& planned() const { return planned_; }
+  /// Whether a call that is to be committed is over by now.
+  [[nodiscard]] bool is_any_over() const {
+    const Instant now = context_.clock.now();
+    return std::ranges::any_of(planned_, [&](const BatchedCall* call) { return is_over(*call, now); });
+  }
+  /// Why the store did not answer.
+  [[nodiscard]] const std::optional<Error>& trouble() const { return trouble_; }
+
+ private:
+  [[nodiscard]] bool is_behind_another(const BatchedCall& call) const { return held_.contains(call.owner); }
+  void hold(const BatchedCall& call) { held_.insert(call.owner); }
+
+  /// What each asks for first is read at once, so that a batch costs no more reads than a call. False when that failed.
+  [[nodiscard]] bool read_together(const Instant& now) {
+    core::Missing all;
+    for (BatchedCall& call : calls_) {
+      if (call.fate != BatchFate::waits || planning_until_.passed(context_.clock.now())) continue;
+      core::Step<bool> step = call.decide(loader_.snapshot(), now);
+      if (auto* missing = std::get_if<core::Missing>(&step)) {
+        all.records.merge(missing->records);
+        all.lists.merge(missing->lists);
+        all.keys.merge(missing->keys);
+        all.windows.merge(missing->windows);
+        all.counts.merge(missing->counts);
+      }
+    }
+    return all.empty() || load(all);
+  }
+
+  [[nodiscard]] bool load(const core::Missing& missing) {
+    auto read = loader_.load(missing);
+    if (read) return true;
+    trouble_ = std::move(read).error();
+    return false;
+  }
+
+  /// False when reading failed.
+  [[nodiscard]] bool plan_one(BatchedCall& call, const Instant& now) {
+    ++decided_;
+    for (int round = 0; round < kReadRoundsMax; ++round) {
+      core::Step<bool> step = call.decide(loader_.snapshot(), now);
+      if (const auto* missing = std::get_if<core::Missing>(&step)) {
+        if (missing->damaged) break;
+        if (!load(*missing)) return false;
+        continue;
+      }
+      auto* plan = std::get_if<core::Plan<bool>>(&step);
+      if (plan == nullptr || !plan->answer || plan->writes.empty()) break;
+      if (!plan_.has_room_for(plan->writes)) {
+        is_full_ = true;
+        hold(call);
+        return true;
+      }
+      plan_.add(std::move(plan->writes));
+      planned_.push_back(&call);
+      return true;
+    }
+    call.fate = BatchFate::alone;
+    return true;
+  }
+
+  const Context& context_;
+  const std::span<BatchedCall> calls_;
+  const Deadline limit_;
+  const bool is_atomic_;
+  Loader loader_;
+  JointPlan plan_;
+  std::vector<BatchedCall*> planned_;
+  std::set<std::string_view> held_;  ///< owners whose next call must not overtake an earlier one
+  bool is_full_ = false;
+  std::size_t decided_ = 0;
+  Deadline planning_until_;
+  std::optional<Error> trouble_;
+};
+
+bool is_waiting(const BatchedCall& call) { return call.fate == BatchFate::waits; }
+
+/// Those whose time is over are told so; all of them when that of the batch is. False when nobody is left.
+bool tell_the_late(const Clock& clock, Deadline limit, std::span<BatchedCall> calls) {
+  const Instant now = clock.now();
+  bool is_any_left = false;
+  for (BatchedCall& call : calls) {
+    if (!is_waiting(call)) continue;
+    if (is_over(call, now) || limit.passed(now)) {
+      call.fate = BatchFate::failed;
+      call.error = late();
+    } else {
+      is_any_left = true;
+    }
+  }
+  return is_any_left;
+}
+
+/// The first moment at which somebody's time is over.
+Deadline earliest(Deadline limit, std::span<const BatchedCall> calls) {
+  Deadline first = limit;
+  for (const BatchedCall& call : calls) {
+    if (is_waiting(call)) first.at_since_boot = std::min(first.at_since_boot, call.not_after.at_since_boot);
+  }
+  return first;
+}
+
+/// The store itself is in trouble, whoever asks.
+bool is_trouble_of_all(ErrorCode code) {
+  return code == ErrorCode::unavailable || code == ErrorCode::permission_denied || code == ErrorCode::read_only ||
+         code == ErrorCode::corrupt || code == ErrorCode::newer_version;
+}
+
+/// On a fresh reading, and over another connection perhaps.
+bool is_worth_another_try(ErrorCode code) { return code == ErrorCode::conflict || is_trouble_of_all(code); }
+
+/// What an error means for those whom it concerns: it is their answer, or each finds out alone, or, when somebody's
+/// time was up, the others go on.
+void take_error(const Error& error, BatchedCall& call) {
+  if (error.code == ErrorCode::deadline_exceeded) return;
+  call.fate = is_trouble_of_all(error.code) ? BatchFate::failed : BatchFate::alone;
+  if (call.fate == BatchFate::failed) call.error = error;
+}
+
+void take_error_by_all(const Error& error, std::span<BatchedCall> calls) {
+  for (BatchedCall& call : calls) {
+    if (is_waiting(call)) take_error(error, call);
+  }
+}
+
+}  // namespace
+
+bool is_at_odds(const core::Snapshot& snapshot, const std::string& handle_id) {
+  const std::optional<core::Value>* found = snapshot.find(core::handle_key(handle_id));
+  const auto* handle = found != nullptr && *found ? std::get_if<core::Handle>(&**found) : nullptr;
+  if (handle == nullptr) return false;
+  return std::any_of(handle->blocks.begin(), handle->blocks.end(), [&](const auto& counted) {
+    const auto cidr = net::Prefix::parse(counted.first);
+    const std::optional<core::Value>* there = cidr ? snapshot.find(core::block_key(*cidr)) : nullptr;
+    const auto* block = there != nullptr && *there ? std::get_if<core::Block>(&**there) : nullptr;
+    return block == nullptr || core::count_of_handle(*block, handle_id) < counted.second;
+  });
+}
+
+BatchDone commit_together(const Context& direct, store::Store& cached, std::span<BatchedCall> calls) {
+  BatchDone did;
+  store::Store* const stores[] = {&cached, &direct.store};
+  std::size_t tries = 0;                     // that were in vain
+  std::unique_ptr<store::Store::Turn> turn;  // null where the store has no queue
+  bool has_turn = false;
+  const Deadline limit = deadline_of_use_case(direct);
+  // It goes round again after a conflict, and without those whose time is up.
+  while (tell_the_late(direct.clock, limit, calls)) {
+    const Deadline deadline = earliest(limit, calls);
+    if (!has_turn) {
+      auto taken = cached.take_turn(deadline);
+      if (!taken) {
+        take_error_by_all(taken.error(), calls);
+        continue;
+      }
+      turn = *std::move(taken);
+      has_turn = true;
+    }
+    const Context context{*stores[std::min(tries, std::size(stores) - 1)],
+                          direct.clock,
+                          direct.random,
+                          direct.time_limit,
+                          direct.not_after,
+                          direct.ends_by,
+                          direct.pause_by};
+    Round round(context, calls, deadline, limit);
+    const bool is_to_commit = round.decide();
+    if (round.trouble()) {
+      if (is_worth_another_try(round.trouble()->code) && ++tries < std::size(stores)) continue;
+      take_error_by_all(*round.trouble(), calls);
+      continue;
+    }
+    if (!is_to_commit) break;
+    if (round.is_any_over()) continue;
+    Earlier earlier = Earlier::not_done;
+    ++did.commits;
+    const auto done = round.commit(earlier, did.handles_are_exact);
+    if (done) {
+      for (BatchedCall* call : round.planned()) call->fate = BatchFate::done;
+      did.from_memory = tries == 0;
+      break;
+    }
+    if (earlier == Earlier::maybe_done || done.error().code == ErrorCode::unknown_outcome) {
+      for (BatchedCall* call : round.planned()) call->earlier = Earlier::maybe_done;
+    }
+    if (is_worth_another_try(done.error().code) && ++tries < std::size(stores)) continue;
+    for (BatchedCall* call : round.planned()) take_error(done.error(), *call);
+    if (done.error().code != ErrorCode::deadline_exceeded) break;
+  }
+  return did;
+}
+
+}  // namespace croft::engine

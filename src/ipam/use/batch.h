@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "ipam/use/transact.h"
+#include "register/snapshot.h"
+#include "store/store.h"
+
+// Combining: calls that wait for one node are decided one after the other on one snapshot, each on what the ones before
+// it plan, and are written in one commit (docs/adr/0013-combining.md).
+
+namespace croft::engine {
+
+/// What became of a call of a batch.
+enum class BatchFate : std::uint8_t {
+  waits,  ///< nothing yet: there was no room, or an earlier call of its owner goes first. The next batch has it
+  done,   ///< its plan is committed, durably: the answer it kept holds
+  /// It is to be decided again by itself, on the store: it plans nothing, is refused, met an error or conflicts that
+  /// did not end, or nobody knows what became of the commit. Its use case finds what is there.
+  alone,
+  failed,  ///< `error` is its answer: nothing was changed for it
+};
+
+/// A call as a batch takes it. Made by the use cases (assign.h, release.h).
+struct BatchedCall {
+  /// Decides as for transact(), and keeps its answer. The plan's answer says whether that is final once the plan is
+  /// committed; if not, the plan is dropped and the call goes alone.
+  std::function<core::Step<bool>(const core::Snapshot&, const Instant&)> decide;
+  std::string owner;   ///< whose calls keep their order
+  Deadline not_after;  ///< a moment after which nothing may be begun for it
+  /// Whether its caller has gone its own way sooner; empty: it can't.
+  std::function<bool(const Instant& now)> is_left{};
+  BatchFate fate = BatchFate::waits;
+  std::optional<Error> error{};
+  /// Whether a commit that has its plan may have been done, and nobody can tell any more. Who goes alone says so.
+  Earlier earlier = Earlier::not_done;
+};
+
+/// Whether the handle counts more in a block than the block has, as a snapshot shows them. Both are written in one
+/// commit: a memory may show them as of two moments, the handle read just now beside an older block. What is decided by
+/// that would give a second address, or forget one; it goes alone.
+[[nodiscard]] bool is_at_odds(const core::Snapshot& snapshot, const std::string& handle_id);
+
+/// What a batch did.
+struct BatchDone {
+  std::size_t commits = 0;   ///< tried
+  bool from_memory = false;  ///< what was done had been decided from memory alone
+  /// The commit left every handle as it was planned: finish_release() has nothing to mend.
+  bool handles_are_exact = false;
+};
+
+/// Decides the calls that wait, in their order, and commits what they plan at once: first on `cached`, then, after a
+/// conflict or when the store was away, on a fresh reading of `direct.store`. No call's refusal, damage, haste or size
+/// fails or delays another:
+/// - who plans nothing that is final leaves no trace in what the others see, and goes alone;
+/// - a later call of an owner whose earlier one was not planned waits for that one;
+/// - what does not fit beside the others (kCommitWritesMax, Capabilities::commit_bytes_max) waits, with all behind it,
+///   and so does what is not decided after a twentieth of a second;
+/// - whose time is over, or whose caller has left, is not begun (failed: deadline_exceeded); the others are tried again
+///   without it. A commit that was begun has the time of the batch (Context::time_limit): one call's end fails no
+///   other.
+/// A store that stays away or is read-only fails all that were planned. On a store without atomic commits the writes go
+/// in the order of commit_in_order. Nothing is believed that came from memory and was not confirmed by the commit.
+BatchDone commit_together(const Context& direct, store::Store& cached, std::span<BatchedCall> calls);
+
+}  // namespace croft::engine

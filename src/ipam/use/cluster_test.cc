@@ -1,0 +1,564 @@
+#include "ipam/use/affinities.h"
+#include "ipam/use/test_world.h"
+
+// What a cluster asks of the allocator (docs/reference/calico-ipam.md#algorithms, #cases-allocator).
+namespace croft::engine {
+namespace {
+
+using core::AffinityOutcome;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+using namespace std::chrono_literals;
+
+const core::AffinityOwner kNodeA{core::AffinityOwner::Type::host, "node-a"};
+const core::AffinityOwner kNodeB{core::AffinityOwner::Type::host, "node-b"};
+
+class Cluster : public testing::Test, public World {
+ protected:
+  void TearDown() override { EXPECT_THAT(findings(), IsEmpty()); }
+
+  /// A pool without gateway, reservation or cooldown: every address counts.
+  void bare_pool(const std::string& name, const char* cidr, int block_length, std::chrono::seconds cooldown = 0s) {
+    core::Pool bare;
+    bare.name = name;
+    bare.cidr = prefix(cidr);
+    bare.block_length = block_length;
+    bare.cooldown = cooldown;
+    put(core::pool_key(name), bare);
+    bare_ = true;
+  }
+  std::vector<std::string> findings() {
+    std::vector<std::string> all = World::findings();
+    // The bare pools of these tests lack the reservations that a pool is made with.
+    if (bare_) std::erase_if(all, [](const std::string& f) { return f.starts_with("reservation_missing"); });
+    return all;
+  }
+
+  std::vector<std::string> add_many(const std::string& container, std::uint32_t count, bool partial = false,
+                                    const std::string& node = "node-a") {
+    auto wanted = request(container, node);
+    wanted.count.v4 = count;
+    wanted.partial = partial;
+    return add(wanted);
+  }
+
+  std::vector<std::string> blocks_of(const core::AffinityOwner& owner) {
+    std::vector<std::string> result;
+    EXPECT_TRUE(for_each_block(context, [&](const core::Block& block) {
+      if (block.affinity == owner) result.push_back(block.cidr.to_string());
+    }));
+    return result;
+  }
+  core::Block block(const char* cidr) {
+    const auto record = store.get(core::block_key(prefix(cidr)), Deadline{}).value();
+    EXPECT_TRUE(record) << cidr;
+    return record ? std::get<core::Block>(record->value) : core::Block();
+  }
+  bool exists(const core::Key& key) { return store.get(key, Deadline{}).value().has_value(); }
+
+ private:
+  bool bare_ = false;
+};
+
+// A worked example that descriptions of Calico's allocator use.
+TEST_F(Cluster, AnAddressLiesInTheBlockItsMaskSays) {
+  bare_pool("a", "10.10.0.0/24", 28);
+  auto wanted = request("c1");
+  wanted.addresses = {ip("10.10.0.17")};
+  const auto answer = assign(context, wanted);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(std::get<core::Assigned>(*answer).addresses.front().block, prefix("10.10.0.16/28"));
+  EXPECT_THAT(blocks_of(kNodeA), ElementsAre("10.10.0.16/28"));
+  EXPECT_THAT(blocks_of(kNodeB), IsEmpty());
+}
+
+TEST_F(Cluster, PoolsAreChosenByTheLabelsOfTheNode) {
+  bare_pool("east", "10.1.0.0/28", 30);
+  bare_pool("west", "10.2.0.0/28", 30);
+  change_pool("east", [](core::Pool& p) { p.node_selector = "zone == 'east'"; });
+  change_pool("west", [](core::Pool& p) { p.node_selector = "zone != 'east'"; });
+  node("node-a", {{"zone", "east"}});
+  node("node-b", {{"zone", "west"}});
+  EXPECT_THAT(add("c1", "node-a"), StartsWith("10.1."));
+  EXPECT_THAT(add("c2", "node-b"), StartsWith("10.2."));
+  EXPECT_THAT(add("c3", "node-without-record"), StartsWith("10.2."));
+}
+
+TEST_F(Cluster, NoPoolThatSelectsTheNodeIsARefusalThatNamesTheSelectors) {
+  bare_pool("east", "10.1.0.0/28", 30);
+  change_pool("east", [](core::Pool& p) { p.node_selector = "zone == 'east'"; });
+  EXPECT_EQ(add("c1"),
+            "refused_by_configuration: no IPv4 address for node node-a: no pool may be used [pool east (10.1.0.0/28): "
+            "nodeSelector zone == 'east' does not select node node-a]");
+}
+
+TEST_F(Cluster, ASelectorThatDoesNotParseKeepsOnlyItsPoolOut) {
+  bare_pool("bad", "10.1.0.0/28", 30);
+  change_pool("bad", [](core::Pool& p) { p.node_selector = "zone === 'east'"; });
+  EXPECT_THAT(add("c1"), HasSubstr("nodeSelector of pool bad does not parse"));
+  bare_pool("good", "10.2.0.0/28", 30);
+  EXPECT_THAT(add("c1"), StartsWith("10.2."));
+  EXPECT_THAT(findings(), ElementsAre(StartsWith("selector_invalid pool bad")));
+  change_pool("bad", [](core::Pool& p) { p.node_selector = "all()"; });
+}
+
+TEST_F(Cluster, NamespacesAreSelectedToo) {
+  bare_pool("prod", "10.1.0.0/28", 30);
+  change_pool("prod", [](core::Pool& p) { p.namespace_selector = "tier == 'prod'"; });
+  auto wanted = request("c1");
+  EXPECT_THAT(add(wanted).front(), HasSubstr("namespaceSelector tier == 'prod' does not select the namespace"));
+  wanted.namespace_labels = {{"tier", "prod"}};
+  EXPECT_THAT(add(wanted).front(), StartsWith("10.1."));
+}
+
+TEST_F(Cluster, AStoreThatHasNamespacesSaysWhatTheirLabelsAre) {
+  bare_pool("prod", "10.1.0.0/28", 30);
+  put(core::namespace_key("shop"), core::Namespace{"shop", {{"tier", "prod"}}});
+  auto wanted = request("c1");
+  wanted.pod = {"web-0", "shop", ""};
+  change_pool("prod", [](core::Pool& p) { p.namespace_selector = "tier == 'prod'"; });
+  EXPECT_THAT(add(wanted).front(), HasSubstr("does not select the namespace")) << "a store that has none";
+  store::Capabilities can = store.capabilities();
+  can.has_namespaces = true;
+  store.set_capabilities(can);
+  EXPECT_THAT(add(wanted).front(), StartsWith("10.1."));
+  auto other = request("c2");
+  other.pod = {"web-1", "nowhere", ""};
+  EXPECT_THAT(add(other).front(), HasSubstr("does not select the namespace")) << "one that is not there has no labels";
+  other.pod = {};
+  EXPECT_THAT(add(other).front(), HasSubstr("does not select the namespace"));
+  put(core::namespace_key("shop"), core::Namespace{"shop", {{"tier", "test"}}});
+  other.pod = {"web-1", "shop", ""};
+  EXPECT_THAT(add(other).front(), HasSubstr("does not select the namespace"));
+}
+
+TEST_F(Cluster, APoolAskedForByNameNeedsNoSelectorAndNoAutomaticMode) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  change_pool("a", [](core::Pool& p) {
+    p.node_selector = "none == 'such'";
+    p.assignment_mode = core::AssignmentMode::manual;
+  });
+  EXPECT_THAT(add("c1"), StartsWith("refused_by_configuration"));
+  auto wanted = request("c1");
+  wanted.pools.v4 = {prefix("10.1.0.0/28")};
+  EXPECT_THAT(add(wanted).front(), StartsWith("10.1."));
+}
+
+TEST_F(Cluster, PoolsForOtherUsesDoNotServe) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  change_pool("a", [](core::Pool& p) { p.allowed_uses = {core::PoolUse::tunnel}; });
+  EXPECT_THAT(add("c1"), HasSubstr("no pool may be used for workloads"));
+  auto wanted = request("c1");
+  wanted.addresses = {ip("10.1.0.5")};
+  EXPECT_THAT(add(wanted).front(), HasSubstr("not for this use"));
+  wanted.use = core::PoolUse::tunnel;
+  EXPECT_THAT(add(wanted), ElementsAre("10.1.0.5"));
+}
+
+TEST_F(Cluster, OwnBlocksInAnyPoolComeBeforeNewOnes) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  bare_pool("b", "10.2.0.0/28", 30);
+  auto wanted = request("c1");
+  wanted.pools.v4 = {"b"};
+  EXPECT_THAT(add(wanted).front(), StartsWith("10.2."));
+  EXPECT_THAT(add("c2"), StartsWith("10.2.")) << "pool a has no block of the node yet";
+}
+
+TEST_F(Cluster, AFullClusterBorrowsUnlessAffinityIsStrict) {
+  bare_pool("a", "10.1.0.0/29", 30);
+  EXPECT_THAT(add("a1", "node-a"), StartsWith("10.1."));
+  EXPECT_THAT(add("b1", "node-b"), StartsWith("10.1."));
+  config([](core::IpamConfig& c) { c.strict_affinity = true; });
+  EXPECT_THAT(add("c1", "node-c"), HasSubstr("affinity is strict: addresses are not borrowed"));
+  config([](core::IpamConfig& c) { c.strict_affinity = false; });
+  const std::string borrowed = add("c1", "node-c");
+  EXPECT_THAT(borrowed, StartsWith("10.1."));
+  EXPECT_EQ(add("c1", "node-c"), borrowed) << "asked again, the same";
+  const core::Block home = block(net::Prefix::containing(ip(borrowed.c_str()), 30).to_string().c_str());
+  const auto* holder = core::attribute_of(home, *net::ordinal_of(home.cidr, ip(borrowed.c_str())));
+  EXPECT_EQ(holder->secondary.at("node"), "node-c");
+  EXPECT_NE(home.affinity->name, "node-c");
+  EXPECT_EQ(del("c1"), 1U);
+}
+
+TEST_F(Cluster, AfterStrictnessAnAddressIsBorrowedFromNobodysBlockToo) {
+  bare_pool("a", "10.1.0.0/30", 30);
+  EXPECT_THAT(add("a1", "node-a"), StartsWith("10.1."));
+  ASSERT_EQ(release_affinity(context, {kNodeA, prefix("10.1.0.0/30"), false, {}}).value(), AffinityOutcome::released);
+  EXPECT_FALSE(block("10.1.0.0/30").affinity);
+  EXPECT_THAT(add("b1", "node-b"), StartsWith("10.1."));
+  EXPECT_EQ(del("a1") + del("b1"), 2U);
+  EXPECT_FALSE(exists(core::block_key(prefix("10.1.0.0/30")))) << "nobody's and empty";
+}
+
+TEST_F(Cluster, ABlockLimitIsAnErrorAndNothingIsBorrowed) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  EXPECT_THAT(add("b1", "node-b"), StartsWith("10.1."));
+  auto wanted = request("many");
+  wanted.count.v4 = 9;
+  wanted.block_limit = 2;
+  EXPECT_THAT(add(wanted).front(), HasSubstr("it may have no more than 2 (maxBlocksPerHost)"));
+  EXPECT_THAT(blocks_of(kNodeA), IsEmpty()) << "all or nothing";
+  wanted.count.v4 = 8;
+  EXPECT_EQ(add(wanted).size(), 8U);
+  EXPECT_EQ(blocks_of(kNodeA).size(), 2U);
+}
+
+TEST_F(Cluster, TheStricterLimitCounts) {
+  bare_pool("a", "10.1.0.0/27", 30);
+  config([](core::IpamConfig& c) { c.max_blocks_per_host = 1; });
+  auto wanted = request("many");
+  wanted.count.v4 = 5;
+  wanted.block_limit = 2;
+  EXPECT_THAT(add(wanted).front(), HasSubstr("no more than 1"));
+  config([](core::IpamConfig& c) { c.max_blocks_per_host = 3; });
+  EXPECT_EQ(add(wanted).size(), 5U);
+  auto more = request("more");
+  more.count.v4 = 4;
+  more.block_limit = 2;
+  EXPECT_THAT(add(more).front(), HasSubstr("no more than 2"));
+  more.block_limit = 0;
+  EXPECT_EQ(add(more).size(), 4U);
+  config([](core::IpamConfig& c) { c.max_blocks_per_host = 0; });
+  auto calico = request("calico");
+  calico.count.v4 = 4;
+  calico.default_block_limit = 3;
+  EXPECT_THAT(add(calico).front(), HasSubstr("no more than 3"));
+}
+
+TEST_F(Cluster, ClaimingCanBeSwitchedOff) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  config([](core::IpamConfig& c) { c.auto_allocate_blocks = false; });
+  EXPECT_THAT(add("c1"), HasSubstr("claiming blocks is switched off (autoAllocateBlocks)"));
+  ASSERT_TRUE(claim_affinity(context, kNodeA, prefix("10.1.0.4/30")));
+  EXPECT_EQ(add("c1"), "10.1.0.4");
+  config([](core::IpamConfig& c) { c.strict_affinity = true; });  // without it `croft check` minds
+}
+
+TEST_F(Cluster, AnotherNodesEmptyBlockIsTakenOverAfterAMinute) {
+  bare_pool("a", "10.1.0.0/30", 30);
+  EXPECT_EQ(add("a1", "node-a"), "10.1.0.0");
+  EXPECT_EQ(del("a1"), 1U);
+  const auto before = block("10.1.0.0/30").sequence_number;
+  config([](core::IpamConfig& c) { c.strict_affinity = true; });
+  EXPECT_THAT(add("b1", "node-b"), HasSubstr("exhausted")) << "claimed a moment ago";
+  clock.advance(2min);
+  EXPECT_THAT(add("b1", "node-b"), StartsWith("10.1.0."));
+  EXPECT_EQ(block("10.1.0.0/30").affinity, kNodeB);
+  EXPECT_GT(block("10.1.0.0/30").sequence_number, before);
+  EXPECT_FALSE(exists(core::affinity_key(kNodeA, prefix("10.1.0.0/30"))));
+  EXPECT_THAT(add("a2", "node-a"), HasSubstr("exhausted")) << "it is not empty now";
+}
+
+TEST_F(Cluster, ABlockWithACoolingAddressIsNotTakenOver) {
+  pool("a", "10.1.0.0/29", 29, 600);
+  EXPECT_THAT(add("a1", "node-a"), StartsWith("10.1."));
+  EXPECT_EQ(del("a1"), 1U);
+  clock.advance(5min);
+  config([](core::IpamConfig& c) { c.strict_affinity = true; });
+  EXPECT_THAT(add("b1", "node-b"), HasSubstr("exhausted"));
+  clock.advance(6min);
+  EXPECT_THAT(add("b1", "node-b"), StartsWith("10.1."));
+}
+
+TEST_F(Cluster, EmptyBlocksOfAPoolThatNoLongerSelectsTheNodeAreGivenUp) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  bare_pool("b", "10.2.0.0/28", 30);
+  node("node-a", {{"zone", "east"}});
+  EXPECT_THAT(add("c1"), StartsWith("10.1."));
+  const std::string first_block = blocks_of(kNodeA).front();
+  change_pool("a", [](core::Pool& p) { p.node_selector = "zone == 'west'"; });
+  EXPECT_THAT(add("c2"), StartsWith("10.2."));
+  EXPECT_THAT(blocks_of(kNodeA), testing::Contains(first_block)) << "it is not empty";
+  // Emptied by a release, it goes with it.
+  EXPECT_EQ(del("c1"), 1U);
+  EXPECT_FALSE(exists(core::block_key(prefix(first_block.c_str()))));
+}
+
+TEST_F(Cluster, WhatWasEmptyAlreadyIsGivenUpByTheNextAdd) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  bare_pool("b", "10.2.0.0/28", 30);
+  EXPECT_THAT(add("c1"), StartsWith("10.1."));
+  EXPECT_EQ(del("c1"), 1U);
+  EXPECT_EQ(blocks_of(kNodeA).size(), 1U);
+  change_pool("a", [](core::Pool& p) { p.node_selector = "zone == 'west'"; });
+  EXPECT_THAT(add("c2"), StartsWith("10.2."));
+  EXPECT_THAT(blocks_of(kNodeA), ElementsAre(StartsWith("10.2.")));
+}
+
+TEST_F(Cluster, BlocksOfDisabledPoolsAreKept) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  bare_pool("b", "10.2.0.0/28", 30);
+  EXPECT_THAT(add("c1"), StartsWith("10.1."));
+  EXPECT_EQ(del("c1"), 1U);
+  ASSERT_TRUE(set_pool_disabled(context, "a", true));
+  EXPECT_THAT(add("c2"), StartsWith("10.2."));
+  EXPECT_EQ(blocks_of(kNodeA).size(), 2U);
+}
+
+TEST_F(Cluster, ManyAddressesOfOneOwnerComeFromSeveralBlocksAndCommits) {
+  bare_pool("a", "10.1.0.0/24", 30);
+  const auto all = add_many("many", 100);
+  EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), 100U);
+  EXPECT_EQ(blocks_of(kNodeA).size(), 25U);
+  EXPECT_THAT(add_many("many", 100), testing::UnorderedElementsAreArray(all)) << "asked again, the same";
+  EXPECT_EQ(add_many("many", 101).size(), 101U) << "only the one that is missing is new";
+  EXPECT_EQ(del("many"), 101U);
+}
+
+TEST_F(Cluster, TooManyAddressesAreRefusedWholeOrGivenInPart) {
+  bare_pool("a", "10.1.0.0/24", 28);
+  EXPECT_THAT(add_many("many", 257), ElementsAre(StartsWith("exhausted")));
+  EXPECT_EQ(held_addresses(context, {"net", "many", "eth0"}).value().size(), 0U);
+  EXPECT_EQ(add_many("many", 257, true).size(), 256U);
+  EXPECT_THAT(add("late"), StartsWith("exhausted"));
+}
+
+TEST_F(Cluster, SingleAddressBlocksServeToo) {
+  bare_pool("a", "10.1.0.0/29", 32);
+  std::set<std::string> seen;
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(seen.insert(add("c" + std::to_string(i))).second);
+  EXPECT_THAT(add("late"), StartsWith("exhausted"));
+}
+
+TEST_F(Cluster, ReservationsMayCoverABlockTogether) {
+  bare_pool("a", "10.1.0.0/29", 30);
+  put(core::reservation_key("r1"), core::Reservation{"r1", {prefix("10.1.0.0/31")}});
+  put(core::reservation_key("r2"), core::Reservation{"r2", {prefix("10.1.0.2/31")}});
+  for (const char* container : {"c1", "c2", "c3", "c4"}) {
+    const auto address = ip(add(container).c_str());
+    EXPECT_TRUE(prefix("10.1.0.4/30").contains(address)) << address.to_string();
+  }
+  EXPECT_THAT(add("c5"), StartsWith("exhausted"));
+}
+
+TEST_F(Cluster, AnExplicitAddressObeysStrictAffinityAndTheReservationIfAsked) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  auto wanted = request("c1", "node-a");
+  wanted.addresses = {ip("10.1.0.1")};
+  EXPECT_THAT(add(wanted), ElementsAre("10.1.0.1"));
+  wanted = request("c2", "node-b");
+  wanted.addresses = {ip("10.1.0.2")};
+  config([](core::IpamConfig& c) { c.strict_affinity = true; });
+  EXPECT_THAT(add(wanted).front(), HasSubstr("block 10.1.0.0/30 belongs to host:node-a and affinity is strict"));
+  config([](core::IpamConfig& c) { c.strict_affinity = false; });
+  put(core::reservation_key("r"), core::Reservation{"r", {prefix("10.1.0.2/32")}});
+  EXPECT_THAT(add(wanted).front(), HasSubstr("reserved"));
+  wanted.reserved_addresses = true;
+  EXPECT_THAT(add(wanted), ElementsAre("10.1.0.2"));
+  put(core::reservation_key("r"), std::nullopt);
+}
+
+TEST_F(Cluster, AnExplicitAddressMayCoolIfAsked) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  auto wanted = request("c1");
+  wanted.addresses = {ip("10.1.0.1")};
+  EXPECT_THAT(add(wanted), ElementsAre("10.1.0.1"));
+  change_pool("a", [](core::Pool& a) { a.cooldown = 600s; });
+  ASSERT_TRUE(release_owner(context, wanted.owner));
+  // The cooldown of the release goes on, whatever the pool says now.
+  change_pool("a", [](core::Pool& a) { a.cooldown = 0s; });
+  wanted.owner.container_id = "c2";
+  EXPECT_THAT(add(wanted).front(), HasSubstr("cooling until"));
+  wanted.cooling_addresses = true;
+  EXPECT_THAT(add(wanted), ElementsAre("10.1.0.1"));
+  wanted.owner.container_id = "c3";
+  EXPECT_THAT(add(wanted).front(), HasSubstr("held by net.c2"));
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(Cluster, EnsureBlockClaimsOnceAndAnswersTheSame) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  bare_pool("b", "10.2.0.0/28", 30);
+  const auto first = ensure_block(context, request(""), net::Family::v4);
+  ASSERT_TRUE(first) << first.error().message;
+  const net::Prefix cidr = std::get<net::Prefix>(*first);
+  EXPECT_TRUE(prefix("10.1.0.0/28").contains(cidr));
+  const auto commits = store.counts().commit;
+  EXPECT_EQ(std::get<net::Prefix>(ensure_block(context, request(""), net::Family::v4).value()), cidr);
+  EXPECT_EQ(store.counts().commit, commits);
+  const auto none = ensure_block(context, request(""), net::Family::v6);
+  EXPECT_EQ(std::get<core::Refusal>(none.value()).code, ErrorCode::no_pool);
+}
+
+TEST_F(Cluster, ClaimsOfAffinityAreExact) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  const auto claimed = claim_affinity(context, kNodeA, prefix("10.1.0.0/28"));
+  ASSERT_TRUE(claimed) << claimed.error().message;
+  EXPECT_EQ(claimed->claimed.size(), 4U);
+  EXPECT_EQ(claim_affinity(context, kNodeB, prefix("10.1.0.0/28"))->others.size(), 4U);
+  EXPECT_THAT(claim_affinity(context, kNodeA, prefix("10.1.0.0/31")).error().message, HasSubstr("smaller than the"));
+  EXPECT_THAT(claim_affinity(context, kNodeA, prefix("10.9.0.0/28")).error().message, HasSubstr("not within any"));
+  EXPECT_EQ(release_affinity(context, {kNodeB, prefix("10.1.0.0/30"), true, {}}).value(), AffinityOutcome::not_there);
+  EXPECT_EQ(release_affinity(context, {kNodeA, prefix("10.1.0.0/30"), true, core::SequenceNumber(7)}).value(),
+            AffinityOutcome::changed);
+  EXPECT_EQ(release_affinity(context, {kNodeA, prefix("10.1.0.0/30"), true, {}}).value(), AffinityOutcome::released);
+  EXPECT_EQ(blocks_of(kNodeA).size(), 3U);
+}
+
+TEST_F(Cluster, ANodeThatGoesLeavesItsAddressesHeld) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  ASSERT_TRUE(claim_affinity(context, kNodeA, prefix("10.1.0.0/29")));
+  const std::string held = add("c1");
+  auto kept = release_host_affinities(context, kNodeA, true);
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(kept->released.size(), 1U);
+  EXPECT_EQ(kept->not_empty.size(), 1U);
+  ASSERT_TRUE(remove_host(context, kNodeA));
+  EXPECT_THAT(blocks_of(kNodeA), IsEmpty());
+  EXPECT_EQ(held_addresses(context, {"net", "c1", "eth0"}).value().size(), 1U);
+  EXPECT_EQ(release_owner(context, {"net", "c1", "eth0"})->addresses.size(), 1U);
+}
+
+TEST_F(Cluster, CalicosCooldownIsTheConfigurations) {
+  bare_pool("a", "10.1.0.0/32", 32);
+  config([](core::IpamConfig& c) { c.ip_cooldown_seconds = 60; });
+  EXPECT_EQ(add("c1"), "10.1.0.0");
+  EXPECT_EQ(del("c1"), 1U);
+  EXPECT_TRUE(block("10.1.0.0/32").attributes.front().cooling->in_calicos_way);
+  clock.advance(60s);
+  EXPECT_THAT(add("c2"), StartsWith("exhausted"));
+  clock.advance(2s);
+  EXPECT_EQ(add("c2"), "10.1.0.0");
+}
+
+// Beside Calico, which keeps no vacancies.
+class BesideCalico : public Cluster {
+ protected:
+  BesideCalico() { store.set_capabilities({.atomic_commit = true, .foreign_writers = true}); }
+
+  /// A block as Calico makes one, with the first addresses held.
+  void foreign_block(const core::AffinityOwner& owner, const char* cidr, std::uint32_t held,
+                     core::AffinityState state = core::AffinityState::confirmed) {
+    core::Block block = core::new_block(prefix(cidr), owner, clock.now(), {});
+    for (std::uint32_t i = 0; i < held; ++i) {
+      core::Attribute attribute;
+      attribute.handle_id = "k8s-pod-network." + std::to_string(i) + cidr;
+      attribute.secondary["node"] = owner.name;
+      block = core::stamped(core::take_next(block, attribute, [](const net::Address&) { return false; })->block);
+      put(core::handle_key(*attribute.handle_id), core::Handle{*attribute.handle_id, {{cidr, 1}}, false});
+    }
+    put(core::block_key(block.cidr), block);
+    put(core::affinity_key(owner, block.cidr), core::Affinity{owner, block.cidr, state, false});
+  }
+  core::AffinityState state_of_row(const core::AffinityOwner& owner, const char* cidr) {
+    return std::get<core::Affinity>(store.get(core::affinity_key(owner, prefix(cidr)), Deadline{}).value()->value)
+        .state;
+  }
+};
+
+TEST_F(BesideCalico, ItsBlocksAreFoundWithoutVacancies) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  foreign_block(kNodeA, "10.1.0.4/30", 4);
+  foreign_block(kNodeA, "10.1.0.8/30", 2);
+  EXPECT_EQ(add("c1"), "10.1.0.10");
+  EXPECT_EQ(add("c2"), "10.1.0.11");
+  EXPECT_EQ(blocks_of(kNodeA).size(), 2U);
+}
+
+TEST_F(BesideCalico, WhatCoolsInABlockThatCalicoDeletedCoolsOn) {
+  bare_pool("a", "10.1.0.0/28", 30, 60s);
+  for (const char* cidr : {"10.1.0.0/30", "10.1.0.4/30", "10.1.0.8/30", "10.1.0.12/30"}) {
+    core::BlockBeside beside;
+    for (std::uint32_t ordinal = 0; ordinal < 4; ++ordinal) {
+      if (ordinal == 2 && prefix(cidr) == prefix("10.1.0.8/30")) continue;
+      core::Cooling cooling;
+      cooling.released_at = clock.now();
+      beside.cooling.push_back({ordinal, core::SequenceNumber(1), cooling});
+    }
+    put(core::block_beside_key(prefix(cidr)), beside);
+  }
+  EXPECT_EQ(add("c1"), "10.1.0.10") << "the only one that does not rest";
+  EXPECT_THAT(add("c2"), StartsWith("exhausted"));
+  EXPECT_EQ(blocks_of(kNodeA).size(), 1U);
+  clock.advance(2h);
+  EXPECT_THAT(add("c2"), StartsWith("10.1.0."));
+}
+
+TEST_F(BesideCalico, ABlockWhoseRestIsNotKnownIsNotClaimed) {
+  bare_pool("a", "10.1.0.0/30", 30, 60s);
+  const core::Key key = core::block_beside_key(prefix("10.1.0.0/30"));
+  put(key, core::BlockBeside{});
+  store.damage(key);
+  EXPECT_THAT(blocks_of(kNodeA), testing::IsEmpty());
+  EXPECT_THAT(add("c1"), testing::Not(StartsWith("10.")));
+  EXPECT_THAT(findings(), ElementsAre(StartsWith("record_unreadable block_beside ipv4/10.1.0.0/30")));
+  put(key, std::nullopt);
+}
+
+TEST_F(BesideCalico, AClaimLeftPendingIsTakenUp) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  put(core::affinity_key(kNodeA, prefix("10.1.0.8/30")),
+      core::Affinity{kNodeA, prefix("10.1.0.8/30"), core::AffinityState::pending, false});
+  EXPECT_EQ(add("c1"), "10.1.0.8");
+  EXPECT_EQ(state_of_row(kNodeA, "10.1.0.8/30"), core::AffinityState::confirmed);
+}
+
+TEST_F(BesideCalico, AnInterruptedReleaseIsTakenBack) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  foreign_block(kNodeA, "10.1.0.8/30", 1, core::AffinityState::pending_deletion);
+  EXPECT_EQ(add("c1"), "10.1.0.9");
+  EXPECT_EQ(state_of_row(kNodeA, "10.1.0.8/30"), core::AffinityState::confirmed);
+}
+
+TEST_F(BesideCalico, AStaleClaimGoes) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  foreign_block(kNodeB, "10.1.0.8/30", 1);
+  put(core::affinity_key(kNodeA, prefix("10.1.0.8/30")),
+      core::Affinity{kNodeA, prefix("10.1.0.8/30"), core::AffinityState::confirmed, false});
+  EXPECT_THAT(add("c1"), StartsWith("10.1.0."));
+  EXPECT_FALSE(exists(core::affinity_key(kNodeA, prefix("10.1.0.8/30"))));
+  EXPECT_EQ(block("10.1.0.8/30").affinity, kNodeB);
+}
+
+TEST_F(BesideCalico, BorrowingSeesItsBlocks) {
+  bare_pool("a", "10.1.0.0/29", 30);
+  foreign_block(kNodeA, "10.1.0.0/30", 4);
+  foreign_block(kNodeB, "10.1.0.4/30", 3);
+  EXPECT_EQ(add("c1", "node-c"), "10.1.0.7");
+  EXPECT_THAT(add("c2", "node-c"), StartsWith("exhausted"));
+}
+
+// Among thousands of blocks, all of them somebody's, one ADD must not read them all before it borrows.
+TEST_F(BesideCalico, AClusterWithoutAFreeBlockIsNotSearchedWholeBeforeBorrowing) {
+  bare_pool("wide", "10.8.0.0/18", 29);
+  for (std::uint64_t i = 0; i < 2048; ++i) {
+    foreign_block(kNodeB, prefix("10.8.0.0/18").subprefix(i, 29).to_string().c_str(), 7);
+  }
+  auto wanted = request("c1");
+  wanted.pools.v4 = {"wide"};
+  const auto reads_before = store.counts().read;
+  EXPECT_THAT(add(wanted), ElementsAre(StartsWith("10.8.")));
+  EXPECT_LE(store.counts().read - reads_before, 10U);
+  EXPECT_EQ(blocks_of(kNodeA), std::vector<std::string>());
+}
+
+TEST_F(BesideCalico, TheLimitCountsItsBlocks) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  foreign_block(kNodeA, "10.1.0.0/30", 4);
+  foreign_block(kNodeA, "10.1.0.4/30", 4);
+  auto wanted = request("c1");
+  wanted.default_block_limit = 2;
+  EXPECT_THAT(add(wanted).front(), HasSubstr("no more than 2"));
+}
+
+TEST_F(BesideCalico, OneBlockThatContradictsItselfStopsNobody) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  foreign_block(kNodeA, "10.1.0.4/30", 2);
+  core::Block broken = block("10.1.0.4/30");
+  broken.attributes.pop_back();
+  put(core::block_key(broken.cidr), broken);
+  EXPECT_THAT(add("c1"), StartsWith("10.1.0."));
+  EXPECT_EQ(block("10.1.0.4/30"), broken);
+  EXPECT_THAT(findings(), testing::Contains(StartsWith("block_corrupt block 10.1.0.4/30")));
+  put(core::block_key(broken.cidr), std::nullopt);
+  put(core::affinity_key(kNodeA, broken.cidr), std::nullopt);
+  for (int i = 0; i < 2; ++i) {
+    put(core::handle_key("k8s-pod-network." + std::to_string(i) + "10.1.0.4/30"), std::nullopt);
+  }
+}
+
+}  // namespace
+}  // namespace croft::engine

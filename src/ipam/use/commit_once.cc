@@ -1,0 +1,101 @@
+#include "ipam/use/commit_once.h"
+
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/pauses.h"
+
+namespace croft::engine {
+namespace {
+
+store::WriteToken new_token(const Context& context) {
+  store::WriteToken token;
+  for (std::size_t i = 0; i < token.bytes.size(); i += 8) {
+    const std::uint64_t bits = i == 0 && context.token_mark ? *context.token_mark : context.random.next();
+    for (std::size_t k = 0; k < 8; ++k) token.bytes[i + k] = static_cast<std::uint8_t>(bits >> (8 * k));
+  }
+  return token;
+}
+
+/// The revision of a commit that turned out to be applied; none when another writer has been at the first record since,
+/// or it was a delete: no record has that revision, so no later condition on it will hold.
+store::Revision revision_of(const Context& context, const store::Write& first, const store::WriteToken& token,
+                            Deadline deadline) {
+  const auto record = context.store.get(first.key, deadline);
+  return record && *record && (*record)->token == token ? (*record)->revision : store::Revision();
+}
+
+/// A store in trouble is asked quickly at first, for most troubles are over soon, and about a dozen seconds at most.
+constexpr int kRepeatsMax = 16;
+constexpr std::chrono::milliseconds kPauseMin{10};
+constexpr std::chrono::seconds kPauseMax{1};
+
+/// A commit that was not done, after one of the same call of which nobody knows: that one may be done yet.
+[[nodiscard]] Result<store::Revision> in_doubt(Result<store::Revision> committed) {
+  if (committed) return committed;
+  const ErrorCode code = committed.error().code;
+  if (code != ErrorCode::unavailable && code != ErrorCode::deadline_exceeded) return committed;
+  return fail(
+      ErrorCode::unknown_outcome,
+      fmt::format("it may or may not have been written; sending it again failed: {}", committed.error().message));
+}
+
+/// What came of a commit: `committed` is what the store said of it first.
+[[nodiscard]] Result<store::Revision> settled(const Context& context, std::span<const store::Write> writes,
+                                              const store::WriteToken& token, Result<store::Revision> committed,
+                                              Deadline deadline, Earlier* earlier) {
+  bool is_in_doubt = false;
+  Pauses pauses(kPauseMin, kPauseMax, context.random.next());
+  for (int repeats = 0;; ++repeats) {
+    const bool is_unknown = !committed && committed.error().code == ErrorCode::unknown_outcome;
+    // A conflict may be with the request before, which came after all.
+    const bool may_be_with_itself = is_in_doubt && !committed && committed.error().code == ErrorCode::conflict;
+    if (!is_unknown && !may_be_with_itself) return is_in_doubt ? in_doubt(std::move(committed)) : committed;
+    is_in_doubt = true;
+    const auto fate = context.store.fate_of(writes, token, deadline);
+    if (!fate) {
+      return fail(ErrorCode::unknown_outcome,
+                  fmt::format("{}; reading back failed too: {}", committed.error().message, fate.error().message));
+    }
+    if (*fate == store::Fate::applied) return revision_of(context, writes.front(), token, deadline);
+    // A record that was made and deleted again looks as it did before.
+    const bool is_lost = *fate == store::Fate::lost || may_be_with_itself;
+    if (is_lost && earlier != nullptr) *earlier = Earlier::maybe_done;
+    if (*fate == store::Fate::lost) return fail(ErrorCode::conflict, "another writer came first");
+    if (may_be_with_itself) return committed;
+    if (repeats == kRepeatsMax || deadline.passed(context.clock.now())) return committed;
+    // Nothing has changed yet: the request may be on its way still, or the store in trouble.
+    pause(context, pauses.next(), deadline);
+    committed = context.store.commit(writes, token, deadline);
+  }
+}
+
+}  // namespace
+
+Result<store::Revision> commit_once(const Context& context, std::span<const store::Write> writes, Deadline deadline,
+                                    Earlier* earlier, store::WriteToken* used) {
+  const store::WriteToken token = new_token(context);
+  if (used != nullptr) *used = token;
+  return settled(context, writes, token, context.store.commit(writes, token, deadline), deadline, earlier);
+}
+
+std::vector<Result<store::Revision>> commit_each_once(const Context& context, std::span<const store::Write> writes,
+                                                      Deadline deadline) {
+  const store::WriteToken token = new_token(context);
+  auto outcomes = context.store.commit_each(std::nullopt, writes, token, deadline);
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    outcomes[i] = settled(context, writes.subspan(i, 1), token, std::move(outcomes[i]), deadline, nullptr);
+  }
+  return outcomes;
+}
+
+bool bears_mark(const store::WriteToken& token, std::uint64_t mark) {
+  for (std::size_t k = 0; k < 8; ++k) {
+    if (token.bytes[k] != static_cast<std::uint8_t>(mark >> (8 * k))) return false;
+  }
+  return true;
+}
+
+}  // namespace croft::engine

@@ -1,0 +1,80 @@
+#include "ipam/use/damage_telling.h"
+
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace croft::engine {
+
+class TellingWatch final : public store::Watch {
+ public:
+  TellingWatch(DamageTelling& store, std::unique_ptr<store::Watch> beneath)
+      : store_(store), beneath_(std::move(beneath)) {}
+
+  [[nodiscard]] Result<std::vector<store::Change>> next(Deadline deadline) override {
+    TRY(auto changes, beneath_->next(deadline));
+    for (const store::Change& change : changes) {
+      if (change.record) store_.look(*change.record);
+    }
+    return changes;
+  }
+  void follow(const core::Key& key, store::Revision after) override { beneath_->follow(key, after); }
+  void unfollow(const core::Key& key) override { beneath_->unfollow(key); }
+
+ private:
+  DamageTelling& store_;
+  std::unique_ptr<store::Watch> beneath_;
+};
+
+DamageTelling::DamageTelling(store::Store& beneath, Tell tell) : ForwardingStore(beneath), tell_(std::move(tell)) {}
+DamageTelling::DamageTelling(std::unique_ptr<store::Store> beneath, Tell tell)
+    : ForwardingStore(*beneath), owned_(std::move(beneath)), tell_(std::move(tell)) {}
+DamageTelling::~DamageTelling() = default;
+
+void DamageTelling::look(const store::Record& record) {
+  const Error* damage = core::damage_of(record.value);
+  if (damage == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  std::set<std::string>& told = told_[record.key.kind];
+  if (told.size() > kToldOfAKindMax || !told.insert(record.key.name).second) return;
+  if (told.size() <= kToldOfAKindMax) return tell_(record.key, *damage);
+  tell_(record.key, {damage->code,
+                     fmt::format("more than {} records of kind {} are damaged; the others are not named here, "
+                                 "`croft check` names them",
+                                 kToldOfAKindMax, core::name_of(record.key.kind)),
+                     {}});
+}
+
+Result<store::Page> DamageTelling::list(const store::ListRequest& request, Deadline deadline) {
+  TRY(store::Page page, ForwardingStore::list(request, deadline));
+  for (const store::Record& record : page.records) look(record);
+  return page;
+}
+
+Result<void> DamageTelling::for_each(store::ListRequest request, const std::function<Deadline()>& until,
+                                     const std::function<Result<void>(store::Record&)>& take) {
+  return beneath().for_each(std::move(request), until, [&](store::Record& record) {
+    look(record);
+    return take(record);
+  });
+}
+
+Result<store::ReadAnswer> DamageTelling::read(const core::Missing& wanted, Deadline deadline) {
+  TRY(store::ReadAnswer answer, ForwardingStore::read(wanted, deadline));
+  for (const auto& record : answer.records) {
+    if (record) look(*record);
+  }
+  for (const auto& list : answer.lists) {
+    for (const store::Record& record : list) look(record);
+  }
+  return answer;
+}
+
+Result<std::unique_ptr<store::Watch>> DamageTelling::watch(const store::WatchScope& scope, store::Revision after,
+                                                           Deadline deadline) {
+  TRY(auto watch, ForwardingStore::watch(scope, after, deadline));
+  return std::unique_ptr<store::Watch>(std::make_unique<TellingWatch>(*this, std::move(watch)));
+}
+
+}  // namespace croft::engine

@@ -1,0 +1,439 @@
+// One damaged record costs what rests on it, and no more.
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include <gmock/gmock.h>
+
+#include "ipam/use/attachments.h"
+#include "ipam/use/audit.h"
+#include "ipam/use/damage_telling.h"
+#include "ipam/use/inspect.h"
+#include "ipam/use/nodes.h"
+#include "ipam/use/test_world.h"
+#include "store/forwarding_store.h"
+#include "store/test_commits.h"
+
+namespace croft::engine {
+namespace {
+
+using testing::HasSubstr;
+
+struct Damaged : testing::Test, World {
+  Damaged() {
+    pool("four", "10.1.0.0/26", 29, 0);
+    pool("other", "10.2.0.0/26", 29, 0);
+    EXPECT_TRUE(claimed_by("c1", "node-a"));
+    EXPECT_TRUE(claimed_by("c2", "node-b"));
+  }
+  [[nodiscard]] bool claimed_by(const std::string& container, const std::string& node = "node-a") {
+    const auto answer = assign(context, request(container, node));
+    return answer && std::holds_alternative<core::Assigned>(*answer);
+  }
+  core::AssignAnswer answer_to(const std::string& container, const std::string& node = "node-a") {
+    const auto answer = assign(context, request(container, node));
+    EXPECT_TRUE(answer) << answer.error().message;
+    return answer ? *answer : core::AssignAnswer(core::Refusal());
+  }
+  net::Address address_of(const std::string& container, const std::string& node = "node-a") {
+    const auto answer = answer_to(container, node);
+    const auto* assigned = std::get_if<core::Assigned>(&answer);
+    EXPECT_NE(assigned, nullptr);
+    return assigned != nullptr ? assigned->addresses.front().address : net::Address();
+  }
+  net::Prefix block_of(const std::string& container, const std::string& node = "node-a") {
+    return show_address(context, address_of(container, node)).value().block.value();
+  }
+};
+
+TEST_F(Damaged, AClaimCursorIsAHint) {
+  const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
+  store.damage(core::claim_cursor_key(node, "four"));
+  for (int i = 0; i < 12; ++i) EXPECT_TRUE(claimed_by("d" + std::to_string(i)));
+}
+
+TEST_F(Damaged, AVacancyIsAHint) {
+  const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
+  const auto block = block_of("c1");
+  store.damage(core::vacancy_key(node, block));
+  EXPECT_TRUE(claimed_by("d"));
+  EXPECT_EQ(block_of("d"), block);
+}
+
+TEST_F(Damaged, ABlockIsLeftAloneAndTheNodeClaimsAnother) {
+  const auto block = block_of("c1");
+  const auto before = store.get(core::block_key(block), Deadline{}).value()->revision;
+  store.damage(core::block_key(block));
+  const auto damaged = store.get(core::block_key(block), Deadline{}).value()->revision;
+  EXPECT_NE(before, damaged);
+  // More than the pool has elsewhere: all others are used, this one is not.
+  int given = 0;
+  for (int i = 0; i < 150; ++i) {
+    const auto answer = answer_to("d" + std::to_string(i), i % 2 == 0 ? "node-a" : "node-b");
+    const auto* assigned = std::get_if<core::Assigned>(&answer);
+    if (assigned == nullptr) continue;
+    ++given;
+    EXPECT_FALSE(block.contains(assigned->addresses.front().address));
+  }
+  EXPECT_GT(given, 100);
+  EXPECT_EQ(store.get(core::block_key(block), Deadline{}).value()->revision, damaged);
+  // Who may hold an address there is told the truth.
+  const auto again = assign(context, request("c1"));
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, ErrorCode::corrupt);
+  EXPECT_FALSE(release_owner(context, World::request("c1").owner));
+  EXPECT_TRUE(release_owner(context, World::request("c2").owner));
+  // And what only looks goes on.
+  EXPECT_TRUE(list_addresses(context));
+  EXPECT_TRUE(look(context));
+  EXPECT_TRUE(list_nodes(context));
+  EXPECT_EQ(show_block(context, block).error().code, ErrorCode::corrupt);
+}
+
+TEST_F(Damaged, ABlockThatMayHoldAddressesOfANodeKeepsTheNode) {
+  ASSERT_TRUE(label_node(context, "node-a", {{"zone", "x"}}));
+  const auto own = block_of("c1");
+  for (const bool dry_run : {true, false}) {
+    EXPECT_FALSE(remove_node(context, {"node-a", false, dry_run})) << "it holds addresses";
+  }
+  const auto sound = store.get(core::block_key(own), Deadline{}).value()->value;
+  store.damage(core::block_key(own));
+  for (const bool dry_run : {true, false}) {
+    SCOPED_TRACE(dry_run);
+    const auto unforced = remove_node(context, {"node-a", false, dry_run});
+    ASSERT_FALSE(unforced);
+    EXPECT_EQ(unforced.error().code, ErrorCode::refused_for_safety);
+    EXPECT_THAT(unforced.error().message, HasSubstr("1 block is damaged (" + core::block_key(own).name + ")"));
+    // What nobody can give up stays, and so does the node's record.
+    const auto forced = remove_node(context, {"node-a", true, dry_run});
+    ASSERT_TRUE(forced);
+    EXPECT_TRUE(forced->was_known);
+    EXPECT_THAT(forced->affinities.released, testing::IsEmpty());
+    ASSERT_TRUE(forced->affinities.failure);
+    EXPECT_EQ(forced->affinities.failure->code, ErrorCode::corrupt);
+    EXPECT_FALSE(forced->record_deleted);
+  }
+  // Also one of another node: an address in it may be borrowed.
+  ASSERT_TRUE(store::update_if_revision(store, core::block_key(own), sound,
+                                        store.get(core::block_key(own), Deadline{}).value()->revision, {}, Deadline{}));
+  ASSERT_TRUE(release_owner(context, World::request("c1").owner));
+  store.damage(core::block_key(block_of("c2", "node-b")));
+  EXPECT_EQ(remove_node(context, {"node-a", false, true}).error().code, ErrorCode::refused_for_safety);
+  EXPECT_TRUE(remove_node(context, {"node-a", true, true}).value().record_deleted);
+}
+
+TEST_F(Damaged, APoolServesNobodyAndTheOthersServe) {
+  store.damage(core::pool_key("four"));
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(net::Prefix::parse("10.2.0.0/26").value().contains(address_of("d" + std::to_string(i))));
+  }
+  EXPECT_TRUE(release_owner(context, World::request("c1").owner));
+  EXPECT_EQ(list_pools(context).value().size(), 1U);
+  // Whose configuration names it is served by the others.
+  EXPECT_TRUE(
+      ensure_pools(context, {World::spec("four", "10.1.0.0/26", 29), World::spec("other", "10.2.0.0/26", 29, 0)}));
+  // What may lie over it is not made.
+  core::PoolSpec spec;
+  spec.name = "new";
+  spec.cidr = net::Prefix::parse("10.3.0.0/24").value();
+  const auto made = create_pool(context, spec);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, ErrorCode::corrupt);
+  EXPECT_THAT(made.error().message, HasSubstr("four"));
+}
+
+TEST_F(Damaged, AnOwnerWhoAsksAgainIsAnsweredBesideADamagedPool) {
+  const auto before = std::get<core::Assigned>(answer_to("c1")).addresses.at(0);
+  ASSERT_TRUE(before.held_before);
+  ASSERT_EQ(before.pool, "four");
+  store.damage(core::pool_key("other"));
+  auto again = std::get<core::Assigned>(answer_to("c1")).addresses.at(0);
+  EXPECT_GT(again.sequence_number, before.sequence_number) << "held anew: late_release_test.cc";
+  again.sequence_number = before.sequence_number;
+  EXPECT_EQ(again, before);
+}
+
+/// The pool has the prefix and the gateway: another answer than before would leave the pod without a way out.
+TEST_F(Damaged, AnOwnerWhoAsksAgainIsRefusedWhileItsOwnPoolCannotBeRead) {
+  store.damage(core::pool_key("four"));
+  const auto again = assign(context, request("c1"));
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, ErrorCode::corrupt);
+  EXPECT_THAT(again.error().message, HasSubstr("is held already, and of no pool that can be read"));
+  EXPECT_THAT(again.error().message, HasSubstr("four"));
+}
+
+TEST_F(Damaged, WhatCoolsInADamagedPoolGoesOnCooling) {
+  core::Pool slow = list_pools(context).value().front();
+  slow.cooldown = std::chrono::seconds{600};
+  put(core::pool_key(slow.name), slow);
+  const auto block = block_of("c1");
+  ASSERT_TRUE(release_owner(context, World::request("c1").owner));
+  store.damage(core::pool_key(slow.name));
+  clock.advance(std::chrono::seconds{120});
+  const auto view = show_block(context, block);
+  ASSERT_TRUE(view);
+  EXPECT_EQ(view->usage.cooling, 1U);
+}
+
+TEST_F(Damaged, AReservationOfOnePoolConcernsThatPool) {
+  store.damage(core::reservation_key("pool-four"));
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(net::Prefix::parse("10.2.0.0/26").value().contains(address_of("d" + std::to_string(i))));
+  }
+  EXPECT_TRUE(claimed_by("c1")) << "who has an address is answered";
+}
+
+TEST_F(Damaged, AnyOtherReservationMayKeepAnyAddress) {
+  store.damage(core::reservation_key("gateways"));
+  const auto answer = answer_to("new");
+  const auto* refusal = std::get_if<core::Refusal>(&answer);
+  ASSERT_NE(refusal, nullptr);
+  EXPECT_EQ(refusal->code, ErrorCode::corrupt);
+  EXPECT_THAT(refusal->summary, HasSubstr("gateways"));
+  EXPECT_TRUE(claimed_by("c1")) << "who has an address is answered";
+  EXPECT_TRUE(release_owner(context, World::request("c1").owner));
+}
+
+TEST_F(Damaged, AConfigurationIsReadAsStrict) {
+  store.damage(core::ipam_config_key());
+  int given = 0;
+  std::set<std::string> mine;
+  for (int i = 0; i < 200; ++i) {
+    const auto answer = answer_to("d" + std::to_string(i));
+    const auto* assigned = std::get_if<core::Assigned>(&answer);
+    given += assigned != nullptr ? 1 : 0;
+  }
+  EXPECT_GT(given, 80);
+  const auto views = list_addresses(context);
+  ASSERT_TRUE(views);
+  for (const AddressView& view : *views) {
+    if (view.state == core::AddressState::held) {
+      EXPECT_FALSE(view.borrowed()) << view.address.to_string() << " of " << to_string(*view.block_owner) << " on "
+                                    << view.node;
+    }
+  }
+}
+
+TEST_F(Damaged, ANodeServesFromPoolsForEveryNode) {
+  store.damage(core::node_key("node-a"));
+  EXPECT_TRUE(claimed_by("d"));
+  EXPECT_TRUE(release_owner(context, World::request("c1").owner));
+}
+
+TEST_F(Damaged, AHandleConcernsItsOwnerAlone) {
+  store.damage(core::handle_key(core::handle_of(World::request("c1").owner)));
+  EXPECT_FALSE(assign(context, request("c1")));
+  EXPECT_FALSE(release_owner(context, World::request("c1").owner));
+  EXPECT_TRUE(claimed_by("d"));
+}
+
+TEST_F(Damaged, AnAffinityOrAMarkConcernsItsBlockAlone) {
+  const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
+  for (int i = 0; i < 8; ++i) {
+    const auto cidr = net::Prefix::parse("10.1.0.0/26").value().subprefix(static_cast<std::uint64_t>(i), 29);
+    if (i % 2 == 0) {
+      store.damage(core::high_water_mark_key(cidr));
+    } else {
+      store.damage(core::affinity_key(node, cidr));
+    }
+  }
+  for (int i = 0; i < 30; ++i) EXPECT_TRUE(claimed_by("d" + std::to_string(i)));
+  EXPECT_TRUE(check_status(context, {node, {true, false}, {}, false}));
+}
+
+TEST_F(Damaged, TheAuditNamesEachOnce) {
+  const auto block = block_of("c1");
+  store.damage(core::block_key(block));
+  store.damage(core::pool_key("four"));
+  store.damage(core::reservation_key("gateways"));
+  store.damage(core::ipam_config_key());
+  store.damage(core::node_key("node-x"), ErrorCode::newer_version);
+  const auto report = audit(context, {});
+  ASSERT_TRUE(report) << report.error().message;
+  std::map<std::string, int> named;
+  for (const core::audit::Finding& finding : report->findings) {
+    if (finding.kind == core::audit::Finding::Kind::block_corrupt ||
+        finding.kind == core::audit::Finding::Kind::record_unreadable ||
+        finding.kind == core::audit::Finding::Kind::record_newer) {
+      ++named[finding.subject];
+    }
+  }
+  EXPECT_EQ(named.size(), 5U);
+  for (const auto& [subject, times] : named) EXPECT_EQ(times, 1) << subject;
+}
+
+/// A block larger than any that is read: its CIDR is taken whole, and nobody is told that its addresses are nobody's.
+TEST_F(Damaged, ABlockThatIsTooLargeIsTakenWhole) {
+  const core::Key key = core::block_key(prefix("10.0.0.0/8"));
+  auto any = std::get<core::Block>(store.get(core::block_key(block_of("c1")), Deadline{}).value()->value);
+  any.cidr = prefix("10.0.0.0/8");
+  put(key, any);
+  const auto check = [&] {
+    const AuditReport report = audit(context, {}).value();
+    const auto is_its = [](const core::audit::Finding& one) { return one.subject == "block 10.0.0.0/8"; };
+    const auto found = std::ranges::find_if(report.findings, is_its);
+    ASSERT_NE(found, report.findings.end());
+    EXPECT_EQ(found->kind, core::audit::Finding::Kind::block_corrupt);
+    EXPECT_THAT(found->remedy, testing::HasSubstr("its addresses stay taken"));
+  };
+  check();
+  store.damage(key);
+  check();
+  EXPECT_THAT(list_block_cidrs(context).value(), testing::Contains(any.cidr));
+  EXPECT_TRUE(for_each_block(context, [&](const core::Block& block) { EXPECT_NE(block.cidr, any.cidr); }));
+  const auto made = create_pool(context, World::spec("new", "10.9.0.0/26", 29));
+  ASSERT_FALSE(made);
+  EXPECT_THAT(made.error().message, testing::HasSubstr("10.0.0.0/8"));
+}
+
+/// It keeps the next block of its addresses from being made.
+TEST_F(Damaged, WhatIsBesideABlockThatIsGoneIsNamed) {
+  store.set_capabilities({.atomic_commit = true, .foreign_writers = true});
+  store.damage(core::block_beside_key(prefix("10.1.0.56/29")));
+  const auto report = audit(context, std::nullopt).value();
+  const auto names_it = [](const core::audit::Finding& finding) {
+    return finding.kind == core::audit::Finding::Kind::record_unreadable &&
+           finding.subject.ends_with("ipv4/10.1.0.56/29");
+  };
+  EXPECT_EQ(std::count_if(report.findings.begin(), report.findings.end(), names_it), 1);
+}
+
+/// Calico's records are whole: what is advised takes nothing of theirs.
+TEST_F(Damaged, WhatIsBesideARecordThatIsWholeIsNamedByItself) {
+  store.set_capabilities({.atomic_commit = true, .foreign_writers = true});
+  const auto block = block_of("c1");
+  store.damage_beside(core::block_key(block));
+  store.damage(core::block_beside_key(block));
+  store.damage_beside(core::pool_key("other"));
+  std::vector<core::audit::Finding> found = audit(context, std::nullopt).value().findings;
+  std::erase_if(found, [](const core::audit::Finding& f) {
+    return f.kind != core::audit::Finding::Kind::block_corrupt &&
+           f.kind != core::audit::Finding::Kind::record_unreadable;
+  });
+  ASSERT_EQ(found.size(), 2U);
+  const auto& [of_pool, of_block] = std::pair(found[0], found[1]);
+  EXPECT_EQ(of_pool.kind, core::audit::Finding::Kind::record_unreadable);
+  EXPECT_EQ(of_pool.subject, "pool other");
+  EXPECT_THAT(of_pool.remedy, HasSubstr("`croft record remove pool other` takes away that alone"));
+  EXPECT_THAT(of_pool.remedy, HasSubstr("gateway"));
+  EXPECT_EQ(of_block.kind, core::audit::Finding::Kind::record_unreadable);
+  EXPECT_EQ(of_block.subject, "block_beside " + core::block_key(block).name);
+  EXPECT_THAT(of_block.remedy,
+              HasSubstr("`croft record remove block_beside " + core::block_key(block).name + " --force`"));
+  EXPECT_THAT(of_block.remedy, HasSubstr("given out at once"));
+  // Nobody is served by half of what is known.
+  EXPECT_FALSE(assign(context, request("c1")));
+  EXPECT_FALSE(release_owner(context, World::request("c1").owner));
+}
+
+TEST_F(Damaged, IsToldOnce) {
+  store.damage(core::pool_key("four"));
+  std::vector<std::string> told;
+  DamageTelling telling(store, [&](const core::Key& key, const Error& error) {
+    told.push_back(key.name);
+    EXPECT_EQ(error.code, ErrorCode::corrupt);
+  });
+  const Context through{telling, clock, random};
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(assign(through, request("d" + std::to_string(i))));
+  EXPECT_TRUE(list_addresses(through));
+  EXPECT_EQ(told, std::vector<std::string>{"four"});
+}
+
+/// It is not the node's fault, and who makes all nodes unready at once has their pods evicted.
+TEST_F(Damaged, NoRecordMakesANodeUnready) {
+  StatusRequest status;
+  status.node = {core::AffinityOwner::Type::host, "node-a"};
+  const auto expect_ready = [&](const char* what) {
+    status.fail_when_full = false;
+    EXPECT_TRUE(check_status(context, status)) << what;
+    status.fail_when_full = true;
+    const auto strict = check_status(context, status);
+    ASSERT_FALSE(strict) << what;
+    EXPECT_EQ(strict.error().code, ErrorCode::corrupt) << what;
+    EXPECT_THAT(strict.error().message, HasSubstr(what));
+    const auto refused = answer_to("new");
+    ASSERT_TRUE(std::holds_alternative<core::Refusal>(refused)) << what;
+    EXPECT_EQ(std::get<core::Refusal>(refused).code, ErrorCode::corrupt) << what;
+  };
+  store.damage(core::reservation_key("gateways"));
+  expect_ready("gateways");
+  ASSERT_TRUE(store.commit(
+      std::array{store::Write{core::reservation_key("gateways"), std::nullopt, store::Condition::always(), false}},
+      store::WriteToken(), Deadline{}));
+  store.damage(core::pool_key("other"));
+  status.fail_when_full = true;
+  EXPECT_TRUE(check_status(context, status)) << "a pool serves";
+  store.damage(core::pool_key("four"));
+  expect_ready("other");
+  status.pools.v4 = {"four"};
+  status.fail_when_full = false;
+  EXPECT_TRUE(check_status(context, status)) << "asked for by name";
+}
+
+TEST_F(Damaged, OfManyOfAKindAFewAreNamed) {
+  store::MemoryStore beneath;
+  for (int i = 0; i < 1000; ++i) beneath.damage(core::handle_key("net.c" + std::to_string(i)));
+  beneath.damage(core::pool_key("a"));
+  std::vector<std::string> told;
+  DamageTelling telling(beneath, [&](const core::Key&, const Error& damage) { told.push_back(damage.message); });
+  for (int pass = 0; pass < 2; ++pass) {
+    ASSERT_TRUE(telling.list({core::Kind::handle, "", "", 1000}, Deadline{}));
+    ASSERT_TRUE(telling.list({core::Kind::pool, "", "", 1000}, Deadline{}));
+  }
+  ASSERT_EQ(told.size(), kToldOfAKindMax + 2);
+  EXPECT_THAT(told[kToldOfAKindMax], testing::HasSubstr("more than 20 records of kind handle"));
+}
+
+/// A memory above rests on the store beneath being asked whether it still is the one that was read.
+TEST_F(Damaged, WhatTellsOfItPassesOnAsOfWhenACommitIs) {
+  struct Asked final : store::MemoryStore {
+    Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of, std::span<const store::Write>,
+                                         const store::WriteToken&, Deadline) override {
+      asked = as_of;
+      return fail(ErrorCode::conflict, "another store");
+    }
+    std::optional<store::Revision> asked;
+  } beneath;
+  DamageTelling telling(beneath, [](const core::Key&, const Error&) {});
+  const store::Write write{core::pool_key("new"), core::Pool(), store::Condition::if_absent(), false};
+  const auto done = telling.commit_as_of(store::Revision(7), {&write, 1}, store::WriteToken(), Deadline{});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::conflict);
+  EXPECT_EQ(beneath.asked, store::Revision(7));
+}
+
+// A Kubernetes API has no name for some handles (calico/crd.h): nobody can hold anything by them, and a DEL that
+// failed would be asked for again for ever.
+TEST_F(Damaged, AHandleThatTheStoreHasNoPlaceForHoldsNothing) {
+  core::Owner owner{"net", "c_3", "eth0"};
+  store.damage(core::handle_key(core::handle_of(owner)), ErrorCode::invalid_argument);
+  const auto released = release_owner(context, owner);
+  ASSERT_TRUE(released) << released.error().message;
+  EXPECT_TRUE(released->addresses.empty());
+  EXPECT_FALSE(assign(context, request("c_3"))) << "nor can it get any";
+  // A record that is damaged is another matter: somebody holds by it.
+  owner.container_id = "c_4";
+  store.damage(core::handle_key(core::handle_of(owner)), ErrorCode::corrupt);
+  EXPECT_FALSE(release_owner(context, owner));
+}
+
+// As a store's URL with a certificate and no key: that says nothing of the handle.
+TEST_F(Damaged, AStoreThatRefusesItsOwnConfigurationFreesNothing) {
+  struct Refusing final : store::ForwardingStore {
+    using ForwardingStore::ForwardingStore;
+    [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing&, Deadline) override {
+      return fail(invalid_argument("a certificate and its key, or neither"));
+    }
+  } refusing(store);
+  const Context through{refusing, clock, random};
+  const auto released = release_owner(through, World::request("c1").owner);
+  ASSERT_FALSE(released);
+  EXPECT_EQ(released.error().code, ErrorCode::invalid_argument);
+}
+
+}  // namespace
+}  // namespace croft::engine

@@ -1,0 +1,809 @@
+#include <thread>
+
+#include "ipam/use/test_asked.h"
+#include "ipam/use/test_world.h"
+#include "store/forwarding_store.h"
+
+namespace croft::engine {
+namespace {
+
+using core::SequenceNumber;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+using namespace std::chrono_literals;
+
+class Engine : public testing::Test, public World {
+ protected:
+  void TearDown() override { EXPECT_THAT(findings(), IsEmpty()); }
+};
+
+TEST_F(Engine, FirstAddressIsTheFirstBehindNetworkAndGateway) {
+  pool("a", "10.1.0.0/28", 28);
+  EXPECT_EQ(add("c1"), "10.1.0.2");
+  EXPECT_EQ(add("c2"), "10.1.0.3");
+}
+
+TEST_F(Engine, TheSameOwnerGetsTheSameAddressByOneCommit) {
+  pool("a", "10.1.0.0/24", 26);
+  const std::string first = add("c1");
+  const auto commits = store.counts().commit;
+  EXPECT_EQ(add("c1"), first);
+  EXPECT_EQ(store.counts().commit, commits + 1) << "held anew: late_release_test.cc";
+}
+
+TEST_F(Engine, InterfacesOfOneContainerAreOwnersOfTheirOwn) {
+  pool("a", "10.1.0.0/24", 26);
+  auto second = request("c1");
+  second.owner.interface_name = "eth1";
+  const std::string first = add("c1");
+  EXPECT_NE(add(second).front(), first);
+  EXPECT_EQ(del("c1", "eth1"), 1U);
+  EXPECT_EQ(add("c1"), first);
+  EXPECT_EQ(del("c1"), 1U);
+}
+
+TEST_F(Engine, ABlockIsFilledBeforeTheNextIsClaimed) {
+  pool("a", "10.1.0.0/26", 29);
+  const std::string first = add("c0");
+  const auto block = net::Prefix::containing(ip(first.c_str()), 29);
+  std::size_t inside = 1;
+  for (int i = 1; i < 20; ++i) inside += block.contains(ip(add("c" + std::to_string(i)).c_str())) ? 1U : 0U;
+  const auto overview = look(context).value();
+  EXPECT_EQ(overview.pools[0].blocks.size(), 3U);
+  EXPECT_EQ(inside, block == prefix("10.1.0.0/29") ? 6U : block == prefix("10.1.0.56/29") ? 7U : 8U);
+}
+
+TEST_F(Engine, EveryAssignableAddressIsHandedOutOnceThenTheRefusalExplains) {
+  pool("a", "10.1.0.0/28", 30);
+  std::set<std::string> seen;
+  for (int i = 0; i < 13; ++i) EXPECT_TRUE(seen.insert(add("c" + std::to_string(i))).second);
+  EXPECT_EQ(add("late"),
+            "exhausted: no IPv4 address for node node-a: every usable pool is full [pool a (10.1.0.0/28): 4 blocks are "
+            "claimed, all by this node and without a free address]");
+  EXPECT_EQ(del("c3"), 1U);
+  EXPECT_THAT(add("late"), HasSubstr("the first cooling one is free again at 2026-01-15T10:00:30Z"));
+}
+
+/// The numbers of look(), read another way.
+TEST_F(Engine, HowFullPoolsAre) {
+  pool("a", "10.1.0.0/24", 28);
+  pool("b", "fd00::/64", 122);
+  for (int i = 0; i < 20; ++i) add("c" + std::to_string(i));
+  EXPECT_EQ(del("c3"), 1U);
+  const auto overview = look(context).value();
+  const auto fills = fill_of_pools(context).value();
+  ASSERT_EQ(fills.size(), 2U);
+  for (std::size_t i = 0; i < fills.size(); ++i) {
+    const PoolView& view = overview.pools[i];
+    EXPECT_EQ(fills[i].pool, view.pool);
+    EXPECT_EQ(fills[i].capacity, view.usage.size);
+    EXPECT_EQ(fills[i].held, view.usage.held);
+    EXPECT_EQ(fills[i].cooling, view.usage.cooling);
+    EXPECT_EQ(fills[i].reserved, view.usage.reserved) << fills[i].reserved.to_string();
+    EXPECT_EQ(fills[i].free(), view.usage.free());
+    EXPECT_EQ(fills[i].blocks, view.blocks.size());
+  }
+  EXPECT_EQ(fills[0].held, 19U);
+  EXPECT_EQ(fills[0].cooling, 1U);
+  EXPECT_EQ(fills[0].blocks, 2U);
+  EXPECT_EQ(fills[0].owned_blocks, 2U);
+  EXPECT_EQ(fills[0].borrowed, 0U);
+  EXPECT_EQ(fills[0].open(), fills[0].free());
+}
+
+TEST_F(Engine, WhatOtherNodesTookAndWhatTheyCannotTake) {
+  pool("a", "10.1.0.0/28", 28);
+  add("c1", "node-a");
+  add("c2", "node-b");  // there is one block
+  auto fill = fill_of_pools(context).value().front();
+  EXPECT_EQ(fill.borrowed, 1U);
+  EXPECT_TRUE(fill.stranded.is_zero());
+  config([](core::IpamConfig& c) { c.strict_affinity = true; });
+  fill = fill_of_pools(context).value().front();
+  EXPECT_EQ(fill.stranded, fill.free());
+  EXPECT_TRUE(fill.open().is_zero());
+}
+
+TEST_F(Engine, OtherNodesBlocksAreNamedInTheRefusal) {
+  pool("a", "10.1.0.0/28", 29);
+  EXPECT_THAT(add("c1", "node-a"), StartsWith("10.1."));
+  EXPECT_THAT(add("c2", "node-b"), StartsWith("10.1."));
+  config([](core::IpamConfig& c) { c.strict_affinity = true; });
+  EXPECT_THAT(add("c3", "node-c"),
+              HasSubstr("all 2 blocks are claimed: 0 by this node and without a free address, 2 by other nodes"));
+}
+
+TEST_F(Engine, ReleasedAddressesCoolAndComeBackLongestIdleFirst) {
+  pool("a", "10.1.0.0/29", 29);
+  for (int i = 0; i < 5; ++i) add("c" + std::to_string(i));
+  EXPECT_EQ(del("c2"), 1U);
+  clock.advance(1s);
+  EXPECT_EQ(del("c0"), 1U);
+  clock.advance(28s);
+  EXPECT_THAT(add("n1"), StartsWith("exhausted"));
+  clock.advance(1s);
+  EXPECT_EQ(add("n1"), "10.1.0.4");
+  clock.jump_wall(8760h);
+  EXPECT_THAT(add("n2"), StartsWith("exhausted")) << "a wall clock set ahead must not end a cooldown";
+  clock.advance(1s);
+  EXPECT_EQ(add("n2"), "10.1.0.2");
+}
+
+TEST_F(Engine, AWallClockSetBackDoesNotHideRoom) {
+  pool("a", "10.1.0.0/29", 29);
+  for (int i = 0; i < 5; ++i) add("c" + std::to_string(i));
+  del("c2");
+  clock.jump_wall(-8760h);
+  clock.advance(30s);
+  EXPECT_EQ(add("n"), "10.1.0.4");
+}
+
+TEST_F(Engine, WithoutCooldownAnAddressIsFreeAtOnce) {
+  pool("a", "10.1.0.0/29", 29, 0);
+  for (int i = 0; i < 5; ++i) add("c" + std::to_string(i));
+  del("c2");
+  EXPECT_EQ(add("n"), "10.1.0.4");
+}
+
+TEST_F(Engine, WhoIsAnsweredWithWhatItHeldAlreadyOutrunsALateRelease) {
+  store.set_capabilities({.atomic_commit = true, .shared = true, .late_commits = true});
+  pool("a", "10.1.0.0/26", 26);
+  EXPECT_EQ(add("c1"), "10.1.0.2");
+  // A DEL whose caller went its way, and whose commit is still on the line.
+  const auto key = core::block_key(net::Prefix::parse("10.1.0.0/26").value());
+  const auto seen = store.get(key, Deadline{}).value();
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(add("c1"), "10.1.0.2");
+  const store::Write late{key, seen->value, store::Condition::if_revision(seen->revision)};
+  const auto came = store.commit({&late, 1}, {}, Deadline{});
+  ASSERT_FALSE(came) << "the address is told to c1: nobody may free it by what was seen before";
+  EXPECT_EQ(came.error().code, ErrorCode::conflict);
+}
+
+/// The first look at a block shows it as it was once.
+class SeenLate final : public store::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    TRY(store::ReadAnswer answer, ForwardingStore::read(wanted, deadline));
+    std::size_t i = 0;
+    for (const core::Key& key : wanted.records) {
+      if (const auto old = before.find(key); old != before.end()) {
+        answer.records[i] = old->second;
+        before.erase(old);
+      }
+      ++i;
+    }
+    return answer;
+  }
+  std::map<core::Key, std::optional<store::Record>> before;
+};
+
+TEST_F(Engine, APoolThatOnlySeemedFullIsLookedAtAgain) {
+  store.set_capabilities({.atomic_commit = true, .shared = true, .late_commits = true});
+  pool("a", "10.1.0.0/29", 29, 0);
+  for (int i = 0; i < 5; ++i) add("c" + std::to_string(i));
+  const auto key = core::block_key(net::Prefix::parse("10.1.0.0/29").value());
+  SeenLate late(store);
+  late.before[key] = store.get(key, Deadline{}).value();
+  del("c2");
+  const auto answer = assign({late, clock, random}, request("n"), {});
+  ASSERT_TRUE(answer) << answer.error().message;
+  const auto* assigned = std::get_if<core::Assigned>(&*answer);
+  ASSERT_NE(assigned, nullptr) << std::get<core::Refusal>(*answer).summary;
+  EXPECT_EQ(assigned->addresses.front().address.to_string(), "10.1.0.4");
+}
+
+TEST_F(Engine, DelOfTheUnknownIsASuccessAndMayBeRepeated) {
+  pool("a", "10.1.0.0/24", 26);
+  const auto commits = store.counts().commit;
+  EXPECT_EQ(del("nobody"), 0U);
+  EXPECT_EQ(store.counts().commit, commits);
+  add("c1");
+  EXPECT_EQ(del("c1"), 1U);
+  EXPECT_EQ(del("c1"), 0U);
+}
+
+TEST_F(Engine, DualStackIsAllOrNone) {
+  pool("four", "10.1.0.0/24", 26);
+  auto both = request("c1");
+  both.count.v6 = true;
+  EXPECT_THAT(add(both).front(),
+              HasSubstr("no_pool: no IPv6 address for node node-a: there is no pool of this family"));
+  EXPECT_EQ(look(context)->pools[0].usage.held, 0U);
+  pool("six", "fd00::/120", 122);
+  EXPECT_THAT(add(both), ElementsAre(StartsWith("10.1.0."), StartsWith("fd00::")));
+  EXPECT_THAT(add(both), ElementsAre(StartsWith("10.1.0."), StartsWith("fd00::")));
+  EXPECT_EQ(del("c1"), 2U);
+}
+
+TEST_F(Engine, ASecondFamilyMayBeAddedLater) {
+  pool("four", "10.1.0.0/24", 26);
+  pool("six", "fd00::/120", 122);
+  const std::string four = add("c1");
+  auto both = request("c1");
+  both.count.v6 = true;
+  EXPECT_THAT(add(both), ElementsAre(four, StartsWith("fd00::")));
+}
+
+TEST_F(Engine, ExplicitAddress) {
+  pool("a", "10.10.0.0/24", 28);
+  auto wanted = request("c1");
+  wanted.addresses = {ip("10.10.0.17")};
+  EXPECT_THAT(add(wanted), ElementsAre("10.10.0.17"));
+  EXPECT_THAT(add(wanted), ElementsAre("10.10.0.17"));
+  EXPECT_EQ(look(context)->pools[0].blocks[0].block.cidr, prefix("10.10.0.16/28"));
+  wanted.owner.container_id = "c2";
+  EXPECT_THAT(add(wanted).front(), HasSubstr("exhausted: requested address 10.10.0.17 cannot be assigned [pool a "
+                                             "(10.10.0.0/24): the address is held by net.c1 on node node-a]"));
+  del("c1");
+  EXPECT_THAT(add(wanted).front(), HasSubstr("the address is cooling until 2026-01-15T10:00:30Z"));
+  clock.advance(30s);
+  EXPECT_THAT(add(wanted), ElementsAre("10.10.0.17"));
+  wanted.addresses = {ip("10.10.0.18")};
+  EXPECT_THAT(add(wanted).front(),
+              HasSubstr("container c2 interface eth0 already holds 10.10.0.17 and now asks for 10.10.0.18"));
+}
+
+TEST_F(Engine, ExplicitAddressesThatMayNotBe) {
+  auto wanted = request("c1");
+  wanted.addresses = {ip("10.10.0.17")};
+  EXPECT_THAT(add(wanted).front(), StartsWith("no_pool: "));
+  pool("a", "10.10.0.0/24", 28);
+  for (const char* reserved : {"10.10.0.0", "10.10.0.1", "10.10.0.255"}) {
+    wanted.addresses = {ip(reserved)};
+    EXPECT_THAT(add(wanted).front(), HasSubstr("refused_by_configuration: ")) << reserved;
+    EXPECT_THAT(add(wanted).front(), HasSubstr("reserved")) << reserved;
+  }
+  wanted.addresses = {ip("10.99.0.1")};
+  EXPECT_THAT(add(wanted).front(), HasSubstr("it is in no pool [pool a (10.10.0.0/24): does not contain it]"));
+  ASSERT_TRUE(set_pool_disabled(context, "a", true));
+  wanted.addresses = {ip("10.10.0.17")};
+  EXPECT_THAT(add(wanted).front(), HasSubstr("the pool is disabled"));
+}
+
+TEST_F(Engine, SeveralExplicitAddressesAndAnAutomaticOneOfTheOtherFamily) {
+  pool("four", "10.1.0.0/24", 26);
+  pool("six", "fd00::/120", 122);
+  auto wanted = request("c1");
+  wanted.count.v6 = true;
+  wanted.addresses = {ip("10.1.0.9"), ip("10.1.0.8"), ip("10.1.0.99")};
+  EXPECT_THAT(add(wanted), ElementsAre("10.1.0.9", "10.1.0.8", "10.1.0.99", StartsWith("fd00::")));
+  EXPECT_EQ(del("c1"), 4U);
+}
+
+TEST_F(Engine, PoolsByNameOrCidrInTheOrderAsked) {
+  pool("a", "10.1.0.0/29", 29);
+  pool("b", "10.2.0.0/29", 29);
+  auto wanted = request("c1");
+  wanted.pools.v4 = {"b"};
+  EXPECT_EQ(add(wanted).front(), "10.2.0.2");
+  wanted = request("c2");
+  wanted.pools.v4 = {prefix("10.2.0.0/29"), "a"};
+  EXPECT_EQ(add(wanted).front(), "10.2.0.3");
+  for (int i = 3; i < 6; ++i)
+    add([&] {
+      auto r = wanted;
+      r.owner.container_id = "c" + std::to_string(i);
+      return r;
+    }());
+  wanted.owner.container_id = "c9";
+  EXPECT_EQ(add(wanted).front(), "10.1.0.2") << "b is full, a comes next";
+  wanted = request("c10");
+  wanted.pools.v4 = {"nowhere"};
+  EXPECT_THAT(add(wanted).front(), HasSubstr("refused_by_configuration: the given pool (nowhere) does not exist"));
+}
+
+TEST_F(Engine, WithoutNamesPoolsFillByNameAndDisabledOnesAreSkipped) {
+  pool("b", "10.2.0.0/29", 29);
+  pool("a", "10.1.0.0/29", 29);
+  EXPECT_EQ(add("c1"), "10.1.0.2");
+  ASSERT_TRUE(set_pool_disabled(context, "a", true));
+  EXPECT_EQ(add("c2"), "10.2.0.2");
+  EXPECT_EQ(add("c1"), "10.1.0.2") << "what is held stays valid";
+  ASSERT_TRUE(set_pool_disabled(context, "b", true));
+  EXPECT_THAT(add("c3"),
+              HasSubstr("no pool may be used [pool a (10.1.0.0/29): disabled; pool b (10.2.0.0/29): disabled]"));
+  EXPECT_EQ(del("c1"), 1U);
+}
+
+TEST_F(Engine, SingleAddressBlocks) {
+  pool("a", "10.1.0.0/29", 32);
+  std::set<std::string> seen;
+  for (int i = 0; i < 5; ++i) seen.insert(add("c" + std::to_string(i)));
+  EXPECT_EQ(seen.size(), 5U);
+  EXPECT_THAT(add("late"), StartsWith("exhausted"));
+}
+
+TEST_F(Engine, PoolsThatOverlapOrDisagreeAreRefused) {
+  pool("a", "10.1.0.0/16", 26);
+  EXPECT_THAT(create_pool(context, spec("b", "10.1.4.0/24", 26)).error().message,
+              "cidr 10.1.4.0/24 of pool b overlaps pool a (10.1.0.0/16)");
+  EXPECT_TRUE(create_pool(context, spec("a", "10.1.0.0/16", 26))->existed_before);
+  EXPECT_THAT(create_pool(context, spec("a", "10.1.0.0/16", 28)).error().message, HasSubstr("blockSize"));
+  EXPECT_EQ(ensure_pools(context, {spec("a", "10.1.0.0/16", 28)}).error().code, ErrorCode::refused_by_configuration);
+  EXPECT_TRUE(ensure_pools(context, {spec("a", "10.1.0.0/16", 26), spec("c", "10.3.0.0/24", 26)}));
+  EXPECT_EQ(list_pools(context)->size(), 2U);
+}
+
+TEST_F(Engine, APoolInUseIsNotDeletedAndStaysEnabled) {
+  pool("a", "10.1.0.0/24", 26);
+  add("c1");
+  const auto refused = delete_pool(context, "a");
+  EXPECT_EQ(refused.error().code, ErrorCode::refused_for_safety);
+  EXPECT_THAT(refused.error().message, HasSubstr("1 held and 0 cooling"));
+  EXPECT_THAT(add("c2"), StartsWith("10.1."));
+  del("c1");
+  del("c2");
+  EXPECT_FALSE(delete_pool(context, "a")) << "cooling addresses count";
+  clock.advance(30s);
+  EXPECT_TRUE(delete_pool(context, "a"));
+  EXPECT_EQ(delete_pool(context, "a").error().code, ErrorCode::not_found);
+  EXPECT_THAT(list_addresses(context).value(), IsEmpty());
+}
+
+TEST_F(Engine, ABlockMadeAgainNeverRepeatsASequenceNumber) {
+  pool("a", "10.1.0.0/30", 30, 0);
+  ASSERT_EQ(add("c1"), "10.1.0.2");
+  const SequenceNumber first = show_address(context, ip("10.1.0.2"))->sequence_number;
+  del("c1");
+  ASSERT_TRUE(delete_pool(context, "a"));
+  clock.jump_wall(-8760h);
+  pool("a", "10.1.0.0/30", 30, 0);
+  ASSERT_EQ(add("c2"), "10.1.0.2");
+  EXPECT_GT(show_address(context, ip("10.1.0.2"))->sequence_number, first);
+}
+
+TEST_F(Engine, DeletingAPoolOfManyBlocksGoesInBatches) {
+  pool("a", "10.1.0.0/24", 30, 0);
+  for (int i = 0; i < 200; ++i) ASSERT_THAT(add("c" + std::to_string(i)), StartsWith("10.1."));
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(del("c" + std::to_string(i)), 1U);
+  ASSERT_TRUE(delete_pool(context, "a"));
+  EXPECT_THAT(list_block_cidrs(context).value(), IsEmpty());
+}
+
+/// Another program takes the pool's record away and brings it back.
+TEST_F(Engine, ACooldownLastsWhileItsPoolIsAway) {
+  pool("a", "10.1.0.0/28", 28, 600);
+  const std::string first = add("c1");
+  add("c2");
+  del("c1");
+  const auto record = store.get(core::pool_key("a"), Deadline{}).value()->value;
+  put(core::pool_key("a"), std::nullopt);
+  clock.advance(std::chrono::seconds(32));
+  del("c2");  // a write of the block
+  put(core::pool_key("a"), record);
+  EXPECT_EQ(show_address(context, ip(first.c_str()))->state, core::AddressState::cooling);
+  for (int i = 0; i < 16; ++i) EXPECT_NE(add("d" + std::to_string(i)), first);  // until the pool is full
+}
+
+TEST_F(Engine, ALateReleaseNeverFreesASuccessor) {
+  pool("a", "10.1.0.0/30", 30, 0);
+  add("c1");
+  const auto before = show_address(context, ip("10.1.0.2")).value();
+  del("c1");
+  add("c2");
+  const auto late = release_addresses(context, {{ip("10.1.0.2"), before.handle_id, {}}}).value();
+  EXPECT_THAT(late.mismatched, ElementsAre(ip("10.1.0.2")));
+  const auto stale = release_addresses(context, {{ip("10.1.0.2"), "net.c2", before.sequence_number}}).value();
+  EXPECT_THAT(stale.mismatched, ElementsAre(ip("10.1.0.2")));
+  const auto now = show_address(context, ip("10.1.0.2")).value();
+  const auto right =
+      release_addresses(context, {{ip("10.1.0.2"), "net.c2", now.sequence_number}, {ip("10.9.9.9"), {}, {}}}).value();
+  EXPECT_THAT(right.released, ElementsAre(ip("10.1.0.2")));
+  EXPECT_THAT(right.not_held, ElementsAre(ip("10.9.9.9")));
+}
+
+TEST_F(Engine, ReleasingAWholeBlockByAddressKeepsWithinTheLimitOfACommit) {
+  pool("a", "10.1.0.0/24", 24);
+  std::vector<core::AddressToRelease> all;
+  for (int i = 0; i < 253; ++i) {
+    const auto text = add("c" + std::to_string(i));
+    all.push_back({ip(text.c_str()), {}, {}});
+  }
+  EXPECT_EQ(release_addresses(context, all)->released.size(), 253U);
+}
+
+// --- unknown outcomes, conflicts, races ---
+
+class EngineFaults : public Engine, public testing::WithParamInterface<store::Fault> {};
+
+TEST_P(EngineFaults, AtEachCommitOfAddAndDelNothingIsLostOrHeldTwice) {
+  pool("a", "10.1.0.0/24", 30);
+  for (std::uint64_t at = 1; at <= 3; ++at) {
+    const std::string name = "c" + std::to_string(at);
+    store.set_faults(store::FaultScript().on_commit(store.counts().commit + at, GetParam()));
+    // Two that are told to try again do so: an owner that asks again writes, too.
+    const auto ask = [&] {
+      const std::string answer = add(name);
+      return answer.starts_with("10.1.0.") ? answer : add(name);
+    };
+    const std::string address = ask();
+    ASSERT_THAT(address, StartsWith("10.1.0."));
+    EXPECT_EQ(ask(), address);
+    store.set_faults(store::FaultScript().on_commit(store.counts().commit + 1, GetParam()));
+    static_cast<void>(release_owner(context, {"net", name, "eth0"}));
+    store.set_faults({});
+    del(name);
+    EXPECT_EQ(held_addresses(context, {"net", name, "eth0"})->size(), 0U);
+    EXPECT_THAT(findings(), IsEmpty());
+  }
+  EXPECT_EQ(look(context)->pools[0].usage.held, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EngineFaults,
+                         testing::Values(store::Fault::lose_reply, store::Fault::lose_request, store::Fault::conflict,
+                                         store::Fault::unavailable, store::Fault::storage_full));
+
+TEST_F(Engine, EndlessConflictsEndInARetryableError) {
+  pool("a", "10.1.0.0/24", 26);
+  context.pause_by = [](std::chrono::nanoseconds) {};
+  store.set_faults(store::FaultScript().from_commit(1, store::Fault::conflict));
+  EXPECT_THAT(add("c1"), StartsWith("unavailable: at each of 12 tries"));
+}
+
+/// A server that says "conflict" whatever is sent, and where nothing changes, is asked a few times, more and more
+/// seldom.
+TEST_F(Engine, AConflictWithNobodyIsNoContention) {
+  pool("a", "10.1.0.0/24", 26);
+  std::vector<std::chrono::nanoseconds> waits;
+  context.pause_by = [&](std::chrono::nanoseconds span) { waits.push_back(span); };
+  const auto before = store.counts().commit;
+  store.set_faults(store::FaultScript().from_commit(1, store::Fault::conflict));
+  EXPECT_THAT(add("c1"), AllOf(StartsWith("unavailable: "), HasSubstr("and they are as they were")));
+  EXPECT_LE(store.counts().commit - before, 2U + kUnchangedMax);
+  ASSERT_GT(waits.size(), 9U);
+  for (std::size_t i = waits.size() - 8; i < waits.size(); ++i) {
+    EXPECT_TRUE(waits[i] > waits[i - 1] || waits[i] >= std::chrono::milliseconds(500)) << i;
+  }
+}
+
+/// A client before each of whose commits another one writes a block.
+class AlwaysFirst : public store::ForwardingStore {
+ public:
+  AlwaysFirst(store::Store& beneath, core::Key block) : ForwardingStore(beneath), block_(std::move(block)) {}
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    core::Block block = std::get<core::Block>(beneath().get(block_, deadline).value()->value);
+    const store::Write write{block_, core::stamped(std::move(block)), store::Condition::always()};
+    EXPECT_TRUE(beneath().commit({&write, 1}, {}, deadline));
+    return ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+  }
+
+ private:
+  core::Key block_;
+};
+
+/// Nor does one that has rivals ask hundreds of times a second.
+TEST_F(Engine, WaitsBetweenConflictsGrow) {
+  pool("a", "10.1.0.0/24", 26);
+  ASSERT_THAT(add("c0"), StartsWith("10.1.0."));
+  AlwaysFirst rivals(store, core::block_key(look(context)->pools[0].blocks[0].block.cidr));
+  Context late{rivals, clock, random};
+  std::chrono::nanoseconds waited{0}, quick{0};
+  int waits = 0;
+  late.pause_by = [&](std::chrono::nanoseconds span) {
+    EXPECT_LE(span, std::chrono::seconds(1));
+    clock.advance(span);
+    waited += span;
+    if (++waits <= 16) quick += span;
+  };
+  const auto before = store.counts().commit;
+  const auto answer = assign(late, request("c1"));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::deadline_exceeded);
+  EXPECT_THAT(answer.error().message,
+              HasSubstr("tries the store said that somebody else had changed the same records"));
+  EXPECT_LT(store.counts().commit - before, 160U);
+  EXPECT_LT(quick, std::chrono::milliseconds(320)) << "who has rivals is not kept waiting";
+  EXPECT_EQ(waited, late.time_limit) << "and the last wait ends with the call";
+}
+
+/// The same of a commit of which nobody knows whether it was done.
+TEST_F(Engine, ACommitOfUnknownFateIsRepeatedAFewTimesAndSlower) {
+  pool("a", "10.1.0.0/24", 26);
+  std::vector<std::chrono::nanoseconds> waits;
+  context.pause_by = [&](std::chrono::nanoseconds span) {
+    clock.advance(span);
+    waits.push_back(span);
+  };
+  const auto before = store.counts().commit;
+  store.set_faults(store::FaultScript().from_commit(1, store::Fault::lose_request));
+  EXPECT_THAT(add("c1"), StartsWith("unknown_outcome: "));
+  EXPECT_EQ(store.counts().commit - before, 17U);
+  ASSERT_EQ(waits.size(), 16U);
+  EXPECT_LE(waits.front(), std::chrono::milliseconds(10));
+  EXPECT_GE(waits.back(), std::chrono::milliseconds(500));
+  EXPECT_LE(waits.back(), std::chrono::seconds(1));
+}
+
+/// What is refused after that says nothing of the commit before it, which may be done yet.
+TEST_F(Engine, ARefusalAfterAnUnknownOutcomeDoesNotMakeItKnown) {
+  pool("a", "10.1.0.0/24", 26);
+  const auto next = store.counts().commit + 1;
+  store.set_faults(
+      store::FaultScript().on_commit(next, store::Fault::lose_request).on_commit(next + 1, store::Fault::unavailable));
+  EXPECT_THAT(add("c1"), StartsWith("unknown_outcome: "));
+}
+
+TEST_F(Engine, AnOutcomeThatStaysUnknownIsReportedAsSuch) {
+  pool("a", "10.1.0.0/24", 26);
+  const LateClock late(clock, store, store.counts().commit + 1);
+  Context hurried{store, late, random};
+  store.set_faults(store::FaultScript().from_commit(1, store::Fault::lose_request));
+  EXPECT_EQ(assign(hurried, request("c1")).error().code, ErrorCode::unknown_outcome);
+}
+
+TEST_F(Engine, RacingThreadsOnOneNodeAndOnSeveral) {
+  pool("a", "10.1.0.0/23", 28);
+  std::mutex mutex;
+  std::multiset<std::string> seen;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      store::MemoryStore client(store.data());
+      SeededRandom own_random(static_cast<std::uint64_t>(t) + 100);
+      const Context own{client, clock, own_random};
+      for (int i = 0; i < 40; ++i) {
+        const auto answer =
+            assign(own, request("t" + std::to_string(t) + "-" + std::to_string(i), t < 2 ? "node-a" : "node-b"));
+        ASSERT_TRUE(answer) << answer.error().message;
+        const auto* assigned = std::get_if<core::Assigned>(&*answer);
+        ASSERT_NE(assigned, nullptr);
+        const std::lock_guard lock(mutex);
+        seen.insert(assigned->addresses.front().address.to_string());
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(seen.size(), 160U);
+  EXPECT_EQ((std::set<std::string>(seen.begin(), seen.end()).size()), 160U);
+  EXPECT_EQ(look(context)->pools[0].usage.held, 160U);
+}
+
+/// A store in which somebody makes an overlapping pool at the n-th read of another client.
+class MeddledStore final : public store::MemoryStore {
+ public:
+  MeddledStore(std::shared_ptr<store::MemoryData> data, int at, std::function<void()> meddle)
+      : MemoryStore(std::move(data)), at_(at), meddle_(std::move(meddle)) {}
+  Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override {
+    meddle_once();
+    return MemoryStore::list(request, deadline);
+  }
+  Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    meddle_once();
+    return MemoryStore::read(wanted, deadline);
+  }
+
+ private:
+  void meddle_once() {
+    if (++reads_ == at_) meddle_();
+  }
+  int reads_ = 0;
+  int at_;
+  std::function<void()> meddle_;
+};
+
+TEST_F(Engine, TwoPoolsMadeAtOnceNeverOverlapWhicheverReadTheOtherComesBefore) {
+  for (int at = 1; at <= 8; ++at) {
+    store::MemoryStore fresh;
+    const Context other{fresh, clock, random};
+    bool made = false;
+    MeddledStore meddled(fresh.data(), at,
+                         [&] { made = create_pool(other, spec("b", "10.1.0.0/24", 26)).has_value(); });
+    const Context own{meddled, clock, random};
+    const bool mine = create_pool(own, spec("a", "10.1.0.0/16", 26)).has_value();
+    EXPECT_NE(mine, made) << "at read " << at;
+    EXPECT_EQ(list_pools(other)->size(), 1U) << "at read " << at;
+  }
+}
+
+TEST_F(Engine, AClaimMadeAtAnyReadOfAnotherIsNotLost) {
+  for (int at = 1; at <= 12; ++at) {
+    store::MemoryStore fresh;
+    const Context other{fresh, clock, random};
+    ASSERT_TRUE(create_pool(other, spec("a", "10.1.0.0/26", 29)));
+    for (int i = 0; i < 6; ++i) ASSERT_TRUE(assign(other, request("c" + std::to_string(i))));
+    MeddledStore meddled(fresh.data(), at, [&] {
+      for (int i = 0; i < 12; ++i) EXPECT_TRUE(assign(other, request("m" + std::to_string(i))));
+    });
+    const Context own{meddled, clock, random};
+    ASSERT_TRUE(assign(own, request("mine")));
+    const std::uint64_t held = look(other)->pools[0].usage.held;
+    EXPECT_TRUE(held == 19U || held == 7U) << held << " at read " << at;
+    const auto report = audit(other, {});
+    EXPECT_THAT(report->findings, IsEmpty()) << "at read " << at;
+  }
+}
+
+// --- work bounds ---
+
+TEST_F(Engine, AnAddCostsTheSameReadsHoweverMuchIsHeld) {
+  pool("a", "10.0.0.0/16", 26);
+  const auto cost = [&](int i) {
+    const auto before = store.counts();
+    EXPECT_THAT(add("c" + std::to_string(i)), StartsWith("10.0."));
+    const auto after = store.counts();
+    return after.list + after.list_keys + after.read + after.commit - before.list - before.list_keys - before.read -
+           before.commit;
+  };
+  std::map<std::uint64_t, int> histogram;
+  for (int i = 0; i < 3000; ++i) ++histogram[cost(i)];
+  // An ADD into a block with room; now and then the claim of a block on top.
+  EXPECT_LE(histogram.rbegin()->first, 9U);
+  EXPECT_LE(histogram.size(), 2U);
+}
+
+TEST_F(Engine, AnAddReadsThePoolsOfItsConfigurationTogetherWithAllElse) {
+  Asked asked(store);
+  const Context counted{asked, clock, random};
+  const std::vector<core::PoolSpec> pools{spec("a", "10.0.0.0/16", 26), spec("b", "10.1.0.0/24", 28)};
+  ASSERT_TRUE(assign(counted, request("c1"), pools)) << "makes them";
+  EXPECT_EQ(list_pools(context)->size(), 2U);
+  asked.forget();
+  ASSERT_TRUE(assign(counted, request("c2")));
+  const std::size_t without = asked.requests();
+  asked.forget();
+  ASSERT_TRUE(assign(counted, request("c3"), pools));
+  EXPECT_EQ(asked.lists_of(core::Kind::pool), 1U);
+  EXPECT_EQ(asked.requests(), without);
+  asked.forget();
+  ASSERT_TRUE(assign(counted, request("c3"), pools)) << "again";
+  EXPECT_EQ(asked.lists_of(core::Kind::pool), 1U);
+  const auto other = assign(counted, request("c3"), {spec("a", "10.0.0.0/16", 28)});
+  ASSERT_FALSE(other) << "also for who has an address";
+  EXPECT_EQ(other.error().code, ErrorCode::refused_by_configuration);
+}
+
+TEST_F(Engine, AStatusReadsThePoolsOfItsConfigurationTogetherWithAllElse) {
+  Asked asked(store);
+  const Context counted{asked, clock, random};
+  const std::vector<core::PoolSpec> pools{spec("a", "10.0.0.0/16", 26), spec("b", "10.1.0.0/24", 28)};
+  StatusRequest status;
+  status.node = request("c1").node;
+  ASSERT_TRUE(check_status(counted, status, pools)) << "makes them";
+  EXPECT_EQ(list_pools(context)->size(), 2U);
+  asked.forget();
+  ASSERT_TRUE(check_status(counted, status));
+  const std::size_t without = asked.requests();
+  asked.forget();
+  ASSERT_TRUE(check_status(counted, status, pools));
+  EXPECT_EQ(asked.lists_of(core::Kind::pool), 1U);
+  EXPECT_EQ(asked.requests(), without);
+  const auto other = check_status(counted, status, {spec("a", "10.0.0.0/16", 28)});
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, ErrorCode::refused_by_configuration);
+}
+
+TEST_F(Engine, WhatWasAssignedInVainIsGivenBackWithoutALookForItsBlocks) {
+  pool("a", "10.1.0.0/24", 29, 0);
+  Asked asked(store);
+  const Context counted{asked, clock, random};
+  auto many = request("c1");
+  many.count.v4 = 254;  // of 253 that can be had, in blocks of which one commit takes twelve
+  const auto answer = assign(counted, many);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_TRUE(std::holds_alternative<core::Refusal>(*answer));
+  EXPECT_GT(store.counts().commit, 3U) << "some was assigned before that was known";
+  EXPECT_EQ(look(context)->pools[0].usage.held, 0U);
+  core::Listing of_the_other_family{core::Kind::block, core::block_names_of(net::Family::v6)};
+  EXPECT_EQ(asked.lists_of(of_the_other_family), 0U);
+}
+
+// --- GC, CHECK, STATUS ---
+
+TEST_F(Engine, GcFreesWhatTheRuntimeDoesNotListAndNothingElse) {
+  pool("a", "10.1.0.0/24", 26);
+  add("alive");
+  add("gone");
+  add("elsewhere", "node-b");
+  auto other = request("gone");
+  other.owner.network = "othernet";
+  const std::string others = add(other).front();
+  clock.advance(59s);
+  add("young");
+  clock.advance(1s);
+  const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
+  Asked asked(store);
+  const Context counted{asked, clock, random};
+  const auto collected = collect_attachments(counted, "net", node, {{"alive", "eth0"}}).value();
+  EXPECT_EQ(asked.lists_of({core::Kind::block, core::block_names_of(net::Family::v4)}), 0U)
+      << "the walk over the blocks has told which one it is";
+  EXPECT_EQ(collected.released.size(), 1U);
+  EXPECT_EQ(collected.kept_young, 1U);
+  EXPECT_EQ(show_address(context, collected.released[0])->state, core::AddressState::cooling);
+  EXPECT_EQ(held_addresses(context, {"net", "gone", "eth0"})->size(), 0U);
+  EXPECT_EQ(held_addresses(context, {"net", "alive", "eth0"})->size(), 1U);
+  EXPECT_EQ(held_addresses(context, {"net", "elsewhere", "eth0"})->size(), 1U);
+  EXPECT_EQ(held_addresses(context, other.owner)->size(), 1U);
+}
+
+TEST_F(Engine, GcMatchesTheInterfaceToo) {
+  pool("a", "10.1.0.0/24", 26);
+  auto second = request("c1");
+  second.owner.interface_name = "eth1";
+  add("c1");
+  add(second);
+  clock.advance(61s);
+  const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
+  EXPECT_EQ(collect_attachments(context, "net", node, {{"c1", "eth0"}})->released.size(), 1U);
+  EXPECT_EQ(held_addresses(context, {"net", "c1", "eth0"})->size(), 1U);
+}
+
+TEST_F(Engine, CheckComparesBothWays) {
+  pool("a", "10.1.0.0/24", 26);
+  const std::string address = add("c1");
+  const core::Owner owner{"net", "c1", "eth0"};
+  EXPECT_TRUE(check_attachment(context, owner, {}));
+  EXPECT_TRUE(check_attachment(context, owner, {ip(address.c_str()), ip("172.16.0.1")}))
+      << "foreign addresses are not ours to judge";
+  EXPECT_THAT(check_attachment(context, owner, {ip("10.1.0.77")}).error().message,
+              HasSubstr("10.1.0.77 is in prevResult but not recorded"));
+  EXPECT_THAT(check_attachment(context, owner, {ip("172.16.0.1")}).error().message, HasSubstr("not in prevResult"));
+  EXPECT_EQ(check_attachment(context, {"net", "c2", "eth0"}, {}).error().code, ErrorCode::not_found);
+}
+
+TEST_F(Engine, StatusFailsForConfigurationButNotForAFullPool) {
+  const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
+  StatusRequest status{node, {true, false}, {}, false};
+  EXPECT_EQ(check_status(context, status).error().code, ErrorCode::no_pool);
+  pool("a", "10.1.0.0/30", 30);
+  EXPECT_TRUE(check_status(context, status));
+  add("c1");
+  EXPECT_TRUE(check_status(context, status));
+  status.fail_when_full = true;
+  EXPECT_EQ(check_status(context, status).error().code, ErrorCode::exhausted);
+  ASSERT_TRUE(set_pool_disabled(context, "a", true));
+  EXPECT_EQ(check_status(context, status).error().code, ErrorCode::refused_by_configuration);
+  status.fail_when_full = false;
+  EXPECT_TRUE(check_status(context, status)) << "what an operator disabled is no fault of the node";
+  EXPECT_EQ(list_addresses(context)->size(), 4U) << "asking changes nothing";
+}
+
+TEST_F(Engine, StatusAsksForSomePodOfWhateverNamespace) {
+  const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
+  const StatusRequest status{node, {true, false}, {}, false};
+  pool("a", "10.1.0.0/24", 28);
+  core::Pool changed = list_pools(context)->front();
+  const auto put = [&] {
+    const store::Write write{core::pool_key("a"), core::Value(changed), store::Condition::always()};
+    return store.commit({&write, 1}, {}, Deadline{}).has_value();
+  };
+  changed.namespace_selector = "team == 'web'";
+  ASSERT_TRUE(put());
+  EXPECT_TRUE(check_status(context, status));
+  changed.assignment_mode = core::AssignmentMode::manual;
+  ASSERT_TRUE(put());
+  EXPECT_TRUE(check_status(context, status)) << "a pod may name it";
+  changed.node_selector = "rack == 'b'";
+  ASSERT_TRUE(put());
+  EXPECT_EQ(check_status(context, status).error().code, ErrorCode::refused_by_configuration) << "not of this node";
+}
+
+TEST_F(Engine, ShowTellsEverythingAboutAnAddress) {
+  pool("a", "10.1.0.0/29", 29);
+  auto wanted = request("c1");
+  wanted.pod = {"cart-0", "shop", "uid"};
+  ASSERT_EQ(add(wanted).front(), "10.1.0.2");
+  const auto view = show_address(context, ip("10.1.0.2")).value();
+  EXPECT_EQ(view.state, core::AddressState::held);
+  EXPECT_EQ(view.owner, (core::Owner{"net", "c1", "eth0"}));
+  EXPECT_EQ(view.pod, "cart-0");
+  EXPECT_EQ(view.namespace_name, "shop");
+  EXPECT_EQ(view.node, "node-a");
+  EXPECT_EQ(view.since, "2026-01-15T10:00:00Z");
+  EXPECT_EQ(show_address(context, ip("10.1.0.1"))->state, core::AddressState::reserved);
+  EXPECT_EQ(show_address(context, ip("10.1.0.5"))->state, core::AddressState::free);
+  EXPECT_EQ(show_address(context, ip("10.9.0.5")).error().code, ErrorCode::not_found);
+  const auto usage = look(context)->pools[0].usage;
+  EXPECT_EQ(usage.size, 8U);
+  EXPECT_EQ(usage.reserved, 3U);
+  EXPECT_EQ(usage.free(), 4U);
+}
+
+}  // namespace
+}  // namespace croft::engine

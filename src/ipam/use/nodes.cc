@@ -1,0 +1,211 @@
+#include "ipam/use/nodes.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "base/counted.h"
+#include "base/nearest.h"
+#include "base/net/echo.h"
+#include "ipam/use/each_record.h"
+#include "ipam/use/inspect.h"
+
+namespace croft::engine {
+
+Result<std::vector<NodeView>> list_nodes(const Context& context) {
+  std::map<std::string, NodeView> nodes;
+  Loader loader(context.store, Deadline::after(context.clock.now(), context.time_limit));
+  const core::Listing listing{core::Kind::node, ""};
+  core::Missing missing;
+  missing.lists.insert(listing);
+  TRY_VOID(loader.load(missing));
+  for (const auto& [key, value] : *loader.snapshot().list(listing)) {
+    NodeView& view = nodes[key.name];
+    view.node = std::get<core::Node>(value);
+    view.recorded = true;
+  }
+  for (const auto& [key, damage] : *loader.snapshot().damaged(listing)) nodes[key.name].recorded = true;
+  TRY_VOID(for_each_block(context, [&](const core::Block& block) {
+    const bool is_hosts = block.affinity && block.affinity->type == core::AffinityOwner::Type::host;
+    if (is_hosts) ++nodes[block.affinity->name].blocks;
+    for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
+      const core::Attribute* holder = core::attribute_of(block, net::Ordinal(i));
+      if (holder == nullptr || holder->cooling) continue;
+      const auto node = holder->secondary.find(core::kNodeKey);
+      if (node == holder->secondary.end()) continue;
+      NodeView& view = nodes[node->second];
+      ++view.held;
+      if (!is_hosts || block.affinity->name != node->second) ++view.borrowed;
+    }
+  }));
+  std::vector<NodeView> result;
+  for (auto& [name, view] : nodes) {
+    view.node.name = name;
+    result.push_back(std::move(view));
+  }
+  return result;
+}
+
+Result<core::Node> label_node(const Context& context, const std::string& name, const core::LabelChanges& changes) {
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+    return core::plan_label_node(snapshot, name, changes);
+  });
+}
+
+Result<void> check_node_known(const Context& context, const std::string& name) {
+  constexpr std::size_t kNamedMax = 8;
+  TRY_VOID(core::check_node_name(name));
+  TRY(const std::vector<NodeView> nodes, list_nodes(context));
+  std::string names;
+  std::vector<std::string> known;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].node.name == name) return {};
+    known.push_back(nodes[i].node.name);
+    if (i < kNamedMax) names += (i == 0 ? "" : ", ") + nodes[i].node.name;
+  }
+  if (const std::string meant = did_you_mean(name, known); !meant.empty()) {
+    return fail(ErrorCode::not_found, fmt::format("the register knows no node {}{}", net::echo(name), meant));
+  }
+  if (nodes.size() > kNamedMax) names += fmt::format(" and {} more", nodes.size() - kNamedMax);
+  return fail(ErrorCode::not_found, fmt::format("the register knows no node {}; it knows {}", net::echo(name),
+                                                names.empty() ? "none" : names));
+}
+
+namespace {
+
+/// What is held on a node, in whosever blocks.
+struct HeldOnNode {
+  core::RemovedNode record;
+  std::uint64_t count = 0;
+  std::string some;  ///< addresses, a few
+  /// Blocks that cannot be read: what they hold, and on which node, is not known.
+  std::vector<std::string> damaged;
+};
+
+[[nodiscard]] Result<HeldOnNode> held_on(const Context& context, const std::string& name) {
+  constexpr std::uint64_t kNamedMax = 3;
+  HeldOnNode found;
+  found.record.node = name;
+  const auto count_held = [&](const core::Block& block) {
+    for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
+      const net::Ordinal ordinal(i);
+      const core::Attribute* holder = core::attribute_of(block, ordinal);
+      if (holder == nullptr || holder->cooling) continue;
+      const auto node = holder->secondary.find(core::kNodeKey);
+      if (node == holder->secondary.end() || node->second != name) continue;
+      core::SequenceNumber& sequence = found.record.held[block.cidr.to_string()];
+      sequence = std::max(sequence, core::sequence_of(block, ordinal));
+      if (found.count < kNamedMax) {
+        const auto pod = holder->secondary.find(core::kPodKey);
+        const auto name_space = holder->secondary.find(core::kNamespaceKey);
+        const bool has_pod = pod != holder->secondary.end() && name_space != holder->secondary.end();
+        found.some += (found.count == 0 ? "" : ", ") + net::address_at(block.cidr, ordinal).to_string() +
+                      (has_pod ? " of pod " + name_space->second + "/" + pod->second : "");
+      }
+      ++found.count;
+    }
+  };
+  TRY_VOID(for_each_record(
+      context, {core::Kind::block, ""},
+      [&](const store::Record& record) {
+        const auto* block = std::get_if<core::Block>(&record.value);
+        if (block == nullptr || !core::check_block(*block)) {
+          found.damaged.push_back(record.key.name);
+        } else if (!block->deleted) {
+          count_held(*block);
+        }
+      },
+      OnDamage::visit));
+  if (found.count > kNamedMax) found.some += ", …";
+  return found;
+}
+
+/// Refuses to take a node for free of addresses where that isn't known.
+[[nodiscard]] Result<void> check_holds_nothing(const HeldOnNode& held, const std::string& name) {
+  if (held.count > 0) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("node {} holds {} ({}): if it is gone for good, --force gives up its blocks and lets "
+                            "the collector free them. A pod that still runs there would then share its address",
+                            name, counted(held.count, "address", "es"), held.some));
+  }
+  if (held.damaged.empty()) return {};
+  return fail(ErrorCode::refused_for_safety,
+              fmt::format("what node {} holds is not known: {} damaged ({}{}); restore what is damaged "
+                          "(docs/runbooks/damaged-records.md), or --force goes on without it",
+                          name, counted_as(held.damaged.size(), "block is", "blocks are"), held.damaged.front(),
+                          held.damaged.size() > 1 ? ", …" : ""));
+}
+
+/// The record of a node goes that is there at the first look. Records of nodes are all alike: after a lost reply this
+/// one may be that of a node that came back.
+[[nodiscard]] Result<bool> delete_record(const Context& context, const std::string& name) {
+  const auto decide = [&](const core::Snapshot& snapshot, const Instant&, Earlier earlier) -> core::Step<bool> {
+    auto step = core::plan_delete_node(snapshot, name);
+    auto* const plan = std::get_if<core::Plan<bool>>(&step);
+    if (plan == nullptr || earlier == Earlier::not_done) return step;
+    if (!plan->writes.empty()) {
+      return doubtful(fmt::format("whether the record of node {} was deleted", name), "croft node list");
+    }
+    plan->answer = true;
+    return step;
+  };
+  return transact(context, TurnTaking::before_writing, decide);
+}
+
+/// A node that has a record may be alive, and its pods live in its ranges.
+[[nodiscard]] Result<void> check_no_range(const Context& context, const std::string& name) {
+  std::string held;
+  TRY_VOID(for_each_record(
+      context, {core::Kind::node_range, ""},
+      [&](const store::Record& record) {
+        const auto& range = std::get<core::NodeRange>(record.value);
+        if (range.node == name) held += (held.empty() ? "" : ", ") + range.cidr.to_string();
+      },
+      OnDamage::skip));
+  if (held.empty()) return {};
+  return fail(ErrorCode::refused_for_safety,
+              fmt::format("node {} has a record and the node range {}: if it is gone for good, --force gives that back "
+                          "for other nodes",
+                          name, held));
+}
+
+}  // namespace
+
+Result<NodeRemoved> remove_node(const Context& context, const NodeRemoval& removal) {
+  const std::string& name = removal.name;
+  const core::AffinityOwner owner{core::AffinityOwner::Type::host, name};
+  TRY_VOID(core::check_node_name(name));
+  TRY(const HeldOnNode held, held_on(context, name));
+  if (!removal.force) TRY_VOID(check_holds_nothing(held, name));
+  NodeRemoved result;
+  result.held = held.count;
+  TRY(const auto record,
+      context.store.get(core::node_key(name), Deadline::after(context.clock.now(), context.time_limit)));
+  const bool keeps_record = context.store.capabilities().foreign_writers;
+  const auto is_known = [&] {
+    return record.has_value() || held.count > 0 || !result.affinities.released.empty() || result.affinities.failure;
+  };
+  if (record && !keeps_record && !removal.force) TRY_VOID(check_no_range(context, name));
+  if (removal.dry_run) {
+    TRY(result.affinities, release_host_affinities(context, owner, /*must_be_empty=*/false, /*apply=*/false));
+    result.was_known = is_known();
+    result.record_deleted = record.has_value() && !keeps_record && !result.affinities.failure;
+    return result;
+  }
+  // First of all: whoever stops behind this and does it again finds the same.
+  if (held.count > 0) {
+    TRY_VOID(transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+      return core::plan_note_removed(snapshot, held.record);
+    }));
+  }
+  TRY(result.affinities, remove_host(context, owner));
+  result.was_known = is_known();
+  if (result.affinities.failure || keeps_record) return result;
+  TRY(result.record_deleted, delete_record(context, name));
+  return result;
+}
+
+}  // namespace croft::engine

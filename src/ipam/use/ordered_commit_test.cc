@@ -1,0 +1,678 @@
+#include "ipam/use/ordered_commit.h"
+
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "ipam/use/affinities.h"
+#include "ipam/use/pools.h"
+#include "ipam/use/test_world.h"
+#include "store/forwarding_store.h"
+
+namespace croft::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr store::Capabilities kOneByOne{.atomic_commit = false, .foreign_writers = true};
+constexpr store::Capabilities kAtomic{.atomic_commit = true, .foreign_writers = true};
+
+/// A world on a store that commits one write at a time (or, to compare, all at once).
+struct OrderedWorld : World {
+  explicit OrderedWorld(store::Capabilities capabilities = kOneByOne) {
+    store.set_capabilities(capabilities);
+    pool("four", "10.1.0.0/27", 29, 0);
+    pool("six", "fd00::/123", 125, 0);
+  }
+
+  static core::AssignRequest both(const std::string& container, const std::string& node = "node-a") {
+    auto wanted = request(container, node);
+    wanted.count.v6 = true;
+    return wanted;
+  }
+
+  template <class T>
+  std::vector<T> all(core::Kind kind) {
+    core::Missing wanted;
+    wanted.lists = {{kind, ""}};
+    const auto answer = store.read(wanted, Deadline{});
+    std::vector<T> values;
+    for (const store::Record& record : answer->lists.front()) values.push_back(std::get<T>(record.value));
+    return values;
+  }
+
+  /// The register as text: who owns which block, who holds what, claims and counts; without times and sequence numbers.
+  std::vector<std::string> register_text() {
+    std::vector<std::string> lines;
+    for (const auto& block : all<core::Block>(core::Kind::block)) {
+      lines.push_back("block " + block.cidr.to_string() + " of " +
+                      (block.affinity ? to_string(*block.affinity) : "nobody"));
+      for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
+        const auto* holder = core::attribute_of(block, net::Ordinal(i));
+        if (holder != nullptr && holder->handle_id)
+          lines.push_back(std::to_string(i) + " held by " + *holder->handle_id);
+      }
+    }
+    for (const auto& row : all<core::Affinity>(core::Kind::affinity)) {
+      lines.push_back("row " + to_string(row.owner) + " " + row.cidr.to_string() + " " +
+                      std::to_string(static_cast<int>(row.state)));
+    }
+    for (const auto& handle : all<core::Handle>(core::Kind::handle)) {
+      for (const auto& [block, count] : handle.blocks)
+        lines.push_back(handle.id + " " + block + " " + std::to_string(count));
+    }
+    for (const auto& pool : all<core::Pool>(core::Kind::pool))
+      lines.push_back("pool " + pool.name + (pool.disabled ? " off" : ""));
+    return lines;
+  }
+
+  /// A claim left pending on a block that is the owner's is confirmed by the next assignment from the block; an owner
+  /// that asks again is answered without a write. Here all of them at once, after a look that they are right.
+  void confirm_claims() {
+    for (auto row : all<core::Affinity>(core::Kind::affinity)) {
+      const auto block = store.get(core::block_key(row.cidr), Deadline{}).value();
+      const bool is_owners = block && std::get<core::Block>(block->value).affinity == row.owner;
+      if (!is_owners || row.state != core::AffinityState::pending) continue;
+      row.state = core::AffinityState::confirmed;
+      put(core::affinity_key(row.owner, row.cidr), row);
+    }
+  }
+
+  void drop_rows_without_block() {
+    for (const auto& row : all<core::Affinity>(core::Kind::affinity)) {
+      if (store.get(core::block_key(row.cidr), Deadline{}).value()) continue;
+      put(core::affinity_key(row.owner, row.cidr), std::nullopt);
+    }
+  }
+
+  /// What must be true after any crash: see ordered_commit.h.
+  void expect_safe(const std::string& when) {
+    std::map<std::string, std::map<std::string, std::uint32_t>> held;
+    const auto rows = all<core::Affinity>(core::Kind::affinity);
+    for (const auto& block : all<core::Block>(core::Kind::block)) {
+      EXPECT_TRUE(core::check_block(block)) << when;
+      for (const auto& index : block.allocations) {
+        if (index && block.attributes[*index].handle_id)
+          ++held[*block.attributes[*index].handle_id][block.cidr.to_string()];
+      }
+      if (!block.affinity) continue;
+      EXPECT_TRUE(std::any_of(
+          rows.begin(), rows.end(),
+          [&](const core::Affinity& row) { return row.owner == *block.affinity && row.cidr == block.cidr; }))
+          << when << ": block " << block.cidr.to_string() << " without its owner's row";
+    }
+    std::map<std::string, core::Handle> handles;
+    for (const auto& handle : all<core::Handle>(core::Kind::handle)) handles[handle.id] = handle;
+    for (const auto& [id, blocks] : held) {
+      for (const auto& [block, count] : blocks) {
+        EXPECT_GE(handles[id].blocks[block], count) << when << ": handle " << id << " counts too few in " << block;
+      }
+    }
+  }
+};
+
+using Operation = std::function<void(World&)>;
+
+/// What is tried: what comes before, and the operation.
+struct Case {
+  const char* name;
+  Operation before;
+  Operation operation;
+  /// Rows of blocks that are gone may stay: whoever claims the block next, or gives up its claims, takes them up.
+  bool may_leave_rows = false;
+};
+
+std::vector<Case> cases() {
+  const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
+  const Operation nothing = [](World&) {};
+  const Operation one = [](World& w) { w.add("c1"); };
+  const Operation two = [](World& w) { w.add(OrderedWorld::both("c1")); };
+  const auto full = [](World& w) {
+    for (int i = 0; i < 6; ++i) w.add("c" + std::to_string(i));
+  };
+  return {
+      {"assign with a new block", nothing, one},
+      {"assign in a block with room", one, [](World& w) { w.add("c2"); }},
+      {"assign with a further block", full, [](World& w) { w.add("new"); }},
+      {"assign in both families", nothing, two},
+      {"assign in both families, with room", two, [](World& w) { w.add(OrderedWorld::both("c2")); }},
+      {"a second interface of a container", one,
+       [](World& w) {
+         auto second = w.request("c1");
+         second.owner.interface_name = "eth1";
+         w.add(second);
+       }},
+      {"a given address", nothing,
+       [](World& w) {
+         auto wanted = w.request("c1");
+         wanted.addresses = {w.ip("10.1.0.11")};
+         w.add(wanted);
+       }},
+      {"release", one,
+       [](World& w) {
+         static_cast<void>(release_owner(w.context, {"net", "c1", "eth0"}));
+       }},
+      {"release in both families", two,
+       [](World& w) {
+         static_cast<void>(release_owner(w.context, {"net", "c1", "eth0"}));
+       }},
+      {"claim", nothing,
+       [=](World& w) { static_cast<void>(claim_affinity(w.context, node, w.prefix("10.1.0.0/28"))); }},
+      {"give up an empty block",
+       [=](World& w) { static_cast<void>(claim_affinity(w.context, node, w.prefix("10.1.0.0/29"))); },
+       [=](World& w) { static_cast<void>(release_host_affinities(w.context, node, false)); }},
+      {"give up a block that is used", two,
+       [=](World& w) { static_cast<void>(release_host_affinities(w.context, node, false)); }},
+      {"the last release of a block that is nobody's",
+       [=](World& w) {
+         w.add("c1");
+         static_cast<void>(release_host_affinities(w.context, node, false));
+       },
+       [](World& w) {
+         static_cast<void>(release_owner(w.context, {"net", "c1", "eth0"}));
+       }},
+      {"delete a pool", [=](World& w) { static_cast<void>(claim_affinity(w.context, node, w.prefix("10.1.0.0/28"))); },
+       [](World& w) { static_cast<void>(delete_pool(w.context, "four")); }, true},
+  };
+}
+
+/// So many of the cases, the first ones, assign.
+constexpr std::size_t kAssignments = 7;
+
+class OrderedCommit : public testing::Test {
+ protected:
+  static std::vector<std::string> result_of(const Case& c, store::Capabilities capabilities) {
+    OrderedWorld world(capabilities);
+    c.before(world);
+    c.operation(world);
+    return world.register_text();
+  }
+};
+
+TEST_F(OrderedCommit, GivesTheSameRegisterAsAnAtomicCommit) {
+  for (const Case& c : cases()) EXPECT_EQ(result_of(c, kOneByOne), result_of(c, kAtomic)) << c.name;
+}
+
+TEST_F(OrderedCommit, ACrashAfterAnyWriteIsSafeAndTheOperationCanBeRepeated) {
+  for (const Case& c : cases()) {
+    const auto good = result_of(c, kAtomic);
+    for (std::uint64_t writes = 0;; ++writes) {
+      const std::string when = std::string(c.name) + ", crash after " + std::to_string(writes) + " writes";
+      OrderedWorld world;
+      c.before(world);
+      const auto before = world.store.counts().commit;
+      world.store.set_faults(store::FaultScript().from_commit(before + writes + 1, store::Fault::unavailable));
+      c.operation(world);
+      const bool finished = world.store.counts().commit <= before + writes;
+      world.store.set_faults({});
+      world.expect_safe(when);
+      c.operation(world);
+      world.expect_safe(when + ", repeated");
+      world.confirm_claims();
+      if (c.may_leave_rows) world.drop_rows_without_block();
+      EXPECT_EQ(world.register_text(), good) << when;
+      if (finished) break;
+      ASSERT_LT(writes, 60U);
+    }
+  }
+}
+
+TEST_F(OrderedCommit, AFailureIsTakenBackAtAnyWrite) {
+  for (const store::Fault fault :
+       {store::Fault::conflict, store::Fault::unavailable, store::Fault::storage_full, store::Fault::lose_reply,
+        store::Fault::lose_request, store::Fault::repeat_request}) {
+    for (const Case& c : cases()) {
+      const auto good = result_of(c, kAtomic);
+      for (std::uint64_t nth = 1;; ++nth) {
+        const std::string when = std::string(c.name) + ", fault " + std::to_string(static_cast<int>(fault)) +
+                                 " at write " + std::to_string(nth);
+        OrderedWorld world;
+        c.before(world);
+        const auto before = world.store.counts().commit;
+        world.store.set_faults(store::FaultScript().on_commit(before + nth, fault));
+        c.operation(world);
+        const bool finished = world.store.counts().commit < before + nth;
+        world.store.set_faults({});
+        world.expect_safe(when);
+        c.operation(world);
+        world.expect_safe(when + ", repeated");
+        world.confirm_claims();
+        if (c.may_leave_rows) world.drop_rows_without_block();
+        EXPECT_EQ(world.register_text(), good) << when;
+        if (finished) break;
+        ASSERT_LT(nth, 60U);
+      }
+    }
+  }
+}
+
+TEST_F(OrderedCommit, AnAssignmentIsDoneOrLeavesTheRegisterAsItWas) {
+  const auto all_cases = cases();
+  for (std::size_t i = 0; i < kAssignments; ++i) {
+    const Case& c = all_cases[i];
+    const auto good = result_of(c, kAtomic);
+    for (std::uint64_t nth = 1;; ++nth) {
+      OrderedWorld world;
+      c.before(world);
+      const auto before = world.register_text();
+      const auto commits = world.store.counts().commit;
+      world.store.set_faults(store::FaultScript().on_commit(commits + nth, store::Fault::unavailable));
+      c.operation(world);
+      const bool finished = world.store.counts().commit < commits + nth;
+      world.confirm_claims();
+      EXPECT_THAT(world.register_text(), testing::AnyOf(good, before)) << c.name << ", write " << nth;
+      if (finished) break;
+      ASSERT_LT(nth, 60U);
+    }
+  }
+}
+
+TEST_F(OrderedCommit, ABlockThatIsMadeAgainStartsAboveTheOneTakenBack) {
+  OrderedWorld world;
+  const auto first = world.store.counts().commit;
+  // Row, empty block, handle, block: the second family's block fails after the first one's is written.
+  world.store.set_faults(store::FaultScript().on_commit(first + 7, store::Fault::storage_full));
+  world.add(OrderedWorld::both("c1"));
+  ASSERT_TRUE(world.all<core::Block>(core::Kind::block).empty()) << "both were taken back";
+  const auto marks = world.all<core::HighWaterMark>(core::Kind::high_water_mark);
+  ASSERT_FALSE(marks.empty());
+  world.store.set_faults({});
+  world.clock.jump_wall(-8760h);
+  world.add(OrderedWorld::both("c1"));
+  for (const auto& block : world.all<core::Block>(core::Kind::block)) {
+    const auto mark = world.store.get(core::high_water_mark_key(block.cidr), Deadline{}).value();
+    ASSERT_TRUE(mark);
+    EXPECT_GT(block.sequence_number, std::get<core::HighWaterMark>(mark->value).sequence_number);
+  }
+}
+
+TEST_F(OrderedCommit, AnOutcomeThatStaysUnknownLeavesEverythingAsItIs) {
+  OrderedWorld world;
+  world.add("c1");
+  // The handle, then the block.
+  const LateClock late(world.clock, world.store, world.store.counts().commit + 2);
+  const Context hurried{world.store, late, world.random};
+  world.store.set_faults(store::FaultScript().on_commit(world.store.counts().commit + 2, store::Fault::lose_request));
+  const auto assigned = assign(hurried, World::request("c2"));
+  ASSERT_FALSE(assigned);
+  EXPECT_EQ(assigned.error().code, ErrorCode::unknown_outcome);
+  const auto handle = world.store.get(core::handle_key("net.c2"), Deadline{}).value();
+  EXPECT_TRUE(handle) << "the block may still be written";
+}
+
+/// Two clients of one store, in threads, on the same containers: every kind of conflict.
+TEST_F(OrderedCommit, WritersAtOnceNeverShareAnAddressAndHandlesNeverCountTooFew) {
+  OrderedWorld world;
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  std::vector<std::string> troubles;
+  for (std::uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      store::MemoryStore client(world.store.data());
+      client.set_capabilities(kOneByOne);
+      SeededRandom random(t + 1);
+      const Context own{client, world.clock, random};
+      for (int i = 0; i < 60; ++i) {
+        auto wanted = OrderedWorld::both("c" + std::to_string(random.next() % 3), t % 2 == 0 ? "node-a" : "node-b");
+        wanted.owner.interface_name = "eth" + std::to_string(random.next() % 2);
+        std::optional<Error> error;
+        if (random.next() % 2 == 0) {
+          const auto assigned = assign(own, wanted);
+          if (!assigned) error = assigned.error();
+        } else {
+          const auto released = release_owner(own, wanted.owner);
+          if (!released) error = released.error();
+        }
+        if (!error || error->code == ErrorCode::unavailable) continue;  // 100 conflicts in a row
+        const std::lock_guard lock(mutex);
+        troubles.push_back(error->message);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(troubles, std::vector<std::string>());
+  world.expect_safe("after the race");
+  // Each owner holds at most one address of a family.
+  std::map<std::string, int> held;
+  for (const auto& block : world.all<core::Block>(core::Kind::block)) {
+    for (const auto& index : block.allocations) {
+      if (!index || !block.attributes[*index].handle_id) continue;
+      const auto& holder = block.attributes[*index];
+      ++held[*holder.handle_id + " " + holder.secondary.at(core::kInterfaceKey) + " " +
+             std::string(net::name_of(block.cidr.family()))];
+    }
+  }
+  for (const auto& [owner, count] : held) EXPECT_LE(count, 1) << owner;
+  for (int c = 0; c < 3; ++c) {
+    for (int interface = 0; interface < 2; ++interface) {
+      ASSERT_TRUE(release_owner(world.context, {"net", "c" + std::to_string(c), "eth" + std::to_string(interface)}));
+    }
+  }
+  EXPECT_TRUE(world.all<core::Handle>(core::Kind::handle).empty()) << "all can be given back, and no count is left";
+}
+
+/// Calls one thing after the other as blocks of a family are written.
+class AfterBlocks final : public store::ForwardingStore {
+ public:
+  AfterBlocks(store::Store& beneath, std::string names, std::deque<std::function<void()>> calls)
+      : ForwardingStore(beneath), names_(std::move(names)), calls_(std::move(calls)) {}
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    auto done = ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+    const core::Key& key = writes.front().key;
+    if (!done || key.kind != core::Kind::block || !key.name.starts_with(names_) || calls_.empty()) return done;
+    const auto call = std::move(calls_.front());
+    calls_.pop_front();
+    call();
+    return done;
+  }
+
+ private:
+  const std::string names_;
+  std::deque<std::function<void()>> calls_;
+};
+
+/// An agent is slow between the two blocks of an ADD; the plugin goes its own way, finds the first address held, and
+/// answers with it. The agent's commit then fails at the second block, and what it takes back must not be what was
+/// answered: somebody would get it at once.
+TEST(OrderedCommitSeen, WhatSomebodyAnsweredWithIsNotTakenBack) {
+  for (const bool asks_for_both : {true, false}) {
+    SCOPED_TRACE(asks_for_both ? "both families" : "the one that is held");
+    OrderedWorld world;
+    ASSERT_EQ(world.add(OrderedWorld::both("before")).size(), 2U);
+    std::vector<std::string> told;
+    std::string thief;
+    const auto alone = [&] {
+      told = world.add(asks_for_both ? OrderedWorld::both("c1") : World::request("c1"));
+      core::AssignRequest only_v6 = OrderedWorld::both("other");
+      only_v6.count.v4 = 0;
+      if (!asks_for_both) world.add(only_v6);
+    };
+    AfterBlocks slow(world.store, core::block_names_of(net::Family::v4), {alone, [&] { thief = world.add("thief"); }});
+    const auto answer = assign({slow, world.clock, world.random}, OrderedWorld::both("c1"));
+    ASSERT_TRUE(answer) << answer.error().message;
+    ASSERT_EQ(told.size(), asks_for_both ? 2U : 1U) << told.front();
+    EXPECT_NE(thief, told.front()) << "two holders";
+    const auto held = held_addresses(world.context, {"net", "c1", "eth0"});
+    ASSERT_TRUE(held);
+    EXPECT_EQ(held->front().to_string(), told.front());
+    EXPECT_TRUE(audit(world.context, {})->findings.empty());
+  }
+}
+
+/// Calls something once, right after a record of a kind was made.
+class AfterMaking final : public store::ForwardingStore {
+ public:
+  AfterMaking(store::Store& beneath, core::Kind kind, std::function<void()> call)
+      : ForwardingStore(beneath), kind_(kind), call_(std::move(call)) {}
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    auto done = ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+    const store::Write& write = writes.front();
+    if (!done || write.key.kind != kind_ || write.condition.kind != store::Condition::Kind::absent) return done;
+    if (const auto call = std::exchange(call_, nullptr)) call();
+    return done;
+  }
+
+ private:
+  const core::Kind kind_;
+  std::function<void()> call_;
+};
+
+/// A pool that is deleted and made anew with blocks of another length while a node claims a block of it.
+struct AnewWorld : World {
+  AnewWorld() {
+    store.set_capabilities(kOneByOne);
+    pool("p", "10.79.0.0/26", 28);
+  }
+  void make_pool_anew() {
+    ASSERT_TRUE(set_pool_disabled(context, "p", true));
+    const auto deleted = delete_pool(context, "p");
+    ASSERT_TRUE(deleted) << deleted.error().message;
+    pool("p", "10.79.0.0/26", 26);
+  }
+  std::size_t blocks() {
+    core::Missing wanted;
+    wanted.keys = {{core::Kind::block, ""}};
+    return store.read(wanted, Deadline{})->keys.front()->size();
+  }
+};
+
+TEST(OrderedClaim, ThatIsOvertakenByAPoolMadeAnewFails) {
+  for (const core::Kind announced : {core::Kind::affinity, core::Kind::block}) {
+    AnewWorld world;
+    std::string of_elm;
+    AfterMaking slow(world.store, announced, [&] {
+      world.make_pool_anew();
+      of_elm = world.add("b", "elm");
+    });
+    const auto of_oak = assign({slow, world.clock, world.random}, World::request("a", "oak"));
+    EXPECT_EQ(of_elm.substr(0, 6), "10.79.");
+    ASSERT_TRUE(of_oak) << of_oak.error().message;
+    EXPECT_NE(std::get<core::Assigned>(*of_oak).addresses.front().address.to_string(), of_elm) << "two holders";
+    EXPECT_EQ(world.blocks(), 1U) << "what oak made was taken back";
+  }
+}
+
+/// The other side of it: oak's block comes when elm has made its own, and not yet the holder in it.
+TEST(OrderedClaim, ThatFindsABlockOfAnotherLengthBesideItsOwnFails) {
+  AnewWorld world;
+  world.make_pool_anew();
+  const auto cidr = world.prefix("10.79.0.0/28");
+  const core::AffinityOwner oak{core::AffinityOwner::Type::host, "oak"};
+  AfterMaking elm(world.store, core::Kind::block,
+                  [&] { world.put(core::block_key(cidr), core::new_block(cidr, oak, world.clock.now(), {})); });
+  const auto of_elm = assign({elm, world.clock, world.random}, World::request("b", "elm"));
+  EXPECT_TRUE(!of_elm || std::holds_alternative<core::Refusal>(*of_elm)) << "of a block that overlaps oak's";
+  EXPECT_EQ(world.blocks(), 1U) << "oak's";
+}
+
+/// A block that is claimed ahead, empty, is looked around as well; and by who takes from it before its claim is
+/// confirmed.
+TEST(OrderedClaim, AnEmptyBlockOfAnOvertakenClaimIsNotUsed) {
+  AnewWorld world;
+  std::string of_elm;
+  AfterMaking slow(world.store, core::Kind::affinity, [&] {
+    world.make_pool_anew();
+    of_elm = world.add("b", "elm");
+  });
+  const Context late{slow, world.clock, world.random};
+  const auto claimed = claim_affinity(late, {core::AffinityOwner::Type::host, "oak"}, world.prefix("10.79.0.0/28"));
+  EXPECT_FALSE(claimed);
+  EXPECT_EQ(world.blocks(), 1U) << "elm's";
+}
+
+TEST(OrderedClaim, AnUnconfirmedBlockIsLookedAroundByWhoTakesFromIt) {
+  for (const bool is_confirmed : {false, true}) {
+    AnewWorld world;
+    ASSERT_NE(world.add("b", "elm"), "");
+    world.change_pool("p", [](core::Pool& pool) { pool.block_length = 26; });
+    world.pool("q", "10.80.0.0/26", 26);
+    // One call for oak stopped between making its block and looking around.
+    const core::AffinityOwner oak{core::AffinityOwner::Type::host, "oak"};
+    const auto cidr = world.prefix("10.79.0.0/26");
+    core::Block block = core::new_block(cidr, oak, world.clock.now(), {});
+    block.is_settled = true;  // it was before it was made
+    world.put(core::block_key(cidr), block);
+    const auto state = is_confirmed ? core::AffinityState::confirmed : core::AffinityState::pending;
+    world.put(core::affinity_key(oak, cidr), core::Affinity{oak, cidr, state, false});
+    EXPECT_EQ(world.add("a", "oak").substr(0, 6), is_confirmed ? "10.79." : "10.80.");
+  }
+}
+
+/// An intermediary repeats one write of a kind, and the answer to the second is told: it is done, and said to be a
+/// conflict. Another may have written in between.
+class ToldAsConflict final : public store::ForwardingStore {
+ public:
+  ToldAsConflict(store::Store& beneath, core::Kind kind, std::size_t nth, std::function<void(const core::Key&)> between)
+      : ForwardingStore(beneath), kind_(kind), nth_(nth), between_(std::move(between)) {}
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    auto done = beneath().commit_as_of(as_of, writes, token, deadline);
+    const core::Key& key = writes.front().key;
+    if (!done || key.kind != kind_ || ++seen_ != nth_) return done;
+    ++told;
+    if (between_) between_(key);
+    return fail(ErrorCode::conflict, "the second of both finds what the first has written");
+  }
+  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    if (told > 0 && !reads_after) return fail(ErrorCode::unavailable, "no server could be reached");
+    return beneath().read(wanted, deadline);
+  }
+  std::size_t told = 0;
+  bool reads_after = true;  ///< else nothing can be read from then on
+
+ private:
+  const core::Kind kind_;
+  const std::size_t nth_;
+  const std::function<void(const core::Key&)> between_;
+  std::size_t seen_ = 0;
+};
+
+/// Writes a block once more as it is, as somebody who took another address of it.
+void write_again(World& world, const core::Key& key) {
+  const auto record = world.store.get(key, Deadline{}).value();
+  if (!record || !std::holds_alternative<core::Block>(record->value)) return;
+  world.put(key, core::stamped(std::get<core::Block>(record->value)));
+}
+
+/// An address is eaten by none of these, and a DEL leaves none.
+TEST(OrderedCommitTwice, AnAddGetsOneAddressAndADelLeavesNone) {
+  for (const bool is_written_again : {false, true}) {
+    for (std::size_t nth = 1; nth <= 3; ++nth) {
+      SCOPED_TRACE(nth);
+      OrderedWorld world;
+      world.add("before");
+      ToldAsConflict proxy(world.store, core::Kind::block, nth, [&](const core::Key& key) {
+        if (is_written_again) write_again(world, key);
+      });
+      const Context context{proxy, world.clock, world.random};
+      const auto assigned = assign(context, OrderedWorld::both("c1"));
+      ASSERT_TRUE(assigned) << assigned.error().message;
+      ASSERT_EQ(proxy.told, 1U);
+      const auto held = held_addresses(world.context, {"net", "c1", "eth0"});
+      ASSERT_TRUE(held);
+      EXPECT_EQ(held->size(), 2U);
+      world.confirm_claims();
+      EXPECT_EQ(world.findings(), std::vector<std::string>());
+      EXPECT_EQ(world.del("c1"), 2U);
+      const auto text = world.register_text();
+      EXPECT_TRUE(std::ranges::none_of(text, [](const std::string& line) { return line.find("net.c1") != line.npos; }));
+    }
+  }
+}
+
+/// Whose block can't be looked at, nothing that it may need is taken back.
+TEST(OrderedCommitTwice, NothingIsTakenBackThatABlockMayNeedWhichCanNotBeRead) {
+  OrderedWorld world;
+  world.add("before");
+  ToldAsConflict proxy(world.store, core::Kind::block, 1, nullptr);
+  proxy.reads_after = false;
+  const auto assigned = assign({proxy, world.clock, world.random}, World::request("c1"));
+  ASSERT_FALSE(assigned);
+  ASSERT_EQ(proxy.told, 1U);
+  EXPECT_TRUE(world.store.get(core::handle_key("net.c1"), Deadline{}).value());
+  EXPECT_EQ(world.del("c1"), 1U);
+}
+
+/// A policy of an API takes what cools out of blocks; the store says so once
+/// the block is written.
+class NothingCools final : public store::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    store::Write write = writes.front();
+    auto* block = write.value ? std::get_if<core::Block>(&*write.value) : nullptr;
+    bool is_kept = true;
+    for (std::uint32_t i = 0; block != nullptr && i < block->allocations.size(); ++i) {
+      if (core::state_of(*block, net::Ordinal(i)) != core::AddressState::cooling) continue;
+      *block = core::without_unused_attributes(core::with_freed(*block, net::Ordinal(i)));
+      is_kept = false;
+    }
+    auto done = beneath().commit_as_of(as_of, {&write, 1}, token, deadline);
+    if (!done || is_kept) return done;
+    return fail(ErrorCode::refused_by_configuration, "what was kept is not what was sent");
+  }
+};
+
+TEST(OrderedRelease, ThatIsNotKeptAsItWasSentIsTakenBack) {
+  AnewWorld world;  // 30 s of cooldown
+  const std::string address = world.add("c1");
+  NothingCools policy(world.store);
+  const Context context{policy, world.clock, world.random};
+  EXPECT_FALSE(release_owner(context, {"net", "c1", "eth0"}));
+  const auto held = held_addresses(world.context, {"net", "c1", "eth0"});
+  ASSERT_TRUE(held);
+  ASSERT_EQ(held->size(), 1U) << "else it is free without having cooled";
+  EXPECT_EQ(held->front().to_string(), address);
+  EXPECT_EQ(world.del("c1"), 1U) << "without the policy";
+}
+
+/// The request that made a block came a second time, long after, when the block
+/// had been used and deleted.
+TEST(LateBlock, StartsAboveTheMarkOfItsSuccessor) {
+  for (const char* node : {"oak", "elm"}) {
+    World world;
+    store::Capabilities one_by_one = kOneByOne;
+    one_by_one.reads_one_by_one = true;
+    world.store.set_capabilities(one_by_one);
+    world.pool("p", "10.79.0.0/26", 26);
+    const core::AffinityOwner oak{core::AffinityOwner::Type::host, "oak"};
+    const auto cidr = world.prefix("10.79.0.0/26");
+    const core::Block late = core::new_block(cidr, oak, world.clock.now(), {});
+    world.put(core::block_key(cidr), late);
+    const core::HighWaterMark mark{core::SequenceNumber(late.sequence_number.value + 9)};
+    world.put(core::high_water_mark_key(cidr), mark);
+    EXPECT_EQ(world.add("a", node).substr(0, 6), "10.79.");
+    const auto block = world.store.get(core::block_key(cidr), Deadline{}).value();
+    ASSERT_TRUE(block);
+    const auto& now = std::get<core::Block>(block->value);
+    EXPECT_GT(now.sequence_number, mark.sequence_number) << node;
+    for (const auto& [ordinal, number] : now.sequence_number_for_allocation) {
+      EXPECT_GT(core::SequenceNumber(number), mark.sequence_number) << node;
+    }
+    if (node == std::string("oak")) {
+      EXPECT_TRUE(world.store.get(core::affinity_key(oak, cidr), Deadline{}).value()) << "its row";
+    }
+  }
+}
+
+/// Lets no pool be enabled, as an account that may make pools and not change them.
+class NoPoolEnabled final : public store::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    for (const store::Write& write : writes) {
+      const auto* pool = write.value ? std::get_if<core::Pool>(&*write.value) : nullptr;
+      const bool changes = write.condition.kind == store::Condition::Kind::revision;
+      if (pool != nullptr && changes) return fail(ErrorCode::permission_denied, "may not update pools");
+    }
+    return beneath().commit_as_of(as_of, writes, token, deadline);
+  }
+};
+
+TEST(OrderedCommitOfAPool, ThatCouldNotBeEnabledIsNoSuccess) {
+  OrderedWorld world;
+  NoPoolEnabled refusing(world.store);
+  const Context context{refusing, world.clock, world.random};
+  core::PoolSpec spec;
+  spec.name = "new";
+  spec.cidr = world.prefix("10.9.0.0/24");
+  const auto created = create_pool(context, spec);
+  ASSERT_FALSE(created);
+  EXPECT_EQ(created.error().code, ErrorCode::permission_denied);
+  EXPECT_NE(created.error().message.find("croft pool enable new"), std::string::npos) << created.error().message;
+  EXPECT_TRUE(set_pool_disabled(world.context, "new", false)) << "the remedy";
+}
+
+}  // namespace
+}  // namespace croft::engine

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "ipam/audit/unseen.h"
+#include "ipam/use/transact.h"
+
+namespace croft::engine {
+
+/// What was read for a look at the register that decides nothing.
+struct Register {
+  core::Snapshot snapshot;
+  std::map<core::Key, store::Revision> revisions;
+  std::vector<core::audit::Unreadable> unreadable;
+};
+
+/// What of a register may be left unread where this account may not read it: `kinds`, each as a whole then
+/// (core::audit::Unreadable without a name, permission_denied).
+using MayLack = std::set<core::Kind>;
+
+/// Reads everything wanted (records and lists with values), as of one moment if nothing is damaged. A damaged record
+/// costs only itself: then lists are read page by page, and a page that has one is read record by record. Errors: those
+/// of the store, but corrupt and newer_version, and permission_denied of what it may lack.
+[[nodiscard]] Result<Register> read_register(const Context& context, const core::Missing& wanted,
+                                             const MayLack& may_lack = {});
+
+}  // namespace croft::engine

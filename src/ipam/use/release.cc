@@ -1,0 +1,220 @@
+#include "ipam/use/release.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "ipam/audit/release_share.h"
+#include "ipam/decide/affinity_changes.h"
+#include "ipam/use/inspect.h"
+
+namespace croft::engine {
+namespace {
+
+/// The addresses by the block that contains them. The blocks are listed only when somebody does not know theirs.
+[[nodiscard]] Result<std::map<net::Prefix, std::vector<core::AddressToRelease>>> by_block(
+    const Context& context, const std::vector<core::AddressToRelease>& addresses,
+    std::vector<net::Address>& in_no_block) {
+  std::map<net::Prefix, std::vector<core::AddressToRelease>> result;
+  const bool all_known = std::all_of(addresses.begin(), addresses.end(),
+                                     [](const core::AddressToRelease& wanted) { return wanted.block.has_value(); });
+  std::vector<net::Prefix> blocks;
+  if (!all_known) {
+    TRY(blocks, list_block_cidrs(context));
+  }
+  for (const core::AddressToRelease& wanted : addresses) {
+    if (wanted.block) {
+      result[*wanted.block].push_back(wanted);
+      continue;
+    }
+    const auto it = std::find_if(blocks.begin(), blocks.end(),
+                                 [&](const net::Prefix& block) { return block.contains(wanted.address); });
+    if (it == blocks.end()) {
+      in_no_block.push_back(wanted.address);
+    } else {
+      result[*it].push_back(wanted);
+    }
+  }
+  return result;
+}
+
+constexpr std::size_t kReleaseBatch = 64;
+
+/// Who names an address only means whoever holds it at the first look: when it is decided again, because another came
+/// first or a reply was lost, a successor is left alone.
+void pin(const core::Snapshot& snapshot, const net::Prefix& cidr, std::vector<core::AddressToRelease>& batch,
+         std::set<net::Address>& pinned) {
+  core::Reader reader(snapshot);
+  const auto* block = reader.get(core::block_key(cidr));
+  if (block == nullptr) return;
+  for (core::AddressToRelease& wanted : batch) {
+    const auto ordinal = net::ordinal_of(cidr, wanted.address);
+    if (wanted.sequence_number || !ordinal || core::state_of(*block, *ordinal) != core::AddressState::held) continue;
+    const core::Attribute& holder = *core::attribute_of(*block, *ordinal);
+    if (wanted.handle_id && wanted.handle_id != holder.handle_id) continue;
+    wanted.handle_id = holder.handle_id;
+    wanted.sequence_number = core::sequence_of(*block, *ordinal);
+    pinned.insert(wanted.address);
+  }
+}
+
+/// Held at the first look, and now no more, or by a successor: that was this release, or its holder's own.
+void count_pinned(core::AddressReleases& answer, const std::set<net::Address>& pinned) {
+  for (std::vector<net::Address>* list : {&answer.not_held, &answer.mismatched}) {
+    for (const net::Address& address : *list) {
+      if (pinned.contains(address)) answer.released.push_back(address);
+    }
+    std::erase_if(*list, [&](const net::Address& address) { return pinned.contains(address); });
+  }
+}
+
+[[nodiscard]] Result<void> release_batch(const Context& context, const net::Prefix& block,
+                                         std::vector<core::AddressToRelease> batch, bool apply,
+                                         core::AddressReleases& all) {
+  std::set<net::Address> pinned;
+  TRY(core::AddressReleases some,
+      transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
+        auto step = core::plan_release_addresses(snapshot, block, batch, now);
+        if (std::holds_alternative<core::Plan<core::AddressReleases>>(step) && pinned.empty()) {
+          pin(snapshot, block, batch, pinned);
+        }
+        if (auto* plan = std::get_if<core::Plan<core::AddressReleases>>(&step); plan != nullptr && !apply) {
+          plan->writes.clear();
+        }
+        return step;
+      }));
+  count_pinned(some, pinned);
+  all.released.insert(all.released.end(), some.released.begin(), some.released.end());
+  all.not_held.insert(all.not_held.end(), some.not_held.begin(), some.not_held.end());
+  all.mismatched.insert(all.mismatched.end(), some.mismatched.begin(), some.mismatched.end());
+  return {};
+}
+
+/// Decides and commits until all blocks that the handle named at the first look were looked at.
+template <class Decide>
+[[nodiscard]] Result<core::Released> release_in_batches(const Context& context, const std::string& handle_id,
+                                                        const std::optional<Instant>& began, Decide decide) {
+  core::Released all;
+  core::ReleaseScope scope;
+  scope.began = began ? *began : context.clock.now();
+  bool is_mended = false;
+  for (;;) {
+    bool handles_are_exact = true;  // where nothing is written
+    const auto decide_once_more = [&](const core::Snapshot& snapshot, const Instant& now) {
+      // Once all is read, this is after it was read.
+      scope.looked_at = context.clock.now();
+      core::Step<core::Released> step = decide(snapshot, now, scope);
+      if (const auto* plan = std::get_if<core::Plan<core::Released>>(&step)) scope.note_look(plan->answer);
+      return step;
+    };
+    TRY(const core::Released some, transact(context, TurnTaking::before_writing, decide_once_more, &handles_are_exact));
+    all.addresses.insert(all.addresses.end(), some.addresses.begin(), some.addresses.end());
+    all.kept.insert(all.kept.end(), some.kept.begin(), some.kept.end());
+    all.at_odds |= some.at_odds;
+    is_mended = handles_are_exact && some.ends_handle;
+    scope.done += some.done;
+    if (!some.unfinished) break;
+  }
+  if (!is_mended) finish_release(context, handle_id);
+  return all;
+}
+
+}  // namespace
+
+Result<core::Released> release_owner(const Context& context, const core::Owner& owner,
+                                     const std::optional<Instant>& began) {
+  return release_in_batches(context, core::handle_of(owner), began,
+                            [&](const core::Snapshot& snapshot, const Instant& now, const core::ReleaseScope& scope) {
+                              return core::plan_release_owner(snapshot, owner, now, scope);
+                            });
+}
+
+Result<core::Released> release_old_handle(const Context& context, const std::string& handle_id,
+                                          const std::optional<Instant>& began) {
+  return release_in_batches(context, handle_id, began,
+                            [&](const core::Snapshot& snapshot, const Instant& now, const core::ReleaseScope& scope) {
+                              return core::plan_release_old_handle(snapshot, handle_id, now, scope);
+                            });
+}
+
+std::string handle_of(const ReleaseWanted& wanted) {
+  const auto* owner = std::get_if<core::Owner>(&wanted);
+  return owner != nullptr ? core::handle_of(*owner) : std::get<std::string>(wanted);
+}
+
+BatchedCall release_in_batch(const ReleaseWanted& wanted, const std::optional<Instant>& began, Deadline not_after,
+                             core::Released& answer) {
+  core::ReleaseScope scope;
+  scope.began = began;
+  const auto decide = [&wanted, scope, &answer](const core::Snapshot& snapshot,
+                                                const Instant& now) -> core::Step<bool> {
+    const auto* owner = std::get_if<core::Owner>(&wanted);
+    auto step = owner != nullptr ? core::plan_release_owner(snapshot, *owner, now, scope)
+                                 : core::plan_release_old_handle(snapshot, std::get<std::string>(wanted), now, scope);
+    if (auto* missing = std::get_if<core::Missing>(&step)) return std::move(*missing);
+    if (auto* error = std::get_if<Error>(&step)) return std::move(*error);
+    auto& plan = std::get<core::Plan<core::Released>>(step);
+    // What is kept by the wall clock alone may be kept for nothing: who goes alone looks closer.
+    const bool is_final =
+        !plan.answer.unfinished && plan.answer.kept.empty() && !is_at_odds(snapshot, handle_of(wanted));
+    if (is_final) answer = std::move(plan.answer);
+    return core::Plan<bool>{is_final, std::move(plan.writes)};
+  };
+  return {decide, handle_of(wanted), not_after};
+}
+
+void finish_release(const Context& context, const std::string& handle_id) {
+  if (context.store.capabilities().atomic_commit) return;
+  const auto mend = [&](const core::Snapshot& snapshot, const Instant&) {
+    return core::plan_mend_handle(snapshot, handle_id);
+  };
+  // A count that stays too high harms nobody.
+  static_cast<void>(transact(context, TurnTaking::before_writing, mend));
+}
+
+Result<core::AddressReleases> release_addresses(const Context& context,
+                                                const std::vector<core::AddressToRelease>& addresses, bool apply) {
+  core::AddressReleases all;
+  TRY(const auto blocks, by_block(context, addresses, all.not_held));
+  for (const auto& [cidr, wanted] : blocks) {
+    // In batches, so that no commit outgrows its limit of records.
+    for (std::size_t from = 0; from < wanted.size(); from += kReleaseBatch) {
+      const std::size_t to = std::min(from + kReleaseBatch, wanted.size());
+      const std::vector<core::AddressToRelease> batch(wanted.begin() + static_cast<std::ptrdiff_t>(from),
+                                                      wanted.begin() + static_cast<std::ptrdiff_t>(to));
+      TRY_VOID(release_batch(context, cidr, batch, apply, all));
+    }
+  }
+  return all;
+}
+
+Result<void> check_release_share(const Context& context, const std::vector<core::AddressToRelease>& addresses,
+                                 double share) {
+  core::audit::ReleaseShare going(addresses);
+  TRY_VOID(for_each_block(context, [&](const core::Block& block) { going.add(block); }));
+  return going.check(share);
+}
+
+Result<bool> mend_handle(const Context& context, const std::string& handle_id, store::Revision revision) {
+  const Deadline deadline = Deadline::after(context.clock.now(), context.time_limit);
+  TRY(const auto record, context.store.get(core::handle_key(handle_id), deadline));
+  if (!record || record->revision != revision) return false;
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+    return core::plan_mend_handle(snapshot, handle_id);
+  });
+}
+
+Result<Collected> collect_attachments(const Context& context, const std::string& network,
+                                      const core::AffinityOwner& node, const GcAttachments& valid) {
+  core::audit::Garbage garbage;
+  const core::audit::Authority authority{network, node.name};
+  const Instant now = context.clock.now();
+  TRY_VOID(for_each_block(
+      context, [&](const core::Block& block) { core::audit::add_garbage(block, authority, valid, now, garbage); }));
+  TRY(core::AddressReleases done, release_addresses(context, garbage.leaked));
+  return Collected{std::move(done.released), garbage.kept_young};
+}
+
+}  // namespace croft::engine

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/net/address.h"
+#include "base/result.h"
+#include "ipam/audit/attachments.h"
+#include "ipam/decide/release.h"
+#include "ipam/use/batch.h"
+#include "ipam/use/transact.h"
+#include "store/store.h"
+
+namespace croft::engine {
+
+/// Releases all that an owner holds. Holding nothing is a success, as it is for an owner whose handle the store can
+/// have no record of; may be repeated. However long it takes, it means what the owner held when it began, which is
+/// now, or `began`: what a later ADD got, or answered again, stays (core::ReleaseScope).
+[[nodiscard]] Result<core::Released> release_owner(const Context& context, const core::Owner& owner,
+                                                   const std::optional<Instant>& began = {});
+
+/// Releases what a handle of the form of Calico before 3.0 holds (core::plan_release_old_handle), likewise.
+[[nodiscard]] Result<core::Released> release_old_handle(const Context& context, const std::string& handle_id,
+                                                        const std::optional<Instant>& began = {});
+
+/// Who is to lose all: an owner, or a handle as release_old_handle() takes it.
+using ReleaseWanted = std::variant<core::Owner, std::string>;
+/// The handle meant.
+[[nodiscard]] std::string handle_of(const ReleaseWanted& wanted);
+
+/// The same as a call of a batch: what holds nothing, seems to hold something that isn't meant, or needs several
+/// commits goes alone, by release_owner() or release_old_handle(). `wanted` must outlive the call, and so must
+/// `answer`, which is set when it is done; then finish_release() is due, unless it ended the handle and
+/// BatchDone::handles_are_exact.
+[[nodiscard]] BatchedCall release_in_batch(const ReleaseWanted& wanted, const std::optional<Instant>& began,
+                                           Deadline not_after, core::Released& answer);
+
+/// Mends what a crash may have left in the handle of somebody who was released, as far as possible: the release is done
+/// whatever comes of it. Nothing where commits are atomic.
+void finish_release(const Context& context, const std::string& handle_id);
+
+/// Releases given addresses wherever their blocks are; see core::plan_release_addresses for what must match. Of one
+/// that comes without a sequence number the holder at the first look is meant, not a successor. Without `apply` it only
+/// says what would come of it.
+[[nodiscard]] Result<core::AddressReleases> release_addresses(const Context& context,
+                                                              const std::vector<core::AddressToRelease>& addresses,
+                                                              bool apply = true);
+
+/// The brake: refused_for_safety when more than `share` of what is held on some node would go with these addresses, as
+/// far as they are still held by whom they say (core::audit::ReleaseShare).
+[[nodiscard]] Result<void> check_release_share(const Context& context,
+                                               const std::vector<core::AddressToRelease>& addresses, double share);
+
+/// Deletes or corrects the record of a handle that counts addresses which no block holds (core::plan_mend_handle), if
+/// the record still has this revision. False: it was right, has changed, or is gone.
+[[nodiscard]] Result<bool> mend_handle(const Context& context, const std::string& handle_id, store::Revision revision);
+
+using core::audit::GcAttachments;
+using core::audit::kCollectAgeMin;
+
+struct Collected {
+  std::vector<net::Address> released;
+  std::size_t kept_young = 0;  ///< held by nobody valid, but younger than kCollectAgeMin
+};
+
+/// CNI GC: releases, into cooling, what leaked of this network on this node (core::audit::add_garbage).
+[[nodiscard]] Result<Collected> collect_attachments(const Context& context, const std::string& network,
+                                                    const core::AffinityOwner& node, const GcAttachments& valid);
+
+}  // namespace croft::engine

@@ -1,0 +1,198 @@
+#include "ipam/use/transact.h"
+
+#include <algorithm>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "ipam/use/commit_once.h"
+#include "ipam/use/ordered_commit.h"
+
+namespace croft::engine {
+
+Result<void> Loader::load(const core::Missing& missing) {
+  if (missing.damaged) return fail(*missing.damaged);
+  TRY(store::ReadAnswer answer, store_.read(missing, deadline_));
+  CROFT_ASSERT(answer.records.size() == missing.records.size());
+  CROFT_ASSERT(answer.lists.size() == missing.lists.size() && answer.keys.size() == missing.keys.size());
+  CROFT_ASSERT(answer.windows.size() == missing.windows.size() && answer.counts.size() == missing.counts.size());
+  // Single records last: of a record that is in a list too, what was looked up by its key counts.
+  auto list = answer.lists.begin();
+  for (const core::Listing& listing : missing.lists) remember_list(listing, std::move(*list++));
+  auto keys = answer.keys.begin();
+  for (const core::Listing& listing : missing.keys) snapshot_.set_keys(listing, std::move(*keys++));
+  auto in_window = answer.windows.begin();
+  for (const core::KeyWindow& window : missing.windows) snapshot_.set_window(window, std::move(*in_window++));
+  auto count = answer.counts.begin();
+  for (const core::KeyWindow& window : missing.counts) snapshot_.set_count(window, *count++);
+  auto record = answer.records.begin();
+  for (const core::Key& key : missing.records) remember(key, std::move(*record++));
+  const bool are_only_records = missing.lists.empty() && missing.keys.empty() && missing.windows.empty();
+  if (!are_only_records || !missing.counts.empty()) show_planned_in_lists();
+  return {};
+}
+
+void Loader::show_planned(const core::Key& key, std::optional<core::Value> value) {
+  planned_.insert(key);
+  snapshot_.set_planned(key, std::move(value));
+}
+
+void Loader::show_planned_in_lists() {
+  for (const core::Key& key : planned_) {
+    std::optional<core::Value> value = *snapshot_.find(key);
+    snapshot_.set_planned(key, std::move(value));
+  }
+}
+
+void Loader::remember(const core::Key& key, std::optional<store::Record> record) {
+  if (planned_.contains(key)) return;
+  if (record) {
+    conditions_[key] = store::Condition::if_revision(record->revision);
+    snapshot_.set(key, std::move(record->value));
+  } else {
+    conditions_[key] = store::Condition::if_absent();
+    snapshot_.set(key, std::nullopt);
+  }
+}
+
+void Loader::remember_list(const core::Listing& listing, std::vector<store::Record> records) {
+  std::vector<core::KeyedValue> values;
+  values.reserve(records.size());
+  for (store::Record& record : records) {
+    const core::Key key = record.key;
+    values.emplace_back(key, record.value);
+    remember(key, std::move(record));
+  }
+  snapshot_.set_list(listing, std::move(values));
+}
+
+store::Condition Loader::condition_of(const core::PlannedWrite& write) const {
+  if (write.guard == core::Guard::none) return store::Condition::always();
+  const auto it = conditions_.find(write.key);
+  CROFT_ASSERT(it != conditions_.end());
+  return it->second;
+}
+
+std::vector<store::Write> Loader::conditional(std::vector<core::PlannedWrite> writes) const {
+  std::vector<store::Write> result;
+  result.reserve(writes.size());
+  for (core::PlannedWrite& write : writes) {
+    const store::Condition condition = condition_of(write);
+    result.push_back({std::move(write.key), std::move(write.value), condition, write.only_check});
+  }
+  in_order_of_commit(result);
+  return result;
+}
+
+void in_order_of_commit(std::vector<store::Write>& writes) {
+  std::stable_partition(writes.begin(), writes.end(), [](const store::Write& w) {
+    return w.condition.kind != store::Condition::Kind::any && !w.only_check;
+  });
+}
+
+Result<void> commit_settled(const Context& context, const core::Snapshot& as_read, std::vector<store::Write> writes,
+                            Deadline deadline, Earlier& earlier, bool* handles_are_exact) {
+  // A block has handles that count its addresses, also when the plan leaves them as they are.
+  const bool is_alone = writes.size() == 1 && writes.front().key.kind != core::Kind::block;
+  if (!is_alone && !context.store.capabilities().atomic_commit) {
+    TRY(const bool are_exact, commit_in_order(context, as_read, std::move(writes), deadline, earlier));
+    if (handles_are_exact != nullptr) *handles_are_exact = are_exact;
+    return {};
+  }
+  TRY_VOID(commit_once(context, writes, deadline, &earlier));
+  if (handles_are_exact != nullptr) *handles_are_exact = true;
+  return {};
+}
+
+Error late() {
+  return {ErrorCode::deadline_exceeded, "the time for this call is up before all was read; nothing was changed", {}};
+}
+
+Error left() { return {ErrorCode::deadline_exceeded, "the caller has gone its own way; nothing was changed", {}}; }
+
+Error doubtful(std::string_view what, std::string_view look) {
+  return {ErrorCode::unknown_outcome,
+          fmt::format("{} is not known: the reply was lost, and others have written since; look with `{}`, and do it "
+                      "again if need be",
+                      what, look),
+          {}};
+}
+
+Error late_by_conflicts(int tries) {
+  return {ErrorCode::deadline_exceeded,
+          fmt::format("the time for this call is up: at each of {} tries the store said that somebody else had changed "
+                      "the same records; nothing was changed",
+                      tries),
+          {}};
+}
+
+void pause(const Context& context, std::chrono::nanoseconds span, Deadline deadline) {
+  const std::chrono::nanoseconds left = deadline.at_since_boot - context.clock.now().since_boot;
+  span = std::min(span, left);
+  if (span <= std::chrono::nanoseconds{0}) return;
+  if (context.pause_by) return context.pause_by(span);
+  std::this_thread::sleep_for(span);
+}
+
+void Conflicts::wait_for_rivals(Deadline deadline) {
+  // Where a try takes next to nothing: of contention the quick ones are enough.
+  constexpr int kQuickTries = 16;
+  constexpr std::chrono::microseconds kLeast{100}, kQuickMax{20'000}, kMax{1'000'000};
+  const std::chrono::microseconds grown = count_ <= kQuickTries
+                                              ? std::min(kLeast * (1 << std::min(count_ - 1, 8)), kQuickMax)
+                                              : std::min(kQuickMax * (1 << std::min(count_ - kQuickTries, 8)), kMax);
+  const Instant now = context_.clock.now();
+  const std::chrono::nanoseconds took = now.since_boot - began_.since_boot;
+  const auto most = std::max<std::chrono::nanoseconds>(took * count_, grown).count();
+  const std::chrono::nanoseconds drawn{
+      static_cast<std::int64_t>(context_.random.next() % static_cast<std::uint64_t>(most))};
+  pause(context_, std::min(drawn, deadline.at_since_boot - now.since_boot - took), deadline);
+}
+
+namespace {
+
+/// What a commit in order writes, and changes by taking it back (ordered_commit.h).
+[[nodiscard]] bool is_index(core::Kind kind) {
+  return kind == core::Kind::handle || kind == core::Kind::affinity || kind == core::Kind::high_water_mark ||
+         core::is_hint(kind);
+}
+
+}  // namespace
+
+Result<void> Conflicts::wait(Basis basis, Deadline deadline) {
+  constexpr std::chrono::milliseconds kPauseMin{10};
+  constexpr std::chrono::seconds kPauseMax{1};
+  ++count_;
+  const bool is_unchanged = !basis.empty() && basis == basis_;
+  basis_ = std::move(basis);
+  if (!is_unchanged) {
+    unchanged_ = 0;
+    pauses_.reset();
+    wait_for_rivals(deadline);
+    began_ = context_.clock.now();
+    return {};
+  }
+  if (++unchanged_ == kUnchangedMax) {
+    return fail(ErrorCode::unavailable,
+                fmt::format("at each of {} tries the store said that somebody else had changed the same records, and "
+                            "they are as they were; nothing was changed",
+                            count_));
+  }
+  if (!pauses_) pauses_.emplace(kPauseMin, kPauseMax, context_.random.next());
+  pause(context_, pauses_->next(), deadline);
+  began_ = context_.clock.now();
+  return {};
+}
+
+Basis basis_of(const std::vector<store::Write>& writes) {
+  Basis basis, all;
+  for (const store::Write& write : writes) {
+    if (write.condition.kind == store::Condition::Kind::any) continue;
+    all.emplace(write.key, write.condition);
+    if (!is_index(write.key.kind)) basis.emplace(write.key, write.condition);
+  }
+  return basis.empty() ? all : basis;
+}
+
+}  // namespace croft::engine

@@ -1,0 +1,267 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/pauses.h"
+#include "base/result.h"
+#include "register/snapshot.h"
+#include "store/store.h"
+
+namespace croft::engine {
+
+/// What every use case works with. References outlive the calls; use from one thread at a time, one Context a thread.
+struct Context {
+  store::Store& store;
+  const Clock& clock;
+  Random& random;
+  /// For one use case, all its tries included.
+  std::chrono::nanoseconds time_limit = std::chrono::seconds(15);
+  /// A moment after which nothing may be begun, however much of the limit is left: the caller goes its own way then.
+  Deadline not_after{};
+  /// When the call has to be over, also with taking back what it could not finish (ordered_commit.h): what is left then
+  /// is mended by the next use, or the collector.
+  Deadline ends_by{};
+  /// How a pause between two tries is made; empty: the thread sleeps. Tests pass the time by hand.
+  std::function<void(std::chrono::nanoseconds)> pause_by{};
+  /// With what the tokens of its commits begin; empty: with chance. By it records tell a longer work than one commit.
+  std::optional<std::uint64_t> token_mark{};
+  /// Whether the caller has gone its own way, sooner than not_after said: no try is begun then; empty: it can't.
+  std::function<bool(const Instant& now)> is_left{};
+};
+
+/// Pauses, but not past the deadline.
+void pause(const Context& context, std::chrono::nanoseconds span, Deadline deadline);
+
+/// Until when a use case that begins now may go on.
+[[nodiscard]] inline Deadline deadline_of_use_case(const Context& context) {
+  const Deadline limit = Deadline::after(context.clock.now(), context.time_limit);
+  return {std::min(limit.at_since_boot, context.not_after.at_since_boot)};
+}
+
+/// When a use case takes its turn among the writers of the store.
+enum class TurnTaking {
+  first,           ///< before reading: it will surely write
+  before_writing,  ///< only once a decision wants to write; then it is made again on a fresh snapshot
+};
+
+/// Loads what decisions ask for and commits what they plan; the one place where the store is read for a decision.
+/// Used by transact(), one object a try, and by looks that decide nothing.
+class Loader {
+ public:
+  Loader(store::Store& store, Deadline deadline) : store_(store), deadline_(deadline) {
+    const store::Capabilities can = store.capabilities();
+    snapshot_.set_foreign_writers(can.foreign_writers);
+    snapshot_.set_keys_at_hand(can.keys_at_hand);
+    snapshot_.set_cheap_counts(can.cheap_counts);
+    snapshot_.set_keeps_hints(can.keeps_hints);
+    snapshot_.set_reads_one_by_one(can.reads_one_by_one);
+    snapshot_.set_records_settling(can.records_settling);
+    snapshot_.set_commit_bytes_max(can.commit_bytes_max);
+    snapshot_.set_sees_kubernetes(can.sees_kubernetes);
+    snapshot_.set_has_namespaces(can.has_namespaces);
+  }
+
+  /// Reads what is missing into the snapshot. Errors: those of the store, and that of a damaged record that the
+  /// decision can't do without.
+  [[nodiscard]] Result<void> load(const core::Missing& missing);
+  [[nodiscard]] const core::Snapshot& snapshot() const { return snapshot_; }
+  /// Shows a record as it will be once a plan is committed (core::Snapshot::set_planned), also beside what is read from
+  /// now on. Its condition stays what it is.
+  void show_planned(const core::Key& key, std::optional<core::Value> value);
+  [[nodiscard]] Deadline deadline() const { return deadline_; }
+
+  /// The planned writes with the conditions that the loaded revisions give. A guarded key must have been loaded.
+  [[nodiscard]] std::vector<store::Write> conditional(std::vector<core::PlannedWrite> writes) const;
+  /// The same of one write.
+  [[nodiscard]] store::Condition condition_of(const core::PlannedWrite& write) const;
+  [[nodiscard]] bool has_loaded(const core::Key& key) const { return conditions_.contains(key); }
+
+ private:
+  void remember(const core::Key& key, std::optional<store::Record> record);
+  void show_planned_in_lists();
+  void remember_list(const core::Listing& listing, std::vector<store::Record> records);
+
+  store::Store& store_;
+  const Deadline deadline_;
+  core::Snapshot snapshot_;
+  std::map<core::Key, store::Condition> conditions_;
+  std::set<core::Key> planned_;
+};
+
+/// Guarded writes first: they decide, and the first put among them is the witness of an unknown outcome.
+void in_order_of_commit(std::vector<store::Write>& writes);
+
+/// Tries after which a use case gives up on conflicts (docs/reference/calico-ipam.md#algorithms: 100).
+inline constexpr int kTriesMax = 100;
+/// Rounds of reading within one try; a decision that asks for more has lost its way.
+inline constexpr int kReadRoundsMax = 100000;
+
+/// What is known of the tries before this one, of the same call.
+enum class Earlier : std::uint8_t {
+  not_done,
+  /// The reply of one was lost, and when its records were read back another writer had been there since. What the call
+  /// finds now under a name may be another's, made after what it meant was changed: who would touch it by its name
+  /// alone doesn't (`doubtful`).
+  maybe_done,
+};
+
+/// What a call answers that would have to guess whether it is done. `what` as in "whether node a was removed", `look`
+/// names what tells.
+[[nodiscard]] Error doubtful(std::string_view what, std::string_view look);
+
+/// Commits the writes of a plan made from `as_read`: at once where the store can (commit_once.h), else one by one in
+/// the order that keeps the register true (ordered_commit.h). Unknown outcomes are settled. Returns done, conflict, or
+/// why not; a conflict that may hide that it was done is noted in `earlier`. `handles_are_exact`, where it is given, is
+/// set when done: whether every handle that the plan writes is as the plan has it.
+[[nodiscard]] Result<void> commit_settled(const Context& context, const core::Snapshot& as_read,
+                                          std::vector<store::Write> writes, Deadline deadline, Earlier& earlier,
+                                          bool* handles_are_exact = nullptr);
+
+/// Calls a decision, with what is known of earlier tries if it asks for that.
+template <class Decide>
+auto decide_by(Decide& decide, const core::Snapshot& snapshot, const Instant& now, Earlier earlier) {
+  if constexpr (std::is_invocable_v<Decide&, const core::Snapshot&, const Instant&, Earlier>) {
+    return decide(snapshot, now, earlier);
+  } else {
+    return decide(snapshot, now);
+  }
+}
+
+/// What a use case answers that is at its deadline and has written nothing.
+[[nodiscard]] Error late();
+/// The same of one whose caller has gone its own way (Context::is_left).
+[[nodiscard]] Error left();
+
+/// The loop of reading: `lacking()` looks at the loader's snapshot and says what it lacks, null when it lacks nothing;
+/// that is loaded, and it looks again. Errors: of Loader::load; late().
+template <class Lacking>
+[[nodiscard]] Result<void> read_until_complete(const Clock& clock, Loader& loader, Lacking lacking) {
+  const core::Missing* missing = lacking();
+  for (int round = 0; missing != nullptr; ++round) {
+    if (round == kReadRoundsMax) return fail(ErrorCode::internal, "a decision never stopped asking for more");
+    // A store that answers from memory looks at no clock; the turn must not be kept past the deadline.
+    if (loader.deadline().passed(clock.now())) return fail(late());
+    TRY_VOID(loader.load(*missing));
+    missing = lacking();
+  }
+  return {};
+}
+
+/// The same for who reads without a decision: calls `look(core::Reader&)`, which keeps what it makes of the register,
+/// until all that it asks for was there.
+template <class Look>
+[[nodiscard]] Result<void> read_for(const Clock& clock, Loader& loader, Look look) {
+  core::Missing missing;
+  return read_until_complete(clock, loader, [&]() -> const core::Missing* {
+    core::Reader reader(loader.snapshot());
+    look(reader);
+    missing = reader.missing();
+    return reader.complete() ? nullptr : &missing;
+  });
+}
+
+/// The revisions that a try rests on.
+using Basis = std::map<core::Key, store::Condition>;
+
+/// The conflicts of one call, and its waits between them. Who has met another writer finds something changed when he
+/// reads again, and waits a random time: up to what the try took, from its reading to its conflict, times the number of
+/// conflicts. Where a try takes next to nothing the bound is moments, and grows to a second behind sixteen. A wait
+/// leaves time for one more try. Where all is as it was, the store says "conflict" of something else, and will again:
+/// it is asked more and more seldom, and kUnchangedMax times.
+class Conflicts {
+ public:
+  /// The first try begins now, each further one when wait() returns.
+  explicit Conflicts(const Context& context) : context_(context), began_(context.clock.now()) {}
+
+  /// Whether wait() looks at what a try rests on.
+  [[nodiscard]] bool wants_basis() const { return count_ > 0; }
+  /// After a conflict of a try that rested on this. Error: unavailable, when it is time to give up.
+  [[nodiscard]] Result<void> wait(Basis basis, Deadline deadline);
+  [[nodiscard]] int count() const { return count_; }
+
+ private:
+  void wait_for_rivals(Deadline deadline);
+
+  const Context& context_;
+  Instant began_;  ///< this try
+  int count_ = 0, unchanged_ = 0;
+  Basis basis_;
+  std::optional<Pauses> pauses_;
+};
+inline constexpr int kUnchangedMax = 10;
+
+/// What a plan with these writes rests on, without what its own commit writes and takes back when it fails.
+[[nodiscard]] Basis basis_of(const std::vector<store::Write>& writes);
+
+/// What a use case answers whose deadline has come while it met a conflict at each try.
+[[nodiscard]] Error late_by_conflicts(int tries);
+
+/// Decides and commits until it holds: reads what `decide` asks for, commits its plan against what was read, and starts
+/// over on a conflict. `decide(const Snapshot&, const Instant& now)`, or with an Earlier behind, returns a
+/// core::Step<Answer> and is pure, but for what it keeps of the first look: who names something that may have got
+/// another holder means the one that had it then. The answer returned is durable. Errors: those of the store and of the
+/// decision; deadline_exceeded; unavailable after kTriesMax conflicts, or fewer where nobody else writes (Conflicts).
+/// `handles_are_exact`, where it is given, is set when something was committed: as commit_settled has it.
+template <class Decide>
+auto transact(const Context& context, TurnTaking turn_taking, Decide decide, bool* handles_are_exact = nullptr) {
+  using StepType = decltype(decide_by(decide, std::declval<const core::Snapshot&>(), std::declval<const Instant&>(),
+                                      Earlier::not_done));
+  using PlanType = std::variant_alternative_t<1, StepType>;
+  using Answer = decltype(PlanType::answer);
+  return [&]() -> Result<Answer> {
+    const Deadline deadline = deadline_of_use_case(context);
+    std::unique_ptr<store::Store::Turn> turn;
+    bool has_turn = false;
+    Earlier earlier = Earlier::not_done;
+    const auto take_turn = [&]() -> Result<void> {
+      TRY(turn, context.store.take_turn(deadline));
+      has_turn = true;
+      return {};
+    };
+    if (turn_taking == TurnTaking::first) TRY_VOID(take_turn());
+    Conflicts conflicts(context);
+    for (int tries = 0; tries < kTriesMax; ++tries) {
+      const Instant now = context.clock.now();
+      if (tries > 0 && deadline.passed(now)) return fail(late_by_conflicts(tries));
+      if (context.is_left && context.is_left(now)) return fail(left());
+      Loader loader(context.store, deadline);
+      StepType step;
+      TRY_VOID(read_until_complete(context.clock, loader, [&] {
+        step = decide_by(decide, loader.snapshot(), now, earlier);
+        return std::get_if<core::Missing>(&step);
+      }));
+      if (auto* error = std::get_if<Error>(&step)) return fail(std::move(*error));
+      PlanType& plan = std::get<PlanType>(step);
+      if (plan.writes.empty()) return std::move(plan.answer);
+      if (!has_turn) {
+        TRY_VOID(take_turn());
+        // Others may have written while this one waited; a store without a queue makes nobody wait.
+        if (turn != nullptr) continue;
+      }
+      std::vector<store::Write> writes = loader.conditional(std::move(plan.writes));
+      Basis basis = conflicts.wants_basis() ? basis_of(writes) : Basis();
+      if (context.is_left && context.is_left(context.clock.now())) return fail(left());
+      const auto done =
+          commit_settled(context, loader.snapshot(), std::move(writes), deadline, earlier, handles_are_exact);
+      if (done) return std::move(plan.answer);
+      if (done.error().code != ErrorCode::conflict) return fail(done.error());
+      TRY_VOID(conflicts.wait(std::move(basis), deadline));
+    }
+    return fail(ErrorCode::unavailable, "too many writers changed the same records at once (100 tries); try again");
+  }();
+}
+
+}  // namespace croft::engine

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "base/result.h"
+#include "noderanges/decide/node_range_config.h"
+
+namespace croft::app {
+
+/// kube-controller-manager's flags of node ranges, as they were given (docs/reference/node-ranges.md#flags).
+struct NodeRangeFlags {
+  std::string cluster_cidr;  ///< one or more, with commas between
+  int mask_size = 0;         ///< each 0: not given
+  int mask_size_ipv4 = 0;
+  int mask_size_ipv6 = 0;
+  std::string service_cluster_ip_range;  ///< none, one or two
+};
+
+void add_node_range_flags(CLI::App& command, NodeRangeFlags& flags);
+
+struct NodeRangeFlagsRead {
+  core::NodeRangeSpec spec;
+  std::vector<std::string> warnings;  ///< what is passed over, as in the reference
+};
+
+/// Reads them by the reference's rules and with its texts. More than one cluster CIDR of a family is allowed here, and
+/// host bits are not. Errors: invalid_argument.
+[[nodiscard]] Result<NodeRangeFlagsRead> read_node_range_flags(const NodeRangeFlags& flags);
+
+}  // namespace croft::app

@@ -1,0 +1,262 @@
+#include "noderanges/commands/node_range_views.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/net/echo.h"
+#include "base/net/joined.h"
+#include "cli/croft/json_text.h"
+#include "cli/croft/table.h"
+
+namespace croft::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::uint32_t free_of(const core::ClusterCidrUse& use) { return use.size - use.taken; }
+
+std::string percent_taken(const core::ClusterCidrUse& use) {
+  return fmt::format("{:.1f}", 100.0 * use.taken / use.size);
+}
+
+/// The nodes with ranges that have no record, each once.
+std::vector<std::string> gone_in(const core::NodeRangesSeen& seen) {
+  std::vector<std::string> gone;
+  for (const core::NodeRangeSeen& one : seen.ranges) {
+    const bool is_new = std::ranges::find(gone, one.range.node) == gone.end();
+    if (!one.node_recorded && is_new) gone.push_back(one.range.node);
+  }
+  return gone;
+}
+
+/// A node whose object lacks a family of the cluster CIDRs. It takes no other range for as long as it lives.
+struct Incomplete {
+  std::string node;
+  std::vector<net::Prefix> said;
+};
+
+std::vector<Incomplete> incomplete_in(const core::NodeRangesSeen& seen, const SaidView& said) {
+  std::vector<Incomplete> all;
+  for (const core::NodeRange& one : said.all) {
+    if (all.empty() || all.back().node != one.node) all.push_back({one.node, {}});
+    all.back().said.push_back(one.cidr);
+  }
+  std::erase_if(all, [&](const Incomplete& one) {
+    return std::ranges::all_of(seen.use, [&](const core::ClusterCidrUse& use) {
+      return std::ranges::any_of(one.said,
+                                 [&](const net::Prefix& cidr) { return cidr.family() == use.cluster.cidr.family(); });
+    });
+  });
+  return all;
+}
+
+/// The nodes that get a range by being given one.
+std::vector<std::string> bare_in(const core::NodeRangesSeen& seen, const SaidView& said) {
+  std::vector<std::string> bare = seen.bare;
+  std::erase_if(bare, [&](const std::string& node) {
+    return std::ranges::find(said.all, node, &core::NodeRange::node) != said.all.end();
+  });
+  return bare;
+}
+
+std::string text_of_said(const SaidView& said) {
+  std::string text;
+  for (const core::SaidOverlap& one : said.compared.overlaps) {
+    text += fmt::format("node/{} says {}, and {} node/{} {}: `croft check` has the remedy\n", one.said.node,
+                        one.said.cidr.to_string(), one.other_is_recorded ? "the record of" : "so does", one.other.node,
+                        one.other.cidr.to_string());
+  }
+  for (const core::DifferingCidrs& one : said.compared.differing) {
+    text += fmt::format("node/{} says {}, and its record {}: `croft check` has the remedy\n", one.node,
+                        net::joined(one.said), net::joined(one.recorded));
+  }
+  for (const core::NodeRange& one : said.compared.too_wide) {
+    text += fmt::format(
+        "node/{} says {}, which can't be one node's and keeps nothing from others: `croft check` has "
+        "the remedy\n",
+        one.node, one.cidr.to_string());
+  }
+  for (const core::NodeRange& one : said.compared.unrecorded) {
+    text +=
+        fmt::format("node/{} says {}, which is not recorded; nobody else gets it\n", one.node, one.cidr.to_string());
+  }
+  for (const auto& [node, error] : said.unreadable) {
+    text += fmt::format("node/{}: {}\n", node, error.message);
+  }
+  return text;
+}
+
+void add_said(Json& json, const SaidView& said) {
+  json["saidOverlaps"] = Json::array();
+  for (const core::SaidOverlap& one : said.compared.overlaps) {
+    json["saidOverlaps"].push_back({{"nodes", {one.said.node, one.other.node}},
+                                    {"cidrs", {one.said.cidr.to_string(), one.other.cidr.to_string()}},
+                                    {"otherRecorded", one.other_is_recorded}});
+  }
+  json["saidDiffering"] = Json::array();
+  for (const core::DifferingCidrs& one : said.compared.differing) {
+    json["saidDiffering"].push_back(
+        {{"node", one.node}, {"said", prefixes_json(one.said)}, {"recorded", prefixes_json(one.recorded)}});
+  }
+  json["saidTooWide"] = Json::array();
+  for (const core::NodeRange& one : said.compared.too_wide) {
+    json["saidTooWide"].push_back({{"node", one.node}, {"cidr", one.cidr.to_string()}});
+  }
+  json["saidUnrecorded"] = Json::array();
+  for (const core::NodeRange& one : said.compared.unrecorded) {
+    json["saidUnrecorded"].push_back({{"node", one.node}, {"cidr", one.cidr.to_string()}});
+  }
+  json["saidUnreadable"] = Json::array();
+  for (const auto& [node, error] : said.unreadable) {
+    json["saidUnreadable"].push_back({{"node", node}, {"error", error.message}});
+  }
+}
+
+}  // namespace
+
+Table table_of(const std::vector<core::NodeRangeSeen>& ranges, bool wide) {
+  Table table(wide ? std::vector<std::string>{"NODE", "CIDR", "CLUSTER-CIDR", "RECORD"}
+                   : std::vector<std::string>{"NODE", "CIDR"});
+  for (const core::NodeRangeSeen& one : ranges) {
+    std::vector<std::string> cells{one.range.node, one.range.cidr.to_string()};
+    if (wide) {
+      cells.push_back(one.cluster_cidr ? one.cluster_cidr->to_string() : "");
+      cells.emplace_back(one.node_recorded ? "yes" : "no");
+    }
+    table.add(std::move(cells));
+  }
+  return table;
+}
+
+Data json_of(const std::vector<core::NodeRangeSeen>& ranges) {
+  std::vector<Json> objects;
+  for (const core::NodeRangeSeen& one : ranges) {
+    objects.push_back({{"node", one.range.node},
+                       {"cidr", one.range.cidr.to_string()},
+                       {"clusterCidr", one.cluster_cidr ? Json(one.cluster_cidr->to_string()) : Json()},
+                       {"nodeRecorded", one.node_recorded}});
+  }
+  return Data(objects);
+}
+
+std::string text_of(const core::NodeRangesSeen& seen, const SaidView& said) {
+  if (!seen.set) return "node ranges are not configured\n";
+  Table table({"CLUSTER-CIDR", "NODE-LENGTH", "RANGES", "TAKEN", "EXCLUDED", "FREE", "USED%"});
+  for (const core::ClusterCidrUse& use : seen.use) {
+    table.add({use.cluster.cidr.to_string(), std::to_string(use.cluster.node_length), std::to_string(use.size),
+               std::to_string(use.taken), std::to_string(use.excluded), std::to_string(free_of(use)),
+               percent_taken(use)});
+  }
+  std::string text = table.to_string();
+  for (const net::Prefix& cidr : seen.set->excluded) text += fmt::format("excluded: {}\n", cidr.to_string());
+  for (const Incomplete& one : incomplete_in(seen, said)) {
+    text +=
+        fmt::format("node/{} stays {} until the node is deleted and rejoins: its object says {} and takes no other\n",
+                    one.node, one.said.front().family() == net::Family::v4 ? "IPv4" : "IPv6", net::joined(one.said));
+  }
+  for (const std::string& node : bare_in(seen, said)) {
+    text += fmt::format("node/{} lacks a range: `croft node range assign {}`\n", node, node);
+  }
+  for (const std::string& node : gone_in(seen)) {
+    text +=
+        fmt::format("node/{} has a range and no record: `croft node range release {}` when it is gone\n", node, node);
+  }
+  for (const core::NodeRangeSeen& one : seen.ranges) {
+    if (one.cluster_cidr) continue;
+    text +=
+        fmt::format("node/{} keeps {}, which lies in no cluster CIDR\n", one.range.node, one.range.cidr.to_string());
+  }
+  for (const auto& [outer, inner] : seen.collisions) {
+    text += fmt::format("node/{} and node/{} collide: {} and {}\n", outer.node, inner.node, outer.cidr.to_string(),
+                        inner.cidr.to_string());
+  }
+  for (const auto& [node, cidrs] : seen.surplus) {
+    text +=
+        fmt::format("node/{} has {}, and can say one of a family: `croft node range assign {}` gives back the rest\n",
+                    node, net::joined(cidrs), node);
+  }
+  return text + text_of_said(said);
+}
+
+Data json_of(const core::NodeRangesSeen& seen, const SaidView& said) {
+  Json json = Json::object();
+  json["configured"] = seen.set.has_value();
+  json["clusterCidrs"] = Json::array();
+  for (const core::ClusterCidrUse& use : seen.use) {
+    json["clusterCidrs"].push_back({{"cidr", use.cluster.cidr.to_string()},
+                                    {"nodeLength", use.cluster.node_length},
+                                    {"ranges", use.size},
+                                    {"taken", use.taken},
+                                    {"excluded", use.excluded},
+                                    {"free", free_of(use)}});
+  }
+  json["excluded"] = prefixes_json(seen.set ? seen.set->excluded : std::vector<net::Prefix>());
+  json["nodesWithoutRange"] = bare_in(seen, said);
+  json["nodesOfOneFamily"] = Json::array();
+  for (const Incomplete& one : incomplete_in(seen, said)) {
+    json["nodesOfOneFamily"].push_back({{"node", one.node}, {"said", prefixes_json(one.said)}});
+  }
+  json["nodesGone"] = gone_in(seen);
+  json["outside"] = Json::array();
+  for (const core::NodeRangeSeen& one : seen.ranges) {
+    if (!one.cluster_cidr) json["outside"].push_back({{"node", one.range.node}, {"cidr", one.range.cidr.to_string()}});
+  }
+  json["collisions"] = Json::array();
+  for (const auto& [outer, inner] : seen.collisions) {
+    json["collisions"].push_back(
+        {{"nodes", {outer.node, inner.node}}, {"cidrs", {outer.cidr.to_string(), inner.cidr.to_string()}}});
+  }
+  json["surplus"] = Json::array();
+  for (const auto& [node, cidrs] : seen.surplus) {
+    json["surplus"].push_back({{"node", node}, {"cidrs", prefixes_json(cidrs)}});
+  }
+  add_said(json, said);
+  return Data(std::vector<Json>(1, json));
+}
+
+Data json_of(const core::NodeRangesAssigned& assigned) {
+  std::vector<net::Prefix> added;
+  for (const core::NodeRangeAdded& one : assigned.added) added.push_back(one.cidr);
+  Json json = {{"node", assigned.node}, {"cidrs", prefixes_json(assigned.cidrs)}, {"added", prefixes_json(added)}};
+  return Data(std::vector<Json>(1, json));
+}
+
+Data json_of(const core::NodeRangesReleased& released) {
+  Json json = {{"node", released.node}, {"released", prefixes_json(released.cidrs)}};
+  return Data(std::vector<Json>(1, json));
+}
+
+Result<wire::SubnetEnv> subnet_env_of(const core::NodeRangesSeen& seen, const std::string& node, int mtu,
+                                      bool ip_masquerade, const std::vector<core::NodeRange>& said) {
+  const bool is_said = std::ranges::find(said, node, &core::NodeRange::node) != said.end();
+  wire::SubnetEnv env{{}, mtu, ip_masquerade};
+  for (const net::Family family : {net::Family::v4, net::Family::v6}) {
+    const auto range = std::ranges::find_if(seen.ranges, [&](const core::NodeRangeSeen& one) {
+      return one.range.node == node && one.range.cidr.family() == family &&
+             (!is_said || std::ranges::find(said, one.range) != said.end());
+    });
+    if (range == seen.ranges.end()) continue;
+    wire::SubnetEnvFamily one;
+    for (const core::ClusterCidrUse& use : seen.use) {
+      if (use.cluster.cidr.family() == family) one.networks.push_back(use.cluster.cidr);
+    }
+    // Of a configuration before: what is known is the node's own.
+    if (one.networks.empty()) one.networks.push_back(range->range.cidr);
+    TRY(one.subnet, wire::first_usable(range->range.cidr));
+    env.families.push_back(std::move(one));
+  }
+  if (env.families.empty() && is_said) {
+    return fail(ErrorCode::not_found,
+                fmt::format("no range that the object of node {} says is recorded: `croft node range show` tells them",
+                            net::echo(node)));
+  }
+  if (env.families.empty()) {
+    return fail(ErrorCode::not_found,
+                fmt::format("node {} has no range: `croft node range assign {}`", net::echo(node), node));
+  }
+  return env;
+}
+
+}  // namespace croft::app

@@ -1,0 +1,151 @@
+#include "noderanges/commands/node_range_views.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/croft/json_output.h"
+#include "ipam/use/test_world.h"
+
+namespace croft::app {
+namespace {
+
+class NodeRangeViews : public testing::Test, public engine::World {
+ protected:
+  void SetUp() override {
+    configure({{prefix("10.244.0.0/22"), 24}, {prefix("fd00:244::/48"), 64}}, {prefix("10.244.3.0/24")});
+    for (const char* node : {"a", "b"}) ASSERT_TRUE(engine::assign_node_ranges(context, node));
+  }
+  void configure(std::vector<core::ClusterCidr> clusters, std::vector<net::Prefix> excluded) {
+    const auto done = engine::configure_node_ranges(context, {std::move(clusters), std::move(excluded)});
+    ASSERT_TRUE(done) << done.error().message;
+  }
+  core::NodeRangesSeen seen() { return engine::look_at_node_ranges(context).value(); }
+};
+
+TEST_F(NodeRangeViews, Ranges) {
+  EXPECT_EQ(table_of(seen().ranges, false).to_string(),
+            "NODE   CIDR\n"
+            "a      10.244.0.0/24\n"
+            "b      10.244.1.0/24\n"
+            "a      fd00:244::/64\n"
+            "b      fd00:244:0:1::/64\n");
+  put(core::node_key("b"), std::nullopt);
+  EXPECT_EQ(table_of(seen().ranges, true).to_string(),
+            "NODE   CIDR                CLUSTER-CIDR    RECORD\n"
+            "a      10.244.0.0/24       10.244.0.0/22   yes\n"
+            "b      10.244.1.0/24       10.244.0.0/22   no\n"
+            "a      fd00:244::/64       fd00:244::/48   yes\n"
+            "b      fd00:244:0:1::/64   fd00:244::/48   no\n");
+  EXPECT_THAT(json_of(seen().ranges).json(),
+              testing::StartsWith("[\n  {\n    \"node\": \"a\",\n    \"cidr\": \"10.244.0.0/24\",\n"
+                                  "    \"clusterCidr\": \"10.244.0.0/22\",\n"
+                                  "    \"nodeRecorded\": true\n  },\n"));
+}
+
+TEST_F(NodeRangeViews, WhatWantsTheOperatorsEye) {
+  EXPECT_EQ(text_of(seen()),
+            "CLUSTER-CIDR    NODE-LENGTH   RANGES   TAKEN   EXCLUDED   FREE    USED%\n"
+            "10.244.0.0/22   24            4        3       1          1       75.0\n"
+            "fd00:244::/48   64            65536    2       0          65534   0.0\n"
+            "excluded: 10.244.3.0/24\n");
+  put(core::node_key("b"), std::nullopt);
+  node("c", {});
+  put(core::node_range_key(prefix("10.244.0.128/25")), core::NodeRange{"d", prefix("10.244.0.128/25")});
+  configure({{prefix("10.244.0.0/22"), 24}}, {});
+  const std::string text = text_of(seen());
+  EXPECT_THAT(text, testing::HasSubstr("node/c lacks a range: `croft node range assign c`\n"));
+  EXPECT_THAT(text,
+              testing::HasSubstr("node/b has a range and no record: `croft node range release b` when it is gone\n"));
+  EXPECT_THAT(text, testing::HasSubstr("node/a keeps fd00:244::/64, which lies in no cluster CIDR\n"));
+  EXPECT_THAT(text, testing::HasSubstr("node/a and node/d collide: 10.244.0.0/24 and 10.244.0.128/25\n"));
+  const std::string yaml = json_of(seen()).yaml();
+  EXPECT_THAT(yaml, testing::StartsWith("- configured: true\n  clusterCidrs:\n    - cidr: \"10.244.0.0/22\"\n"
+                                        "      nodeLength: 24\n      ranges: 4\n      taken: 2\n"));
+  EXPECT_THAT(yaml, testing::HasSubstr("  nodesWithoutRange:\n    - \"c\"\n"));
+  EXPECT_THAT(yaml, testing::HasSubstr("  nodesGone:\n    - \"d\"\n    - \"b\"\n"));
+}
+
+TEST_F(NodeRangeViews, WhatNodesSay) {
+  const auto ranges = seen();
+  SaidView said;
+  said.compared = core::compare_said({{"a", prefix("10.244.0.0/24")},
+                                      {"c", prefix("10.244.0.128/25")},
+                                      {"d", prefix("10.244.2.0/24")},
+                                      {"e", prefix("10.244.2.0/24")},
+                                      {"b", prefix("10.9.0.0/24")},
+                                      {"w", prefix("0.0.0.0/0")}},
+                                     {{"a", prefix("10.244.0.0/24")}, {"b", prefix("10.244.1.0/24")}},
+                                     {{prefix("10.244.0.0/22"), 24}});
+  said.unreadable.emplace_back("f", Error{ErrorCode::corrupt, "node f says the range \"ten\"", {}});
+  const std::string text = text_of(ranges, said);
+  EXPECT_THAT(text, testing::HasSubstr(
+                        "node/a says 10.244.0.0/24, and so does node/c 10.244.0.128/25: `croft check` has the remedy\n"
+                        "node/d says 10.244.2.0/24, and so does node/e 10.244.2.0/24: `croft check` has the remedy\n"
+                        "node/b says 10.9.0.0/24, and its record 10.244.1.0/24: `croft check` has the remedy\n"
+                        "node/w says 0.0.0.0/0, which can't be one node's and keeps nothing from others: `croft check` "
+                        "has the remedy\n"
+                        "node/c says 10.244.0.128/25, which is not recorded; nobody else gets it\n"));
+  EXPECT_THAT(text, testing::HasSubstr("node/f: node f says the range \"ten\"\n"));
+  const std::string yaml = json_of(ranges, said).yaml();
+  EXPECT_THAT(yaml, testing::HasSubstr("  saidOverlaps:\n    - nodes:\n        - \"a\"\n        - \"c\"\n      cidrs:\n"
+                                       "        - \"10.244.0.0/24\"\n        - \"10.244.0.128/25\"\n"
+                                       "      otherRecorded: false\n"));
+  EXPECT_THAT(yaml, testing::HasSubstr("  saidDiffering:\n    - node: \"b\"\n"));
+  EXPECT_THAT(yaml, testing::HasSubstr("  saidTooWide:\n    - node: \"w\"\n      cidr: \"0.0.0.0/0\"\n"));
+  EXPECT_THAT(yaml, testing::HasSubstr("  saidUnrecorded:\n    - node: \"c\"\n"));
+  EXPECT_THAT(yaml, testing::HasSubstr("  saidUnreadable:\n    - node: \"f\"\n"));
+}
+
+TEST_F(NodeRangeViews, WhatWasDone) {
+  EXPECT_EQ(json_of(engine::assign_node_ranges(context, "c").value()).yaml(),
+            "- node: \"c\"\n  cidrs:\n    - \"10.244.2.0/24\"\n    - \"fd00:244:0:2::/64\"\n"
+            "  added:\n    - \"10.244.2.0/24\"\n    - \"fd00:244:0:2::/64\"\n");
+  EXPECT_EQ(json_of(engine::release_node_ranges(context, "c", core::IfRecorded::release).value()).yaml(),
+            "- node: \"c\"\n  released:\n    - \"10.244.2.0/24\"\n    - \"fd00:244:0:2::/64\"\n");
+}
+
+TEST_F(NodeRangeViews, SubnetEnv) {
+  EXPECT_EQ(wire::encode_subnet_env(subnet_env_of(seen(), "b", 1450, true).value()),
+            "FLANNEL_NETWORK=10.244.0.0/22\nFLANNEL_SUBNET=10.244.1.1/24\n"
+            "FLANNEL_IPV6_NETWORK=fd00:244::/48\nFLANNEL_IPV6_SUBNET=fd00:244:0:1::1/64\n"
+            "FLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n");
+  configure({{prefix("10.244.0.0/22"), 24}, {prefix("10.9.0.0/24"), 24}}, {});
+  EXPECT_EQ(wire::encode_subnet_env(subnet_env_of(seen(), "a", 1500, false).value()),
+            "FLANNEL_NETWORK=10.244.0.0/22,10.9.0.0/24\nFLANNEL_SUBNET=10.244.0.1/24\n"
+            "FLANNEL_IPV6_NETWORK=fd00:244::/64\nFLANNEL_IPV6_SUBNET=fd00:244::1/64\n"
+            "FLANNEL_MTU=1500\nFLANNEL_IPMASQ=false\n");
+  EXPECT_EQ(subnet_env_of(seen(), "x", 1450, true).error().code, ErrorCode::not_found);
+}
+
+/// A cluster that became dual stack: an object takes no other range for as long as it lives.
+TEST_F(NodeRangeViews, NodesWhoseObjectsSayOneFamily) {
+  node("c", {});
+  SaidView said;
+  said.all = {{"a", prefix("10.244.0.0/24")},
+              {"b", prefix("10.244.1.0/24")},
+              {"b", prefix("fd00:244:0:1::/64")},
+              {"c", prefix("fd00:244:0:9::/64")}};
+  const std::string text = text_of(seen(), said);
+  EXPECT_THAT(text, testing::HasSubstr("node/a stays IPv4 until the node is deleted and rejoins: its object says "
+                                       "10.244.0.0/24 and takes no other\n"));
+  EXPECT_THAT(text, testing::HasSubstr("node/c stays IPv6 until the node is deleted and rejoins: its object says "
+                                       "fd00:244:0:9::/64 and takes no other\n"));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("node/b")));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("node range assign")));
+  EXPECT_THAT(json_of(seen(), said).yaml(), testing::HasSubstr("nodesOfOneFamily:\n    - node: \"a\"\n"));
+  // Its record has one of IPv6 that nobody routes.
+  EXPECT_EQ(wire::encode_subnet_env(subnet_env_of(seen(), "a", 1450, true, said.all).value()),
+            "FLANNEL_NETWORK=10.244.0.0/22\nFLANNEL_SUBNET=10.244.0.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n");
+  EXPECT_THAT(subnet_env_of(seen(), "a", 1450, true, {{"a", prefix("10.7.0.0/24")}}).error().message,
+              testing::HasSubstr("no range that the object of node \"a\" says is recorded"));
+}
+
+TEST(NodeRangeViewsEmpty, NotConfigured) {
+  engine::World world;
+  const auto seen = engine::look_at_node_ranges(world.context).value();
+  EXPECT_EQ(text_of(seen), "node ranges are not configured\n");
+  EXPECT_THAT(json_of(seen).json(), testing::HasSubstr("\"configured\": false"));
+}
+
+}  // namespace
+}  // namespace croft::app

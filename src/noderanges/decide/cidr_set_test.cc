@@ -1,0 +1,205 @@
+#include "noderanges/decide/cidr_set.h"
+
+#include <set>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/net/test_values.h"
+
+// Names in brackets are rows of docs/reference/node-ranges.md#cases.
+
+namespace croft::core::node_range {
+namespace {
+
+using namespace net::literals;
+using testing::Optional;
+using Indices = std::pair<std::uint32_t, std::uint32_t>;
+
+CidrSet set_of(const char* cluster, int node_length, std::uint64_t cursor = 0) {
+  return CidrSet::make({net::Prefix::parse(cluster).value(), node_length}, cursor).value();
+}
+
+std::string next(CidrSet& set) {
+  const auto found = set.take_next();
+  return found ? found->cidr.to_string() : "none";
+}
+
+TEST(CidrSet, OneNodeRangeAsLongAsTheClusterCidr) {  // [C1]
+  CidrSet set = set_of("127.123.234.0/30", 30);
+  EXPECT_EQ(next(set), "127.123.234.0/30");
+  EXPECT_EQ(next(set), "none");
+  EXPECT_TRUE(set.is_full());
+}
+
+TEST(CidrSet, NumbersToPrefixes) {  // [C2] [C3] [C4]
+  struct Row {
+    const char* cluster;
+    int node_length;
+    std::uint32_t index;
+    const char* cidr;
+  };
+  for (const Row& row : {
+           Row{"127.123.0.0/16", 24, 15, "127.123.15.0/24"},
+           Row{"2001:db8:1234::/48", 64, 15, "2001:db8:1234:f::/64"},
+           Row{"192.168.5.208/28", 32, 5, "192.168.5.213/32"},
+           Row{"2001:db8:85a3::/50", 63, 6425, "2001:db8:85a3:3232::/63"},
+           Row{"2001:db8::/32", 48, 6425, "2001:db8:1919::/48"},
+           Row{"2001:db8:1234:ff00::/56", 72, 6425, "2001:db8:1234:ff19:1900::/72"},
+           Row{"2001:db8:1234:ff00::/80", 96, 6425, "2001:db8:1234:ff00:0:1919::/96"},
+       }) {
+    const CidrSet set = set_of(row.cluster, row.node_length);
+    EXPECT_EQ(set.at(row.index).to_string(), row.cidr);
+    EXPECT_EQ(set.indices_of(prefix(row.cidr)).value(), Indices(row.index, row.index));
+  }
+}
+
+TEST(CidrSet, TheSameOrderWhenAllWereGivenBack) {  // [C5]
+  CidrSet set = set_of("10.0.0.0/16", 24);
+  std::vector<std::string> first, second;
+  for (int i = 0; i < 256; ++i) first.push_back(next(set));
+  EXPECT_EQ(next(set), "none");
+  for (const std::string& cidr : first) EXPECT_EQ(set.release(prefix(cidr.c_str())).value(), 1U);
+  for (int i = 0; i < 256; ++i) second.push_back(next(set));
+  EXPECT_EQ(second, first);
+  EXPECT_EQ(first.front(), "10.0.0.0/24");
+  EXPECT_EQ(first.back(), "10.0.255.0/24");
+}
+
+TEST(CidrSet, CountsWhatChangesOnly) {  // [C6]
+  CidrSet set = set_of("10.42.0.0/16", 24);
+  struct Row {
+    bool occupy;
+    const char* cidr;
+    std::uint32_t taken;
+  };
+  for (const Row& row : {Row{true, "10.42.5.0/24", 1}, Row{true, "10.42.9.0/24", 2}, Row{true, "10.42.8.0/22", 5},
+                         Row{true, "10.42.9.0/24", 5}, Row{false, "10.42.9.0/24", 4}, Row{false, "10.42.9.0/24", 4},
+                         Row{false, "10.42.4.0/22", 3}}) {
+    ASSERT_TRUE(row.occupy ? set.occupy(prefix(row.cidr)) : set.release(prefix(row.cidr)));
+    EXPECT_EQ(set.taken(), row.taken) << row.cidr;
+  }
+  std::set<std::string> given;
+  for (int i = 0; i < 253; ++i) given.insert(next(set));
+  EXPECT_EQ(given.size(), 253U);
+  EXPECT_FALSE(given.contains("none"));
+  EXPECT_EQ(next(set), "none");
+}
+
+TEST(CidrSet, PrefixesOfEverySizeRelation) {  // [C7] [C8] [C9]
+  struct Row {
+    const char* cluster;
+    int node_length;
+    const char* cidr;
+    Indices indices;
+  };
+  for (const Row& row : {
+           Row{"127.0.0.0/8", 16, "127.0.0.0/8", {0, 255}},
+           Row{"127.0.0.0/8", 16, "64.0.0.0/2", {0, 255}},
+           Row{"126.0.0.0/7", 16, "127.0.0.0/15", {256, 257}},
+           Row{"126.0.0.0/7", 15, "127.0.0.0/15", {128, 128}},
+           Row{"126.0.0.0/7", 18, "127.0.0.0/15", {1024, 1031}},
+           Row{"127.0.0.0/8", 32, "127.0.0.0/16", {0, 65535}},
+           Row{"10.0.0.0/16", 24, "10.0.7.64/26", {7, 7}},
+           Row{"fd00:10::/48", 64, "fd00:10:0:8000::/49", {32768, 65535}},
+       }) {
+    CidrSet set = set_of(row.cluster, row.node_length);
+    EXPECT_EQ(set.indices_of(prefix(row.cidr)).value(), row.indices) << row.cidr;
+    const std::uint32_t count = row.indices.second - row.indices.first + 1;
+    EXPECT_EQ(set.occupy(prefix(row.cidr)).value(), count);
+    EXPECT_EQ(set.taken(), count);
+    EXPECT_EQ(set.release(prefix(row.cidr)).value(), count);
+    EXPECT_EQ(set.taken(), 0U);
+  }
+}
+
+TEST(CidrSet, ElsewhereIsAnError) {
+  CidrSet set = set_of("10.10.0.0/16", 24);
+  EXPECT_EQ(set.occupy("172.10.0.0/24"_prefix).error().message,
+            "cidr 172.10.0.0/24 is out the range of cluster cidr 10.10.0.0/16");
+  EXPECT_EQ(set.release("fd00::/64"_prefix).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(set.taken(), 0U);
+}
+
+TEST(CidrSet, Limits) {  // [C10]
+  EXPECT_THAT(CidrSet::make({"beef:1234::/32"_prefix, 49}).error().message,
+              testing::StartsWith("New CIDR set failed; the node CIDR size is too big"));
+  EXPECT_TRUE(CidrSet::make({"beef:1234::/32"_prefix, 48}));
+  // IPv4 has no limit in the reference; here one that keeps the bits in 2 MiB.
+  EXPECT_EQ(set_of("10.0.0.0/8", 30).size(), 1U << 22);
+  EXPECT_EQ(set_of("10.0.0.0/8", 32).size(), 1U << 24);
+  EXPECT_EQ(CidrSet::make({"10.0.0.0/7"_prefix, 32}).error().message,
+            "New CIDR set failed; the node CIDR size is too big: 10.0.0.0/7 cut into /32 makes 2^25 node ranges, and "
+            "2^24 is the most");
+  EXPECT_EQ(CidrSet::make({"10.0.0.0/24"_prefix, 23}).error().message,
+            "node ranges of cluster CIDR 10.0.0.0/24 must be of length 24 to 32, not 23");
+  EXPECT_FALSE(CidrSet::make({"10.0.0.0/24"_prefix, 33}));
+  EXPECT_TRUE(CidrSet::make({"10.0.0.0/24"_prefix, 24}));
+}
+
+TEST(CidrSet, TriesAndUse) {  // [C11]
+  CidrSet set = set_of("10.0.0.0/16", 24);
+  ASSERT_TRUE(set.occupy("10.0.0.0/17"_prefix));
+  EXPECT_THAT(set.take_next(), Optional(CidrSet::Found{"10.0.128.0/24"_prefix, 128}));
+  EXPECT_EQ(set.taken(), 129U);
+  EXPECT_EQ(set.allocations(), 129U);
+  EXPECT_THAT(set.take_next(), Optional(CidrSet::Found{"10.0.129.0/24"_prefix, 0}));
+}
+
+TEST(CidrSet, TriesCountRoundTheEnd) {
+  CidrSet set = set_of("10.0.0.0/28", 32, 14);
+  ASSERT_TRUE(set.occupy("10.0.0.14/31"_prefix));
+  ASSERT_TRUE(set.occupy("10.0.0.0/32"_prefix));
+  EXPECT_THAT(set.take_next(), Optional(CidrSet::Found{"10.0.0.1/32"_prefix, 3}));
+  EXPECT_EQ(set.cursor(), 2U);
+}
+
+TEST(CidrSet, CountersOfAWholeLife) {  // [C12]
+  CidrSet set = set_of("10.0.0.0/16", 24);
+  for (int i = 0; i < 256; ++i) ASSERT_NE(next(set), "none");
+  EXPECT_EQ(set.release("10.0.0.0/16"_prefix).value(), 256U);
+  EXPECT_EQ(set.allocations(), 256U);
+  EXPECT_EQ(set.releases(), 256U);
+  EXPECT_EQ(set.taken(), 0U);
+  EXPECT_EQ(set.occupy("10.0.0.0/16"_prefix).value(), 256U);
+  EXPECT_EQ(set.allocations(), 512U);
+  EXPECT_EQ(set.taken(), set.size());
+}
+
+TEST(CidrSet, TheOneBehindTheCursorAndNotTheOneGivenBack) {  // [C13]
+  CidrSet set = set_of("10.0.0.0/16", 24);
+  for (int i = 0; i < 5; ++i) ASSERT_NE(next(set), "none");
+  ASSERT_TRUE(set.release("10.0.2.0/24"_prefix));
+  EXPECT_EQ(next(set), "10.0.5.0/24");
+  // A set made again goes on at its cursor; one past the end is taken modulo the size.
+  EXPECT_EQ(set.cursor(), 6U);
+  CidrSet again = set_of("10.0.0.0/16", 24, set.cursor());
+  EXPECT_EQ(next(again), "10.0.6.0/24");
+  EXPECT_EQ(set_of("10.0.0.0/16", 24, 258).cursor(), 2U);
+}
+
+TEST(CidrSet, WhatIsExcludedStaysTaken) {  // [N2], #excluded
+  CidrSet set = set_of("127.123.234.0/24", 30);
+  set.exclude("127.123.234.0/26"_prefix);
+  set.exclude("127.123.234.32/27"_prefix);  // within
+  set.exclude("127.123.234.62/31"_prefix);  // a part of a node range takes all of it
+  set.exclude("127.123.234.128/32"_prefix);
+  set.exclude("10.96.0.0/12"_prefix);  // elsewhere
+  EXPECT_EQ(set.taken(), 17U);
+  EXPECT_EQ(set.excluded_count(), 17U);
+  EXPECT_TRUE(set.is_excluded(0));
+  EXPECT_TRUE(set.is_excluded(15));
+  EXPECT_FALSE(set.is_excluded(16));
+  EXPECT_TRUE(set.is_excluded(32));
+  EXPECT_FALSE(set.is_excluded(33));
+  EXPECT_EQ(next(set), "127.123.234.64/30");
+  EXPECT_EQ(set.release("127.123.234.0/24"_prefix).value(), 1U);
+  EXPECT_EQ(set.taken(), 17U);
+  set.exclude("127.123.234.0/24"_prefix);
+  EXPECT_TRUE(set.is_full());
+  EXPECT_EQ(set.excluded_count(), 64U);
+}
+
+}  // namespace
+}  // namespace croft::core::node_range

@@ -1,0 +1,313 @@
+#include "noderanges/decide/node_range_changes.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "base/counted.h"
+#include "base/net/echo.h"
+#include "noderanges/decide/cidr_set.h"
+#include "noderanges/decide/node_range_table.h"
+#include "noderanges/decide/said_ranges.h"
+#include "register/node.h"
+
+namespace croft::core {
+namespace {
+
+using node_range::CidrSet;
+
+std::string_view name_of_family(net::Family family) { return family == net::Family::v4 ? "IPv4" : "IPv6"; }
+
+Error not_configured() {
+  return {ErrorCode::refused_by_configuration,
+          "node ranges are not configured: say what to cut them from with `croft node range config --cluster-cidr=...`",
+          {}};
+}
+
+std::string text_of_use(const CidrSet& set) {
+  const std::string excluded =
+      set.excluded_count() > 0 ? fmt::format(", {} of them excluded", set.excluded_count()) : std::string();
+  return fmt::format("cluster CIDR {} is full ({} of {} of length {} taken{})", set.cluster().cidr.to_string(),
+                     set.taken(), counted(set.size(), "node range"), set.cluster().node_length, excluded);
+}
+
+/// How much of a cluster CIDR is taken by what only nodes' objects say; empty when nothing is.
+std::string text_of_said(const CidrSet& set, const NodeRangeTable& table, const std::vector<NodeRange>& said) {
+  const auto count = std::ranges::count_if(said, [&](const NodeRange& one) {
+    return set.cluster().cidr.overlaps(one.cidr) && std::ranges::find(table.ranges(), one) == table.ranges().end();
+  });
+  if (count == 0) return {};
+  return fmt::format(" beside {} that nodes' objects say without a record (`croft node range show` tells them)", count);
+}
+
+Error exhausted(const std::string& node, net::Family family, const std::vector<CidrSet>& sets,
+                const NodeRangeTable& table, const std::vector<NodeRange>& said) {
+  std::string full;
+  for (const CidrSet& set : sets) {
+    if (set.cluster().cidr.family() != family) continue;
+    full += (full.empty() ? "" : ", ") + text_of_use(set) + text_of_said(set, table, said);
+  }
+  return {ErrorCode::exhausted,
+          fmt::format("no {} range is left for node {}: {}; add another {} CIDR to --cluster-cidr of `croft node range "
+                      "config`, or give back the ranges of nodes that are gone (`croft node range list` names them)",
+                      name_of_family(family), node, full, name_of_family(family)),
+          {}};
+}
+
+Error takes_no_other(const NodeRange& said) {
+  return {ErrorCode::refused_by_configuration,
+          fmt::format("the object of node {} says {}, and takes no other range for as long as it lives: `croft node "
+                      "range assign {} --cidr {}` records that one",
+                      net::echo(said.node), said.cidr.to_string(), said.node, said.cidr.to_string()),
+          {}};
+}
+
+/// The record of a node that is to have a range; nothing to write when it is there.
+[[nodiscard]] Result<std::optional<PlannedWrite>> node_record(const Reader& reader, const std::string& node,
+                                                              NodeRecord record) {
+  TRY_VOID(check_node_name(node));
+  if (reader.find(node_key(node)) != nullptr) return std::optional<PlannedWrite>();
+  if (record == NodeRecord::demand) {
+    return fail(ErrorCode::not_found,
+                fmt::format("there is no node {}: `croft node list` names them", net::echo(node)));
+  }
+  Node made;
+  made.name = node;
+  return std::optional(to_put(node_key(node), std::move(made)));
+}
+
+/// Takes the next free range of a family. One that somebody made since the list was read is passed over.
+std::optional<NodeRangeAdded> take_of(net::Family family, const Reader& reader, std::vector<CidrSet>& sets) {
+  for (CidrSet& set : sets) {
+    if (set.cluster().cidr.family() != family) continue;
+    while (const auto found = set.take_next()) {
+      if (reader.find(node_range_key(found->cidr)) != nullptr) continue;
+      return NodeRangeAdded{found->cidr, set.cluster().cidr, found->tries};
+    }
+  }
+  return std::nullopt;
+}
+
+/// Takes one range for each family that the node has none of; all or none: the reference leaks what it took of the
+/// first family when the second is full.
+[[nodiscard]] Result<std::vector<NodeRangeAdded>> take_for(const std::string& node, const std::vector<net::Prefix>& has,
+                                                           const Reader& reader, std::vector<CidrSet>& sets,
+                                                           const NodeRangeTable& table,
+                                                           const std::vector<NodeRange>& said) {
+  std::vector<net::Family> lacking = families_of(table.stored()->cluster_cidrs);
+  std::erase_if(lacking, [&](net::Family family) {
+    return std::ranges::any_of(has, [&](const net::Prefix& cidr) { return cidr.family() == family; });
+  });
+  const auto has_room = [&](net::Family family) {
+    return std::ranges::any_of(
+        sets, [&](const CidrSet& set) { return set.cluster().cidr.family() == family && !set.is_full(); });
+  };
+  std::vector<NodeRangeAdded> added;
+  if (const auto full = std::ranges::find_if_not(lacking, has_room); full != lacking.end()) {
+    return fail(exhausted(node, *full, sets, table, said));
+  }
+  for (const net::Family family : lacking) {
+    auto one = take_of(family, reader, sets);
+    if (!one) return fail(exhausted(node, family, sets, table, said));
+    added.push_back(*one);
+  }
+  return added;
+}
+
+/// Where an adopted range would lie, or why it can't.
+[[nodiscard]] Result<const CidrSet*> place_of(const std::string& node, const net::Prefix& cidr,
+                                              std::size_t ranges_before, const std::vector<CidrSet>& sets) {
+  const CidrSet* of_family = nullptr;
+  for (const CidrSet& set : sets) {
+    const net::Prefix& cluster = set.cluster().cidr;
+    const bool is_wide = !can_be_one_nodes(cidr, {set.cluster()});
+    if (is_wide && cluster.contains(cidr) && cluster != cidr) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("cidr {} is {} ranges of cluster cidr {}: it can't be one node's", cidr.to_string(),
+                              std::uint64_t{1} << std::min(63, set.cluster().node_length - cidr.length()),
+                              cluster.to_string()));
+    }
+    if (!is_wide && cluster.contains(cidr)) return &set;
+    if (cidr.contains(cluster)) {
+      return fail(ErrorCode::invalid_argument, fmt::format("cidr {} contains cluster cidr {}: it can't be one node's",
+                                                           cidr.to_string(), cluster.to_string()));
+    }
+    if (cluster.family() == cidr.family() && of_family == nullptr) of_family = &set;
+  }
+  if (of_family == nullptr) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("node:{} has an allocated cidr: {} at index:{} that does not exist in cluster cidrs "
+                            "configuration",
+                            node, cidr.to_string(), ranges_before));
+  }
+  return fail(of_family->indices_of(cidr).error());
+}
+
+/// Whether the range is free for the node.
+[[nodiscard]] Result<void> check_free(const net::Prefix& cidr, const NodeRangeTable& table) {
+  for (const net::Prefix& excluded : table.excluded()) {
+    if (excluded.overlaps(cidr)) {
+      return fail(ErrorCode::refused_by_configuration,
+                  fmt::format("{} overlaps {}, which no node may have (a Service range, a pool, or excluded)",
+                              cidr.to_string(), excluded.to_string()));
+    }
+  }
+  for (const NodeRange& other : table.ranges()) {
+    if (other.cidr.overlaps(cidr)) {
+      return fail(ErrorCode::already_exists, fmt::format("{} overlaps {}, the range of node {}", cidr.to_string(),
+                                                         other.cidr.to_string(), other.node));
+    }
+  }
+  return {};
+}
+
+/// A plan whose new ranges were looked up, so that making them is guarded by their absence.
+template <class Answer>
+Plan<Answer> guarded(Reader& reader, Answer answer, std::vector<PlannedWrite> writes) {
+  for (const PlannedWrite& write : writes) {
+    if (write.key.kind == Kind::node_range) static_cast<void>(reader.get(KeyOf<NodeRange>(write.key)));
+  }
+  return {std::move(answer), std::move(writes)};
+}
+
+}  // namespace
+
+Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& snapshot,
+                                                              const std::vector<std::string>& nodes, NodeRecord record,
+                                                              const std::vector<NodeRange>& all_said) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::vector<NodeRangesAssigned>>> {
+    CROFT_ASSERT(nodes.size() <= kAssignNodesMax);
+    for (const std::string& node : nodes) {
+      if (check_node_name(node)) static_cast<void>(reader.get(node_key(node)));
+    }
+    const NodeRangeTable table(reader);
+    TRY_VOID(table.check(reader));
+    if (!table.is_configured()) return fail(not_configured());
+    const std::vector<NodeRange> said = said_by_one_node(all_said, table.stored()->cluster_cidrs);
+    TRY(auto sets, table.sets(said));
+
+    std::vector<NodeRangesAssigned> answers;
+    std::vector<PlannedWrite> writes;
+    bool any_added = false;
+    for (const std::string& node : nodes) {
+      if (const auto before = std::ranges::find(answers, node, &NodeRangesAssigned::node); before != answers.end()) {
+        answers.push_back({node, before->cidrs, {}, before->refusal});
+        continue;
+      }
+      auto& answer = answers.emplace_back(NodeRangesAssigned{node, table.ranges_of(node), {}, {}});
+      auto made = node_record(reader, node, record);
+      if (!made) {
+        answer.refusal = made.error();
+        continue;
+      }
+      if (const auto fixed = std::ranges::find(all_said, node, &NodeRange::node); fixed != all_said.end()) {
+        if (answer.cidrs.empty()) answer.refusal = takes_no_other(*fixed);
+        continue;
+      }
+      auto added = take_for(node, answer.cidrs, reader, sets, table, said);
+      if (!added) {
+        answer.refusal = added.error();
+        continue;
+      }
+      // The ranges before the cursor: where commits are not atomic, a crash then leaves a range that its node has.
+      if (*made) writes.push_back(**std::move(made));
+      for (const NodeRangeAdded& one : *added) {
+        writes.push_back(to_put(node_range_key(one.cidr), NodeRange{node, one.cidr}));
+        answer.cidrs.push_back(one.cidr);
+        any_added = true;
+      }
+      answer.added = *std::move(added);
+      table.put_in_order(answer.cidrs);
+    }
+    if (any_added) writes.push_back(table.next_set(sets));
+    return guarded(reader, std::move(answers), std::move(writes));
+  });
+}
+
+Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const std::string& node,
+                                               const net::Prefix& cidr, NodeRecord record,
+                                               const std::vector<NodeRange>& all_said) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<NodeRangesAssigned>> {
+    TRY_VOID(check_node_name(node));
+    static_cast<void>(reader.get(node_key(node)));
+    const NodeRangeTable table(reader);
+    TRY_VOID(table.check(reader));
+    if (!table.is_configured()) return fail(not_configured());
+    TRY(const auto sets, table.sets());
+    TRY(auto made, node_record(reader, node, record));
+
+    NodeRangesAssigned answer{node, table.ranges_of(node), {}, {}};
+    std::vector<PlannedWrite> writes;
+    if (made) writes.push_back(*std::move(made));
+    if (std::ranges::find(answer.cidrs, cidr) != answer.cidrs.end()) {
+      return Plan<NodeRangesAssigned>{std::move(answer), std::move(writes)};
+    }
+    TRY(const CidrSet* place, place_of(node, cidr, answer.cidrs.size(), sets));
+    for (const net::Prefix& has : answer.cidrs) {
+      if (has.family() != cidr.family()) continue;
+      return fail(
+          ErrorCode::invalid_argument,
+          fmt::format("may specify no more than one CIDR for each IP family: node {} has {}", node, has.to_string()));
+    }
+    TRY_VOID(check_free(cidr, table));
+    for (const NodeRange& other : said_by_one_node(all_said, table.stored()->cluster_cidrs)) {
+      if (other.node == node || !other.cidr.overlaps(cidr)) continue;
+      return fail(ErrorCode::already_exists,
+                  fmt::format("{} overlaps {}, which the object of node {} says", cidr.to_string(),
+                              other.cidr.to_string(), net::echo(other.node)));
+    }
+    if (const auto* other = reader.find(node_range_key(cidr))) {
+      return fail(ErrorCode::already_exists, fmt::format("{} is the range of node {}", cidr.to_string(), other->node));
+    }
+    const ClusterCidr& cluster = place->cluster();
+    answer.cidrs.push_back(cidr);
+    table.put_in_order(answer.cidrs);
+    answer.added.push_back({cidr, cluster.cidr, 0});
+    writes.push_back(to_put(node_range_key(cidr), NodeRange{node, cidr}));
+    writes.push_back(table.next_set({}));
+    return guarded(reader, std::move(answer), std::move(writes));
+  });
+}
+
+Step<NodeRangesReleased> plan_release_node_ranges(const Snapshot& snapshot, const std::string& node,
+                                                  const OnlyIfGone& only_if_gone, IfRecorded if_recorded,
+                                                  const std::optional<std::vector<net::Prefix>>& only_these) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<NodeRangesReleased>> {
+    TRY_VOID(check_node_name(node));
+    const bool is_recorded = reader.sound(node_key(node)) != nullptr || reader.damage(node_key(node)) != nullptr;
+    const NodeRangeTable table(reader);
+    TRY_VOID(table.check(reader));
+    NodeRangesReleased answer{node, table.ranges_of(node)};
+    const bool holds = !only_if_gone || (!is_recorded && std::ranges::is_permutation(answer.cidrs, *only_if_gone));
+    if (!holds) answer.cidrs.clear();
+    if (only_these) {
+      std::erase_if(answer.cidrs,
+                    [&](const net::Prefix& cidr) { return std::ranges::find(*only_these, cidr) == only_these->end(); });
+    }
+    if (answer.cidrs.empty()) return Plan<NodeRangesReleased>{std::move(answer), {}};
+    for (const net::Prefix& cidr : answer.cidrs) static_cast<void>(reader.get(node_range_key(cidr)));
+    TRY_VOID(reader.ready());
+    if (is_recorded && if_recorded == IfRecorded::refuse) {
+      return fail(
+          ErrorCode::refused_for_safety,
+          fmt::format(
+              "node {} has a record, so its pods may live in {}: `croft node remove {} --force` when it is gone for "
+              "good, or --force when it has no pods any more",
+              node, answer.cidrs.front().to_string(), node));
+    }
+
+    // Here the set goes first: where commits are not atomic, a crash then leaves the node its ranges.
+    std::vector<PlannedWrite> writes;
+    if (if_recorded == IfRecorded::refuse) writes.push_back(to_check(node_key(node)));
+    writes.push_back(table.next_set({}));
+    for (const net::Prefix& cidr : answer.cidrs) {
+      writes.push_back(to_delete(node_range_key(cidr)));
+    }
+    return Plan<NodeRangesReleased>{std::move(answer), std::move(writes)};
+  });
+}
+
+}  // namespace croft::core

@@ -1,0 +1,345 @@
+#include "noderanges/decide/node_range_changes.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/net/test_values.h"
+#include "noderanges/decide/node_range_look.h"
+#include "register/records.h"
+#include "register/test_register.h"
+
+namespace croft::core {
+namespace {
+
+class NodeRangeChanges : public testing::Test {
+ protected:
+  Result<std::vector<NodeRangesAssigned>> assign(const std::vector<std::string>& nodes) {
+    return register_.decide<std::vector<NodeRangesAssigned>>(
+        [&](const Snapshot& snapshot) { return plan_assign_node_ranges(snapshot, nodes, NodeRecord::make); });
+  }
+  Result<NodeRangesSeen> look() {
+    return register_.decide<NodeRangesSeen>([](const Snapshot& snapshot) { return look_at_node_ranges(snapshot); });
+  }
+  void store(std::vector<ClusterCidr> cluster_cidrs, std::vector<net::Prefix> excluded = {}) {
+    register_.put(node_range_set_key(), NodeRangeSet{1, std::move(cluster_cidrs), std::move(excluded), {}});
+  }
+
+  TestRegister register_;
+};
+
+/// Never configured so; each of the two would give out the same range.
+TEST_F(NodeRangeChanges, StoredClusterCidrsThatOverlapAreDamage) {
+  store({{prefix("10.0.0.0/16"), 24}, {prefix("10.0.0.0/15"), 24}});
+  const auto done = assign({"a", "b"});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::corrupt);
+  EXPECT_NE(done.error().message.find("10.0.0.0/15 overlaps cluster CIDR 10.0.0.0/16"), std::string::npos)
+      << done.error().message;
+}
+
+/// Each takes 2 MiB to look through.
+TEST_F(NodeRangeChanges, MoreStoredClusterCidrsThanAllowedAreDamage) {
+  std::vector<ClusterCidr> clusters;
+  for (std::uint32_t i = 0; i <= kClusterCidrsMax; ++i) clusters.push_back({prefix("10.0.0.0/8").subprefix(i, 24), 32});
+  store(clusters);
+  ASSERT_FALSE(look());
+  EXPECT_EQ(look().error().code, ErrorCode::corrupt);
+  clusters.pop_back();
+  store(clusters);
+  EXPECT_TRUE(look());
+}
+
+TEST_F(NodeRangeChanges, StoredLengthsThatCannotBeAreDamage) {
+  for (const int length : {-1, 0, 7, 33, 128, 1 << 30}) {
+    store({{prefix("10.0.0.0/8"), length}});
+    ASSERT_FALSE(look()) << length;
+    EXPECT_EQ(look().error().code, ErrorCode::corrupt) << length;
+  }
+  store({{prefix("::/0"), 128}});
+  ASSERT_FALSE(look());
+  EXPECT_EQ(look().error().code, ErrorCode::corrupt);
+}
+
+TEST_F(NodeRangeChanges, ANodeThatIsNamedTwiceGetsItsRangesOnce) {
+  store({{prefix("10.0.0.0/16"), 24}, {prefix("fd00::/48"), 64}});
+  const auto done = assign({"a", "b", "a"});
+  ASSERT_TRUE(done) << done.error().message;
+  ASSERT_EQ(done->size(), 3U);
+  EXPECT_EQ(done->at(0).added.size(), 2U);
+  EXPECT_EQ(done->at(2).cidrs, done->at(0).cidrs);
+  EXPECT_TRUE(done->at(2).added.empty());
+  EXPECT_EQ(look()->ranges.size(), 4U);
+}
+
+/// 2^24 node ranges, and prefixes that cover all of them again and again.
+TEST_F(NodeRangeChanges, WideRangesOverManyNarrowOnesAreCountedOnce) {
+  std::vector<net::Prefix> excluded;
+  for (int length = 1; length < 24; ++length)
+    excluded.push_back(prefix("10.128.0.0/9").subprefix(0, std::max(9, length)));
+  store({{prefix("10.0.0.0/8"), 32}}, excluded);
+  for (int length = 0; length <= 8; ++length) {
+    const net::Prefix wide = net::Prefix::containing(prefix("10.0.0.0/8").first(), length);
+    register_.put(node_range_key(wide), NodeRange{"n", wide});
+  }
+  const auto seen = look();
+  ASSERT_TRUE(seen) << seen.error().message;
+  ASSERT_EQ(seen->use.size(), 1U);
+  EXPECT_EQ(seen->use[0].taken, std::uint32_t{1} << 24);
+  EXPECT_EQ(seen->use[0].excluded, std::uint32_t{1} << 23);
+  const auto done = assign({"a"});
+  ASSERT_TRUE(done);
+  ASSERT_TRUE(done->front().refusal);
+  EXPECT_EQ(done->front().refusal->code, ErrorCode::exhausted);
+}
+
+/// "ok", or the error's code.
+template <class T>
+std::string said(const Result<T>& result) {
+  return result ? "ok" : std::string(name_of(result.error().code));
+}
+
+std::vector<std::string> texts(const std::vector<net::Prefix>& cidrs) {
+  std::vector<std::string> result;
+  for (const net::Prefix& cidr : cidrs) result.push_back(cidr.to_string());
+  return result;
+}
+
+TEST_F(NodeRangeChanges, WhatRangesAreCutFromIsCheckedBeforeItIsWritten) {
+  struct Row {
+    const char* what;
+    std::vector<ClusterCidr> cluster_cidrs;
+    std::vector<net::Prefix> excluded;
+    const char* said;
+    bool changed;
+  };
+  const Row rows[] = {
+      {"none", {}, {}, "invalid_argument", false},
+      {"as it is", {{prefix("10.0.0.0/16"), 24}}, {}, "ok", false},
+      {"another length", {{prefix("10.0.0.0/16"), 25}}, {}, "ok", true},
+      {"one more", {{prefix("10.0.0.0/16"), 24}, {prefix("10.1.0.0/16"), 24}}, {}, "ok", true},
+      {"two that overlap",
+       {{prefix("10.0.0.0/16"), 24}, {prefix("10.0.0.0/15"), 24}},
+       {},
+       "refused_by_configuration",
+       false},
+      {"on a pool", {{prefix("10.9.0.0/16"), 24}}, {}, "refused_by_configuration", false},
+      {"excluded whole", {{prefix("10.0.0.0/16"), 24}}, {prefix("10.0.0.0/15")}, "refused_by_configuration", false},
+      {"excluded in part", {{prefix("10.0.0.0/16"), 24}}, {prefix("10.0.0.0/20")}, "ok", true},
+      {"too long", {{prefix("10.0.0.0/16"), 15}}, {}, "invalid_argument", false},
+  };
+  for (const Row& row : rows) {
+    register_ = TestRegister();
+    Pool pool;
+    pool.name = "p";
+    pool.cidr = prefix("10.9.0.0/24");
+    register_.put(pool_key("p"), pool);
+    store({{prefix("10.0.0.0/16"), 24}});
+    register_.put(node_range_key(prefix("10.0.7.0/24")), NodeRange{"a", prefix("10.0.7.0/24")});
+    const auto plan = register_.plan<NodeRangesConfigured>([&](const Snapshot& s) {
+      return plan_configure_node_ranges(s, {row.cluster_cidrs, row.excluded});
+    });
+    EXPECT_EQ(said(plan), row.said) << row.what;
+    if (!plan) continue;
+    EXPECT_EQ(plan->answer.changed, row.changed) << row.what;
+    // The set of pools with it: a pool that is made meanwhile must conflict.
+    EXPECT_EQ(plan->writes.size(), row.changed ? 2U : 0U) << row.what;
+    EXPECT_TRUE(plan->answer.outside.empty()) << row.what;
+  }
+}
+
+TEST_F(NodeRangeChanges, RangesThatLieOutsideNowStayAndAreTold) {
+  store({{prefix("10.0.0.0/16"), 24}});
+  ASSERT_TRUE(assign({"a"}));
+  const auto done = register_.decide<NodeRangesConfigured>([](const Snapshot& s) {
+    return plan_configure_node_ranges(s, {{{prefix("10.1.0.0/16"), 24}}, {}});
+  });
+  ASSERT_TRUE(done);
+  ASSERT_EQ(done->outside.size(), 1U);
+  EXPECT_EQ(done->outside[0], (NodeRange{"a", prefix("10.0.0.0/24")}));
+  EXPECT_NE(register_.get(node_range_key(prefix("10.0.0.0/24"))), nullptr);
+}
+
+TEST_F(NodeRangeChanges, ANodeGetsARangeOfEachFamilyItLacks) {
+  struct Row {
+    const char* what;
+    bool configured;
+    NodeRecord record;
+    bool recorded;
+    const char* has;
+    const char* said;  ///< of the whole, or of the node's refusal
+    std::vector<std::string> cidrs;
+    std::size_t writes;  ///< ranges, the set, a node's record
+  };
+  const Row rows[] = {
+      {"no cluster CIDR", false, NodeRecord::make, true, nullptr, "refused_by_configuration", {}, 0},
+      {"new", true, NodeRecord::make, false, nullptr, "ok", {"10.0.0.0/24", "fd00::/64"}, 4},
+      {"recorded", true, NodeRecord::demand, true, nullptr, "ok", {"10.0.0.0/24", "fd00::/64"}, 3},
+      {"unknown", true, NodeRecord::demand, false, nullptr, "not_found", {}, 0},
+      {"one of two", true, NodeRecord::demand, true, "10.0.9.0/24", "ok", {"10.0.9.0/24", "fd00::/64"}, 2},
+  };
+  for (const Row& row : rows) {
+    register_ = TestRegister();
+    if (row.configured) store({{prefix("10.0.0.0/16"), 24}, {prefix("fd00::/48"), 64}});
+    if (row.recorded) register_.put(node_key("a"), Node{"a", {}, {}, {}});
+    if (row.has != nullptr) register_.put(node_range_key(prefix(row.has)), NodeRange{"a", prefix(row.has)});
+    const auto plan = register_.plan<std::vector<NodeRangesAssigned>>(
+        [&](const Snapshot& s) { return plan_assign_node_ranges(s, {"a"}, row.record); });
+    if (!plan) {
+      EXPECT_EQ(said(plan), row.said) << row.what;
+      continue;
+    }
+    ASSERT_EQ(plan->answer.size(), 1U) << row.what;
+    const NodeRangesAssigned& answer = plan->answer.front();
+    EXPECT_EQ(answer.refusal ? name_of(answer.refusal->code) : "ok", row.said) << row.what;
+    EXPECT_EQ(texts(answer.cidrs), row.cidrs) << row.what;
+    EXPECT_EQ(plan->writes.size(), row.writes) << row.what;
+    register_.apply(plan->writes);
+    const auto again = register_.plan<std::vector<NodeRangesAssigned>>(
+        [&](const Snapshot& s) { return plan_assign_node_ranges(s, {"a"}, row.record); });
+    ASSERT_TRUE(again) << row.what;
+    EXPECT_TRUE(again->writes.empty()) << row.what;
+  }
+}
+
+/// spec.podCIDRs is immutable once it is set: a cluster that becomes dual stack.
+TEST_F(NodeRangeChanges, ANodeWhoseObjectSaysARangeGetsNoOther) {
+  store({{prefix("10.0.0.0/16"), 24}, {prefix("fd00::/48"), 64}});
+  for (const char* name : {"a", "b"}) register_.put(node_key(name), Node{name, {}, {}, {}});
+  register_.put(node_range_key(prefix("10.0.3.0/24")), NodeRange{"a", prefix("10.0.3.0/24")});
+  const std::vector<NodeRange> objects{{"a", prefix("10.0.3.0/24")}, {"b", prefix("10.0.4.0/24")}};
+  const auto plan = register_.plan<std::vector<NodeRangesAssigned>>([&](const Snapshot& s) {
+    return plan_assign_node_ranges(s, {"a", "b"}, NodeRecord::demand, objects);
+  });
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(plan->writes.empty());
+  EXPECT_EQ(plan->answer[0].cidrs, (std::vector{prefix("10.0.3.0/24")}));
+  EXPECT_FALSE(plan->answer[0].refusal);
+  ASSERT_TRUE(plan->answer[1].refusal);
+  EXPECT_NE(plan->answer[1].refusal->message.find("croft node range assign b --cidr 10.0.4.0/24"), std::string::npos);
+}
+
+TEST_F(NodeRangeChanges, ARangeOfElsewhereIsAdoptedWhereNobodyElseHasIt) {
+  struct Row {
+    const char* what;
+    const char* node;
+    const char* cidr;
+    const char* said;
+    std::size_t writes;
+  };
+  const Row rows[] = {
+      {"free", "b", "10.0.7.0/24", "ok", 2},
+      {"the same again", "a", "10.0.3.0/24", "ok", 0},
+      {"a second of its family", "a", "10.0.7.0/24", "invalid_argument", 0},
+      {"another node's", "b", "10.0.3.0/24", "already_exists", 0},
+      {"in another node's", "b", "10.0.3.128/25", "already_exists", 0},
+      {"around another node's", "b", "10.0.2.0/23", "already_exists", 0},
+      {"outside", "b", "10.1.0.0/24", "invalid_argument", 0},
+      {"around a cluster CIDR", "b", "10.0.0.0/15", "invalid_argument", 0},
+      {"a whole cluster CIDR", "b", "10.0.0.0/16", "invalid_argument", 0},
+      {"more than sixteen ranges", "b", "10.0.96.0/19", "invalid_argument", 0},
+      {"sixteen ranges", "b", "10.0.96.0/20", "ok", 2},
+      {"excluded", "b", "10.0.255.0/24", "refused_by_configuration", 0},
+      {"of another length", "b", "10.0.8.0/25", "ok", 2},
+      {"without a record", "c", "10.0.7.0/24", "not_found", 0},
+      {"of no name", "c/d", "10.0.7.0/24", "invalid_argument", 0},
+  };
+  store({{prefix("10.0.0.0/16"), 24}}, {prefix("10.0.255.0/24")});
+  for (const char* name : {"a", "b"}) register_.put(node_key(name), Node{name, {}, {}, {}});
+  register_.put(node_range_key(prefix("10.0.3.0/24")), NodeRange{"a", prefix("10.0.3.0/24")});
+  for (const Row& row : rows) {
+    const auto plan = register_.plan<NodeRangesAssigned>(
+        [&](const Snapshot& s) { return plan_adopt_node_range(s, row.node, prefix(row.cidr), NodeRecord::demand); });
+    EXPECT_EQ(said(plan), row.said) << row.what << (plan ? "" : ": " + plan.error().message);
+    if (plan) {
+      EXPECT_EQ(plan->writes.size(), row.writes) << row.what;
+    }
+  }
+}
+
+/// Overlap, not equality: longer, shorter, elsewhere; but nothing of what can't be one node's.
+TEST_F(NodeRangeChanges, WhatIsSaidOutsideTheRegisterIsNobodys) {
+  struct Row {
+    const char* said;
+    const char* given;
+    const char* cluster = "10.0.0.0/22";
+  };
+  const Row rows[] = {
+      {"10.0.0.0/24", "10.0.1.0/24"},
+      {"10.0.0.128/25", "10.0.1.0/24"},
+      {"10.0.0.0/23", "10.0.2.0/24"},
+      {"10.0.0.7/32", "10.0.1.0/24"},
+      {"10.0.3.0/24", "10.0.0.0/24"},
+      {"192.168.0.0/16", "10.0.0.0/24"},
+      {"fd00::/16", "10.0.0.0/24"},
+      {"10.0.0.0/24", "exhausted", "10.0.0.0/24"},
+      {"10.0.0.0/22", "10.0.0.0/24"},
+      {"10.0.0.0/8", "10.0.0.0/24"},
+      {"0.0.0.0/0", "10.0.0.0/24"},
+      {"10.0.0.0/20", "10.0.16.0/24", "10.0.0.0/16"},
+      {"10.0.0.0/19", "10.0.0.0/24", "10.0.0.0/16"},
+  };
+  for (const Row& row : rows) {
+    register_ = TestRegister();
+    store({{prefix(row.cluster), 24}});
+    const std::vector<NodeRange> said{{"elsewhere", prefix(row.said)}};
+    const auto done = register_.decide<std::vector<NodeRangesAssigned>>(
+        [&](const Snapshot& s) { return plan_assign_node_ranges(s, {"a"}, NodeRecord::make, said); });
+    ASSERT_TRUE(done) << row.said;
+    const NodeRangesAssigned& one = done->front();
+    const std::string given = one.refusal ? std::string(name_of(one.refusal->code)) : one.cidrs.front().to_string();
+    EXPECT_EQ(given, row.given) << row.said;
+    if (!one.refusal) continue;
+    EXPECT_NE(one.refusal->message.find("beside 1 that nodes' objects say"), std::string::npos) << one.refusal->message;
+  }
+}
+
+TEST_F(NodeRangeChanges, RangesAreGivenBackByWhomNothingSaysThatItLives) {
+  using Cidrs = std::vector<net::Prefix>;
+  const net::Prefix v4 = prefix("10.0.3.0/24"), v6 = prefix("fd00:0:0:3::/64");
+  struct Row {
+    const char* what;
+    bool recorded;
+    OnlyIfGone only_if_gone;
+    IfRecorded if_recorded;
+    std::optional<Cidrs> only_these;
+    const char* said;
+    Cidrs given_back;
+  };
+  const Row rows[] = {
+      {"gone", false, {}, IfRecorded::refuse, {}, "ok", {v4, v6}},
+      {"recorded", true, {}, IfRecorded::refuse, {}, "refused_for_safety", {}},
+      {"recorded, no matter", true, {}, IfRecorded::release, {}, "ok", {v4, v6}},
+      {"one of them", false, {}, IfRecorded::refuse, Cidrs{v6}, "ok", {v6}},
+      {"none of them", true, {}, IfRecorded::refuse, Cidrs{}, "ok", {}},
+      {"as it was seen", false, Cidrs{v6, v4}, IfRecorded::refuse, {}, "ok", {v4, v6}},
+      {"not as it was seen", false, Cidrs{v4}, IfRecorded::refuse, {}, "ok", {}},
+      {"back meanwhile", true, Cidrs{v4, v6}, IfRecorded::refuse, {}, "ok", {}},
+  };
+  for (const Row& row : rows) {
+    register_ = TestRegister();
+    store({{prefix("10.0.0.0/16"), 24}, {prefix("fd00::/48"), 64}});
+    for (const net::Prefix& cidr : {v4, v6}) register_.put(node_range_key(cidr), NodeRange{"a", cidr});
+    if (row.recorded) register_.put(node_key("a"), Node{"a", {}, {}, {}});
+    const auto done = register_.decide<NodeRangesReleased>([&](const Snapshot& s) {
+      return plan_release_node_ranges(s, "a", row.only_if_gone, row.if_recorded, row.only_these);
+    });
+    EXPECT_EQ(said(done), row.said) << row.what;
+    if (done) {
+      EXPECT_EQ(done->cidrs, row.given_back) << row.what;
+    }
+    for (const net::Prefix& cidr : {v4, v6}) {
+      const bool given_back = std::ranges::find(row.given_back, cidr) != row.given_back.end();
+      EXPECT_EQ(register_.get(node_range_key(cidr)) == nullptr, given_back) << row.what;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace croft::core

@@ -1,0 +1,331 @@
+#include "noderanges/use/node_range.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "ipam/use/commit_once.h"
+#include "ipam/use/each_record.h"
+#include "noderanges/decide/surplus.h"
+
+namespace croft::engine {
+namespace {
+
+using core::collect::Alarm;
+
+core::NodeRecord record_in(const Context& context) {
+  return context.store.capabilities().foreign_writers ? core::NodeRecord::demand : core::NodeRecord::make;
+}
+
+/// Whether the register can have what noderanges/decide/surplus.h tells of.
+bool may_have_surplus(const Context& context) { return !context.store.capabilities().atomic_commit; }
+
+bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
+  std::set<net::Family> families;
+  return !std::ranges::all_of(cidrs, [&](const net::Prefix& cidr) { return families.insert(cidr.family()).second; });
+}
+
+/// Gives back what nodes have beside another range of the family, and what overlaps another's, all of it: also what
+/// somebody left who died. What another gives back in the same moment is in the answer too. `kept` gets what is left.
+[[nodiscard]] Result<std::vector<core::SurplusRange>> settle_surplus(
+    const Context& context, const std::vector<core::NodeRange>& said,
+    std::map<net::Prefix, std::string>* kept = nullptr) {
+  std::vector<core::RecordedRange> recorded;
+  std::map<net::Prefix, store::Revision> revisions;
+  TRY_VOID(for_each_record(context, {core::Kind::node_range, ""}, [&](const store::Record& record) {
+    const auto& range = std::get<core::NodeRange>(record.value);
+    recorded.push_back({range, record.revision.value});
+    revisions.insert_or_assign(range.cidr, record.revision);
+  }));
+  std::vector<core::SurplusRange> surplus = core::surplus_ranges(recorded, said);
+  if (kept != nullptr) {
+    for (const core::RecordedRange& one : recorded) kept->insert_or_assign(one.range.cidr, one.range.node);
+    for (const core::SurplusRange& one : surplus) kept->erase(one.range.cidr);
+  }
+  for (const core::SurplusRange& one : surplus) {
+    const store::Write write{core::node_range_key(one.range.cidr), std::nullopt,
+                             store::Condition::if_revision(revisions.at(one.range.cidr)), false};
+    const auto done = commit_once(context, {&write, 1}, deadline_of_use_case(context));
+    if (!done && done.error().code != ErrorCode::conflict) return fail(done.error());
+  }
+  return surplus;
+}
+
+/// Where commits are not atomic, two who give ranges at once may both have recorded one for a node, and neither has
+/// seen the other's; or one for two nodes that overlap, by two configurations. So who recorded one looks at all of them
+/// afterwards, and answers once the node has one of a family, apart from all others.
+[[nodiscard]] Result<std::vector<core::NodeRangesAssigned>> assign(const Context& context,
+                                                                   const std::vector<std::string>& nodes,
+                                                                   core::NodeRecord record,
+                                                                   const std::vector<core::NodeRange>& said) {
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    TRY(auto answers,
+        transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+          return core::plan_assign_node_ranges(snapshot, nodes, record, said);
+        }));
+    const bool has_two = std::ranges::any_of(
+        answers, [](const core::NodeRangesAssigned& one) { return has_two_of_a_family(one.cidrs); });
+    // Also what is there already: a try before may have recorded it, and ended before it looked.
+    if (!has_two && !may_have_surplus(context)) return answers;
+    std::map<net::Prefix, std::string> kept;
+    TRY_VOID(settle_surplus(context, said, &kept));
+    // What is to be told may have been given back, here or by another before this look: then it is decided again. Two
+    // of a family that stay are both said.
+    const bool is_so = std::ranges::all_of(answers, [&](const core::NodeRangesAssigned& one) {
+      return std::ranges::all_of(one.cidrs, [&](const net::Prefix& cidr) {
+        const auto found = kept.find(cidr);
+        return found != kept.end() && found->second == one.node;
+      });
+    });
+    if (is_so && (!has_two || tries > 1)) return answers;
+  }
+  return fail(ErrorCode::conflict, fmt::format("somebody else gives ranges to node {} all the time", nodes.front()));
+}
+
+[[nodiscard]] Result<core::NodeRangesReleased> release(const Context& context, const std::string& node,
+                                                       const core::OnlyIfGone& only_if_gone,
+                                                       core::IfRecorded if_recorded, bool apply = true) {
+  using Answer = core::NodeRangesReleased;
+  // What is given back is what the node has at the first look: after a lost reply it may have got another.
+  std::optional<std::vector<net::Prefix>> first;
+  const auto decide = [&](const core::Snapshot& snapshot, const Instant&, Earlier earlier) -> core::Step<Answer> {
+    auto step = core::plan_release_node_ranges(snapshot, node, only_if_gone, if_recorded, first);
+    auto* const plan = std::get_if<core::Plan<Answer>>(&step);
+    if (plan == nullptr || only_if_gone) return step;
+    if (!first) {
+      if (!plan->answer.cidrs.empty()) first = plan->answer.cidrs;
+    } else if (earlier == Earlier::maybe_done && !plan->writes.empty()) {
+      return doubtful(fmt::format("whether node {} gave back {}", node, plan->answer.cidrs.front().to_string()),
+                      "croft node range list");
+    } else {
+      plan->answer.cidrs = *first;
+    }
+    if (!apply) plan->writes.clear();
+    return step;
+  };
+  return transact(context, TurnTaking::before_writing, decide);
+}
+
+/// The ranges of nodes without record, by node.
+std::map<std::string, std::vector<net::Prefix>> gone_in(const core::NodeRangesSeen& seen) {
+  std::map<std::string, std::vector<net::Prefix>> gone;
+  for (const core::NodeRangeSeen& one : seen.ranges) {
+    if (!one.node_recorded) gone[one.range.node].push_back(one.range.cidr);
+  }
+  return gone;
+}
+
+/// One pass of reconcile_node_ranges.
+class Reconciling {
+ public:
+  Reconciling(const Context& context, GoneNodes& memory, const ReconcileOptions& options)
+      : context_(context), memory_(memory), options_(options) {
+    result_.dry_run = options.dry_run;
+  }
+
+  [[nodiscard]] Result<NodeRangesReconciled> run() {
+    TRY(result_.seen, look_at_node_ranges(context_));
+    TRY(const std::uint64_t history,
+        options_.dry_run ? context_.store.history() : context_.store.prove_history(deadline_of_use_case(context_)));
+    if (memory_.history != history) {
+      memory_ = {};
+      memory_.history = history;
+    }
+    if (!result_.seen.set) return std::move(result_);
+    TRY_VOID(look_at_surplus());
+    // First what is given back: a node that waits may get it.
+    TRY_VOID(look_at_gone());
+    TRY_VOID(assign_to_bare());
+    return std::move(result_);
+  }
+
+ private:
+  /// Of one who died before it looked, or of a version that did not.
+  [[nodiscard]] Result<void> look_at_surplus() {
+    const bool is_settled =
+        result_.seen.surplus.empty() && (result_.seen.collisions.empty() || !may_have_surplus(context_));
+    if (options_.dry_run || is_settled) return {};
+    TRY(result_.surplus, settle_surplus(context_, options_.said));
+    TRY(result_.seen, look_at_node_ranges(context_));
+    return {};
+  }
+
+  [[nodiscard]] Result<void> look_at_gone() {
+    const std::chrono::nanoseconds now = context_.clock.now().since_boot;
+    const auto gone = gone_in(result_.seen);
+    if (!is_trusted(gone)) return {};
+    std::set<std::pair<std::string, net::Prefix>> still;
+    std::size_t left = core::collect::allowance(result_.seen.ranges.size());
+    std::size_t braked = 0;
+    for (const auto& [node, cidrs] : gone) {
+      bool long_enough = options_.grace.count() > 0;
+      for (const net::Prefix& cidr : cidrs) {
+        still.emplace(node, cidr);
+        const auto since = memory_.since.try_emplace({node, cidr}, now).first->second;
+        long_enough = long_enough && now - since >= options_.grace;
+      }
+      const bool is_braked = long_enough && cidrs.size() > left;
+      if (is_braked) braked += cidrs.size();
+      if (!long_enough || is_braked) {
+        for (const net::Prefix& cidr : cidrs) result_.gone.push_back({node, cidr});
+      } else {
+        left -= cidrs.size();
+        TRY_VOID(give_back(node, cidrs));
+      }
+    }
+    if (braked > 0) {
+      alarm(Alarm::Kind::too_many,
+            fmt::format("{} more ranges of nodes that are gone are kept for later passes: one gives back {} of {}",
+                        braked, core::collect::allowance(result_.seen.ranges.size()), result_.seen.ranges.size()));
+    }
+    std::erase_if(memory_.since, [&](const auto& entry) { return !still.contains(entry.first); });
+    return {};
+  }
+
+  /// Whether the list of nodes proves anything. If not, all that are gone keep what they have, and their time begins
+  /// anew.
+  [[nodiscard]] bool is_trusted(const std::map<std::string, std::vector<net::Prefix>>& gone) {
+    const std::size_t nodes = result_.seen.nodes;
+    std::set<std::string> holders;
+    for (const core::NodeRangeSeen& one : result_.seen.ranges) holders.insert(one.range.node);
+    // The first look has nothing before it but the ranges: each was given to a node that had a record.
+    const std::size_t before = memory_.nodes > 0 ? memory_.nodes : holders.size();
+    const bool is_empty = nodes == 0;
+    if (!is_empty) memory_.nodes = nodes;
+    if (gone.empty() || (!is_empty && !core::collect::is_shrunken(before, nodes))) return true;
+    memory_.since.clear();
+    for (const auto& [node, cidrs] : gone) {
+      for (const net::Prefix& cidr : cidrs) result_.gone.push_back({node, cidr});
+    }
+    if (options_.grace.count() == 0) return false;
+    if (is_empty) {
+      alarm(Alarm::Kind::nodes_empty,
+            fmt::format("no node has a record, and {} ranges are given", result_.gone.size()));
+    } else {
+      alarm(Alarm::Kind::nodes_shrunken, fmt::format("{} nodes have a record, {} before", nodes, before));
+    }
+    return false;
+  }
+
+  void alarm(Alarm::Kind kind, std::string text) { result_.alarms.push_back({kind, std::move(text)}); }
+
+  [[nodiscard]] Result<void> give_back(const std::string& node, const std::vector<net::Prefix>& cidrs) {
+    core::NodeRangesReleased released{node, cidrs};
+    if (!options_.dry_run) {
+      TRY(released, release(context_, node, cidrs, core::IfRecorded::refuse));
+      for (const core::NodeRangeSeen& one : result_.seen.ranges) {
+        const bool is_released = std::ranges::find(released.cidrs, one.range.cidr) != released.cidrs.end();
+        if (is_released && one.cluster_cidr) ++result_.counts[*one.cluster_cidr].releases;
+      }
+    }
+    if (released.cidrs.empty()) return {};
+    result_.released.push_back(std::move(released));
+    return {};
+  }
+
+  [[nodiscard]] Result<void> assign_to_bare() {
+    if (options_.dry_run) return {};
+    std::vector<std::string>& bare = result_.seen.bare;
+    std::erase_if(bare, [&](const std::string& node) { return options_.as_they_are.contains(node); });
+    for (std::size_t i = 0; i < bare.size(); i += core::kAssignNodesMax) {
+      const auto first = bare.begin() + static_cast<std::ptrdiff_t>(i);
+      const auto count = static_cast<std::ptrdiff_t>(std::min(core::kAssignNodesMax, bare.size() - i));
+      TRY_VOID(assign_batch({first, first + count}));
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<void> assign_batch(const std::vector<std::string>& nodes) {
+    TRY(std::vector<core::NodeRangesAssigned> answers,
+        assign(context_, nodes, core::NodeRecord::demand, options_.said));
+    for (core::NodeRangesAssigned& answer : answers) {
+      for (const core::NodeRangeAdded& added : answer.added) {
+        ClusterCidrCounts& counts = result_.counts[added.cluster_cidr];
+        ++counts.allocations;
+        counts.tries.push_back(added.tries);
+      }
+      if (answer.refusal) {
+        result_.refused.push_back(std::move(answer));
+      } else if (!answer.added.empty()) {
+        result_.assigned.push_back(std::move(answer));
+      }
+    }
+    return {};
+  }
+
+  const Context& context_;
+  GoneNodes& memory_;
+  const ReconcileOptions& options_;
+  NodeRangesReconciled result_;
+};
+
+}  // namespace
+
+Result<core::NodeRangesConfigured> configure_node_ranges(const Context& context, const core::NodeRangeSpec& spec) {
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+    return core::plan_configure_node_ranges(snapshot, spec);
+  });
+}
+
+Result<core::NodeRangesAssigned> assign_node_ranges(const Context& context, const std::string& node,
+                                                    const std::vector<core::NodeRange>& said) {
+  TRY(std::vector<core::NodeRangesAssigned> answers, assign(context, {node}, record_in(context), said));
+  if (answers.front().refusal) return fail(*std::move(answers.front().refusal));
+  return std::move(answers.front());
+}
+
+Result<core::NodeRangesAssigned> adopt_node_range(const Context& context, const std::string& node,
+                                                  const net::Prefix& cidr, const std::vector<core::NodeRange>& said) {
+  TRY(auto answer, transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+        return core::plan_adopt_node_range(snapshot, node, cidr, record_in(context), said);
+      }));
+  if (answer.added.empty() || !may_have_surplus(context)) return answer;
+  // What was given to it meanwhile is not what its object says.
+  std::vector<core::NodeRange> all_said = said;
+  all_said.push_back({node, cidr});
+  TRY_VOID(settle_surplus(context, all_said));
+  return answer;
+}
+
+Result<core::NodeRangesReleased> release_node_ranges(const Context& context, const std::string& node,
+                                                     core::IfRecorded if_recorded, bool apply) {
+  return release(context, node, std::nullopt, if_recorded, apply);
+}
+
+namespace {
+
+[[nodiscard]] Result<bool> has_node_ranges(const Context& context) {
+  core::Missing wanted;
+  wanted.records.insert(core::node_range_set_key());
+  wanted.keys.insert({core::Kind::node_range, ""});
+  TRY(const store::ReadAnswer found, context.store.read(wanted, deadline_of_use_case(context)));
+  return found.records.front().has_value() || !found.keys.front()->empty();
+}
+
+}  // namespace
+
+Result<core::NodeRangesSeen> look_at_node_ranges(const Context& context) {
+  auto seen = transact(context, TurnTaking::before_writing, [](const core::Snapshot& snapshot, const Instant&) {
+    return core::look_at_node_ranges(snapshot);
+  });
+  if (seen || seen.error().code != ErrorCode::permission_denied) return seen;
+  // Nodes and ranges of Services, which this account may not read, are needed where there is a range.
+  const auto has_some = has_node_ranges(context);
+  if (has_some && !*has_some) return core::NodeRangesSeen{};
+  return seen;
+}
+
+Result<std::vector<core::SurplusRange>> give_back_surplus(const Context& context,
+                                                          const std::vector<core::NodeRange>& said) {
+  return settle_surplus(context, said);
+}
+
+Result<NodeRangesReconciled> reconcile_node_ranges(const Context& context, GoneNodes& memory,
+                                                   const ReconcileOptions& options) {
+  return Reconciling(context, memory, options).run();
+}
+
+}  // namespace croft::engine

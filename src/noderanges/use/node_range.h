@@ -1,0 +1,96 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collector/decide/brake.h"
+#include "ipam/use/transact.h"
+#include "noderanges/decide/node_range_changes.h"
+#include "noderanges/decide/node_range_look.h"
+#include "noderanges/decide/surplus.h"
+
+// Node ranges: the prefixes that nodes take their pods' addresses from. Each call is one commit
+// (noderanges/decide/node_range_changes.h), but for reconcile, which makes several.
+
+namespace croft::engine {
+
+/// Says what node ranges are cut from, from now on. On a store without atomic commits all ranges in a cluster CIDR have
+/// one length.
+[[nodiscard]] Result<core::NodeRangesConfigured> configure_node_ranges(const Context& context,
+                                                                       const core::NodeRangeSpec& spec);
+
+/// Gives a node a range of each family, or says which it has. A node without a record gets one, except where other
+/// programs keep the records of nodes: there it is not_found. Never what overlaps what nodes' objects say
+/// (noderanges/use/node_cidrs.h). Others may give ranges at the same time, also to this node: it has one of a family in
+/// the end, and all are told the same. Error beside those of the decision: exhausted.
+[[nodiscard]] Result<core::NodeRangesAssigned> assign_node_ranges(const Context& context, const std::string& node,
+                                                                  const std::vector<core::NodeRange>& said = {});
+
+/// Takes down that a node has this range; with `said`, only if no other node's object says what overlaps it.
+[[nodiscard]] Result<core::NodeRangesAssigned> adopt_node_range(const Context& context, const std::string& node,
+                                                                const net::Prefix& cidr,
+                                                                const std::vector<core::NodeRange>& said = {});
+
+/// Gives back all ranges of a node. Error: refused_for_safety for a node with a record, unless the operator knows that
+/// nobody there has an address any more (IfRecorded::release). Without `apply` it only says what would come of it.
+[[nodiscard]] Result<core::NodeRangesReleased> release_node_ranges(const Context& context, const std::string& node,
+                                                                   core::IfRecorded if_recorded, bool apply = true);
+
+[[nodiscard]] Result<core::NodeRangesSeen> look_at_node_ranges(const Context& context);
+
+/// What reconcile remembers of the looks before: since when, within this boot, a range's node has been gone. Only looks
+/// that saw nodes count; one that saw none, or less than half of those before, begins it anew.
+struct GoneNodes {
+  std::map<std::pair<std::string, net::Prefix>, std::chrono::nanoseconds> since;
+  std::size_t nodes = 0;      ///< with a record, in the last look that saw any
+  std::uint64_t history = 0;  ///< of the register (store::Store::history): in another, all begins anew
+};
+
+struct ReconcileOptions {
+  /// How long a node must have been gone, in every look since, before its ranges are given back. 0: never.
+  std::chrono::nanoseconds grace = std::chrono::minutes(15);
+  bool dry_run = false;  ///< only say what would be done
+  /// Nodes that get no further range.
+  std::set<std::string> as_they_are{};
+  /// What nodes' objects say, recorded or not: nobody else gets what overlaps it.
+  std::vector<core::NodeRange> said{};
+};
+
+/// What a cluster CIDR went through in one pass, under the meanings of kube-controller-manager's metrics
+/// (docs/reference/node-ranges.md#metrics).
+struct ClusterCidrCounts {
+  std::uint64_t allocations = 0;     ///< node ranges taken
+  std::uint64_t releases = 0;        ///< node ranges given back
+  std::vector<std::uint32_t> tries;  ///< of each allocation
+};
+
+struct NodeRangesReconciled {
+  core::NodeRangesSeen seen;                       ///< before anything was done
+  std::vector<core::NodeRangesAssigned> assigned;  ///< with `added`
+  std::vector<core::NodeRangesAssigned> refused;   ///< with `refusal`
+  std::vector<core::NodeRangesReleased> released;
+  std::vector<core::SurplusRange> surplus;            ///< given back: their nodes have another of the family
+  std::vector<core::NodeRange> gone;                  ///< of nodes without record that keep them for now
+  std::vector<core::collect::Alarm> alarms;           ///< why ranges were not given back although their time was up
+  std::map<net::Prefix, ClusterCidrCounts> counts{};  ///< by cluster CIDR
+  bool dry_run = false;
+};
+
+/// Gives back what nodes have beside another range of the family, as two who gave one at once leave it: all but what
+/// their objects say (`said`), else what was recorded first.
+[[nodiscard]] Result<std::vector<core::SurplusRange>> give_back_surplus(const Context& context,
+                                                                        const std::vector<core::NodeRange>& said);
+
+/// One pass: every node with a record gets the ranges it lacks; what nodes have that have been gone for the grace, in
+/// two looks at least, is given back, proven once more in the commit itself. The brake of the collector
+/// (collector/decide/brake.h) applies: a list of nodes that is empty, or has shrunk to less than half, proves nothing
+/// and begins the grace anew, and one pass gives back no more than collect::allowance of the ranges. Does nothing while
+/// node ranges are not configured. Errors: of the store; what was done before stays done, and the next pass goes on.
+[[nodiscard]] Result<NodeRangesReconciled> reconcile_node_ranges(const Context& context, GoneNodes& memory,
+                                                                 const ReconcileOptions& options);
+
+}  // namespace croft::engine

@@ -1,0 +1,944 @@
+#include "noderanges/use/node_range.h"
+
+#include <rapidcheck.h>
+
+#include <array>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "ipam/use/test_meddler.h"
+#include "ipam/use/test_world.h"
+
+// Names in brackets are rows of docs/reference/node-ranges.md#cases.
+
+namespace croft::engine {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr store::Capabilities kOneByOne{.atomic_commit = false};
+
+core::ClusterCidr cut(const char* cidr, int node_length) { return {World::prefix(cidr), node_length}; }
+
+std::string text_of(const Error& error) { return std::string(name_of(error.code)) + ": " + error.message; }
+
+/// The ranges of an answer joined with blanks, or "code: message".
+std::string text_of(const Result<core::NodeRangesAssigned>& answer) {
+  if (!answer) return text_of(answer.error());
+  std::string text;
+  for (const net::Prefix& cidr : answer->cidrs) text += (text.empty() ? "" : " ") + cidr.to_string();
+  return text;
+}
+
+struct NodeWorld : World {
+  std::string configure(std::vector<core::ClusterCidr> clusters, std::vector<const char*> excluded = {}) {
+    core::NodeRangeSpec spec{std::move(clusters), {}};
+    for (const char* text : excluded) spec.excluded.push_back(prefix(text));
+    const auto done = configure_node_ranges(context, spec);
+    if (!done) return text_of(done.error());
+    std::string text = done->changed ? "changed" : "same";
+    for (const core::NodeRange& range : done->outside) text += " " + range.node + "=" + range.cidr.to_string();
+    return text;
+  }
+  std::string take(const std::string& node) { return text_of(assign_node_ranges(context, node)); }
+  std::string adopt(const std::string& node, const char* cidr) {
+    return text_of(adopt_node_range(context, node, prefix(cidr)));
+  }
+  std::size_t give_back(const std::string& node) {
+    return release_node_ranges(context, node, core::IfRecorded::release).value().cidrs.size();
+  }
+
+  core::NodeRangesSeen seen() { return look_at_node_ranges(context).value(); }
+  /// "CIDR node" of all records.
+  std::vector<std::string> records() {
+    std::vector<std::string> lines;
+    for (const auto& one : seen().ranges) lines.push_back(one.range.cidr.to_string() + " " + one.range.node);
+    return lines;
+  }
+};
+
+// --- giving out ---
+
+TEST(NodeRange, TheFirstOfTheClusterCidr) {  // [N1]
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("127.123.234.0/24", 30)}), "changed");
+  EXPECT_EQ(world.take("node-a"), "127.123.234.0/30");
+  EXPECT_EQ(world.take("node-b"), "127.123.234.4/30");
+  // Asking again costs no write.
+  const auto commits = world.store.counts().commit;
+  EXPECT_EQ(world.take("node-a"), "127.123.234.0/30");
+  EXPECT_EQ(world.store.counts().commit, commits);
+}
+
+TEST(NodeRange, NotFromServiceRanges) {  // [N2]
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("127.123.234.0/24", 30)}, {"127.123.234.0/26"}), "changed");
+  EXPECT_EQ(world.take("node-a"), "127.123.234.64/30");
+  EXPECT_EQ(world.seen().use.front().excluded, 16U);
+  EXPECT_EQ(world.seen().use.front().taken, 17U);
+}
+
+TEST(NodeRange, NotFromServiceRangesThatTheStoreKnows) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("127.123.234.0/24", 30)}), "changed");
+  world.put(core::range_allocation_key(core::kServiceIps), core::RangeAllocation{"127.123.234.0/26", "", {}});
+  world.put(core::range_allocation_key(core::kSecondaryServiceIps), core::RangeAllocation{"garbage", "", {}});
+  EXPECT_EQ(world.take("node-a"), "127.123.234.64/30");
+  EXPECT_EQ(world.adopt("node-b", "127.123.234.8/30"),
+            "refused_by_configuration: 127.123.234.8/30 overlaps 127.123.234.0/26, which no node may have (a Service "
+            "range, a pool, or excluded)");
+}
+
+TEST(NodeRange, NotFromServiceCidrObjectsNorFromPoolsOfOthers) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.96.0.0/11", 20)}), "changed");
+  core::ServiceCidrObject cidr;
+  cidr.name = "kubernetes";
+  cidr.cidrs = {World::prefix("10.96.0.0/12"), World::prefix("fd00:10:96::/112")};
+  world.put(core::service_cidr_key(cidr.name), cidr);
+  core::Pool pool;
+  pool.name = "calicos";
+  pool.cidr = World::prefix("10.112.0.0/16");
+  pool.block_length = 26;
+  world.put(core::pool_key(pool.name), pool);
+  EXPECT_EQ(world.take("a"), "10.113.0.0/20");
+  EXPECT_THAT(world.adopt("b", "10.97.0.0/20"), testing::HasSubstr("overlaps 10.96.0.0/12"));
+}
+
+TEST(NodeRange, OneFormOfEachAddress) {
+  NodeWorld world;
+  for (const auto& [mapped, length] : {std::pair("::ffff:10.0.0.0/112", 120), std::pair("::fffe:0:0/95", 96)}) {
+    EXPECT_THAT(world.configure({cut("10.0.0.0/16", 24), cut(mapped, length)}),
+                testing::AllOf(testing::HasSubstr("invalid_argument"), testing::HasSubstr("IPv4-mapped")));
+  }
+}
+
+TEST(NodeRange, APoolIsNotMadeOverServices) {
+  NodeWorld world;
+  core::ServiceCidrObject cidr;
+  cidr.name = "kubernetes";
+  cidr.cidrs = {World::prefix("10.96.0.0/12")};
+  world.put(core::service_cidr_key(cidr.name), cidr);
+  world.put(core::range_allocation_key(core::kSecondaryServiceIps), core::RangeAllocation{"10.32.0.0/24", "", nullptr});
+  for (const auto& [pool, why] : {std::pair("10.100.0.0/16", "ServiceCIDR \"kubernetes\" (10.96.0.0/12)"),
+                                  std::pair("10.32.0.128/25", "the Service range 10.32.0.0/24")}) {
+    core::PoolSpec spec;
+    spec.name = "web";
+    spec.cidr = World::prefix(pool);
+    spec.block_length = 26;
+    const auto made = create_pool(world.context, spec);
+    ASSERT_FALSE(made) << pool;
+    EXPECT_THAT(made.error().message, testing::HasSubstr(why));
+  }
+}
+
+TEST(NodeRange, NotWhatOthersHave) {  // [N3]
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("127.123.234.0/24", 30)}, {"127.123.234.0/26"}), "changed");
+  EXPECT_EQ(world.adopt("a", "127.123.234.64/30"), "127.123.234.64/30");
+  EXPECT_EQ(world.adopt("b", "127.123.234.68/30"), "127.123.234.68/30");
+  EXPECT_EQ(world.adopt("c", "127.123.234.72/30"), "127.123.234.72/30");
+  EXPECT_EQ(world.adopt("d", "127.123.234.80/30"), "127.123.234.80/30");
+  EXPECT_EQ(world.take("e"), "127.123.234.76/30");
+  EXPECT_EQ(world.take("f"), "127.123.234.84/30");
+}
+
+TEST(NodeRange, AForeignRangeIsRefusedAndStopsNothing) {  // [N4] [N5]
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.10.0.0/16", 24)}), "changed");
+  EXPECT_EQ(world.adopt("a", "172.10.0.0/24"),
+            "invalid_argument: cidr 172.10.0.0/24 is out the range of cluster cidr 10.10.0.0/16");
+  EXPECT_EQ(world.adopt("a", "10.10.3.0/24"), "10.10.3.0/24");
+  EXPECT_EQ(world.adopt("a", "fd00::/64"),
+            "invalid_argument: node:a has an allocated cidr: fd00::/64 at index:1 that does not exist in cluster cidrs "
+            "configuration");
+  // The reference's controller ends when it finds such a node; here it is told, and others are served.
+  world.put(core::node_range_key(World::prefix("172.10.0.0/24")), core::NodeRange{"b", World::prefix("172.10.0.0/24")});
+  EXPECT_EQ(world.take("c"), "10.10.0.0/24");
+  EXPECT_EQ(world.take("b"), "172.10.0.0/24");
+  EXPECT_FALSE(world.seen().ranges.back().cluster_cidr);
+}
+
+TEST(NodeRange, Full) {  // [N6] [N7]
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("127.123.234.0/28", 30)}, {"127.123.234.12/30"}), "changed");
+  EXPECT_EQ(world.take("a"), "127.123.234.0/30");
+  EXPECT_EQ(world.take("b"), "127.123.234.4/30");
+  EXPECT_EQ(world.take("c"), "127.123.234.8/30");
+  const auto records = world.records();
+  EXPECT_EQ(world.take("d"),
+            "exhausted: no IPv4 range is left for node d: cluster CIDR 127.123.234.0/28 is full (4 of 4 node ranges of "
+            "length 30 taken, 1 of them excluded); add another IPv4 CIDR to --cluster-cidr of `croft node range "
+            "config`, or give back the ranges of nodes that are gone (`croft node range list` names them)");
+  EXPECT_EQ(world.records(), records);
+  EXPECT_FALSE(world.store.get(core::node_key("d"), Deadline{}).value()) << "a refusal made a record";
+  EXPECT_EQ(world.give_back("b"), 1U);
+  EXPECT_EQ(world.take("d"), "127.123.234.4/30");
+  EXPECT_EQ(world.give_back("b"), 0U);
+}
+
+TEST(NodeRange, GivenBackIsReusedLast) {  // [C13]
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/22", 24)}), "changed");
+  EXPECT_EQ(world.take("a"), "10.0.0.0/24");
+  EXPECT_EQ(world.give_back("a"), 1U);
+  EXPECT_EQ(world.take("a"), "10.0.1.0/24");
+  EXPECT_EQ(world.take("b"), "10.0.2.0/24");
+  EXPECT_EQ(world.take("c"), "10.0.3.0/24");
+  EXPECT_EQ(world.take("d"), "10.0.0.0/24");
+}
+
+TEST(NodeRange, BothFamiliesOrNone) {  // [N10]
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24), cut("fd00:10::/63", 64)}), "changed");
+  EXPECT_EQ(world.take("a"), "10.0.0.0/24 fd00:10::/64");
+  EXPECT_EQ(world.take("b"), "10.0.1.0/24 fd00:10:0:1::/64");
+  EXPECT_THAT(world.take("c"),
+              HasSubstr("no IPv6 range is left for node c: cluster CIDR fd00:10::/63 is full (2 of 2"));
+  // Nothing of the first family was kept for it.
+  EXPECT_EQ(world.seen().use.front().taken, 2U);
+  EXPECT_EQ(world.give_back("b"), 2U);
+  EXPECT_EQ(world.take("c"), "10.0.2.0/24 fd00:10:0:1::/64");
+}
+
+TEST(NodeRange, TheFirstFamilyIsThatOfTheFirstClusterCidr) {  // [N10]
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("fd00:10::/48", 64), cut("10.0.0.0/16", 24)}), "changed");
+  EXPECT_EQ(world.take("a"), "fd00:10::/64 10.0.0.0/24");
+  EXPECT_EQ(world.take("a"), "fd00:10::/64 10.0.0.0/24");
+}
+
+TEST(NodeRange, TheNextClusterCidrOfTheFamilyWhenTheFirstIsFull) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/24", 24), cut("10.9.0.0/24", 25)}), "changed");
+  EXPECT_EQ(world.take("a"), "10.0.0.0/24");
+  EXPECT_EQ(world.take("b"), "10.9.0.0/25");
+  EXPECT_EQ(world.take("c"), "10.9.0.128/25");
+  EXPECT_THAT(world.take("d"), HasSubstr("cluster CIDR 10.0.0.0/24 is full (1 of 1 node range of length 24 taken), "
+                                         "cluster CIDR 10.9.0.0/24 is full (2 of 2 node ranges of length 25 taken)"));
+}
+
+TEST(NodeRange, AdoptingIsChecked) {
+  NodeWorld world;
+  EXPECT_THAT(world.adopt("a", "10.0.0.0/24"), HasSubstr("node ranges are not configured"));
+  EXPECT_THAT(world.take("a"), HasSubstr("node ranges are not configured"));
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24)}), "changed");
+  EXPECT_EQ(world.adopt("a", "10.0.4.0/23"), "10.0.4.0/23");
+  EXPECT_EQ(world.adopt("a", "10.0.4.0/23"), "10.0.4.0/23");
+  EXPECT_EQ(world.adopt("a", "10.0.6.0/24"),
+            "invalid_argument: may specify no more than one CIDR for each IP family: node a has 10.0.4.0/23");
+  EXPECT_EQ(world.adopt("b", "10.0.5.0/26"), "already_exists: 10.0.5.0/26 overlaps 10.0.4.0/23, the range of node a");
+  EXPECT_EQ(world.adopt("b", "10.0.0.0/8"),
+            "invalid_argument: cidr 10.0.0.0/8 contains cluster cidr 10.0.0.0/16: it can't be one node's");
+  EXPECT_EQ(world.adopt("b", "10.0.7.64/26"), "10.0.7.64/26");
+  EXPECT_EQ(world.seen().use.front().taken, 3U);
+  EXPECT_THAT(world.adopt("/", "10.0.9.0/24"), HasSubstr("invalid_argument"));
+  EXPECT_THAT(world.take(""), HasSubstr("invalid_argument"));
+}
+
+TEST(NodeRange, ANodeWithoutRecordGetsOne) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24)}), "changed");
+  EXPECT_EQ(world.take("a"), "10.0.0.0/24");
+  EXPECT_TRUE(world.store.get(core::node_key("a"), Deadline{}).value());
+  // Where other programs keep the records of nodes, not.
+  world.store.set_capabilities({.atomic_commit = true, .foreign_writers = true});
+  EXPECT_EQ(world.take("b"), "not_found: there is no node \"b\": `croft node list` names them");
+  world.node("b", {});
+  EXPECT_EQ(world.take("b"), "10.0.1.0/24");
+}
+
+// --- configuration ---
+
+TEST(NodeRange, ConfigurationIsChecked) {
+  NodeWorld world;
+  world.pool("web", "10.1.0.0/16", 26);
+  EXPECT_EQ(world.configure({}), "invalid_argument: 0 cluster CIDRs: 1 to 32 are allowed");
+  EXPECT_EQ(world.configure({cut("10.1.128.0/17", 24)}),
+            "refused_by_configuration: cluster CIDR 10.1.128.0/17 overlaps pool web (10.1.0.0/16)");
+  EXPECT_EQ(world.configure({cut("10.0.0.0/16", 24), cut("10.0.128.0/20", 24)}),
+            "refused_by_configuration: cluster CIDR 10.0.128.0/20 overlaps cluster CIDR 10.0.0.0/16");
+  EXPECT_EQ(
+      world.configure({cut("10.0.0.0/16", 24)}, {"10.0.0.0/12"}),
+      "refused_by_configuration: nothing is left of cluster CIDR 10.0.0.0/16: Service range 10.0.0.0/12 takes the "
+      "rest of it");
+  EXPECT_THAT(world.configure({cut("fd00::/40", 64)}), HasSubstr("the node CIDR size is too big"));
+  EXPECT_FALSE(world.seen().set);
+  EXPECT_EQ(world.configure({cut("10.0.0.0/16", 24)}), "changed");
+  const auto commits = world.store.counts().commit;
+  EXPECT_EQ(world.configure({cut("10.0.0.0/16", 24)}), "same");
+  EXPECT_EQ(world.store.counts().commit, commits);
+  world.put(core::range_allocation_key(core::kServiceIps), core::RangeAllocation{"10.8.0.0/14", "", {}});
+  EXPECT_THAT(world.configure({cut("10.0.0.0/16", 24), cut("10.9.0.0/16", 24)}),
+              HasSubstr("nothing is left of cluster CIDR 10.9.0.0/16: Service range 10.8.0.0/14"));
+}
+
+TEST(NodeRange, APoolMadeMeanwhileIsSeen) {
+  /// Makes a pool the first time that pools are listed for the configuration.
+  struct Meddling : store::MemoryStore {
+    std::function<void()> once;
+    [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+      auto answer = MemoryStore::read(wanted, deadline);
+      if (wanted.lists.contains({core::Kind::pool, ""}) && once) std::exchange(once, {})();
+      return answer;
+    }
+  };
+  Meddling store;
+  const ManualClock clock;
+  SeededRandom random{1};
+  const Context context{store, clock, random};
+  store::MemoryStore other(store.data());
+  const Context others{other, clock, random};
+  store.once = [&] { ASSERT_TRUE(create_pool(others, World::spec("web", "10.0.0.0/20", 26))); };
+  const auto done = configure_node_ranges(context, {{cut("10.0.0.0/16", 24)}, {}});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message, "cluster CIDR 10.0.0.0/16 overlaps pool web (10.0.0.0/20)");
+}
+
+TEST(NodeRange, APoolIsNotMadeOverNodeRanges) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24)}), "changed");
+  const auto made = create_pool(world.context, World::spec("web", "10.0.64.0/20", 26));
+  ASSERT_FALSE(made);
+  EXPECT_EQ(text_of(made.error()),
+            "refused_by_configuration: cidr 10.0.64.0/20 of pool web overlaps cluster CIDR 10.0.0.0/16 of the node "
+            "ranges: choose one outside of all node ranges");
+  EXPECT_TRUE(create_pool(world.context, World::spec("web", "10.1.0.0/20", 26)));
+  // Nor over a range that a node kept from a configuration before.
+  ASSERT_EQ(world.take("a"), "10.0.0.0/24");
+  ASSERT_EQ(world.configure({cut("10.2.0.0/16", 24)}), "changed a=10.0.0.0/24");
+  const auto over = create_pool(world.context, World::spec("old", "10.0.0.0/20", 26));
+  ASSERT_FALSE(over);
+  EXPECT_EQ(over.error().message,
+            "cidr 10.0.0.0/20 of pool old overlaps node range 10.0.0.0/24: choose one outside of all node ranges");
+  EXPECT_TRUE(create_pool(world.context, World::spec("old", "10.0.16.0/20", 26)));
+}
+
+TEST(NodeRange, ConfigurationChangesLeaveNodesWhatTheyHave) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/22", 24), cut("fd00::/48", 64)}), "changed");
+  EXPECT_EQ(world.take("a"), "10.0.0.0/24 fd00::/64");
+  EXPECT_EQ(world.take("b"), "10.0.1.0/24 fd00:0:0:1::/64");
+  // A cluster CIDR more, another mask: the cursor of the one that stays goes on, that of the other begins again.
+  EXPECT_EQ(world.configure({cut("10.0.0.0/22", 25), cut("fd00::/48", 64), cut("10.9.0.0/24", 24)}), "changed");
+  EXPECT_EQ(world.take("c"), "10.0.2.0/25 fd00:0:0:2::/64");
+  EXPECT_EQ(world.take("a"), "10.0.0.0/24 fd00::/64");
+  // Taken away: nodes keep what they have of it.
+  EXPECT_EQ(world.configure({cut("10.9.0.0/24", 24)}),
+            "changed a=10.0.0.0/24 b=10.0.1.0/24 c=10.0.2.0/25 a=fd00::/64 b=fd00:0:0:1::/64 c=fd00:0:0:2::/64");
+  EXPECT_EQ(world.take("a"), "10.0.0.0/24 fd00::/64");
+  EXPECT_EQ(world.take("d"), "10.9.0.0/24");
+  EXPECT_EQ(world.give_back("a"), 2U);
+  // Back again: what others kept is still theirs.
+  EXPECT_EQ(world.configure({cut("10.0.0.0/22", 24)}), "changed d=10.9.0.0/24 b=fd00:0:0:1::/64 c=fd00:0:0:2::/64");
+  EXPECT_EQ(world.take("e"), "10.0.0.0/24");
+  EXPECT_EQ(world.take("f"), "10.0.3.0/24");
+  EXPECT_THAT(world.take("g"), HasSubstr("is full (4 of 4"));
+}
+
+TEST(NodeRange, ANewFamilyComesToNodesThatHaveTheOther) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24)}), "changed");
+  EXPECT_EQ(world.take("a"), "10.0.0.0/24");
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24), cut("fd00::/48", 64)}), "changed");
+  EXPECT_THAT(world.seen().bare, ElementsAre("a"));
+  EXPECT_EQ(world.take("a"), "10.0.0.0/24 fd00::/64");
+  EXPECT_THAT(world.seen().bare, IsEmpty());
+}
+
+TEST(NodeRange, ADamagedConfigurationIsToldAndNotGuessed) {
+  NodeWorld world;
+  core::NodeRangeSet set;
+  set.cluster_cidrs = {cut("0.0.0.0/4", 32)};
+  world.put(core::node_range_set_key(), set);
+  EXPECT_THAT(world.take("a"), HasSubstr("corrupt: stored configuration of node ranges: New CIDR set failed"));
+  set.cluster_cidrs = {cut("10.0.0.0/24", 26)};  // without cursor, and with one past the end
+  world.put(core::node_range_set_key(), set);
+  EXPECT_EQ(world.take("a"), "10.0.0.0/26");
+  set.cursors = {5, 9};
+  world.put(core::node_range_set_key(), set);
+  EXPECT_EQ(world.take("b"), "10.0.0.64/26");
+  world.put(core::node_range_key(World::prefix("10.0.0.128/26")), core::NodeRange{"c", World::prefix("10.0.0.192/26")});
+  EXPECT_EQ(world.take("d"), "corrupt: node range \"ipv4/10.0.0.128/26\" says that it is 10.0.0.192/26");
+}
+
+TEST(NodeRange, ADamagedPoolStopsWhoeverClaimsAndNobodyWhoLooks) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24)}), "changed");
+  EXPECT_EQ(world.take("a"), "10.0.0.0/24");
+  world.pool("p", "10.9.0.0/24", 26, 0);
+  world.store.damage(core::pool_key("p"));
+  EXPECT_THAT(world.take("b"), HasSubstr("corrupt"));
+  const auto seen = look_at_node_ranges(world.context);
+  ASSERT_TRUE(seen) << seen.error().message;
+  EXPECT_EQ(seen->ranges.size(), 1U);
+}
+
+TEST(NodeRange, ADamagedServiceRangeToo) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24)}), "changed");
+  EXPECT_EQ(world.take("a"), "10.0.0.0/24");
+  world.put(core::range_allocation_key(core::kServiceIps), core::RangeAllocation{});
+  world.store.damage(core::range_allocation_key(core::kServiceIps));
+  EXPECT_THAT(world.take("b"), HasSubstr("corrupt"));
+  const auto seen = look_at_node_ranges(world.context);
+  ASSERT_TRUE(seen) << seen.error().message;
+  EXPECT_EQ(seen->ranges.size(), 1U);
+}
+
+// --- nodes that are gone ---
+
+struct Reconciled : NodeWorld {
+  GoneNodes memory;
+  ReconcileOptions options{10min, false};
+  std::vector<std::string> alarms;  ///< of the last pass
+  Reconciled() { EXPECT_EQ(configure({cut("10.0.0.0/22", 24)}), "changed"); }
+
+  std::vector<std::string> pass() {
+    const auto done = reconcile_node_ranges(context, memory, options);
+    if (!done) return {text_of(done.error())};
+    std::vector<std::string> lines;
+    for (const auto& one : done->assigned)
+      lines.push_back("assigned " + one.node + " " + one.cidrs.front().to_string());
+    for (const auto& one : done->refused) lines.push_back("refused " + one.node);
+    for (const auto& one : done->gone) lines.push_back("gone " + one.node + " " + one.cidr.to_string());
+    for (const auto& one : done->released) lines.push_back("released " + one.node);
+    alarms.clear();
+    for (const auto& one : done->alarms) alarms.emplace_back(name_of(one.kind));
+    return lines;
+  }
+};
+
+TEST(NodeRangeReconcile, InAnotherHistoryTheGraceBeginsAnew) {
+  Reconciled world;
+  for (const char* node : {"a", "b", "c"}) world.node(node, {});
+  world.pass();
+  world.put(core::node_key("b"), std::nullopt);
+  EXPECT_THAT(world.pass(), ElementsAre("gone b 10.0.1.0/24"));
+  world.clock.advance(10min);
+  world.store.begin_history_unnoticed();
+  EXPECT_THAT(world.pass(), ElementsAre("gone b 10.0.1.0/24"));
+  world.clock.advance(10min);
+  EXPECT_THAT(world.pass(), ElementsAre("released b"));
+}
+
+TEST(NodeRangeReconcile, NewNodesGetRangesAndGoneOnesGiveThemBackAfterTheGrace) {  // [N7] [N8]
+  Reconciled world;
+  for (const char* node : {"a", "b", "c", "d", "e"}) world.node(node, {});
+  EXPECT_THAT(world.pass(), ElementsAre("assigned a 10.0.0.0/24", "assigned b 10.0.1.0/24", "assigned c 10.0.2.0/24",
+                                        "assigned d 10.0.3.0/24", "refused e"));
+  EXPECT_THAT(world.pass(), ElementsAre("refused e"));
+  world.put(core::node_key("b"), std::nullopt);
+  EXPECT_THAT(world.pass(), ElementsAre("refused e", "gone b 10.0.1.0/24"));
+  world.clock.advance(9min);
+  EXPECT_THAT(world.pass(), ElementsAre("refused e", "gone b 10.0.1.0/24"));
+  world.clock.advance(1min);
+  EXPECT_THAT(world.pass(), ElementsAre("assigned e 10.0.1.0/24", "released b"));
+  EXPECT_THAT(world.pass(), IsEmpty());
+}
+
+TEST(NodeRangeReconcile, ANodeThatCameBackBeginsTheGraceAnew) {
+  Reconciled world;
+  world.node("a", {});
+  world.node("b", {});
+  ASSERT_EQ(world.pass().size(), 2U);
+  world.put(core::node_key("b"), std::nullopt);
+  EXPECT_THAT(world.pass(), ElementsAre("gone b 10.0.1.0/24"));
+  world.node("b", {});
+  EXPECT_THAT(world.pass(), IsEmpty());
+  world.put(core::node_key("b"), std::nullopt);
+  world.clock.advance(1h);
+  EXPECT_THAT(world.pass(), ElementsAre("gone b 10.0.1.0/24"));
+  // The wall clock says nothing.
+  world.clock.jump_wall(1000h);
+  EXPECT_THAT(world.pass(), ElementsAre("gone b 10.0.1.0/24"));
+}
+
+TEST(NodeRangeReconcile, AnEmptyListOfNodesGivesNothingBack) {
+  Reconciled world;
+  world.node("a", {});
+  ASSERT_EQ(world.pass().size(), 1U);
+  world.put(core::node_key("a"), std::nullopt);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_THAT(world.pass(), ElementsAre("gone a 10.0.0.0/24"));
+    world.clock.advance(1h);
+  }
+}
+
+TEST(NodeRangeReconcile, TheGraceDoesNotRunWhileNoNodeIsSeen) {
+  Reconciled world;
+  for (const char* node : {"a", "b", "c"}) world.node(node, {});
+  ASSERT_EQ(world.pass().size(), 3U);
+  for (const char* node : {"a", "b", "c"}) world.put(core::node_key(node), std::nullopt);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(world.pass().size(), 3U);
+    EXPECT_THAT(world.alarms, ElementsAre("nodes_empty"));
+    world.clock.advance(1h);
+  }
+  world.node("a", {});
+  EXPECT_THAT(world.pass(), ElementsAre("gone b 10.0.1.0/24", "gone c 10.0.2.0/24"));
+  EXPECT_THAT(world.alarms, ElementsAre("nodes_shrunken")) << "1 of 3";
+  world.clock.advance(1h);
+  EXPECT_THAT(world.pass(), ElementsAre("gone b 10.0.1.0/24", "gone c 10.0.2.0/24")) << "the first look that counts";
+  EXPECT_THAT(world.alarms, IsEmpty());
+  world.node("b", {});
+  world.clock.advance(10min);
+  EXPECT_THAT(world.pass(), ElementsAre("released c"));
+}
+
+TEST(NodeRangeReconcile, AListThatShrankProvesNothingAlsoAfterARestart) {
+  Reconciled world;
+  for (const char* node : {"a", "b", "c"}) world.node(node, {});
+  ASSERT_EQ(world.pass().size(), 3U);
+  world.put(core::node_key("b"), std::nullopt);
+  world.put(core::node_key("c"), std::nullopt);
+  world.memory = {};
+  EXPECT_EQ(world.pass().size(), 2U);
+  EXPECT_THAT(world.alarms, ElementsAre("nodes_shrunken"));
+}
+
+TEST(NodeRangeReconcile, OnePassGivesBackNoMoreThanItsShare) {
+  Reconciled world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/18", 24)}), "changed");
+  for (int i = 0; i < 40; ++i) world.node("n" + std::to_string(i), {});
+  ASSERT_EQ(world.pass().size(), 40U);
+  for (int i = 0; i < 15; ++i) world.put(core::node_key("n" + std::to_string(i)), std::nullopt);
+  EXPECT_EQ(world.pass().size(), 15U);
+  EXPECT_THAT(world.alarms, IsEmpty());
+  world.clock.advance(10min);
+  world.pass();
+  EXPECT_THAT(world.alarms, ElementsAre("too_many"));
+  EXPECT_EQ(world.records().size(), 30U);
+  world.pass();
+  EXPECT_THAT(world.alarms, IsEmpty());
+  EXPECT_EQ(world.records().size(), 25U);
+}
+
+TEST(NodeRangeReconcile, WithoutGraceOrOnADryRunNothingIsGivenBack) {
+  Reconciled world;
+  world.node("a", {});
+  world.node("b", {});
+  ASSERT_EQ(world.pass().size(), 2U);
+  world.put(core::node_key("b"), std::nullopt);
+  world.options.grace = 0s;
+  EXPECT_THAT(world.pass(), ElementsAre("gone b 10.0.1.0/24"));
+  world.clock.advance(1h);
+  EXPECT_THAT(world.pass(), ElementsAre("gone b 10.0.1.0/24"));
+  world.options = {10min, true};
+  world.node("c", {});
+  EXPECT_THAT(world.pass(), ElementsAre("released b"));
+  EXPECT_THAT(world.records(), ElementsAre("10.0.0.0/24 a", "10.0.1.0/24 b"));
+}
+
+TEST(NodeRangeReconcile, ANodeThatComesBackDuringThePassKeepsItsRange) {
+  struct Meddling : store::MemoryStore {
+    std::function<void()> once;
+    using MemoryStore::MemoryStore;
+    [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                       std::span<const store::Write> writes,
+                                                       const store::WriteToken& token, Deadline deadline) override {
+      if (once) std::exchange(once, {})();
+      return MemoryStore::commit_as_of(as_of, writes, token, deadline);
+    }
+  };
+  Reconciled world;
+  world.node("a", {});
+  world.node("b", {});
+  ASSERT_EQ(world.pass().size(), 2U);
+  world.put(core::node_key("b"), std::nullopt);
+  Meddling store(world.store.data());
+  const Context context{store, world.clock, world.random};
+  ASSERT_TRUE(reconcile_node_ranges(context, world.memory, world.options));
+  world.clock.advance(10min);
+  store.once = [&] { world.node("b", {}); };
+  const auto done = reconcile_node_ranges(context, world.memory, world.options);
+  ASSERT_TRUE(done);
+  EXPECT_THAT(done->released, IsEmpty());
+  EXPECT_THAT(world.records(), ElementsAre("10.0.0.0/24 a", "10.0.1.0/24 b"));
+}
+
+TEST(NodeRangeReconcile, ManyNodesInBatches) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24), cut("fd00::/48", 64)}, {"10.0.0.0/25"}), "changed");
+  for (int i = 0; i < 100; ++i) world.node("node-" + std::to_string(100 + i), {});
+  const auto before = world.store.counts().commit;
+  GoneNodes memory;
+  const auto done = reconcile_node_ranges(world.context, memory, {}).value();
+  EXPECT_EQ(done.assigned.size(), 100U);
+  EXPECT_EQ(world.store.counts().commit - before, 4U);
+  const auto& counts = done.counts.at(World::prefix("10.0.0.0/16"));
+  EXPECT_EQ(counts.allocations, 100U);
+  EXPECT_EQ(counts.tries.front(), 1U);
+  EXPECT_EQ(world.seen().use.front().taken, 101U);
+  EXPECT_EQ(world.seen().ranges.size(), 200U);
+}
+
+// --- faults ---
+
+TEST(NodeRange, AFailedCommitLeavesNothing) {  // [N9]
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24), cut("fd00::/48", 64)}), "changed");
+  world.store.set_faults(store::FaultScript().from_commit(world.store.counts().commit + 1, store::Fault::storage_full));
+  EXPECT_THAT(world.take("a"), HasSubstr("storage_full"));
+  world.store.set_faults({});
+  EXPECT_THAT(world.records(), IsEmpty());
+  EXPECT_EQ(world.take("b"), "10.0.0.0/24 fd00::/64");
+}
+
+TEST(NodeRange, ALostReplyGivesOneRange) {  // docs/reference/node-ranges.md#quirks
+  for (const store::Fault fault : {store::Fault::lose_reply, store::Fault::lose_request, store::Fault::conflict}) {
+    NodeWorld world;
+    ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24), cut("fd00::/48", 64)}), "changed");
+    world.store.set_faults(store::FaultScript().on_commit(world.store.counts().commit + 1, fault));
+    EXPECT_EQ(world.take("a"), "10.0.0.0/24 fd00::/64");
+    EXPECT_EQ(world.records().size(), 2U);
+    world.store.set_faults(store::FaultScript().on_commit(world.store.counts().commit + 1, fault));
+    const auto released = release_node_ranges(world.context, "a", core::IfRecorded::release);
+    ASSERT_TRUE(released) << released.error().message;
+    EXPECT_THAT(world.records(), IsEmpty());
+  }
+}
+
+/// The reply of the release is lost, and before it is decided again the node has got another range.
+TEST(NodeRange, ALateReleaseLeavesTheNextRangeAlone) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24), cut("fd00::/48", 64)}), "changed");
+  ASSERT_EQ(world.take("a"), "10.0.0.0/24 fd00::/64");
+  Meddler meddled(world.store);
+  meddled.lose_reply = true;
+  meddled.after_commit = [&] { ASSERT_EQ(world.take("a"), "10.0.1.0/24 fd00:0:0:1::/64"); };
+  const Context late{meddled, world.clock, world.random};
+  const auto released = release_node_ranges(late, "a", core::IfRecorded::release);
+  ASSERT_TRUE(released) << released.error().message;
+  EXPECT_THAT(released->cidrs, ElementsAre(World::prefix("10.0.0.0/24"), World::prefix("fd00::/64")));
+  EXPECT_THAT(world.records(), ElementsAre("10.0.1.0/24 a", "fd00:0:0:1::/64 a"));
+
+  // Only another's write in between, and the range is gone: it was given back.
+  meddled.lose_reply = true;
+  meddled.after_commit = [&] { ASSERT_EQ(world.take("b"), "10.0.2.0/24 fd00:0:0:2::/64"); };
+  EXPECT_EQ(release_node_ranges(late, "a", core::IfRecorded::release).value().cidrs.size(), 2U);
+  EXPECT_THAT(world.records(), ElementsAre("10.0.2.0/24 b", "fd00:0:0:2::/64 b"));
+}
+
+/// The one range that is free is given to the same node again: nobody can tell it from the one before.
+TEST(NodeRange, ALateReleaseDoesNotGuessWhoseTheRangeIs) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/24", 24)}), "changed");
+  ASSERT_EQ(world.take("a"), "10.0.0.0/24");
+  Meddler meddled(world.store);
+  meddled.lose_reply = true;
+  meddled.after_commit = [&] { ASSERT_EQ(world.take("a"), "10.0.0.0/24"); };
+  const auto released = release_node_ranges({meddled, world.clock, world.random}, "a", core::IfRecorded::release);
+  ASSERT_FALSE(released);
+  EXPECT_EQ(released.error().code, ErrorCode::unknown_outcome) << released.error().message;
+  EXPECT_THAT(world.records(), ElementsAre("10.0.0.0/24 a"));
+}
+
+TEST(NodeRange, OneByOneEveryCrashLeavesRangesApart) {
+  // Commit number n and all after it fail, taking back included: the process died there.
+  for (std::uint64_t n = 1; n <= 6; ++n) {
+    NodeWorld world;
+    world.store.set_capabilities(kOneByOne);
+    ASSERT_EQ(world.configure({cut("10.0.0.0/22", 24), cut("fd00::/62", 64)}), "changed");
+    ASSERT_EQ(world.take("a"), "10.0.0.0/24 fd00::/64");
+    const auto before = world.store.counts().commit;
+    world.store.set_faults(store::FaultScript().from_commit(before + n, store::Fault::unavailable));
+    static_cast<void>(assign_node_ranges(world.context, "b"));
+    static_cast<void>(release_node_ranges(world.context, "a", core::IfRecorded::release));
+    world.store.set_faults({});
+    EXPECT_THAT(world.seen().collisions, IsEmpty());
+    // What was begun is finished by asking again, and nobody else gets it.
+    EXPECT_EQ(world.take("b"), "10.0.1.0/24 fd00:0:0:1::/64") << n;
+    EXPECT_THAT(world.take("c"), testing::Not(HasSubstr("10.0.1.0"))) << n;
+    EXPECT_THAT(world.seen().collisions, IsEmpty());
+    const auto left = release_node_ranges(world.context, "a", core::IfRecorded::release);
+    ASSERT_TRUE(left);
+    EXPECT_EQ(world.records().size(), 4U) << n;
+  }
+}
+
+/// kubernetes/kubernetes#90922: another mask size.
+TEST(NodeRange, SeveralLengthsLiveSideBySideOnEachStore) {
+  for (const bool atomic : {true, false}) {
+    NodeWorld world;
+    if (!atomic) world.store.set_capabilities(kOneByOne);
+    ASSERT_EQ(world.configure({cut("10.0.0.0/22", 27)}), "changed");
+    EXPECT_EQ(world.take("a"), "10.0.0.0/27");
+    ASSERT_EQ(world.configure({cut("10.0.0.0/22", 24)}), "changed");
+    EXPECT_EQ(world.take("a"), "10.0.0.0/27") << "it keeps what it has";
+    EXPECT_EQ(world.take("b"), "10.0.1.0/24");
+    ASSERT_EQ(world.configure({cut("10.0.0.0/22", 28)}), "changed");
+    EXPECT_EQ(world.take("c"), "10.0.0.32/28");
+    EXPECT_EQ(world.adopt("d", "10.0.2.0/25"), "10.0.2.0/25");
+    EXPECT_THAT(world.adopt("e", "10.0.2.64/26"), HasSubstr("already_exists"));
+    EXPECT_THAT(world.seen().collisions, IsEmpty());
+  }
+}
+
+// --- several writers ---
+
+/// Where commits are not atomic, two may record one for a node before either has seen the other's.
+TEST(NodeRange, OneByOneSeveralWhoGiveOneNodeARangeAgreeOnIt) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24), cut("fd00::/56", 64)}), "changed");
+  constexpr int kWriters = 4;
+  constexpr int kNodes = 40;
+  std::vector<std::vector<std::string>> told(kWriters);
+  std::vector<std::thread> threads;
+  for (int w = 0; w < kWriters; ++w) {
+    threads.emplace_back([&, w] {
+      store::MemoryStore store(world.store.data());
+      store.set_capabilities(kOneByOne);
+      SeededRandom random{static_cast<std::uint64_t>(w) + 11};
+      const Context context{store, world.clock, random};
+      for (int i = 0; i < kNodes; ++i) {
+        // Half of them begin at the other end: who gives ranges meanwhile moves the cursor on.
+        const std::string node = "node-" + std::to_string(w % 2 == 0 ? i : kNodes - 1 - i);
+        auto done = assign_node_ranges(context, node);
+        for (int again = 0; !done && again < 20; ++again) done = assign_node_ranges(context, node);
+        told[static_cast<std::size_t>(w)].push_back(node + " " + text_of(done));
+      }
+      std::ranges::sort(told[static_cast<std::size_t>(w)]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& one : told) EXPECT_EQ(one, told.front());
+  EXPECT_THAT(world.seen().collisions, IsEmpty());
+  EXPECT_EQ(world.seen().ranges.size(), std::size_t{kNodes} * 2);
+}
+
+/// The remedy of `croft check`, for any store.
+TEST(NodeRange, AssignGivesBackWhatTheNodeHasTwice) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/22", 24)}), "changed");
+  EXPECT_EQ(world.take("a"), "10.0.0.0/24");
+  world.put(core::node_range_key(World::prefix("10.0.2.0/24")), core::NodeRange{"a", World::prefix("10.0.2.0/24")});
+  EXPECT_EQ(world.seen().surplus.size(), 1U);
+  EXPECT_EQ(world.take("b"), "10.0.1.0/24");
+  EXPECT_EQ(world.seen().surplus.size(), 1U);
+  EXPECT_EQ(world.take("a"), "10.0.0.0/24");
+  EXPECT_THAT(world.records(), ElementsAre("10.0.0.0/24 a", "10.0.1.0/24 b"));
+}
+
+TEST(NodeRangeReconcile, GivesBackWhatANodeHasTwice) {
+  NodeWorld world;
+  world.store.set_capabilities(kOneByOne);
+  ASSERT_EQ(world.configure({cut("10.0.0.0/22", 24)}), "changed");
+  for (const char* name : {"a", "b"}) world.node(name, {});
+  const auto range = [](const char* node, const char* cidr) { return core::NodeRange{node, World::prefix(cidr)}; };
+  // As who died before he looked left them, the later one first.
+  for (const auto& one :
+       {range("a", "10.0.2.0/24"), range("a", "10.0.0.0/24"), range("b", "10.0.1.0/24"), range("b", "10.0.3.0/24")}) {
+    world.put(core::node_range_key(one.cidr), one);
+  }
+  EXPECT_EQ(world.seen().surplus.size(), 2U);
+  GoneNodes memory;
+  ReconcileOptions options;
+  options.said = {range("b", "10.0.3.0/24")};
+  options.dry_run = true;
+  EXPECT_THAT(reconcile_node_ranges(world.context, memory, options)->surplus, IsEmpty());
+  EXPECT_EQ(world.records().size(), 4U);
+  options.dry_run = false;
+  const auto done = reconcile_node_ranges(world.context, memory, options);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->surplus.size(), 2U);
+  EXPECT_THAT(world.records(), ElementsAre("10.0.2.0/24 a", "10.0.3.0/24 b"));
+  EXPECT_EQ(world.take("a"), "10.0.2.0/24");
+}
+
+/// Where commits are not atomic, who still cuts with the mask of before may record one that overlaps.
+TEST(NodeRange, OneByOneWritersOfSeveralLengthsStayApart) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 26)}), "changed");
+  constexpr int kWriters = 4;
+  std::array<std::map<std::string, std::vector<net::Prefix>>, kWriters> told;
+  std::vector<std::thread> threads;
+  for (int w = 0; w < kWriters; ++w) {
+    threads.emplace_back([&, w] {
+      store::MemoryStore store(world.store.data());
+      store.set_capabilities(kOneByOne);
+      SeededRandom random{static_cast<std::uint64_t>(w) + 7};
+      const Context context{store, world.clock, random};
+      for (int i = 0; i < 24; ++i) {
+        static_cast<void>(configure_node_ranges(context, {{cut("10.0.0.0/16", 24 + (i + w) % 4)}, {}}));
+        const std::string node = "node-" + std::to_string(w) + "-" + std::to_string(i);
+        auto done = assign_node_ranges(context, node);
+        for (int again = 0; !done && again < 40; ++again) done = assign_node_ranges(context, node);
+        ASSERT_TRUE(done) << done.error().message;
+        told[static_cast<std::size_t>(w)][node] = done->cidrs;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const auto seen = world.seen();
+  EXPECT_THAT(seen.collisions, IsEmpty());
+  EXPECT_EQ(seen.ranges.size(), std::size_t{kWriters} * 24);
+  for (const core::NodeRangeSeen& one : seen.ranges) {
+    const auto writer = static_cast<std::size_t>(one.range.node[5] - '0');
+    EXPECT_EQ(told[writer][one.range.node], std::vector{one.range.cidr}) << "what was answered stays";
+  }
+}
+
+TEST(NodeRangeReconcile, GivesBackWhatOverlapsWhereTwoWroteAtOnce) {
+  for (const bool atomic : {true, false}) {
+    NodeWorld world;
+    if (!atomic) world.store.set_capabilities(kOneByOne);
+    ASSERT_EQ(world.configure({cut("10.0.0.0/22", 24)}), "changed");
+    for (const char* name : {"a", "b"}) world.node(name, {});
+    // As who died before he looked left it.
+    for (const auto& [node, cidr] : {std::pair("a", "10.0.0.32/27"), std::pair("b", "10.0.0.0/24")}) {
+      world.put(core::node_range_key(World::prefix(cidr)), core::NodeRange{node, World::prefix(cidr)});
+    }
+    GoneNodes memory;
+    ASSERT_TRUE(reconcile_node_ranges(world.context, memory, {}));
+    if (atomic) {
+      EXPECT_EQ(world.seen().collisions.size(), 1U) << "there it is damage, which a person looks at";
+    } else {
+      EXPECT_THAT(world.records(), ElementsAre("10.0.0.32/27 a", "10.0.1.0/24 b"));
+    }
+  }
+}
+
+/// Each of `writers` threads gets ranges for 24 nodes of its own, all at once, from 100.
+void take_with(int writers, store::Capabilities capabilities) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24), cut("fd00::/56", 64)}), "changed");
+  std::vector<std::thread> threads;
+  for (int w = 0; w < writers; ++w) {
+    threads.emplace_back([&, w] {
+      store::MemoryStore store(world.store.data());
+      store.set_capabilities(capabilities);
+      SeededRandom random{static_cast<std::uint64_t>(w) + 7};
+      const Context context{store, world.clock, random};
+      for (int i = 0; i < 24; ++i) {
+        const std::string node = "node-" + std::to_string(w) + "-" + std::to_string(i);
+        // A loser may give up after many tries; asked again it goes on.
+        auto done = assign_node_ranges(context, node);
+        for (int again = 0; !done && again < 20; ++again) done = assign_node_ranges(context, node);
+        EXPECT_TRUE(done) << done.error().message;
+        if (i % 3 != 0) continue;
+        auto released = release_node_ranges(context, node, core::IfRecorded::release);
+        for (int again = 0; !released && again < 20; ++again)
+          released = release_node_ranges(context, node, core::IfRecorded::release);
+        EXPECT_TRUE(released) << released.error().message;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const auto seen = world.seen();
+  EXPECT_THAT(seen.collisions, IsEmpty());
+  EXPECT_EQ(seen.ranges.size(), static_cast<std::size_t>(writers) * 16 * 2);
+  std::map<std::string, int> ranges_of;
+  for (const auto& one : seen.ranges) ++ranges_of[one.range.node];
+  for (const auto& [node, count] : ranges_of) EXPECT_EQ(count, 2) << node;
+}
+
+TEST(NodeRange, WritersAtOnceGetDifferentRanges) { take_with(4, {.atomic_commit = true}); }
+TEST(NodeRange, WritersAtOnceGetDifferentRangesOneByOne) { take_with(3, kOneByOne); }
+
+// --- any history ---
+
+store::Fault any_fault() {
+  return *rc::gen::element(store::Fault::lose_reply, store::Fault::lose_request, store::Fault::conflict,
+                           store::Fault::unavailable, store::Fault::storage_full);
+}
+
+/// The dumbest check: every pair.
+bool all_apart(const std::vector<core::NodeRangeSeen>& ranges) {
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    for (std::size_t k = i + 1; k < ranges.size(); ++k) {
+      if (ranges[i].range.cidr.overlaps(ranges[k].range.cidr)) return false;
+    }
+  }
+  return true;
+}
+
+void any_history(bool atomic) {
+  NodeWorld world;
+  if (!atomic) world.store.set_capabilities(kOneByOne);
+  const std::vector<std::vector<core::ClusterCidr>> configurations =
+      atomic ? std::vector<std::vector<core::ClusterCidr>>{{cut("10.0.0.0/28", 30), cut("fd00::/61", 64)},
+                                                           {cut("10.0.0.0/28", 31)},
+                                                           {cut("fd00::/61", 63), cut("10.0.0.8/29", 32)},
+                                                           {cut("10.0.0.0/29", 30), cut("10.0.0.16/29", 31)}}
+             : std::vector<std::vector<core::ClusterCidr>>{{cut("10.0.0.0/28", 30), cut("fd00::/61", 64)},
+                                                           {cut("10.0.0.0/28", 30)},
+                                                           {cut("fd00::/61", 64), cut("10.0.0.8/29", 30)}};
+  RC_ASSERT(world.configure(configurations.front()) == "changed");
+  std::map<std::string, std::set<net::Prefix>> ledger;  // what was acknowledged, and not surely given back
+  const int steps = *rc::gen::inRange(1, 50);
+  for (int i = 0; i < steps; ++i) {
+    const std::string node = "n" + std::to_string(*rc::gen::inRange(0, 6));
+    if (*rc::gen::inRange(0, 3) == 0) {
+      const auto nth = world.store.counts().commit + static_cast<std::uint64_t>(*rc::gen::inRange(1, 5));
+      // Once, or for good: the process died.
+      const bool for_good = *rc::gen::arbitrary<bool>();
+      world.store.set_faults(for_good ? store::FaultScript().from_commit(nth, store::Fault::unavailable)
+                                      : store::FaultScript().on_commit(nth, any_fault()));
+    }
+    const auto acknowledge = [&](const Result<core::NodeRangesAssigned>& answer) {
+      if (!answer) return;
+      for (const net::Prefix& cidr : answer->cidrs) ledger[node].insert(cidr);
+      std::set<net::Family> families;
+      for (const net::Prefix& cidr : answer->cidrs) RC_ASSERT(families.insert(cidr.family()).second);
+    };
+    switch (*rc::gen::inRange(0, 6)) {
+      case 0:
+      case 1:
+      case 2:
+        acknowledge(assign_node_ranges(world.context, node));
+        break;
+      case 3: {
+        const auto length = *rc::gen::inRange(28, 33);
+        const auto address = net::Address::v4(0x0a000000U + static_cast<std::uint32_t>(*rc::gen::inRange(0, 32)));
+        acknowledge(adopt_node_range(world.context, node, net::Prefix::containing(address, length)));
+        break;
+      }
+      case 4:
+        // Whether it succeeds or not, nothing is promised any more.
+        ledger.erase(node);
+        static_cast<void>(release_node_ranges(world.context, node, core::IfRecorded::release));
+        break;
+      default: {
+        const auto which = static_cast<std::size_t>(*rc::gen::inRange(0, static_cast<int>(configurations.size())));
+        static_cast<void>(configure_node_ranges(world.context, {configurations[which], {}}));
+      }
+    }
+    world.store.set_faults({});
+    const auto seen = world.seen();
+    RC_ASSERT(all_apart(seen.ranges));
+    RC_ASSERT(seen.collisions.empty());
+    for (const auto& [holder, cidrs] : ledger) {
+      for (const net::Prefix& cidr : cidrs) {
+        const bool recorded = std::ranges::any_of(seen.ranges, [&](const auto& one) {
+          return one.range == core::NodeRange{holder, cidr};
+        });
+        RC_ASSERT(recorded);
+      }
+    }
+    for (const core::ClusterCidrUse& use : seen.use) RC_ASSERT(use.taken <= use.size);
+  }
+  // When faults stop, everything can be given back, and all of it given out again.
+  for (int i = 0; i < 6; ++i)
+    RC_ASSERT(release_node_ranges(world.context, "n" + std::to_string(i), core::IfRecorded::release).has_value());
+  RC_ASSERT(world.seen().ranges.empty());
+  RC_ASSERT(configure_node_ranges(world.context, {configurations.front(), {}}).has_value());
+  std::set<std::string> given;
+  for (int i = 0; i < 4; ++i) given.insert(world.take("m" + std::to_string(i)));
+  RC_ASSERT(given.size() == 4U);
+  RC_ASSERT(world.seen().use.front().taken == 4U);
+}
+
+TEST(NodeRangeProperty, RangesAreApartUnderAnyHistoryWithFaults) {
+  EXPECT_TRUE(rc::check([] { any_history(true); }));
+}
+TEST(NodeRangeProperty, RangesAreApartUnderAnyHistoryWithFaultsOneByOne) {
+  EXPECT_TRUE(rc::check([] { any_history(false); }));
+}
+
+}  // namespace
+}  // namespace croft::engine

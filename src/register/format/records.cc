@@ -1,0 +1,269 @@
+#include "register/format/records.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "register/format/canonical_json.h"
+#include "register/format/fields.h"
+
+namespace croft::wire {
+namespace {
+
+using core::Kind;
+
+constexpr EnumTexts<core::PoolUse, 3> kPoolUses = {{
+    {core::PoolUse::workload, "Workload"},
+    {core::PoolUse::tunnel, "Tunnel"},
+    {core::PoolUse::load_balancer, "LoadBalancer"},
+}};
+constexpr EnumTexts<core::AssignmentMode, 2> kAssignmentModes = {{
+    {core::AssignmentMode::automatic, "Automatic"},
+    {core::AssignmentMode::manual, "Manual"},
+}};
+constexpr EnumTexts<core::Encapsulation, 3> kEncapsulations = {{
+    {core::Encapsulation::never, "Never"},
+    {core::Encapsulation::always, "Always"},
+    {core::Encapsulation::cross_subnet, "CrossSubnet"},
+}};
+constexpr EnumTexts<core::AffinityState, 3> kAffinityStates = {{
+    {core::AffinityState::pending, "pending"},
+    {core::AffinityState::confirmed, "confirmed"},
+    {core::AffinityState::pending_deletion, "pendingDeletion"},
+}};
+constexpr EnumTexts<core::AffinityOwner::Type, 2> kOwnerTypes = {{
+    {core::AffinityOwner::Type::host, "host"},
+    {core::AffinityOwner::Type::virtual_owner, "virtual"},
+}};
+
+constexpr EnumTexts<core::TunnelKind, 5> kTunnelKinds = {{
+    {core::TunnelKind::ipip, "ipip"},
+    {core::TunnelKind::vxlan_v4, "vxlan"},
+    {core::TunnelKind::vxlan_v6, "vxlanV6"},
+    {core::TunnelKind::wireguard_v4, "wireguard"},
+    {core::TunnelKind::wireguard_v6, "wireguardV6"},
+}};
+
+template <class Enum, std::size_t kCount>
+std::string_view text_in(const EnumTexts<Enum, kCount>& texts, Enum value) {
+  for (const auto& [candidate, text] : texts) {
+    if (candidate == value) return text;
+  }
+  CROFT_ASSERT(false);
+  return {};
+}
+
+// A table a kind: the members after the version, in the order of docs/formats/records.md.
+// clang-format off: a member a line
+
+constexpr std::uint32_t kBlockLengthMax = 128;
+
+bool fits_block_length(const core::Pool& pool) { return core::is_block_length(pool.cidr, pool.block_length); }
+bool fits_cooldown(const core::Pool& pool) { return core::is_cooldown(pool.cooldown); }
+
+constexpr auto kPool =
+    fields(field("name", &core::Pool::name), field("cidr", &core::Pool::cidr),
+           checked(field("blockSize", &core::Pool::block_length, UpTo{kBlockLengthMax}), fits_block_length,
+                   "blockSize is out of range for the cidr"),
+           field("disabled", &core::Pool::disabled), field("nodeSelector", &core::Pool::node_selector),
+           field("namespaceSelector", &core::Pool::namespace_selector),
+           field("allowedUses", &core::Pool::allowed_uses, ListOf<OneOf<kPoolUses>>{.max = kNoListMax}),
+           field("assignmentMode", &core::Pool::assignment_mode, OneOf<kAssignmentModes>{}),
+           field("ipipMode", &core::Pool::ipip_mode, OneOf<kEncapsulations>{}),
+           field("vxlanMode", &core::Pool::vxlan_mode, OneOf<kEncapsulations>{}),
+           field("natOutgoing", &core::Pool::nat_outgoing), field("disableBGPExport", &core::Pool::disable_bgp_export),
+           maybe("gateway", &core::Pool::gateway),
+           checked(field("cooldownSeconds", &core::Pool::cooldown), fits_cooldown, "cooldownSeconds is out of range"),
+           unless_false("priority", &core::Pool::priority, UpTo{core::kPoolPriorityMax}),
+           unless_false("beingDeleted", &core::Pool::being_deleted));
+
+constexpr auto kReservation =
+    fields(field("name", &core::Reservation::name),
+           field("reservedCIDRs", &core::Reservation::cidrs, ListOf<Plain>{.max = kNoListMax}));
+
+constexpr auto kIpamConfig =
+    fields(field("strictAffinity", &core::IpamConfig::strict_affinity),
+           field("autoAllocateBlocks", &core::IpamConfig::auto_allocate_blocks),
+           field("maxBlocksPerHost", &core::IpamConfig::max_blocks_per_host),
+           field("kubeVirtVMAddressPersistence", &core::IpamConfig::kubevirt_vm_address_persistence),
+           field("ipCooldownSeconds", &core::IpamConfig::ip_cooldown_seconds));
+
+constexpr auto kAffinity = fields(
+    field("cidr", &core::Affinity::cidr), field("node", Within{&core::Affinity::owner, &core::AffinityOwner::name}),
+    field("type", Within{&core::Affinity::owner, &core::AffinityOwner::type}, OneOf<kOwnerTypes>{}),
+    field("state", &core::Affinity::state, OneOf<kAffinityStates>{}), field("deleted", &core::Affinity::deleted));
+
+constexpr auto kHandle = fields(field("handleID", &core::Handle::id), field("block", &core::Handle::blocks),
+                                field("deleted", &core::Handle::deleted));
+
+constexpr auto kVacancy = fields(field("readyAt", &core::Vacancy::ready_at));
+constexpr auto kClaimCursor = fields(field("lastClaimed", &core::ClaimCursor::last_claimed));
+constexpr auto kHighWaterMark = fields(field("sequenceNumber", &core::HighWaterMark::sequence_number));
+constexpr auto kPoolSet = fields(field("generation", &core::PoolSet::generation));
+
+constexpr auto kOrchestratorRef = fields(field("nodeName", &core::OrchestratorRef::node_name),
+                                         field("orchestrator", &core::OrchestratorRef::orchestrator));
+constexpr auto kTunnel = fields(field("address", &core::TunnelAddress::address),
+                                field("kind", &core::TunnelAddress::kind, OneOf<kTunnelKinds>{}));
+constexpr auto kNode =
+    fields(field("name", &core::Node::name), field("labels", &core::Node::labels),
+           field("orchRefs", &core::Node::orchestrators, ListOf<Object<kOrchestratorRef>>{.max = kNoListMax}),
+           field("tunnelAddresses", &core::Node::tunnels, ListOf<Object<kTunnel>>{.max = kNoListMax}));
+
+constexpr auto kRemovedNode = fields(field("node", &core::RemovedNode::node), field("held", &core::RemovedNode::held));
+
+constexpr auto kNamespace = fields(field("name", &core::Namespace::name), field("labels", &core::Namespace::labels));
+
+// clang-format on
+
+constexpr const auto& table_of(const core::Pool&) { return kPool; }
+constexpr const auto& table_of(const core::Reservation&) { return kReservation; }
+constexpr const auto& table_of(const core::IpamConfig&) { return kIpamConfig; }
+constexpr const auto& table_of(const core::Affinity&) { return kAffinity; }
+constexpr const auto& table_of(const core::Handle&) { return kHandle; }
+constexpr const auto& table_of(const core::Vacancy&) { return kVacancy; }
+constexpr const auto& table_of(const core::ClaimCursor&) { return kClaimCursor; }
+constexpr const auto& table_of(const core::HighWaterMark&) { return kHighWaterMark; }
+constexpr const auto& table_of(const core::PoolSet&) { return kPoolSet; }
+constexpr const auto& table_of(const core::Node&) { return kNode; }
+constexpr const auto& table_of(const core::RemovedNode&) { return kRemovedNode; }
+constexpr const auto& table_of(const core::Namespace&) { return kNamespace; }
+
+template <class Record>
+void write_record(CanonicalWriter& out, const Record& record) {
+  if constexpr (requires { table_of(record); }) {
+    table_of(record).write(out, record);
+  } else {
+    write_members(out, record);  // of another file (fields.h)
+  }
+}
+/// Stores refuse them before.
+void write_record(CanonicalWriter&, const core::Damaged&) { CROFT_ASSERT(false); }
+
+template <std::size_t kIndex>
+core::Value read_record(CanonicalReader& in) {
+  core::Value value(std::in_place_index<kIndex>);
+  auto& record = std::get<kIndex>(value);
+  if constexpr (requires { table_of(record); }) {
+    table_of(record).read(in, record);
+  } else {
+    read_members(in, record);
+  }
+  return value;
+}
+
+template <std::size_t... kIndices>
+core::Value read_value(CanonicalReader& in, Kind kind, std::index_sequence<kIndices...>) {
+  using Read = core::Value (*)(CanonicalReader&);
+  constexpr std::array<Read, sizeof...(kIndices)> kReaders = {read_record<kIndices>...};
+  return kReaders[static_cast<std::size_t>(kind)](in);
+}
+
+/// The key that the value says it belongs to; nothing for kinds whose values don't say.
+struct OwnKey {
+  std::optional<core::Key> operator()(const core::Pool& pool) const { return core::pool_key(pool.name); }
+  std::optional<core::Key> operator()(const core::Reservation& r) const { return core::reservation_key(r.name); }
+  std::optional<core::Key> operator()(const core::Block& block) const { return core::block_key(block.cidr); }
+  std::optional<core::Key> operator()(const core::Affinity& affinity) const {
+    return core::affinity_key(affinity.owner, affinity.cidr);
+  }
+  std::optional<core::Key> operator()(const core::Node& node) const { return core::node_key(node.name); }
+  std::optional<core::Key> operator()(const core::Handle& handle) const { return core::handle_key(handle.id); }
+  std::optional<core::Key> operator()(const core::Service& service) const { return core::service_key(service.name); }
+  std::optional<core::Key> operator()(const core::ForeignService& foreign) const {
+    return core::foreign_service_key(foreign.service.name);
+  }
+  std::optional<core::Key> operator()(const core::IpAddressObject& object) const {
+    return core::ip_address_key(object.address);
+  }
+  std::optional<core::Key> operator()(const core::ServiceCidrObject& object) const {
+    return core::service_cidr_key(object.name);
+  }
+  std::optional<core::Key> operator()(const core::RemovedNode& removed) const {
+    return core::removed_node_key(removed.node);
+  }
+  std::optional<core::Key> operator()(const core::Namespace& name_space) const {
+    return core::namespace_key(name_space.name);
+  }
+  std::optional<core::Key> operator()(const core::NodeRange& range) const { return core::node_range_key(range.cidr); }
+  std::optional<core::Key> operator()(const core::WarmAddress& address) const {
+    return core::warm_address_key(address.address);
+  }
+  std::optional<core::Key> operator()(const core::WarmIntent& intent) const { return core::warm_intent_key(intent.id); }
+  template <class Other>
+  std::optional<core::Key> operator()(const Other&) const {
+    return std::nullopt;
+  }
+};
+
+Error damaged(const core::Key& key, std::string_view why) {
+  return {ErrorCode::corrupt,
+          fmt::format("record {} {} is damaged: {}; restore the store from a backup", core::name_of(key.kind), key.name,
+                      why),
+          {}};
+}
+
+/// Reads `{"v":N,`. Error: newer_version.
+[[nodiscard]] Result<void> read_version(CanonicalReader& in, const core::Key& key) {
+  in.expect("{\"v\":");
+  const std::uint32_t version = in.small_number();
+  const std::uint32_t known = core::traits_of(key.kind).version;
+  if (in.ok() && version > known) {
+    return fail(ErrorCode::newer_version,
+                fmt::format("record {} {} has format {}, this program reads up to {}; upgrade Croft here",
+                            core::name_of(key.kind), key.name, version, known));
+  }
+  if (version == 0) in.reject("format version 0");
+  in.expect(",");
+  return {};
+}
+
+}  // namespace
+
+std::uint8_t number_of(Kind kind) { return core::traits_of(kind).number; }
+
+std::optional<Kind> kind_numbered(std::uint8_t number) {
+  const auto* row =
+      std::find_if(core::kKinds.begin(), core::kKinds.end(), [&](const auto& k) { return k.number == number; });
+  return row == core::kKinds.end() ? std::nullopt : std::optional(row->kind);
+}
+
+std::string encode_record(const core::Value& value) {
+  constexpr std::size_t kUsualAttributeBytes = 400;
+  std::size_t bytes = 512;
+  if (const auto* block = std::get_if<core::Block>(&value)) bytes += block->attributes.size() * kUsualAttributeBytes;
+  if (const auto* range = std::get_if<core::RangeAllocation>(&value)) bytes += range->data.size() / 3 * 4;
+  CanonicalWriter out(bytes);
+  out.raw("{\"v\":").number(std::uint64_t{core::traits_of(core::kind_of(value)).version}).raw(",");
+  std::visit([&](const auto& record) { write_record(out, record); }, value);
+  out.raw("}");
+  return out.take();
+}
+
+Result<core::Value> decode_record(const core::Key& key, std::string_view bytes) {
+  if (bytes.size() > kRecordBytesMax) {
+    return fail(damaged(key, fmt::format("{} bytes are more than {}", bytes.size(), kRecordBytesMax)));
+  }
+  CanonicalReader in(bytes);
+  TRY_VOID(read_version(in, key));
+  core::Value value = read_value(in, key.kind, std::make_index_sequence<core::kKindCount>{});
+  in.expect("}");
+  if (const auto finished = in.finish(); !finished) return fail(damaged(key, finished.error().message));
+  const auto own_key = std::visit(OwnKey{}, value);
+  if (own_key && *own_key != key) return fail(damaged(key, "it says that it is " + own_key->name));
+  if (const auto* block = std::get_if<core::Block>(&value)) {
+    if (const auto checked = core::check_block(*block); !checked) return fail(damaged(key, checked.error().message));
+  }
+  return value;
+}
+
+std::string_view text_of(core::PoolUse use) { return text_in(kPoolUses, use); }
+std::string_view text_of(core::AssignmentMode mode) { return text_in(kAssignmentModes, mode); }
+std::string_view text_of(core::Encapsulation encapsulation) { return text_in(kEncapsulations, encapsulation); }
+
+}  // namespace croft::wire

@@ -1,0 +1,77 @@
+#include "register/node.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "base/net/echo.h"
+#include "register/names.h"
+
+namespace croft::core {
+namespace {
+
+constexpr std::size_t kLabelPartBytesMax = 63;
+constexpr std::size_t kDnsNameBytesMax = 253;
+
+/// Not for empty texts.
+bool is_label_part(std::string_view text) {
+  const auto allowed = [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; };
+  return text.size() <= kLabelPartBytesMax && is_alphanumeric(text.front()) && is_alphanumeric(text.back()) &&
+         std::ranges::all_of(text, allowed);
+}
+
+bool is_dns_part(std::string_view text) {
+  const auto allowed = [](char c) { return (is_alphanumeric(c) && (c < 'A' || c > 'Z')) || c == '-'; };
+  return !text.empty() && text.front() != '-' && text.back() != '-' && std::ranges::all_of(text, allowed);
+}
+
+bool is_dns_name(std::string_view text) {
+  if (text.size() > kDnsNameBytesMax) return false;
+  for (std::size_t dot = text.find('.'); dot != text.npos; dot = text.find('.')) {
+    if (!is_dns_part(text.substr(0, dot))) return false;
+    text.remove_prefix(dot + 1);
+  }
+  return is_dns_part(text);
+}
+
+bool is_label_key(std::string_view key) {
+  const std::size_t slash = key.find('/');
+  if (slash != key.npos && !is_dns_name(key.substr(0, slash))) return false;
+  const std::string_view name = key.substr(slash == key.npos ? 0 : slash + 1);
+  return !name.empty() && is_label_part(name);
+}
+
+}  // namespace
+
+net::Family family_of(TunnelKind kind) {
+  switch (kind) {
+    case TunnelKind::ipip:
+    case TunnelKind::vxlan_v4:
+    case TunnelKind::wireguard_v4:
+      return net::Family::v4;
+    case TunnelKind::vxlan_v6:
+    case TunnelKind::wireguard_v6:
+      return net::Family::v6;
+  }
+  CROFT_ASSERT(false);
+}
+
+Result<void> check_label(const std::string& key, const std::string& value) {
+  if (!is_label_key(key)) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("label {} is not valid: 1 to {} letters, digits, '-', '_' or '.', first and last a letter "
+                            "or digit, behind an optional DNS name and a slash",
+                            net::echo(key), kLabelPartBytesMax));
+  }
+  if (!value.empty() && !is_label_part(value)) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("value {} of label {} is not valid: at most {} letters, digits, '-', '_' or '.', first and "
+                            "last a letter or digit",
+                            net::echo(value), key, kLabelPartBytesMax));
+  }
+  return {};
+}
+
+}  // namespace croft::core

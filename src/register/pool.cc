@@ -1,0 +1,277 @@
+#include "register/pool.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/net/echo.h"
+#include "base/net/prefix.h"
+#include "register/selector.h"
+
+namespace croft::core {
+namespace {
+
+using net::Family;
+using net::Prefix;
+
+constexpr std::string_view kOfPool = "pool-";
+
+struct BlockLengths {
+  int min, max, fallback;
+};
+
+BlockLengths block_lengths(Family family) {
+  return family == Family::v4 ? BlockLengths{20, 32, kDefaultBlockLengthV4}
+                              : BlockLengths{116, 128, kDefaultBlockLengthV6};
+}
+
+[[nodiscard]] Result<int> choose_block_length(const PoolSpec& spec) {
+  const auto [min, max, fallback] = block_lengths(spec.cidr.family());
+  const int length = spec.block_length.value_or(std::max(fallback, spec.cidr.length()));
+  if (length < min || length > max) {
+    return fail(invalid_argument(fmt::format("blockSize {} of pool {} is out of range: {} to {} for {}", length,
+                                             spec.name, min, max, net::name_of(spec.cidr.family()))));
+  }
+  if (length < spec.cidr.length()) {
+    return fail(invalid_argument(fmt::format("blockSize {} of pool {} is larger than the pool {}: give at least {}",
+                                             length, spec.name, spec.cidr.to_string(), spec.cidr.length())));
+  }
+  return length;
+}
+
+[[nodiscard]] Result<std::optional<net::Address>> choose_gateway(const Pool& pool, const GatewayChoice& choice) {
+  if (choice.kind == GatewayChoice::Kind::none) return std::optional<net::Address>();
+  if (choice.kind == GatewayChoice::Kind::first_address) return pool.cidr.first().next();
+  if (!pool.cidr.contains(choice.address)) {
+    return fail(
+        invalid_argument(fmt::format("gateway {} of pool {} is outside {}: give an address of the pool, or \"none\"",
+                                     choice.address.to_string(), pool.name, pool.cidr.to_string())));
+  }
+  if (choice.address == pool.cidr.first() || (pool.cidr.family() == Family::v4 && choice.address == pool.cidr.last())) {
+    return fail(invalid_argument(fmt::format("gateway {} of pool {} is the network or broadcast address of {}",
+                                             choice.address.to_string(), pool.name, pool.cidr.to_string())));
+  }
+  return std::optional(choice.address);
+}
+
+[[nodiscard]] Result<std::string> checked_selector(const Pool& pool, const char* field, const std::string& text) {
+  const auto selector = Selector::parse(text);
+  if (selector) return text;
+  return fail(
+      invalid_argument(fmt::format("{} of pool {} does not parse: {}", field, pool.name, selector.error().message)));
+}
+
+[[nodiscard]] Result<void> check_room(const Pool& pool) {
+  // Network, gateway and broadcast leave something from 8 addresses on; below that, count.
+  const int host_bits = net::bit_length(pool.cidr.family()) - pool.cidr.length();
+  if (host_bits >= 3) return {};
+  const std::size_t kept_out = reservation_for(pool).cidrs.size();
+  const bool is_pair_with_gateway = host_bits <= 1 && pool.gateway.has_value();
+  if ((std::size_t{1} << host_bits) > kept_out && !is_pair_with_gateway) return {};
+  const char* why = host_bits <= 1 ? "a pool of one or two addresses has no gateway: with gateway none each is given"
+                    : pool.cidr.family() == Family::v4 ? "no address is left beside network, gateway and broadcast"
+                                                       : "no address is left beside network and gateway";
+  return fail(
+      invalid_argument(fmt::format("cidr {} of pool {} is too small: {}", pool.cidr.to_string(), pool.name, why)));
+}
+
+/// Whose addresses mean something by themselves wherever they are: no pod is reached at one.
+struct SpecialRange {
+  Prefix cidr;
+  const char* what;
+};
+
+[[nodiscard]] Result<void> check_not_special(const PoolSpec& spec) {
+  const auto v4 = [](std::uint32_t first, int length) { return Prefix::containing(net::Address::v4(first), length); };
+  const auto v6 = [](std::uint64_t first, int length) {
+    return Prefix::containing(net::Address::v6({first, 0}), length);
+  };
+  const std::array specials{
+      SpecialRange{v4(0xA9FE0000, 16), "link-local"},         SpecialRange{v4(0x7F000000, 8), "loopback"},
+      SpecialRange{v4(0xE0000000, 4), "multicast"},           SpecialRange{v4(0, 8), "unspecified (\"this host\")"},
+      SpecialRange{v6(0xFE80000000000000, 10), "link-local"}, SpecialRange{v6(0xFF00000000000000, 8), "multicast"},
+      SpecialRange{v6(0, 127), "unspecified and loopback"}};
+  for (const SpecialRange& special : specials) {
+    if (special.cidr.family() != spec.cidr.family() || !spec.cidr.overlaps(special.cidr)) continue;
+    return fail(invalid_argument(fmt::format("cidr {} of pool {} overlaps the {} range {}", spec.cidr.to_string(),
+                                             spec.name, special.what, special.cidr.to_string())));
+  }
+  return {};
+}
+
+}  // namespace
+
+bool allows(const Pool& pool, PoolUse use) {
+  return std::find(pool.allowed_uses.begin(), pool.allowed_uses.end(), use) != pool.allowed_uses.end();
+}
+
+bool is_block_length(const net::Prefix& cidr, int length) {
+  if (!cidr.is_valid()) return false;
+  const auto [min, max, fallback] = block_lengths(cidr.family());
+  return length >= std::max(min, cidr.length()) && length <= max;
+}
+
+bool is_cooldown(std::chrono::seconds cooldown) { return cooldown.count() >= 0 && cooldown <= kCooldownMax; }
+
+Result<void> check_pool_name(const std::string& name) { return check_object_name("pool", name); }
+
+Result<void> check_object_name(std::string_view what, const std::string& name) {
+  const auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  const auto allowed = [&](char c) { return alphanumeric(c) || c == '-' || c == '.'; };
+  if (name.empty() || name.size() > kPoolNameBytesMax || !alphanumeric(name.front()) || !alphanumeric(name.back()) ||
+      !std::all_of(name.begin(), name.end(), allowed)) {
+    return fail(
+        invalid_argument(fmt::format("{} name {} is not valid: 1 to {} lower-case letters, digits, '-' or '.', first "
+                                     "and last a letter or digit",
+                                     what, net::echo(name), kPoolNameBytesMax)));
+  }
+  return {};
+}
+
+Result<Pool> make_pool(const PoolSpec& spec) {
+  TRY_VOID(check_pool_name(spec.name));
+  if (!spec.cidr.is_valid()) return fail(invalid_argument(fmt::format("pool {} has no cidr", spec.name)));
+  TRY_VOID(check_not_special(spec));
+  Pool pool;
+  pool.name = spec.name;
+  pool.cidr = spec.cidr;
+  TRY(pool.block_length, choose_block_length(spec));
+  PoolSpec whole = spec;
+  if (!whole.gateway) whole.gateway = GatewayChoice{};
+  pool.cooldown = kDefaultCooldown;
+  return with_settings(std::move(pool), whole);
+}
+
+Result<Pool> with_settings(Pool pool, const PoolSpec& spec) {
+  if (spec.block_length && *spec.block_length != pool.block_length) {
+    return fail(invalid_argument(
+        fmt::format("pool {} has blocks of /{}, and a pool keeps its block size", pool.name, pool.block_length)));
+  }
+  if (spec.gateway) {
+    TRY(pool.gateway, choose_gateway(pool, *spec.gateway));
+  }
+  if (spec.cooldown) pool.cooldown = *spec.cooldown;
+  if (!is_cooldown(pool.cooldown)) {
+    return fail(invalid_argument(fmt::format("cooldownSeconds {} of pool {} is out of range: 0 to {}",
+                                             pool.cooldown.count(), pool.name, kCooldownMax.count())));
+  }
+  if (spec.disabled) pool.disabled = *spec.disabled;
+  if (spec.node_selector) {
+    TRY(pool.node_selector, checked_selector(pool, "nodeSelector", *spec.node_selector));
+  }
+  // Calico leaves it out where it is everything.
+  if (pool.node_selector.empty()) pool.node_selector = "all()";
+  if (spec.namespace_selector) {
+    TRY(pool.namespace_selector, checked_selector(pool, "namespaceSelector", *spec.namespace_selector));
+  }
+  if (spec.priority) pool.priority = *spec.priority;
+  if (pool.priority < 0 || pool.priority > kPoolPriorityMax) {
+    return fail(invalid_argument(
+        fmt::format("priority {} of pool {} is out of range: 0 to {}", pool.priority, pool.name, kPoolPriorityMax)));
+  }
+  if (spec.gateway) TRY_VOID(check_room(pool));
+  return pool;
+}
+
+std::string disagreement(const Pool& pool, const PoolSpec& spec) {
+  std::string text;
+  const auto differs = [&](std::string_view field, std::string_view has, std::string_view wants) {
+    text +=
+        fmt::format("{}{}: the pool has {}, the configuration says {}", text.empty() ? "" : "; ", field, has, wants);
+  };
+  if (spec.cidr != pool.cidr) differs("cidr", pool.cidr.to_string(), spec.cidr.to_string());
+  if (spec.block_length && *spec.block_length != pool.block_length) {
+    differs("blockSize", std::to_string(pool.block_length), std::to_string(*spec.block_length));
+  }
+  if (spec.gateway && spec.cidr == pool.cidr) {
+    const auto text_of = [](const std::optional<net::Address>& gateway) {
+      return gateway ? gateway->to_string() : std::string("none");
+    };
+    const auto wanted = choose_gateway(pool, *spec.gateway);
+    const std::string wanted_text = wanted ? text_of(*wanted) : spec.gateway->address.to_string();
+    if (text_of(pool.gateway) != wanted_text) differs("gateway", text_of(pool.gateway), wanted_text);
+  }
+  if (spec.cooldown && *spec.cooldown != pool.cooldown) {
+    differs("cooldownSeconds", std::to_string(pool.cooldown.count()), std::to_string(spec.cooldown->count()));
+  }
+  if (spec.disabled && *spec.disabled != pool.disabled) {
+    differs("disabled", pool.disabled ? "true" : "false", *spec.disabled ? "true" : "false");
+  }
+  const auto differ = [&](std::string_view field, const std::string& has, const std::optional<std::string>& wants) {
+    const auto text_of = [](const std::string& selector) { return selector.empty() ? std::string("all()") : selector; };
+    if (wants && text_of(has) != text_of(*wants)) differs(field, text_of(has), text_of(*wants));
+  };
+  differ("nodeSelector", pool.node_selector, spec.node_selector);
+  differ("namespaceSelector", pool.namespace_selector, spec.namespace_selector);
+  if (spec.priority && *spec.priority != pool.priority) {
+    differs("priority", std::to_string(pool.priority), std::to_string(*spec.priority));
+  }
+  return text;
+}
+
+AskedPool asked_pool(const std::string& text) {
+  if (const auto cidr = Prefix::parse(text)) return *cidr;
+  return text;
+}
+
+std::string text_of(const AskedPool& asked) {
+  const auto* cidr = std::get_if<Prefix>(&asked);
+  return cidr != nullptr ? cidr->to_string() : std::get<std::string>(asked);
+}
+
+bool is_asked(const AskedPool& asked, const std::string& name, const Prefix& cidr) {
+  const auto* asked_cidr = std::get_if<Prefix>(&asked);
+  return asked_cidr != nullptr ? *asked_cidr == cidr : std::get<std::string>(asked) == name;
+}
+
+std::string reservation_name_of(const std::string& pool) {
+  std::string name = fmt::format("{}{}", kOfPool, pool);
+  if (name.size() <= kPoolNameBytesMax) return name;
+  // FNV-1a: of names that others chose, and nothing secret.
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : pool) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  const std::string ending = fmt::format("-{:016x}", hash);
+  name.resize(kPoolNameBytesMax - ending.size());
+  while (name.back() == '-' || name.back() == '.') name.pop_back();
+  return name + ending;
+}
+
+std::optional<std::string> pool_of_reservation(const Reservation& reservation) {
+  const auto& kept = reservation.cidrs;
+  if (!reservation.name.starts_with(kOfPool) || kept.empty()) return {};
+  const Family family = kept.front().family();
+  const auto is_one_address = [&](const Prefix& one) {
+    return one.family() == family && one.length() == net::bit_length(family);
+  };
+  if (!std::ranges::all_of(kept, is_one_address)) return {};
+  const auto [first, last] = std::ranges::minmax(kept, {}, [](const Prefix& one) { return one.first(); });
+  const auto are_its_ends = [&](int length) {
+    const Prefix cidr = Prefix::containing(first.first(), length);
+    return cidr.first() == first.first() && cidr.last() == last.last();
+  };
+  // Of IPv6 the last address is not kept.
+  bool is_pools = family == Family::v6;
+  for (int length = 0; length <= net::bit_length(family); ++length) is_pools |= are_its_ends(length);
+  return is_pools ? std::optional(reservation.name.substr(kOfPool.size())) : std::nullopt;
+}
+
+Reservation reservation_for(const Pool& pool) {
+  const int bits = net::bit_length(pool.cidr.family());
+  // One or two addresses have no room for those of a network (RFC 3021).
+  const bool has_ends = pool.cidr.length() + 1 < bits;
+  std::vector<net::Address> addresses;
+  if (has_ends) addresses.push_back(pool.cidr.first());
+  if (pool.gateway) addresses.push_back(*pool.gateway);
+  if (has_ends && pool.cidr.family() == Family::v4) addresses.push_back(pool.cidr.last());
+  std::sort(addresses.begin(), addresses.end());
+  addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
+  Reservation reservation;
+  reservation.name = reservation_name_of(pool.name);
+  for (const auto& address : addresses) reservation.cidrs.push_back(Prefix::containing(address, bits));
+  return reservation;
+}
+
+}  // namespace croft::core

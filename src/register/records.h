@@ -1,0 +1,226 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/net/prefix.h"
+#include "register/affinity.h"
+#include "register/allocation.h"
+#include "register/block.h"
+#include "register/cooling_beside.h"
+#include "register/kinds.h"
+#include "register/node.h"
+#include "register/node_range.h"
+#include "register/owner.h"
+#include "register/pool.h"
+#include "register/service.h"
+#include "register/warm.h"
+
+namespace croft::core {
+
+/// Cluster-wide switches (docs/reference/calico-ipam.md#ipam-configuration).
+struct IpamConfig {
+  bool strict_affinity = false;
+  bool auto_allocate_blocks = true;
+  std::uint32_t max_blocks_per_host = 0;  ///< 0: the allocator's default
+  std::string kubevirt_vm_address_persistence;
+  std::uint32_t ip_cooldown_seconds = 0;
+  ForeignRestPtr rest{};
+  friend bool operator==(const IpamConfig&, const IpamConfig&) = default;
+};
+
+/// Croft's own: a block that has, or soon will have, an address to give. Written in the same commit as the block, so
+/// that a node with a thousand full blocks finds the one with room by one short list, and a full cluster the few blocks
+/// to borrow from. A block without one has no assignable address, unless foreign writers changed it.
+struct Vacancy {
+  /// Wall-clock time from which an address may be assignable: the epoch when one is free now, else the first cooldown
+  /// end. A hint for the order of looking; the block decides.
+  WallTime ready_at{};
+  friend bool operator==(const Vacancy&, const Vacancy&) = default;
+};
+
+/// Croft's own: the block a node claimed last in a pool; where it looks next.
+struct ClaimCursor {
+  net::Prefix last_claimed;
+  friend bool operator==(const ClaimCursor&, const ClaimCursor&) = default;
+};
+
+/// Croft's own: the highest sequence number a deleted block had. A block made again starts above it.
+struct HighWaterMark {
+  SequenceNumber sequence_number;
+  friend bool operator==(const HighWaterMark&, const HighWaterMark&) = default;
+};
+
+/// Croft's own, one record: counts changes to the set of pools. Written by every commit that makes or deletes a pool,
+/// so that two pools made at once can't overlap unseen.
+struct PoolSet {
+  std::uint64_t generation = 0;
+  friend bool operator==(const PoolSet&, const PoolSet&) = default;
+};
+
+/// Croft's own: an operator took the node away although it held addresses. What it held then may be collected as that
+/// of a node that is gone; what was assigned later has higher sequence numbers and is not meant: the node may come
+/// back.
+struct RemovedNode {
+  std::string node;
+  /// Block CIDR as text -> the highest sequence number of what the node held there.
+  std::map<std::string, SequenceNumber> held;
+  friend bool operator==(const RemovedNode&, const RemovedNode&) = default;
+};
+
+/// A Service of the other kind: where the store's Services are Croft's own one of Kubernetes', where they are
+/// Kubernetes' one of Croft's own. Both kinds take from the same ranges. Read only; only a store that Kubernetes shares
+/// has any.
+struct ForeignService {
+  Service service;
+  friend bool operator==(const ForeignService&, const ForeignService&) = default;
+};
+
+/// What still cools in a block, as it is recorded beside the block in a store that Calico shares: it stays when Calico
+/// deletes the block, which is empty to it. The store writes it with the block; a decision marks it as seen, or
+/// deletes it, when it makes a block of another length there (Draft::settled).
+struct BlockBeside {
+  std::vector<CoolingBeside> cooling;
+  friend bool operator==(const BlockBeside&, const BlockBeside&) = default;
+};
+
+/// A namespace of pods, as far as pools select it (namespaceSelector). Kubernetes' own, and only read; other stores
+/// have none (Snapshot::has_namespaces).
+struct Namespace {
+  std::string name;
+  std::map<std::string, std::string> labels;
+  friend bool operator==(const Namespace&, const Namespace&) = default;
+};
+
+/// In the place of a record that is stored but can't be understood: damaged bytes, or of a newer version. Of its
+/// content nothing is known, but that it is there. Stores give it out and take it from nobody; it never is absence.
+struct Damaged {
+  Kind kind = Kind::pool;
+  Error error;  ///< corrupt, newer_version, refused_by_configuration (encrypted); invalid_argument: can never be there
+  /// The pool or block as Calico has it, where its record is whole and only what Croft keeps beside it is damaged.
+  /// Nobody may assign or release by it: cooldown, gateway and what rests are not known.
+  std::variant<std::monostate, Pool, Block> whole{};
+  friend bool operator==(const Damaged&, const Damaged&) = default;
+};
+
+/// Everything a store keeps. The alternative decides the kind. Service addresses exist in Kubernetes' form only: as
+/// objects where it keeps them so, else as bits of a range.
+using Value =
+    std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark, PoolSet,
+                 Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange, NodeRangeSet,
+                 RemovedNode, ForeignService, BlockBeside, Namespace, WarmAddress, WarmIntent, WarmNode, Damaged>;
+static_assert(std::variant_size_v<Value> == kKindCount + 1);  // Damaged is no kind
+
+[[nodiscard]] inline Kind kind_of(const Value& value) {
+  const auto* damaged = std::get_if<Damaged>(&value);
+  return damaged != nullptr ? damaged->kind : static_cast<Kind>(value.index());
+}
+/// The value without what a foreign format holds besides.
+[[nodiscard]] inline Value without_rest(Value value) {
+  std::visit(
+      [](auto& record) {
+        if constexpr (requires { record.rest; }) record.rest = nullptr;
+      },
+      value);
+  return value;
+}
+/// Why a record can't be understood; null when it can.
+[[nodiscard]] inline const Error* damage_of(const Value& value) {
+  const auto* damaged = std::get_if<Damaged>(&value);
+  return damaged != nullptr ? &damaged->error : nullptr;
+}
+/// Whether of a record only what Croft keeps beside it can't be understood.
+[[nodiscard]] inline bool is_damaged_beside(const Value& value) {
+  const auto* damaged = std::get_if<Damaged>(&value);
+  return damaged != nullptr && !std::holds_alternative<std::monostate>(damaged->whole);
+}
+/// The key of a record: its kind and a name that is unique within the kind. Names are valid UTF-8 without control
+/// characters, at most kKeyNameBytesMax bytes; they order bytewise.
+struct Key {
+  Kind kind = Kind::pool;
+  std::string name;
+  friend auto operator<=>(const Key&, const Key&) = default;
+};
+inline constexpr std::size_t kKeyNameBytesMax = 1024;
+
+namespace records_detail {
+template <class T, std::size_t I = 0>
+constexpr Kind kind_of_type() {
+  static_assert(I < kKindCount, "no kind of record has this type");
+  if constexpr (std::is_same_v<T, std::variant_alternative_t<I, Value>>) {
+    return static_cast<Kind>(I);
+  } else {
+    return kind_of_type<T, I + 1>();
+  }
+}
+}  // namespace records_detail
+/// The kind whose records are of a type.
+template <class T>
+inline constexpr Kind kKindOf = records_detail::kind_of_type<T>();
+
+/// The key of a record of one type: what is read by it has that type, and nothing else is written under it. Decisions
+/// make their keys by the functions below; a plain Key comes from a list or from a store
+/// (docs/adr/0011-typed-keys.md).
+template <class T>
+struct KeyOf : Key {
+  explicit KeyOf(std::string own_name) {  // NOLINT(performance-unnecessary-value-param): it is moved from below
+    kind = kKindOf<T>;
+    name = std::move(own_name);
+  }
+  /// Of a key out of a list of this kind.
+  explicit KeyOf(const Key& key) : Key(key) { CROFT_ASSERT(key.kind == kKindOf<T>); }
+};
+
+// Names of keys. `ipv4/` and `ipv6/` keep the families apart in a list by prefix.
+[[nodiscard]] KeyOf<Pool> pool_key(const std::string& pool_name);           // default-ipv4
+[[nodiscard]] KeyOf<Reservation> reservation_key(const std::string& name);  // pool-default-ipv4
+[[nodiscard]] KeyOf<IpamConfig> ipam_config_key();                          // default
+[[nodiscard]] KeyOf<Node> node_key(const std::string& name);                // node-a
+[[nodiscard]] KeyOf<Block> block_key(const net::Prefix& cidr);              // ipv4/10.0.0.64/26
+[[nodiscard]] KeyOf<Affinity> affinity_key(const AffinityOwner& owner,
+                                           const net::Prefix&);        // host/node-a/ipv4/10.0.0.64/26
+[[nodiscard]] KeyOf<Handle> handle_key(const std::string& handle_id);  // net.0f3c…
+[[nodiscard]] KeyOf<Vacancy> vacancy_key(
+    const std::optional<AffinityOwner>& owner,
+    const net::Prefix&);  // host/node-a/ipv4/10.0.0.64/26, nobody/ipv4/10.0.0.64/26
+[[nodiscard]] KeyOf<ClaimCursor> claim_cursor_key(const AffinityOwner& owner,
+                                                  const std::string& pool_name);   // host/node-a/a
+[[nodiscard]] KeyOf<HighWaterMark> high_water_mark_key(const net::Prefix& cidr);   // ipv4/10.0.0.64/26
+[[nodiscard]] KeyOf<Namespace> namespace_key(const std::string& name);             // default
+[[nodiscard]] KeyOf<BlockBeside> block_beside_key(const net::Prefix& cidr);        // ipv4/10.0.0.64/26
+[[nodiscard]] KeyOf<PoolSet> pool_set_key();                                       // default
+[[nodiscard]] KeyOf<RangeAllocation> range_allocation_key(std::string_view name);  // servicenodeports
+[[nodiscard]] KeyOf<Service> service_key(const ServiceName& name);                 // default/kubernetes
+[[nodiscard]] KeyOf<ForeignService> foreign_service_key(const ServiceName& name);  // default/kubernetes
+[[nodiscard]] KeyOf<IpAddressObject> ip_address_key(const std::string& address);   // 10.96.0.1
+[[nodiscard]] KeyOf<ServiceCidrObject> service_cidr_key(const std::string& name);  // kubernetes
+[[nodiscard]] KeyOf<NodeRange> node_range_key(const net::Prefix& cidr);            // ipv4/10.244.3.0/24
+[[nodiscard]] KeyOf<NodeRangeSet> node_range_set_key();                            // default
+[[nodiscard]] KeyOf<RemovedNode> removed_node_key(const std::string& name);        // node-a
+[[nodiscard]] KeyOf<WarmAddress> warm_address_key(const net::Address& address);    // ipv4/10.0.0.7
+[[nodiscard]] KeyOf<WarmIntent> warm_intent_key(const std::string& id);            // 32 hexadecimal digits
+[[nodiscard]] KeyOf<WarmNode> warm_node_key();                                     // default
+
+/// Prefixes for lists: all blocks of a family, all claims or vacancies of an owner in a family.
+[[nodiscard]] std::string block_names_of(net::Family family);
+[[nodiscard]] std::string owned_names_of(const AffinityOwner& owner, net::Family family);
+/// The same of both families.
+[[nodiscard]] std::string owned_names_of(const AffinityOwner& owner);
+
+/// The block CIDR at the end of a block, affinity, vacancy or high-water-mark name. Error: corrupt.
+[[nodiscard]] Result<net::Prefix> cidr_of(const Key& key);
+/// What the name of a block takes, whole: whatever is stored there, of whatever length it is, and whether it can be
+/// read. Another program may have spelled it its own way (host bits, capitals). Nothing for a name without a CIDR.
+[[nodiscard]] std::optional<net::Prefix> block_cidr_of(const Key& key);
+
+}  // namespace croft::core

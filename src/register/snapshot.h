@@ -1,0 +1,372 @@
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/net/intervals.h"
+#include "register/flow.h"
+#include "register/records.h"
+#include "register/stored_size.h"
+
+namespace croft::core {
+
+/// All records of a kind whose names start with `name_prefix`.
+struct Listing {
+  Kind kind = Kind::pool;
+  std::string name_prefix;
+  /// As the store has them. Else keys at hand will do, where there are any (store.h, Capabilities), and of a node's
+  /// affinities in a Kubernetes API those with Calico's labels.
+  bool as_stored{};
+  friend auto operator<=>(const Listing&, const Listing&) = default;
+};
+
+/// The first kKeyWindowMax keys of a listing with names from `from` on and less than `before`, names of records that
+/// need not exist: a look into a long list that costs no more than a short one. Both ends, because a store may
+/// have to go through all that lies between them.
+struct KeyWindow {
+  Listing listing;
+  std::string from;
+  std::string before;
+  /// Of blocks: those of this length may be missing; a store that leaves them out shows all others, however many.
+  /// Negative: none may.
+  int but_length = -1;
+  /// What was made moments ago may be missing too.
+  bool may_lag = false;
+  friend auto operator<=>(const KeyWindow&, const KeyWindow&) = default;
+};
+inline constexpr std::size_t kKeyWindowMax = 256;
+
+/// What a window shows: every key between its ends, up to the last one of `keys` when there are more.
+struct KeysInWindow {
+  std::vector<Key> keys;
+  bool more = false;
+};
+
+using KeyedValue = std::pair<Key, Value>;
+
+/// A list of keys in their order, shared by those who hold it: of a large cluster's blocks there are many thousands.
+using KeyList = std::shared_ptr<const std::vector<Key>>;
+
+/// What one look at a snapshot may take (Snapshot::set_steps_max): more than the largest cluster needs, about a second.
+inline constexpr std::uint64_t kDecisionStepsMax = std::uint64_t{1} << 22;
+
+/// What has been read from the store for one decision. A key that was looked up and not found is remembered as absent;
+/// one that was not looked up is unknown, which is something else.
+class Snapshot {
+ public:
+  void set(const Key& key, std::optional<Value> value) { records_[key] = std::move(value); }
+  void set_list(const Listing& listing, std::vector<KeyedValue> records) {
+    if (listing.kind == Kind::reservation) reserved_.reset();
+    const auto is_sound = [](const KeyedValue& record) { return damage_of(record.second) == nullptr; };
+    const auto damaged = std::stable_partition(records.begin(), records.end(), is_sound);
+    damaged_[listing].assign(std::make_move_iterator(damaged), std::make_move_iterator(records.end()));
+    records.erase(damaged, records.end());
+    lists_[listing] = std::move(records);
+  }
+  void set_keys(const Listing& listing, KeyList keys) { keys_[listing] = std::move(keys); }
+  void set_keys(const Listing& listing, std::vector<Key> keys) {
+    set_keys(listing, std::make_shared<const std::vector<Key>>(std::move(keys)));
+  }
+  void set_window(const KeyWindow& window, KeysInWindow keys) { windows_[window] = std::move(keys); }
+  void set_count(const KeyWindow& window, std::uint64_t count) { counts_[window] = count; }
+
+  /// Shows a record, absent or not, as it will be once a plan is committed: by its key and in all that was listed.
+  /// Counts follow only where the record before was known.
+  void set_planned(const Key& key, std::optional<Value> value);
+
+  /// The store is shared with programs that know nothing of Croft's own records (store.h, Capabilities).
+  void set_foreign_writers(bool foreign_writers) { foreign_writers_ = foreign_writers; }
+  [[nodiscard]] bool foreign_writers() const { return foreign_writers_; }
+
+  /// Lists of keys cost nothing (store.h, Capabilities).
+  void set_keys_at_hand(bool keys_at_hand) { keys_at_hand_ = keys_at_hand; }
+  [[nodiscard]] bool keys_at_hand() const { return keys_at_hand_; }
+
+  /// Counting keys is far cheaper than listing them (store.h, Capabilities).
+  void set_cheap_counts(bool cheap_counts) { cheap_counts_ = cheap_counts; }
+  [[nodiscard]] bool cheap_counts() const { return cheap_counts_; }
+
+  /// Hints (is_hint) are kept (store.h, Capabilities).
+  void set_keeps_hints(bool keeps_hints) { keeps_hints_ = keeps_hints; }
+  [[nodiscard]] bool keeps_hints() const { return keeps_hints_; }
+
+  /// Every record that is read is a request of its own (store.h, Capabilities).
+  void set_reads_one_by_one(bool reads_one_by_one) { reads_one_by_one_ = reads_one_by_one; }
+  [[nodiscard]] bool reads_one_by_one() const { return reads_one_by_one_; }
+
+  /// Block::settled_in is recorded (store.h, Capabilities).
+  void set_records_settling(bool records_settling) { records_settling_ = records_settling; }
+  [[nodiscard]] bool records_settling() const { return records_settling_; }
+
+  /// What the blocks that one commit writes may come to, with all that is recorded beside them (store.h, Capabilities).
+  void set_commit_bytes_max(std::size_t bytes_max) { commit_bytes_max_ = bytes_max; }
+  [[nodiscard]] std::size_t commit_bytes_max() const { return commit_bytes_max_; }
+
+  /// How much a decision may look at, in records, blocks and candidates; past that it refuses rather than go on
+  /// (kDecisionStepsMax). Tests ask how many steps the last look took, and set a smaller limit.
+  void set_steps_max(std::uint64_t steps_max) { steps_max_ = steps_max; }
+  [[nodiscard]] std::uint64_t steps_max() const { return steps_max_; }
+  [[nodiscard]] std::uint64_t steps() const { return steps_; }
+  void set_steps(std::uint64_t steps) const { steps_ = steps; }
+
+  /// Made once from all reservations, once they have been read; kept for the next look at the same snapshot.
+  [[nodiscard]] const std::shared_ptr<const net::Intervals>& reserved() const { return reserved_; }
+  void set_reserved(std::shared_ptr<const net::Intervals> reserved) const { reserved_ = std::move(reserved); }
+  /// Kubernetes' records can be read: the ranges of Services and ServiceCIDRs (store.h, Capabilities).
+  void set_sees_kubernetes(bool sees_kubernetes) { sees_kubernetes_ = sees_kubernetes; }
+  [[nodiscard]] bool sees_kubernetes() const { return sees_kubernetes_; }
+
+  /// Namespaces can be read; where not, they have no labels.
+  void set_has_namespaces(bool has_namespaces) { has_namespaces_ = has_namespaces; }
+  [[nodiscard]] bool has_namespaces() const { return has_namespaces_; }
+
+  /// Null when the key was not looked up.
+  [[nodiscard]] const std::optional<Value>* find(const Key& key) const { return find_in(records_, key); }
+  /// Without the damaged records.
+  [[nodiscard]] const std::vector<KeyedValue>* list(const Listing& listing) const { return find_in(lists_, listing); }
+  /// Only these.
+  [[nodiscard]] const std::vector<KeyedValue>* damaged(const Listing& listing) const {
+    return find_in(damaged_, listing);
+  }
+  [[nodiscard]] const std::vector<Key>* keys(const Listing& listing) const {
+    const KeyList* found = find_in(keys_, listing);
+    return found == nullptr ? nullptr : found->get();
+  }
+  [[nodiscard]] const KeysInWindow* window(const KeyWindow& window) const { return find_in(windows_, window); }
+  [[nodiscard]] const std::uint64_t* count(const KeyWindow& window) const { return find_in(counts_, window); }
+
+ private:
+  template <class Map>
+  static auto find_in(const Map& map, const typename Map::key_type& key) -> const typename Map::mapped_type* {
+    const auto it = map.find(key);
+    return it == map.end() ? nullptr : &it->second;
+  }
+
+  std::map<Key, std::optional<Value>> records_;
+  std::map<Listing, std::vector<KeyedValue>> lists_;
+  std::map<Listing, std::vector<KeyedValue>> damaged_;
+  std::map<Listing, KeyList> keys_;
+  std::map<KeyWindow, KeysInWindow> windows_;
+  std::map<KeyWindow, std::uint64_t> counts_;
+  bool foreign_writers_ = false;
+  bool keys_at_hand_ = false;
+  bool cheap_counts_ = false;
+  bool keeps_hints_ = true;
+  bool reads_one_by_one_ = false;
+  bool records_settling_ = false;
+  std::size_t commit_bytes_max_ = kNoBytesMax;
+  std::uint64_t steps_max_ = kDecisionStepsMax;
+  // Not of what was read, but of the work on it. A snapshot belongs to one decision in one thread.
+  mutable std::uint64_t steps_ = 0;
+  mutable std::shared_ptr<const net::Intervals> reserved_;
+  bool sees_kubernetes_ = true;
+  bool has_namespaces_ = false;
+};
+
+/// What a decision needs to see before it can go on.
+struct Missing {
+  std::set<Key> records;
+  std::set<Listing> lists;  ///< with values
+  std::set<Listing> keys;   ///< keys only
+  std::set<KeyWindow> windows;
+  std::set<KeyWindow> counts;  ///< how many keys a window would show if it had no limit
+  /// Nothing may be older than the call: it will be remembered from a position on, or no commit proves it. What a
+  /// decision rests on is proven by its commit, and a store may give some of it from a memory that lags.
+  bool to_keep = false;
+  /// Reading more won't help: the decision rests on a record that is damaged (Reader::get, Reader::list).
+  std::optional<Error> damaged{};
+  /// Reading helps.
+  [[nodiscard]] bool unread() const {
+    return !records.empty() || !lists.empty() || !keys.empty() || !windows.empty() || !counts.empty();
+  }
+  [[nodiscard]] bool empty() const { return !unread() && !damaged; }
+};
+
+/// Reads a snapshot for a decision and notes what is not in it. A decision asks for all that it can name, together, so
+/// that one reading brings it, and goes on only past `TRY_VOID(reader.ready())`: before that what it was given may be
+/// absent or just unknown. It is called again with a fuller snapshot. Should it forget that, what it plans does not
+/// leave decide() all the same.
+///
+/// A damaged record is not absent. Who asks with get() or list() rests on it: the decision ends with its error. Who can
+/// do without it asks with sound(), and looks with damage() and damaged() what was left out. Of hints (is_hint) a
+/// damaged one is as good as none.
+class Reader {
+ public:
+  explicit Reader(const Snapshot& snapshot) : snapshot_(snapshot) { snapshot.set_steps(0); }
+
+  /// The record of a key; null when it is absent, and when it is unknown or damaged (then noted).
+  template <class T>
+  [[nodiscard]] const T* get(const KeyOf<T>& key) {
+    const T* record = sound(key);
+    if (record != nullptr || is_hint(key.kind)) return record;
+    if (const Error* error = damage(key)) note_damage(*error);
+    return nullptr;
+  }
+  /// Null also for a damaged record.
+  template <class T>
+  [[nodiscard]] const T* sound(const KeyOf<T>& key) {
+    ask(key);
+    return find(key);
+  }
+  /// Notes the key when it is unknown.
+  void ask(const Key& key) {
+    if (snapshot_.find(key) == nullptr) missing_.records.insert(key);
+  }
+  /// Why a record can't be understood; null when it can, is absent or unknown.
+  [[nodiscard]] const Error* damage(const Key& key) const {
+    const std::optional<Value>* found = snapshot_.find(key);
+    return found != nullptr && found->has_value() ? damage_of(**found) : nullptr;
+  }
+  /// The same without noting: null also when the key is unknown.
+  template <class T>
+  [[nodiscard]] const T* find(const KeyOf<T>& key) const {
+    const std::optional<Value>* found = snapshot_.find(key);
+    return found != nullptr && found->has_value() ? std::get_if<T>(&**found) : nullptr;
+  }
+  /// Empty when unknown, and when one of its records is damaged (then noted).
+  [[nodiscard]] const std::vector<KeyedValue>& list(const Listing& listing) {
+    const auto& damaged = this->damaged(listing);
+    if (damaged.empty() || is_hint(listing.kind)) return sound(listing);
+    note_damage(*damage_of(damaged.front().second));
+    return kNoRecords;
+  }
+  /// Without the damaged ones.
+  [[nodiscard]] const std::vector<KeyedValue>& sound(const Listing& listing) {
+    const auto* found = snapshot_.list(listing);
+    if (found == nullptr) missing_.lists.insert(listing);
+    return found != nullptr ? *found : kNoRecords;
+  }
+  /// Only the damaged ones, of a list that was asked for.
+  [[nodiscard]] const std::vector<KeyedValue>& damaged(const Listing& listing) const {
+    const auto* found = snapshot_.damaged(listing);
+    return found != nullptr ? *found : kNoRecords;
+  }
+  [[nodiscard]] const std::vector<Key>& keys(const Listing& listing) {
+    const auto* found = snapshot_.keys(listing);
+    if (found == nullptr) missing_.keys.insert(listing);
+    return found != nullptr ? *found : kNoKeys;
+  }
+
+  /// Null when unknown (then noted).
+  [[nodiscard]] const KeysInWindow* window(const KeyWindow& window) {
+    const auto* found = snapshot_.window(window);
+    if (found == nullptr) missing_.windows.insert(window);
+    return found;
+  }
+
+  /// Null when unknown (then noted).
+  [[nodiscard]] const std::uint64_t* count(const KeyWindow& window) {
+    const auto* found = snapshot_.count(window);
+    if (found == nullptr) missing_.counts.insert(window);
+    return found;
+  }
+
+  [[nodiscard]] bool foreign_writers() const { return snapshot_.foreign_writers(); }
+  [[nodiscard]] bool keys_at_hand() const { return snapshot_.keys_at_hand(); }
+  [[nodiscard]] bool cheap_counts() const { return snapshot_.cheap_counts(); }
+  [[nodiscard]] bool keeps_hints() const { return snapshot_.keeps_hints(); }
+  [[nodiscard]] bool reads_one_by_one() const { return snapshot_.reads_one_by_one(); }
+  [[nodiscard]] bool records_settling() const { return snapshot_.records_settling(); }
+  [[nodiscard]] std::size_t commit_bytes_max() const { return snapshot_.commit_bytes_max(); }
+  [[nodiscard]] bool sees_kubernetes() const { return snapshot_.sees_kubernetes(); }
+  [[nodiscard]] bool has_namespaces() const { return snapshot_.has_namespaces(); }
+
+  /// Counts one thing looked at. False when the decision has looked at as much as it may.
+  [[nodiscard]] bool step() {
+    snapshot_.set_steps(snapshot_.steps() + 1);
+    return snapshot_.steps() <= snapshot_.steps_max();
+  }
+  [[nodiscard]] const Snapshot& snapshot() const { return snapshot_; }
+
+  /// Ends the step when anything that was asked for has not been read, or is damaged.
+  [[nodiscard]] Flow<void> ready() const {
+    if (complete()) return {};
+    return tl::unexpected<Stop<>>(NotRead());
+  }
+  /// The same as an answer, for who reads without a decision.
+  [[nodiscard]] bool complete() const { return missing_.empty(); }
+  [[nodiscard]] const Missing& missing() const { return missing_; }
+
+ private:
+  static inline const std::vector<KeyedValue> kNoRecords;
+  static inline const std::vector<Key> kNoKeys;
+  void note_damage(const Error& error) {
+    if (!missing_.damaged) missing_.damaged = error;
+  }
+
+  const Snapshot& snapshot_;
+  Missing missing_;
+};
+
+/// How a planned write is guarded.
+enum class Guard : std::uint8_t {
+  as_read,  ///< only if the record still is what the snapshot says (also: still absent)
+  none,     ///< whatever is there; another write of the same plan guards it
+};
+
+/// A put when `value` is there, else a delete; with `only_check` neither: the plan depends on the record as read.
+struct PlannedWrite {
+  Key key;
+  std::optional<Value> value;
+  Guard guard = Guard::as_read;
+  bool only_check = false;
+};
+template <class T>
+[[nodiscard]] PlannedWrite to_put(KeyOf<T> key, std::type_identity_t<T> value, Guard guard = Guard::as_read) {
+  return {std::move(key), std::move(value), guard, false};
+}
+[[nodiscard]] inline PlannedWrite to_delete(Key key, Guard guard = Guard::as_read) {
+  return {std::move(key), std::nullopt, guard, false};
+}
+/// The plan rests on the record, or on its absence.
+[[nodiscard]] inline PlannedWrite to_check(Key key) { return {std::move(key), std::nullopt, Guard::as_read, true}; }
+
+/// The outcome of a decision: what to write in one commit, and what to answer once that is durable. No writes: the
+/// answer holds as it is.
+template <class Answer>
+struct Plan {
+  Answer answer;
+  std::vector<PlannedWrite> writes;
+};
+
+/// One step of deciding: read more, do this, or it can't be done (a fault of the data; a refusal is an Answer).
+template <class Answer>
+using Step = std::variant<Missing, Plan<Answer>, Error>;
+
+/// The end of every decision, whatever it made of its snapshot: nothing is planned, and nothing said to be wrong,
+/// before all that it asked for has been read, and nothing is planned on a damaged record that it rests on. Hints are
+/// planned only where they are kept.
+template <class Answer>
+[[nodiscard]] Step<Answer> settle(const Reader& reader, Flow<Plan<Answer>> outcome) {
+  if (reader.missing().unread()) return reader.missing();
+  if (!outcome && outcome.error().error() != nullptr) return std::move(*outcome.error().error());
+  if (!reader.complete()) return reader.missing();
+  CROFT_ASSERT(outcome.has_value());  // only a reader that lacks something makes a NotRead
+  if (!reader.keeps_hints()) {
+    std::erase_if(outcome->writes, [](const PlannedWrite& write) { return is_hint(write.key.kind); });
+  }
+  return *std::move(outcome);
+}
+
+/// Decides: `body(Reader&)` returns the Flow of a plan. The one way for a plan to leave the core.
+template <class Body>
+[[nodiscard]] auto decide(const Snapshot& snapshot, Body body) {
+  Reader reader(snapshot);
+  return settle(reader, body(reader));
+}
+
+}  // namespace croft::core

@@ -1,0 +1,156 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "base/result.h"
+#include "register/snapshot.h"
+
+namespace croft::core {
+
+/// For tests and fuzzers: a register that answers what a decision asks for and applies what it plans.
+class TestRegister {
+ public:
+  void put(const Key& key, Value value) { records_.insert_or_assign(key, std::move(value)); }
+  [[nodiscard]] const std::map<Key, Value>& records() const { return records_; }
+  template <class T>
+  [[nodiscard]] const T* get(const KeyOf<T>& key) const {
+    const auto it = records_.find(key);
+    return it == records_.end() ? nullptr : std::get_if<T>(&it->second);
+  }
+
+  /// Keys at hand are as a cache has them: of blocks those that somebody claims (store/cached/cache.h).
+  bool foreign_writers = false, keys_at_hand = false, cheap_counts = false, reads_one_by_one = false;
+  std::size_t commit_bytes_max = kNoBytesMax;
+  std::uint64_t steps_max = kDecisionStepsMax;
+  /// The steps of the longest look of all decisions so far, and the rounds of reading of the last.
+  std::uint64_t steps = 0;
+  int rounds = 0;
+
+  /// Decides on what is there now, reading what is asked for. `decide(const Snapshot&)` returns a Step<Answer>.
+  template <class Answer, class Decide>
+  [[nodiscard]] Result<Plan<Answer>> plan(Decide decide) {
+    Snapshot fresh;
+    Snapshot& snapshot = batch_ ? batch_->snapshot : fresh;
+    snapshot.set_foreign_writers(foreign_writers);
+    snapshot.set_keys_at_hand(keys_at_hand);
+    snapshot.set_cheap_counts(cheap_counts);
+    snapshot.set_reads_one_by_one(reads_one_by_one);
+    snapshot.set_commit_bytes_max(commit_bytes_max);
+    snapshot.set_steps_max(steps_max);
+    for (rounds = 0;; ++rounds) {
+      Step<Answer> step = decide(static_cast<const Snapshot&>(snapshot));
+      steps = std::max(steps, snapshot.steps());
+      if (auto* error = std::get_if<Error>(&step)) return fail(std::move(*error));
+      if (auto* plan = std::get_if<Plan<Answer>>(&step)) return std::move(*plan);
+      if (const auto& missing = std::get<Missing>(step); missing.damaged) return fail(*missing.damaged);
+      read(std::get<Missing>(step), snapshot);
+      if (!batch_) continue;
+      for (const auto& [key, value] : batch_->planned) snapshot.set_planned(key, value);
+    }
+  }
+  /// The same, and writes it.
+  template <class Answer, class Decide>
+  [[nodiscard]] Result<Answer> decide(Decide decide) {
+    TRY(Plan<Answer> plan, (this->plan<Answer>(decide)));
+    if (!batch_) apply(plan.writes);
+    for (const PlannedWrite& write : plan.writes) {
+      if (!batch_ || write.only_check) continue;
+      batch_->planned[write.key] = write.value;
+      batch_->snapshot.set_planned(write.key, write.value);
+    }
+    return std::move(plan.answer);
+  }
+
+  /// From now on all is decided on one snapshot, each as the ones before it leave it; nothing is written.
+  void begin_batch() { batch_.emplace(); }
+  /// Writes what came of that, at once; how many records that is.
+  std::size_t end_batch() {
+    std::vector<PlannedWrite> writes;
+    for (auto& [key, value] : batch_->planned) writes.push_back({key, std::move(value)});
+    batch_.reset();
+    apply(writes);
+    return writes.size();
+  }
+
+  void apply(const std::vector<PlannedWrite>& writes) {
+    for (const PlannedWrite& write : writes) {
+      if (write.only_check) continue;
+      if (write.value) {
+        records_.insert_or_assign(write.key, *write.value);
+      } else {
+        records_.erase(write.key);
+      }
+    }
+  }
+
+ private:
+  [[nodiscard]] auto first_of(const Listing& listing) const {
+    return records_.lower_bound(Key{listing.kind, listing.name_prefix});
+  }
+  [[nodiscard]] static bool is_in(const Listing& listing, const Key& key) {
+    return key.kind == listing.kind && key.name.starts_with(listing.name_prefix);
+  }
+  [[nodiscard]] std::vector<Key> keys_in(const KeyWindow& window) const {
+    std::vector<Key> keys;
+    for (auto it = first_of(window.listing); it != records_.end() && is_in(window.listing, it->first); ++it) {
+      if (it->first.name >= window.from && it->first.name < window.before) keys.push_back(it->first);
+    }
+    return keys;
+  }
+
+  void keep_claimed(std::vector<Key>& blocks) const {
+    std::set<Key> claimed;
+    for (auto it = first_of({Kind::affinity, ""}); it != records_.end() && it->first.kind == Kind::affinity; ++it) {
+      if (const auto cidr = cidr_of(it->first)) claimed.insert(block_key(*cidr));
+    }
+    std::erase_if(blocks, [&](const Key& key) { return !claimed.contains(key); });
+  }
+
+  void read(const Missing& missing, Snapshot& snapshot) const {
+    for (const Key& key : missing.records) {
+      const auto it = records_.find(key);
+      snapshot.set(key, it == records_.end() ? std::nullopt : std::optional<Value>(it->second));
+    }
+    for (const Listing& listing : missing.lists) {
+      std::vector<KeyedValue> values;
+      for (auto it = first_of(listing); it != records_.end() && is_in(listing, it->first); ++it) values.push_back(*it);
+      for (const auto& [key, value] : values) snapshot.set(key, value);
+      snapshot.set_list(listing, std::move(values));
+    }
+    for (const Listing& listing : missing.keys) {
+      std::vector<Key> keys;
+      for (auto it = first_of(listing); it != records_.end() && is_in(listing, it->first); ++it) {
+        keys.push_back(it->first);
+      }
+      if (keys_at_hand && !listing.as_stored && listing.kind == Kind::block) keep_claimed(keys);
+      snapshot.set_keys(listing, std::move(keys));
+    }
+    for (const KeyWindow& window : missing.windows) {
+      std::vector<Key> keys = keys_in(window);
+      const bool more = keys.size() > kKeyWindowMax;
+      if (more) keys.resize(kKeyWindowMax);
+      snapshot.set_window(window, {std::move(keys), more});
+    }
+    for (const KeyWindow& window : missing.counts) snapshot.set_count(window, keys_in(window).size());
+  }
+
+  struct Batch {
+    Snapshot snapshot;
+    std::map<Key, std::optional<Value>> planned;
+  };
+
+  std::map<Key, Value> records_;
+  std::optional<Batch> batch_;
+};
+
+}  // namespace croft::core

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/net/address.h"
+#include "base/net/mac.h"
+#include "register/block.h"
+#include "register/owner.h"
+
+// One node's stock of cloud addresses (docs/reference/warm-pool.md): what the agent, the plugin when it works alone,
+// and the operator's commands share in a store of the node's own. `vpc/decide` decides by it.
+
+namespace croft::core {
+
+/// Where a cloud address is on its way. It is in exactly one state; what is done outside (a call of the cloud, an
+/// answer to a runtime) is done after the state was written that says so.
+enum class WarmState : std::uint8_t {
+  probing,      ///< the cloud gave it; whether somebody else uses it on the wire is not known yet
+  free,         ///< for the next pod
+  held,         ///< by a pod
+  cooling,      ///< released; free once the cooldown has ended (is_free_at)
+  releasing,    ///< goes back to the cloud, which may have been told
+  lending,      ///< goes to another node's interface; the cloud may have been told
+  lent,         ///< is another node's; kept so that the same request gets the same answer
+  quarantined,  ///< the cloud says that it is ours, and `why` it is not used
+};
+
+/// What a look has shown that speaks against giving an address to a pod. It lasts until a look in which the same source
+/// speaks shows nothing of it (vpc/decide/reconcile.h).
+enum class WarmDoubt : std::uint8_t {
+  not_in_cloud,  ///< the cloud did not show it on this node's interface
+  used_by_host,  ///< an interface or a route of the host has it, and the stock knows of nobody who does
+  used_by_pod,   ///< a live pod of this node says so, and the stock has it for nobody or for another
+};
+
+/// An address that the cloud has given to an interface of this node, besides the node's own.
+struct WarmAddress {
+  net::Address address;
+  std::uint32_t prefix_length = 0;  ///< of its subnet
+  std::optional<net::Address> gateway;
+  net::Mac mac;     ///< of the interface that the cloud delivers it to
+  std::string vpc;  ///< the cloud's names
+  std::string subnet;
+  std::string object;  ///< what the interface is to the cloud; empty: not known
+  WarmState state = WarmState::quarantined;
+  WallTime since{};        ///< in this state
+  WallTime created{};      ///< when it came to this node
+  bool recycled = false;   ///< a pod has had it before
+  WallTime recycled_at{};  ///< when that pod let go; the epoch when none has
+  /// When it was last known to be nobody else's on the wire; absent: it was not probed, which it has to be before use.
+  std::optional<WallTime> verified{};
+  // Of `held`; else empty.
+  Owner owner{};
+  PodIdentity pod{};
+  std::string netns{};
+  /// What else an agent's client recorded with the pod and reads back: `dedicatedUNI`, `interfaceID`, `eipID`.
+  std::map<std::string, std::string> extra{};
+  std::optional<Cooling> cooling{};     ///< of `cooling`
+  std::optional<net::Mac> other_mac{};  ///< who answered for it on the wire
+  /// Ascending. Of what no pod has: nobody is given it meanwhile. Of `held`: it stays when the holder lets go.
+  std::vector<WarmDoubt> doubts{};
+  std::string peer{};     ///< of `lending` and `lent`: whose it becomes, a MAC; of one that was borrowed: who lent it
+  std::string request{};  ///< of `lending` and `lent`: the borrower's name for its request
+  std::string why{};      ///< of `quarantined`
+  friend bool operator==(const WarmAddress&, const WarmAddress&) = default;
+};
+
+/// What is, or is about to be, asked of the cloud or another node, and brings addresses that have no record yet.
+/// Written before the call, and gone in the commit that records the outcome: one that is there at a start tells that
+/// the outcome has to be looked up.
+struct WarmIntent {
+  enum class What : std::uint8_t { allocate, borrow };
+  std::string id;  ///< 32 hexadecimal digits, random; the idempotency key of what is asked
+  What what = What::allocate;
+  std::uint32_t count = 0;              ///< how many addresses at most
+  std::optional<net::Address> address;  ///< this very one
+  net::Mac mac;                         ///< for this interface
+  std::string subnet;
+  std::string peer;  ///< of whom it is borrowed; of what is allocated: which pod it is promised to (warm/promised.h)
+  WallTime begun{};
+  ClockMark begun_at{};  ///< by a clock that nobody sets
+  /// Who waits for it: one who died is one whose intent is anybody's to settle.
+  std::uint32_t process = 0;
+  std::uint64_t process_started = 0;  ///< ticks since boot, tells two processes of one number apart
+  friend bool operator==(const WarmIntent&, const WarmIntent&) = default;
+};
+
+/// What the node's agent found out about the node and goes by, for who works without the agent. One record; a node
+/// where no agent has been has one that says nothing but its generation.
+struct WarmNode {
+  std::string node;
+  net::Mac mac;
+  std::string vpc;
+  std::string subnet;
+  std::string object;
+  std::string zone;
+  std::string region;
+  std::string project;
+  std::uint32_t low = 0;   ///< free addresses below which more are asked for
+  std::uint32_t high = 0;  ///< free addresses above which some go back
+  std::uint32_t cooldown_seconds = 0;
+  /// How often an address was given to a pod. Whoever gives one writes it, so that two who give at once, the agent and
+  /// a plugin that works without it, meet here: neither can miss what the other gave to the same owner.
+  std::uint64_t generation = 0;
+  /// What the node may have of all sorts together, at least 1; nothing: no limit.
+  std::optional<std::uint32_t> node_max{};
+  friend bool operator==(const WarmNode&, const WarmNode&) = default;
+};
+
+/// Whether a pod may be given it now, as far as its record says: free, or cooled off, and nothing speaks against it.
+[[nodiscard]] inline bool is_free_at(const WarmAddress& address, const Instant& now) {
+  if (!address.doubts.empty()) return false;
+  if (address.state == WarmState::free) return true;
+  return address.state == WarmState::cooling && address.cooling &&
+         cooldown_ended(*address.cooling, address.cooling->cooldown, now);
+}
+
+}  // namespace croft::core

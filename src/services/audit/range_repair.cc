@@ -1,0 +1,339 @@
+#include "services/audit/range_repair.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/counted.h"
+#include "base/net/echo.h"
+#include "base/net/lenient.h"
+#include "services/decide/service_refusal.h"
+
+namespace croft::core::audit {
+namespace {
+
+using Type = RepairFinding::Type;
+
+/// The words for addresses.
+struct AddressWords {
+  static constexpr std::string_view kAction = "ClusterIPAllocation";
+  static constexpr std::string_view kNotAllocated = "ClusterIPNotAllocated";
+  static constexpr std::string_view kAlreadyAllocated = "ClusterIPAlreadyAllocated";
+  static constexpr std::string_view kOutOfRange = "ClusterIPOutOfRange";
+  static constexpr std::string_view kLeaked = "ClusterIPLeaked";
+
+  static std::string named(const net::Address& address) {
+    return fmt::format("Cluster IP [{}]:{}", word_of(address.family()), address.to_string());
+  }
+  static std::string leaked(const net::Address& address) { return "the cluster IP " + address.to_string(); }
+  static constexpr std::string_view kWithin = "is not within the service CIDR";
+  static std::string unreadable(const service::ServiceCidr& wanted, const std::string& why) {
+    return fmt::format("unable to rebuild allocator from snapshots for family:{} with error:{}",
+                       word_of(wanted.cidr().family()), why);
+  }
+};
+
+/// The words for node ports.
+struct PortWords {
+  static constexpr std::string_view kAction = "PortAllocation";
+  static constexpr std::string_view kNotAllocated = "PortNotAllocated";
+  static constexpr std::string_view kAlreadyAllocated = "PortAlreadyAllocated";
+  static constexpr std::string_view kOutOfRange = "PortOutOfRange";
+  static constexpr std::string_view kLeaked = "PortLeaked";
+
+  static std::string named(int port) { return fmt::format("Port {}", port); }
+  static std::string leaked(int port) { return fmt::format("the node port {}", port); }
+  static constexpr std::string_view kWithin = "is not within the port range";
+  static std::string unreadable(const service::NodePortRange&, const std::string& why) {
+    return "unable to rebuild allocator from snapshot: " + why;
+  }
+};
+
+/// The same number without zeros in front.
+std::string_view trimmed(std::string_view data) {
+  data.remove_prefix(std::min(data.find_first_not_of('\0'), data.size()));
+  return data;
+}
+
+/// A range while it is made anew.
+template <service::RangeMap M, class Words>
+class Rebuild {
+ public:
+  using Value = typename M::Value;
+
+  explicit Rebuild(const RangeSeen<M>& seen) : seen_(seen), rebuilt_(seen.wanted), left_(seen.wanted) {
+    result_.name = seen.name;
+    result_.range = seen.wanted.text();
+    if (!seen.stored) {
+      count_bands();
+      return;
+    }
+    result_.present = true;
+    result_.range = seen.stored->range;
+    auto restored = service::range_from<M>({seen.stored->range, seen.stored->data});
+    if (!restored) {
+      result_.failure = Error{ErrorCode::corrupt,
+                              Words::unreadable(seen.wanted, restored.error().message + " (record " + seen.name + ")"),
+                              {}};
+      return;
+    }
+    left_ = std::move(restored->range);
+    count_bands();
+    if (restored->beyond > 0) {
+      add(Type::unknown, "UnknownError", "", std::nullopt, true,
+          fmt::format("the range {} had {} beyond its end; dropping {}", net::echo(seen.stored->range),
+                      counted(restored->beyond, "bit"), restored->beyond == 1 ? "it" : "them"));
+    }
+  }
+
+  /// Nobody can tell which value the Service holds: what has leaked may be it, and stays.
+  void keep_all_for(const ServiceName& service) {
+    if (!unreadable_) unreadable_ = service;
+  }
+
+  [[nodiscard]] bool works() const { return !result_.failure; }
+  [[nodiscard]] const M& wanted() const { return seen_.wanted; }
+
+  void use(const Value& value, const ServiceName& service) {
+    if (!works()) return;
+    if (!seen_.wanted.ordinal_of(value)) {
+      left_.give_back(value);
+      add(Type::out_of_range, Words::kOutOfRange, text_of(RangeValue(value)), service, false,
+          fmt::format("{} {} {}; please recreate service", Words::named(value), Words::kWithin, seen_.wanted.text()));
+    } else if (!rebuilt_.take(value)) {
+      add(Type::duplicate, Words::kAlreadyAllocated, text_of(RangeValue(value)), service, false,
+          Words::named(value) + " was assigned to multiple services; please recreate service");
+    } else if (!left_.give_back(value)) {
+      add(Type::repair, Words::kNotAllocated, text_of(RangeValue(value)), service, true,
+          Words::named(value) + " is not allocated; repairing");
+    }
+  }
+
+  /// Keeps what is taken, and does not take what is free.
+  void keep(const Value& value) {
+    if (works() && left_.give_back(value)) static_cast<void>(rebuilt_.take(value));
+  }
+
+  void add(Type type, std::string_view reason, std::string value, std::optional<ServiceName> service, bool mended,
+           std::string message, std::string_view action = Words::kAction) {
+    result_.findings.push_back(
+        {type, reason, action, seen_.name, std::move(value), std::move(service), std::move(message), mended});
+  }
+
+  [[nodiscard]] RangeRepair finish() {
+    if (!works()) return std::move(result_);
+    look_for_leaks();
+    service::RangeSnapshot snapshot = rebuilt_.snapshot();
+    const bool is_so =
+        seen_.stored && seen_.stored->range == snapshot.range && trimmed(seen_.stored->data) == snapshot.data;
+    if (!is_so) {
+      result_.write = seen_.stored.value_or(RangeAllocation{});
+      result_.write->range = std::move(snapshot.range);
+      result_.write->data = std::move(snapshot.data);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void count_bands() {
+    const M& map = left_.map();
+    result_.in_static.size = std::min(map.band(), map.size());
+    result_.in_dynamic.size = map.size() - result_.in_static.size;
+    left_.for_each_taken([&](const Value& value) {
+      ++(map.ordinal_of(value)->value < map.band() ? result_.in_static : result_.in_dynamic).used;
+    });
+  }
+
+  void look_for_leaks() {
+    auto before = seen_.leaks.begin();
+    std::size_t named = 0;
+    std::array<std::uint64_t, 2> unnamed{};  // that wait, that are freed
+    left_.for_each_taken([&](const Value& value) {
+      // What is outside the range as it is to be goes with the old range.
+      if (!seen_.wanted.ordinal_of(value)) return;
+      const RangeValue as_value(value);
+      while (before != seen_.leaks.end() && before->value < as_value) ++before;
+      const unsigned passes = before != seen_.leaks.end() && before->value == as_value ? before->passes + 1 : 1;
+      const bool is_freed = passes >= kPassesBeforeLeakIsFreed && !unreadable_;
+      if (!is_freed) {
+        static_cast<void>(rebuilt_.take(value));
+        result_.leaks.push_back({as_value, passes});
+      }
+      if (++named > kLeakFindingsMax) {
+        ++unnamed[is_freed ? 1 : 0];
+        return;
+      }
+      add(Type::leak, Words::kLeaked, text_of(as_value), std::nullopt, is_freed,
+          Words::leaked(value) + (is_freed ? " appears to" : " may") + " have leaked" + what_next(is_freed));
+    });
+    for (const bool is_freed : {false, true}) {
+      const std::uint64_t count = unnamed[is_freed ? 1 : 0];
+      if (count == 0) continue;
+      add(Type::leak, Words::kLeaked, is_freed ? "more, freed" : "more, flagged", std::nullopt, is_freed,
+          fmt::format("{} more {} have leaked{}", count, is_freed ? "appear to" : "may", what_next(is_freed)));
+      result_.findings.back().count = count;
+    }
+  }
+
+  [[nodiscard]] std::string what_next(bool is_freed) const {
+    if (unreadable_) {
+      return fmt::format(": kept, as the address of Service {} can't be read and may be this one",
+                         unreadable_->to_string());
+    }
+    return is_freed ? ": cleaning up" : ": flagging for later clean up";
+  }
+
+  const RangeSeen<M>& seen_;
+  std::optional<ServiceName> unreadable_;  ///< the first one whose value can't be read
+  service::MappedRange<M> rebuilt_;
+  service::MappedRange<M> left_;  ///< the stored range, without what was found in use
+  RangeRepair result_;
+};
+
+using AddressRebuild = Rebuild<service::ServiceCidr, AddressWords>;
+
+AddressRebuild* rebuild_of(std::vector<AddressRebuild>& all, net::Family family) {
+  const auto found = std::ranges::find(all, family, [](const auto& one) { return one.wanted().cidr().family(); });
+  return found != all.end() ? &*found : nullptr;
+}
+
+}  // namespace
+
+std::string text_of(const RangeValue& value) {
+  if (const auto* address = std::get_if<net::Address>(&value)) return address->to_string();
+  return std::to_string(std::get<int>(value));
+}
+
+std::string_view name_of(RepairFinding::Type type) {
+  switch (type) {
+    case Type::leak:
+      return "leak";
+    case Type::repair:
+      return "repair";
+    case Type::full:
+      return "full";
+    case Type::out_of_range:
+      return "outOfRange";
+    case Type::duplicate:
+      return "duplicate";
+    case Type::invalid:
+      return "invalid";
+    case Type::unknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
+RepairCounts counts_of(const std::vector<RepairFinding>& findings) {
+  RepairCounts counts{};
+  for (const RepairFinding& finding : findings) {
+    if (finding.type != Type::leak || finding.mended) counts[static_cast<std::size_t>(finding.type)] += finding.count;
+  }
+  return counts;
+}
+
+std::vector<RangeRepair> repair_addresses(std::span<const AddressRangeSeen> ranges,
+                                          std::span<const ServiceUse> services) {
+  std::vector<AddressRebuild> rebuilds;
+  for (const AddressRangeSeen& range : ranges) rebuilds.emplace_back(range);
+  if (rebuilds.empty()) return {};
+  for (const ServiceUse& service : services) {
+    for (const std::string& text : service.cluster_ips) {
+      const auto address = net::parse_address_leniently(text);
+      if (!address) {
+        rebuilds.front().add(Type::invalid, "ClusterIPNotValid", text, service.name, false,
+                             fmt::format("Cluster IP {} is not a valid IP; please recreate service", net::echo(text)),
+                             "ClusterIPValidation");
+        for (AddressRebuild& rebuild : rebuilds) {
+          if (may_mean_one_of(rebuild.wanted().cidr().family(), text)) rebuild.keep_all_for(service.name);
+        }
+        continue;
+      }
+      if (AddressRebuild* rebuild = rebuild_of(rebuilds, address->family())) {
+        rebuild->use(*address, service.name);
+        continue;
+      }
+      rebuilds.front().add(Type::invalid, "ClusterIPNotValid", address->to_string(), service.name, false,
+                           fmt::format("Cluster IP {}({}) is of ip family that is no longer configured on cluster; "
+                                       "please recreate service",
+                                       address->to_string(), word_of(address->family())));
+    }
+  }
+  std::vector<RangeRepair> result;
+  for (AddressRebuild& rebuild : rebuilds) result.push_back(rebuild.finish());
+  return result;
+}
+
+RangeRepair drop_second_range(const std::string& name, const RangeAllocation& stored,
+                              const service::ServiceCidr& primary, std::span<const ServiceUse> services) {
+  RangeRepair repair;
+  repair.name = name;
+  repair.range = stored.range;
+  repair.present = true;
+  const auto restored = service::range_from<service::ServiceCidr>({stored.range, stored.data});
+  if (!restored) {
+    repair.failure = Error{
+        ErrorCode::corrupt, AddressWords::unreadable(primary, restored.error().message + " (record " + name + ")"), {}};
+    return repair;
+  }
+  const service::ServiceCidr& map = restored->range.map();
+  repair.in_static.size = std::min(map.band(), map.size());
+  repair.in_dynamic.size = map.size() - repair.in_static.size;
+  restored->range.for_each_taken([&](const net::Address& address) {
+    ++(map.ordinal_of(address)->value < map.band() ? repair.in_static : repair.in_dynamic).used;
+  });
+  const bool is_held = std::ranges::any_of(services, [&](const ServiceUse& service) {
+    return std::ranges::any_of(service.cluster_ips, [&](const std::string& text) {
+      const auto address = net::parse_address_leniently(text);
+      if (!address) return may_mean_one_of(map.cidr().family(), text);
+      return map.ordinal_of(*address) && !primary.ordinal_of(*address);
+    });
+  });
+  if (is_held) return repair;
+  repair.remove = true;
+  repair.findings.push_back(
+      {Type::repair, "RangeNotConfigured", AddressWords::kAction, name, stored.range, std::nullopt,
+       fmt::format("the range {} of the record {} is not configured any more; removing the record",
+                   net::echo(stored.range), name),
+       true});
+  return repair;
+}
+
+RangeRepair repair_node_ports(const PortRangeSeen& range, std::span<const ServiceUse> services) {
+  Rebuild<service::NodePortRange, PortWords> rebuild(range);
+  for (const ServiceUse& service : services) {
+    if (service.type == ServiceType::external_name) continue;
+    for (const std::uint16_t port : collect_node_ports(service)) rebuild.use(port, service.name);
+  }
+  for (const ServiceUse& service : services) {
+    if (service.type != ServiceType::external_name) continue;
+    for (const std::uint16_t port : collect_node_ports(service)) rebuild.keep(port);
+  }
+  return rebuild.finish();
+}
+
+RangeRepair compare_node_ports(const std::optional<service::NodePortRange>& range,
+                               std::span<const ServiceUse> services) {
+  const service::NodePortRange any = service::NodePortRange::parse("1-65535").value();
+  service::NodePorts held(range.value_or(any));
+  for (const ServiceUse& service : services) {
+    if (service.type == ServiceType::external_name) continue;
+    for (const std::uint16_t port : collect_node_ports(service)) static_cast<void>(held.take(port));
+  }
+  service::RangeSnapshot snapshot = held.snapshot();
+  PortRangeSeen seen{std::string(kServiceNodePorts), RangeAllocation{}, range.value_or(any), {}};
+  seen.stored->range = std::move(snapshot.range);
+  seen.stored->data = std::move(snapshot.data);
+  RangeRepair compared = repair_node_ports(seen, services);
+  compared.write.reset();
+  compared.present = range.has_value();
+  if (!range) {
+    compared.range.clear();
+    compared.in_static = compared.in_dynamic = {};
+  }
+  return compared;
+}
+
+}  // namespace croft::core::audit

@@ -1,0 +1,318 @@
+#include "services/commands/service_audit_views.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/croft/json_output.h"
+#include "cli/croft/table.h"
+#include "services/use/test_services.h"
+#include "store/test_commits.h"
+
+namespace croft::app {
+namespace {
+
+using core::audit::RepairFinding;
+using testing::HasSubstr;
+using Type = RepairFinding::Type;
+
+/// A store with a range of 14 addresses and one of 32 node ports, and Services in it.
+class ServiceAuditViews : public testing::Test, public engine::Services {
+ protected:
+  ServiceAuditViews() : Services("10.0.0.0/28", "30000-30031") {}
+
+  void SetUp() override {
+    auto web = service("web", core::ServiceType::node_port, {port("", 80, 30001)});
+    ASSERT_EQ(create(with_ip(web, "10.0.0.3")), "ok");
+    ASSERT_EQ(create(with_ip(service("db"), "10.0.0.12")), "ok");
+  }
+
+  engine::RangeRepairReport look() {
+    engine::RangeRepairMemory memory;
+    auto report = engine::repair_ranges(context, {}, memory);
+    EXPECT_TRUE(report) << report.error().message;
+    return report ? *std::move(report) : engine::RangeRepairReport{};
+  }
+  std::string text(bool wide = false) {
+    const auto report = look();
+    return text_of(report, report.findings(), wide);
+  }
+  /// A Service that was written past the ranges.
+  void plant(const std::string& name, const std::string& ip, std::uint16_t node_port = 0) {
+    core::Service planted = stored("web");
+    planted.name.name = name;
+    planted.cluster_ip = ip;
+    planted.cluster_ips = {ip};
+    planted.ports.front().node_port = node_port;
+    if (node_port == 0) planted.type = core::ServiceType::cluster_ip;
+    ASSERT_TRUE(store::create_if_absent(store, core::service_key(planted.name), planted, {}, Deadline{}));
+  }
+  /// Takes the record of a Service away, and nothing else.
+  void forget(const std::string& name) {
+    const store::Key key = core::service_key({"default", name});
+    const auto record = store.get(key, Deadline{}).value();
+    ASSERT_TRUE(record);
+    ASSERT_TRUE(store::delete_if_revision(store, key, record->revision, {}, Deadline{}));
+  }
+};
+
+TEST_F(ServiceAuditViews, NothingToFind) {
+  EXPECT_EQ(text(),
+            "2 services; addresses are kept as bitmaps\n"
+            "NAME               RANGE         USED      STATIC    DYNAMIC\n"
+            "serviceips         10.0.0.0/28   2 of 14   0 of 0    2 of 14\n"
+            "servicenodeports   30000-30031   1 of 32   1 of 16   0 of 16\n"
+            "no findings\n");
+}
+
+TEST_F(ServiceAuditViews, WhoHoldsWhat) {
+  EXPECT_THAT(text(true), HasSubstr("\n\nVALUE       HELD BY\n"
+                                    "10.0.0.3    default/web\n"
+                                    "10.0.0.12   default/db\n"
+                                    "30001       default/web\n"
+                                    "no findings\n"));
+  plant("copy", "10.0.0.3", 30001);
+  forget("db");
+  EXPECT_THAT(text(true), HasSubstr("\n\nVALUE       HELD BY\n"
+                                    "10.0.0.3    default/copy, default/web\n"
+                                    "10.0.0.12   nobody\n"
+                                    "30001       default/copy, default/web\n"
+                                    "\nTYPE "));
+}
+
+TEST_F(ServiceAuditViews, Findings) {
+  plant("copy", "10.0.0.3", 30001);  // a collision
+  plant("lost", "10.0.0.5");         // not allocated
+  plant("off", "10.9.0.1");          // in no range
+  plant("bad", "oak");
+  forget("db");  // a leak
+  EXPECT_EQ(text(),
+            "5 services; addresses are kept as bitmaps\n"
+            "NAME               RANGE         USED      STATIC    DYNAMIC\n"
+            "serviceips         10.0.0.0/28   2 of 14   0 of 0    2 of 14\n"
+            "servicenodeports   30000-30031   1 of 32   1 of 16   0 of 16\n"
+            "\n"
+            "TYPE         RANGE              VALUE       SERVICE        MESSAGE\n"
+            "invalid      serviceips         oak         default/bad    Cluster IP \"oak\" is not a valid IP; please "
+            "recreate service\n"
+            "repair       serviceips         10.0.0.5    default/lost   Cluster IP [IPv4]:10.0.0.5 is not allocated; "
+            "repairing\n"
+            "outOfRange   serviceips         10.9.0.1    default/off    Cluster IP [IPv4]:10.9.0.1 is not within the "
+            "service CIDR 10.0.0.0/28; please recreate service\n"
+            "duplicate    serviceips         10.0.0.3    default/web    Cluster IP [IPv4]:10.0.0.3 was assigned to "
+            "multiple services; please recreate service\n"
+            "leak         serviceips         10.0.0.12   -              the cluster IP 10.0.0.12 may have leaked: "
+            "kept, as the address of Service default/bad can't be read and may be this one\n"
+            "duplicate    servicenodeports   30001       default/web    Port 30001 was assigned to multiple services; "
+            "please recreate service\n"
+            "6 findings\n");
+}
+
+TEST_F(ServiceAuditViews, OneFinding) {
+  plant("lost", "10.0.0.5");
+  EXPECT_THAT(text(), testing::EndsWith("\n1 finding\n"));
+}
+
+TEST_F(ServiceAuditViews, Json) {
+  plant("lost", "10.0.0.5");
+  forget("db");
+  const auto report = look();
+  EXPECT_EQ(json_of(report, report.findings()).yaml(),
+            "form: \"bitmap\"\n"
+            "ranges:\n"
+            "  - name: \"serviceips\"\n"
+            "    range: \"10.0.0.0/28\"\n"
+            "    size: 14\n"
+            "    used: 2\n"
+            "    static:\n"
+            "      size: 0\n"
+            "      used: 0\n"
+            "    dynamic:\n"
+            "      size: 14\n"
+            "      used: 2\n"
+            "    present: true\n"
+            "  - name: \"servicenodeports\"\n"
+            "    range: \"30000-30031\"\n"
+            "    size: 32\n"
+            "    used: 1\n"
+            "    static:\n"
+            "      size: 16\n"
+            "      used: 1\n"
+            "    dynamic:\n"
+            "      size: 16\n"
+            "      used: 0\n"
+            "    present: true\n"
+            "services: 2\n"
+            "findings:\n"
+            "  - type: \"repair\"\n"
+            "    reason: \"ClusterIPNotAllocated\"\n"
+            "    range: \"serviceips\"\n"
+            "    value: \"10.0.0.5\"\n"
+            "    service: \"default/lost\"\n"
+            "    message: \"Cluster IP [IPv4]:10.0.0.5 is not allocated; repairing\"\n"
+            "  - type: \"leak\"\n"
+            "    reason: \"ClusterIPLeaked\"\n"
+            "    range: \"serviceips\"\n"
+            "    value: \"10.0.0.12\"\n"
+            "    service: null\n"
+            "    message: \"the cluster IP 10.0.0.12 may have leaked: flagging for later clean up\"\n"
+            "applied: false\n"
+            "changedMeanwhile: []\n"
+            "failures: []\n"
+            "bitmapsUnseen: false\n");
+  EXPECT_EQ(ranges_json_of(report, "nosuch").json(), "[]\n");
+  EXPECT_EQ(ranges_json_of(report, "servicenodeports").yaml(),
+            "- name: \"servicenodeports\"\n  range: \"30000-30031\"\n  size: 32\n  used: 1\n"
+            "  static:\n    size: 16\n    used: 1\n  dynamic:\n    size: 16\n    used: 0\n  present: true\n");
+}
+
+TEST_F(ServiceAuditViews, Pictures) {
+  EXPECT_EQ(picture_of(look(), "", false, false),
+            "NAME               RANGE         USED      STATIC    DYNAMIC\n"
+            "serviceips         10.0.0.0/28   2 of 14   0 of 0    2 of 14\n"
+            "servicenodeports   30000-30031   1 of 32   1 of 16   0 of 16\n"
+            "\n"
+            "serviceips 10.0.0.0/28\n"
+            " dynamic band, 2 of 14 taken\n"
+            "  ··█········█··\n"
+            "\n"
+            "servicenodeports 30000-30031\n"
+            " static band, 1 of 16 taken\n"
+            "  ·█··············\n"
+            " dynamic band, 0 of 16 taken\n"
+            "  ················\n");
+  EXPECT_THAT(picture_of(look(), "serviceips", true, false), HasSubstr("HELD BY"));
+  EXPECT_EQ(picture_of(look(), "nosuch", false, false), "NAME   RANGE   USED   STATIC   DYNAMIC\n");
+}
+
+/// The rest of a line in which nothing is taken.
+std::string picture_line(std::size_t places) {
+  std::string text;
+  for (std::size_t i = 0; i < places; ++i) text += "·";
+  return text + "\n";
+}
+
+TEST(ServiceAuditPictures, Bands) {
+  engine::Services services("10.0.0.0/20");
+  for (int i = 1; i <= 40; ++i) {
+    const auto name = "s" + std::to_string(i);
+    ASSERT_EQ(
+        services.create(engine::Services::with_ip(engine::Services::service(name), "10.0.1." + std::to_string(i))),
+        "ok");
+  }
+  ASSERT_EQ(services.create(engine::Services::with_ip(engine::Services::service("first"), "10.0.0.1")), "ok");
+  engine::RangeRepairMemory memory;
+  const auto report = engine::repair_ranges(services.context, {}, memory);
+  ASSERT_TRUE(report);
+  const auto row = [](const std::string& front) { return "  " + front + picture_line(64 - width_of(front)); };
+  const std::string free = row("");
+  EXPECT_EQ(picture_of(*report, "serviceips", false, false),
+            "NAME         RANGE         USED         STATIC     DYNAMIC\n"
+            "serviceips   10.0.0.0/20   41 of 4094   1 of 256   40 of 3838\n"
+            "\nserviceips 10.0.0.0/20\n"
+            " static band, 1 of 256 taken\n" +
+                row("█") + free + free + free + " dynamic band, 40 of 3838 taken, about 7 a character\n" +
+                row("█████░") + free + free + free + free + free + free + free);
+  const std::string coloured = picture_of(*report, "serviceips", false, true);
+  EXPECT_THAT(coloured, HasSubstr("\n  \x1b[38;5;34m█\x1b[0m·"));
+}
+
+TEST(ServiceAuditPictures, ABitmapThatCoversTheBeginningOfItsRange) {
+  engine::Services services("fd00::/64");
+  ASSERT_EQ(services.create(engine::Services::with_ip(engine::Services::service("last"), "fd00::ffff")), "ok");
+  engine::RangeRepairMemory memory;
+  const auto report = engine::repair_ranges(services.context, {}, memory);
+  ASSERT_TRUE(report);
+  const std::string told =
+      "serviceips covers the first 65536 addresses of fd00::/64, as each bitmap does: no Service gets one beyond "
+      "them\n";
+  EXPECT_THAT(text_of(*report, {}, false),
+              HasSubstr("1 of 65279\nservicenodeports   30000-32767   0 of 2768    0 of 86    0 of 2682\n" + told +
+                        "no findings\n"));
+  EXPECT_THAT(picture_of(*report, "serviceips", false, false),
+              HasSubstr("1 of 65279\n" + told + "\nserviceips fd00::/64\n"));
+  EXPECT_THAT(picture_of(*report, "servicenodeports", false, false), testing::Not(HasSubstr("covers")));
+  engine::Services whole("fd00::/112");
+  const auto fits = engine::repair_ranges(whole.context, {}, memory);
+  ASSERT_TRUE(fits);
+  EXPECT_THAT(text_of(*fits, {}, false), testing::Not(HasSubstr("covers")));
+}
+
+/// A report that is put together by hand: what a store of objects gives.
+engine::RangeRepairReport of_objects() {
+  engine::RangeRepairReport report;
+  report.objects = true;
+  report.addresses.emplace();
+  report.addresses->cidrs.push_back({"kubernetes", net::Prefix::parse("10.96.0.0/24").value(), {16, 1}, {238, 2}});
+  report.addresses->cidrs.push_back({"mo\nre", net::Prefix::parse("fd00::/64").value(), {256, 0}, {~0ULL - 256, 3}});
+  core::audit::RangeRepair ports;
+  ports.name = "servicenodeports";
+  ports.range = "30000-32767";
+  ports.in_dynamic = {2682, 0};
+  ports.in_static = {86, 0};
+  report.ranges.push_back(ports);
+  return report;
+}
+
+TEST(ServiceAuditObjects, Ranges) {
+  auto report = of_objects();
+  EXPECT_EQ(text_of(report, {}, false),
+            "0 services; addresses are kept as IPAddress objects\n"
+            "NAME               RANGE          USED                        STATIC     DYNAMIC\n"
+            "servicenodeports   30000-32767    no record                   0 of 86    0 of 2682\n"
+            "kubernetes         10.96.0.0/24   3 of 254                    1 of 16    2 of 238\n"
+            "mo?re              fd00::/64      3 of 18446744073709551615   0 of 256   3 of 18446744073709551359\n"
+            "no findings\n");
+  report.bitmap_beside = true;
+  report.changed_meanwhile = {"10.96.0.7", "x\x1b[2J"};
+  const std::string text = text_of(report, {}, false);
+  EXPECT_THAT(text, HasSubstr("objects\nThere is a bitmap of addresses beside the objects. "));
+  EXPECT_THAT(text, HasSubstr("\n10.96.0.7 was changed by others during the look: "));
+  EXPECT_THAT(text, HasSubstr("\nx?[2J was changed by others during the look: "));
+}
+
+TEST(ServiceAuditObjects, FailuresAndFindingsInJson) {
+  auto report = of_objects();
+  report.applied = true;
+  report.changed_meanwhile = {"10.96.0.7"};
+  report.failures.push_back({"serviceips", {ErrorCode::corrupt, "it is \"damaged\"", {}}});
+  RepairFinding finding;
+  finding.type = Type::duplicate;
+  finding.reason = "ClusterIPAlreadyAllocated";
+  finding.range = "ipaddresses";
+  finding.value = "10.96.0.7";
+  finding.service = core::ServiceName{"a", "b"};
+  finding.message = "bad \xff byte";
+  const std::string yaml = json_of(report, {finding}).yaml();
+  EXPECT_THAT(yaml, testing::StartsWith("form: \"objects\"\nranges:\n  - name: \"servicenodeports\"\n"
+                                        "    range: \"30000-32767\"\n    size: 2768\n    used: 0\n"));
+  EXPECT_THAT(yaml,
+              HasSubstr("    present: false\n  - name: \"kubernetes\"\n    range: \"10.96.0.0/24\"\n    size: 254\n"));
+  EXPECT_THAT(yaml, HasSubstr("  - name: \"mo\\nre\"\n    range: \"fd00::/64\"\n    size: 18446744073709551615\n"));
+  EXPECT_THAT(yaml, testing::EndsWith("    service: \"a/b\"\n    message: \"bad \ufffd byte\"\n"
+                                      "applied: true\nchangedMeanwhile:\n  - \"10.96.0.7\"\n"
+                                      "failures:\n  - range: \"serviceips\"\n    message: \"it is \\\"damaged\\\"\"\n"
+                                      "bitmapsUnseen: false\n"));
+}
+
+RepairFinding finding_of(Type type, const std::string& value, const std::string& message) {
+  RepairFinding finding;
+  finding.type = type;
+  finding.range = "serviceips";
+  finding.value = value;
+  finding.message = message;
+  return finding;
+}
+
+TEST(ServiceAuditMerged, EachOnceAsItWasToldLast) {
+  const auto leak = finding_of(Type::leak, "10.0.0.7", "keeping"), lost = finding_of(Type::repair, "10.0.0.9", "was");
+  auto freed = finding_of(Type::leak, "10.0.0.7", "freed");
+  freed.mended = true;
+  auto others = lost;
+  others.service = core::ServiceName{"a", "b"};
+  const auto all = merged(merged({}, {leak, lost}), {others, freed});
+  EXPECT_THAT(all, testing::ElementsAre(freed, lost, others));
+  EXPECT_THAT(merged(all, {}), testing::ElementsAre(freed, lost, others));
+}
+
+}  // namespace
+}  // namespace croft::app

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/croft/data.h"
+#include "cli/croft/table.h"
+#include "services/use/service.h"
+
+namespace croft::app {
+
+/// Services in a table with kubectl's columns.
+[[nodiscard]] Table service_table(const std::vector<engine::StoredService>& services, bool with_namespace, bool wide,
+                                  WallTime now);
+
+/// All there is to say of one, line by line.
+[[nodiscard]] std::string service_text(const engine::StoredService& stored);
+
+// In the shape of Kubernetes' API (docs/formats/cli-json.md): what kubectl prints, and takes again. A revision of 0 is
+// not shown: a dry run has none.
+[[nodiscard]] Data json_of(const engine::StoredService& stored);
+[[nodiscard]] Data json_of(const std::vector<engine::StoredService>& services);
+
+}  // namespace croft::app

@@ -1,0 +1,118 @@
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/manual_clock.h"
+#include "cli/stores/open_store.h"
+#include "os/clock.h"
+#include "os/scratch_directory.h"
+#include "services/use/service.h"
+
+// Services on the store that they are really on; the rules are tested in services/use.
+
+namespace croft::app {
+namespace {
+
+class ServicesOnSqlite : public testing::Test {
+ protected:
+  std::unique_ptr<store::Store> open() {
+    auto opened = open_store("sqlite:" + scratch_.file("croft.db"), store::OpenMode::create, clock_);
+    EXPECT_TRUE(opened) << opened.error().message;
+    return opened ? *std::move(opened) : nullptr;
+  }
+  static core::ServiceRanges ranges(const char* cidrs) {
+    core::ServiceRanges result;
+    result.cidrs = core::service::parse_service_cidrs(cidrs).value();
+    result.node_ports = core::service::parse_node_port_flag("").value();
+    result.may_make = true;
+    return result;
+  }
+  static core::Service service(const std::string& name) {
+    core::Service result;
+    result.name = {"default", name};
+    core::ServicePort port;
+    port.port = 80;
+    result.ports = {port};
+    return result;
+  }
+
+  os::ScratchDirectory scratch_;
+  os::SystemClock clock_;
+};
+
+TEST_F(ServicesOnSqlite, WhatIsMadeIsThereWhenTheStoreIsOpenedAgain) {
+  core::Service made;
+  {
+    const auto store = open();
+    SeededRandom random(1);
+    const engine::Context context{*store, clock_, random};
+    core::Service wanted = service("a");
+    wanted.type = core::ServiceType::load_balancer;
+    wanted.external_traffic_policy = core::TrafficPolicy::local;
+    wanted.external_traffic_policy_given = true;
+    wanted.ip_family_policy = core::IpFamilyPolicy::require_dual_stack;
+    wanted.labels = {{"a", "b"}};
+    const auto answer = engine::create_service(context, wanted, ranges("10.96.0.0/12,fd00::/112"));
+    ASSERT_TRUE(answer) << answer.error().message;
+    made = std::get<core::ServiceChanged>(*answer).service;
+  }
+  const auto store = open();
+  SeededRandom random(2);
+  const engine::Context context{*store, clock_, random};
+  const auto stored = engine::get_service(context, made.name);
+  ASSERT_TRUE(stored && *stored);
+  EXPECT_EQ((*stored)->service, made);
+  const auto known = engine::stored_service_ranges(context);
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->cidrs.primary.to_string(), "10.96.0.0/12");
+  const auto deleted = engine::delete_service(context, made.name);
+  ASSERT_TRUE(deleted) << deleted.error().message;
+  EXPECT_TRUE(std::holds_alternative<core::ServiceChanged>(*deleted));
+}
+
+TEST_F(ServicesOnSqlite, TenThousandCreationsOnARangeOf254) {
+  constexpr int kWanted = 10'000;
+  std::atomic<int> next = 0, made = 0, full = 0;
+  std::vector<std::string> others;
+  std::mutex mutex;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      const auto store = open();
+      SeededRandom random(static_cast<std::uint64_t>(t) + 1);
+      const engine::Context context{*store, clock_, random, std::chrono::seconds(60)};
+      for (int i = next++; i < kWanted; i = next++) {
+        const auto answer = engine::create_service(context, service("s" + std::to_string(i)), ranges("10.0.0.0/24"));
+        const auto* refusal = answer ? std::get_if<core::ServiceRefusal>(&*answer) : nullptr;
+        if (answer && refusal == nullptr) {
+          ++made;
+        } else if (refusal != nullptr && refusal->message.ends_with("range is full")) {
+          ++full;
+        } else {
+          const std::lock_guard lock(mutex);
+          others.push_back(refusal != nullptr ? refusal->to_string() : answer.error().message);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(made, 254);
+  EXPECT_EQ(full, kWanted - 254);
+  EXPECT_THAT(others, testing::IsEmpty());
+
+  const auto store = open();
+  SeededRandom random(9);
+  const auto services = engine::list_services({*store, clock_, random});
+  ASSERT_TRUE(services);
+  std::set<std::string> addresses;
+  for (const engine::StoredService& one : *services) addresses.insert(one.service.cluster_ip);
+  EXPECT_EQ(addresses.size(), 254U);
+}
+
+}  // namespace
+}  // namespace croft::app

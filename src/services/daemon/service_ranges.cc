@@ -1,0 +1,66 @@
+#include "services/daemon/service_ranges.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "agent/daemon/log_format.h"
+
+namespace croft::app {
+
+Result<void> ServiceRanges::configure(const std::string& cluster_ip_range, const std::string& node_port_range,
+                                      bool dry_run) {
+  if (!cluster_ip_range.empty()) {
+    TRY(options_.cidrs, core::service::parse_service_cidrs(cluster_ip_range));
+  }
+  if (!node_port_range.empty()) {
+    TRY(options_.node_ports, core::service::parse_node_port_flag(node_port_range));
+  }
+  options_.write = !dry_run;
+  return {};
+}
+
+void ServiceRanges::tell(const engine::RangeRepairReport& report, const core::audit::RepairFinding& finding) {
+  if (events_ == nullptr) return;
+  store::kube::Events::Told told{wire::kube::Event::Type::warning, std::string(finding.reason),
+                                 std::string(finding.action), finding.message};
+  if (finding.service) {
+    const auto service = std::ranges::find(report.services, *finding.service, &core::audit::ServiceUse::name);
+    const std::string uid = service != report.services.end() ? service->uid : std::string();
+    events_->tell({"v1", "Service", finding.service->name_space, finding.service->name, uid}, std::move(told));
+  } else if (finding.range == core::audit::kIpAddresses) {
+    events_->tell({"networking.k8s.io/v1", "IPAddress", "", finding.value, ""}, std::move(told));
+  }
+}
+
+Result<void> ServiceRanges::pass() {
+  const auto done = engine::repair_ranges(context_, options_, memory_);
+  if (!done) {
+    metrics_.count_failed_repair();
+    return fail(done.error());
+  }
+  const engine::RangeRepairReport& report = *done;
+  metrics_.count(report);
+  const auto findings = report.findings();
+  for (const auto& finding : findings) {
+    log_.warn("{}{}: {}", finding.reason, finding.service ? " " + one_line(finding.service->to_string()) : "",
+              one_line(finding.message));
+    if (options_.write) tell(report, finding);
+  }
+  std::string use;
+  for (const auto& range : report.ranges) {
+    use += fmt::format("; {} {} {} of {} taken", range.name, one_line(range.range),
+                       range.in_static.used + range.in_dynamic.used, range.in_static.size + range.in_dynamic.size);
+  }
+  log_.info("service ranges: {} services, {} findings, {} conflicts{}{}", report.services.size(), findings.size(),
+            report.conflicts, options_.write ? "" : " (dry run)", use);
+  if (report.failures.empty()) return {};
+  for (const engine::RangeFailure& failure : std::span(report.failures).subspan(1)) {
+    log_.error("service ranges: {}: {}", one_line(failure.range), one_line(failure.error.message));
+  }
+  return fail(report.failures.front().error.in(report.failures.front().range));
+}
+
+}  // namespace croft::app

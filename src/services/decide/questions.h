@@ -1,0 +1,77 @@
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/net/address.h"
+#include "base/net/lenient.h"
+#include "register/service.h"
+
+// What is asked of a Service in several places; the words of docs/reference/service-ranges.md#service.
+
+namespace croft::core {
+
+/// No address, and one that says so.
+[[nodiscard]] inline bool is_headless(const Service& service) {
+  return !service.cluster_ips.empty() && service.cluster_ips.front() == kHeadless;
+}
+[[nodiscard]] inline bool is_external_name(const Service& service) {
+  return service.type == ServiceType::external_name;
+}
+/// `None` counts as one.
+[[nodiscard]] inline bool needs_cluster_ip(const Service& service) { return !is_external_name(service); }
+[[nodiscard]] inline bool may_have_node_ports(const Service& service) {
+  return service.type == ServiceType::node_port || service.type == ServiceType::load_balancer;
+}
+/// Whether ports without a number get one.
+[[nodiscard]] inline bool wants_node_ports(const Service& service) {
+  return service.type == ServiceType::node_port ||
+         (service.type == ServiceType::load_balancer && service.allocate_load_balancer_node_ports.value_or(true));
+}
+[[nodiscard]] inline bool is_local(const Service& service) {
+  return service.external_traffic_policy_given && service.external_traffic_policy == TrafficPolicy::local;
+}
+[[nodiscard]] inline bool needs_health_check_port(const Service& service) {
+  return service.type == ServiceType::load_balancer && is_local(service);
+}
+
+/// The numbers of its ports, in their order, those that occur twice twice; without the health check's.
+[[nodiscard]] inline std::vector<std::uint16_t> node_ports_of(const Service& service) {
+  std::vector<std::uint16_t> result;
+  for (const ServicePort& port : service.ports) {
+    if (port.node_port != 0) result.push_back(port.node_port);
+  }
+  return result;
+}
+
+/// The node ports it holds, each once: those of its ports if its type has any, and its health check's. An ExternalName
+/// may name some; they are nobody's.
+[[nodiscard]] inline std::set<std::uint16_t> held_node_ports_of(const Service& service) {
+  std::set<std::uint16_t> result;
+  if (may_have_node_ports(service)) {
+    for (const std::uint16_t number : node_ports_of(service)) result.insert(number);
+  }
+  if (needs_health_check_port(service) && service.health_check_node_port != 0) {
+    result.insert(service.health_check_node_port);
+  }
+  return result;
+}
+
+/// The addresses it holds, as a kube-apiserver reads them (base/net/lenient.h); texts that are none are left out.
+[[nodiscard]] inline std::vector<net::Address> addresses_of(const Service& service) {
+  std::vector<net::Address> result;
+  if (is_external_name(service) || is_headless(service)) return result;
+  for (const std::string& text : service.cluster_ips) {
+    if (const auto address = net::parse_address_leniently(text)) result.push_back(*address);
+  }
+  return result;
+}
+
+[[nodiscard]] inline bool contains(const std::vector<std::uint16_t>& numbers, std::uint16_t number) {
+  return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+}
+
+}  // namespace croft::core

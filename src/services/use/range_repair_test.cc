@@ -1,0 +1,568 @@
+#include "services/use/range_repair.h"
+
+#include <fmt/format.h>
+
+#include "ipam/use/test_meddler.h"
+#include "services/use/test_services.h"
+#include "store/test_commits.h"
+
+namespace croft::engine {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using Type = core::audit::RepairFinding::Type;
+using store::Fault;
+using store::FaultScript;
+
+/// Services on a store in memory, and a repair that may meet somebody else.
+struct World : Services {
+  using Services::Services;
+  Meddler meddler{store};
+  Context repairing{meddler, clock, random};
+  RangeRepairOptions repair_options{{}, {}, ClusterIpForm::automatic, true};
+  RangeRepairMemory memory;
+
+  RangeRepairReport repair() {
+    auto report = repair_ranges(repairing, repair_options, memory);
+    EXPECT_TRUE(report) << report.error().message;
+    return report ? *std::move(report) : RangeRepairReport{};
+  }
+  std::vector<std::string> found() {
+    std::vector<std::string> result;
+    for (const auto& finding : repair().findings()) {
+      result.push_back(fmt::format("{} {}{}", name_of(finding.type), finding.value, finding.mended ? "" : " left"));
+    }
+    return result;
+  }
+  /// Changes a range behind the Services' back.
+  template <class M, class F>
+  void damage(std::string_view name, F f) {
+    const store::Key key = core::range_allocation_key(name);
+    const auto record = store.get(key, Deadline{}).value();
+    auto range = std::get<core::RangeAllocation>(record->value);
+    auto bits = core::service::range_from<M>({range.range, range.data})->range;
+    f(bits);
+    range.data = bits.snapshot().data;
+    EXPECT_TRUE(store::update_if_revision(store, key, range, record->revision, {}, Deadline{}));
+  }
+  void leak(const char* address) {
+    damage<core::service::ServiceCidr>(core::kServiceIps,
+                                       [&](auto& bits) { EXPECT_TRUE(bits.take(*net::parse_address(address))); });
+  }
+  void lose(const char* address) {
+    damage<core::service::ServiceCidr>(core::kServiceIps,
+                                       [&](auto& bits) { EXPECT_TRUE(bits.give_back(*net::parse_address(address))); });
+  }
+  bool has(const std::string& value) { return taken().contains(value); }
+};
+
+TEST(RepairRanges, ACleanStoreIsNotWritten) {
+  World world("10.0.0.0/24,fd00::/112");
+  EXPECT_EQ(world.create(World::service("a", core::ServiceType::node_port)), "ok");
+  const auto commits = world.store.counts().commit;
+  const RangeRepairReport report = world.repair();
+  EXPECT_THAT(report.findings(), IsEmpty());
+  EXPECT_THAT(report.failures, IsEmpty());
+  EXPECT_EQ(report.ranges.size(), 3U);
+  EXPECT_FALSE(report.objects);
+  EXPECT_EQ(world.store.counts().commit, commits);
+}
+
+TEST(RepairRanges, NothingIsThereAndNothingIsMade) {
+  World world;
+  const RangeRepairReport report = world.repair();
+  EXPECT_THAT(report.ranges, IsEmpty());
+  EXPECT_THAT(report.failures, IsEmpty());
+}
+
+TEST(RepairRanges, AnAbsentRangeIsMadeForWhoSaysWhatItIs) {
+  World world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+  const auto key = core::range_allocation_key(core::kServiceIps);
+  ASSERT_TRUE(
+      store::delete_if_revision(world.store, key, world.store.get(key, Deadline{}).value()->revision, {}, Deadline{}));
+  const RangeRepairReport refused = world.repair();
+  ASSERT_EQ(refused.failures.size(), 1U);
+  EXPECT_EQ(refused.failures.front().error.message,
+            "there is no record serviceips, and Services hold values of it: give --service-cluster-ip-range");
+  world.repair_options.cidrs = world.ranges.cidrs;
+  EXPECT_THAT(world.found(), ElementsAre("repair 10.0.0.7"));
+  EXPECT_TRUE(world.has("10.0.0.7"));
+}
+
+TEST(RepairRanges, ALookWritesNothing) {
+  World world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+  world.lose("10.0.0.7");
+  world.repair_options.write = false;
+  EXPECT_THAT(world.found(), ElementsAre("repair 10.0.0.7"));
+  EXPECT_FALSE(world.has("10.0.0.7"));
+}
+
+TEST(RepairRanges, ADamagedPoolStopsWhoeverWritesAndNobodyWhoLooks) {
+  World world("10.0.0.0/24");
+  EXPECT_EQ(world.create(World::service("a", core::ServiceType::cluster_ip)), "ok");
+  EXPECT_TRUE(store::create_if_absent(world.store, core::pool_key("p"), core::Pool{}, {}, Deadline{}));
+  world.store.damage(core::pool_key("p"));
+  EXPECT_FALSE(repair_ranges(world.repairing, world.repair_options, world.memory));
+  world.repair_options.write = false;
+  const auto report = repair_ranges(world.repairing, world.repair_options, world.memory);
+  EXPECT_TRUE(report) << report.error().message;
+}
+
+TEST(RepairRanges, IsToldBeforeItWrites) {
+  World world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+  world.lose("10.0.0.7");
+  int told = 0;
+  const auto report =
+      repair_ranges(world.repairing, world.repair_options, world.memory, [&](const RangeRepairReport& before) {
+        ++told;
+        EXPECT_FALSE(world.has("10.0.0.7"));
+        EXPECT_EQ(before.findings().size(), 1U);
+      });
+  ASSERT_TRUE(report);
+  EXPECT_EQ(told, 1);
+  EXPECT_TRUE(world.has("10.0.0.7"));
+}
+
+// Two writers: somebody makes or deletes a Service between the repair's snapshot and its write.
+
+TEST(RepairRanges, AServiceMadeMeanwhileKeepsItsAddress) {
+  for (const bool at_commit : {false, true}) {
+    World world;
+    EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+    world.leak("10.0.0.9");
+    for (int pass = 1; pass <= 2; ++pass) world.repair();
+    // The third pass frees .9; a Service takes .8 meanwhile.
+    (at_commit ? world.meddler.before_commit : world.meddler.after_read) = [&] {
+      EXPECT_EQ(world.create(World::with_ip(World::service("b"), "10.0.0.8")), "ok");
+    };
+    const RangeRepairReport report = world.repair();
+    EXPECT_GE(report.conflicts, 1U);
+    EXPECT_EQ(world.taken(), world.held()) << at_commit;
+    EXPECT_TRUE(world.has("10.0.0.8"));
+    EXPECT_FALSE(world.has("10.0.0.9"));
+  }
+}
+
+TEST(RepairRanges, WhatNobodyCouldTellIsMendedInTheNextPass) {
+  World world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+  world.leak("10.0.0.9");
+  for (int pass = 1; pass <= 2; ++pass) world.repair();
+  // A kube-apiserver that has taken the address long ago writes its Service at last: the range does not change.
+  world.meddler.before_commit = [&] {
+    core::Service late = World::service("late");
+    late.cluster_ip = "10.0.0.9";
+    late.cluster_ips = {"10.0.0.9"};
+    EXPECT_TRUE(store::create_if_absent(world.store, core::service_key(late.name), late, {}, Deadline{}));
+  };
+  world.repair();
+  // Nothing could have told: it is taken again in the next pass.
+  EXPECT_THAT(world.found(), ElementsAre("repair 10.0.0.9"));
+  EXPECT_EQ(world.taken(), world.held());
+}
+
+TEST(RepairRanges, AnAddressJustReleasedIsNotTakenAgain) {
+  for (const bool at_commit : {false, true}) {
+    World world;
+    EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+    EXPECT_EQ(world.create(World::with_ip(World::service("b"), "10.0.0.8")), "ok");
+    world.lose("10.0.0.8");
+    (at_commit ? world.meddler.before_commit : world.meddler.after_read) = [&] { EXPECT_EQ(world.remove("a"), "ok"); };
+    world.repair();
+    EXPECT_FALSE(world.has("10.0.0.7")) << at_commit;
+    EXPECT_EQ(world.taken(), world.held());
+  }
+}
+
+TEST(RepairRanges, ALookAtAStoreThatChangesIsMadeAgain) {
+  World world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+  world.meddler.after_read = [&] { EXPECT_EQ(world.remove("a"), "ok"); };
+  EXPECT_THAT(world.found(), IsEmpty()) << "not: leaked";
+}
+
+TEST(RepairRanges, TriesFourTimes) {  // [R13]
+  World world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+  world.lose("10.0.0.7");
+  const auto next = world.store.counts().commit + 1;
+  FaultScript script;
+  for (std::uint64_t i = 0; i < 3; ++i) script.on_commit(next + i, Fault::conflict);
+  world.store.set_faults(script);
+  const RangeRepairReport report = world.repair();
+  EXPECT_EQ(report.conflicts, 3U);
+  EXPECT_THAT(report.failed_tries, ElementsAre(Pair("serviceips", 3)));
+  EXPECT_THAT(report.written, ElementsAre("serviceips"));
+  EXPECT_THAT(report.failures, IsEmpty());
+  EXPECT_TRUE(world.has("10.0.0.7"));
+}
+
+TEST(RepairRanges, CountsTheTryThatGivesUpOnce) {
+  World world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+  world.lose("10.0.0.7");
+  const auto next = world.store.counts().commit + 1;
+  FaultScript script;
+  for (std::uint64_t i = 0; i < kRepairTriesMax; ++i) script.on_commit(next + i, Fault::conflict);
+  world.store.set_faults(script);
+  const RangeRepairReport report = world.repair();
+  EXPECT_EQ(report.failures.size(), 1U);
+  EXPECT_EQ(report.conflicts, 4U);
+  EXPECT_THAT(report.failed_tries, ElementsAre(Pair("serviceips", 4)));
+}
+
+TEST(RepairRanges, TriesThatFailAreNoPasses) {
+  World world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+  world.leak("10.0.0.9");
+  world.lose("10.0.0.7");
+  const auto next = world.store.counts().commit + 1;
+  world.store.set_faults(FaultScript().on_commit(next, Fault::conflict).on_commit(next + 1, Fault::conflict));
+  world.repair();
+  EXPECT_EQ(world.memory.ranges.at("serviceips").front().passes, 1U);
+  EXPECT_TRUE(world.has("10.0.0.9"));
+}
+
+TEST(RepairRanges, AFailureIsToldAndTheRestDone) {  // [R1]
+  World world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("a", core::ServiceType::node_port), "10.0.0.7")), "ok");
+  world.lose("10.0.0.7");
+  world.damage<core::service::NodePortRange>(core::kServiceNodePorts, [](auto& bits) {
+    std::vector<int> all;
+    bits.for_each_taken([&](int port) { all.push_back(port); });
+    for (const int port : all) bits.give_back(port);
+  });
+  world.store.set_faults(FaultScript().on_commit(world.store.counts().commit + 1, Fault::storage_full));
+  const RangeRepairReport report = world.repair();
+  ASSERT_EQ(report.failures.size(), 1U);
+  EXPECT_EQ(report.failures.front().range, "serviceips");
+  EXPECT_THAT(report.failed_tries, ElementsAre(Pair("serviceips", 1)));
+  EXPECT_THAT(report.written, ElementsAre("servicenodeports"));
+  EXPECT_TRUE(
+      report.failures.front().error.message.starts_with("unable to persist the updated service IP allocations: "))
+      << report.failures.front().error.message;
+  EXPECT_EQ(world.taken_in<core::service::NodePortRange>(core::kServiceNodePorts).size(), 1U);
+}
+
+TEST(RepairRanges, ALostReplyIsSettled) {
+  for (const Fault fault : {Fault::lose_reply, Fault::lose_request}) {
+    World world;
+    EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+    world.lose("10.0.0.7");
+    world.store.set_faults(FaultScript().on_commit(world.store.counts().commit + 1, fault));
+    EXPECT_THAT(world.repair().failures, IsEmpty());
+    EXPECT_EQ(world.taken(), world.held());
+  }
+}
+
+/// A cluster whose addresses are objects.
+struct Objects : World {
+  Objects() {
+    core::ServiceCidrObject cidr;
+    cidr.name = "kubernetes";
+    cidr.cidrs = {*net::parse_prefix("10.0.0.0/24")};
+    EXPECT_TRUE(store::create_if_absent(store, core::service_cidr_key(cidr.name), cidr, {}, Deadline{}));
+    clock.advance(std::chrono::hours(1000));
+  }
+  void put_service(const std::string& name, const std::string& ip) {
+    core::Service one = service(name);
+    one.cluster_ip = ip;
+    one.cluster_ips = {ip};
+    EXPECT_TRUE(store::create_if_absent(store, core::service_key(one.name), one, {}, Deadline{}));
+  }
+  void put_object(const std::string& ip, const std::string& parent) {
+    core::IpAddressObject object = core::audit::ip_address_for(*net::parse_address(ip), {"default", parent});
+    EXPECT_TRUE(store::create_if_absent(store, core::ip_address_key(ip), object, {}, Deadline{}));
+  }
+  std::optional<core::IpAddressObject> object(const std::string& ip) {
+    const auto record = store.get(core::ip_address_key(ip), Deadline{}).value();
+    if (!record) return std::nullopt;
+    return std::get<core::IpAddressObject>(record->value);
+  }
+};
+
+TEST(RepairRanges, Objects) {
+  Objects world;
+  world.put_service("a", "10.0.0.1");
+  world.put_service("b", "10.0.0.2");
+  world.put_object("10.0.0.2", "gone");
+  world.put_object("10.0.0.3", "gone");
+  EXPECT_THAT(world.found(), ElementsAre("repair 10.0.0.1", "repair 10.0.0.2", "leak 10.0.0.3 left"));
+  EXPECT_TRUE(world.object("10.0.0.3")) << "seen once";
+  world.clock.advance(core::audit::kIpAddressLeakAge - std::chrono::nanoseconds(1));
+  EXPECT_THAT(world.found(), ElementsAre("leak 10.0.0.3 left"));
+  world.clock.advance(std::chrono::nanoseconds(1));
+  EXPECT_THAT(world.found(), ElementsAre("leak 10.0.0.3"));
+  EXPECT_EQ(world.object("10.0.0.1")->parent.name, "a");
+  EXPECT_EQ(world.object("10.0.0.2")->parent.name, "b");
+  EXPECT_FALSE(world.object("10.0.0.3"));
+  const RangeRepairReport after = world.repair();
+  EXPECT_TRUE(after.objects);
+  EXPECT_FALSE(after.bitmap_beside);
+  EXPECT_THAT(after.findings(), IsEmpty());
+}
+
+/// For a kube-apiserver an address without object is free.
+TEST(RepairRanges, AnObjectThatIsMendedIsNeverAbsent) {
+  Objects world;
+  world.put_service("a", "10.0.0.1");
+  world.put_object("10.0.0.1", "gone");
+  Meddler meddled(world.store);
+  bool was_absent = false;
+  meddled.after_commit = [&] { was_absent = !world.object("10.0.0.1"); };
+  RangeRepairMemory memory;
+  RangeRepairOptions options;
+  options.write = true;
+  ASSERT_TRUE(repair_ranges({meddled, world.clock, world.random}, options, memory, {}));
+  EXPECT_FALSE(was_absent);
+  EXPECT_EQ(world.object("10.0.0.1")->parent.name, "a");
+}
+
+TEST(RepairRanges, AnObjectWhoseServiceIsMadeMeanwhileStays) {
+  Objects world;
+  world.put_object("10.0.0.3", "late");
+  world.repair();
+  world.clock.advance(core::audit::kIpAddressLeakAge);
+  world.meddler.before_commit = [&] { world.put_service("late", "10.0.0.3"); };
+  const RangeRepairReport report = world.repair();
+  EXPECT_THAT(report.changed_meanwhile, ElementsAre("10.0.0.3"));
+  EXPECT_THAT(report.failed_tries, ElementsAre(Pair("ipaddresses", 1)));
+  EXPECT_TRUE(world.object("10.0.0.3"));
+}
+
+TEST(RepairRanges, AnObjectThatWasMadeAnewIsSeenAnew) {
+  Objects world;
+  world.put_object("10.0.0.3", "gone");
+  world.repair();
+  world.clock.advance(core::audit::kIpAddressLeakAge);
+  const auto key = core::ip_address_key("10.0.0.3");
+  ASSERT_TRUE(
+      store::delete_if_revision(world.store, key, world.store.get(key, Deadline{}).value()->revision, {}, Deadline{}));
+  world.put_object("10.0.0.3", "gone");
+  EXPECT_THAT(world.found(), ElementsAre("leak 10.0.0.3 left"));
+}
+
+/// A store that Kubernetes shares: `service` is Croft's own, foreign_service Kubernetes'.
+struct Shared : World {
+  Shared() {
+    repair_options.write = true;
+    store.set_capabilities({.atomic_commit = true, .shared = true, .foreign_writers = true});
+  }
+  void put_foreign(const std::string& name, const std::string& ip) {
+    core::Service one = service(name);
+    one.cluster_ip = ip;
+    one.cluster_ips = {ip};
+    EXPECT_TRUE(
+        store::create_if_absent(store, core::foreign_service_key(one.name), core::ForeignService{one}, {}, Deadline{}));
+  }
+};
+
+TEST(RepairRanges, WhatTheOtherKindHoldsIsHeld) {
+  Shared world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("mine"), "10.0.0.7")), "ok");
+  world.leak("10.0.0.9");
+  world.put_foreign("theirs", "10.0.0.9");
+  for (int pass = 1; pass <= 4; ++pass) EXPECT_THAT(world.found(), IsEmpty()) << pass;
+  EXPECT_TRUE(world.has("10.0.0.9"));
+  world.put_foreign("mine", "10.0.0.7");
+  EXPECT_THAT(world.found(), ElementsAre("duplicate 10.0.0.7 left"));
+}
+
+TEST(RepairRanges, ARangeOverAPoolIsNotMoved) {
+  World world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+  core::Pool pool;
+  pool.name = "pods";
+  pool.cidr = *net::parse_prefix("10.0.4.0/24");
+  pool.block_length = 26;
+  EXPECT_TRUE(store::create_if_absent(world.store, core::pool_key("pods"), pool, {}, Deadline{}));
+  world.repair_options.cidrs = core::service::parse_service_cidrs("10.0.0.0/21").value();
+  const RangeRepairReport report = world.repair();
+  ASSERT_EQ(report.failures.size(), 1U);
+  EXPECT_EQ(report.failures.front().error.message,
+            "the range 10.0.0.0/21 overlaps pool pods (10.0.4.0/24); choose another --service-cluster-ip-range");
+  world.repair_options.cidrs = core::service::parse_service_cidrs("10.0.0.0/22").value();
+  EXPECT_THAT(world.repair().written, ElementsAre("serviceips"));
+  EXPECT_TRUE(world.store.get(core::pool_set_key(), Deadline{}).value()) << "what conflicts with a pool made meanwhile";
+}
+
+TEST(RepairRanges, APoolMadeMeanwhileIsSeen) {
+  World world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+  world.repair_options.cidrs = core::service::parse_service_cidrs("10.0.0.0/21").value();
+  world.meddler.before_commit = [&] {
+    core::Pool pool;
+    pool.name = "pods";
+    pool.cidr = *net::parse_prefix("10.0.4.0/24");
+    pool.block_length = 26;
+    const std::vector<store::Write> writes{
+        {core::pool_key("pods"), pool, store::Condition::if_absent(), false},
+        {core::pool_set_key(), core::PoolSet{99}, store::Condition::always(), false}};
+    EXPECT_TRUE(world.store.commit(writes, {}, Deadline{}));
+  };
+  EXPECT_EQ(world.repair().failures.size(), 1U);
+}
+
+TEST(RepairRanges, TwoRecordsOfOneFamilyAreNotGuessedAt) {
+  World world("10.0.0.0/24,fd00::/112");
+  EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+  world.repair_options.cidrs = core::service::parse_service_cidrs("fd00::/112,10.0.0.0/24").value();
+  EXPECT_THAT(world.repair().failures, IsEmpty());
+  EXPECT_TRUE(world.has("10.0.0.7"));
+  world.repair_options.cidrs = core::service::parse_service_cidrs("10.0.0.0/24").value();
+  world.repair_options.write = false;
+  EXPECT_THAT(world.found(), testing::Contains("repair 10.0.0.0/24"));
+  world.repair_options.write = true;
+  EXPECT_THAT(world.repair().written, ElementsAre("serviceips", "secondaryserviceips"));
+  EXPECT_FALSE(world.store.get(core::range_allocation_key(core::kSecondaryServiceIps), Deadline{}).value());
+  EXPECT_TRUE(world.has("10.0.0.7"));
+  ASSERT_TRUE(store::create_if_absent(world.store, core::range_allocation_key(core::kSecondaryServiceIps),
+                                      core::RangeAllocation{"10.0.0.0/24", "", nullptr}, {}, Deadline{}));
+  world.repair_options.cidrs.reset();
+  const RangeRepairReport report = world.repair();
+  ASSERT_EQ(report.failures.size(), 1U);
+  EXPECT_THAT(report.failures.front().error.message, testing::HasSubstr("are of one family"));
+}
+
+TEST(RepairRanges, ThePortOfAnExternalNameAsksForNoRange) {
+  World world;
+  core::Service outside = World::service("db", core::ServiceType::external_name, {World::port("", 80, 30090)});
+  outside.external_name = "db.example.com";
+  EXPECT_TRUE(store::create_if_absent(world.store, core::service_key(outside.name), outside, {}, Deadline{}));
+  EXPECT_THAT(world.repair().failures, IsEmpty());
+}
+
+TEST(RepairRanges, IsToldOfTheServicesToo) {
+  World world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+  world.lose("10.0.0.7");
+  std::size_t services = 0;
+  EXPECT_TRUE(repair_ranges(world.repairing, world.repair_options, world.memory,
+                            [&](const RangeRepairReport& before) { services = before.services.size(); }));
+  EXPECT_EQ(services, 1U);
+}
+
+TEST(RepairRanges, ABitmapBesideObjectsIsNeverWritten) {
+  Objects world;
+  world.put_service("a", "10.0.0.1");
+  world.put_object("10.0.0.1", "a");
+  ASSERT_TRUE(store::create_if_absent(world.store, core::range_allocation_key(core::kServiceIps),
+                                      core::RangeAllocation{"10.0.0.0/24", "\x80", nullptr}, {}, Deadline{}));
+  for (int pass = 1; pass <= 4; ++pass) {
+    const RangeRepairReport report = world.repair();
+    EXPECT_TRUE(report.objects);
+    EXPECT_TRUE(report.bitmap_beside);
+    EXPECT_EQ(report.findings().size(), 2U);
+  }
+  EXPECT_THAT(world.taken_in<core::service::ServiceCidr>(core::kServiceIps), ElementsAre("10.0.0.8"));
+  world.repair_options.form = ClusterIpForm::objects;
+  EXPECT_THAT(world.found(), IsEmpty());
+}
+
+/// A Kubernetes API: no bitmaps, one write at a time, all Services Kubernetes' own.
+class AsAnApi final : public store::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  [[nodiscard]] store::Capabilities capabilities() const override {
+    store::Capabilities can = beneath().capabilities();
+    can.sees_range_bitmaps = false;
+    can.kubernetes_services = true;
+    can.foreign_writers = true;
+    can.atomic_commit = false;
+    return can;
+  }
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    EXPECT_EQ(writes.size(), 1U);
+    return beneath().commit_as_of(as_of, writes, token, deadline);
+  }
+};
+
+struct ApiWorld : World {
+  AsAnApi api{store};
+  Context through_api{api, clock, random};
+  RangeRepairReport repair() { return repair_ranges(through_api, repair_options, memory).value(); }
+  void put(const store::Key& key, const store::Value& value) {
+    EXPECT_TRUE(store::create_if_absent(store, key, value, {}, Deadline{}));
+  }
+  void put_service(const std::string& name, const std::string& address, std::uint16_t port) {
+    core::Service made = service(name, core::ServiceType::node_port);
+    made.cluster_ip = address;
+    made.cluster_ips = {address};
+    made.ports.front().node_port = port;
+    put(core::service_key(made.name), made);
+  }
+};
+
+TEST(RepairRangesOfAnApi, WithoutObjectsNothingIsKnownOfAddresses) {
+  ApiWorld world;
+  world.put_service("a", "10.0.0.7", 30001);
+  const RangeRepairReport report = world.repair();
+  ASSERT_EQ(report.failures.size(), 1U);
+  EXPECT_THAT(report.failures.front().error.message, ::testing::HasSubstr("give --etcd-servers"));
+  EXPECT_TRUE(report.bitmaps_unseen);
+}
+
+TEST(RepairRangesOfAnApi, ObjectsAreMadeAndPortsCompared) {
+  ApiWorld world;
+  core::ServiceCidrObject cidr;
+  cidr.name = "kubernetes";
+  cidr.cidrs = {*net::parse_prefix("10.0.0.0/24")};
+  world.put(core::service_cidr_key(cidr.name), cidr);
+  world.put_service("a", "10.0.0.7", 30001);
+  world.put_service("b", "10.0.0.8", 30001);
+  const RangeRepairReport report = world.repair();
+  EXPECT_THAT(report.failures, IsEmpty());
+  EXPECT_EQ(report.findings().size(), 3U);  // two objects and a port
+  for (const char* address : {"10.0.0.7", "10.0.0.8"}) {
+    EXPECT_TRUE(world.store.get(core::ip_address_key(address), Deadline{}).value()) << address;
+  }
+  EXPECT_FALSE(world.store.get(core::range_allocation_key(core::kServiceNodePorts), Deadline{}).value());
+}
+
+TEST(RepairRangesOfAnApi, AnObjectIsNeverDeletedToBeMadeAnew) {
+  ApiWorld world;
+  core::ServiceCidrObject cidr;
+  cidr.name = "kubernetes";
+  cidr.cidrs = {*net::parse_prefix("10.0.0.0/24")};
+  world.put(core::service_cidr_key(cidr.name), cidr);
+  world.put_service("a", "10.0.0.7", 30001);
+  core::IpAddressObject odd = core::audit::ip_address_for(*net::parse_address("10.0.0.7"), {"default", "a"});
+  odd.address = "10.0.0.7";
+  odd.labels["ipaddress.kubernetes.io/managed-by"] = "somebody";
+  world.put(core::ip_address_key(odd.address), odd);
+  const auto commits = world.store.counts().commit;
+  const RangeRepairReport report = world.repair();
+  EXPECT_EQ(world.store.counts().commit, commits) << "for a moment the address would be anybody's";
+  ASSERT_EQ(report.addresses->findings.size(), 1U);
+  EXPECT_FALSE(report.addresses->findings.front().mended);
+  EXPECT_THAT(report.addresses->findings.front().message, ::testing::HasSubstr("left to the kube-apiservers"));
+}
+
+TEST(RepairRangesOfAnApi, AnObjectIsNotMadeForAServiceThatWentMeanwhile) {
+  ApiWorld world;
+  core::ServiceCidrObject cidr;
+  cidr.name = "kubernetes";
+  cidr.cidrs = {*net::parse_prefix("10.0.0.0/24")};
+  world.put(core::service_cidr_key(cidr.name), cidr);
+  world.put_service("a", "10.0.0.7", 30001);
+  const auto key = core::service_key({"default", "a"});
+  const auto report = repair_ranges(world.through_api, world.repair_options, world.memory, [&](const auto&) {
+    const auto record = world.store.get(key, Deadline{}).value();
+    if (record) {
+      EXPECT_TRUE(store::delete_if_revision(world.store, key, record->revision, {}, Deadline{}));
+    }
+  });
+  ASSERT_TRUE(report);
+  EXPECT_THAT(report->changed_meanwhile, ElementsAre("10.0.0.7"));
+  EXPECT_FALSE(world.store.get(core::ip_address_key("10.0.0.7"), Deadline{}).value());
+}
+
+}  // namespace
+}  // namespace croft::engine

@@ -1,0 +1,711 @@
+#include "services/use/service.h"
+
+#include <atomic>
+#include <thread>
+
+#include "ipam/use/test_asked.h"
+#include "ipam/use/test_meddler.h"
+#include "ipam/use/test_world.h"
+#include "services/use/test_services.h"
+
+// The Service transaction; numbers in brackets are rows of docs/reference/service-ranges.md#cases-services.
+
+namespace croft::engine {
+namespace {
+
+using core::IpFamilyPolicy;
+using core::Service;
+using core::ServiceProtocol;
+using core::ServiceType;
+using core::TrafficPolicy;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+using testing::UnorderedElementsAre;
+using namespace std::chrono_literals;
+
+constexpr auto kUdp = ServiceProtocol::udp;
+
+class ServiceEngine : public testing::Test, public Services {
+ protected:
+  /// After everything: what the ranges say is what the Services say, and no two say the same.
+  void TearDown() override { EXPECT_EQ(taken(), held()); }
+
+  /// A change that is refused, or a dry run, leaves every record as it was.
+  template <class Do>
+  std::string unchanged(Do what) {
+    const std::set<std::string> before = taken();
+    const auto services = list_services(context).value();
+    std::string said = what();
+    EXPECT_EQ(taken(), before) << said;
+    const auto after = list_services(context).value();
+    EXPECT_EQ(after.size(), services.size());
+    for (std::size_t i = 0; i < std::min(after.size(), services.size()); ++i) {
+      EXPECT_EQ(after[i].revision, services[i].revision);
+    }
+    return said;
+  }
+  std::string refused(const Service& wanted) {
+    return unchanged([&] { return create(wanted); });
+  }
+  std::string update_refused(const Service& wanted) {
+    return unchanged([&] { return update(wanted); });
+  }
+
+  static Service local_balancer(const std::string& name, std::uint16_t node_port = 0, std::uint16_t health = 0) {
+    Service result = service(name, ServiceType::load_balancer, {port("", 80, node_port)});
+    result.external_traffic_policy = TrafficPolicy::local;
+    result.external_traffic_policy_given = true;
+    result.health_check_node_port = health;
+    return result;
+  }
+};
+
+class DualServiceEngine : public ServiceEngine {
+ protected:
+  DualServiceEngine() { ranges.cidrs = core::service::parse_service_cidrs("10.0.0.0/24,fd00:10:96::/112").value(); }
+};
+
+TEST_F(ServiceEngine, ACreationFillsInWhatKubernetesDoes) {
+  ASSERT_EQ(create(service("a", ServiceType::node_port)), "ok");
+  const Service made = stored("a");
+  EXPECT_EQ(made, last);
+  EXPECT_EQ(made.uid.size(), 36U);
+  EXPECT_EQ(made.created, clock.now().wall);
+  EXPECT_THAT(made.cluster_ips, ElementsAre(made.cluster_ip));
+  EXPECT_THAT(made.ip_families, ElementsAre(net::Family::v4));
+  EXPECT_EQ(made.ip_family_policy, IpFamilyPolicy::single_stack);
+  EXPECT_EQ(made.ports[0].target_port, "80");
+  EXPECT_TRUE(made.external_traffic_policy_given);
+  EXPECT_THAT(taken(), UnorderedElementsAre(made.cluster_ip, std::to_string(made.ports[0].node_port)));
+}
+
+TEST_F(ServiceEngine, OnePortNumberCannotServeTwoPortsOfAProtocol) {  // [S1]
+  EXPECT_THAT(refused(service("a", ServiceType::node_port, {port("p", 80, 30080), port("q", 443, 30080)})),
+              HasSubstr("spec.ports[1].nodePort: Invalid value: 30080: provided port is already allocated"));
+}
+
+TEST_F(ServiceEngine, TcpAndUdpOfOnePortShareTheirNodePort) {  // [S2, S3]
+  ASSERT_EQ(create(service("a", ServiceType::node_port, {port("t", 53), port("u", 53, 0, kUdp)})), "ok");
+  EXPECT_EQ(last.ports[0].node_port, last.ports[1].node_port);
+  ASSERT_EQ(create(service("b", ServiceType::node_port, {port("t", 53, 30053), port("u", 53, 30053, kUdp)})), "ok");
+  ASSERT_EQ(create(service("c", ServiceType::node_port, {port("t", 93, 30093), port("u", 76, 30093, kUdp)})), "ok")
+      << "as an update takes it";
+  EXPECT_THAT(refused(service("d", ServiceType::node_port, {port("u", 1, 30053, kUdp)})),
+              HasSubstr("provided port is already allocated"));
+}
+
+TEST_F(ServiceEngine, ALoadBalancerMayDoWithoutNodePorts) {  // [S4]
+  Service wanted = service("a", ServiceType::load_balancer, {port("p", 80), port("q", 443, 30443)});
+  wanted.allocate_load_balancer_node_ports = false;
+  ASSERT_EQ(create(wanted), "ok");
+  EXPECT_EQ(last.ports[0].node_port, 0);
+  EXPECT_THAT(taken(), UnorderedElementsAre(last.cluster_ip, "30443"));
+}
+
+TEST_F(ServiceEngine, WhatADeletedServiceHeldCanBeHadAgain) {  // [S5]
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(create(with_ip(local_balancer("a", 30093, 30118), "10.0.0.5")), "ok");
+    EXPECT_THAT(taken(), UnorderedElementsAre("10.0.0.5", "30093", "30118"));
+    ASSERT_EQ(remove("a"), "ok");
+    EXPECT_THAT(taken(), IsEmpty());
+  }
+  EXPECT_EQ(remove("a"), "Error from server (NotFound): services \"a\" not found");
+}
+
+TEST_F(ServiceEngine, AddressesThatCannotBeHadAreRefused) {  // [S6]
+  ASSERT_EQ(create(with_ip(service("a"), "10.0.0.5")), "ok");
+  EXPECT_EQ(refused(with_ip(service("b"), "10.0.0.5")),
+            "The Service \"b\" is invalid: spec.clusterIPs: Invalid value: [\"10.0.0.5\"]: failed to allocate IP "
+            "10.0.0.5: provided IP is already allocated");
+  EXPECT_EQ(refused(with_ip(service("b"), "10.0.1.5")),
+            "The Service \"b\" is invalid: spec.clusterIPs: Invalid value: [\"10.0.1.5\"]: failed to allocate IP "
+            "10.0.1.5: the provided IP (10.0.1.5) is not in the valid range. The range of valid IPs is 10.0.0.0/24");
+  EXPECT_EQ(refused(with_ip(service("b"), "fd00::5")),
+            "The Service \"b\" is invalid: spec.clusterIPs[0]: Invalid value: [\"fd00::5\"]: IPv6 is not configured on "
+            "this cluster");
+  Service wanted = service("b");
+  wanted.cluster_ip = "None";
+  wanted.cluster_ips = {"None", "10.0.0.6"};
+  EXPECT_THAT(refused(wanted), HasSubstr("'None' must be the first and only value"));
+  wanted.cluster_ip = "10.0.0.6";
+  wanted.cluster_ips = {"10.0.0.6", "fd00::6", "10.0.0.7"};
+  EXPECT_THAT(refused(wanted), HasSubstr("may only hold up to 2 values"));
+}
+
+TEST_F(ServiceEngine, WhatIsRefusedLateLeavesNothingAllocated) {
+  // Each is found wrong only after the address, or address and ports, were chosen.
+  Service wanted = service("a", ServiceType::node_port);
+  wanted.selector = {{"app", "-"}};
+  EXPECT_THAT(refused(wanted), HasSubstr("spec.selector"));
+  wanted = local_balancer("a", 30080, 30080);
+  EXPECT_THAT(refused(wanted), HasSubstr("failed to allocate requested HealthCheck NodePort 30080"));
+  wanted = service("a", ServiceType::node_port, {port("p", 80), port("q", 81, 29999)});
+  EXPECT_THAT(refused(wanted), HasSubstr("provided port is not in the valid range. The range of valid ports is "
+                                         "30000-32767"));
+  EXPECT_EQ(store.counts().commit, 0U);
+}
+
+TEST_F(ServiceEngine, ADryRunShowsWithoutDoing) {  // [S7]
+  ASSERT_EQ(create(local_balancer("a")), "ok");
+  options.dry_run = true;
+  EXPECT_EQ(unchanged([&] { return create(local_balancer("b")); }), "ok");
+  EXPECT_EQ(last.cluster_ip, "10.0.0.0");
+  EXPECT_EQ(last.ports[0].node_port, 32769);
+  EXPECT_EQ(last.health_check_node_port, 32770);
+  EXPECT_EQ(unchanged([&] { return remove("a"); }), "ok");
+  Service wanted = stored("a");
+  wanted.type = ServiceType::cluster_ip;
+  EXPECT_EQ(unchanged([&] { return update(wanted); }), "ok");
+  EXPECT_EQ(last.health_check_node_port, 0);
+  EXPECT_THAT(refused(service("c", ServiceType::node_port, {port("", 80, stored("a").ports[0].node_port)})),
+              HasSubstr("provided port is already allocated"));
+  EXPECT_EQ(refused(service("a")), "Error from server (AlreadyExists): services \"a\" already exists");
+}
+
+TEST_F(ServiceEngine, APutOfAManifestKeepsWhatWasAllocated) {  // [S8]
+  ASSERT_EQ(create(with_ip(local_balancer("a", 30093, 30118), "10.0.0.1")), "ok");
+  const std::uint64_t commits = store.counts().commit;
+  ASSERT_EQ(update(local_balancer("a")), "ok");
+  EXPECT_EQ(last, stored("a"));
+  EXPECT_EQ(last.cluster_ip, "10.0.0.1");
+  EXPECT_EQ(last.ports[0].node_port, 30093);
+  EXPECT_EQ(last.health_check_node_port, 30118);
+  EXPECT_EQ(store.counts().commit, commits) << "nothing changed, nothing to write";
+}
+
+TEST_F(ServiceEngine, PortsAreKnownByTheirNames) {  // [S9, S10]
+  ASSERT_EQ(create(service("a", ServiceType::node_port, {port("p", 93, 30093), port("q", 76, 30076)})), "ok");
+  ASSERT_EQ(update(service("a", ServiceType::node_port, {port("q", 76), port("p", 93)})), "ok");
+  EXPECT_EQ(last.ports[0].node_port, 30076);
+  EXPECT_EQ(last.ports[1].node_port, 30093);
+  ASSERT_EQ(update(service("a", ServiceType::node_port, {port("p", 93, 30076), port("q", 76)})), "ok");
+  EXPECT_EQ(last.ports[0].node_port, 30076);
+  EXPECT_NE(last.ports[1].node_port, 30093);
+  EXPECT_NE(last.ports[1].node_port, 30076);
+  EXPECT_FALSE(taken().contains("30093"));
+}
+
+TEST_F(DualServiceEngine, TheSecondAddressGoesByThePolicyOnly) {  // [S11]
+  Service wanted = service("a");
+  wanted.ip_family_policy = IpFamilyPolicy::prefer_dual_stack;
+  ASSERT_EQ(create(wanted), "ok");
+  ASSERT_EQ(last.cluster_ips.size(), 2U);
+  const std::string second = last.cluster_ips[1];
+  wanted.cluster_ip = last.cluster_ip;
+  wanted.cluster_ips = {last.cluster_ip};
+  EXPECT_THAT(update_refused(wanted), HasSubstr("must be 'SingleStack' to release the secondary cluster IP"));
+  wanted.ip_family_policy = IpFamilyPolicy::single_stack;
+  ASSERT_EQ(update(wanted), "ok");
+  EXPECT_THAT(taken(), ElementsAre(wanted.cluster_ip));
+  wanted = service("a");
+  wanted.ip_family_policy = IpFamilyPolicy::require_dual_stack;
+  ASSERT_EQ(update(wanted), "ok");
+  EXPECT_EQ(last.cluster_ips.size(), 2U);
+  EXPECT_EQ(taken().size(), 2U);
+  ASSERT_EQ(remove("a"), "ok");
+  EXPECT_THAT(taken(), IsEmpty());
+}
+
+TEST_F(DualServiceEngine, AnAddressOfBothOrOfNone) {
+  Service wanted = service("a");
+  wanted.cluster_ips = {"10.0.0.9", "fd00:10:96::9"};
+  wanted.cluster_ip = "10.0.0.9";
+  wanted.ip_family_policy = IpFamilyPolicy::require_dual_stack;
+  ASSERT_EQ(create(wanted), "ok");
+  wanted.name.name = "b";
+  wanted.cluster_ips = {"10.0.0.10", "fd00:10:96::9"};
+  wanted.cluster_ip = "10.0.0.10";
+  EXPECT_THAT(refused(wanted), HasSubstr("failed to allocate IP fd00:10:96::9: provided IP is already allocated"));
+}
+
+TEST_F(ServiceEngine, AHealthCheckPortStaysAndIsNoNodePort) {  // [S12]
+  ASSERT_EQ(create(local_balancer("a", 30093, 30118)), "ok");
+  EXPECT_THAT(update_refused(local_balancer("a", 30093, 30119)),
+              HasSubstr("spec.healthCheckNodePort: Forbidden: field is immutable"));
+  EXPECT_THAT(update_refused(local_balancer("a", 30118, 30118)),
+              HasSubstr("spec.ports[0].nodePort: Invalid value: 30118: provided port is already allocated"));
+}
+
+TEST_F(ServiceEngine, NodePortsComeAndGoWithTheType) {  // [S13]
+  ASSERT_EQ(create(service("a", ServiceType::node_port, {port("", 80, 30080)})), "ok");
+  const std::string ip = last.cluster_ip;
+  Service wanted = last;
+  wanted.type = ServiceType::cluster_ip;
+  ASSERT_EQ(update(wanted), "ok");
+  EXPECT_THAT(taken(), ElementsAre(ip));
+  EXPECT_FALSE(last.external_traffic_policy_given);
+  ASSERT_EQ(update(service("a", ServiceType::node_port)), "ok");
+  EXPECT_NE(last.ports[0].node_port, 0);
+  EXPECT_EQ(last.cluster_ip, ip);
+}
+
+TEST_F(ServiceEngine, AnExternalNameHoldsNothing) {  // [S14]
+  ASSERT_EQ(create(with_ip(service("a"), "10.0.0.77")), "ok");
+  Service wanted = service("a", ServiceType::external_name);
+  wanted.external_name = "db.example.com";
+  EXPECT_THAT(update_refused(with_ip(wanted, "10.0.0.78")), HasSubstr("may not be set for ExternalName services"));
+  ASSERT_EQ(update(wanted), "ok");
+  EXPECT_THAT(taken(), IsEmpty());
+  EXPECT_THAT(last.cluster_ips, IsEmpty());
+  ASSERT_EQ(update(service("a")), "ok");
+  EXPECT_THAT(taken(), ElementsAre(last.cluster_ip));
+}
+
+TEST_F(ServiceEngine, AnExternalNamesNodePortIsNobodys) {
+  Service named = service("a", ServiceType::external_name, {port("", 80, 30080)});
+  named.external_name = "db.example.com";
+  ASSERT_EQ(create(named), "ok");
+  ASSERT_EQ(create(service("b", ServiceType::node_port, {port("", 80, 30080)})), "ok");
+  EXPECT_THAT(update_refused(service("a", ServiceType::node_port, {port("", 80, 30080)})),
+              HasSubstr("provided port is already allocated"));
+  ASSERT_EQ(remove("a"), "ok");
+  EXPECT_TRUE(taken().contains("30080"));
+}
+
+TEST_F(ServiceEngine, HeadlessStaysHeadless) {  // [S15]
+  ASSERT_EQ(create(with_ip(service("a"), "10.0.0.5")), "ok");
+  EXPECT_THAT(update_refused(with_ip(service("a"), "None")), HasSubstr("may not change once set"));
+  ASSERT_EQ(create(with_ip(service("h"), "None")), "ok");
+  EXPECT_THAT(update_refused(with_ip(service("h", ServiceType::node_port), "None")),
+              HasSubstr("may not be set to 'None' for NodePort services"));
+  EXPECT_THAT(update_refused(with_ip(service("h"), "10.0.0.6")), HasSubstr("may not change once set"));
+  Service external = service("h", ServiceType::external_name);
+  external.external_name = "db.example.com";
+  ASSERT_EQ(update(external), "ok");
+  ASSERT_EQ(update(with_ip(service("h"), "None")), "ok");
+}
+
+TEST_F(ServiceEngine, ARefusedChangeLeavesOldAndNewAsTheyWere) {  // [S16]
+  ASSERT_EQ(create(service("a", ServiceType::node_port, {port("", 80, 30080)})), "ok");
+  Service wanted = local_balancer("a", 30081);
+  wanted.selector = {{"app", "-"}};
+  EXPECT_THAT(update_refused(wanted), HasSubstr("spec.selector"));
+  EXPECT_TRUE(taken().contains("30080"));
+}
+
+TEST_F(ServiceEngine, AChangeOfWhatSomebodyElseChangedIsRefused) {
+  ASSERT_EQ(create(service("a")), "ok");
+  const auto read = get_service(context, {"default", "a"}).value();
+  Service other = read->service;
+  other.labels = {{"a", "b"}};
+  ASSERT_EQ(update(other), "ok");
+  Service mine = read->service;
+  mine.labels = {{"c", "d"}};
+  EXPECT_THAT(said(update_service(context, mine, ranges, {}, read->revision)),
+              HasSubstr("the object has been modified; please apply your changes to the latest version"));
+  const auto again = get_service(context, {"default", "a"}).value();
+  EXPECT_EQ(said(update_service(context, mine, ranges, {}, again->revision)), "ok");
+  EXPECT_EQ(said(update_service(context, service("b"), ranges, {})),
+            "Error from server (NotFound): services \"b\" not found");
+}
+
+TEST_F(ServiceEngine, ListsAreInOrderAndOfOneNamespaceOrAll) {
+  for (const char* name : {"b", "a"}) ASSERT_EQ(create(service(name)), "ok");
+  Service other = service("a");
+  other.name.name_space = "kube-system";
+  ASSERT_EQ(create(other), "ok");
+  const auto names = [&](const std::string& name_space) {
+    std::vector<std::string> result;
+    const auto services = list_services(context, name_space).value();
+    for (const StoredService& one : services) result.push_back(one.service.name.to_string());
+    return result;
+  };
+  EXPECT_THAT(names(""), ElementsAre("default/a", "default/b", "kube-system/a"));
+  EXPECT_THAT(names("default"), ElementsAre("default/a", "default/b"));
+  EXPECT_THAT(names("kube"), IsEmpty());
+  EXPECT_THAT(names("a/\n"), IsEmpty());
+  EXPECT_FALSE(get_service(context, {"default", "a\n"}).value());
+  EXPECT_EQ(said(delete_service(context, {"default", "a/b"})),
+            "Error from server (NotFound): services \"a/b\" not found");
+  EXPECT_THAT(create(service("a/b")), HasSubstr("metadata.name: Invalid value: \"a/b\": a DNS-1035 label must"));
+}
+
+// --- ranges ---
+
+TEST_F(ServiceEngine, OnAStoreOfOthersAnAbsentRangeIsAnError) {
+  ranges.may_make = false;
+  EXPECT_EQ(
+      refused(service("a")),
+      "The Service \"a\" is invalid: spec.clusterIPs: Invalid value: [\"\"]: failed to allocate IP: cannot "
+      "allocate resources of type serviceipallocations at this time: there is no record serviceips; a "
+      "kube-apiserver makes it when it starts, and where there is none `croft service create --make-ranges` does");
+  EXPECT_THAT(
+      refused(with_ip(service("a"), "10.0.0.5")),
+      HasSubstr("failed to allocate IP 10.0.0.5: cannot allocate resources of type serviceipallocations at this "
+                "time"));
+  EXPECT_EQ(create(with_ip(service("h"), "None")), "ok");
+}
+
+TEST_F(ServiceEngine, OfAnotherRangeNothingIsTakenAndEverythingGivenBack) {
+  ASSERT_EQ(create(service("a", ServiceType::node_port)), "ok");
+  Services other("10.0.0.0/16", "30000-30100");
+  const core::ServiceRanges before = ranges;
+  ranges = other.ranges;
+  EXPECT_EQ(refused(with_ip(service("b"), "10.0.0.99")),
+            "The Service \"b\" is invalid: spec.clusterIPs: Invalid value: [\"10.0.0.99\"]: failed to allocate IP "
+            "10.0.0.99: the provided range does not match the current range");
+  ranges.cidrs = before.cidrs;
+  EXPECT_THAT(refused(service("b", ServiceType::node_port)),
+              HasSubstr("failed to allocate a nodePort: the provided range does not match the current range"));
+  EXPECT_EQ(remove("a"), "ok");
+  EXPECT_THAT(notes, IsEmpty());
+  EXPECT_THAT(taken(), IsEmpty());
+}
+
+TEST_F(ServiceEngine, ARangeThatIsMadeKnowsTheServicesThatAreThere) {
+  ASSERT_EQ(create(with_ip(service("a", ServiceType::node_port, {port("", 80, 30080)}), "10.0.0.5")), "ok");
+  for (const auto name : {core::kServiceIps, core::kServiceNodePorts}) {
+    const store::Write gone{core::range_allocation_key(name), std::nullopt, store::Condition::always()};
+    ASSERT_TRUE(store.commit({&gone, 1}, {}, Deadline{}));
+  }
+  EXPECT_THAT(create(with_ip(service("b"), "10.0.0.5")), HasSubstr("provided IP is already allocated"));
+  EXPECT_THAT(create(service("b", ServiceType::node_port, {port("", 80, 30080)})),
+              HasSubstr("provided port is already allocated"));
+  EXPECT_EQ(create(service("b", ServiceType::node_port)), "ok");
+}
+
+TEST_F(ServiceEngine, ARangeOverAPoolOrNodeRangesIsNotMade) {
+  const auto put = [&](const core::Key& key, std::optional<core::Value> value) {
+    const store::Write write{key, std::move(value), store::Condition::always()};
+    ASSERT_TRUE(store.commit({&write, 1}, {}, Deadline{}));
+  };
+  core::Pool pool;
+  pool.name = "pods";
+  pool.cidr = net::Prefix::parse("10.0.0.128/25").value();
+  pool.block_length = 26;
+  put(core::pool_key("pods"), pool);
+  const std::string start = "failed to allocate IP: the range 10.0.0.0/24 overlaps ";
+  EXPECT_THAT(refused(service("a")), HasSubstr(start + "pool pods (10.0.0.128/25); choose another"));
+  options.with_kubernetes_service = true;
+  EXPECT_THAT(refused(service("a")), HasSubstr(start));
+  put(core::pool_key("pods"), std::nullopt);
+  core::NodeRangeSet set;
+  set.cluster_cidrs = {{net::Prefix::parse("10.0.0.0/16").value(), 24}};
+  put(core::node_range_set_key(), set);
+  EXPECT_THAT(refused(service("a")), HasSubstr(start + "cluster CIDR 10.0.0.0/16 of the node ranges"));
+  put(core::node_range_set_key(), std::nullopt);
+}
+
+TEST_F(ServiceEngine, TheFirstAddressIsThatOfServiceKubernetes) {
+  options.with_kubernetes_service = true;
+  ASSERT_EQ(create(service("a")), "ok");
+  EXPECT_NE(last.cluster_ip, "10.0.0.1");
+  const Service kubernetes = stored("kubernetes");
+  EXPECT_EQ(kubernetes.cluster_ip, "10.0.0.1");
+  EXPECT_EQ(kubernetes.ip_family_policy, IpFamilyPolicy::single_stack);
+  EXPECT_EQ(kubernetes.ports[0].name, "https");
+  EXPECT_EQ(kubernetes.ports[0].port, 443);
+  EXPECT_NE(kubernetes.uid, last.uid);
+  ASSERT_EQ(remove("kubernetes"), "ok");
+  ASSERT_EQ(create(service("b")), "ok");
+  EXPECT_FALSE(get_service(context, {"default", "kubernetes"}).value()) << "only with the range";
+}
+
+TEST_F(ServiceEngine, ARefusedFirstServiceMakesNothing) {
+  options.with_kubernetes_service = true;
+  EXPECT_THAT(refused(with_ip(service("a"), "10.0.0.1")), HasSubstr("provided IP is already allocated"));
+  EXPECT_FALSE(get_service(context, {"default", "kubernetes"}).value());
+}
+
+TEST_F(ServiceEngine, DamageInARangeIsSaid) {
+  core::RangeAllocation damaged;
+  damaged.range = "10.0.0.0/24";
+  damaged.data = std::string(40, '\0');
+  damaged.data[0] = 1;
+  const store::Write write{core::range_allocation_key(core::kServiceIps), damaged, store::Condition::always()};
+  ASSERT_TRUE(store.commit({&write, 1}, {}, Deadline{}));
+  ASSERT_EQ(create(service("a")), "ok");
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("the range serviceips had 1 bit beyond its end \"10.0.0.0/24\"")));
+}
+
+TEST_F(ServiceEngine, ARangeFillsUpToTheLast) {
+  ranges.cidrs = core::service::parse_service_cidrs("10.0.0.0/29").value();
+  for (int i = 0; i < 6; ++i) ASSERT_EQ(create(service("s" + std::to_string(i))), "ok");
+  EXPECT_EQ(refused(service("z")),
+            "Error from server (InternalError): Internal error occurred: failed to allocate a serviceIP for Service "
+            "\"z\": range is full");
+}
+
+TEST_F(ServiceEngine, TheStoredRangesAreReadOnce) {
+  ASSERT_EQ(create(service("a")), "ok");
+  Asked asked(store);
+  const Context counted{asked, clock, random};
+  ASSERT_EQ(said(create_service(counted, with_ip(service("b"), "10.0.0.9"), ranges)), "ok");
+  const std::size_t given = asked.requests();
+  asked.forget();
+  ASSERT_EQ(said(create_service(counted, with_ip(service("c"), "10.0.0.10"), RangeChoice())), "ok");
+  for (const auto name : {core::kServiceIps, core::kSecondaryServiceIps, core::kServiceNodePorts}) {
+    EXPECT_EQ(asked.reads_of(core::range_allocation_key(name)), 1U) << name;
+  }
+  EXPECT_EQ(asked.requests(), given) << "together with what the change itself reads";
+  asked.forget();
+  ASSERT_EQ(said(update_service(counted, service("c"), RangeChoice())), "ok");
+  EXPECT_LE(asked.reads_of(core::range_allocation_key(core::kServiceIps)), 1U);
+}
+
+TEST_F(ServiceEngine, StoredRangesAreTheDefaults) {
+  const auto fresh = stored_service_ranges(context);
+  ASSERT_TRUE(fresh);
+  EXPECT_EQ(fresh->cidrs.primary.to_string(), "10.0.0.0/24");
+  EXPECT_TRUE(fresh->cidrs.defaulted);
+  EXPECT_EQ(fresh->node_ports.text(), "30000-32767");
+  ranges = Services("10.9.0.0/16,fd00::/112", "31000-31100").ranges;
+  ASSERT_EQ(create(with_ip(service("h"), "None")), "ok");
+  EXPECT_TRUE(stored_service_ranges(context)->cidrs.defaulted) << "who takes nothing makes no range";
+  ASSERT_EQ(create(service("a")), "ok");  // of one family and without node ports
+  const auto now = stored_service_ranges(context);
+  ASSERT_TRUE(now);
+  EXPECT_EQ(now->cidrs.primary.to_string(), "10.9.0.0/16");
+  EXPECT_EQ(now->cidrs.secondary.to_string(), "fd00::/112");
+  EXPECT_FALSE(now->cidrs.defaulted);
+  EXPECT_EQ(now->node_ports.text(), "31000-31100");
+}
+
+// --- lost replies, conflicts, crashes ---
+
+class ServiceFaults : public ServiceEngine, public testing::WithParamInterface<store::Fault> {};
+
+TEST_P(ServiceFaults, AtEachCommitNothingIsLostOrHeldTwice) {
+  const bool fails = GetParam() == store::Fault::unavailable || GetParam() == store::Fault::storage_full;
+  const auto next_meets_it = [&] {
+    store.set_faults(store::FaultScript().on_commit(store.counts().commit + 1, GetParam()));
+  };
+  next_meets_it();
+  std::string said = create(local_balancer("a"));
+  EXPECT_EQ(said == "ok", !fails) << said;
+  EXPECT_EQ(taken(), held());
+  if (fails) {
+    EXPECT_THAT(taken(), IsEmpty());
+    ASSERT_EQ(create(local_balancer("a")), "ok");
+  }
+  EXPECT_EQ(taken().size(), 3U);
+  const Service before = stored("a");
+  next_meets_it();
+  said = update(service("a"));
+  EXPECT_EQ(said == "ok", !fails) << said;
+  EXPECT_EQ(taken(), held());
+  if (fails) {
+    EXPECT_EQ(stored("a"), before);
+    ASSERT_EQ(update(service("a")), "ok");
+  }
+  EXPECT_EQ(taken().size(), 1U);
+  next_meets_it();
+  said = remove("a");
+  EXPECT_EQ(taken(), held());
+  if (fails) {
+    EXPECT_THAT(said, testing::Not("ok"));
+    ASSERT_EQ(remove("a"), "ok");
+  }
+  EXPECT_THAT(taken(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ServiceFaults,
+                         testing::Values(store::Fault::lose_reply, store::Fault::lose_request, store::Fault::conflict,
+                                         store::Fault::unavailable, store::Fault::storage_full));
+
+/// A process that dies right after its commit was sent: whatever became of it, both records say the same.
+TEST_F(ServiceEngine, ADeathAroundTheCommitLeavesBothRecordsOrNone) {
+  for (const auto fault : {store::Fault::lose_reply, store::Fault::lose_request}) {
+    const LateClock late(clock, store, store.counts().commit + 1);
+    Context hurried{store, late, random};
+    store.set_faults(store::FaultScript().from_commit(1, fault));
+    static_cast<void>(create_service(hurried, local_balancer(fault == store::Fault::lose_reply ? "a" : "b"), ranges));
+    store.set_faults({});
+    EXPECT_EQ(taken(), held());
+  }
+  EXPECT_EQ(taken().size(), 3U);
+}
+
+/// The reply of the deletion is lost, and before it is decided again another Service has the name.
+TEST_F(ServiceEngine, ALateDeletionLeavesTheSuccessorAlone) {
+  ASSERT_TRUE(create_service(context, service("web"), ranges));
+  const std::string first = get_service(context, {"default", "web"}).value()->service.cluster_ip;
+  Meddler meddled(store);
+  meddled.lose_reply = true;
+  meddled.after_commit = [&] { ASSERT_TRUE(create_service(context, service("web"), ranges)); };
+  const auto deleted = delete_service({meddled, clock, random}, {"default", "web"}, {}).value();
+  ASSERT_TRUE(std::holds_alternative<core::ServiceChanged>(deleted));
+  EXPECT_EQ(std::get<core::ServiceChanged>(deleted).service.cluster_ip, first);
+  EXPECT_TRUE(get_service(context, {"default", "web"}).value()) << "another's";
+  meddled.lose_reply = true;
+  const auto again = delete_service({meddled, clock, random}, {"default", "web"}, {}).value();
+  EXPECT_TRUE(std::holds_alternative<core::ServiceChanged>(again)) << "and without a successor it is no refusal";
+}
+
+/// The same for a change: the node port that the other Service was given stays its own.
+TEST_F(ServiceEngine, ALateChangeLeavesTheSuccessorAlone) {
+  ASSERT_EQ(create(service("web", core::ServiceType::node_port)), "ok");
+  Meddler meddled(store);
+  const Context late{meddled, clock, random};
+  for (const bool with_successor : {true, false}) {
+    meddled.lose_reply = true;
+    meddled.after_commit = [&] {
+      ASSERT_EQ(remove("web"), "ok");
+      if (with_successor) {
+        ASSERT_EQ(create(service("web", core::ServiceType::node_port)), "ok");
+      }
+    };
+    const std::string answer = said(update_service(late, service("web"), ranges));
+    EXPECT_THAT(answer, HasSubstr(with_successor ? "has been modified" : "not found"));
+    EXPECT_EQ(taken(), held());
+    if (!with_successor) continue;
+    EXPECT_EQ(stored("web").type, core::ServiceType::node_port) << "another's";
+    EXPECT_NE(stored("web").ports.at(0).node_port, 0);
+  }
+}
+
+// --- several at once ---
+
+TEST_F(ServiceEngine, TenThousandCreationsOnARangeOf254) {
+  constexpr int kThreads = 4;
+  std::atomic<int> made = 0, full = 0, next = 0;
+  std::vector<std::string> others;
+  std::mutex mutex;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      store::MemoryStore mine(store.data());
+      SeededRandom chance(static_cast<std::uint64_t>(t) + 7);
+      Context own{mine, clock, chance};
+      for (int i = next++; i < 10'000; i = next++) {
+        const auto answer = create_service(own, service("s" + std::to_string(i)), ranges);
+        if (answer && std::holds_alternative<core::ServiceChanged>(*answer)) {
+          ++made;
+        } else if (answer && std::get<core::ServiceRefusal>(*answer).message ==
+                                 "Internal error occurred: failed to allocate a serviceIP for Service \"s" +
+                                     std::to_string(i) + "\": range is full") {
+          ++full;
+        } else {
+          const std::lock_guard lock(mutex);
+          others.push_back(answer ? std::get<core::ServiceRefusal>(*answer).to_string() : answer.error().message);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(made, 254);
+  EXPECT_EQ(full, 10'000 - 254);
+  EXPECT_THAT(others, IsEmpty());
+  EXPECT_EQ(taken().size(), 254U);
+}
+
+TEST_F(ServiceEngine, TwoWritersOnOneServiceNeverLeak) {
+  ASSERT_EQ(create(service("a")), "ok");
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      store::MemoryStore mine(store.data());
+      SeededRandom chance(static_cast<std::uint64_t>(t) + 3);
+      Context own{mine, clock, chance};
+      for (int i = 0; i < 100; ++i) {
+        const auto type = (i + t) % 2 == 0 ? ServiceType::node_port : ServiceType::cluster_ip;
+        EXPECT_TRUE(update_service(own, service("a", type), ranges));
+        if (i % 10 == 5) {
+          EXPECT_TRUE(delete_service(own, {"default", "a"}));
+          EXPECT_TRUE(create_service(own, service("a", type), ranges));
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// --- a store without atomic commits ---
+
+class ServiceInOrder : public ServiceEngine {
+ protected:
+  void SetUp() override { store.set_capabilities({}); }
+};
+
+TEST_F(ServiceInOrder, EverythingWorksAsInOneCommit) {
+  ASSERT_EQ(create(with_ip(local_balancer("a", 30093, 30118), "10.0.0.5")), "ok");
+  EXPECT_THAT(taken(), UnorderedElementsAre("10.0.0.5", "30093", "30118"));
+  ASSERT_EQ(update(service("a", ServiceType::node_port, {port("", 80, 30094)})), "ok");
+  EXPECT_THAT(taken(), UnorderedElementsAre("10.0.0.5", "30094"));
+  EXPECT_THAT(refused(with_ip(service("b"), "10.0.0.5")), HasSubstr("already allocated"));
+  ASSERT_EQ(remove("a"), "ok");
+  EXPECT_THAT(taken(), IsEmpty());
+}
+
+/// Whatever commit fails, what a Service holds is marked; and what fails without a death is taken back.
+TEST_F(ServiceInOrder, AFaultAtAnyCommitLeavesNoValueUnmarked) {
+  for (std::uint64_t at = 1; at <= 6; ++at) {
+    for (const auto fault : {store::Fault::conflict, store::Fault::unavailable, store::Fault::lose_reply}) {
+      store.set_faults(store::FaultScript().on_commit(store.counts().commit + at, fault));
+      const std::string name = "s" + std::to_string(at);
+      if (create(local_balancer(name)) != "ok") {
+        EXPECT_EQ(taken(), held());
+        ASSERT_EQ(create(local_balancer(name)), "ok");
+      }
+      ASSERT_EQ(taken(), held());
+      store.set_faults(store::FaultScript().on_commit(store.counts().commit + at, fault));
+      if (update(service(name)) != "ok") {
+        EXPECT_THAT(taken(), testing::IsSupersetOf(held()));
+      }
+      store.set_faults({});
+      static_cast<void>(remove(name));
+      EXPECT_THAT(held(), IsEmpty());
+      // What giving back could not write: a repair would find it. Here it is cleared by hand.
+      for (const auto kind : {core::kServiceIps, core::kServiceNodePorts}) {
+        const store::Write gone{core::range_allocation_key(kind), std::nullopt, store::Condition::always()};
+        ASSERT_TRUE(store.commit({&gone, 1}, {}, Deadline{}));
+      }
+    }
+  }
+}
+
+/// The loser made the record of a range, and the winner has marked its own bits in it since.
+TEST_F(ServiceInOrder, WhoLosesTakesItsBitsOutOfARangeThatItMade) {
+  Meddler meddler(store);
+  Context own{meddler, clock, random};
+  meddler.after_commit = [&] { ASSERT_EQ(create(service("winner", ServiceType::node_port)), "ok"); };
+  ASSERT_EQ(said(create_service(own, service("loser", ServiceType::node_port), ranges)), "ok");
+  EXPECT_EQ(held().size(), 4U);
+  EXPECT_EQ(taken(), held());
+}
+
+/// Likewise when it only added to one.
+TEST_F(ServiceInOrder, WhoLosesTakesItsBitsOutOfARangeThatWasThere) {
+  ASSERT_EQ(create(service("first")), "ok");
+  Meddler meddler(store);
+  Context own{meddler, clock, random};
+  meddler.after_commit = [&] { ASSERT_EQ(create(service("winner", ServiceType::node_port)), "ok"); };
+  ASSERT_EQ(said(create_service(own, service("loser", ServiceType::node_port), ranges)), "ok");
+  EXPECT_EQ(taken(), held());
+}
+
+/// And when it can't be created for good: by then somebody else has the name.
+TEST_F(ServiceInOrder, WhoIsRefusedAfterLosingLeavesNoBits) {
+  Meddler meddler(store);
+  Context own{meddler, clock, random};
+  meddler.after_commit = [&] { ASSERT_EQ(create(service("a", ServiceType::node_port)), "ok"); };
+  EXPECT_THAT(said(create_service(own, service("a", ServiceType::node_port), ranges)), HasSubstr("already exists"));
+  EXPECT_EQ(held().size(), 2U);
+  EXPECT_EQ(taken(), held());
+}
+
+TEST_F(ServiceInOrder, SeveralAtOnceShareNothing) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      store::MemoryStore mine(store.data());
+      mine.set_capabilities({});
+      SeededRandom chance(static_cast<std::uint64_t>(t) + 3);
+      Context own{mine, clock, chance};
+      for (int i = 0; i < 40; ++i) {
+        const std::string name = "s" + std::to_string(t) + "-" + std::to_string(i);
+        EXPECT_TRUE(create_service(own, service(name, ServiceType::node_port), ranges));
+        if (i % 2 == 0) {
+          EXPECT_TRUE(delete_service(own, {"default", name}));
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(held().size(), 3U * 20 * 2);
+}
+
+}  // namespace
+}  // namespace croft::engine

@@ -1,0 +1,406 @@
+#include "store/kube/format/api.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/json/decode.h"
+#include "base/net/echo.h"
+#include "base/time_text.h"
+
+namespace croft::wire::kube {
+namespace {
+
+constexpr std::size_t kAnswerDepthMax = 200;
+constexpr std::size_t kWordBytesMax = 1024;     // names, reasons, versions
+constexpr std::size_t kMessageBytesMax = 4096;  // a longer one is cut
+constexpr std::int64_t kRetryAfterMax = 86'400;
+constexpr std::string_view kInitialEventsEnd = "k8s.io/initial-events-end";
+constexpr ObjectRules kAnswerRules{.names = ObjectRules::Names::exact};
+/// A status is for persons first: one member that is odd must not hide the rest.
+constexpr ObjectRules kLenient{.names = ObjectRules::Names::exact, .on_fault = OnFault::skip};
+
+Error damaged(std::string_view what, std::string_view why) {
+  return {ErrorCode::corrupt, fmt::format("{} of the API server: {}", what, why), {}};
+}
+
+MaybeFault read_word(const JsonAt& at, std::string& out) { return read_text(at, kWordBytesMax, out); }
+
+MaybeFault read_message(const JsonAt& at, std::string& out) {
+  if (at.value.kind() == JsonKind::string) out = at.value.text().substr(0, kMessageBytesMax);
+  return {};
+}
+
+// ---------------------------------------------------------------- statuses
+
+constexpr std::array<JsonMember<ApiStatus::Cause>, 3> kCauseMembers{{
+    {"reason", [](const JsonAt& at, ApiStatus::Cause& out) { return read_word(at, out.reason); }},
+    {"message", [](const JsonAt& at, ApiStatus::Cause& out) { return read_message(at, out.message); }},
+    {"field", [](const JsonAt& at, ApiStatus::Cause& out) { return read_word(at, out.field); }},
+}};
+
+MaybeFault read_causes(const JsonAt& at, ApiStatus& out) {
+  return read_list<ApiStatus::Cause>(
+      at, ApiStatus::kCausesMax,
+      [](const JsonAt& element, ApiStatus::Cause& cause) {
+        return read_object<ApiStatus::Cause>(element, kCauseMembers, cause, kLenient);
+      },
+      out.causes);
+}
+
+constexpr std::array<JsonMember<ApiStatus>, 5> kDetailsMembers{{
+    {"name", [](const JsonAt& at, ApiStatus& out) { return read_word(at, out.name); }},
+    {"kind", [](const JsonAt& at, ApiStatus& out) { return read_word(at, out.kind); }},
+    {"uid", [](const JsonAt& at, ApiStatus& out) { return read_word(at, out.uid); }},
+    {"causes", read_causes},
+    {"retryAfterSeconds",
+     [](const JsonAt& at, ApiStatus& out) -> MaybeFault {
+       std::int64_t seconds = 0;
+       if (auto fault = read_integer(at, 0, kRetryAfterMax, seconds)) return fault;
+       if (seconds > 0) out.retry_after = std::chrono::seconds{seconds};
+       return {};
+     }},
+}};
+
+struct KindAndVersion {
+  std::string kind;
+  std::string api_version;
+};
+
+constexpr std::array<JsonMember<KindAndVersion>, 2> kTypeMembers{{
+    {"kind", [](const JsonAt& at, KindAndVersion& out) { return read_word(at, out.kind); }},
+    {"apiVersion", [](const JsonAt& at, KindAndVersion& out) { return read_word(at, out.api_version); }},
+}};
+
+constexpr std::array<JsonMember<ApiStatus>, 4> kStatusMembers{{
+    {"code",
+     [](const JsonAt& at, ApiStatus& out) -> MaybeFault {
+       std::int64_t code = 0;
+       if (auto fault = read_integer(at, 0, 999, code)) return fault;
+       out.code = static_cast<int>(code);
+       return {};
+     }},
+    {"reason", [](const JsonAt& at, ApiStatus& out) { return read_word(at, out.reason); }},
+    {"message", [](const JsonAt& at, ApiStatus& out) { return read_message(at, out.message); }},
+    {"details",
+     [](const JsonAt& at, ApiStatus& out) { return read_object<ApiStatus>(at, kDetailsMembers, out, kLenient); }},
+}};
+
+std::optional<ApiStatus> status_of(const JsonAt& at) {
+  KindAndVersion type;
+  if (read_object<KindAndVersion>(at, kTypeMembers, type, kLenient)) return {};
+  if (type.kind != "Status" || type.api_version != "v1") return {};
+  ApiStatus status;
+  if (read_object<ApiStatus>(at, kStatusMembers, status, kLenient)) return {};
+  return status;
+}
+
+// ---------------------------------------------------------------- objects
+
+struct Meta {
+  ApiMeta meta;
+  bool initial_events_are_over = false;
+};
+
+constexpr std::array<JsonMember<Meta>, 6> kMetaMembers{{
+    {"name", [](const JsonAt& at, Meta& out) { return read_word(at, out.meta.name); }},
+    {"namespace", [](const JsonAt& at, Meta& out) { return read_word(at, out.meta.name_space); }},
+    {"uid", [](const JsonAt& at, Meta& out) { return read_word(at, out.meta.uid); }},
+    {"resourceVersion", [](const JsonAt& at, Meta& out) { return read_word(at, out.meta.resource_version); }},
+    {"deletionTimestamp",
+     [](const JsonAt& at, Meta& out) -> MaybeFault {
+       std::string text;
+       if (auto fault = read_word(at, text)) return fault;
+       if (text.empty()) return {};
+       // Whether it is set is what counts. Kubernetes' years end with 9999, ours earlier, and who deletes a pod chooses
+       // the year (terminationGracePeriodSeconds): that must not make all that is told with it unreadable.
+       out.meta.deletion_timestamp = parse_rfc3339(text).value_or(WallTime::max());
+       return {};
+     }},
+    {"annotations",
+     [](const JsonAt& at, Meta& out) {
+       return each_member(at, [&](const JsonAt& member) -> MaybeFault {
+         if (member.name == kInitialEventsEnd) out.initial_events_are_over = member.value.text() == "true";
+         return {};
+       });
+     }},
+}};
+
+struct Object {
+  Meta of;
+  bool has_meta = false;
+};
+
+constexpr std::array<JsonMember<Object>, 1> kObjectMembers{{
+    {"metadata",
+     [](const JsonAt& at, Object& out) {
+       out.has_meta = true;
+       return read_object<Meta>(at, kMetaMembers, out.of, kAnswerRules);
+     }},
+}};
+
+/// `is_whole`: an object has a name, a bookmark has not.
+MaybeFault read_meta(const JsonAt& at, bool is_whole, Meta& out) {
+  Object object;
+  if (at.value.kind() != JsonKind::object) return at.wrong_type("an object");
+  if (auto fault = read_object<Object>(at, kObjectMembers, object, kAnswerRules)) return fault;
+  if (!object.has_meta) return at.bad_value("it has no metadata");
+  if (is_whole && object.of.meta.name.empty()) return at.bad_value("metadata.name is missing");
+  if (object.of.meta.resource_version.empty()) return at.bad_value("metadata.resourceVersion is missing");
+  out = std::move(object.of);
+  return {};
+}
+
+[[nodiscard]] Result<std::unique_ptr<const JsonDocument>> parse(std::string_view what, std::string_view json,
+                                                                std::size_t bytes_max, std::size_t values_max) {
+  auto document = parse_json(json, {.bytes_max = bytes_max, .depth_max = kAnswerDepthMax, .values_max = values_max});
+  if (!document && document.error().code == kTooLarge) {
+    return fail(kTooLarge, fmt::format("the API server's answer, {}, has more than {} values", what, values_max));
+  }
+  if (!document) return fail(damaged(what, document.error().message));
+  return std::make_unique<const JsonDocument>(*std::move(document));
+}
+
+// ---------------------------------------------------------------- lists
+
+struct List {
+  KindAndVersion type;
+  ApiListPage page;
+  std::size_t items_max = 0;  ///< more are only counted
+  std::size_t count = 0;
+  bool has_items = false;
+  bool lacks_namespace = false;  ///< an item does
+};
+
+constexpr std::array<JsonMember<ApiListPage>, 3> kListMetaMembers{{
+    {"resourceVersion", [](const JsonAt& at, ApiListPage& out) { return read_word(at, out.resource_version); }},
+    {"continue",
+     [](const JsonAt& at, ApiListPage& out) { return read_text(at, kContinueBytesMax, out.continue_token); }},
+    {"remainingItemCount",
+     [](const JsonAt& at, ApiListPage& out) -> MaybeFault {
+       if (at.value.is_null()) return {};
+       std::int64_t count = 0;
+       if (auto fault = read_integer(at, 0, INT64_MAX, count)) return fault;
+       out.remaining = count;
+       return {};
+     }},
+}};
+
+MaybeFault read_items(const JsonAt& at, List& out) {
+  out.has_items = true;
+  out.page.items.clear();
+  out.count = 0;
+  return each_element(at, kApiListValuesMax, [&](const JsonAt& element) -> MaybeFault {
+    // Counted to the end: the error says how many there are.
+    if (++out.count > out.items_max) return {};
+    Meta meta;
+    if (auto fault = read_meta(element, true, meta)) return fault;
+    out.lacks_namespace = out.lacks_namespace || meta.meta.name_space.empty();
+    out.page.items.push_back({element.value, std::move(meta.meta)});
+    return {};
+  });
+}
+
+constexpr std::array<JsonMember<List>, 4> kListMembers{{
+    {"kind", [](const JsonAt& at, List& out) { return read_word(at, out.type.kind); }},
+    {"apiVersion", [](const JsonAt& at, List& out) { return read_word(at, out.type.api_version); }},
+    {"metadata", [](const JsonAt& at,
+                    List& out) { return read_object<ApiListPage>(at, kListMetaMembers, out.page, kAnswerRules); }},
+    {"items", read_items},
+}};
+
+// ---------------------------------------------------------------- events
+
+struct Event {
+  std::string type;
+  std::optional<JsonRef> object;
+};
+
+constexpr std::array<JsonMember<Event>, 2> kEventMembers{{
+    {"type", [](const JsonAt& at, Event& out) { return read_word(at, out.type); }},
+    {"object",
+     [](const JsonAt& at, Event& out) -> MaybeFault {
+       out.object = at.value;
+       return {};
+     }},
+}};
+
+std::optional<ApiEvent::Type> type_of(std::string_view text) {
+  using Type = ApiEvent::Type;
+  if (text == "ADDED") return Type::added;
+  if (text == "MODIFIED") return Type::modified;
+  if (text == "DELETED") return Type::deleted;
+  if (text == "BOOKMARK") return Type::bookmark;
+  if (text == "ERROR") return Type::error;
+  return {};
+}
+
+}  // namespace
+
+std::optional<ApiStatus> decode_status(std::string_view json) {
+  const auto document = parse_json(
+      json, {.bytes_max = kApiObjectBytesMax, .depth_max = kAnswerDepthMax, .values_max = kApiObjectValuesMax});
+  if (!document) return {};
+  return status_of({document->root(), nullptr, {}, {}});
+}
+
+Result<ApiObject> decode_object(std::string_view json) {
+  TRY(auto document, parse("an object", json, kApiObjectBytesMax, kApiObjectValuesMax));
+  const JsonRef root = document->root();
+  Meta meta;
+  if (const auto fault = read_meta({root, nullptr, {}, {}}, true, meta)) {
+    return fail(damaged("an object", fault->to_string()));
+  }
+  return ApiObject{std::move(document), root, std::move(meta.meta)};
+}
+
+namespace {
+
+/// "Pod v1 shop/web-0"
+std::string told(const ApiObjectOf& of) {
+  return fmt::format("{} of {}, {}", net::echo(of.kind), net::echo(of.api_version),
+                     net::echo(of.name_space.empty() ? of.name : of.name_space + "/" + of.name));
+}
+
+[[nodiscard]] ApiObjectOf identity_of(const ApiObject& object) {
+  KindAndVersion type;
+  // What can't be read is left empty, and then differs.
+  static_cast<void>(read_object<KindAndVersion>({object.value, nullptr, {}, {}}, kTypeMembers, type, kLenient));
+  return {std::move(type.api_version), std::move(type.kind), object.meta.name_space, object.meta.name};
+}
+
+}  // namespace
+
+Result<void> check_object(const ApiObject& object, const ApiObjectOf& of) {
+  const ApiObjectOf is = identity_of(object);
+  const bool is_it =
+      is.api_version == of.api_version && is.kind == of.kind && is.name_space == of.name_space && is.name == of.name;
+  if (is_it) return {};
+  return fail(damaged("an object", fmt::format("asked for was {}, and it is {}", told(of), told(is))));
+}
+
+Result<ApiObject> decode_object(std::string_view json, const ApiObjectOf& of) {
+  TRY(ApiObject object, decode_object(json));
+  TRY_VOID(check_object(object, of));
+  return object;
+}
+
+Result<void> check_event(const ApiEvent& event, const ApiListOf& of, std::string_view name) {
+  if (!event.object) return {};
+  const ApiObjectOf is = identity_of(*event.object);
+  const bool is_bookmark = event.type == ApiEvent::Type::bookmark;  // it has neither name nor namespace
+  const bool is_it = is.api_version == of.api_version && is.kind == of.kind &&
+                     (is_bookmark || ((name.empty() || is.name == name) && is.name_space.empty() != of.is_namespaced));
+  if (is_it) return {};
+  return fail(damaged("an event", fmt::format("watched is {} of {}{}, and it tells of {}", of.kind, of.api_version,
+                                              name.empty() ? "" : ", " + net::echo(name), told(is))));
+}
+
+Result<void> check_list(std::string_view kind, std::string_view api_version,
+                        const std::optional<std::int64_t>& remaining, std::string_view continue_token,
+                        const ApiListOf& of) {
+  const bool is_it =
+      kind.ends_with("List") && kind.substr(0, kind.size() - 4) == of.kind && api_version == of.api_version;
+  const bool is_metadata = of.may_be_metadata && kind == "PartialObjectMetadataList" && api_version == "meta.k8s.io/v1";
+  if (!is_it && !is_metadata) {
+    return fail(damaged(
+        "a list", fmt::format("asked for was the kind {}List of {}, and it is of the kind {} of {}", of.kind,
+                              of.api_version, net::echo(std::string(kind)), net::echo(std::string(api_version)))));
+  }
+  if (remaining.value_or(0) > 0 && continue_token.empty()) {
+    return fail(damaged("a list", fmt::format("it says that {} objects more are behind it (remainingItemCount), and "
+                                              "not how to ask for them (continue)",
+                                              *remaining)));
+  }
+  return {};
+}
+
+std::size_t page_items_max(std::int64_t limit) {
+  const bool is_limited = limit > 0 && limit < static_cast<std::int64_t>(kApiItemsMax);
+  return is_limited ? static_cast<std::size_t>(limit) + kApiItemsOver : kApiItemsMax;
+}
+
+Result<void> check_page_items(std::size_t items, std::int64_t limit) {
+  if (items <= page_items_max(limit)) return {};
+  return fail(damaged("a list",
+                      limit > 0 ? fmt::format("asked for were at most {} objects (limit), and it has {}", limit, items)
+                                : fmt::format("it has {} objects, and at most {} are read", items, kApiItemsMax)));
+}
+
+Result<ApiListPage> decode_list(std::string_view json, const ApiListOf& of) {
+  TRY(auto document, parse("a list", json, kApiListBytesMax, kApiListValuesMax));
+  const JsonAt at{document->root(), nullptr, {}, {}};
+  if (at.value.kind() != JsonKind::object) return fail(damaged("a list", "it is no object"));
+  List list;
+  list.items_max = page_items_max(of.limit);
+  if (const auto fault = read_object<List>(at, kListMembers, list, kAnswerRules)) {
+    return fail(damaged("a list", fault->to_string()));
+  }
+  TRY_VOID(check_list(list.type.kind, list.type.api_version, list.page.remaining, list.page.continue_token, of));
+  TRY_VOID(check_page_items(list.count, of.limit));
+  // `items` may be null; an answer without them is something else.
+  if (!list.has_items) return fail(damaged("a list", "it has no items"));
+  if (of.is_namespaced && list.lacks_namespace) {
+    return fail(damaged("a list", fmt::format("metadata.namespace of a {} is missing", of.kind)));
+  }
+  if (list.page.resource_version.empty()) return fail(damaged("a list", "metadata.resourceVersion is missing"));
+  list.page.document = std::move(document);
+  return std::move(list.page);
+}
+
+Result<ApiEvent> decode_event(std::string_view line) {
+  constexpr std::string_view kWhat = "an event";
+  TRY(auto document, parse(kWhat, line, kApiObjectBytesMax, kApiObjectValuesMax));
+  const JsonAt at{document->root(), nullptr, {}, {}};
+  Event found;
+  if (at.value.kind() != JsonKind::object) return fail(damaged(kWhat, "it is no object"));
+  if (const auto fault = read_object<Event>(at, kEventMembers, found, kAnswerRules)) {
+    return fail(damaged(kWhat, fault->to_string()));
+  }
+  const auto type = type_of(found.type);
+  if (!type) return fail(damaged(kWhat, fmt::format("its type {} is not known", net::echo(found.type))));
+  if (!found.object) return fail(damaged(kWhat, "it has no object"));
+  ApiEvent event;
+  event.type = *type;
+  const JsonAt object_at{*found.object, &at, "object", {}};
+  if (*type == ApiEvent::Type::error) {
+    event.status = status_of(object_at);
+    if (!event.status) return fail(damaged(kWhat, "it is an error without a Status"));
+    return event;
+  }
+  Meta meta;
+  if (const auto fault = read_meta(object_at, *type != ApiEvent::Type::bookmark, meta)) {
+    return fail(damaged(kWhat, fault->to_string()));
+  }
+  event.initial_events_are_over = *type == ApiEvent::Type::bookmark && meta.initial_events_are_over;
+  event.object = ApiObject{std::move(document), *found.object, std::move(meta.meta)};
+  return event;
+}
+
+void WatchLines::add(std::string_view bytes) {
+  // What was given out is forgotten only here, and not for each line anew.
+  bytes_.erase(0, taken_);
+  looked_ -= taken_;
+  taken_ = 0;
+  bytes_ += bytes;
+}
+
+Result<std::optional<std::string_view>> WatchLines::next() {
+  for (;;) {
+    const std::size_t end = bytes_.find('\n', looked_);
+    const std::size_t stop = end == bytes_.npos ? bytes_.size() : end;
+    if (stop - taken_ > line_bytes_max_) {
+      return fail(damaged("a watch", fmt::format("an event has more than {} bytes", line_bytes_max_)));
+    }
+    looked_ = stop;
+    if (end == bytes_.npos) return std::optional<std::string_view>();
+    const std::string_view line = std::string_view(bytes_).substr(taken_, end - taken_);
+    taken_ = looked_ = end + 1;
+    if (line.find_first_not_of(" \t\r") != line.npos) return std::optional(line);
+  }
+}
+
+}  // namespace croft::wire::kube

@@ -1,0 +1,177 @@
+#pragma once
+
+// What a Kubernetes API server answers, in JSON: statuses, single objects, pages of lists, events of watches
+// (docs/reference/kubernetes-client.md). What is in an object beyond its metadata is for others to read.
+//
+// Errors of reading: corrupt, naming what was read and the member. Member names are exact, unknown ones are passed
+// over.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/json/document.h"
+#include "base/result.h"
+
+namespace croft::wire::kube {
+
+/// What an object may weigh: the API server takes 3 MiB and etcd 1.5 MiB, what it adds itself included.
+inline constexpr std::size_t kApiObjectBytesMax = std::size_t{4} << 20;
+/// What a page of a list may: 500 blocks of 20 KB are 10 MB. Who lists asks for less at once when it is more.
+inline constexpr std::size_t kApiListBytesMax = std::size_t{16} << 20;
+inline constexpr std::size_t kApiItemsMax = 100'000;
+/// What a page may have beyond the limit it was asked for with; one that has more is not what was asked for.
+inline constexpr std::size_t kApiItemsOver = 16;
+inline constexpr std::size_t kContinueBytesMax = std::size_t{64} << 10;
+/// What they may have of values, which take some 24 bytes each, however short they are written: 500 blocks of 64
+/// holders have 400,000.
+inline constexpr std::size_t kApiObjectValuesMax = 400'000;
+inline constexpr std::size_t kApiListValuesMax = 1'000'000;
+/// Errors of too much at once, of a list that may be asked for in smaller parts: this code, and only these.
+inline constexpr ErrorCode kTooLarge = ErrorCode::storage_full;
+
+/// Why the server did not do what it was asked for.
+struct ApiStatus {
+  int code = 0;         ///< of HTTP
+  std::string reason;   ///< "NotFound", "AlreadyExists", "Conflict", "Expired", "Invalid", …; empty: not said
+  std::string message;  ///< for a person, as the server has it: not fit for a terminal
+  std::string kind;     ///< of what was asked for; as a resource, "ipamblocks"
+  std::string name;     ///< empty also where the server does not know the kind: a CRD is missing
+  std::string uid;
+  /// How long to wait before asking again, as the body says it; the header Retry-After says it too.
+  std::optional<std::chrono::seconds> retry_after;
+  struct Cause {
+    std::string reason;   ///< "FieldValueInvalid"
+    std::string message;  ///< for a person
+    std::string field;    ///< "spec.cidr"
+    friend bool operator==(const Cause&, const Cause&) = default;
+  };
+  std::vector<Cause> causes;  ///< the first kCausesMax
+  static constexpr std::size_t kCausesMax = 32;
+
+  friend bool operator==(const ApiStatus&, const ApiStatus&) = default;
+};
+
+/// Nothing when the text is no Status: what stands between us and the API answers in its own words.
+[[nodiscard]] std::optional<ApiStatus> decode_status(std::string_view json);
+
+/// Of an object's `metadata`, what every reader needs.
+struct ApiMeta {
+  std::string name;
+  std::string name_space;        ///< empty: the object is in none
+  std::string uid;               ///< empty only where the server sends none: in bookmarks
+  std::string resource_version;  ///< opaque; never empty
+  /// Set: it is being deleted, finalizers still hold it. The last time there is where it says one that can't be held.
+  std::optional<WallTime> deletion_timestamp;
+  friend bool operator==(const ApiMeta&, const ApiMeta&) = default;
+};
+
+/// An object and the text it is part of. Movable: `value` stays good.
+struct ApiObject {
+  std::unique_ptr<const JsonDocument> document;
+  JsonRef value;  ///< into `document`
+  ApiMeta meta;
+};
+
+/// The answer to a GET, POST or PUT of one object. Error also: an object without a name or a resourceVersion.
+[[nodiscard]] Result<ApiObject> decode_object(std::string_view json);
+
+/// What one object was asked for as. A cache or proxy that mixes answers up gives another one.
+struct ApiObjectOf {
+  std::string api_version;  ///< "v1", "crd.projectcalico.org/v1"
+  std::string kind;
+  std::string name_space;  ///< empty: in none
+  std::string name;
+};
+/// Whether it is that one. Error: corrupt, naming what was asked for and what came.
+[[nodiscard]] Result<void> check_object(const ApiObject& object, const ApiObjectOf& of);
+/// The answer to a GET, POST or PUT of that object. Error also: it is another one.
+[[nodiscard]] Result<ApiObject> decode_object(std::string_view json, const ApiObjectOf& of);
+
+/// A part of a list. Movable: `value`s stay good.
+struct ApiListPage {
+  /// What the whole list is of: a watch goes on from here. All pages of one list have the same, unless the server says
+  /// otherwise after a 410.
+  std::string resource_version;
+  std::string continue_token;             ///< asks for the next page; empty: this is the last
+  std::optional<std::int64_t> remaining;  ///< objects behind this page; not said where a selector was used
+  struct Item {
+    JsonRef value;
+    ApiMeta meta;
+  };
+  std::vector<Item> items;  ///< into `document`, at most kApiItemsMax
+  std::unique_ptr<const JsonDocument> document;
+};
+
+/// What a list was asked for of. It says itself what it is of (the items, in lists of Kubernetes' own kinds, don't),
+/// and from a list of something else it would follow that nothing exists.
+struct ApiListOf {
+  std::string api_version;       ///< "v1", "crd.projectcalico.org/v1"
+  std::string kind;              ///< of the items: "Pod"; the list's own is "PodList"
+  bool is_namespaced = false;    ///< each item is in a namespace
+  bool may_be_metadata = false;  ///< PartialObjectMetadataList was asked for, where the server has it
+  std::int64_t limit = 0;        ///< objects asked for at most; 0: all, or where a server may give more
+};
+
+/// How many objects a page that was asked for with this limit is read with.
+[[nodiscard]] std::size_t page_items_max(std::int64_t limit);
+/// Error: corrupt, that many are more.
+[[nodiscard]] Result<void> check_page_items(std::size_t items, std::int64_t limit);
+
+/// Error also: a list of another kind or version, or of more objects than it was asked for with; an item without a
+/// name, a resourceVersion or the namespace that it must have; more objects behind this page, and no way to ask for
+/// them.
+[[nodiscard]] Result<ApiListPage> decode_list(std::string_view json, const ApiListOf& of);
+/// The same of what a list in protobuf says of itself. Error: corrupt.
+[[nodiscard]] Result<void> check_list(std::string_view kind, std::string_view api_version,
+                                      const std::optional<std::int64_t>& remaining, std::string_view continue_token,
+                                      const ApiListOf& of);
+
+/// What a watch tells.
+struct ApiEvent {
+  enum class Type : std::uint8_t {
+    added,     ///< `object` is new, or there when the watch began
+    modified,  ///< `object` is another one now
+    deleted,   ///< `object` is as it was last; its resourceVersion is that of the deletion
+    bookmark,  ///< nothing has happened up to `object.meta.resource_version`, which is all that is set of it
+    error,     ///< the watch is over; see `status`
+  } type = Type::bookmark;
+  std::optional<ApiObject> object;       ///< unless `error`
+  bool initial_events_are_over = false;  ///< bookmark: what was there when the watch began has been told
+  std::optional<ApiStatus> status;       ///< `error`
+  /// `error`: changes are lost; everything has to be listed again. 410, Gone or Expired.
+  [[nodiscard]] bool is_too_old() const { return status && (status->code == 410 || status->reason == "Expired"); }
+};
+
+/// One line of a watch. Error also: an unknown type.
+[[nodiscard]] Result<ApiEvent> decode_event(std::string_view line);
+/// Whether it tells of such an object, and in a namespace if those are; `name`: of this one only, unless it is empty.
+/// Of an event of the type `error`, nothing. Error: corrupt, naming what was asked for and what came.
+[[nodiscard]] Result<void> check_event(const ApiEvent& event, const ApiListOf& of, std::string_view name = {});
+
+/// Cuts the body of a watch into its lines, however it comes.
+class WatchLines {
+ public:
+  /// No line is longer than `line_bytes_max`.
+  explicit WatchLines(std::size_t line_bytes_max = kApiObjectBytesMax) : line_bytes_max_(line_bytes_max) {}
+
+  void add(std::string_view bytes);
+  /// The next whole line, without its end; empty lines are left out. Nothing when more must come first. Good until the
+  /// next add(). Error: corrupt when a line is too long; that stays so.
+  [[nodiscard]] Result<std::optional<std::string_view>> next();
+  /// Whether something is left that is no whole line: at the end of a watch it was cut off.
+  [[nodiscard]] bool has_rest() const { return taken_ < bytes_.size(); }
+
+ private:
+  std::size_t line_bytes_max_;
+  std::string bytes_;
+  std::size_t taken_ = 0;   ///< of these, given out
+  std::size_t looked_ = 0;  ///< up to here there is no further end of a line
+};
+
+}  // namespace croft::wire::kube

@@ -1,0 +1,357 @@
+#include "store/kube/format/api.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/time_text.h"
+#include "store/kube/format/requests.h"
+
+namespace croft::wire::kube {
+namespace {
+
+template <class T>
+std::string refusal(const Result<T>& result) {
+  if (result) return "accepted";
+  EXPECT_EQ(result.error().code, ErrorCode::corrupt);
+  return result.error().message;
+}
+
+TEST(KubeStatus, EveryMemberArrives) {
+  const auto status = decode_status(R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",
+    "message":"ipamblocks \"b\" is invalid","reason":"Invalid","code":422,"details":{"name":"b","group":"g",
+    "kind":"ipamblocks","uid":"u-1","retryAfterSeconds":3,"causes":[{"reason":"FieldValueInvalid","message":"m","field":"spec.cidr"}]}})");
+  ASSERT_TRUE(status);
+  ApiStatus expected;
+  expected.code = 422;
+  expected.reason = "Invalid";
+  expected.message = "ipamblocks \"b\" is invalid";
+  expected.kind = "ipamblocks";
+  expected.name = "b";
+  expected.uid = "u-1";
+  expected.retry_after = std::chrono::seconds{3};
+  expected.causes = {{"FieldValueInvalid", "m", "spec.cidr"}};
+  EXPECT_EQ(*status, expected);
+}
+
+TEST(KubeStatus, WhatIsNoneIsNone) {
+  for (const std::string_view text :
+       {"", "404 page not found\n", "{}", "[]", "null", "7", R"({"kind":"Status"})",
+        R"({"kind":"Pod","apiVersion":"v1","code":404})", R"({"kind":"Status","apiVersion":"v1")"}) {
+    EXPECT_FALSE(decode_status(text)) << text;
+  }
+}
+
+TEST(KubeStatus, OddMembersHideNothingAndAllIsBounded) {
+  std::string causes;
+  for (int i = 0; i < 100; ++i)
+    causes += (i == 0 ? "" : ",") + std::string(R"({"reason":"r","message":7,"field":"f"})");
+  const auto status = decode_status(R"({"kind":"Status","apiVersion":"v1","code":409,"reason":7,"message":")" +
+                                    std::string(100'000, 'm') +
+                                    R"(","details":{"name":"n","retryAfterSeconds":-1,"causes":[)" + causes + "]}}");
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->code, 409);
+  EXPECT_EQ(status->reason, "");
+  EXPECT_EQ(status->message.size(), 4096U);
+  EXPECT_EQ(status->name, "n");
+  EXPECT_EQ(status->retry_after, std::nullopt);
+  EXPECT_EQ(status->causes.size(), ApiStatus::kCausesMax);
+  EXPECT_EQ(status->causes.front().field, "f");
+}
+
+constexpr std::string_view kObject =
+    R"({"kind":"IPAMBlock","apiVersion":"crd.projectcalico.org/v1","metadata":{"name":"10-0-0-0-26","namespace":"n",)"
+    R"("uid":"u-1","resourceVersion":"42","deletionTimestamp":"2026-01-15T10:00:00Z","annotations":{"a":"b"},"labels":null},)"
+    R"("spec":{"cidr":"10.0.0.0/26"}})";
+
+TEST(KubeObject, HasItsMetadataAndItsValue) {
+  auto object = decode_object(kObject);
+  ASSERT_TRUE(object) << object.error().message;
+  const ApiObject moved = *std::move(object);
+  EXPECT_EQ(moved.meta, (ApiMeta{"10-0-0-0-26", "n", "u-1", "42", parse_rfc3339("2026-01-15T10:00:00Z").value()}));
+  const auto kind = moved.value.first_child();
+  ASSERT_TRUE(kind);
+  EXPECT_EQ(kind->text(), "IPAMBlock");
+}
+
+TEST(KubeObject, WithoutWhatEveryoneNeedsIsDamage) {
+  EXPECT_EQ(refusal(decode_object("{}")), "an object of the API server: it has no metadata");
+  EXPECT_EQ(refusal(decode_object(R"({"metadata":{"resourceVersion":"1"}})")),
+            "an object of the API server: metadata.name is missing");
+  EXPECT_EQ(refusal(decode_object(R"({"metadata":{"name":"a"}})")),
+            "an object of the API server: metadata.resourceVersion is missing");
+  EXPECT_EQ(refusal(decode_object(R"({"metadata":{"name":7}})")),
+            "an object of the API server: metadata.name: an integer (7) where a string is wanted");
+  EXPECT_EQ(refusal(decode_object(R"({"metadata":{"Name":"a","resourceVersion":"1"}})")),
+            "an object of the API server: metadata.name is missing");
+  EXPECT_NE(refusal(decode_object("<html>")), "accepted");
+  EXPECT_NE(refusal(decode_object(std::string(kApiObjectBytesMax, ' ') + "{}")), "accepted");
+}
+
+/// Who deletes a pod chooses when (terminationGracePeriodSeconds): only whether it is set counts.
+TEST(KubeObject, ATimeOfDeletionThatCannotBeHeldIsSetAllTheSame) {
+  for (const char* time : {"2312-02-07T00:26:40Z", "9999-12-31T23:59:59Z", "soon"}) {
+    const auto object = decode_object(
+        fmt::format(R"({{"metadata":{{"name":"a","resourceVersion":"1","deletionTimestamp":"{}"}}}})", time));
+    ASSERT_TRUE(object) << object.error().message;
+    EXPECT_EQ(object->meta.deletion_timestamp, WallTime::max()) << time;
+  }
+}
+
+TEST(KubeObject, OfMoreValuesThanAnObjectCanHaveIsTooMuch) {
+  std::string text = R"({"metadata":{"name":"a","resourceVersion":"1"},"spec":[0)";
+  for (std::size_t i = 0; i < kApiObjectValuesMax; ++i) text += ",0";
+  const auto object = decode_object(text + "]}");
+  ASSERT_FALSE(object);
+  EXPECT_EQ(object.error().code, kTooLarge);
+}
+
+TEST(KubeList, APageHasItsPlaceAndItsItems) {
+  const std::string text =
+      R"({"kind":"IPAMBlockList","apiVersion":"g/v1","metadata":{"resourceVersion":"100","continue":"abc",)"
+      R"("remainingItemCount":3},"items":[)" +
+      std::string(kObject) + "," + R"({"metadata":{"name":"b","uid":"u-2","resourceVersion":"43"},"spec":{"x":1}})" +
+      "]}";
+  auto decoded = decode_list(text, {"g/v1", "IPAMBlock"});
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  const ApiListPage page = *std::move(decoded);
+  EXPECT_EQ(page.resource_version, "100");
+  EXPECT_EQ(page.continue_token, "abc");
+  EXPECT_EQ(page.remaining, 3);
+  ASSERT_EQ(page.items.size(), 2U);
+  EXPECT_EQ(page.items[1].meta.name, "b");
+  EXPECT_EQ(page.items[1].meta.deletion_timestamp, std::nullopt);
+  const auto metadata = page.items[1].value.first_child();
+  ASSERT_TRUE(metadata && metadata->next_sibling());
+  EXPECT_EQ(metadata->next_sibling()->first_child()->integer(), 1);
+}
+
+TEST(KubeList, MayBeEmptyButNotSomethingElse) {
+  const ApiListOf kPods{"v1", "Pod"};
+  for (const std::string_view items : {"[]", "null"}) {
+    const auto page = decode_list(
+        R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":)" + std::string(items) + "}",
+        kPods);
+    ASSERT_TRUE(page) << page.error().message;
+    EXPECT_TRUE(page->items.empty());
+    EXPECT_TRUE(page->continue_token.empty());
+    EXPECT_EQ(page->remaining, std::nullopt);
+  }
+  EXPECT_EQ(
+      refusal(decode_list(R"({"kind":"Status","apiVersion":"v1","status":"Success"})", kPods)),
+      "a list of the API server: asked for was the kind PodList of v1, and it is of the kind \"Status\" of \"v1\"");
+  EXPECT_EQ(refusal(decode_list(R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"}})", kPods)),
+            "a list of the API server: it has no items");
+  EXPECT_EQ(refusal(decode_list(R"({"kind":"PodList","apiVersion":"v1","metadata":{},"items":[]})", kPods)),
+            "a list of the API server: metadata.resourceVersion is missing");
+  EXPECT_EQ(refusal(decode_list(R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},)"
+                                R"("items":[{"metadata":{"name":"a"}}]})",
+                                kPods)),
+            "a list of the API server: items[0]: metadata.resourceVersion is missing");
+  EXPECT_NE(refusal(decode_list("[]", kPods)), "accepted");
+}
+
+TEST(KubeList, OfNamesOnlyIsTakenFromWhoWasAskedForIt) {
+  constexpr std::string_view kNames =
+      R"({"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"7"},"items":[]})";
+  EXPECT_FALSE(decode_list(kNames, {"v1", "Pod"}));
+  EXPECT_TRUE(decode_list(kNames, {"v1", "Pod", false, true}));
+  EXPECT_FALSE(
+      decode_list(R"({"kind":"PartialObjectMetadataList","apiVersion":"v1","metadata":{"resourceVersion":"7"},)"
+                  R"("items":[]})",
+                  {"v1", "Pod", false, true}));
+}
+
+TEST(KubeEvent, EveryType) {
+  using Type = ApiEvent::Type;
+  for (const auto& [text, type] : std::vector<std::pair<std::string, Type>>{
+           {"ADDED", Type::added}, {"MODIFIED", Type::modified}, {"DELETED", Type::deleted}}) {
+    auto decoded = decode_event(R"({"type":")" + text + R"(","object":)" + std::string(kObject) + "}");
+    ASSERT_TRUE(decoded) << decoded.error().message;
+    const ApiEvent event = *std::move(decoded);
+    EXPECT_EQ(event.type, type);
+    ASSERT_TRUE(event.object);
+    EXPECT_EQ(event.object->meta.name, "10-0-0-0-26");
+    EXPECT_EQ(event.object->value.first_child()->text(), "IPAMBlock");
+    EXPECT_FALSE(event.initial_events_are_over || event.is_too_old());
+  }
+}
+
+TEST(KubeEvent, BookmarksTellThePlaceAndTheEndOfWhatWasThere) {
+  const auto event = [](const std::string& annotations) {
+    return decode_event(
+        R"({"type":"BOOKMARK","object":{"kind":"Pod","metadata":{"resourceVersion":"77","creationTimestamp":null)" +
+        annotations + "}}}");
+  };
+  ASSERT_TRUE(event(""));
+  EXPECT_EQ(event("")->object->meta.resource_version, "77");
+  EXPECT_FALSE(event("")->initial_events_are_over);
+  EXPECT_TRUE(event(R"(,"annotations":{"x":"true","k8s.io/initial-events-end":"true"})")->initial_events_are_over);
+  EXPECT_FALSE(event(R"(,"annotations":{"k8s.io/initial-events-end":"false"})")->initial_events_are_over);
+  // An object that carries the annotation is no bookmark.
+  const auto added = decode_event(R"({"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"1",)"
+                                  R"("annotations":{"k8s.io/initial-events-end":"true"}}}})");
+  ASSERT_TRUE(added);
+  EXPECT_FALSE(added->initial_events_are_over);
+}
+
+TEST(KubeEvent, AnErrorHasItsStatus) {
+  const auto event = decode_event(
+      R"({"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","reason":"Expired","code":410,"message":"too old resource version"}})");
+  ASSERT_TRUE(event) << event.error().message;
+  EXPECT_TRUE(event->is_too_old());
+  EXPECT_FALSE(event->object);
+  const auto other = decode_event(R"({"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","code":500}})");
+  ASSERT_TRUE(other);
+  EXPECT_FALSE(other->is_too_old());
+  EXPECT_EQ(other->status->code, 500);
+}
+
+TEST(KubeEvent, WhatIsNoneIsDamage) {
+  for (const std::string_view text :
+       {"{}", "[]", "x", R"({"type":"ADDED"})", R"({"type":"WHATEVER","object":{}})", R"({"type":"ERROR","object":{}})",
+        R"({"type":"ADDED","object":null})", R"({"type":"BOOKMARK","object":{"metadata":{}}})",
+        R"({"type":7,"object":{"metadata":{"name":"a","resourceVersion":"1"}}})"}) {
+    EXPECT_NE(refusal(decode_event(text)), "accepted") << text;
+  }
+}
+
+TEST(KubeWatchLines, HoweverTheBytesCome) {
+  const std::string text = "{\"a\":1}\n\n \r\n{\"b\":2}\r\nrest";
+  for (std::size_t step = 1; step <= text.size(); ++step) {
+    WatchLines lines;
+    std::vector<std::string> seen;
+    for (std::size_t at = 0; at < text.size(); at += step) {
+      lines.add(std::string_view(text).substr(at, step));
+      for (;;) {
+        const auto line = lines.next();
+        ASSERT_TRUE(line);
+        if (!*line) break;
+        seen.emplace_back(**line);
+      }
+    }
+    EXPECT_EQ(seen, (std::vector<std::string>{"{\"a\":1}", "{\"b\":2}\r"})) << step;
+    EXPECT_TRUE(lines.has_rest());
+  }
+  WatchLines whole;
+  whole.add("x\n");
+  EXPECT_TRUE(whole.next().value());
+  EXPECT_FALSE(whole.next().value());
+  EXPECT_FALSE(whole.has_rest());
+}
+
+TEST(KubeWatchLines, AreBounded) {
+  WatchLines lines(10);
+  lines.add("0123456789\n");
+  EXPECT_EQ(lines.next().value(), "0123456789");
+  lines.add("0123456789");
+  EXPECT_EQ(lines.next().value(), std::nullopt);
+  lines.add("x");
+  EXPECT_EQ(lines.next().error().code, ErrorCode::corrupt);
+  lines.add("\n");
+  EXPECT_EQ(lines.next().error().code, ErrorCode::corrupt);
+  WatchLines long_line(10);
+  long_line.add("0123456789x\n");
+  EXPECT_EQ(long_line.next().error().code, ErrorCode::corrupt);
+}
+
+constexpr ApiResource kBlocks{"crd.projectcalico.org", "v1", "ipamblocks"};
+constexpr ApiResource kPods{"", "v1", "pods"};
+
+TEST(KubeRequests, Paths) {
+  EXPECT_EQ(collection_path(kBlocks).value(), "/apis/crd.projectcalico.org/v1/ipamblocks");
+  EXPECT_EQ(collection_path(kPods).value(), "/api/v1/pods");
+  EXPECT_EQ(object_path(kPods, "kube-system", "a.b").value(), "/api/v1/namespaces/kube-system/pods/a.b");
+  EXPECT_EQ(object_path(kBlocks, "", "10-0-0-0-26").value(), "/apis/crd.projectcalico.org/v1/ipamblocks/10-0-0-0-26");
+  EXPECT_EQ(object_path(kBlocks, "", "a:b?#").value(), "/apis/crd.projectcalico.org/v1/ipamblocks/a%3Ab%3F%23");
+  for (const std::string& bad : {std::string(), std::string("."), std::string(".."), std::string("a/b"),
+                                 std::string("a%2fb"), std::string(254, 'x'), std::string("a\0b", 3)}) {
+    EXPECT_EQ(object_path(kBlocks, "", bad).error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(object_path(kPods, bad, "a").has_value(), bad.empty());  // of no namespace
+  }
+}
+
+TEST(KubeRequests, Lists) {
+  EXPECT_EQ(list_path("/c", {}), "/c");
+  ApiListQuery query;
+  query.limit = 500;
+  query.resource_version = "0";
+  query.select.label_selector = "a in (b,c)";
+  EXPECT_EQ(list_path("/c", query),
+            "/c?labelSelector=a%20in%20%28b%2Cc%29&limit=500&resourceVersion=0&resourceVersionMatch=NotOlderThan");
+  query.match = ApiListQuery::Match::exact;
+  query.resource_version = "7";
+  query.select = {"", "spec.nodeName=n"};
+  EXPECT_EQ(list_path("/c", query),
+            "/c?fieldSelector=spec.nodeName%3Dn&limit=500&resourceVersion=7&resourceVersionMatch=Exact");
+  query.continue_token = "a+/=";  // the token has the version; the server refuses both
+  EXPECT_EQ(list_path("/c", query), "/c?fieldSelector=spec.nodeName%3Dn&limit=500&continue=a%2B%2F%3D");
+}
+
+TEST(KubeRequests, Watches) {
+  EXPECT_EQ(watch_path("/c", {}), "/c?watch=1&allowWatchBookmarks=true");
+  ApiWatchQuery query;
+  query.send_initial_events = true;
+  query.timeout = std::chrono::seconds{300};
+  EXPECT_EQ(watch_path("/c", query),
+            "/c?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&"
+            "timeoutSeconds=300");
+  query = {};
+  query.resource_version = "42";
+  EXPECT_EQ(watch_path("/c", query), "/c?watch=1&allowWatchBookmarks=true&resourceVersion=42");
+}
+
+TEST(KubeRequests, DeleteOptions) {
+  EXPECT_EQ(encode_delete_options({}), R"({"kind":"DeleteOptions","apiVersion":"v1"})");
+  EXPECT_EQ(encode_delete_options({"u", "7"}),
+            R"({"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u","resourceVersion":"7"}})");
+  EXPECT_EQ(encode_delete_options({"u", ""}),
+            R"({"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u"}})");
+}
+
+// ---------------------------------------------------------------- another than was asked for
+
+constexpr const char* kPod = R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-0","namespace":"shop",)"
+                             R"("resourceVersion":"7"}})";
+
+TEST(KubeApi, AnObjectThatWasNotAskedForIsNone) {
+  const auto refusal_as = [](const ApiObjectOf& of) { return refusal(decode_object(kPod, of)); };
+  EXPECT_EQ(refusal_as({"v1", "Pod", "shop", "web-0"}), "accepted");
+  EXPECT_EQ(
+      refusal_as({"v1", "Pod", "shop", "web-1"}),
+      "an object of the API server: asked for was \"Pod\" of \"v1\", \"shop/web-1\", and it is \"Pod\" of \"v1\", "
+      "\"shop/web-0\"");
+  for (const ApiObjectOf& of :
+       {ApiObjectOf{"v1", "Pod", "other", "web-0"}, ApiObjectOf{"v1", "Pod", "", "web-0"},
+        ApiObjectOf{"v2", "Pod", "shop", "web-0"}, ApiObjectOf{"v1", "Service", "shop", "web-0"}}) {
+    EXPECT_NE(refusal_as(of), "accepted") << of.kind << of.api_version << of.name_space;
+  }
+  EXPECT_NE(refusal(decode_object(R"({"metadata":{"name":"web-0","namespace":"shop","resourceVersion":"7"}})",
+                                  ApiObjectOf{"v1", "Pod", "shop", "web-0"})),
+            "accepted")
+      << "one that does not say what it is";
+}
+
+TEST(KubeApi, AnEventOfSomethingElseIsNone) {
+  const auto refusal_of = [](const std::string& type, const std::string& object, const ApiListOf& of,
+                             std::string_view name = {}) {
+    const auto event = decode_event(R"({"type":")" + type + R"(","object":)" + object + "}");
+    EXPECT_TRUE(event) << event.error().message;
+    return refusal(check_event(*event, of, name));
+  };
+  const ApiListOf pods{"v1", "Pod", true};
+  EXPECT_EQ(refusal_of("ADDED", kPod, pods), "accepted");
+  EXPECT_EQ(refusal_of("DELETED", kPod, pods, "web-0"), "accepted");
+  EXPECT_EQ(refusal_of("ADDED", kPod, pods, "web-1"),
+            "an event of the API server: watched is Pod of v1, \"web-1\", and it tells of \"Pod\" of \"v1\", "
+            "\"shop/web-0\"");
+  EXPECT_NE(refusal_of("ADDED", kPod, {"v1", "Service", true}), "accepted");
+  EXPECT_NE(refusal_of("ADDED", kPod, {"v2", "Pod", true}), "accepted");
+  EXPECT_NE(refusal_of("ADDED", kPod, {"v1", "Pod", false}), "accepted") << "in a namespace";
+  const std::string bookmark = R"({"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9"}})";
+  EXPECT_EQ(refusal_of("BOOKMARK", bookmark, pods, "web-0"), "accepted");
+  EXPECT_NE(refusal_of("BOOKMARK", bookmark, {"v1", "Node"}), "accepted") << "it would pass over changes";
+  EXPECT_EQ(refusal_of("ERROR", R"({"kind":"Status","apiVersion":"v1","code":410})", pods), "accepted");
+}
+
+}  // namespace
+}  // namespace croft::wire::kube

@@ -1,0 +1,305 @@
+#include "store/kube/format/kubeconfig.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text/base64.h"
+#include "store/kube/format/kube_server.h"
+
+namespace croft::wire::kube {
+namespace {
+
+/// A kubeconfig with one context, of the members of its cluster and its user.
+std::string config(const std::string& cluster, const std::string& user, const std::string& context = "") {
+  return R"({"kind":"Config","apiVersion":"v1","preferences":{},"current-context":"c","clusters":[{"name":"k","cluster":{)" +
+         cluster + R"(}}],"users":[{"name":"u","user":{)" + user +
+         R"(}}],"contexts":[{"name":"c","context":{"cluster":"k","user":"u")" + context + "}}]}";
+}
+const std::string kHttps = R"("server":"https://10.0.0.1:6443","certificate-authority":"ca.crt")";
+const std::string kPlain = R"("server":"http://127.0.0.1:8001")";
+
+std::string refusal(const std::string& json, const std::string& context = "") {
+  const auto access = decode_kubeconfig(json, "/etc/croft", context);
+  if (access) return "accepted";
+  EXPECT_THAT(access.error().code,
+              testing::AnyOf(ErrorCode::invalid_argument, ErrorCode::refused_by_configuration, ErrorCode::not_found));
+  return access.error().message;
+}
+
+TEST(Kubeconfig, EveryMemberArrives) {
+  const auto access = decode_kubeconfig(
+      config(R"("server":"https://[fd00::1]/k8s/c1/","certificate-authority-data":")" + encode_base64("CA\n") +
+                 R"(","tls-server-name":"kubernetes","disable-compression":true)",
+             R"("client-certificate":"pki/a.crt","client-key":"/pki/a.key","token":"t0","tokenFile":"token")",
+             R"(,"namespace":"kube-system")"),
+      "/etc/croft");
+  ASSERT_TRUE(access) << access.error().message;
+  KubeAccess expected;
+  expected.context = "c";
+  expected.servers = {{true, "fd00::1", 443, "/k8s/c1"}};
+  expected.ca.data = "CA\n";
+  expected.tls_server_name = "kubernetes";
+  expected.certificate.file = "/etc/croft/pki/a.crt";
+  expected.key.file = "/pki/a.key";
+  expected.token = "t0";
+  expected.token_file = "/etc/croft/token";
+  expected.name_space = "kube-system";
+  EXPECT_EQ(*access, expected);
+  EXPECT_EQ(access->servers.front().text(), "https://[fd00::1]:443/k8s/c1");
+  EXPECT_TRUE(access->carries_secret());
+}
+
+TEST(Kubeconfig, PemAsDataMayHaveLineBreaks) {
+  const auto access =
+      decode_kubeconfig(config(kHttps, R"("client-certificate-data":"Q0VS\nVA==","client-key-data":"S0VZ")"), "");
+  ASSERT_TRUE(access) << access.error().message;
+  EXPECT_EQ(access->certificate.data, "CERT");
+  EXPECT_EQ(access->key.data, "KEY");
+  EXPECT_EQ(access->ca.file, "ca.crt");  // no directory: as it stands
+  EXPECT_TRUE(access->carries_secret());
+}
+
+TEST(Kubeconfig, ServersOfTheExtensionComeAfterTheClustersOwn) {
+  const std::string more =
+      R"(,"extensions":[{"name":"minikube","extension":{"servers":7}},)"
+      R"({"name":"croft","extension":{"servers":["https://10.0.0.2:6443","https://[fd00::3]:6443"]}}])";
+  const auto access = decode_kubeconfig(config(kHttps + more, ""), "");
+  ASSERT_TRUE(access) << access.error().message;
+  ASSERT_EQ(access->servers.size(), 3U);
+  EXPECT_EQ(access->servers[2].host, "fd00::3");
+  const std::string mixed = R"(,"extensions":[{"name":"croft","extension":{"servers":["http://10.0.0.2:80"]}}])";
+  EXPECT_NE(refusal(config(kHttps + mixed, "")).find("some are https and others are not"), std::string::npos);
+  EXPECT_NE(refusal(config(kHttps + R"(,"extensions":[{"name":"croft","extension":{"server":[]}}])", ""))
+                .find("clusters[k].cluster.extensions[0].extension.server: "),
+            std::string::npos);
+}
+
+TEST(Kubeconfig, TheContextIsChosen) {
+  const std::string two =
+      R"({"current-context":"a","clusters":[{"name":"k","cluster":{)" + kPlain +
+      R"(}}],"users":[{"name":"u","user":{}}],)"
+      R"("contexts":[{"name":"a","context":{"cluster":"k","user":"u"}},{"name":"b","context":{"cluster":"k","user":"u","namespace":"n"}},)"
+      R"({"name":"no-cluster","context":{"cluster":"x","user":"u"}},{"name":"no-user","context":{"cluster":"k","user":"y"}},)"
+      R"({"name":"nobody","context":{"cluster":"k"}}]})";
+  EXPECT_EQ(decode_kubeconfig(two, "")->context, "a");
+  EXPECT_EQ(decode_kubeconfig(two, "", "b")->name_space, "n");
+  EXPECT_EQ(refusal(two, "z"),
+            "kubeconfig: the context that was asked for: \"z\" is not among the contexts; there are \"a\", \"b\", "
+            "\"no-cluster\", \"no-user\", \"nobody\"");
+  EXPECT_EQ(refusal(two, "no-cluster"),
+            "kubeconfig: contexts[no-cluster].context.cluster: \"x\" is not among the clusters; there are \"k\"");
+  EXPECT_EQ(refusal(two, "no-user"),
+            "kubeconfig: contexts[no-user].context.user: \"y\" is not among the users; there are \"u\"");
+  EXPECT_EQ(refusal(two, "nobody"), "kubeconfig: contexts[nobody].context.user: it is missing");
+  EXPECT_EQ(refusal("{}"), "kubeconfig: current-context: it is missing");
+  // The file says nothing of it, which another one may.
+  EXPECT_EQ(decode_kubeconfig("{}", "/").error().code, ErrorCode::not_found);
+  EXPECT_EQ(decode_kubeconfig(R"({"current-context":"a"})", "/", "z").error().code, ErrorCode::not_found);
+  EXPECT_EQ(decode_kubeconfig(R"({"current-context":"a"})", "/").error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(refusal(R"({"current-context":"a"})"),
+            "kubeconfig: current-context: \"a\" is not among the contexts; there are none");
+  EXPECT_NE(
+      refusal(R"({"users":[{"name":"u"},{"name":"v"},{"name":"u"}]})").find("users: the name \"u\" is there twice"),
+      std::string::npos);
+}
+
+TEST(Kubeconfig, WhatCroftDoesNotDoIsRefusedWithTheMember) {
+  for (const auto& [member, value] :
+       std::vector<std::pair<std::string, std::string>>{{"exec", R"({"command":"aws"})"},
+                                                        {"exec", "{}"},
+                                                        {"auth-provider", R"({"name":"gcp"})"},
+                                                        {"username", R"("admin")"},
+                                                        {"password", R"("x")"},
+                                                        {"as", R"("root")"},
+                                                        {"as-uid", R"("0")"},
+                                                        {"as-groups", R"(["g"])"},
+                                                        {"as-user-extra", R"({"a":["b"]})"}}) {
+    const auto access = decode_kubeconfig(config(kHttps, "\"" + member + "\":" + value), "");
+    ASSERT_FALSE(access) << member;
+    EXPECT_EQ(access.error().code, ErrorCode::refused_by_configuration) << member;
+    EXPECT_NE(access.error().message.find("kubeconfig: users[u].user." + member + ": "), std::string::npos)
+        << access.error().message;
+  }
+  // What says nothing asks for nothing.
+  EXPECT_EQ(refusal(config(kHttps, R"("exec":null,"username":"","as":"","as-groups":[],"auth-provider":null)")),
+            "accepted");
+  for (const std::string member : {R"("proxy-url":"http://10.0.0.9:3128")", R"("insecure-skip-tls-verify":true)"}) {
+    const auto access = decode_kubeconfig(config(kHttps + "," + member, ""), "");
+    ASSERT_FALSE(access) << member;
+    EXPECT_EQ(access.error().code, ErrorCode::refused_by_configuration);
+    EXPECT_NE(access.error().message.find("clusters[k].cluster." + member.substr(1, member.find('"', 1) - 1) + ": "),
+              std::string::npos)
+        << access.error().message;
+  }
+  EXPECT_EQ(refusal(config(kHttps + R"(,"insecure-skip-tls-verify":false,"proxy-url":"")", "")), "accepted");
+}
+
+TEST(Kubeconfig, OfAnotherUserNothingIsRefused) {
+  const std::string other = R"({"name":"o","user":{"exec":{"command":"aws"},"token":7}},)";
+  std::string text = config(kHttps, "");
+  text.insert(text.find(R"({"name":"u")"), other);
+  EXPECT_EQ(refusal(text), "accepted");
+}
+
+TEST(Kubeconfig, PlainHttpHasNoIdentity) {
+  EXPECT_EQ(refusal(config(kPlain, "")), "accepted");
+  for (const std::string user :
+       {R"("token":"t")", R"("tokenFile":"t")", R"("client-certificate":"a","client-key":"b")"}) {
+    EXPECT_EQ(refusal(config(kPlain, user)),
+              "kubeconfig: users[u].user: http://127.0.0.1:8001 is no https: whoever listens on the way would learn "
+              "who it is");
+  }
+}
+
+TEST(Kubeconfig, WhatBelongsTogetherAndWhatDoesNot) {
+  const auto says = [](const std::string& cluster, const std::string& user, const std::string& part) {
+    const std::string text = refusal(config(cluster, user));
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  says(R"("server":"https://10.0.0.1")", "", "certificate-authority: it is missing");
+  says("", "", "server: it is missing");
+  says(kHttps + R"(,"certificate-authority-data":"Q0E=")", "",
+       "certificate-authority: certificate-authority-data is there too");
+  says(kHttps, R"("client-certificate":"a")", "client-key: it is missing");
+  says(kHttps, R"("client-key-data":"S0VZ")", "client-certificate: it is missing");
+  says(kHttps, R"("client-key":"k","client-key-data":"S0VZ","client-certificate":"c")",
+       "client-key: client-key-data is");
+  says(kHttps, R"("client-key-data":"no base64")", "client-key-data: it is no base64");
+  says(kHttps, R"("token":7)", "token: an integer where a string is wanted");
+  says(kHttps, R"("token":"a b")", "users[u].user.token: a token has no spaces");
+  says(kHttps, R"("token":"a","token":"b")", "token: it is there twice");
+  says(kHttps, R"("Token":"a b","futureMember":{"x":1})", "accepted");  // other names are unknown ones, as in client-go
+}
+
+TEST(Kubeconfig, NoMessageHasASecret) {
+  const std::string secret(kTokenBytesMax + 1, 'S');
+  for (const std::string& user : {R"("token":")" + secret + "\"", std::string(R"("token":"SSSS SSSS")"),
+                                  std::string(R"("client-key-data":"SSSS*SSSS")"),
+                                  R"("client-key-data":")" + std::string(600 << 10, 'S') + "\""}) {
+    const std::string text = refusal(config(kHttps, user));
+    EXPECT_NE(text, "accepted");
+    EXPECT_EQ(text.find("SSSS"), std::string::npos) << text.substr(0, 200);
+  }
+  // Not JSON from there on.
+  for (const char* text : {R"({"users":[{"user":{"token":"SSSS" x}}]})", R"({"users":SSSS})", R"({"kind":1e999)"}) {
+    EXPECT_THAT(refusal(text),
+                testing::AllOf(testing::StartsWith("kubeconfig: invalid JSON at byte "),
+                               testing::Not(testing::HasSubstr("SSSS")), testing::Not(testing::HasSubstr("1e999"))));
+  }
+}
+
+TEST(Kubeconfig, HasBounds) {
+  EXPECT_NE(refusal(config(kHttps, R"("tokenFile":")" + std::string(5000, 'x') + "\"")), "accepted");
+  std::string many = R"({"users":[)";
+  for (int i = 0; i <= 1000; ++i) many += (i == 0 ? "" : ",") + std::string("{\"name\":\"") + std::to_string(i) + "\"}";
+  EXPECT_NE(refusal(many + "]}").find("users: more than 1000 elements"), std::string::npos);
+  EXPECT_NE(refusal(std::string(kKubeconfigBytesMax, ' ') + "{}").find("larger than"), std::string::npos);
+  EXPECT_NE(refusal(R"({"kind":"Pod"})").find("kind: "), std::string::npos);
+  EXPECT_NE(refusal(R"({"apiVersion":"v2"})").find("apiVersion: "), std::string::npos);
+  EXPECT_NE(refusal(config(kHttps, "", R"(,"namespace":"A/b")")).find("namespace: "), std::string::npos);
+  EXPECT_EQ(refusal("[]"), "kubeconfig: it is no object");
+}
+
+TEST(KubeServer, Urls) {
+  const auto text = [](std::string_view url) {
+    const auto server = parse_kube_server(url);
+    return server ? server->text() + " " + server->authority() : "";
+  };
+  EXPECT_EQ(text("https://10.0.0.1:6443"), "https://10.0.0.1:6443 10.0.0.1:6443");
+  EXPECT_EQ(text("https://10.0.0.1/"), "https://10.0.0.1:443 10.0.0.1:443");
+  EXPECT_EQ(text("http://[::1]:8001"), "http://[::1]:8001 [::1]:8001");
+  EXPECT_EQ(text("http://localhost"), "http://localhost:80 localhost:80");
+  EXPECT_EQ(text("https://api.example:6443/k8s/clusters/c-1"),
+            "https://api.example:6443/k8s/clusters/c-1 api.example:6443");
+  for (const std::string_view bad : {"",
+                                     "10.0.0.1:6443",
+                                     "ftp://10.0.0.1",
+                                     "https://",
+                                     "https:///x",
+                                     "https://10.0.0.1:0",
+                                     "https://10.0.0.1:65536",
+                                     "https://10.0.0.1:",
+                                     "https://10.0.0.1:6443x",
+                                     "https://fd00::1",
+                                     "https://[10.0.0.1]:1",
+                                     "https://[fd00::1",
+                                     "https://10.0.0.256",
+                                     "https://1.2.3",
+                                     "https://u:p@10.0.0.1",
+                                     "https://10.0.0.1?x=1",
+                                     "https://10.0.0.1/#f",
+                                     "https://a b",
+                                     "https://a..b",
+                                     "https://-a",
+                                     "https://10.0.0.1/a//b",
+                                     "https://10.0.0.1/a b",
+                                     "https://[fd00::1]x:1"}) {
+    EXPECT_EQ(text(bad), "") << bad;
+  }
+  EXPECT_EQ(parse_kube_server("https://u:secret@10.0.0.1").error().message.find("secret"), std::string::npos);
+}
+
+TEST(KubeInCluster, IsWhatKubeletGives) {
+  const auto access = in_cluster_access("10.96.0.1", "443");
+  ASSERT_TRUE(access) << access.error().message;
+  EXPECT_EQ(access->servers, (std::vector<KubeServer>{{true, "10.96.0.1", 443, ""}}));
+  EXPECT_EQ(access->ca.file, "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt");
+  EXPECT_EQ(access->token_file, "/var/run/secrets/kubernetes.io/serviceaccount/token");
+  EXPECT_EQ(access->namespace_file, "/var/run/secrets/kubernetes.io/serviceaccount/namespace");
+  EXPECT_TRUE(access->token_file_is_the_pods);
+  EXPECT_FALSE(access->carries_secret());
+  EXPECT_EQ(in_cluster_access("fd00::1", "6443", "/d")->servers.front().text(), "https://[fd00::1]:6443");
+  EXPECT_EQ(in_cluster_access("", "443").error().message, "KUBERNETES_SERVICE_HOST: it is not set; this is no pod");
+  EXPECT_EQ(in_cluster_access("10.96.0.1", "").error().message,
+            "KUBERNETES_SERVICE_PORT: it is not set; this is no pod");
+  EXPECT_EQ(in_cluster_access("10.96.0.1", "tcp://10.0.0.1:443").error().message,
+            "KUBERNETES_SERVICE_PORT: \"tcp://10.0.0.1:443\" is no port");
+  EXPECT_FALSE(in_cluster_access("a b", "443"));
+}
+
+TEST(KubeOverrides, TakeThePlaceOfWhatAKubeconfigSays) {
+  KubeAccess access;
+  access.servers = {*parse_kube_server("https://10.0.0.1:6443"), *parse_kube_server("https://10.0.0.2:6443")};
+  access.ca = {"the old one's", {}};
+  access.token_file = "/token";
+  ASSERT_TRUE(override_access(access, {"https://10.0.0.9", "/ca", "/c", "/k", "abc"}));
+  ASSERT_EQ(access.servers.size(), 1U);
+  EXPECT_EQ(access.servers[0].text(), "https://10.0.0.9:443");
+  EXPECT_EQ(access.ca, (KubePem{{}, "/ca"}));
+  EXPECT_EQ(access.certificate.file, "/c");
+  EXPECT_EQ(access.key.file, "/k");
+  EXPECT_EQ(access.token, "abc");
+  EXPECT_EQ(access.token_file, "");
+}
+
+TEST(KubeOverrides, LeadOnlyToAProvenServer) {
+  const auto refusal = [](const KubeOverrides& overrides) {
+    KubeAccess none;
+    const auto done = override_access(none, overrides);
+    return done ? std::string() : done.error().message;
+  };
+  EXPECT_THAT(refusal({}), testing::HasSubstr("address is missing"));
+  EXPECT_THAT(refusal({"https://10.0.0.9", {}, {}, {}, "abc"}), testing::HasSubstr("who signed the certificate"));
+  EXPECT_THAT(refusal({"http://10.0.0.9", {}, {}, {}, "abc"}), testing::HasSubstr("is no https"));
+  EXPECT_THAT(refusal({"ftp://10.0.0.9", {}, {}, {}, {}}), testing::HasSubstr("the API's address"));
+  const std::string spaced = refusal({"https://10.0.0.9", "/ca", {}, {}, "a b"});
+  EXPECT_THAT(spaced, testing::HasSubstr("the token has spaces"));
+  EXPECT_THAT(spaced, testing::Not(testing::HasSubstr("a b"))) << "no message repeats it";
+}
+
+TEST(Kubeconfig, WhatIsWrittenIsRead) {
+  KubeAccess access;
+  access.servers = {parse_kube_server("https://10.0.0.1:6443").value(),
+                    parse_kube_server("https://[fd00::1]:6443").value()};
+  access.tls_server_name = "kubernetes.default";
+  const std::string pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+  const auto read = decode_kubeconfig(encode_kubeconfig(access, pem, "a.b.c"), "/etc");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->servers, access.servers);
+  EXPECT_EQ(read->tls_server_name, access.tls_server_name);
+  EXPECT_EQ(read->ca.data, pem);
+  EXPECT_EQ(read->token, "a.b.c");
+}
+
+}  // namespace
+}  // namespace croft::wire::kube

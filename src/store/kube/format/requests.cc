@@ -1,0 +1,132 @@
+#include "store/kube/format/requests.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/json/writer.h"
+#include "base/net/echo.h"
+
+namespace croft::wire::kube {
+namespace {
+
+constexpr std::size_t kSegmentBytesMax = 253;
+
+bool is_unreserved(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+         c == '_' || c == '~';
+}
+
+/// RFC 3986, of a segment of a path or a value of a query.
+std::string percent_encoded(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (is_unreserved(c)) {
+      out += c;
+    } else {
+      out += fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    }
+  }
+  return out;
+}
+
+class Query {
+ public:
+  explicit Query(std::string_view path) : path_(path) {}
+  void add(std::string_view name, std::string_view value) {
+    if (value.empty()) return;
+    path_ += std::exchange(separator_, '&');
+    path_.append(name).append("=").append(percent_encoded(value));
+  }
+  void add(const ApiSelection& select) {
+    add("labelSelector", select.label_selector);
+    add("fieldSelector", select.field_selector);
+  }
+  [[nodiscard]] std::string take() && { return std::move(path_); }
+
+ private:
+  std::string path_;
+  char separator_ = '?';
+};
+
+}  // namespace
+
+bool is_path_segment(std::string_view name) {
+  return !name.empty() && name.size() <= kSegmentBytesMax && name != "." && name != ".." &&
+         std::ranges::none_of(name, [](char c) { return c == '/' || c == '%' || c == '\0'; });
+}
+
+Result<std::string> collection_path(const ApiResource& resource, std::string_view name_space) {
+  std::string path = resource.group.empty()
+                         ? fmt::format("/api/{}", resource.version)
+                         : fmt::format("/apis/{}/{}", percent_encoded(resource.group), resource.version);
+  if (!name_space.empty()) {
+    if (!is_path_segment(name_space)) {
+      return fail(invalid_argument(fmt::format("{} can be no namespace", net::echo(name_space))));
+    }
+    path.append("/namespaces/").append(percent_encoded(name_space));
+  }
+  return path.append("/").append(percent_encoded(resource.resource));
+}
+
+Result<std::string> object_path(const ApiResource& resource, std::string_view name_space, std::string_view name) {
+  TRY(std::string path, collection_path(resource, name_space));
+  if (!is_path_segment(name)) {
+    return fail(invalid_argument(fmt::format("{} can be no name in Kubernetes", net::echo(name))));
+  }
+  return path.append("/").append(percent_encoded(name));
+}
+
+std::string list_path(std::string_view collection, const ApiListQuery& query) {
+  Query made(collection);
+  made.add(query.select);
+  if (query.limit > 0) made.add("limit", fmt::format("{}", query.limit));
+  made.add("continue", query.continue_token);
+  if (query.continue_token.empty() && !query.resource_version.empty()) {
+    made.add("resourceVersion", query.resource_version);
+    const bool is_exact = query.match == ApiListQuery::Match::exact;
+    made.add("resourceVersionMatch", is_exact ? "Exact" : "NotOlderThan");
+  }
+  return std::move(made).take();
+}
+
+std::string watch_path(std::string_view collection, const ApiWatchQuery& query) {
+  Query made(collection);
+  made.add("watch", "1");
+  made.add("allowWatchBookmarks", "true");
+  made.add(query.select);
+  made.add("resourceVersion", query.resource_version);
+  if (query.send_initial_events) {
+    made.add("sendInitialEvents", "true");
+    made.add("resourceVersionMatch", "NotOlderThan");
+  }
+  if (query.timeout.count() > 0) made.add("timeoutSeconds", fmt::format("{}", query.timeout.count()));
+  return std::move(made).take();
+}
+
+std::string encode_delete_options(const ApiPreconditions& only_if) {
+  JsonWriter out(JsonWriter::Layout::compact);
+  out.begin_object();
+  out.key("kind");
+  out.text("DeleteOptions");
+  out.key("apiVersion");
+  out.text("v1");
+  if (!only_if.uid.empty() || !only_if.resource_version.empty()) {
+    out.key("preconditions");
+    out.begin_object();
+    if (!only_if.uid.empty()) {
+      out.key("uid");
+      out.text(only_if.uid);
+    }
+    if (!only_if.resource_version.empty()) {
+      out.key("resourceVersion");
+      out.text(only_if.resource_version);
+    }
+    out.end_object();
+  }
+  out.end_object();
+  return std::move(out).take();
+}
+
+}  // namespace croft::wire::kube

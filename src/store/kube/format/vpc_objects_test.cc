@@ -1,0 +1,101 @@
+#include "store/kube/format/vpc_objects.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace croft::wire::kube {
+namespace {
+
+using testing::HasSubstr;
+
+const IpamdRecord kStock{"node-a", "10.0.0.2:7312", "subnet-1", 4, 50, 3, "normal"};
+
+std::string with_version(std::string json) {
+  json.insert(json.find("\"metadata\":{") + 12, R"("uid":"u1","resourceVersion":"7",)");
+  return json;
+}
+
+TEST(VpcObjects, AStockComesBackAsItWasWritten) {
+  const auto back = decode_ipamd(with_version(encode_new("node-a", kStock)), "node-a");
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->record, kStock);
+  EXPECT_EQ(back->meta.name, "node-a");
+  EXPECT_EQ(back->meta.name_space, "kube-system");
+}
+
+TEST(VpcObjects, WhatOthersWroteStays) {
+  const std::string json = R"({"apiVersion":"vpc.uk8s.ucloud.cn/v1beta1","kind":"Ipamd","metadata":{"name":"a",)"
+                           R"("namespace":"kube-system","uid":"u","resourceVersion":"7","labels":{"x":"y"}},)"
+                           R"("spec":{"node":"a","later":{"z":[1,2]}},"status":{"current":1,"news":null},"more":7})";
+  const auto before = decode_ipamd(json, "a");
+  ASSERT_TRUE(before) << before.error().message;
+  EXPECT_EQ(before->record, (IpamdRecord{"a", "", "", 1, 0, 0, ""}));
+  const auto changed = encode_changed(*before, kStock);
+  ASSERT_TRUE(changed) << changed.error().message;
+  for (const char* kept : {R"("labels":{"x":"y"})", R"("later":{"z":[1,2]})", R"("news":null)", R"("more":7)",
+                           R"("resourceVersion":"7")", R"("kind":"Ipamd")"}) {
+    EXPECT_THAT(*changed, HasSubstr(kept));
+  }
+  EXPECT_EQ(decode_ipamd(*changed, "a").value().record, kStock);
+}
+
+TEST(VpcObjects, ClaimsHaveTheFinalizerWhileTheyAreAttached) {
+  VpcIpClaimRecord record{"10.0.0.9", "255.255.0.0", "10.0.0.1",          "subnet-1",  "uvnet-1", true, "",
+                          "Never",    "sandbox",     "52:54:00:26:6E:DA", "cn-bj2-04", "node-a",  "web"};
+  const auto made = decode_vpc_ip_claim(with_version(encode_new("default", "web-0", record)), "default", "web-0");
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->record, record);
+  EXPECT_THAT(made->json, HasSubstr(R"("finalizers":["cni-vpc-ipamd"])"));
+  EXPECT_THAT(made->json, HasSubstr(R"("attached":"true")"));
+  std::string foreign = made->json;
+  foreign.replace(foreign.find("[\"cni-vpc-ipamd\"]"), 17, R"(["other","cni-vpc-ipamd"])");
+  record.attached = false;
+  record.last_detach_time = "2026-01-02 03:04:05";
+  const auto detached = encode_changed(decode_vpc_ip_claim(foreign, "default", "web-0").value(), record);
+  ASSERT_TRUE(detached) << detached.error().message;
+  EXPECT_THAT(*detached, HasSubstr(R"("finalizers":["other"])"));
+  EXPECT_THAT(*detached, HasSubstr(R"("attached":"false")"));
+  EXPECT_THAT(*detached, HasSubstr(R"("resourceVersion":"7")"));
+  EXPECT_EQ(decode_vpc_ip_claim(*detached, "default", "web-0").value().record, record);
+}
+
+TEST(VpcObjects, WhatIsNoneIsNamed) {
+  const auto stock = [](const std::string& more) {
+    return R"({"kind":"Ipamd","apiVersion":"vpc.uk8s.ucloud.cn/v1beta1","metadata":{"name":"a","namespace":)"
+           R"("kube-system","uid":"u","resourceVersion":"1"})" +
+           more + "}";
+  };
+  EXPECT_TRUE(decode_ipamd(stock(""), "a"));
+  EXPECT_FALSE(decode_ipamd(stock(""), "b")) << "another one";
+  for (const char* more : {R"(,"spec":[])", R"(,"spec":{"node":7})", R"(,"status":{"current":"1"})",
+                           R"(,"status":{"current":99999999999})"}) {
+    EXPECT_FALSE(decode_ipamd(stock(more), "a")) << more;
+  }
+  for (const char* json : {"", "7", "[]", "{}", R"({"metadata":{"name":"a"}})"}) {
+    EXPECT_FALSE(decode_ipamd(json, "a")) << json;
+  }
+  const auto claim = [](const std::string& more) {
+    return decode_vpc_ip_claim(
+        R"({"kind":"VpcIpClaim","apiVersion":"vpc.uk8s.ucloud.cn/v1beta1","metadata":{"name":"a",)"
+        R"("namespace":"n","uid":"u","resourceVersion":"1"})" +
+            more + "}",
+        "n", "a");
+  };
+  const auto wrong = claim(R"(,"status":{"attached":"yes"})");
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, HasSubstr("status.attached"));
+  EXPECT_TRUE(claim("")) << "all is missing";
+}
+
+TEST(VpcObjects, APodsAddressesAsCalicoWritesThem) {
+  const std::vector<net::Address> addresses = {net::Address::parse("10.0.0.5").value(),
+                                               net::Address::parse("fd00::5").value()};
+  EXPECT_EQ(encode_pod_addresses_patch("u-1", addresses),
+            R"({"metadata":{"uid":"u-1","annotations":{"cni.projectcalico.org/podIP":"10.0.0.5/32",)"
+            R"("cni.projectcalico.org/podIPs":"10.0.0.5/32,fd00::5/128"}}})");
+}
+
+}  // namespace
+}  // namespace croft::wire::kube

@@ -1,0 +1,580 @@
+#include "vpc/commands/vpc_commands.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/net/echo.h"
+#include "cli/croft/command_line.h"
+#include "cli/croft/listing.h"
+#include "cli/program.h"
+#include "cli/stores/commit.h"
+#include "cli/stores/open_store.h"
+#include "cni/error_table.h"
+#include "http/tls.h"
+#include "os/files.h"
+#include "os/look_up.h"
+#include "os/process.h"
+#include "store/kube/format/kubeconfig_yaml.h"
+#include "store/store_url.h"
+#include "vpc/commands/vpc_agents.h"
+#include "vpc/commands/vpc_views.h"
+#include "vpc/format/messages.h"
+
+namespace croft::app {
+namespace {
+
+using wire::vpc::Method;
+using wire::vpc::PodNetwork;
+
+constexpr const char* kOwnSocket = "/run/cni-vpc-ipamd.sock";
+constexpr std::size_t kAskedAtOnce = 20;
+
+struct VpcOptions {
+  std::vector<std::string> agents;
+  std::string kubernetes;
+  std::string ca, certificate, key;
+  std::string node;    ///< of lists: only this one
+  std::string part;    ///< of lists: what a node or an address has in it
+  std::string target;  ///< the node that something is done to
+  std::string ip;
+  bool yes = false, dry_run = false;
+  bool cnivpctl = false;
+};
+
+// ---------------------------------------------------------------- who is asked
+
+/// What the agent behind a socket of this machine calls its node; empty: it does not say it, as UK8S' own agent.
+std::string name_by_agent(const std::string& address, const Clock& clock) {
+  const auto bytes = AgentCaller(clock, std::nullopt).call({"", address, "", {}, false}, Method::show_stock, "");
+  const auto answer =
+      bytes ? wire::vpc::decode_show_answer(*bytes) : Result<wire::vpc::ShowAnswer>(fail(bytes.error()));
+  if (!answer) return "";
+  for (const wire::vpc::ShownTable& table : answer->tables) {
+    if (table.name != "agent") continue;
+    for (const auto& row : table.rows) {
+      if (row.size() == 2 && row[0] == "node") return row[1];
+    }
+  }
+  return "";
+}
+
+/// The name of this machine's node is not always its host name. `socket` is its agent's, "unix:/path"; empty: it has
+/// none that is asked.
+[[nodiscard]] Result<std::string> own_node(const std::string& socket, const Clock& clock) {
+  const char* given = std::getenv("KUBE_NODE_NAME");
+  if (given != nullptr && *given != '\0') return std::string(given);
+  std::string named = socket.empty() ? "" : name_by_agent(socket, clock);
+  if (!named.empty()) return named;
+  return os::host_name();
+}
+
+bool is_there(const std::string& path) {
+  const auto status = os::file_status(path);
+  return status && *status;
+}
+
+std::string from_environment(const char* name) {
+  const char* given = std::getenv(name);
+  return given == nullptr ? "" : given;
+}
+
+/// The cluster whose objects name the agents, as a `kube:` URL; empty: none is known. As cnivpctl looks for it
+/// (docs/reference/warm-pool.md#cnivpctl), but that the agent of this machine goes before files that nobody named.
+[[nodiscard]] Result<std::string> cluster_of(const VpcOptions& options) {
+  if (!options.kubernetes.empty()) {
+    if (store::scheme_of(options.kubernetes) == store::Scheme::kube) return options.kubernetes;
+    return fail(ErrorCode::invalid_argument, "--kubernetes must be kube: or kube:/path/to/kubeconfig");
+  }
+  if (!from_environment("KUBECONFIG").empty()) return std::string("kube:");
+  if (is_there(kOwnSocket)) return std::string();
+  std::vector<std::string> files = {"/etc/kubernetes/cnivpc.kubeconfig", "/etc/kubernetes/kubelet.kubeconfig"};
+  if (const std::string home = from_environment("HOME"); !home.empty()) {
+    files.insert(files.begin(), home + "/.kube/config");
+  }
+  for (const std::string& file : files) {
+    if (is_there(file)) return "kube:" + file;
+  }
+  return std::string();
+}
+
+/// A list on the command line, else the cluster's, else the agent of this machine.
+[[nodiscard]] Result<std::unique_ptr<AgentDirectory>> directory_of(const VpcOptions& options, const Clock& clock) {
+  if (!options.agents.empty()) {
+    const auto own = std::ranges::find_if(options.agents, [](const auto& text) { return text.starts_with("unix:"); });
+    TRY(const std::string node, own_node(own == options.agents.end() ? "" : *own, clock));
+    return static_agents(options.agents, node);
+  }
+  TRY(const std::string node, own_node(is_there(kOwnSocket) ? std::string("unix:") + kOwnSocket : "", clock));
+  TRY(const std::string cluster, cluster_of(options));
+  if (!cluster.empty()) {
+    TRY(auto api, open_kube_api(cluster, clock, {nullptr, wire::kubeconfig_json, os::look_up_host, nullptr, nullptr},
+                                AgentCaller::kCall));
+    return cluster_agents(std::move(api), node, is_there(kOwnSocket) ? kOwnSocket : "");
+  }
+  if (is_there(kOwnSocket)) return static_agents({std::string("unix:") + kOwnSocket}, node);
+  return fail(ErrorCode::not_found,
+              fmt::format("no agent is known: this machine has no {}, and no kubeconfig names a cluster; give --agent "
+                          "NODE=ADDRESS for each, or --kubernetes kube:/path/kubeconfig",
+                          kOwnSocket));
+}
+
+[[nodiscard]] Result<AgentCaller> caller_of(const VpcOptions& options, const Clock& clock) {
+  if (options.ca.empty()) {
+    if (options.certificate.empty() && options.key.empty()) return AgentCaller(clock, std::nullopt);
+    return fail(ErrorCode::invalid_argument, "--cert and --key need --ca, who signed the agents' certificates");
+  }
+  if (options.certificate.empty() != options.key.empty()) {
+    return fail(ErrorCode::invalid_argument, "--cert and --key go together");
+  }
+  os::TlsFiles files;
+  files.ca_file = options.ca;
+  files.certificate_file = options.certificate;
+  files.key_file = options.key;
+  return AgentCaller(clock, std::move(files));
+}
+
+[[nodiscard]] Error no_such_node(const std::string& node) {
+  return {ErrorCode::not_found, fmt::format("Could not find node \"{}\"", node), {}};
+}
+
+/// All of them, or the one of `node`; by node.
+[[nodiscard]] Result<std::vector<AgentPlace>> agents_of(const VpcOptions& options, const std::string& node,
+                                                        const Clock& clock) {
+  TRY(const std::unique_ptr<AgentDirectory> directory, directory_of(options, clock));
+  TRY(std::vector<AgentPlace> agents, directory->agents(Deadline::after(clock.now(), AgentCaller::kCall)));
+  if (!node.empty()) {
+    std::erase_if(agents, [&](const AgentPlace& agent) { return agent.node != node; });
+    if (agents.empty()) return fail(no_such_node(node));
+  }
+  return agents;
+}
+
+template <class Decode>
+[[nodiscard]] auto ask(const AgentCaller& caller, const AgentPlace& agent, Method method, const std::string& request,
+                       Decode decode) -> decltype(decode(std::string_view())) {
+  TRY(const std::string bytes, caller.call(agent, method, request));
+  TRY(auto answer, decode(bytes));
+  // Go's servers drop the body of a call that failed; one that keeps it means the same.
+  if (answer.code != wire::vpc::CniCode::success) {
+    return fail(ErrorCode::internal, fmt::format("the agent of {} answers {} ({})", agent.node, name_of(answer.code),
+                                                 static_cast<int>(answer.code)));
+  }
+  return answer;
+}
+
+// ---------------------------------------------------------------- lists
+
+/// What one agent has to say, as rows.
+[[nodiscard]] Result<std::vector<VpcRow>> rows_of(VpcKind kind, const AgentCaller& caller, const AgentPlace& agent,
+                                                  std::int64_t now) {
+  std::vector<VpcRow> rows;
+  if (kind == VpcKind::node && agent.pool) {
+    return std::vector{vpc_node_row(agent.node, agent.address, agent.subnet, *agent.pool)};
+  }
+  if (kind == VpcKind::node || kind == VpcKind::pool) {
+    TRY(const auto answer, ask(caller, agent, Method::describe_pool, "", wire::vpc::decode_stock_answer));
+    if (kind == VpcKind::node) {
+      std::string subnet = agent.subnet;
+      for (const auto* list : {&answer.cooldown, &answer.pool}) {
+        if (!list->empty()) subnet = list->front().subnet;
+      }
+      return std::vector{
+          vpc_node_row(agent.node, agent.address, subnet, static_cast<std::int64_t>(answer.pool.size()))};
+    }
+    for (const PodNetwork& network : answer.pool) rows.push_back(vpc_pool_row(agent.node, network, false, now));
+    for (const PodNetwork& network : answer.cooldown) rows.push_back(vpc_pool_row(agent.node, network, true, now));
+    return rows;
+  }
+  const bool pods = kind == VpcKind::pod;
+  TRY(const auto answer, ask(caller, agent, pods ? Method::list_pod_network_record : Method::list_unuse, "",
+                             wire::vpc::decode_networks_answer));
+  for (const PodNetwork& network : answer.networks) {
+    rows.push_back(pods ? vpc_pod_row(agent.node, network, now) : vpc_unuse_row(agent.node, network));
+  }
+  return rows;
+}
+
+struct Gathered {
+  std::vector<VpcRow> rows;
+  std::vector<std::string> failures;  ///< a line each
+  Error first_failure{};              ///< when there are any
+};
+
+/// Asks all agents, kAskedAtOnce at a time; one that fails does not keep the others from being shown.
+[[nodiscard]] Gathered gather(VpcKind kind, const AgentCaller& caller, const std::vector<AgentPlace>& agents,
+                              std::int64_t now) {
+  std::vector<Result<std::vector<VpcRow>>> answers(agents.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < agents.size(); i = next++) answers[i] = rows_of(kind, caller, agents[i], now);
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 1; i < std::min(kAskedAtOnce, agents.size()); ++i) threads.emplace_back(work);
+    work();
+  }
+  Gathered gathered;
+  for (std::size_t i = 0; i < agents.size(); ++i) {
+    if (!answers[i]) {
+      if (gathered.failures.empty()) gathered.first_failure = answers[i].error();
+      gathered.failures.push_back(fmt::format("node {}: {}", agents[i].node, answers[i].error().message));
+      continue;
+    }
+    for (VpcRow& row : *answers[i]) gathered.rows.push_back(std::move(row));
+  }
+  std::ranges::sort(gathered.failures);
+  return gathered;
+}
+
+std::int64_t unix_now(const Clock& clock) {
+  return std::chrono::floor<std::chrono::seconds>(clock.now().wall).time_since_epoch().count();
+}
+
+[[nodiscard]] Result<Gathered> look(VpcKind kind, const VpcOptions& options, const Clock& clock) {
+  TRY(const AgentCaller caller, caller_of(options, clock));
+  TRY(const std::vector<AgentPlace> agents, agents_of(options, options.node, clock));
+  Gathered gathered = gather(kind, caller, agents, unix_now(clock));
+  // Of one agent there is no rest to be shown.
+  if (agents.size() == 1 && !gathered.failures.empty()) return fail(gathered.first_failure);
+  filter_vpc_rows(gathered.rows, options.part);
+  sort_vpc_rows(gathered.rows);
+  return gathered;
+}
+
+/// In Croft's manner.
+[[nodiscard]] Result<int> get(CommandLine& line, VpcKind kind, const VpcOptions& options) {
+  std::vector<std::string> told;
+  bool failed = false;
+  const auto one_look = [&]() -> Result<Listing> {
+    TRY(const Gathered gathered, look(kind, options, line.clock));
+    failed = !gathered.failures.empty();
+    if (told != gathered.failures) {
+      for (const std::string& failure : gathered.failures) tell("croft: warning: " + failure);
+    }
+    told = gathered.failures;
+    return Listing{"No record", vpc_table(kind, gathered.rows, line.wide()), vpc_data(gathered.rows), ""};
+  };
+  TRY(const int code, list_without_store(line, one_look));
+  return failed ? static_cast<int>(edge::ExitCode::error) : code;
+}
+
+// ---------------------------------------------------------------- what is done to one node's stock
+
+/// Exactly `y` is yes; the end of the input is no.
+bool is_confirmed(const std::string& question) {
+  print(question);
+  std::string answer;
+  constexpr std::size_t kAnswerMax = 16;
+  for (int c = std::getchar(); c != EOF && c != '\n'; c = std::getchar()) {
+    if (answer.size() < kAnswerMax) answer += static_cast<char>(c);
+  }
+  return answer == "y";
+}
+
+struct Target {
+  AgentCaller caller;
+  AgentPlace agent;
+};
+
+[[nodiscard]] Result<Target> target_of(const VpcOptions& options, const Clock& clock) {
+  if (!options.ip.empty() && !net::Address::parse(options.ip)) {
+    return fail(ErrorCode::invalid_argument, fmt::format("IP: {} is no address", net::echo(options.ip)));
+  }
+  TRY(AgentCaller caller, caller_of(options, clock));
+  TRY(std::vector<AgentPlace> agents, agents_of(options, options.target, clock));
+  return Target{std::move(caller), std::move(agents.front())};
+}
+
+/// What pop and push answer with.
+[[nodiscard]] Result<std::string> moved_ip(const Target& target, Method method, const std::string& ip) {
+  TRY(const auto answer,
+      ask(target.caller, target.agent, method, encode(wire::vpc::StockRequest{ip}), wire::vpc::decode_network_answer));
+  if (!answer.network || answer.network->ip.empty()) {
+    return fail(ErrorCode::internal, fmt::format("the agent of {} names no address in its answer", target.agent.node));
+  }
+  return answer.network->ip;
+}
+
+[[nodiscard]] Result<int> pop(const VpcOptions& options, const Clock& clock) {
+  TRY(const Target target, target_of(options, clock));
+  if (options.dry_run) {
+    TRY(const auto stock, ask(target.caller, target.agent, Method::describe_pool, "", wire::vpc::decode_stock_answer));
+    const bool there = std::ranges::any_of(
+        stock.pool, [&](const PodNetwork& network) { return options.ip.empty() || network.ip == options.ip; });
+    if (!there) {
+      return fail(ErrorCode::not_found, fmt::format("the pool of {} has no {}", target.agent.node,
+                                                    options.ip.empty() ? "address" : options.ip));
+    }
+    print(fmt::format("Would pop {} and give it back to the cloud\n", options.ip.empty() ? "an address" : options.ip));
+    return 0;
+  }
+  TRY(const std::string ip, moved_ip(target, Method::pop_pool, options.ip));
+  print(fmt::format("Pop IP: {}\n", ip));
+  return 0;
+}
+
+[[nodiscard]] Result<int> push(const VpcOptions& options, const Clock& clock) {
+  TRY(const Target target, target_of(options, clock));
+  if (options.dry_run) {
+    print(fmt::format("Would push {} into the pool of {}\n",
+                      options.ip.empty() ? "an address of the cloud" : options.ip, target.agent.node));
+    return 0;
+  }
+  TRY(const std::string ip, moved_ip(target, Method::push_pool, options.ip));
+  print(fmt::format("Push IP: {}\n", ip));
+  return 0;
+}
+
+[[nodiscard]] Result<void> release_ips(const Target& target, const std::vector<std::string>& ips) {
+  TRY_VOID(ask(target.caller, target.agent, Method::release_ip, encode(wire::vpc::ReleaseRequest{ips}),
+               wire::vpc::decode_code_answer));
+  return {};
+}
+
+constexpr int kNotConfirmed = static_cast<int>(edge::ExitCode::error);
+
+[[nodiscard]] Result<int> release_all(const Target& target, const VpcOptions& options) {
+  TRY(const auto answer, ask(target.caller, target.agent, Method::list_unuse, "", wire::vpc::decode_networks_answer));
+  std::vector<VpcRow> rows;
+  for (const PodNetwork& network : answer.networks) rows.push_back(vpc_unuse_row(target.agent.node, network));
+  sort_vpc_rows(rows);
+  if (rows.empty()) {
+    print("No IP to release\n");
+    return 0;
+  }
+  std::vector<std::string> ips;
+  std::string text = options.dry_run ? "Would release:\n" : "About to release:\n";
+  for (const VpcRow& row : rows) {
+    ips.push_back(row.ip);
+    text += row.ip + "\n";
+  }
+  print(text);
+  if (options.dry_run) return 0;
+  if (!options.yes && !is_confirmed("Continue? (y/n) ")) return kNotConfirmed;
+  TRY_VOID(release_ips(target, ips));
+  print(fmt::format("Done, released {} IP(s)\n", ips.size()));
+  return 0;
+}
+
+[[nodiscard]] Result<int> release(const VpcOptions& options, const Clock& clock) {
+  TRY(const Target target, target_of(options, clock));
+  if (options.ip.empty()) return release_all(target, options);
+  if (options.dry_run) {
+    print(fmt::format("Would release {}, if its agent finds that nothing uses it\n", options.ip));
+    return 0;
+  }
+  if (!options.yes && !is_confirmed(fmt::format("Are you sure to release \"{}\"? (y/n) ", options.ip))) {
+    return kNotConfirmed;
+  }
+  TRY_VOID(release_ips(target, {options.ip}));
+  return 0;
+}
+
+/// One agent of this machine, over its socket: over TCP none shows it.
+[[nodiscard]] Result<int> show(const CommandLine& line, const VpcOptions& options) {
+  // Whatever its node is called.
+  TRY(const auto directory,
+      static_agents(options.agents.empty() ? std::vector{std::string("unix:") + kOwnSocket} : options.agents, "this"));
+  TRY(const auto agents, directory->agents(Deadline::after(line.clock.now(), AgentCaller::kCall)));
+  if (agents.size() != 1 || !agents.front().address.starts_with("unix:")) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("--agent: an agent shows itself to its own machine alone; give one, as unix:/path (default: "
+                    "unix:{})",
+                    kOwnSocket));
+  }
+  TRY(const std::string bytes, AgentCaller(line.clock, std::nullopt).call(agents.front(), Method::show_stock, ""));
+  TRY(const auto answer, wire::vpc::decode_show_answer(bytes));
+  if (line.json()) {
+    print(line.data(shown_data(answer)), Printed::json);
+  } else {
+    print(shown_text(answer));
+  }
+  return 0;
+}
+
+std::string version_lines() {
+#if defined(__aarch64__)
+  constexpr const char* kMachine = "linux/arm64";
+#else
+  constexpr const char* kMachine = "linux/amd64";
+#endif
+  std::string commit = commit_text();
+  constexpr std::string_view kBefore = " (commit ";
+  if (commit.starts_with(kBefore) && commit.ends_with(')')) {
+    commit = commit.substr(kBefore.size(), commit.size() - kBefore.size() - 1);
+  }
+  // Builds are reproducible: they know no time.
+  return fmt::format(
+      "CNI Version:\tcroft {}\nGo Version:\tnone (C++, {})\nOS/Arch:\t{}\nBuild Time:\tnot recorded\nCommit:\t{}\n",
+      CROFT_VERSION, __VERSION__, kMachine, commit.empty() ? "unknown" : commit);
+}
+
+// ---------------------------------------------------------------- the tree of commands, for both names
+
+using Get = std::function<Result<int>(VpcKind)>;
+
+void add_connection_options(CLI::App& app, VpcOptions& options) {
+  app.add_option("--agent", options.agents,
+                 "Agent to ask: NODE=ADDRESS, or an address alone for this node's; more than once for several. An "
+                 "address is unix:/path or 10.0.0.2:7312 (default: unix:/run/cni-vpc-ipamd.sock)")
+      ->type_name("AGENT")
+      ->allow_extra_args(false);
+  app.add_option("--kubernetes", options.kubernetes,
+                 "kube: or kube:/path/kubeconfig: ask the agents that this cluster's ipamds objects name (default: "
+                 "where KUBECONFIG says, or, without an agent on this machine, ~/.kube/config)")
+      ->type_name("URL");
+  app.add_option("--ca", options.ca, "PEM file of who signed the agents' certificates; TCP is encrypted then")
+      ->type_name("FILE");
+  app.add_option("--cert", options.certificate, "PEM file of our certificate")->type_name("FILE");
+  app.add_option("--key", options.key, "PEM file of its key")->type_name("FILE");
+}
+
+void add_verbs(CLI::App& vpc, const std::shared_ptr<VpcOptions>& options, const Clock& clock, const SetRun& set_run,
+               const Get& get_kind, bool own_node_option) {
+  CLI::App* getting = vpc.add_subcommand("get", "List what the agents have");
+  getting->require_subcommand(1);
+  getting->fallthrough();
+  const auto add_kind = [&](const char* name, const char* what, VpcKind kind) {
+    CLI::App* command = getting->add_subcommand(name, what);
+    command->add_option("ID", options->part, "Only rows with this text in their node or address");
+    if (own_node_option) command->add_option("-n,--node", options->node, "Only this node")->type_name("NODE");
+    command->callback([set_run, get_kind, kind] { set_run([get_kind, kind] { return get_kind(kind); }); });
+    return command;
+  };
+  CLI::App* nodes =
+      add_kind("node", "List the nodes with an agent and how many addresses are free there", VpcKind::node);
+  nodes->alias("no");
+  nodes->alias("nodes");
+  CLI::App* pool = add_kind("pool", "List the addresses in the pools, free and cooling", VpcKind::pool);
+  CLI::App* pods = add_kind("pod", "List the pods that have an address of the cloud", VpcKind::pod);
+  pods->alias("po");
+  pods->alias("pods");
+  CLI::App* unuse =
+      add_kind("unuse", "List addresses that the cloud counts as the node's and nobody uses", VpcKind::unuse);
+  static_cast<void>(pool);
+  static_cast<void>(unuse);
+
+  const auto add_action = [&](const char* name, const char* what, auto action) {
+    CLI::App* command = vpc.add_subcommand(name, what);
+    command->add_option("NODE", options->target, "Node whose agent does it")->required();
+    command->add_option("IP", options->ip, "The address");
+    command->add_flag("--dry-run", options->dry_run, "Say what would be done, and do nothing");
+    command->callback(
+        [set_run, options, &clock, action] { set_run([options, &clock, action] { return action(*options, clock); }); });
+    return command;
+  };
+  add_action("pop", "Take an address out of a node's pool and give it back to the cloud", pop)
+      ->footer("Without IP the agent chooses. It does not ask before.");
+  add_action("push", "Put an address into a node's pool", push)
+      ->footer("Without IP a new one is allocated. One that the node has already is only recorded.");
+  CLI::App* releasing = add_action("release", "Give addresses that nobody uses back to the cloud", release);
+  releasing->add_flag("-y,--yes", options->yes, "Do not ask");
+  releasing->footer("Without IP all that `get unuse` lists for the node. Exit code 1 when the answer is not y.");
+  CLI::App* version = vpc.add_subcommand("version", "Print the version");
+  version->callback([set_run] {
+    set_run([]() -> Result<int> {
+      print(version_lines());
+      return 0;
+    });
+  });
+}
+
+// ---------------------------------------------------------------- cnivpctl's manner
+
+int tell_error(const std::string& message) {
+  print(fmt::format("error: {}\n", printable(message, Printed::line)));
+  return static_cast<int>(edge::ExitCode::error);
+}
+
+[[nodiscard]] Result<int> cnivpctl_get(VpcKind kind, const VpcOptions& options, const std::string& output,
+                                       const Clock& clock) {
+  static const std::set<std::string> kOutputs = {"", "wide", "yaml", "yml", "json"};
+  if (!kOutputs.contains(output)) {
+    return fail(ErrorCode::invalid_argument, fmt::format("Unknown output \"{}\"", output));
+  }
+  TRY(const Gathered gathered, look(kind, options, clock));
+  for (const std::string& failure : gathered.failures) tell("warning: " + printable(failure, Printed::line));
+  if (gathered.rows.empty()) {
+    print("No record\n");
+  } else if (output == "json") {
+    print(cnivpctl_data(gathered.rows).json(), Printed::json);
+  } else if (output == "yaml" || output == "yml") {
+    print(cnivpctl_data(gathered.rows).yaml(), Printed::json);
+  } else {
+    print(cnivpctl_table(kind, gathered.rows, output == "wide"));
+  }
+  return static_cast<int>(gathered.failures.empty() ? edge::ExitCode::fine : edge::ExitCode::error);
+}
+
+}  // namespace
+
+void add_vpc_commands(CLI::App& app, CommandLine& line) {
+  CLI::App* vpc = app.add_subcommand("vpc", "The stocks of cloud addresses that nodes keep, as their agents tell");
+  vpc->require_subcommand(1);
+  vpc->fallthrough();
+  const auto options = std::make_shared<VpcOptions>();
+  add_connection_options(*vpc, *options);
+  const SetRun set_run = [&line](std::function<Result<int>()> run) {
+    line.run = [run = std::move(run)](CommandLine&) { return run(); };
+  };
+  add_verbs(
+      *vpc, options, line.clock, set_run, [&line, options](VpcKind kind) { return get(line, kind, *options); }, true);
+  CLI::App* showing = vpc->add_subcommand("show", "Show what this machine's agent holds, waits for and was asked");
+  showing->footer(
+      "Asks the agent over its Unix socket, which is root's. Times are in seconds; the cooldown queue is in the order "
+      "in "
+      "which addresses are free again.");
+  showing->callback([&line, options] { line.run = [options](CommandLine& all) { return show(all, *options); }; });
+  CLI::App* getting = vpc->get_subcommand("get");
+  for (CLI::App* kind : getting->get_subcommands([](CLI::App*) { return true; })) add_list_options(*kind, line);
+  vpc->footer(
+      "Asks the agents, not the store. Called as `cnivpctl` the program takes these commands as UK8S' own does.");
+}
+
+int run_cnivpctl(int argc, char** argv, const Clock& clock) {
+  const auto options = std::make_shared<VpcOptions>();
+  options->cnivpctl = true;
+  std::string output;
+  std::function<Result<int>()> run;
+  CLI::App app("Look at and mend the pools of VPC addresses that nodes keep.", "cnivpctl");
+  app.set_version_flag("--version", std::string("croft ") + CROFT_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_option("-n,--node", options->node, "Only this node")->type_name("NODE");
+  app.add_option("-o,--output", output, "wide, json or yaml")->type_name("FORMAT");
+  add_connection_options(app, *options);
+  add_verbs(
+      app, options, clock, [&run](std::function<Result<int>()> chosen) { run = std::move(chosen); },
+      [&](VpcKind kind) { return cnivpctl_get(kind, *options, output, clock); }, false);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForVersion& asked) {
+    print(std::string(asked.what()) + "\n");
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) return tell_error(error.what());
+    // Help: of the command that was chosen.
+    const CLI::App* chosen = &app;
+    while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
+    print(chosen->help());
+    return 0;
+  }
+  const Result<int> code = run();
+  return code ? *code : tell_error(code.error().message);
+}
+
+}  // namespace croft::app

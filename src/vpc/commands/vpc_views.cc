@@ -1,0 +1,204 @@
+#include "vpc/commands/vpc_views.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace croft::app {
+namespace {
+
+using wire::vpc::PodNetwork;
+
+constexpr const char* kNone = "<none>";
+
+/// The age of a time that may be unknown.
+std::string age_or_none(std::int64_t now, std::int64_t then) { return then == 0 ? kNone : vpc_age(now, then); }
+
+std::vector<std::string> cells_of(VpcKind kind, const VpcRow& row, bool wide) {
+  std::vector<std::string> cells = row.cells;
+  if (wide && kind != VpcKind::node) cells.push_back(row.node);
+  return cells;
+}
+
+}  // namespace
+
+VpcOrder::VpcOrder(std::string text) {
+  if (const auto parsed = net::Address::parse(text)) address = *parsed;
+  name = std::move(text);
+}
+
+VpcRow vpc_node_row(const std::string& node, const std::string& address, const std::string& subnet, std::int64_t pool) {
+  VpcRow row{node, "", "", "", {node, subnet.empty() ? kNone : subnet, std::to_string(pool)}, {}};
+  row.object["name"] = node;
+  row.object["addr"] = address;
+  row.object["subnet"] = subnet;
+  row.object["pool"] = pool;
+  return row;
+}
+
+VpcRow vpc_pool_row(const std::string& node, const PodNetwork& network, bool cooldown, std::int64_t now) {
+  const std::string recycled = network.recycled ? age_or_none(now, network.recycle_time) : kNone;
+  VpcRow row{node, network.ip, "", network.ip, {}, {}};
+  row.cells = {network.ip, recycled, cooldown ? "true" : "false", age_or_none(now, network.create_time)};
+  row.object["ip"] = network.ip;
+  row.object["node"] = node;
+  row.object["create_time"] = network.create_time;
+  row.object["recycled"] = network.recycled;
+  row.object["recycled_time"] = network.recycle_time;
+  row.object["cooldown"] = cooldown;
+  return row;
+}
+
+VpcRow vpc_pod_row(const std::string& node, const PodNetwork& network, std::int64_t now) {
+  VpcRow row{node, network.pod_name, network.pod_namespace + "/" + network.ip, network.ip, {}, {}};
+  row.cells = {network.pod_namespace, network.pod_name, network.ip, age_or_none(now, network.create_time)};
+  row.object["node"] = node;
+  row.object["pod_ns"] = network.pod_namespace;
+  row.object["pod_name"] = network.pod_name;
+  row.object["pod_uid"] = network.pod_uid;
+  row.object["sandbox_id"] = network.sandbox_id;
+  row.object["net_ns"] = network.netns;
+  row.object["vpcip"] = network.ip;
+  row.object["vpcid"] = network.vpc;
+  row.object["subnet_id"] = network.subnet;
+  row.object["gateway"] = network.gateway;
+  row.object["mask"] = network.mask;
+  row.object["mac_address"] = network.mac;
+  row.object["dedicated_uni"] = network.dedicated_uni;
+  row.object["interface_id"] = network.interface_id;
+  row.object["eipid"] = network.eip_id;
+  row.object["create_time"] = network.create_time;
+  return row;
+}
+
+VpcRow vpc_unuse_row(const std::string& node, const PodNetwork& network) {
+  VpcRow row{node, network.ip, "", network.ip, {network.ip, network.subnet}, {}};
+  row.object["Node"] = node;
+  row.object["IP"] = network.ip;
+  row.object["SubnetID"] = network.subnet;
+  return row;
+}
+
+void sort_vpc_rows(std::vector<VpcRow>& rows) {
+  using Key = std::tuple<VpcOrder, VpcOrder, std::string>;
+  std::vector<std::pair<Key, std::size_t>> order;
+  order.reserve(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    order.emplace_back(Key{VpcOrder(rows[i].node), VpcOrder(rows[i].id), rows[i].also}, i);
+  }
+  std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<VpcRow> sorted;
+  sorted.reserve(rows.size());
+  for (const auto& [key, at] : order) sorted.push_back(std::move(rows[at]));
+  rows = std::move(sorted);
+}
+
+void filter_vpc_rows(std::vector<VpcRow>& rows, const std::string& part) {
+  std::erase_if(rows, [&](const VpcRow& row) {
+    return row.node.find(part) == std::string::npos && row.ip.find(part) == std::string::npos;
+  });
+}
+
+std::vector<std::string> vpc_headings(VpcKind kind, bool wide) {
+  std::vector<std::string> headings;
+  switch (kind) {
+    case VpcKind::node:
+      return {"NODE", "SUBNET", "POOL"};
+    case VpcKind::pool:
+      headings = {"IP", "RECYCLED", "COOLDOWN", "AGE"};
+      break;
+    case VpcKind::pod:
+      headings = {"NAMESPACE", "NAME", "IP", "AGE"};
+      break;
+    case VpcKind::unuse:
+      headings = {"IP", "SUBNET"};
+      break;
+  }
+  if (wide) headings.emplace_back("NODE");
+  return headings;
+}
+
+Table vpc_table(VpcKind kind, const std::vector<VpcRow>& rows, bool wide) {
+  Table table(vpc_headings(kind, wide));
+  for (const VpcRow& row : rows) table.add(cells_of(kind, row, wide));
+  return table;
+}
+
+std::string cnivpctl_table(VpcKind kind, const std::vector<VpcRow>& rows, bool wide) {
+  std::vector<std::vector<std::string>> lines{vpc_headings(kind, wide)};
+  for (const VpcRow& row : rows) lines.push_back(cells_of(kind, row, wide));
+  std::vector<std::size_t> widths(lines.front().size());
+  for (const auto& line : lines) {
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width_of(line[i]) + 2);
+  }
+  std::string text;
+  for (const auto& line : lines) {
+    for (std::size_t i = 0; i < line.size(); ++i) text += line[i] + std::string(widths[i] - width_of(line[i]), ' ');
+    text += '\n';
+  }
+  return text;
+}
+
+Data cnivpctl_data(const std::vector<VpcRow>& rows) {
+  return rows.size() == 1 ? Data(rows.front().object) : vpc_data(rows);
+}
+
+Data vpc_data(const std::vector<VpcRow>& rows) {
+  nlohmann::ordered_json array = nlohmann::ordered_json::array();
+  for (const VpcRow& row : rows) array.push_back(row.object);
+  return Data(std::move(array));
+}
+
+std::string vpc_age(std::int64_t now, std::int64_t then) {
+  constexpr std::int64_t kMinute = 60, kHour = 60 * kMinute, kDay = 24 * kHour, kYear = 365 * kDay;
+  const std::int64_t age = now > then ? now - then : 0;
+  if (age > kYear) return fmt::format("{}y", age / kYear);
+  if (age > 5 * kDay) return fmt::format("{}d", age / kDay);
+  if (age > 5 * kHour) return fmt::format("{}h", age / kHour);
+  if (age > 5 * kMinute) return fmt::format("{}m", age / kMinute);
+  return fmt::format("{}s", age);
+}
+
+std::string shown_text(const wire::vpc::ShowAnswer& shown) {
+  std::string text;
+  for (const wire::vpc::ShownTable& one : shown.tables) {
+    std::vector<std::string> headings;
+    for (const auto& column : one.columns) {
+      std::string heading;
+      for (const char c : column.name) {
+        if (c >= 'A' && c <= 'Z' && !heading.empty()) heading += ' ';
+        heading += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+      }
+      headings.push_back(std::move(heading));
+    }
+    Table table(std::move(headings));
+    for (const auto& row : one.rows) table.add(row);
+    text += fmt::format("{}{}:{}\n", text.empty() ? "" : "\n", one.name, table.empty() ? " none" : "");
+    if (!table.empty()) text += table.to_string();
+  }
+  return text;
+}
+
+Data shown_data(const wire::vpc::ShowAnswer& shown) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::object();
+  for (const wire::vpc::ShownTable& one : shown.tables) {
+    auto rows = nlohmann::ordered_json::array();
+    for (const auto& row : one.rows) {
+      nlohmann::ordered_json object;
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        nlohmann::ordered_json& cell = object[one.columns[i].name];
+        if (!one.columns[i].is_number) {
+          cell = row[i];
+        } else if (!row[i].empty()) {
+          cell = std::stoll(row[i]);  // decode_show_answer() has seen that it is one
+        }
+      }
+      rows.push_back(std::move(object));
+    }
+    all[one.name] = std::move(rows);
+  }
+  return Data(std::move(all));
+}
+
+}  // namespace croft::app

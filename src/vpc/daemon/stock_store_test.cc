@@ -1,0 +1,198 @@
+#include "vpc/daemon/stock_store.h"
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <variant>
+
+#include <gtest/gtest.h>
+
+#include "base/manual_clock.h"
+#include "os/clock.h"
+#include "os/scratch_directory.h"
+#include "vpc/decide/rebuild.h"
+#include "vpc/use/stock_keeper.h"
+#include "vpc/use/test_cloud.h"
+#include "vpc/use/warm_stock.h"
+
+namespace croft::app {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::chrono::seconds kSoon{30};
+
+class StockStoreTest : public testing::Test {
+ protected:
+  [[nodiscard]] std::string path() const { return scratch_.file("vpc.db"); }
+  [[nodiscard]] Result<StockStore> open(bool was_lost = false) {
+    return open_stock_store(path(), was_lost, clock_, random_);
+  }
+  /// As an agent leaves it.
+  void fill() {
+    auto stock = open();
+    ASSERT_TRUE(stock) << stock.error().message;
+    core::WarmNode node;
+    node.node = "node-1";
+    const auto described = engine::describe_node(context(*stock), node);
+    ASSERT_TRUE(described) << described.error().message;
+  }
+  [[nodiscard]] engine::Context context(const StockStore& stock) { return {*stock.store, clock_, random_}; }
+  [[nodiscard]] engine::StockView view(const StockStore& stock) {
+    auto view = engine::view_stock(context(stock));
+    EXPECT_TRUE(view) << view.error().message;
+    return view ? *std::move(view) : engine::StockView{};
+  }
+  void empty_file() const { std::ofstream(path(), std::ios::trunc).flush(); }
+  [[nodiscard]] std::size_t set_aside() const {
+    std::size_t count = 0;
+    for (const auto& entry : fs::directory_iterator(fs::path(path()).parent_path())) {
+      const std::string name = entry.path().filename().string();
+      count += name.find(".damaged-") != name.npos && name.ends_with("Z") ? 1U : 0U;
+    }
+    return count;
+  }
+
+  os::SystemClock clock_;
+  SeededRandom random_{1};
+  os::ScratchDirectory scratch_;
+};
+
+TEST_F(StockStoreTest, AFirstOneHasNothingToFindOut) {
+  const auto stock = open();
+  ASSERT_TRUE(stock) << stock.error().message;
+  EXPECT_FALSE(stock->aside);
+  EXPECT_FALSE(stock->begins_anew);
+  EXPECT_TRUE(view(*stock).intents.empty());
+}
+
+TEST_F(StockStoreTest, ASoundOneIsOpenedAsItIs) {
+  fill();
+  const auto stock = open();
+  ASSERT_TRUE(stock) << stock.error().message;
+  EXPECT_FALSE(stock->begins_anew);
+  EXPECT_EQ(view(*stock).node->node, "node-1");
+}
+
+TEST_F(StockStoreTest, ADamagedOneIsSetAsideAndARebuildBegins) {
+  fill();
+  empty_file();
+  const auto stock = open();
+  ASSERT_TRUE(stock) << stock.error().message;
+  ASSERT_TRUE(stock->aside);
+  EXPECT_TRUE(fs::exists(stock->aside->path));
+  EXPECT_TRUE(stock->begins_anew);
+  const auto intents = view(*stock).intents;
+  ASSERT_EQ(intents.size(), 1U);
+  EXPECT_TRUE(core::warm::is_rebuild(intents[0]));
+}
+
+TEST_F(StockStoreTest, ADeathBeforeTheRebuildWasNotedIsMadeGood) {
+  fill();
+  empty_file();
+  ASSERT_TRUE(store::set_damaged_store_aside(path(), clock_, Deadline::after(clock_.now(), kSoon)));
+  ASSERT_FALSE(fs::exists(path()));
+  const auto stock = open();
+  ASSERT_TRUE(stock) << stock.error().message;
+  EXPECT_FALSE(stock->aside);
+  EXPECT_EQ(view(*stock).intents.size(), 1U);
+}
+
+TEST_F(StockStoreTest, OneThatIsKnownAgainIsNotRebuiltForEver) {
+  fill();
+  empty_file();
+  ASSERT_TRUE(open());
+  {
+    const auto stock = open();
+    ASSERT_TRUE(stock);
+    EXPECT_EQ(view(*stock).intents.size(), 1U) << "there is one at most";
+    core::WarmNode node;
+    node.node = "node-1";
+    ASSERT_TRUE(engine::describe_node(context(*stock), node));
+  }
+  const auto stock = open();
+  ASSERT_TRUE(stock);
+  EXPECT_FALSE(stock->begins_anew) << "the agent has taken over; what was set aside is history";
+  EXPECT_EQ(set_aside(), 1U);
+}
+
+TEST_F(StockStoreTest, WhatIsNoDamageChangesNothing) {
+  fill();
+  fs::create_hard_link(path(), scratch_.file("second"));
+  auto stock = open();
+  ASSERT_FALSE(stock);
+  EXPECT_EQ(stock.error().code, ErrorCode::refused_by_configuration) << stock.error().message;
+  EXPECT_TRUE(fs::exists(path()));
+  fs::remove(scratch_.file("second"));
+  EXPECT_EQ(set_aside(), 0U);
+  for (const char* suffix : {"", "-wal", "-shm", "-lock"}) fs::remove(path() + suffix);
+  fs::create_directory(path());
+  stock = open();
+  ASSERT_FALSE(stock);
+  EXPECT_EQ(stock.error().code, ErrorCode::invalid_argument) << stock.error().message;
+  EXPECT_EQ(set_aside(), 0U);
+}
+
+TEST_F(StockStoreTest, ALossWhileItIsOpenIsTold) {
+  fill();
+  const auto stock = open();
+  ASSERT_TRUE(stock);
+  EXPECT_FALSE(loss_of(*stock->store, path(), clock_));
+  for (const char* suffix : {"", "-wal", "-shm"}) fs::remove(path() + suffix);
+  const auto loss = loss_of(*stock->store, path(), clock_);
+  ASSERT_TRUE(loss);
+  EXPECT_NE(loss->message.find("vpc.db"), std::string::npos) << loss->message;
+  fs::remove(path() + "-lock");
+  ASSERT_TRUE(loss_of(*stock->store, path(), clock_)) << "with all that told of it";
+  const auto anew = open(true);
+  ASSERT_TRUE(anew) << anew.error().message;
+  EXPECT_TRUE(anew->begins_anew);
+}
+
+/// Its files are written over in place with an older copy of all of them, in which what pods have by now is free; and
+/// pods keep coming.
+TEST_F(StockStoreTest, AnOlderCopyWrittenOverItGivesNothingBeforeALook) {
+  const auto stock = open();
+  ASSERT_TRUE(stock);
+  engine::TestCloud cloud(20);
+  engine::Life life;
+  engine::TestProvider provider(cloud, net::Mac::parse("52:54:00:00:00:01").value(), life);
+  engine::TestHost host;
+  engine::KeeperWorld world{*stock->store, clock_, random_, provider};
+  world.host = &host;
+  world.log = [](const std::string&) {};
+  world.stocked = [] {};
+  engine::KeeperOptions options;
+  options.node = "node-1";
+  options.marks = {.low = 8, .high = 20};
+  engine::StockKeeper keeper(world, options);
+  static_cast<void>(keeper.step());
+  // The address; empty where none may be given.
+  const auto add = [&](const std::string& container) -> std::string {
+    core::warm::Request request;
+    request.owner = {"net", container, "eth0"};
+    request.pod = {container, "shop", ""};
+    const auto answer = engine::assign_from_stock(context(*stock), request, [&] { return keeper.may_give(); });
+    EXPECT_TRUE(answer) << answer.error().message;
+    const auto* given = answer ? std::get_if<core::warm::Assigned>(&*answer) : nullptr;
+    if (given == nullptr) return "";
+    EXPECT_TRUE(host.used.insert(given->address.address).second) << container << ": two holders";
+    return given->address.address.to_string();
+  };
+  const std::string copy = scratch_.file("copy");
+  fs::create_directories(copy);
+  for (const char* suffix : {"", "-wal", "-shm", "-lock"}) fs::copy_file(path() + suffix, copy + "/vpc.db" + suffix);
+  for (const char* pod : {"p1", "p2", "p3"}) EXPECT_NE(add(pod), "");
+  for (const char* suffix : {"", "-wal", "-shm", "-lock"}) {
+    std::ofstream(path() + suffix, std::ios::binary | std::ios::trunc)
+        << std::ifstream(copy + "/vpc.db" + suffix, std::ios::binary).rdbuf();
+  }
+  EXPECT_EQ(add("p4"), "") << "before a look";
+  EXPECT_FALSE(keeper.may_give());
+  const auto soon = Deadline::after(clock_.now(), kSoon);
+  keeper.look_before_serving(soon, kSoon, kSoon);
+  for (const char* pod : {"p4", "p5", "p6"}) EXPECT_NE(add(pod), "");
+}
+
+}  // namespace
+}  // namespace croft::app

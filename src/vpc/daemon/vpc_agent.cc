@@ -1,0 +1,619 @@
+// `croftd vpc-agent`: keeps a stock of cloud addresses on a node and serves UK8S' protocol
+// (docs/reference/warm-pool.md).
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/rotating_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+
+#include "agent/daemon/daemon.h"
+#include "agent/daemon/log_format.h"
+#include "agent/daemon/pod_events.h"
+#include "agent/metrics/health.h"
+#include "agent/metrics/server.h"
+#include "agent/metrics/stock_metrics.h"
+#include "base/printable.h"
+#include "cli/stores/environment.h"
+#include "cni/decision_log.h"
+#include "http/certificates.h"
+#include "http/endpoint.h"
+#include "http/tls.h"
+#include "http/tls_listener.h"
+#include "http/unix_listener.h"
+#include "os/clock.h"
+#include "os/files.h"
+#include "os/interfaces.h"
+#include "os/look_up.h"
+#include "os/process.h"
+#include "register/affinity.h"
+#include "store/cached/cached_store.h"
+#include "store/store_url.h"
+#include "vpc/daemon/deleted_claims.h"
+#include "vpc/daemon/pod_annotations.h"
+#include "vpc/daemon/stock_store.h"
+#include "vpc/daemon/ucloud_place.h"
+#include "vpc/daemon/vpc_agent_options.h"
+#include "vpc/daemon/vpc_cluster.h"
+#include "vpc/daemon/vpc_demand.h"
+#include "vpc/door/host_view.h"
+#include "vpc/door/peer_agents.h"
+#include "vpc/door/stock_server.h"
+#include "vpc/door/stock_shown.h"
+#include "vpc/door/wire_probe.h"
+#include "vpc/use/stock_keeper.h"
+
+namespace croft::app {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kVpcDrain{10};
+/// For a round that is under way when the agent ends.
+constexpr seconds kCloudPatience{1};
+constexpr seconds kLostTooOften{10};
+/// Before the first address is given. Calls are taken meanwhile: a plugin waits a second before it works alone. A cloud
+/// that is away says so at once; only one that hangs costs its time, once.
+constexpr seconds kFirstLookAtHost{5};
+constexpr std::chrono::milliseconds kFirstLookAtPods{700};
+constexpr seconds kFirstLookAtCloud{3};
+/// An operator who puts a file back by hand is not disturbed at the first look.
+constexpr int kLossesInARow = 3;
+constexpr std::size_t kLogBytes = std::size_t{50} << 20;
+constexpr std::size_t kLogFiles = 3;
+constexpr std::size_t kCertificateBytesMax = std::size_t{64} << 10;
+
+[[nodiscard]] std::string path_of_store(const VpcAgentOptions& options) {
+  return std::string(store::behind_scheme(options.store));
+}
+
+/// docs/reference/warm-pool.md#deadlines
+[[nodiscard]] os::UnixListenerOptions socket_access(const VpcAgentOptions& options) {
+  os::UnixListenerOptions access;
+  access.users = options.users;
+  access.file_mode = 0660;
+  const bool is_roots = std::ranges::all_of(options.users, [](std::uint32_t user) { return user == 0; });
+  if (is_roots) access.directory_mode = 0750;
+  return access;
+}
+
+/// "node-b=10.0.0.2:7312": an agent that needs no board to be found.
+[[nodiscard]] Result<engine::PeerAgents::Peer> peer_of(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == 0 || equals == text.npos || equals + 1 == text.size()) {
+    return fail(invalid_argument(fmt::format("--peer {} must be NODE=ADDRESS:PORT", printable(text, Printed::line))));
+  }
+  engine::PeerAgents::Peer peer;
+  peer.node = text.substr(0, equals);
+  peer.address = text.substr(equals + 1);
+  if (const auto endpoint = os::Endpoint::parse_numeric(peer.address, true); !endpoint) {
+    return fail(
+        invalid_argument(fmt::format("--peer {}: {}", printable(text, Printed::line), endpoint.error().message)));
+  }
+  peer.free = 1;  // it says when it is asked
+  return peer;
+}
+
+/// The wire of the interface that the cloud gives addresses to, once that is known.
+class InterfaceProbe final : public engine::AddressProbe {
+ public:
+  InterfaceProbe(const VpcAgentOptions& options, const Clock& clock, Random& random)
+      : options_(options), clock_(clock), random_(random) {}
+  /// By MAC, where no name was given.
+  std::function<std::optional<cloud::Interface>()> interface;
+
+  [[nodiscard]] Result<std::vector<Answer>> probe(const std::vector<net::Address>& addresses,
+                                                  Deadline deadline) override {
+    TRY(auto wire, this->wire(deadline));
+    return wire.probe(addresses, deadline);
+  }
+  void announce(const std::vector<net::Address>& addresses) override {
+    auto wire = this->wire(Deadline::after(clock_.now(), seconds{5}));
+    if (wire) wire->announce(addresses);
+  }
+
+ private:
+  [[nodiscard]] Result<edge::WireProbe> wire(Deadline deadline) {
+    std::string name = options_.interface;
+    if (name.empty()) {
+      const auto found = interface ? interface() : std::nullopt;
+      if (!found) return fail(ErrorCode::unavailable, "the interface is not known yet");
+      os::MacBytes mac{};
+      std::ranges::copy(found->mac.bytes, mac.begin());
+      TRY(const auto one, os::find_interface(mac, clock_, deadline));
+      name = one.name;
+    }
+    os::ProbeTiming timing;
+    const std::chrono::nanoseconds unit = std::chrono::milliseconds{options_.probe_wait_ms};
+    timing.probe_wait = unit;
+    timing.probe_min = unit;
+    timing.probe_max = unit * 2;
+    timing.announce_wait = unit * 2;
+    timing.announce_num = 2;
+    timing.announce_interval = unit * 2;
+    return edge::WireProbe(name, timing, clock_, random_);
+  }
+
+  const VpcAgentOptions& options_;
+  const Clock& clock_;
+  Random& random_;
+};
+
+class VpcAgentProgram {
+ public:
+  VpcAgentProgram(const VpcAgentOptions& options, Daemon& daemon, StockStore& opened, cloud::Provider& cloud,
+                  const ClusterOfStock& cluster, std::vector<engine::PeerAgents::Peer> fixed_peers)
+      : options_(options),
+        daemon_(daemon),
+        cloud_(cloud),
+        cluster_(cluster),
+        fixed_peers_(std::move(fixed_peers)),
+        log_("croftd"),
+        opened_(opened),
+        cached_(*opened.store, {core::AffinityOwner::Type::host, options.node}, daemon.clock, memory_options()),
+        probe_(options, daemon.clock, daemon.random),
+        host_(daemon.clock),
+        peers_([this](const std::string& subnet, Deadline deadline) { return directory(subnet, deadline); },
+               security(options), options.node, daemon.clock, options.oldest_protocol),
+        metrics_([this] { return figures(); }),
+        health_(daemon.clock),
+        demand_(demand_file(options), daemon.clock, [this](const std::string& line) { note(line); }) {
+    log_.sinks().push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    if (options.log_directory != "none") add_log_file();
+    log_.set_formatter(std::make_unique<LogFormat>("vpc-agent"));
+    cloud_.on_call([this](const cloud::Provider::Call& call) {
+      metrics_.count(call);
+      remember(call);
+    });
+  }
+
+  void note(const std::string& line) { log_.info("{}", printable(line, Printed::line)); }
+
+  enum class End : std::uint8_t { stopped, store_lost };
+  /// Until the daemon is told to end, or the files of its store are damaged or gone.
+  [[nodiscard]] Result<End> run() {
+    TRY(auto listener, os::UnixListener::listen(options_.socket, socket_access(options_), daemon_.clock));
+    os::make_files_private();
+    if (options_.calico_policy && cluster_.annotations_api != nullptr) {
+      annotations_ = std::make_unique<PodAnnotations>(*cluster_.annotations_api, daemon_.clock,
+                                                      [this](const std::string& line) { note(line); });
+    }
+    const store::CacheFollower follower(cached_, daemon_.clock);
+    engine::StockKeeper keeper(keeper_world(), keeper_options());
+    keeper_ = &keeper;
+    probe_.interface = [&keeper] { return keeper.interface(); };
+    edge::StockServer server(stock_world(keeper), daemon_.clock);
+    server_ = &server;
+    daemon_.stop.before_forced_end(listener->file_remover());
+    const auto look_first = [&] {
+      keeper.look_before_serving(Deadline::after(daemon_.clock.now(), kFirstLookAtHost), kFirstLookAtPods,
+                                 kFirstLookAtCloud);
+    };
+    const std::jthread first_look(look_first);
+    TRY_VOID(server.open_door(std::move(listener), {.reflection = options_.reflection}));
+    TRY_VOID(open_to_peers(server));
+    std::unique_ptr<edge::MetricsServer> metrics_server;
+    if (!options_.metrics.empty()) {
+      TRY(const auto address, edge::MetricsAddress::parse(options_.metrics));
+      TRY(metrics_server, edge::MetricsServer::start([this] { return metrics_.text(); }, address, &health_));
+    }
+    tell_of_store();
+    tell_of_certificate();
+    demand_.load();
+    log_.info("serving node {} on {} from {}; water marks {} and {}, cooldown {} s", options_.node, options_.socket,
+              options_.store, options_.low, options_.high, options_.cooldown_s);
+    std::promise<void> last_round;
+    std::future<void> rounds_ended = last_round.get_future();
+    std::thread rounds([&] {
+      auto next = daemon_.clock.now().since_boot;
+      while (keeper.wait_until(next)) {
+        next = keeper.step();
+        tend_board();
+        tend_claims();
+      }
+      last_round.set_value();
+    });
+    End end = End::stopped;
+    int losses = 0;
+    while (!daemon_.stop.wait_for(seconds{1})) {
+      look(server, keeper);
+      const auto loss = loss_of(cached_.uncached(), path_of_store(options_), daemon_.clock);
+      // That look has found out whether the store's files are others by now, or older ones were written over them.
+      if (!keeper.may_give()) look_first();
+      losses = loss ? losses + 1 : 0;
+      if (losses < kLossesInARow) continue;
+      log_.error("the store is lost while it is in use, and is begun anew: {}",
+                 printable(loss->message, Printed::line));
+      end = End::store_lost;
+      break;
+    }
+    if (end == End::stopped) log_.info("ending");
+    demand_.end();
+    server.stop(Deadline::after(daemon_.clock.now(), kVpcDrain));
+    keeper.stop();
+    if (end == End::stopped && rounds_ended.wait_for(kCloudPatience) != std::future_status::ready) {
+      // Everybody has an answer. What the cloud is asked for is in the store as an intent: whoever begins next finds
+      // out what came of it, as after a crash.
+      log_.warn("the cloud does not answer: what it was asked for is looked up at the next start");
+      log_.flush();
+      os::end_process(0);
+    }
+    rounds.join();
+    server_ = nullptr;
+    keeper_ = nullptr;
+    annotations_.reset();
+    return end;
+  }
+
+ private:
+  static store::CachedStoreOptions memory_options() {
+    store::CachedStoreOptions options;
+    options.follower = core::Follower::stock;
+    return options;
+  }
+  static edge::GrpcPeers::SecurityFor security(const VpcAgentOptions& options) {
+    if (options.tls_ca.empty()) return nullptr;
+    os::TlsFiles files;
+    files.ca_file = options.tls_ca;
+    files.certificate_file = options.tls_certificate;
+    files.key_file = options.tls_key;
+    return [files = std::move(files)](const std::string& node) {
+      os::TlsFiles of_node = files;
+      of_node.server_name = node;
+      return os::make_tls(std::move(of_node));
+    };
+  }
+
+  /// Beside the store, unless it is said where, or "none".
+  static std::string demand_file(const VpcAgentOptions& options) {
+    if (options.demand_file == "none") return "";
+    if (!options.demand_file.empty()) return options.demand_file;
+    const auto store = store::file_of_store(options.store);
+    return store ? os::directory_of(*store) + "/vpc-demand.json" : "";
+  }
+
+  void add_log_file() {
+    try {
+      log_.sinks().push_back(std::make_shared<spdlog::sinks::rotating_file_sink_mt>(
+          options_.log_directory + "/cni-vpc-ipamd.log", kLogBytes, kLogFiles));
+      log_.flush_on(spdlog::level::info);
+    } catch (const spdlog::spdlog_ex& error) {
+      log_.warn("no log file: {}", printable(error.what(), Printed::line));
+    }
+  }
+
+  void tell_of_store() {
+    if (opened_.aside) {
+      log_.error("the store was damaged and is set aside as {}: {}", printable(opened_.aside->path, Printed::line),
+                 printable(opened_.aside->why, Printed::line));
+    }
+    if (!opened_.begins_anew) return;
+    log_.warn(
+        "nothing is known of this node's addresses: what the cloud has on its interface is compared with the "
+        "pods and the host, and no address of before is given to a pod until nothing has used it for {} s",
+        std::max(options_.doubt_s, options_.cooldown_s));
+  }
+
+  engine::KeeperOptions keeper_options() const {
+    engine::KeeperOptions options;
+    options.marks.low = options_.low;
+    options.marks.high = options_.high;
+    options.marks.node_max = options_.node_max;
+    options.marks.batch_max = 110;
+    options.reconcile.grace = seconds{options_.grace_s};
+    options.reconcile.young = seconds{options_.young_s};
+    options.node = options_.node;
+    options.subnet = options_.cloud.subnet;
+    options.cooldown = seconds{options_.cooldown_s};
+    options.reconcile_every = seconds{options_.reconcile_s};
+    options.doubt = seconds{options_.doubt_s};
+    options.release_unknown_after = seconds{options_.release_unknown_after_s};
+    options.looks_first = true;
+    const os::ProcessName self = os::own_process();
+    options.process = self.id;
+    options.process_started = self.began;
+    return options;
+  }
+
+  engine::KeeperWorld keeper_world() {
+    engine::KeeperWorld world{cached_.uncached(), daemon_.clock, daemon_.random, cloud_};
+    world.probe = options_.no_probe ? nullptr : &probe_;
+    world.peers = &peers_;
+    world.board = cluster_.board.get();
+    world.pods = cluster_.pods.get();
+    world.host = &host_;
+    world.claims = cluster_.claims.get();
+    world.fixed = cluster_.fixed.get();
+    world.is_alive = [](std::uint32_t process, std::uint64_t began) { return os::is_running({process, began}); };
+    world.log = [this](const std::string& line) { note(line); };
+    if (cluster_.events != nullptr) {
+      world.conflicted = [this](const core::WarmAddress& address) {
+        tell_of_conflict(*cluster_.events, options_.node, address);
+      };
+    }
+    world.stocked = [this] {
+      if (edge::StockServer* server = server_) server->service().stocked();
+    };
+    return world;
+  }
+
+  edge::StockWorld stock_world(engine::StockKeeper& keeper) {
+    edge::StockWorld world{cached_, cached_.uncached(), daemon_.clock, daemon_.random, keeper};
+    world.log = [this](const std::string& line) { note(line); };
+    world.oldest_speech = options_.oldest_protocol;
+    world.show = [this, &keeper](std::deque<edge::StockHeard> heard) { return show(keeper, std::move(heard)); };
+    world.fixed = cluster_.fixed.get();
+    if (annotations_ != nullptr) {
+      world.assigned = [this](const core::PodIdentity& pod, const net::Address& address) {
+        if (!pod.name.empty()) annotations_->add(pod, address);
+      };
+    }
+    if (cluster_.events != nullptr) {
+      world.refused = [this](const core::PodIdentity& pod, const Error& why) {
+        tell_of_refusal(*cluster_.events, pod, why);
+      };
+    }
+    return world;
+  }
+
+  /// A certificate of another name is one that no other agent takes for this node's.
+  void tell_of_certificate() {
+    if (options_.tls_certificate.empty()) return;
+    const auto pem = os::read_file(options_.tls_certificate, kCertificateBytesMax);
+    const auto facts = pem ? os::certificate_facts(*pem) : Result<os::CertificateFacts>(fail(pem.error()));
+    if (!facts || facts->dns_names.empty() || facts->dns_names.front() == options_.node) return;
+    log_.error(
+        "{} is of {}, and this node is {}: other nodes' agents neither lend to this one nor borrow from it; make one "
+        "with this node's name (croft vpc certificates)",
+        options_.tls_certificate, printable(facts->dns_names.front(), Printed::line), options_.node);
+  }
+
+  [[nodiscard]] Result<void> open_to_peers(edge::StockServer& server) {
+    if (options_.listen.empty()) return {};
+    os::TlsListenerOptions how;
+    TRY(const auto address, edge::MetricsAddress::parse(options_.listen));
+    how.host = address.host.to_string();
+    how.port = address.port;
+    how.files.ca_file = options_.tls_ca;
+    how.files.certificate_file = options_.tls_certificate;
+    how.files.key_file = options_.tls_key;
+    how.tell = [this](const std::string& line) { note(line); };
+    TRY(auto listener, os::TlsListener::listen(std::move(how), daemon_.clock));
+    return server.open_door(std::move(listener), {.plugin = false, .operators = options_.operators_over_tcp});
+  }
+
+  [[nodiscard]] Result<std::vector<engine::PeerAgents::Peer>> directory(const std::string& subnet, Deadline deadline) {
+    std::vector<engine::PeerAgents::Peer> all = fixed_peers_;
+    for (auto& peer : all) peer.subnet = subnet;
+    if (cluster_.board != nullptr) {
+      TRY(auto said, cluster_.board->peers(subnet, deadline, [this](const std::string& line) { note(line); }));
+      std::ranges::move(said, std::back_inserter(all));
+    }
+    const std::lock_guard lock(shown_mutex_);
+    peers_seen_ = all;
+    return all;
+  }
+
+  void remember(const cloud::Provider::Call& call) {
+    const auto now = daemon_.clock.now().since_boot;
+    const std::lock_guard lock(shown_mutex_);
+    edge::CloudCalls& calls = cloud_calls_[call.action];
+    calls.last = now;
+    if (call.outcome == "ok") {
+      ++calls.good;
+      return;
+    }
+    ++calls.failed;
+    calls.last_failure = call.outcome;
+    calls.failed_at = now;
+  }
+
+  [[nodiscard]] Result<wire::vpc::ShowAnswer> show(const engine::StockKeeper& keeper,
+                                                   std::deque<edge::StockHeard> heard) {
+    edge::StockShown all;
+    TRY(all.view, engine::view_stock({cached_, daemon_.clock, daemon_.random, seconds{1}}));
+    const auto interface = keeper.interface();
+    all.agent = {{"version", CROFT_VERSION},
+                 {"node", options_.node},
+                 {"interface", interface ? interface->mac.to_string() : "not known yet"},
+                 {"object", interface ? interface->object : ""},
+                 {"vpc", interface ? interface->vpc : ""},
+                 {"subnet", interface ? interface->subnet : ""},
+                 {"store", options_.store},
+                 {"listens", options_.listen},
+                 {"lowWaterMark", std::to_string(options_.low)},
+                 {"highWaterMark", std::to_string(options_.high)},
+                 {"maxAddresses", options_.node_max == 0 ? "no limit" : std::to_string(options_.node_max)},
+                 {"cooldownSeconds", std::to_string(options_.cooldown_s)}};
+    if (edge::StockServer* const server = server_) {
+      const edge::StockServiceTally tally = server->service().tally();
+      all.agent.emplace_back("waitingAdds", std::to_string(tally.waiting));
+      all.agent.emplace_back("adds", fmt::format("{} ok, {} failed", tally.adds, tally.adds_failed));
+      all.agent.emplace_back("dels", fmt::format("{} ok, {} failed", tally.dels, tally.dels_failed));
+    }
+    all.outlook = keeper.outlook();
+    all.heard = std::move(heard);
+    const std::lock_guard lock(shown_mutex_);
+    all.cloud = cloud_calls_;
+    all.peers = peers_seen_.empty() ? fixed_peers_ : peers_seen_;
+    return edge::shown(all, daemon_.clock.now());
+  }
+
+  /// In the thread of rounds.
+  void tend_board() {
+    const auto now = daemon_.clock.now().since_boot;
+    if (cluster_.board == nullptr || now < next_clean_up_) return;
+    next_clean_up_ = now + std::chrono::minutes{10};
+    const auto cleaned = cluster_.board->clean_up(Deadline::after(daemon_.clock.now(), kVpcApiTime));
+    if (!cleaned)
+      log_.warn("the board of agents is not cleaned up: {}", printable(cleaned.error().message, Printed::line));
+  }
+
+  /// Claims that somebody deleted go when nobody lives with their address.
+  void tend_claims() {
+    const auto now = daemon_.clock.now().since_boot;
+    if (cluster_.claims_api == nullptr || now < next_claims_) return;
+    next_claims_ = now + seconds{options_.reconcile_s};
+    const auto view = engine::view_stock({cached_, daemon_.clock, daemon_.random, seconds{1}});
+    if (!view) return;
+    std::set<net::Address> held;
+    for (const core::WarmAddress& one : view->addresses) {
+      if (one.state == core::WarmState::held) held.insert(one.address);
+    }
+    DeletedClaims claims(*cluster_.claims_api, options_.node);
+    const auto gone = claims.let_go([&](const net::Address& address) { return held.contains(address); },
+                                    Deadline::after(daemon_.clock.now(), kVpcApiTime));
+    if (gone && *gone > 0) log_.info("{} deleted VpcIpClaims are let go: no pod lives with their addresses", *gone);
+    if (!gone) log_.warn("deleted VpcIpClaims stay for now: {}", printable(gone.error().message, Printed::line));
+  }
+
+  /// Once a second: what others ask about this agent.
+  void look(edge::StockServer& server, const engine::StockKeeper& keeper) {
+    const auto figures = this->figures();
+    if (figures) {
+      demand_.look({figures->adds, figures->waiting, figures->counts.free,
+                    figures->keeper.allocated + figures->keeper.borrowed, figures->keeper.last_fill});
+    }
+    const auto trouble = keeper.trouble();
+    const bool has_interface = keeper.interface().has_value();
+    const bool is_ready =
+        figures && (figures->counts.free + figures->counts.held > 0 || options_.high == 0) && has_interface;
+    health_.set("stock", is_ready ? "" : trouble ? trouble->message : "no address is in stock yet");
+    if (is_ready == serving_) return;
+    serving_ = is_ready;
+    server.set_serving(serving_);
+    log_.info("{}", serving_ ? "ready" : "not ready: nothing is in stock");
+  }
+
+  [[nodiscard]] std::optional<edge::StockFigures> figures() {
+    engine::StockKeeper* const keeper = keeper_;
+    edge::StockServer* const server = server_;
+    if (keeper == nullptr || server == nullptr) return std::nullopt;
+    const auto view = engine::view_stock({cached_, daemon_.clock, daemon_.random, seconds{1}});
+    if (!view) return std::nullopt;
+    edge::StockFigures figures;
+    const Instant now = daemon_.clock.now();
+    for (const core::WarmAddress& one : view->addresses) core::warm::count(figures.counts, one, now);
+    figures.low = options_.low;
+    figures.high = options_.high;
+    figures.keeper = keeper->tally();
+    const edge::StockServiceTally tally = server->service().tally();
+    figures.adds = tally.adds;
+    figures.adds_failed = tally.adds_failed;
+    figures.dels = tally.dels;
+    figures.dels_failed = tally.dels_failed;
+    figures.waited = tally.waited;
+    figures.commits = tally.commits;
+    figures.waiting = tally.waiting;
+    static_assert(edge::kDelayBuckets == std::tuple_size_v<decltype(figures.add_delays)>);
+    figures.add_delays = tally.add_delays;
+    figures.add_delay_first = edge::kDelayFirst;
+    figures.add_delay_sum = tally.add_delay_sum;
+    figures.throttled = cloud_.throttled();
+    return figures;
+  }
+
+  const VpcAgentOptions& options_;
+  Daemon& daemon_;
+  cloud::Provider& cloud_;
+  const ClusterOfStock& cluster_;
+  const std::vector<engine::PeerAgents::Peer> fixed_peers_;
+  spdlog::logger log_;
+  const StockStore& opened_;
+  store::CachedStore cached_;
+  InterfaceProbe probe_;
+  edge::HostView host_;
+  edge::GrpcPeers peers_;
+  edge::StockMetrics metrics_;
+  std::mutex shown_mutex_;  ///< guards the two below
+  std::map<std::string, edge::CloudCalls> cloud_calls_;
+  std::vector<engine::PeerAgents::Peer> peers_seen_;
+  edge::Health health_;
+  DemandRecord demand_;
+  std::unique_ptr<PodAnnotations> annotations_;
+  std::atomic<engine::StockKeeper*> keeper_ = nullptr;
+  std::atomic<edge::StockServer*> server_ = nullptr;
+  std::chrono::nanoseconds next_clean_up_{0};
+  std::chrono::nanoseconds next_claims_{};
+  bool serving_ = false;
+};
+
+[[nodiscard]] Result<int> run_vpc_agent(const VpcAgentOptions& given, Daemon& daemon) {
+  VpcAgentOptions options = given;
+  core::warm::Marks marks;
+  marks.low = options.low;
+  marks.high = options.high;
+  TRY_VOID(core::warm::check_marks(marks));
+  if (options.node.empty()) {
+    TRY(options.node, os::host_name());
+  }
+  TRY_VOID(core::check_node_name(options.node));
+  if (store::scheme_of(options.store) != store::Scheme::sqlite) {
+    return fail(
+        invalid_argument("--store must be sqlite:/path: the stock is the node's own, and has to be there when "
+                         "nothing else is"));
+  }
+  if (!options.listen.empty() &&
+      (options.tls_ca.empty() || options.tls_certificate.empty() || options.tls_key.empty())) {
+    return fail(
+        invalid_argument("--listen needs --tls-ca, --tls-certificate and --tls-key: peers are spoken to with "
+                         "certificates only (croft vpc certificates makes them)"));
+  }
+  std::vector<engine::PeerAgents::Peer> peers;
+  for (const std::string& text : options.peers) {
+    TRY(auto peer, peer_of(text));
+    peers.push_back(std::move(peer));
+  }
+  options.cloud.environment = ucloud_environment();
+  TRY(const ClusterOfStock cluster, cluster_of(options, daemon));
+  TRY(const auto cloud,
+      open_ucloud(options.cloud, os::look_up_host, daemon.clock, [tell = cluster.tell](const std::string& line) {
+        if (*tell) (*tell)(line);
+      }));
+  const std::string path = path_of_store(options);
+  if (!path.starts_with('/')) {
+    return fail(invalid_argument("--store must be sqlite:/ and an absolute path"));
+  }
+  bool was_lost = false;
+  for (;;) {
+    const auto begun = daemon.clock.now().since_boot;
+    TRY(StockStore stock, open_stock_store(path, was_lost, daemon.clock, daemon.random));
+    VpcAgentProgram program(options, daemon, stock, *cloud, cluster, peers);
+    *cluster.tell = [&program](const std::string& line) { program.note(line); };
+    TRY(const auto end, program.run());
+    if (end == VpcAgentProgram::End::stopped) return 0;
+    if (was_lost && daemon.clock.now().since_boot - begun < kLostTooOften) {
+      // Who started this program waits longer each time.
+      return fail(ErrorCode::corrupt, fmt::format("the store {} is lost again and again; look at its disk", path));
+    }
+    was_lost = true;
+  }
+}
+
+}  // namespace
+
+void add_vpc_agent_command(CLI::App& app, Daemon& daemon) {
+  CLI::App* command = app.add_subcommand(
+      "vpc-agent", "Keep a stock of cloud addresses on this node and serve its pods from it (UK8S' cni-vpc-ipamd)");
+  command->footer(
+      "The plugin croft-vpc does not need it: without the agent it asks the cloud itself, and the pod waits.");
+  const auto options = std::make_shared<VpcAgentOptions>();
+  add_vpc_agent_options(*command, *options);
+  command->callback(
+      [options, &daemon] { daemon.run = [options, &daemon] { return run_vpc_agent(*options, daemon); }; });
+}
+
+}  // namespace croft::app

@@ -1,0 +1,91 @@
+#include "vpc/daemon/vpc_agent_options.h"
+
+#include "vpc/format/speech.h"
+
+namespace croft::app {
+
+void add_vpc_agent_options(CLI::App& command, VpcAgentOptions& options) {
+  command
+      .add_option("--low-water-mark,--availablePodIPLowWatermark", options.low,
+                  "As many free addresses there are at least; 0 with a high mark of 0: none is asked for ahead")
+      ->capture_default_str();
+  command
+      .add_option("--high-water-mark,--availablePodIPHighWatermark", options.high,
+                  "More free addresses than this go back to the cloud")
+      ->capture_default_str();
+  command
+      .add_option("--cooldown-seconds,--cooldownPeriodSeconds", options.cooldown_s,
+                  "How long a released address rests before another pod gets it; 0: not at all")
+      ->check(CLI::Range(0, 1200))
+      ->capture_default_str();
+  command.add_flag("--calico-policy,--calicoPolicyFlag", options.calico_policy,
+                   "Write each pod's address into its annotation cni.projectcalico.org/podIP");
+  command.add_option("--node", options.node, "Name of this node (default: its host name)")->envname("KUBE_NODE_NAME");
+  command.add_option("--socket", options.socket, "Unix socket of plugins and operators")->capture_default_str();
+  command.add_option("--user", options.users, "User IDs that may connect to it")->capture_default_str();
+  command.add_option("--store", options.store, "Where the stock is recorded: a file of this node's own")
+      ->envname("CROFT_VPC_STORE")
+      ->capture_default_str();
+  command.add_option("--api", options.cloud.api, "URL of UCloud's API (default: the one inside a VPC)")
+      ->envname("UCLOUD_API_ENDPOINT");
+  command.add_option("--metadata", options.cloud.metadata, "URL of the instance's metadata (default: UCloud's)");
+  command.add_option("--region", options.cloud.region, "Where the metadata do not say")->envname("UCLOUD_REGION_ID");
+  command.add_option("--project", options.cloud.project, "Where the metadata do not say")->envname("UCLOUD_PROJECT_ID");
+  command.add_option("--vpc", options.cloud.vpc, "Where the metadata do not say")->envname("UCLOUD_VPC_ID");
+  command.add_option("--subnet", options.cloud.subnet, "Subnet to take addresses from (default: the interface's)")
+      ->envname("UCLOUD_SUBNET_ID");
+  command.add_option("--interface", options.interface, "Interface to probe on (default: the one with the cloud's MAC)");
+  command.add_flag("--no-probe", options.no_probe,
+                   "Take what the cloud gives for nobody else's, without asking the wire");
+  command
+      .add_option("--probe-unit-milliseconds", options.probe_wait_ms,
+                  "RFC 5227's PROBE_WAIT, by which the whole window is scaled")
+      ->check(CLI::Range(10, 10000))
+      ->capture_default_str();
+  command.add_option("--max-addresses", options.node_max, "What this node may have of all sorts; 0: no limit")
+      ->capture_default_str();
+  command.add_option("--reconcile-seconds", options.reconcile_s, "Between looks for differences")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+  command.add_option("--grace-seconds", options.grace_s, "How long a difference has to be seen before it is acted on")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+  command.add_option("--young-seconds", options.young_s, "Records younger than this are left alone")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+  command.add_option("--doubt-seconds", options.doubt_s, "How late the cloud may still do what it never answered")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+  command
+      .add_option("--release-unknown-after-seconds", options.release_unknown_after_s,
+                  "Give back what nobody knows a use of after so long; 0: an operator does")
+      ->capture_default_str();
+  command.add_option(
+      "--peer", options.peers,
+      "Another node's agent, NODE=ADDRESS:PORT; may be given several times. Others are found in the cluster");
+  command.add_option("--listen", options.listen, "ADDRESS:PORT for the agents of other nodes, with certificates")
+      ->envname("LISTEN_TCP_ADDR");
+  command.add_option("--tls-ca", options.tls_ca, "Who signs the agents' certificates");
+  command.add_option("--tls-certificate", options.tls_certificate, "This agent's certificate");
+  command.add_option("--tls-key", options.tls_key, "Its key, readable to its user only");
+  command.add_flag("--operators-over-tcp", options.operators_over_tcp,
+                   "Let operators in over --listen too, for croft vpc from another node");
+  command
+      .add_option("--oldest-protocol", options.oldest_protocol,
+                  "Refuse plugins and agents that speak an older version of the protocol; 0: UK8S' own are served")
+      ->check(CLI::Range(0, static_cast<int>(wire::vpc::kSpeechNewest)))
+      ->capture_default_str();
+  command.add_flag("--grpc-reflection", options.reflection,
+                   "Serve gRPC reflection on the socket, for tools such as grpcurl");
+  command.add_option("--kubernetes", options.kubernetes,
+                     "kube: or kube:/path/kubeconfig: the cluster's pods, and where the agents find each other");
+  command.add_option("--metrics", options.metrics, "ADDRESS:PORT for /metrics, /healthz and /readyz");
+  command
+      .add_option("--log-directory", options.log_directory, "Directory of the log file; 'none': standard error alone")
+      ->capture_default_str();
+  command.add_option("--demand-file", options.demand_file,
+                     "What was asked for in the last day, for croft vpc advise; 'none': it is not kept (default: "
+                     "vpc-demand.json beside the store)");
+}
+
+}  // namespace croft::app

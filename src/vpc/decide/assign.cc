@@ -1,0 +1,183 @@
+#include "vpc/decide/assign.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace croft::core::warm {
+namespace {
+
+/// Changed records of one commit: a cloud's part is no larger than what a node has of pods.
+constexpr std::size_t kMarksMax = 100;
+
+/// Since when a pod could have had it.
+WallTime idle_since(const WarmAddress& address) {
+  return address.cooling ? address.cooling->released_at.wall : address.since;
+}
+
+bool is_longer_idle(const WarmAddress* a, const WarmAddress* b) {
+  const WallTime since_a = idle_since(*a), since_b = idle_since(*b);
+  return since_a != since_b ? since_a < since_b : a->address < b->address;
+}
+
+bool is_pod_of(const WarmAddress& address, const PodIdentity& pod) {
+  const auto fits = [](const std::string& known, const std::string& said) {
+    return said.empty() || known.empty() || known == said;
+  };
+  return fits(address.pod.name, pod.name) && fits(address.pod.namespace_name, pod.namespace_name) &&
+         fits(address.pod.uid, pod.uid);
+}
+
+/// Whether a DEL means it.
+bool is_meant(const WarmAddress& address, const Release& release) {
+  if (address.state != WarmState::held) return false;
+  if (release.address && *release.address != address.address) return false;
+  if (!is_pod_of(address, release.pod)) return false;
+  // What was taken in from a pod's own status has no container (reconcile.h): which of the pod's sandboxes has it
+  // nobody knows, and a late DEL of a dead one would free what the live one has. It goes when host and pods say so.
+  if (!release.owner.container_id.empty()) return is_holder(address, release.owner);
+  return release.address.has_value();
+}
+
+/// Whether this request may have it.
+bool is_for(const WarmAddress& address, const Request& request, const Stock& stock, const Instant& now) {
+  const bool is_ours = stock.node() == nullptr || stock.node()->node.empty() || address.mac == stock.node()->mac;
+  return is_free_at(address, now) && address.verified && is_ours && is_of_subnet(address, request.subnet) &&
+         !request.in_use.contains(address.address) && (!request.address || *request.address == address.address);
+}
+
+/// `freed`: those of the stock that older sandboxes had, as they are now.
+Empty nothing_of(const Stock& stock, const std::vector<WarmAddress>& freed, const Request& request,
+                 const Instant& now) {
+  Empty empty;
+  const auto take = [&](const WarmAddress& address) {
+    count(empty.counts, address, now);
+    const bool is_coming = address.state == WarmState::cooling && address.doubts.empty();
+    if (!is_coming || !is_of_subnet(address, request.subnet)) return;
+    const WallTime end = cooldown_end(*address.cooling, address.cooling->cooldown, now);
+    empty.next_cooled = empty.next_cooled ? std::min(*empty.next_cooled, end) : end;
+  };
+  for (const WarmAddress* address : stock.addresses()) {
+    if (!is_superseded(*address, request)) take(*address);
+  }
+  for (const WarmAddress& address : freed) take(address);
+  for (const WarmIntent* intent : stock.intents()) empty.counts.asked += intent->count;
+  return empty;
+}
+
+}  // namespace
+
+bool is_superseded(const WarmAddress& address, const Request& request) {
+  const bool is_same_pod = !request.pod.uid.empty() && address.pod.uid == request.pod.uid &&
+                           address.pod.namespace_name == request.pod.namespace_name &&
+                           address.pod.name == request.pod.name;
+  const bool is_other_sandbox = address.owner.container_id != request.owner.container_id;
+  return address.state == WarmState::held && is_same_pod && is_other_sandbox &&
+         address.owner.interface_name == request.owner.interface_name && address.owner.network == request.owner.network;
+}
+
+Step<Answer> plan_assign(const Snapshot& snapshot, const Request& request, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Answer>> {
+    if (request.owner.container_id.empty()) return fail(invalid_argument("the container ID is empty"));
+    TRY(const Stock stock, Stock::read(reader));
+    const WarmAddress* chosen = nullptr;
+    Assigned answer;
+    std::vector<WarmAddress> freed;  // of older sandboxes, as they are now
+    for (const WarmAddress* address : stock.addresses()) {
+      if (is_holder(*address, request.owner)) return Plan<Answer>{Assigned{*address, true, {}}, {}};
+      if (is_superseded(*address, request)) {
+        answer.superseded.push_back(address->address);
+        freed.push_back(let_go(*address, request.cooldown, now));
+        continue;
+      }
+      if (!is_for(*address, request, stock, now)) continue;
+      if (chosen == nullptr || is_longer_idle(address, chosen)) chosen = address;
+    }
+    // What the pod's old sandbox had comes last, and only where it need not rest.
+    for (const WarmAddress& address : freed) {
+      if (chosen == nullptr && is_for(address, request, stock, now)) chosen = &address;
+    }
+    std::vector<PlannedWrite> writes;
+    for (const WarmAddress& address : freed) {
+      if (&address != chosen) writes.push_back(put_of(address));
+    }
+    if (chosen == nullptr) return Plan<Answer>{nothing_of(stock, freed, request, now), std::move(writes)};
+    answer.address = entered(*chosen, WarmState::held, now);
+    answer.address.owner = request.owner;
+    answer.address.pod = request.pod;
+    answer.address.netns = request.netns;
+    answer.address.extra = request.extra;
+    writes.push_back(put_of(answer.address));
+    writes.push_back(put_generation(stock));
+    return Plan<Answer>{std::move(answer), std::move(writes)};
+  });
+}
+
+Step<std::vector<WarmAddress>> plan_release(const Snapshot& snapshot, const Release& release, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::vector<WarmAddress>>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<std::vector<WarmAddress>> plan;
+    for (const WarmAddress* address : stock.addresses()) {
+      if (!is_meant(*address, release)) continue;
+      plan.answer.push_back(let_go(*address, release.cooldown, now));
+      plan.writes.push_back(put_of(plan.answer.back()));
+    }
+    return plan;
+  });
+}
+
+Step<WarmAddress> plan_record(const Snapshot& snapshot, const WarmAddress& told, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<WarmAddress>> {
+    if (!told.address.is_valid()) return fail(invalid_argument("VPCIP is no address"));
+    if (told.owner.container_id.empty()) return fail(invalid_argument("SandboxID is empty"));
+    reader.ask(warm_address_key(told.address));
+    TRY(const Stock stock, Stock::read(reader));
+    const WarmAddress* known = stock.find(told.address);
+    if (stock.is_damaged(told.address)) {
+      return fail(ErrorCode::corrupt, fmt::format("the record of {} is damaged", told.address.to_string()));
+    }
+    WarmAddress after = known != nullptr ? *known : told;
+    if (known == nullptr) {
+      after.created = now.wall;
+      after.verified = now.wall;  // the client probed it before it told
+    } else if (known->state != WarmState::quarantined && !is_holder(*known, told.owner)) {
+      const std::string who = known->state == WarmState::held
+                                  ? fmt::format("held by {}/{}, container {}", known->pod.namespace_name,
+                                                known->pod.name, known->owner.container_id)
+                                  : std::string("in the stock and nobody's");
+      return fail(ErrorCode::already_exists, fmt::format("{} is {}", told.address.to_string(), who));
+    }
+    const bool is_new = known == nullptr || known->state != WarmState::held;
+    after = is_new ? entered(std::move(after), WarmState::held, now) : std::move(after);
+    after.owner = is_new ? told.owner : after.owner;
+    const auto fill = [](std::string& into, const std::string& from) {
+      if (into.empty()) into = from;
+    };
+    fill(after.pod.name, told.pod.name);
+    fill(after.pod.namespace_name, told.pod.namespace_name);
+    fill(after.pod.uid, told.pod.uid);
+    fill(after.netns, told.netns);
+    for (const auto& [name, text] : told.extra) after.extra.insert_or_assign(name, text);
+    if (known != nullptr && *known == after) return Plan<WarmAddress>{std::move(after), {}};
+    return Plan<WarmAddress>{after, {put_of(after), put_generation(stock)}};
+  });
+}
+
+Step<std::size_t> plan_mark_clocks(const Snapshot& snapshot, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::size_t>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<std::size_t> plan{0, {}};
+    for (const WarmAddress* address : stock.addresses()) {
+      if (address->state != WarmState::cooling || plan.answer == kMarksMax) continue;
+      WarmAddress marked = *address;
+      marked.cooling = with_clock_mark(*std::move(marked.cooling), now);
+      if (marked == *address) continue;
+      ++plan.answer;
+      plan.writes.push_back(put_of(std::move(marked)));
+    }
+    return plan;
+  });
+}
+
+}  // namespace croft::core::warm

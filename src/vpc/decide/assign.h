@@ -1,0 +1,79 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/net/address.h"
+#include "register/owner.h"
+#include "register/snapshot.h"
+#include "register/warm.h"
+#include "vpc/decide/stock.h"
+
+// Who gets an address out of the stock, and who gives one back. No decision here waits for the cloud.
+
+namespace croft::core::warm {
+
+/// An attachment that wants an address.
+struct Request {
+  Owner owner;  ///< the container must be there; network and interface may be empty where an old client asks
+  PodIdentity pod;
+  std::string netns;
+  std::string subnet;                   ///< empty: any
+  std::optional<net::Address> address;  ///< this one and no other
+  std::map<std::string, std::string> extra{};
+  std::set<net::Address> in_use{};    ///< what the host is known to use: not given anew, whatever the records say
+  std::chrono::seconds cooldown{30};  ///< of what an older sandbox of the pod lets go
+};
+
+/// The address, which is the owner's once the plan is committed.
+struct Assigned {
+  WarmAddress address;
+  bool was_held = false;                   ///< by the same owner before
+  std::vector<net::Address> superseded{};  ///< what older sandboxes of the same pod had
+};
+/// There is none to give. What older sandboxes of the pod had is let go all the same, and counted so.
+struct Empty {
+  Counts counts;
+  std::optional<WallTime> next_cooled{};  ///< when the first of those that cool will be free, as clocks stand now
+};
+using Answer = std::variant<Assigned, Empty>;
+
+/// Whether it is held by the same pod in a sandbox before this one, for the same interface.
+[[nodiscard]] bool is_superseded(const WarmAddress& address, const Request& request);
+
+/// Decides an ADD. Asked again by the same owner it gives the same address and writes nothing. Of those that are free
+/// the one that has been so the longest. What an older sandbox of the same pod (same UID) holds for the same interface
+/// is let go in the same commit (docs/promises.md#owner), also where there is none to give: else a full node would wait
+/// for what its own pods' dead sandboxes have. Only what was verified is given, and only what the cloud
+/// delivers to this node's interface.
+[[nodiscard]] Step<Answer> plan_assign(const Snapshot& snapshot, const Request& request, const Instant& now);
+
+/// What is to be released: an owner's, or one address of an owner's as an old client says it.
+struct Release {
+  Owner owner;        ///< an empty container: whoever holds `address`
+  PodIdentity pod{};  ///< what is given has to be that of the holder
+  std::optional<net::Address> address{};
+  std::chrono::seconds cooldown{30};
+};
+
+/// Decides a DEL. Holding nothing is a success; a late one finds another holder and touches nothing. What is held by a
+/// pod of which no container is known is not a container's to release: judge() finds that the pod has let go.
+/// The answer is what was let go.
+[[nodiscard]] Step<std::vector<WarmAddress>> plan_release(const Snapshot& snapshot, const Release& release,
+                                                          const Instant& now);
+
+/// Decides what an old client tells that it did: this pod has this address. One that the stock has for somebody else is
+/// refused (already_exists); one that it does not have is taken in as held, the cloud gave it to the client.
+[[nodiscard]] Step<WarmAddress> plan_record(const Snapshot& snapshot, const WarmAddress& told, const Instant& now);
+
+/// Gives each address that cools since an earlier boot a mark of this one, so that the cooldown can be counted. The
+/// answer is how many.
+[[nodiscard]] Step<std::size_t> plan_mark_clocks(const Snapshot& snapshot, const Instant& now);
+
+}  // namespace croft::core::warm

@@ -1,0 +1,283 @@
+#include "vpc/decide/assign.h"
+
+#include <rapidcheck.h>
+
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "vpc/decide/test_stock.h"
+
+namespace croft::core::warm {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(WarmAssign, TheOwnerThatAsksAgainGetsTheSameAndNothingIsWritten) {
+  TestStock stock;
+  stock.take({given("10.9.0.7", true), given("10.9.0.8", true)});
+  const std::string first = stock.address_for(request_of("c1"));
+  const auto before = stock.records.records();
+  const auto again = stock.assign(request_of("c1"));
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(std::get<Assigned>(*again).was_held);
+  EXPECT_EQ(std::get<Assigned>(*again).address.address.to_string(), first);
+  EXPECT_EQ(stock.records.records(), before);
+  EXPECT_NE(stock.address_for(request_of("c2")), first);
+  EXPECT_EQ(stock.address_for(request_of("c3")), "");
+}
+
+TEST(WarmAssign, WhatWasNotProbedIsNobodys) {
+  TestStock stock;
+  stock.take({given("10.9.0.7")});
+  EXPECT_EQ(stock.address_for(request_of("c1")), "");
+  EXPECT_EQ(stock.counts().probing, 1U);
+}
+
+TEST(WarmAssign, WhatTheHostUsesIsNotGivenAnew) {
+  TestStock stock;
+  stock.take({given("10.9.0.7", true), given("10.9.0.8", true)});
+  Request request = request_of("c1");
+  request.in_use = {address_of("10.9.0.7")};
+  EXPECT_EQ(stock.address_for(request), "10.9.0.8");
+  request.in_use.insert(address_of("10.9.0.8"));
+  EXPECT_EQ(stock.address_for(request), "10.9.0.8") << "who has it keeps it";
+  request.owner.container_id = "c2";
+  EXPECT_EQ(stock.address_for(request), "");
+}
+
+TEST(WarmAssign, AnAddressOfAnotherInterfaceIsNobodys) {
+  TestStock stock;
+  WarmNode node;
+  node.node = "a";
+  node.mac = kOtherMac;
+  stock.records.put(warm_node_key(), node);
+  stock.take({given("10.9.0.7", true)});
+  EXPECT_EQ(stock.address_for(request_of("c1")), "");
+}
+
+TEST(WarmAssign, OfTheSubnetThatIsAskedFor) {
+  TestStock stock;
+  stock.take(
+      {given("10.9.0.7", true, "subnet-1"), given("10.9.1.7", true, "subnet-2"), given("fd00::7", true, "subnet-6")});
+  Request request = request_of("c1");
+  request.subnet = "subnet-2";
+  EXPECT_EQ(stock.address_for(request), "10.9.1.7");
+  request = request_of("c2");
+  request.subnet = "subnet-6";
+  EXPECT_EQ(stock.address_for(request), "fd00::7");
+}
+
+TEST(WarmAssign, TheLongestIdleGoesFirst) {
+  TestStock stock;
+  stock.take({given("10.9.0.9", true)});
+  stock.clock.advance(1s);
+  stock.take({given("10.9.0.3", true)});
+  stock.clock.advance(1s);
+  EXPECT_EQ(stock.address_for(request_of("c1")), "10.9.0.9");
+  EXPECT_EQ(stock.release("c1"), 1U);
+  stock.clock.advance(kCooldown);
+  EXPECT_EQ(stock.address_for(request_of("c2")), "10.9.0.3");
+}
+
+TEST(WarmAssign, ACoolingAddressIsFreeToTheSecond) {
+  TestStock stock;
+  stock.take({given("10.9.0.7", true)});
+  ASSERT_EQ(stock.address_for(request_of("c1")), "10.9.0.7");
+  ASSERT_EQ(stock.release("c1"), 1U);
+  EXPECT_EQ(stock.counts().cooling, 1U);
+  stock.clock.advance(kCooldown - 1ms);
+  stock.clock.jump_wall(std::chrono::hours{2});  // nobody is fooled by a clock that was set
+  EXPECT_EQ(stock.address_for(request_of("c2")), "");
+  stock.clock.jump_wall(-std::chrono::hours{5});
+  stock.clock.advance(1ms);
+  EXPECT_EQ(stock.counts().free, 1U);
+  EXPECT_EQ(stock.address_for(request_of("c2")), "10.9.0.7");
+  EXPECT_TRUE(stock.find("10.9.0.7")->recycled);
+}
+
+TEST(WarmAssign, ACooldownOfZeroIsNone) {
+  TestStock stock;
+  stock.take({given("10.9.0.7", true)});
+  ASSERT_EQ(stock.address_for(request_of("c1")), "10.9.0.7");
+  ASSERT_EQ(stock.release({{"net", "c1", "eth0"}, {}, {}, 0s}), 1U);
+  EXPECT_EQ(stock.address_for(request_of("c2")), "10.9.0.7");
+}
+
+TEST(WarmAssign, ACooldownOutlivesAReboot) {
+  TestStock stock;
+  stock.take({given("10.9.0.7", true)});
+  ASSERT_EQ(stock.address_for(request_of("c1")), "10.9.0.7");
+  ASSERT_EQ(stock.release("c1"), 1U);
+  stock.clock.reboot(5s);
+  const auto marked = stock.records.decide<std::size_t>(
+      [&](const Snapshot& snapshot) { return plan_mark_clocks(snapshot, stock.clock.now()); });
+  ASSERT_TRUE(marked);
+  EXPECT_EQ(*marked, 1U);
+  stock.clock.advance(kCooldown - 1s);
+  EXPECT_EQ(stock.address_for(request_of("c2")), "");
+  stock.clock.advance(1s);
+  EXPECT_EQ(stock.address_for(request_of("c2")), "10.9.0.7");
+}
+
+TEST(WarmAssign, ANewSandboxOfThePodLetsTheOldOnesAddressCool) {
+  TestStock stock;
+  stock.take({given("10.9.0.7", true), given("10.9.0.8", true)});
+  const std::string old = stock.address_for(request_of("c1", "web", "uid-1"));
+  const auto answer = stock.assign(request_of("c2", "web", "uid-1"));
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(std::get<Assigned>(*answer).superseded.size(), 1U);
+  EXPECT_EQ(stock.find(old)->state, WarmState::cooling);
+  // Another pod of the name is another pod.
+  stock.clock.advance(kCooldown);
+  const auto other = stock.assign(request_of("c3", "web", "uid-2"));
+  ASSERT_TRUE(other);
+  EXPECT_TRUE(std::get<Assigned>(*other).superseded.empty());
+}
+
+TEST(WarmAssign, ANewSandboxFreesTheOldOnesAlsoWhereNothingIsFree) {
+  TestStock stock;
+  stock.take({given("10.9.0.7", true), given("10.9.0.8", true)});
+  const std::string old = stock.address_for(request_of("c1", "web", "uid-1"));
+  ASSERT_EQ(stock.address_for(request_of("c2", "db", "uid-2")), "10.9.0.8");
+  const auto answer = stock.assign(request_of("c3", "web", "uid-1"));
+  ASSERT_TRUE(answer);
+  const auto* empty = std::get_if<Empty>(&*answer);
+  ASSERT_NE(empty, nullptr) << "it rests first";
+  EXPECT_EQ(stock.find(old)->state, WarmState::cooling);
+  EXPECT_EQ(empty->next_cooled, stock.clock.now().wall + kCooldown) << "what was let go is counted too";
+  EXPECT_EQ(empty->counts.cooling, 1U);
+  EXPECT_EQ(empty->counts.held, 1U);
+  const auto before = stock.records.records();
+  ASSERT_TRUE(stock.assign(request_of("c3", "web", "uid-1")));
+  EXPECT_EQ(stock.records.records(), before) << "asked again it writes nothing";
+  EXPECT_EQ(stock.release("c1"), 0U) << "the old one's DEL comes late";
+  stock.clock.advance(kCooldown);
+  EXPECT_EQ(stock.address_for(request_of("c3", "web", "uid-1")), old);
+  EXPECT_EQ(stock.find("10.9.0.8")->state, WarmState::held) << "another pod's";
+}
+
+TEST(WarmAssign, WithoutACooldownTheNewSandboxGetsTheOldOnes) {
+  TestStock stock;
+  stock.take({given("10.9.0.7", true)});
+  ASSERT_EQ(stock.address_for(request_of("c1", "web", "uid-1")), "10.9.0.7");
+  Request request = request_of("c2", "web", "uid-1");
+  request.cooldown = 0s;
+  request.in_use = {address_of("10.9.0.7")};
+  EXPECT_EQ(stock.address_for(request), "") << "the host uses it still";
+  EXPECT_EQ(stock.find("10.9.0.7")->state, WarmState::free);
+  request.in_use.clear();
+  EXPECT_EQ(stock.address_for(request), "10.9.0.7");
+  request.owner.container_id = "c3";
+  EXPECT_EQ(stock.address_for(request), "10.9.0.7") << "let go and given in one commit";
+  EXPECT_EQ(stock.find("10.9.0.7")->owner.container_id, "c3");
+}
+
+TEST(WarmRelease, ALateOneSparesTheSuccessor) {
+  TestStock stock;
+  stock.take({given("10.9.0.7", true)});
+  ASSERT_EQ(stock.address_for(request_of("c1")), "10.9.0.7");
+  ASSERT_EQ(stock.release("c1"), 1U);
+  EXPECT_EQ(stock.release("c1"), 0U);
+  stock.clock.advance(kCooldown);
+  ASSERT_EQ(stock.address_for(request_of("c2")), "10.9.0.7");
+  EXPECT_EQ(stock.release("c1"), 0U);
+  Release by_address{{"", "c1", ""}, {}, net::Address::parse("10.9.0.7").value(), kCooldown};
+  EXPECT_EQ(stock.release(by_address), 0U);
+  EXPECT_EQ(stock.find("10.9.0.7")->state, WarmState::held);
+  by_address.owner.container_id = "c2";
+  EXPECT_EQ(stock.release(by_address), 1U);
+}
+
+TEST(WarmRelease, AnOldClientKnowsNoNetworkAndNoInterface) {
+  TestStock stock;
+  stock.take({given("10.9.0.7", true)});
+  ASSERT_EQ(stock.address_for(request_of("c1")), "10.9.0.7");
+  EXPECT_EQ(stock.release({{"", "c1", ""}, {"other", "shop", ""}, {}, kCooldown}), 0U) << "another pod";
+  EXPECT_EQ(stock.release({{"", "c1", ""}, {"c1", "shop", ""}, {}, kCooldown}), 1U);
+}
+
+WarmAddress told(const std::string& address, const std::string& container) {
+  WarmAddress told;
+  told.address = net::Address::parse(address).value();
+  told.prefix_length = 24;
+  told.mac = kOwnMac;
+  told.owner.container_id = container;
+  told.pod = {container, "shop", ""};
+  return told;
+}
+
+TEST(WarmRecord, WhatAnOldClientTellsIsTakenInUnlessItIsAnothers) {
+  TestStock stock;
+  const auto record = [&](const WarmAddress& address) {
+    return stock.records.decide<WarmAddress>(
+        [&](const Snapshot& snapshot) { return plan_record(snapshot, address, stock.clock.now()); });
+  };
+  ASSERT_TRUE(record(told("10.9.0.7", "c1")));
+  EXPECT_EQ(stock.find("10.9.0.7")->state, WarmState::held);
+  ASSERT_TRUE(record(told("10.9.0.7", "c1"))) << "again";
+  const auto others = record(told("10.9.0.7", "c2"));
+  ASSERT_FALSE(others);
+  EXPECT_EQ(others.error().code, ErrorCode::already_exists);
+  stock.take({given("10.9.0.8", true)});
+  EXPECT_FALSE(record(told("10.9.0.8", "c2"))) << "of the stock, and nobody's";
+  ASSERT_EQ(stock.address_for(request_of("c3")), "10.9.0.8");
+  WarmAddress more = told("10.9.0.8", "c3");
+  more.pod.uid = "uid-3";
+  more.extra = {{"eipID", "eip-1"}};
+  ASSERT_TRUE(record(more));
+  EXPECT_EQ(stock.find("10.9.0.8")->pod.uid, "uid-3");
+  EXPECT_EQ(stock.find("10.9.0.8")->owner.network, "net") << "what was known stays";
+}
+
+// Any history of ADDs and DELs on a small stock, beside a model that knows only who holds what and since when it rests.
+TEST(WarmAssign, AnyHistoryKeepsToTheModel) {
+  EXPECT_TRUE(rc::check([] {
+    TestStock stock;
+    const int size = *rc::gen::inRange(1, 6);
+    std::vector<Given> all;
+    for (int i = 0; i < size; ++i) all.push_back(given("10.9.0." + std::to_string(10 + i), true));
+    stock.take(all);
+    std::map<std::string, std::string> holds;
+    std::map<std::string, std::chrono::nanoseconds> resting_until;
+    const auto steps = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 32));
+    for (const int step : steps) {
+      const std::string container = "c" + std::to_string(step % 8);
+      const auto now = stock.clock.now().since_boot;
+      switch (step / 8) {
+        case 0:
+        case 1: {
+          const std::string got = stock.address_for(request_of(container));
+          std::size_t available = all.size() - holds.size();
+          for (const auto& [what, until] : resting_until) available -= until > now ? 1 : 0;
+          if (const auto held = holds.find(container); held != holds.end()) {
+            RC_ASSERT(got == held->second);
+          } else if (available == 0) {
+            RC_ASSERT(got.empty());
+          } else {
+            RC_ASSERT(!got.empty());
+            for (const auto& [who, what] : holds) RC_ASSERT(what != got);
+            RC_ASSERT(!resting_until.contains(got) || resting_until[got] <= now);
+            resting_until.erase(got);
+            holds[container] = got;
+          }
+          break;
+        }
+        case 2:
+          RC_ASSERT(stock.release(container) == holds.count(container));
+          if (const auto held = holds.find(container); held != holds.end()) {
+            resting_until[held->second] = now + kCooldown;
+            holds.erase(held);
+          }
+          break;
+        default:
+          stock.clock.advance(std::chrono::seconds{step % 8 * 7});
+          stock.clock.jump_wall(std::chrono::minutes{step % 3 * 20 - 20});
+      }
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace croft::core::warm

@@ -1,0 +1,355 @@
+#include "vpc/decide/moves.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "vpc/decide/promised.h"
+
+namespace croft::core::warm {
+namespace {
+
+using namespace net::literals;
+
+/// A plan that grows by one changed record after the other.
+void add(Plan<Moved>& plan, WarmAddress after) {
+  plan.answer.addresses.push_back(after);
+  plan.writes.push_back(put_of(std::move(after)));
+}
+
+/// Whether what the cloud gives may take the place of a record: of one that said the address is not ours any more, or
+/// of one that is nobody's and that the cloud itself seemed to have taken away. Not of one that is being released: that
+/// call, or its repetition, would take it from under a pod.
+bool may_come_back(const WarmAddress& known) {
+  const bool was_missing = known.doubts.size() == 1 && known.doubts.front() == WarmDoubt::not_in_cloud;
+  return known.state == WarmState::lent || (known.state == WarmState::free && was_missing);
+}
+
+/// Prefixes whose addresses mean something by themselves, in any subnet.
+struct Special {
+  net::Prefix prefix;
+  const char* what;
+};
+constexpr std::array kSpecials = {
+    Special{"0.0.0.0/8"_prefix, "it means this host (RFC 1122)"},
+    Special{"127.0.0.0/8"_prefix, "it is a loopback address"},
+    Special{"169.254.0.0/16"_prefix, "it is a link-local address, as the cloud's metadata have"},
+    Special{"224.0.0.0/4"_prefix, "it is a multicast address"},
+    Special{"240.0.0.0/4"_prefix, "it is reserved (RFC 1112)"},
+    Special{"::/127"_prefix, "it is the unspecified or the loopback address"},
+    Special{"::ffff:0.0.0.0/96"_prefix, "it stands for an IPv4 address"},
+    Special{"fe80::/10"_prefix, "it is a link-local address"},
+    Special{"ff00::/8"_prefix, "it is a multicast address"},
+};
+/// Below this a subnet has no address of its own, nor one for all of it (RFC 3021, RFC 6164).
+constexpr int kHostBitsOfANetwork = 2;
+
+const WarmAddress* in_state(const Stock& stock, const net::Address& address, WarmState state) {
+  const WarmAddress* found = stock.find(address);
+  return found != nullptr && found->state == state ? found : nullptr;
+}
+
+/// The node that borrows or borrowed it; null: not lent, or that is not known.
+const std::string* lent_to(const WarmAddress& address) {
+  if (address.state != WarmState::lending && address.state != WarmState::lent) return nullptr;
+  const auto node = address.extra.find(kLentToKey);
+  return node == address.extra.end() ? nullptr : &node->second;
+}
+
+/// What becomes of an address that is being lent by this request. Where that is over already, nothing.
+template <class After>
+Step<Moved> end_lending(const Snapshot& snapshot, const net::Address& address, const std::string& request,
+                        After after) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<Moved> plan;
+    const WarmAddress* lending = in_state(stock, address, WarmState::lending);
+    if (lending == nullptr || lending->request != request) return plan;
+    add(plan, after(*lending));
+    return plan;
+  });
+}
+
+}  // namespace
+
+WarmAddress record_of(const Given& given) {
+  WarmAddress address;
+  address.address = given.address;
+  address.prefix_length = given.prefix_length;
+  address.gateway = given.gateway;
+  address.mac = given.mac;
+  address.vpc = given.vpc;
+  address.subnet = given.subnet;
+  address.object = given.object;
+  return address;
+}
+
+WarmAddress taken_in(const Given& given, const Instant& now) {
+  WarmAddress address = record_of(given);
+  address.created = now.wall;
+  address.peer = given.from;
+  if (!given.unfit.empty()) {
+    // Kept, so that people see it and it can go back; what could not be kept is left out.
+    const bool is_length = std::cmp_less_equal(given.prefix_length, net::bit_length(given.address.family()));
+    if (!is_length) address.prefix_length = 0;
+    address = entered(std::move(address), WarmState::quarantined, now);
+    address.why = given.unfit;
+    return address;
+  }
+  if (given.verified) address.verified = now.wall;
+  address.doubts = given.doubts;
+  return entered(std::move(address), given.verified ? WarmState::free : WarmState::probing, now);
+}
+
+std::optional<std::string> why_unfit(const Given& given, const Ground& ground) {
+  const net::Address& address = given.address;
+  const int bits = net::bit_length(address.family());
+  for (const Special& special : kSpecials) {
+    if (special.prefix.contains(address)) return special.what;
+  }
+  if (ground.range && !ground.range->contains(address)) {
+    return fmt::format("it is not of the node's subnet, {}", ground.range->to_string());
+  }
+  if (std::cmp_greater(given.prefix_length, bits)) {
+    return fmt::format("a prefix length of {} is none of its family", given.prefix_length);
+  }
+  if (given.gateway == address || ground.gateway == address) return "it is the subnet's gateway";
+  const int length = ground.range ? ground.range->length() : static_cast<int>(given.prefix_length);
+  if (length > 0 && bits - length >= kHostBitsOfANetwork) {
+    const net::Prefix subnet = net::Prefix::containing(address, length);
+    if (address == subnet.first()) return fmt::format("it is the address of the subnet {} itself", subnet.to_string());
+    if (address.is_v4() && address == subnet.last()) {
+      return fmt::format("it is the broadcast address of the subnet {}", subnet.to_string());
+    }
+  }
+  if (ground.in_use.contains(address)) return "the host uses it, though nobody here is said to have it";
+  return std::nullopt;
+}
+
+Step<bool> plan_begin(const Snapshot& snapshot, const WarmIntent& intent) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
+    const auto key = warm_intent_key(intent.id);
+    const WarmIntent* known = reader.get(key);
+    TRY_VOID(reader.ready());
+    if (known != nullptr) return Plan<bool>{false, {}};
+    return Plan<bool>{true, {to_put(key, intent)}};
+  });
+}
+
+Step<Moved> plan_take(const Snapshot& snapshot, const std::string& intent_id, const std::vector<Given>& given,
+                      const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+    TRY(const Stock stock, Stock::read(reader));
+    for (const Given& one : given) reader.ask(warm_address_key(one.address));
+    TRY_VOID(reader.ready());
+    Plan<Moved> plan;
+    std::set<net::Address> seen;
+    for (const Given& one : given) {
+      const WarmAddress* known = stock.find(one.address);
+      if (!seen.insert(one.address).second) continue;  // said twice
+      if (stock.is_damaged(one.address) || (known != nullptr && !may_come_back(*known))) continue;
+      add(plan, taken_in(one, now));
+    }
+    if (stock.intent(intent_id) != nullptr) plan.writes.push_back(to_delete(warm_intent_key(intent_id)));
+    return plan;
+  });
+}
+
+Step<bool> plan_drop_intent(const Snapshot& snapshot, const std::string& intent_id) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
+    const auto key = warm_intent_key(intent_id);
+    const bool is_there = reader.get(key) != nullptr;
+    TRY_VOID(reader.ready());
+    if (!is_there) return Plan<bool>{false, {}};
+    return Plan<bool>{true, {to_delete(key)}};
+  });
+}
+
+Step<Moved> plan_probed(const Snapshot& snapshot, const std::vector<Probed>& probed, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<Moved> plan;
+    for (const Probed& one : probed) {
+      const WarmAddress* known = in_state(stock, one.address, WarmState::probing);
+      if (known == nullptr || plan.writes.size() == kMovesMax) continue;
+      WarmAddress after = entered(*known, one.other ? WarmState::quarantined : WarmState::free, now);
+      after.other_mac = one.other;
+      if (one.other) {
+        after.why = fmt::format("{} answers for it on the wire", one.other->to_string());
+      } else {
+        after.verified = now.wall;
+      }
+      add(plan, std::move(after));
+    }
+    return plan;
+  });
+}
+
+Step<Moved> plan_give_back(const Snapshot& snapshot, const GiveBack& what, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+    TRY(const Stock stock, Stock::read(reader));
+    const bool is_named = !what.addresses.empty();
+    std::vector<const WarmAddress*> chosen;
+    for (const WarmAddress* address : stock.addresses()) {
+      const bool is_wanted = is_named ? std::ranges::find(what.addresses, address->address) != what.addresses.end()
+                                      : is_of_subnet(*address, what.subnet);
+      const bool may_go = is_free_at(*address, now) || (is_named && address->state == WarmState::probing) ||
+                          (what.quarantined && address->state == WarmState::quarantined);
+      if (is_wanted && may_go) chosen.push_back(address);
+    }
+    std::ranges::stable_sort(chosen, std::greater{}, [](const WarmAddress* address) { return address->since; });
+    const std::size_t most = is_named ? kMovesMax : std::min<std::size_t>(what.count, kMovesMax);
+    if (chosen.size() > most) chosen.resize(most);
+    Plan<Moved> plan;
+    for (const WarmAddress* address : chosen) add(plan, entered(*address, WarmState::releasing, now));
+    return plan;
+  });
+}
+
+Step<Moved> plan_gone(const Snapshot& snapshot, const std::vector<net::Address>& addresses) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<Moved> plan;
+    for (const net::Address& address : addresses) {
+      const WarmAddress* known = in_state(stock, address, WarmState::releasing);
+      if (known == nullptr) continue;
+      plan.answer.addresses.push_back(*known);
+      plan.writes.push_back(to_delete(warm_address_key(address)));
+    }
+    return plan;
+  });
+}
+
+Step<Moved> plan_keep(const Snapshot& snapshot, const std::vector<net::Address>& addresses,
+                      const std::vector<WarmDoubt>& doubts, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<Moved> plan;
+    for (const net::Address& address : addresses) {
+      const WarmAddress* known = in_state(stock, address, WarmState::releasing);
+      if (known == nullptr) continue;
+      // What somebody else answers for is not given to a pod, whatever else is known of it.
+      const bool is_good = known->verified.has_value() && !known->other_mac;
+      WarmAddress after = entered(*known, is_good ? WarmState::free : WarmState::quarantined, now);
+      if (is_good) after.doubts = doubts;
+      if (!is_good) after.why = "it was to go back to the cloud, which refused it";
+      add(plan, std::move(after));
+    }
+    return plan;
+  });
+}
+
+std::optional<std::string> why_not_its_own(const std::vector<const WarmAddress*>& addresses, const Lend& lend,
+                                           const Instant& now) {
+  if (lend.node.empty()) return std::nullopt;
+  const std::string mac = lend.to.to_string();
+  for (const WarmAddress* address : addresses) {
+    const std::string* const node = lent_to(*address);
+    if (node == nullptr) continue;
+    if (address->peer == mac && *node != lend.node) {
+      return fmt::format("the interface {} is of node {}, which has borrowed for it, and the request is of node {}",
+                         mac, *node, lend.node);
+    }
+    if (*node == lend.node && address->peer != mac && now.wall - address->since < kOneInterface) {
+      return fmt::format(
+          "node {} has borrowed for its interface {} just now, and {} is another; for one that was "
+          "replaced it is asked again {} minutes after that",
+          lend.node, address->peer, mac, kOneInterface.count());
+    }
+  }
+  return std::nullopt;
+}
+
+Step<std::optional<WarmAddress>> plan_lend(const Snapshot& snapshot, const Lend& lend, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::optional<WarmAddress>>> {
+    TRY(const Stock stock, Stock::read(reader));
+    const WarmAddress* chosen = nullptr;
+    std::size_t free = 0, loans = 0;
+    for (const WarmAddress* address : stock.addresses()) {
+      const bool is_same_request =
+          !lend.request.empty() && address->request == lend.request && address->peer == lend.to.to_string();
+      if (is_same_request) return Plan<std::optional<WarmAddress>>{*address, {}};
+      const std::string* const node = lent_to(*address);
+      loans += node != nullptr && *node == lend.node && now.wall - address->since < std::chrono::minutes{1} ? 1U : 0U;
+      if (!is_free_at(*address, now) || !address->verified || !is_of_subnet(*address, lend.subnet)) continue;
+      ++free;
+      if (chosen == nullptr || address->since < chosen->since) chosen = address;
+    }
+    if (auto why = why_not_its_own(stock.addresses(), lend, now)) return fail(ErrorCode::permission_denied, *why);
+    if (!lend.node.empty() && loans >= kLoansAMinute) {
+      return fail(ErrorCode::exhausted,
+                  fmt::format("node {} has borrowed {} addresses here within a minute: it gets more after that",
+                              lend.node, loans));
+    }
+    if (free <= lend.keeps) return Plan<std::optional<WarmAddress>>{std::nullopt, {}};
+    WarmAddress after = entered(*chosen, WarmState::lending, now);
+    if (!lend.node.empty()) after.extra[kLentToKey] = lend.node;
+    after.request = lend.request;
+    after.peer = lend.to.to_string();
+    return Plan<std::optional<WarmAddress>>{after, {put_of(after)}};
+  });
+}
+
+Step<Moved> plan_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
+                      const Instant& now) {
+  return end_lending(snapshot, address, request, [&](const WarmAddress& lending) {
+    WarmAddress after = entered(lending, WarmState::lent, now);
+    if (const std::string* node = lent_to(lending)) after.extra[kLentToKey] = *node;
+    after.mac = net::Mac::parse(lending.peer).value_or(lending.mac);
+    return after;
+  });
+}
+
+Step<Moved> plan_not_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
+                          const Instant& now) {
+  return end_lending(snapshot, address, request, [&](const WarmAddress& lending) {
+    const auto promise = lending.extra.find(kPromisedKey);
+    const bool is_kept = promise != lending.extra.end();
+    WarmAddress after = entered(lending, is_kept ? WarmState::quarantined : WarmState::free, now);
+    if (is_kept) after.why = waits_for(promise->second);
+    after.peer.clear();
+    return after;
+  });
+}
+
+bool lies_elsewhere(const WarmAddress& record, const Given& given) {
+  const bool is_leaving =
+      record.state == WarmState::releasing || record.state == WarmState::lending || record.state == WarmState::lent;
+  if (is_leaving || record.address != given.address) return false;
+  return record.mac != given.mac || (!given.object.empty() && record.object != given.object);
+}
+
+Step<Moved> plan_follow(const Snapshot& snapshot, const std::vector<Given>& given) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<Moved> plan;
+    for (const Given& one : given) {
+      const WarmAddress* known = stock.find(one.address);
+      if (known == nullptr || plan.writes.size() == kMovesMax || !lies_elsewhere(*known, one)) continue;
+      WarmAddress after = *known;
+      after.mac = one.mac;
+      if (!one.object.empty()) after.object = one.object;
+      add(plan, std::move(after));
+    }
+    return plan;
+  });
+}
+
+Step<std::size_t> plan_forget_lent(const Snapshot& snapshot, const std::vector<WarmAddress>& old) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::size_t>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<std::size_t> plan{0, {}};
+    for (const WarmAddress& one : old) {
+      const WarmAddress* known = in_state(stock, one.address, WarmState::lent);
+      if (known == nullptr || *known != one || plan.answer == kMovesMax) continue;
+      ++plan.answer;
+      plan.writes.push_back(to_delete(warm_address_key(one.address)));
+    }
+    return plan;
+  });
+}
+
+}  // namespace croft::core::warm

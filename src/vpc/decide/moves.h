@@ -1,0 +1,150 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/net/address.h"
+#include "base/net/mac.h"
+#include "base/net/prefix.h"
+#include "register/snapshot.h"
+#include "register/warm.h"
+#include "vpc/decide/stock.h"
+
+// How addresses come into the stock and leave it. Each step outside (a call of the cloud, a probe, a request of a peer)
+// lies between two of these decisions: the first writes what is about to be done, the second what came of it. A crash
+// between them leaves the first one's record, and who looks next asks the cloud (reconcile.h).
+
+namespace croft::core::warm {
+
+/// An address as the cloud, or a peer, gave it.
+struct Given {
+  net::Address address;
+  std::uint32_t prefix_length = 0;
+  std::optional<net::Address> gateway;
+  net::Mac mac;
+  std::string vpc;
+  std::string subnet;
+  std::string object;
+  std::string from;                 ///< the node that lent it; empty: the cloud
+  bool verified = false;            ///< its wire was asked before it came here
+  std::string unfit{};              ///< why no pod may have it (why_unfit); empty: one may
+  std::vector<WarmDoubt> doubts{};  ///< what speaks against giving it to one for now
+};
+
+/// What a record says of the address itself; its state and times are not set.
+[[nodiscard]] WarmAddress record_of(const Given& given);
+/// Its record when it comes: `probing`, or free where it was verified.
+[[nodiscard]] WarmAddress taken_in(const Given& given, const Instant& now);
+
+/// The place that addresses come to, as far as it is known.
+struct Ground {
+  std::optional<net::Prefix> range;  ///< of the subnet
+  std::optional<net::Address> gateway;
+  std::set<net::Address> in_use;  ///< by the host, whoever says that they are new
+};
+/// Why no pod may have an address, whoever gives it: it is not of the subnet, has a meaning of its own there or
+/// everywhere, or is in use on this host. Nothing: a pod may have it.
+[[nodiscard]] std::optional<std::string> why_unfit(const Given& given, const Ground& ground);
+
+/// What came of a decision that may find nothing to do.
+struct Moved {
+  std::vector<WarmAddress> addresses;  ///< as they are now
+};
+
+// ---- in
+
+/// Writes that addresses are asked for. False: there is an intent of this id already.
+[[nodiscard]] Step<bool> plan_begin(const Snapshot& snapshot, const WarmIntent& intent);
+/// What an intent has brought: into the stock as `probing` (free, where verified; quarantined, where unfit); the intent
+/// goes. Addresses that have a record are left as they are, but for one that is `lent`, or free and doubted by the
+/// cloud alone, and has come back. One that is `releasing` goes on its way: a call to release it may still be done by
+/// the cloud. An intent that is gone is no error: the addresses are taken in all the same.
+[[nodiscard]] Step<Moved> plan_take(const Snapshot& snapshot, const std::string& intent_id,
+                                    const std::vector<Given>& given, const Instant& now);
+/// Nothing came of it, for sure.
+[[nodiscard]] Step<bool> plan_drop_intent(const Snapshot& snapshot, const std::string& intent_id);
+
+/// What a probe found.
+struct Probed {
+  net::Address address;
+  std::optional<net::Mac> other;
+};
+/// Those that nobody has become free, the others quarantined with the MAC. Addresses that are not `probing` any more
+/// are left alone.
+[[nodiscard]] Step<Moved> plan_probed(const Snapshot& snapshot, const std::vector<Probed>& probed, const Instant& now);
+
+// ---- out
+
+/// What is to go back to the cloud: `count` free ones, those that became free last; or the named ones.
+struct GiveBack {
+  std::uint32_t count = 0;
+  std::string subnet{};  ///< empty: any
+  std::vector<net::Address> addresses{};
+  /// Also those that are quarantined; else they are left where they are.
+  bool quarantined = false;
+};
+/// To `releasing`, at most kMovesMax at once. Held and cooling ones are left alone, and so are those that are on their
+/// way elsewhere.
+[[nodiscard]] Step<Moved> plan_give_back(const Snapshot& snapshot, const GiveBack& what, const Instant& now);
+/// The cloud has taken them back, or they were never there: their records go.
+[[nodiscard]] Step<Moved> plan_gone(const Snapshot& snapshot, const std::vector<net::Address>& addresses);
+/// The cloud has surely not taken them back: free again, with what speaks against them, where they were verified; else
+/// quarantined.
+[[nodiscard]] Step<Moved> plan_keep(const Snapshot& snapshot, const std::vector<net::Address>& addresses,
+                                    const std::vector<WarmDoubt>& doubts, const Instant& now);
+
+// ---- to and from other nodes
+
+/// A borrower's request.
+struct Lend {
+  std::string request;  ///< names it; asked again it gets the same address
+  net::Mac to;
+  std::string subnet;  ///< empty: any
+  /// This very one, which lies here for the pod that keeps it (plan_lend_kept).
+  std::optional<net::Address> address{};
+  std::string kept_for{};  ///< that pod, "namespace/name"
+  bool is_named = false;   ///< the promise names the interface that has it
+  std::string node{};      ///< the borrower's, as its certificate says; empty: not known
+  std::size_t keeps = 0;   ///< this many of the free ones are for pods of this node that wait
+};
+/// WarmAddress::extra of `lending` and `lent`: the node that borrowed it.
+inline constexpr const char* kLentToKey = "lentTo";
+/// How many one node gets in a minute from this one, of those that are free; asked again for the same does not count.
+/// A node borrows for ADDs that wait a minute, from the richest neighbour first, and goes on to the next: 30 is more
+/// than such a node starts pods in that time, and who has another node's key takes half an hour for a subnet of 1,000.
+inline constexpr std::size_t kLoansAMinute = 30;
+/// A node that borrows for another interface than this long ago: its card was replaced.
+inline constexpr std::chrono::minutes kOneInterface{10};
+/// That the borrower may say that the interface is its own, by what was lent within the last hour: that nobody else
+/// borrowed for it, and that it borrowed for no other just now. Else why not.
+[[nodiscard]] std::optional<std::string> why_not_its_own(const std::vector<const WarmAddress*>& addresses,
+                                                         const Lend& lend, const Instant& now);
+/// To `lending`: the verified free address that has been so the longest. None: there is nothing to lend. Errors:
+/// permission_denied (why_not_its_own), exhausted (kLoansAMinute).
+[[nodiscard]] Step<std::optional<WarmAddress>> plan_lend(const Snapshot& snapshot, const Lend& lend,
+                                                         const Instant& now);
+/// The cloud has moved it.
+[[nodiscard]] Step<Moved> plan_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
+                                    const Instant& now);
+/// It surely has not: free again, or kept for its pod as before.
+[[nodiscard]] Step<Moved> plan_not_lent(const Snapshot& snapshot, const net::Address& address,
+                                        const std::string& request, const Instant& now);
+/// Forgets what was lent so long ago that nobody asks again, where it still is as it was then.
+[[nodiscard]] Step<std::size_t> plan_forget_lent(const Snapshot& snapshot, const std::vector<WarmAddress>& old);
+
+/// Whether the record says of what lies on this node's interface that it lies on another, or is of another of the
+/// cloud's objects. What is on its way to somebody else does not.
+[[nodiscard]] bool lies_elsewhere(const WarmAddress& record, const Given& given);
+/// Records, of those that the cloud has on this node's interface, that they do; nothing else of them changes.
+[[nodiscard]] Step<Moved> plan_follow(const Snapshot& snapshot, const std::vector<Given>& given);
+
+/// Addresses that one decision moves at most; a commit has room for as many.
+inline constexpr std::size_t kMovesMax = 100;
+
+}  // namespace croft::core::warm

@@ -1,0 +1,216 @@
+#include "vpc/decide/planner.h"
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+
+namespace croft::core::warm {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kLookEvery = std::chrono::seconds{10};
+/// What was just bought is not sold at once, whatever the marks were set to meanwhile.
+constexpr nanoseconds kKeepAfterGrowing = std::chrono::seconds{60};
+
+nanoseconds with_jitter(nanoseconds span, double jitter) {
+  const double part = std::clamp(jitter, 0.0, 1.0) / 5;  // up to a fifth longer, never shorter
+  return span + nanoseconds{static_cast<std::int64_t>(static_cast<double>(span.count()) * part)};
+}
+
+nanoseconds trouble_rest(std::uint32_t failures, const Marks& marks) {
+  const std::uint32_t doublings = std::min<std::uint32_t>(failures == 0 ? 0 : failures - 1, 16);
+  const auto rest = std::chrono::duration_cast<nanoseconds>(marks.trouble_rest_first) * (std::int64_t{1} << doublings);
+  return std::min<nanoseconds>(rest, marks.trouble_rest_max);
+}
+
+nanoseconds conflict_rest(std::uint32_t conflicts, const Marks& marks) {
+  const std::uint32_t doublings = std::min<std::uint32_t>(conflicts - kConflictsBorne, 16);
+  const auto rest = std::chrono::duration_cast<nanoseconds>(marks.exhausted_rest) * (std::int64_t{1} << doublings);
+  return std::min<nanoseconds>(rest, std::max(marks.conflict_rest_max, marks.exhausted_rest));
+}
+
+std::uint64_t others_max(const Marks& marks) { return std::uint64_t{marks.high} + marks.conflicts_max; }
+
+std::string too_many_of_others(const Counts& counts) {
+  if (counts.claimed > counts.conflicting) {
+    return fmt::format(
+        "network namespaces or interfaces of this node have {} addresses of the stock that no pod was given: find "
+        "whose "
+        "they are (a pod with NET_ADMIN?); until they let go no more are asked for",
+        counts.claimed);
+  }
+  return fmt::format(
+      "others answer on the wire for {} addresses that are quarantined: find who does (proxy ARP?), and release "
+      "them with `croft vpc release`; until then no more are asked for",
+      counts.conflicting);
+}
+
+}  // namespace
+
+std::optional<std::string> why_not_more(const std::vector<WarmAddress>& records, const Marks& marks,
+                                        const Instant& now) {
+  Counts counts;
+  std::vector<const WarmAddress*> youngest;
+  for (const WarmAddress& one : records) {
+    count(counts, one, now);
+    if (one.state != WarmState::lent) youngest.push_back(&one);
+  }
+  if (std::uint64_t{counts.conflicting} + counts.claimed >= others_max(marks)) return too_many_of_others(counts);
+  if (youngest.size() < kConflictsBorne) return std::nullopt;
+  std::ranges::sort(youngest, std::greater{}, [](const WarmAddress* one) { return one->created; });
+  youngest.resize(kConflictsBorne);
+  const auto is_others = [](const WarmAddress* one) {
+    return one->state == WarmState::quarantined && one->other_mac.has_value();
+  };
+  if (!std::ranges::all_of(youngest, is_others)) return std::nullopt;
+  const nanoseconds rested = now.wall - youngest.front()->since;
+  const nanoseconds left = marks.exhausted_rest - rested;
+  if (rested < nanoseconds{0} || left <= nanoseconds{0}) return std::nullopt;
+  return fmt::format("what the cloud gave last is somebody else's, {} answers for {}: no more are asked for for {} s",
+                     youngest.front()->other_mac->to_string(), youngest.front()->address.to_string(),
+                     std::chrono::duration_cast<std::chrono::seconds>(left).count() + 1);
+}
+
+Outcome outcome_of_fill(std::size_t came, std::size_t usable, std::uint32_t fruitless) {
+  if (came == 0 && fruitless > 0) return Outcome::away;
+  return usable * 2 < came ? Outcome::conflict : Outcome::done;
+}
+
+Result<void> check_marks(const Marks& marks) {
+  if (marks.low > marks.high) {
+    return fail(
+        invalid_argument(fmt::format("the low water mark {} is above the high water mark {}: lower the first or "
+                                     "raise the second",
+                                     marks.low, marks.high)));
+  }
+  if (marks.high > kMarkMax) {
+    return fail(invalid_argument(
+        fmt::format("the high water mark {} is more than {}: no node runs so many pods", marks.high, kMarkMax)));
+  }
+  return {};
+}
+
+Wish plan_stock(const Counts& counts, const Marks& marks, std::uint32_t waiting, const PlannerMemory& memory,
+                const Instant& now) {
+  Wish wish;
+  wish.look_again = now.since_boot + kLookEvery;
+  const std::uint64_t coming = std::uint64_t{counts.free} + counts.probing + counts.asked;
+  const std::uint64_t wanted = std::uint64_t{marks.low} + waiting;
+  if (coming < wanted) {
+    std::uint64_t more = wanted - coming;
+    if (marks.node_max > 0) {
+      const std::uint64_t room = marks.node_max > counts.on_node() ? marks.node_max - counts.on_node() : 0;
+      if (room == 0) {
+        wish.why = fmt::format("the node has {} addresses, as many as it may (--max-addresses)", counts.on_node());
+        wish.is_at_limit = true;
+        return wish;
+      }
+      more = std::min(more, room);
+    }
+    // Who answers for one address after the other answers for the next, too, and the subnet is not this node's alone.
+    const std::uint64_t others = std::uint64_t{counts.conflicting} + counts.claimed;
+    if (others >= others_max(marks)) {
+      wish.why = too_many_of_others(counts);
+      wish.is_at_limit = true;
+      return wish;
+    }
+    more = std::min(more, others_max(marks) - others);
+    if (memory.conflicts >= kConflictsBorne) more = 1;
+    // A few addresses of a subnet may be somebody's, and whoever waits does not wait for all of the rest.
+    const auto not_before = coming < waiting ? memory.one_not_before : memory.grow_not_before;
+    if (now.since_boot < not_before) {
+      wish.look_again = std::min(wish.look_again, not_before);
+      wish.why = memory.is_exhausted                   ? "the subnet has no addresses left: resting"
+                 : memory.conflicts >= kConflictsBorne ? "what the cloud gave last is somebody else's: resting"
+                                                       : "the cloud is in trouble: resting";
+      return wish;
+    }
+    wish.grow = static_cast<std::uint32_t>(std::min<std::uint64_t>(more, std::max<std::uint32_t>(marks.batch_max, 1)));
+    wish.why = fmt::format("{} free or on their way, {} wanted", coming, wanted);
+    return wish;
+  }
+  if (counts.free > marks.high && waiting == 0) {
+    if (now.since_boot < memory.shrink_not_before) {
+      wish.look_again = std::min(wish.look_again, memory.shrink_not_before);
+      wish.why = fmt::format("{} free, {} above the high water mark: later", counts.free, counts.free - marks.high);
+      return wish;
+    }
+    wish.shrink = std::min(counts.free - marks.high, std::max<std::uint32_t>(marks.shrink_max, 1));
+    wish.why = fmt::format("{} free, {} above the high water mark", counts.free, counts.free - marks.high);
+    return wish;
+  }
+  wish.why = fmt::format("{} free", counts.free);
+  return wish;
+}
+
+PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, const Marks& marks, double jitter,
+                            const Instant& now) {
+  memory.last = outcome;
+  memory.is_exhausted = outcome == Outcome::exhausted;
+  const bool was_answered = outcome == Outcome::done || outcome == Outcome::conflict;
+  memory.failures = was_answered ? 0 : memory.failures + 1;
+  if (was_answered) memory.conflicts = outcome == Outcome::done ? 0 : memory.conflicts + 1;
+  nanoseconds rest{0};
+  switch (outcome) {
+    case Outcome::done:
+      memory.shrink_not_before = std::max(memory.shrink_not_before, now.since_boot + kKeepAfterGrowing);
+      break;
+    case Outcome::exhausted:
+      rest = with_jitter(marks.exhausted_rest, jitter);
+      break;
+    case Outcome::throttled:
+    case Outcome::away:
+      rest = with_jitter(trouble_rest(memory.failures, marks), jitter);
+      break;
+    case Outcome::refused:
+      // Somebody has to change something first; looking again now and then finds out that it was.
+      rest = with_jitter(marks.trouble_rest_max, jitter);
+      break;
+    case Outcome::conflict:
+      if (memory.conflicts >= kConflictsBorne) rest = with_jitter(conflict_rest(memory.conflicts, marks), jitter);
+      break;
+  }
+  memory.grow_not_before = now.since_boot + rest;
+  const nanoseconds pause = with_jitter(marks.conflict_pause, jitter);
+  memory.one_not_before = now.since_boot + (outcome == Outcome::conflict ? std::min(rest, pause) : rest);
+  return memory;
+}
+
+bool may_borrow(const Counts& counts, const Marks& marks, const PlannerMemory& memory) {
+  if (marks.node_max > 0 && counts.on_node() >= marks.node_max) return false;
+  return memory.is_exhausted || memory.conflicts >= kConflictsBorne ||
+         std::uint64_t{counts.conflicting} + counts.claimed >= others_max(marks);
+}
+
+PlannerMemory after_shrinking(PlannerMemory memory, Outcome outcome, const Marks& marks, double jitter,
+                              const Instant& now) {
+  memory.last = outcome;
+  memory.failures = outcome == Outcome::done ? 0 : memory.failures + 1;
+  nanoseconds rest = marks.shrink_every;
+  if (outcome != Outcome::done) rest = std::max<nanoseconds>(rest, trouble_rest(memory.failures, marks));
+  memory.shrink_not_before = now.since_boot + with_jitter(rest, jitter);
+  if (outcome == Outcome::done) memory = without_exhaustion(memory);
+  return memory;
+}
+
+PlannerMemory without_exhaustion(PlannerMemory memory) {
+  if (memory.is_exhausted) memory.grow_not_before = memory.one_not_before = {};
+  memory.is_exhausted = false;
+  return memory;
+}
+
+PlannerMemory without_conflicts(PlannerMemory memory) {
+  if (memory.last == Outcome::conflict) memory.grow_not_before = memory.one_not_before = {};
+  memory.conflicts = 0;
+  return memory;
+}
+
+std::string status_of(const Counts& counts, const Marks& marks) {
+  if (counts.free == 0) return "dry";
+  if (counts.free < marks.low) return "hungry";
+  return counts.free >= marks.high ? "overflow" : "normal";
+}
+
+}  // namespace croft::core::warm

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "vpc/decide/stock.h"
+
+// How large the stock should be, and when: between two water marks (docs/reference/warm-pool.md#control-loop). Pure
+// arithmetic on counts; the stock's scenarios are in vpc/decide/scenarios.
+
+namespace croft::core::warm {
+
+/// What an operator asks for.
+struct Marks {
+  std::uint32_t low = 3;    ///< as many free ones should there be at least
+  std::uint32_t high = 50;  ///< and no more than this
+  /// What a node may hold of all sorts together; 0: no limit. More pods than this it can't run.
+  std::uint32_t node_max = 0;
+  std::uint32_t batch_max = 32;  ///< asked of the cloud in one call
+  std::chrono::seconds shrink_every{30};
+  std::uint32_t shrink_max = 8;  ///< given back in one round
+  std::chrono::seconds exhausted_rest{120};
+  std::chrono::seconds trouble_rest_first{1};  ///< doubled with each failure in a row
+  std::chrono::seconds trouble_rest_max{60};
+  /// As many that others answer for may lie in quarantine beside the high mark; then no more are asked for.
+  std::uint32_t conflicts_max = 32;
+  std::chrono::seconds conflict_rest_max{3600};  ///< the rest of an exhausted subnet, doubled, up to this
+  std::chrono::seconds conflict_pause{5};        ///< the same where an attachment waits: one is asked for after it
+  friend bool operator==(const Marks&, const Marks&) = default;
+};
+/// Error: invalid_argument with both values where low > high, or a mark is more than kMarkMax.
+[[nodiscard]] Result<void> check_marks(const Marks& marks);
+inline constexpr std::uint32_t kMarkMax = 10'000;
+
+/// What became of the last question to the cloud.
+enum class Outcome : std::uint8_t {
+  done,
+  exhausted,
+  throttled,
+  away,
+  refused,
+  conflict,  ///< most of what came is no pod's to have: somebody else answers for it, or the host uses it
+};
+/// Why, by the records alone, no more are asked for of what others have; for who has no memory of the rounds before:
+/// the last that came are somebody else's, and have rested less than after "no addresses left", or they are too many.
+[[nodiscard]] std::optional<std::string> why_not_more(const std::vector<WarmAddress>& records, const Marks& marks,
+                                                      const Instant& now);
+
+/// What becomes of a question that brought so many, of which pods may have `usable`. One that brought nothing new may
+/// have been answered with what an earlier one left; `fruitless`, so many of these in a row before it, are a cloud that
+/// repeats itself.
+[[nodiscard]] Outcome outcome_of_fill(std::size_t came, std::size_t usable, std::uint32_t fruitless = 0);
+/// So many fills in a row may end in conflicts before the stock rests: a few addresses may be somebody's.
+inline constexpr std::uint32_t kConflictsBorne = 2;
+
+/// What the planner remembers from one round to the next; times are since boot, which nobody sets. Begins empty: what
+/// it would remember from before a restart costs at the worst one call of the cloud.
+struct PlannerMemory {
+  std::chrono::nanoseconds grow_not_before{};
+  std::chrono::nanoseconds one_not_before{};  ///< the same where somebody waits, and nothing is on its way to him
+  std::chrono::nanoseconds shrink_not_before{};
+  std::uint32_t failures = 0;   ///< in a row
+  bool is_exhausted = false;    ///< the subnet has none, as was said last
+  std::uint32_t conflicts = 0;  ///< fills in a row of which most is no pod's to have
+  std::uint32_t fruitless = 0;  ///< fills in a row that brought nothing that has no record
+  Outcome last = Outcome::done;
+};
+
+/// What is to be done now. Never both.
+struct Wish {
+  std::uint32_t grow = 0;
+  std::uint32_t shrink = 0;
+  /// When to look again if nothing else happens.
+  std::chrono::nanoseconds look_again{};
+  std::string why;           ///< for people: one line
+  bool is_at_limit = false;  ///< more are wanted, and somebody has to do something first: `why`
+};
+
+/// `waiting`: attachments that wait for an address because there is none. They are served beside the marks, with both
+/// marks 0 too.
+[[nodiscard]] Wish plan_stock(const Counts& counts, const Marks& marks, std::uint32_t waiting,
+                              const PlannerMemory& memory, const Instant& now);
+
+/// Whether other nodes are asked for what attachments wait for: the cloud has none for this node, or what it gives is
+/// somebody else's. Not where the node has as many as it may.
+[[nodiscard]] bool may_borrow(const Counts& counts, const Marks& marks, const PlannerMemory& memory);
+
+/// The memory after a question to the cloud for more. `jitter`: 0 to 1, by which rests of many nodes drift apart.
+[[nodiscard]] PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, const Marks& marks, double jitter,
+                                          const Instant& now);
+/// The same after something was given back.
+[[nodiscard]] PlannerMemory after_shrinking(PlannerMemory memory, Outcome outcome, const Marks& marks, double jitter,
+                                            const Instant& now);
+/// An address came back into the subnet as far as anybody knows: asking is worth while again.
+[[nodiscard]] PlannerMemory without_exhaustion(PlannerMemory memory);
+
+/// Somebody looked into the conflicts and says that they are over: nothing rests for them any more.
+[[nodiscard]] PlannerMemory without_conflicts(PlannerMemory memory);
+
+/// "dry", "hungry", "normal" or "overflow", as other agents read it (docs/reference/warm-pool.md#control-loop).
+[[nodiscard]] std::string status_of(const Counts& counts, const Marks& marks);
+
+}  // namespace croft::core::warm

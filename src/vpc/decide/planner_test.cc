@@ -1,0 +1,239 @@
+#include "vpc/decide/planner.h"
+
+#include <rapidcheck.h>
+
+#include <gtest/gtest.h>
+
+#include "base/manual_clock.h"
+
+namespace croft::core::warm {
+namespace {
+
+using namespace std::chrono_literals;
+
+Counts with_free(std::uint32_t free, std::uint32_t held = 0) {
+  Counts counts;
+  counts.free = free;
+  counts.held = held;
+  return counts;
+}
+
+class WarmPlanner : public testing::Test {
+ protected:
+  Wish wish(const Counts& counts, std::uint32_t waiting = 0) {
+    return plan_stock(counts, marks_, waiting, memory_, clock_.now());
+  }
+  void grew(Outcome outcome, double jitter = 0) {
+    memory_ = after_growing(memory_, outcome, marks_, jitter, clock_.now());
+  }
+  void shrank(Outcome outcome) { memory_ = after_shrinking(memory_, outcome, marks_, 0, clock_.now()); }
+  Marks marks_;
+  PlannerMemory memory_;
+  ManualClock clock_;
+};
+
+TEST_F(WarmPlanner, TheMarksAreChecked) {
+  EXPECT_TRUE(check_marks({.low = 3, .high = 3}));
+  EXPECT_TRUE(check_marks({.low = 0, .high = 0}));
+  const auto wrong = check_marks({.low = 51, .high = 50});
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().message.find("51"), std::string::npos);
+  EXPECT_NE(wrong.error().message.find("50"), std::string::npos);
+  EXPECT_FALSE(check_marks({.low = 0, .high = kMarkMax + 1}));
+}
+
+TEST_F(WarmPlanner, UpToTheLowMarkAndNoFurther) {
+  EXPECT_EQ(wish({}).grow, 3U);
+  Counts counts = with_free(1);
+  counts.probing = 1;
+  counts.asked = 1;
+  EXPECT_EQ(wish(counts).grow, 0U) << "what is on its way counts";
+  EXPECT_EQ(wish(with_free(2)).grow, 1U);
+  EXPECT_EQ(wish(with_free(3)).grow, 0U);
+  EXPECT_EQ(wish(with_free(50)).shrink, 0U);
+  EXPECT_EQ(wish(with_free(51)).shrink, 1U);
+}
+
+TEST_F(WarmPlanner, WhatIsSomebodyElsesIsNotAskedForOnAndOn) {
+  EXPECT_EQ(outcome_of_fill(3, 3), Outcome::done);
+  EXPECT_EQ(outcome_of_fill(3, 2), Outcome::done);
+  EXPECT_EQ(outcome_of_fill(3, 1), Outcome::conflict);
+  EXPECT_EQ(outcome_of_fill(1, 0), Outcome::conflict);
+  grew(Outcome::conflict);
+  EXPECT_EQ(wish({}).grow, 3U) << "some may be somebody's";
+  grew(Outcome::conflict);
+  EXPECT_EQ(wish({}, 5).grow, 0U) << "also where somebody waits";
+  EXPECT_NE(wish({}).why.find("somebody else's"), std::string::npos);
+  clock_.advance(120s);
+  EXPECT_EQ(wish({}).grow, 1U) << "one, to see whether it is over";
+  grew(Outcome::conflict);
+  clock_.advance(239s);
+  EXPECT_EQ(wish({}).grow, 0U);
+  clock_.advance(1s);
+  EXPECT_EQ(wish({}).grow, 1U);
+  for (int i = 0; i < 40; ++i) grew(Outcome::conflict);
+  clock_.advance(1h);
+  EXPECT_EQ(wish({}).grow, 1U) << "an hour at the most";
+  grew(Outcome::done);
+  EXPECT_EQ(wish({}).grow, 3U);
+  // And never more than the marks allow, however long it takes.
+  Counts counts;
+  counts.quarantined = counts.conflicting = marks_.high + marks_.conflicts_max - 1;
+  EXPECT_EQ(wish(counts).grow, 1U);
+  ++counts.conflicting;
+  ++counts.quarantined;
+  EXPECT_EQ(wish(counts, 1).grow, 0U);
+  EXPECT_TRUE(wish(counts, 1).is_at_limit);
+  EXPECT_NE(wish(counts).why.find("croft vpc release"), std::string::npos);
+  counts.conflicting = 0;
+  counts.doubted = counts.claimed = marks_.high + marks_.conflicts_max;
+  EXPECT_EQ(wish(counts, 1).grow, 0U);
+  EXPECT_TRUE(wish(counts, 1).is_at_limit);
+  EXPECT_NE(wish(counts).why.find("network namespaces"), std::string::npos);
+  counts.claimed = 0;
+  EXPECT_EQ(wish(counts).grow, 3U) << "what waits for its pod, or is unknown, keeps nobody from starting";
+}
+
+TEST_F(WarmPlanner, WhatCoolsIsNotFree) {
+  Counts counts;
+  counts.cooling = 10;
+  EXPECT_EQ(wish(counts).grow, 3U);
+}
+
+TEST_F(WarmPlanner, BothMarksZeroBuysNothingButForWhoWaits) {
+  marks_ = {.low = 0, .high = 0};
+  EXPECT_EQ(wish({}).grow, 0U);
+  EXPECT_EQ(wish({}, 2).grow, 2U);
+  EXPECT_EQ(wish(with_free(1)).shrink, 1U);
+}
+
+TEST_F(WarmPlanner, NoMoreThanTheNodeMayHold) {
+  marks_ = {.low = 110, .high = 110, .node_max = 110};
+  Counts counts = with_free(0, 100);
+  counts.cooling = 5;
+  EXPECT_EQ(wish(counts).grow, 5U);
+  counts.cooling = 10;
+  const Wish none = wish(counts);
+  EXPECT_EQ(none.grow, 0U);
+  EXPECT_NE(none.why.find("110"), std::string::npos);
+}
+
+TEST_F(WarmPlanner, AnExhaustedSubnetIsLeftAloneForTwoMinutes) {
+  grew(Outcome::exhausted, 1);
+  EXPECT_EQ(wish({}).grow, 0U);
+  clock_.advance(120s);
+  EXPECT_EQ(wish({}).grow, 0U) << "with jitter";
+  clock_.advance(24s);
+  EXPECT_EQ(wish({}).grow, 3U);
+  grew(Outcome::exhausted);
+  memory_ = without_exhaustion(memory_);
+  EXPECT_EQ(wish({}).grow, 3U) << "somebody gave one back";
+}
+
+TEST_F(WarmPlanner, TroubleRestsLongerEachTime) {
+  std::chrono::nanoseconds last{0};
+  for (int i = 0; i < 7; ++i) {
+    grew(Outcome::throttled);
+    const auto rest = memory_.grow_not_before - clock_.now().since_boot;
+    EXPECT_GE(rest, last);
+    EXPECT_LE(rest, 60s);
+    last = rest;
+    EXPECT_EQ(wish({}).grow, 0U);
+    clock_.advance(rest);
+    EXPECT_EQ(wish({}).grow, 3U);
+  }
+  EXPECT_EQ(last, 60s);
+  grew(Outcome::done);
+  grew(Outcome::away);
+  EXPECT_EQ(memory_.grow_not_before - clock_.now().since_boot, 1s);
+}
+
+TEST_F(WarmPlanner, WhoWaitsIsServedWhileConflictsRest) {
+  for (int i = 0; i < 2; ++i) grew(Outcome::conflict);
+  clock_.advance(marks_.conflict_pause);
+  EXPECT_EQ(wish({}).grow, 0U) << "nobody waits";
+  EXPECT_EQ(wish({}, 1).grow, 1U);
+  EXPECT_EQ(wish({}, 7).grow, 1U) << "one after the other";
+  Counts coming;
+  coming.probing = 1;
+  EXPECT_EQ(wish(coming, 1).grow, 0U) << "his is on its way";
+  grew(Outcome::conflict);
+  EXPECT_EQ(wish({}, 1).grow, 0U);
+  EXPECT_EQ(wish({}, 1).look_again, clock_.now().since_boot + marks_.conflict_pause);
+  clock_.advance(marks_.conflict_pause);
+  Counts full;
+  full.conflicting = full.quarantined = marks_.high + marks_.conflicts_max;
+  EXPECT_EQ(wish(full, 1).grow, 0U) << "no more than may lie in quarantine";
+  EXPECT_TRUE(may_borrow(full, marks_, {}));
+  EXPECT_TRUE(may_borrow({}, marks_, memory_));
+  marks_.node_max = 4;
+  EXPECT_FALSE(may_borrow(with_free(0, 4), marks_, memory_)) << "nor more than the node may have";
+  memory_ = without_conflicts(memory_);
+  EXPECT_EQ(wish({}).grow, 3U) << "somebody looked into it";
+  EXPECT_FALSE(may_borrow({}, marks_, memory_));
+  grew(Outcome::away);
+  memory_ = without_conflicts(memory_);
+  EXPECT_EQ(wish({}, 1).grow, 0U) << "another rest is another";
+}
+
+TEST_F(WarmPlanner, ShrinkingIsSlowerThanGrowing) {
+  EXPECT_EQ(wish(with_free(100)).shrink, marks_.shrink_max);
+  shrank(Outcome::done);
+  EXPECT_EQ(wish(with_free(92)).shrink, 0U);
+  clock_.advance(30s);
+  EXPECT_EQ(wish(with_free(92)).shrink, marks_.shrink_max);
+  grew(Outcome::done);
+  EXPECT_EQ(wish(with_free(92)).shrink, 0U) << "what was just bought is not sold";
+}
+
+TEST_F(WarmPlanner, NobodyIsSoldWhileSomebodyWaits) { EXPECT_EQ(wish(with_free(60), 1).shrink, 0U); }
+
+// Whatever the stock does, one step never both grows and shrinks, never passes a mark, and a stock between its marks is
+// left alone: no address is bought and sold in turns.
+TEST_F(WarmPlanner, ItComesToRestBetweenTheMarks) {
+  EXPECT_TRUE(rc::check([] {
+    Marks marks;
+    marks.low = *rc::gen::inRange<std::uint32_t>(0, 120);
+    marks.high = marks.low + *rc::gen::inRange<std::uint32_t>(0, 60);
+    marks.node_max = *rc::gen::element<std::uint32_t>(0, 110, 200);
+    Counts counts;
+    counts.free = *rc::gen::inRange<std::uint32_t>(0, 200);
+    counts.held = *rc::gen::inRange<std::uint32_t>(0, 110);
+    counts.cooling = *rc::gen::inRange<std::uint32_t>(0, 20);
+    ManualClock clock;
+    PlannerMemory memory;
+    bool has_grown = false, has_shrunk = false;
+    for (int round = 0; round < 400; ++round) {
+      const Wish wish = plan_stock(counts, marks, 0, memory, clock.now());
+      RC_ASSERT(wish.grow == 0 || wish.shrink == 0);
+      has_grown |= wish.grow > 0;
+      has_shrunk |= wish.shrink > 0;
+      counts.free += wish.grow;
+      counts.free -= wish.shrink;
+      if (wish.grow > 0) {
+        RC_ASSERT(counts.free <= marks.low);
+        RC_ASSERT(marks.node_max == 0 || counts.on_node() <= marks.node_max);
+        memory = after_growing(memory, Outcome::done, marks, 0.5, clock.now());
+      }
+      if (wish.shrink > 0) {
+        RC_ASSERT(counts.free >= marks.high);
+        memory = after_shrinking(memory, Outcome::done, marks, 0.5, clock.now());
+      }
+      clock.advance(std::chrono::seconds{10});
+    }
+    RC_ASSERT(!(has_grown && has_shrunk));
+    RC_ASSERT(counts.free <= marks.high);
+    const bool is_at_limit = marks.node_max > 0 && counts.on_node() >= marks.node_max;
+    RC_ASSERT(counts.free >= marks.low || is_at_limit);
+  }));
+}
+
+TEST_F(WarmPlanner, WhatOtherAgentsReadOfIt) {
+  EXPECT_EQ(status_of({}, marks_), "dry");
+  EXPECT_EQ(status_of(with_free(2), marks_), "hungry");
+  EXPECT_EQ(status_of(with_free(3), marks_), "normal");
+  EXPECT_EQ(status_of(with_free(50), marks_), "overflow");
+}
+
+}  // namespace
+}  // namespace croft::core::warm

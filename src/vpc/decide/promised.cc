@@ -1,0 +1,164 @@
+#include "vpc/decide/promised.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "vpc/decide/stock.h"
+
+namespace croft::core::warm {
+namespace {
+
+constexpr std::string_view kWaitsFor = "kept for pod ";
+
+/// For some pod.
+bool is_kept(const WarmAddress& address) {
+  return address.state == WarmState::quarantined && address.why.starts_with(kWaitsFor);
+}
+
+std::string holder_of(const WarmAddress& held) {
+  return fmt::format("{}/{}, container {}", held.pod.namespace_name, held.pod.name, held.owner.container_id);
+}
+
+}  // namespace
+
+std::string promise_of(const PodIdentity& pod) { return pod.namespace_name + "/" + pod.name; }
+std::string waits_for(const std::string& promise) { return std::string(kWaitsFor) + promise; }
+
+void promise_to(WarmIntent& intent, const std::string& promise) { intent.peer = promise; }
+
+std::string promise_of(const WarmIntent& intent) {
+  return intent.what == WarmIntent::What::allocate ? intent.peer : std::string();
+}
+
+Given kept_for(Given given, const std::string& promise) {
+  given.unfit = waits_for(promise);
+  return given;
+}
+
+bool is_waiting_for(const WarmAddress& address, const PodIdentity& pod) {
+  return address.state == WarmState::quarantined && !address.other_mac && address.why == waits_for(promise_of(pod));
+}
+
+void promise_to_holder(WarmAddress& address) { address.extra[kPromisedKey] = promise_of(address.pod); }
+
+bool has_stable_name(const PodIdentity& pod) { return !stateful_set_of(pod).empty(); }
+
+std::string stateful_set_of(const PodIdentity& pod) {
+  const std::size_t dash = pod.name.rfind('-');
+  if (dash == std::string::npos || dash + 1 == pod.name.size()) return "";
+  const bool is_number = std::all_of(pod.name.begin() + static_cast<std::ptrdiff_t>(dash) + 1, pod.name.end(),
+                                     [](char c) { return c >= '0' && c <= '9'; });
+  return is_number ? pod.name.substr(0, dash) : "";
+}
+
+std::optional<Error> obstacle_of(const WarmAddress& known, const Request& request) {
+  const std::string promised =
+      fmt::format("{} is promised to pod {}", known.address.to_string(), promise_of(request.pod));
+  const auto conflict = [&](const std::string& why) { return Error{ErrorCode::conflict, promised + why, {}}; };
+  if (is_superseded(known, request)) return std::nullopt;
+  switch (known.state) {
+    case WarmState::held:
+      return conflict(fmt::format(" and still held by {}: its DEL has not come", holder_of(known)));
+    case WarmState::probing:
+    case WarmState::releasing:
+    case WarmState::lending:
+      return conflict(" and on its way elsewhere; try again");
+    case WarmState::quarantined:
+      if (known.other_mac)
+        return Error{ErrorCode::refused_for_safety, fmt::format("{}, and {}", promised, known.why), {}};
+      if (is_kept(known) && !is_waiting_for(known, request.pod)) {
+        return conflict(fmt::format(", and it is {}: two claims name it", known.why));
+      }
+      return std::nullopt;
+    case WarmState::free:
+    case WarmState::cooling:
+      // What the host uses is found by who looks there now; a pod's word is not.
+      if (std::ranges::find(known.doubts, WarmDoubt::used_by_pod) != known.doubts.end()) {
+        return conflict(", and another pod of this node says that it has it");
+      }
+      return std::nullopt;
+    case WarmState::lent:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+Step<std::optional<WarmAddress>> plan_lend_kept(const Snapshot& snapshot, const Lend& lend,
+                                                const std::optional<Given>& stray, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::optional<WarmAddress>>> {
+    const net::Address& address = lend.address.value();
+    const std::string text = address.to_string();
+    reader.ask(warm_address_key(address));
+    TRY(const Stock stock, Stock::read(reader));
+    if (stock.is_damaged(address)) return fail(ErrorCode::corrupt, fmt::format("the record of {} is damaged", text));
+    const WarmAddress* known = stock.find(address);
+    const bool is_same_request = known != nullptr && !lend.request.empty() && known->request == lend.request &&
+                                 known->peer == lend.to.to_string();
+    if (is_same_request) return Plan<std::optional<WarmAddress>>{*known, {}};
+    if (auto why = why_not_its_own(stock.addresses(), lend, now)) return fail(ErrorCode::permission_denied, *why);
+    const bool is_unknown = known == nullptr || known->state == WarmState::lent;
+    const bool may_be_stray =
+        is_unknown || (known->state == WarmState::quarantined && !known->other_mac && !is_kept(*known));
+    const bool is_for_pod = known != nullptr && known->state == WarmState::quarantined && !known->other_mac &&
+                            known->why == waits_for(lend.kept_for);
+    if (!is_for_pod && !(may_be_stray && stray)) {
+      if (is_unknown) return fail(ErrorCode::not_found, fmt::format("{} does not lie on this node's interface", text));
+      const std::string who = known->state == WarmState::held          ? "held by " + holder_of(*known)
+                              : known->state == WarmState::quarantined ? "quarantined: " + known->why
+                              : known->state == WarmState::lending     ? std::string("on its way elsewhere")
+                                                                       : std::string("in the stock, for any pod");
+      return fail(ErrorCode::conflict, fmt::format("{} is not kept for pod {}: it is {}", text, lend.kept_for, who));
+    }
+    WarmAddress after = is_unknown ? taken_in(*stray, now) : *known;
+    after = entered(std::move(after), WarmState::lending, now);
+    after.extra[kPromisedKey] = lend.kept_for;
+    if (!lend.node.empty()) after.extra[kLentToKey] = lend.node;
+    after.request = lend.request;
+    after.peer = lend.to.to_string();
+    return Plan<std::optional<WarmAddress>>{after, {put_of(after)}};
+  });
+}
+
+Step<Assigned> plan_give_promised(const Snapshot& snapshot, const std::string& intent_id, const Given& given,
+                                  const Request& request, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Assigned>> {
+    if (request.owner.container_id.empty()) return fail(invalid_argument("the container ID is empty"));
+    reader.ask(warm_address_key(given.address));
+    TRY(const Stock stock, Stock::read(reader));
+    if (stock.is_damaged(given.address)) {
+      return fail(ErrorCode::corrupt, fmt::format("the record of {} is damaged", given.address.to_string()));
+    }
+    Plan<Assigned> plan;
+    if (stock.intent(intent_id) != nullptr) plan.writes.push_back(to_delete(warm_intent_key(intent_id)));
+    const WarmAddress* known = stock.find(given.address);
+    if (known != nullptr && is_holder(*known, request.owner)) {
+      plan.answer = {*known, true, {}};
+      return plan;
+    }
+    if (known != nullptr) {
+      if (auto why = obstacle_of(*known, request)) return fail(*std::move(why));
+    }
+    WarmAddress after = taken_in(given, now);
+    if (known != nullptr) {
+      after.created = known->created;
+      after.recycled = known->recycled;
+      after.recycled_at = known->recycled_at;
+    }
+    after = entered(std::move(after), WarmState::held, now);
+    after.owner = request.owner;
+    after.pod = request.pod;
+    after.netns = request.netns;
+    after.extra = request.extra;
+    promise_to_holder(after);
+    plan.answer.address = after;
+    plan.writes.push_back(put_of(std::move(after)));
+    plan.writes.push_back(put_generation(stock));
+    return plan;
+  });
+}
+
+}  // namespace croft::core::warm

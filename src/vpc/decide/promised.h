@@ -1,0 +1,65 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/net/address.h"
+#include "register/owner.h"
+#include "register/snapshot.h"
+#include "register/warm.h"
+#include "vpc/decide/assign.h"
+#include "vpc/decide/moves.h"
+
+// Addresses that a pod keeps by its name, over its ends and over nodes (docs/reference/warm-pool.md#fixed-addresses).
+// The promise itself is a VpcIpClaim in the cluster. Here is what the stock knows of it: a record whose holder has such
+// a promise (WarmAddress::extra, kPromisedKey) does not cool and become anybody's when he lets go; it is quarantined
+// for the pod of that name.
+
+namespace croft::core::warm {
+
+/// In the `extra` of who holds one, and of one that is being lent for its pod: "namespace/name" of the pod it is
+/// promised to.
+inline constexpr const char* kPromisedKey = "promisedTo";
+
+/// The same of one whose pod keeps none, as the cluster said when it was given.
+inline constexpr const char* kKeepsNoneKey = "keepsNoAddress";
+
+/// "namespace/name"
+[[nodiscard]] std::string promise_of(const PodIdentity& pod);
+/// WarmAddress::why of one that waits for its pod.
+[[nodiscard]] std::string waits_for(const std::string& promise);
+/// Whether it lies here and waits for this pod.
+[[nodiscard]] bool is_waiting_for(const WarmAddress& address, const PodIdentity& pod);
+/// What is asked for because it is promised to that pod: what it brings is kept for it, whoever finds out. Empty: it is
+/// for the stock.
+void promise_to(WarmIntent& intent, const std::string& promise);
+[[nodiscard]] std::string promise_of(const WarmIntent& intent);
+/// As plan_take() takes it in so that it waits for that pod.
+[[nodiscard]] Given kept_for(Given given, const std::string& promise);
+/// Says that it is its holder's by name from now on.
+void promise_to_holder(WarmAddress& address);
+
+/// Whether a pod's name is one that a StatefulSet gives: it ends in `-` and a number. Others have no fixed address.
+[[nodiscard]] bool has_stable_name(const PodIdentity& pod);
+/// What is in front of that.
+[[nodiscard]] std::string stateful_set_of(const PodIdentity& pod);
+
+/// Why a record that is here does not go to the pod of `request`, to which its address is promised; nothing: it may.
+/// Errors: conflict while somebody else has it, it waits for another pod or it is on its way elsewhere;
+/// refused_for_safety where somebody answers for it on the wire.
+[[nodiscard]] std::optional<Error> obstacle_of(const WarmAddress& known, const Request& request);
+
+/// To `lending`: `lend.address`, which waits here for the pod `lend.kept_for`. `stray` is the same where no record says
+/// so, the cloud has it here, and nothing here uses it. Errors: not_found (no record, or it is lent: it does not lie
+/// here); conflict (it is somebody else's: whose); corrupt where its record is damaged.
+[[nodiscard]] Step<std::optional<WarmAddress>> plan_lend_kept(const Snapshot& snapshot, const Lend& lend,
+                                                              const std::optional<Given>& stray, const Instant& now);
+
+/// Gives the address that is promised to `request.pod` to the request's owner, now that the cloud delivers it here
+/// (`given`); the intent goes. Errors: conflict while somebody else has it or it is on its way elsewhere;
+/// refused_for_safety where somebody answers for it on the wire; corrupt where its record is damaged.
+[[nodiscard]] Step<Assigned> plan_give_promised(const Snapshot& snapshot, const std::string& intent_id,
+                                                const Given& given, const Request& request, const Instant& now);
+
+}  // namespace croft::core::warm

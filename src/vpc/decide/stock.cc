@@ -1,0 +1,146 @@
+#include "vpc/decide/stock.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "vpc/decide/promised.h"
+
+namespace croft::core::warm {
+namespace {
+
+const Listing kAddresses{Kind::warm_address, ""};
+const Listing kIntents{Kind::warm_intent, ""};
+
+bool may_be_same(const std::string& a, const std::string& b) { return a.empty() || b.empty() || a == b; }
+
+}  // namespace
+
+std::vector<Listing> stock_listings() { return {kAddresses, kIntents}; }
+
+Flow<Stock> Stock::read(Reader& reader) {
+  const auto& addresses = reader.sound(kAddresses);
+  const auto& intents = reader.sound(kIntents);
+  const auto* node = reader.sound(warm_node_key());
+  TRY_VOID(reader.ready());
+  Stock stock;
+  stock.node_ = node;
+  for (const KeyedValue& damaged : reader.damaged(kAddresses)) stock.damaged_.push_back(damaged.first.name);
+  if (addresses.size() + stock.damaged_.size() > kStockMax) {
+    return fail(ErrorCode::corrupt, fmt::format("the stock has more than {} addresses: this is no node's", kStockMax));
+  }
+  stock.addresses_.reserve(addresses.size());
+  for (const auto& [key, value] : addresses) stock.addresses_.push_back(&std::get<WarmAddress>(value));
+  for (const auto& [key, value] : intents) stock.intents_.push_back(&std::get<WarmIntent>(value));
+  return stock;
+}
+
+const WarmAddress* Stock::find(const net::Address& address) const {
+  // Keys order as text; a stock is small.
+  const auto found = std::ranges::find_if(addresses_, [&](const auto* one) { return one->address == address; });
+  return found == addresses_.end() ? nullptr : *found;
+}
+
+bool Stock::is_damaged(const net::Address& address) const {
+  return !damaged_.empty() && std::ranges::find(damaged_, warm_address_key(address).name) != damaged_.end();
+}
+
+const WarmIntent* Stock::intent(const std::string& id) const {
+  const auto found = std::ranges::find_if(intents_, [&](const auto* one) { return one->id == id; });
+  return found == intents_.end() ? nullptr : *found;
+}
+
+Counts Stock::counts(const Instant& now) const {
+  Counts counts;
+  for (const WarmAddress* address : addresses_) count(counts, *address, now);
+  for (const WarmIntent* intent : intents_) counts.asked += intent->count;
+  return counts;
+}
+
+void count(Counts& counts, const WarmAddress& address, const Instant& now) {
+  switch (address.state) {
+    case WarmState::free:
+    case WarmState::cooling:
+      if (std::ranges::find(address.doubts, WarmDoubt::used_by_host) != address.doubts.end()) ++counts.claimed;
+      ++(!address.doubts.empty() ? counts.doubted : is_free_at(address, now) ? counts.free : counts.cooling);
+      break;
+    case WarmState::held:
+      ++counts.held;
+      break;
+    case WarmState::probing:
+      ++counts.probing;
+      break;
+    case WarmState::releasing:
+    case WarmState::lending:
+      ++counts.leaving;
+      break;
+    case WarmState::quarantined:
+      ++counts.quarantined;
+      if (address.other_mac) ++counts.conflicting;
+      break;
+    case WarmState::lent:
+      break;
+  }
+}
+
+bool is_holder(const WarmAddress& address, const Owner& owner) {
+  return address.state == WarmState::held && !owner.container_id.empty() &&
+         address.owner.container_id == owner.container_id && may_be_same(address.owner.network, owner.network) &&
+         may_be_same(address.owner.interface_name, owner.interface_name);
+}
+
+bool is_of_subnet(const WarmAddress& address, const std::string& subnet) { return may_be_same(address.subnet, subnet); }
+
+PlannedWrite put_of(WarmAddress address) {
+  const auto key = warm_address_key(address.address);
+  return to_put(key, std::move(address));
+}
+
+PlannedWrite put_generation(const Stock& stock) {
+  WarmNode node = stock.node() != nullptr ? *stock.node() : WarmNode{};
+  ++node.generation;
+  return to_put(warm_node_key(), std::move(node));
+}
+
+WarmAddress entered(WarmAddress address, WarmState state, const Instant& now) {
+  const bool is_elsewhere = state == WarmState::lending || state == WarmState::lent;
+  address.state = state;
+  address.since = now.wall;
+  if (state != WarmState::held) {
+    address.owner = {};
+    address.pod = {};
+    address.netns.clear();
+    address.extra.clear();
+  }
+  if (state != WarmState::cooling) address.cooling.reset();
+  if (state == WarmState::releasing || state == WarmState::quarantined || is_elsewhere) address.doubts.clear();
+  if (state != WarmState::quarantined) address.why.clear();
+  if (!is_elsewhere) address.request.clear();
+  return address;
+}
+
+WarmAddress let_go(WarmAddress address, std::chrono::seconds cooldown, const Instant& now) {
+  if (const auto promise = address.extra.find(kPromisedKey); promise != address.extra.end()) {
+    std::string why = waits_for(promise->second);
+    address = entered(std::move(address), WarmState::quarantined, now);
+    address.why = std::move(why);
+    address.recycled = true;
+    address.recycled_at = now.wall;
+    return address;
+  }
+  Cooling cooling;
+  cooling.released_at = now;
+  cooling.cooldown = cooldown;
+  cooling.previous_handle = handle_of(address.owner);
+  if (!address.pod.name.empty()) {
+    cooling.previous_secondary = {{kNamespaceKey, address.pod.namespace_name}, {kPodKey, address.pod.name}};
+  }
+  address = entered(std::move(address), cooldown.count() > 0 ? WarmState::cooling : WarmState::free, now);
+  address.recycled = true;
+  address.recycled_at = now.wall;
+  if (cooldown.count() > 0) address.cooling = std::move(cooling);
+  return address;
+}
+
+}  // namespace croft::core::warm

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/net/address.h"
+#include "register/flow.h"
+#include "register/snapshot.h"
+#include "register/warm.h"
+
+// A node's stock of cloud addresses as one look at the store shows it. IPv4 and IPv6, and all subnets, are in one
+// stock.
+
+namespace croft::core::warm {
+
+/// How many addresses are in which state at one moment. An address is counted once.
+struct Counts {
+  std::uint32_t free = 0;     ///< a pod may have it now
+  std::uint32_t cooling = 0;  ///< not free yet
+  std::uint32_t held = 0;
+  std::uint32_t probing = 0;
+  std::uint32_t asked = 0;    ///< by open intents: the cloud or a peer may have given them
+  std::uint32_t leaving = 0;  ///< releasing, lending
+  std::uint32_t quarantined = 0;
+  std::uint32_t conflicting = 0;  ///< of these, what somebody else answers for on the wire
+  std::uint32_t doubted = 0;      ///< nobody's, and something speaks against giving it away (WarmAddress::doubts)
+  std::uint32_t claimed = 0;      ///< of these, what the host or a pod's namespace says it has
+  /// What lies on this node's interface or is on its way there.
+  [[nodiscard]] std::uint32_t on_node() const {
+    return free + cooling + held + probing + asked + leaving + quarantined + doubted;
+  }
+  friend bool operator==(const Counts&, const Counts&) = default;
+};
+
+/// Counts one more.
+void count(Counts& counts, const WarmAddress& address, const Instant& now);
+
+/// More records than any node has: a list that is longer is refused, not sorted.
+inline constexpr std::size_t kStockMax = 65'536;
+
+/// The stock. It points into the snapshot it was read from, and is valid as long as that.
+class Stock {
+ public:
+  /// Asks for all of it. A damaged record is left out and its address is nobody's to give (is_damaged).
+  /// Error: corrupt when there are more than kStockMax.
+  [[nodiscard]] static Flow<Stock> read(Reader& reader);
+
+  [[nodiscard]] const std::vector<const WarmAddress*>& addresses() const { return addresses_; }  ///< by key
+  [[nodiscard]] const std::vector<const WarmIntent*>& intents() const { return intents_; }
+  /// Null when the agent has not been here yet.
+  [[nodiscard]] const WarmNode* node() const { return node_; }
+
+  /// Null when there is no record of it.
+  [[nodiscard]] const WarmAddress* find(const net::Address& address) const;
+  [[nodiscard]] bool is_damaged(const net::Address& address) const;
+  /// Null when there is no such intent.
+  [[nodiscard]] const WarmIntent* intent(const std::string& id) const;
+  [[nodiscard]] Counts counts(const Instant& now) const;
+
+ private:
+  std::vector<const WarmAddress*> addresses_;
+  std::vector<const WarmIntent*> intents_;
+  std::vector<std::string> damaged_;  ///< names of keys
+  const WarmNode* node_ = nullptr;
+};
+
+/// Whether the holder is this attachment's. An old client knows no network and no interface: what is empty on either
+/// side matches any. The container has to be the same.
+[[nodiscard]] bool is_holder(const WarmAddress& address, const Owner& owner);
+
+/// The record as it is once it entered a state: without what belongs to another one.
+[[nodiscard]] WarmAddress entered(WarmAddress address, WarmState state, const Instant& now);
+
+/// As it is when its holder lets go: cooling, or free where the cooldown is 0; quarantined for its pod where it is
+/// promised to that (promised.h).
+[[nodiscard]] WarmAddress let_go(WarmAddress address, std::chrono::seconds cooldown, const Instant& now);
+
+/// Whether it is of a subnet; empty on either side: not known, or any.
+[[nodiscard]] bool is_of_subnet(const WarmAddress& address, const std::string& subnet);
+
+/// Its record as it is to be, where it was read.
+[[nodiscard]] PlannedWrite put_of(WarmAddress address);
+
+/// The witness of everybody who gives an address to a pod: WarmNode::generation, one more.
+[[nodiscard]] PlannedWrite put_generation(const Stock& stock);
+
+/// The lists that a stock is read from.
+[[nodiscard]] std::vector<Listing> stock_listings();
+
+}  // namespace croft::core::warm

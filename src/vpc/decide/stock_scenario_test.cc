@@ -1,0 +1,262 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/net/test_scenario.h"
+#include "vpc/decide/assign.h"
+#include "vpc/decide/moves.h"
+#include "vpc/decide/planner.h"
+#include "vpc/decide/test_stock.h"
+
+// A stock's life told as text: vpc/decide/scenarios/*.txt. A file is a test. With CROFT_REWRITE_SCENARIOS set, each
+// file is written anew with what its commands print, to be read as a diff.
+
+namespace croft::core::warm {
+namespace {
+
+/// A stock, its planner, and a cloud that does what it is told. A round is what an agent does: it looks, and asks or
+/// gives back.
+class World {
+ public:
+  std::string run(const std::string& line) {
+    out_.clear();
+    Command command(line);
+    static const std::map<std::string, void (World::*)(Command&)> kCommands = {
+        {"marks", &World::marks},     {"cloud", &World::cloud},     {"rounds", &World::rounds},
+        {"restart", &World::restart}, {"reboot", &World::reboot},   {"set-clock", &World::set_clock},
+        {"wait", &World::wait},       {"add", &World::add},         {"del", &World::del},
+        {"show", &World::show},       {"waiting", &World::waiting}, {"release", &World::release},
+    };
+    const auto found = kCommands.find(command.word("the command"));
+    if (found == kCommands.end()) throw Malformed("unknown command");
+    (this->*found->second)(command);
+    command.done();
+    return out_;
+  }
+
+ private:
+  template <class... Args>
+  void say(fmt::format_string<Args...> format, Args&&... args) {
+    out_ += fmt::format(format, std::forward<Args>(args)...) + "\n";
+  }
+  [[nodiscard]] Instant now() const { return stock_.clock.now(); }
+
+  void marks(Command& c) {
+    marks_ = {};
+    marks_.low = c.number("low", marks_.low);
+    marks_.high = c.number("high", marks_.high);
+    marks_.node_max = c.number("max", marks_.node_max);
+    marks_.batch_max = c.number("batch", marks_.batch_max);
+    if (c.has("cooldown")) cooldown_ = Command::span_of(c.option("cooldown"));
+    if (const auto checked = check_marks(marks_); !checked) say("{}", checked.error().message);
+  }
+  /// What it answers from now on; `left`: how many addresses its subnet has still; `used`: of so many of the next ones
+  /// the wire says that somebody has them.
+  void cloud(Command& c) {
+    static const std::map<std::string, Outcome> kAnswers = {{"gives", Outcome::done},
+                                                            {"throttles", Outcome::throttled},
+                                                            {"is-away", Outcome::away},
+                                                            {"refuses", Outcome::refused}};
+    const auto found = kAnswers.find(c.word("what the cloud does"));
+    if (found == kAnswers.end()) throw Malformed("the cloud gives, throttles, is-away or refuses");
+    answer_ = found->second;
+    left_ = c.number("left", left_);
+    used_ = c.number("used", used_);
+  }
+  /// So many ADDs wait from now on.
+  void waiting(Command& c) { waiting_ = Command::number_of(c.word("how many")); }
+  void restart(Command&) { memory_ = {}; }
+  /// The agent begins anew too.
+  void reboot(Command& c) {
+    stock_.clock.reboot(Command::span_of(c.word("how long it is down")));
+    memory_ = {};
+    next_ = {};
+    const auto marked =
+        stock_.records.decide<std::size_t>([&](const Snapshot& s) { return plan_mark_clocks(s, now()); });
+    if (!marked) throw Malformed(marked.error().message);
+  }
+  void set_clock(Command& c) {
+    const bool back = c.flag("back");
+    const auto span = Command::span_of(c.word("by how much"));
+    stock_.clock.jump_wall(back ? -span : span);
+  }
+  void wait(Command& c) { stock_.clock.advance(Command::span_of(c.word("how long"))); }
+
+  /// All rounds that are due in that time; what they do, with the second at which they do it.
+  void rounds(Command& c) {
+    const auto span = Command::span_of(c.word("for how long"));
+    const auto begin = now().since_boot, end = begin + span;
+    next_ = begin;  // somebody rings: a round is due at once
+    while (next_ <= end) {
+      stock_.clock.advance(next_ - now().since_boot);
+      round((now().since_boot - begin).count());
+    }
+    stock_.clock.advance(end - now().since_boot);
+  }
+  void round(std::int64_t since_ns) {
+    const double at = static_cast<double>(since_ns) / 1e9;
+    const Wish wish = plan_stock(stock_.counts(), marks_, waiting_, memory_, now());
+    next_ = wish.look_again;
+    if (wish.grow > 0) {
+      const std::uint32_t given = answer_ == Outcome::done ? std::min(wish.grow, left_) : 0;
+      const bool is_exhausted = answer_ == Outcome::done && given == 0;
+      const std::uint32_t good = take_in(given);
+      const Outcome outcome = is_exhausted ? Outcome::exhausted : given > 0 ? outcome_of_fill(given, good) : answer_;
+      memory_ = after_growing(memory_, outcome, marks_, 0, now());
+      next_ = std::max(now().since_boot, waiting_ > 0 ? memory_.one_not_before : memory_.grow_not_before);
+      say("{:g}s asked for {}, got {}{} ({})", at, wish.grow, given,
+          good < given ? fmt::format(", {} of them somebody's", given - good) : "", wish.why);
+    } else if (wish.shrink > 0) {
+      const auto moved = stock_.records.decide<Moved>(
+          [&](const Snapshot& s) { return plan_give_back(s, {.count = wish.shrink}, now()); });
+      if (!moved) throw Malformed(moved.error().message);
+      std::vector<net::Address> gone;
+      for (const WarmAddress& one : moved->addresses) gone.push_back(one.address);
+      if (!stock_.records.decide<Moved>([&](const Snapshot& s) { return plan_gone(s, gone); })) throw Malformed("gone");
+      left_ += static_cast<std::uint32_t>(gone.size());
+      memory_ = after_shrinking(memory_, Outcome::done, marks_, 0, now());
+      next_ = memory_.shrink_not_before;
+      say("{:g}s gave {} back ({})", at, gone.size(), wish.why);
+    } else if (wish.why != std::exchange(told_, wish.why)) {
+      say("{:g}s {}", at, wish.why);
+    }
+  }
+  /// How many of them are nobody else's.
+  std::uint32_t take_in(std::uint32_t count) {
+    std::vector<Given> into;
+    std::vector<Probed> probed;
+    for (std::uint32_t i = 0; i < count; ++i, ++last_) {
+      const bool is_used = used_ > 0;
+      used_ -= is_used ? 1U : 0U;
+      into.push_back(given(fmt::format("10.9.{}.{}", last_ / 250, 2 + last_ % 250)));
+      probed.push_back({into.back().address, is_used ? std::optional(kOtherMac) : std::nullopt});
+    }
+    left_ -= count;
+    if (into.empty()) return 0;
+    stock_.take(into);
+    const auto moved = stock_.records.decide<Moved>([&](const Snapshot& s) { return plan_probed(s, probed, now()); });
+    if (!moved) throw Malformed(moved.error().message);
+    return static_cast<std::uint32_t>(std::ranges::count(moved->addresses, WarmState::free, &WarmAddress::state));
+  }
+  /// An operator gives the quarantined ones back.
+  void release(Command&) {
+    std::vector<net::Address> gone;
+    for (const WarmAddress& one : stock_.all()) {
+      if (one.state == WarmState::quarantined) gone.push_back(one.address);
+    }
+    const auto moved = stock_.records.decide<Moved>(
+        [&](const Snapshot& s) { return plan_give_back(s, {.addresses = gone, .quarantined = true}, now()); });
+    if (!moved || !stock_.records.decide<Moved>([&](const Snapshot& s) { return plan_gone(s, gone); })) {
+      throw Malformed("release");
+    }
+    left_ += static_cast<std::uint32_t>(gone.size());
+    memory_ = without_conflicts(memory_);
+    say("released {}", gone.size());
+  }
+
+  void add(Command& c) {
+    const std::string container = c.word("a container");
+    const std::string pod = c.has("of") ? c.option("of") : std::string();  // whose sandbox it is, by name and UID
+    Request request = pod.empty() ? request_of(container) : request_of(container, pod, "uid-of-" + pod);
+    request.cooldown = cooldown_;
+    const std::string got = stock_.address_for(request);
+    say("{}", got.empty() ? "the stock is empty" : got);
+  }
+  void del(Command& c) {
+    const std::string container = c.word("a container");
+    const std::size_t let_go = stock_.release({{"net", container, "eth0"}, {}, {}, cooldown_});
+    if (let_go == 0) say("nothing held");
+  }
+  void show(Command&) {
+    const Counts counts = stock_.counts();
+    say("{}: {} free, {} cooling, {} held of {} on the node; {} left in the subnet", status_of(counts, marks_),
+        counts.free, counts.cooling, counts.held, counts.on_node(), left_);
+  }
+
+  TestStock stock_;
+  Marks marks_;
+  std::chrono::seconds cooldown_{30};
+  PlannerMemory memory_;
+  Outcome answer_ = Outcome::done;
+  std::uint32_t left_ = 10'000, used_ = 0, waiting_ = 0, last_ = 0;
+  std::chrono::nanoseconds next_{};
+  std::string told_, out_;
+};
+
+// ---------------------------------------------------------------- files
+
+const std::filesystem::path kFolder = CROFT_STOCK_SCENARIOS;
+
+std::string content_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::string> files() {
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
+    if (entry.path().extension() == ".txt") found.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+class StockScenario : public testing::TestWithParam<std::string> {};
+
+TEST_P(StockScenario, IsAsWritten) {
+  const std::filesystem::path path = kFolder / (GetParam() + ".txt");
+  const bool rewrite = std::getenv("CROFT_REWRITE_SCENARIOS") != nullptr;
+  std::string anew;
+  try {
+    const std::vector<Group> groups = groups_of(content_of(path));
+    ASSERT_FALSE(groups.empty()) << path;
+    EXPECT_TRUE(groups.front().lines.front().second.starts_with("# ")) << path << ": begins without a comment";
+    World world;
+    for (const Group& group : groups) {
+      std::string output;
+      anew += anew.empty() ? "" : "\n";
+      for (const auto& [number, line] : group.lines) {
+        anew += line + "\n";
+        try {
+          if (!line.starts_with('#')) output += world.run(line);
+        } catch (const Malformed& fault) {
+          throw Malformed(fmt::format("{}: {}: {}", number, line, fault.what()));
+        }
+      }
+      if (!output.empty()) anew += "----\n" + output;
+      if (!rewrite) {
+        EXPECT_EQ(output, group.expected) << path << ":" << group.line;
+      }
+    }
+    if (rewrite) std::ofstream(path, std::ios::binary) << anew;
+  } catch (const Malformed& fault) {
+    FAIL() << path << ":" << fault.what();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Stock, StockScenario, testing::ValuesIn(files()),
+                         [](const auto& tested) { return tested.param; });
+
+TEST(StockScenarioFile, MistakesAreRefused) {
+  for (const char* line :
+       {"mark low=1", "marks low=x", "marks lo=1", "cloud rains", "add", "rounds", "wait 3", "show all"}) {
+    World world;
+    EXPECT_THROW(world.run(line), Malformed) << line;
+  }
+}
+
+}  // namespace
+}  // namespace croft::core::warm

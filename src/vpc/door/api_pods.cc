@@ -1,0 +1,32 @@
+#include "vpc/door/api_pods.h"
+
+#include <fmt/format.h>
+
+namespace croft::edge {
+
+Result<std::vector<ApiPods::Pod>> ApiPods::pods(Deadline deadline) {
+  std::vector<Pod> all;
+  bool is_too_long = false;
+  TRY_VOID(list_(
+      deadline,
+      [&] {
+        all.clear();
+        is_too_long = false;
+      },
+      [&](const core::collect::PodFact& fact) {
+        is_too_long = is_too_long || all.size() == kPodsMax;
+        if (is_too_long) return;
+        Pod pod;
+        pod.pod = {fact.name, fact.namespace_name, fact.uid};
+        pod.addresses = fact.addresses;
+        pod.ended = fact.phase == "Succeeded" || fact.phase == "Failed";
+        pod.host_network = fact.is_in_node_network;
+        all.push_back(std::move(pod));
+      }));
+  if (is_too_long) {
+    return fail(ErrorCode::corrupt, fmt::format("the API server tells of more than {} pods of this node", kPodsMax));
+  }
+  return all;
+}
+
+}  // namespace croft::edge

@@ -1,0 +1,213 @@
+#include "vpc/door/croft_vpc.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/quoted.h"
+#include "cni/decision_log.h"
+#include "cni/door/personality.h"
+#include "vpc/use/stock_keeper.h"
+#include "vpc/use/warm_stock.h"
+
+namespace croft::edge {
+namespace {
+
+namespace cni = wire::cni;
+namespace warm = core::warm;
+using cni::VpcConfig;
+
+/// For the cloud, beside what probing takes.
+constexpr std::chrono::seconds kCloudTime{30};
+/// Between two who race for the same new address the slower one asks again.
+constexpr int kFetchesMax = 3;
+
+/// Where the node has no address of the subnet: it takes a main plugin that makes a route to the gateway first.
+net::Address default_gateway(net::Family family) {
+  return net::Address::parse(family == net::Family::v4 ? "169.254.1.1" : "fe80::1").value();
+}
+
+cni::AddResult result_of(const core::WarmAddress& given, const VpcConfig& config,
+                         const std::optional<net::Address>& node_address) {
+  const net::Family family = given.address.family();
+  const net::Address gateway = config.gateways[family].value_or(node_address.value_or(default_gateway(family)));
+  cni::AddResult result;
+  const int length = given.prefix_length > 0 ? static_cast<int>(given.prefix_length) : net::bit_length(family);
+  result.ips.push_back({{given.address, length}, gateway});
+  for (const cni::Route& route : config.routes) {
+    if (route.destination.address.family() == family) result.routes.push_back(route);
+  }
+  if (config.routes.empty()) {
+    cni::Route route;
+    route.destination = {net::Address::from(family, {}), 0};
+    route.gateway = gateway;
+    result.routes.push_back(route);
+  }
+  return result;
+}
+
+class VpcCall final : public CniCall {
+ public:
+  static cni::Checked<VpcConfig> decode(const CroftVpcWorld&, const CniRequest& request) {
+    return cni::decode_vpc_config(request.network, request.environment.args, request.command);
+  }
+
+  VpcCall(const CroftVpcWorld& world, const CniRequest& request, VpcConfig config)
+      : CniCall(world.clock, subject_of(request, config), writer_of(world, config)),
+        world_(world),
+        config_(std::move(config)),
+        owner_{config_.name, request.environment.container_id, request.environment.interface_name},
+        netns_(request.environment.netns) {}
+
+  [[nodiscard]] Result<Added> add() const;
+  [[nodiscard]] Result<std::string> del() const;
+  [[nodiscard]] Result<std::string> check() const;
+  [[nodiscard]] Result<void> status() const;
+
+ private:
+  static std::string subject_of(const CniRequest& request, const VpcConfig& config) {
+    const std::string attachment = attachment_text(request);
+    return fmt::format("{} network={}{}{}", name_of(request.command), config.name, attachment,
+                       attachment.empty() ? "" : pod_text(config.pod));
+  }
+  static WriteLine writer_of(const CroftVpcWorld& world, const VpcConfig& config) {
+    return [&world, file = config.log_file.value_or("")](const std::string& line) { world.log(file, line); };
+  }
+  [[nodiscard]] bool has_agent() const { return config_.agent != "none"; }
+  [[nodiscard]] engine::Context context(store::Store& store) const { return {store, world_.clock, world_.random}; }
+  [[nodiscard]] warm::Request request() const;
+  [[nodiscard]] Result<std::chrono::seconds> cooldown(store::Store& store) const;
+  [[nodiscard]] Result<core::WarmAddress> assign_alone(std::string& how) const;
+  [[nodiscard]] Result<void> fetch_one(store::Store& store) const;
+  [[nodiscard]] cni::AddResult result(const core::WarmAddress& given) const {
+    return result_of(given, config_, world_.node_address ? world_.node_address(given) : std::nullopt);
+  }
+
+  const CroftVpcWorld& world_;
+  const VpcConfig config_;
+  const core::Owner owner_;
+  const std::string netns_;
+};
+
+warm::Request VpcCall::request() const {
+  warm::Request request;
+  request.owner = owner_;
+  request.pod = config_.pod;
+  request.netns = netns_;
+  request.subnet = config_.subnet;
+  return request;
+}
+
+/// As the agent goes by it, where one has been.
+Result<std::chrono::seconds> VpcCall::cooldown(store::Store& store) const {
+  TRY(const auto view, engine::view_stock(context(store)));
+  const bool is_described = view.node && !view.node->node.empty();
+  return std::chrono::seconds{is_described ? static_cast<std::int64_t>(view.node->cooldown_seconds)
+                                           : config_.cooldown_seconds};
+}
+
+Result<void> VpcCall::fetch_one(store::Store& store) const {
+  TRY(const VpcCloud cloud, world_.open_cloud(config_));
+  engine::KeeperWorld world{store, world_.clock, world_.random, *cloud.provider};
+  world.probe = cloud.probe.get();
+  world.is_alive = world_.is_alive;
+  world.log = [this](const std::string& line) { warn(line); };
+  world.stocked = [] {};
+  engine::KeeperOptions options;
+  options.subnet = config_.subnet;
+  options.process = world_.process;
+  options.process_started = world_.process_began;
+  engine::StockKeeper keeper(world, options);
+  return keeper.fetch(1, Deadline::after(world_.clock.now(), kCloudTime));
+}
+
+Result<core::WarmAddress> VpcCall::assign_alone(std::string& how) const {
+  TRY(const auto store, world_.open_store(config_.store, store::OpenMode::create));
+  warm::Request request = this->request();
+  TRY(request.cooldown, cooldown(*store));
+  // No agent compares the records with the host meanwhile; they may be an older copy.
+  if (world_.used_by_host) {
+    if (auto used = world_.used_by_host(); used) {
+      request.in_use = *std::move(used);
+    } else {
+      warn("what the host uses is not known: " + used.error().message);
+    }
+  }
+  for (int fetches = 0;; ++fetches) {
+    TRY(auto answer, engine::assign_from_stock(context(*store), request));
+    if (auto* assigned = std::get_if<warm::Assigned>(&answer)) {
+      how += fetches == 0 ? " via=store" : " via=cloud";
+      return std::move(assigned->address);
+    }
+    if (fetches == kFetchesMax) break;
+    TRY_VOID(fetch_one(*store));
+  }
+  return fail(ErrorCode::exhausted, "the cloud gave addresses, and each was taken or in use by somebody else");
+}
+
+Result<Added> VpcCall::add() const {
+  std::string how;
+  if (has_agent()) {
+    const auto given = world_.ask_to_assign(config_.agent, request());
+    if (given) return Added{result(*given), fmt::format("ips={} via=agent", given->address.to_string())};
+    if (given.error().code != ErrorCode::unavailable) return fail(given.error());
+    how = " agent=" + in_quotes(given.error().message);
+  }
+  TRY(const core::WarmAddress given, assign_alone(how));
+  return Added{result(given), fmt::format("ips={}{}", given.address.to_string(), how)};
+}
+
+Result<std::string> VpcCall::del() const {
+  warm::Release release;
+  release.owner = owner_;
+  release.pod = config_.pod;
+  std::string how;
+  if (has_agent()) {
+    const auto released = world_.ask_to_release(config_.agent, release);
+    if (released) return std::string("via=agent");
+    if (released.error().code != ErrorCode::unavailable) return fail(released.error());
+    how = " agent=" + in_quotes(released.error().message);
+  }
+  const auto store = world_.open_store(config_.store, store::OpenMode::existing);
+  if (!store && store.error().code == ErrorCode::not_found) return "released=none" + how;
+  if (!store) return fail(store.error());
+  TRY(release.cooldown, cooldown(**store));
+  TRY(const auto let_go, engine::release_to_stock(context(**store), release));
+  std::vector<net::Address> addresses;
+  for (const core::WarmAddress& one : let_go) addresses.push_back(one.address);
+  return fmt::format("released={} via=store{}", list_of(addresses), how);
+}
+
+Result<std::string> VpcCall::check() const {
+  TRY(const auto store, world_.open_store(config_.store, store::OpenMode::existing));
+  TRY(const auto view, engine::view_stock(context(*store)));
+  for (const net::AddressWithLength& expected : config_.previous_addresses) {
+    const auto found = std::ranges::find(view.addresses, expected.address, &core::WarmAddress::address);
+    if (found == view.addresses.end() || !warm::is_holder(*found, owner_)) {
+      return fail(ErrorCode::not_found,
+                  fmt::format("{} is not held by container {}", expected.address.to_string(), owner_.container_id));
+    }
+  }
+  return std::string();
+}
+
+Result<void> VpcCall::status() const {
+  TRY(const auto store, world_.open_store(config_.store, store::OpenMode::create));
+  TRY_VOID(engine::view_stock(context(*store)));
+  return {};
+}
+
+}  // namespace
+
+CniPlugin croft_vpc_plugin(const CroftVpcWorld& world) {
+  CniPlugin plugin;
+  plugin.about = std::string("CNI croft-vpc plugin ") + CROFT_VERSION;
+  plugin.handlers = handlers_of<VpcCall>(world);
+  plugin.owner_limits = cni::OwnerLimits();
+  return plugin;
+}
+
+}  // namespace croft::edge

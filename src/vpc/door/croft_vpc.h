@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "cni/door/skeleton.h"
+#include "cni/format/vpc_config.h"
+#include "register/warm.h"
+#include "store/open_mode.h"
+#include "store/store.h"
+#include "vpc/decide/assign.h"
+#include "vpc/provider.h"
+#include "vpc/use/warm_ports.h"
+
+namespace croft::edge {
+
+/// How a plugin that has no agent gets an address of the cloud.
+struct VpcCloud {
+  std::unique_ptr<cloud::Provider> provider;
+  std::unique_ptr<engine::AddressProbe> probe;  ///< null: the wire is not asked
+};
+
+/// What the personality `croft-vpc` works with; `app` fills it in.
+struct CroftVpcWorld {
+  std::function<Result<std::unique_ptr<store::Store>>(const std::string& url, store::OpenMode mode)> open_store;
+  const Clock& clock;
+  Random& random;
+  /// Takes one line for each decision, without newline; never fails. `log_file` is empty when none is configured.
+  std::function<void(const std::string& log_file, const std::string& line)> log;
+  /// Asks the node's agent. Error unavailable: it is not there, does not answer, or ends, and the plugin does it
+  /// itself; any other is the agent's answer.
+  std::function<Result<core::WarmAddress>(const std::string& socket, const core::warm::Request& request)> ask_to_assign;
+  std::function<Result<void>(const std::string& socket, const core::warm::Release& release)> ask_to_release;
+  std::function<Result<VpcCloud>(const wire::cni::VpcConfig& config)> open_cloud;
+  /// The node's own address on the interface that a cloud address came to, in the same subnet: the pod's gateway, which
+  /// `ptp` needs in the pod's own subnet. Nothing: it has none. May be null.
+  std::function<std::optional<net::Address>(const core::WarmAddress& given)> node_address = nullptr;
+  std::uint32_t process = 0;  ///< this one, for what it asks of the cloud
+  std::uint64_t process_began = 0;
+  std::function<bool(std::uint32_t process, std::uint64_t began)> is_alive = nullptr;
+  /// Every address that an interface of the host has or a route of it leads to by itself: a plugin that works alone
+  /// gives none of them. May be null.
+  std::function<Result<std::set<net::Address>>()> used_by_host = nullptr;
+};
+
+/// The personality `croft-vpc`: a cloud's addresses for pods (docs/reference/warm-pool.md#cnivpc), as an IPAM plugin
+/// under `ptp`. `world` must outlive the plugin.
+/// - ADD asks the node's agent, and takes from the node's stock itself when none answers: the same records, so the same
+///   answer. An empty stock makes it ask the cloud, and the wire.
+/// - The result has the subnet's prefix length and, where none is configured, the node's own address as gateway, as
+///   UK8S' plugin has it: the cloud's gateway belongs to the cloud. A default route leads there.
+/// - DEL of who holds nothing is a success. What is released rests in the stock.
+/// - CHECK looks into the stock; STATUS tries whether it can be opened.
+[[nodiscard]] CniPlugin croft_vpc_plugin(const CroftVpcWorld& world);
+
+}  // namespace croft::edge

@@ -1,0 +1,258 @@
+#include "vpc/door/croft_vpc.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/manual_clock.h"
+#include "ipam/use/transact.h"
+#include "store/forwarding_store.h"
+#include "store/memory/memory_store.h"
+#include "vpc/decide/moves.h"
+#include "vpc/use/test_cloud.h"
+#include "vpc/use/warm_stock.h"
+
+namespace croft::edge {
+namespace {
+
+using testing::HasSubstr;
+
+/// A provider that outlives its owner's deletion, as each call of the plugin opens its own.
+class ForwardingProvider final : public cloud::Provider {
+ public:
+  explicit ForwardingProvider(cloud::Provider& to) : to_(to) {}
+  std::string name() const override { return to_.name(); }
+  Result<cloud::Interface> interface(Deadline d) override { return to_.interface(d); }
+  Result<std::vector<cloud::CloudAddress>> allocate(const cloud::Interface& i, const std::string& s, std::uint32_t n,
+                                                    Deadline d) override {
+    return to_.allocate(i, s, n, d);
+  }
+  Result<cloud::CloudAddress> allocate_this(const cloud::Interface& i, const std::string& s, const net::Address& a,
+                                            Deadline d) override {
+    return to_.allocate_this(i, s, a, d);
+  }
+  Result<void> release(const cloud::CloudAddress& a, Deadline d) override { return to_.release(a, d); }
+  Result<void> move(const cloud::CloudAddress& a, const net::Mac& m, Deadline d) override { return to_.move(a, m, d); }
+  Result<std::vector<cloud::CloudAddress>> describe(const cloud::Interface& i, const std::string& s,
+                                                    Deadline d) override {
+    return to_.describe(i, s, d);
+  }
+  Result<std::optional<cloud::CloudAddress>> describe_this(const std::string& v, const std::string& s,
+                                                           const net::Address& a, Deadline d) override {
+    return to_.describe_this(v, s, a, d);
+  }
+  Result<cloud::SubnetState> subnet(const std::string& v, const std::string& s, Deadline d) override {
+    return to_.subnet(v, s, d);
+  }
+  std::uint64_t throttled() const override { return to_.throttled(); }
+  void on_call(std::function<void(const Call&)> tell) override { to_.on_call(std::move(tell)); }
+
+ private:
+  cloud::Provider& to_;
+};
+
+class CroftVpcTest : public testing::Test {
+ protected:
+  /// `ipam` and `more` are further members, each with a comma before it.
+  CniAnswer call(const std::string& command, const std::string& container, const std::string& ipam = "",
+                 const std::string& more = "") {
+    CniHost host;
+    host.environment.command = command;
+    host.environment.container_id = container;
+    host.environment.netns = "/run/netns/" + container;
+    host.environment.interface_name = "eth0";
+    host.environment.path = "/opt/cni/bin";
+    host.environment.args = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=" + container;
+    host.read_stdin = [text = R"({"cniVersion": "1.0.0", "name": "vpc", "ipam": {"type": "croft-vpc")" + ipam + "}" +
+                              more + "}"]() -> Result<std::string> { return text; };
+    host.compare_netns = [](const std::string&) { return NetnsAnswer::different; };
+    return run_cni(croft_vpc_plugin(world_), host);
+  }
+  /// What stands behind a name in an answer, up to the comma or quote behind it.
+  static std::string member(const CniAnswer& answer, const std::string& name) {
+    const std::size_t at = answer.out.find("\"" + name + "\": ");
+    if (at == std::string::npos) return "";
+    std::size_t begin = at + name.size() + 4;
+    if (answer.out[begin] == '"') ++begin;
+    return answer.out.substr(begin, answer.out.find_first_of("\",\n", begin) - begin);
+  }
+  static std::string address_of(const CniAnswer& answer) { return member(answer, "address"); }
+  static std::string code_of(const CniAnswer& answer) { return member(answer, "code"); }
+
+  ManualClock clock_;
+  SeededRandom random_{1};
+  engine::Life life_;
+  engine::TestCloud cloud_{5};
+  engine::TestProvider provider_{cloud_, net::Mac::parse("52:54:00:00:00:01").value(), life_};
+  store::MemoryStore store_;
+  std::vector<std::string> log_;
+  Result<core::WarmAddress> agents_answer_ = fail(ErrorCode::unavailable, "there is no agent");
+  Result<void> agents_release_ = fail(ErrorCode::unavailable, "there is no agent");
+  int asked_ = 0;
+  CroftVpcWorld world_{
+      [this](const std::string&, store::OpenMode) -> Result<std::unique_ptr<store::Store>> {
+        return std::unique_ptr<store::Store>(std::make_unique<store::ForwardingStore>(store_));
+      },
+      clock_,
+      random_,
+      [this](const std::string&, const std::string& line) { log_.push_back(line); },
+      [this](const std::string&, const core::warm::Request&) {
+        ++asked_;
+        return agents_answer_;
+      },
+      [this](const std::string&, const core::warm::Release&) {
+        ++asked_;
+        return agents_release_;
+      },
+      [this](const wire::cni::VpcConfig&) -> Result<VpcCloud> {
+        return VpcCloud{std::make_unique<ForwardingProvider>(provider_), nullptr};
+      },
+      nullptr,
+      1,
+      1,
+      [](std::uint32_t, std::uint64_t) { return false; },
+  };
+};
+
+TEST_F(CroftVpcTest, WithoutAgentItAsksTheCloudAndThenTheStock) {
+  const std::string address = address_of(call("ADD", "c1"));
+  EXPECT_EQ(address, "10.9.0.10/16") << "the subnet's length";
+  EXPECT_THAT(log_.back(), HasSubstr("via=cloud"));
+  EXPECT_EQ(address_of(call("ADD", "c1")), address);
+  EXPECT_THAT(log_.back(), HasSubstr("via=store"));
+  EXPECT_EQ(call("DEL", "c1").exit_code, 0);
+  EXPECT_EQ(call("DEL", "c1").exit_code, 0) << "again";
+  EXPECT_NE(address_of(call("ADD", "c2")), address) << "it rests";
+  clock_.advance(std::chrono::seconds{30});
+  EXPECT_EQ(address_of(call("ADD", "c3")), address);
+}
+
+TEST_F(CroftVpcTest, WithoutAgentTheNodeKeepsTheAgentsLimit) {
+  const net::Mac mac = net::Mac::parse("52:54:00:00:00:01").value();
+  core::WarmNode node;
+  node.node = "node-a";
+  node.mac = mac;
+  node.cooldown_seconds = 30;
+  node.node_max = 2;
+  ASSERT_TRUE(engine::describe_node({store_, clock_, random_}, node));
+  const CniAnswer first = call("ADD", "c1");
+  EXPECT_EQ(first.exit_code, 0) << first.out;
+  // What another asks for at this moment counts too; afterwards it is nobody's.
+  core::WarmIntent other;
+  other.id = std::string(32, 'a');
+  other.count = 1;
+  other.mac = mac;
+  other.subnet = "subnet-1";
+  other.process = 7;
+  other.begun_at = {clock_.now().boot, clock_.now().since_boot};
+  world_.is_alive = [](std::uint32_t process, std::uint64_t) { return process == 7; };
+  ASSERT_TRUE(engine::transact(
+      {store_, clock_, random_}, engine::TurnTaking::before_writing,
+      [&](const core::Snapshot& snapshot, const Instant&) { return core::warm::plan_begin(snapshot, other); }));
+  const CniAnswer between = call("ADD", "c2");
+  EXPECT_EQ(code_of(between), "100") << between.out;
+  EXPECT_EQ(cloud_.of(mac).size(), 1U);
+  ASSERT_TRUE(engine::transact({store_, clock_, random_}, engine::TurnTaking::before_writing,
+                               [&](const core::Snapshot& snapshot, const Instant&) {
+                                 return core::warm::plan_drop_intent(snapshot, other.id);
+                               }));
+  EXPECT_EQ(call("ADD", "c2").exit_code, 0);
+  const CniAnswer refused = call("ADD", "c3");
+  EXPECT_EQ(code_of(refused), "100") << refused.out;
+  EXPECT_THAT(refused.out, HasSubstr("the node may have 2 addresses (--max-addresses)"));
+  EXPECT_EQ(cloud_.of(mac).size(), 2U) << "the cloud was not asked";
+  // What rests is the node's too; once it has rested a pod may have it.
+  const std::string before = address_of(call("ADD", "c1"));
+  EXPECT_EQ(call("DEL", "c1").exit_code, 0);
+  EXPECT_EQ(code_of(call("ADD", "c3")), "100");
+  clock_.advance(std::chrono::seconds{30});
+  EXPECT_EQ(address_of(call("ADD", "c3")), before);
+  EXPECT_EQ(cloud_.of(mac).size(), 2U);
+}
+
+/// The agent knew another card: what is on that one is given to nobody, and what comes is of the card of now.
+TEST_F(CroftVpcTest, WithoutAgentAReplacedCardIsFollowed) {
+  const net::Mac mac = net::Mac::parse("52:54:00:00:00:01").value();
+  core::WarmNode node;
+  node.node = "node-a";
+  node.mac = net::Mac::parse("52:54:00:00:00:09").value();
+  ASSERT_TRUE(engine::describe_node({store_, clock_, random_}, node));
+  const CniAnswer first = call("ADD", "c1");
+  ASSERT_EQ(first.exit_code, 0) << first.out;
+  EXPECT_EQ(cloud_.of(mac).size(), 1U) << "one was asked for";
+  EXPECT_EQ(engine::view_stock({store_, clock_, random_})->node->mac, mac);
+}
+
+TEST_F(CroftVpcTest, TheAgentsAnswerIsTheAnswer) {
+  core::WarmAddress given;
+  given.address = net::Address::parse("10.9.0.99").value();
+  given.prefix_length = 24;
+  agents_answer_ = given;
+  const CniAnswer answer = call("ADD", "c1", R"(, "gateway": "10.9.0.250")");
+  EXPECT_EQ(address_of(answer), "10.9.0.99/24");
+  EXPECT_THAT(answer.out, HasSubstr("\"gateway\": \"10.9.0.250\""));
+  EXPECT_THAT(answer.out, HasSubstr("\"dst\": \"0.0.0.0/0\""));
+  EXPECT_TRUE(cloud_.of(net::Mac::parse("52:54:00:00:00:01").value()).empty());
+  agents_answer_ = fail(ErrorCode::exhausted, "subnet-1 has no addresses left");
+  const CniAnswer refused = call("ADD", "c2");
+  EXPECT_EQ(code_of(refused), "100");
+  EXPECT_THAT(refused.out, HasSubstr("subnet-1 has no addresses left"));
+  EXPECT_TRUE(cloud_.of(net::Mac::parse("52:54:00:00:00:01").value()).empty()) << "the cloud is the agent's to ask";
+}
+
+TEST_F(CroftVpcTest, WhatTheHostUsesIsNotGivenThoughTheRecordsSayThatItIsFree) {
+  const net::Address used = net::Address::parse("10.9.0.10").value();
+  ASSERT_EQ(address_of(call("ADD", "c1")), "10.9.0.10/16");
+  ASSERT_EQ(call("DEL", "c1").exit_code, 0);
+  clock_.advance(std::chrono::seconds{30});
+  world_.used_by_host = [&]() -> Result<std::set<net::Address>> { return std::set<net::Address>{used}; };
+  EXPECT_EQ(address_of(call("ADD", "c2")), "10.9.0.11/16");
+  world_.used_by_host = []() -> Result<std::set<net::Address>> {
+    return fail(ErrorCode::unavailable, "netlink does not answer");
+  };
+  EXPECT_EQ(address_of(call("ADD", "c3")), "10.9.0.10/16") << "a pod starts all the same";
+}
+
+TEST_F(CroftVpcTest, NoneMeansThatNoAgentIsAsked) {
+  EXPECT_EQ(call("ADD", "c1", R"(, "agent": "none")").exit_code, 0);
+  EXPECT_EQ(call("DEL", "c1", R"(, "agent": "none")").exit_code, 0);
+  EXPECT_EQ(asked_, 0);
+}
+
+TEST_F(CroftVpcTest, AnExhaustedOrAbsentCloudIsToldAsSuch) {
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(call("ADD", "c" + std::to_string(i)).exit_code, 0);
+  const CniAnswer full = call("ADD", "c9");
+  EXPECT_EQ(code_of(full), "100");
+  cloud_.fate = [] { return engine::CallFate::away; };
+  EXPECT_EQ(code_of(call("ADD", "c10")), "11");
+  EXPECT_NE(address_of(call("ADD", "c1")).find("10.9.0."), std::string::npos) << "what is held needs no cloud";
+}
+
+TEST_F(CroftVpcTest, CheckKnowsTheHolder) {
+  const CniAnswer answer = call("ADD", "c1");
+  const std::string previous = ", \"prevResult\": " + answer.out;
+  EXPECT_EQ(call("CHECK", "c1", "", previous).exit_code, 0);
+  EXPECT_NE(call("CHECK", "c2", "", previous).exit_code, 0);
+}
+
+TEST_F(CroftVpcTest, FaultsOfTheConfigurationAreNamed) {
+  for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{{"agent", "5"},
+                                                                                    {"agent", R"("relative/path")"},
+                                                                                    {"gateway", R"("nonsense")"},
+                                                                                    {"cooldownSeconds", "-1"},
+                                                                                    {"probeUnitMilliseconds", "1"},
+                                                                                    {"rotes", "[]"}}) {
+    const std::string ipam = ", \"" + name + "\": " + value;
+    const CniAnswer answer = call("ADD", "c1", ipam);
+    EXPECT_EQ(answer.exit_code, 1) << name;
+    EXPECT_THAT(answer.out, HasSubstr(name)) << name;
+    EXPECT_EQ(call("DEL", "c1", ipam).exit_code, 0) << "a DEL needs none of it: " << name;
+  }
+}
+
+}  // namespace
+}  // namespace croft::edge

@@ -1,0 +1,753 @@
+#include "vpc/door/stock_server.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "http/certificates.h"
+#include "http/grpc_channel.h"
+#include "http/tls.h"
+#include "http/tls_listener.h"
+#include "http/unix_listener.h"
+#include "os/clock.h"
+#include "os/random.h"
+#include "os/scratch_directory.h"
+#include "store/cached/cached_store.h"
+#include "store/memory/memory_store.h"
+#include "vpc/door/peer_agents.h"
+#include "vpc/format/messages.h"
+#include "vpc/use/test_cloud.h"
+
+namespace croft::edge {
+namespace {
+
+using namespace std::chrono_literals;
+namespace vpc = wire::vpc;
+using vpc::Method;
+
+/// An agent with a keeper of its own, on a store in memory, behind a real socket.
+class StockServerTest : public testing::Test {
+ protected:
+  void begin(core::warm::Marks marks, std::chrono::seconds cooldown = 30s, bool keeps = true) {
+    engine::KeeperOptions options;
+    options.marks = marks;
+    options.node = "node-1";
+    options.cooldown = cooldown;
+    engine::KeeperWorld keeper_world{store_, clock_, random_, provider_};
+    keeper_world.probe = &wire_;
+    keeper_world.host = &host_;
+    keeper_world.is_alive = [](std::uint32_t, std::uint64_t) { return false; };
+    keeper_world.log = [](const std::string&) {};
+    keeper_world.stocked = [this] {
+      if (server_) server_->service().stocked();
+    };
+    keeper_ = std::make_unique<engine::StockKeeper>(keeper_world, options);
+    cached_ = std::make_unique<store::CachedStore>(
+        store_, core::AffinityOwner{core::AffinityOwner::Type::host, "node-1"}, clock_, cached_options());
+    follower_ = std::make_unique<store::CacheFollower>(*cached_, clock_);
+    StockWorld world{*cached_, cached_->uncached(), clock_, random_, *keeper_};
+    world.oldest_speech = oldest_speech_;
+    world.fixed = fixed_;
+    world.show = [this](std::deque<StockHeard> heard) -> Result<vpc::ShowAnswer> {
+      StockShown all;
+      all.view = engine::view_stock({store_, clock_, random_}).value();
+      all.outlook = keeper_->outlook();
+      all.heard = std::move(heard);
+      return shown(all, clock_.now());
+    };
+    server_ = std::make_unique<StockServer>(world, clock_);
+    socket_ = scratch_.file("ipamd.sock");
+    auto listener = os::UnixListener::listen(socket_, {{::geteuid()}}, clock_);
+    ASSERT_TRUE(listener) << listener.error().message;
+    ASSERT_TRUE(server_->open_door(*std::move(listener), {}));
+    static_cast<void>(keeper_->step());
+    if (keeps) {
+      thread_ = std::thread([this] {
+        auto next = clock_.now().since_boot;
+        while (keeper_->wait_until(next)) next = keeper_->step();
+      });
+    }
+  }
+  void end() {
+    if (keeper_) keeper_->stop();
+    if (thread_.joinable()) thread_.join();
+    if (server_) server_->stop(soon());
+  }
+  ~StockServerTest() override {
+    end();
+    server_.reset();
+  }
+  static store::CachedStoreOptions cached_options() {
+    store::CachedStoreOptions options;
+    options.follower = core::Follower::stock;
+    return options;
+  }
+  [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), 20s); }
+  [[nodiscard]] std::shared_ptr<os::GrpcChannel> connect(const std::string& path) const {
+    os::Endpoint endpoint;
+    endpoint.kind = os::Endpoint::Kind::unix_socket;
+    endpoint.path = path;
+    auto channel = os::GrpcChannel::connect(endpoint, nullptr, {}, clock_, soon());
+    EXPECT_TRUE(channel) << channel.error().message;
+    return *channel;
+  }
+  os::GrpcReply call(Method method, const std::string& message, std::chrono::nanoseconds limit = 20s) {
+    return connect(socket_)->call(vpc::path_of(method), message, Deadline::after(clock_.now(), limit));
+  }
+  static std::string add_of(const std::string& container) {
+    vpc::AddPodNetworkRequest request;
+    request.pod_name = container;
+    request.pod_namespace = "shop";
+    request.sandbox_id = container;
+    request.netns = "/run/netns/" + container;
+    request.interface_name = "eth0";
+    return vpc::encode(request);
+  }
+  /// The address that an ADD gets.
+  std::string add(const std::string& container) {
+    const auto reply = call(Method::add_pod_network, add_of(container));
+    EXPECT_TRUE(reply.status.ok()) << reply.status.message;
+    const auto answer = vpc::decode_network_answer(reply.message);
+    return answer && answer->network ? answer->network->ip : "";
+  }
+  os::GrpcReply del(const std::string& container) {
+    vpc::DelPodNetworkRequest request;
+    request.pod_network.emplace();
+    request.pod_network->pod_name = container;
+    request.pod_network->pod_namespace = "shop";
+    request.pod_network->sandbox_id = container;
+    return call(Method::del_pod_network, vpc::encode(request));
+  }
+  vpc::StockAnswer describe() {
+    const auto reply = call(Method::describe_pool, "");
+    const auto answer = vpc::decode_stock_answer(reply.message);
+    EXPECT_TRUE(answer);
+    return answer ? *answer : vpc::StockAnswer{};
+  }
+
+  os::SystemClock clock_;
+  os::SystemRandom random_;
+  os::ScratchDirectory scratch_;
+  engine::TestCloud cloud_{200};
+  engine::Life life_;
+  net::Mac mac_ = net::Mac::parse("52:54:00:00:00:01").value();
+  engine::TestProvider provider_{cloud_, mac_, life_};
+  engine::TestWire wire_{life_};
+  engine::TestHost host_;
+  store::MemoryStore store_;
+  std::unique_ptr<engine::StockKeeper> keeper_;
+  std::unique_ptr<store::CachedStore> cached_;
+  std::unique_ptr<store::CacheFollower> follower_;
+  std::unique_ptr<StockServer> server_;
+  std::thread thread_;
+  std::string socket_;
+  std::uint32_t oldest_speech_ = 0;
+  engine::FixedAddresses* fixed_ = nullptr;
+};
+
+/// Promises as a cluster has them.
+class TestFixed final : public engine::FixedAddresses {
+ public:
+  std::mutex mutex;
+  std::set<std::string> keeps;                   ///< names of pods
+  std::map<std::string, net::Address> promises;  ///< by name
+  bool is_away = false;
+  int refuses_to_attach = 0;
+  std::string hangs;  ///< questions for pods whose names begin so wait for let_go(); empty: none does
+  std::map<std::string, int> asked, asking;  ///< by name: questions, and how many of them wait
+  int asking_of_one_max = 0;
+  std::condition_variable changed;
+  void let_go() {
+    const std::lock_guard lock(mutex);
+    hangs.clear();
+    changed.notify_all();
+  }
+  Result<Wish> wish_of(const core::PodIdentity& pod, Deadline) override {
+    std::unique_lock lock(mutex);
+    ++asked[pod.name];
+    asking_of_one_max = std::max(asking_of_one_max, ++asking[pod.name]);
+    changed.notify_all();
+    changed.wait(lock, [&] { return hangs.empty() || !pod.name.starts_with(hangs); });
+    --asking[pod.name];
+    if (is_away) return fail(ErrorCode::unavailable, "the API server does not answer");
+    return Wish{keeps.contains(pod.name), "Never"};
+  }
+  Result<std::optional<Promise>> promise_to(const core::PodIdentity& pod, Deadline) override {
+    const std::lock_guard lock(mutex);
+    const auto found = promises.find(pod.name);
+    if (found == promises.end()) return std::optional<Promise>();
+    return std::optional(Promise{found->second, "subnet-1"});
+  }
+  Result<void> attach(const core::WarmAddress& held, const Wish&, Deadline) override {
+    const std::lock_guard lock(mutex);
+    if (refuses_to_attach > 0) {
+      --refuses_to_attach;
+      return fail(ErrorCode::unavailable, "the API server does not answer");
+    }
+    promises.emplace(held.pod.name, held.address);
+    return {};
+  }
+  Result<bool> is_gone(const std::string&, Deadline) override { return false; }
+};
+
+TEST_F(StockServerTest, APodThatKeepsItsAddressHasItAgain) {
+  TestFixed fixed;
+  fixed.keeps = {"web-0"};
+  fixed_ = &fixed;
+  begin({.low = 3, .high = 50}, 0s);
+  const auto begun = clock_.now().since_boot;
+  const std::string address = add("web-0");
+  ASSERT_NE(address, "");
+  EXPECT_EQ(fixed.promises.at("web-0").to_string(), address) << "promised before the pod heard of it";
+  EXPECT_EQ(add("web-0"), address) << "asked again";
+  EXPECT_TRUE(del("web-0").status.ok());
+  std::set<std::string> others;
+  for (int i = 0; i < 20; ++i) others.insert(add("p" + std::to_string(i)));
+  EXPECT_FALSE(others.contains(address));
+  EXPECT_EQ(add("web-0"), address);
+  EXPECT_NE(add("job-7"), "") << "one of a name like it that keeps none";
+  EXPECT_FALSE(fixed.promises.contains("job-7"));
+  const auto tally = server_->service().tally();
+  EXPECT_LE(tally.add_delay_sum, (clock_.now().since_boot - begun) * static_cast<std::int64_t>(tally.adds))
+      << "none took longer than this test";
+  end();
+}
+
+TEST_F(StockServerTest, WhatIsPromisedAndCannotBeHadIsNoOtherAddress) {
+  TestFixed fixed;
+  fixed.keeps = {"web-0"};
+  fixed_ = &fixed;
+  begin({.low = 3, .high = 50}, 0s);
+  fixed.refuses_to_attach = 1;
+  const auto refused = call(Method::add_pod_network, add_of("web-0"));
+  // Nothing by which a plugin takes from the stock itself.
+  EXPECT_EQ(refused.status.code, os::GrpcCode::internal) << refused.status.message;
+  ASSERT_TRUE(del("web-0").status.ok());
+  const std::string address = add("web-0");
+  EXPECT_EQ(fixed.promises.at("web-0").to_string(), address);
+  // Once what was taken is made good.
+  const auto limit = soon();
+  bool is_kept = false;
+  while (!is_kept && !limit.passed(clock_.now())) is_kept = cloud_.of(mac_).size() == describe().pool.size() + 1;
+  EXPECT_TRUE(is_kept) << "the first one was kept for it";
+  fixed.is_away = true;
+  EXPECT_EQ(call(Method::add_pod_network, add_of("web-1")).status.code, os::GrpcCode::internal)
+      << "whether it keeps one is not guessed";
+  EXPECT_NE(add("web"), "") << "a name that no StatefulSet gives waits for nobody";
+  end();
+}
+
+/// ADDs of pods whose names end in a number, more than there are threads for them.
+TEST_F(StockServerTest, AnApiThatHangsKeepsNobodyElseWaiting) {
+  TestFixed fixed;
+  fixed.hangs = "db-";
+  fixed_ = &fixed;
+  begin({.low = 12, .high = 50});
+  const std::string address = add("c1");
+  {
+    std::vector<std::jthread> waiting;
+    for (int i = 0; i < 40; ++i) waiting.emplace_back([&, i] { EXPECT_NE(add("db-" + std::to_string(i)), ""); });
+    {
+      std::unique_lock lock(fixed.mutex);
+      ASSERT_TRUE(fixed.changed.wait_for(lock, 20s, [&] { return fixed.asked.size() >= 4; }));
+    }
+    EXPECT_NE(add("c2"), "");
+    const auto read = vpc::decode_network_answer(
+        call(Method::get_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"}), 5s).message);
+    EXPECT_TRUE(read && read->network && read->network->ip == address);
+    EXPECT_TRUE(call(Method::list_pod_network_record, "", 5s).status.ok());
+    EXPECT_TRUE(call(Method::show_stock, "", 5s).status.ok());
+    vpc::BorrowRequest borrow;
+    borrow.mac = "52:54:00:00:00:02";
+    borrow.request = "r1";
+    const auto lent = call(Method::borrow_ip, vpc::encode(borrow), 5s);
+    EXPECT_TRUE(lent.status.ok()) << lent.status.message;
+    fixed.let_go();
+  }
+  end();
+}
+
+TEST_F(StockServerTest, ACloudThatHangsKeepsNoRecordsBack) {
+  begin({.low = 3, .high = 50}, 30s, /*keeps=*/false);
+  const std::string address = add("c1");
+  std::mutex mutex;
+  std::condition_variable changed;
+  int hanging = 0;
+  bool lets_go = false;
+  cloud_.fate = [&] {
+    std::unique_lock lock(mutex);
+    ++hanging;
+    changed.notify_all();
+    changed.wait(lock, [&] { return lets_go; });
+    return engine::CallFate::away;
+  };
+  {
+    std::vector<std::jthread> waiting;
+    for (int i = 0; i < 8; ++i) waiting.emplace_back([&] { static_cast<void>(call(Method::list_unuse, "")); });
+    {
+      std::unique_lock lock(mutex);
+      ASSERT_TRUE(changed.wait_for(lock, 20s, [&] { return hanging >= 4; }));
+    }
+    const auto read = vpc::decode_network_answer(
+        call(Method::get_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"}), 5s).message);
+    EXPECT_TRUE(read && read->network && read->network->ip == address);
+    EXPECT_TRUE(call(Method::show_stock, "", 5s).status.ok());
+    const std::lock_guard lock(mutex);
+    lets_go = true;
+    changed.notify_all();
+  }
+  cloud_.fate = [] { return engine::CallFate::done; };
+  end();
+}
+
+/// kubelet makes one sandbox after the other.
+TEST_F(StockServerTest, TheApiIsAskedOnceAtATimeForOnePod) {
+  TestFixed fixed;
+  fixed.keeps = {"db-0"};
+  fixed.hangs = "db-";
+  fixed_ = &fixed;
+  begin({.low = 12, .high = 50});
+  {
+    std::vector<std::jthread> waiting;
+    for (int i = 0; i < 20; ++i) {
+      waiting.emplace_back([&, i] {
+        vpc::AddPodNetworkRequest request;
+        request.pod_name = "db-0";
+        request.pod_namespace = "shop";
+        request.sandbox_id = "s" + std::to_string(i);
+        static_cast<void>(call(Method::add_pod_network, vpc::encode(request)));
+      });
+    }
+    {
+      std::unique_lock lock(fixed.mutex);
+      ASSERT_TRUE(fixed.changed.wait_for(lock, 20s, [&] { return fixed.asked.contains("db-0"); }));
+    }
+    EXPECT_NE(add("job-1"), "") << "another pod's";
+    fixed.let_go();
+  }
+  EXPECT_EQ(fixed.asking_of_one_max, 1);
+  EXPECT_EQ(fixed.asked.at("db-0"), 20);
+  end();
+}
+
+TEST_F(StockServerTest, AnAgentThatEndsAsksForNoPodAnyMore) {
+  TestFixed fixed;
+  fixed.hangs = "db-";
+  fixed_ = &fixed;
+  begin({.low = 3, .high = 50});
+  {
+    std::vector<std::jthread> waiting;
+    std::atomic<int> refused = 0;
+    for (int i = 0; i < 40; ++i) {
+      waiting.emplace_back([&, i] {
+        const auto reply = call(Method::add_pod_network, add_of("db-" + std::to_string(i)));
+        // Not `unavailable`: the plugin alone would take from the stock itself, and knows of no promise.
+        refused += reply.status.code == os::GrpcCode::internal ? 1 : 0;
+      });
+    }
+    {
+      std::unique_lock lock(fixed.mutex);
+      ASSERT_TRUE(fixed.changed.wait_for(lock, 20s, [&] { return fixed.asked.size() >= 4; }));
+    }
+    std::jthread ends([&] { server_->service().stop(); });
+    while (refused == 0) std::this_thread::yield();
+    fixed.let_go();
+  }
+  EXPECT_LT(fixed.asked.size(), 40U);
+  end();
+}
+
+TEST_F(StockServerTest, AConversationOfAnOldClient) {
+  begin({.low = 3, .high = 50});
+  EXPECT_TRUE(call(Method::ping, "").status.ok());
+  const std::string address = add("c1");
+  ASSERT_NE(address, "");
+  EXPECT_EQ(add("c1"), address) << "asked again";
+  // It sets the pod's network up, and tells that it did.
+  const auto got = vpc::decode_network_answer(call(Method::add_pod_network, add_of("c1")).message);
+  ASSERT_TRUE(got && got->network);
+  vpc::RecordRequest record{got->network};
+  record.pod_network->pod_uid = "uid-1";
+  record.pod_network->netns = "/proc/4711/ns/net";
+  EXPECT_TRUE(call(Method::add_pod_network_record, vpc::encode(record)).status.ok());
+  const auto read = vpc::decode_network_answer(
+      call(Method::get_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"})).message);
+  ASSERT_TRUE(read && read->network);
+  EXPECT_EQ(read->network->ip, address);
+  EXPECT_EQ(read->network->pod_uid, "uid-1");
+  EXPECT_EQ(vpc::decode_networks_answer(call(Method::list_pod_network_record, "").message)->networks.size(), 1U);
+  // And takes it down: with the record as it read it.
+  vpc::DelPodNetworkRequest del{read->network, "", ""};
+  EXPECT_TRUE(call(Method::del_pod_network, vpc::encode(del)).status.ok());
+  EXPECT_TRUE(call(Method::del_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"})).status.ok());
+  EXPECT_TRUE(call(Method::del_pod_network, vpc::encode(del)).status.ok()) << "again";
+  EXPECT_EQ(describe().cooldown.size(), 1U);
+  const auto absent = call(Method::get_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"}));
+  EXPECT_TRUE(absent.status.ok());
+  EXPECT_FALSE(vpc::decode_network_answer(absent.message)->network);
+}
+
+TEST_F(StockServerTest, ABurstIsWrittenInAFewCommits) {
+  begin({.low = 110, .high = 110, .batch_max = 110}, 30s, false);
+  while (describe().pool.size() < 110) static_cast<void>(keeper_->step());
+  const auto channel = connect(socket_);
+  ASSERT_TRUE(channel->wait_until_ready(soon()));
+  const auto before = store_.counts().commit;
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  std::set<std::string> addresses;
+  std::vector<std::shared_ptr<os::GrpcChannel>> channels;
+  for (int i = 0; i < 110; ++i) channels.push_back(connect(socket_));
+  for (int i = 0; i < 110; ++i) {
+    threads.emplace_back([&, i] {
+      const auto reply = channels[static_cast<std::size_t>(i)]->call(vpc::path_of(Method::add_pod_network),
+                                                                     add_of("c" + std::to_string(i)), soon());
+      const auto answer = vpc::decode_network_answer(reply.message);
+      const std::lock_guard lock(mutex);
+      if (reply.status.ok() && answer && answer->network) addresses.insert(answer->network->ip);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(addresses.size(), 110U);
+  // In memory a commit takes no time, so hardly two calls meet; on a disk they do (bench).
+  EXPECT_LE(store_.counts().commit - before, 110U);
+  EXPECT_EQ(cloud_.of(mac_).size(), 110U) << "no call of the cloud on the way";
+}
+
+TEST_F(StockServerTest, AnEmptyStockMakesTheAddWaitAndServesIt) {
+  begin({.low = 0, .high = 0});
+  EXPECT_TRUE(describe().pool.empty());
+  EXPECT_NE(add("c1"), "");
+  EXPECT_EQ(server_->service().tally().waited, 1U);
+}
+
+TEST_F(StockServerTest, AnAddWaitsForTheLookAtFilesThatWereReplaced) {
+  begin({.low = 3, .high = 3}, 30s, /*keeps=*/false);  // a round that hears the cloud is a look too
+  store_.begin_history();
+  std::string address;
+  std::thread waiter([&] { address = add("c1"); });
+  while (server_->service().tally().waiting == 0) std::this_thread::yield();
+  EXPECT_EQ(describe().pool.size(), 3U);
+  keeper_->look_before_serving(soon(), 1s, 1s);
+  waiter.join();
+  EXPECT_NE(address, "");
+  EXPECT_EQ(cloud_.of(mac_).size(), 3U) << "and no more were asked for";
+}
+
+TEST_F(StockServerTest, AnAddThatWaitsIsServedByWhatCoolsOff) {
+  begin({.low = 1, .high = 1, .node_max = 1}, 1s);
+  const std::string address = add("c1");
+  ASSERT_TRUE(del("c1").status.ok());
+  EXPECT_EQ(add("c2"), address);
+}
+
+TEST_F(StockServerTest, WhoWaitsInVainIsToldWhy) {
+  cloud_.fate = [] { return engine::CallFate::away; };
+  begin({.low = 0, .high = 0});
+  const auto reply = call(Method::add_pod_network, add_of("c1"), 2s);
+  EXPECT_EQ(reply.status.code, os::GrpcCode::internal) << "as the protocol has it";
+  EXPECT_NE(reply.status.message.find("does not answer"), std::string::npos) << reply.status.message;
+}
+
+TEST_F(StockServerTest, ADelEndsTheAddThatWaits) {
+  cloud_.fate = [] { return engine::CallFate::away; };
+  begin({.low = 0, .high = 0});
+  os::GrpcReply reply;
+  std::thread waiter([&] { reply = call(Method::add_pod_network, add_of("c1")); });
+  while (server_->service().tally().waiting == 0) std::this_thread::yield();
+  EXPECT_TRUE(del("c1").status.ok());
+  waiter.join();
+  EXPECT_EQ(reply.status.code, os::GrpcCode::aborted);
+  EXPECT_EQ(server_->service().tally().waiting, 0U);
+}
+
+TEST_F(StockServerTest, WhoWaitsWhenItEndsIsToldSo) {
+  cloud_.fate = [] { return engine::CallFate::away; };
+  begin({.low = 0, .high = 0});
+  os::GrpcReply reply;
+  std::thread waiter([&] { reply = call(Method::add_pod_network, add_of("c1")); });
+  while (server_->service().tally().waiting == 0) std::this_thread::yield();
+  end();
+  waiter.join();
+  EXPECT_EQ(reply.status.code, os::GrpcCode::unavailable);
+  EXPECT_NE(::access(socket_.c_str(), F_OK), 0) << "the socket's file is gone";
+}
+
+TEST_F(StockServerTest, ADoorForPeersLendsAndNoMore) {
+  begin({.low = 2, .high = 50});
+  const std::string path = scratch_.file("peers.sock");
+  auto listener = os::UnixListener::listen(path, {{::geteuid()}}, clock_);
+  ASSERT_TRUE(listener);
+  ASSERT_TRUE(server_->open_door(*std::move(listener), {.plugin = false, .operators = false}));
+  const auto channel = connect(path);
+  const auto ask = [&](Method method, const std::string& message) {
+    return channel->call(vpc::path_of(method), message, soon());
+  };
+  EXPECT_TRUE(ask(Method::ping, "").status.ok());
+  EXPECT_EQ(ask(Method::add_pod_network, add_of("c1")).status.code, os::GrpcCode::unimplemented);
+  EXPECT_EQ(ask(Method::pop_pool, "").status.code, os::GrpcCode::unimplemented);
+  EXPECT_EQ(ask(Method::borrow_ip, "").status.code, os::GrpcCode::invalid_argument) << "no MAC address";
+  const vpc::BorrowRequest request{"52:54:00:00:00:02", "subnet-1", "r1"};
+  const auto first = vpc::decode_network_answer(ask(Method::borrow_ip, vpc::encode(request)).message);
+  ASSERT_TRUE(first && first->network);
+  const auto again = vpc::decode_network_answer(ask(Method::borrow_ip, vpc::encode(request)).message);
+  ASSERT_TRUE(again && again->network);
+  EXPECT_EQ(again->network->ip, first->network->ip) << "the same request";
+  EXPECT_EQ(net::Mac::parse(first->network->mac).value().to_string(), request.mac) << "the borrower's";
+}
+
+/// A certificate speaks for its node alone: here node-2 has one, whatever it says.
+TEST_F(StockServerTest, ACertificateIsOfItsNode) {
+  begin({.low = 2, .high = 50}, 30s, /*keeps=*/false);
+  const WallTime now = clock_.now().wall;
+  const auto authority = os::make_authority("ours", {now - 1h, now + 24h}).value();
+  const auto files_of = [&](const std::string& node) {
+    const auto made = os::make_node_certificate(authority, node, {now - 1h, now + 24h}).value();
+    os::TlsFiles files;
+    files.ca_pem = authority.certificate;
+    files.certificate_pem = made.certificate;
+    files.key_pem = made.key;
+    return files;
+  };
+  os::TlsListenerOptions how;
+  how.host = "127.0.0.1";
+  how.files = files_of("node-1");
+  auto listener = os::TlsListener::listen(how, clock_);
+  ASSERT_TRUE(listener) << listener.error().message;
+  const std::string address = fmt::format("127.0.0.1:{}", (*listener)->port());
+  ASSERT_TRUE(server_->open_door(*std::move(listener), {.plugin = false, .operators = false}));
+  const auto security = [files = files_of("node-2")](const std::string& node) {
+    os::TlsFiles of_node = files;
+    of_node.server_name = node;
+    return os::make_tls(std::move(of_node));
+  };
+  const auto mac = net::Mac::parse("52:54:00:00:00:02").value();
+  const auto borrow = [&](const std::string& says, const std::string& lender) {
+    GrpcPeers peers([](const std::string&, Deadline) { return std::vector<GrpcPeers::Peer>(); }, security, says,
+                    clock_);
+    return peers.borrow({lender, address, "subnet-1", 1}, mac, "subnet-1", "request of " + says, soon());
+  };
+  const auto stranger = borrow("node-3", "node-1");
+  ASSERT_FALSE(stranger);
+  EXPECT_EQ(stranger.error().code, ErrorCode::permission_denied) << stranger.error().message;
+  EXPECT_NE(stranger.error().message.find("\"node-2\""), std::string::npos) << stranger.error().message;
+  EXPECT_NE(stranger.error().message.find("\"node-3\""), std::string::npos) << stranger.error().message;
+  const auto other_lender = borrow("node-2", "node-4");
+  ASSERT_FALSE(other_lender) << "it is node-1 that answers";
+  EXPECT_EQ(other_lender.error().code, ErrorCode::permission_denied) << other_lender.error().message;
+  EXPECT_EQ(describe().pool.size(), 2U) << "nothing was lent";
+  EXPECT_TRUE(borrow("node-2", "node-1"));
+  EXPECT_TRUE(borrow("", "node-1")) << "one of before says nothing; its certificate does";
+  // The memory that answers follows the store.
+  const auto limit = soon();
+  while (!describe().pool.empty() && !limit.passed(clock_.now())) std::this_thread::yield();
+  EXPECT_TRUE(describe().pool.empty());
+}
+
+/// A door for peers, and other nodes that come with their certificates.
+class StockPeersTest : public StockServerTest {
+ protected:
+  void begin_lender(core::warm::Marks marks) {
+    begin(marks, 30s, /*keeps=*/false);
+    os::TlsListenerOptions how;
+    how.host = "127.0.0.1";
+    how.files = files_of("node-1");
+    auto listener = os::TlsListener::listen(how, clock_);
+    ASSERT_TRUE(listener) << listener.error().message;
+    lender_ = {"node-1", fmt::format("127.0.0.1:{}", (*listener)->port()), "subnet-1", 1};
+    ASSERT_TRUE(server_->open_door(*std::move(listener), {.plugin = false, .operators = false}));
+  }
+  [[nodiscard]] os::TlsFiles files_of(const std::string& node) const {
+    const WallTime now = clock_.now().wall;
+    const auto made = os::make_node_certificate(authority_, node, {now - 1h, now + 24h}).value();
+    os::TlsFiles files;
+    files.ca_pem = authority_.certificate;
+    files.certificate_pem = made.certificate;
+    files.key_pem = made.key;
+    return files;
+  }
+  [[nodiscard]] GrpcPeers agent_of(const std::string& node) const {
+    const auto security = [files = files_of(node)](const std::string& lender) {
+      os::TlsFiles of_node = files;
+      of_node.server_name = lender;
+      return os::make_tls(std::move(of_node));
+    };
+    return {[](const std::string&, Deadline) { return std::vector<GrpcPeers::Peer>(); }, security, node, clock_};
+  }
+  [[nodiscard]] Result<cloud::CloudAddress> borrow(const std::string& node, const char* mac) {
+    return agent_of(node).borrow(lender_, net::Mac::parse(mac).value(), "subnet-1",
+                                 fmt::format("request {}", ++requests_), soon());
+  }
+  GrpcPeers::Peer lender_;
+
+ private:
+  int requests_ = 0;
+  os::CertificateWithKey authority_ =
+      os::make_authority("ours", {clock_.now().wall - 1h, clock_.now().wall + 24h}).value();
+};
+
+/// By what it borrowed for, and by how often it may ask.
+TEST_F(StockPeersTest, ACertificateLendsToItsNodesInterfaceAlone) {
+  begin_lender({.low = 40, .high = 50});
+  ASSERT_TRUE(borrow("node-2", "52:54:00:00:00:02"));
+  const auto stolen = borrow("node-x", "52:54:00:00:00:02");
+  ASSERT_FALSE(stolen);
+  EXPECT_EQ(stolen.error().code, ErrorCode::permission_denied) << stolen.error().message;
+  EXPECT_NE(stolen.error().message.find("node-2"), std::string::npos) << stolen.error().message;
+  for (std::size_t i = 0; i < core::warm::kLoansAMinute; ++i) ASSERT_TRUE(borrow("node-x", "52:54:00:00:00:0c")) << i;
+  EXPECT_EQ(borrow("node-x", "52:54:00:00:00:0c").error().code, ErrorCode::exhausted);
+  EXPECT_TRUE(borrow("node-2", "52:54:00:00:00:02"));
+}
+
+/// It comes to clients, Events and terminals in the error of an ADD.
+TEST_F(StockPeersTest, WhatAPeerSaysIsPrintableBeforeItIsAnError) {
+  begin_lender({.low = 4, .high = 50});
+  const std::string forged = "\x1b[31m\nforged\x7f";
+  const auto expect_printable = [](const Error& error) {
+    EXPECT_NE(error.message.find("forged"), std::string::npos) << "it is told: " << error.message;
+    EXPECT_TRUE(std::ranges::none_of(error.message, [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+        << error.message;
+  };
+  cloud_.words = forged;
+  cloud_.fate = [] { return engine::CallFate::away; };
+  const auto lent = borrow("node-2", "52:54:00:00:00:02");
+  ASSERT_FALSE(lent);
+  expect_printable(lent.error());
+  cloud_.fate = [] { return engine::CallFate::done; };
+  const net::Address free = net::Address::parse(describe().pool.front().ip).value();
+  host_.is_away = true;
+  host_.words = forged;
+  const auto kept = agent_of("node-2").borrow_kept(
+      lender_, {free, "shop/web-0"}, net::Mac::parse("52:54:00:00:00:02").value(), "subnet-1", "k1", soon());
+  ASSERT_FALSE(kept);
+  EXPECT_EQ(kept.error().code, ErrorCode::conflict);
+  expect_printable(kept.error());
+}
+
+/// What is read of a message takes many times its size.
+TEST_F(StockServerTest, LongMessagesAreRefusedUnread) {
+  begin({.low = 1, .high = 50});
+  const auto code_of = [&](Method method, std::size_t bytes) {
+    std::string message;
+    while (message.size() < bytes) message += std::string_view("\x0a\0", 2);  // an empty entry each
+    return call(method, message).status.code;
+  };
+  for (const Method method : {Method::release_ip, Method::borrow_ip, Method::add_pod_network, Method::ping}) {
+    EXPECT_EQ(code_of(method, vpc::kRequestBytesMax + 2), os::GrpcCode::invalid_argument) << vpc::name_of(method);
+    EXPECT_EQ(code_of(method, 4U << 20), os::GrpcCode::resource_exhausted) << vpc::name_of(method);
+  }
+  EXPECT_NE(add("c1"), "");
+}
+
+TEST_F(StockServerTest, OldAndUnknownVersionsAreServed) {
+  begin({.low = 2, .high = 50});
+  const auto said = vpc::decode_ping(call(Method::ping, "").message);
+  ASSERT_TRUE(said);
+  EXPECT_EQ(said->speech, vpc::own_speech(0)) << "also to who says nothing";
+  EXPECT_NE(add("old"), "");
+  // One of later that still speaks ours.
+  EXPECT_TRUE(call(Method::ping, vpc::encode(vpc::Ping{{99, 1, "croft 9"}})).status.ok());
+  // And one that does not.
+  const auto refused = call(Method::ping, vpc::encode(vpc::Ping{{99, 98, "croft 9"}}));
+  EXPECT_EQ(refused.status.code, os::GrpcCode::failed_precondition);
+  EXPECT_NE(refused.status.message.find("croft 9 speaks version 98 to 99"), std::string::npos)
+      << refused.status.message;
+  EXPECT_EQ(call(Method::ping, vpc::encode(vpc::Ping{{1, 2, ""}})).status.code, os::GrpcCode::invalid_argument);
+}
+
+TEST_F(StockServerTest, OldVersionsAreRefusedWhereThatIsConfigured) {
+  oldest_speech_ = 1;
+  begin({.low = 2, .high = 50});
+  vpc::AddPodNetworkRequest mine;
+  mine.sandbox_id = "mine";
+  mine.speech = vpc::own_speech();
+  const auto reply = call(Method::add_pod_network, vpc::encode(mine));
+  ASSERT_TRUE(reply.status.ok()) << reply.status.message;
+  for (const auto& [method, message] :
+       {std::pair(Method::ping, std::string()),
+        {Method::add_pod_network, add_of("old")},
+        {Method::borrow_ip, vpc::encode(vpc::BorrowRequest{"52:54:00:00:00:02", "subnet-1", "r1"})}}) {
+    const auto refused = call(method, message);
+    EXPECT_EQ(refused.status.code, os::GrpcCode::failed_precondition) << vpc::name_of(method);
+    EXPECT_NE(refused.status.message.find("version skew"), std::string::npos) << refused.status.message;
+  }
+  EXPECT_TRUE(del("mine").status.ok()) << "a DEL never is";
+  EXPECT_EQ(describe().cooldown.size(), 1U);
+}
+
+TEST_F(StockServerTest, WhatOperatorsDo) {
+  begin({.low = 2, .high = 50});
+  const auto popped = vpc::decode_network_answer(call(Method::pop_pool, "").message);
+  ASSERT_TRUE(popped && popped->network);
+  const vpc::StockRequest that{popped->network->ip};
+  // What is popped may be in the cloud's next answer, and so in stock again.
+  EXPECT_EQ(call(Method::pop_pool, vpc::encode(vpc::StockRequest{"192.0.2.1"})).status.code, os::GrpcCode::internal);
+  const auto pushed = vpc::decode_network_answer(call(Method::push_pool, vpc::encode(that)).message);
+  ASSERT_TRUE(pushed && pushed->network);
+  EXPECT_EQ(pushed->network->ip, that.ip);
+  EXPECT_TRUE(vpc::decode_networks_answer(call(Method::list_unuse, "").message)->networks.empty());
+  const std::string address = add("c1");
+  EXPECT_FALSE(call(Method::release_ip, vpc::encode(vpc::ReleaseRequest{{address}})).status.ok()) << "in use";
+  EXPECT_EQ(call(Method::push_pool, vpc::encode(vpc::StockRequest{"no address"})).status.code,
+            os::GrpcCode::invalid_argument);
+}
+
+TEST_F(StockServerTest, TheAgentShowsWhatItHoldsOnItsSocketAlone) {
+  begin({.low = 2, .high = 50}, 300s);
+  const std::string address = add("c1");
+  ASSERT_TRUE(del("c1").status.ok());
+  EXPECT_EQ(vpc::decode_network_answer(
+                call(Method::borrow_ip, vpc::encode(vpc::BorrowRequest{"52:54:00:00:00:02", "", ""})).message)
+                ->code,
+            vpc::CniCode::success);
+  const auto shown = vpc::decode_show_answer(call(Method::show_stock, "").message);
+  ASSERT_TRUE(shown) << shown.error().message;
+  std::map<std::string, std::vector<std::vector<std::string>>> tables;
+  for (const auto& table : shown->tables) tables[table.name] = table.rows;
+  EXPECT_THAT(tables["stock"], testing::Contains(testing::ElementsAre("cooling", "1")));
+  EXPECT_THAT(tables["stock"], testing::Contains(testing::ElementsAre("lent", "1")));
+  ASSERT_EQ(tables["cooling"].size(), 1U);
+  EXPECT_EQ(tables["cooling"][0][0], address);
+  EXPECT_LE(std::stoi(tables["cooling"][0][1]), 300);
+  EXPECT_GT(std::stoi(tables["cooling"][0][1]), 200);
+  EXPECT_EQ(tables["cooling"][0][2], "shop/c1");
+  ASSERT_EQ(tables["lastCalls"].size(), 3U);
+  EXPECT_EQ(tables["lastCalls"][0][1], "BorrowIP");
+  EXPECT_THAT(tables["lastCalls"][0][2], testing::HasSubstr("52:54:00:00:00:02"));
+  EXPECT_EQ(tables["lastCalls"][2][1], "ADD");
+  EXPECT_THAT(tables["lastCalls"][2][3], testing::HasSubstr(address));
+  // Over the peers' door nobody learns of it.
+  const std::string path = scratch_.file("peers.sock");
+  ASSERT_TRUE(server_->open_door(os::UnixListener::listen(path, {{::geteuid()}}, clock_).value(), {.plugin = false}));
+  EXPECT_EQ(connect(path)->call(vpc::path_of(Method::show_stock), "", soon()).status.code, os::GrpcCode::unimplemented);
+}
+
+TEST_F(StockServerTest, GarbageIsAnsweredAsSuch) {
+  begin({.low = 1, .high = 50});
+  for (const Method method : vpc::all_methods()) {
+    const auto reply = call(method, std::string("\xff\xff\xff\xff garbage"));
+    if (method == Method::support_multi_subnet || method == Method::list_unuse || method == Method::describe_pool ||
+        method == Method::list_pod_network_record || method == Method::show_stock) {
+      continue;  // nothing of the message is read
+    }
+    EXPECT_EQ(reply.status.code, os::GrpcCode::invalid_argument) << vpc::name_of(method);
+  }
+}
+
+}  // namespace
+}  // namespace croft::edge

@@ -1,0 +1,106 @@
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "os/network_fixture.h"
+#include "os/random.h"
+#include "vpc/door/api_pods.h"
+#include "vpc/door/host_view.h"
+#include "vpc/door/ip_bytes.h"
+#include "vpc/door/wire_probe.h"
+
+namespace croft::edge {
+namespace {
+
+using namespace net::literals;
+using std::chrono::milliseconds;
+
+TEST(Vpc, AddressesAsBytes) {
+  EXPECT_EQ(to_bytes("10.1.2.3"_ip), (os::IpBytes{false, {10, 1, 2, 3}}));
+  EXPECT_EQ(to_bytes("fd00::102"_ip), (os::IpBytes{true, {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2}}));
+  for (const net::Address& one : {"0.0.0.0"_ip, "255.255.255.255"_ip, "::"_ip, "::ffff:10.1.2.3"_ip,
+                                  "1234:5678:9abc:def0:fedc:ba98:7654:3210"_ip}) {
+    EXPECT_EQ(from_bytes(to_bytes(one)), one);
+  }
+}
+
+TEST(Vpc, TheWireAndTheHostThroughTheirPorts) {
+  os::in_private_network([] {
+    os::make_switch();
+    os::shell("ip -n b addr add 10.1.0.7/24 dev eth0 && ip -n b addr add fd00:1::7/64 dev eth0 nodad");
+    os::shell("ip -n b neigh add 10.1.0.9 lladdr 02:00:00:00:00:0c dev eth0 nud stale");
+    os::ProbeTiming timing;
+    timing.probe_wait = milliseconds(50);
+    timing.probe_min = timing.probe_max = milliseconds(100);
+    timing.announce_wait = milliseconds(500);
+    timing.announce_interval = milliseconds(50);
+    const auto deadline = [] { return Deadline::after(os::kClock.now(), std::chrono::seconds(60)); };
+    os::in_namespace("a", [&] {
+      os::SystemRandom random;
+      WireProbe wire("eth0", timing, os::kClock, random);
+      engine::AddressProbe& probe = wire;
+      const auto answers = probe.probe({"fd00:1::7"_ip, "10.1.0.9"_ip, "10.1.0.7"_ip}, deadline());
+      ASSERT_TRUE(answers) << answers.error().message;
+      ASSERT_EQ(answers->size(), 3U);
+      const net::Mac of_b{{2, 0, 0, 0, 0, 0xb}};
+      EXPECT_EQ((*answers)[0].address, "fd00:1::7"_ip);
+      EXPECT_EQ((*answers)[0].other, of_b);
+      EXPECT_EQ((*answers)[1].address, "10.1.0.9"_ip);
+      EXPECT_EQ((*answers)[1].other, std::nullopt);
+      EXPECT_EQ((*answers)[2].other, of_b);
+      EXPECT_EQ(probe.probe({net::Address()}, deadline()).error().code, ErrorCode::invalid_argument);
+      probe.announce({"10.1.0.9"_ip});
+    });
+    os::shell("ip -n b neigh show 10.1.0.9 | grep -q 02:00:00:00:00:0a");
+    HostView view(os::kClock);
+    engine::HostAddresses& host = view;
+    const auto in_use = host.in_use(deadline());
+    ASSERT_TRUE(in_use) << in_use.error().message;
+    for (const net::Address& one : {"10.1.0.7"_ip, "fd00:1::7"_ip}) {
+      EXPECT_EQ(std::ranges::count(*in_use, one), 1) << one.to_string();
+    }
+    EXPECT_EQ(std::ranges::count(*in_use, "10.1.0.9"_ip), 0);
+    EXPECT_EQ(host.in_use(Deadline{std::chrono::nanoseconds(0)}).error().code, ErrorCode::deadline_exceeded);
+  });
+}
+
+TEST(Vpc, PodsAsAListTellsOfThem) {
+  core::collect::PodFact fact;
+  fact.name = "web-0";
+  fact.namespace_name = "shop";
+  fact.uid = "u1";
+  fact.addresses = {"10.1.0.7"_ip, "fd00:1::7"_ip};
+  std::size_t copies = 1;
+  ApiPods pods([&](Deadline, const std::function<void()>& begin, const auto& take) -> Result<void> {
+    begin();
+    core::collect::PodFact torn;
+    torn.name = "torn";
+    for (std::size_t i = 0; i <= ApiPods::kPodsMax; ++i) take(torn);
+    begin();  // the list had to be read anew
+    for (std::size_t i = 0; i < copies; ++i) take(fact);
+    return {};
+  });
+  const auto all = pods.pods({});
+  ASSERT_TRUE(all) << all.error().message;
+  ASSERT_EQ(all->size(), 1U);
+  EXPECT_EQ(all->front().pod, (core::PodIdentity{"web-0", "shop", "u1"}));
+  EXPECT_EQ(all->front().addresses, fact.addresses);
+  EXPECT_FALSE(all->front().ended || all->front().host_network);
+  for (const char* phase : {"Succeeded", "Failed"}) {
+    fact.phase = phase;
+    EXPECT_TRUE(pods.pods({})->front().ended);
+  }
+  fact.phase = "Running";
+  fact.is_in_node_network = true;
+  EXPECT_TRUE(pods.pods({})->front().host_network && !pods.pods({})->front().ended);
+  copies = ApiPods::kPodsMax + 1;
+  EXPECT_EQ(pods.pods({}).error().code, ErrorCode::corrupt);
+  ApiPods away([](Deadline, const auto&, const auto&) -> Result<void> { return fail(ErrorCode::unavailable, "away"); });
+  EXPECT_EQ(away.pods({}).error().code, ErrorCode::unavailable);
+}
+
+}  // namespace
+}  // namespace croft::edge

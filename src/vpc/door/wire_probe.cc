@@ -1,0 +1,60 @@
+#include "vpc/door/wire_probe.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include "vpc/door/ip_bytes.h"
+
+namespace croft::edge {
+namespace {
+
+/// More than it takes to say thousands of addresses.
+constexpr std::chrono::seconds kAnnounceSlack{5};
+
+[[nodiscard]] Result<std::vector<os::IpBytes>> all_bytes(const std::vector<net::Address>& addresses) {
+  std::vector<os::IpBytes> out;
+  out.reserve(addresses.size());
+  for (const net::Address& address : addresses) {
+    if (!address.is_valid()) return fail(invalid_argument("one of the addresses to probe is none"));
+    out.push_back(to_bytes(address));
+  }
+  return out;
+}
+
+std::span<const os::IpBytes> part_of(const std::vector<os::IpBytes>& all, std::size_t begin) {
+  return std::span(all).subspan(begin, std::min(os::kProbedMax, all.size() - begin));
+}
+
+}  // namespace
+
+Result<std::vector<WireProbe::Answer>> WireProbe::probe(const std::vector<net::Address>& addresses, Deadline deadline) {
+  TRY(const auto all, all_bytes(addresses));
+  std::vector<Answer> answers;
+  answers.reserve(all.size());
+  for (std::size_t begin = 0; begin < all.size(); begin += os::kProbedMax) {
+    TRY(const auto others,
+        os::probe_neighbours(interface_name_, part_of(all, begin), timing_, clock_, random_, deadline));
+    for (const auto& other : others) {
+      Answer answer{addresses[answers.size()], {}};
+      if (other) answer.other = net::Mac{*other};
+      answers.push_back(answer);
+    }
+  }
+  return answers;
+}
+
+void WireProbe::announce(const std::vector<net::Address>& addresses) {
+  const auto all = all_bytes(addresses);
+  if (!all) return;
+  const auto time = timing_.announce_num * timing_.announce_interval + kAnnounceSlack;
+  for (std::size_t begin = 0; begin < all->size(); begin += os::kProbedMax) {
+    // Nobody waits for it to succeed: others learn of an address at the latest when they ask for it.
+    (void)os::announce_neighbours(interface_name_, part_of(*all, begin), timing_, clock_,
+                                  Deadline::after(clock_.now(), time));
+  }
+}
+
+}  // namespace croft::edge

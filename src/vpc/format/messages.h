@@ -1,0 +1,234 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/net/address.h"
+#include "base/result.h"
+#include "register/warm.h"
+#include "vpc/format/methods.h"
+#include "vpc/format/speech.h"
+
+// What UK8S' node agent and those who ask it say to each other (proto/rpc/ipamd.proto), bytes <-> values, for clients
+// and servers of both generations. The only place that sees protobuf. What the other side sent is checked against the
+// bounds before anything looks at it: texts are UTF-8 without control characters, names have at most kNameBytesMax
+// bytes, other texts kTextBytesMax, lists kListMax entries, times lie between 1970 and the year 9999. Fields that are
+// not known are passed over, and an absent text is an empty one, as proto3 has it. Whether a request holds what its
+// method needs is for the server to judge. All errors of decoding: invalid_argument, naming the member.
+
+namespace croft::wire::vpc {
+
+/// A longer request is refused; likewise an answer that has one address. The longest lawful one is a DelPodNetwork with
+/// each member at its bound, 11.3 KiB; ReleaseIP has room for a thousand addresses. What is read takes many times its
+/// size: a message may have an entry in every two bytes.
+inline constexpr std::size_t kRequestBytesMax = 64U << 10;
+inline constexpr std::size_t kAnswerBytesMax = 64U << 20;  ///< a longer answer is refused
+inline constexpr std::size_t kNameBytesMax = 253;
+inline constexpr std::size_t kTextBytesMax = 4096;
+inline constexpr std::size_t kListMax = 65'536;
+inline constexpr std::int64_t kUnixSecondsMax = 253'402'300'799;  ///< the end of the year 9999
+
+/// An address and what it is for, as the protocol has it; whatever is not known is empty, 0 or false.
+struct PodNetwork {
+  std::string pod_name;
+  std::string pod_namespace;
+  std::string pod_uid;
+  std::string sandbox_id;
+  std::string netns;  ///< a path
+  std::string ip;     ///< as it was said; parsed_ip() reads it
+  std::string vpc;    ///< the cloud's names, as in `interface_id` and `eip_id`
+  std::string subnet;
+  std::string gateway;
+  std::string mask;            ///< IPv4 dotted, "255.255.255.0"; IPv6 the length of the prefix, "64"
+  std::string mac;             ///< Croft writes it in upper case, as UCloud does; net::Mac::parse takes either
+  bool dedicated_uni = false;  ///< the pod has an interface of its own
+  std::string interface_id;
+  std::string eip_id;
+  std::int64_t create_time = 0;   ///< seconds since the epoch; 0: not known
+  std::int64_t recycle_time = 0;  ///< when its last pod let go, in seconds since the epoch; 0: none has
+  bool recycled = false;          ///< a pod has had it before
+  friend bool operator==(const PodNetwork&, const PodNetwork&) = default;
+};
+
+/// The address; nothing when `ip` is none, for example empty.
+[[nodiscard]] std::optional<net::Address> parsed_ip(const PodNetwork& network);
+
+/// What the agent says about an address of its stock. From `extra` come dedicated_uni ("dedicatedUNI", "true"),
+/// interface_id ("interfaceID") and eip_id ("eipID").
+[[nodiscard]] PodNetwork pod_network_of(const core::WarmAddress& address);
+
+/// What a client or peer says about an address, as far as it goes: address, prefix length, gateway, MAC, the cloud's
+/// names, pod, sandbox (as the owner's container), network namespace, `extra`, created, recycled. `state` is left
+/// `quarantined`, and everything that the protocol has no word for is empty: it is for the caller to say.
+/// Error: invalid_argument naming the member: no address, a gateway of the other family, a mask with holes or none, no
+/// MAC address.
+[[nodiscard]] Result<core::WarmAddress> warm_address_of(const PodNetwork& network);
+
+// ---------------------------------------------------------------- requests
+
+/// Of ListPodNetworkRecord, DescribePool, ListUnuse and SupportMultiSubnet.
+struct Nothing {
+  friend bool operator==(const Nothing&, const Nothing&) = default;
+};
+
+/// Of Ping, and its answer.
+struct Ping {
+  Speech speech;  ///< Croft's, as below
+  friend bool operator==(const Ping&, const Ping&) = default;
+};
+
+struct AddPodNetworkRequest {
+  std::string pod_name;
+  std::string pod_namespace;
+  std::string sandbox_id;
+  std::string netns;  ///< a path
+  std::string interface_name;
+  std::string subnet;  ///< empty: the node's own (all of 1.x)
+  std::string mac;     ///< of the node's interface in that subnet; empty: the node's own
+  std::string interface_id;
+  // Croft's: empty when the client is UK8S' own.
+  std::string network;  ///< the CNI network's name
+  std::string pod_uid;
+  Speech speech{};
+  friend bool operator==(const AddPodNetworkRequest&, const AddPodNetworkRequest&) = default;
+};
+
+struct DelPodNetworkRequest {
+  std::optional<PodNetwork> pod_network;  ///< absent: nothing to release, unless Croft's members name a holder
+  // Croft's: with the sandbox of pod_network these name a holder.
+  std::string network;
+  std::string interface_name;
+  friend bool operator==(const DelPodNetworkRequest&, const DelPodNetworkRequest&) = default;
+};
+
+/// Of AddPodNetworkRecord.
+struct RecordRequest {
+  std::optional<PodNetwork> pod_network;
+  friend bool operator==(const RecordRequest&, const RecordRequest&) = default;
+};
+
+/// Which record: of DelPodNetworkRecord and GetPodNetworkRecord.
+struct RecordKey {
+  std::string pod_name;
+  std::string pod_namespace;
+  std::string sandbox_id;
+  friend bool operator==(const RecordKey&, const RecordKey&) = default;
+};
+
+struct BorrowRequest {
+  std::string mac;      ///< the borrower's interface
+  std::string subnet;   ///< empty: the lender's own (1.x)
+  std::string request;  ///< Croft's: the borrower's name for it; asked again, it gets the same address. Empty: none
+  Speech speech{};      ///< Croft's
+  std::string node{};   ///< Croft's: the borrower's; empty: it says nothing
+  // Croft's, from version 2 on.
+  std::string ip{};        ///< this one and no other; empty: any
+  std::string kept_for{};  ///< "namespace/name" of the pod that keeps it
+  bool is_named = false;   ///< that pod's VpcIpClaim names the interface that has it
+  friend bool operator==(const BorrowRequest&, const BorrowRequest&) = default;
+};
+
+/// Of PushPool and PopPool.
+struct StockRequest {
+  std::string ip;  ///< empty: any
+  friend bool operator==(const StockRequest&, const StockRequest&) = default;
+};
+
+/// Of ReleaseIP.
+struct ReleaseRequest {
+  std::vector<std::string> ips;
+  friend bool operator==(const ReleaseRequest&, const ReleaseRequest&) = default;
+};
+
+// ---------------------------------------------------------------- answers
+
+/// Of DelPodNetwork, AddPodNetworkRecord, DelPodNetworkRecord and ReleaseIP.
+struct CodeAnswer {
+  CniCode code = CniCode::success;
+  friend bool operator==(const CodeAnswer&, const CodeAnswer&) = default;
+};
+
+/// Of AddPodNetwork, GetPodNetworkRecord, BorrowIP, PushPool and PopPool.
+struct NetworkAnswer {
+  CniCode code = CniCode::success;
+  std::optional<PodNetwork> network;
+  friend bool operator==(const NetworkAnswer&, const NetworkAnswer&) = default;
+};
+
+/// Of ListPodNetworkRecord and ListUnuse.
+struct NetworksAnswer {
+  CniCode code = CniCode::success;
+  std::vector<PodNetwork> networks;
+  friend bool operator==(const NetworksAnswer&, const NetworksAnswer&) = default;
+};
+
+/// Of DescribePool.
+struct StockAnswer {
+  CniCode code = CniCode::success;
+  std::vector<PodNetwork> pool;      ///< free
+  std::vector<PodNetwork> cooldown;  ///< not yet
+  friend bool operator==(const StockAnswer&, const StockAnswer&) = default;
+};
+
+/// Of SupportMultiSubnet.
+struct SupportAnswer {
+  CniCode code = CniCode::success;
+  bool support = false;
+  friend bool operator==(const SupportAnswer&, const SupportAnswer&) = default;
+};
+
+/// Of ShowStock: what an agent holds and how it is, for people.
+struct ShownTable {
+  struct Column {
+    std::string name;        ///< "leftSeconds"
+    bool is_number = false;  ///< its cells are decimal integers, or empty
+    friend bool operator==(const Column&, const Column&) = default;
+  };
+  std::string name;  ///< "cooling"
+  std::vector<Column> columns;
+  std::vector<std::vector<std::string>> rows;  ///< as many cells as columns
+  friend bool operator==(const ShownTable&, const ShownTable&) = default;
+};
+struct ShowAnswer {
+  std::vector<ShownTable> tables;
+  friend bool operator==(const ShowAnswer&, const ShowAnswer&) = default;
+};
+
+[[nodiscard]] std::string encode(const Nothing& value);
+[[nodiscard]] std::string encode(const Ping& value);
+[[nodiscard]] std::string encode(const AddPodNetworkRequest& value);
+[[nodiscard]] std::string encode(const DelPodNetworkRequest& value);
+[[nodiscard]] std::string encode(const RecordRequest& value);
+[[nodiscard]] std::string encode(const RecordKey& value);
+[[nodiscard]] std::string encode(const BorrowRequest& value);
+[[nodiscard]] std::string encode(const StockRequest& value);
+[[nodiscard]] std::string encode(const ReleaseRequest& value);
+[[nodiscard]] std::string encode(const CodeAnswer& value);
+[[nodiscard]] std::string encode(const NetworkAnswer& value);
+[[nodiscard]] std::string encode(const NetworksAnswer& value);
+[[nodiscard]] std::string encode(const StockAnswer& value);
+[[nodiscard]] std::string encode(const SupportAnswer& value);
+/// Texts that no client would read become readable ones: control characters go, long ones are cut.
+[[nodiscard]] std::string encode(const ShowAnswer& value);
+
+[[nodiscard]] Result<Nothing> decode_nothing(std::string_view bytes);
+[[nodiscard]] Result<Ping> decode_ping(std::string_view bytes);
+[[nodiscard]] Result<AddPodNetworkRequest> decode_add_pod_network_request(std::string_view bytes);
+[[nodiscard]] Result<DelPodNetworkRequest> decode_del_pod_network_request(std::string_view bytes);
+[[nodiscard]] Result<RecordRequest> decode_record_request(std::string_view bytes);
+[[nodiscard]] Result<RecordKey> decode_record_key(std::string_view bytes);
+[[nodiscard]] Result<BorrowRequest> decode_borrow_request(std::string_view bytes);
+[[nodiscard]] Result<StockRequest> decode_stock_request(std::string_view bytes);
+[[nodiscard]] Result<ReleaseRequest> decode_release_request(std::string_view bytes);
+[[nodiscard]] Result<CodeAnswer> decode_code_answer(std::string_view bytes);
+[[nodiscard]] Result<NetworkAnswer> decode_network_answer(std::string_view bytes);
+[[nodiscard]] Result<NetworksAnswer> decode_networks_answer(std::string_view bytes);
+[[nodiscard]] Result<StockAnswer> decode_stock_answer(std::string_view bytes);
+[[nodiscard]] Result<SupportAnswer> decode_support_answer(std::string_view bytes);
+[[nodiscard]] Result<ShowAnswer> decode_show_answer(std::string_view bytes);
+
+}  // namespace croft::wire::vpc

@@ -1,0 +1,343 @@
+#include "vpc/format/messages.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rpc/ipamd.pb.h>
+
+namespace croft::wire::vpc {
+namespace {
+
+using namespace std::chrono_literals;
+
+PodNetwork sample_network() {
+  PodNetwork network;
+  network.pod_name = "cart-0";
+  network.pod_namespace = "shop";
+  network.pod_uid = "5b7e";
+  network.sandbox_id = "7f3c";
+  network.netns = "/run/netns/a";
+  network.ip = "10.9.0.7";
+  network.vpc = "uvnet-1";
+  network.subnet = "subnet-1";
+  network.gateway = "10.9.0.1";
+  network.mask = "255.255.255.0";
+  network.mac = "52:54:00:26:6E:DA";
+  network.dedicated_uni = true;
+  network.interface_id = "uni-abc";
+  network.eip_id = "eip-x";
+  network.create_time = 300;
+  network.recycle_time = 1;
+  network.recycled = true;
+  return network;
+}
+
+std::string hex_of(const std::string& bytes) {
+  std::string hex;
+  for (const char c : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return hex;
+}
+
+/// A field of text as protobuf writes it.
+std::string field(int number, const std::string& text) {
+  std::string bytes;
+  for (unsigned tag = static_cast<unsigned>(number) << 3 | 2U; true; tag >>= 7) {
+    bytes += static_cast<char>(tag > 127 ? (tag & 127U) | 128U : tag);
+    if (tag <= 127) break;
+  }
+  bytes += static_cast<char>(text.size());
+  return bytes + text;
+}
+
+// Written out by hand from the numbers in docs/reference/warm-pool.md#grpc, not by the code that is tested.
+std::string sample_bytes() {
+  return field(1, "cart-0") + field(2, "shop") + field(3, "5b7e") + field(4, "7f3c") + field(5, "/run/netns/a") +
+         field(6, "10.9.0.7") + field(7, "uvnet-1") + field(8, "subnet-1") + field(9, "10.9.0.1") +
+         field(10, "255.255.255.0") + field(11, "52:54:00:26:6E:DA") + std::string("\x60\x01") + field(13, "uni-abc") +
+         field(14, "eip-x") + std::string("\x78\xac\x02") + std::string("\x80\x01\x01") + std::string("\x88\x01\x01");
+}
+
+TEST(VpcMessages, GoldenBytes) {
+  const std::string network = sample_bytes();
+  ASSERT_EQ(network.size(), 140U);
+  const std::string in_field_1 = std::string("\x0a\x8c\x01") + network;
+  const std::string in_field_2 = std::string("\x12\x8c\x01") + network;
+  EXPECT_EQ(hex_of(encode(RecordRequest{sample_network()})), hex_of(in_field_1));
+  EXPECT_EQ(hex_of(encode(DelPodNetworkRequest{sample_network(), "", ""})), hex_of(in_field_1));
+  EXPECT_EQ(hex_of(encode(NetworkAnswer{CniCode::success, sample_network()})), hex_of(in_field_2));
+  EXPECT_EQ(hex_of(encode(NetworkAnswer{CniCode::borrow_ip_failure, {}})), "08f707");
+  EXPECT_EQ(hex_of(encode(NetworksAnswer{CniCode::success, {sample_network(), {}}})), hex_of(in_field_2) + "1200");
+  EXPECT_EQ(hex_of(encode(StockAnswer{CniCode::success, {{}}, {{}, {}}})), "12001a001a00");
+  EXPECT_EQ(hex_of(encode(CodeAnswer{CniCode::read_db_error})), "08f607");
+  EXPECT_EQ(hex_of(encode(SupportAnswer{CniCode::success, true})), "1001");
+  EXPECT_EQ(hex_of(encode(ReleaseRequest{{"a", "b"}})), "0a01610a0162");
+  EXPECT_EQ(hex_of(encode(StockRequest{"a"})), "0a0161");
+  EXPECT_EQ(hex_of(encode(RecordKey{"a", "b", "c"})), "0a01611201621a0163");
+  EXPECT_EQ(hex_of(encode(BorrowRequest{"a", "b", "c"})), "0a0161120162a2060163");
+  EXPECT_EQ(hex_of(encode(BorrowRequest{"a", "b", "c", {}, "d"})), "0a0161120162a2060163aa060164");
+  EXPECT_EQ(hex_of(encode(AddPodNetworkRequest{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"})),
+            "0a01611201621a01632201642a01653201663a0167420168a2060169aa06016a");
+  EXPECT_EQ(encode(Nothing{}), "");
+
+  EXPECT_EQ(decode_network_answer(in_field_2)->network, sample_network());
+}
+
+TEST(VpcMessages, ValuesSurvive) {
+  const auto survives = [](const auto& value, auto decode) {
+    const auto read = decode(encode(value));
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(*read, value);
+  };
+  survives(Nothing{}, decode_nothing);
+  survives(AddPodNetworkRequest{"a", "b", "c", "/d", "e", "f", "g", "h", "i", "j"}, decode_add_pod_network_request);
+  survives(AddPodNetworkRequest{}, decode_add_pod_network_request);
+  survives(DelPodNetworkRequest{sample_network(), "net", "eth0"}, decode_del_pod_network_request);
+  survives(DelPodNetworkRequest{}, decode_del_pod_network_request);
+  survives(RecordRequest{sample_network()}, decode_record_request);
+  survives(RecordRequest{}, decode_record_request);
+  survives(RecordKey{"a", "b", "c"}, decode_record_key);
+  survives(BorrowRequest{"a", "b", "c"}, decode_borrow_request);
+  survives(BorrowRequest{"a", "b", "c", {1, 0, "p"}, "d"}, decode_borrow_request);
+  survives(BorrowRequest{"a", "b", "c", {2, 0, "p"}, "d", "10.9.0.7", "shop/web-0", true}, decode_borrow_request);
+  survives(StockRequest{"10.9.0.7"}, decode_stock_request);
+  survives(ReleaseRequest{{"10.9.0.7", "fd00::7"}}, decode_release_request);
+  survives(CodeAnswer{CniCode::write_db_error}, decode_code_answer);
+  survives(CodeAnswer{static_cast<CniCode>(4242)}, decode_code_answer);
+  survives(NetworkAnswer{CniCode::success, sample_network()}, decode_network_answer);
+  survives(NetworkAnswer{CniCode::missing_parameters, {}}, decode_network_answer);
+  survives(NetworksAnswer{CniCode::success, {sample_network(), PodNetwork{}}}, decode_networks_answer);
+  survives(StockAnswer{CniCode::success, {sample_network()}, {PodNetwork{}}}, decode_stock_answer);
+  survives(SupportAnswer{CniCode::success, true}, decode_support_answer);
+}
+
+/// The messages that one function writes for several methods are the same in the protocol.
+TEST(VpcMessages, VersionsThatGoTogether) {
+  const Speech old, own = own_speech(), strict = own_speech(1), later{9, 1, "croft 9"}, far{9, 8, "croft 9"};
+  EXPECT_FALSE(skew_between(own, old));
+  EXPECT_FALSE(skew_between(own, own));
+  EXPECT_FALSE(skew_between(strict, own));
+  EXPECT_FALSE(skew_between(strict, later));
+  const auto too_old = skew_between(strict, old), too_far = skew_between(own, far);
+  ASSERT_TRUE(too_old && too_far);
+  EXPECT_NE(too_old->find("(UK8S' own?) speaks version 0 of the protocol: upgrade the other"), std::string::npos)
+      << *too_old;
+  EXPECT_NE(too_far->find("croft 9 speaks version 8 to 9 of the protocol: upgrade this one"), std::string::npos)
+      << *too_far;
+  // Both sides say the same.
+  EXPECT_FALSE(no_lending_by_name(own));
+  const auto by_name = no_lending_by_name({1, 0, "croft 0.1.0"});
+  ASSERT_TRUE(by_name);
+  EXPECT_EQ(*by_name,
+            "croft 0.1.0 speaks version 0 to 1 of the protocol, and lends no address by its name before "
+            "version 2: upgrade it");
+  for (const Speech& a : {old, own, strict, later, far}) {
+    for (const Speech& b : {old, own, strict, later, far}) {
+      EXPECT_EQ(skew_between(a, b).has_value(), skew_between(b, a).has_value());
+    }
+    EXPECT_EQ(decode_ping(encode(Ping{a}))->speech, a);
+  }
+  EXPECT_EQ(encode(Ping{}), "") << "as UK8S' own";
+}
+
+TEST(VpcMessages, SharedShapesAreOne) {
+  const auto shape = [](const google::protobuf::Descriptor* message) {
+    std::string text;
+    for (int i = 0; i < message->field_count(); ++i) {
+      const auto* one = message->field(i);
+      text += fmt::format("{}:{}{}{} ", one->number(), one->type_name(), one->is_repeated() ? "*" : "",
+                          one->message_type() != nullptr ? one->message_type()->name() : "");
+    }
+    return text;
+  };
+  const auto same = [&](auto... messages) {
+    const std::array shapes = {shape(messages)...};
+    for (const std::string& one : shapes) EXPECT_EQ(one, shapes[0]);
+  };
+  same(rpc::GetPodNetworkRecordRequest::descriptor(), rpc::DelPodNetworkRecordRequest::descriptor());
+  same(rpc::PopPoolRequest::descriptor(), rpc::PushPoolRequest::descriptor());
+  same(rpc::DelPodNetworkResponse::descriptor(), rpc::AddPodNetworkRecordResponse::descriptor(),
+       rpc::DelPodNetworkRecordResponse::descriptor(), rpc::ReleaseIPResponse::descriptor());
+  same(rpc::AddPodNetworkResponse::descriptor(), rpc::GetPodNetworkRecordResponse::descriptor(),
+       rpc::BorrowIPResponse::descriptor(), rpc::PushPoolResponse::descriptor(), rpc::PopPoolResponse::descriptor());
+  same(rpc::ListPodNetworkRecordResponse::descriptor(), rpc::ListUnuseResponse::descriptor());
+  same(rpc::PingRequest::descriptor(), rpc::PingResponse::descriptor());
+  same(rpc::ListPodNetworkRecordRequest::descriptor(), rpc::DescribePoolRequest::descriptor(),
+       rpc::ListUnuseRequest::descriptor(), rpc::SupportMultiSubnetRequest::descriptor());
+}
+
+TEST(VpcMessages, UnknownFieldsArePassedOver) {
+  const std::string bytes = encode(RecordKey{"a", "b", "c"}) + field(77, "later") + std::string("\xf0\x04\x05");
+  EXPECT_EQ(decode_record_key(bytes).value(), (RecordKey{"a", "b", "c"}));
+  EXPECT_TRUE(decode_nothing(field(5, "later")));
+}
+
+template <class Value>
+void expect_refused(const Result<Value>& read, const std::string& in_message) {
+  ASSERT_FALSE(read) << "expected: " << in_message;
+  EXPECT_EQ(read.error().code, ErrorCode::invalid_argument);
+  EXPECT_NE(read.error().message.find(in_message), std::string::npos) << read.error().message;
+}
+
+TEST(VpcMessages, WhatIsOutOfBoundsIsRefused) {
+  const auto network_with = [](auto change) {
+    PodNetwork network = sample_network();
+    change(network);
+    return decode_network_answer(encode(NetworkAnswer{CniCode::success, network}));
+  };
+  EXPECT_TRUE(network_with([](PodNetwork& n) { n.pod_name.assign(kNameBytesMax, 'a'); }));
+  expect_refused(network_with([](PodNetwork& n) { n.pod_name.assign(kNameBytesMax + 1, 'a'); }),
+                 "PodName has 254 bytes, more than 253");
+  EXPECT_TRUE(network_with([](PodNetwork& n) { n.netns.assign(kTextBytesMax, 'a'); }));
+  expect_refused(network_with([](PodNetwork& n) { n.netns.assign(kTextBytesMax + 1, 'a'); }), "NetNS has 4097 bytes");
+  expect_refused(network_with([](PodNetwork& n) { n.sandbox_id = "a\nb"; }), "SandboxID is not UTF-8 without control");
+  expect_refused(network_with([](PodNetwork& n) { n.mac = std::string("\0", 1); }), "MacAddress is not UTF-8");
+  expect_refused(network_with([](PodNetwork& n) { n.eip_id = "\xc2\x9b"; }), "EIPID is not UTF-8 without control");
+  EXPECT_TRUE(network_with([](PodNetwork& n) { n.subnet = "käse"; }));
+  expect_refused(network_with([](PodNetwork& n) { n.create_time = -1; }), "CreateTime is -1");
+  expect_refused(network_with([](PodNetwork& n) { n.recycle_time = kUnixSecondsMax + 1; }),
+                 "RecycleTime is 2534023008");
+
+  expect_refused(decode_stock_request("\x0a\x01\xff"), "");  // no UTF-8: the parser's refusal or ours
+  expect_refused(decode_stock_request("\x0a\x05"
+                                      "ab"),
+                 "the whole is not what the protocol says");
+  AddPodNetworkRequest request;
+  request.interface_name.assign(kNameBytesMax + 1, 'a');
+  expect_refused(decode_add_pod_network_request(encode(request)), "IfName has 254 bytes");
+  expect_refused(decode_release_request(encode(ReleaseRequest{{"10.9.0.7", "a\tb"}})), "IP is not UTF-8");
+  expect_refused(decode_borrow_request(encode(BorrowRequest{"", "", "\x7f"})), "Request is not UTF-8");
+}
+
+TEST(VpcMessages, WhatIsShownSurvivesAndIsBounded) {
+  ShowAnswer shown;
+  shown.tables = {{"cooling", {{"ip"}, {"leftSeconds", true}}, {{"10.9.0.7", "12"}, {"10.9.0.8", ""}}},
+                  {"peers", {}, {}}};
+  EXPECT_EQ(decode_show_answer(encode(shown)).value(), shown);
+  const auto with = [&](std::string cell) {
+    shown.tables.front().rows.front().back() = std::move(cell);
+    return decode_show_answer(encode(shown));
+  };
+  expect_refused(with("-1"), "no number");
+  expect_refused(with("1234567890123456789"), "no number");
+  shown.tables.front().columns.back().is_number = false;
+  EXPECT_EQ(with("a\nb").value().tables.front().rows.front().back(), "a\\x0ab") << "made readable by who shows it";
+  EXPECT_EQ(with(std::string(kTextBytesMax + 1, 'a')).value().tables.front().rows.front().back(), "(too long)");
+  shown.tables.front().rows.front().pop_back();
+  expect_refused(decode_show_answer(encode(shown)), "a row of another length");
+}
+
+/// Whatever is lawful has room several times over.
+TEST(VpcMessages, TheLongestLawfulRequestsAreTaken) {
+  const std::string name(kNameBytesMax, 'a'), text(kTextBytesMax, 'a');
+  PodNetwork network{name, name, name, name, text, name, name, name, name, name, name, true, name, name};
+  network.create_time = network.recycle_time = kUnixSecondsMax;
+  network.recycled = true;
+  const DelPodNetworkRequest del{network, text, name};
+  EXPECT_EQ(decode_del_pod_network_request(encode(del)).value(), del);
+  EXPECT_EQ(encode(del).size(), 11'551U) << "messages.h tells it";
+  const AddPodNetworkRequest add{name, name, name, text, name, name, name, name, text, name, {1, 1, name}};
+  EXPECT_EQ(decode_add_pod_network_request(encode(add)).value(), add);
+  EXPECT_LT(encode(add).size(), encode(del).size());
+  const ReleaseRequest release{std::vector<std::string>(1000, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")};
+  EXPECT_EQ(decode_release_request(encode(release)).value(), release);
+}
+
+TEST(VpcMessages, ListsAreBounded) {
+  const std::size_t most = kRequestBytesMax / 2;  // an empty one has two bytes
+  EXPECT_EQ(decode_release_request(encode(ReleaseRequest{std::vector<std::string>(most)}))->ips.size(), most);
+  expect_refused(decode_release_request(encode(ReleaseRequest{std::vector<std::string>(most + 1)})),
+                 "the whole has 65538 bytes, more than 65536");
+  const std::vector<PodNetwork> many(kListMax + 1);
+  expect_refused(decode_networks_answer(encode(NetworksAnswer{CniCode::success, many})), "Networks has 65537 entries");
+  expect_refused(decode_stock_answer(encode(StockAnswer{CniCode::success, many, {}})), "Pool has 65537 entries");
+  expect_refused(decode_stock_answer(encode(StockAnswer{CniCode::success, {}, many})), "Cooldown has 65537 entries");
+  expect_refused(decode_record_key(std::string(kRequestBytesMax + 1, 'a')), "the whole has 65537 bytes");
+}
+
+core::WarmAddress sample_warm_address() {
+  core::WarmAddress address;
+  address.address = net::Address::parse("10.9.0.7").value();
+  address.prefix_length = 24;
+  address.gateway = net::Address::parse("10.9.0.1").value();
+  address.mac = net::Mac::parse("52:54:00:26:6e:da").value();
+  address.vpc = "uvnet-1";
+  address.subnet = "subnet-1";
+  address.created = WallTime(300s) + 999ms;
+  address.recycled = true;
+  address.recycled_at = WallTime(1s);
+  address.owner.container_id = "7f3c";
+  address.pod = {"cart-0", "shop", "5b7e"};
+  address.netns = "/run/netns/a";
+  address.extra = {{"dedicatedUNI", "true"}, {"interfaceID", "uni-abc"}, {"eipID", "eip-x"}};
+  return address;
+}
+
+TEST(VpcMessages, AnAddressOfTheStock) {
+  EXPECT_EQ(pod_network_of(sample_warm_address()), sample_network());
+
+  core::WarmAddress back = sample_warm_address();
+  back.created = WallTime(300s);  // the protocol knows whole seconds
+  EXPECT_EQ(warm_address_of(sample_network()).value(), back);
+
+  core::WarmAddress v6 = sample_warm_address();
+  v6.address = net::Address::parse("fd00::7").value();
+  v6.prefix_length = 64;
+  v6.gateway.reset();
+  v6.extra.clear();
+  v6.recycled_at = {};
+  const PodNetwork network = pod_network_of(v6);
+  EXPECT_EQ(network.ip, "fd00::7");
+  EXPECT_EQ(network.mask, "64");
+  EXPECT_EQ(network.gateway, "");
+  EXPECT_EQ(network.recycle_time, 0);
+  EXPECT_FALSE(network.dedicated_uni);
+  EXPECT_EQ(parsed_ip(network), v6.address);
+  EXPECT_EQ(warm_address_of(network)->prefix_length, 64U);
+  EXPECT_EQ(warm_address_of(network)->recycled_at, WallTime{});
+}
+
+TEST(VpcMessages, Masks) {
+  for (std::uint32_t length = 0; length <= 32; ++length) {
+    core::WarmAddress address = sample_warm_address();
+    address.prefix_length = length;
+    const PodNetwork network = pod_network_of(address);
+    EXPECT_EQ(warm_address_of(network)->prefix_length, length) << network.mask;
+  }
+  PodNetwork network = sample_network();
+  network.mask = "24";  // a cloud's description of a subnet has it so
+  EXPECT_EQ(warm_address_of(network)->prefix_length, 24U);
+  for (const char* mask : {"", "33", "255.0.255.0", "0.0.0.1", "ffff::", "255.255.255"}) {
+    network.mask = mask;
+    expect_refused(warm_address_of(network), fmt::format("Mask \"{}\" is no mask of an IPv4 subnet", mask));
+  }
+}
+
+TEST(VpcMessages, WhatIsNoAddressIsNamed) {
+  const auto with = [](auto change) {
+    PodNetwork network = sample_network();
+    change(network);
+    return warm_address_of(network);
+  };
+  expect_refused(with([](PodNetwork& n) { n.ip = ""; }), "VPCIP \"\" is no address");
+  expect_refused(with([](PodNetwork& n) { n.ip = "10.9.0.700"; }), "VPCIP \"10.9.0.700\" is no address");
+  expect_refused(with([](PodNetwork& n) { n.gateway = "fd00::1"; }), "Gateway \"fd00::1\"");
+  expect_refused(with([](PodNetwork& n) { n.mac = "52-54"; }), "MacAddress \"52-54\"");
+  EXPECT_FALSE(with([](PodNetwork& n) { n.gateway = ""; })->gateway);
+  EXPECT_EQ(parsed_ip(PodNetwork{}), std::nullopt);
+}
+
+/// What a hostile peer may say as a time does not leave the clock's range.
+TEST(VpcMessages, TimesFarAway) {
+  PodNetwork network = sample_network();
+  network.create_time = kUnixSecondsMax;
+  EXPECT_GT(warm_address_of(network)->created, WallTime(9'000'000'000s));
+  core::WarmAddress address = sample_warm_address();
+  address.created = WallTime::min();
+  EXPECT_EQ(pod_network_of(address).create_time, 0);
+}
+
+}  // namespace
+}  // namespace croft::wire::vpc

@@ -1,0 +1,283 @@
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "base/time_text.h"
+#include "os/digest.h"
+#include "vpc/format/ucloud/answers.h"
+#include "vpc/format/ucloud/metadata.h"
+#include "vpc/format/ucloud/requests.h"
+#include "vpc/format/ucloud/ret_code.h"
+#include "vpc/format/ucloud/signing.h"
+
+namespace croft::wire::ucloud {
+namespace {
+
+using namespace net::literals;
+
+constexpr const char* kPublic = "ucloudsomeone@example.com1296235120854146120";
+constexpr const char* kPrivate = "46f09bb9fab4f12dfc160dae12273d5332b5debe";
+
+std::string signature(Parameters parameters) {
+  const Parameters all = signed_by(std::move(parameters), {kPublic, kPrivate, {}}, os::sha1);
+  return all.back().second;
+}
+
+// docs/reference/warm-pool.md#ucloud-api: the vectors.
+TEST(UcloudSigning, SignsAsPublished) {
+  EXPECT_EQ(signature({{"Action", "DescribeUHostInstance"}, {"Region", "cn-bj2"}, {"Limit", "10"}}),
+            "cba5cf5ec4d4233d206b1b54951e3787350a642f");
+  EXPECT_EQ(signature({{"Action", "CreateUHostInstance"},
+                       {"CPU", "2"},
+                       {"ChargeType", "Month"},
+                       {"DiskSpace", "10"},
+                       {"ImageId", "f43736e1-65a5-4bea-ad2e-8a46e18883c2"},
+                       {"LoginMode", "Password"},
+                       {"Memory", "2048"},
+                       {"Name", "Host01"},
+                       {"Password", "VUNsb3VkLmNu"},
+                       {"Quantity", "1"},
+                       {"Region", "cn-bj2"},
+                       {"Zone", "cn-bj2-04"}}),
+            "4f9ef5df2abab2c6fccd1e9515cb7e2df8c6bb65");
+  const Scope scope{"cn-bj2", "org-test"};
+  const Target to{"cn-bj2-04", "uvnet-1", "subnet-1", net::Mac::parse("52:54:00:26:6e:da").value(), "uhost-abc"};
+  EXPECT_EQ(signature(allocate_request(scope, to, {})), "dbf9c5cc07de0c6db7bfb095906c904528c8b873");
+  EXPECT_EQ(signature(describe_subnet_request(scope, "uvnet-1", "subnet-1")),
+            "8dd29bb177940772f8aecafad6de35503bbaf412");
+}
+
+// Names are sorted as text, so .10 comes before .2; what is signed is not encoded; what is sent is.
+TEST(UcloudSigning, SignsListsAndOddValuesAsTheyAre) {
+  Parameters list;
+  std::string text =
+      "Action"
+      "A";
+  for (const char* place : {"0", "1", "10", "11", "2", "3", "4", "5", "6", "7", "8", "9"}) {
+    text += std::string("Ips.") + place + "v" + place;
+  }
+  for (int i = 11; i >= 0; --i) list.emplace_back("Ips." + std::to_string(i), "v" + std::to_string(i));
+  list.emplace_back("Action", "A");
+  std::string signed_text;
+  const auto spy = [&](std::string_view bytes) {
+    signed_text = bytes;
+    return os::sha1(bytes);
+  };
+  EXPECT_EQ(signature_of(list, "KEY", spy).size(), 40U);
+  EXPECT_EQ(signed_text, text + "KEY");
+  const Parameters odd{{"Name", "a+b c/\u4e2d&=%"}, {"Signature", "never signed"}};
+  EXPECT_EQ(signature_of(odd, "K", spy).size(), 40U);
+  EXPECT_EQ(signed_text, "Namea+b c/\u4e2d&=%K");
+  EXPECT_EQ(form_of({odd.front()}), "Name=a%2Bb%20c%2F%E4%B8%AD%26%3D%25");
+}
+
+TEST(UcloudSigning, LeavesOutWhatHasNoValueAndAddsTheToken) {
+  const Parameters sent = signed_by({{"Action", "A"}, {"ProjectId", ""}}, {"pub", "pri", "token"}, os::sha1);
+  ASSERT_EQ(sent.size(), 4U);
+  EXPECT_EQ(find(sent, "ProjectId"), nullptr);
+  EXPECT_EQ(*find(sent, "SecurityToken"), "token");
+  EXPECT_EQ(*find(sent, "Signature"), signature_of(sent, "pri", os::sha1));
+  EXPECT_EQ(form_of(sent).find("pri"), std::string::npos);
+}
+
+TEST(UcloudSigning, ReadsBackWhatItWrites) {
+  const Parameters all{{"a", "+ %&=;\x01\xff"}, {"b.10", "\u4e2d"}, {"c", ""}};
+  EXPECT_EQ(parse_form(form_of(all)).value(), all);
+  EXPECT_EQ(parse_form("a=b+c&&d").value(), (Parameters{{"a", "b c"}, {"d", ""}}));
+  for (const char* wrong : {"a=%", "a=%1", "a=%zz", "%4", "a=1&a=2", "a=1&%61=2"}) {
+    EXPECT_FALSE(parse_form(wrong)) << wrong;
+  }
+  EXPECT_FALSE(parse_form(std::string((std::size_t{64} << 10) + 1, 'a')));
+  std::string many;
+  for (int i = 0; i < 513; ++i) many += std::to_string(i) + "=&";
+  EXPECT_FALSE(parse_form(many));
+}
+
+TEST(UcloudRequests, SayMacsInCapitals) {
+  const Parameters move =
+      move_request({"r", "p"}, "subnet-1", "10.0.0.9"_ip, net::Mac::parse("aa:bb:cc:dd:ee:0f").value(), net::Mac{});
+  EXPECT_EQ(*find(move, "OldMac"), "AA:BB:CC:DD:EE:0F");
+  EXPECT_EQ(*find(move, "NewMac"), "00:00:00:00:00:00");
+  EXPECT_EQ(*find(describe_request({"r", "p"}, "v", "s", {}, "fd00::9"_ip), "Ip"), "fd00::9");
+}
+
+TEST(UcloudRetCode, HasTheClassesOfTheContract) {
+  const auto of = [](std::int64_t code, bool write) { return error_code_of(verdict_of(code), write); };
+  EXPECT_EQ(verdict_of(0), Verdict::ok);
+  for (const bool write : {false, true}) {
+    EXPECT_EQ(of(57000, write), ErrorCode::exhausted);
+    EXPECT_EQ(of(58221, write), ErrorCode::not_found);
+    EXPECT_EQ(of(153, write), ErrorCode::unavailable);
+    for (const int code : {160, 161, 170, 171, 172, 174, 292, 293, 294, 295, 299}) {
+      EXPECT_EQ(of(code, write), ErrorCode::refused_by_configuration) << code;
+      EXPECT_FALSE(remedy_of(code).empty()) << code;
+    }
+    for (const int code : {110, 130, 150, 8000, -1}) {
+      EXPECT_EQ(of(code, write), write ? ErrorCode::unknown_outcome : ErrorCode::unavailable) << code;
+    }
+  }
+}
+
+Answer answer(std::string_view text) { return decode_answer(text).value(); }
+
+TEST(UcloudAnswers, TakeARetCodeInQuotes) {
+  EXPECT_EQ(answer(R"({"RetCode":"153","Message":"slow"})").ret_code, 153);
+  EXPECT_EQ(answer(R"({"RetCode":0})").ret_code, 0);
+  for (const char* wrong : {"", "null", "[]", "{}", R"({"RetCode":null})", R"({"RetCode":"x"})", R"({"RetCode":"1 "})",
+                            R"({"RetCode":1.5})", R"({"RetCode":99999999999999999999})", R"({"RetCode":[0]})"}) {
+    EXPECT_FALSE(decode_answer(wrong)) << wrong;
+  }
+  EXPECT_FALSE(decode_answer(R"({"RetCode":0,"x":")" + std::string(kAnswerBytesMax, 'x') + "\"}"));
+}
+
+TEST(UcloudAnswers, ReadAnAddressInBothSpellings) {
+  const IpInfo documented = decode_allocated(answer(R"({"RetCode":0,"IpInfo":{"Ip":"10.9.1.7","Mask":"255.255.255.0",
+    "Gateway":"10.9.1.1","Mac":"52:54:00:26:6E:DA","SubnetId":"subnet-1","VPCId":"uvnet-1"}})"))
+                                .value();
+  const IpInfo sample = decode_allocated(answer(R"({"RetCode":"0","IpInfo":[{"Ip":"10.9.1.7","Mask":24,
+    "Gateway":"10.9.1.1","Mac":"52:54:00:26:6e:da","SubnetworkId":"subnet-1","VPCId":"uvnet-1","AccountId":7,
+    "VIP":null}]})"))
+                            .value();
+  EXPECT_EQ(documented, sample);
+  EXPECT_EQ(documented.prefix_length, 24U);
+  const IpInfo six =
+      decode_allocated(answer(R"({"RetCode":0,"IpInfo":{"Ip":"fd00::7","Mask":"64","Gateway":"fd00::1"}})")).value();
+  EXPECT_EQ(six.address, "fd00::7"_ip);
+  EXPECT_EQ(six.prefix_length, 64U);
+  EXPECT_FALSE(six.mac);
+}
+
+TEST(UcloudAnswers, RefuseWhatNoHostHas) {
+  for (const char* ip : {"", "0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "10.0.0.256", "::", "::1",
+                         "ff02::1", "::ffff:10.0.0.1", "10.0.0.1/24", "0.1.2.3"}) {
+    EXPECT_FALSE(decode_allocated(answer(R"({"RetCode":0,"IpInfo":{"Ip":")" + std::string(ip) + "\"}}"))) << ip;
+  }
+  for (const char* more : {R"("Mask":"255.0.255.0")", R"("Mask":"33")", R"("Mask":"0")", R"("Gateway":"fd00::1")",
+                           R"("Mac":"52:54")", R"("VPCId":{})", R"("VPCId":"a\u0007")"}) {
+    EXPECT_FALSE(decode_allocated(answer(R"({"RetCode":0,"IpInfo":{"Ip":"10.0.0.9",)" + std::string(more) + "}}")))
+        << more;
+  }
+  EXPECT_FALSE(decode_allocated(answer(R"({"RetCode":0})")));
+  EXPECT_FALSE(decode_allocated(answer(R"({"RetCode":0,"IpInfo":[{"Ip":"10.0.0.2"},{"Ip":"10.0.0.3"}]})")));
+}
+
+TEST(UcloudAnswers, KeepWhatABatchGot) {
+  const auto items = decode_batch(answer(R"({"RetCode":0,"IpsInfo":[
+    {"Ip":"10.0.0.2","Status":{"StatusCode":"Succeeded"}},
+    {"Ip":"10.0.0.3","Status":{"StatusCode":"Failed","Message":"no more"}},
+    {"Ip":"10.0.0.4","Status":[{"StatusCode":"Succeeded","Message":""}]},
+    {"Ip":"","Status":"Failed"},
+    {"Ip":"10.0.0.5"},
+    {"Ip":"10.0.0.6","Status":{"StatusCode":"Pending"}},
+    {}]})"))
+                         .value();
+  ASSERT_EQ(items.size(), 7U);
+  EXPECT_EQ(items[0].given->address, "10.0.0.2"_ip);
+  EXPECT_FALSE(items[1].given);
+  EXPECT_EQ(items[1].message, "no more");
+  EXPECT_EQ(items[2].given->address, "10.0.0.4"_ip);
+  EXPECT_FALSE(items[3].given);
+  EXPECT_EQ(items[4].given->address, "10.0.0.5"_ip);
+  EXPECT_FALSE(items[5].given);
+  EXPECT_FALSE(items[6].given);
+  EXPECT_FALSE(decode_batch(answer(R"({"RetCode":0,"IpInfo":[{"Ip":"x","Status":{"StatusCode":"Succeeded"}}]})")));
+}
+
+TEST(UcloudAnswers, OneOddElementIsNotAllOfTheList) {
+  const auto list = decode_addresses(answer(R"({"RetCode":0,"DataSet":[
+    {"Ip":"10.0.0.2","Mask":"255.255.255.0","Gateway":"10.0.0.1","Mac":"52:54:00:00:00:0A"},
+    {"Ip":"10.0.0.3","Mask":"0.0.0.0","Gateway":"0.0.0.0"},
+    {"Ip":"10.0.0.4","Mask":"24","Gateway":"fd00::1"},
+    {"Ip":""},{"Ip":null},{"Ip":"10.0.0.999"},{"Ip":"10.0.0.5","Mac":"-"}]})"));
+  ASSERT_TRUE(list) << list.error().message;
+  ASSERT_EQ(list->addresses.size(), 3U);
+  EXPECT_EQ(list->addresses[0].gateway, "10.0.0.1"_ip);
+  EXPECT_EQ(list->addresses[1].address, "10.0.0.3"_ip);
+  EXPECT_FALSE(list->addresses[1].gateway || list->addresses[1].prefix_length);
+  EXPECT_EQ(list->addresses[2].prefix_length, 24U);
+  EXPECT_FALSE(list->addresses[2].gateway);
+  ASSERT_EQ(list->odd.size(), 4U) << "whose the last is nobody knows";
+  EXPECT_NE(list->odd[2].find("10.0.0.999"), std::string::npos);
+}
+
+TEST(UcloudAnswers, HaveAnEnd) {
+  std::string many = R"({"RetCode":0,"DataSet":[)";
+  for (std::size_t i = 0; i <= kListMax; ++i) many += R"({"Ip":"10.0.0.1"},)";
+  many.back() = ']';
+  EXPECT_FALSE(decode_addresses(answer(many + "}")));
+  EXPECT_TRUE(decode_addresses(answer(R"({"RetCode":0})")).value().addresses.empty());
+  EXPECT_TRUE(decode_addresses(answer(R"({"RetCode":0,"DataSet":null})")).value().addresses.empty());
+  EXPECT_FALSE(decode_addresses(answer(R"({"RetCode":0,"DataSet":["10.0.0.1"]})")));
+}
+
+TEST(UcloudAnswers, ReadSubnetsAndInterfaces) {
+  const auto subnets = decode_subnets(answer(R"({"RetCode":0,"TotalCount":1,"DataSet":[{"SubnetId":"subnet-1",
+    "Subnet":"10.9.1.0","Netmask":"24","Gateway":"10.9.1.1","AvailableIPs":-3,"VPCId":"uvnet-1"}]})"))
+                           .value();
+  ASSERT_EQ(subnets.size(), 1U);
+  EXPECT_EQ(subnets[0].range, "10.9.1.0/24"_prefix);
+  EXPECT_EQ(subnets[0].available, 0U);
+  EXPECT_FALSE(decode_subnets(answer(R"({"RetCode":0,"DataSet":[{"SubnetId":"s"}]})")).value()[0].available);
+  EXPECT_FALSE(decode_subnets(answer(R"({"RetCode":0,"DataSet":[{"AvailableIPs":1}]})")));
+  const auto nics = decode_host_interfaces(answer(R"({"RetCode":0,"UHostSet":[{"IPSet":[
+    {"Default":"true","Mac":"52:54:00:00:00:0A","NetworkInterfaceId":"uni-1"},{"Type":"BGP","IP":"1.2.3.4"}]}]})"))
+                        .value();
+  ASSERT_EQ(nics.size(), 2U);
+  EXPECT_TRUE(nics[0].is_default);
+  EXPECT_EQ(nics[0].id, "uni-1");
+  EXPECT_EQ(nics[0].mac->to_string(), "52:54:00:00:00:0a");
+  EXPECT_FALSE(nics[1].mac);
+}
+
+TEST(UcloudMetadata, TakesTheDefaultInterface) {
+  const Metadata found = decode_metadata(R"({"availability-zone":"cn-bj2-04","instance-id":"uhost-1","region":"cn-bj2",
+    "uhost":{"cpu":4,"project-id":"org-1","network-interfaces":[
+      {"default":false,"id":"uni-0","mac":"52:54:00:00:00:01","subnet-id":"subnet-0","vpc-id":"v","ips":[]},
+      {"default":true,"id":"uni-1","mac":"52:54:00:00:00:02","subnet-id":"subnet-1","vpc-id":"v"}]}})")
+                             .value();
+  EXPECT_EQ(found, (Metadata{"cn-bj2-04", "cn-bj2", "uhost-1", "org-1", "uni-1",
+                             net::Mac::parse("52:54:00:00:00:02").value(), "v", "subnet-1", false}));
+  const Metadata bare = decode_metadata(R"({"instance-id":"upm-1","uphost":{"network-interfaces":[
+    {"mac":"52:54:00:00:00:03","subnet-id":"s"}]}})")
+                            .value();
+  EXPECT_TRUE(bare.is_bare_metal);
+  EXPECT_EQ(bare.subnet, "s");
+  for (const char* wrong :
+       {"{}", "[]", "", R"({"uhost":{"network-interfaces":[]}})",
+        R"({"uhost":{"network-interfaces":[{"mac":"52:54:00:00:00:01"},{"mac":"52:54:00:00:00:02"}]}})",
+        R"({"uhost":{"network-interfaces":[{"default":true,"mac":"52:54:00:00:00:01"},
+                                              {"default":"true","mac":"52:54:00:00:00:02"}]}})",
+        R"({"uhost":{"network-interfaces":[{"default":true,"mac":""}]}})"}) {
+    EXPECT_FALSE(decode_metadata(wrong)) << wrong;
+  }
+}
+
+TEST(UcloudCredentials, ReadBothForms) {
+  const Credentials v1 = decode_credentials(R"({"RetCode":0,"Message":"","Data":{"Expiration":1768471200,
+    "PublicKey":"pub","PrivateKey":"pri","SecurityToken":"tok","ProjectID":"org-1","UHostID":"uhost-1"}})")
+                             .value();
+  EXPECT_EQ(v1.keys, (Keys{"pub", "pri", "tok"}));
+  const Credentials v2 = decode_credentials(R"({"AccessKeyId":"pub","AccessKeySecret":"pri","SecurityToken":"tok",
+    "Expiration":"2026-01-15T10:00:00Z"})")
+                             .value();
+  EXPECT_EQ(v2.keys, v1.keys);
+  EXPECT_EQ(v2.expires, v1.expires);
+}
+
+TEST(UcloudCredentials, NeverTellAKey) {
+  for (const char* wrong :
+       {R"({"RetCode":-1,"Message":"SECRET"})", R"(SECRET)", R"({"PrivateKey":"SECRET)",
+        R"({"Data":{"PublicKey":"SECRET","PrivateKey":"SECRET","Expiration":1}})",
+        R"({"Data":{"PublicKey":"SECRET","PrivateKey":["SECRET"],"SecurityToken":"SECRET","Expiration":1}})",
+        R"({"Data":{"PublicKey":"SECRET","PrivateKey":"SECRET\n","SecurityToken":"SECRET","Expiration":1}})",
+        R"({"PublicKey":"SECRET","PrivateKey":"SECRET","SecurityToken":"SECRET","Expiration":-1})",
+        R"({"PublicKey":"SECRET","PrivateKey":"SECRET","SecurityToken":"SECRET","Expiration":99999999999999})",
+        R"({"PublicKey":"SECRET","PrivateKey":"SECRET","SecurityToken":"SECRET"})"}) {
+    const auto read = decode_credentials(wrong);
+    ASSERT_FALSE(read) << wrong;
+    EXPECT_EQ(read.error().message.find("SECRET"), std::string::npos) << read.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace croft::wire::ucloud

@@ -1,0 +1,401 @@
+#include "vpc/ucloud/ucloud.h"
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+
+#include <gtest/gtest.h>
+
+#include "base/manual_clock.h"
+#include "http/http1_server.h"
+#include "os/clock.h"
+#include "os/digest.h"
+
+namespace croft::cloud::ucloud {
+namespace {
+
+using namespace net::literals;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+namespace wu = wire::ucloud;
+
+// ---------------------------------------------------------------- the limiter
+
+TEST(Limiter, HalvesAndRecovers) {
+  ManualClock clock;
+  const auto in = [&](std::chrono::nanoseconds span) { return Deadline::after(clock.now(), span); };
+  Limiter limiter({10, 1, 1});
+  EXPECT_EQ(limiter.take(clock.now(), in(seconds(1)))->count(), 0);
+  EXPECT_EQ(*limiter.take(clock.now(), in(seconds(1))), milliseconds(100));
+  limiter.refused(clock.now());
+  limiter.refused(clock.now());  // of the same burst
+  EXPECT_DOUBLE_EQ(limiter.per_second(clock.now()), 5);
+  EXPECT_FALSE(limiter.take(clock.now(), in(milliseconds(200))));
+  EXPECT_EQ(*limiter.take(clock.now(), in(seconds(1))), milliseconds(200));
+  clock.advance(seconds(2));
+  EXPECT_DOUBLE_EQ(limiter.per_second(clock.now()), 7);
+  for (int i = 0; i < 20; ++i) {
+    clock.advance(milliseconds(1500));
+    limiter.refused(clock.now());
+  }
+  EXPECT_GE(limiter.per_second(clock.now()), 1);
+  EXPECT_LT(limiter.per_second(clock.now()), 3);
+  clock.advance(seconds(100));
+  EXPECT_DOUBLE_EQ(limiter.per_second(clock.now()), 10);
+  EXPECT_EQ(Limiter({0, 0, 0}).take(clock.now(), in(seconds(1)))->count(), 0);
+}
+
+// ---------------------------------------------------------------- the client, with a server that says what it is told
+
+constexpr const char* kMetadataAnswer = R"({"availability-zone":"cn-bj2-04","instance-id":"uhost-1","region":"cn-bj2",
+  "uhost":{"project-id":"org-1","network-interfaces":[{"default":true,"id":"x","mac":"52:54:00:00:00:0A",
+  "subnet-id":"subnet-1","vpc-id":"uvnet-1"}]}})";
+constexpr const char* kHostAnswer = R"({"RetCode":0,"UHostSet":[{"IPSet":[{"Default":"true","Mac":"52:54:00:00:00:0a",
+  "NetworkInterfaceId":"uni-1"}]}]})";
+
+/// The wall clock of the machine, set wrong.
+class SetClock final : public Clock {
+ public:
+  std::atomic<seconds> ahead{seconds{0}};
+  [[nodiscard]] Instant now() const override {
+    Instant now = right_.now();
+    now.wall += ahead.load();
+    return now;
+  }
+
+ private:
+  os::SystemClock right_;
+};
+
+class Scripted : public testing::Test {
+ protected:
+  struct Step {
+    std::string action;
+    int status = 200;
+    std::string body;
+    bool lost = false;  ///< the connection is closed without an answer
+  };
+
+  void SetUp() override {
+    server_ = os::Http1Server::listen(
+                  "127.0.0.1:0",
+                  [this](const os::HttpRequest& request, os::Http1Server::Exchange&) { return answer(request); }, clock)
+                  .value();
+    restart();
+  }
+
+  void restart() {
+    Options options;
+    options.api = os::HttpUrl::parse("http://" + server_->where()).value();
+    options.metadata = os::HttpUrl::parse("http://" + server_->where() + "/node-a").value();
+    options.sha1 = os::sha1;
+    options.keys = keys;
+    options.rate = rate;
+    options.call_time = call_time;
+    options.log = [this](const std::string& line) { told.push_back(line); };
+    provider = make_ucloud(options, machine);
+    provider->on_call([this](const Provider::Call& call) { calls.push_back(call.action + " " + call.outcome); });
+  }
+
+  std::optional<os::HttpResponse> answer(const os::HttpRequest& request) {
+    const std::lock_guard lock(mutex_);
+    if (request.target == "/node-a/meta-data/v1.json") return os::HttpResponse{200, {}, metadata};
+    if (request.target == "/node-a/meta-data/v1/uam/security-credentials/Uk8sServiceCharacter") {
+      ++tokens;
+      if (!has_tokens) return os::HttpResponse{404, {}, ""};
+      const auto expires = std::chrono::floor<seconds>(clock.now().wall.time_since_epoch()) + token_life;
+      return os::HttpResponse{200,
+                              {},
+                              R"({"RetCode":0,"Data":{"Expiration":)" + std::to_string(expires.count()) +
+                                  R"(,"PublicKey":"pub","PrivateKey":"pri-)" + std::to_string(tokens) +
+                                  R"(","SecurityToken":"tok-)" + std::to_string(tokens) + "\"}}"};
+    }
+    const auto parameters = wu::parse_form(request.body);
+    if (!parameters) return os::HttpResponse{400, {}, ""};
+    requests.push_back(*parameters);
+    const std::string* action = wu::find(*parameters, "Action");
+    if (action != nullptr && *action == "DescribeUHostInstance") return os::HttpResponse{200, {}, kHostAnswer};
+    if (script.empty() || action == nullptr || script.front().action != *action) {
+      ADD_FAILURE() << "nobody expected " << (action == nullptr ? "this" : *action);
+      return os::HttpResponse{500, {}, ""};
+    }
+    const Step step = script.front();
+    script.pop_front();
+    if (step.lost) return std::nullopt;
+    return os::HttpResponse{step.status, {}, step.body};
+  }
+
+  Deadline soon() { return Deadline::after(clock.now(), seconds(20)); }
+  Interface own() { return provider->interface(soon()).value(); }
+  ErrorCode allocate_with(const Step& step) {
+    script = {step};
+    const auto result = provider->allocate(own(), "subnet-1", 1, soon());
+    EXPECT_TRUE(script.empty());
+    return result ? ErrorCode{} : result.error().code;
+  }
+  ErrorCode describe_with(const Step& step) {
+    script = {step};
+    const auto result = provider->describe(own(), "subnet-1", soon());
+    return result ? ErrorCode{} : result.error().code;
+  }
+  static std::string address(const std::string& ip, const std::string& mac = "52:54:00:00:00:0A") {
+    return R"({"Ip":")" + ip + R"(","Mask":"255.255.255.0","Gateway":"10.9.1.1","Mac":")" + mac +
+           R"(","SubnetId":"subnet-1","VPCId":"uvnet-1"})";
+  }
+
+  os::SystemClock clock;
+  SetClock machine;
+  wu::Keys keys;
+  Rate rate{0, 0, 0};
+  std::chrono::nanoseconds call_time = seconds(10);
+  std::string metadata = kMetadataAnswer;
+  bool has_tokens = true;
+  seconds token_life{3600};
+  int tokens = 0;
+  std::deque<Step> script;
+  std::vector<wu::Parameters> requests;
+  std::vector<std::string> calls;
+  std::vector<std::string> told;
+  std::unique_ptr<Provider> provider;
+
+ private:
+  std::mutex mutex_;
+  std::unique_ptr<os::Http1Server> server_;
+};
+
+TEST_F(Scripted, FindsItsInterface) {
+  const Interface found = own();
+  EXPECT_EQ(found, (Interface{net::Mac::parse("52:54:00:00:00:0a").value(), "uni-1", "uvnet-1", "subnet-1", "cn-bj2-04",
+                              "cn-bj2", "org-1", "uhost-1"}));
+  EXPECT_EQ(own(), found);
+  EXPECT_EQ(requests.size(), 1U) << "the API knows nothing new while the metadata say the same";
+  EXPECT_EQ(calls, (std::vector<std::string>{"metadata ok", "DescribeUHostInstance ok", "metadata ok"}));
+  metadata = "{}";
+  restart();
+  EXPECT_EQ(provider->interface(soon()).error().code, ErrorCode::internal);
+}
+
+TEST_F(Scripted, AnOddElementIsPassedOverAndSaysNothingOfWhatIsNotThere) {
+  const std::string odd = R"({"Ip":"10.9.1.999","Mac":"52:54:00:00:00:0A","SubnetId":"subnet-1"})";
+  const std::string list = R"({"RetCode":0,"DataSet":[)" + address("10.9.1.7") + "," + odd + "]}";
+  script = {{"DescribeSecondaryIp", 200, list}, {"DescribeSecondaryIp", 200, list}};
+  for (int i = 0; i < 2; ++i) {
+    const auto found = provider->describe(own(), "subnet-1", soon());
+    ASSERT_TRUE(found) << found.error().message;
+    ASSERT_EQ(found->size(), 1U);
+    EXPECT_EQ(found->front().address, "10.9.1.7"_ip);
+  }
+  ASSERT_EQ(told.size(), 1U) << "once";
+  EXPECT_NE(told[0].find("10.9.1.999"), std::string::npos) << told[0];
+  // It may be the one that is asked for.
+  script = {{"DescribeSecondaryIp", 200, list},
+            {"DescribeSecondaryIp", 200, R"({"RetCode":0,"DataSet":[)" + odd + "]}"},
+            {"DescribeSecondaryIp", 200, list},
+            {"DescribeSecondaryIp", 200, R"({"RetCode":0,"DataSet":[]})"}};
+  const auto unclear = provider->describe_this("uvnet-1", "subnet-1", "10.9.1.9"_ip, soon());
+  ASSERT_FALSE(unclear);
+  EXPECT_NE(unclear.error().message.find("10.9.1.9 cannot be read"), std::string::npos) << unclear.error().message;
+  ASSERT_FALSE(provider->describe_this("uvnet-1", "subnet-1", "10.9.1.9"_ip, soon()));
+  EXPECT_TRUE(provider->describe_this("uvnet-1", "subnet-1", "10.9.1.7"_ip, soon()).value());
+  EXPECT_FALSE(provider->describe_this("uvnet-1", "subnet-1", "10.9.1.9"_ip, soon()).value());
+}
+
+TEST_F(Scripted, SignsEachRequest) {
+  script = {{"AllocateSecondaryIp", 200, R"({"RetCode":0,"IpInfo":)" + address("10.9.1.7") + "}"}};
+  const auto given = provider->allocate(own(), "subnet-1", 1, soon()).value();
+  ASSERT_EQ(given.size(), 1U);
+  EXPECT_EQ(given[0], (CloudAddress{"10.9.1.7"_ip, 24, "10.9.1.1"_ip, own().mac, "uvnet-1", "subnet-1", "uni-1"}));
+  const wu::Parameters& sent = requests.back();
+  EXPECT_EQ(*wu::find(sent, "Signature"), wu::signature_of(sent, "pri-1", os::sha1));
+  EXPECT_EQ(*wu::find(sent, "SecurityToken"), "tok-1");
+  EXPECT_EQ(*wu::find(sent, "Mac"), "52:54:00:00:00:0A");
+  EXPECT_EQ(*wu::find(sent, "ObjectId"), "uni-1");
+  EXPECT_EQ(tokens, 1);
+}
+
+TEST_F(Scripted, KeepsWhatABatchGot) {
+  script = {{"AllocateBatchSecondaryIp", 200,
+             R"({"RetCode":"0","IpsInfo":[)" + address("10.9.1.7") + R"(,{"Ip":"","Status":{"StatusCode":"Failed"}},)" +
+                 address("10.9.1.8") + "]}"}};
+  const auto given = provider->allocate(own(), "subnet-1", 3, soon()).value();
+  EXPECT_EQ(given.size(), 2U);
+  EXPECT_EQ(*wu::find(requests.back(), "Count"), "3");
+  // None of them: the subnet says why.
+  const std::string failed = R"({"RetCode":0,"IpsInfo":[{"Status":{"StatusCode":"Failed","Message":"x"}}]})";
+  for (const auto& [left, code] : {std::pair("0", ErrorCode::exhausted), std::pair("5", ErrorCode::unavailable)}) {
+    script = {{"AllocateBatchSecondaryIp", 200, failed},
+              {"DescribeSubnet", 200,
+               R"({"RetCode":0,"DataSet":[{"SubnetId":"subnet-1","AvailableIPs":)" + std::string(left) + "}]}"}};
+    EXPECT_EQ(provider->allocate(own(), "subnet-1", 2, soon()).error().code, code);
+  }
+}
+
+TEST_F(Scripted, AsksForMoreThanABatchInSeveral) {
+  std::string many;
+  for (int i = 10; i < 42; ++i) many += (many.empty() ? "" : ",") + address("10.9.1." + std::to_string(i));
+  script = {{"AllocateBatchSecondaryIp", 200, R"({"RetCode":0,"IpsInfo":[)" + many + "]}"},
+            {"AllocateBatchSecondaryIp", 200, R"({"RetCode":57000})"}};
+  EXPECT_EQ(provider->allocate(own(), "subnet-1", 40, soon()).value().size(), 32U);
+  EXPECT_EQ(*wu::find(requests.back(), "Count"), "8");
+}
+
+// What the contract says of each thing that can go wrong.
+TEST_F(Scripted, TellsWritesByWhatMayHaveBeenDone) {
+  const auto with = [&](const std::string& code) {
+    return allocate_with({"AllocateSecondaryIp", 200, "{\"RetCode\":" + code + "}"});
+  };
+  EXPECT_EQ(with("57000"), ErrorCode::exhausted);
+  EXPECT_EQ(with("\"57000\""), ErrorCode::exhausted);
+  EXPECT_EQ(with("110"), ErrorCode::unknown_outcome);
+  EXPECT_EQ(with("130"), ErrorCode::unknown_outcome);
+  EXPECT_EQ(with("150"), ErrorCode::unknown_outcome);
+  EXPECT_EQ(with("9999"), ErrorCode::unknown_outcome);
+  EXPECT_EQ(with("171"), ErrorCode::refused_by_configuration);
+  EXPECT_EQ(with("299"), ErrorCode::refused_by_configuration);
+  EXPECT_EQ(with("0"), ErrorCode::unknown_outcome);  // and no address
+  EXPECT_EQ(provider->throttled(), 0U);
+  EXPECT_EQ(with("153"), ErrorCode::unavailable);
+  EXPECT_EQ(provider->throttled(), 1U);
+  EXPECT_EQ(allocate_with({"AllocateSecondaryIp", 429, ""}), ErrorCode::unavailable);
+  EXPECT_EQ(provider->throttled(), 2U);
+  for (const int status : {500, 502, 503, 504}) {
+    EXPECT_EQ(allocate_with({"AllocateSecondaryIp", status, ""}), ErrorCode::unknown_outcome) << status;
+  }
+  EXPECT_EQ(allocate_with({"AllocateSecondaryIp", 404, ""}), ErrorCode::refused_by_configuration);
+  EXPECT_EQ(allocate_with({"AllocateSecondaryIp", 200, "<html>"}), ErrorCode::unknown_outcome);
+  EXPECT_EQ(allocate_with({"AllocateSecondaryIp", 200, "", true}), ErrorCode::unknown_outcome);
+  EXPECT_EQ(allocate_with({"AllocateSecondaryIp", 200,
+                           R"({"RetCode":0,"IpInfo":)" + address("10.9.1.7", "52:54:00:00:00:0B") + "}"}),
+            ErrorCode::unknown_outcome);
+}
+
+TEST_F(Scripted, TellsReads) {
+  EXPECT_EQ(describe_with({"DescribeSecondaryIp", 503, ""}), ErrorCode::unavailable);
+  EXPECT_EQ(describe_with({"DescribeSecondaryIp", 200, "", true}), ErrorCode::unavailable);
+  EXPECT_EQ(describe_with({"DescribeSecondaryIp", 200, "x"}), ErrorCode::internal);
+  EXPECT_EQ(describe_with({"DescribeSecondaryIp", 200, R"({"RetCode":150})"}), ErrorCode::unavailable);
+  EXPECT_EQ(describe_with({"DescribeSecondaryIp", 200, R"({"RetCode":0,"DataSet":[{"Ip":"x"}]})"}),
+            ErrorCode::internal);
+}
+
+// More than was asked for is left out; a MAC is one in either case.
+TEST_F(Scripted, FiltersWhatIsDescribed) {
+  const std::string three = R"({"RetCode":0,"DataSet":[)" + address("10.9.1.7") + "," +
+                            address("10.9.1.8", "52:54:00:00:00:0b") + "," + address("10.9.1.9", "52:54:00:00:00:0a") +
+                            "]}";
+  script = {{"DescribeSecondaryIp", 200, three},
+            {"DescribeSecondaryIp", 200, three},
+            {"DescribeSecondaryIp", 200, R"({"RetCode":0,"DataSet":[]})"}};
+  EXPECT_EQ(provider->describe(own(), "subnet-1", soon()).value().size(), 2U);
+  const auto one = provider->describe_this("uvnet-1", "subnet-1", "10.9.1.8"_ip, soon()).value();
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->mac.to_string(), "52:54:00:00:00:0b");
+  EXPECT_FALSE(provider->describe_this("uvnet-1", "subnet-1", "10.9.1.8"_ip, soon()).value());
+}
+
+TEST_F(Scripted, ReleasesWhatIsNotThere) {
+  const CloudAddress one{"10.9.1.7"_ip, 24, {}, own().mac, "uvnet-1", "subnet-1", "uni-1"};
+  script = {{"DeleteSecondaryIp", 200, R"({"RetCode":58221})"},
+            {"DeleteSecondaryIp", 200, R"({"RetCode":0})"},
+            {"DeleteSecondaryIp", 200, R"({"RetCode":153})"}};
+  EXPECT_TRUE(provider->release(one, soon()));
+  EXPECT_TRUE(provider->release(one, soon()));
+  EXPECT_EQ(provider->release(one, soon()).error().code, ErrorCode::unavailable);
+}
+
+// A code that is not known: who has the address decides.
+TEST_F(Scripted, LooksWhatARefusalMeant) {
+  const auto mac = net::Mac::parse("52:54:00:00:00:0b").value();
+  const CloudAddress one{"10.9.1.7"_ip, 24, {}, own().mac, "uvnet-1", "subnet-1", "uni-1"};
+  const auto holder = [](const std::string& list) {
+    return Step{"DescribeSecondaryIp", 200, R"({"RetCode":0,"DataSet":[)" + list + "]}"};
+  };
+  const Step move{"MoveSecondaryIPMac", 200, R"({"RetCode":9999})"};
+  script = {move, holder(address("10.9.1.7", "52:54:00:00:00:0B"))};
+  EXPECT_TRUE(provider->move(one, mac, soon()));
+  script = {move, holder(address("10.9.1.7"))};
+  EXPECT_EQ(provider->move(one, mac, soon()).error().code, ErrorCode::refused_by_configuration);
+  script = {move, holder("")};
+  EXPECT_EQ(provider->move(one, mac, soon()).error().code, ErrorCode::not_found);
+  script = {{"MoveSecondaryIPMac", 200, R"({"RetCode":58221})"}};
+  EXPECT_EQ(provider->move(one, mac, soon()).error().code, ErrorCode::not_found);
+  script = {{"MoveSecondaryIPMac", 504, ""}};
+  EXPECT_EQ(provider->move(one, mac, soon()).error().code, ErrorCode::unknown_outcome);
+  const Step take{"AllocateSecondaryIp", 200, R"({"RetCode":9999})"};
+  script = {take, holder(address("10.9.1.7", "52:54:00:00:00:0B"))};
+  EXPECT_EQ(provider->allocate_this(own(), "subnet-1", "10.9.1.7"_ip, soon()).error().code, ErrorCode::already_exists);
+  script = {take, holder(address("10.9.1.7"))};
+  EXPECT_EQ(provider->allocate_this(own(), "subnet-1", "10.9.1.7"_ip, soon()).value().address, "10.9.1.7"_ip);
+  script = {take, holder("")};
+  EXPECT_EQ(provider->allocate_this(own(), "subnet-1", "10.9.1.7"_ip, soon()).error().code, ErrorCode::unknown_outcome);
+}
+
+TEST_F(Scripted, RenewsCredentialsBeforeTheyEndAndOnceWhenRefused) {
+  token_life = seconds(240);  // less than the 5 minutes: renewed, but not at each call
+  static_cast<void>(own());
+  const int first = tokens;
+  EXPECT_EQ(describe_with({"DescribeSecondaryIp", 200, R"({"RetCode":0})"}), ErrorCode{});
+  EXPECT_EQ(tokens, first);
+  const Step stale{"DescribeSecondaryIp", 200, R"({"RetCode":174})"};
+  script = {stale, {"DescribeSecondaryIp", 200, R"({"RetCode":0})"}};
+  EXPECT_TRUE(provider->describe(own(), "subnet-1", soon()));
+  EXPECT_EQ(tokens, first + 1);
+  script = {stale, stale};
+  EXPECT_EQ(provider->describe(own(), "subnet-1", soon()).error().code, ErrorCode::refused_by_configuration);
+  EXPECT_TRUE(script.empty());
+}
+
+TEST_F(Scripted, KeepsCredentialsThoughTheWallClockIsSet) {
+  const Step good{"DescribeSecondaryIp", 200, R"({"RetCode":0})"};
+  static_cast<void>(own());
+  for (const seconds ahead : {seconds{7200}, seconds{-7200}, seconds{0}}) {
+    machine.ahead = ahead;
+    EXPECT_EQ(describe_with(good), ErrorCode{}) << ahead.count();
+    EXPECT_EQ(tokens, 1) << ahead.count();
+  }
+  machine.ahead = seconds{7200};  // they seem to be over when they come
+  restart();
+  EXPECT_EQ(describe_with(good), ErrorCode{});
+  EXPECT_EQ(describe_with(good), ErrorCode{});
+  EXPECT_EQ(tokens, 2) << "not at each call";
+  EXPECT_EQ(*wu::find(requests.back(), "SecurityToken"), "tok-2");
+}
+
+TEST_F(Scripted, FallsBackToKeysThatWereGiven) {
+  has_tokens = false;
+  EXPECT_EQ(provider->interface(soon()).error().code, ErrorCode::refused_by_configuration);
+  keys = keys_of_environment({{"UCLOUD_API_PUBKEY", "only half"},
+                              {"UCLOUD_ACCESS_PUBKEY", "given"},
+                              {"UCLOUD_ACCESS_PRIKEY", "secret-of-mine"}});
+  restart();
+  EXPECT_EQ(describe_with({"DescribeSecondaryIp", 200, R"({"RetCode":0})"}), ErrorCode{});
+  EXPECT_EQ(*wu::find(requests.back(), "PublicKey"), "given");
+  EXPECT_EQ(wu::find(requests.back(), "SecurityToken"), nullptr);
+  script = {{"DescribeSecondaryIp", 200, R"({"RetCode":171,"Message":"no"})"}};
+  const auto refused = provider->describe(own(), "subnet-1", soon());
+  EXPECT_EQ(refused.error().message.find("secret-of-mine"), std::string::npos);
+  EXPECT_TRUE(keys_of_environment({{"UCLOUD_API_PUBKEY", "only half"}}).private_key.empty());
+  EXPECT_EQ(keys_of_environment({{"UCLOUD_API_PUBKEY", "a"}, {"UCLOUD_API_PRIKEY", "b"}}), (wu::Keys{"a", "b", {}}));
+}
+
+TEST_F(Scripted, SendsNothingWithoutTime) {
+  const Interface to = own();
+  const std::size_t before = requests.size();
+  const auto none = provider->allocate(to, "subnet-1", 1, Deadline{clock.now().since_boot});
+  EXPECT_EQ(none.error().code, ErrorCode::deadline_exceeded);
+  EXPECT_EQ(requests.size(), before);
+}
+
+TEST_F(Scripted, HasItsOwnRate) {
+  rate = {2, 0.1, 0.001};
+  restart();
+  const Interface to = own();
+  EXPECT_EQ(describe_with({"DescribeSecondaryIp", 200, R"({"RetCode":153})"}), ErrorCode::unavailable);
+  const std::size_t before = requests.size();
+  const auto none = provider->describe(to, "subnet-1", Deadline::after(clock.now(), milliseconds(300)));
+  EXPECT_EQ(none.error().code, ErrorCode::deadline_exceeded);
+  EXPECT_EQ(requests.size(), before);
+}
+
+}  // namespace
+}  // namespace croft::cloud::ucloud

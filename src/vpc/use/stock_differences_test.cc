@@ -1,0 +1,437 @@
+// What a StockKeeper makes of records, cloud, pods and host that differ.
+
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "vpc/use/test_stock_node.h"
+
+namespace croft::engine {
+namespace {
+
+using namespace std::chrono_literals;
+using core::WarmState;
+namespace warm = core::warm;
+
+TEST_F(StockKeeperTest, AnAddressDeletedBehindOurBackLeavesTheStock) {
+  static_cast<void>(node_.keeper->step());
+  cloud_.set_owner(*node_.recorded().begin(), std::nullopt);
+  node_.settle(8);
+  EXPECT_EQ(node_.recorded(), cloud_.of(node_.mac()));
+  EXPECT_EQ(node_.counts().free, 3U);
+}
+
+TEST_F(StockKeeperTest, ACloudThatUsedUpTheTimeIsTheTroubleAndNotTheHost) {
+  static_cast<void>(node_.keeper->step());
+  cloud_.fate = [this] {
+    clock_.advance(10min);
+    return CallFate::away;
+  };
+  node_.settle(3);
+  ASSERT_TRUE(node_.keeper->trouble());
+  EXPECT_EQ(node_.keeper->trouble()->message, "the cloud does not answer");
+  const auto unused = node_.keeper->unused(Deadline::after(clock_.now(), 5s));
+  ASSERT_FALSE(unused);
+  EXPECT_EQ(unused.error().message, "the cloud does not answer");
+}
+
+TEST_F(StockKeeperTest, WhatNobodyAskedForIsShownAndReleasedByAnOperator) {
+  static_cast<void>(node_.keeper->step());
+  const net::Address stray = cloud_.unowned().back();
+  cloud_.set_owner(stray, node_.mac());
+  const Deadline deadline{};
+  auto unused = node_.keeper->unused(deadline);
+  ASSERT_TRUE(unused);
+  ASSERT_EQ(unused->size(), 1U);
+  EXPECT_EQ(unused->front().address, stray);
+  const net::Address free = *node_.recorded().begin();
+  const auto refused = node_.keeper->release_unused({stray, free}, deadline);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::refused_for_safety);
+  EXPECT_EQ(cloud_.owner_of(stray), node_.mac()) << "nothing was done";
+  node_.host.used.insert(stray);
+  EXPECT_TRUE(node_.keeper->unused(deadline)->empty()) << "the host uses it";
+  node_.host.used.clear();
+  node_.settle(8);
+  EXPECT_EQ(node_.counts().quarantined, 1U);
+  EXPECT_TRUE(node_.keeper->release_unused({stray}, deadline));
+  EXPECT_FALSE(cloud_.owner_of(stray));
+  EXPECT_EQ(node_.counts().quarantined, 0U);
+}
+
+TEST_F(StockKeeperTest, AnAddressDeletedBehindOurBackIsGivenToNobodyFromTheNextLookOn) {
+  node_.options.marks = {.low = 3, .high = 3};
+  node_.begin();
+  static_cast<void>(node_.keeper->step());
+  const net::Address gone = *node_.recorded().begin();
+  const net::Mac other = mac_of(9);
+  cloud_.set_owner(gone, other);
+  clock_.advance(61s);
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(node_.find(gone)->doubts, std::vector{core::WarmDoubt::not_in_cloud});
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_NE(node_.add("c" + std::to_string(i)), gone.to_string());
+    static_cast<void>(node_.keeper->step());
+  }
+  EXPECT_EQ(node_.keeper->pop(gone, {}).error().code, ErrorCode::not_found);
+  EXPECT_EQ(cloud_.owner_of(gone), other) << "nothing is released by one look";
+}
+
+TEST_F(StockKeeperTest, AListThatIsCutDoubtsNothingThatTheCloudHasByName) {
+  static_cast<void>(node_.keeper->step());
+  for (const net::Address& address : cloud_.of(node_.mac())) cloud_.unlisted.insert(address);
+  node_.settle(10);
+  EXPECT_EQ(node_.counts().free, 3U);
+  EXPECT_EQ(node_.counts().doubted, 0U);
+  EXPECT_TRUE(std::ranges::any_of(node_.log, [](const auto& line) { return line.find("leaves out") != line.npos; }));
+}
+
+TEST_F(StockKeeperTest, AnEmptyCloudEmptiesNoStock) {
+  static_cast<void>(node_.keeper->step());
+  const std::set<net::Address> before = cloud_.of(node_.mac());
+  cloud_.unlisted = before;
+  cloud_.denied = before;
+  clock_.advance(61s);
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(node_.counts().doubted, 3U);
+  EXPECT_EQ(node_.add("c1"), "");
+  node_.settle(10);
+  for (const net::Address& address : before) ASSERT_TRUE(node_.find(address)) << "its record stays";
+  cloud_.unlisted.clear();
+  cloud_.denied.clear();
+  clock_.advance(61s);
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(node_.counts().doubted, 0U);
+  for (const net::Address& address : before) EXPECT_EQ(node_.find(address)->state, WarmState::free);
+}
+
+TEST_F(StockKeeperTest, ADoubtIsLookedAtAgainSoon) {
+  static_cast<void>(node_.keeper->step());
+  const net::Address late = *node_.recorded().begin();
+  cloud_.unlisted = {late};
+  cloud_.denied = {late};
+  clock_.advance(61s);
+  const auto next = node_.keeper->step();
+  EXPECT_LE(next - clock_.now().since_boot, 5s);
+  cloud_.unlisted.clear();
+  cloud_.denied.clear();
+  clock_.advance(5s);
+  static_cast<void>(node_.keeper->step());
+  EXPECT_TRUE(node_.find(late)->doubts.empty());
+}
+
+TEST_F(StockKeeperTest, LooksThatAreOftenAnywayAreNotRarerForADoubt) {
+  node_.options.reconcile_every = 1s;
+  node_.begin();
+  static_cast<void>(node_.keeper->step());
+  cloud_.set_owner(*node_.recorded().begin(), mac_of(9));
+  for (int i = 0; i < 4; ++i) {
+    clock_.advance(2s);
+    EXPECT_LE(node_.keeper->step() - clock_.now().since_boot, 1s);
+  }
+  EXPECT_EQ(node_.counts().doubted, 1U);
+}
+
+/// The records are of another card than the node has now: its machine was made anew on its old disk, or from an image
+/// of another node's. Pods of another node live by their addresses.
+class OtherCardTest : public StockKeeperTest {
+ protected:
+  OtherCardTest() {
+    static_cast<void>(node_.keeper->step());
+    before_ = cloud_.of(node_.mac());
+    cloud_.replaced[node_.mac()] = card_;
+    for (const net::Address& address : before_) cloud_.set_owner(address, mac_of(2));
+    node_.options.looks_first = true;
+    node_.begin();
+  }
+  const net::Mac card_ = mac_of(7);
+  std::set<net::Address> before_;
+};
+
+TEST_F(OtherCardTest, GivesNothingOfTheOldOneAfterTheFirstLook) {
+  ASSERT_EQ(before_.size(), 3U);
+  node_.look_before_serving();
+  EXPECT_TRUE(node_.keeper->may_give());
+  EXPECT_EQ(node_.add("c1"), "") << "the cloud has it on another node's interface";
+  EXPECT_EQ(node_.counts().doubted, 3U);
+  EXPECT_EQ(node_.view().node->mac, card_) << "a plugin alone goes by it";
+  static_cast<void>(node_.keeper->step());
+  const std::string given = node_.add("c1");
+  ASSERT_NE(given, "");
+  EXPECT_EQ(cloud_.owner_of(net::Address::parse(given).value()), card_);
+}
+
+TEST_F(OtherCardTest, GivesNothingOfTheOldOneWhileTheCloudHasNoList) {
+  cloud_.fate = [] { return CallFate::away; };
+  node_.look_before_serving();
+  EXPECT_EQ(node_.add("c1"), "") << "nobody says that the card of now has it";
+  EXPECT_EQ(node_.keeper->pop(std::nullopt, {}).error().code, ErrorCode::not_found);
+  cloud_.fate = [] { return CallFate::done; };
+  for (const net::Address& address : before_) cloud_.set_owner(address, card_);
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(node_.counts().doubted, 0U);
+  EXPECT_NE(node_.add("c1"), "") << "the card has brought it along";
+}
+
+TEST_F(OtherCardTest, GivesWhatItBroughtAlongAfterTheFirstLook) {
+  for (const net::Address& address : before_) cloud_.set_owner(address, card_);
+  node_.look_before_serving();
+  EXPECT_NE(node_.add("c1"), "");
+}
+
+/// The metadata are away for the first look, and the rounds find the card.
+TEST_F(OtherCardTest, IsFoundByTheRoundsWhileTheCloudHasNoList) {
+  cloud_.is_metadata_away = true;
+  node_.look_before_serving();
+  cloud_.is_metadata_away = false;
+  cloud_.fate = [] { return CallFate::away; };
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(node_.add("c1"), "");
+  EXPECT_EQ(node_.keeper->lend({"r1", mac_of(3), "subnet-1"}, {}).error().code, ErrorCode::exhausted);
+  for (const net::Address& address : before_) EXPECT_EQ(cloud_.owner_of(address), mac_of(2));
+}
+
+/// In the image an address is on its way back to the cloud, which the live node's agent kept, and a pod has it.
+TEST_F(OtherCardTest, ReleasesNothingFromUnderTheNodeOfTheImage) {
+  const net::Address there = *before_.begin();
+  core::WarmAddress then = *node_.find(there);
+  then.state = WarmState::releasing;
+  const store::Write write{core::warm_address_key(there), core::Value(then), store::Condition::always()};
+  ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+  cloud_.set_owner(there, node_.mac());
+  node_.look_before_serving();
+  node_.settle(8);
+  EXPECT_EQ(cloud_.owner_of(there), node_.mac());
+  EXPECT_FALSE(node_.find(there));
+}
+
+/// The same of one that was on its way to another node.
+TEST_F(OtherCardTest, TakesNothingThatTheNodeOfTheImageHasForItsOwn) {
+  const net::Address there = *before_.begin();
+  core::WarmAddress then = *node_.find(there);
+  then.state = WarmState::lending;
+  then.request = "r1";
+  then.peer = mac_of(3).to_string();
+  const store::Write write{core::warm_address_key(there), core::Value(then), store::Condition::always()};
+  ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+  cloud_.set_owner(there, node_.mac());
+  node_.look_before_serving();
+  for (int i = 0; i < 8; ++i) {
+    static_cast<void>(node_.keeper->step());
+    clock_.advance(31s);
+    const auto now = node_.find(there);
+    EXPECT_TRUE(!now || now->state != WarmState::free);
+  }
+}
+
+/// Under an agent that runs on a copy is put back that knows another card.
+TEST_F(StockKeeperTest, ACopyThatKnowsAnotherCardIsToldTheOneOfNow) {
+  static_cast<void>(node_.keeper->step());
+  core::WarmNode then = *node_.view().node;
+  const net::Mac now = then.mac;
+  then.mac = mac_of(7);
+  const store::Write write{core::warm_node_key(), core::Value(then), store::Condition::always()};
+  ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+  node_.replace_files(node_.view());
+  ASSERT_EQ(node_.add("c1"), "") << "nothing is given before it was looked at";
+  node_.look_before_serving();
+  EXPECT_EQ(node_.view().node->mac, now);
+  EXPECT_NE(node_.add("c1"), "");
+}
+
+/// An older copy of the store's files was put back: what a pod has got since is free in it.
+class OlderCopyTest : public StockKeeperTest {
+ protected:
+  OlderCopyTest() {
+    static_cast<void>(node_.keeper->step());
+    const auto before = node_.view();
+    web_ = net::Address::parse(node_.add("web")).value();
+    for (const auto& one : before.addresses) {
+      const store::Write write{core::warm_address_key(one.address), core::Value(one), store::Condition::always()};
+      EXPECT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+    }
+    EXPECT_EQ(node_.find(web_)->state, WarmState::free);
+    clock_.advance(1s);
+  }
+  void expect_never_given() {
+    for (int i = 0; i < 6; ++i) {
+      EXPECT_NE(node_.add("c" + std::to_string(i)), web_.to_string());
+      static_cast<void>(node_.keeper->step());
+    }
+  }
+  net::Address web_;
+};
+
+TEST_F(OlderCopyTest, TheHostIsLookedAtBeforeAnybodyIsServed) {
+  node_.pods.is_away = true;
+  cloud_.fate = [] { return CallFate::away; };
+  node_.begin();
+  node_.keeper->look_before_serving(Deadline::after(clock_.now(), 5s), 1s, 0s);
+  EXPECT_EQ(node_.find(web_)->doubts, std::vector{core::WarmDoubt::used_by_host});
+  EXPECT_EQ(node_.counts().free, 2U) << "all others are served";
+  expect_never_given();
+}
+
+TEST_F(OlderCopyTest, APodsWordCountsWhereTheHostIsSilent) {
+  node_.host.is_away = true;
+  node_.begin();
+  node_.keeper->look_before_serving(Deadline::after(clock_.now(), 5s), 1s, 0s);
+  EXPECT_EQ(node_.find(web_)->doubts, std::vector{core::WarmDoubt::used_by_pod});
+  expect_never_given();
+}
+
+TEST_F(OlderCopyTest, TheLivePodsAddressIsRecordedAgain) {
+  clock_.advance(61s);
+  static_cast<void>(node_.keeper->step());
+  EXPECT_FALSE(node_.find(web_)->doubts.empty()) << "with the first look of an agent that runs on";
+  expect_never_given();
+  node_.settle(8);
+  ASSERT_EQ(node_.find(web_)->state, WarmState::held);
+  EXPECT_EQ(node_.find(web_)->pod.name, "web");
+  EXPECT_EQ(node_.keeper->tally().rebuilt, 1U);
+  EXPECT_TRUE(node_.find(web_)->doubts.empty());
+}
+
+/// In the copy a container that has ended since has it; its DEL comes late.
+TEST_F(OlderCopyTest, ALateDelOfTheHolderOfThenSparesTheHolderOfNow) {
+  core::WarmAddress then = *node_.find(web_);
+  then.state = WarmState::held;
+  then.owner = {"net", "old", "eth0"};
+  then.pod = {"old", "shop", ""};
+  const store::Write write{core::warm_address_key(web_), core::Value(then), store::Condition::always()};
+  ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+  node_.begin();
+  node_.keeper->look_before_serving(Deadline::after(clock_.now(), 5s), 1s, 0s);
+  EXPECT_EQ(node_.find(web_)->doubts, std::vector{core::WarmDoubt::used_by_pod});
+  warm::Release late;
+  late.owner = then.owner;
+  late.pod = then.pod;
+  late.cooldown = 0s;
+  ASSERT_EQ(release_to_stock(node_.context(), late)->size(), 1U);
+  expect_never_given();
+  node_.settle(12);
+  EXPECT_EQ(node_.find(web_)->state, WarmState::held);
+  EXPECT_EQ(node_.find(web_)->pod.name, "web");
+}
+
+/// In the copy a pod has what another node's pod lives by since, and that pod's late DEL comes while the cloud is
+/// asked.
+TEST_F(StockKeeperTest, ADelDuringTheFirstLookTakesItsDoubtNotAway) {
+  node_.options.marks = {.low = 0, .high = 3};
+  node_.options.cooldown = 0s;
+  node_.begin();
+  static_cast<void>(node_.keeper->step());
+  ASSERT_TRUE(node_.keeper->push(std::nullopt, {}));
+  static_cast<void>(node_.keeper->step());
+  const auto went = net::Address::parse(node_.add("gone")).value();
+  const auto then = node_.view();
+  node_.del("gone");
+  cloud_.set_owner(went, mac_of(2));
+  node_.put_back(then);
+  clock_.advance(1s);
+  node_.options.looks_first = true;
+  node_.begin();
+  cloud_.after_look = [&] {
+    warm::Release late;
+    late.owner = {"net", "gone", "eth0"};
+    late.cooldown = 0s;
+    EXPECT_EQ(release_to_stock(node_.context(), late)->size(), 1U);
+    cloud_.after_look = [] {};
+  };
+  node_.look_before_serving();
+  EXPECT_TRUE(node_.keeper->may_give());
+  ASSERT_EQ(node_.find(went)->state, WarmState::free);
+  EXPECT_EQ(node_.find(went)->doubts, std::vector{core::WarmDoubt::not_in_cloud});
+  EXPECT_EQ(node_.add("c1"), "");
+}
+
+/// The same where another live pod says that it has it, and the cloud is away.
+TEST_F(OlderCopyTest, ADelDuringTheFirstLookLeavesItToTheLivePod) {
+  core::WarmAddress then = *node_.find(web_);
+  then.state = WarmState::held;
+  then.owner = {"net", "old", "eth0"};
+  then.pod = {"old", "shop", ""};
+  const store::Write write{core::warm_address_key(web_), core::Value(then), store::Condition::always()};
+  ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+  node_.options.looks_first = true;
+  node_.begin();
+  cloud_.after_look = [&] {
+    warm::Release late;
+    late.owner = then.owner;
+    late.pod = then.pod;
+    late.cooldown = 0s;
+    EXPECT_EQ(release_to_stock(node_.context(), late)->size(), 1U);
+    cloud_.after_look = [] {};
+  };
+  node_.look_before_serving();
+  EXPECT_EQ(node_.find(web_)->doubts, std::vector{core::WarmDoubt::used_by_pod});
+  expect_never_given();
+}
+
+/// In the copy it is on its way to another node, and it stayed.
+TEST_F(OlderCopyTest, WhatWasBeingLentThenIsThePodsNow) {
+  core::WarmAddress then = *node_.find(web_);
+  then.state = WarmState::lending;
+  then.request = "r1";
+  then.peer = mac_of(2).to_string();
+  const store::Write write{core::warm_address_key(web_), core::Value(then), store::Condition::always()};
+  ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+  node_.begin();
+  node_.keeper->look_before_serving(Deadline::after(clock_.now(), 5s), 1s, 0s);
+  clock_.advance(120s);
+  expect_never_given();
+  node_.settle(12);
+  EXPECT_EQ(node_.find(web_)->state, WarmState::held);
+}
+
+TEST_F(StockKeeperTest, NothingIsUnusedWhileASourceIsSilent) {
+  static_cast<void>(node_.keeper->step());
+  const net::Address of_a_pod = cloud_.unowned().back();
+  cloud_.set_owner(of_a_pod, node_.mac());
+  node_.pods.all.push_back({{"web", "shop", ""}, {of_a_pod}, false, false});
+  node_.host.used.insert(of_a_pod);
+  const auto expect_refused = [&](const std::string& source) {
+    const auto unused = node_.keeper->unused({});
+    ASSERT_FALSE(unused);
+    EXPECT_THAT(unused.error().message, testing::HasSubstr(source));
+    const auto released = node_.keeper->release_unused({of_a_pod}, {});
+    ASSERT_FALSE(released);
+    EXPECT_EQ(released.error().code, ErrorCode::refused_for_safety);
+    EXPECT_THAT(released.error().message, testing::HasSubstr(source));
+    EXPECT_EQ(cloud_.owner_of(of_a_pod), node_.mac()) << "a pod lives by it";
+  };
+  node_.host.used.erase(of_a_pod);
+  node_.pods.is_away = true;
+  expect_refused("the API server does not answer");
+  node_.pods.all.clear();
+  node_.pods.is_away = false;
+  node_.host.used.insert(of_a_pod);
+  node_.host.is_away = true;
+  expect_refused("the host cannot be looked at");
+  node_.host.is_away = false;
+  EXPECT_TRUE(node_.keeper->unused({})->empty());
+  node_.host.used.erase(of_a_pod);
+  EXPECT_EQ(node_.keeper->unused({})->size(), 1U) << "all of them speak, and nobody has it";
+}
+
+TEST_F(StockKeeperTest, WhatAClaimNamesDoesNotGoBackThoughItIsQuarantined) {
+  node_.options.release_unknown_after = 300s;
+  node_.begin();
+  static_cast<void>(node_.keeper->step());
+  const net::Address claimed = cloud_.unowned().back();
+  cloud_.set_owner(claimed, node_.mac());
+  node_.settle(8);
+  ASSERT_EQ(node_.find(claimed)->state, WarmState::quarantined);
+  node_.claims.all = {claimed};
+  EXPECT_TRUE(node_.keeper->unused({})->empty());
+  EXPECT_FALSE(node_.keeper->release_unused({claimed}, {}));
+  node_.settle(20);
+  EXPECT_EQ(cloud_.owner_of(claimed), node_.mac());
+  node_.claims.all.clear();
+  node_.settle(3);
+  EXPECT_FALSE(cloud_.owner_of(claimed));
+}
+
+}  // namespace
+}  // namespace croft::engine

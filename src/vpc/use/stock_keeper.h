@@ -1,0 +1,285 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "ipam/use/transact.h"
+#include "vpc/decide/assign.h"
+#include "vpc/decide/moves.h"
+#include "vpc/decide/planner.h"
+#include "vpc/decide/rebuild.h"
+#include "vpc/decide/reconcile.h"
+#include "vpc/decide/standing.h"
+#include "vpc/provider.h"
+#include "vpc/use/warm_ports.h"
+#include "vpc/use/warm_stock.h"
+
+// Keeps a node's stock of cloud addresses between its water marks: asks the cloud and the wire, gives back, lends and
+// borrows, and settles what crashes and lost replies left (docs/reference/warm-pool.md). No ADD or DEL waits for it but
+// one that finds the stock empty.
+
+namespace croft::engine {
+
+struct KeeperOptions {
+  core::warm::Marks marks;
+  core::warm::ReconcilePolicy reconcile;
+  std::string node;
+  std::string subnet;  ///< empty: that of the interface
+  std::chrono::seconds cooldown{30};
+  std::chrono::seconds reconcile_every{60};
+  /// How long a call whose reply was lost may still be done by the cloud: for so long nothing is concluded from its not
+  /// having been done.
+  std::chrono::seconds doubt{60};
+  std::chrono::seconds cloud_limit{30};  ///< for one call of the cloud
+  std::chrono::seconds borrow_limit{10};
+  std::chrono::seconds publish_every{60};
+  /// Quarantined addresses that no source knows a use of go back to the cloud after so long; 0: when an operator says
+  /// so.
+  std::chrono::seconds release_unknown_after{0};
+  bool looks_first = false;   ///< may_give() waits for the first look_before_serving() too
+  std::uint32_t process = 0;  ///< this one, for its intents
+  std::uint64_t process_started = 0;
+};
+
+/// What the keeper works with. References and pointers outlive it; null: there is no such thing here.
+struct KeeperWorld {
+  store::Store& store;
+  const Clock& clock;
+  Random& random;  ///< safe to call from several threads
+  cloud::Provider& cloud;
+  AddressProbe* probe = nullptr;  ///< null: what the cloud gives is taken for good
+  PeerAgents* peers = nullptr;
+  StockBoard* board = nullptr;
+  NodePods* pods = nullptr;
+  HostAddresses* host = nullptr;
+  AddressClaims* claims = nullptr;
+  FixedAddresses* fixed = nullptr;
+  /// Whether a process of this machine that began then still runs.
+  std::function<bool(std::uint32_t process, std::uint64_t started)> is_alive = nullptr;
+  /// One line for each thing that happens, without newline; never fails. From several threads.
+  std::function<void(const std::string& line)> log = nullptr;
+  /// Something came into the stock: who waits may look again. Never blocks.
+  std::function<void()> stocked = nullptr;
+  /// Somebody else answers for an address of the cloud's; told once it is quarantined, `other_mac` says who. Never
+  /// blocks. May be null.
+  std::function<void(const core::WarmAddress& address)> conflicted = nullptr;
+};
+
+/// How often what happened, since it began.
+struct KeeperTally {
+  std::uint64_t allocated = 0, given_back = 0, borrowed = 0, lent = 0, conflicts = 0, quarantined = 0;
+  std::uint64_t collected = 0;     ///< of pods that were gone
+  std::uint64_t rebuilt = 0;       ///< taken in, or recorded as a pod's, after the records were lost
+  std::uint64_t refused = 0;       ///< said to be new by the cloud or a peer, and no pod's to have
+  std::uint64_t known_before = 0;  ///< of these: said to be new, and had a record
+  std::uint64_t doubted = 0;       ///< came new, and a network namespace of this node said that it has it
+  std::uint64_t lost = 0;          ///< of the stock, and the cloud did not have them
+  std::uint64_t store_failures = 0;
+  std::chrono::nanoseconds last_fill{};  ///< from the question to the stock, of the last that brought something
+};
+
+/// How it goes on, after its last round; times are since boot.
+struct KeeperOutlook {
+  core::warm::PlannerMemory memory;
+  std::string why;  ///< what the round wanted, for people
+  std::chrono::nanoseconds next_round{};
+  std::optional<Error> trouble{};  ///< the last that there was
+  std::chrono::nanoseconds trouble_at{};
+};
+
+class StockKeeper {
+ public:
+  StockKeeper(const KeeperWorld& world, KeeperOptions options);
+
+  /// Before anybody is served from a store that may be an older copy: what the host uses, a live pod says it has, or
+  /// the cloud does not have on the interface, and the records know of nobody who does, is given to no pod until a look
+  /// shows otherwise. A source that does not answer in time is passed over, and told; with a limit of 0 the cloud is
+  /// not asked. Where the files were found to be others under this process nothing is given without the cloud's answer:
+  /// it is to be called again, or a round of step() hears it. From any thread, also beside step(); one that finds
+  /// another looking leaves it to that.
+  void look_before_serving(Deadline host_deadline, std::chrono::nanoseconds pods_limit,
+                           std::chrono::nanoseconds cloud_limit);
+  /// Whether such a look was at the records that are there now. False from the moment that the store's files are found
+  /// to be others: nothing is given to a pod, lent or given back then until there was one. Asked within a decision, it
+  /// holds for what that has read: the commit of one that rests on the files of before is refused.
+  [[nodiscard]] bool may_give() const { return world_.store.history() == looked_at_; }
+  /// One round: finds the interface if that is still to be done, settles what was left, then fills or trims, looks for
+  /// differences, and tells others. Takes as long as the cloud and the wire take; from one thread.
+  /// The answer is when the next round is due, since boot.
+  [[nodiscard]] std::chrono::nanoseconds step();
+  /// Waits until a round is due, somebody waits, or `stop()`; false: stop.
+  [[nodiscard]] bool wait_until(std::chrono::nanoseconds since_boot);
+  void stop();
+
+  /// For who has no thread of rounds, a plugin that works alone: asks the cloud for so many at once, and the wire, and
+  /// puts them into the stock. Where the wire cannot be asked about what came before, nothing is asked for. Errors:
+  /// what kept any from coming. In the place of step(), never beside it.
+  [[nodiscard]] Result<void> fetch(std::uint32_t count, Deadline deadline);
+
+  /// How many attachments wait because the stock is empty. The next round is due at once when there are more.
+  void set_waiting(std::uint32_t waiting);
+  /// What kept the last attempt to get more from bringing any; for those that wait. Empty: nothing did.
+  [[nodiscard]] std::optional<Error> trouble() const;
+  [[nodiscard]] KeeperTally tally() const;
+  [[nodiscard]] KeeperOutlook outlook() const;
+  /// The interface, once it was found.
+  [[nodiscard]] std::optional<cloud::Interface> interface() const;
+  [[nodiscard]] const KeeperOptions& options() const { return options_; }
+
+  // An operator's and the peers' calls; from any thread. They take as long as the cloud takes, no longer than
+  // `deadline`.
+
+  /// Puts one more address into the stock: this one, or any. One that is there already is the answer. Error also:
+  /// refused_for_safety when the host, a pod or a claim has this one, or that is not known; or when no pod may have it.
+  [[nodiscard]] Result<core::WarmAddress> push(const std::optional<net::Address>& address, Deadline deadline);
+  /// Gives one back to the cloud: this free one, or any. Errors: not_found (it is not free in the stock, or nothing
+  /// is); those of the cloud, the address is free again then.
+  [[nodiscard]] Result<core::WarmAddress> pop(const std::optional<net::Address>& address, Deadline deadline);
+  /// What the cloud has on this node's interface and nothing here uses: quarantined ones, and unknown ones that no
+  /// intent explains. Asks the cloud. Error: unavailable where one of the cloud, the host and the pods is silent: what
+  /// it would have said is not known.
+  [[nodiscard]] Result<std::vector<core::WarmAddress>> unused(Deadline deadline);
+  /// Gives such back. Errors: refused_for_safety when one of them is in use, or that is not known (then nothing is
+  /// done); those of the cloud (those before it have gone).
+  [[nodiscard]] Result<void> release_unused(const std::vector<net::Address>& addresses, Deadline deadline);
+  /// Lends one to another node's interface. Errors: exhausted, where it has none to lend now: nothing was moved;
+  /// unknown_outcome; those of the cloud; of one that its pod
+  /// keeps not_found and conflict (core::warm::plan_lend_kept), conflict also where the host or a pod uses it.
+  [[nodiscard]] Result<core::WarmAddress> lend(const core::warm::Lend& lend, Deadline deadline);
+
+  // For pods that keep their address by name (vpc/decide/promised.h); from any thread, no longer than `deadline`.
+
+  /// Whether the records tell that the pod of this UID keeps its address, or does not. Nothing: they say nothing of it.
+  [[nodiscard]] std::optional<bool> is_known_as_fixed(const core::PodIdentity& pod);
+  /// An address that lies here and waits for this pod, or that it holds by such a promise. Nothing also where the store
+  /// cannot be read.
+  [[nodiscard]] std::optional<net::Address> kept_for(const core::PodIdentity& pod);
+  /// Brings the address that is promised to `request.pod` to this node, from the cloud or from another node whose agent
+  /// keeps it for this pod, asks the wire, and gives it to the owner. Errors: those of plan_give_promised();
+  /// refused_for_safety where somebody answers for it, or another node has it and does not say that it is kept for the
+  /// pod: who; those of the cloud, unknown_outcome included: asked again it finds out.
+  [[nodiscard]] Result<core::warm::Assigned> give_promised(const FixedAddresses::Promise& promise,
+                                                           const core::warm::Request& request, Deadline deadline);
+
+ private:
+  class InFlight;
+
+  [[nodiscard]] Context context() const { return {world_.store, world_.clock, world_.random}; }
+  [[nodiscard]] Deadline cloud_deadline() const { return Deadline::after(world_.clock.now(), options_.cloud_limit); }
+  [[nodiscard]] std::string subnet_of(const cloud::Interface& interface) const;
+  template <class Answer, class Plan>
+  [[nodiscard]] Result<Answer> decide(Plan plan);
+  /// Where may_give(); else unavailable.
+  template <class Answer, class Plan>
+  [[nodiscard]] Result<Answer> decide_giving(Plan plan);
+  void log(const std::string& line) const { world_.log(line); }
+
+  [[nodiscard]] bool find_interface();
+  [[nodiscard]] Result<void> describe_here(const cloud::Interface& interface);
+  [[nodiscard]] bool begin_here(const cloud::Interface& interface);
+  [[nodiscard]] core::warm::Look look(bool with_pods, Deadline deadline);
+  void look_at_host(core::warm::Look& look, Deadline deadline);
+  void look_at_pods(core::warm::Look& look, Deadline deadline);
+  [[nodiscard]] std::optional<cloud::Interface> look_at_cloud(core::warm::Look& look, Deadline deadline);
+  void confirm_missing(core::warm::Look& look, const StockView& view, const core::warm::Standing& standing,
+                       Deadline deadline);
+  void follow_interface(const core::warm::Look& look, StockView& view);
+  /// Whether `history` is another one than what was looked at; the log has it once. Of a store that is put back before
+  /// a start nothing tells.
+  [[nodiscard]] bool tell_if_another(std::uint64_t history);
+  [[nodiscard]] Result<void> note_doubts(const std::vector<core::warm::DoubtChange>& changes);
+  void set_apart(core::warm::Look& look, const StockView& view, bool may_go, Deadline deadline);
+  [[nodiscard]] core::WarmIntent new_intent(core::WarmIntent::What what, std::uint32_t count) const;
+
+  [[nodiscard]] Result<void> check_room();
+  void grow(std::uint32_t count);
+  [[nodiscard]] core::warm::Ground ground(Deadline deadline, std::set<net::Address>* said_by_pods = nullptr);
+  [[nodiscard]] std::vector<core::warm::Given> checked(std::vector<core::warm::Given> given, Deadline deadline);
+  [[nodiscard]] Result<std::size_t> take_checked(const std::string& intent, const std::vector<core::warm::Given>& given,
+                                                 bool verified);
+  [[nodiscard]] Result<void> check_nobodys(const net::Address& address, Deadline deadline);
+  [[nodiscard]] Result<std::set<net::Address>> used_by_host(Deadline deadline);
+  [[nodiscard]] Result<std::size_t> take(const std::string& intent, const std::vector<cloud::CloudAddress>& given,
+                                         bool verified, const std::string& from);
+  void shrink(std::uint32_t count);
+  [[nodiscard]] Result<void> give_back(std::vector<core::WarmAddress> addresses, Deadline deadline);
+  [[nodiscard]] Result<std::size_t> probe_all(const std::vector<core::WarmAddress>& addresses);
+  [[nodiscard]] bool borrow();
+  void settle(const StockView& view);
+  void release_again(std::vector<core::WarmAddress> rest);
+  void settle_intents(StockView& view);
+  void settle_rebuild(const core::WarmIntent& intent);
+  void settle_lending(const core::WarmAddress& address, bool may_still_come);
+  [[nodiscard]] Result<std::optional<core::warm::Given>> look_at_kept(const core::warm::Lend& lend,
+                                                                      const cloud::Interface& interface,
+                                                                      Deadline deadline);
+  [[nodiscard]] Result<void> ask_for_kept(const cloud::CloudAddress& there, const FixedAddresses::Promise& promise,
+                                          const std::string& pod, const core::WarmIntent& intent, Deadline deadline);
+  [[nodiscard]] Result<cloud::CloudAddress> bring_here(const std::optional<cloud::CloudAddress>& there,
+                                                       const FixedAddresses::Promise& promise, const std::string& pod,
+                                                       const core::WarmIntent& intent, Deadline deadline);
+  [[nodiscard]] Result<void> check_wire(const net::Address& address, const std::string& pod,
+                                        const std::optional<net::Mac>& except, Deadline deadline);
+  void reconcile();
+  void publish(const core::warm::Counts& counts);
+  void note_trouble(const Error& error);
+
+  const KeeperWorld world_;
+  const KeeperOptions options_;
+
+  // Of step() alone.
+  core::warm::PlannerMemory memory_;
+  core::warm::Standing standing_;
+  core::warm::Seen seen_;
+  core::warm::RebuildMemory rebuild_;
+  std::chrono::nanoseconds next_rebuild_look_{};
+  std::chrono::nanoseconds next_interface_look_{};
+  std::optional<cloud::Interface> other_interface_;  ///< as the last look showed, and no look before
+  std::chrono::nanoseconds next_reconcile_{};
+  std::chrono::nanoseconds doubt_look_{};  ///< the span from a look that left doubts to the next one
+  std::chrono::nanoseconds next_publish_{};
+  std::optional<StockBoard::Status> published_;
+  std::map<std::string, std::chrono::nanoseconds> unclear_peers_;  ///< since when, by their nodes
+  std::string told_wish_;
+  std::optional<std::string> told_left_out_;
+
+  // Histories of the store (store::Store::history), or kNoHistory.
+  static constexpr std::uint64_t kNoHistory = ~std::uint64_t{0};
+  std::uint64_t begun_with_ = kNoHistory;                       ///< of step(): the node's record is as it should be
+  std::atomic<std::uint64_t> looked_at_;                        ///< may_give()
+  std::atomic<std::uint64_t> compared_with_cloud_{kNoHistory};  ///< by the last look that the cloud answered
+  std::atomic<std::uint64_t> told_another_{kNoHistory};         ///< that it is another one than before
+  std::atomic<bool> look_again_{false};                         ///< the look before serving has left doubts
+  std::atomic<bool> released_conflicts_{false};                 ///< an operator released what others answered for
+  std::mutex first_look_;                                       ///< held by who looks before serving
+
+  /// Held by who makes addresses leave, from the record that says so to the one that says what came of it: what is half
+  /// done while nobody holds it was left by one that ended.
+  std::timed_mutex leaving_;
+
+  mutable std::mutex mutex_;  ///< guards all below
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  bool is_due_ = true;
+  std::uint32_t waiting_ = 0;
+  std::optional<Error> trouble_;
+  KeeperOutlook outlook_;
+  KeeperTally tally_;
+  std::optional<cloud::Interface> interface_;
+  std::size_t told_unheard_ = 0;              ///< Look::namespaces_unheard
+  std::optional<cloud::SubnetState> subnet_;  ///< its range and gateway, once the cloud told them
+  std::set<std::string> in_flight_;           ///< intents whose call this process is making at this moment
+};
+
+}  // namespace croft::engine

@@ -1,0 +1,195 @@
+// How a StockKeeper finds out what became of what a crash or a lost reply has left, and of records that were lost.
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "vpc/decide/promised.h"
+#include "vpc/decide/rebuild.h"
+#include "vpc/use/stock_keeper_parts.h"
+
+namespace croft::engine {
+namespace {
+
+namespace warm = core::warm;
+using std::chrono::nanoseconds;
+
+constexpr std::chrono::seconds kLentKept{3600};
+
+}  // namespace
+
+void StockKeeper::settle(const StockView& first) {
+  StockView view = first;
+  if (!view.intents.empty()) settle_intents(view);
+  static_cast<void>(probe_all(in_state(view, core::WarmState::probing)));  // told as the trouble
+  const auto releasing = in_state(view, core::WarmState::releasing);
+  const auto lending = in_state(view, core::WarmState::lending);
+  if (!releasing.empty() || !lending.empty()) {
+    const std::unique_lock leaving(leaving_, std::try_to_lock);
+    if (leaving.owns_lock()) {
+      // Those of before the lock: who made them has let go of it.
+      const auto now = view_stock(context());
+      if (!now) return;
+      auto rest = in_state(*now, core::WarmState::releasing);
+      // A call that nobody heard of may still come: were the address given to us anew before that, it would be taken
+      // from under a pod.
+      const auto may_still_come = [&](const core::WarmAddress& one) {
+        return standing_.seen_for(one, world_.clock.now()) < options_.doubt;
+      };
+      std::erase_if(rest, may_still_come);
+      if (!rest.empty()) release_again(std::move(rest));
+      for (const core::WarmAddress& one : in_state(*now, core::WarmState::lending)) {
+        settle_lending(one, may_still_come(one));
+      }
+    }
+  }
+  auto lent = in_state(view, core::WarmState::lent);
+  std::erase_if(lent, [&](const auto& one) { return standing_.age(one, world_.clock.now()) < kLentKept; });
+  if (lent.empty()) return;
+  static_cast<void>(decide<std::size_t>(
+      [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_forget_lent(snapshot, lent); }));
+}
+
+/// With leaving_ held, of addresses whose release nobody heard of. Meanwhile the cloud may have given one anew, to
+/// another node or to this one, and the records may be an older copy: it goes only where the cloud has it on this
+/// interface still, and nothing here uses it.
+void StockKeeper::release_again(std::vector<core::WarmAddress> rest) {
+  if (world_.host == nullptr) return;  // a plugin alone leaves it to the agent
+  std::vector<net::Address> gone;
+  std::vector<core::WarmAddress> ours;
+  const auto interface = this->interface();
+  if (!interface) return;
+  for (const core::WarmAddress& one : rest) {
+    const auto there = world_.cloud.describe_this(one.vpc, one.subnet, one.address, cloud_deadline());
+    if (!there) {
+      note_trouble(there.error());
+      break;
+    }
+    // Where a card was replaced, or the records are those of another node, the one of then is not ours to take from.
+    if (*there && (*there)->mac == interface->mac) {
+      core::WarmAddress here = one;
+      here.mac = interface->mac;
+      ours.push_back(std::move(here));
+    } else {
+      gone.push_back(one.address);
+    }
+  }
+  if (!gone.empty()) {
+    const auto done = decide<warm::Moved>(
+        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_gone(snapshot, gone); });
+    if (!done) return note_trouble(done.error());
+  }
+  if (ours.empty()) return;
+  warm::Look look;
+  look.begun = world_.clock.now();
+  look_at_host(look, cloud_deadline());
+  look_at_pods(look, cloud_deadline());
+  if (!look.silent.empty()) return;
+  std::erase_if(ours, [&](const core::WarmAddress& one) {
+    return look.host->contains(one.address) || warm::is_used_by_pod(look, one.address);
+  });
+  if (ours.empty()) return;
+  if (const auto done = give_back(std::move(ours), cloud_deadline()); !done) note_trouble(done.error());
+}
+
+void StockKeeper::settle_intents(StockView& view) {
+  const std::vector<core::WarmIntent> intents = view.intents;
+  // Until a rebuild has ended nobody can tell what an intent brought from what a pod has just let go of.
+  const bool is_rebuilding = std::ranges::any_of(intents, warm::is_rebuild);
+  for (const core::WarmIntent& intent : intents) {
+    if (warm::is_rebuild(intent)) {
+      settle_rebuild(intent);
+      auto after = view_stock(context());
+      if (!after) return;
+      view = *std::move(after);
+      continue;
+    }
+    if (is_rebuilding) continue;
+    {
+      const std::lock_guard lock(mutex_);
+      if (in_flight_.contains(intent.id)) continue;
+    }
+    const bool is_own = intent.process == options_.process && intent.process_started == options_.process_started;
+    if (!is_own && world_.is_alive(intent.process, intent.process_started)) continue;
+    // What went to another node between the look and the records would seem to have come: it would be given twice.
+    const std::unique_lock leaving(leaving_, std::try_to_lock);
+    if (!leaving.owns_lock()) return;
+    warm::Look look = this->look(true, cloud_deadline());
+    auto now_there = view_stock(context());
+    if (!now_there || !look.cloud || !look.host || !look.silent.empty()) return;
+    set_apart(look, *now_there, false, cloud_deadline());
+    if (!look.silent.empty()) return;
+    const auto brought = warm::brought_by(intent, now_there->addresses, look);
+    const Instant now = world_.clock.now();
+    const bool is_of_this_boot = intent.begun_at.boot == now.boot;
+    const bool is_old = !is_of_this_boot || now.since_boot - intent.begun_at.since_boot >= options_.doubt;
+    const bool is_whole = brought.size() >= intent.count;
+    if (brought.empty() && !is_old) continue;
+    auto fit = checked(brought, cloud_deadline());
+    // What is promised is no pod's but that one's, on whatever node it is by now: its agent asks for it by name.
+    const std::string promise = warm::promise_of(intent);
+    if (!promise.empty()) {
+      for (warm::Given& one : fit) one = warm::kept_for(std::move(one), promise);
+    }
+    const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& moment) {
+      return warm::plan_take(snapshot, is_whole || is_old ? intent.id : std::string(), fit, moment);
+    });
+    if (!moved) return note_trouble(moved.error());
+    log(fmt::format("what was asked for at {} and not heard of brought {} of {} addresses{}{}", intent.id,
+                    moved->addresses.size(), intent.count, is_whole || is_old ? "" : " so far",
+                    promise.empty() ? "" : ", " + warm::waits_for(promise)));
+    {
+      const std::lock_guard lock(mutex_);
+      (intent.what == core::WarmIntent::What::borrow ? tally_.borrowed : tally_.allocated) += moved->addresses.size();
+    }
+    auto after = view_stock(context());
+    if (!after) return;
+    view = *std::move(after);
+  }
+}
+
+void StockKeeper::settle_rebuild(const core::WarmIntent& intent) {
+  if (world_.clock.now().since_boot < next_rebuild_look_) return;
+  warm::Look look = this->look(true, cloud_deadline());
+  const auto view = view_stock(context());
+  next_rebuild_look_ = world_.clock.now().since_boot + kSettleAgain;
+  if (!view) return note_trouble(view.error());
+  // One source that is silent may be the one that would say that somebody has it.
+  if (!look.cloud || !look.host || !look.silent.empty()) return;
+  set_apart(look, *view, false, cloud_deadline());
+  if (!look.silent.empty()) return;
+  const bool is_first = !rebuild_.begun;
+  const nanoseconds rest = std::max(options_.doubt, options_.cooldown);
+  const warm::RebuildStep step = warm::step_rebuild(rebuild_, view->addresses, look, rest, world_.clock.now());
+  if (is_first) {
+    log(
+        fmt::format("the records of this stock are lost: of {} addresses that the cloud has on the interface, {} are "
+                    "used by pods, {} by the host and no pod known, {} by nobody so far",
+                    look.cloud->size(), step.of_pods, step.of_host, step.resting + step.take.size()));
+  }
+  for (std::size_t begin = 0; begin < step.take.size(); begin += warm::kMovesMax) {
+    const auto part = checked(
+        std::vector<warm::Given>(
+            step.take.begin() + static_cast<std::ptrdiff_t>(begin),
+            step.take.begin() + static_cast<std::ptrdiff_t>(std::min(begin + warm::kMovesMax, step.take.size()))),
+        cloud_deadline());
+    const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+      return warm::plan_take(snapshot, std::string(), part, now);
+    });
+    if (!moved) return note_trouble(moved.error());
+    log(fmt::format("{} addresses that nothing has used for {} s are taken in again", moved->addresses.size(),
+                    std::chrono::duration_cast<std::chrono::seconds>(rest).count()));
+    const std::lock_guard lock(mutex_);
+    tally_.rebuilt += moved->addresses.size();
+  }
+  if (!step.is_done) return;
+  const auto dropped = decide<bool>(
+      [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_drop_intent(snapshot, intent.id); });
+  if (!dropped) return note_trouble(dropped.error());
+  rebuild_ = {};
+  log(fmt::format("the stock is known again; {} addresses are used by the host, and no pod says that it has them",
+                  step.of_host));
+}
+
+}  // namespace croft::engine

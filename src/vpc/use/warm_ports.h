@@ -1,0 +1,166 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/net/address.h"
+#include "base/net/mac.h"
+#include "base/result.h"
+#include "register/owner.h"
+#include "register/warm.h"
+#include "vpc/provider.h"
+
+// What the keeper of a stock of cloud addresses needs from outside, beside the cloud (vpc/provider.h). Adapters are
+// in vpc/door. Each may be called from several threads unless it says otherwise.
+
+namespace croft::engine {
+
+/// Asks the wire whether somebody uses an address: RFC 5227 probes for IPv4, RFC 4862 duplicate address detection for
+/// IPv6 (docs/reference/warm-pool.md#arp-probe).
+class AddressProbe {
+ public:
+  virtual ~AddressProbe() = default;
+
+  struct Answer {
+    net::Address address;
+    std::optional<net::Mac> other;  ///< who has it, or asks for it at the same time; absent: nobody answered
+  };
+  /// All of them together, in one window of time however many they are; in their order. Error: unavailable,
+  /// permission_denied: nothing is known of any of them.
+  [[nodiscard]] virtual Result<std::vector<Answer>> probe(const std::vector<net::Address>& addresses,
+                                                          Deadline deadline) = 0;
+  /// Says twice that they are here now (RFC 5227 §2.3, unsolicited neighbour advertisements), so that nobody goes by
+  /// what was true before. Best effort.
+  virtual void announce(const std::vector<net::Address>& addresses) = 0;
+};
+
+/// The agents of the other nodes.
+class PeerAgents {
+ public:
+  virtual ~PeerAgents() = default;
+
+  struct Peer {
+    std::string node;
+    std::string address;  ///< `10.0.0.2:7312`
+    std::string subnet;
+    std::uint32_t free = 0;  ///< addresses in its stock, as it said last
+  };
+  /// Those that say they are of a subnet, but this node's own; also those that have none free.
+  [[nodiscard]] virtual Result<std::vector<Peer>> peers(const std::string& subnet, Deadline deadline) = 0;
+  /// Asks one for an address, which becomes `mac`'s. `request` names this request: the same one gets the same address.
+  /// Errors: exhausted (it has none to spare), unavailable (it did not answer at all), unknown_outcome (the cloud may
+  /// have been told to move one), and what it says.
+  [[nodiscard]] virtual Result<cloud::CloudAddress> borrow(const Peer& peer, const net::Mac& mac,
+                                                           const std::string& subnet, const std::string& request,
+                                                           Deadline deadline) = 0;
+  /// The same of one address that its pod keeps by its name. Errors also: not_found (it does not lie there); conflict
+  /// (it is not kept for this pod there: who has it); refused_by_configuration also where the other side is of before
+  /// this request, and would lend any other.
+  struct Kept {
+    net::Address address;
+    std::string pod;  ///< "namespace/name"
+    /// The promise names the interface that has it: it may go also where no record says for whom it is kept, and
+    /// nothing uses it.
+    bool is_named = false;
+  };
+  [[nodiscard]] virtual Result<cloud::CloudAddress> borrow_kept(const Peer& peer, const Kept& kept, const net::Mac& mac,
+                                                                const std::string& subnet, const std::string& request,
+                                                                Deadline deadline) = 0;
+};
+
+/// Where the agents find each other: says how this node's stock is. From one thread at a time.
+class StockBoard {
+ public:
+  virtual ~StockBoard() = default;
+
+  struct Status {
+    std::uint32_t free = 0, low = 0, high = 0;
+    /// "dry", "hungry", "normal" or "overflow" (docs/reference/warm-pool.md#control-loop).
+    std::string status;
+  };
+  /// Errors as a store has them; the next call says it anew.
+  [[nodiscard]] virtual Result<void> publish(const cloud::Interface& interface, const Status& status,
+                                             Deadline deadline) = 0;
+  /// Takes away what nodes that are gone have left.
+  [[nodiscard]] virtual Result<void> clean_up(Deadline deadline) = 0;
+};
+
+/// What this node knows of its pods, apart from the stock's own records.
+class NodePods {
+ public:
+  virtual ~NodePods() = default;
+
+  struct Pod {
+    core::PodIdentity pod;
+    std::vector<net::Address> addresses;  ///< as its status says; empty: none yet
+    bool ended = false;                   ///< Succeeded or Failed: it needs no address
+    bool host_network = false;
+  };
+  /// All pods of the node, from a source that is no older than the call. An error: nothing is known.
+  [[nodiscard]] virtual Result<std::vector<Pod>> pods(Deadline deadline) = 0;
+};
+
+/// What the host itself shows.
+class HostAddresses {
+ public:
+  virtual ~HostAddresses() = default;
+
+  /// Every address that an interface of the host or of a network namespace below `/run/netns` has, or that a route of
+  /// the host leads to by itself (a /32, a /128). Error: it could not be looked at; then nothing is known.
+  [[nodiscard]] virtual Result<std::vector<net::Address>> in_use(Deadline deadline) = 0;
+
+  /// The same by who says so: a pod that may change its own namespace says there what it likes.
+  struct Use {
+    std::vector<net::Address> own;                      ///< of the host's namespace
+    std::vector<std::vector<net::Address>> namespaces;  ///< of each of the others
+  };
+  [[nodiscard]] virtual Result<Use> use(Deadline deadline) {
+    TRY(auto all, in_use(deadline));
+    return Use{std::move(all), {}};
+  }
+};
+
+/// The addresses that are promised to pods by name, whether these run or not (VpcIpClaims).
+class AddressClaims {
+ public:
+  virtual ~AddressClaims() = default;
+
+  /// Of the whole cluster. A cluster that knows no claims has none. An error: nothing is known.
+  [[nodiscard]] virtual Result<std::vector<net::Address>> claimed(Deadline deadline) = 0;
+};
+
+/// Which pods keep their address by name, and which one it is (docs/reference/warm-pool.md#fixed-addresses).
+class FixedAddresses {
+ public:
+  virtual ~FixedAddresses() = default;
+
+  /// What a pod's annotations say.
+  struct Wish {
+    bool is_fixed = false;
+    std::string release_time;  ///< how long it is kept after its pod's end, as Go writes a duration, or "Never"
+  };
+  /// From memory where that is current, so that no API is waited for. Error: conflict, the pod of this name is another
+  /// one by now, and keeps the address; any other: nothing is known of this pod.
+  [[nodiscard]] virtual Result<Wish> wish_of(const core::PodIdentity& pod, Deadline deadline) = 0;
+
+  struct Promise {
+    net::Address address;
+    std::string subnet{};           ///< empty: not said
+    std::optional<net::Mac> mac{};  ///< of the interface where the pod had it last; absent: not said
+    std::string node{};             ///< whose that is; empty: not said
+  };
+  /// Nothing: none was made yet. Errors: those of the API; corrupt where it names no address; not_found where the
+  /// cluster has not the kind.
+  [[nodiscard]] virtual Result<std::optional<Promise>> promise_to(const core::PodIdentity& pod, Deadline deadline) = 0;
+  /// Says that the pod has it now; makes the promise where there is none. Errors: conflict when another address is
+  /// promised to it by now; those of the API.
+  [[nodiscard]] virtual Result<void> attach(const core::WarmAddress& held, const Wish& wish, Deadline deadline) = 0;
+  /// Whether the cluster has no node of this name any more.
+  [[nodiscard]] virtual Result<bool> is_gone(const std::string& node, Deadline deadline) = 0;
+};
+
+}  // namespace croft::engine

@@ -1,0 +1,129 @@
+#include "vpc/use/warm_stock.h"
+
+#include <utility>
+#include <variant>
+
+#include "vpc/decide/rebuild.h"
+
+namespace croft::engine {
+namespace {
+
+namespace warm = core::warm;
+
+/// A step whose answer is kept, as one of a batch: final when it plans something that `keep` takes.
+template <class Answer, class Keep>
+core::Step<bool> kept(core::Step<Answer> step, Keep keep) {
+  if (auto* missing = std::get_if<core::Missing>(&step)) return std::move(*missing);
+  if (auto* error = std::get_if<Error>(&step)) return std::move(*error);
+  auto& plan = std::get<core::Plan<Answer>>(step);
+  const bool is_final = !plan.writes.empty() && keep(std::move(plan.answer));
+  return core::Plan<bool>{is_final, std::move(plan.writes)};
+}
+
+/// An ADD's step; where nothing may be given it finds the stock empty.
+core::Step<warm::Answer> plan_giving(const core::Snapshot& snapshot, const warm::Request& request, const Instant& now,
+                                     const MayGive& may_give) {
+  auto step = warm::plan_assign(snapshot, request, now);
+  const auto* plan = std::get_if<core::Plan<warm::Answer>>(&step);
+  const bool gives = plan != nullptr && !plan->writes.empty();
+  if (gives && may_give && !may_give()) return core::Plan<warm::Answer>{warm::Empty{}, {}};
+  return step;
+}
+
+}  // namespace
+
+Result<warm::Answer> assign_from_stock(const Context& context, const warm::Request& request, const MayGive& may_give) {
+  return transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant& now) {
+    return plan_giving(snapshot, request, now, may_give);
+  });
+}
+
+BatchedCall assign_from_stock_in_batch(const warm::Request& request, Deadline not_after, warm::Assigned& answer,
+                                       const MayGive& may_give) {
+  BatchedCall call;
+  call.owner = request.owner.container_id;
+  call.not_after = not_after;
+  call.decide = [&request, &answer, &may_give](const core::Snapshot& snapshot, const Instant& now) {
+    return kept(plan_giving(snapshot, request, now, may_give), [&](warm::Answer given) {
+      auto* assigned = std::get_if<warm::Assigned>(&given);
+      if (assigned == nullptr) return false;
+      answer = std::move(*assigned);
+      return true;
+    });
+  };
+  return call;
+}
+
+Result<std::vector<core::WarmAddress>> release_to_stock(const Context& context, const warm::Release& release) {
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
+    return warm::plan_release(snapshot, release, now);
+  });
+}
+
+BatchedCall release_to_stock_in_batch(const warm::Release& release, Deadline not_after,
+                                      std::vector<core::WarmAddress>& answer) {
+  BatchedCall call;
+  call.owner = release.owner.container_id;
+  call.not_after = not_after;
+  call.decide = [&release, &answer](const core::Snapshot& snapshot, const Instant& now) {
+    return kept(warm::plan_release(snapshot, release, now), [&](std::vector<core::WarmAddress> let_go) {
+      answer = std::move(let_go);
+      return true;
+    });
+  };
+  return call;
+}
+
+Result<core::WarmAddress> record_in_stock(const Context& context, const core::WarmAddress& told) {
+  return transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant& now) {
+    return warm::plan_record(snapshot, told, now);
+  });
+}
+
+Result<StockView> view_stock(const Context& context) {
+  StockView view;
+  Loader loader(context.store, deadline_of_use_case(context));
+  TRY_VOID(read_for(context.clock, loader, [&](core::Reader& reader) {
+    view = {};
+    for (const core::Listing& listing : warm::stock_listings()) {
+      for (const auto& [key, value] : reader.sound(listing)) {
+        if (const auto* address = std::get_if<core::WarmAddress>(&value)) view.addresses.push_back(*address);
+        if (const auto* intent = std::get_if<core::WarmIntent>(&value)) view.intents.push_back(*intent);
+      }
+      for (const auto& [key, value] : reader.damaged(listing)) {
+        view.damaged.push_back(*core::damage_of(value));
+        view.damaged_keys.insert(key.name);
+      }
+    }
+    if (const auto* node = reader.sound(core::warm_node_key())) view.node = *node;
+  }));
+  return view;
+}
+
+Result<void> describe_node(const Context& context, core::WarmNode node) {
+  const auto described =
+      transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+        return core::decide(snapshot, [&](core::Reader& reader) -> core::Flow<core::Plan<bool>> {
+          // A damaged one says nothing that is not said here, but for its generation, which any other number will do.
+          const core::WarmNode* known = reader.sound(core::warm_node_key());
+          TRY_VOID(reader.ready());
+          node.generation = known != nullptr ? known->generation : 0;
+          if (known != nullptr && *known == node) return core::Plan<bool>{false, {}};
+          ++node.generation;
+          return core::Plan<bool>{true, {core::to_put(core::warm_node_key(), node)}};
+        });
+      });
+  if (!described) return fail(described.error());
+  return {};
+}
+
+Result<void> begin_rebuild(const Context& context) {
+  const auto begun =
+      transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
+        return warm::plan_begin(snapshot, warm::rebuild_intent(now));
+      });
+  if (!begun) return fail(begun.error());
+  return {};
+}
+
+}  // namespace croft::engine

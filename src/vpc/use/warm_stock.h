@@ -1,0 +1,61 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "ipam/use/batch.h"
+#include "ipam/use/transact.h"
+#include "register/warm.h"
+#include "vpc/decide/assign.h"
+#include "vpc/decide/moves.h"
+#include "vpc/decide/reconcile.h"
+
+// Use cases on a node's stock of cloud addresses that need the store alone: what an ADD or a DEL does, be it by the
+// agent or by a plugin that works without it. Who keeps the stock filled is vpc/use/stock_keeper.h.
+
+namespace croft::engine {
+
+/// Whether an address may be given by what the store says now (StockKeeper::may_give); asked within the decision. Null:
+/// it may. Where it may not, the stock looks empty to who has no address yet.
+using MayGive = std::function<bool()>;
+
+/// An ADD (core::warm::plan_assign). An empty stock is an answer, not an error.
+[[nodiscard]] Result<core::warm::Answer> assign_from_stock(const Context& context, const core::warm::Request& request,
+                                                           const MayGive& may_give = nullptr);
+/// The same as a call of a batch. What finds its address held already, or none, goes alone, by assign_from_stock().
+/// `request` and `may_give` must outlive the call, and so must `answer`, which is set when it is done.
+[[nodiscard]] BatchedCall assign_from_stock_in_batch(const core::warm::Request& request, Deadline not_after,
+                                                     core::warm::Assigned& answer, const MayGive& may_give);
+
+/// A DEL (core::warm::plan_release): what was let go. Nothing held is a success.
+[[nodiscard]] Result<std::vector<core::WarmAddress>> release_to_stock(const Context& context,
+                                                                      const core::warm::Release& release);
+/// The same as a call of a batch; what holds nothing goes alone.
+[[nodiscard]] BatchedCall release_to_stock_in_batch(const core::warm::Release& release, Deadline not_after,
+                                                    std::vector<core::WarmAddress>& answer);
+
+/// What an old client tells that it did (core::warm::plan_record). Error: already_exists where it is another's.
+[[nodiscard]] Result<core::WarmAddress> record_in_stock(const Context& context, const core::WarmAddress& told);
+
+/// All of the stock, as of one moment.
+struct StockView {
+  std::vector<core::WarmAddress> addresses;
+  std::vector<core::WarmIntent> intents;
+  std::optional<core::WarmNode> node;
+  std::vector<Error> damaged;            ///< records that were set aside
+  std::set<std::string> damaged_keys{};  ///< their names
+};
+[[nodiscard]] Result<StockView> view_stock(const Context& context);
+
+/// Writes what the node is to its cloud, but for the generation, which stays. Nothing is written where it is so.
+[[nodiscard]] Result<void> describe_node(const Context& context, core::WarmNode node);
+
+/// Says that the records are lost: what the cloud has on this node's interface may be the stock's, and who keeps the
+/// stock finds out (vpc/decide/rebuild.h). Again it changes nothing.
+[[nodiscard]] Result<void> begin_rebuild(const Context& context);
+
+}  // namespace croft::engine
