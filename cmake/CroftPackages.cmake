@@ -1,5 +1,5 @@
 # cpack, after a build (scripts/package calls it): Debian packages `croft` (programs, pages, completions, units) and `croft-cni`
-# (the plugin), and a tarball of all of it. Two packages of one commit have the same bytes where SOURCE_DATE_EPOCH is set.
+# (the plugins), and a tarball of all of it. Two packages of one commit have the same bytes where SOURCE_DATE_EPOCH is set.
 install(FILES ${CMAKE_SOURCE_DIR}/deploy/systemd/croftd-agent.service ${CMAKE_SOURCE_DIR}/deploy/systemd/croftd-controller.service
   DESTINATION /lib/systemd/system COMPONENT units)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/croft RENAME copyright COMPONENT units)
@@ -37,7 +37,7 @@ set(CPACK_DEBIAN_CROFT-CNI_PACKAGE_NAME croft-cni)
 set(CPACK_COMPONENT_CROFT_DESCRIPTION
   "IP address management for Kubernetes and CNI: croft and croftd\n The operator's command line, the daemons of nodes and clusters, their units\n (not enabled), manual pages and completions.")
 set(CPACK_COMPONENT_CROFT-CNI_DESCRIPTION
-  "IP address management for Kubernetes and CNI: the plugin\n croft-ipam, one static file, where container runtimes look for plugins.")
+  "IP address management for Kubernetes and CNI: the plugins\n croft-ipam where container runtimes look for plugins; host-local, which may be\n somebody else's there, in /usr/libexec/croft. Static files.")
 # What a package with units owes systemd: that it is told, and that nothing runs on of programs that are gone.
 set(CPACK_DEBIAN_CROFT_PACKAGE_CONTROL_EXTRA ${CMAKE_SOURCE_DIR}/deploy/debian/postinst ${CMAKE_SOURCE_DIR}/deploy/debian/prerm
   ${CMAKE_SOURCE_DIR}/deploy/debian/postrm)

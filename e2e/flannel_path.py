@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The way of a pod on a flannel node, with Croft in place of host-local: subnet.env as flanneld writes it, the delegate
-configuration as flannel's CNI plugin makes it of that, Debian's `bridge`, and croft-ipam installed as `host-local`.
+configuration as flannel's CNI plugin makes it of that, Debian's `bridge`, and Croft's `host-local`.
 
 For IPv4 (the form of today and that of old releases) and dual stack: addresses, files, pings between pods and to the
 gateway, DEL by the binary that added and by the other one. Then the worked example of host-local, with both
@@ -309,7 +309,7 @@ def real_flannel(world):
         say(f"the real flannel plugin: SKIPPED: {why_not}")
         return
     say("the real flannel plugin")
-    chain = Installation(world, "flannel", {"flannel": flannel, "host-local": world.bin / "croft-ipam"})
+    chain = Installation(world, "flannel", {"flannel": flannel, "host-local": world.bin / "host-local"})
     for families in ("4", "46"):
         node = world.netns("fl" + families)
         env_path = world.directory / f"real-{families}" / "subnet.env"
@@ -343,7 +343,7 @@ def test():
     require_programs("ip", "nsenter", "ping", "bridge", "host-local")
     require_network_namespaces()
     with World("flannel", sys.argv[1]) as world:
-        croft = Installation(world, "croft", {"host-local": world.bin / "croft-ipam"})
+        croft = Installation(world, "croft", {"host-local": world.bin / "host-local"})
         debian = Installation(world, "debian", {"host-local": PLUGINS / "host-local"})
         for families, form in (("4", "ranges"), ("4", "subnet"), ("46", "ranges")):
             flannel_node(world, croft, debian, families, form)

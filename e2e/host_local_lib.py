@@ -69,12 +69,12 @@ class Binaries:
             skip(f"{REFERENCE} is not installed (scripts/setup installs it)")
         folder = world.directory / "as-host-local"
         folder.mkdir()
-        shutil.copy2(world.bin / "croft-ipam", folder / "host-local")  # a build meanwhile does not disturb
+        shutil.copy2(world.bin / "host-local", folder / "host-local")  # a build meanwhile does not disturb
         self.path = {"reference": REFERENCE, "croft": folder / "host-local"}
         if need_croft:
             answer = self.call("croft", "VERSION", "")
             if answer.code != 0 or b"supportedVersions" not in answer.out:
-                raise Failure(f"croft-ipam does not answer as host-local: {answer}")
+                raise Failure(f"Croft's host-local does not answer: {answer}")
 
     @staticmethod
     def environment(command, container="dummy", ifname="eth0", netns="/some/where", args="", override=True, **more):

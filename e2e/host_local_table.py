@@ -1049,9 +1049,9 @@ def waiting_for_flock(pid):
 
 
 def by_any_file_name(table):
-    """A symbolic link called host-local does as well as a copy."""
-    link = table.place() / "host-local"
-    link.symlink_to(table.world.bin / "croft-ipam")
+    """It is one plugin, by whatever name a link has."""
+    link = table.place() / "by-another-name"
+    link.symlink_to(table.world.bin / "host-local")
     environment = {**own_environment(), "CNI_COMMAND": "VERSION"}
     done = subprocess.run([link], env=environment, capture_output=True, text=True, timeout=30, check=False)
     if (done.returncode, done.stdout) != (0, versions_text(upto=7)):

@@ -442,7 +442,7 @@ def test():
     if probe.returncode != 0:
         skip(f"strace may not trace here: {probe.stderr.strip()}")
     with World("unsynced", sys.argv[1]) as world:
-        croft, debian = world.bin / "croft-ipam", PLUGINS / "host-local"
+        croft, debian = world.bin / "host-local", PLUGINS / "host-local"
         failed = []
         for sets, what in itertools.product((1, 2), CALLS):
             scenario, problems = tried(world, croft, what, sets)

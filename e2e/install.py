@@ -36,7 +36,7 @@ def test():
         plugin = world.directory / "plugin"
         install(build, plugin, "--component", "plugin")
         files = [str(file.relative_to(plugin)) for file in pathlib.Path(plugin).rglob("*") if file.is_file()]
-        expect_equal(files, ["opt/cni/bin/croft-ipam"], "the plugin alone")
+        expect_equal(sorted(files), ["opt/cni/bin/croft-ipam", "usr/libexec/croft/host-local"], "the plugins alone")
 
 
 main(test)

@@ -31,7 +31,8 @@ class Host:
             self.sources[name] = world.directory / name
             self.sources[name].mkdir()
             # Small, and an ELF file for all that: an installation writes it whole.
-            (self.sources[name] / "croft-ipam").write_bytes(b"\x7fELF ipam.croft.dev CROFT_AGENT " + name.encode())
+            for plugin in ("croft-ipam", "host-local"):
+                (self.sources[name] / plugin).write_bytes(b"\x7fELF CROFT_LOG_DIRECTORY " + f"{plugin} {name}".encode())
 
     def begin(self):
         shutil.rmtree(self.root, ignore_errors=True)
@@ -95,7 +96,7 @@ def works(host, before, what):
     if network and network[0] != OLD_NETWORK:
         kind = json.loads((host.conf / "10-croft.conflist").read_bytes())["plugins"][0]["ipam"]["type"]
         expect(files[f"bin/{kind}"][0] in [(source / "croft-ipam").read_bytes() for source in host.sources.values()], f"{what}: {kind}")
-    wholes = [*THEIRS.values(), *[(source / "croft-ipam").read_bytes() for source in host.sources.values()]]
+    wholes = [*THEIRS.values(), *[(source / "host-local").read_bytes() for source in host.sources.values()]]
     expect(files["bin/host-local"][0] in wholes, f"{what}: host-local is {files['bin/host-local'][0][:40]}")
 
 
@@ -125,7 +126,8 @@ def at_every_call(host, name, begin, do, keeps_network):
             if then == "install":
                 done(host.install("v2"), what)
                 files = host.files()
-                expect_equal((files["bin/croft-ipam"][0], files["bin/host-local"][0]), ((host.sources["v2"] / "croft-ipam").read_bytes(),) * 2, what)
+                for plugin in ("croft-ipam", "host-local"):
+                    expect_equal(files[f"bin/{plugin}"][0], (host.sources["v2"] / plugin).read_bytes(), what)
                 expect_equal(files["bin/host-local.before-croft"], host.before["bin/host-local"], what)
                 expect(not [path for path in files if path.endswith((".tmp", ".lock"))], f"{what}: {sorted(files)}")
             done(host.uninstall(), what)

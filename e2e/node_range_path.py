@@ -143,7 +143,7 @@ def test():
         segment = world.netns("segment")
         segment.run("ip", "link", "add", "segment0", "type", "bridge")
         segment.run("ip", "link", "set", "segment0", "up")
-        installation = Installation(world, "croft", {"host-local": world.bin / "croft-ipam"})
+        installation = Installation(world, "croft", {"host-local": world.bin / "host-local"})
 
         def node_of(name, number, *ranges):
             node = Node(world, croft, segment, name, number, *ranges)

@@ -1,98 +1,16 @@
-// The CNI IPAM plugin. The name it is called by decides its personality.
+// The CNI plugins on a store and on a node's stock of cloud addresses.
 
 #include <array>
-#include <cstdlib>
-#include <new>
-#include <span>
-#include <string>
-#include <string_view>
 
-#include "base/json/document.h"
 #include "cli/croft_ipam/personalities.h"
-#include "cli/stores/commit.h"
-#include "cni/door/skeleton.h"
-#include "os/process.h"
-
-namespace {
-
-using namespace croft;
-
-struct Personality {
-  std::string_view name;
-  int (*serve)(const edge::CniHost& host);
-  /// What arguments on the command line lead to; null: they are not looked at, as by every CNI plugin.
-  int (*answer_options)(std::span<char* const> options) = nullptr;
-};
-constexpr std::array kPersonalities = {
-    Personality{"croft-ipam", app::serve_croft_ipam},
-    Personality{"host-local", app::serve_host_local},
-    Personality{"calico-ipam", app::serve_calico_ipam, app::answer_calico_options},
-    Personality{"croft-vpc", app::serve_croft_vpc},
-};
-
-std::string_view name_of(std::string_view called_as) { return called_as.substr(called_as.rfind('/') + 1); }
-
-edge::NetnsAnswer compare_netns(const std::string& path) {
-  switch (os::is_own_network_namespace(path)) {
-    case os::SameNamespace::yes:
-      return edge::NetnsAnswer::same;
-    case os::SameNamespace::no:
-      return edge::NetnsAnswer::different;
-    case os::SameNamespace::cannot_open:
-      return edge::NetnsAnswer::cannot_open;
-    case os::SameNamespace::own_cannot_open:
-      return edge::NetnsAnswer::own_cannot_open;
-  }
-  return edge::NetnsAnswer::cannot_open;
-}
-
-int refuse_name(std::string_view name) {
-  const wire::cni::Error error{wire::cni::Code::refused,
-                               "this plugin has no personality \"" + std::string(name) +
-                                   "\": install it as croft-ipam, calico-ipam, croft-vpc or host-local",
-                               ""};
-  static_cast<void>(os::write_json_to_standard_output(wire::cni::print_error(error)));
-  return 1;
-}
-
-/// A person asks, no runtime: that would have said CNI_COMMAND.
-bool asks_for_version(int argc, char** argv) {
-  return argc == 2 && std::string_view(argv[1]) == "--version" && std::getenv("CNI_COMMAND") == nullptr;
-}
-
-int print_version(std::string_view name) {
-  const std::string text =
-      std::string(name) + " " + CROFT_VERSION + app::commit_text() + "\nbuilt with " + CROFT_LIBRARIES + "\n";
-  return os::write_standard_output(text) ? 0 : 1;
-}
-
-int serve(int argc, char** argv) {
-  const std::string_view name = name_of(argc > 0 ? argv[0] : "croft-ipam");
-  if (asks_for_version(argc, argv)) os::end_process(print_version(name));
-  const edge::CniHost host{
-      wire::cni::Environment::from([](const char* variable) -> const char* { return std::getenv(variable); }),
-      [] { return os::read_standard_input(wire::kStdinBytesMax + 1); },
-      compare_netns,
-  };
-  for (const Personality& personality : kPersonalities) {
-    if (personality.name != name) continue;
-    const bool has_options = argc > 1 && personality.answer_options != nullptr;
-    os::end_process(has_options ? personality.answer_options({argv + 1, argv + argc}) : personality.serve(host));
-  }
-  return refuse_name(name);
-}
-
-}  // namespace
+#include "cli/croft_ipam/plugin_main.h"
 
 int main(int argc, char** argv) {
-  os::prepare_plugin_process();
-  try {
-    os::end_process(serve(argc, argv));
-  } catch (const std::bad_alloc&) {
-    // As wire::cni prints it, from memory that is there already.
-    os::write_last_words_to_standard_output(
-        "{\n    \"cniVersion\": \"1.0.0\",\n    \"code\": 11,\n    \"msg\": \"out of memory: give the plugin "
-        "more\"\n}\n");
-    os::end_process(1);
-  }
+  using namespace croft::app;
+  static constexpr std::array kPersonalities = {
+      Personality{"croft-ipam", serve_croft_ipam},
+      Personality{"calico-ipam", serve_calico_ipam, answer_calico_options},
+      Personality{"croft-vpc", serve_croft_vpc},
+  };
+  plugin_main(argc, argv, kPersonalities, CROFT_LIBRARIES);
 }

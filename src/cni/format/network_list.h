@@ -17,7 +17,7 @@ enum class MainPlugin : std::uint8_t {
   ptp,      ///< a pair of interfaces a pod, and routes: of the CNI project
   bridge,   ///< a bridge a node: of the CNI project
   calico,   ///< Calico's, which asks Croft for addresses
-  flannel,  ///< flannel's, which asks host-local: Croft under that name
+  flannel,  ///< flannel's, which asks host-local: Croft's
 };
 struct MainPluginName {
   std::string_view text;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -31,6 +32,7 @@
 #include "install/commands/plugin_kubeconfig.h"
 #include "install/commands/pool_families.h"
 #include "install/door/installation.h"
+#include "install/door/node_files.h"
 #include "install/door/takeover.h"
 #include "install/door/turn.h"
 #include "install/format/record.h"
@@ -241,7 +243,7 @@ class Install {
     TRY_VOID(core::check_node_name(options_.node));
     if (options_.configurations_on_host.empty()) options_.configurations_on_host = options_.configurations;
     trim_path(options_.configurations_on_host);
-    TRY_VOID(read_program());
+    TRY_VOID(read_programs());
     wire::cni::NetworkList& network = options_.network;
     network.node = options_.node;
     network.assign_v4 = !options_.no_v4;
@@ -481,45 +483,56 @@ class Install {
     return !options_.no_network && ipam_name_of(options_.network.main) == kPluginName;
   }
 
-  [[nodiscard]] Result<void> read_program() {
-    const bool is_own = options_.source.empty();
-    const auto read_from = [](const std::string& directory) {
-      return os::read_file(fmt::format("{}/{}", directory, kPluginName), edge::kProgramBytesMax);
-    };
-    if (is_own) {
-      TRY(const std::string own, os::resolved_path("/proc/self/exe"));
-      options_.source = os::directory_of(own);
-    }
-    trim_path(options_.source);
-    auto program = read_from(options_.source);
-    // Packages put it where the runtime looks, and this program elsewhere.
-    if (!program && is_own && program.error().code == ErrorCode::not_found) {
-      for (const std::string& directory : {options_.programs, std::string(kDefaultPrograms)}) {
-        auto other = read_from(directory);
-        if (!other) continue;
-        options_.source = directory;
-        program = std::move(other);
+  /// The program that is installed under a name, out of the first of `directories` that has it.
+  [[nodiscard]] static Result<std::string> read_program(const std::string& name,
+                                                        const std::vector<std::string>& directories) {
+    const char* file = name == kHostLocalName ? kHostLocalName : kPluginName;
+    const bool is_search = directories.size() > 1;
+    std::optional<Error> trouble;
+    for (const std::string& directory : directories) {
+      auto program = os::read_file(fmt::format("{}/{}", directory, file), edge::kProgramBytesMax);
+      // Where a runtime looks, a host-local may be somebody else's.
+      if (program && file == kHostLocalName && !edge::is_program_of_croft(*program)) continue;
+      if (program && program->starts_with("\x7f"
+                                          "ELF")) {
+        return *std::move(program);
+      }
+      if (program) {
+        trouble = Error{ErrorCode::invalid_argument, fmt::format("{}/{} is no program", directory, file), {}};
         break;
       }
+      const bool is_missing = program.error().code == ErrorCode::not_found;
+      if (!trouble || !is_missing) trouble = program.error();
+      if (!is_missing) break;
     }
-    if (!program) {
-      Error error = program.error();
-      error.message += is_own ? fmt::format(", nor is it in {} or {}; name the directory that has it with --source",
-                                            options_.programs, kDefaultPrograms)
-                              : "; name the directory that has it with --source";
-      return fail(std::move(error));
+    if (!trouble)
+      trouble = Error{ErrorCode::not_found, fmt::format("{} has no {} of Croft", directories.front(), file), {}};
+    if (is_search && trouble->code == ErrorCode::not_found) {
+      trouble->message +=
+          fmt::format(", nor is it in {}", fmt::join(directories.begin() + 1, directories.end(), " or "));
     }
-    program_ = *std::move(program);
-    if (!program_.starts_with("\x7f"
-                              "ELF")) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("{}/{} is no program; name the directory that has it with --source", options_.source,
-                              kPluginName));
+    trouble->message += "; name the directory that has it with --source";
+    return fail(*std::move(trouble));
+  }
+
+  [[nodiscard]] Result<void> read_programs() {
+    std::vector<std::string> directories{options_.source};
+    if (options_.source.empty()) {
+      TRY(const std::string own, os::resolved_path("/proc/self/exe"));
+      // Packages put croft-ipam where the runtime looks and host-local, which may be somebody else's there, apart.
+      const std::string beside = os::directory_of(own);
+      directories = {beside, os::directory_of(beside) + "/libexec/croft", options_.programs};
+      if (options_.programs != kDefaultPrograms) directories.emplace_back(kDefaultPrograms);
+    } else {
+      trim_path(directories.front());
     }
     // Each once, however often it was said.
     std::set<std::string> names{std::string(wire::cni::ipam_name_of(options_.network.main))};
     names.insert(options_.also_as.begin(), options_.also_as.end());
-    for (const std::string& name : names) plan_.programs.push_back({name, program_});
+    for (const std::string& name : names) {
+      TRY(programs_[name], read_program(name, directories));
+      plan_.programs.push_back({name, programs_[name]});
+    }
     return {};
   }
 
@@ -674,8 +687,8 @@ class Install {
 
   InstallOptions options_;
   const Daemon& daemon_;
-  std::string program_;
-  std::string group_part_;  ///< of URLs: the register that was named is the plugin's too
+  std::map<std::string, std::string> programs_;  ///< what is installed under each name
+  std::string group_part_;                       ///< of URLs: the register that was named is the plugin's too
   edge::InstallPlan plan_;
   edge::Installation files_;
   mutable ToldOnce told_;

@@ -85,11 +85,11 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
                    "containerd's configuration on this node: that it looks for plugins elsewhere is told")
       ->capture_default_str();
   command->add_option("--source", options->source,
-                      "Directory that has croft-ipam (default: that of this program, else the runtime's, where a "
-                      "package puts it)");
+                      "Directory that has croft-ipam and host-local (default: that of this program, else the "
+                      "runtime's and libexec, where packages put them)");
   command
       ->add_option("--also-as", options->also_as,
-                   "Another name for the plugin: host-local, calico-ipam; may be given several times")
+                   "Install also as host-local, or calico-ipam; may be given several times")
       ->check(CLI::IsMember({"host-local", "calico-ipam", "croft-ipam"}));
   command->add_option("--store", options->store, "Store URL; of a kube: store the plugin gets a kubeconfig of its own")
       ->envname("CROFT_STORE")

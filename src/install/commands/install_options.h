@@ -15,6 +15,8 @@ namespace croft::app {
 
 /// Croft's plugin, as a network configuration calls it.
 inline constexpr const char* kPluginName = "croft-ipam";
+/// Its file for directories, which flannel's network calls.
+inline constexpr const char* kHostLocalName = "host-local";
 inline constexpr const char* kDefaultPrograms = "/opt/cni/bin";
 inline constexpr const char* kDefaultConfigurations = "/etc/cni/net.d";
 /// Where host-local keeps what it gave, a directory for each network.

@@ -158,7 +158,7 @@ TEST_F(InstallationTest, WhatWasAnothersComesBack) {
 TEST_F(InstallationTest, WhatWasKeptIsNeverOverwritten) {
   const std::string croft =
       "\x7f"
-      "ELF ipam.croft.dev CROFT_AGENT ";
+      "ELF CROFT_LOG_DIRECTORY ";
   write("bin/host-local", "theirs");
   const auto both = [&](std::string_view program) {
     InstallPlan plan = this->plan(program);
@@ -634,7 +634,7 @@ TEST_F(InstallationTest, ADirectoryThatCannotBeSeenFromHereIsToldAndKeptWhereAPr
 TEST_F(InstallationTest, WithoutARecordWhatOfCroftLiesThereIsNamedAndLeft) {
   const std::string croft =
       "\x7f"
-      "ELF ipam.croft.dev CROFT_AGENT ";
+      "ELF CROFT_LOG_DIRECTORY ";
   write("bin/croft-ipam", croft);
   write("bin/host-local", "theirs");
   Installation wrong({programs_, scratch_.file("nowhere")}, [this](const std::string& line) { told_.push_back(line); });

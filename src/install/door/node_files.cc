@@ -52,8 +52,7 @@ bool is_program_of_croft(std::string_view content) {
   constexpr std::string_view kElf =
       "\x7f"
       "ELF";
-  return content.starts_with(kElf) && content.find("ipam.croft.dev") != content.npos &&
-         content.find("CROFT_AGENT") != content.npos;
+  return content.starts_with(kElf) && content.find("CROFT_LOG_DIRECTORY") != content.npos;
 }
 
 std::string kept_name(const std::string& path, int number) {

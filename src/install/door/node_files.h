@@ -34,8 +34,8 @@ inline constexpr const char* kIsAnothersNetwork =
 [[nodiscard]] std::string digest_of(std::string_view content);
 [[nodiscard]] bool is_recorded(const wire::InstallRecord& record, wire::InstallRecord::Kind kind, std::string_view name,
                                std::string_view digest);
-/// An ELF file that names Croft's kinds of objects and its agent's variable, as each release of the plugin does: one of
-/// which the record says nothing, as somebody removed it.
+/// An ELF file that names Croft's variable for logs, as each release of a plugin does: one of which the record says
+/// nothing, as somebody removed it.
 [[nodiscard]] bool is_program_of_croft(std::string_view content);
 /// Whether a configuration calls Croft's plugin by its own name, or can't be read: none for a node that Croft has left.
 [[nodiscard]] bool is_network_of_croft(const std::string& directory, std::string_view file, std::string_view text);
