@@ -220,7 +220,7 @@ def renders(world, tools):
     board = json.loads(json.loads(re.search(r'^  croft\.json: (".*")$', text, re.MULTILINE)[1]))
     named = set(re.findall(r"\b((?:kube_)?(?:apiserver|node_ipam|leader)_\w+|croft_[a-z_]+)", json.dumps(board) + text))
     named = {re.sub(r"(?<=_duration_seconds)_(bucket|sum|count)$", "", name) for name in named}
-    known = "".join(file.read_text() for file in (TREE / "src" / "edge" / "metrics").glob("*metrics.cc"))
+    known = "".join(file.read_text() for file in (TREE / "src" / "agent" / "metrics").glob("*metrics.cc"))
     expect_equal({name for name in named if f'"{name}"' not in known}, set(), "figures that nobody gives")
     for page in re.findall(r'runbook_url: "(\S+)"', text):
         expect((TREE / page).exists(), f"{page} is there")
