@@ -227,7 +227,12 @@ class Bench {
                    .what = "size of croft-ipam",
                    .value = static_cast<double>(std::filesystem::file_size(bin_ + "/croft-ipam")) / 1e6,
                    .unit = "MB",
-                   .budget = at_most(7)};
+                   .budget = at_most(4)};
+    const Row sibling{.id = "plugin.sibling_size",
+                      .what = "size of croft-ipam-cluster",
+                      .value = static_cast<double>(std::filesystem::file_size(bin_ + "/croft-ipam-cluster")) / 1e6,
+                      .unit = "MB",
+                      .budget = at_most(9.5)};
     const Row memory{.id = "plugin.memory",
                      .what = "peak memory of an ADD",
                      .value = static_cast<double>(peak) / 1024.0,

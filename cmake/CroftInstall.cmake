@@ -1,9 +1,9 @@
 # cmake --install: the programs, and what people and shells read of croft and croftd. Components: plugin, programs,
-# documentation. croft-ipam goes where container runtimes look for it, whatever the prefix; under its own name only, as
+# documentation. croft-ipam and its sibling go where container runtimes look for it, whatever the prefix; under their own names only, as
 # calico-ipam may be somebody else's. So may host-local: it lies apart, for `croftd install` and for people.
 include(GNUInstallDirs)
 set(CROFT_CNI_BIN_DIR /opt/cni/bin CACHE PATH "where the container runtime looks for CNI plugins")
-install(TARGETS croft-ipam RUNTIME DESTINATION ${CROFT_CNI_BIN_DIR} COMPONENT plugin)
+install(TARGETS croft-ipam croft-ipam-cluster RUNTIME DESTINATION ${CROFT_CNI_BIN_DIR} COMPONENT plugin)
 install(TARGETS host-local RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/croft COMPONENT plugin)
 install(TARGETS croft croftd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
 # The names of UK8S' programs that they answer to: links, as they are.

@@ -37,7 +37,7 @@ set(CPACK_DEBIAN_CROFT-CNI_PACKAGE_NAME croft-cni)
 set(CPACK_COMPONENT_CROFT_DESCRIPTION
   "IP address management for Kubernetes and CNI: croft and croftd\n The operator's command line, the daemons of nodes and clusters, their units\n (not enabled), manual pages and completions.")
 set(CPACK_COMPONENT_CROFT-CNI_DESCRIPTION
-  "IP address management for Kubernetes and CNI: the plugins\n croft-ipam where container runtimes look for plugins; host-local, which may be\n somebody else's there, in /usr/libexec/croft. Static files.")
+  "IP address management for Kubernetes and CNI: the plugins\n croft-ipam and croft-ipam-cluster where container runtimes look for plugins; host-local, which may be\n somebody else's there, in /usr/libexec/croft. Static files.")
 # What a package with units owes systemd: that it is told, and that nothing runs on of programs that are gone.
 set(CPACK_DEBIAN_CROFT_PACKAGE_CONTROL_EXTRA ${CMAKE_SOURCE_DIR}/deploy/debian/postinst ${CMAKE_SOURCE_DIR}/deploy/debian/prerm
   ${CMAKE_SOURCE_DIR}/deploy/debian/postrm)

@@ -90,7 +90,7 @@ def test():
         builder("run", "--isolation", "chroot", container, "--", "/usr/bin/croftd", "--help")
         mounted = pathlib.Path(builder("mount", container).strip())
         there = {str(path.relative_to(mounted)) for path in mounted.rglob("*") if path.is_file()}
-        expect({"usr/bin/croft", "usr/bin/croftd", "usr/bin/croft-ipam", "usr/bin/host-local"} <= there, f"{sorted(there)}")
+        expect({"usr/bin/croft", "usr/bin/croftd", "usr/bin/croft-ipam", "usr/bin/croft-ipam-cluster", "usr/bin/host-local"} <= there, f"{sorted(there)}")
         expect(not [path for path in there if path.endswith(("/sh", "/bash"))], "no shell")
         say(f"the image: {len(there)} files, {version.splitlines()[0]}")
 

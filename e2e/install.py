@@ -25,7 +25,7 @@ def test():
         install(build, into)
         for program in ("croft", "croftd"):
             expect(run(into / "usr/bin" / program, "--version").stdout.startswith(program + " "), program)
-        expect_equal(os.listdir(into / "opt/cni/bin"), ["croft-ipam"], "plugins")
+        expect_equal(sorted(os.listdir(into / "opt/cni/bin")), ["croft-ipam", "croft-ipam-cluster"], "plugins")
         for directory, names in PAGES.items():
             there = {file.name for file in (into / "usr" / directory).iterdir()}
             expect(set(names) <= there, f"{directory}: {sorted(there)}")
@@ -36,7 +36,7 @@ def test():
         plugin = world.directory / "plugin"
         install(build, plugin, "--component", "plugin")
         files = [str(file.relative_to(plugin)) for file in pathlib.Path(plugin).rglob("*") if file.is_file()]
-        expect_equal(sorted(files), ["opt/cni/bin/croft-ipam", "usr/libexec/croft/host-local"], "the plugins alone")
+        expect_equal(sorted(files), ["opt/cni/bin/croft-ipam", "opt/cni/bin/croft-ipam-cluster", "usr/libexec/croft/host-local"], "the plugins alone")
 
 
 main(test)

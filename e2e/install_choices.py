@@ -1105,6 +1105,8 @@ def source(world):
     if not os.path.exists("/opt/cni/bin/croft-ipam"):
         refused(install(), 1, elsewhere, host.bin, "/opt/cni/bin", "--source")
     shutil.copy(world.bin / "croft-ipam", host.bin / "croft-ipam")
+    refused(install(), 1, "croft-ipam-cluster", "--source")
+    shutil.copy(world.bin / "croft-ipam-cluster", host.bin / "croft-ipam-cluster")
     refused(install("--source", elsewhere), 1, elsewhere, "--source")
     done(install())
     done(host.install("--uninstall"))

@@ -31,7 +31,7 @@ class Host:
             self.sources[name] = world.directory / name
             self.sources[name].mkdir()
             # Small, and an ELF file for all that: an installation writes it whole.
-            for plugin in ("croft-ipam", "host-local"):
+            for plugin in ("croft-ipam", "croft-ipam-cluster", "host-local"):
                 (self.sources[name] / plugin).write_bytes(b"\x7fELF CROFT_LOG_DIRECTORY " + f"{plugin} {name}".encode())
 
     def begin(self):
@@ -126,7 +126,7 @@ def at_every_call(host, name, begin, do, keeps_network):
             if then == "install":
                 done(host.install("v2"), what)
                 files = host.files()
-                for plugin in ("croft-ipam", "host-local"):
+                for plugin in ("croft-ipam", "croft-ipam-cluster", "host-local"):
                     expect_equal(files[f"bin/{plugin}"][0], (host.sources["v2"] / plugin).read_bytes(), what)
                 expect_equal(files["bin/host-local.before-croft"], host.before["bin/host-local"], what)
                 expect(not [path for path in files if path.endswith((".tmp", ".lock"))], f"{what}: {sorted(files)}")

@@ -250,9 +250,10 @@ def upgrades(world, host):
     """Between two versions, with calls all the time."""
     other = world.directory / "other"
     other.mkdir()
-    shutil.copy(world.bin / "croft-ipam", other / "croft-ipam")
-    with open(other / "croft-ipam", "ab") as file:
-        file.write(b"\0another version")
+    for name in ("croft-ipam", "croft-ipam-cluster"):
+        shutil.copy(world.bin / name, other / name)
+        with open(other / name, "ab") as file:
+            file.write(b"\0another version")
     ended, failures, calls = threading.Event(), [], [0]
 
     def churn(which):
@@ -410,9 +411,10 @@ def keeps_what_works(world, kube, host):
     node.add("before")
     other = world.directory / "one-more"
     other.mkdir()
-    shutil.copy(world.bin / "croft-ipam", other / "croft-ipam")
-    with open(other / "croft-ipam", "ab") as file:
-        file.write(b"\0one more")
+    for name in ("croft-ipam", "croft-ipam-cluster"):
+        shutil.copy(world.bin / name, other / name)
+        with open(other / name, "ab") as file:
+            file.write(b"\0one more")
     accounts = "/api/v1/namespaces/croft-system/serviceaccounts"
     kube.call("POST", accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}})
     rules = [{"apiGroups": ["ipam.croft.dev"], "resources": ["*"], "verbs": ["get", "list"]}]
@@ -553,7 +555,7 @@ def takes_back(world, kube, host):
     other.mkdir()
     lost = host.install("--uninstall", main=None, programs=other)
     expect_equal(lost.returncode, 1, f"with another directory of programs: {lost.stdout} {lost.stderr}")
-    expect(f"{host.bin}/croft-ipam is left" in lost.stderr and "--cni-bin-dir" in lost.stderr, lost.stderr)
+    expect(f"{host.bin}/croft-ipam, {host.bin}/croft-ipam-cluster;" in lost.stderr and "--cni-bin-dir" in lost.stderr, lost.stderr)
     expect_equal(sorted(p.name for p in host.conf.iterdir()), ["croft-install.record"], "the record stays")
     text = done(host.install("--uninstall", main=None), "taking back")
     wait_for(lambda: "Croft was taken back from this node" in log(), "the agent says why it writes none", 60)

@@ -23,7 +23,7 @@ IN_CROFT = {"/usr/bin/croft", "/usr/bin/croftd", "/usr/bin/cnivpctl", "/usr/bin/
             "/lib/systemd/system/croftd-controller.service", "/usr/share/man/man1/croft.1", "/usr/share/man/man8/croftd-agent.8",
             "/usr/share/bash-completion/completions/croft", "/usr/share/zsh/site-functions/_croftd",
             "/usr/share/fish/vendor_completions.d/croft.fish", "/usr/share/doc/croft/copyright"}
-IN_PLUGIN = {"/opt/cni/bin/croft-ipam", "/usr/libexec/croft/host-local", "/usr/share/doc/croft-cni/copyright"}
+IN_PLUGIN = {"/opt/cni/bin/croft-ipam", "/opt/cni/bin/croft-ipam-cluster", "/usr/libexec/croft/host-local", "/usr/share/doc/croft-cni/copyright"}
 
 
 def files_of(package):

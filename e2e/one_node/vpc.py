@@ -85,6 +85,7 @@ class VpcStory(Story):
         wait_for(lambda: "listening" in (self.cluster.logs / "cloud.log").read_text(), "the simulator listens")
         # What the packages put on a node, and how UK8S' nodes are set up.
         self.node.run("cp", self.cluster.bin / "croft-ipam", "/opt/cni/bin/croft-vpc")
+        self.node.run("cp", self.cluster.bin / "croft-ipam-cluster", "/opt/cni/bin/croft-ipam-cluster")
         self.node.run("sysctl", "-q", "-w", "net.ipv4.conf.eth0.proxy_arp=1")
         conflist = json.loads((DEPLOY / "cni" / "10-croft-vpc.conflist").read_text())
         # Where the plugin asks the cloud itself: the agent's place is its own.

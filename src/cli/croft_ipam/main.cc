@@ -1,4 +1,5 @@
-// The CNI plugins on a store and on a node's stock of cloud addresses.
+// The CNI plugins on a node's agent, a SQLite file, and a node's stock of cloud addresses. Other stores and the cloud
+// are the sibling's, croft-ipam-cluster (docs/adr/0019-plugin-files.md).
 
 #include <array>
 
@@ -9,7 +10,6 @@ int main(int argc, char** argv) {
   using namespace croft::app;
   static constexpr std::array kPersonalities = {
       Personality{"croft-ipam", serve_croft_ipam},
-      Personality{"calico-ipam", serve_calico_ipam, answer_calico_options},
       Personality{"croft-vpc", serve_croft_vpc},
   };
   plugin_main(argc, argv, kPersonalities, CROFT_LIBRARIES);

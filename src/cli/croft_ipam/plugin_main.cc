@@ -13,6 +13,15 @@
 namespace croft::app {
 namespace {
 
+/// For a sibling; of one call, and never freed.
+std::string* g_standard_input = nullptr;
+
+[[nodiscard]] Result<std::string> read_input() {
+  auto read = os::read_standard_input(wire::kStdinBytesMax + 1);
+  if (read) g_standard_input = new std::string(*read);  // NOLINT(*-owning-memory)
+  return read;
+}
+
 std::string_view name_of(std::string_view called_as) { return called_as.substr(called_as.rfind('/') + 1); }
 
 edge::NetnsAnswer compare_netns(const std::string& path) {
@@ -33,7 +42,7 @@ int refuse_name(std::string_view name) {
   const wire::cni::Error error{
       wire::cni::Code::refused,
       "this plugin has no personality \"" + std::string(name) +
-          "\": install it as croft-ipam, calico-ipam or croft-vpc; host-local is a file of its own",
+          "\": croft-ipam is croft-vpc too, croft-ipam-cluster is calico-ipam, and host-local is a file of its own",
       ""};
   static_cast<void>(os::write_json_to_standard_output(wire::cni::print_error(error)));
   return 1;
@@ -56,7 +65,7 @@ int serve(int argc, char** argv, std::span<const Personality> personalities, std
   if (asks_for_version(argc, argv)) return print_version(name, libraries);
   const edge::CniHost host{
       wire::cni::Environment::from([](const char* variable) -> const char* { return std::getenv(variable); }),
-      [] { return os::read_standard_input(wire::kStdinBytesMax + 1); },
+      read_input,
       compare_netns,
   };
   for (const Personality& personality : personalities) {
@@ -68,6 +77,10 @@ int serve(int argc, char** argv, std::span<const Personality> personalities, std
 }
 
 }  // namespace
+
+std::string_view standard_input() {
+  return g_standard_input != nullptr ? std::string_view(*g_standard_input) : std::string_view();
+}
 
 void plugin_main(int argc, char** argv, std::span<const Personality> personalities, std::string_view libraries) {
   os::prepare_plugin_process();

@@ -9,6 +9,7 @@
 #include "base/net/echo.h"
 #include "cli/stores/etcd_url.h"
 #include "cli/stores/kube_url.h"
+#include "cli/stores/open_sqlite.h"
 #include "http/tls.h"
 #include "os/digest.h"
 #include "os/random.h"
@@ -26,16 +27,6 @@ namespace {
 
 constexpr std::chrono::seconds kOpenLimit{10};
 constexpr std::size_t kPasswordBytesMax = 4096;
-
-[[nodiscard]] Result<std::unique_ptr<store::Store>> open_sqlite(const std::string& url, store::OpenMode mode,
-                                                                const Clock& clock) {
-  store::SqliteOptions options;
-  options.create = mode == store::OpenMode::create;
-  const std::string path(store::behind_scheme(url));
-  TRY(std::unique_ptr<store::Store> opened,
-      store::open_sqlite_store(path, options, clock, Deadline::after(clock.now(), kOpenLimit)));
-  return opened;
-}
 
 [[nodiscard]] Result<std::string> read_password(const std::string& path) {
   TRY(std::string password, os::read_secret_file(path, kPasswordBytesMax));
@@ -161,9 +152,7 @@ Result<void> check_store_pages(const std::string& url, const Clock& clock) {
 Result<std::unique_ptr<store::Store>> open_store(const std::string& url, store::OpenMode mode, const Clock& clock,
                                                  const StoreParts& parts) {
   const auto scheme = store::scheme_of(url);
-  if (scheme == store::Scheme::sqlite && store::behind_scheme(url).starts_with('/')) {
-    return open_sqlite(url, mode, clock);
-  }
+  if (scheme == store::Scheme::sqlite) return open_sqlite(url, mode, clock);
   if (scheme == store::Scheme::etcd) {
     TRY(EtcdPlace place, parse_etcd_url(url));
     return open_etcd_store(std::move(place), clock, parts.registry);
@@ -172,9 +161,7 @@ Result<std::unique_ptr<store::Store>> open_store(const std::string& url, store::
     TRY(const KubePlace place, parse_kube_url(url));
     return open_kube_store(place, clock, parts, mode);
   }
-  return fail(ErrorCode::invalid_argument, "store " + net::echo(store::without_user(url)) +
-                                               " is not a store this version knows: give sqlite:/absolute/path.db, "
-                                               "etcd:https://10.0.0.1:2379,… or kube:/path/kubeconfig");
+  return fail(unknown_store(url));
 }
 
 Result<std::unique_ptr<store::Store>> open_store_to_look(const std::string& url, const Clock& clock,

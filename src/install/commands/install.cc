@@ -486,13 +486,13 @@ class Install {
   /// The program that is installed under a name, out of the first of `directories` that has it.
   [[nodiscard]] static Result<std::string> read_program(const std::string& name,
                                                         const std::vector<std::string>& directories) {
-    const char* file = name == kHostLocalName ? kHostLocalName : kPluginName;
+    const std::string file = name == "calico-ipam" ? kSiblingName : name;
     const bool is_search = directories.size() > 1;
     std::optional<Error> trouble;
     for (const std::string& directory : directories) {
       auto program = os::read_file(fmt::format("{}/{}", directory, file), edge::kProgramBytesMax);
       // Where a runtime looks, a host-local may be somebody else's.
-      if (program && file == kHostLocalName && !edge::is_program_of_croft(*program)) continue;
+      if (program && name == kHostLocalName && !edge::is_program_of_croft(*program)) continue;
       if (program && program->starts_with("\x7f"
                                           "ELF")) {
         return *std::move(program);
@@ -526,9 +526,11 @@ class Install {
     } else {
       trim_path(directories.front());
     }
-    // Each once, however often it was said.
-    std::set<std::string> names{std::string(wire::cni::ipam_name_of(options_.network.main))};
-    names.insert(options_.also_as.begin(), options_.also_as.end());
+    // Each once, however often it was said; the sibling before croft-ipam, which is never there without it.
+    std::set<std::string> wanted{std::string(wire::cni::ipam_name_of(options_.network.main))};
+    wanted.insert(options_.also_as.begin(), options_.also_as.end());
+    std::vector<std::string> names(wanted.begin(), wanted.end());
+    if (wanted.contains(kPluginName)) names.insert(names.begin(), kSiblingName);
     for (const std::string& name : names) {
       TRY(programs_[name], read_program(name, directories));
       plan_.programs.push_back({name, programs_[name]});

@@ -84,9 +84,10 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
       ->add_option("--containerd-config", options->containerd,
                    "containerd's configuration on this node: that it looks for plugins elsewhere is told")
       ->capture_default_str();
-  command->add_option("--source", options->source,
-                      "Directory that has croft-ipam and host-local (default: that of this program, else the "
-                      "runtime's and libexec, where packages put them)");
+  command->add_option(
+      "--source", options->source,
+      "Directory that has croft-ipam, croft-ipam-cluster and host-local (default: that of this program, else "
+      "libexec and the runtime's, where packages put them)");
   command
       ->add_option("--also-as", options->also_as,
                    "Install also as host-local, or calico-ipam; may be given several times")

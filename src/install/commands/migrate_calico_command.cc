@@ -52,7 +52,6 @@ constexpr const char* kConflistBackupSuffix = ".before-croft";
 constexpr const char* kSwitchedDigestSuffix = ".switched-to-croft";
 constexpr std::size_t kDigestFileBytesMax = 128;
 constexpr std::size_t kSha256Bytes = 32;
-constexpr const char* kProgram = "croft-ipam";
 constexpr int kAnyBlockLength = 26;
 /// Of containerd's and CRI-O's.
 constexpr std::size_t kContainerIdBytes = 64;
@@ -218,9 +217,10 @@ struct ConflistFiles {
 /// Error: that it cannot be found out.
 [[nodiscard]] Result<std::optional<std::string>> missing_on_node(const CalicoOptions& options,
                                                                  const std::string& plugin_store) {
-  const std::string program = fmt::format("{}/{}", options.programs, kProgram);
-  TRY(const os::Runnable plugin, os::runnable(program));
-  if (plugin != os::Runnable::yes) {
+  for (const char* name : {"croft-ipam", "croft-ipam-cluster"}) {
+    const std::string program = fmt::format("{}/{}", options.programs, name);
+    TRY(const os::Runnable plugin, os::runnable(program));
+    if (plugin == os::Runnable::yes) continue;
     return std::optional(
         fmt::format("{} {}: put it there with croftd install --no-conflist, or name the runtime's directory of plugins "
                     "with --cni-bin-dir",

@@ -569,7 +569,7 @@ TEST_F(InstallationTest, ProgramsInAnotherDirectoryAreNamedAndStayOnTheRecord) {
     const auto done = elsewhere.take_back(dry_run);
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().code, ErrorCode::refused_by_configuration);
-    EXPECT_THAT(done.error().message, HasSubstr(scratch_.file("bin/croft-ipam") + " is left"));
+    EXPECT_THAT(done.error().message, HasSubstr("left, as written here too: " + scratch_.file("bin/croft-ipam")));
     EXPECT_THAT(done.error().message, HasSubstr("--cni-bin-dir"));
     EXPECT_THAT(told_, Contains(scratch_.file("other/croft-ipam") + " is not there"));
   }

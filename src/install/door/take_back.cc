@@ -95,7 +95,7 @@ Result<std::set<std::string>> Installation::left_elsewhere(const InstallRecord& 
   }
   if (paths.empty()) return left;
   return fail(ErrorCode::refused_by_configuration,
-              fmt::format("{} is left: it was written here too; run it again with that directory as --cni-bin-dir",
+              fmt::format("left, as written here too: {}; run it again with that directory as --cni-bin-dir",
                           fmt::join(paths, ", ")));
 }
 
@@ -142,6 +142,7 @@ Result<void> Installation::check_nothing_calls_what_goes(const InstallRecord& re
     if (is_ours && kept && kept->empty()) going.insert(entry.name);
   }
   if (going.empty()) return {};
+  if (going.contains("croft-ipam-cluster")) going.insert("croft-ipam");  // which needs it
   TRY(const std::vector<std::string> files, network_files());
   networks.insert(files.begin(), files.end());
   for (const std::string& name : networks) {
@@ -205,7 +206,7 @@ void Installation::tell_of_no_record() const {
     tell_(fmt::format("{} is not there; name the runtime's directory with --cni-conf-dir", place_.configurations));
   }
   // The plugin's own names: whoever installed has chosen among these.
-  for (const char* name : {"croft-ipam", "calico-ipam", "host-local"}) {
+  for (const char* name : {"croft-ipam", "croft-ipam-cluster", "calico-ipam", "host-local"}) {
     const auto is = content_of(path_in(place_.programs, name), kProgramBytesMax);
     if (!is || !*is || !is_program_of_croft(**is)) continue;
     tell_(
@@ -275,7 +276,14 @@ Result<void> Installation::take_back(bool dry_run, Stays stays, Giver giver) {
     keep_entries(Kind::kubeconfig, name);
   }
   std::set<std::string> missing, left;
-  for (const std::string& name : names_of(Kind::program)) {
+  // Backwards, by their newest: a plugin goes before what it needs.
+  std::vector<std::string> programs;
+  for (auto entry = all.entries.rbegin(); entry != all.entries.rend(); ++entry) {
+    if (entry->kind == Kind::program && std::ranges::find(programs, entry->name) == programs.end()) {
+      programs.push_back(entry->name);
+    }
+  }
+  for (const std::string& name : programs) {
     const auto done = take_back_program(all, name, dry_run);
     if (!done) note(done.error());
     if (!done) left.insert(name);

@@ -63,9 +63,16 @@ constexpr std::chrono::seconds kConnectMax{2};
 
 /// How a call was served, for the log.
 struct Path {
+  explicit Path(const std::optional<CallSoFar>& so_far = {}) {
+    if (!so_far) return;
+    why_not = so_far->agent_said;
+    may_have_written = so_far->may_have_written;
+  }
+
   bool by_agent = false;
   std::string why_not;            ///< the agent is there and did not serve
   bool may_have_written = false;  ///< of an ADD, also one that failed
+  Tombstones::Lifted lifted;      ///< of an ADD
 
   [[nodiscard]] std::string text() const {
     if (by_agent) return " via=agent";
@@ -83,7 +90,7 @@ class Call final : public CniCall {
   Call(const CroftIpamWorld& world, const CniRequest& request, NetworkConfig config)
       : CniCall(world.clock, subject_of(world, request, config), writer_of(world, config)),
         world_(world),
-        began_(world.clock.now()),
+        began_(world.so_far ? world.so_far->began : world.clock.now()),
         config_(std::move(config)),
         owner_{config_.name, request.environment.container_id, request.environment.interface_name},
         sign_(cni::has_previous_result(request.network) ? Tombstones::Sign::result : Tombstones::Sign::none),
@@ -109,6 +116,7 @@ class Call final : public CniCall {
 
   [[nodiscard]] std::string store_url() const { return config_.ipam.store.value_or(kDefaultStoreUrl); }
   [[nodiscard]] AgentDoor door() const {
+    if (world_.so_far) return {};
     return {world_.find_agent, config_.ipam.agent.value_or(world_.agent_socket), store_url(), node_.name};
   }
   [[nodiscard]] engine::Context context(store::Store& store) const { return {store, world_.clock, world_.random}; }
@@ -118,7 +126,9 @@ class Call final : public CniCall {
     return {store, world_.clock, world_.random, kDelTimeMax, limit, limit};
   }
   [[nodiscard]] core::AssignRequest request() const;
-  [[nodiscard]] Result<std::unique_ptr<store::Store>> open(store::OpenMode mode) const;
+  [[nodiscard]] Result<std::unique_ptr<store::Store>> open(store::OpenMode mode, const Path& path) const;
+  /// Does not come back where the sibling is to do the rest, but for an error.
+  [[nodiscard]] Result<void> hand_over(const Path& path) const;
   /// Its turn among the calls of its node and store; SQLite has a queue of its own.
   [[nodiscard]] std::optional<NodeTurn> take_turn(store::Store& store, std::chrono::nanoseconds wait_max) const;
   template <class Ask>
@@ -156,7 +166,16 @@ core::AssignRequest Call::request() const {
   return request;
 }
 
-Result<std::unique_ptr<store::Store>> Call::open(store::OpenMode mode) const {
+Result<void> Call::hand_over(const Path& path) const {
+  const auto scheme = store::scheme_of(store_url());
+  const bool is_siblings = scheme == store::Scheme::etcd || scheme == store::Scheme::kube;
+  if (!world_.hand_over || !is_siblings) return {};
+  return fail(world_.hand_over(
+      {began_, path.may_have_written, path.lifted.was_there, path.lifted.may_hold, path.by_agent, path.why_not}));
+}
+
+Result<std::unique_ptr<store::Store>> Call::open(store::OpenMode mode, const Path& path) const {
+  TRY_VOID(hand_over(path));
   TRY(auto store, world_.open_store(store_url(), mode));
   const auto tell = [&clock = world_.clock, write = writer_of(world_, config_)](const core::Key& key,
                                                                                 const Error& damage) {
@@ -188,7 +207,7 @@ auto Call::through_agent(Path& path, Ask ask) const {
 // ---- ADD
 
 Result<core::AssignAnswer> Call::assign_alone(Path& path, const core::AssignRequest& request) const {
-  TRY(const auto store, open(store::OpenMode::create));
+  TRY(const auto store, open(store::OpenMode::create, path));
   engine::WriteNoting noting(*store, path.may_have_written);
   auto turn = take_turn(*store, kAddTurnWaitMax);
   auto answer = engine::assign(context(noting), request, config_.ipam.pools);
@@ -214,7 +233,7 @@ Result<AssignedOnce> Call::assign(Path& path) const {
   TRY(const auto annotations, this->annotations());
   if (!annotations) TRY_VOID(core::check_something_is_asked(request));
   TRY_VOID(core::check_node_name(request.node.name));
-  bool agent_may_have_written = false;
+  bool agent_may_have_written = world_.so_far && world_.so_far->may_have_written;
   auto answer = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
     auto assigned = agent.assign({std::move(self), config_.ipam.pools, request, annotations});
     agent_may_have_written = !assigned && agent.may_have_written();
@@ -223,6 +242,7 @@ Result<AssignedOnce> Call::assign(Path& path) const {
   });
   if (!answer) {
     if (annotations) {
+      TRY_VOID(hand_over(path));
       TRY(const core::AnnotatedWishes wishes, world_.ask_for_wishes(store_url(), config_.pod));
       TRY_VOID(core::heed_wishes(wishes, *annotations, request));
       TRY_VOID(core::check_something_is_asked(request));
@@ -236,13 +256,19 @@ Result<AssignedOnce> Call::assign(Path& path) const {
 Result<core::Assigned> Call::assign_past_living(Path& path) const {
   return edge::assign_past_living({world_.living, world_.clock, world_.random, owner_, node_.name,
                                    config_.requested_addresses, [&] { return assign(path); },
-                                   [&] { return open(store::OpenMode::existing); },
+                                   [&] { return open(store::OpenMode::existing, path); },
                                    [&](const std::string& what) { warn(what); }, [&] { return path.by_agent; }});
 }
 
 Result<Added> Call::add() const {
-  Path path;
-  TRY(const Tombstones::Lifted lifted, lift_tombstone(tombstones_, owner_, world_.clock));
+  Path path(world_.so_far);
+  if (world_.so_far) {
+    // One that lies there now was left since: by a DEL of what this call gives.
+    path.lifted = {world_.so_far->lifted, world_.so_far->may_hold, ""};
+  } else {
+    TRY(path.lifted, lift_tombstone(tombstones_, owner_, world_.clock));
+  }
+  const Tombstones::Lifted& lifted = path.lifted;
   if (!lifted.obstacle.empty()) warn(lifted.obstacle);
   const auto assigned = assign_past_living(path);
   if (!assigned) {
@@ -255,18 +281,24 @@ Result<Added> Call::add() const {
 // ---- DEL
 
 Result<GivenBack> Call::release(Path& path) const {
+  if (world_.so_far && world_.so_far->served) {
+    path.by_agent = true;
+    const auto store = open(store::OpenMode::existing, path);
+    if (store) make_up(context_of_del(**store), Replayer::behind_agent);
+    return GivenBack{};
+  }
   auto by_agent = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
     return agent.release({std::move(self), owner_, began_});
   });
   if (by_agent) {
     // Two of the three DELs of a pod release nothing: time to look after what the agent can't see.
     if (by_agent->empty() && tombstones_.has_older(kAgentsTurn)) {
-      const auto store = open(store::OpenMode::existing);
+      const auto store = open(store::OpenMode::existing, path);
       if (store) make_up(context_of_del(**store), Replayer::behind_agent);
     }
     return GivenBack{*std::move(by_agent), {}};
   }
-  const auto store = open(store::OpenMode::existing);
+  const auto store = open(store::OpenMode::existing, path);
   if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
   if (!store) return fail(store.error());
   const engine::Context context = context_of_del(**store);
@@ -284,7 +316,7 @@ Result<GivenBack> Call::release(Path& path) const {
 }
 
 Result<std::string> Call::del() const {
-  Path path;
+  Path path(world_.so_far);
   auto given_back = release(path);
   if (given_back) {
     tombstones_.forget_vain(owner_);
@@ -298,7 +330,7 @@ Result<std::string> Call::del() const {
 // ---- CHECK, GC, STATUS
 
 Result<std::string> Call::check() const {
-  TRY(const auto store, open(store::OpenMode::existing));
+  TRY(const auto store, open(store::OpenMode::existing, Path()));
   std::vector<net::Address> expected;
   for (const net::AddressWithLength& previous : config_.previous_addresses) expected.push_back(previous.address);
   TRY_VOID(engine::check_attachment(context(*store), owner_, expected));
@@ -307,7 +339,7 @@ Result<std::string> Call::check() const {
 
 Result<engine::Collected> Call::collect() const {
   if (config_.valid_attachments.presence != cni::ValidAttachments::Presence::given) return engine::Collected{};
-  const auto store = open(store::OpenMode::existing);
+  const auto store = open(store::OpenMode::existing, Path());
   if (!store && store.error().code == ErrorCode::not_found) return engine::Collected{};
   if (!store) return fail(store.error());
   engine::GcAttachments valid;
@@ -321,7 +353,7 @@ Result<std::string> Call::gc() const {
 }
 
 Result<void> Call::status() const {
-  TRY(const auto store, open(store::OpenMode::create));
+  TRY(const auto store, open(store::OpenMode::create, Path()));
   const core::AssignRequest request = this->request();
   TRY_VOID(engine::check_status(
       context(*store),

@@ -8,6 +8,7 @@
 #include "agent/door/agent.h"
 #include "base/clock.h"
 #include "base/result.h"
+#include "cni/door/call_so_far.h"
 #include "cni/door/living_addresses.h"
 #include "cni/door/skeleton.h"
 #include "register/owner.h"
@@ -43,6 +44,10 @@ struct CroftIpamWorld {
   LivingProbe living = {};
   /// Where calls that go to a store of another machine take turns (node_turn.h); empty: they don't.
   std::string turns = {};
+  /// Goes on in the sibling where the store is not of this machine alone.
+  HandOver hand_over = {};
+  /// In the sibling, a call that began in the other file: no agent is asked again.
+  std::optional<CallSoFar> so_far = {};
 };
 
 inline constexpr const char* kDefaultStoreUrl = "sqlite:/var/lib/croft/croft.db";

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -666,6 +667,122 @@ TEST_F(CroftIpamTest, EveryVersionAnswersInItsForm) {
   for (const char* version : {"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"}) {
     EXPECT_THAT(run("ADD", kPools, "c1", "", version).out, HasSubstr("\"ips\"")) << version;
   }
+}
+
+/// A call that begins in croft-ipam and goes on in its sibling: two runs on the same world.
+class CroftIpamSiblingTest : public CroftIpamTombstoneTest {
+ protected:
+  static std::string on_etcd(const std::string& more = kPools) {
+    return R"(,"store":"etcd:http://127.0.0.1:2379")" + more;
+  }
+  /// In the small file; nothing when it did the call itself.
+  std::optional<CallSoFar> begin(const std::string& command, const std::string& ipam) {
+    std::optional<CallSoFar> handed;
+    world_.hand_over = [&](const CallSoFar& call) {
+      handed = call;
+      return Error{ErrorCode::unavailable, "croft-ipam-cluster is not there", {}};
+    };
+    begun_ = run(command, ipam);
+    world_.hand_over = {};
+    return handed;
+  }
+  CniAnswer go_on(const std::string& command, const std::string& ipam, const CallSoFar& call) {
+    world_.so_far = call;
+    auto answer = run(command, ipam);
+    world_.so_far.reset();
+    return answer;
+  }
+
+  CniAnswer begun_;
+};
+
+TEST_F(CroftIpamSiblingTest, AStoreOfOtherMachinesIsTheSiblingsAndNoOther) {
+  for (const char* store : {"etcd:http://127.0.0.1:2379", "kube:/x"}) {
+    EXPECT_TRUE(begin("ADD", std::string(R"(,"store":")") + store + '"' + kPools)) << store;
+    EXPECT_THAT(begun_.out, AllOf(HasSubstr("\"code\": 11"), HasSubstr("croft-ipam-cluster is not there")));
+    EXPECT_TRUE(begin("STATUS", std::string(R"(,"store":")") + store + '"' + kPools)) << store;
+    EXPECT_THAT(begun_.out, HasSubstr("\"code\": 50"));
+  }
+  EXPECT_FALSE(exists_) << "no store was opened";
+  for (const char* store : {"sqlite:/x.db", "memory:x", "nosuch:x"}) {
+    EXPECT_FALSE(begin("ADD", std::string(R"(,"store":")") + store + '"' + kPools)) << store;
+  }
+}
+
+TEST_F(CroftIpamSiblingTest, ADelWithoutTheSiblingIsATombstone) {
+  EXPECT_TRUE(begin("DEL", on_etcd("")));
+  EXPECT_EQ(begun_.exit_code, 0) << begun_.out;
+  EXPECT_EQ(left(), 1U);
+}
+
+TEST_F(CroftIpamSiblingTest, NoAgentIsAskedAgainAndWhyItDidNotServeIsInTheLine) {
+  int asked = 0;
+  world_.find_agent = [&](const std::string&) {
+    ++asked;
+    return std::make_unique<MuteAgent>(clock_);
+  };
+  const Instant began = clock_.now();
+  const auto call = begin("ADD", on_etcd());
+  ASSERT_TRUE(call);
+  EXPECT_EQ(call->began, began);
+  EXPECT_EQ(call->agent_said, "no answer in time");
+  EXPECT_TRUE(call->may_have_written);
+  EXPECT_EQ(go_on("ADD", on_etcd(), *call).exit_code, 0);
+  EXPECT_EQ(asked, 1);
+  EXPECT_THAT(log_.back(), HasSubstr("via=store agent=\"no answer in time\""));
+}
+
+/// By a register that was put back the agent may have given an address that somebody lives with, just before it fell
+/// silent: the owner has it already, and nobody has looked.
+TEST_F(CroftIpamSiblingTest, WhatTheAgentMayHaveGivenIsLookedAt) {
+  ASSERT_EQ(run("ADD", on_etcd()).exit_code, 0);
+  std::set<std::string> looked;
+  world_.living.device_of = [&](const net::Address& address) {
+    looked.insert(address.to_string());
+    return std::optional<std::string>();
+  };
+  CallSoFar call;
+  call.began = clock_.now();
+  call.agent_said = "no answer in time";
+  for (const bool may_have_written : {false, true}) {
+    looked.clear();
+    call.may_have_written = may_have_written;
+    EXPECT_EQ(go_on("ADD", on_etcd(), call).exit_code, 0);
+    EXPECT_EQ(looked.size(), may_have_written ? 1U : 0U);
+  }
+}
+
+/// A runtime that starts anew leaves a DEL while the ADD goes on: it is of what this ADD gives.
+TEST_F(CroftIpamSiblingTest, ATombstoneThatCameMeanwhileIsNotLifted) {
+  ASSERT_TRUE(begin("DEL", on_etcd("")));
+  const auto call = begin("ADD", on_etcd());
+  ASSERT_TRUE(call);
+  EXPECT_TRUE(call->lifted);
+  EXPECT_EQ(left(), 0U);
+  clock_.advance(1s);
+  ASSERT_TRUE(begin("DEL", on_etcd("")));
+  ASSERT_EQ(left(), 1U);
+  EXPECT_EQ(go_on("ADD", on_etcd(), *call).exit_code, 0);
+  EXPECT_THAT(log_.back(), HasSubstr("tombstone=lifted"));
+  run("STATUS", on_etcd());
+  EXPECT_EQ(left(), 0U);
+  EXPECT_EQ(run("CHECK", on_etcd("")).exit_code, 1) << "nobody holds what nobody will give back";
+}
+
+/// The agent has released: what is left to do are older tombstones, and whatever keeps them from it.
+TEST_F(CroftIpamSiblingTest, ADelThatTheAgentServedIsServed) {
+  ASSERT_EQ(run("ADD", on_etcd()).exit_code, 0);
+  CallSoFar call;
+  call.began = clock_.now();
+  call.served = true;
+  for (const bool is_away : {false, true}) {
+    if (is_away) break_store();
+    EXPECT_EQ(go_on("DEL", on_etcd(""), call).exit_code, 0);
+    EXPECT_THAT(log_.back(), AllOf(HasSubstr("released=none via=agent"), Not(HasSubstr("deferred"))));
+    EXPECT_EQ(left(), 0U);
+  }
+  broken_.reset();
+  EXPECT_EQ(run("CHECK", on_etcd("")).exit_code, 0) << "it released nothing itself";
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "base/quoted.h"
 #include "cni/decision_log.h"
 #include "cni/door/personality.h"
+#include "store/store_url.h"
 #include "vpc/use/stock_keeper.h"
 #include "vpc/use/warm_stock.h"
 
@@ -51,7 +52,8 @@ cni::AddResult result_of(const core::WarmAddress& given, const VpcConfig& config
 
 class VpcCall final : public CniCall {
  public:
-  static cni::Checked<VpcConfig> decode(const CroftVpcWorld&, const CniRequest& request) {
+  static cni::Checked<VpcConfig> decode(const CroftVpcWorld& world, const CniRequest& request) {
+    if (world.misplaced) return CniCall::cni_error(*world.misplaced);
     return cni::decode_vpc_config(request.network, request.environment.args, request.command);
   }
 
@@ -76,12 +78,21 @@ class VpcCall final : public CniCall {
   static WriteLine writer_of(const CroftVpcWorld& world, const VpcConfig& config) {
     return [&world, file = config.log_file.value_or("")](const std::string& line) { world.log(file, line); };
   }
-  [[nodiscard]] bool has_agent() const { return config_.agent != "none"; }
+  [[nodiscard]] bool has_agent() const { return config_.agent != "none" && !world_.so_far; }
+  [[nodiscard]] std::string agent_text(const std::string& said) const {
+    return said.empty() ? "" : " agent=" + in_quotes(said);
+  }
+  [[nodiscard]] Result<std::unique_ptr<store::Store>> open(store::OpenMode mode, const std::string& agent_said) const;
+  /// Does not come back where the sibling is to do the rest, but for an error.
+  [[nodiscard]] Result<void> hand_over(const std::string& agent_said) const {
+    if (!world_.hand_over) return {};
+    return fail(world_.hand_over({world_.clock.now(), false, false, false, false, agent_said}));
+  }
   [[nodiscard]] engine::Context context(store::Store& store) const { return {store, world_.clock, world_.random}; }
   [[nodiscard]] warm::Request request() const;
   [[nodiscard]] Result<std::chrono::seconds> cooldown(store::Store& store) const;
-  [[nodiscard]] Result<core::WarmAddress> assign_alone(std::string& how) const;
-  [[nodiscard]] Result<void> fetch_one(store::Store& store) const;
+  [[nodiscard]] Result<core::WarmAddress> assign_alone(const std::string& agent_said, std::string& how) const;
+  [[nodiscard]] Result<void> fetch_one(store::Store& store, const std::string& agent_said) const;
   [[nodiscard]] cni::AddResult result(const core::WarmAddress& given) const {
     return result_of(given, config_, world_.node_address ? world_.node_address(given) : std::nullopt);
   }
@@ -109,7 +120,14 @@ Result<std::chrono::seconds> VpcCall::cooldown(store::Store& store) const {
                                            : config_.cooldown_seconds};
 }
 
-Result<void> VpcCall::fetch_one(store::Store& store) const {
+Result<std::unique_ptr<store::Store>> VpcCall::open(store::OpenMode mode, const std::string& agent_said) const {
+  const auto scheme = store::scheme_of(config_.store);
+  if (scheme == store::Scheme::etcd || scheme == store::Scheme::kube) TRY_VOID(hand_over(agent_said));
+  return world_.open_store(config_.store, mode);
+}
+
+Result<void> VpcCall::fetch_one(store::Store& store, const std::string& agent_said) const {
+  TRY_VOID(hand_over(agent_said));
   TRY(const VpcCloud cloud, world_.open_cloud(config_));
   engine::KeeperWorld world{store, world_.clock, world_.random, *cloud.provider};
   world.probe = cloud.probe.get();
@@ -124,8 +142,8 @@ Result<void> VpcCall::fetch_one(store::Store& store) const {
   return keeper.fetch(1, Deadline::after(world_.clock.now(), kCloudTime));
 }
 
-Result<core::WarmAddress> VpcCall::assign_alone(std::string& how) const {
-  TRY(const auto store, world_.open_store(config_.store, store::OpenMode::create));
+Result<core::WarmAddress> VpcCall::assign_alone(const std::string& agent_said, std::string& how) const {
+  TRY(const auto store, open(store::OpenMode::create, agent_said));
   warm::Request request = this->request();
   TRY(request.cooldown, cooldown(*store));
   // No agent compares the records with the host meanwhile; they may be an older copy.
@@ -143,20 +161,21 @@ Result<core::WarmAddress> VpcCall::assign_alone(std::string& how) const {
       return std::move(assigned->address);
     }
     if (fetches == kFetchesMax) break;
-    TRY_VOID(fetch_one(*store));
+    TRY_VOID(fetch_one(*store, agent_said));
   }
   return fail(ErrorCode::exhausted, "the cloud gave addresses, and each was taken or in use by somebody else");
 }
 
 Result<Added> VpcCall::add() const {
-  std::string how;
+  std::string agent_said = world_.so_far ? world_.so_far->agent_said : "";
   if (has_agent()) {
     const auto given = world_.ask_to_assign(config_.agent, request());
     if (given) return Added{result(*given), fmt::format("ips={} via=agent", given->address.to_string())};
     if (given.error().code != ErrorCode::unavailable) return fail(given.error());
-    how = " agent=" + in_quotes(given.error().message);
+    agent_said = given.error().message;
   }
-  TRY(const core::WarmAddress given, assign_alone(how));
+  std::string how = agent_text(agent_said);
+  TRY(const core::WarmAddress given, assign_alone(agent_said, how));
   return Added{result(given), fmt::format("ips={}{}", given.address.to_string(), how)};
 }
 
@@ -164,14 +183,15 @@ Result<std::string> VpcCall::del() const {
   warm::Release release;
   release.owner = owner_;
   release.pod = config_.pod;
-  std::string how;
+  std::string agent_said = world_.so_far ? world_.so_far->agent_said : "";
   if (has_agent()) {
     const auto released = world_.ask_to_release(config_.agent, release);
     if (released) return std::string("via=agent");
     if (released.error().code != ErrorCode::unavailable) return fail(released.error());
-    how = " agent=" + in_quotes(released.error().message);
+    agent_said = released.error().message;
   }
-  const auto store = world_.open_store(config_.store, store::OpenMode::existing);
+  const std::string how = agent_text(agent_said);
+  const auto store = open(store::OpenMode::existing, agent_said);
   if (!store && store.error().code == ErrorCode::not_found) return "released=none" + how;
   if (!store) return fail(store.error());
   TRY(release.cooldown, cooldown(**store));
@@ -182,7 +202,7 @@ Result<std::string> VpcCall::del() const {
 }
 
 Result<std::string> VpcCall::check() const {
-  TRY(const auto store, world_.open_store(config_.store, store::OpenMode::existing));
+  TRY(const auto store, open(store::OpenMode::existing, ""));
   TRY(const auto view, engine::view_stock(context(*store)));
   for (const net::AddressWithLength& expected : config_.previous_addresses) {
     const auto found = std::ranges::find(view.addresses, expected.address, &core::WarmAddress::address);
@@ -195,7 +215,7 @@ Result<std::string> VpcCall::check() const {
 }
 
 Result<void> VpcCall::status() const {
-  TRY(const auto store, world_.open_store(config_.store, store::OpenMode::create));
+  TRY(const auto store, open(store::OpenMode::create, ""));
   TRY_VOID(engine::view_stock(context(*store)));
   return {};
 }

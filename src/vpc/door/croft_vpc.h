@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "cni/door/call_so_far.h"
 #include "cni/door/skeleton.h"
 #include "cni/format/vpc_config.h"
 #include "register/warm.h"
@@ -47,6 +48,12 @@ struct CroftVpcWorld {
   /// Every address that an interface of the host has or a route of it leads to by itself: a plugin that works alone
   /// gives none of them. May be null.
   std::function<Result<std::set<net::Address>>()> used_by_host = nullptr;
+  /// Goes on in the sibling where the cloud has to be asked, or the store is not of this machine.
+  HandOver hand_over = {};
+  /// In the sibling, a call that began in the other file: no agent is asked again.
+  std::optional<CallSoFar> so_far = {};
+  /// Every call is refused with it.
+  std::optional<Error> misplaced = {};
 };
 
 /// The personality `croft-vpc`: a cloud's addresses for pods (docs/reference/warm-pool.md#cnivpc), as an IPAM plugin
