@@ -96,6 +96,7 @@ def works(host, before, what):
     if network and network[0] != OLD_NETWORK:
         kind = json.loads((host.conf / "10-croft.conflist").read_bytes())["plugins"][0]["ipam"]["type"]
         expect(files[f"bin/{kind}"][0] in [(source / "croft-ipam").read_bytes() for source in host.sources.values()], f"{what}: {kind}")
+    expect("bin/croft-ipam" not in files or "bin/croft-ipam-cluster" in files, f"{what}: croft-ipam is there without what it becomes")
     wholes = [*THEIRS.values(), *[(source / "host-local").read_bytes() for source in host.sources.values()]]
     expect(files["bin/host-local"][0] in wholes, f"{what}: host-local is {files['bin/host-local'][0][:40]}")
 
