@@ -20,7 +20,7 @@ class Plugin:
     """The plugin in a directory of its own, with or without its sibling."""
 
     def __init__(self, world, name, with_sibling):
-        self.world, self.bin, self.directory = world, world.directory / name, world.directory / f"{name}-files"
+        self.world, self.bin, self.directory, self.env = world, world.directory / name, world.directory / f"{name}-files", {}
         for folder in (self.bin, self.directory):
             folder.mkdir()
         for program in ("croft-ipam", *((SIBLING,) if with_sibling else ())):
@@ -32,8 +32,8 @@ class Plugin:
         if trace:
             words = ["strace", "-f", "-o", str(trace), "-e", "trace=execve,memfd_create", *words]
         env = {**own_environment(self.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/some/where",
-               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.bin), "PATH": os.environ["PATH"], "CROFT_TOMBSTONES": str(self.directory / "tombstones")}
-        done = subprocess.run(words, input=json.dumps(config), env=env, capture_output=True, text=True, timeout=60, check=False)
+               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.bin), "PATH": os.environ["PATH"], "CROFT_TOMBSTONES": str(self.directory / "tombstones"), **self.env}
+        done = subprocess.run(words, input=json.dumps(config), env=env, capture_output=True, text=True, timeout=20, check=False)
         expect("CROFT_CALL" not in done.stdout + done.stderr, "nobody sees how it is handed over")
         return done.returncode, json.loads(done.stdout) if done.stdout.strip() else None
 
@@ -62,19 +62,35 @@ def goes_on(world, store):
     expect_equal(code, 0, "ADD past an agent")
     expect('agent="' in plugin.log()[-1] and "via=store" in plugin.log()[-1], plugin.log()[-1])
     expect_equal(plugin.call("STATUS", store), (0, None), "STATUS")
+    # What the runtime's own environment says of a call is of no call.
+    for stray in ("1 2 3", "1", "x"):
+        plugin.env = {"CROFT_CALL_SO_FAR": stray}
+        expect_equal(plugin.call("ADD", store), (0, answer), f"with a stray variable: {stray}")
+    plugin.env = {}
     for container in ("c1", "c2"):
         expect_equal(plugin.call("DEL", store, container), (0, None), "DEL")
     expect_equal(world.held(store), {}, "all is given back")
-    # By its own name, and as calico-ipam.
-    done = run(plugin.bin / SIBLING, check=False, env={**own_environment(), "CNI_COMMAND": "VERSION"})
-    expect("supportedVersions" in done.stdout, done.stdout)
+
+
+def itself(world, store):
+    """Somebody copied or linked croft-ipam under the sibling's name: no call goes round."""
+    for name, put in (("copied", shutil.copy2), ("linked", lambda file, to: to.symlink_to(file.name))):
+        plugin = Plugin(world, name, with_sibling=False)
+        put(plugin.bin / "croft-ipam", plugin.bin / SIBLING)
+        code, answer = plugin.call("ADD", store)
+        expect_equal((code, answer["code"]), (1, 11), f"{name}: ADD: {answer}")
+        expect(f"{plugin.bin}/{SIBLING} is croft-ipam once more" in answer["msg"] and "croftd install" in answer["msg"], answer)
+        code, answer = plugin.call("STATUS", store)
+        expect_equal((code, answer["code"]), (1, 50), f"{name}: STATUS: {answer}")
+        expect_equal(plugin.call("DEL", store, "c7"), (0, None), f"{name}: a DEL is a success")
+        expect_equal(len(plugin.tombstones()), 1, f"{name}: and a tombstone")
 
 
 def without(world, store):
     plugin = Plugin(world, "alone", with_sibling=False)
     code, answer = plugin.call("ADD", store)
     expect_equal((code, answer["code"]), (1, 11), f"ADD: {answer}")
-    expect(f"{plugin.bin}/{SIBLING}" in answer["msg"] and "install it" in answer["msg"], answer)
+    expect(f"{plugin.bin}/{SIBLING}" in answer["msg"] and "croftd install" in answer["msg"], answer)
     code, answer = plugin.call("STATUS", store)
     expect_equal((code, answer["code"]), (1, 50), f"STATUS: {answer}")
     expect_equal(plugin.call("DEL", store, "c7"), (0, None), "a DEL is a success")
@@ -97,6 +113,7 @@ def test():
         world.croft(etcd.store, "pool", "create", "a", "--cidr", "10.1.0.0/24", "--block-size", "28", "--gateway", "none", "--cooldown-seconds", "0")
         goes_on(world, etcd.store)
         without(world, etcd.store)
+        itself(world, etcd.store)
         say("as one call with the sibling, said without it")
 
 

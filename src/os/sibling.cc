@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -39,21 +40,34 @@ namespace {
   return directory_of(own);
 }
 
+/// In front of what is said to this process, which execve() leaves its number.
+[[nodiscard]] std::string sign() { return fmt::format("{} ", ::getpid()); }
+
 }  // namespace
+
+std::optional<std::string> handed_over(const std::string& variable) {
+  const char* value = std::getenv(variable.c_str());
+  const std::string own = sign();
+  if (value == nullptr || !std::string_view(value).starts_with(own)) return std::nullopt;
+  return value + own.size();
+}
 
 Error become_sibling(const SiblingCall& call) {
   const auto directory = own_directory();
   if (!directory) return directory.error();
   const std::string path = fmt::format("{}/{}", *directory, call.file);
+  if (handed_over(call.variable)) {
+    return {ErrorCode::already_exists, fmt::format("{} is {} once more, not {}", path, call.called_as, call.file), {}};
+  }
   if (const int trouble = replace_standard_input(call.input); trouble != 0) {
     return system_error("hand the configuration to", path, trouble);
   }
-  const std::string name = call.variable.substr(0, call.variable.find('=') + 1);
+  const std::string name = call.variable + '=';
   std::vector<std::string> kept;
   for (char** one = environ; *one != nullptr; ++one) {
     if (!std::string_view(*one).starts_with(name)) kept.emplace_back(*one);
   }
-  kept.push_back(call.variable);
+  kept.push_back(name + sign() + call.said);
   std::vector<char*> environment;
   for (std::string& one : kept) environment.push_back(one.data());
   environment.push_back(nullptr);

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "cli/croft_ipam/plugin_main.h"
-#include "cli/stores/environment.h"
 #include "os/sibling.h"
 
 namespace croft::app {
@@ -17,10 +16,13 @@ constexpr const char* kVariable = "CROFT_CALL_SO_FAR";
 
 edge::HandOver hand_over_to_sibling(const char* personality) {
   return [personality](const edge::CallSoFar& call) {
-    Error error = os::become_sibling(
-        {kSibling, personality, standard_input(), fmt::format("{}={}", kVariable, edge::encode_call_so_far(call))});
+    Error error =
+        os::become_sibling({kSibling, personality, standard_input(), kVariable, edge::encode_call_so_far(call)});
     if (error.code == ErrorCode::not_found) {
-      error.message += ": it asks etcds, Kubernetes APIs and clouds for croft-ipam; install it there";
+      error.message +=
+          "; croft-ipam needs it for an etcd, a Kubernetes API or a cloud: run croftd install, or copy it there";
+    } else if (error.code == ErrorCode::already_exists) {
+      error.message += ": run croftd install, or copy the right file there";
     }
     // The register is there, whatever keeps this node from asking it: nobody may take that for an empty one.
     error.code = ErrorCode::unavailable;
@@ -29,14 +31,15 @@ edge::HandOver hand_over_to_sibling(const char* personality) {
 }
 
 Result<std::optional<edge::CallSoFar>> call_so_far(const Clock& clock) {
-  const std::string text = from_environment(kVariable);
-  auto call = edge::parse_call_so_far(text);
-  if (!call && !text.empty()) {
+  const auto text = os::handed_over(kVariable);
+  if (!text) return std::optional<edge::CallSoFar>();
+  auto call = edge::parse_call_so_far(*text);
+  if (!call) {
     return fail(ErrorCode::unavailable, fmt::format("{} is of another version than the plugin that began this call: "
                                                     "install both of one version",
                                                     kSibling));
   }
-  if (call) call->began.boot = clock.now().boot;
+  call->began.boot = clock.now().boot;
   return call;
 }
 
