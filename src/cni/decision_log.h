@@ -19,8 +19,9 @@ namespace croft::edge {
 class DecisionLine {
  public:
   /// `subject` is the command and what names its target: "ADD network=cbr0 container=... ifname=eth0".
-  DecisionLine(const Clock& clock, std::string subject)
-      : clock_(clock), started_(clock.now()), subject_(std::move(subject)) {}
+  DecisionLine(const Clock& clock, std::string subject) : DecisionLine(clock, std::move(subject), clock.now()) {}
+  DecisionLine(const Clock& clock, std::string subject, const Instant& started)
+      : clock_(clock), started_(started), subject_(std::move(subject)) {}
 
   /// "<time> <subject> <outcome> us=<microseconds> <what>", outcome "ok" or "error".
   [[nodiscard]] std::string ended(const char* outcome, const std::string& what) const;

@@ -6,11 +6,10 @@
 
 namespace croft::edge {
 
-NodeTurn::NodeTurn(const CniCall& call, const Clock& clock, std::string lock_file, std::chrono::nanoseconds wait_max,
+NodeTurn::NodeTurn(const CniCall& call, const Clock& clock, std::string lock_file, Deadline deadline,
                    const std::function<void()>& before_waiting)
     : lock_(std::move(lock_file)) {
   const auto made = os::make_shared_directories(os::directory_of(lock_.path()));
-  const Deadline deadline = Deadline::after(clock.now(), wait_max);
   auto locked = made ? lock_.lock(clock, before_waiting ? Deadline{{}} : deadline) : Result<void>(fail(made.error()));
   if (!locked && before_waiting && locked.error().code == ErrorCode::deadline_exceeded) {
     before_waiting();

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <string>
 
@@ -11,12 +10,12 @@
 namespace croft::edge {
 
 /// The turn of a call among those of its node that go to the store themselves: 110 at once are a queue then, and no
-/// race for one block. The kernel drops it with the process. Nothing rests on it: who can't have it within `wait_max`
+/// race for one block. The kernel drops it with the process. Nothing rests on it: who can't have it until `deadline`
 /// goes on without, and a line in the log says why. The file's directory is made when it is missing.
 /// `before_waiting` is called once where another has the turn: for what then need not be done in it.
 class NodeTurn {
  public:
-  NodeTurn(const CniCall& call, const Clock& clock, std::string lock_file, std::chrono::nanoseconds wait_max,
+  NodeTurn(const CniCall& call, const Clock& clock, std::string lock_file, Deadline deadline,
            const std::function<void()>& before_waiting = {});
 
  private:

@@ -7,9 +7,10 @@
 
 namespace croft::edge {
 
-CniCall::CniCall(const Clock& clock, std::string subject, WriteLine write, Logs logs)
+CniCall::CniCall(const Clock& clock, std::string subject, WriteLine write, Logs logs,
+                 const std::optional<CallSoFar>& so_far)
     : write_(std::move(write)), logs_(logs) {
-  if (write_) line_.emplace(clock, std::move(subject));
+  if (write_) line_.emplace(clock, std::move(subject), so_far ? so_far->began : clock.now());
 }
 
 void CniCall::log_success(const std::string& words) const {

@@ -13,6 +13,7 @@
 #include "base/net/address.h"
 #include "base/result.h"
 #include "cni/decision_log.h"
+#include "cni/door/call_so_far.h"
 #include "cni/door/skeleton.h"
 #include "cni/format/error.h"
 #include "cni/format/result.h"
@@ -30,8 +31,9 @@ class CniCall {
   using WriteLine = std::function<void(const std::string& line)>;
   enum class Logs { every_outcome, failures_only };
 
-  /// `subject` is the command and what names its target (DecisionLine).
-  CniCall(const Clock& clock, std::string subject, WriteLine write, Logs logs = Logs::every_outcome);
+  /// `subject` is the command and what names its target (DecisionLine). `so_far`: the call began with it, not now.
+  CniCall(const Clock& clock, std::string subject, WriteLine write, Logs logs = Logs::every_outcome,
+          const std::optional<CallSoFar>& so_far = {});
 
   void log_success(const std::string& words) const;
   /// With the number that the runtime sees, as it is in its own log.

@@ -177,7 +177,8 @@ auto ask_agent(const Call& call, const std::string& node, Ask ask) {
 [[nodiscard]] Result<core::AssignAnswer> assign_alone(const Call& call, const core::AssignRequest& request,
                                                       bool& may_have_written) {
   // Calico's own plugin takes it too.
-  const NodeTurn turn(call, call.world().clock, call.config().ipam_lock_file, kCalicoLockWaitMax);
+  const NodeTurn turn(call, call.world().clock, call.config().ipam_lock_file,
+                      Deadline::after(call.world().clock.now(), kCalicoLockWaitMax));
   const CalicoIpamWorld& world = call.world();
   TRY(const auto store, open_store(call, store::OpenMode::create));
   const engine::Context context{*store, world.clock, world.random, kCalicoWorkMax};
@@ -281,7 +282,8 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
 }
 
 [[nodiscard]] Result<GivenBack> release_alone(const Call& call) {
-  const NodeTurn turn(call, call.world().clock, call.config().ipam_lock_file, kCalicoDelLockWaitMax);
+  const NodeTurn turn(call, call.world().clock, call.config().ipam_lock_file,
+                      Deadline::after(call.world().clock.now(), kCalicoDelLockWaitMax));
   const auto store = open_store(call, store::OpenMode::existing);
   if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
   if (!store) return fail(store.error());

@@ -88,7 +88,8 @@ class Call final : public CniCall {
   }
 
   Call(const CroftIpamWorld& world, const CniRequest& request, NetworkConfig config)
-      : CniCall(world.clock, subject_of(world, request, config), writer_of(world, config)),
+      : CniCall(world.clock, subject_of(world, request, config), writer_of(world, config), Logs::every_outcome,
+                world.so_far),
         world_(world),
         began_(world.so_far ? world.so_far->began : world.clock.now()),
         config_(std::move(config)),
@@ -129,8 +130,9 @@ class Call final : public CniCall {
   [[nodiscard]] Result<std::unique_ptr<store::Store>> open(store::OpenMode mode, const Path& path) const;
   /// Does not come back where the sibling is to do the rest, but for an error.
   [[nodiscard]] Result<void> hand_over(const Path& path) const;
-  /// Its turn among the calls of its node and store; SQLite has a queue of its own.
-  [[nodiscard]] std::optional<NodeTurn> take_turn(store::Store& store, std::chrono::nanoseconds wait_max) const;
+  /// Its turn among the calls of its node and store, no later than at `limit`; SQLite has a queue of its own.
+  [[nodiscard]] std::optional<NodeTurn> take_turn(store::Store& store, std::chrono::nanoseconds wait_max,
+                                                  Deadline limit = {}) const;
   template <class Ask>
   auto through_agent(Path& path, Ask ask) const;
   /// What is to come from annotations in the API; nothing where the call is for no pod.
@@ -186,15 +188,17 @@ Result<std::unique_ptr<store::Store>> Call::open(store::OpenMode mode, const Pat
   return std::make_unique<engine::DamageTelling>(std::move(store), tell);
 }
 
-std::optional<NodeTurn> Call::take_turn(store::Store& store, std::chrono::nanoseconds wait_max) const {
+std::optional<NodeTurn> Call::take_turn(store::Store& store, std::chrono::nanoseconds wait_max, Deadline limit) const {
   if (world_.turns.empty() || store::scheme_of(store_url()) == store::Scheme::sqlite) return std::nullopt;
   const std::uint64_t of = keyed_hash(0, 0, store_url() + " " + node_.name);
-  return std::optional<NodeTurn>(std::in_place, *this, world_.clock,
-                                 fmt::format("{}/turn-{:016x}.lock", world_.turns, of), wait_max, [&] {
-                                   // Connects, so that no turn is held for that.
-                                   const Deadline soon = Deadline::after(world_.clock.now(), kConnectMax);
-                                   static_cast<void>(!store.get(core::handle_key(core::handle_of(owner_)), soon));
-                                 });
+  const auto until = [&](std::chrono::nanoseconds span) {
+    return Deadline{std::min(Deadline::after(world_.clock.now(), span).at_since_boot, limit.at_since_boot)};
+  };
+  return std::optional<NodeTurn>(
+      std::in_place, *this, world_.clock, fmt::format("{}/turn-{:016x}.lock", world_.turns, of), until(wait_max), [&] {
+        // Connects, so that no turn is held for that.
+        static_cast<void>(!store.get(core::handle_key(core::handle_of(owner_)), until(kConnectMax)));
+      });
 }
 
 template <class Ask>
@@ -303,8 +307,7 @@ Result<GivenBack> Call::release(Path& path) const {
   if (!store) return fail(store.error());
   const engine::Context context = context_of_del(**store);
   // An agent that answered too late has used up the time of the turn.
-  const auto left = began_.since_boot + kDelTimeMax - world_.clock.now().since_boot;
-  auto turn = take_turn(**store, std::clamp<std::chrono::nanoseconds>(left, left.zero(), kDelTurnWaitMax));
+  auto turn = take_turn(**store, kDelTurnWaitMax, Deadline::after(began_, kDelTimeMax));
   TRY(core::Released released, engine::release_owner(context, owner_, began_));
   GivenBack given_back{std::move(released.addresses), {}, std::move(released.kept)};
   if (given_back.addresses.empty() || released.at_odds) {

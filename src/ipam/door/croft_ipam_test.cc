@@ -191,6 +191,24 @@ TEST_F(CroftIpamTurnTest, TheTurnIsOverWithTheAnswerOfTheStore) {
   EXPECT_TRUE(was_free);
 }
 
+/// What it does before it waits is of its time too.
+TEST_F(CroftIpamTurnTest, ADelIsOverInItsTimeWhereAnotherHasTheTurn) {
+  const std::string ipam = on("etcd:http://127.0.0.1:2379");
+  ASSERT_EQ(run("ADD", ipam).exit_code, 0);
+  os::FileLock other(locks().at(0));
+  ASSERT_TRUE(other.lock(clock_, Deadline::after(clock_.now(), 1s)));
+  world_.tombstones = scratch_.path() + "/tombstones";
+  world_.find_agent = [&](const std::string&) {
+    clock_.advance(13s);
+    return nullptr;
+  };
+  silence_.emplace();
+  const Instant began = clock_.now();
+  EXPECT_EQ(run("DEL", ipam).exit_code, 0);
+  EXPECT_THAT(log_.back(), HasSubstr("deferred="));
+  EXPECT_LE(clock_.now().since_boot - began.since_boot, 14s);
+}
+
 TEST_F(CroftIpamTurnTest, WhoCannotHaveItGoesOnWithout) {
   std::ofstream(world_.turns) << "no directory";
   EXPECT_EQ(run("ADD", on("etcd:http://127.0.0.1:2379")).exit_code, 0);
@@ -729,7 +747,9 @@ TEST_F(CroftIpamSiblingTest, NoAgentIsAskedAgainAndWhyItDidNotServeIsInTheLine) 
   EXPECT_TRUE(call->may_have_written);
   EXPECT_EQ(go_on("ADD", on_etcd(), *call).exit_code, 0);
   EXPECT_EQ(asked, 1);
-  EXPECT_THAT(log_.back(), HasSubstr("via=store agent=\"no answer in time\""));
+  const auto waited = std::chrono::microseconds(kAgentPatience).count();
+  EXPECT_THAT(log_.back(), AllOf(HasSubstr("via=store agent=\"no answer in time\""),
+                                 HasSubstr(" us=" + std::to_string(waited) + " ")));
 }
 
 /// By a register that was put back the agent may have given an address that somebody lives with, just before it fell

@@ -10,7 +10,6 @@
 #include "base/quoted.h"
 #include "cni/decision_log.h"
 #include "cni/door/personality.h"
-#include "store/store_url.h"
 #include "vpc/use/stock_keeper.h"
 #include "vpc/use/warm_stock.h"
 
@@ -58,8 +57,9 @@ class VpcCall final : public CniCall {
   }
 
   VpcCall(const CroftVpcWorld& world, const CniRequest& request, VpcConfig config)
-      : CniCall(world.clock, subject_of(request, config), writer_of(world, config)),
+      : CniCall(world.clock, subject_of(request, config), writer_of(world, config), Logs::every_outcome, world.so_far),
         world_(world),
+        began_(world.clock.now()),
         config_(std::move(config)),
         owner_{config_.name, request.environment.container_id, request.environment.interface_name},
         netns_(request.environment.netns) {}
@@ -82,11 +82,8 @@ class VpcCall final : public CniCall {
   [[nodiscard]] std::string agent_text(const std::string& said) const {
     return said.empty() ? "" : " agent=" + in_quotes(said);
   }
-  [[nodiscard]] Result<std::unique_ptr<store::Store>> open(store::OpenMode mode, const std::string& agent_said) const;
-  /// Does not come back where the sibling is to do the rest, but for an error.
-  [[nodiscard]] Result<void> hand_over(const std::string& agent_said) const {
-    if (!world_.hand_over) return {};
-    return fail(world_.hand_over({world_.clock.now(), false, false, false, false, agent_said}));
+  [[nodiscard]] Result<std::unique_ptr<store::Store>> open(store::OpenMode mode) const {
+    return world_.open_store(config_.store, mode);
   }
   [[nodiscard]] engine::Context context(store::Store& store) const { return {store, world_.clock, world_.random}; }
   [[nodiscard]] warm::Request request() const;
@@ -98,6 +95,7 @@ class VpcCall final : public CniCall {
   }
 
   const CroftVpcWorld& world_;
+  const Instant began_;
   const VpcConfig config_;
   const core::Owner owner_;
   const std::string netns_;
@@ -120,14 +118,9 @@ Result<std::chrono::seconds> VpcCall::cooldown(store::Store& store) const {
                                            : config_.cooldown_seconds};
 }
 
-Result<std::unique_ptr<store::Store>> VpcCall::open(store::OpenMode mode, const std::string& agent_said) const {
-  const auto scheme = store::scheme_of(config_.store);
-  if (scheme == store::Scheme::etcd || scheme == store::Scheme::kube) TRY_VOID(hand_over(agent_said));
-  return world_.open_store(config_.store, mode);
-}
-
 Result<void> VpcCall::fetch_one(store::Store& store, const std::string& agent_said) const {
-  TRY_VOID(hand_over(agent_said));
+  // Where the sibling asks the cloud, it comes back only with an error.
+  if (world_.hand_over) return fail(world_.hand_over({began_, false, false, false, false, agent_said}));
   TRY(const VpcCloud cloud, world_.open_cloud(config_));
   engine::KeeperWorld world{store, world_.clock, world_.random, *cloud.provider};
   world.probe = cloud.probe.get();
@@ -143,7 +136,7 @@ Result<void> VpcCall::fetch_one(store::Store& store, const std::string& agent_sa
 }
 
 Result<core::WarmAddress> VpcCall::assign_alone(const std::string& agent_said, std::string& how) const {
-  TRY(const auto store, open(store::OpenMode::create, agent_said));
+  TRY(const auto store, open(store::OpenMode::create));
   warm::Request request = this->request();
   TRY(request.cooldown, cooldown(*store));
   // No agent compares the records with the host meanwhile; they may be an older copy.
@@ -191,7 +184,7 @@ Result<std::string> VpcCall::del() const {
     agent_said = released.error().message;
   }
   const std::string how = agent_text(agent_said);
-  const auto store = open(store::OpenMode::existing, agent_said);
+  const auto store = open(store::OpenMode::existing);
   if (!store && store.error().code == ErrorCode::not_found) return "released=none" + how;
   if (!store) return fail(store.error());
   TRY(release.cooldown, cooldown(**store));
@@ -202,7 +195,7 @@ Result<std::string> VpcCall::del() const {
 }
 
 Result<std::string> VpcCall::check() const {
-  TRY(const auto store, open(store::OpenMode::existing, ""));
+  TRY(const auto store, open(store::OpenMode::existing));
   TRY(const auto view, engine::view_stock(context(*store)));
   for (const net::AddressWithLength& expected : config_.previous_addresses) {
     const auto found = std::ranges::find(view.addresses, expected.address, &core::WarmAddress::address);
@@ -215,7 +208,7 @@ Result<std::string> VpcCall::check() const {
 }
 
 Result<void> VpcCall::status() const {
-  TRY(const auto store, open(store::OpenMode::create, ""));
+  TRY(const auto store, open(store::OpenMode::create));
   TRY_VOID(engine::view_stock(context(*store)));
   return {};
 }

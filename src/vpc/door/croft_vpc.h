@@ -48,7 +48,7 @@ struct CroftVpcWorld {
   /// Every address that an interface of the host has or a route of it leads to by itself: a plugin that works alone
   /// gives none of them. May be null.
   std::function<Result<std::set<net::Address>>()> used_by_host = nullptr;
-  /// Goes on in the sibling where the cloud has to be asked, or the store is not of this machine.
+  /// Goes on in the sibling where the cloud has to be asked.
   HandOver hand_over = {};
   /// In the sibling, a call that began in the other file: no agent is asked again.
   std::optional<CallSoFar> so_far = {};

@@ -217,6 +217,26 @@ TEST_F(CroftVpcTest, WhatTheHostUsesIsNotGivenThoughTheRecordsSayThatItIsFree) {
   EXPECT_EQ(address_of(call("ADD", "c3")), "10.9.0.10/16") << "a pod starts all the same";
 }
 
+TEST_F(CroftVpcTest, InTheSiblingACallIsAsOldAsItIs) {
+  world_.ask_to_assign = [this](const std::string&, const core::warm::Request&) {
+    clock_.advance(std::chrono::seconds{2});
+    return fail(ErrorCode::unavailable, "there is no agent");
+  };
+  std::optional<CallSoFar> handed;
+  world_.hand_over = [&](const CallSoFar& so_far) {
+    handed = so_far;
+    return Error{ErrorCode::unavailable, "croft-ipam-cluster is not there", {}};
+  };
+  const Instant began = clock_.now();
+  EXPECT_EQ(code_of(call("ADD", "c1")), "11");
+  ASSERT_TRUE(handed);
+  EXPECT_EQ(handed->began, began);
+  world_.hand_over = {};
+  world_.so_far = handed;
+  EXPECT_EQ(call("ADD", "c1").exit_code, 0);
+  EXPECT_THAT(log_.back(), HasSubstr(" us=2000000 "));
+}
+
 TEST_F(CroftVpcTest, NoneMeansThatNoAgentIsAsked) {
   EXPECT_EQ(call("ADD", "c1", R"(, "agent": "none")").exit_code, 0);
   EXPECT_EQ(call("DEL", "c1", R"(, "agent": "none")").exit_code, 0);
