@@ -130,6 +130,24 @@ TEST_F(InstallationTest, AnUpgradeAndARollBackAreTakenBackToo) {
   EXPECT_THAT(os::list_directory(programs_, 10).value(), testing::ElementsAre("ptp"));
 }
 
+/// Also where only the sibling was written anew: at no moment is croft-ipam there without it.
+TEST_F(InstallationTest, APluginGoesBeforeWhatItNeeds) {
+  InstallPlan both = plan("v1");
+  both.programs.insert(both.programs.begin(), {"croft-ipam-cluster", "v1"});
+  ASSERT_TRUE(install(both));
+  both.programs.front().content = "v2";
+  ASSERT_TRUE(install(both));
+  told_.clear();
+  ASSERT_TRUE(installation_.take_back(false));
+  std::vector<std::string> gone;
+  for (const std::string& line : told_) {
+    if (line.ends_with("bin/croft-ipam removed") || line.ends_with("bin/croft-ipam-cluster removed")) {
+      gone.push_back(line.substr(line.rfind('/') + 1));
+    }
+  }
+  EXPECT_THAT(gone, testing::ElementsAre("croft-ipam removed", "croft-ipam-cluster removed"));
+}
+
 /// The runtime's library has the old one's pages mapped: the file that it runs is never written to.
 TEST_F(InstallationTest, ARunningProgramIsNotCut) {
   ASSERT_TRUE(install(plan("v1")));

@@ -142,7 +142,6 @@ Result<void> Installation::check_nothing_calls_what_goes(const InstallRecord& re
     if (is_ours && kept && kept->empty()) going.insert(entry.name);
   }
   if (going.empty()) return {};
-  if (going.contains("croft-ipam-cluster")) going.insert("croft-ipam");  // which needs it
   TRY(const std::vector<std::string> files, network_files());
   networks.insert(files.begin(), files.end());
   for (const std::string& name : networks) {
@@ -276,13 +275,9 @@ Result<void> Installation::take_back(bool dry_run, Stays stays, Giver giver) {
     keep_entries(Kind::kubeconfig, name);
   }
   std::set<std::string> missing, left;
-  // Backwards, by their newest: a plugin goes before what it needs.
-  std::vector<std::string> programs;
-  for (auto entry = all.entries.rbegin(); entry != all.entries.rend(); ++entry) {
-    if (entry->kind == Kind::program && std::ranges::find(programs, entry->name) == programs.end()) {
-      programs.push_back(entry->name);
-    }
-  }
+  // By name: croft-ipam goes before croft-ipam-cluster, which it needs.
+  std::vector<std::string> programs = names_of(Kind::program);
+  std::ranges::sort(programs);
   for (const std::string& name : programs) {
     const auto done = take_back_program(all, name, dry_run);
     if (!done) note(done.error());
@@ -293,7 +288,7 @@ Result<void> Installation::take_back(bool dry_run, Stays stays, Giver giver) {
   if (elsewhere) left.insert(elsewhere->begin(), elsewhere->end());
   if (!elsewhere) {
     note(elsewhere.error());
-    for (const std::string& name : names_of(Kind::program)) left.insert(name);
+    left.insert(programs.begin(), programs.end());
   }
   for (const std::string& name : left) keep_entries(Kind::program, name);
   if (!dry_run) {
