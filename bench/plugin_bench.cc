@@ -239,6 +239,7 @@ class Bench {
                      .unit = "MiB",
                      .budget = at_most(6)};
     report(fmt::format("{:<58}{:>9.2f} MB   budget {}", size.what, size.value, size.budget->limit), size);
+    report(fmt::format("{:<58}{:>9.2f} MB   budget {}", sibling.what, sibling.value, sibling.budget->limit), sibling);
     report(fmt::format("{:<58}{:>9.2f} MiB  budget {}", memory.what, memory.value, memory.budget->limit), memory);
   }
 

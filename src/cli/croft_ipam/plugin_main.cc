@@ -41,8 +41,8 @@ edge::NetnsAnswer compare_netns(const std::string& path) {
 int refuse_name(std::string_view name) {
   const wire::cni::Error error{
       wire::cni::Code::refused,
-      "this plugin has no personality \"" + std::string(name) +
-          "\": croft-ipam is croft-vpc too, croft-ipam-cluster is calico-ipam, and host-local is a file of its own",
+      "this file is not \"" + std::string(name) +
+          "\": install croft-ipam-cluster as calico-ipam, croft-ipam as croft-vpc, and Croft's host-local as host-local",
       ""};
   static_cast<void>(os::write_json_to_standard_output(wire::cni::print_error(error)));
   return 1;

@@ -90,7 +90,7 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
       "libexec and the runtime's, where packages put them)");
   command
       ->add_option("--also-as", options->also_as,
-                   "Install also as host-local, or calico-ipam; may be given several times")
+                   "Install this plugin too: host-local, calico-ipam or croft-ipam; may be repeated")
       ->check(CLI::IsMember({"host-local", "calico-ipam", "croft-ipam"}));
   command->add_option("--store", options->store, "Store URL; of a kube: store the plugin gets a kubeconfig of its own")
       ->envname("CROFT_STORE")
