@@ -47,8 +47,9 @@ namespace {
 
 std::optional<std::string> handed_over(const std::string& variable) {
   const char* value = std::getenv(variable.c_str());
+  if (value == nullptr) return std::nullopt;
   const std::string own = sign();
-  if (value == nullptr || !std::string_view(value).starts_with(own)) return std::nullopt;
+  if (!std::string_view(value).starts_with(own)) return std::nullopt;
   return value + own.size();
 }
 
