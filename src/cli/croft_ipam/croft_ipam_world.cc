@@ -2,10 +2,8 @@
 
 #include <string>
 
-#include "cli/croft_ipam/living_probe.h"
 #include "cli/croft_ipam/log_place.h"
-#include "cli/croft_ipam/node_agent.h"
-#include "cli/croft_ipam/node_paths.h"
+#include "cli/croft_ipam/node.h"
 #include "os/log_file.h"
 #include "os/process.h"
 

@@ -13,15 +13,6 @@
 namespace croft::app {
 namespace {
 
-/// For a sibling; of one call, and never freed.
-std::string* g_standard_input = nullptr;
-
-[[nodiscard]] Result<std::string> read_input() {
-  auto read = os::read_standard_input(wire::kStdinBytesMax + 1);
-  if (read) g_standard_input = new std::string(*read);  // NOLINT(*-owning-memory)
-  return read;
-}
-
 std::string_view name_of(std::string_view called_as) { return called_as.substr(called_as.rfind('/') + 1); }
 
 edge::NetnsAnswer compare_netns(const std::string& path) {
@@ -39,11 +30,11 @@ edge::NetnsAnswer compare_netns(const std::string& path) {
 }
 
 int refuse_name(std::string_view name) {
-  const wire::cni::Error error{
-      wire::cni::Code::refused,
-      "this file is not \"" + std::string(name) +
-          "\": install croft-ipam-cluster as calico-ipam, croft-ipam as croft-vpc, and Croft's host-local as host-local",
-      ""};
+  const wire::cni::Error error{wire::cni::Code::refused,
+                               "this file is not \"" + std::string(name) +
+                                   "\": install croft-ipam-cluster as calico-ipam, croft-ipam as croft-vpc, and "
+                                   "Croft's host-local as host-local",
+                               ""};
   static_cast<void>(os::write_json_to_standard_output(wire::cni::print_error(error)));
   return 1;
 }
@@ -65,7 +56,7 @@ int serve(int argc, char** argv, std::span<const Personality> personalities, std
   if (asks_for_version(argc, argv)) return print_version(name, libraries);
   const edge::CniHost host{
       wire::cni::Environment::from([](const char* variable) -> const char* { return std::getenv(variable); }),
-      read_input,
+      [] { return os::read_standard_input(wire::kStdinBytesMax + 1); },
       compare_netns,
   };
   for (const Personality& personality : personalities) {
@@ -77,10 +68,6 @@ int serve(int argc, char** argv, std::span<const Personality> personalities, std
 }
 
 }  // namespace
-
-std::string_view standard_input() {
-  return g_standard_input != nullptr ? std::string_view(*g_standard_input) : std::string_view();
-}
 
 void plugin_main(int argc, char** argv, std::span<const Personality> personalities, std::string_view libraries) {
   os::prepare_plugin_process();

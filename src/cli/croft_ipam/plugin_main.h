@@ -15,9 +15,6 @@ struct Personality {
   int (*answer_options)(std::span<char* const> options) = nullptr;
 };
 
-/// Standard input, as far as it was read.
-[[nodiscard]] std::string_view standard_input();
-
 /// The main() of a CNI plugin: serves one call and ends the process. The name that the file is called by selects the
 /// personality; a file with one has that one by any name. `libraries`: those that it was built with, for `--version`.
 [[noreturn]] void plugin_main(int argc, char** argv, std::span<const Personality> personalities,

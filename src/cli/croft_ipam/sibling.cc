@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/croft_ipam/plugin_main.h"
+#include "cni/format/network_list.h"
 #include "os/sibling.h"
 
 namespace croft::app {
@@ -14,10 +14,10 @@ constexpr const char* kVariable = "CROFT_CALL_SO_FAR";
 
 }  // namespace
 
-edge::HandOver hand_over_to_sibling(const char* personality) {
-  return [personality](const edge::CallSoFar& call) {
+edge::HandOver hand_over_to_sibling(const char* personality, const std::string& input) {
+  return [personality, &input](const edge::CallSoFar& call) {
     Error error =
-        os::become_sibling({kSibling, personality, standard_input(), kVariable, edge::encode_call_so_far(call)});
+        os::become_sibling({wire::cni::kSiblingName, personality, input, kVariable, edge::encode_call_so_far(call)});
     if (error.code == ErrorCode::not_found) {
       error.message +=
           "; croft-ipam needs it for an etcd, a Kubernetes API or a cloud: run croftd install, or copy it there";
@@ -37,7 +37,7 @@ Result<std::optional<edge::CallSoFar>> call_so_far(const Clock& clock) {
   if (!call) {
     return fail(ErrorCode::unavailable, fmt::format("{} is of another version than the plugin that began this call: "
                                                     "install both of one version",
-                                                    kSibling));
+                                                    wire::cni::kSiblingName));
   }
   call->began.boot = clock.now().boot;
   return call;

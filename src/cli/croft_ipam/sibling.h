@@ -8,11 +8,8 @@
 
 namespace croft::app {
 
-/// The file beside croft-ipam that has what an etcd, a Kubernetes API and a cloud need.
-inline constexpr const char* kSibling = "croft-ipam-cluster";
-
-/// Becomes it, called as `personality`, with the configuration that this process has read.
-[[nodiscard]] edge::HandOver hand_over_to_sibling(const char* personality);
+/// Becomes the sibling, called as `personality`, with `input` as the configuration. It must outlive the function.
+[[nodiscard]] edge::HandOver hand_over_to_sibling(const char* personality, const std::string& input);
 
 /// In the sibling: the call that it goes on with; nothing where the runtime called it. Error: unavailable, where the
 /// file that began it is of another version, which asks otherwise.

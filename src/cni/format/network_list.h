@@ -12,6 +12,10 @@
 
 namespace croft::wire::cni {
 
+/// The file beside croft-ipam that it becomes where it needs an etcd, a Kubernetes API or a cloud
+/// (docs/adr/0019-plugin-files.md); calico-ipam is this file too.
+inline constexpr const char* kSiblingName = "croft-ipam-cluster";
+
 /// The plugin that gives a pod its interface, which is not Croft's part.
 enum class MainPlugin : std::uint8_t {
   ptp,      ///< a pair of interfaces a pod, and routes: of the CNI project

@@ -486,7 +486,7 @@ class Install {
   /// The program that is installed under a name, out of the first of `directories` that has it.
   [[nodiscard]] static Result<std::string> read_program(const std::string& name,
                                                         const std::vector<std::string>& directories) {
-    const std::string file = name == "calico-ipam" ? kSiblingName : name;
+    const std::string file = name == "calico-ipam" ? wire::cni::kSiblingName : name;
     const bool is_search = directories.size() > 1;
     std::optional<Error> trouble;
     for (const std::string& directory : directories) {
@@ -530,7 +530,7 @@ class Install {
     std::set<std::string> wanted{std::string(wire::cni::ipam_name_of(options_.network.main))};
     wanted.insert(options_.also_as.begin(), options_.also_as.end());
     std::vector<std::string> names(wanted.begin(), wanted.end());
-    if (wanted.contains(kPluginName)) names.insert(names.begin(), kSiblingName);
+    if (wanted.contains(kPluginName)) names.insert(names.begin(), wire::cni::kSiblingName);
     for (const std::string& name : names) {
       TRY(programs_[name], read_program(name, directories));
       plan_.programs.push_back({name, programs_[name]});

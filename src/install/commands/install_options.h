@@ -15,8 +15,6 @@ namespace croft::app {
 
 /// Croft's plugin, as a network configuration calls it.
 inline constexpr const char* kPluginName = "croft-ipam";
-/// The file that it becomes where it needs an etcd or a Kubernetes API; calico-ipam is this file too.
-inline constexpr const char* kSiblingName = "croft-ipam-cluster";
 /// Its file for directories, which flannel's network calls.
 inline constexpr const char* kHostLocalName = "host-local";
 inline constexpr const char* kDefaultPrograms = "/opt/cni/bin";

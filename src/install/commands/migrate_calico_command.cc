@@ -23,6 +23,7 @@
 #include "cli/croft/table.h"
 #include "cli/stores/kube_url.h"
 #include "cni/error_table.h"
+#include "cni/format/network_list.h"
 #include "collector/daemon/running_pods.h"
 #include "ipam/decide/heed_wishes.h"
 #include "ipam/use/audit.h"
@@ -217,7 +218,7 @@ struct ConflistFiles {
 /// Error: that it cannot be found out.
 [[nodiscard]] Result<std::optional<std::string>> missing_on_node(const CalicoOptions& options,
                                                                  const std::string& plugin_store) {
-  for (const char* name : {"croft-ipam", "croft-ipam-cluster"}) {
+  for (const char* name : {"croft-ipam", wire::cni::kSiblingName}) {
     const std::string program = fmt::format("{}/{}", options.programs, name);
     TRY(const os::Runnable plugin, os::runnable(program));
     if (plugin == os::Runnable::yes) continue;

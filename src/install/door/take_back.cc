@@ -205,7 +205,7 @@ void Installation::tell_of_no_record() const {
     tell_(fmt::format("{} is not there; name the runtime's directory with --cni-conf-dir", place_.configurations));
   }
   // The plugin's own names: whoever installed has chosen among these.
-  for (const char* name : {"croft-ipam", "croft-ipam-cluster", "calico-ipam", "host-local"}) {
+  for (const char* name : {"croft-ipam", wire::cni::kSiblingName, "calico-ipam", "host-local"}) {
     const auto is = content_of(path_in(place_.programs, name), kProgramBytesMax);
     if (!is || !*is || !is_program_of_croft(**is)) continue;
     tell_(

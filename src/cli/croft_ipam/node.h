@@ -1,11 +1,24 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "agent/door/agent.h"
+#include "base/clock.h"
 #include "base/error.h"
+#include "cni/door/living_addresses.h"
+
+// What a plugin with a store finds on its node.
 
 namespace croft::app {
+
+/// The agent behind a socket; nothing when there is no such file: most machines without an agent have none.
+[[nodiscard]] std::unique_ptr<edge::Agent> find_agent(const std::string& socket, const Clock& clock);
+
+/// Asks the kernel of this process's network namespace, which is the node's: main plugins start their IPAM plugin
+/// before they enter the container's.
+[[nodiscard]] edge::LivingProbe living_probe(const Clock& clock);
 
 /// What the runtime's environment says of places on this node.
 struct NodePaths {
