@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "cni/door/living_addresses.h"
 
-// What a plugin with a store finds on its node.
+// A plugin with a store finds these on its node.
 
 namespace croft::app {
 
