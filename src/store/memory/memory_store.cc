@@ -75,11 +75,19 @@ class MemoryData {
     for (const core::KeyWindow& window : wanted.windows) answer.windows.push_back(keys_in(window));
     for (const core::KeyWindow& window : wanted.counts) {
       std::uint64_t& count = answer.counts.emplace_back();
-      for_all(window.listing, [&](const Entries::value_type& e) {
-        count += e.first.name >= window.from && e.first.name < window.before ? 1 : 0;
-      });
+      for_window(window, [&](const Entries::value_type& /*entry*/) { return ++count, true; });
     }
     return answer;
+  }
+
+  bool contains(const Key& key) const {
+    const std::lock_guard lock(mutex_);
+    return entries_.contains(key);
+  }
+
+  void look_at(Kind kind, const std::function<void(const Key&, const Value&)>& look) const {
+    const std::lock_guard lock(mutex_);
+    for_all({kind, {}}, [&](const Entries::value_type& e) { look(e.first, e.second.value); });
   }
 
   std::optional<StoredSeal> seal() const {
@@ -117,6 +125,12 @@ class MemoryData {
     if (const auto* pool = std::get_if<core::Pool>(&before)) damaged.whole = *pool;
     if (const auto* block = std::get_if<core::Block>(&before)) damaged.whole = *block;
     damage(key, std::move(damaged));
+  }
+
+  void keep_no_history() {
+    forget_history();
+    const std::lock_guard lock(mutex_);
+    keeps_history_ = false;
   }
 
   void forget_history() {
@@ -177,12 +191,23 @@ class MemoryData {
     }
   }
 
+  /// Calls `take` for the entries between the ends of a window, as long as it says true.
+  template <class Take>
+  void for_window(const core::KeyWindow& window, Take take) const {
+    const core::Listing& listing = window.listing;
+    for (auto it = entries_.lower_bound({listing.kind, std::max(listing.name_prefix, window.from)});
+         it != entries_.end() && it->first.kind == listing.kind && it->first.name.starts_with(listing.name_prefix) &&
+         it->first.name < window.before && take(*it);
+         ++it) {
+    }
+  }
+
   core::KeysInWindow keys_in(const core::KeyWindow& window) const {
     core::KeysInWindow seen;
-    for_all(window.listing, [&](const Entries::value_type& e) {
-      if (e.first.name < window.from || e.first.name >= window.before || seen.more) return;
+    for_window(window, [&](const Entries::value_type& e) {
       seen.more = seen.keys.size() == core::kKeyWindowMax;
       if (!seen.more) seen.keys.push_back(e.first);
+      return !seen.more;
     });
     return seen;
   }
@@ -204,12 +229,13 @@ class MemoryData {
     if (write.only_check) return;
     if (write.value) {
       entries_.insert_or_assign(write.key, Entry{*write.value, last_revision_, token});
-      history_.push_back(Change::put(*find(write.key)));
+      if (keeps_history_) history_.push_back(Change::put(*find(write.key)));
     } else if (entries_.erase(write.key) == 0) {
       return;
-    } else {
+    } else if (keeps_history_) {
       history_.push_back(Change::deleted(write.key, last_revision_));
     }
+    if (!keeps_history_) forgotten_ = last_revision_;
     if (history_.size() <= kHistoryMax) return;
     forgotten_ = history_.front().revision;
     history_.pop_front();
@@ -224,6 +250,7 @@ class MemoryData {
   std::optional<StoredSeal> seal_;
   Revision last_revision_;
   std::deque<Change> history_;
+  bool keeps_history_ = true;
   Revision forgotten_;  ///< changes up to this one may be missing in history_
 };
 
@@ -267,6 +294,8 @@ MemoryStore::MemoryStore() : MemoryStore(std::make_shared<MemoryData>()) {}
 MemoryStore::MemoryStore(std::shared_ptr<MemoryData> data) : data_(std::move(data)) {}
 MemoryStore::~MemoryStore() = default;
 
+void MemoryStore::keep_no_history() { data_->keep_no_history(); }
+
 void MemoryStore::set_faults(FaultScript script) {
   const std::lock_guard lock(mutex_);
   faults_ = std::move(script);
@@ -275,6 +304,12 @@ void MemoryStore::set_faults(FaultScript script) {
 CallCounts MemoryStore::counts() const {
   const std::lock_guard lock(mutex_);
   return counts_;
+}
+
+bool MemoryStore::contains(const Key& key) const { return data_->contains(key); }
+
+void MemoryStore::look_at(Kind kind, const std::function<void(const Key&, const Value&)>& look) const {
+  data_->look_at(kind, look);
 }
 
 Result<Page> MemoryStore::list(const ListRequest& request, Deadline) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -26,10 +27,18 @@ class MemoryStore : public Store, public Sealable {
   /// The store behind this client, for opening further clients.
   [[nodiscard]] std::shared_ptr<MemoryData> data() const { return data_; }
 
+  /// Whether there is a record of the key: without a copy of it.
+  [[nodiscard]] bool contains(const Key& key) const;
+
+  /// Shows every record of a kind, in place: no call of the store within.
+  void look_at(Kind kind, const std::function<void(const Key&, const Value&)>& look) const;
+
   /// From now on the record of a key, which is made if need be, can't be understood.
   void damage(const Key& key, ErrorCode code = ErrorCode::corrupt);
   /// From now on what is beside the record of a pool or block, which is there, can't be understood.
   void damage_beside(const Key& key);
+  /// From now on changes are not remembered: watches get too_old. For simulations of very many commits.
+  void keep_no_history();
   /// Forgets past changes, as a compaction does: watches that have not seen them get too_old.
   void forget_history();
   /// What capabilities() says, for tests of code that must do without. Without atomic_commit a commit of several writes
