@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "base/planted.h"
 #include "base/time_text.h"
 #include "register/names.h"
 #include "register/pool.h"
@@ -80,7 +81,8 @@ std::optional<std::chrono::nanoseconds> counted_since(const Cooling& cooling, co
   if (now.boot == BootId{}) return {};
   std::optional<std::chrono::nanoseconds> since;
   const auto consider = [&](const BootId& boot, std::chrono::nanoseconds at) {
-    if (boot == now.boot && at.count() >= 0 && at <= now.since_boot && (!since || at < *since)) since = at;
+    const bool is_of_this_boot = boot == now.boot || is_planted(Planted::cooldown_across_boots);
+    if (is_of_this_boot && at.count() >= 0 && at <= now.since_boot && (!since || at < *since)) since = at;
   };
   consider(cooling.released_at.boot, cooling.released_at.since_boot);
   for (const ClockMark& mark : cooling.seen) consider(mark.boot, mark.since_boot);
@@ -122,6 +124,7 @@ Block new_block(const net::Prefix& cidr, std::optional<AffinityOwner> owner, con
   block.unallocated = space::OrderedFreeList::all_free(size);
   const auto since_epoch = static_cast<std::uint64_t>(std::max<std::int64_t>(now.wall.time_since_epoch().count(), 1));
   const std::uint64_t wall = std::min(since_epoch, kSequenceOfWallMax);
+  if (is_planted(Planted::sequence_restarts)) return block;
   block.sequence_number = SequenceNumber(high_water_mark ? std::max(wall, high_water_mark->value + 1) : wall);
   return block;
 }
@@ -186,6 +189,7 @@ bool cooldown_ended(const Cooling& cooling, std::chrono::seconds cooldown, const
 }
 
 WallTime cooldown_end(const Cooling& cooling, std::chrono::seconds cooldown, const Instant& now) {
+  if (is_planted(Planted::cooldown_by_wall_clock)) return later(cooling.released_at.wall, cooldown);
   if (const auto counted = counted_since(cooling, now)) return later(now.wall, cooldown - (now.since_boot - *counted));
   const auto unknown = cooling.in_calicos_way ? std::chrono::nanoseconds{0} : std::chrono::nanoseconds{kClockSkewMax};
   return std::max(later(now.wall, cooldown - now.since_boot),
@@ -330,7 +334,7 @@ Block release(Block block, std::span<const Ordinal> ordinals, const Cooldowns& c
   const auto recorded = calicos_way ? std::chrono::seconds{0} : std::min(cooldowns.own, kCooldownMax);
   for (const Ordinal ordinal : ordinals) {
     CROFT_ASSERT(state_of(block, ordinal) == AddressState::held);
-    if (!calicos_way && cooldowns.own.count() == 0) {
+    if ((!calicos_way && cooldowns.own.count() == 0) || is_planted(Planted::cooling_forgotten)) {
       free_ordinal(block, ordinal.value);
       continue;
     }
@@ -349,7 +353,10 @@ bool is_empty(const Block& block) {
   const auto is_windows = [](const Attribute& attribute) {
     return attribute.handle_id && equals_ignoring_case(*attribute.handle_id, kWindowsReservedHandle);
   };
-  return std::all_of(block.attributes.begin(), block.attributes.end(), is_windows);
+  const auto is_nobodys = [&](const Attribute& attribute) {
+    return is_windows(attribute) || (is_planted(Planted::cooling_counts_as_empty) && attribute.cooling);
+  };
+  return std::all_of(block.attributes.begin(), block.attributes.end(), is_nobodys);
 }
 
 Block stamped(Block block) {

@@ -210,7 +210,7 @@ void AgentService::tell_added(const AgentCall& call, const core::AssignAnswer* a
 }
 
 engine::Context AgentService::context_on(store::Store& store, Deadline limit) const {
-  return {store, world_.clock, world_.random, kServeTime, limit};
+  return {store, world_.clock, world_.random, kServeTime, limit, {}, world_.pause_by};
 }
 
 Result<bool> AgentService::heed_remembered(agent::AssignCall& call) const {

@@ -54,6 +54,8 @@ struct AgentWorld {
   /// Takes how long an ADD took, from its arrival on, and what it came to; null: it failed. Never fails; may be called
   /// from several threads. Null: nobody counts.
   std::function<void(std::chrono::nanoseconds took, const core::AssignAnswer* answer)> added = nullptr;
+  /// How a pause between two tries is made (engine::Context).
+  std::function<void(std::chrono::nanoseconds)> pause_by = nullptr;
 };
 
 /// Whether a URL means the store that an agent serves.

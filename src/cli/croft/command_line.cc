@@ -23,6 +23,7 @@
 #include "os/files.h"
 #include "os/look_up.h"
 #include "os/process.h"
+#include "sim/commands/plan_command.h"
 #include "store/kube/format/kubeconfig_yaml.h"
 #include "store/kube/protobuf_lists.h"
 #include "store/store_url.h"
@@ -189,6 +190,7 @@ void add_nouns(CLI::App& app, CommandLine& line) {
   add_config_commands(app, line);
   add_check_command(app, line);
   add_explain_command(app, line);
+  add_plan_command(app, line);
   add_host_local_commands(app, line);
   add_service_commands(app, line);
   add_store_commands(app, line);

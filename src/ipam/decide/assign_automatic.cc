@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/planted.h"
 #include "ipam/decide/blocks_of_others.h"
 #include "ipam/decide/claim.h"
 #include "ipam/decide/family_search.h"
@@ -29,7 +30,8 @@ class AutomaticAssignment {
     TRY_VOID(search_.take_from_own(search_.own().ready));
     TRY_VOID(take_from_claims());
     TRY_VOID(search_.take_from_own(search_.own().waiting));
-    if (goes_on() && !in_.pools.config().strict_affinity) TRY_VOID(borrow());
+    const bool may_borrow = !in_.pools.config().strict_affinity || is_planted(Planted::strict_ignored);
+    if (goes_on() && may_borrow) TRY_VOID(borrow());
     if (in_.unfinished()) {
       in_.answer.unfinished = search_.missing() > 0;
       return {};

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "base/planted.h"
 #include "ipam/decide/block_overlap.h"
 #include "register/address_claims.h"
 #include "register/cooling_beside.h"
@@ -432,7 +433,7 @@ void Draft::write_block(Change& change, Writes& writes) {
     }
     add(writes, to_delete(vacancy_key(before->affinity, after.cidr), Guard::none));
   }
-  if (!after.affinity && is_empty(after)) {
+  if (!after.affinity && (is_empty(after) || is_planted(Planted::holders_overlooked))) {
     // Nobody's and empty: it goes, and leaves the number above which a successor must start.
     add(writes, to_delete(vacancy_key(std::nullopt, after.cidr), Guard::none));
     add(writes, to_put(high_water_mark_key(after.cidr), HighWaterMark{after.sequence_number}, Guard::none));

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/planted.h"
 #include "ipam/decide/draft.h"
 #include "register/stored_size.h"
 
@@ -162,7 +163,7 @@ class Round {
         limit_(limit),
         is_atomic_(context.store.capabilities().atomic_commit),
         loader_(context.store, deadline),
-        plan_(loader_, !is_atomic_) {}
+        plan_(loader_, !is_atomic_ || is_planted(Planted::batch_blind)) {}
 
   /// Answers whether there is something to commit.
   [[nodiscard]] bool decide() {
@@ -236,7 +237,7 @@ class Round {
   [[nodiscard]] bool plan_one(BatchedCall& call, const Instant& now) {
     ++decided_;
     for (int round = 0; round < kReadRoundsMax; ++round) {
-      core::Step<bool> step = call.decide(loader_.snapshot(), now);
+      core::Step<bool> step = call.decide(is_planted(Planted::batch_blind) ? plan_.as_read() : loader_.snapshot(), now);
       if (const auto* missing = std::get_if<core::Missing>(&step)) {
         if (missing->damaged) break;
         if (!load(*missing)) return false;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "base/planted.h"
 #include "ipam/use/commit_once.h"
 #include "ipam/use/ordered_commit.h"
 
@@ -71,6 +72,9 @@ store::Condition Loader::condition_of(const core::PlannedWrite& write) const {
   if (write.guard == core::Guard::none) return store::Condition::always();
   const auto it = conditions_.find(write.key);
   CROFT_ASSERT(it != conditions_.end());
+  const bool is_new = it->second.kind == store::Condition::Kind::absent;
+  if (is_planted(Planted::compare_dropped) && !is_new && write.value) return store::Condition::always();
+  if (is_planted(Planted::claim_unguarded) && is_new) return store::Condition::always();
   return it->second;
 }
 

@@ -1,0 +1,89 @@
+#include "sim/advice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace croft::sim {
+namespace {
+
+/// Blocks of 8 to 256 addresses.
+constexpr int kHostBitsMin = 3, kHostBitsMax = 8;
+/// An ADD may take so many times the requests of the cheapest length.
+constexpr double kDearer = 1.15;
+constexpr double kGrowthDays = 180;
+
+}  // namespace
+
+Result<Advice> advise(const Plan& plan, const Measured& measured) {
+  struct Tried {
+    int length = 0;
+    Measured measured;
+    double idle = 0;  ///< addresses of a node that no pod holds
+  };
+  const int bits = net::bit_length(measured.pool.family());
+  std::vector<Tried> tried;
+  for (int length = bits - kHostBitsMax; length <= bits - kHostBitsMin; ++length) {
+    Plan part = plan;
+    part.today = nullptr;
+    part.growth = 0;
+    part.pool.reset();
+    part = part_of(part, kPartNodes);
+    // The same for all lengths, with room for the largest blocks.
+    part.block_length = bits - kHostBitsMax;
+    part.pool = pool_for(part);
+    part.block_length = length;
+    TRY(Measured of, run(part));
+    const double idle = static_cast<double>(of.space.spare + of.space.cooling) / static_cast<double>(of.nodes);
+    tried.push_back({length, std::move(of), idle});
+  }
+  /// Of a pod that starts with all others, and of one that is replaced.
+  const auto requests = [](const Tried& one) { return one.measured.requests_an_add + one.measured.requests_a_pod; };
+  const auto cheapest = std::ranges::min_element(tried, {}, requests);
+  const Tried* best = &*cheapest;
+  for (const Tried& one : tried) {
+    if (requests(one) <= requests(*cheapest) * kDearer && one.idle < best->idle) best = &one;
+  }
+  Advice advice;
+  advice.block_length = best->length;
+  const auto size = static_cast<double>(std::uint64_t{1} << (bits - best->length));
+  advice.reasons.push_back(fmt::format("A /{} block has {:.0f} addresses, and a node with {} pods takes {:.1f} blocks.",
+                                       best->length, size, plan.pods, best->measured.blocks_a_node));
+  for (const Tried& one : tried) {
+    if (std::abs(one.length - best->length) > 1) continue;
+    advice.reasons.push_back(
+        fmt::format("With /{} an ADD takes {:.2f} requests while all pods start, a replaced pod takes {:.1f}, and a "
+                    "node has {:.0f} "
+                    "idle addresses.",
+                    one.length, one.measured.requests_an_add, one.measured.requests_a_pod, one.idle));
+  }
+  // One block in eight is for nodes that have none (core::plan_claim_ahead).
+  const double now = static_cast<double>(plan.nodes) * best->measured.blocks_a_node * size;
+  double wanted = now * 8 / 7;
+  advice.reasons.push_back(fmt::format(
+      "{} nodes take {:.0f} addresses in blocks; one block in eight stays free for new nodes.", plan.nodes, now));
+  if (plan.growth > 0) {
+    const double growth = plan.growth * kGrowthDays * now / (static_cast<double>(plan.nodes) * plan.pods);
+    wanted += growth;
+    advice.reasons.push_back(fmt::format("Growth of {:.0f} pods a day takes {:.0f} addresses more in {:.0f} days.",
+                                         plan.growth, growth, kGrowthDays));
+  }
+  if (measured.recovered_minutes && plan.failures > 0) {
+    const double kept = plan.failures * *measured.recovered_minutes / 1440 * plan.pods;
+    wanted += kept;
+    advice.reasons.push_back(
+        fmt::format("The addresses of a lost node are free again after {:.0f} minutes; with {:g} lost a "
+                    "day {:.1f} addresses wait on the average.",
+                    *measured.recovered_minutes, plan.failures, kept));
+  }
+  advice.pool = prefix_of(measured.pool, wanted);
+  advice.reasons.push_back(
+      fmt::format("The smallest pool with {:.0f} addresses is a /{}.", wanted, advice.pool.length()));
+  return advice;
+}
+
+}  // namespace croft::sim

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/net/address.h"
+#include "base/net/prefix.h"
+#include "register/block.h"
+#include "register/owner.h"
+#include "register/pool.h"
+#include "sim/machine_clock.h"
+#include "sim/schedule.h"
+#include "sim/server.h"
+
+namespace croft::sim {
+
+/// Holds the register to its promises, after every commit and every answer, by the dumbest means: it is told who lives
+/// with what, and sees every record that changes. It knows the true time, which no clock of the run does.
+class Checker {
+ public:
+  explicit Checker(const Schedule& schedule) : schedule_(schedule) {}
+
+  /// What was broken first, as "what: detail"; empty: nothing was.
+  [[nodiscard]] const std::string& violation() const { return violation_; }
+  /// When that was seen.
+  [[nodiscard]] Span violated_at() const { return violated_at_; }
+
+  /// Of a machine that boots: by its boots the times of releases are told.
+  void booted(const MachineClock& clock) { boots_[clock.boot()] = clock.booted_at(); }
+
+  void committed(const std::vector<Changed>& changes);
+  /// Everything is other than it was, and nobody lives with anything that is not told anew.
+  void put_back(Server& server);
+
+  /// An ADD was answered with these. From now on the owner lives with them.
+  /// With `strict_node`, only from blocks of this node.
+  void given(Server& server, const core::Owner& owner, const std::vector<net::Address>& addresses,
+             const std::string& strict_node);
+  /// Whether the register has the owner as holder of them.
+  [[nodiscard]] bool is_held(Server& server, const core::Owner& owner,
+                             const std::vector<net::Address>& addresses) const;
+  /// Nobody lives with what the owner had any more.
+  void left(const core::Owner& owner);
+
+  /// Whether nothing is held, and no handle counts anything, but of those who live.
+  [[nodiscard]] bool is_clean();
+  /// Every trouble is over, and there was time: what is held without a living holder is leaked.
+  void expect_clean();
+  void violate(const std::string& what, const std::string& detail);
+
+  [[nodiscard]] std::size_t living() const { return lives_.size(); }
+  /// Who lives with the address; empty: nobody.
+  [[nodiscard]] std::string living_with(const net::Address& address) const;
+
+ private:
+  struct Rest {
+    Span until{0};  ///< true time
+    std::string of;
+  };
+
+  void block_changed(const std::optional<core::Value>& before, const std::optional<core::Value>& after);
+  void ordinal_changed(const net::Address& address, const core::Attribute* was, const core::Attribute* is);
+  void handle_changed(const core::Key& key, const std::optional<core::Value>& after);
+  void count(const std::string& handle, const std::string& cidr, int by);
+  /// The block in which the handle holds the address.
+  [[nodiscard]] std::optional<core::Block> find(Server& server, const std::string& handle,
+                                                const net::Address& address) const;
+  void check_counts(const std::string& handle);
+  /// What is held without a living holder; empty: nothing.
+  [[nodiscard]] std::string leak() const;
+  [[nodiscard]] std::chrono::seconds cooldown_of(const net::Address& address) const;
+
+  const Schedule& schedule_;
+  std::string violation_;
+  Span violated_at_{0};
+  std::map<BootId, Span> boots_;
+  std::map<net::Address, core::Owner> lives_;
+  std::map<net::Address, std::string> had_;  ///< the handle that lived with it last
+  std::map<net::Address, Rest> rests_;
+  std::map<std::string, core::Pool> pools_;
+  std::map<net::Prefix, core::SequenceNumber> sequences_;
+  /// By handle and block: what is held, and what the handle's record says.
+  std::map<std::string, std::map<std::string, int>> held_;
+  std::map<std::string, std::map<std::string, std::uint32_t>> counted_;
+  std::set<std::string> touched_;
+};
+
+}  // namespace croft::sim

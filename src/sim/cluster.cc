@@ -1,0 +1,771 @@
+#include "sim/cluster.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "agent/format/messages.h"
+#include "cni/door/living_addresses.h"
+#include "ipam/use/assign.h"
+#include "ipam/use/config.h"
+#include "ipam/use/nodes.h"
+#include "ipam/use/pools.h"
+#include "ipam/use/release.h"
+
+namespace croft::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kNetwork = "pods";
+/// As long as a plugin waits for its agent, without a sign of life and with (cni/door, agent/door/client).
+constexpr Span kPatience = 1s, kSignsEvery = 500ms, kAnswerTime = 14s;
+constexpr Span kKubeletRetry = 2s, kReportTime = 300ms;
+constexpr int kRedoTries = 5;
+constexpr Span kAskApi = 5ms;
+constexpr std::string_view kKept = "kept-";
+
+void pause(std::chrono::nanoseconds span) { sleep(span); }
+
+/// A caller that is gone when this is.
+struct HangsUp {
+  std::shared_ptr<std::atomic<bool>> flag;
+  explicit HangsUp(std::shared_ptr<std::atomic<bool>> of) : flag(std::move(of)) {}
+  ~HangsUp() { flag->store(true); }
+  HangsUp(const HangsUp&) = delete;
+  HangsUp& operator=(const HangsUp&) = delete;
+};
+
+/// What a commit made of a record, for people.
+std::string text_of(const Changed& changed) {
+  if (!changed.after) return "gone";
+  if (const auto* block = std::get_if<core::Block>(&*changed.after)) {
+    std::string text = fmt::format("#{} of {}", block->sequence_number.value % 100000,
+                                   block->affinity ? block->affinity->name : "nobody");
+    for (std::size_t i = 0; i < block->allocations.size(); ++i) {
+      if (!block->allocations[i]) continue;
+      const core::Attribute& attribute = block->attributes[*block->allocations[i]];
+      text += attribute.handle_id ? fmt::format(" {}={}", i, *attribute.handle_id) : fmt::format(" {}~", i);
+    }
+    return text;
+  }
+  if (const auto* handle = std::get_if<core::Handle>(&*changed.after)) {
+    std::string text = handle->deleted ? "deleted" : "counts";
+    for (const auto& [cidr, count] : handle->blocks) text += fmt::format(" {}:{}", cidr, count);
+    return text;
+  }
+  return "written";
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- beginning and end
+
+Cluster::Cluster(Schedule& schedule, const Setup& setup)
+    : schedule_(schedule),
+      setup_(setup),
+      checker_(schedule),
+      server_(schedule, manners_of(setup.store).value(), setup.seed),
+      control_clock_(schedule, 0),
+      control_random_(setup.seed ^ 0x5eed),
+      people_(schedule) {
+  checker_.booted(control_clock_);
+  server_.on_commit([this](const std::vector<Changed>& changes) {
+    for (const Changed& changed : changes) {
+      note(changed.key.name);
+      if (tell_) tell_(fmt::format("{} {}: {}", core::name_of(changed.key.kind), changed.key.name, text_of(changed)));
+    }
+    checker_.committed(changes);
+  });
+  // What is there before anything goes wrong is made without time.
+  const engine::Context context{server_.records(), control_clock_, control_random_};
+  for (const Setup::Pool& pool : setup_.pools) {
+    (void)engine::create_pool(context, {pool.name, pool.cidr, pool.block_length, {}, pool.cooldown, {}});
+  }
+  if (setup_.strict) {
+    core::IpamConfig config;
+    config.strict_affinity = true;
+    const store::Write write{core::ipam_config_key(), config, store::Condition::always()};
+    (void)server_.records().commit({&write, 1}, {}, {});
+  }
+  checker_.put_back(server_);
+  for (int i = 0; i < setup_.nodes; ++i) {
+    const auto number = static_cast<std::uint16_t>(i + 1);
+    nodes_.push_back(std::make_unique<Node>(schedule, fmt::format("n{}", number), number, setup.seed * 1000 + number));
+    const store::Write write{core::node_key(nodes_.back()->name), core::Node{nodes_.back()->name, {}, {}, {}},
+                             store::Condition::always()};
+    (void)server_.records().commit({&write, 1}, {}, {});
+    start_machine(*nodes_.back());
+  }
+  restart_controller(0s);
+}
+
+Cluster::~Cluster() {
+  controller_.reset();
+  people_.kill();
+  for (const auto& node : nodes_) stop_machine(*node);
+}
+
+void Cluster::note(const std::string& what) {
+  const auto mix = [&](std::uint64_t value) { trace_ = (trace_ ^ value) * 0x100000001b3; };
+  mix(static_cast<std::uint64_t>(schedule_.now().count()));
+  for (const char c : what) mix(static_cast<unsigned char>(c));
+}
+
+void Cluster::tell(const std::string& what) {
+  note(what);
+  if (tell_) tell_(what);
+}
+
+engine::Context Cluster::context_of(store::Store& store, Node& node) const {
+  engine::Context context{store, node.clock, node.random};
+  context.pause_by = pause;
+  return context;
+}
+
+void Cluster::start_machine(Node& node) {
+  node.is_up = true;
+  checker_.booted(node.clock);
+  node.machine = std::make_unique<Process>(schedule_);
+  if (setup_.agents) start_agent(node);
+  // What the runtime has of before goes; each pod that is bound to the node is made anew.
+  for (const auto& [container, sandbox] : node.sandboxes) {
+    schedule_.spawn(*node.machine, [this, &node, container = container] { remove_sandbox(node, container); });
+  }
+  for (const auto& [name, pod] : pods_) {
+    if (pod->is_gone || nodes_[pod->node].get() != &node) continue;
+    pod->container.clear();
+    schedule_.spawn(*node.machine, [this, &node, pod = pod] { run_pod(node, pod); });
+  }
+}
+
+void Cluster::stop_machine(Node& node) {
+  node.is_up = false;
+  for (const auto& plugin : node.plugins) plugin->process.kill();
+  node.plugins.clear();
+  stop_agent(node);
+  if (node.machine) node.machine->kill();
+  // Nobody on it lives any more.
+  for (auto& [container, sandbox] : node.sandboxes) checker_.left(sandbox.owner);
+}
+
+void Cluster::start_agent(Node& node) {
+  if (!node.is_up || node.agent) return;
+  node.agent =
+      std::make_unique<Agent>(server_, node.clock, node.random, node.name, node.mishaps, node.is_cut, node.lag);
+  node.agent->run([this, &node, agent = node.agent.get()] {
+    for (;;) {
+      sleep(5s);
+      replay_tombstones(node, agent->direct());
+    }
+  });
+}
+
+void Cluster::stop_agent(Node& node) {
+  if (!node.agent) return;
+  node.agent->process().kill();
+  node.agent.reset();
+}
+
+// ---------------------------------------------------------------- the plugin
+
+std::shared_ptr<Cluster::Plugin> Cluster::start_plugin(Node& node, std::function<void(Plugin&)> body) {
+  auto plugin = std::make_shared<Plugin>(schedule_);
+  node.plugins.push_back(plugin);
+  schedule_.spawn(plugin->process, [this, &node, raw = plugin.get(), body = std::move(body)] {
+    body(*raw);
+    raw->done.notify_all();
+    std::erase_if(node.plugins, [&](const auto& other) { return other.get() == raw; });
+  });
+  return plugin;
+}
+
+/// The agent's answer; null when the call was left, and nobody knows what becomes of it.
+std::shared_ptr<Agent::Call> Cluster::ask_agent(Node& node, edge::AgentCall call) {
+  if (!node.agent || node.agent->process().is_frozen()) {
+    if (node.agent) sleep(kPatience);
+    if (!node.agent || node.agent->process().is_frozen()) return nullptr;
+  }
+  const Instant now = node.clock.now();
+  call.limit = Deadline::after(now, kAnswerTime);
+  call.first = Deadline::after(now, kPatience);
+  Agent* const agent = node.agent.get();
+  const auto asked = agent->take(std::move(call));
+  // Also when this plugin is killed: its socket is closed then.
+  const HangsUp hangs_up{asked->hung_up};
+  Span last_sign = schedule_.now();
+  const Span until = schedule_.now() + kAnswerTime;
+  while (!asked->answer && schedule_.now() < until) {
+    (void)wait(asked->answered, schedule_.now() + kSignsEvery / 2);
+    if (asked->answer) break;
+    if (node.agent.get() != agent) break;  // its socket is closed
+    if (!agent->process().is_frozen()) {
+      last_sign = schedule_.now();
+      asked->told->store(node.clock.now().since_boot);
+    } else if (schedule_.now() - last_sign > kPatience) {
+      break;
+    }
+  }
+  return asked->answer && *asked->answer ? asked : nullptr;
+}
+
+Result<core::AssignAnswer> Cluster::assign(Node& node, const core::AssignRequest& request) {
+  edge::AgentCall call;
+  call.what = wire::agent::AssignCall{{}, {}, request, {}};
+  std::get<wire::agent::AssignCall>(call.what).caller.node = node.name;
+  call.owner = core::handle_of(request.owner);
+  if (const auto asked = ask_agent(node, std::move(call))) {
+    TRY(wire::agent::AssignOutcome outcome, wire::agent::decode_assign_outcome(**asked->answer));
+    if (auto* assigned = std::get_if<core::Assigned>(&outcome)) return core::AssignAnswer(std::move(*assigned));
+    if (auto* refusal = std::get_if<core::Refusal>(&outcome)) return core::AssignAnswer(std::move(*refusal));
+    if (const auto* error = std::get_if<Error>(&outcome)) return fail(*error);
+    return fail(std::get<wire::agent::Unwritten>(outcome).error);
+  }
+  Client client(server_, node.clock);
+  client.set_mishaps(&node.mishaps);
+  client.set_cut(&node.is_cut);
+  replay_tombstones(node, client);
+  return engine::assign(context_of(client, node), request);
+}
+
+Result<core::AssignAnswer> Cluster::add(Node& node, const core::AssignRequest& request) {
+  node.tombstones.erase(core::handle_of(request.owner));
+  std::optional<core::Refusal> refused;
+  edge::LivingProbe probe;
+  probe.device_of = [&](const net::Address& address) -> Result<std::optional<std::string>> {
+    for (const auto& [container, sandbox] : node.sandboxes) {
+      if (container == request.owner.container_id) continue;
+      if (checker_.living_with(address) == core::handle_of(sandbox.owner)) return std::optional<std::string>("veth0");
+    }
+    return std::optional<std::string>();
+  };
+  probe.pause_by = pause;
+  const edge::LivingAdd living{.probe = probe,
+                               .clock = node.clock,
+                               .random = node.random,
+                               .owner = request.owner,
+                               .node = node.name,
+                               .wanted = {},
+                               .assign = [&]() -> Result<edge::AssignedOnce> {
+                                 TRY(core::AssignAnswer answer, assign(node, request));
+                                 if (auto* refusal = std::get_if<core::Refusal>(&answer)) {
+                                   refused = *refusal;
+                                   return fail(core::to_error(*refusal));
+                                 }
+                                 return edge::AssignedOnce{std::get<core::Assigned>(std::move(answer)), false};
+                               },
+                               .open_store = [&]() -> Result<std::unique_ptr<store::Store>> {
+                                 auto client = std::make_unique<Client>(server_, node.clock);
+                                 client->set_cut(&node.is_cut);
+                                 return std::unique_ptr<store::Store>(std::move(client));
+                               },
+                               .warn = [](const std::string& /*what*/) {},
+                               .has_agent = [&] { return node.agent != nullptr; }};
+  auto assigned = edge::assign_past_living(living);
+  if (!assigned && refused) return core::AssignAnswer(*std::move(refused));
+  if (!assigned) return fail(assigned.error());
+  return core::AssignAnswer(*std::move(assigned));
+}
+
+Result<void> Cluster::del(Node& node, const core::Owner& owner) {
+  const Instant began = node.clock.now();
+  edge::AgentCall call;
+  call.what = wire::agent::ReleaseCall{{}, owner, began};
+  std::get<wire::agent::ReleaseCall>(call.what).caller.node = node.name;
+  call.owner = core::handle_of(owner);
+  Result<void> done;
+  if (const auto asked = ask_agent(node, std::move(call))) {
+    const auto outcome = wire::agent::decode_release_outcome(**asked->answer);
+    if (!outcome) {
+      done = fail(outcome.error());
+    } else if (const auto* error = std::get_if<Error>(&*outcome)) {
+      done = fail(*error);
+    }
+  } else {
+    Client client(server_, node.clock);
+    client.set_mishaps(&node.mishaps);
+    client.set_cut(&node.is_cut);
+    const auto released = engine::release_owner(context_of(client, node), owner, began);
+    if (!released) done = fail(released.error());
+  }
+  // What the store does not take now waits on the node's disk.
+  if (!done) node.tombstones.insert_or_assign(core::handle_of(owner), Tombstone{owner, began});
+  return {};
+}
+
+void Cluster::replay_tombstones(Node& node, store::Store& store) {
+  const auto waiting = node.tombstones;
+  for (const auto& [handle, tombstone] : waiting) {
+    const auto released = engine::release_owner(context_of(store, node), tombstone.owner, tombstone.began);
+    if (!released) return;
+    const auto still = node.tombstones.find(handle);
+    if (still != node.tombstones.end() && still->second.began == tombstone.began) node.tombstones.erase(still);
+  }
+}
+
+// ---------------------------------------------------------------- the kubelet
+
+/// Runs the plugin's ADD for a new sandbox. Whether the pod runs.
+bool Cluster::make_sandbox(Node& node, const std::shared_ptr<Pod>& made, std::string container) {
+  Pod& pod = *made;
+  const bool is_again = !container.empty();
+  if (container.empty()) container = fmt::format("c{}", ++containers_);
+  core::AssignRequest request;
+  request.owner = {kNetwork, container, "eth0"};
+  request.node = host(node);
+  request.pod = {pod.name, "default", pod.uid};
+  request.count.v6 = setup_.dual_stack ? 1 : 0;
+  request.began = node.clock.now().wall;
+  node.sandboxes[container] = {request.owner, {}};
+  const auto plugin = start_plugin(node, [this, &node, request](Plugin& self) { self.assigned = add(node, request); });
+  (void)wait_for(plugin->done, [&] { return plugin->assigned || !plugin->process.is_alive(); });
+  const auto* answer = plugin->assigned && *plugin->assigned ? &**plugin->assigned : nullptr;
+  const auto* assigned = answer != nullptr ? std::get_if<core::Assigned>(answer) : nullptr;
+  if (assigned == nullptr) {
+    ++(!plugin->assigned ? counts_.killed : answer != nullptr ? counts_.refused : counts_.failed);
+    tell(fmt::format("{} got nothing: {}", container,
+                     !plugin->assigned   ? "killed"
+                     : *plugin->assigned ? "refused"
+                                         : plugin->assigned->error().message));
+    if (is_again) return false;
+    // The runtime sends a DEL for what failed, and goes on sending it.
+    schedule_.spawn(*node.machine, [this, &node, container] { remove_sandbox(node, container); });
+    return false;
+  }
+  ++counts_.adds;
+  std::vector<net::Address> addresses;
+  for (const core::AssignedAddress& one : assigned->addresses) {
+    addresses.push_back(one.address);
+    tell(fmt::format("{} got {}", container, one.address.to_string()));
+  }
+  checker_.given(server_, request.owner, addresses, setup_.strict ? node.name : "");
+  node.sandboxes[container].given = addresses;
+  pod.container = container;
+  schedule_.spawn(*node.machine, [this, &node, made, container, addresses] {
+    sleep(std::max<Span>(kReportTime, node.muted_until - schedule_.now()));
+    if (made->container == container) made->reported = addresses;
+  });
+  return true;
+}
+
+/// Its containers stop; what they had is for the DEL.
+void Cluster::tear_down(Node& node, const std::string& container) {
+  const auto found = node.sandboxes.find(container);
+  if (found == node.sandboxes.end()) return;
+  checker_.left(found->second.owner);
+}
+
+void Cluster::remove_sandbox(Node& node, const std::string& container) {
+  tear_down(node, container);
+  const auto found = node.sandboxes.find(container);
+  if (found == node.sandboxes.end()) return;
+  const core::Owner owner = found->second.owner;
+  tell(fmt::format("{} goes", container));
+  for (;;) {
+    const auto plugin = start_plugin(node, [this, &node, owner](Plugin& self) { self.released = del(node, owner); });
+    (void)wait_for(plugin->done, [&] { return plugin->released || !plugin->process.is_alive(); });
+    if (plugin->released && *plugin->released) break;
+    sleep(kKubeletRetry);
+  }
+  ++counts_.dels;
+  node.sandboxes.erase(container);
+}
+
+void Cluster::run_pod(Node& node, const std::shared_ptr<Pod>& pod) {
+  std::uint64_t generation = pod->generation;
+  while (!pod->is_deleted) {
+    (void)wait_for(goes_on_, [&] { return !is_stopped_; });
+    if (pod->container.empty() && !make_sandbox(node, pod, {})) {
+      (void)wait_for(
+          pod->changed, [&] { return pod->is_deleted; }, schedule_.now() + kKubeletRetry);
+      continue;
+    }
+    (void)wait_for(pod->changed,
+                   [&] { return pod->is_deleted || pod->redo_patience > 0s || pod->generation != generation; });
+    if (pod->is_deleted) break;
+    if (const Span patience = std::exchange(pod->redo_patience, Span{0}); patience > 0s) {
+      redo(node, pod, patience);
+      continue;
+    }
+    generation = pod->generation;
+    const std::string before = std::exchange(pod->container, {});
+    tear_down(node, before);
+    schedule_.spawn(*node.machine, [this, &node, before] { remove_sandbox(node, before); });
+  }
+  if (!pod->container.empty()) remove_sandbox(node, std::exchange(pod->container, {}));
+  sleep(kReportTime);
+  pod->is_gone = true;
+  pods_.erase(pod->name);
+}
+
+/// A DEL that the runtime may lose patience with, and an ADD for the same sandbox.
+void Cluster::redo(Node& node, const std::shared_ptr<Pod>& pod, Span patience) {
+  const std::string container = std::exchange(pod->container, {});
+  tear_down(node, container);
+  const auto sandbox = node.sandboxes.find(container);
+  if (sandbox == node.sandboxes.end()) return;
+  const core::Owner owner = sandbox->second.owner;
+  const auto plugin = start_plugin(node, [this, &node, owner](Plugin& self) { self.released = del(node, owner); });
+  (void)wait_for(
+      plugin->done, [&] { return plugin->released || !plugin->process.is_alive(); }, schedule_.now() + patience);
+  plugin->process.kill();
+  std::erase(node.plugins, plugin);
+  sleep(patience / 2);
+  for (int tries = 0; tries < kRedoTries && !pod->is_deleted; ++tries) {
+    if (make_sandbox(node, pod, container)) return;
+    sleep(kKubeletRetry);
+  }
+}
+
+// ---------------------------------------------------------------- the controller
+
+/// The API's lists, as of a moment within the call.
+class Cluster::Facts final : public engine::FactSource {
+ public:
+  explicit Facts(Cluster& cluster) : cluster_(cluster) {}
+
+  [[nodiscard]] Result<core::collect::Facts> facts() override {
+    core::collect::Facts facts;
+    facts.taken_at = cluster_.control_clock_.now();
+    sleep(kAskApi);
+    for (const auto& node : cluster_.nodes_) {
+      if (node->is_listed) facts.add_node({node->name, {}, {}});
+    }
+    facts.set_pods_known();
+    for (const core::collect::PodFact& pod : cluster_.pod_facts()) facts.add_pod(pod);
+    facts.complete = true;
+    facts.freeze();
+    return facts;
+  }
+  [[nodiscard]] bool answers_one_by_one() const override { return true; }
+  [[nodiscard]] Result<std::optional<core::collect::PodFact>> pod(const std::string& /*namespace_name*/,
+                                                                  const std::string& name) override {
+    sleep(kAskApi);
+    const auto found = cluster_.pods_.find(name);
+    const bool is_there = found != cluster_.pods_.end() && !found->second->is_hidden && !cluster_.is_empty_api();
+    return is_there ? std::optional(cluster_.fact_of(*found->second)) : std::nullopt;
+  }
+  [[nodiscard]] Result<bool> has_node(const std::string& name) override {
+    sleep(kAskApi);
+    return std::ranges::any_of(cluster_.nodes_,
+                               [&](const auto& node) { return node->is_listed && node->name == name; });
+  }
+
+ private:
+  Cluster& cluster_;
+};
+
+core::collect::PodFact Cluster::fact_of(const Pod& pod) const {
+  const bool is_pending = pod.reported.empty();
+  return {"default", pod.name, pod.uid, nodes_[pod.node]->name, is_pending ? "Pending" : "Running", "", pod.reported};
+}
+
+std::vector<core::collect::PodFact> Cluster::pod_facts() const {
+  if (is_empty_api()) return {};
+  if (stale_ && stale_until_ > schedule_.now()) return *stale_;
+  std::vector<core::collect::PodFact> facts;
+  for (const auto& [name, pod] : pods_) {
+    if (!pod->is_hidden) facts.push_back(fact_of(*pod));
+  }
+  return facts;
+}
+
+void Cluster::run_controller() {
+  Client client(server_, control_clock_);
+  Facts facts(*this);
+  core::collect::Memory memory;
+  engine::SweepOptions options;
+  options.settings.grace = setup_.grace;
+  engine::Context context{client, control_clock_, control_random_};
+  context.pause_by = pause;
+  context.time_limit = 60s;
+  for (;;) {
+    sleep(setup_.collect_every);
+    const auto report = engine::sweep(context, facts, memory, options);
+    if (!report) continue;
+    counts_.collected += report->released.size();
+    const auto freed = static_cast<std::size_t>(
+        std::ranges::count(report->released, core::collect::Evidence::What::address, &core::collect::Evidence::what));
+    if (freed > std::max<std::size_t>(10, report->held / 100)) {
+      checker_.violate("brake ignored", fmt::format("one pass freed {} of {} addresses", freed, report->held));
+    }
+  }
+}
+
+void Cluster::restart_controller(Span down) {
+  controller_ = std::make_unique<Process>(schedule_);
+  schedule_.spawn(*controller_, [this, down] {
+    sleep(down);
+    run_controller();
+  });
+}
+
+// ---------------------------------------------------------------- people and fate
+
+void Cluster::create_pod(const std::string& name, std::size_t node) {
+  Node& on = *nodes_[node % nodes_.size()];
+  if (pods_.contains(name) || !on.is_listed) return;
+  auto pod = std::make_shared<Pod>();
+  pod->name = name;
+  pod->uid = fmt::format("uid-{}", ++containers_);
+  pod->node = node % nodes_.size();
+  pods_[name] = pod;
+  if (on.is_up) schedule_.spawn(*on.machine, [this, &on, pod] { run_pod(on, pod); });
+}
+
+void Cluster::delete_pod(const std::string& name) {
+  const auto found = pods_.find(name);
+  if (found == pods_.end()) return;
+  found->second->is_deleted = true;
+  found->second->changed.notify_all();
+}
+
+void Cluster::restart_pod(const std::string& name) {
+  const auto found = pods_.find(name);
+  if (found == pods_.end()) return;
+  ++found->second->generation;
+  found->second->changed.notify_all();
+}
+
+void Cluster::redo_pod(const std::string& name, Span patience) {
+  const auto found = pods_.find(name);
+  if (found == pods_.end() || found->second->container.empty()) return;
+  found->second->redo_patience = patience;
+  found->second->changed.notify_all();
+}
+
+void Cluster::redo_all(std::size_t node, Span patience) {
+  for (const auto& [name, pod] : pods_) {
+    if (pod->node == node % nodes_.size()) redo_pod(name, patience);
+  }
+}
+
+void Cluster::force_delete_pod(const std::string& name) {
+  const auto found = pods_.find(name);
+  if (found == pods_.end()) return;
+  // After a list that stayed old for longer than the grace that is one thing too many (docs/limits.md).
+  if (stale_) return delete_pod(name);
+  found->second->is_hidden = true;
+  schedule_.after(10s, [pod = found->second] {
+    pod->is_deleted = true;
+    pod->changed.notify_all();
+  });
+}
+
+void Cluster::freeze_controller(Span span) {
+  if (controller_) controller_->freeze_until(schedule_.now() + span);
+}
+
+void Cluster::stale_lists(Span span) {
+  stale_.reset();
+  stale_ = pod_facts();
+  stale_until_ = schedule_.now() + span;
+}
+
+void Cluster::empty_api(Span span) { empty_until_ = schedule_.now() + span; }
+
+void Cluster::mute(std::size_t node, Span span) { nodes_[node % nodes_.size()]->muted_until = schedule_.now() + span; }
+
+void Cluster::add_again(const std::string& name) {
+  const auto found = pods_.find(name);
+  if (found == pods_.end() || found->second->container.empty()) return;
+  Node& node = *nodes_[found->second->node];
+  if (!node.is_up) return;
+  const auto pod = found->second;
+  const std::string container = pod->container;
+  core::AssignRequest request;
+  request.owner = {kNetwork, container, "eth0"};
+  request.node = host(node);
+  request.pod = {pod->name, "default", pod->uid};
+  request.count.v6 = setup_.dual_stack ? 1 : 0;
+  request.began = node.clock.now().wall;
+  (void)start_plugin(node, [this, &node, request, pod, container](Plugin& self) {
+    self.assigned = add(node, request);
+    const auto* assigned = *self.assigned ? std::get_if<core::Assigned>(&**self.assigned) : nullptr;
+    if (assigned == nullptr || pod->container != container) return;
+    for (const core::AssignedAddress& one : assigned->addresses) {
+      if (checker_.living_with(one.address) != core::handle_of(request.owner)) {
+        checker_.violate("another answer", fmt::format("asked again, {} got {}", container, one.address.to_string()));
+      }
+    }
+  });
+}
+
+void Cluster::kill_agent(std::size_t node, Span until_restart) {
+  Node& on = *nodes_[node % nodes_.size()];
+  if (!on.agent) return;
+  stop_agent(on);
+  const std::uint64_t start = ++on.starts;
+  schedule_.after(until_restart, [this, &on, start] {
+    if (on.starts == start) start_agent(on);
+  });
+}
+
+void Cluster::kill_plugins(std::size_t node) {
+  Node& on = *nodes_[node % nodes_.size()];
+  for (const auto& plugin : std::exchange(on.plugins, {})) {
+    plugin->process.kill();
+    plugin->done.notify_all();
+  }
+}
+
+void Cluster::freeze_agent(std::size_t node, Span span) {
+  Node& on = *nodes_[node % nodes_.size()];
+  if (on.agent) on.agent->process().freeze_until(schedule_.now() + span);
+}
+
+void Cluster::mishap(std::size_t node, Meeting meeting) { nodes_[node % nodes_.size()]->mishaps.push_back(meeting); }
+
+void Cluster::cut(std::size_t node, Span span) {
+  Node& on = *nodes_[node % nodes_.size()];
+  on.is_cut = true;
+  const std::uint64_t cut = ++on.cuts;
+  schedule_.after(span, [&on, cut] { on.is_cut = on.is_cut && on.cuts != cut; });
+}
+
+void Cluster::lag(std::size_t node, Span span) {
+  Node& on = *nodes_[node % nodes_.size()];
+  on.lag = span;
+  const std::uint64_t lag = ++on.lags;
+  schedule_.after(20s, [&on, lag] {
+    if (on.lags == lag) on.lag = Span{0};
+  });
+}
+
+void Cluster::set_clock(std::size_t node, Span skew) { nodes_[node % nodes_.size()]->clock.set_skew(skew); }
+
+void Cluster::reboot(std::size_t node, Span down) {
+  Node& on = *nodes_[node % nodes_.size()];
+  if (!on.is_up || on.is_lost) return;
+  stop_machine(on);
+  schedule_.after(down, [this, &on] {
+    if (on.is_up || on.is_lost) return;
+    on.clock.reboot();
+    start_machine(on);
+  });
+}
+
+void Cluster::lose_node(std::size_t node) {
+  Node& on = *nodes_[node % nodes_.size()];
+  if (on.is_lost || std::ranges::count_if(nodes_, [](const auto& other) { return !other->is_lost; }) <= 1) return;
+  stop_machine(on);
+  on.is_lost = true;
+  schedule_.after(15s, [this, &on] {
+    on.is_listed = false;
+    std::erase_if(pods_, [&](const auto& pod) { return nodes_[pod.second->node].get() == &on; });
+  });
+}
+
+void Cluster::store_down(Span span) {
+  server_.set_down(true);
+  schedule_.after(span, [this] { server_.set_down(false); });
+}
+
+void Cluster::slow_store(Span span) {
+  constexpr int kTimes = 60;
+  server_.set_slowness(kTimes);
+  schedule_.after(span, [this] { server_.set_slowness(1); });
+}
+
+void Cluster::power_cut(Span span) {
+  server_.lose_unsynced();
+  store_down(span);
+}
+
+void Cluster::disk_full(Span span) {
+  server_.set_full(true);
+  schedule_.after(span, [this] { server_.set_full(false); });
+}
+
+void Cluster::command(std::function<void(const engine::Context&)> body) {
+  schedule_.spawn(people_, [this, body = std::move(body)] {
+    Client client(server_, control_clock_);
+    engine::Context context{client, control_clock_, control_random_};
+    context.pause_by = pause;
+    body(context);
+  });
+}
+
+void Cluster::set_pool_disabled(const std::string& name, bool disabled) {
+  command(
+      [name, disabled](const engine::Context& context) { (void)engine::set_pool_disabled(context, name, disabled); });
+}
+
+void Cluster::delete_pool(const std::string& name) {
+  command([name](const engine::Context& context) { (void)engine::delete_pool(context, name); });
+}
+
+void Cluster::create_pool(const Setup::Pool& pool) {
+  command([pool](const engine::Context& context) {
+    (void)engine::create_pool(context, {pool.name, pool.cidr, pool.block_length, {}, pool.cooldown, {}});
+  });
+}
+
+void Cluster::remove_node(std::size_t node) {
+  Node& on = *nodes_[node % nodes_.size()];
+  if (!on.is_lost) return;
+  command([name = on.name](const engine::Context& context) {
+    (void)engine::remove_node(context, {name, true, false});
+  });
+}
+
+void Cluster::take_copy() { copy_ = server_.copy(); }
+
+void Cluster::restore() {
+  if (!copy_) return;
+  // Nothing is made, and no facts of now are held against a register of then.
+  is_stopped_ = true;
+  controller_.reset();
+  for (const auto& node : nodes_) {
+    const std::size_t number = static_cast<std::size_t>(&node - nodes_.data());
+    kill_plugins(number);
+    kill_agent(number, 3s);
+  }
+  server_.put_back(*copy_);
+  checker_.put_back(server_);
+  // Pods whose addresses the register does not have are made again; the others live on with theirs.
+  for (const auto& node : nodes_) {
+    for (auto& [container, sandbox] : node->sandboxes) {
+      if (sandbox.given.empty() || !node->is_up) continue;
+      const auto pod = std::ranges::find_if(pods_, [&](const auto& one) { return one.second->container == container; });
+      if (pod == pods_.end()) continue;
+      if (checker_.is_held(server_, sandbox.owner, sandbox.given)) {
+        checker_.given(server_, sandbox.owner, sandbox.given, "");
+      } else {
+        restart_pod(pod->first);
+      }
+    }
+  }
+  schedule_.after(5s, [this] {
+    is_stopped_ = false;
+    goes_on_.notify_all();
+    if (!controller_) restart_controller(0s);
+  });
+}
+
+void Cluster::end() {
+  server_.set_down(false);
+  server_.set_full(false);
+  stale_until_ = empty_until_ = Span{0};
+  for (const auto& node : nodes_) {
+    node->is_cut = false;
+    node->lag = node->muted_until = Span{0};
+    node->mishaps.clear();
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, pod] : pods_) {
+    if (!name.starts_with(kKept)) names.push_back(name);
+  }
+  for (const std::string& name : names) delete_pod(name);
+  for (std::size_t i = 0; i < nodes_.size(); ++i) create_pod(fmt::format("{}{}", kKept, i + 1), i);
+  // A controller that began after a node was lost never saw it: it waits for an operator's word.
+  for (std::size_t i = 0; i < nodes_.size(); ++i) remove_node(i);
+}
+
+bool Cluster::is_at_rest() {
+  const bool are_kept = std::ranges::all_of(pods_, [](const auto& pod) { return pod.first.starts_with(kKept); });
+  return are_kept && checker_.is_clean();
+}
+
+}  // namespace croft::sim

@@ -1,0 +1,211 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "collector/use/ports.h"
+#include "collector/use/sweep.h"
+#include "ipam/decide/assign.h"
+#include "ipam/use/transact.h"
+#include "register/pool.h"
+#include "sim/agent.h"
+#include "sim/checker.h"
+#include "sim/machine_clock.h"
+#include "sim/schedule.h"
+#include "sim/server.h"
+
+namespace croft::sim {
+
+/// What a run begins with.
+struct Setup {
+  std::string store = "etcd";
+  std::uint64_t seed = 1;  ///< of the times that calls take, and of chance in the engine
+  int nodes = 3;
+  bool agents = true;
+  bool dual_stack = false;
+  bool strict = false;  ///< strict affinity
+  Span collect_every = std::chrono::seconds(20);
+  Span grace = std::chrono::seconds(60);  ///< of the collector
+  struct Pool {
+    std::string name;
+    net::Prefix cidr;
+    int block_length = 28;
+    std::chrono::seconds cooldown{0};
+  };
+  std::vector<Pool> pools;
+};
+
+/// What a run came to, beside the checker's word.
+struct Counts {
+  std::uint64_t adds = 0, refused = 0, failed = 0, dels = 0, collected = 0, killed = 0;
+};
+
+/// A simulated cluster: nodes with kubelets, plugins and agents, the API's pods, a controller, one register; all of
+/// Croft's decisions and commits are the production's.
+class Cluster {
+ public:
+  Cluster(Schedule& schedule, const Setup& setup);
+  ~Cluster();
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  [[nodiscard]] Checker& checker() { return checker_; }
+  [[nodiscard]] Server& server() { return server_; }
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+  /// Of all that happened so far: two runs of one script have the same.
+  [[nodiscard]] std::uint64_t trace() const { return trace_; }
+  /// Takes a line for each thing that happens; empty: nobody reads it.
+  void tell_to(std::function<void(const std::string&)> tell) { tell_ = std::move(tell); }
+
+  // What people and fate do. Names that are not there do nothing: so a part of a script is a script.
+  void create_pod(const std::string& name, std::size_t node);
+  void delete_pod(const std::string& name);
+  /// The runtime makes its sandbox anew.
+  void restart_pod(const std::string& name);
+  /// The runtime calls DEL for its sandbox, has so much patience with it, and calls ADD with the same name.
+  void redo_pod(const std::string& name, Span patience);
+  /// The same of all sandboxes of a node, as when its runtime is started anew.
+  void redo_all(std::size_t node, Span patience);
+  /// The API has it no more; its kubelet ends it ten seconds later.
+  void force_delete_pod(const std::string& name);
+  /// The runtime calls ADD again for a sandbox that has its addresses.
+  void add_again(const std::string& name);
+  void kill_agent(std::size_t node, Span until_restart);
+  void kill_plugins(std::size_t node);
+  void freeze_agent(std::size_t node, Span span);
+  void mishap(std::size_t node, Meeting meeting);
+  void cut(std::size_t node, Span span);
+  void lag(std::size_t node, Span span);
+  void set_clock(std::size_t node, Span skew);
+  void reboot(std::size_t node, Span down);
+  /// The machine is lost, and its Node object goes a moment later.
+  void lose_node(std::size_t node);
+  void store_down(Span span);
+  void slow_store(Span span);
+  /// The store's machine loses power for a while, and with it what was not on disk.
+  void power_cut(Span span);
+  void disk_full(Span span);
+  void restart_controller(Span down);
+  void freeze_controller(Span span);
+  /// The list of pods stays as it is; pods that are asked for by themselves are as they are.
+  void stale_lists(Span span);
+  /// The API has no pods, however it is asked.
+  void empty_api(Span span);
+  /// The node's kubelet reports no addresses.
+  void mute(std::size_t node, Span span);
+  void set_pool_disabled(const std::string& name, bool disabled);
+  void delete_pool(const std::string& name);
+  void create_pool(const Setup::Pool& pool);
+  void remove_node(std::size_t node);
+  void take_copy();
+  /// The register is put back to the copy, in the runbook's order.
+  void restore();
+
+  /// Every trouble ends, and every pod is deleted but one on each node: from an empty list nothing would be concluded.
+  void end();
+  /// Whether only these are left, and the register holds nothing else.
+  [[nodiscard]] bool is_at_rest();
+
+ private:
+  struct Sandbox {
+    core::Owner owner;
+    std::vector<net::Address> given;  ///< by its ADD; empty: that was not answered
+  };
+  struct Pod {
+    std::string name, uid;
+    std::size_t node = 0;
+    bool is_deleted = false;       ///< in the API: to be deleted
+    bool is_gone = false;          ///< from the API
+    bool is_hidden = false;        ///< likewise, though its containers run
+    Span redo_patience{0};         ///< how long its DEL may take; 0: it is not to be made again
+    std::uint64_t generation = 0;  ///< grows with each restart
+    std::string container;         ///< the one that lives; empty: none
+    std::vector<net::Address> reported;
+    Signal changed;
+  };
+  /// A run of the plugin.
+  struct Plugin {
+    explicit Plugin(Schedule& schedule) : process(schedule) {}
+    Signal done;
+    std::optional<Result<core::AssignAnswer>> assigned;
+    std::optional<Result<void>> released;
+    Process process;
+  };
+  struct Tombstone {
+    core::Owner owner;
+    Instant began;
+  };
+  struct Node {
+    Node(Schedule& schedule, std::string name_of, std::uint16_t number, std::uint64_t seed)
+        : name(std::move(name_of)), clock(schedule, number), random(seed) {}
+    std::string name;
+    MachineClock clock;
+    SeededRandom random;
+    std::deque<Meeting> mishaps;
+    bool is_cut = false, is_lost = false, is_listed = true, is_up = true;
+    Span lag{0}, muted_until{0};
+    std::map<std::string, Sandbox> sandboxes;  ///< by container, on its disk
+    std::map<std::string, Tombstone> tombstones;
+    std::vector<std::shared_ptr<Plugin>> plugins;
+    std::unique_ptr<Agent> agent;
+    std::unique_ptr<Process> machine;  ///< kubelet and runtime
+    std::uint64_t cuts = 0, lags = 0, starts = 0;
+  };
+  class Facts;
+
+  void note(const std::string& what);
+  void tell(const std::string& what);
+  [[nodiscard]] bool is_empty_api() const { return empty_until_ > schedule_.now(); }
+  [[nodiscard]] core::AffinityOwner host(const Node& node) const {
+    return {core::AffinityOwner::Type::host, node.name};
+  }
+  [[nodiscard]] engine::Context context_of(store::Store& store, Node& node) const;
+  void start_machine(Node& node);
+  void stop_machine(Node& node);
+  void start_agent(Node& node);
+  void stop_agent(Node& node);
+  void run_pod(Node& node, const std::shared_ptr<Pod>& pod);
+  [[nodiscard]] bool make_sandbox(Node& node, const std::shared_ptr<Pod>& pod, std::string container);
+  void tear_down(Node& node, const std::string& container);
+  void remove_sandbox(Node& node, const std::string& container);
+  void redo(Node& node, const std::shared_ptr<Pod>& pod, Span patience);
+  [[nodiscard]] std::shared_ptr<Plugin> start_plugin(Node& node, std::function<void(Plugin&)> body);
+  [[nodiscard]] Result<core::AssignAnswer> add(Node& node, const core::AssignRequest& request);
+  [[nodiscard]] Result<core::AssignAnswer> assign(Node& node, const core::AssignRequest& request);
+  [[nodiscard]] Result<void> del(Node& node, const core::Owner& owner);
+  [[nodiscard]] std::shared_ptr<Agent::Call> ask_agent(Node& node, edge::AgentCall call);
+  void replay_tombstones(Node& node, store::Store& store);
+  void run_controller();
+  [[nodiscard]] core::collect::PodFact fact_of(const Pod& pod) const;
+  [[nodiscard]] std::vector<core::collect::PodFact> pod_facts() const;
+  /// An operator's command, which does what it can.
+  void command(std::function<void(const engine::Context&)> body);
+
+  Schedule& schedule_;
+  const Setup setup_;
+  Checker checker_;
+  Server server_;
+  Counts counts_;
+  std::uint64_t trace_ = 0xcbf29ce484222325;
+  std::function<void(const std::string&)> tell_;
+  MachineClock control_clock_;
+  SeededRandom control_random_;
+  std::map<std::string, std::shared_ptr<Pod>> pods_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::uint64_t containers_ = 0;
+  std::optional<Server::Copy> copy_;
+  std::optional<std::vector<core::collect::PodFact>> stale_;
+  Span stale_until_{0}, empty_until_{0};
+  bool is_stopped_ = false;  ///< kubelets make nothing
+  Signal goes_on_;
+  std::unique_ptr<Process> controller_;
+  Process people_;
+};
+
+}  // namespace croft::sim

@@ -1,0 +1,434 @@
+#include "sim/commands/plan_command.h"
+
+#include <charconv>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/net/echo.h"
+#include "base/net/prefix.h"
+#include "cli/croft/data.h"
+#include "cli/croft/table.h"
+#include "os/files.h"
+#include "sim/advice.h"
+#include "sim/chart.h"
+#include "sim/plan.h"
+#include "sim/today.h"
+
+namespace croft::app {
+namespace {
+
+using sim::Measured;
+using sim::Plan;
+using sim::to_text;
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kWidth = 78;
+
+// ---------------------------------------------------------------- settings
+
+[[nodiscard]] Result<double> number_in(std::string_view text, double least, double most) {
+  double number = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (fault != std::errc() || end != text.data() + text.size() || !(number >= least && number <= most)) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} is no number from {} to {}", net::echo(text), to_text(least), to_text(most)));
+  }
+  return number;
+}
+
+/// A setting of a plan: a flag, and a name in --against and --vary.
+struct Setting {
+  const char* name;
+  const char* value;  ///< in help
+  const char* help;
+  std::function<Result<void>(Plan& plan, const std::string& text)> set;
+};
+
+template <class Number>
+auto number(Number Plan::*member, double least, double most) {
+  return [=](Plan& plan, const std::string& text) -> Result<void> {
+    TRY(const double read, number_in(text, least, most));
+    plan.*member = static_cast<Number>(read);
+    return {};
+  };
+}
+
+[[nodiscard]] Result<void> set_way(Plan& plan, const std::string& text) {
+  if (text == "agents") return plan.way = Plan::Way::agents, Result<void>();
+  if (text == "alone") return plan.way = Plan::Way::alone, Result<void>();
+  if (text == "calico") return plan.way = Plan::Way::calico, Result<void>();
+  return fail(ErrorCode::invalid_argument, "the way is agents, alone or calico");
+}
+
+const std::vector<Setting>& settings() {
+  static const std::vector<Setting> kAll{
+      {"nodes", "NUMBER", "Number of nodes (default 100)", number(&Plan::nodes, 1, 60000)},
+      {"pods", "NUMBER", "Pods of a node (default 30)", number(&Plan::pods, 1, 1000)},
+      {"churn", "NUMBER", "Pods of a node that are replaced in an hour (default 2)", number(&Plan::churn, 0, 3600)},
+      {"failures", "NUMBER", "Nodes that are lost in a day (default 1)", number(&Plan::failures, 0, 10000)},
+      {"growth", "NUMBER", "Pods that the cluster gains in a day; gives the time until the pool is full (default 0)",
+       number(&Plan::growth, 0, 1e7)},
+      {"pool", "CIDR", "Pool of addresses (default: the smallest that leaves room)",
+       [](Plan& plan, const std::string& text) -> Result<void> {
+         TRY(plan.pool, prefix_argument("pool", text));
+         return {};
+       }},
+      {"block-size", "NUMBER", "Prefix length of the blocks (default 26)", number(&Plan::block_length, 20, 128)},
+      {"cooldown-seconds", "NUMBER", "Rest of an address after its release (default 30)",
+       [](Plan& plan, const std::string& text) -> Result<void> {
+         TRY(const double seconds, number_in(text, 0, 1e6));
+         plan.cooldown = std::chrono::seconds(static_cast<std::int64_t>(seconds));
+         return {};
+       }},
+      {"strict-affinity", "BOOL", "Let nodes use their own blocks alone: true or false (default false)",
+       [](Plan& plan, const std::string& text) -> Result<void> {
+         if (text != "true" && text != "false") return fail(ErrorCode::invalid_argument, "say true or false");
+         plan.strict = text == "true";
+         return {};
+       }},
+      {"datastore", "NAME", "Store of the register: kubernetes, etcd or sqlite (default kubernetes)",
+       [](Plan& plan, const std::string& text) -> Result<void> {
+         plan.datastore = text;
+         return {};
+       }},
+      {"way", "WAY",
+       "Way of a pod's ADD: agents (one on each node), alone (plugins without agents) or calico (the requests of "
+       "Calico's library) (default agents)",
+       set_way},
+      {"cores", "NUMBER", "Cores of the machine that runs the datastore (default 16)", number(&Plan::cores, 0.5, 1024)},
+      {"at-once", "NUMBER", "Pods that a node starts at once (default 8)", number(&Plan::at_once, 1, 1000)},
+      {"in-flight", "NUMBER", "Pods that the cluster starts at once (default 500)", number(&Plan::in_flight, 1, 1e6)},
+      {"hours", "NUMBER", "Hours in which pods come and go (default 1)",
+       [](Plan& plan, const std::string& text) -> Result<void> {
+         TRY(const double hours, number_in(text, 0.01, 240));
+         plan.life = sim::Span(static_cast<std::int64_t>(hours * 3600e9));
+         return {};
+       }},
+      {"seed", "NUMBER", "Seed of chance; the same seed gives the same output (default 1)",
+       number(&Plan::seed, 0, 1e15)},
+  };
+  return kAll;
+}
+
+[[nodiscard]] Result<void> set(Plan& plan, const std::string& name, const std::string& text) {
+  for (const Setting& setting : settings()) {
+    if (name != setting.name) continue;
+    const auto done = setting.set(plan, text);
+    if (!done) return fail(done.error().in("--" + name));
+    return {};
+  }
+  return fail(ErrorCode::invalid_argument, fmt::format("a plan has no setting {}", net::echo(name)));
+}
+
+std::vector<std::string> split(const std::string& text, char by) {
+  std::vector<std::string> parts{""};
+  for (const char c : text) {
+    if (c == by) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+/// "nodes=200,block-size=27"
+[[nodiscard]] Result<Plan> changed(Plan plan, const std::string& words) {
+  for (const std::string& word : split(words, ',')) {
+    const std::size_t at = word.find('=');
+    if (at == word.npos) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--against takes NAME=VALUE, and {} is none", net::echo(word)));
+    }
+    TRY_VOID(set(plan, word.substr(0, at), word.substr(at + 1)));
+  }
+  return plan;
+}
+
+// ---------------------------------------------------------------- what is shown
+
+/// A figure of a run, as a row of the table, a member of the JSON, and a chart of --vary.
+struct Figure {
+  const char* name;  ///< of the member, and after --chart
+  const char* what;
+  const char* unit;
+  std::function<std::optional<double>(const Measured&)> of;
+};
+
+const std::vector<Figure>& figures() {
+  const auto space = [](std::uint64_t sim::Space::*member) {
+    return [member](const Measured& run) { return std::optional(static_cast<double>(run.space.*member)); };
+  };
+  const auto some = [](double Measured::*member) {
+    return [member](const Measured& run) { return std::optional(run.*member); };
+  };
+  // Without churn there are none.
+  const auto later = [](double sim::Latency::*member) {
+    return
+        [member](const Measured& run) { return run.steady.p99 > 0 ? std::optional(run.steady.*member) : std::nullopt; };
+  };
+  static const std::vector<Figure> kAll{
+      {"nodes", "nodes", "", [](const Measured& run) { return std::optional(static_cast<double>(run.nodes)); }},
+      {"pods", "pods with an address", "",
+       [](const Measured& run) { return std::optional(static_cast<double>(run.pods)); }},
+      {"poolSize", "addresses of the pool", "", space(&sim::Space::size)},
+      {"held", "held", "", space(&sim::Space::held)},
+      {"cooling", "cooling", "", space(&sim::Space::cooling)},
+      {"stranded", "stranded: free, in blocks of nodes", "", space(&sim::Space::spare)},
+      {"used", "used of what blocks take", "%",
+       [](const Measured& run) -> std::optional<double> {
+         const double all = static_cast<double>(run.space.held + run.space.cooling + run.space.spare);
+         return all > 0 ? static_cast<double>(run.space.held) / all * 100 : 0;
+       }},
+      {"borrowed", "borrowed, of those held", "%",
+       [](const Measured& run) -> std::optional<double> {
+         return run.space.held > 0
+                    ? 100.0 * static_cast<double>(run.space.borrowed) / static_cast<double>(run.space.held)
+                    : 0;
+       }},
+      {"blocksPerNode", "blocks of a node", "", some(&Measured::blocks_a_node)},
+      {"requestsPerAdd", "requests of an ADD, all pods start", "", some(&Measured::requests_an_add)},
+      {"conflictsPerAdd", "conflicts of an ADD, all pods start", "", some(&Measured::conflicts_an_add)},
+      {"requestsPerPod", "requests of a pod's ADD and DEL", "",
+       [](const Measured& run) { return run.requests_a_pod > 0 ? std::optional(run.requests_a_pod) : std::nullopt; }},
+      {"addsPerSecond", "ADDs a second, all pods start", "/s", some(&Measured::adds_a_second)},
+      {"startSeconds", "until 99 % of the pods have started", "s", some(&Measured::start_seconds)},
+      {"startP50", "ADD, all pods start: p50", "ms", [](const Measured& run) { return std::optional(run.start.p50); }},
+      {"startP90", "p90", "ms", [](const Measured& run) { return std::optional(run.start.p90); }},
+      {"startP99", "p99", "ms", [](const Measured& run) { return std::optional(run.start.p99); }},
+      {"p50", "ADD, later: p50", "ms", later(&sim::Latency::p50)},
+      {"p90", "p90", "ms", later(&sim::Latency::p90)},
+      {"p99", "p99", "ms", later(&sim::Latency::p99)},
+      {"refused", "tries refused for want of addresses", "",
+       [](const Measured& run) { return std::optional(static_cast<double>(run.refused)); }},
+      {"failed", "tries that failed", "",
+       [](const Measured& run) { return std::optional(static_cast<double>(run.failed)); }},
+      {"recoveredMinutes", "a lost node's addresses are free after", "min",
+       [](const Measured& run) { return run.recovered_minutes; }},
+      {"fullShare", "held when the first ADD is refused", "%",
+       [](const Measured& run) { return run.full_share ? std::optional(*run.full_share * 100) : std::nullopt; }},
+      {"daysToFull", "time until then", "days", [](const Measured& run) { return run.days_to_full; }},
+  };
+  return kAll;
+}
+
+std::string cell(const Figure& figure, const Measured& run) {
+  const auto value = figure.of(run);
+  if (!value) return "";
+  return to_text(*value) + (*figure.unit == 0 || *figure.unit == '/' ? "" : " ") + figure.unit;
+}
+
+Json json_of(const Measured& run) {
+  Json json{{"pool", run.pool.to_string()}, {"blockSize", run.block_length}};
+  for (const Figure& figure : figures()) {
+    const auto value = figure.of(run);
+    json[figure.name] = value ? Json(*value) : Json();
+  }
+  return json;
+}
+
+/// A run and what it is called.
+struct Shown {
+  std::string name;
+  Measured run;
+};
+
+std::string table_of(const std::vector<Shown>& all) {
+  std::vector<std::string> heads{"FIGURE"};
+  for (const Shown& shown : all) heads.push_back(shown.name);
+  Table table(heads);
+  std::vector<std::string> pools{"pool"};
+  for (const Shown& shown : all)
+    pools.push_back(fmt::format("{} in /{}", shown.run.pool.to_string(), shown.run.block_length));
+  table.add(pools);
+  for (const Figure& figure : figures()) {
+    std::vector<std::string> row{figure.what};
+    bool is_known = false;
+    for (const Shown& shown : all) {
+      row.push_back(cell(figure, shown.run));
+      is_known = is_known || !row.back().empty();
+    }
+    if (is_known) table.add(std::move(row));
+  }
+  return table.to_string();
+}
+
+/// How the pool is used, in the course of the run.
+sim::Chart chart_of(const std::vector<Shown>& all) {
+  sim::Chart chart{"Addresses of the pool", "minutes", "addresses", {}};
+  for (const Shown& shown : all) {
+    const std::string name = all.size() > 1 ? shown.name + ": " : "";
+    sim::Chart::Series held{name + "held", {}}, spare{name + "stranded", {}};
+    for (const Measured::Sample& sample : shown.run.samples) {
+      held.points.emplace_back(sample.minute, static_cast<double>(sample.space.held));
+      spare.points.emplace_back(sample.minute, static_cast<double>(sample.space.spare));
+    }
+    chart.series.push_back(std::move(held));
+    chart.series.push_back(std::move(spare));
+  }
+  return chart;
+}
+
+std::string bar_of(const Shown& shown) {
+  const sim::Space& space = shown.run.space;
+  return sim::to_bar({{"held", static_cast<double>(space.held), "█"},
+                      {"cooling", static_cast<double>(space.cooling), "▓"},
+                      {"stranded", static_cast<double>(space.spare), "▒"},
+                      {"in no block", static_cast<double>(space.free()), "░"}},
+                     kWidth);
+}
+
+// ---------------------------------------------------------------- the command
+
+struct PlanOptions {
+  std::vector<std::string> given = std::vector<std::string>(settings().size());
+  std::string from, against, vary, chart = "addsPerSecond", svg;
+  bool no_advice = false;
+};
+
+[[nodiscard]] Result<Plan> plan_of(CommandLine& line, const PlanOptions& options) {
+  Plan plan;
+  if (!options.from.empty()) plan.nodes = plan.pods = 0;
+  for (std::size_t i = 0; i < settings().size(); ++i) {
+    if (!options.given[i].empty()) TRY_VOID(set(plan, settings()[i].name, options.given[i]));
+  }
+  if (options.from.empty()) return plan;
+  if (plan.pool) return fail(ErrorCode::invalid_argument, "the pool is that of --from; leave --pool out");
+  line.store_url = options.from;
+  TRY(const engine::Context context, line.look());
+  TRY_VOID(sim::begin_with(plan, context.store, context.clock));
+  return plan;
+}
+
+[[nodiscard]] Result<void> write_svg(const PlanOptions& options, const sim::Chart& chart) {
+  if (options.svg.empty()) return {};
+  return os::replace_file_durably(options.svg, sim::to_svg(chart), os::FileMode::readable_by_all);
+}
+
+[[nodiscard]] Result<int> vary(CommandLine& line, const PlanOptions& options, const Plan& plan) {
+  const std::size_t at = options.vary.find('=');
+  if (at == options.vary.npos) return fail(ErrorCode::invalid_argument, "--vary takes NAME=VALUE,VALUE,…");
+  const std::string name = options.vary.substr(0, at);
+  const Figure* figure = nullptr;
+  for (const Figure& one : figures()) {
+    if (options.chart == one.name) figure = &one;
+  }
+  if (figure == nullptr) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("there is no figure {}; -o json names them", net::echo(options.chart)));
+  }
+  std::vector<std::pair<std::string, std::string>> plans{{"plan", ""}};
+  if (!options.against.empty()) plans.emplace_back(options.against, options.against);
+  sim::Chart chart{fmt::format("{}{}", figure->what, *figure->unit == 0 ? "" : fmt::format(", {}", figure->unit)),
+                   name,
+                   figure->what,
+                   {}};
+  Json json = Json::array();
+  std::string text;
+  for (const auto& [title, words] : plans) {
+    sim::Chart::Series series{title, {}};
+    std::vector<Shown> all;
+    for (const std::string& value : split(options.vary.substr(at + 1), ',')) {
+      Plan one = plan;
+      TRY_VOID(set(one, name, value));
+      if (!words.empty()) {
+        TRY(one, changed(one, words));
+      }
+      TRY(Measured run, sim::run(one));
+      TRY(const double x, number_in(value, -1e12, 1e12));
+      if (const auto y = figure->of(run)) series.points.emplace_back(x, *y);
+      Json row = json_of(run);
+      row["plan"] = title;
+      row[name] = x;
+      json.push_back(std::move(row));
+      all.push_back({fmt::format("{}={}", name, value), std::move(run)});
+    }
+    chart.series.push_back(std::move(series));
+    text += (words.empty() ? "" : words + "\n") + table_of(all) + "\n";
+  }
+  TRY_VOID(write_svg(options, chart));
+  if (line.json()) {
+    print(line.data(Data(std::move(json))), Printed::json);
+  } else {
+    print(text + sim::to_terminal(chart, kWidth));
+  }
+  return 0;
+}
+
+[[nodiscard]] Result<int> plan_capacity(CommandLine& line, const PlanOptions& options) {
+  TRY(const Plan plan, plan_of(line, options));
+  if (!options.vary.empty()) return vary(line, options, plan);
+  TRY(Measured run, sim::run(plan));
+  std::vector<Shown> all{{"PLAN", std::move(run)}};
+  if (!options.against.empty()) {
+    TRY(const Plan other, changed(plan, options.against));
+    TRY(Measured against, sim::run(other));
+    all.push_back({options.against, std::move(against)});
+  }
+  std::optional<sim::Advice> advice;
+  if (!options.no_advice) {
+    TRY(advice, sim::advise(plan, all.front().run));
+  }
+  TRY_VOID(write_svg(options, chart_of(all)));
+  if (line.json()) {
+    Json json = Json::array();
+    for (const Shown& shown : all) {
+      Json one = json_of(shown.run);
+      one["plan"] = shown.name == "PLAN" ? "plan" : shown.name;
+      json.push_back(std::move(one));
+    }
+    if (advice) {
+      json.front()["advice"] = {
+          {"pool", advice->pool.to_string()}, {"blockSize", advice->block_length}, {"reasons", advice->reasons}};
+    }
+    print(line.data(Data(std::move(json))), Printed::json);
+    return 0;
+  }
+  std::string text = table_of(all) + "\n";
+  for (const Shown& shown : all) text += (all.size() > 1 ? shown.name + "\n" : "") + bar_of(shown);
+  if (advice) {
+    text += fmt::format("\nAdvice: a pool /{} with blocks of /{}.\n", advice->pool.length(), advice->block_length);
+    for (const std::string& reason : advice->reasons) text += "- " + reason + "\n";
+  }
+  print(text);
+  return 0;
+}
+
+}  // namespace
+
+void add_plan_command(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<PlanOptions>();
+  CLI::App* command = app.add_subcommand("plan-capacity", "Simulate a cluster and advise on pool and block size");
+  for (std::size_t i = 0; i < settings().size(); ++i) {
+    const Setting& setting = settings()[i];
+    command->add_option(fmt::format("--{}", setting.name), options->given[i], setting.help)->type_name(setting.value);
+  }
+  command->add_option("--from", options->from, "Begin with the register of this store, as it is now")->type_name("URL");
+  command
+      ->add_option("--against", options->against,
+                   "Compare with the plan that differs by these settings: nodes=200,block-size=27")
+      ->type_name("SETTINGS");
+  command->add_option("--vary", options->vary, "Run the plan for each value of a setting: nodes=10,100,1000")
+      ->type_name("SETTING");
+  command->add_option("--chart", options->chart, "Figure in the chart of --vary, by its name in -o json")
+      ->type_name("FIGURE")
+      ->default_str("addsPerSecond");
+  command->add_option("--svg", options->svg, "Write the chart to this file")->type_name("FILE");
+  command->add_flag("--no-advice", options->no_advice, "Skip the runs that the advice needs");
+  command->footer(
+      "The cluster runs in memory, with Croft's own decisions and commits; no store is changed. The datastore's times "
+      "are those of the measured machines, which had two cores, scaled to --cores. The time of a plugin's process is "
+      "not in them. A setting of --against and --vary has the name of its flag.");
+  command->callback(
+      [options, &line] { line.run = [options](CommandLine& all) { return plan_capacity(all, *options); }; });
+}
+
+}  // namespace croft::app

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+
+#include "base/clock.h"
+#include "sim/schedule.h"
+
+namespace croft::sim {
+
+/// What every run's wall clocks show at its beginning, but for their skew: 2026-01-15 10:00:00 UTC.
+inline constexpr WallTime kBeginning{std::chrono::seconds(1768471200)};
+
+/// The clocks of one machine: the wall clock may be wrong and be set, the other counts from the boot.
+class MachineClock final : public Clock {
+ public:
+  /// `number`: of the machine, which no other has.
+  MachineClock(const Schedule& schedule, std::uint16_t number) : schedule_(schedule), booted_at_(Span{0} - kUpBefore) {
+    boot_.bytes[0] = 1;
+    boot_.bytes[1] = static_cast<std::uint8_t>(number);
+    boot_.bytes[2] = static_cast<std::uint8_t>(number >> 8);
+  }
+  [[nodiscard]] Instant now() const override {
+    return {kBeginning + schedule_.now() + skew_, schedule_.now() - booted_at_, boot_};
+  }
+  void set_skew(Span skew) { skew_ = skew; }
+  [[nodiscard]] Span skew() const { return skew_; }
+  void reboot() {
+    booted_at_ = schedule_.now();
+    ++boot_.bytes[0];
+  }
+  /// When a deadline of this boot is, on the schedule.
+  [[nodiscard]] Span at(Deadline deadline) const {
+    return deadline.at_since_boot == kNever ? kNever : booted_at_ + deadline.at_since_boot;
+  }
+  [[nodiscard]] const BootId& boot() const { return boot_; }
+  [[nodiscard]] Span booted_at() const { return booted_at_; }
+
+ private:
+  static constexpr Span kUpBefore = std::chrono::hours{2};
+
+  const Schedule& schedule_;
+  Span booted_at_;
+  Span skew_{0};
+  BootId boot_;
+};
+
+}  // namespace croft::sim

@@ -1,0 +1,130 @@
+// Runs scripts of the simulated cluster: `sim_run --help`.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/planted.h"
+#include "sim/script.h"
+
+namespace {
+
+using croft::sim::Outcome;
+using croft::sim::Script;
+
+constexpr const char* kUsage =
+    "usage: sim_run [--seeds FIRST LAST] [--print] [--shrink] [--trace] [--hash] [FILE...]\n\n"
+    "  Runs the scripts of these seeds, and of FILEs; ends with 1 if a promise was broken.\n"
+    "  --print    print the script first\n"
+    "  --shrink   of a script that breaks a promise, print the shortest that does\n"
+    "  --trace    print what happens\n"
+    "  --planted NAME   with this bug, in a build with CROFT_PLANTED_BUGS; ends at the first seed that shows it\n"
+    "  --hash     print the trace hash of each run\n";
+
+struct Options {
+  std::uint64_t first = 1, last = 0;
+  bool prints = false, shrinks = false, hashes = false, traces = false, stops = false;
+  std::vector<std::string> files;
+};
+
+/// Whether every promise was kept.
+bool play(const std::string& name, const Script& script, const Options& options, Outcome& sum) {
+  if (options.prints) fmt::print("{}", to_text(script));
+  const Outcome outcome =
+      croft::sim::run(script, options.traces ? [](const std::string& line) { fmt::print("{}\n", line); }
+                                             : std::function<void(const std::string&)>());
+  sum.counts.adds += outcome.counts.adds;
+  sum.counts.refused += outcome.counts.refused;
+  sum.counts.failed += outcome.counts.failed;
+  sum.counts.killed += outcome.counts.killed;
+  sum.counts.dels += outcome.counts.dels;
+  sum.counts.collected += outcome.counts.collected;
+  sum.traffic.requests += outcome.traffic.requests;
+  sum.traffic.commits += outcome.traffic.commits;
+  sum.traffic.conflicts += outcome.traffic.conflicts;
+  sum.traffic.unknown += outcome.traffic.unknown;
+  sum.events += outcome.events;
+  if (options.hashes) fmt::print("{} {:016x}\n", name, outcome.trace);
+  if (outcome.violation.empty()) return true;
+  fmt::print("{} BROKEN at {} ms: {}\n", name, outcome.violated_at.count() / 1'000'000, outcome.violation);
+  if (options.shrinks) {
+    const Script shortest = croft::sim::shrink(script);
+    fmt::print("{}# {}\n", to_text(shortest), croft::sim::run(shortest).violation);
+  }
+  return false;
+}
+
+/// Whether there is such a bug, and this program can have it.
+bool plant(std::string_view name) {
+  const auto found = std::ranges::find(croft::kPlantedNames, name);
+#ifdef CROFT_PLANTED_BUGS
+  if (found != croft::kPlantedNames.end()) {
+    croft::planted_bug = static_cast<croft::Planted>(found - croft::kPlantedNames.begin());
+    return true;
+  }
+#endif
+  fmt::print(stderr, "sim_run: {}: {}\n", name,
+             found == croft::kPlantedNames.end() ? "no such bug" : "this program was built without planted bugs");
+  return false;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--seeds" && i + 2 < argc) {
+      options.first = std::strtoull(argv[++i], nullptr, 10);
+      options.last = std::strtoull(argv[++i], nullptr, 10);
+    } else if (word == "--planted" && i + 1 < argc) {
+      if (!plant(argv[++i])) return 2;
+      options.stops = true;
+    } else if (word == "--print") {
+      options.prints = true;
+    } else if (word == "--shrink") {
+      options.shrinks = true;
+    } else if (word == "--trace") {
+      options.traces = true;
+    } else if (word == "--hash") {
+      options.hashes = true;
+    } else if (word.starts_with("-")) {
+      std::fputs(kUsage, word == "--help" ? stdout : stderr);
+      return word == "--help" ? 0 : 2;
+    } else {
+      options.files.emplace_back(word);
+    }
+  }
+  std::uint64_t runs = 0, broken = 0;
+  Outcome sum;
+  for (std::uint64_t seed = options.first; seed <= options.last; ++seed, ++runs) {
+    broken += play(fmt::format("seed {}", seed), croft::sim::script_of(seed), options, sum) ? 0 : 1;
+    if (options.stops && broken > 0) break;
+  }
+  for (const std::string& file : options.files) {
+    std::ifstream in(file);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const auto script = croft::sim::parse_script(text);
+    if (!in || !script) {
+      fmt::print(stderr, "sim_run: {}: {}\n", file, in ? script.error().message : "it cannot be read");
+      return 2;
+    }
+    ++runs;
+    broken += play(file, *script, options, sum) ? 0 : 1;
+  }
+  fmt::print(
+      "{} runs, {} broken; {} ADDs, {} refused, {} failed, {} killed, {} DELs, {} collected; {} requests, {} "
+      "commits, {} conflicts, {} unknown; {} events\n",
+      runs, broken, sum.counts.adds, sum.counts.refused, sum.counts.failed, sum.counts.killed, sum.counts.dels,
+      sum.counts.collected, sum.traffic.requests, sum.traffic.commits, sum.traffic.conflicts, sum.traffic.unknown,
+      sum.events);
+  return broken == 0 ? 0 : 1;
+}

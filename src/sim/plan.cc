@@ -1,0 +1,649 @@
+#include "sim/plan.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <deque>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "collector/use/sweep.h"
+#include "ipam/use/assign.h"
+#include "ipam/use/batch.h"
+#include "ipam/use/pools.h"
+#include "ipam/use/release.h"
+#include "sim/calico_way.h"
+#include "sim/measured_manners.h"
+#include "sim/node_memory.h"
+#include "sim/today.h"
+
+namespace croft::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kNetwork = "k8s-pod-network";
+constexpr std::uint32_t kClaimAheadBelow = 8;
+constexpr Span kAheadHold = 5min, kRetry = 10s, kRetryMax = 5min;
+/// Kubernetes takes a node's pods elsewhere after this.
+constexpr Span kNodeIsGone = 5min;
+constexpr int kPassesMax = 20, kSamples = 6;
+constexpr Span kStartMax = 6h;
+
+double seconds_of(Span span) { return std::chrono::duration<double>(span).count(); }
+
+Latency latency_of(std::vector<float> milliseconds) {
+  if (milliseconds.empty()) return {};
+  std::ranges::sort(milliseconds);
+  const auto at = [&](double share) {
+    return static_cast<double>(
+        milliseconds[static_cast<std::size_t>(share * static_cast<double>(milliseconds.size() - 1))]);
+  };
+  return {at(0.5), at(0.9), at(0.99)};
+}
+
+/// A pod that has an address, or is to get one.
+struct Pod {
+  std::uint64_t number = 0;
+  std::uint32_t node = 0;
+  net::Address address{};
+  std::shared_ptr<const PodOfToday> today{};  ///< of one that was there before
+  std::uint32_t tries = 0;
+};
+
+core::Owner owner_of(const Pod& pod) {
+  return pod.today ? pod.today->owner : core::Owner{kNetwork, fmt::format("c{}", pod.number), "eth0"};
+}
+core::PodIdentity identity_of(const Pod& pod) {
+  if (pod.today) return {pod.today->name, pod.today->namespace_name, pod.today->uid};
+  return {fmt::format("pod-{}", pod.number), "default", fmt::format("uid-{}", pod.number)};
+}
+
+/// The cluster of a plan.
+class Fleet {
+ public:
+  /// `grows`: behind its life pods are added until the pool is full.
+  Fleet(const Plan& plan, bool grows)
+      : plan_(plan),
+        grows_(grows),
+        server_(schedule_, measured_manners(plan.datastore, plan.cores), plan.seed),
+        claimed_(schedule_, server_.manners().watch.second),
+        chance_(plan.seed * 77),
+        control_clock_(schedule_, 0),
+        control_(schedule_) {
+    server_.keep_no_history();
+    server_.on_commit([this](const std::vector<Changed>& changes) { claimed_.committed(changes); });
+  }
+  ~Fleet() {
+    control_.kill();
+    for (const auto& node : nodes_) node->process.kill();
+  }
+  Fleet(const Fleet&) = delete;
+  Fleet& operator=(const Fleet&) = delete;
+
+  [[nodiscard]] Result<Measured> run();
+
+ private:
+  struct Call {
+    bool is_add = true;
+    Pod pod;
+    Span asked{0};
+  };
+  struct Node {
+    Node(Fleet& fleet, const std::string& name, std::uint16_t number)
+        : owner{core::AffinityOwner::Type::host, name},
+          clock(fleet.schedule_, number),
+          random(fleet.plan_.seed * 1000 + number),
+          client(fleet.server_, clock),
+          direct(client, fleet.server_),
+          memory(direct, fleet.server_, fleet.claimed_, owner),
+          process(fleet.schedule_) {}
+
+    core::AffinityOwner owner;
+    MachineClock clock;
+    SeededRandom random;
+    Client client;
+    NodeStore direct;
+    NodeMemory memory;
+    std::deque<Pod> to_start;
+    std::uint32_t starting = 0, pods = 0;
+    std::deque<Call> waiting;
+    bool is_at_work = false, is_ready = false, is_up = true, is_listed = true;
+    Process process;
+  };
+  class Facts;
+
+  [[nodiscard]] Result<void> begin();
+  void take_over_today();
+  void add_node(const std::string& name);
+  [[nodiscard]] engine::Context context_of(Node& node, store::Store& store) {
+    engine::Context context{store, node.clock, node.random};
+    context.pause_by = [](std::chrono::nanoseconds span) { sleep(span); };
+    return context;
+  }
+  [[nodiscard]] core::AssignRequest request_of(const Node& node, const Pod& pod) const;
+
+  void start_pod(std::uint32_t node);
+  /// Starts what may start: nodes take turns, each with as many pods as it starts at once.
+  void wait_for_start(Node& node);
+  void submit(Node& node, Call call);
+  void work(Node& node);
+  void claim_ahead(Node& node, const core::AssignRequest& like);
+  void serve_alone(Node& node, const Call& call);
+  void added(Node& node, const Call& call, const Result<core::AssignAnswer>& answer);
+
+  void start_all();
+  void live();
+  void replace_some_pod();
+  void lose_node(std::uint32_t number);
+  void pass_of_collector();
+  void grow_until_full();
+  [[nodiscard]] std::uint32_t some_node();
+  [[nodiscard]] Space space();
+
+  const Plan plan_;
+  const bool grows_;
+  Schedule schedule_;
+  Server server_;
+  ClaimedKeys claimed_;
+  SeededRandom chance_;
+  MachineClock control_clock_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<core::Pool> pools_;
+  net::Family family_ = net::Family::v4;
+  std::vector<Pod> pods_;
+  std::deque<Node*> ready_;  ///< nodes with pods to start
+  std::uint32_t in_flight_ = 0;
+  std::uint64_t numbers_ = 0, adds_ = 0, releases_ = 0;
+  std::vector<float> latencies_;
+  std::vector<Span> done_at_;
+  core::collect::Memory collected_;
+  std::uint64_t freed_ = 0;
+  Measured measured_;
+  Process control_;  ///< first to go
+};
+
+// ---------------------------------------------------------------- beginning
+
+void Fleet::add_node(const std::string& name) {
+  const auto number = static_cast<std::uint16_t>(nodes_.size() + 1);
+  nodes_.push_back(std::make_unique<Node>(*this, name, number));
+  const store::Write write{core::node_key(name), core::Node{name, {}, {}, {}}, store::Condition::if_absent()};
+  (void)server_.records().commit({&write, 1}, {}, {});
+  server_.set_watchers(plan_.way == Plan::Way::agents ? nodes_.size() : 0);
+}
+
+Result<void> Fleet::begin() {
+  const engine::Context context{server_.records(), control_clock_, chance_};
+  if (plan_.today) {
+    take_over_today();
+  } else {
+    const net::Prefix pool = plan_.pool.value_or(pool_for(plan_));
+    TRY(const auto made, engine::create_pool(context, {"pods", pool, plan_.block_length, {}, plan_.cooldown, {}}));
+    pools_.push_back(made.pool);
+  }
+  family_ = pools_.front().cidr.family();
+  core::IpamConfig config;
+  config.strict_affinity = plan_.strict;
+  const store::Write write{core::ipam_config_key(), config, store::Condition::always()};
+  if (plan_.strict) TRY_VOID(server_.records().commit({&write, 1}, {}, {}));
+  for (std::size_t i = nodes_.size(); i < plan_.nodes; ++i) add_node(fmt::format("node-{}", i + 1));
+  return {};
+}
+
+/// The records as they are, and a pod for each that holds an address.
+void Fleet::take_over_today() {
+  std::map<std::string, std::uint32_t> numbers;
+  const auto node_of = [&](const std::string& name) {
+    const auto [at, is_new] = numbers.try_emplace(name, static_cast<std::uint32_t>(nodes_.size()));
+    if (is_new) add_node(name);
+    return at->second;
+  };
+  for (const store::Record& record : *plan_.today) {
+    const store::Write write{record.key, record.value, store::Condition::always()};
+    (void)server_.records().commit({&write, 1}, {}, {});
+    if (const auto* pool = std::get_if<core::Pool>(&record.value)) pools_.push_back(*pool);
+    if (const auto* node = std::get_if<core::Node>(&record.value)) node_of(node->name);
+    if (record.key.kind == core::Kind::affinity) claimed_.put(record.key);
+    const auto* block = std::get_if<core::Block>(&record.value);
+    if (block == nullptr) continue;
+    for (HeldToday& held : held_today(*block)) {
+      const std::uint32_t node = node_of(held.node);
+      pods_.push_back({++numbers_, node, held.address, std::make_shared<const PodOfToday>(std::move(held.pod))});
+      ++nodes_[node]->pods;
+    }
+  }
+  // The first pool is the one that is planned.
+  std::ranges::stable_partition(
+      pools_, [](const core::Pool& pool) { return core::is_enabled(pool) && pool.cidr.family() == net::Family::v4; });
+  std::erase_if(pools_, [&](const core::Pool& pool) { return pool.cidr.family() != pools_.front().cidr.family(); });
+}
+
+core::AssignRequest Fleet::request_of(const Node& node, const Pod& pod) const {
+  core::AssignRequest request;
+  request.owner = owner_of(pod);
+  request.pod = identity_of(pod);
+  request.node = node.owner;
+  request.count =
+      family_ == net::Family::v4 ? net::PerFamily<std::uint32_t>{1, 0} : net::PerFamily<std::uint32_t>{0, 1};
+  request.began = node.clock.now().wall;
+  return request;
+}
+
+// ---------------------------------------------------------------- a node
+
+void Fleet::start_pod(std::uint32_t number) {
+  Node& node = *nodes_[number];
+  ++node.pods;
+  node.to_start.push_back({++numbers_, number});
+  wait_for_start(node);
+}
+
+void Fleet::wait_for_start(Node& node) {
+  // Without an agent the calls of a node take turns by a lock file, Croft's and Calico's alike.
+  const std::uint32_t most = plan_.way == Plan::Way::agents ? plan_.at_once : 1;
+  if (node.is_up && !node.to_start.empty() && node.starting < most && !std::exchange(node.is_ready, true)) {
+    ready_.push_back(&node);
+  }
+  while (in_flight_ < plan_.in_flight && !ready_.empty()) {
+    Node& next = *ready_.front();
+    if (!next.is_up || next.to_start.empty() || next.starting >= most) {
+      next.is_ready = false;
+      ready_.pop_front();
+      continue;
+    }
+    ++next.starting;
+    ++in_flight_;
+    Pod pod = std::move(next.to_start.front());
+    next.to_start.pop_front();
+    submit(next, {true, std::move(pod), schedule_.now()});
+  }
+}
+
+void Fleet::submit(Node& node, Call call) {
+  if (plan_.way != Plan::Way::agents) {
+    schedule_.spawn(node.process, [this, &node, call = std::move(call)] { serve_alone(node, call); });
+    return;
+  }
+  node.waiting.push_back(std::move(call));
+  if (std::exchange(node.is_at_work, true)) return;
+  schedule_.spawn(node.process, [this, &node] { work(node); });
+}
+
+/// The agent's turn: what waits is one commit (agent/door/service.h).
+void Fleet::work(Node& node) {
+  struct Kept {
+    Call call;
+    core::AssignRequest request{};
+    engine::ReleaseWanted wanted{};
+    core::Assigned assigned{};
+    core::Released released{};
+  };
+  static const std::vector<core::PoolSpec> kNoPools;
+  while (!node.waiting.empty()) {
+    std::deque<Kept> kept;
+    std::vector<engine::BatchedCall> batch;
+    for (Call& call : std::exchange(node.waiting, {})) {
+      Kept& one = kept.emplace_back(Kept{std::move(call)});
+      if (one.call.is_add) {
+        one.request = request_of(node, one.call.pod);
+        batch.push_back(engine::assign_in_batch(one.request, kNoPools, {}, one.assigned));
+      } else {
+        one.wanted = owner_of(one.call.pod);
+        batch.push_back(engine::release_in_batch(one.wanted, {}, {}, one.released));
+      }
+    }
+    const engine::Context direct = context_of(node, node.direct);
+    const engine::BatchDone did = engine::commit_together(direct, node.memory, batch);
+    std::optional<core::AssignRequest> like;
+    std::deque<Call> still;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      Kept& one = kept[i];
+      switch (batch[i].fate) {
+        case engine::BatchFate::waits:
+          still.push_back(std::move(one.call));
+          break;
+        case engine::BatchFate::alone:
+          schedule_.spawn(node.process, [this, &node, call = std::move(one.call)] { serve_alone(node, call); });
+          break;
+        case engine::BatchFate::failed:
+          if (one.call.is_add) added(node, one.call, fail(*batch[i].error));
+          break;
+        case engine::BatchFate::done:
+          if (one.call.is_add) {
+            like = one.request;
+            added(node, one.call, core::AssignAnswer(std::move(one.assigned)));
+          } else {
+            ++releases_;
+            const bool is_mended = did.handles_are_exact && one.released.ends_handle;
+            if (!is_mended) engine::finish_release(direct, engine::handle_of(one.wanted));
+          }
+          break;
+      }
+    }
+    node.waiting.insert(node.waiting.begin(), std::make_move_iterator(still.begin()),
+                        std::make_move_iterator(still.end()));
+    if (node.waiting.empty() && like) claim_ahead(node, *like);
+  }
+  node.is_at_work = false;
+}
+
+void Fleet::claim_ahead(Node& node, const core::AssignRequest& like) {
+  const auto claimed = engine::claim_ahead(context_of(node, node.direct), node.memory, like, family_, kClaimAheadBelow);
+  if (!claimed) return;
+  schedule_.after(kAheadHold, [this, &node, ahead = *claimed] {
+    schedule_.spawn(node.process, [this, &node, ahead] {
+      (void)engine::give_back_ahead(context_of(node, node.direct), node.owner, ahead);
+    });
+  });
+}
+
+void Fleet::serve_alone(Node& node, const Call& call) {
+  const engine::Context context = context_of(node, node.direct);
+  if (call.is_add) {
+    const core::AssignRequest request = request_of(node, call.pod);
+    return added(node, call,
+                 plan_.way == Plan::Way::calico
+                     ? calico_add(context, server_, pools_, plan_.strict, claimed_.count(), request)
+                     : engine::assign(context, request));
+  }
+  ++releases_;
+  const core::Owner owner = owner_of(call.pod);
+  if (plan_.way == Plan::Way::calico) return calico_del(context, core::handle_of(owner));
+  (void)engine::release_owner(context, owner);
+}
+
+void Fleet::added(Node& node, const Call& call, const Result<core::AssignAnswer>& answer) {
+  --node.starting;
+  --in_flight_;
+  const auto* assigned = answer ? std::get_if<core::Assigned>(&*answer) : nullptr;
+  if (assigned != nullptr && !assigned->addresses.empty()) {
+    ++adds_;
+    latencies_.push_back(static_cast<float>(seconds_of(schedule_.now() - call.asked) * 1000));
+    done_at_.push_back(schedule_.now());
+    Pod pod = call.pod;
+    pod.address = assigned->addresses.front().address;
+    pods_.push_back(std::move(pod));
+  } else {
+    ++(answer ? measured_.refused : measured_.failed);
+    // The kubelet tries again, and waits longer each time.
+    Pod pod = call.pod;
+    const Span wait = std::min(kRetryMax, kRetry * (std::int64_t{1} << std::min(pod.tries++, 5U)));
+    schedule_.after(wait, [this, &node, pod = std::move(pod)]() mutable {
+      node.to_start.push_back(std::move(pod));
+      wait_for_start(node);
+    });
+  }
+  wait_for_start(node);
+}
+
+// ---------------------------------------------------------------- the cluster's life
+
+std::uint32_t Fleet::some_node() {
+  for (;;) {
+    const auto number = static_cast<std::uint32_t>(chance_.next() % nodes_.size());
+    if (nodes_[number]->is_up) return number;
+  }
+}
+
+void Fleet::start_all() {
+  std::uint64_t wanted = 0;
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+    const std::uint32_t there = nodes_[i]->pods;
+    if (there >= plan_.pods) continue;
+    wanted += plan_.pods - there;
+    for (std::uint32_t k = there; k < plan_.pods; ++k) start_pod(i);
+  }
+  std::uint64_t refused = 0;
+  while (adds_ < wanted && schedule_.now() < kStartMax) {
+    refused = measured_.refused;
+    schedule_.run_until(schedule_.now() + 100ms);
+    // A pool that is full stays full.
+    if (measured_.refused > wanted / 50 + 20 && measured_.refused == refused) break;
+  }
+  if (done_at_.empty()) return;
+  const Traffic& traffic = server_.traffic();
+  const auto adds = static_cast<double>(adds_);
+  measured_.requests_an_add = static_cast<double>(traffic.requests) / adds;
+  measured_.conflicts_an_add = static_cast<double>(traffic.conflicts) / adds;
+  std::ranges::sort(done_at_);
+  const std::size_t most = done_at_.size() - 1 - done_at_.size() / 100;
+  measured_.start_seconds = seconds_of(done_at_[most]);
+  measured_.adds_a_second = static_cast<double>(most + 1) / measured_.start_seconds;
+  measured_.start = latency_of(std::exchange(latencies_, {}));
+}
+
+void Fleet::replace_some_pod() {
+  if (pods_.empty()) return;
+  const std::size_t place = static_cast<std::size_t>(chance_.next() % pods_.size());
+  Pod pod = std::exchange(pods_[place], std::move(pods_.back()));
+  pods_.pop_back();
+  Node& node = *nodes_[pod.node];
+  --node.pods;
+  if (node.is_up) submit(node, {false, std::move(pod), schedule_.now()});
+  start_pod(some_node());
+}
+
+void Fleet::live() {
+  const Span began = schedule_.now(), ends = began + plan_.life;
+  const std::uint64_t before = server_.traffic().requests, calls = adds_ + releases_,
+                      lost = static_cast<std::uint64_t>(
+                          plan_.failures > 0 && nodes_.size() > 1
+                              ? std::max(1.0, std::round(plan_.failures * seconds_of(plan_.life) / 86400))
+                              : 0);
+  measured_.samples.push_back({0, space()});
+  const double a_second = plan_.churn * static_cast<double>(nodes_.size()) / 3600;
+  const auto until_next = [&] {
+    const double drawn = (static_cast<double>(chance_.next() >> 11) + 1) / 9007199254740993.0;
+    return Span(static_cast<std::int64_t>(-std::log(drawn) / a_second * 1e9));
+  };
+  std::function<void()> next = [&] {
+    replace_some_pod();
+    if (const Span at = schedule_.now() + until_next(); at < ends) schedule_.at(at, next);
+  };
+  if (a_second > 0) schedule_.after(until_next(), next);
+  if (lost > 0) pass_of_collector();
+  for (std::uint64_t i = 0; i < lost && i + 1 < nodes_.size(); ++i) {
+    schedule_.at(
+        began + plan_.life / 6 + plan_.life / 2 * static_cast<std::int64_t>(i) / static_cast<std::int64_t>(lost),
+        [this] { lose_node(some_node()); });
+  }
+  for (int i = 1; i <= kSamples; ++i) {
+    schedule_.run_until(began + plan_.life * i / kSamples);
+    measured_.samples.push_back({seconds_of(schedule_.now() - began) / 60, space()});
+  }
+  const auto done = static_cast<double>(adds_ + releases_ - calls);
+  if (done > 0) measured_.requests_a_pod = 2 * static_cast<double>(server_.traffic().requests - before) / done;
+  measured_.steady = latency_of(std::exchange(latencies_, {}));
+}
+
+/// The machine is lost; Kubernetes makes its pods elsewhere, and the collector frees what they held.
+void Fleet::lose_node(std::uint32_t number) {
+  Node& node = *nodes_[number];
+  node.process.kill();
+  node.is_up = false;
+  in_flight_ -= std::exchange(node.starting, 0);
+  const Span at = schedule_.now();
+  std::uint64_t held = 0;
+  std::erase_if(pods_, [&](const Pod& pod) { return pod.node == number && ++held > 0; });
+  measured_.lost += held;
+  schedule_.after(kNodeIsGone, [this, &node, at, pods = node.pods] {
+    node.is_listed = false;
+    for (std::uint32_t i = 0; i < pods; ++i) start_pod(some_node());
+    pass_of_collector();
+    // Its passes are half a grace apart.
+    const Span grace = core::collect::Settings{}.grace;
+    for (int i = 1; i <= kPassesMax; ++i) {
+      schedule_.after(grace / 2 * i + 1s, [this, at] {
+        if (freed_ >= measured_.lost) return;
+        pass_of_collector();
+        if (freed_ >= measured_.lost) measured_.recovered_minutes = seconds_of(schedule_.now() - at) / 60;
+      });
+    }
+  });
+}
+
+/// The API's lists.
+class Fleet::Facts final : public engine::FactSource {
+ public:
+  explicit Facts(const Fleet& fleet) : fleet_(fleet) {}
+  [[nodiscard]] Result<core::collect::Facts> facts() override {
+    core::collect::Facts facts;
+    facts.taken_at = fleet_.control_clock_.now();
+    for (const auto& node : fleet_.nodes_) {
+      if (node->is_listed) facts.add_node({node->owner.name, {}, {}});
+    }
+    facts.set_pods_known();
+    for (const Pod& pod : fleet_.pods_) {
+      const core::PodIdentity of = identity_of(pod);
+      facts.add_pod(
+          {of.namespace_name, of.name, of.uid, fleet_.nodes_[pod.node]->owner.name, "Running", "", {pod.address}});
+    }
+    facts.complete = true;
+    facts.freeze();
+    return facts;
+  }
+
+ private:
+  const Fleet& fleet_;
+};
+
+/// In no time: what it costs the store is not counted.
+void Fleet::pass_of_collector() {
+  Facts facts(*this);
+  const engine::Context context{server_.records(), control_clock_, chance_};
+  const auto report = engine::sweep(context, facts, collected_, {});
+  if (report) freed_ += report->released.size();
+}
+
+Space Fleet::space() {
+  Space space;
+  for (const core::Pool& pool : pools_)
+    space.size += std::uint64_t{1} << std::min(62, net::bit_length(family_) - pool.cidr.length());
+  const Instant now = control_clock_.now();
+  server_.records().look_at(core::Kind::block, [&](const core::Key& /*key*/, const core::Value& value) {
+    const auto* block = std::get_if<core::Block>(&value);
+    if (block == nullptr || block->deleted) return;
+    std::uint64_t taken = 0;
+    for (std::uint32_t i = 0; i < block->allocations.size(); ++i) {
+      const core::Attribute* attribute = core::attribute_of(*block, net::Ordinal(i));
+      if (attribute == nullptr) continue;
+      if (attribute->cooling) {
+        if (attribute->cooling->released_at.wall + plan_.cooldown <= now.wall) continue;
+        ++space.cooling;
+      } else {
+        ++space.held;
+        const auto on = attribute->secondary.find(core::kNodeKey);
+        space.borrowed +=
+            block->affinity && on != attribute->secondary.end() && on->second != block->affinity->name ? 1 : 0;
+      }
+      ++taken;
+    }
+    if (!block->affinity) return;
+    ++space.blocks;
+    space.spare += block->allocations.size() - taken;
+  });
+  return space;
+}
+
+/// Pods are added, each on some node, until one gets no address.
+void Fleet::grow_until_full() {
+  const std::uint64_t refused = measured_.refused;
+  while (measured_.refused == refused) {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) start_pod(some_node());
+    schedule_.run_until(schedule_.now() + 1s);
+  }
+  const Space full = space();
+  measured_.full_share = static_cast<double>(full.held) / static_cast<double>(full.size);
+}
+
+Result<Measured> Fleet::run() {
+  TRY_VOID(begin());
+  start_all();
+  live();
+  measured_.pool = pools_.front().cidr;
+  measured_.block_length = pools_.front().block_length;
+  measured_.nodes = nodes_.size();
+  measured_.pods = pods_.size();
+  measured_.space = measured_.samples.back().space;
+  measured_.blocks_a_node = static_cast<double>(measured_.space.blocks) / static_cast<double>(nodes_.size());
+  if (grows_) grow_until_full();
+  return std::move(measured_);
+}
+
+// ---------------------------------------------------------------- parts of a cluster
+
+constexpr std::uint64_t kGrowMax = 1 << 12;
+constexpr Span kPartLife = 20min;
+
+std::uint64_t size_of(const net::Prefix& prefix) {
+  return std::uint64_t{1} << std::min(62, net::bit_length(prefix.family()) - prefix.length());
+}
+
+[[nodiscard]] Result<void> check(const Plan& plan) {
+  const auto refuse = [](std::string why) { return fail(ErrorCode::invalid_argument, std::move(why)); };
+  if (!manners_of(plan.datastore)) return refuse(fmt::format("there is no datastore {}", plan.datastore));
+  if (plan.nodes < 1 || plan.nodes > 60000) return refuse("a plan has 1 to 60000 nodes");
+  if (plan.pods < 1 || plan.pods > 1000) return refuse("a node has 1 to 1000 pods");
+  if (plan.datastore == "sqlite" && plan.nodes > 1) {
+    return refuse("a SQLite file serves one node; plan with one node, or with another datastore");
+  }
+  if (plan.pool && plan.block_length < plan.pool->length()) {
+    return refuse(
+        fmt::format("a block of /{} does not fit into the pool {}", plan.block_length, plan.pool->to_string()));
+  }
+  return {};
+}
+
+}  // namespace
+
+Plan part_of(const Plan& plan, std::uint32_t nodes_max) {
+  Plan part = plan;
+  part.today = nullptr;
+  part.failures = 0;
+  part.life = std::min(plan.life, kPartLife);
+  int halves = 0;
+  while (part.nodes > nodes_max) {
+    part.nodes = (part.nodes + 1) / 2;
+    ++halves;
+  }
+  const net::Prefix pool = plan.pool.value_or(pool_for(plan));
+  part.pool = net::Prefix::containing(pool.first(), std::min(pool.length() + halves, plan.block_length));
+  return part;
+}
+
+net::Prefix prefix_of(const net::Prefix& like, double addresses) {
+  const int bits = net::bit_length(like.family());
+  int length = bits;
+  while (length > 8 && static_cast<double>(std::uint64_t{1} << std::min(62, bits - length)) < addresses) --length;
+  return net::Prefix::containing(like.first(), length);
+}
+
+net::Prefix pool_for(const Plan& plan) {
+  const int bits = 32;
+  const double block = static_cast<double>(std::uint64_t{1} << std::max(0, bits - plan.block_length));
+  const double blocks = static_cast<double>(plan.nodes) * std::ceil(plan.pods * 4.0 / 3 / block) * 4 / 3;
+  return prefix_of(net::Prefix::parse("10.0.0.0/8").value(), blocks * block);
+}
+
+Result<Measured> run(const Plan& plan) {
+  TRY_VOID(check(plan));
+  TRY(Measured measured, Fleet(plan, false).run());
+  if (plan.growth <= 0) return measured;
+  Plan like = plan;
+  like.pool = measured.pool;
+  like.block_length = measured.block_length;
+  Plan part = part_of(like, kPartNodes);
+  while (size_of(*part.pool) > kGrowMax && part.nodes > 1) part = part_of(part, part.nodes / 2);
+  TRY(const Measured full, Fleet(part, true).run());
+  measured.full_share = full.full_share;
+  const double more =
+      *full.full_share * static_cast<double>(measured.space.size) - static_cast<double>(measured.space.held);
+  measured.days_to_full = std::max(0.0, more / plan.growth);
+  return measured;
+}
+
+}  // namespace croft::sim

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/net/prefix.h"
+#include "base/result.h"
+#include "sim/schedule.h"
+#include "store/store.h"
+
+namespace croft::sim {
+
+/// A cluster whose addresses are planned: what it has, and what happens to it.
+struct Plan {
+  enum class Way : std::uint8_t {
+    agents,  ///< an agent on each node answers from memory
+    alone,   ///< each plugin asks the store
+    calico,  ///< each plugin asks the store as Calico's library does (sim/calico_way.h)
+  };
+  std::string datastore = "kubernetes";  ///< one of kStores
+  Way way = Way::agents;
+  std::uint32_t nodes = 100, pods = 30;  ///< pods of a node
+  double churn = 2;                      ///< pods of a node that are replaced in an hour
+  double failures = 1;                   ///< nodes that are lost in a day
+  double growth = 0;                     ///< pods that the cluster gets in a day beside those that it has
+  std::optional<net::Prefix> pool;       ///< absent: pool_for()
+  int block_length = 26;
+  std::chrono::seconds cooldown{30};
+  bool strict = false;                ///< strict affinity: a node uses its own blocks alone
+  double cores = 16;                  ///< of the datastore's machine; its times were measured on two
+  std::uint32_t at_once = 8;          ///< pods that a node starts at once …
+  std::uint32_t in_flight = 500;      ///< … and the whole cluster, as its scheduler and its API let them
+  Span life = std::chrono::hours(1);  ///< how long pods come and go
+  std::uint64_t seed = 1;
+  /// The register with which it begins; null: an empty one with the pool alone.
+  std::shared_ptr<const std::vector<store::Record>> today;
+};
+
+/// The smallest pool that leaves a quarter of its blocks free when each node has its pods and a third more.
+[[nodiscard]] net::Prefix pool_for(const Plan& plan);
+
+/// How the addresses of the pools are used at one moment.
+struct Space {
+  std::uint64_t size = 0;      ///< of the pools
+  std::uint64_t held = 0;      ///< by pods
+  std::uint64_t borrowed = 0;  ///< of them, in blocks of other nodes
+  std::uint64_t cooling = 0;
+  std::uint64_t spare = 0;   ///< free, in a block that has a node
+  std::uint64_t blocks = 0;  ///< that have a node
+  std::uint64_t free() const { return size - held - cooling - spare; }
+};
+
+struct Latency {
+  double p50 = 0, p90 = 0, p99 = 0;  ///< milliseconds
+};
+
+/// What a run of a plan came to.
+struct Measured {
+  net::Prefix pool;
+  int block_length = 0;
+  std::uint64_t nodes = 0;
+  std::uint64_t pods = 0;                 ///< that have an address at the end
+  std::uint64_t refused = 0, failed = 0;  ///< tries of ADDs: for want of addresses, and otherwise
+  Space space;                            ///< at the end
+  double blocks_a_node = 0;
+  double requests_an_add = 0, conflicts_an_add = 0;  ///< while all pods start
+  double requests_a_pod = 0;                         ///< of the ADD and the DEL of a pod that is replaced
+  double adds_a_second = 0;                          ///< while all pods start, until 99 % of them have an address
+  double start_seconds = 0;                          ///< until then
+  Latency start, steady;                             ///< of ADDs, while all pods start and later
+  std::uint64_t lost = 0;                            ///< addresses that lost nodes held
+  std::optional<double> recovered_minutes;           ///< from the loss of a node until the collector has freed them
+  std::optional<double> full_share;  ///< of the pool held when the first ADD is refused, as the load grows
+  std::optional<double> days_to_full;
+  struct Sample {
+    double minute = 0;
+    Space space;
+  };
+  std::vector<Sample> samples;
+};
+
+/// Runs it: all pods start, then come and go for a while. The same plan comes to the same. Errors: invalid_argument for
+/// a plan that cannot be run; those of a register that cannot be read.
+[[nodiscard]] Result<Measured> run(const Plan& plan);
+
+/// The same cluster with fewer nodes, and with as much smaller a pool.
+[[nodiscard]] Plan part_of(const Plan& plan, std::uint32_t nodes_max);
+inline constexpr std::uint32_t kPartNodes = 48;
+/// The smallest prefix of so many addresses, at the beginning of this one.
+[[nodiscard]] net::Prefix prefix_of(const net::Prefix& like, double addresses);
+
+}  // namespace croft::sim

@@ -1,0 +1,171 @@
+// Small clusters, planned.
+
+#include "sim/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/manual_clock.h"
+#include "ipam/use/assign.h"
+#include "ipam/use/pools.h"
+#include "sim/advice.h"
+#include "sim/today.h"
+#include "store/memory/memory_store.h"
+
+namespace croft::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+Plan small() {
+  Plan plan;
+  plan.nodes = 12;
+  plan.pods = 20;
+  plan.failures = 0;
+  plan.life = 10min;
+  return plan;
+}
+
+TEST(Plan, ComesToTheSameEachTime) {
+  const Measured one = run(small()).value(), other = run(small()).value();
+  EXPECT_EQ(one.space.held, other.space.held);
+  EXPECT_EQ(one.space.spare, other.space.spare);
+  EXPECT_EQ(one.requests_an_add, other.requests_an_add);
+  EXPECT_EQ(one.adds_a_second, other.adds_a_second);
+  EXPECT_EQ(one.start.p99, other.start.p99);
+  EXPECT_EQ(one.steady.p50, other.steady.p50);
+  Plan plan = small();
+  plan.seed = 2;
+  EXPECT_NE(run(plan)->start.p99, one.start.p99);
+}
+
+TEST(Plan, GivesEachPodAnAddress) {
+  for (const char* datastore : {"kubernetes", "etcd"}) {
+    for (const Plan::Way way : {Plan::Way::agents, Plan::Way::alone, Plan::Way::calico}) {
+      Plan plan = small();
+      plan.datastore = datastore;
+      plan.way = way;
+      const Measured measured = run(plan).value();
+      EXPECT_EQ(measured.pods, 240U) << datastore;
+      EXPECT_EQ(measured.refused + measured.failed, 0U) << datastore;
+      EXPECT_GE(measured.space.held, 240U) << datastore;  // of a DEL that is under way the address is held still
+    }
+  }
+}
+
+TEST(Plan, AnAgentTakesFewerRequestsThanCalicosLibrary) {
+  Plan plan = small();
+  const Measured agents = run(plan).value();
+  plan.way = Plan::Way::calico;
+  const Measured calico = run(plan).value();
+  EXPECT_LT(agents.requests_an_add, 3);
+  // Ten, and the claims (docs/reference/calico-ipam.md#requests).
+  EXPECT_NEAR(calico.requests_an_add, 10.25, 0.5);
+  EXPECT_GT(agents.adds_a_second, calico.adds_a_second);
+}
+
+TEST(Plan, SmallBlocksStrandLess) {
+  Plan plan = small();
+  plan.block_length = 24;
+  const Measured large = run(plan).value();
+  plan.block_length = 28;
+  const Measured few = run(plan).value();
+  EXPECT_LT(few.space.spare, large.space.spare);
+  EXPECT_GT(few.blocks_a_node, large.blocks_a_node);
+  EXPECT_GT(few.requests_an_add, large.requests_an_add);
+}
+
+TEST(Plan, AStrictPoolRefusesWhereAnotherLends) {
+  Plan plan = small();
+  plan.pool = net::Prefix::parse("10.0.0.0/24").value();  // 240 pods in 256 addresses
+  const Measured lends = run(plan).value();
+  EXPECT_EQ(lends.pods, 240U);
+  EXPECT_GT(lends.space.borrowed, 0U);
+  plan.strict = true;
+  const Measured strict = run(plan).value();
+  EXPECT_GT(strict.refused, 0U);
+  EXPECT_EQ(strict.space.borrowed, 0U);
+}
+
+TEST(Plan, ALostNodesAddressesComeBack) {
+  Plan plan = small();
+  plan.nodes = 60;
+  plan.pods = 5;
+  plan.failures = 1;
+  plan.life = 1h;
+  const Measured measured = run(plan).value();
+  EXPECT_GT(measured.lost, 0U);
+  ASSERT_TRUE(measured.recovered_minutes);
+  EXPECT_GT(*measured.recovered_minutes, 15);  // a grace
+  EXPECT_LT(*measured.recovered_minutes, 40);
+}
+
+TEST(Plan, GrowthFillsThePool) {
+  Plan plan = small();
+  plan.growth = 10;
+  plan.strict = true;
+  const Measured measured = run(plan).value();
+  ASSERT_TRUE(measured.full_share);
+  EXPECT_GT(*measured.full_share, 0.4);
+  EXPECT_LE(*measured.full_share, 1);
+  EXPECT_GT(*measured.days_to_full, 1);
+}
+
+TEST(Plan, AdviceHasRoomForThePods) {
+  Plan plan = small();
+  const Measured measured = run(plan).value();
+  const Advice advice = advise(plan, measured).value();
+  EXPECT_GE(advice.block_length, 24);
+  EXPECT_LE(advice.block_length, 29);
+  EXPECT_FALSE(advice.reasons.empty());
+  plan.block_length = advice.block_length;
+  plan.pool = advice.pool;
+  const Measured again = run(plan).value();
+  EXPECT_EQ(again.refused, 0U);
+  EXPECT_EQ(again.pods, 240U);
+  EXPECT_LE(again.requests_an_add, measured.requests_an_add * 1.3);
+}
+
+TEST(Plan, BeginsWithTodaysRegister) {
+  store::MemoryStore store;
+  ManualClock clock;
+  SeededRandom random(1);
+  const engine::Context context{store, clock, random};
+  ASSERT_TRUE(engine::create_pool(
+      context, {"a", net::Prefix::parse("10.9.0.0/22").value(), 27, {}, std::chrono::seconds{0}, {}}));
+  for (int i = 0; i < 30; ++i) {
+    core::AssignRequest request;
+    request.owner = {"net", "old-" + std::to_string(i), "eth0"};
+    request.pod = {"pod-of-today-" + std::to_string(i), "default", ""};
+    request.node = {core::AffinityOwner::Type::host, i % 3 == 0 ? "a" : "b"};
+    ASSERT_TRUE(engine::assign(context, request));
+  }
+  Plan plan;
+  plan.nodes = plan.pods = 0;
+  plan.life = 10min;
+  plan.failures = 0;
+  ASSERT_TRUE(begin_with(plan, store, clock));
+  EXPECT_EQ(plan.nodes, 2U);
+  EXPECT_EQ(plan.pods, 15U);
+  const Measured measured = run(plan).value();
+  EXPECT_EQ(measured.pool.to_string(), "10.9.0.0/22");
+  EXPECT_EQ(measured.block_length, 27);
+  // Node a has ten pods today and gets five more; node b has twenty.
+  EXPECT_EQ(measured.pods, 35U);
+  EXPECT_GE(measured.space.held, 35U);
+}
+
+TEST(Plan, RefusesWhatCannotBeRun) {
+  Plan plan = small();
+  plan.datastore = "zookeeper";
+  EXPECT_EQ(run(plan).error().code, ErrorCode::invalid_argument);
+  plan = small();
+  plan.datastore = "sqlite";
+  EXPECT_EQ(run(plan).error().code, ErrorCode::invalid_argument);
+  plan = small();
+  plan.pool = net::Prefix::parse("10.0.0.0/27").value();
+  EXPECT_EQ(run(plan).error().code, ErrorCode::invalid_argument);
+}
+
+}  // namespace
+}  // namespace croft::sim

@@ -1,0 +1,58 @@
+#include "sim/script.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace croft::sim {
+namespace {
+
+TEST(SimScript, TheTextOfAScriptIsTheScript) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    const std::string text = to_text(script_of(seed));
+    const auto parsed = parse_script(text);
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    EXPECT_EQ(to_text(*parsed), text);
+  }
+}
+
+TEST(SimScript, AMistakeIsNamedWithItsLine) {
+  const std::string store = "store etcd seed=1 nodes=2 agents collect=20s grace=60s\n";
+  for (const char* wrong : {"5ms fly p1 n1", "5 create p1 n1", "5ms create p1", "5ms create p1 m1", "5ms create p1 n0",
+                            "5ms kill-agent n1", "5ms kill-agent n1 for=x", "5ms delete p1 n1", "pool a 10.0.0.0/33",
+                            "pool a 10.0.0.0/24 block=x", "store disk", "store etcd nodes=0"}) {
+    const auto parsed = parse_script("# a comment\n" + store + wrong);
+    ASSERT_FALSE(parsed) << wrong;
+    EXPECT_THAT(parsed.error().message, testing::StartsWith("line 3: ")) << wrong;
+  }
+}
+
+TEST(SimScript, OneScriptIsOneRun) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const Script script = script_of(seed);
+    const Outcome once = run(script);
+    const auto told = parse_script(to_text(script));
+    ASSERT_TRUE(told);
+    const Outcome again = run(*told);
+    EXPECT_EQ(once.trace, again.trace) << seed;
+    EXPECT_EQ(once.events, again.events) << seed;
+    EXPECT_EQ(once.violation, "") << seed;
+  }
+  EXPECT_NE(run(script_of(1)).trace, run(script_of(2)).trace);
+}
+
+TEST(SimScript, APodGetsAnAddressAndGivesItBack) {
+  const auto script = parse_script(
+      "store etcd seed=1 nodes=1 agents collect=20s grace=60s\npool a 10.0.0.0/28 block=28 cooldown=5s\n"
+      "1s create p1 n1\n5s delete p1\n");
+  ASSERT_TRUE(script);
+  const Outcome outcome = run(*script);
+  EXPECT_EQ(outcome.violation, "");
+  EXPECT_GE(outcome.counts.adds, 1U);
+  EXPECT_GE(outcome.counts.dels, 1U);
+  EXPECT_EQ(outcome.counts.failed, 0U);
+}
+
+}  // namespace
+}  // namespace croft::sim

@@ -1,0 +1,207 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/manual_clock.h"
+#include "base/result.h"
+#include "sim/machine_clock.h"
+#include "sim/schedule.h"
+#include "store/memory/memory_store.h"
+#include "store/store.h"
+
+namespace croft::sim {
+
+/// How a store behaves as its clients see it. The times of single calls lie between the two of a pair, the short ones
+/// more often.
+struct Manners {
+  std::string name;
+  store::Capabilities can;
+  std::pair<Span, Span> read, write;
+  Span service{0};  ///< the server writes one commit after the other, and each takes this
+  /// Work of the server besides, which is done one request after the other.
+  struct Work {
+    Span a_read{0};     ///< a request that reads
+    Span a_key{0};      ///< a record or list in it
+    Span an_item{0};    ///< a record that a list sends
+    Span a_block{0};    ///< a block with its holders, in a list
+    Span a_write{0};    ///< a record of a commit
+    Span a_watcher{0};  ///< a change of a claim, for each of those who watch
+  } work{};
+  std::pair<Span, Span> watch{};  ///< how long a change is on its way to who watches
+  bool has_turns = false;         ///< writers wait in a queue
+  bool is_local = false;          ///< a file: no reply is lost, no request comes late
+};
+/// "kubernetes", "etcd" or "sqlite".
+[[nodiscard]] std::optional<Manners> manners_of(std::string_view name);
+inline constexpr std::array kStores{"kubernetes", "etcd", "sqlite"};
+
+/// What goes wrong with one commit on its way.
+enum class Mishap : std::uint8_t {
+  lose_reply,    ///< applied; the client gets unknown_outcome
+  lose_request,  ///< not applied; the client gets unknown_outcome
+  late_request,  ///< the client gets unknown_outcome, and it comes later after all
+  conflict,      ///< not applied; the server says conflict
+};
+
+struct Meeting {
+  Mishap mishap = Mishap::conflict;
+  Span late{0};  ///< of late_request
+};
+
+/// One record that a commit changed.
+struct Changed {
+  core::Key key;
+  std::optional<core::Value> before, after;
+};
+
+/// How often things happened, all clients together.
+struct Traffic {
+  std::uint64_t requests = 0;  ///< reads, pages and commits, as the real store would be asked
+  std::uint64_t commits = 0;   ///< tried
+  std::uint64_t conflicts = 0;
+  std::uint64_t unknown = 0;
+};
+
+/// The register's server: a store in memory with the manners of a real one, on simulated time.
+class Server {
+ public:
+  /// `seed`: of the times that calls take.
+  Server(Schedule& schedule, Manners manners, std::uint64_t seed);
+
+  [[nodiscard]] const Manners& manners() const { return manners_; }
+  [[nodiscard]] Schedule& schedule() const { return schedule_; }
+  /// The records themselves, without any manners.
+  [[nodiscard]] store::MemoryStore& records() { return records_; }
+  [[nodiscard]] const Traffic& traffic() const { return traffic_; }
+
+  /// Is called with what each commit changes, before anybody knows of it.
+  void on_commit(std::function<void(const std::vector<Changed>&)> look) { look_ = std::move(look); }
+  /// Nobody watches, and `look` of on_commit() is not told what was before: for runs of very many commits.
+  void keep_no_history() {
+    keeps_history_ = false;
+    records_.keep_no_history();
+  }
+  /// How many watch the claims (Manners::Work).
+  void set_watchers(std::uint64_t watchers) { watchers_ = watchers; }
+  /// Waits, in an actor, until the server has done work that takes this, behind all that it was asked for before.
+  void serve(Span work);
+
+  // Troubles; each lasts until it is ended.
+  void set_down(bool down) { is_down_ = down; }
+  void set_full(bool full) { is_full_ = full; }
+  /// Every call takes so many times as long.
+  void set_slowness(int times) { slowness_ = times; }
+  [[nodiscard]] bool is_down() const { return is_down_; }
+  /// A power cut. Nothing is lost: commits are answered once they are on disk.
+  void lose_unsynced();
+  /// Everything as it was at the beginning of a copy; the positions go on from where they are.
+  struct Copy {
+    std::vector<store::Record> records;
+  };
+  [[nodiscard]] Copy copy();
+  void put_back(const Copy& copy);
+
+ private:
+  friend class Client;
+  friend class ServerWatch;
+
+  /// A time between the two.
+  [[nodiscard]] Span draw(const std::pair<Span, Span>& range);
+  /// How long the server works on a commit.
+  [[nodiscard]] Span work_of(std::span<const store::Write> writes) const;
+  [[nodiscard]] Result<store::Revision> apply(std::span<const store::Write> writes, const store::WriteToken& token);
+
+  struct Told {
+    Span when;
+    store::Change change;
+  };
+
+  Schedule& schedule_;
+  const Manners manners_;
+  SeededRandom random_;
+  store::MemoryStore records_;
+  std::function<void(const std::vector<Changed>&)> look_;
+  Traffic traffic_;
+  Span busy_until_{0};
+  bool is_down_ = false, is_full_ = false, keeps_history_ = true;
+  int slowness_ = 1;
+  std::uint64_t watchers_ = 0;
+  /// What commits of the last moment changed, where answers do not wait for the disk (Planted::sync_after_answer).
+  std::deque<std::pair<Span, Changed>> unsynced_;
+  std::vector<Told> told_;  ///< every change so far, in the order of revisions
+  Signal changed_;
+  std::uint64_t put_back_ = 0;   ///< how often
+  store::Revision put_back_at_;  ///< what was seen up to here is of an earlier history
+  // The queue of writers, where there is one.
+  std::uint64_t turns_asked_ = 0;
+  std::set<std::uint64_t> turns_;
+  Signal turn_over_;
+};
+
+/// A process's way to the server. Calls are made by actors.
+class Client final : public store::Store {
+ public:
+  /// `clock`: of its machine. What is referred to outlives it.
+  Client(Server& server, const MachineClock& clock) : server_(server), clock_(clock) {}
+
+  /// What the next commits meet is taken from there.
+  void set_mishaps(std::deque<Meeting>* mishaps) { mishaps_ = mishaps; }
+  /// Cut off from the server while the flag, which outlives it, is set.
+  void set_cut(const bool* is_cut) { is_cut_ = is_cut; }
+  /// What watches see is older by this.
+  void set_lag(const Span* lag) { lag_ = lag; }
+
+  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
+  [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override;
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override;
+  /// On their way at once, where the store takes them one by one.
+  [[nodiscard]] std::vector<Result<store::Revision>> commit_each(std::optional<store::Revision> as_of,
+                                                                 std::span<const store::Write> writes,
+                                                                 const store::WriteToken& token,
+                                                                 Deadline deadline) override;
+  [[nodiscard]] Result<store::Revision> position(Deadline deadline) override;
+  [[nodiscard]] Result<std::unique_ptr<store::Watch>> watch(const store::WatchScope& scope, store::Revision after,
+                                                            Deadline deadline) override;
+  [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
+  [[nodiscard]] store::Capabilities capabilities() const override { return server_.manners_.can; }
+  [[nodiscard]] std::uint64_t history() const override { return history_; }
+  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override;
+
+ private:
+  friend class ServerWatch;
+  class OwnTurn;
+  struct Flight;
+
+  [[nodiscard]] Span work_of(const core::Missing& wanted) const;
+  [[nodiscard]] bool is_cut() const { return is_cut_ != nullptr && *is_cut_; }
+  /// Sends a commit; its reply comes to the flight.
+  [[nodiscard]] Result<std::shared_ptr<Flight>> send(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline);
+  [[nodiscard]] Result<store::Revision> reply_of(Flight& flight, Deadline deadline);
+  /// The way there, or back; an error when it ends nowhere.
+  [[nodiscard]] Result<void> travel(Span span, Deadline deadline) const;
+
+  Server& server_;
+  const MachineClock& clock_;
+  const bool* is_cut_ = nullptr;
+  const Span* lag_ = nullptr;
+  std::deque<Meeting>* mishaps_ = nullptr;
+  std::uint64_t history_ = 0, seen_put_back_ = 0;
+};
+
+}  // namespace croft::sim
