@@ -123,6 +123,7 @@ void Checker::ordinal_changed(const net::Address& address, const core::Attribute
   // An ADD that could not be done as a whole is taken back: nobody lived with what it had.
   const auto had = had_.find(address);
   if (had == had_.end() || had->second != *was->handle_id) return;
+  had_.erase(had);
   const std::chrono::seconds cooldown = cooldown_of(address);
   if (cooldown.count() == 0) return;
   if (is == nullptr || !is->cooling) {

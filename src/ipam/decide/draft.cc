@@ -473,7 +473,11 @@ void Draft::write_handles(Writes& writes) {
       }
     }
     if (stored == nullptr && handle.blocks.empty()) continue;
-    if (stored != nullptr && handle == *stored) continue;
+    if (stored != nullptr && handle == *stored) {
+      // It counts already what it gains now, as when a DEL is between the two reads: then it may be gone by the commit.
+      if (gains(id)) add(writes, to_check(key));
+      continue;
+    }
     add(writes, handle.blocks.empty() ? to_delete(key) : to_put(key, std::move(handle)));
   }
 }

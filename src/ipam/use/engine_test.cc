@@ -620,6 +620,23 @@ TEST_F(Engine, AClaimMadeAtAnyReadOfAnotherIsNotLost) {
   }
 }
 
+TEST_F(Engine, ADelAtAnyReadOfAnAddForTheSameContainerLeavesAHandleThatCountsIt) {
+  for (int at = 1; at <= 12; ++at) {
+    store::MemoryStore fresh;
+    const Context other{fresh, clock, random};
+    ASSERT_TRUE(create_pool(other, spec("a", "10.1.0.0/26", 29)));
+    for (const char* container : {"before", "c"}) ASSERT_TRUE(assign(other, request(container)));
+    MeddledStore meddled(fresh.data(), at,
+                         [&] { EXPECT_TRUE(release_owner(other, request("c").owner)) << "at read " << at; });
+    const Context own{meddled, clock, random};
+    ASSERT_TRUE(assign(own, request("c")));
+    const bool is_held = look(other)->pools[0].usage.held == 2U;
+    const bool is_counted = fresh.get(core::handle_key("net.c"), Deadline{}).value().has_value();
+    EXPECT_EQ(is_held, is_counted) << "at read " << at;
+    EXPECT_THAT(audit(other, {})->findings, IsEmpty()) << "at read " << at;
+  }
+}
+
 // --- work bounds ---
 
 TEST_F(Engine, AnAddCostsTheSameReadsHoweverMuchIsHeld) {
