@@ -1,0 +1,25 @@
+#!/usr/bin/env python3
+"""`./demo` plays to its end with the programs that are there.
+
+usage: demo.py BIN_DIR
+"""
+
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+from lib import expect, main, require_network_namespaces, require_programs, run, skip
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def test():
+    require_network_namespaces()
+    require_programs("bridge", "host-local", "ip")
+    if pathlib.Path(sys.argv[1]).resolve() != ROOT / "build" / "release" / "bin":
+        skip("the demonstration plays with build/release/bin")
+    played = run(ROOT / "demo", "--play", timeout=120).stdout
+    expect("That was all." in played, f"it did not come to its end:\n{played}")
+
+
+main(test)
