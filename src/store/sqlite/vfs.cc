@@ -102,7 +102,8 @@ int look_at(const std::string& path, bool is_beside, std::optional<os::FileStatu
   found = *status;
   if (!found) return SQLITE_OK;
   const bool is_regular = found->type == os::FileStatus::Type::regular;
-  if (is_regular && (!is_beside || found->hard_links == 1)) return SQLITE_OK;
+  // No name at all: it was removed while this looked.
+  if (is_regular && (!is_beside || found->hard_links <= 1)) return SQLITE_OK;
   // The log itself holds what was acknowledged: its other names go, not it.
   if (is_regular) {
     return refuse(fmt::format("{} is a file with several names; nothing was changed: remove its other names", path));
