@@ -119,13 +119,14 @@ void Checker::ordinal_changed(const net::Address& address, const core::Attribute
     }
     rests_.erase(address);
   }
-  if (!holds(was) || holds(is)) return;
+  if (!holds(was)) return;
   // An ADD that could not be done as a whole is taken back: nobody lived with what it had.
   const auto had = had_.find(address);
   if (had == had_.end() || had->second != *was->handle_id) return;
   had_.erase(had);
   const std::chrono::seconds cooldown = cooldown_of(address);
   if (cooldown.count() == 0) return;
+  // Also where one commit releases an address and gives it to the next.
   if (is == nullptr || !is->cooling) {
     return violate("released without rest", fmt::format("{} of {}", address.to_string(), *was->handle_id));
   }

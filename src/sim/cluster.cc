@@ -339,6 +339,9 @@ bool Cluster::make_sandbox(Node& node, const std::shared_ptr<Pod>& made, std::st
     addresses.push_back(one.address);
     tell(fmt::format("{} got {}", container, one.address.to_string()));
   }
+  if (addresses.size() != (setup_.dual_stack ? 2U : 1U)) {
+    checker_.violate("not all families", fmt::format("{} got {} addresses", container, addresses.size()));
+  }
   checker_.given(server_, request.owner, addresses, setup_.strict ? node.name : "");
   node.sandboxes[container].given = addresses;
   pod.container = container;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <deque>
 #include <map>
@@ -32,6 +33,7 @@ constexpr Span kAheadHold = 5min, kRetry = 10s, kRetryMax = 5min;
 constexpr Span kNodeIsGone = 5min;
 constexpr int kPassesMax = 20, kSamples = 6;
 constexpr Span kStartMax = 6h;
+constexpr unsigned kRefusedTriesMax = 3;
 
 double seconds_of(Span span) { return std::chrono::duration<double>(span).count(); }
 
@@ -158,6 +160,7 @@ class Fleet {
   std::deque<Node*> ready_;  ///< nodes with pods to start
   std::uint32_t in_flight_ = 0;
   std::uint64_t numbers_ = 0, adds_ = 0, releases_ = 0;
+  std::uint64_t given_up_ = 0;  ///< pods for which there was no address, several times
   std::vector<float> latencies_;
   std::vector<Span> done_at_;
   core::collect::Memory collected_;
@@ -369,13 +372,18 @@ void Fleet::added(Node& node, const Call& call, const Result<core::AssignAnswer>
     pods_.push_back(std::move(pod));
   } else {
     ++(answer ? measured_.refused : measured_.failed);
-    // The kubelet tries again, and waits longer each time.
+    // The kubelet tries again, and waits longer each time. A pool that is full stays full: what more tries would cost
+    // is no property of the plan.
     Pod pod = call.pod;
     const Span wait = std::min(kRetryMax, kRetry * (std::int64_t{1} << std::min(pod.tries++, 5U)));
-    schedule_.after(wait, [this, &node, pod = std::move(pod)]() mutable {
-      node.to_start.push_back(std::move(pod));
-      wait_for_start(node);
-    });
+    if (answer && pod.tries >= kRefusedTriesMax) {
+      ++given_up_;
+    } else {
+      schedule_.after(wait, [this, &node, pod = std::move(pod)]() mutable {
+        node.to_start.push_back(std::move(pod));
+        wait_for_start(node);
+      });
+    }
   }
   wait_for_start(node);
 }
@@ -397,13 +405,7 @@ void Fleet::start_all() {
     wanted += plan_.pods - there;
     for (std::uint32_t k = there; k < plan_.pods; ++k) start_pod(i);
   }
-  std::uint64_t refused = 0;
-  while (adds_ < wanted && schedule_.now() < kStartMax) {
-    refused = measured_.refused;
-    schedule_.run_until(schedule_.now() + 100ms);
-    // A pool that is full stays full.
-    if (measured_.refused > wanted / 50 + 20 && measured_.refused == refused) break;
-  }
+  while (adds_ + given_up_ < wanted && schedule_.now() < kStartMax) schedule_.run_until(schedule_.now() + 100ms);
   if (done_at_.empty()) return;
   const Traffic& traffic = server_.traffic();
   const auto adds = static_cast<double>(adds_);
@@ -638,6 +640,10 @@ Result<Measured> run(const Plan& plan) {
   like.block_length = measured.block_length;
   Plan part = part_of(like, kPartNodes);
   while (size_of(*part.pool) > kGrowMax && part.nodes > 1) part = part_of(part, part.nodes / 2);
+  // Of a pool that is large for its nodes a piece fills up as the whole does.
+  const int most = net::bit_length(part.pool->family()) - std::countr_zero(kGrowMax);
+  part.pool =
+      net::Prefix::containing(part.pool->first(), std::min(std::max(part.pool->length(), most), part.block_length));
   TRY(const Measured full, Fleet(part, true).run());
   measured.full_share = full.full_share;
   const double more =
