@@ -53,9 +53,8 @@ void switching([[maybe_unused]] const void* to, [[maybe_unused]] std::size_t byt
 }  // namespace
 
 struct Fiber::Parts {
-  explicit Parts(Fiber& of, std::function<void()> run) : fiber(of), body(std::move(run)) {}
+  explicit Parts(std::function<void()> run) : body(std::move(run)) {}
 
-  Fiber& fiber;
   std::function<void()> body;
   Stack stack;
   ucontext_t inside{}, outside{};
@@ -76,7 +75,7 @@ struct Fiber::Parts {
   }
 };
 
-Fiber::Fiber(std::function<void()> body) : parts_(std::make_unique<Parts>(*this, std::move(body))) {}
+Fiber::Fiber(std::function<void()> body) : parts_(std::make_unique<Parts>(std::move(body))) {}
 
 Fiber::~Fiber() {
   CROFT_ASSERT(!parts_->begun || parts_->ended);
@@ -84,8 +83,6 @@ Fiber::~Fiber() {
 }
 
 bool Fiber::has_ended() const { return parts_->ended; }
-
-Fiber* Fiber::running() { return current == nullptr ? nullptr : &current->fiber; }
 
 void Fiber::resume() {
   Parts& own = *parts_;

@@ -21,8 +21,6 @@ class Fiber {
   void resume();
   /// Stops the fiber that runs, until it is resumed. Only within one.
   static void stop();
-  /// The one that runs; null outside of all.
-  [[nodiscard]] static Fiber* running();
   [[nodiscard]] bool has_ended() const;
 
   struct Parts;

@@ -53,7 +53,6 @@ class Checker {
   void expect_clean();
   void violate(const std::string& what, const std::string& detail);
 
-  [[nodiscard]] std::size_t living() const { return lives_.size(); }
   /// Who lives with the address; empty: nobody.
   [[nodiscard]] std::string living_with(const net::Address& address) const;
 

@@ -23,7 +23,6 @@ class MachineClock final : public Clock {
     return {kBeginning + schedule_.now() + skew_, schedule_.now() - booted_at_, boot_};
   }
   void set_skew(Span skew) { skew_ = skew; }
-  [[nodiscard]] Span skew() const { return skew_; }
   void reboot() {
     booted_at_ = schedule_.now();
     ++boot_.bytes[0];

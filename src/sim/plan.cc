@@ -578,7 +578,7 @@ Result<Measured> Fleet::run() {
 
 // ---------------------------------------------------------------- parts of a cluster
 
-constexpr std::uint64_t kGrowMax = 1 << 12;
+constexpr std::uint64_t kGrowMax = 1 << 10;
 constexpr Span kPartLife = 20min;
 
 std::uint64_t size_of(const net::Prefix& prefix) {

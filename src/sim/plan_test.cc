@@ -111,6 +111,28 @@ TEST(Plan, GrowthFillsThePool) {
   EXPECT_GT(*measured.days_to_full, 1);
 }
 
+TEST(Plan, APoolThatIsTooSmallIsFilledAndThePlanEnds) {
+  Plan plan = small();
+  plan.pool = net::Prefix::parse("10.0.0.0/25").value();
+  const Measured measured = run(plan).value();
+  EXPECT_GT(measured.pods, 100U);
+  EXPECT_LE(measured.pods, 128U);
+  EXPECT_GT(measured.refused, 0U);
+  EXPECT_LE(measured.refused, 3 * (240U + 100U)) << "each pod is given up after three tries";
+}
+
+TEST(Plan, GrowthInAPoolThatIsLargeForItsNodesEnds) {
+  Plan plan = small();
+  plan.nodes = 1;
+  plan.growth = 10;
+  for (const char* pool : {"10.0.0.0/16", "10.0.0.0/8"}) {
+    plan.pool = net::Prefix::parse(pool).value();
+    const Measured measured = run(plan).value();
+    ASSERT_TRUE(measured.full_share) << pool;
+    EXPECT_GT(*measured.full_share, 0.5) << pool;
+  }
+}
+
 TEST(Plan, AdviceHasRoomForThePods) {
   Plan plan = small();
   const Measured measured = run(plan).value();

@@ -103,7 +103,6 @@ class Server {
   void set_full(bool full) { is_full_ = full; }
   /// Every call takes so many times as long.
   void set_slowness(int times) { slowness_ = times; }
-  [[nodiscard]] bool is_down() const { return is_down_; }
   /// A power cut. Nothing is lost: commits are answered once they are on disk.
   void lose_unsynced();
   /// Everything as it was at the beginning of a copy; the positions go on from where they are.
