@@ -233,11 +233,16 @@ class Round {
     return false;
   }
 
+  [[nodiscard]] core::Step<bool> decide_one(BatchedCall& call, const Instant& now) {
+    if (is_planted(Planted::batch_blind)) return call.decide(plan_.as_read(), now);
+    return call.decide(loader_.snapshot(), now);
+  }
+
   /// False when reading failed.
   [[nodiscard]] bool plan_one(BatchedCall& call, const Instant& now) {
     ++decided_;
     for (int round = 0; round < kReadRoundsMax; ++round) {
-      core::Step<bool> step = call.decide(is_planted(Planted::batch_blind) ? plan_.as_read() : loader_.snapshot(), now);
+      core::Step<bool> step = decide_one(call, now);
       if (const auto* missing = std::get_if<core::Missing>(&step)) {
         if (missing->damaged) break;
         if (!load(*missing)) return false;
