@@ -81,7 +81,7 @@ std::optional<std::chrono::nanoseconds> counted_since(const Cooling& cooling, co
   if (now.boot == BootId{}) return {};
   std::optional<std::chrono::nanoseconds> since;
   const auto consider = [&](const BootId& boot, std::chrono::nanoseconds at) {
-    const bool is_of_this_boot = boot == now.boot || is_planted(Planted::cooldown_across_boots);
+    const bool is_of_this_boot = boot == now.boot || is_planted("cooldown_across_boots");
     if (is_of_this_boot && at.count() >= 0 && at <= now.since_boot && (!since || at < *since)) since = at;
   };
   consider(cooling.released_at.boot, cooling.released_at.since_boot);
@@ -124,7 +124,7 @@ Block new_block(const net::Prefix& cidr, std::optional<AffinityOwner> owner, con
   block.unallocated = space::OrderedFreeList::all_free(size);
   const auto since_epoch = static_cast<std::uint64_t>(std::max<std::int64_t>(now.wall.time_since_epoch().count(), 1));
   const std::uint64_t wall = std::min(since_epoch, kSequenceOfWallMax);
-  if (is_planted(Planted::sequence_restarts)) return block;
+  if (is_planted("sequence_restarts")) return block;
   block.sequence_number = SequenceNumber(high_water_mark ? std::max(wall, high_water_mark->value + 1) : wall);
   return block;
 }
@@ -189,7 +189,7 @@ bool cooldown_ended(const Cooling& cooling, std::chrono::seconds cooldown, const
 }
 
 WallTime cooldown_end(const Cooling& cooling, std::chrono::seconds cooldown, const Instant& now) {
-  if (is_planted(Planted::cooldown_by_wall_clock)) return later(cooling.released_at.wall, cooldown);
+  if (is_planted("cooldown_by_wall_clock")) return later(cooling.released_at.wall, cooldown);
   if (const auto counted = counted_since(cooling, now)) return later(now.wall, cooldown - (now.since_boot - *counted));
   const auto unknown = cooling.in_calicos_way ? std::chrono::nanoseconds{0} : std::chrono::nanoseconds{kClockSkewMax};
   return std::max(later(now.wall, cooldown - now.since_boot),
@@ -221,7 +221,7 @@ Block with_cooled_freed(Block block, const Cooldowns& cooldowns, const Instant& 
     if (cooling == nullptr) continue;
     const std::chrono::seconds cooldown = cooldowns.of(*cooling);
     const WallTime end = cooldown_end(*cooling, cooldown, now);
-    if (end <= now.wall) ended.emplace_back(end, ordinal);
+    if (end <= now.wall && !is_planted("rest_for_ever")) ended.emplace_back(end, ordinal);
   }
   if (ended.empty()) return block;
   std::sort(ended.begin(), ended.end());
@@ -334,13 +334,15 @@ Block release(Block block, std::span<const Ordinal> ordinals, const Cooldowns& c
   const auto recorded = calicos_way ? std::chrono::seconds{0} : std::min(cooldowns.own, kCooldownMax);
   for (const Ordinal ordinal : ordinals) {
     CROFT_ASSERT(state_of(block, ordinal) == AddressState::held);
-    if ((!calicos_way && cooldowns.own.count() == 0) || is_planted(Planted::cooling_forgotten)) {
+    if ((!calicos_way && cooldowns.own.count() == 0) || is_planted("cooling_forgotten")) {
       free_ordinal(block, ordinal.value);
       continue;
     }
     const Attribute& held = *attribute_of(block, ordinal);
     Attribute cooling;
-    cooling.cooling = Cooling{now, held.handle_id.value_or(""), held.secondary, calicos_way, {}, recorded};
+    Instant released_at = now;
+    if (is_planted("released_an_hour_early")) released_at.since_boot -= std::chrono::hours{1};
+    cooling.cooling = Cooling{released_at, held.handle_id.value_or(""), held.secondary, calicos_way, {}, recorded};
     block.allocations[ordinal.value] = attribute_index(block, cooling);
     block.sequence_number_for_allocation[ordinal.value] = block.sequence_number;
   }
@@ -354,7 +356,7 @@ bool is_empty(const Block& block) {
     return attribute.handle_id && equals_ignoring_case(*attribute.handle_id, kWindowsReservedHandle);
   };
   const auto is_nobodys = [&](const Attribute& attribute) {
-    return is_windows(attribute) || (is_planted(Planted::cooling_counts_as_empty) && attribute.cooling);
+    return is_windows(attribute) || (is_planted("cooling_counts_as_empty") && attribute.cooling);
   };
   return std::all_of(block.attributes.begin(), block.attributes.end(), is_nobodys);
 }

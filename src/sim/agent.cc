@@ -15,11 +15,10 @@ constexpr Span kGiveBackEvery = 60s;
 
 }  // namespace
 
-Agent::Agent(Server& server, const MachineClock& clock, Random& random, std::string node, std::deque<Meeting>& mishaps,
-             const bool& is_cut, const Span& lag)
+Agent::Agent(Server& server, const MachineClock& clock, Random& random, std::string node, Way& way)
     : server_(server),
       clock_(clock),
-      client_(server, clock),
+      client_(server, clock, &way),
       cached_(client_, {core::AffinityOwner::Type::host, node}, clock),
       remembered_(cached_, client_),
       direct_(cached_.uncached(), client_),
@@ -35,9 +34,6 @@ Agent::Agent(Server& server, const MachineClock& clock, Random& random, std::str
              .pause_by = [](std::chrono::nanoseconds span) { sleep(span); }},
       service_(world_),
       process_(server.schedule()) {
-  client_.set_mishaps(&mishaps);
-  client_.set_cut(&is_cut);
-  client_.set_lag(&lag);
   run([this] { follow(); });
   run([this] { commit(); });
   for (std::size_t i = 0; i < kAlone; ++i) run([this] { serve_alone(); });

@@ -38,12 +38,13 @@ void Checker::violate(const std::string& what, const std::string& detail) {
 void Checker::committed(const std::vector<Changed>& changes) {
   for (const Changed& changed : changes) {
     if (changed.key.kind == core::Kind::pool) {
-      const auto* pool = changed.after ? std::get_if<core::Pool>(&*changed.after) : nullptr;
-      if (pool != nullptr) {
-        pools_.insert_or_assign(changed.key.name, *pool);
-      } else {
-        pools_.erase(changed.key.name);
-      }
+      pool_changed(changed.key.name, changed.after ? std::get_if<core::Pool>(&*changed.after) : nullptr);
+    } else if (changed.key.kind == core::Kind::reservation) {
+      const auto* reservation = changed.after ? std::get_if<core::Reservation>(&*changed.after) : nullptr;
+      reservations_.erase(changed.key.name);
+      if (reservation != nullptr) reservations_[changed.key.name] = {reservation->cidrs, schedule_.now()};
+    } else if (changed.key.kind == core::Kind::affinity) {
+      claim_changed(changed.before, changed.after);
     } else if (changed.key.kind == core::Kind::handle) {
       handle_changed(changed.key, changed.after);
     } else if (changed.key.kind == core::Kind::block) {
@@ -51,32 +52,82 @@ void Checker::committed(const std::vector<Changed>& changes) {
     }
   }
   for (const std::string& handle : std::exchange(touched_, {})) check_counts(handle);
+  for (const net::Prefix& block : std::exchange(touched_claims_, {})) check_claims(block);
 }
 
 void Checker::put_back(Server& server) {
+  for (auto& [address, had] : had_) had.left = std::min(had.left, schedule_.now());
   lives_.clear();
+  // An address that the copy does not know as resting is free: nothing tells of its release. Those that rest in it do
+  // so by its records. Sequence numbers go on from the copy's.
   rests_.clear();
+  sequences_.clear();
   pools_.clear();
+  reservations_.clear();
+  claims_.clear();
   held_.clear();
   counted_.clear();
-  sequences_.clear();
   std::vector<Changed> all;
   for (store::Record& record : server.copy().records)
     all.push_back({record.key, std::nullopt, std::move(record.value)});
   committed(all);
 }
 
-std::chrono::seconds Checker::cooldown_of(const net::Address& address) const {
-  for (const auto& [name, pool] : pools_) {
-    if (pool.cidr.contains(address)) return pool.cooldown;
+const Checker::KnownPool* Checker::pool_of(const net::Address& address) const {
+  const KnownPool* found = nullptr;
+  for (const auto& [name, known] : pools_) {
+    if (!known.pool.cidr.contains(address)) continue;
+    if (found == nullptr || known.is_open || (!found->is_open && known.since > found->since)) found = &known;
   }
-  return std::chrono::seconds{0};
+  return found;
+}
+
+bool Checker::has_room(net::Family family, std::size_t blocks) const {
+  std::size_t there = 0;
+  for (const auto& [name, known] : pools_) {
+    const core::Pool& pool = known.pool;
+    if (known.is_open && pool.cidr.family() == family)
+      there += std::size_t{1} << (pool.block_length - pool.cidr.length());
+  }
+  return there >= blocks;
+}
+
+void Checker::pool_changed(const std::string& name, const core::Pool* pool) {
+  KnownPool& known = pools_[name];
+  const bool is_open = pool != nullptr && core::is_enabled(*pool);
+  if (is_open != known.is_open) known.since = schedule_.now();
+  known.is_open = is_open;
+  if (pool != nullptr) known.pool = *pool;
+}
+
+void Checker::claim_changed(const std::optional<core::Value>& before, const std::optional<core::Value>& after) {
+  const auto& row = std::get<core::Affinity>(after ? *after : *before);
+  auto& rows = claims_[row.cidr].rows;
+  rows.erase(row.owner);
+  if (after && !row.deleted) rows[row.owner] = row.state;
+  touched_claims_.insert(row.cidr);
+}
+
+/// The block alone decides who owns it. Its owner finds it by a row, and no row says more than the block does.
+void Checker::check_claims(const net::Prefix& block) {
+  const Claims& claims = claims_[block];
+  if (claims.owner && !claims.rows.contains(*claims.owner)) {
+    violate("block without claim", fmt::format("{} of {}", block.to_string(), core::to_string(*claims.owner)));
+  }
+  for (const auto& [owner, state] : claims.rows) {
+    if (state != core::AffinityState::confirmed || claims.owner == owner) continue;
+    violate("claim on another's block",
+            fmt::format("{} of {} is confirmed to {}", block.to_string(),
+                        claims.owner ? core::to_string(*claims.owner) : "nobody", core::to_string(owner)));
+  }
 }
 
 void Checker::block_changed(const std::optional<core::Value>& before, const std::optional<core::Value>& after) {
   const core::Block* was = block_in(before);
   const core::Block* is = block_in(after);
   const core::Block& either = is != nullptr ? *is : *was;
+  claims_[either.cidr].owner = is != nullptr && !is->deleted ? is->affinity : std::nullopt;
+  touched_claims_.insert(either.cidr);
   if (is != nullptr) {
     core::SequenceNumber& last = sequences_[either.cidr];
     if (is->sequence_number < last || (is->sequence_number == last && was == nullptr)) {
@@ -118,22 +169,38 @@ void Checker::ordinal_changed(const net::Address& address, const core::Attribute
                           (rest->second.until - schedule_.now()).count() / 1'000'000));
     }
     rests_.erase(address);
+    taken_[address] = schedule_.now();
+  }
+  if (was == nullptr && is != nullptr && is->cooling && !rests_.contains(address)) {
+    rest_begins(address, *is->cooling, is->cooling->previous_handle, Span{0});
   }
   if (!holds(was)) return;
   // An ADD that could not be done as a whole is taken back: nobody lived with what it had.
   const auto had = had_.find(address);
-  if (had == had_.end() || had->second != *was->handle_id) return;
+  if (had == had_.end() || had->second.handle != *was->handle_id) return;
+  const Span left = had->second.left;
   had_.erase(had);
-  const std::chrono::seconds cooldown = cooldown_of(address);
-  if (cooldown.count() == 0) return;
+  // One that is gone may come back, and with it its cooldown.
+  const KnownPool* pool = pool_of(address);
+  if (pool == nullptr || pool->pool.cooldown.count() == 0) return;
   // Also where one commit releases an address and gives it to the next.
   if (is == nullptr || !is->cooling) {
     return violate("released without rest", fmt::format("{} of {}", address.to_string(), *was->handle_id));
   }
-  // By the clock that nobody sets, of the machine that released it.
-  const auto boot = boots_.find(is->cooling->released_at.boot);
-  const Span released = boot == boots_.end() ? schedule_.now() : boot->second + is->cooling->released_at.since_boot;
-  rests_[address] = {released + cooldown, *was->handle_id};
+  rest_begins(address, *is->cooling, *was->handle_id, left);
+}
+
+/// The record tells when by the clock that nobody sets, of the machine that released the address.
+void Checker::rest_begins(const net::Address& address, const core::Cooling& cooling, const std::string& handle,
+                          Span left) {
+  const auto boot = boots_.find(cooling.released_at.boot);
+  const Span released = boot == boots_.end() ? kNever : boot->second + cooling.released_at.since_boot;
+  if (released < left || released > schedule_.now()) {
+    violate("wrong time of release", fmt::format("{} of {}: {} ms, was left at {} ms", address.to_string(), handle,
+                                                 released.count() / 1'000'000, left.count() / 1'000'000));
+  }
+  const KnownPool* pool = pool_of(address);
+  if (pool != nullptr) rests_[address] = {released + pool->pool.cooldown, handle};
 }
 
 void Checker::handle_changed(const core::Key& key, const std::optional<core::Value>& after) {
@@ -184,7 +251,7 @@ bool Checker::is_held(Server& server, const core::Owner& owner, const std::vecto
 }
 
 void Checker::given(Server& server, const core::Owner& owner, const std::vector<net::Address>& addresses,
-                    const std::string& strict_node) {
+                    const std::string& strict_node, Span informed) {
   const std::string handle = core::handle_of(owner);
   for (const net::Address& address : addresses) {
     if (const auto other = lives_.find(address); other != lives_.end() && other->second != owner) {
@@ -199,21 +266,39 @@ void Checker::given(Server& server, const core::Owner& owner, const std::vector<
       violate("borrowed under strict affinity", fmt::format("{} of {} was given to {} on {}", address.to_string(),
                                                             found->cidr.to_string(), handle, strict_node));
     }
+    check_in_use(address, handle, informed);
     lives_[address] = owner;
-    had_[address] = handle;
+    had_[address] = {handle, kNever};
+  }
+}
+
+/// A decision that knew that the address was out of use.
+void Checker::check_in_use(const net::Address& address, const std::string& handle, Span informed) {
+  const auto is_known = [&](Span since) { return since <= informed && since < taken_[address]; };
+  const KnownPool* pool = pool_of(address);
+  if (pool == nullptr || (!pool->is_open && is_known(pool->since))) {
+    violate("given from no enabled pool", fmt::format("{} was given to {}", address.to_string(), handle));
+  }
+  for (const auto& [name, reservation] : reservations_) {
+    const bool is_in = std::ranges::any_of(reservation.cidrs, [&](const auto& cidr) { return cidr.contains(address); });
+    if (is_in && is_known(reservation.since)) {
+      violate("given from a reservation", fmt::format("{} of {} was given to {}", address.to_string(), name, handle));
+    }
   }
 }
 
 void Checker::left(const core::Owner& owner) {
-  std::erase_if(lives_, [&](const auto& living) { return living.second == owner; });
+  std::erase_if(lives_, [&](const auto& living) {
+    if (living.second != owner) return false;
+    had_[living.first].left = schedule_.now();
+    return true;
+  });
 }
 
 std::string Checker::living_with(const net::Address& address) const {
   const auto found = lives_.find(address);
   return found == lives_.end() ? std::string() : core::handle_of(found->second);
 }
-
-bool Checker::is_clean() { return leak().empty(); }
 
 void Checker::expect_clean() {
   if (const std::string found = leak(); !found.empty()) violate("leaked for ever", found);

@@ -10,6 +10,7 @@
 
 #include "base/net/address.h"
 #include "base/net/prefix.h"
+#include "register/affinity.h"
 #include "register/block.h"
 #include "register/owner.h"
 #include "register/pool.h"
@@ -18,6 +19,9 @@
 #include "sim/server.h"
 
 namespace croft::sim {
+
+/// An ADD that may have been decided at any time.
+inline constexpr Span kUninformed{-1};
 
 /// Holds the register to its promises, after every commit and every answer, by the dumbest means: it is told who lives
 /// with what, and sees every record that changes. It knows the true time, which no clock of the run does.
@@ -38,9 +42,9 @@ class Checker {
   void put_back(Server& server);
 
   /// An ADD was answered with these. From now on the owner lives with them.
-  /// With `strict_node`, only from blocks of this node.
+  /// With `strict_node`, only from blocks of this node. What was committed until `informed`, its decision knew.
   void given(Server& server, const core::Owner& owner, const std::vector<net::Address>& addresses,
-             const std::string& strict_node);
+             const std::string& strict_node, Span informed);
   /// Whether the register has the owner as holder of them.
   [[nodiscard]] bool is_held(Server& server, const core::Owner& owner,
                              const std::vector<net::Address>& addresses) const;
@@ -48,11 +52,13 @@ class Checker {
   void left(const core::Owner& owner);
 
   /// Whether nothing is held, and no handle counts anything, but of those who live.
-  [[nodiscard]] bool is_clean();
+  [[nodiscard]] bool is_clean() const { return leak().empty(); }
   /// Every trouble is over, and there was time: what is held without a living holder is leaked.
   void expect_clean();
   void violate(const std::string& what, const std::string& detail);
 
+  /// Whether the enabled pools of the family have as many blocks.
+  [[nodiscard]] bool has_room(net::Family family, std::size_t blocks) const;
   /// Who lives with the address; empty: nobody.
   [[nodiscard]] std::string living_with(const net::Address& address) const;
 
@@ -61,7 +67,31 @@ class Checker {
     Span until{0};  ///< true time
     std::string of;
   };
+  /// The last who lived with an address.
+  struct Had {
+    std::string handle;
+    Span left = kNever;  ///< true time; kNever: it lives with it
+  };
+  struct KnownPool {
+    core::Pool pool;
+    bool is_open = false;  ///< it is there and enabled
+    Span since{0};         ///< is_open is as it is
+  };
+  struct KnownReservation {
+    std::vector<net::Prefix> cidrs;
+    Span since{0};
+  };
+  /// The rows of claims on a block, and whom the block itself names.
+  struct Claims {
+    std::map<core::AffinityOwner, core::AffinityState> rows;
+    std::optional<core::AffinityOwner> owner;
+  };
 
+  void pool_changed(const std::string& name, const core::Pool* pool);
+  void claim_changed(const std::optional<core::Value>& before, const std::optional<core::Value>& after);
+  void check_claims(const net::Prefix& block);
+  void check_in_use(const net::Address& address, const std::string& handle, Span informed);
+  void rest_begins(const net::Address& address, const core::Cooling& cooling, const std::string& handle, Span left);
   void block_changed(const std::optional<core::Value>& before, const std::optional<core::Value>& after);
   void ordinal_changed(const net::Address& address, const core::Attribute* was, const core::Attribute* is);
   void handle_changed(const core::Key& key, const std::optional<core::Value>& after);
@@ -72,16 +102,21 @@ class Checker {
   void check_counts(const std::string& handle);
   /// What is held without a living holder; empty: nothing.
   [[nodiscard]] std::string leak() const;
-  [[nodiscard]] std::chrono::seconds cooldown_of(const net::Address& address) const;
+  /// Null: there never was one.
+  [[nodiscard]] const KnownPool* pool_of(const net::Address& address) const;
 
   const Schedule& schedule_;
   std::string violation_;
   Span violated_at_{0};
   std::map<BootId, Span> boots_;
   std::map<net::Address, core::Owner> lives_;
-  std::map<net::Address, std::string> had_;  ///< the handle that lived with it last
+  std::map<net::Address, Had> had_;
+  std::map<net::Address, Span> taken_;  ///< when its holder came by it
   std::map<net::Address, Rest> rests_;
-  std::map<std::string, core::Pool> pools_;
+  std::map<std::string, KnownPool> pools_;  ///< those that are gone too
+  std::map<std::string, KnownReservation> reservations_;
+  std::map<net::Prefix, Claims> claims_;
+  std::set<net::Prefix> touched_claims_;
   std::map<net::Prefix, core::SequenceNumber> sequences_;
   /// By handle and block: what is held, and what the handle's record says.
   std::map<std::string, std::map<std::string, int>> held_;

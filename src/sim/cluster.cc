@@ -1,15 +1,17 @@
 #include "sim/cluster.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "agent/format/messages.h"
+#include "base/assert.h"
+#include "base/planted.h"
 #include "cni/door/living_addresses.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/config.h"
-#include "ipam/use/nodes.h"
 #include "ipam/use/pools.h"
 #include "ipam/use/release.h"
 
@@ -24,7 +26,10 @@ constexpr Span kPatience = 1s, kSignsEvery = 500ms, kAnswerTime = 14s;
 constexpr Span kKubeletRetry = 2s, kReportTime = 300ms;
 constexpr int kRedoTries = 5;
 constexpr Span kAskApi = 5ms;
-constexpr std::string_view kKept = "kept-";
+/// A DEL's time for its work, and an ADD's for DELs that wait (ipam/door, cni/door).
+constexpr Span kDelWork = 14s, kMakeUpTime = 1s;
+/// After that a node knows of a change, unless something kept the news from it.
+constexpr Span kNewsTime = 15s;
 
 void pause(std::chrono::nanoseconds span) { sleep(span); }
 
@@ -46,7 +51,8 @@ std::string text_of(const Changed& changed) {
     for (std::size_t i = 0; i < block->allocations.size(); ++i) {
       if (!block->allocations[i]) continue;
       const core::Attribute& attribute = block->attributes[*block->allocations[i]];
-      text += attribute.handle_id ? fmt::format(" {}={}", i, *attribute.handle_id) : fmt::format(" {}~", i);
+      text += attribute.handle_id ? fmt::format(" {}={}", i, *attribute.handle_id)
+                                  : fmt::format(" {} rests {}s", i, attribute.cooling->cooldown.count());
     }
     return text;
   }
@@ -55,10 +61,24 @@ std::string text_of(const Changed& changed) {
     for (const auto& [cidr, count] : handle->blocks) text += fmt::format(" {}:{}", cidr, count);
     return text;
   }
+  if (const auto* claim = std::get_if<core::Affinity>(&*changed.after)) {
+    constexpr std::array kStates{"pending", "confirmed", "to be deleted"};
+    return kStates.at(static_cast<std::size_t>(claim->state));
+  }
   return "written";
 }
 
 }  // namespace
+
+Counts& Counts::operator+=(const Counts& other) {
+  adds += other.adds;
+  refused += other.refused;
+  failed += other.failed;
+  dels += other.dels;
+  collected += other.collected;
+  killed += other.killed;
+  return *this;
+}
 
 // ---------------------------------------------------------------- beginning and end
 
@@ -81,7 +101,7 @@ Cluster::Cluster(Schedule& schedule, const Setup& setup)
   // What is there before anything goes wrong is made without time.
   const engine::Context context{server_.records(), control_clock_, control_random_};
   for (const Setup::Pool& pool : setup_.pools) {
-    (void)engine::create_pool(context, {pool.name, pool.cidr, pool.block_length, {}, pool.cooldown, {}});
+    CROFT_ASSERT(engine::create_pool(context, spec_of(pool)));
   }
   if (setup_.strict) {
     core::IpamConfig config;
@@ -152,12 +172,11 @@ void Cluster::stop_machine(Node& node) {
 
 void Cluster::start_agent(Node& node) {
   if (!node.is_up || node.agent) return;
-  node.agent =
-      std::make_unique<Agent>(server_, node.clock, node.random, node.name, node.mishaps, node.is_cut, node.lag);
+  node.agent = std::make_unique<Agent>(server_, node.clock, node.random, node.name, node.way);
   node.agent->run([this, &node, agent = node.agent.get()] {
     for (;;) {
       sleep(5s);
-      replay_tombstones(node, agent->direct());
+      replay_tombstones(node, agent->direct(), Deadline{});
     }
   });
 }
@@ -170,11 +189,15 @@ void Cluster::stop_agent(Node& node) {
 
 // ---------------------------------------------------------------- the plugin
 
-std::shared_ptr<Cluster::Plugin> Cluster::start_plugin(Node& node, std::function<void(Plugin&)> body) {
+std::shared_ptr<Cluster::Plugin> Cluster::start_plugin(Node& node, Span limit, std::function<void(Plugin&)> body) {
   auto plugin = std::make_shared<Plugin>(schedule_);
   node.plugins.push_back(plugin);
-  schedule_.spawn(plugin->process, [this, &node, raw = plugin.get(), body = std::move(body)] {
+  schedule_.spawn(plugin->process, [this, &node, limit, raw = plugin.get(), body = std::move(body)] {
+    const Span began = schedule_.now();
     body(*raw);
+    if (const Span took = schedule_.now() - began; took > limit) {
+      checker_.violate("call took too long", fmt::format("{} ms on {}", took / 1ms, node.name));
+    }
     raw->done.notify_all();
     std::erase_if(node.plugins, [&](const auto& other) { return other.get() == raw; });
   });
@@ -222,11 +245,10 @@ Result<core::AssignAnswer> Cluster::assign(Node& node, const core::AssignRequest
     if (const auto* error = std::get_if<Error>(&outcome)) return fail(*error);
     return fail(std::get<wire::agent::Unwritten>(outcome).error);
   }
-  Client client(server_, node.clock);
-  client.set_mishaps(&node.mishaps);
-  client.set_cut(&node.is_cut);
-  replay_tombstones(node, client);
-  return engine::assign(context_of(client, node), request);
+  Client client(server_, node.clock, &node.way);
+  auto answer = engine::assign(context_of(client, node), request);
+  if (answer) replay_tombstones(node, client, Deadline::after(node.clock.now(), kMakeUpTime));
+  return answer;
 }
 
 Result<core::AssignAnswer> Cluster::add(Node& node, const core::AssignRequest& request) {
@@ -256,9 +278,7 @@ Result<core::AssignAnswer> Cluster::add(Node& node, const core::AssignRequest& r
                                  return edge::AssignedOnce{std::get<core::Assigned>(std::move(answer)), false};
                                },
                                .open_store = [&]() -> Result<std::unique_ptr<store::Store>> {
-                                 auto client = std::make_unique<Client>(server_, node.clock);
-                                 client->set_cut(&node.is_cut);
-                                 return std::unique_ptr<store::Store>(std::move(client));
+                                 return std::make_unique<Client>(server_, node.clock, &node.way);
                                },
                                .warn = [](const std::string& /*what*/) {},
                                .has_agent = [&] { return node.agent != nullptr; }};
@@ -283,10 +303,10 @@ Result<void> Cluster::del(Node& node, const core::Owner& owner) {
       done = fail(*error);
     }
   } else {
-    Client client(server_, node.clock);
-    client.set_mishaps(&node.mishaps);
-    client.set_cut(&node.is_cut);
-    const auto released = engine::release_owner(context_of(client, node), owner, began);
+    Client client(server_, node.clock, &node.way);
+    engine::Context context = context_of(client, node);
+    if (!is_planted("deadline_ignored")) context.not_after = context.ends_by = Deadline::after(began, kDelWork);
+    const auto released = engine::release_owner(context, owner, began);
     if (!released) done = fail(released.error());
   }
   // What the store does not take now waits on the node's disk.
@@ -294,10 +314,12 @@ Result<void> Cluster::del(Node& node, const core::Owner& owner) {
   return {};
 }
 
-void Cluster::replay_tombstones(Node& node, store::Store& store) {
+void Cluster::replay_tombstones(Node& node, store::Store& store, Deadline deadline) {
   const auto waiting = node.tombstones;
+  engine::Context context = context_of(store, node);
+  context.not_after = context.ends_by = deadline;
   for (const auto& [handle, tombstone] : waiting) {
-    const auto released = engine::release_owner(context_of(store, node), tombstone.owner, tombstone.began);
+    const auto released = engine::release_owner(context, tombstone.owner, tombstone.began);
     if (!released) return;
     const auto still = node.tombstones.find(handle);
     if (still != node.tombstones.end() && still->second.began == tombstone.began) node.tombstones.erase(still);
@@ -306,25 +328,46 @@ void Cluster::replay_tombstones(Node& node, store::Store& store) {
 
 // ---------------------------------------------------------------- the kubelet
 
-/// Runs the plugin's ADD for a new sandbox. Whether the pod runs.
-bool Cluster::make_sandbox(Node& node, const std::shared_ptr<Pod>& made, std::string container) {
-  Pod& pod = *made;
-  const bool is_again = !container.empty();
-  if (container.empty()) container = fmt::format("c{}", ++containers_);
+std::string Cluster::name_of(const Node& node, const std::string& container) {
+  const auto found = node.sandboxes.find(container);
+  return found == node.sandboxes.end() ? container : fmt::format("{} ({})", container, found->second.pod);
+}
+
+core::AssignRequest Cluster::request_for(const Node& node, const Pod& pod, const std::string& container) const {
   core::AssignRequest request;
   request.owner = {kNetwork, container, "eth0"};
   request.node = host(node);
   request.pod = {pod.name, "default", pod.uid};
   request.count.v6 = setup_.dual_stack ? 1 : 0;
   request.began = node.clock.now().wall;
-  node.sandboxes[container] = {request.owner, {}};
-  const auto plugin = start_plugin(node, [this, &node, request](Plugin& self) { self.assigned = add(node, request); });
+  return request;
+}
+
+/// What was committed until then, a call of this node that begins now knows.
+Span Cluster::informed(const Node& node) const {
+  const Server::Troubles& troubles = server_.troubles();
+  const Span troubled =
+      std::max({troubles.down_until, troubles.slow_until, node.way.cut_until, node.way.lag_until, node.frozen_until});
+  return troubled + kNewsTime > schedule_.now() ? kUninformed : schedule_.now() - kNewsTime;
+}
+
+/// Runs the plugin's ADD for a new sandbox. Whether the pod runs.
+bool Cluster::make_sandbox(Node& node, const std::shared_ptr<Pod>& made, std::string container) {
+  Pod& pod = *made;
+  const bool is_again = !container.empty();
+  if (container.empty()) container = fmt::format("c{}", ++containers_);
+  const core::AssignRequest request = request_for(node, pod, container);
+  // An earlier ADD of the same sandbox may have decided sooner.
+  const Span knows = is_again ? kUninformed : informed(node);
+  node.sandboxes[container] = {request.owner, pod.name, {}};
+  const auto plugin =
+      start_plugin(node, kAddTime, [this, &node, request](Plugin& self) { self.assigned = add(node, request); });
   (void)wait_for(plugin->done, [&] { return plugin->assigned || !plugin->process.is_alive(); });
   const auto* answer = plugin->assigned && *plugin->assigned ? &**plugin->assigned : nullptr;
   const auto* assigned = answer != nullptr ? std::get_if<core::Assigned>(answer) : nullptr;
   if (assigned == nullptr) {
     ++(!plugin->assigned ? counts_.killed : answer != nullptr ? counts_.refused : counts_.failed);
-    tell(fmt::format("{} got nothing: {}", container,
+    tell(fmt::format("{} got nothing: {}", name_of(node, container),
                      !plugin->assigned   ? "killed"
                      : *plugin->assigned ? "refused"
                                          : plugin->assigned->error().message));
@@ -337,12 +380,12 @@ bool Cluster::make_sandbox(Node& node, const std::shared_ptr<Pod>& made, std::st
   std::vector<net::Address> addresses;
   for (const core::AssignedAddress& one : assigned->addresses) {
     addresses.push_back(one.address);
-    tell(fmt::format("{} got {}", container, one.address.to_string()));
+    tell(fmt::format("{} got {}", name_of(node, container), one.address.to_string()));
   }
   if (addresses.size() != (setup_.dual_stack ? 2U : 1U)) {
     checker_.violate("not all families", fmt::format("{} got {} addresses", container, addresses.size()));
   }
-  checker_.given(server_, request.owner, addresses, setup_.strict ? node.name : "");
+  checker_.given(server_, request.owner, addresses, setup_.strict ? node.name : "", knows);
   node.sandboxes[container].given = addresses;
   pod.container = container;
   schedule_.spawn(*node.machine, [this, &node, made, container, addresses] {
@@ -364,9 +407,10 @@ void Cluster::remove_sandbox(Node& node, const std::string& container) {
   const auto found = node.sandboxes.find(container);
   if (found == node.sandboxes.end()) return;
   const core::Owner owner = found->second.owner;
-  tell(fmt::format("{} goes", container));
+  tell(fmt::format("{} goes", name_of(node, container)));
   for (;;) {
-    const auto plugin = start_plugin(node, [this, &node, owner](Plugin& self) { self.released = del(node, owner); });
+    const auto plugin =
+        start_plugin(node, kDelTime, [this, &node, owner](Plugin& self) { self.released = del(node, owner); });
     (void)wait_for(plugin->done, [&] { return plugin->released || !plugin->process.is_alive(); });
     if (plugin->released && *plugin->released) break;
     sleep(kKubeletRetry);
@@ -409,7 +453,8 @@ void Cluster::redo(Node& node, const std::shared_ptr<Pod>& pod, Span patience) {
   const auto sandbox = node.sandboxes.find(container);
   if (sandbox == node.sandboxes.end()) return;
   const core::Owner owner = sandbox->second.owner;
-  const auto plugin = start_plugin(node, [this, &node, owner](Plugin& self) { self.released = del(node, owner); });
+  const auto plugin =
+      start_plugin(node, kDelTime, [this, &node, owner](Plugin& self) { self.released = del(node, owner); });
   (void)wait_for(
       plugin->done, [&] { return plugin->released || !plugin->process.is_alive(); }, schedule_.now() + patience);
   plugin->process.kill();
@@ -436,6 +481,7 @@ class Cluster::Facts final : public engine::FactSource {
       if (node->is_listed) facts.add_node({node->name, {}, {}});
     }
     facts.set_pods_known();
+    cluster_.has_read_stale_ = cluster_.is_stale();
     for (const core::collect::PodFact& pod : cluster_.pod_facts()) facts.add_pod(pod);
     facts.complete = true;
     facts.freeze();
@@ -466,7 +512,7 @@ core::collect::PodFact Cluster::fact_of(const Pod& pod) const {
 
 std::vector<core::collect::PodFact> Cluster::pod_facts() const {
   if (is_empty_api()) return {};
-  if (stale_ && stale_until_ > schedule_.now()) return *stale_;
+  if (is_stale()) return stale_;
   std::vector<core::collect::PodFact> facts;
   for (const auto& [name, pod] : pods_) {
     if (!pod->is_hidden) facts.push_back(fact_of(*pod));
@@ -488,6 +534,11 @@ void Cluster::run_controller() {
     const auto report = engine::sweep(context, facts, memory, options);
     if (!report) continue;
     counts_.collected += report->released.size();
+    std::string what;
+    for (const core::collect::Evidence& one : report->released) {
+      what += fmt::format(", {} {}", core::collect::name_of(one.what), one.subject);
+    }
+    tell(fmt::format("controller: {} suspects, {} released{}", report->candidates, report->released.size(), what));
     const auto freed = static_cast<std::size_t>(
         std::ranges::count(report->released, core::collect::Evidence::What::address, &core::collect::Evidence::what));
     if (freed > std::max<std::size_t>(10, report->held / 100)) {
@@ -502,273 +553,6 @@ void Cluster::restart_controller(Span down) {
     sleep(down);
     run_controller();
   });
-}
-
-// ---------------------------------------------------------------- people and fate
-
-void Cluster::create_pod(const std::string& name, std::size_t node) {
-  Node& on = *nodes_[node % nodes_.size()];
-  if (pods_.contains(name) || !on.is_listed) return;
-  auto pod = std::make_shared<Pod>();
-  pod->name = name;
-  pod->uid = fmt::format("uid-{}", ++containers_);
-  pod->node = node % nodes_.size();
-  pods_[name] = pod;
-  if (on.is_up) schedule_.spawn(*on.machine, [this, &on, pod] { run_pod(on, pod); });
-}
-
-void Cluster::delete_pod(const std::string& name) {
-  const auto found = pods_.find(name);
-  if (found == pods_.end()) return;
-  found->second->is_deleted = true;
-  found->second->changed.notify_all();
-}
-
-void Cluster::restart_pod(const std::string& name) {
-  const auto found = pods_.find(name);
-  if (found == pods_.end()) return;
-  ++found->second->generation;
-  found->second->changed.notify_all();
-}
-
-void Cluster::redo_pod(const std::string& name, Span patience) {
-  const auto found = pods_.find(name);
-  if (found == pods_.end() || found->second->container.empty()) return;
-  found->second->redo_patience = patience;
-  found->second->changed.notify_all();
-}
-
-void Cluster::redo_all(std::size_t node, Span patience) {
-  for (const auto& [name, pod] : pods_) {
-    if (pod->node == node % nodes_.size()) redo_pod(name, patience);
-  }
-}
-
-void Cluster::force_delete_pod(const std::string& name) {
-  const auto found = pods_.find(name);
-  if (found == pods_.end()) return;
-  // After a list that stayed old for longer than the grace that is one thing too many (docs/limits.md).
-  if (stale_) return delete_pod(name);
-  found->second->is_hidden = true;
-  schedule_.after(10s, [pod = found->second] {
-    pod->is_deleted = true;
-    pod->changed.notify_all();
-  });
-}
-
-void Cluster::freeze_controller(Span span) {
-  if (controller_) controller_->freeze_until(schedule_.now() + span);
-}
-
-void Cluster::stale_lists(Span span) {
-  stale_.reset();
-  stale_ = pod_facts();
-  stale_until_ = schedule_.now() + span;
-}
-
-void Cluster::empty_api(Span span) { empty_until_ = schedule_.now() + span; }
-
-void Cluster::mute(std::size_t node, Span span) { nodes_[node % nodes_.size()]->muted_until = schedule_.now() + span; }
-
-void Cluster::add_again(const std::string& name) {
-  const auto found = pods_.find(name);
-  if (found == pods_.end() || found->second->container.empty()) return;
-  Node& node = *nodes_[found->second->node];
-  if (!node.is_up) return;
-  const auto pod = found->second;
-  const std::string container = pod->container;
-  core::AssignRequest request;
-  request.owner = {kNetwork, container, "eth0"};
-  request.node = host(node);
-  request.pod = {pod->name, "default", pod->uid};
-  request.count.v6 = setup_.dual_stack ? 1 : 0;
-  request.began = node.clock.now().wall;
-  (void)start_plugin(node, [this, &node, request, pod, container](Plugin& self) {
-    self.assigned = add(node, request);
-    const auto* assigned = *self.assigned ? std::get_if<core::Assigned>(&**self.assigned) : nullptr;
-    if (assigned == nullptr || pod->container != container) return;
-    for (const core::AssignedAddress& one : assigned->addresses) {
-      if (checker_.living_with(one.address) != core::handle_of(request.owner)) {
-        checker_.violate("another answer", fmt::format("asked again, {} got {}", container, one.address.to_string()));
-      }
-    }
-  });
-}
-
-void Cluster::kill_agent(std::size_t node, Span until_restart) {
-  Node& on = *nodes_[node % nodes_.size()];
-  if (!on.agent) return;
-  stop_agent(on);
-  const std::uint64_t start = ++on.starts;
-  schedule_.after(until_restart, [this, &on, start] {
-    if (on.starts == start) start_agent(on);
-  });
-}
-
-void Cluster::kill_plugins(std::size_t node) {
-  Node& on = *nodes_[node % nodes_.size()];
-  for (const auto& plugin : std::exchange(on.plugins, {})) {
-    plugin->process.kill();
-    plugin->done.notify_all();
-  }
-}
-
-void Cluster::freeze_agent(std::size_t node, Span span) {
-  Node& on = *nodes_[node % nodes_.size()];
-  if (on.agent) on.agent->process().freeze_until(schedule_.now() + span);
-}
-
-void Cluster::mishap(std::size_t node, Meeting meeting) { nodes_[node % nodes_.size()]->mishaps.push_back(meeting); }
-
-void Cluster::cut(std::size_t node, Span span) {
-  Node& on = *nodes_[node % nodes_.size()];
-  on.is_cut = true;
-  const std::uint64_t cut = ++on.cuts;
-  schedule_.after(span, [&on, cut] { on.is_cut = on.is_cut && on.cuts != cut; });
-}
-
-void Cluster::lag(std::size_t node, Span span) {
-  Node& on = *nodes_[node % nodes_.size()];
-  on.lag = span;
-  const std::uint64_t lag = ++on.lags;
-  schedule_.after(20s, [&on, lag] {
-    if (on.lags == lag) on.lag = Span{0};
-  });
-}
-
-void Cluster::set_clock(std::size_t node, Span skew) { nodes_[node % nodes_.size()]->clock.set_skew(skew); }
-
-void Cluster::reboot(std::size_t node, Span down) {
-  Node& on = *nodes_[node % nodes_.size()];
-  if (!on.is_up || on.is_lost) return;
-  stop_machine(on);
-  schedule_.after(down, [this, &on] {
-    if (on.is_up || on.is_lost) return;
-    on.clock.reboot();
-    start_machine(on);
-  });
-}
-
-void Cluster::lose_node(std::size_t node) {
-  Node& on = *nodes_[node % nodes_.size()];
-  if (on.is_lost || std::ranges::count_if(nodes_, [](const auto& other) { return !other->is_lost; }) <= 1) return;
-  stop_machine(on);
-  on.is_lost = true;
-  schedule_.after(15s, [this, &on] {
-    on.is_listed = false;
-    std::erase_if(pods_, [&](const auto& pod) { return nodes_[pod.second->node].get() == &on; });
-  });
-}
-
-void Cluster::store_down(Span span) {
-  server_.set_down(true);
-  schedule_.after(span, [this] { server_.set_down(false); });
-}
-
-void Cluster::slow_store(Span span) {
-  constexpr int kTimes = 60;
-  server_.set_slowness(kTimes);
-  schedule_.after(span, [this] { server_.set_slowness(1); });
-}
-
-void Cluster::power_cut(Span span) {
-  server_.lose_unsynced();
-  store_down(span);
-}
-
-void Cluster::disk_full(Span span) {
-  server_.set_full(true);
-  schedule_.after(span, [this] { server_.set_full(false); });
-}
-
-void Cluster::command(std::function<void(const engine::Context&)> body) {
-  schedule_.spawn(people_, [this, body = std::move(body)] {
-    Client client(server_, control_clock_);
-    engine::Context context{client, control_clock_, control_random_};
-    context.pause_by = pause;
-    body(context);
-  });
-}
-
-void Cluster::set_pool_disabled(const std::string& name, bool disabled) {
-  command(
-      [name, disabled](const engine::Context& context) { (void)engine::set_pool_disabled(context, name, disabled); });
-}
-
-void Cluster::delete_pool(const std::string& name) {
-  command([name](const engine::Context& context) { (void)engine::delete_pool(context, name); });
-}
-
-void Cluster::create_pool(const Setup::Pool& pool) {
-  command([pool](const engine::Context& context) {
-    (void)engine::create_pool(context, {pool.name, pool.cidr, pool.block_length, {}, pool.cooldown, {}});
-  });
-}
-
-void Cluster::remove_node(std::size_t node) {
-  Node& on = *nodes_[node % nodes_.size()];
-  if (!on.is_lost) return;
-  command([name = on.name](const engine::Context& context) {
-    (void)engine::remove_node(context, {name, true, false});
-  });
-}
-
-void Cluster::take_copy() { copy_ = server_.copy(); }
-
-void Cluster::restore() {
-  if (!copy_) return;
-  // Nothing is made, and no facts of now are held against a register of then.
-  is_stopped_ = true;
-  controller_.reset();
-  for (const auto& node : nodes_) {
-    const std::size_t number = static_cast<std::size_t>(&node - nodes_.data());
-    kill_plugins(number);
-    kill_agent(number, 3s);
-  }
-  server_.put_back(*copy_);
-  checker_.put_back(server_);
-  // Pods whose addresses the register does not have are made again; the others live on with theirs.
-  for (const auto& node : nodes_) {
-    for (auto& [container, sandbox] : node->sandboxes) {
-      if (sandbox.given.empty() || !node->is_up) continue;
-      const auto pod = std::ranges::find_if(pods_, [&](const auto& one) { return one.second->container == container; });
-      if (pod == pods_.end()) continue;
-      if (checker_.is_held(server_, sandbox.owner, sandbox.given)) {
-        checker_.given(server_, sandbox.owner, sandbox.given, "");
-      } else {
-        restart_pod(pod->first);
-      }
-    }
-  }
-  schedule_.after(5s, [this] {
-    is_stopped_ = false;
-    goes_on_.notify_all();
-    if (!controller_) restart_controller(0s);
-  });
-}
-
-void Cluster::end() {
-  server_.set_down(false);
-  server_.set_full(false);
-  stale_until_ = empty_until_ = Span{0};
-  for (const auto& node : nodes_) {
-    node->is_cut = false;
-    node->lag = node->muted_until = Span{0};
-    node->mishaps.clear();
-  }
-  std::vector<std::string> names;
-  for (const auto& [name, pod] : pods_) {
-    if (!name.starts_with(kKept)) names.push_back(name);
-  }
-  for (const std::string& name : names) delete_pod(name);
-  for (std::size_t i = 0; i < nodes_.size(); ++i) create_pod(fmt::format("{}{}", kKept, i + 1), i);
-  // A controller that began after a node was lost never saw it: it waits for an operator's word.
-  for (std::size_t i = 0; i < nodes_.size(); ++i) remove_node(i);
-}
-
-bool Cluster::is_at_rest() {
-  const bool are_kept = std::ranges::all_of(pods_, [](const auto& pod) { return pod.first.starts_with(kKept); });
-  return are_kept && checker_.is_clean();
 }
 
 }  // namespace croft::sim

@@ -39,11 +39,29 @@ struct Setup {
     std::chrono::seconds cooldown{0};
   };
   std::vector<Pool> pools;
+  std::vector<Pool> later;  ///< made by create-pool
 };
+
+/// Something that happens in a run.
+struct Step {
+  Span at{0};
+  std::string verb;
+  std::string name;      ///< of a pod or pool
+  std::size_t node = 0;  ///< counted from 0; written n1, n2, …
+  Span span{0};
+};
+[[nodiscard]] std::string to_text(const Step& step);
+
+[[nodiscard]] inline core::PoolSpec spec_of(const Setup::Pool& pool) {
+  return {pool.name, pool.cidr, pool.block_length, {}, pool.cooldown, {}};
+}
+/// How long a call of the plugin may take; then a DEL leaves a tombstone (ipam/door).
+inline constexpr Span kAddTime = std::chrono::seconds(90), kDelTime = std::chrono::seconds(15);
 
 /// What a run came to, beside the checker's word.
 struct Counts {
   std::uint64_t adds = 0, refused = 0, failed = 0, dels = 0, collected = 0, killed = 0;
+  Counts& operator+=(const Counts& other);
 };
 
 /// A simulated cluster: nodes with kubelets, plugins and agents, the API's pods, a controller, one register; all of
@@ -63,58 +81,25 @@ class Cluster {
   /// Takes a line for each thing that happens; empty: nobody reads it.
   void tell_to(std::function<void(const std::string&)> tell) { tell_ = std::move(tell); }
 
-  // What people and fate do. Names that are not there do nothing: so a part of a script is a script.
-  void create_pod(const std::string& name, std::size_t node);
-  void delete_pod(const std::string& name);
-  /// The runtime makes its sandbox anew.
-  void restart_pod(const std::string& name);
-  /// The runtime calls DEL for its sandbox, has so much patience with it, and calls ADD with the same name.
-  void redo_pod(const std::string& name, Span patience);
-  /// The same of all sandboxes of a node, as when its runtime is started anew.
-  void redo_all(std::size_t node, Span patience);
-  /// The API has it no more; its kubelet ends it ten seconds later.
-  void force_delete_pod(const std::string& name);
-  /// The runtime calls ADD again for a sandbox that has its addresses.
-  void add_again(const std::string& name);
-  void kill_agent(std::size_t node, Span until_restart);
-  void kill_plugins(std::size_t node);
-  void freeze_agent(std::size_t node, Span span);
-  void mishap(std::size_t node, Meeting meeting);
-  void cut(std::size_t node, Span span);
-  void lag(std::size_t node, Span span);
-  void set_clock(std::size_t node, Span skew);
-  void reboot(std::size_t node, Span down);
-  /// The machine is lost, and its Node object goes a moment later.
-  void lose_node(std::size_t node);
-  void store_down(Span span);
-  void slow_store(Span span);
-  /// The store's machine loses power for a while, and with it what was not on disk.
-  void power_cut(Span span);
-  void disk_full(Span span);
-  void restart_controller(Span down);
-  void freeze_controller(Span span);
-  /// The list of pods stays as it is; pods that are asked for by themselves are as they are.
-  void stale_lists(Span span);
-  /// The API has no pods, however it is asked.
-  void empty_api(Span span);
-  /// The node's kubelet reports no addresses.
-  void mute(std::size_t node, Span span);
-  void set_pool_disabled(const std::string& name, bool disabled);
-  void delete_pool(const std::string& name);
-  void create_pool(const Setup::Pool& pool);
-  void remove_node(std::size_t node);
-  void take_copy();
-  /// The register is put back to the copy, in the runbook's order.
-  void restore();
+  struct Verb;
+  /// All that may happen. The load comes first.
+  [[nodiscard]] static const std::vector<Verb>& verbs();
+  /// Null: there is none of this name.
+  [[nodiscard]] static const Verb* verb_of(std::string_view name);
+  /// Names that are not there do nothing: so a part of a script is a script.
+  void act(const Step& step);
 
   /// Every trouble ends, and every pod is deleted but one on each node: from an empty list nothing would be concluded.
   void end();
-  /// Whether only these are left, and the register holds nothing else.
-  [[nodiscard]] bool is_at_rest();
+  /// Whether only these are left and run, and the register holds nothing else.
+  [[nodiscard]] bool is_at_rest() const;
+  /// There was time: what keeps it from rest is a violation.
+  void expect_rest();
 
  private:
   struct Sandbox {
     core::Owner owner;
+    std::string pod;
     std::vector<net::Address> given;  ///< by its ADD; empty: that was not answered
   };
   struct Pod {
@@ -147,20 +132,44 @@ class Cluster {
     std::string name;
     MachineClock clock;
     SeededRandom random;
-    std::deque<Meeting> mishaps;
-    bool is_cut = false, is_lost = false, is_listed = true, is_up = true;
-    Span lag{0}, muted_until{0};
+    Way way;
+    bool is_lost = false, is_listed = true, is_up = true;
+    Span muted_until{0}, frozen_until{0};
     std::map<std::string, Sandbox> sandboxes;  ///< by container, on its disk
     std::map<std::string, Tombstone> tombstones;
     std::vector<std::shared_ptr<Plugin>> plugins;
     std::unique_ptr<Agent> agent;
     std::unique_ptr<Process> machine;  ///< kubelet and runtime
-    std::uint64_t cuts = 0, lags = 0, starts = 0;
+    std::uint64_t starts = 0;
   };
   class Facts;
 
+  [[nodiscard]] Node& node_of(const Step& step) { return *nodes_[step.node % nodes_.size()]; }
+  [[nodiscard]] std::shared_ptr<Pod> pod_of(const std::string& name) const;
+  void create_pod(const std::string& name, std::size_t node);
+  void delete_pod(const std::string& name);
+  void restart_pod(Pod& pod);
+  void redo_pod(Pod& pod, Span patience);
+  void force_delete_pod(const std::shared_ptr<Pod>& pod);
+  void add_again(const std::shared_ptr<Pod>& pod);
+  void kill_agent(Node& node, Span until_restart);
+  void kill_plugins(Node& node);
+  void reboot(Node& node, Span down);
+  void lose_node(Node& node);
+  void restart_controller(Span down);
+  void create_pool(const std::string& name);
+  void remove_node(const Node& node);
+  void restore();
+  void set_pool_disabled(const std::string& name, bool disabled);
+  /// A pod that is to run at the end, has room, and does not run; empty: there is none.
+  [[nodiscard]] std::string without_address() const;
+
   void note(const std::string& what);
   void tell(const std::string& what);
+  /// "c4 (web-2)".
+  [[nodiscard]] static std::string name_of(const Node& node, const std::string& container);
+  [[nodiscard]] core::AssignRequest request_for(const Node& node, const Pod& pod, const std::string& container) const;
+  [[nodiscard]] Span informed(const Node& node) const;
   [[nodiscard]] bool is_empty_api() const { return empty_until_ > schedule_.now(); }
   [[nodiscard]] core::AffinityOwner host(const Node& node) const {
     return {core::AffinityOwner::Type::host, node.name};
@@ -175,16 +184,16 @@ class Cluster {
   void tear_down(Node& node, const std::string& container);
   void remove_sandbox(Node& node, const std::string& container);
   void redo(Node& node, const std::shared_ptr<Pod>& pod, Span patience);
-  [[nodiscard]] std::shared_ptr<Plugin> start_plugin(Node& node, std::function<void(Plugin&)> body);
+  [[nodiscard]] std::shared_ptr<Plugin> start_plugin(Node& node, Span limit, std::function<void(Plugin&)> body);
   [[nodiscard]] Result<core::AssignAnswer> add(Node& node, const core::AssignRequest& request);
   [[nodiscard]] Result<core::AssignAnswer> assign(Node& node, const core::AssignRequest& request);
   [[nodiscard]] Result<void> del(Node& node, const core::Owner& owner);
   [[nodiscard]] std::shared_ptr<Agent::Call> ask_agent(Node& node, edge::AgentCall call);
-  void replay_tombstones(Node& node, store::Store& store);
+  void replay_tombstones(Node& node, store::Store& store, Deadline deadline);
   void run_controller();
   [[nodiscard]] core::collect::PodFact fact_of(const Pod& pod) const;
   [[nodiscard]] std::vector<core::collect::PodFact> pod_facts() const;
-  /// An operator's command, which does what it can.
+  [[nodiscard]] bool is_stale() const { return stale_until_ > schedule_.now(); }
   void command(std::function<void(const engine::Context&)> body);
 
   Schedule& schedule_;
@@ -200,12 +209,22 @@ class Cluster {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::uint64_t containers_ = 0;
   std::optional<Server::Copy> copy_;
-  std::optional<std::vector<core::collect::PodFact>> stale_;
+  std::vector<core::collect::PodFact> stale_;
   Span stale_until_{0}, empty_until_{0};
-  bool is_stopped_ = false;  ///< kubelets make nothing
+  bool has_read_stale_ = false;  ///< the controller, in its last look
+  bool is_stopped_ = false;      ///< kubelets make nothing
   Signal goes_on_;
   std::unique_ptr<Process> controller_;
   Process people_;
+};
+
+/// A kind of step: what it may say, and what it does.
+struct Cluster::Verb {
+  std::string_view name;
+  bool takes_name, takes_node, takes_span;
+  void (*act)(Cluster&, const Step&);
+  int weight;  ///< how often it is chosen, beside the others that a run has
+  Span least, most;
 };
 
 }  // namespace croft::sim

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/planted.h"
+#include "base/result.h"
 #include "sim/script.h"
 
 namespace {
@@ -41,16 +43,8 @@ bool play(const std::string& name, const Script& script, const Options& options,
   const Outcome outcome =
       croft::sim::run(script, options.traces ? [](const std::string& line) { fmt::print("{}\n", line); }
                                              : std::function<void(const std::string&)>());
-  sum.counts.adds += outcome.counts.adds;
-  sum.counts.refused += outcome.counts.refused;
-  sum.counts.failed += outcome.counts.failed;
-  sum.counts.killed += outcome.counts.killed;
-  sum.counts.dels += outcome.counts.dels;
-  sum.counts.collected += outcome.counts.collected;
-  sum.traffic.requests += outcome.traffic.requests;
-  sum.traffic.commits += outcome.traffic.commits;
-  sum.traffic.conflicts += outcome.traffic.conflicts;
-  sum.traffic.unknown += outcome.traffic.unknown;
+  sum.counts += outcome.counts;
+  sum.traffic += outcome.traffic;
   sum.events += outcome.events;
   if (options.hashes) fmt::print("{} {:016x}\n", name, outcome.trace);
   if (outcome.violation.empty()) return true;
@@ -63,17 +57,26 @@ bool play(const std::string& name, const Script& script, const Options& options,
 }
 
 /// Whether there is such a bug, and this program can have it.
-bool plant(std::string_view name) {
-  const auto found = std::ranges::find(croft::kPlantedNames, name);
+bool plant([[maybe_unused]] std::string_view name) {
 #ifdef CROFT_PLANTED_BUGS
-  if (found != croft::kPlantedNames.end()) {
-    croft::planted_bug = static_cast<croft::Planted>(found - croft::kPlantedNames.begin());
-    return true;
-  }
+  croft::planted_bug =
+      static_cast<std::size_t>(std::ranges::find(croft::kPlantedNames, name) - croft::kPlantedNames.begin());
+  if (croft::planted_bug < croft::kPlantedNames.size()) return true;
+  fmt::print(stderr, "sim_run: there is no planted bug {}; src/base/planted.h lists them\n", name);
+#else
+  fmt::print(stderr, "sim_run: this program was built without planted bugs; use `cmake --preset planted`\n");
 #endif
-  fmt::print(stderr, "sim_run: {}: {}\n", name,
-             found == croft::kPlantedNames.end() ? "no such bug" : "this program was built without planted bugs");
   return false;
+}
+
+/// Error: invalid_argument.
+croft::Result<Script> script_in(const std::string& file) {
+  std::ifstream in(file);
+  if (!in || std::filesystem::is_directory(file)) {
+    return croft::fail(croft::ErrorCode::invalid_argument, "this is no file that can be read");
+  }
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  return croft::sim::parse_script(text);
 }
 
 }  // namespace
@@ -103,6 +106,10 @@ int main(int argc, char** argv) {
       options.files.emplace_back(word);
     }
   }
+  if (options.last < options.first && options.files.empty()) {
+    std::fputs(kUsage, stderr);
+    return 2;
+  }
   std::uint64_t runs = 0, broken = 0;
   Outcome sum;
   for (std::uint64_t seed = options.first; seed <= options.last; ++seed, ++runs) {
@@ -110,11 +117,9 @@ int main(int argc, char** argv) {
     if (options.stops && broken > 0) break;
   }
   for (const std::string& file : options.files) {
-    std::ifstream in(file);
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
-    const auto script = croft::sim::parse_script(text);
-    if (!in || !script) {
-      fmt::print(stderr, "sim_run: {}: {}\n", file, in ? script.error().message : "it cannot be read");
+    const auto script = script_in(file);
+    if (!script) {
+      fmt::print(stderr, "sim_run: {}: {}\n", file, script.error().message);
       return 2;
     }
     ++runs;

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
+#include <limits>
 #include <map>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/manual_clock.h"
 
@@ -15,73 +19,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What a step may say, and what it does.
-struct Verb {
-  std::string_view name;
-  bool takes_name, takes_node, takes_span;
-  void (*act)(Cluster&, const Step&);
-  int weight;  ///< how often it is chosen, beside the others that a run has
-  Span least, most;
-};
-
-template <Mishap kMishap>
-void meet(Cluster& cluster, const Step& step) {
-  cluster.mishap(step.node, {kMishap, step.span});
-}
-
-const std::vector<Verb>& verbs() {
-  using C = Cluster;
-  using S = const Step&;
-  static const std::vector<Verb> kVerbs{
-      // The load comes first: script_of() knows these by their places.
-      {"create", true, true, false, [](C& c, S s) { c.create_pod(s.name, s.node); }, 0, {}, {}},
-      {"delete", true, false, false, [](C& c, S s) { c.delete_pod(s.name); }, 0, {}, {}},
-      {"restart", true, false, false, [](C& c, S s) { c.restart_pod(s.name); }, 6, {}, {}},
-      {"redo", true, false, true, [](C& c, S s) { c.redo_pod(s.name, s.span); }, 8, 50ms, 20s},
-      {"redo-all", false, true, true, [](C& c, S s) { c.redo_all(s.node, s.span); }, 6, 50ms, 20s},
-      {"force-delete", true, false, false, [](C& c, S s) { c.force_delete_pod(s.name); }, 3, {}, {}},
-      {"add-again", true, false, false, [](C& c, S s) { c.add_again(s.name); }, 3, {}, {}},
-      {"kill-agent", false, true, true, [](C& c, S s) { c.kill_agent(s.node, s.span); }, 6, 200ms, 8s},
-      {"kill-plugins", false, true, false, [](C& c, S s) { c.kill_plugins(s.node); }, 6, {}, {}},
-      {"freeze-agent", false, true, true, [](C& c, S s) { c.freeze_agent(s.node, s.span); }, 5, 500ms, 20s},
-      {"lose-reply", false, true, false, meet<Mishap::lose_reply>, 8, {}, {}},
-      {"lose-request", false, true, false, meet<Mishap::lose_request>, 6, {}, {}},
-      {"late-request", false, true, true, meet<Mishap::late_request>, 6, 10ms, 20s},
-      {"conflict", false, true, false, meet<Mishap::conflict>, 5, {}, {}},
-      {"cut", false, true, true, [](C& c, S s) { c.cut(s.node, s.span); }, 4, 100ms, 20s},
-      {"lag", false, true, true, [](C& c, S s) { c.lag(s.node, s.span); }, 4, 50ms, 3s},
-      {"set-clock", false, true, true, [](C& c, S s) { c.set_clock(s.node, s.span); }, 4, -30min, 30min},
-      {"reboot", false, true, true, [](C& c, S s) { c.reboot(s.node, s.span); }, 2, 1s, 30s},
-      {"lose-node", false, true, false, [](C& c, S s) { c.lose_node(s.node); }, 1, {}, {}},
-      {"store-down", false, false, true, [](C& c, S s) { c.store_down(s.span); }, 3, 100ms, 15s},
-      {"power-cut", false, false, true, [](C& c, S s) { c.power_cut(s.span); }, 3, 100ms, 10s},
-      {"slow-store", false, false, true, [](C& c, S s) { c.slow_store(s.span); }, 4, 1s, 60s},
-      {"disk-full", false, false, true, [](C& c, S s) { c.disk_full(s.span); }, 2, 500ms, 15s},
-      {"restart-controller", false, false, true, [](C& c, S s) { c.restart_controller(s.span); }, 2, 100ms, 10s},
-      {"freeze-controller", false, false, true, [](C& c, S s) { c.freeze_controller(s.span); }, 2, 1s, 40s},
-      {"stale-lists", false, false, true, [](C& c, S s) { c.stale_lists(s.span); }, 2, 20s, 200s},
-      {"empty-api", false, false, true, [](C& c, S s) { c.empty_api(s.span); }, 1, 10s, 200s},
-      {"mute", false, true, true, [](C& c, S s) { c.mute(s.node, s.span); }, 2, 10s, 200s},
-      {"disable-pool", true, false, false, [](C& c, S s) { c.set_pool_disabled(s.name, true); }, 2, {}, {}},
-      {"enable-pool", true, false, false, [](C& c, S s) { c.set_pool_disabled(s.name, false); }, 3, {}, {}},
-      {"delete-pool", true, false, false, [](C& c, S s) { c.delete_pool(s.name); }, 1, {}, {}},
-      {"create-pool", true, false, false, nullptr, 3, {}, {}},
-      {"remove-node", false, true, false, [](C& c, S s) { c.remove_node(s.node); }, 1, {}, {}},
-      {"take-copy", false, false, false, [](C& c, S) { c.take_copy(); }, 1, {}, {}},
-      {"restore", false, false, false, [](C& c, S) { c.restore(); }, 1, {}, {}},
-  };
-  return kVerbs;
-}
 constexpr std::size_t kLoad = 2;  ///< of the verbs
-
-const Verb* verb_of(std::string_view name) {
-  const auto found = std::ranges::find(verbs(), name, &Verb::name);
-  return found == verbs().end() ? nullptr : &*found;
-}
-
-Error malformed(std::size_t line, std::string_view what) {
-  return {ErrorCode::invalid_argument, fmt::format("line {}: {}", line, what), {}};
-}
+constexpr std::chrono::hours kLongest{24};
 
 std::optional<std::int64_t> number_of(std::string_view text) {
   std::int64_t value = 0;
@@ -90,12 +29,13 @@ std::optional<std::int64_t> number_of(std::string_view text) {
   return value;
 }
 
-/// 1500ms or 30s.
+/// 1500ms or 30s; of a day at most.
 std::optional<Span> span_of(std::string_view text) {
   const bool is_ms = text.ends_with("ms");
   if (!is_ms && !text.ends_with("s")) return {};
   const auto number = number_of(text.substr(0, text.size() - (is_ms ? 2 : 1)));
-  if (!number) return {};
+  constexpr std::chrono::milliseconds kMost = kLongest;
+  if (!number || std::abs(*number) > kMost.count() / (is_ms ? 1 : 1000)) return {};
   return is_ms ? Span(std::chrono::milliseconds(*number)) : Span(std::chrono::seconds(*number));
 }
 
@@ -109,81 +49,108 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-/// The value of `name=`; null when another word is meant.
-std::optional<std::string_view> value_of(std::string_view word, std::string_view name) {
-  if (!word.starts_with(name) || word.size() <= name.size() || word[name.size()] != '=') return {};
-  return word.substr(name.size() + 1);
+/// What a word NAME=VALUE, or NAME alone with an empty value, may say. False: it may not.
+using Take = std::function<bool(std::string_view value)>;
+
+Take flag(bool& to) {
+  return [&to](std::string_view value) { return to = value.empty(); };
 }
 
-[[nodiscard]] bool take_store(const std::vector<std::string_view>& words, Setup& setup) {
-  if (words.size() < 2 || !manners_of(words[1])) return false;
+template <class T>
+Take number(T& to, std::int64_t least, std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
+  return [&to, least, most](std::string_view value) {
+    const auto given = number_of(value);
+    if (!given || *given < least || *given > most) return false;
+    to = static_cast<T>(*given);
+    return true;
+  };
+}
+
+template <class T>
+Take time(T& to, Span least = Span{0}) {
+  return [&to, least](std::string_view value) {
+    const auto given = span_of(value);
+    if (!given || *given < least) return false;
+    to = std::chrono::duration_cast<T>(*given);
+    return true;
+  };
+}
+
+using Words = std::span<const std::string_view>;
+
+[[nodiscard]] bool take_each(Words words, const std::map<std::string_view, Take>& takes) {
+  return std::ranges::all_of(words, [&](std::string_view word) {
+    const std::size_t end = std::min(word.find('='), word.size());
+    const auto found = takes.find(word.substr(0, end));
+    return found != takes.end() && found->second(word.substr(std::min(end + 1, word.size())));
+  });
+}
+
+[[nodiscard]] Result<void> take_store(Words words, Setup& setup) {
+  if (words.size() < 2 || !manners_of(words[1])) {
+    return fail(invalid_argument(fmt::format("`store` needs one of {}", fmt::join(kStores, ", "))));
+  }
   setup.store = words[1];
   setup.agents = false;
-  for (const std::string_view word : std::vector(words.begin() + 2, words.end())) {
-    if (word == "agents") {
-      setup.agents = true;
-    } else if (word == "dual-stack") {
-      setup.dual_stack = true;
-    } else if (word == "strict") {
-      setup.strict = true;
-    } else if (const auto seed = value_of(word, "seed"); seed && number_of(*seed)) {
-      setup.seed = static_cast<std::uint64_t>(*number_of(*seed));
-    } else if (const auto nodes = value_of(word, "nodes"); nodes && number_of(*nodes)) {
-      setup.nodes = static_cast<int>(*number_of(*nodes));
-    } else if (const auto every = value_of(word, "collect"); every && span_of(*every)) {
-      setup.collect_every = *span_of(*every);
-    } else if (const auto grace = value_of(word, "grace"); grace && span_of(*grace)) {
-      setup.grace = *span_of(*grace);
-    } else {
-      return false;
-    }
-  }
-  return setup.nodes >= 1 && setup.nodes <= 1000;
+  const bool taken = take_each(words.subspan(2), {{"agents", flag(setup.agents)},
+                                                  {"dual-stack", flag(setup.dual_stack)},
+                                                  {"strict", flag(setup.strict)},
+                                                  {"seed", number(setup.seed, 0)},
+                                                  {"nodes", number(setup.nodes, 1, 1000)},
+                                                  {"collect", time(setup.collect_every, 1s)},
+                                                  {"grace", time(setup.grace)}});
+  if (taken) return {};
+  return fail(invalid_argument("`store` takes agents, dual-stack, strict, seed=, nodes=1…1000, collect= and grace="));
 }
 
-[[nodiscard]] bool take_pool(const std::vector<std::string_view>& words, Script& script) {
-  if (words.size() < 3) return false;
-  const auto cidr = net::Prefix::parse(words[2]);
-  if (!cidr) return false;
+[[nodiscard]] Result<void> take_pool(Words words, Setup& setup) {
+  const auto cidr = net::Prefix::parse(words.size() < 3 ? std::string_view() : words[2]);
+  if (!cidr) return fail(invalid_argument("`pool` needs a name and a CIDR"));
   Setup::Pool pool{std::string(words[1]), *cidr, 28, 0s};
   bool is_later = false;
-  for (const std::string_view word : std::vector(words.begin() + 3, words.end())) {
-    if (word == "later") {
-      is_later = true;
-    } else if (const auto block = value_of(word, "block"); block && number_of(*block)) {
-      pool.block_length = static_cast<int>(*number_of(*block));
-    } else if (const auto rest = value_of(word, "cooldown"); rest && span_of(*rest)) {
-      pool.cooldown = std::chrono::duration_cast<std::chrono::seconds>(*span_of(*rest));
-    } else {
-      return false;
-    }
+  const bool taken = take_each(
+      words.subspan(3),
+      {{"later", flag(is_later)}, {"block", number(pool.block_length, 0, 128)}, {"cooldown", time(pool.cooldown)}});
+  if (!taken) return fail(invalid_argument("`pool` takes block=, cooldown= and later"));
+  TRY_VOID(core::make_pool(spec_of(pool)));
+  auto& pools = is_later ? setup.later : setup.pools;
+  for (const Setup::Pool& other : pools) {
+    if (other.name == pool.name) return fail(invalid_argument("a second pool " + pool.name));
+    if (is_later || !other.cidr.overlaps(pool.cidr)) continue;
+    return fail(invalid_argument(fmt::format("pool {} overlaps pool {}", pool.name, other.name)));
   }
-  (is_later ? script.later : script.setup.pools).push_back(std::move(pool));
-  return true;
+  pools.push_back(std::move(pool));
+  return {};
 }
 
-[[nodiscard]] std::optional<Step> step_of(const std::vector<std::string_view>& words) {
+[[nodiscard]] Result<Step> step_of(Words words) {
+  const auto wrong = [](std::string what) { return fail(invalid_argument(std::move(what))); };
   const auto at = span_of(words.front());
-  const Verb* verb = words.size() > 1 ? verb_of(words[1]) : nullptr;
-  if (!at || verb == nullptr) return {};
+  if (!at || *at < Span{0}) return wrong("no step: TIME VERB [NAME] [NODE] [for=TIME], with a TIME as 30s or 1500ms");
+  const Cluster::Verb* verb = words.size() > 1 ? Cluster::verb_of(words[1]) : nullptr;
+  if (verb == nullptr) return wrong("no such verb");
   Step step{*at, std::string(verb->name), {}, 0, {}};
-  std::size_t next = 2;
-  const auto word = [&]() -> std::string_view { return next < words.size() ? words[next++] : std::string_view(); };
-  if (verb->takes_name) step.name = word();
+  words = words.subspan(2);
+  if (words.size() != std::size_t{verb->takes_name} + std::size_t{verb->takes_node} + std::size_t{verb->takes_span}) {
+    return wrong(fmt::format("{} takes{}{}{}{}", verb->name, verb->takes_name ? " NAME" : "",
+                             verb->takes_node ? " NODE" : "", verb->takes_span ? " for=TIME" : "",
+                             verb->takes_name || verb->takes_node || verb->takes_span ? "" : " nothing more"));
+  }
+  if (verb->takes_name) {
+    step.name = words.front();
+    words = words.subspan(1);
+  }
   if (verb->takes_node) {
-    const std::string_view node = word();
+    const std::string_view node = words.front();
     const auto number = node.starts_with("n") ? number_of(node.substr(1)) : std::nullopt;
-    if (!number || *number < 1) return {};
+    if (!number || *number < 1) return wrong("nodes are n1, n2, …");
     step.node = static_cast<std::size_t>(*number - 1);
+    words = words.subspan(1);
   }
-  if (verb->takes_span) {
-    const auto value = value_of(word(), "for");
-    const auto span = value ? span_of(*value) : std::nullopt;
-    if (!span) return {};
-    step.span = *span;
-  }
-  const bool has_name = !verb->takes_name || !step.name.empty();
-  return has_name && next == words.size() ? std::optional(step) : std::nullopt;
+  // Only a clock is set back.
+  const Span least = verb->least < Span{0} ? -Span{kLongest} : Span{0};
+  if (!take_each(words, {{"for", time(step.span, least)}})) return wrong("the last word is for=TIME, as for=30s");
+  return step;
 }
 
 std::int64_t milliseconds(Span span) { return std::chrono::duration_cast<std::chrono::milliseconds>(span).count(); }
@@ -197,22 +164,27 @@ std::string text_of(const Setup::Pool& pool, std::string_view more) {
 
 Result<Script> parse_script(std::string_view text) {
   Script script;
+  bool has_store = false;
+  const auto take = [&](Words words) -> Result<void> {
+    const bool is_store = words.front() == "store";
+    if (is_store == std::exchange(has_store, true)) {
+      return fail(invalid_argument(is_store ? "a second store" : "a script begins with `store etcd`, or another"));
+    }
+    if (is_store) return take_store(words, script.setup);
+    if (words.front() == "pool") return take_pool(words, script.setup);
+    TRY(Step step, step_of(words));
+    script.steps.push_back(std::move(step));
+    return {};
+  };
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     const auto words = words_of(line.substr(0, line.find('#')));
     if (words.empty()) continue;
-    if (words.front() == "store") {
-      if (!take_store(words, script.setup)) return fail(malformed(number, "no store, or something it does not have"));
-    } else if (words.front() == "pool") {
-      if (!take_pool(words, script)) return fail(malformed(number, "no pool, or something it does not have"));
-    } else {
-      auto step = step_of(words);
-      if (!step) return fail(malformed(number, "no step: TIME VERB [NAME] [NODE] [for=TIME]"));
-      script.steps.push_back(*std::move(step));
-    }
+    if (const auto taken = take(words); !taken) return fail(taken.error().in(fmt::format("line {}", number)));
   }
+  if (!has_store) return fail(invalid_argument("there is nothing in it"));
   return script;
 }
 
@@ -223,15 +195,8 @@ std::string to_text(const Script& script) {
                   setup.agents ? " agents" : "", setup.dual_stack ? " dual-stack" : "", setup.strict ? " strict" : "",
                   milliseconds(setup.collect_every) / 1000, milliseconds(setup.grace) / 1000);
   for (const Setup::Pool& pool : setup.pools) text += text_of(pool, "");
-  for (const Setup::Pool& pool : script.later) text += text_of(pool, " later");
-  for (const Step& step : script.steps) {
-    const Verb& verb = *verb_of(step.verb);
-    text += fmt::format("{}ms {}", milliseconds(step.at), step.verb);
-    if (verb.takes_name) text += " " + step.name;
-    if (verb.takes_node) text += fmt::format(" n{}", step.node + 1);
-    if (verb.takes_span) text += fmt::format(" for={}ms", milliseconds(step.span));
-    text += "\n";
-  }
+  for (const Setup::Pool& pool : setup.later) text += text_of(pool, " later");
+  for (const Step& step : script.steps) text += to_text(step) + "\n";
   return text;
 }
 
@@ -245,6 +210,7 @@ Script script_of(std::uint64_t seed) {
     const auto width = static_cast<std::uint64_t>(milliseconds(most - least)) + 1;
     return least + Span(std::chrono::milliseconds(draw(width)));
   };
+  const std::vector<Cluster::Verb>& verbs = Cluster::verbs();
   Script script;
   Setup& setup = script.setup;
   setup.seed = seed;
@@ -259,16 +225,16 @@ Script script_of(std::uint64_t seed) {
   if (one_in(2)) {
     setup.pools.front().cidr = net::Prefix::parse("10.0.0.0/27").value();
   }
-  script.later.push_back({"b", net::Prefix::parse("10.1.0.0/27").value(), 28 + static_cast<int>(draw(3)),
-                          kCooldowns[draw(kCooldowns.size())]});
+  setup.later.push_back({"b", net::Prefix::parse("10.1.0.0/27").value(), 28 + static_cast<int>(draw(3)),
+                         kCooldowns[draw(kCooldowns.size())]});
   if (setup.dual_stack) {
     setup.pools.push_back({"six", net::Prefix::parse("fd00::/121").value(), 124, setup.pools.front().cooldown});
   }
   // Of the troubles each run has its own: where all come at once, each hides what another would show.
-  std::vector<const Verb*> troubles;
+  std::vector<const Cluster::Verb*> troubles;
   int weights = 0;
-  for (std::size_t i = kLoad; i < verbs().size(); ++i) {
-    const Verb& verb = verbs()[i];
+  for (std::size_t i = kLoad; i < verbs.size(); ++i) {
+    const Cluster::Verb& verb = verbs[i];
     if (!one_in(2)) continue;
     troubles.push_back(&verb);
     weights += verb.weight;
@@ -282,7 +248,7 @@ Script script_of(std::uint64_t seed) {
     step.at = between(0s, length);
     step.node = draw(static_cast<std::uint64_t>(setup.nodes));
     step.name = fmt::format("p{}", draw(names));
-    const Verb* verb = &verbs()[one_in(3) ? 1 : 0];
+    const Cluster::Verb* verb = &verbs[one_in(3) ? 1 : 0];
     if (!troubles.empty() && draw(100) < trouble_share) {
       auto drawn = static_cast<int>(draw(static_cast<std::uint64_t>(weights)));
       auto chosen = troubles.begin();
@@ -318,16 +284,7 @@ Outcome run(const Script& script, const std::function<void(const std::string&)>&
     Span last{0};
     for (const Step& step : script.steps) {
       last = std::max(last, step.at);
-      schedule.at(step.at, [&cluster, &script, &step, &tell, &schedule] {
-        if (tell)
-          tell(fmt::format("{:9} ms  > {} {} n{}", milliseconds(schedule.now()), step.verb, step.name, step.node + 1));
-        if (step.verb == "create-pool") {
-          const auto pool = std::ranges::find(script.later, step.name, &Setup::Pool::name);
-          if (pool != script.later.end()) cluster.create_pool(*pool);
-          return;
-        }
-        verb_of(step.verb)->act(cluster, step);
-      });
+      schedule.at(step.at, [&cluster, &step] { cluster.act(step); });
     }
     for (Span until = kLook; until < last + 2 * kLook && !is_over(); until += kLook) schedule.run_until(until);
     if (!is_over()) {
@@ -336,7 +293,7 @@ Outcome run(const Script& script, const std::function<void(const std::string&)>&
         cluster.end();
         schedule.run_until(schedule.now() + kLook);
       }
-      if (!is_over()) cluster.checker().expect_clean();
+      if (!is_over()) cluster.expect_rest();
     }
     outcome = {cluster.checker().violation(), cluster.checker().violated_at(), cluster.trace(), cluster.counts(),
                cluster.server().traffic(),    schedule.events_done()};
@@ -367,7 +324,7 @@ Script shrink(const Script& script, int runs_max) {
     size = std::max<std::size_t>(size / 2, 1);
   }
   Script plainer = shortest;
-  plainer.later.clear();
+  plainer.setup.later.clear();
   if (still_breaks(plainer)) shortest = plainer;
   return shortest;
 }

@@ -11,15 +11,6 @@
 
 namespace croft::sim {
 
-/// Something that happens in a run.
-struct Step {
-  Span at{0};
-  std::string verb;
-  std::string name;      ///< of a pod or pool
-  std::size_t node = 0;  ///< counted from 0; written n1, n2, …
-  Span span{0};
-};
-
 /// A run told as text: what it begins with, and what happens when. The same script is the same run, bit for bit.
 ///
 ///   store etcd seed=17 nodes=3 agents collect=20s grace=60s
@@ -28,10 +19,10 @@ struct Step {
 ///   1500ms create web-1 n1
 ///   2000ms kill-agent n1 for=3000ms
 ///
-/// Pools with `later` are made by create-pool. `#` begins a comment, and empty lines mean nothing.
+/// The store comes first. Pools with `later` are made by create-pool. Where a verb takes no node, as `delete`, none is
+/// named. `#` begins a comment, and empty lines mean nothing.
 struct Script {
   Setup setup;
-  std::vector<Setup::Pool> later;
   std::vector<Step> steps;
 };
 

@@ -19,13 +19,30 @@ TEST(SimScript, TheTextOfAScriptIsTheScript) {
 
 TEST(SimScript, AMistakeIsNamedWithItsLine) {
   const std::string store = "store etcd seed=1 nodes=2 agents collect=20s grace=60s\n";
-  for (const char* wrong : {"5ms fly p1 n1", "5 create p1 n1", "5ms create p1", "5ms create p1 m1", "5ms create p1 n0",
-                            "5ms kill-agent n1", "5ms kill-agent n1 for=x", "5ms delete p1 n1", "pool a 10.0.0.0/33",
-                            "pool a 10.0.0.0/24 block=x", "store disk", "store etcd nodes=0"}) {
+  for (const char* wrong :
+       {"-5ms create p1 n1", "5ms cut n1 for=-1s", "99999999s create p1 n1", "pool a 10.0.0.0/26 block=24",
+        "pool a 10.0.0.0/26 cooldown=-1s", "5ms fly p1 n1", "5 create p1 n1", "5ms create p1", "5ms create p1 m1",
+        "5ms create p1 n0", "5ms kill-agent n1", "5ms kill-agent n1 for=x", "5ms delete p1 n1", "pool a 10.0.0.0/33",
+        "pool a 10.0.0.0/24 block=x", "store etcd"}) {
     const auto parsed = parse_script("# a comment\n" + store + wrong);
     ASSERT_FALSE(parsed) << wrong;
     EXPECT_THAT(parsed.error().message, testing::StartsWith("line 3: ")) << wrong;
   }
+}
+
+TEST(SimScript, TheStoreComesFirstAndOnce) {
+  EXPECT_THAT(parse_script("store disk").error().message, testing::StartsWith("line 1: "));
+  EXPECT_THAT(parse_script("store etcd nodes=0").error().message, testing::StartsWith("line 1: "));
+  EXPECT_THAT(parse_script("5ms create p1 n1\nstore etcd").error().message, testing::StartsWith("line 1: "));
+  EXPECT_FALSE(parse_script(""));
+  EXPECT_FALSE(parse_script("# nothing\n"));
+}
+
+TEST(SimScript, APoolIsMadeOnceAndOverlapsNone) {
+  const std::string begin = "store etcd\npool a 10.0.0.0/26\n";
+  EXPECT_EQ(parse_script(begin + "pool a 10.1.0.0/26").error().message, "line 3: a second pool a");
+  EXPECT_EQ(parse_script(begin + "pool b 10.0.0.32/27").error().message, "line 3: pool b overlaps pool a");
+  EXPECT_TRUE(parse_script(begin + "pool a 10.0.0.0/26 block=30 later"));
 }
 
 TEST(SimScript, OneScriptIsOneRun) {

@@ -74,6 +74,14 @@ std::optional<Manners> manners_of(std::string_view name) {
   return found == all_manners().end() ? std::nullopt : std::optional(*found);
 }
 
+Traffic& Traffic::operator+=(const Traffic& other) {
+  requests += other.requests;
+  commits += other.commits;
+  conflicts += other.conflicts;
+  unknown += other.unknown;
+  return *this;
+}
+
 // ---------------------------------------------------------------- the server
 
 Server::Server(Schedule& schedule, Manners manners, std::uint64_t seed)
@@ -85,12 +93,13 @@ Span Server::draw(const std::pair<Span, Span>& range) {
   const std::uint64_t width = static_cast<std::uint64_t>((range.second - range.first).count()) + 1;
   // The smallest of three: a short way is the rule.
   const std::uint64_t drawn = std::min({random_.next() % width, random_.next() % width, random_.next() % width});
-  return slowness_ * (range.first + Span(static_cast<std::int64_t>(drawn)));
+  const int times = troubles_.slow_until > schedule_.now() ? kSlowness : 1;
+  return times * (range.first + Span(static_cast<std::int64_t>(drawn)));
 }
 
 Result<Revision> Server::apply(std::span<const store::Write> writes, const store::WriteToken& token) {
   ++traffic_.commits;
-  if (is_full_) {
+  if (troubles_.full_until > schedule_.now()) {
     const bool gives_back = std::ranges::none_of(
         writes, [](const store::Write& write) { return write.value && write.key.kind != core::Kind::block; });
     if (!gives_back) return fail(ErrorCode::storage_full, "simulated: the disk is full");
@@ -120,7 +129,7 @@ Result<Revision> Server::apply(std::span<const store::Write> writes, const store
                                                   : Change::deleted(write.key, *done)});
     changes.push_back({write.key, std::move(was), write.value});
   }
-  if (is_planted(Planted::sync_after_answer)) {
+  if (is_planted("sync_after_answer")) {
     for (const Changed& change : changes) unsynced_.emplace_back(schedule_.now(), change);
   }
   if (look_) look_(changes);
@@ -193,7 +202,7 @@ Result<void> Client::travel(Span span, Deadline deadline) const {
     return fail(too_late());
   }
   sleep(span);
-  if (is_cut() || server_.is_down_) {
+  if (is_cut() || server_.is_down()) {
     sleep(std::min<Span>(50ms, until - server_.schedule_.now()));
     return fail(away());
   }
@@ -265,9 +274,9 @@ Result<std::shared_ptr<Client::Flight>> Client::send(std::optional<Revision> as_
     return fail(ErrorCode::conflict, "simulated: the register was put back; read again");
   }
   std::optional<Meeting> meets;
-  if (mishaps_ != nullptr && !mishaps_->empty()) {
-    meets = mishaps_->front();
-    mishaps_->pop_front();
+  if (way_ != nullptr && !way_->mishaps.empty()) {
+    meets = way_->mishaps.front();
+    way_->mishaps.pop_front();
     if (server_.manners_.is_local && meets->mishap != Mishap::conflict) meets.reset();
   }
   Schedule& schedule = server_.schedule_;
@@ -275,7 +284,7 @@ Result<std::shared_ptr<Client::Flight>> Client::send(std::optional<Revision> as_
     TRY_VOID(travel(server_.draw(server_.manners_.write), deadline));
     return fail(ErrorCode::conflict, "simulated: somebody else wrote first");
   }
-  if (is_cut() || server_.is_down_) {
+  if (is_cut() || server_.is_down()) {
     sleep(50ms);
     return fail(away());
   }
@@ -297,7 +306,7 @@ Result<std::shared_ptr<Client::Flight>> Client::send(std::optional<Revision> as_
   }
   if (!is_lost) {
     schedule.at(arrives, [&server, &schedule, flight, reply, span] {
-      if (server.is_down_ || flight->history != server.put_back_) {
+      if (server.is_down() || flight->history != server.put_back_) {
         return schedule.after(span / 2, [flight, reply] {
           if (!flight->reply) reply(fail(away()));
         });
@@ -401,7 +410,7 @@ class ServerWatch final : public store::Watch {
     const Span until = client_.clock_.at(deadline);
     while (true) {
       if (history_ != server.put_back_) return fail(ErrorCode::too_old, "simulated: another history");
-      if (client_.is_cut() || server.is_down_) {
+      if (client_.is_cut() || server.is_down()) {
         sleep(std::min<Span>(200ms, until - server.schedule_.now()));
         return fail(away());
       }
@@ -432,7 +441,9 @@ class ServerWatch final : public store::Watch {
   /// How long what was told is on its way: the same for all of one watch at one time, so that changes keep their order.
   [[nodiscard]] Span lag() const {
     const auto& range = client_.server_.manners_.watch;
-    return range.first + (client_.lag_ != nullptr ? *client_.lag_ : Span{0});
+    const Way* way = client_.way_;
+    const bool has_lag = way != nullptr && way->lag_until > client_.server_.schedule_.now();
+    return range.first + (has_lag ? way->lag : Span{0});
   }
   [[nodiscard]] Span next_due() const {
     const auto at = first();

@@ -60,6 +60,13 @@ struct Meeting {
   Span late{0};  ///< of late_request
 };
 
+/// A machine's way to the server, and its troubles. A time named `until` is on the schedule: the trouble is over then.
+struct Way {
+  std::deque<Meeting> mishaps;  ///< the next commits meet these
+  Span cut_until{0};
+  Span lag{0}, lag_until{0};  ///< watches see everything so much later
+};
+
 /// One record that a commit changed.
 struct Changed {
   core::Key key;
@@ -72,6 +79,7 @@ struct Traffic {
   std::uint64_t commits = 0;   ///< tried
   std::uint64_t conflicts = 0;
   std::uint64_t unknown = 0;
+  Traffic& operator+=(const Traffic& other);
 };
 
 /// The register's server: a store in memory with the manners of a real one, on simulated time.
@@ -98,11 +106,13 @@ class Server {
   /// Waits, in an actor, until the server has done work that takes this, behind all that it was asked for before.
   void serve(Span work);
 
-  // Troubles; each lasts until it is ended.
-  void set_down(bool down) { is_down_ = down; }
-  void set_full(bool full) { is_full_ = full; }
-  /// Every call takes so many times as long.
-  void set_slowness(int times) { slowness_ = times; }
+  /// Each lasts until its time on the schedule. A slow server takes kSlowness times as long for each call.
+  struct Troubles {
+    Span down_until{0}, full_until{0}, slow_until{0};
+  };
+  static constexpr int kSlowness = 60;
+  [[nodiscard]] Troubles& troubles() { return troubles_; }
+  [[nodiscard]] const Troubles& troubles() const { return troubles_; }
   /// A power cut. Nothing is lost: commits are answered once they are on disk.
   void lose_unsynced();
   /// Everything as it was at the beginning of a copy; the positions go on from where they are.
@@ -116,6 +126,7 @@ class Server {
   friend class Client;
   friend class ServerWatch;
 
+  [[nodiscard]] bool is_down() const { return troubles_.down_until > schedule_.now(); }
   /// A time between the two.
   [[nodiscard]] Span draw(const std::pair<Span, Span>& range);
   /// How long the server works on a commit.
@@ -134,10 +145,10 @@ class Server {
   std::function<void(const std::vector<Changed>&)> look_;
   Traffic traffic_;
   Span busy_until_{0};
-  bool is_down_ = false, is_full_ = false, keeps_history_ = true;
-  int slowness_ = 1;
+  bool keeps_history_ = true;
+  Troubles troubles_;
   std::uint64_t watchers_ = 0;
-  /// What commits of the last moment changed, where answers do not wait for the disk (Planted::sync_after_answer).
+  /// What commits of the last moment changed, where answers do not wait for the disk ("sync_after_answer").
   std::deque<std::pair<Span, Changed>> unsynced_;
   std::vector<Told> told_;  ///< every change so far, in the order of revisions
   Signal changed_;
@@ -152,15 +163,9 @@ class Server {
 /// A process's way to the server. Calls are made by actors.
 class Client final : public store::Store {
  public:
-  /// `clock`: of its machine. What is referred to outlives it.
-  Client(Server& server, const MachineClock& clock) : server_(server), clock_(clock) {}
-
-  /// What the next commits meet is taken from there.
-  void set_mishaps(std::deque<Meeting>* mishaps) { mishaps_ = mishaps; }
-  /// Cut off from the server while the flag, which outlives it, is set.
-  void set_cut(const bool* is_cut) { is_cut_ = is_cut; }
-  /// What watches see is older by this.
-  void set_lag(const Span* lag) { lag_ = lag; }
+  /// `clock`: of its machine; `way`: of its machine too, null when nothing ever goes wrong there. What is referred to
+  /// outlives it.
+  Client(Server& server, const MachineClock& clock, Way* way = nullptr) : server_(server), clock_(clock), way_(way) {}
 
   [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
   [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override;
@@ -186,7 +191,7 @@ class Client final : public store::Store {
   struct Flight;
 
   [[nodiscard]] Span work_of(const core::Missing& wanted) const;
-  [[nodiscard]] bool is_cut() const { return is_cut_ != nullptr && *is_cut_; }
+  [[nodiscard]] bool is_cut() const { return way_ != nullptr && way_->cut_until > server_.schedule_.now(); }
   /// Sends a commit; its reply comes to the flight.
   [[nodiscard]] Result<std::shared_ptr<Flight>> send(std::optional<store::Revision> as_of,
                                                      std::span<const store::Write> writes,
@@ -197,9 +202,7 @@ class Client final : public store::Store {
 
   Server& server_;
   const MachineClock& clock_;
-  const bool* is_cut_ = nullptr;
-  const Span* lag_ = nullptr;
-  std::deque<Meeting>* mishaps_ = nullptr;
+  Way* const way_;
   std::uint64_t history_ = 0, seen_put_back_ = 0;
 };
 

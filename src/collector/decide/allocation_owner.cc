@@ -90,7 +90,7 @@ Doubt doubt_of_pod(const Facts& facts, const Facts::Pod& pod, const HeldForPod& 
   if (pod.has_unreadable_address) return Doubt::none;
   if (std::ranges::find(pod.addresses, held.address.unmapped()) != pod.addresses.end()) return Doubt::none;
   if (held.uid != 0 && pod.uid != 0 && held.uid != pod.uid) return doubted(Doubt::pod_replaced);
-  if (pod.addresses.empty() && is_planted(Planted::pending_taken_as_dead)) return Doubt::pod_gone;
+  if (pod.addresses.empty() && is_planted("pending_taken_as_dead")) return Doubt::pod_gone;
   if (pod.addresses.empty()) {
     // It may be this ADD that is under way; not so when its node is gone and it runs nowhere (#9618).
     return held.node_gone && !pod.on_existing_node ? Doubt::node_gone : Doubt::none;

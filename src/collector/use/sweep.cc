@@ -223,7 +223,7 @@ class Pass {
 
   /// The lists have named them; nothing is freed by these alone. Each pod and node is asked for once in a pass.
   void ask_one_by_one(const std::map<net::Prefix, std::vector<Leak>>& by_block) {
-    if (!source_.answers_one_by_one() || is_planted(Planted::pods_not_asked)) return;
+    if (!source_.answers_one_by_one() || is_planted("pods_not_asked")) return;
     std::map<std::pair<std::string, std::string>, std::vector<Evidence>> by_pod;
     std::set<std::string> nodes;
     for (const auto& [cidr, leaks] : by_block) {

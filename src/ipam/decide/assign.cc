@@ -66,7 +66,7 @@ Blocks unnamed_blocks(const Assignment& in) {
 /// What the owner holds already, in every block its handle names and in those that it should name too; with these the
 /// handle is mended.
 [[nodiscard]] Flow<void> collect_held(Assignment& in, const Handle* handle, const Blocks& unnamed) {
-  if (is_planted(Planted::repeat_forgotten)) return {};
+  if (is_planted("repeat_forgotten")) return {};
   std::vector<Prefix> blocks(unnamed.begin(), unnamed.end());
   if (handle != nullptr) {
     const HandleBlocks named = blocks_of(*handle);

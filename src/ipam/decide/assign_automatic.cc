@@ -30,7 +30,7 @@ class AutomaticAssignment {
     TRY_VOID(search_.take_from_own(search_.own().ready));
     TRY_VOID(take_from_claims());
     TRY_VOID(search_.take_from_own(search_.own().waiting));
-    const bool may_borrow = !in_.pools.config().strict_affinity || is_planted(Planted::strict_ignored);
+    const bool may_borrow = !in_.pools.config().strict_affinity || is_planted("strict_ignored");
     if (goes_on() && may_borrow) TRY_VOID(borrow());
     if (in_.unfinished()) {
       in_.answer.unfinished = search_.missing() > 0;

@@ -152,7 +152,9 @@ std::vector<std::pair<const Pool*, const Pool*>> PoolTable::overlaps() const {
   return found;
 }
 
-bool PoolTable::is_reserved(const net::Address& address) const { return reserved_->contains(address); }
+bool PoolTable::is_reserved(const net::Address& address) const {
+  return reserved_->contains(address) && !is_planted("reservation_ignored");
+}
 
 IsReserved PoolTable::reservations() const {
   return [this](const net::Address& address) { return is_reserved(address); };
@@ -416,7 +418,7 @@ void Draft::write_claim(const AffinityOwner& owner, const net::Prefix& cidr, con
   const Affinity* before = reader_.get(affinity_key(owner, cidr));
   Affinity claim{owner, cidr, AffinityState::confirmed, false};
   if (before != nullptr) claim.rest = before->rest;
-  add(writes, to_put(affinity_key(owner, cidr), std::move(claim)));
+  if (!is_planted("claim_forgotten")) add(writes, to_put(affinity_key(owner, cidr), std::move(claim)));
   add(writes, to_put(claim_cursor_key(owner, pool.name), ClaimCursor{cidr}, Guard::none));
   add(writes, to_check(pool_key(pool.name)));
   if (pools_.has_rival(pool)) add(writes, next_pool_set(reader_));
@@ -428,12 +430,12 @@ void Draft::write_block(Change& change, Writes& writes) {
   if (before != nullptr && before->deleted) before = nullptr;
   Block after = stamped(std::move(change.block));
   if (before != nullptr && before->affinity != after.affinity) {
-    if (before->affinity) {
+    if (before->affinity && !is_planted("claim_left")) {
       add(writes, to_delete(affinity_key(*before->affinity, after.cidr), Guard::none));
     }
     add(writes, to_delete(vacancy_key(before->affinity, after.cidr), Guard::none));
   }
-  if (!after.affinity && (is_empty(after) || is_planted(Planted::holders_overlooked))) {
+  if (!after.affinity && (is_empty(after) || is_planted("holders_overlooked"))) {
     // Nobody's and empty: it goes, and leaves the number above which a successor must start.
     add(writes, to_delete(vacancy_key(std::nullopt, after.cidr), Guard::none));
     add(writes, to_put(high_water_mark_key(after.cidr), HighWaterMark{after.sequence_number}, Guard::none));

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/planted.h"
 #include "register/selector.h"
 
 namespace croft::core {
@@ -27,7 +28,7 @@ std::string verdict_on_selector(const Result<bool>& selected, const std::string&
 
 /// Why a pool that was not asked for by name does not serve; nothing when it does.
 std::optional<std::string> rejection_of(const Pool& pool, const PoolRequest& request) {
-  if (pool.disabled) return "disabled";
+  if (pool.disabled && !is_planted("disabled_ignored")) return "disabled";
   if (!pool.unallocatable.empty()) return "not allocatable: " + pool.unallocatable;
   if (pool.assignment_mode == AssignmentMode::manual && !request.for_some_pod) {
     return "serves only requests that name it (assignmentMode Manual)";

@@ -48,7 +48,7 @@ std::vector<net::Ordinal> meant_of(const Block& block, std::vector<net::Ordinal>
                                    Released& released) {
   const auto seen = scope.found.find(block.cidr);
   const auto is_meant = [&](net::Ordinal ordinal) {
-    if (is_planted(Planted::sequence_ignored)) return true;
+    if (is_planted("sequence_ignored")) return true;
     if (seen == scope.found.end()) return !is_made_since(*attribute_of(block, ordinal), scope);
     const auto known = seen->second.find(ordinal);
     return known != seen->second.end() && known->second == sequence_of(block, ordinal);

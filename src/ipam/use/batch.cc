@@ -163,7 +163,7 @@ class Round {
         limit_(limit),
         is_atomic_(context.store.capabilities().atomic_commit),
         loader_(context.store, deadline),
-        plan_(loader_, !is_atomic_ || is_planted(Planted::batch_blind)) {}
+        plan_(loader_, !is_atomic_ || is_planted("batch_blind")) {}
 
   /// Answers whether there is something to commit.
   [[nodiscard]] bool decide() {
@@ -234,7 +234,7 @@ class Round {
   }
 
   [[nodiscard]] core::Step<bool> decide_one(BatchedCall& call, const Instant& now) {
-    if (is_planted(Planted::batch_blind)) return call.decide(plan_.as_read(), now);
+    if (is_planted("batch_blind")) return call.decide(plan_.as_read(), now);
     return call.decide(loader_.snapshot(), now);
   }
 

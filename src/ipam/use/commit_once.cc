@@ -55,13 +55,13 @@ constexpr std::chrono::seconds kPauseMax{1};
     const bool may_be_with_itself = is_in_doubt && !committed && committed.error().code == ErrorCode::conflict;
     if (!is_unknown && !may_be_with_itself) return is_in_doubt ? in_doubt(std::move(committed)) : committed;
     is_in_doubt = true;
-    if (is_planted(Planted::unknown_taken_as_done)) return store::Revision();
+    if (is_planted("unknown_taken_as_done")) return store::Revision();
     const auto fate = context.store.fate_of(writes, token, deadline);
     if (!fate) {
       return fail(ErrorCode::unknown_outcome,
                   fmt::format("{}; reading back failed too: {}", committed.error().message, fate.error().message));
     }
-    if (is_planted(Planted::lost_taken_as_applied)) return store::Revision();
+    if (is_planted("lost_taken_as_applied")) return store::Revision();
     if (*fate == store::Fate::applied) return revision_of(context, writes.front(), token, deadline);
     // A record that was made and deleted again looks as it did before.
     const bool is_lost = *fate == store::Fate::lost || may_be_with_itself;

@@ -135,11 +135,11 @@ class OrderedCommit {
     for (const Write& write : claims_) TRY_VOID(announce(write, core::AffinityState::pending));
     for (Write& write : blocks_) TRY_VOID(make_block(write));
     TRY_VOID(look_around_made());
-    if (!is_planted(Planted::handle_after_block)) TRY_VOID(count_up());
+    if (!is_planted("handle_after_block")) TRY_VOID(count_up());
     for (const Write& write : leaving_) TRY_VOID(announce_leaving(write));
     for (const Write& write : marks_) TRY_VOID(raise_mark(write));
     for (const Write& write : blocks_) TRY_VOID(write_block(write));
-    if (is_planted(Planted::handle_after_block)) TRY_VOID(count_up());
+    if (is_planted("handle_after_block")) TRY_VOID(count_up());
     // Ranges alone: their writes are the decision. With a Service: what it takes is taken first.
     for (const Write& write : ranges_) TRY_VOID(deciding_.empty() ? do_one(write) : mark_taken(write));
     for (const Write& write : deciding_) TRY_VOID(do_one(write));

@@ -73,8 +73,8 @@ store::Condition Loader::condition_of(const core::PlannedWrite& write) const {
   const auto it = conditions_.find(write.key);
   CROFT_ASSERT(it != conditions_.end());
   const bool is_new = it->second.kind == store::Condition::Kind::absent;
-  if (is_planted(Planted::compare_dropped) && !is_new && write.value) return store::Condition::always();
-  if (is_planted(Planted::claim_unguarded) && is_new) return store::Condition::always();
+  if (is_planted("compare_dropped") && !is_new && write.value) return store::Condition::always();
+  if (is_planted("claim_unguarded") && is_new) return store::Condition::always();
   return it->second;
 }
 
