@@ -145,19 +145,21 @@ class Cluster {
   class Facts;
 
   [[nodiscard]] Node& node_of(const Step& step) { return *nodes_[step.node % nodes_.size()]; }
+  [[nodiscard]] Span until(const Step& step) const { return schedule_.now() + step.span; }
   [[nodiscard]] std::shared_ptr<Pod> pod_of(const std::string& name) const;
   void create_pod(const std::string& name, std::size_t node);
   void delete_pod(const std::string& name);
-  void restart_pod(Pod& pod);
-  void redo_pod(Pod& pod, Span patience);
-  void force_delete_pod(const std::shared_ptr<Pod>& pod);
-  void add_again(const std::shared_ptr<Pod>& pod);
+  void restart_pod(const std::string& name);
+  void redo_pod(const std::string& name, Span patience);
+  void force_delete_pod(const std::string& name);
+  void add_again(const std::string& name);
   void kill_agent(Node& node, Span until_restart);
   void kill_plugins(Node& node);
   void reboot(Node& node, Span down);
   void lose_node(Node& node);
   void restart_controller(Span down);
   void create_pool(const std::string& name);
+  void delete_pool(const std::string& name);
   void remove_node(const Node& node);
   void restore();
   void set_pool_disabled(const std::string& name, bool disabled);
@@ -222,9 +224,9 @@ class Cluster {
 struct Cluster::Verb {
   std::string_view name;
   bool takes_name, takes_node, takes_span;
-  void (*act)(Cluster&, const Step&);
   int weight;  ///< how often it is chosen, beside the others that a run has
   Span least, most;
+  void (*act)(Cluster&, const Step&);
 };
 
 }  // namespace croft::sim

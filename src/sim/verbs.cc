@@ -22,112 +22,79 @@ constexpr std::string_view kKept = "kept-";
 const std::vector<Cluster::Verb>& Cluster::verbs() {
   using C = Cluster;
   using S = const Step&;
+  constexpr bool kName = true, kNode = true, kSpan = true, kNo = false;
   static constexpr auto kMeet = [](C& c, S s, Mishap mishap) { c.node_of(s).way.mishaps.push_back({mishap, s.span}); };
   // The load comes first: script_of() knows these by their places.
   static const std::vector<Verb> kVerbs{
-      {"create", true, true, false, [](C& c, S s) { c.create_pod(s.name, s.node); }, 0, {}, {}},
-      {"delete", true, false, false, [](C& c, S s) { c.delete_pod(s.name); }, 0, {}, {}},
+      {"create", kName, kNode, kNo, 0, {}, {}, [](C& c, S s) { c.create_pod(s.name, s.node); }},
+      {"delete", kName, kNo, kNo, 0, {}, {}, [](C& c, S s) { c.delete_pod(s.name); }},
       // The runtime makes its sandbox anew.
-      {"restart",
-       true,
-       false,
-       false,
-       [](C& c, S s) {
-         if (const auto pod = c.pod_of(s.name)) c.restart_pod(*pod);
-       },
-       6,
-       {},
-       {}},
+      {"restart", kName, kNo, kNo, 6, {}, {}, [](C& c, S s) { c.restart_pod(s.name); }},
       // The runtime calls DEL for its sandbox, has so much patience with it, and calls ADD with the same name.
-      {"redo", true, false, true,
-       [](C& c, S s) {
-         if (const auto pod = c.pod_of(s.name)) c.redo_pod(*pod, s.span);
-       },
-       8, 50ms, 20s},
+      {"redo", kName, kNo, kSpan, 8, 50ms, 20s, [](C& c, S s) { c.redo_pod(s.name, s.span); }},
       // The same of all sandboxes of a node, as when its runtime is started anew.
-      {"redo-all", false, true, true,
+      {"redo-all", kNo, kNode, kSpan, 6, 50ms, 20s,
        [](C& c, S s) {
          for (const auto& [name, pod] : c.pods_) {
-           if (c.nodes_[pod->node].get() == &c.node_of(s)) c.redo_pod(*pod, s.span);
+           if (c.nodes_[pod->node].get() == &c.node_of(s)) c.redo_pod(name, s.span);
          }
-       },
-       6, 50ms, 20s},
-      {"force-delete", true, false, false, [](C& c, S s) { c.force_delete_pod(c.pod_of(s.name)); }, 3, {}, {}},
-      {"add-again", true, false, false, [](C& c, S s) { c.add_again(c.pod_of(s.name)); }, 3, {}, {}},
-      {"kill-agent", false, true, true, [](C& c, S s) { c.kill_agent(c.node_of(s), s.span); }, 6, 200ms, 8s},
-      {"kill-plugins", false, true, false, [](C& c, S s) { c.kill_plugins(c.node_of(s)); }, 6, {}, {}},
-      {"freeze-agent", false, true, true,
+       }},
+      {"force-delete", kName, kNo, kNo, 3, {}, {}, [](C& c, S s) { c.force_delete_pod(s.name); }},
+      {"add-again", kName, kNo, kNo, 3, {}, {}, [](C& c, S s) { c.add_again(s.name); }},
+      {"kill-agent", kNo, kNode, kSpan, 6, 200ms, 8s, [](C& c, S s) { c.kill_agent(c.node_of(s), s.span); }},
+      {"kill-plugins", kNo, kNode, kNo, 6, {}, {}, [](C& c, S s) { c.kill_plugins(c.node_of(s)); }},
+      {"freeze-agent", kNo, kNode, kSpan, 5, 500ms, 20s,
        [](C& c, S s) {
          Node& node = c.node_of(s);
-         if (!node.agent) return;
-         node.frozen_until = c.schedule_.now() + s.span;
-         node.agent->process().freeze_until(node.frozen_until);
-       },
-       5, 500ms, 20s},
-      {"lose-reply", false, true, false, [](C& c, S s) { kMeet(c, s, Mishap::lose_reply); }, 8, {}, {}},
-      {"lose-request", false, true, false, [](C& c, S s) { kMeet(c, s, Mishap::lose_request); }, 6, {}, {}},
-      {"late-request", false, true, true, [](C& c, S s) { kMeet(c, s, Mishap::late_request); }, 6, 10ms, 20s},
-      {"conflict", false, true, false, [](C& c, S s) { kMeet(c, s, Mishap::conflict); }, 5, {}, {}},
-      {"cut", false, true, true, [](C& c, S s) { c.node_of(s).way.cut_until = c.schedule_.now() + s.span; }, 4, 100ms,
-       20s},
+         node.frozen_until = c.until(s);
+         if (node.agent) node.agent->process().freeze_until(node.frozen_until);
+       }},
+      {"lose-reply", kNo, kNode, kNo, 8, {}, {}, [](C& c, S s) { kMeet(c, s, Mishap::lose_reply); }},
+      {"lose-request", kNo, kNode, kNo, 6, {}, {}, [](C& c, S s) { kMeet(c, s, Mishap::lose_request); }},
+      {"late-request", kNo, kNode, kSpan, 6, 10ms, 20s, [](C& c, S s) { kMeet(c, s, Mishap::late_request); }},
+      {"conflict", kNo, kNode, kNo, 5, {}, {}, [](C& c, S s) { kMeet(c, s, Mishap::conflict); }},
+      {"cut", kNo, kNode, kSpan, 4, 100ms, 20s, [](C& c, S s) { c.node_of(s).way.cut_until = c.until(s); }},
       // For 20 s, its watches see everything so much later.
-      {"lag", false, true, true,
+      {"lag", kNo, kNode, kSpan, 4, 50ms, 3s,
        [](C& c, S s) {
          c.node_of(s).way.lag = s.span;
          c.node_of(s).way.lag_until = c.schedule_.now() + 20s;
-       },
-       4, 50ms, 3s},
-      {"set-clock", false, true, true, [](C& c, S s) { c.node_of(s).clock.set_skew(s.span); }, 4, -30min, 30min},
-      {"reboot", false, true, true, [](C& c, S s) { c.reboot(c.node_of(s), s.span); }, 2, 1s, 30s},
-      {"lose-node", false, true, false, [](C& c, S s) { c.lose_node(c.node_of(s)); }, 1, {}, {}},
-      {"store-down", false, false, true,
-       [](C& c, S s) { c.server_.troubles().down_until = c.schedule_.now() + s.span; }, 3, 100ms, 15s},
+       }},
+      {"set-clock", kNo, kNode, kSpan, 4, -30min, 30min, [](C& c, S s) { c.node_of(s).clock.set_skew(s.span); }},
+      {"reboot", kNo, kNode, kSpan, 2, 1s, 30s, [](C& c, S s) { c.reboot(c.node_of(s), s.span); }},
+      {"lose-node", kNo, kNode, kNo, 1, {}, {}, [](C& c, S s) { c.lose_node(c.node_of(s)); }},
+      {"store-down", kNo, kNo, kSpan, 3, 100ms, 15s, [](C& c, S s) { c.server_.troubles().down_until = c.until(s); }},
       // The store's machine loses power for a while, and with it what was not on disk.
-      {"power-cut", false, false, true,
+      {"power-cut", kNo, kNo, kSpan, 3, 100ms, 10s,
        [](C& c, S s) {
          c.server_.lose_unsynced();
-         c.server_.troubles().down_until = c.schedule_.now() + s.span;
-       },
-       3, 100ms, 10s},
-      {"slow-store", false, false, true,
-       [](C& c, S s) { c.server_.troubles().slow_until = c.schedule_.now() + s.span; }, 4, 1s, 60s},
-      {"disk-full", false, false, true, [](C& c, S s) { c.server_.troubles().full_until = c.schedule_.now() + s.span; },
-       2, 500ms, 15s},
-      {"restart-controller", false, false, true, [](C& c, S s) { c.restart_controller(s.span); }, 2, 100ms, 10s},
-      {"freeze-controller", false, false, true,
+         c.server_.troubles().down_until = c.until(s);
+       }},
+      {"slow-store", kNo, kNo, kSpan, 4, 1s, 60s, [](C& c, S s) { c.server_.troubles().slow_until = c.until(s); }},
+      {"disk-full", kNo, kNo, kSpan, 2, 500ms, 15s, [](C& c, S s) { c.server_.troubles().full_until = c.until(s); }},
+      {"restart-controller", kNo, kNo, kSpan, 2, 100ms, 10s, [](C& c, S s) { c.restart_controller(s.span); }},
+      {"freeze-controller", kNo, kNo, kSpan, 2, 1s, 40s,
        [](C& c, S s) {
-         if (c.controller_) c.controller_->freeze_until(c.schedule_.now() + s.span);
-       },
-       2, 1s, 40s},
+         if (c.controller_) c.controller_->freeze_until(c.until(s));
+       }},
       // The list of pods stays as it is; pods that are asked for by themselves are as they are.
-      {"stale-lists", false, false, true,
+      {"stale-lists", kNo, kNo, kSpan, 2, 20s, 200s,
        [](C& c, S s) {
          c.stale_until_ = Span{0};
          c.stale_ = c.pod_facts();
-         c.stale_until_ = c.schedule_.now() + s.span;
-       },
-       2, 20s, 200s},
+         c.stale_until_ = c.until(s);
+       }},
       // The API has no pods, however it is asked.
-      {"empty-api", false, false, true, [](C& c, S s) { c.empty_until_ = c.schedule_.now() + s.span; }, 1, 10s, 200s},
+      {"empty-api", kNo, kNo, kSpan, 1, 10s, 200s, [](C& c, S s) { c.empty_until_ = c.until(s); }},
       // The node's kubelet reports no addresses.
-      {"mute", false, true, true, [](C& c, S s) { c.node_of(s).muted_until = c.schedule_.now() + s.span; }, 2, 10s,
-       200s},
-      {"disable-pool", true, false, false, [](C& c, S s) { c.set_pool_disabled(s.name, true); }, 2, {}, {}},
-      {"enable-pool", true, false, false, [](C& c, S s) { c.set_pool_disabled(s.name, false); }, 3, {}, {}},
-      {"delete-pool",
-       true,
-       false,
-       false,
-       [](C& c, S s) {
-         c.command([name = s.name](const engine::Context& context) { (void)engine::delete_pool(context, name); });
-       },
-       1,
-       {},
-       {}},
-      {"create-pool", true, false, false, [](C& c, S s) { c.create_pool(s.name); }, 3, {}, {}},
-      {"remove-node", false, true, false, [](C& c, S s) { c.remove_node(c.node_of(s)); }, 1, {}, {}},
-      {"take-copy", false, false, false, [](C& c, S) { c.copy_ = c.server_.copy(); }, 1, {}, {}},
-      {"restore", false, false, false, [](C& c, S) { c.restore(); }, 1, {}, {}},
+      {"mute", kNo, kNode, kSpan, 2, 10s, 200s, [](C& c, S s) { c.node_of(s).muted_until = c.until(s); }},
+      {"disable-pool", kName, kNo, kNo, 2, {}, {}, [](C& c, S s) { c.set_pool_disabled(s.name, true); }},
+      {"enable-pool", kName, kNo, kNo, 3, {}, {}, [](C& c, S s) { c.set_pool_disabled(s.name, false); }},
+      {"delete-pool", kName, kNo, kNo, 1, {}, {}, [](C& c, S s) { c.delete_pool(s.name); }},
+      {"create-pool", kName, kNo, kNo, 3, {}, {}, [](C& c, S s) { c.create_pool(s.name); }},
+      {"remove-node", kNo, kNode, kNo, 1, {}, {}, [](C& c, S s) { c.remove_node(c.node_of(s)); }},
+      {"take-copy", kNo, kNo, kNo, 1, {}, {}, [](C& c, S) { c.copy_ = c.server_.copy(); }},
+      {"restore", kNo, kNo, kNo, 1, {}, {}, [](C& c, S) { c.restore(); }},
   };
   return kVerbs;
 }
@@ -174,23 +141,27 @@ void Cluster::delete_pod(const std::string& name) {
   pod->changed.notify_all();
 }
 
-void Cluster::restart_pod(Pod& pod) {
-  ++pod.generation;
-  pod.changed.notify_all();
+void Cluster::restart_pod(const std::string& name) {
+  const auto pod = pod_of(name);
+  if (!pod) return;
+  ++pod->generation;
+  pod->changed.notify_all();
 }
 
-void Cluster::redo_pod(Pod& pod, Span patience) {
-  if (pod.container.empty()) return;
-  pod.redo_patience = patience;
-  pod.changed.notify_all();
+void Cluster::redo_pod(const std::string& name, Span patience) {
+  const auto pod = pod_of(name);
+  if (!pod || pod->container.empty()) return;
+  pod->redo_patience = patience;
+  pod->changed.notify_all();
 }
 
 /// The API has it no more; its kubelet ends it ten seconds later.
-void Cluster::force_delete_pod(const std::shared_ptr<Pod>& pod) {
+void Cluster::force_delete_pod(const std::string& name) {
+  const auto pod = pod_of(name);
   if (!pod) return;
   // A list that stayed old for longer than the grace makes it a suspect while it runs: that is one thing too many
   // (docs/limits.md).
-  if (is_stale() || has_read_stale_) return delete_pod(pod->name);
+  if (is_stale() || has_read_stale_) return delete_pod(name);
   pod->is_hidden = true;
   schedule_.after(10s, [pod] {
     pod->is_deleted = true;
@@ -199,7 +170,8 @@ void Cluster::force_delete_pod(const std::shared_ptr<Pod>& pod) {
 }
 
 /// The runtime calls ADD again for a sandbox that has its addresses.
-void Cluster::add_again(const std::shared_ptr<Pod>& pod) {
+void Cluster::add_again(const std::string& name) {
+  const auto pod = pod_of(name);
   if (!pod || pod->container.empty()) return;
   Node& node = *nodes_[pod->node];
   if (!node.is_up) return;
@@ -271,6 +243,10 @@ void Cluster::set_pool_disabled(const std::string& name, bool disabled) {
       [name, disabled](const engine::Context& context) { (void)engine::set_pool_disabled(context, name, disabled); });
 }
 
+void Cluster::delete_pool(const std::string& name) {
+  command([name](const engine::Context& context) { (void)engine::delete_pool(context, name); });
+}
+
 void Cluster::create_pool(const std::string& name) {
   const auto pool = std::ranges::find(setup_.later, name, &Setup::Pool::name);
   if (pool == setup_.later.end()) return;
@@ -305,7 +281,7 @@ void Cluster::restore() {
       if (checker_.is_held(server_, sandbox.owner, sandbox.given)) {
         checker_.given(server_, sandbox.owner, sandbox.given, "", kUninformed);
       } else {
-        restart_pod(*pod->second);
+        restart_pod(pod->first);
       }
     }
   }
