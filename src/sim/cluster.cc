@@ -101,7 +101,8 @@ Cluster::Cluster(Schedule& schedule, const Setup& setup)
   // What is there before anything goes wrong is made without time.
   const engine::Context context{server_.records(), control_clock_, control_random_};
   for (const Setup::Pool& pool : setup_.pools) {
-    CROFT_ASSERT(engine::create_pool(context, spec_of(pool)));
+    const auto made = engine::create_pool(context, spec_of(pool));
+    CROFT_ASSERT(made);
   }
   if (setup_.strict) {
     core::IpamConfig config;

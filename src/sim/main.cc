@@ -70,7 +70,7 @@ bool plant([[maybe_unused]] std::string_view name) {
 }
 
 /// Error: invalid_argument.
-croft::Result<Script> script_in(const std::string& file) {
+[[nodiscard]] croft::Result<Script> script_in(const std::string& file) {
   std::ifstream in(file);
   if (!in || std::filesystem::is_directory(file)) {
     return croft::fail(croft::ErrorCode::invalid_argument, "this is no file that can be read");
@@ -112,7 +112,8 @@ int main(int argc, char** argv) {
   }
   std::uint64_t runs = 0, broken = 0;
   Outcome sum;
-  for (std::uint64_t seed = options.first; seed <= options.last; ++seed, ++runs) {
+  for (std::uint64_t seed = options.first; seed <= options.last; ++seed) {
+    ++runs;
     broken += play(fmt::format("seed {}", seed), croft::sim::script_of(seed), options, sum) ? 0 : 1;
     if (options.stops && broken > 0) break;
   }

@@ -224,7 +224,7 @@ void Cluster::lose_node(Node& node) {
     node.is_listed = false;
     const std::size_t pods =
         std::erase_if(pods_, [&](const auto& pod) { return nodes_[pod.second->node].get() == &node; });
-    tell(fmt::format("Node object {} goes, with {} pods", node.name, pods));
+    tell(fmt::format("Node object {} goes, and its pods, {}", node.name, pods));
   });
 }
 
