@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/chart.h"
+
 namespace croft::sim {
 namespace {
 
@@ -16,6 +18,12 @@ constexpr int kHostBitsMin = 3, kHostBitsMax = 8;
 /// An ADD may take so many times the requests of the cheapest length.
 constexpr double kDearer = 1.15;
 constexpr double kGrowthDays = 180;
+
+/// "1 node", "1.2 blocks".
+std::string counted(double number, const char* one, const char* more) {
+  const std::string text = to_text(number);
+  return fmt::format("{} {}", text, text == "1" ? one : more);
+}
 
 }  // namespace
 
@@ -28,14 +36,11 @@ Result<Advice> advise(const Plan& plan, const Measured& measured) {
   const int bits = net::bit_length(measured.pool.family());
   std::vector<Tried> tried;
   for (int length = bits - kHostBitsMax; length <= bits - kHostBitsMin; ++length) {
-    Plan part = plan;
-    part.today = nullptr;
+    Plan part = part_of(plan, kPartNodes);
     part.growth = 0;
-    part.pool.reset();
-    part = part_of(part, kPartNodes);
     // The same for all lengths, with room for the largest blocks.
     part.block_length = bits - kHostBitsMax;
-    part.pool = pool_for(part);
+    part.pool = pool_for(part, measured.pool.family());
     part.block_length = length;
     TRY(Measured of, run(part));
     const double idle = static_cast<double>(of.space.spare + of.space.cooling) / static_cast<double>(of.nodes);
@@ -51,21 +56,24 @@ Result<Advice> advise(const Plan& plan, const Measured& measured) {
   Advice advice;
   advice.block_length = best->length;
   const auto size = static_cast<double>(std::uint64_t{1} << (bits - best->length));
-  advice.reasons.push_back(fmt::format("A /{} block has {:.0f} addresses, and a node with {} pods takes {:.1f} blocks.",
-                                       best->length, size, plan.pods, best->measured.blocks_a_node));
+  advice.reasons.push_back(fmt::format("A /{} block has {}, and a node with {} takes {}.", best->length,
+                                       counted(size, "address", "addresses"), counted(plan.pods, "pod", "pods"),
+                                       counted(best->measured.blocks_a_node, "block", "blocks")));
   for (const Tried& one : tried) {
     if (std::abs(one.length - best->length) > 1) continue;
-    advice.reasons.push_back(
-        fmt::format("With /{} an ADD takes {:.2f} requests while all pods start, a replaced pod takes {:.1f}, and a "
-                    "node has {:.0f} "
-                    "idle addresses.",
-                    one.length, one.measured.requests_an_add, one.measured.requests_a_pod, one.idle));
+    // In a short run no pod is replaced.
+    const std::string replaced = one.measured.requests_a_pod > 0
+                                     ? fmt::format(", a replaced pod takes {:.1f}", one.measured.requests_a_pod)
+                                     : "";
+    advice.reasons.push_back(fmt::format(
+        "With /{} an ADD takes {:.2f} requests while all pods start{}, and a node has {:.0f} idle addresses.",
+        one.length, one.measured.requests_an_add, replaced, one.idle));
   }
   // One block in eight is for nodes that have none (core::plan_claim_ahead).
   const double now = static_cast<double>(plan.nodes) * best->measured.blocks_a_node * size;
   double wanted = now * 8 / 7;
-  advice.reasons.push_back(fmt::format(
-      "{} nodes take {:.0f} addresses in blocks; one block in eight stays free for new nodes.", plan.nodes, now));
+  advice.reasons.push_back(fmt::format("The blocks of {} have {}; one block in eight stays free for new nodes.",
+                                       counted(plan.nodes, "node", "nodes"), counted(now, "address", "addresses")));
   if (plan.growth > 0) {
     const double growth = plan.growth * kGrowthDays * now / (static_cast<double>(plan.nodes) * plan.pods);
     wanted += growth;
@@ -76,8 +84,8 @@ Result<Advice> advise(const Plan& plan, const Measured& measured) {
     const double kept = plan.failures * *measured.recovered_minutes / 1440 * plan.pods;
     wanted += kept;
     advice.reasons.push_back(
-        fmt::format("The addresses of a lost node are free again after {:.0f} minutes; with {:g} lost a "
-                    "day {:.1f} addresses wait on the average.",
+        fmt::format("The addresses of a lost node are free again after {:.0f} minutes. With {:g} lost a day, {:.1f} of "
+                    "them wait on average.",
                     *measured.recovered_minutes, plan.failures, kept));
   }
   advice.pool = prefix_of(measured.pool, wanted);

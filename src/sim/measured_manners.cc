@@ -17,19 +17,20 @@ Manners measured_manners(const std::string& datastore, double cores) {
   const auto work = [&](double microseconds) { return Span(static_cast<std::int64_t>(microseconds * 1000 * faster)); };
   manners.service = {};
   if (datastore == "kubernetes") {
-    manners.read = {500us, 2ms};
-    manners.write = {1ms, 8ms};
-    manners.work = {work(750), work(0), work(350), work(2000), work(4000), work(5)};
+    // Long ones are those that waited for a core.
+    manners.read = {300us, work(26000)};
+    manners.write = {100us, work(126000)};
+    manners.work = {work(10), work(0), work(20), work(140), work(730), work(3600), work(5)};
   } else if (datastore == "etcd") {
-    manners.read = {100us, 500us};
+    manners.read = {200us, 1300us};
     manners.write = {200us, 1ms};
-    manners.service = work(300);
-    manners.work = {work(380), work(40), work(5), work(100), work(210), work(3)};
+    manners.service = work(230);
+    manners.work = {work(380), work(20), work(0), work(7), work(140), work(210), work(3)};
   } else {
     manners.read = {10us, 50us};
     manners.write = {50us, 200us};
     manners.service = work(950);
-    manners.work = {work(50), work(5), work(1), work(10), work(120), work(0)};
+    manners.work = {work(50), work(5), work(0), work(1), work(10), work(120), work(0)};
   }
   return manners;
 }

@@ -40,11 +40,17 @@ void ClaimedKeys::apply(const core::Key& affinity, bool is_there) {
 }
 
 Result<store::ReadAnswer> NodeStore::read(const core::Missing& wanted, Deadline deadline) {
-  const bool leaves_out = server_.manners().can.reads_one_by_one &&
-                          std::ranges::any_of(wanted.windows, [](const auto& one) { return one.but_length >= 0; });
-  if (!leaves_out) return beneath().read(wanted, deadline);
+  if (!server_.manners().can.reads_one_by_one) return beneath().read(wanted, deadline);
+  const auto looks = std::ranges::count_if(
+      wanted.lists, [](const auto& one) { return one.kind == core::Kind::affinity && one.as_stored; });
+  const Manners::Work& work = server_.manners().work;
+  if (claimed_ != nullptr) {
+    server_.serve((2 * work.an_item + work.a_block) * looks * static_cast<std::int64_t>(claimed_->count()));
+  }
+  const auto leaves_out = [](const core::KeyWindow& window) { return window.but_length >= 0; };
+  if (std::ranges::none_of(wanted.windows, leaves_out)) return beneath().read(wanted, deadline);
   core::Missing rest = wanted;
-  std::erase_if(rest.windows, [](const core::KeyWindow& window) { return window.but_length >= 0; });
+  std::erase_if(rest.windows, leaves_out);
   // One list that shows nothing.
   rest.keys.insert({core::Kind::block, "none"});
   TRY(store::ReadAnswer answer, beneath().read(rest, deadline));
@@ -53,7 +59,7 @@ Result<store::ReadAnswer> NodeStore::read(const core::Missing& wanted, Deadline 
   auto windows = std::exchange(answer.windows, {});
   auto next = windows.begin();
   for (const core::KeyWindow& window : wanted.windows) {
-    answer.windows.push_back(window.but_length >= 0 ? core::KeysInWindow() : std::move(*next++));
+    answer.windows.push_back(leaves_out(window) ? core::KeysInWindow() : std::move(*next++));
   }
   return answer;
 }

@@ -43,10 +43,12 @@ class ClaimedKeys {
 };
 
 /// A node's way to the register without memory. What takes a label in a real Kubernetes API to leave out, blocks of
-/// the pool's own length, is left out here.
+/// the pool's own length, is left out here. A look for a block to claim lists claims and blocks by label there, and the
+/// measured server goes through all of them. `claimed` is null for an agent, whose memory has them.
 class NodeStore final : public store::ForwardingStore {
  public:
-  NodeStore(Client& client, Server& server) : ForwardingStore(client), server_(server) {}
+  NodeStore(Client& client, Server& server, const ClaimedKeys* claimed)
+      : ForwardingStore(client), server_(server), claimed_(claimed) {}
   [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
   [[nodiscard]] std::vector<Result<store::Revision>> commit_each(std::optional<store::Revision> as_of,
                                                                  std::span<const store::Write> writes,
@@ -57,6 +59,7 @@ class NodeStore final : public store::ForwardingStore {
 
  private:
   Server& server_;
+  const ClaimedKeys* claimed_;
 };
 
 /// What the memory of a node's agent answers (store/cached), for thousands of nodes in one process: its own records

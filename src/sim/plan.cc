@@ -52,15 +52,15 @@ struct Pod {
   std::uint64_t number = 0;
   std::uint32_t node = 0;
   net::Address address{};
-  std::shared_ptr<const PodOfToday> today{};  ///< of one that was there before
+  const PodOfToday* today = nullptr;  ///< of one that was there before
   std::uint32_t tries = 0;
 };
 
 core::Owner owner_of(const Pod& pod) {
-  return pod.today ? pod.today->owner : core::Owner{kNetwork, fmt::format("c{}", pod.number), "eth0"};
+  return pod.today != nullptr ? pod.today->owner : core::Owner{kNetwork, fmt::format("c{}", pod.number), "eth0"};
 }
 core::PodIdentity identity_of(const Pod& pod) {
-  if (pod.today) return {pod.today->name, pod.today->namespace_name, pod.today->uid};
+  if (pod.today != nullptr) return pod.today->of;
   return {fmt::format("pod-{}", pod.number), "default", fmt::format("uid-{}", pod.number)};
 }
 
@@ -100,7 +100,7 @@ class Fleet {
           clock(fleet.schedule_, number),
           random(fleet.plan_.seed * 1000 + number),
           client(fleet.server_, clock),
-          direct(client, fleet.server_),
+          direct(client, fleet.server_, fleet.plan_.way == Plan::Way::alone ? &fleet.claimed_ : nullptr),
           memory(direct, fleet.server_, fleet.claimed_, owner),
           process(fleet.schedule_) {}
 
@@ -184,15 +184,17 @@ Result<void> Fleet::begin() {
   if (plan_.today) {
     take_over_today();
   } else {
-    const net::Prefix pool = plan_.pool.value_or(pool_for(plan_));
-    TRY(const auto made, engine::create_pool(context, {"pods", pool, plan_.block_length, {}, plan_.cooldown, {}}));
+    const net::Prefix pool = plan_.pool.value_or(pool_for(plan_, net::Family::v4));
+    const int length = block_length_of(plan_, pool.family());
+    TRY(const auto made, engine::create_pool(context, {"pods", pool, length, {}, plan_.cooldown, {}}));
     pools_.push_back(made.pool);
   }
   family_ = pools_.front().cidr.family();
-  core::IpamConfig config;
-  config.strict_affinity = plan_.strict;
-  const store::Write write{core::ipam_config_key(), config, store::Condition::always()};
-  if (plan_.strict) TRY_VOID(server_.records().commit({&write, 1}, {}, {}));
+  core::IpamConfig config = plan_.today ? plan_.today->config : core::IpamConfig();
+  if (std::exchange(config.strict_affinity, plan_.strict) != plan_.strict) {
+    const store::Write write{core::ipam_config_key(), config, store::Condition::always()};
+    TRY_VOID(server_.records().commit({&write, 1}, {}, {}));
+  }
   for (std::size_t i = nodes_.size(); i < plan_.nodes; ++i) add_node(fmt::format("node-{}", i + 1));
   return {};
 }
@@ -205,24 +207,18 @@ void Fleet::take_over_today() {
     if (is_new) add_node(name);
     return at->second;
   };
-  for (const store::Record& record : *plan_.today) {
+  for (const store::Record& record : plan_.today->records) {
     const store::Write write{record.key, record.value, store::Condition::always()};
     (void)server_.records().commit({&write, 1}, {}, {});
-    if (const auto* pool = std::get_if<core::Pool>(&record.value)) pools_.push_back(*pool);
     if (const auto* node = std::get_if<core::Node>(&record.value)) node_of(node->name);
     if (record.key.kind == core::Kind::affinity) claimed_.put(record.key);
-    const auto* block = std::get_if<core::Block>(&record.value);
-    if (block == nullptr) continue;
-    for (HeldToday& held : held_today(*block)) {
-      const std::uint32_t node = node_of(held.node);
-      pods_.push_back({++numbers_, node, held.address, std::make_shared<const PodOfToday>(std::move(held.pod))});
-      ++nodes_[node]->pods;
-    }
   }
-  // The first pool is the one that is planned.
-  std::ranges::stable_partition(
-      pools_, [](const core::Pool& pool) { return core::is_enabled(pool) && pool.cidr.family() == net::Family::v4; });
-  std::erase_if(pools_, [&](const core::Pool& pool) { return pool.cidr.family() != pools_.front().cidr.family(); });
+  for (const PodOfToday& held : plan_.today->pods) {
+    const std::uint32_t node = node_of(held.node);
+    pods_.push_back({++numbers_, node, held.address, &held});
+    ++nodes_[node]->pods;
+  }
+  pools_ = plan_.today->pools;
 }
 
 core::AssignRequest Fleet::request_of(const Node& node, const Pod& pod) const {
@@ -530,11 +526,14 @@ Space Fleet::space() {
     const auto* block = std::get_if<core::Block>(&value);
     if (block == nullptr || block->deleted) return;
     std::uint64_t taken = 0;
+    const auto pool =
+        std::ranges::find_if(pools_, [&](const core::Pool& one) { return one.cidr.contains(block->cidr); });
+    const core::Cooldowns cooldowns(pool != pools_.end() ? pool->cooldown : std::chrono::seconds{0});
     for (std::uint32_t i = 0; i < block->allocations.size(); ++i) {
       const core::Attribute* attribute = core::attribute_of(*block, net::Ordinal(i));
       if (attribute == nullptr) continue;
       if (attribute->cooling) {
-        if (attribute->cooling->released_at.wall + plan_.cooldown <= now.wall) continue;
+        if (attribute->cooling->released_at.wall + cooldowns.of(*attribute->cooling) <= now.wall) continue;
         ++space.cooling;
       } else {
         ++space.held;
@@ -593,9 +592,11 @@ std::uint64_t size_of(const net::Prefix& prefix) {
   if (plan.datastore == "sqlite" && plan.nodes > 1) {
     return refuse("a SQLite file serves one node; plan with one node, or with another datastore");
   }
-  if (plan.pool && plan.block_length < plan.pool->length()) {
-    return refuse(
-        fmt::format("a block of /{} does not fit into the pool {}", plan.block_length, plan.pool->to_string()));
+  if (!plan.pool) return {};
+  const int length = block_length_of(plan, plan.pool->family());
+  if (length < plan.pool->length() || length > net::bit_length(plan.pool->family())) {
+    return refuse(fmt::format("a block of /{} does not fit into the pool {}. Name another with --block-size.", length,
+                              plan.pool->to_string()));
   }
   return {};
 }
@@ -612,8 +613,9 @@ Plan part_of(const Plan& plan, std::uint32_t nodes_max) {
     part.nodes = (part.nodes + 1) / 2;
     ++halves;
   }
-  const net::Prefix pool = plan.pool.value_or(pool_for(plan));
-  part.pool = net::Prefix::containing(pool.first(), std::min(pool.length() + halves, plan.block_length));
+  const net::Prefix pool = plan.pool.value_or(pool_for(plan, net::Family::v4));
+  part.block_length = block_length_of(plan, pool.family());
+  part.pool = net::Prefix::containing(pool.first(), std::min(pool.length() + halves, *part.block_length));
   return part;
 }
 
@@ -624,11 +626,16 @@ net::Prefix prefix_of(const net::Prefix& like, double addresses) {
   return net::Prefix::containing(like.first(), length);
 }
 
-net::Prefix pool_for(const Plan& plan) {
-  const int bits = 32;
-  const double block = static_cast<double>(std::uint64_t{1} << std::max(0, bits - plan.block_length));
-  const double blocks = static_cast<double>(plan.nodes) * std::ceil(plan.pods * 4.0 / 3 / block) * 4 / 3;
-  return prefix_of(net::Prefix::parse("10.0.0.0/8").value(), blocks * block);
+int block_length_of(const Plan& plan, net::Family family) {
+  return plan.block_length.value_or(net::bit_length(family) - 6);
+}
+
+net::Prefix pool_for(const Plan& plan, net::Family family) {
+  const bool is_v4 = family == net::Family::v4;
+  const double block = std::exp2(std::max(0, net::bit_length(family) - block_length_of(plan, family)));
+  const double resting = plan.churn / 3600 * static_cast<double>(plan.cooldown.count());
+  const double blocks = static_cast<double>(plan.nodes) * std::ceil((plan.pods * 4.0 / 3 + resting) / block) * 4 / 3;
+  return prefix_of(net::Prefix::parse(is_v4 ? "10.0.0.0/8" : "fd00::/96").value(), blocks * block);
 }
 
 Result<Measured> run(const Plan& plan) {
@@ -643,7 +650,7 @@ Result<Measured> run(const Plan& plan) {
   // Of a pool that is large for its nodes a piece fills up as the whole does.
   const int most = net::bit_length(part.pool->family()) - std::countr_zero(kGrowMax);
   part.pool =
-      net::Prefix::containing(part.pool->first(), std::min(std::max(part.pool->length(), most), part.block_length));
+      net::Prefix::containing(part.pool->first(), std::min(std::max(part.pool->length(), most), *part.block_length));
   TRY(const Measured full, Fleet(part, true).run());
   measured.full_share = full.full_share;
   const double more =

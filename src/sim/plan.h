@@ -11,9 +11,10 @@
 #include "base/net/prefix.h"
 #include "base/result.h"
 #include "sim/schedule.h"
-#include "store/store.h"
 
 namespace croft::sim {
+
+struct Today;
 
 /// A cluster whose addresses are planned: what it has, and what happens to it.
 struct Plan {
@@ -26,10 +27,10 @@ struct Plan {
   Way way = Way::agents;
   std::uint32_t nodes = 100, pods = 30;  ///< pods of a node
   double churn = 2;                      ///< pods of a node that are replaced in an hour
-  double failures = 1;                   ///< nodes that are lost in a day
+  double failures = 1;                   ///< nodes that are lost in a day; above 0 at least one of the run
   double growth = 0;                     ///< pods that the cluster gets in a day beside those that it has
-  std::optional<net::Prefix> pool;       ///< absent: pool_for()
-  int block_length = 26;
+  std::optional<net::Prefix> pool;       ///< absent: pool_for(), of IPv4
+  std::optional<int> block_length;       ///< absent: Calico's, 26 or 122
   std::chrono::seconds cooldown{30};
   bool strict = false;                ///< strict affinity: a node uses its own blocks alone
   double cores = 16;                  ///< of the datastore's machine; its times were measured on two
@@ -37,12 +38,14 @@ struct Plan {
   std::uint32_t in_flight = 500;      ///< … and the whole cluster, as its scheduler and its API let them
   Span life = std::chrono::hours(1);  ///< how long pods come and go
   std::uint64_t seed = 1;
-  /// The register with which it begins; null: an empty one with the pool alone.
-  std::shared_ptr<const std::vector<store::Record>> today;
+  /// The register with which it begins, whose pools count (begin_with); null: an empty one with the pool alone.
+  std::shared_ptr<const Today> today;
 };
 
-/// The smallest pool that leaves a quarter of its blocks free when each node has its pods and a third more.
-[[nodiscard]] net::Prefix pool_for(const Plan& plan);
+[[nodiscard]] int block_length_of(const Plan& plan, net::Family family);
+/// The smallest pool with a quarter of its blocks free, while each node has its pods and a third more. Addresses that
+/// rest after pods that were replaced have room too.
+[[nodiscard]] net::Prefix pool_for(const Plan& plan, net::Family family);
 
 /// How the addresses of the pools are used at one moment.
 struct Space {

@@ -55,6 +55,7 @@ TEST(Plan, GivesEachPodAnAddress) {
 
 TEST(Plan, AnAgentTakesFewerRequestsThanCalicosLibrary) {
   Plan plan = small();
+  plan.pool = net::Prefix::parse("10.0.0.0/18").value();  // with few blocks nodes claim the same one
   const Measured agents = run(plan).value();
   plan.way = Plan::Way::calico;
   const Measured calico = run(plan).value();
@@ -133,6 +134,25 @@ TEST(Plan, GrowthInAPoolThatIsLargeForItsNodesEnds) {
   }
 }
 
+TEST(Plan, APoolOfItsOwnHasRoomForWhatRests) {
+  Plan plan = small();
+  const net::Prefix few = pool_for(plan, net::Family::v4);
+  plan.churn = 120;
+  plan.cooldown = 20min;
+  EXPECT_LT(pool_for(plan, net::Family::v4).length(), few.length());
+  EXPECT_EQ(run(plan).value().refused, 0U);
+}
+
+TEST(Plan, AdviceIsOfThePoolsFamily) {
+  Plan plan = small();
+  plan.pool = net::Prefix::parse("fd00:1::/112").value();
+  const Measured measured = run(plan).value();
+  EXPECT_EQ(measured.block_length, 122);
+  const Advice advice = advise(plan, measured).value();
+  EXPECT_EQ(advice.pool.family(), net::Family::v6);
+  EXPECT_GE(advice.block_length, 120);
+}
+
 TEST(Plan, AdviceHasRoomForThePods) {
   Plan plan = small();
   const Measured measured = run(plan).value();
@@ -163,12 +183,13 @@ TEST(Plan, BeginsWithTodaysRegister) {
     ASSERT_TRUE(engine::assign(context, request));
   }
   Plan plan;
-  plan.nodes = plan.pods = 0;
   plan.life = 10min;
   plan.failures = 0;
   ASSERT_TRUE(begin_with(plan, store, clock));
   EXPECT_EQ(plan.nodes, 2U);
   EXPECT_EQ(plan.pods, 15U);
+  EXPECT_EQ(plan.block_length, 27);
+  EXPECT_EQ(plan.cooldown.count(), 0);
   const Measured measured = run(plan).value();
   EXPECT_EQ(measured.pool.to_string(), "10.9.0.0/22");
   EXPECT_EQ(measured.block_length, 27);

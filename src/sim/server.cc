@@ -241,7 +241,8 @@ Span Client::work_of(const core::Missing& wanted) const {
   const Manners::Work& work = server_.manners_.work;
   const auto asked = static_cast<std::int64_t>(wanted.records.size() + wanted.lists.size() + wanted.keys.size() +
                                                wanted.windows.size() + wanted.counts.size());
-  return work.a_key * asked + work.a_read * (server_.manners_.can.reads_one_by_one ? asked : 1);
+  const auto lists = asked - static_cast<std::int64_t>(wanted.records.size());
+  return work.a_key * asked + work.a_list * lists + work.a_read * (server_.manners_.can.reads_one_by_one ? asked : 1);
 }
 
 Result<store::Page> Client::list(const store::ListRequest& request, Deadline deadline) {
@@ -250,7 +251,7 @@ Result<store::Page> Client::list(const store::ListRequest& request, Deadline dea
   TRY_VOID(travel(span / 2, deadline));
   TRY(store::Page page, server_.records_.list(request, deadline));
   const Manners::Work& work = server_.manners_.work;
-  server_.serve(work.a_read + work.a_key +
+  server_.serve(work.a_read + work.a_key + work.a_list +
                 work.an_item * static_cast<std::int64_t>(page.records.size() + page.keys.size()));
   TRY_VOID(travel(span / 2, deadline));
   return page;

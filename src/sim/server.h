@@ -34,6 +34,7 @@ struct Manners {
   struct Work {
     Span a_read{0};     ///< a request that reads
     Span a_key{0};      ///< a record or list in it
+    Span a_list{0};     ///< a list in it, besides
     Span an_item{0};    ///< a record that a list sends
     Span a_block{0};    ///< a block with its holders, in a list
     Span a_write{0};    ///< a record of a commit

@@ -5,15 +5,14 @@
 #include <set>
 #include <utility>
 
+#include "register/block.h"
+
 namespace croft::sim {
 namespace {
 
 constexpr std::chrono::seconds kPageTime{15};
 
-}  // namespace
-
-std::vector<HeldToday> held_today(const core::Block& block) {
-  std::vector<HeldToday> held;
+void take_pods(const core::Block& block, std::vector<PodOfToday>& pods) {
   for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
     const core::Attribute* attribute = core::attribute_of(block, net::Ordinal(i));
     if (attribute == nullptr || attribute->cooling || !attribute->handle_id) continue;
@@ -24,17 +23,18 @@ std::vector<HeldToday> held_today(const core::Block& block) {
     };
     const std::string node = value(core::kNodeKey);
     if (!owner || node.empty()) continue;
-    held.push_back({net::address_at(block.cidr, net::Ordinal(i)),
+    pods.push_back({net::address_at(block.cidr, net::Ordinal(i)),
                     node,
-                    {*owner, value(core::kNamespaceKey), value(core::kPodKey), value(core::kPodUidKey)}});
+                    *owner,
+                    {value(core::kPodKey), value(core::kNamespaceKey), value(core::kPodUidKey)}});
   }
-  return held;
 }
 
+}  // namespace
+
 Result<void> begin_with(Plan& plan, store::Store& store, const Clock& clock) {
-  auto records = std::make_shared<std::vector<store::Record>>();
+  Today today;
   std::set<std::string> nodes;
-  std::size_t pods = 0;
   for (const core::Kind kind : {core::Kind::pool, core::Kind::reservation, core::Kind::ipam_config, core::Kind::node,
                                 core::Kind::block, core::Kind::affinity, core::Kind::handle, core::Kind::vacancy,
                                 core::Kind::claim_cursor, core::Kind::high_water_mark}) {
@@ -42,21 +42,29 @@ Result<void> begin_with(Plan& plan, store::Store& store, const Clock& clock) {
         {kind, "", "", store::kListLimitMax}, [&] { return Deadline::after(clock.now(), kPageTime); },
         [&](store::Record& record) -> Result<void> {
           if (core::damage_of(record.value) != nullptr) return {};
+          if (const auto* pool = std::get_if<core::Pool>(&record.value)) today.pools.push_back(*pool);
+          if (const auto* config = std::get_if<core::IpamConfig>(&record.value)) today.config = *config;
           if (kind == core::Kind::node) nodes.insert(record.key.name);
-          if (const auto* block = std::get_if<core::Block>(&record.value)) {
-            for (const HeldToday& held : held_today(*block)) nodes.insert(held.node), ++pods;
-          }
-          records->push_back(std::move(record));
+          if (const auto* block = std::get_if<core::Block>(&record.value)) take_pods(*block, today.pods);
+          today.records.push_back(std::move(record));
           return {};
         }));
   }
-  if (records->empty() || records->front().key.kind != core::Kind::pool) {
-    return fail(ErrorCode::not_found, "the register has no pool; plan without --from");
-  }
-  if (plan.nodes == 0) plan.nodes = static_cast<std::uint32_t>(std::max<std::size_t>(nodes.size(), 1));
-  if (plan.pods == 0)
-    plan.pods = static_cast<std::uint32_t>(std::max<std::size_t>((pods + plan.nodes / 2) / plan.nodes, 1));
-  plan.today = std::move(records);
+  if (today.pools.empty()) return fail(ErrorCode::not_found, "the register has no pool. Plan without --from.");
+  std::ranges::stable_sort(today.pools, {}, [](const core::Pool& pool) {
+    return std::pair(!core::is_enabled(pool), pool.cidr.family() != net::Family::v4);
+  });
+  const core::Pool first = today.pools.front();
+  std::erase_if(today.pools, [&](const core::Pool& pool) { return pool.cidr.family() != first.cidr.family(); });
+  std::erase_if(today.pods, [&](const PodOfToday& pod) { return pod.address.family() != first.cidr.family(); });
+  for (const PodOfToday& pod : today.pods) nodes.insert(pod.node);
+  plan.pool = first.cidr;
+  plan.block_length = first.block_length;
+  plan.cooldown = first.cooldown;
+  plan.strict = today.config.strict_affinity;
+  plan.nodes = static_cast<std::uint32_t>(std::max<std::size_t>(nodes.size(), 1));
+  plan.pods = static_cast<std::uint32_t>(std::max<std::size_t>((today.pods.size() + plan.nodes / 2) / plan.nodes, 1));
+  plan.today = std::make_shared<const Today>(std::move(today));
   return {};
 }
 

@@ -1,11 +1,13 @@
 #include "sim/commands/plan_command.h"
 
 #include <charconv>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,7 +22,9 @@
 #include "sim/advice.h"
 #include "sim/chart.h"
 #include "sim/plan.h"
+#include "sim/server.h"
 #include "sim/today.h"
+#include "store/store_url.h"
 
 namespace croft::app {
 namespace {
@@ -38,8 +42,8 @@ constexpr std::size_t kWidth = 78;
   double number = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (fault != std::errc() || end != text.data() + text.size() || !(number >= least && number <= most)) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{} is no number from {} to {}", net::echo(text), to_text(least), to_text(most)));
+    return fail(ErrorCode::invalid_argument, fmt::format("{} is not a number from {} to {}. Give one.", net::echo(text),
+                                                         to_text(least), to_text(most)));
   }
   return number;
 }
@@ -50,12 +54,16 @@ struct Setting {
   const char* value;  ///< in help
   const char* help;
   std::function<Result<void>(Plan& plan, const std::string& text)> set;
+  bool is_of_register = false;  ///< with --from the register's is taken
 };
 
-template <class Number>
-auto number(Number Plan::*member, double least, double most) {
+template <class Number, class Member>
+auto number(Member Plan::*member, double least, double most) {
   return [=](Plan& plan, const std::string& text) -> Result<void> {
     TRY(const double read, number_in(text, least, most));
+    if (std::is_integral_v<Number> && read != std::floor(read)) {
+      return fail(ErrorCode::invalid_argument, fmt::format("{} is not a whole number. Give one.", net::echo(text)));
+    }
     plan.*member = static_cast<Number>(read);
     return {};
   };
@@ -65,37 +73,50 @@ auto number(Number Plan::*member, double least, double most) {
   if (text == "agents") return plan.way = Plan::Way::agents, Result<void>();
   if (text == "alone") return plan.way = Plan::Way::alone, Result<void>();
   if (text == "calico") return plan.way = Plan::Way::calico, Result<void>();
-  return fail(ErrorCode::invalid_argument, "the way is agents, alone or calico");
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{} is not a way. Say agents, alone or calico.", net::echo(text)));
 }
 
 const std::vector<Setting>& settings() {
   static const std::vector<Setting> kAll{
-      {"nodes", "NUMBER", "Number of nodes (default 100)", number(&Plan::nodes, 1, 60000)},
-      {"pods", "NUMBER", "Pods of a node (default 30)", number(&Plan::pods, 1, 1000)},
-      {"churn", "NUMBER", "Pods of a node that are replaced in an hour (default 2)", number(&Plan::churn, 0, 3600)},
-      {"failures", "NUMBER", "Nodes that are lost in a day (default 1)", number(&Plan::failures, 0, 10000)},
+      {"nodes", "NUMBER", "Number of nodes (default 100)", number<std::uint32_t>(&Plan::nodes, 1, 60000)},
+      {"pods", "NUMBER", "Pods of a node (default 30)", number<std::uint32_t>(&Plan::pods, 1, 1000)},
+      {"churn", "NUMBER", "Pods of a node that are replaced in an hour (default 2)",
+       number<double>(&Plan::churn, 0, 3600)},
+      {"failures", "NUMBER", "Nodes lost in a day; above 0 the run loses at least one (default 1)",
+       number<double>(&Plan::failures, 0, 10000)},
       {"growth", "NUMBER", "Pods that the cluster gains in a day; gives the time until the pool is full (default 0)",
-       number(&Plan::growth, 0, 1e7)},
+       number<double>(&Plan::growth, 0, 1e7)},
       {"pool", "CIDR", "Pool of addresses (default: the smallest that leaves room)",
        [](Plan& plan, const std::string& text) -> Result<void> {
          TRY(plan.pool, prefix_argument("pool", text));
          return {};
-       }},
-      {"block-size", "NUMBER", "Prefix length of the blocks (default 26)", number(&Plan::block_length, 20, 128)},
+       },
+       true},
+      {"block-size", "NUMBER", "Prefix length of the blocks (default 26, in an IPv6 pool 122)",
+       number<int>(&Plan::block_length, 20, 128), true},
       {"cooldown-seconds", "NUMBER", "Rest of an address after its release (default 30)",
        [](Plan& plan, const std::string& text) -> Result<void> {
          TRY(const double seconds, number_in(text, 0, 1e6));
          plan.cooldown = std::chrono::seconds(static_cast<std::int64_t>(seconds));
          return {};
-       }},
+       },
+       true},
       {"strict-affinity", "BOOL", "Let nodes use their own blocks alone: true or false (default false)",
        [](Plan& plan, const std::string& text) -> Result<void> {
-         if (text != "true" && text != "false") return fail(ErrorCode::invalid_argument, "say true or false");
+         if (text != "true" && text != "false") {
+           return fail(ErrorCode::invalid_argument,
+                       fmt::format("{} is neither true nor false. Say one of them.", net::echo(text)));
+         }
          plan.strict = text == "true";
          return {};
        }},
       {"datastore", "NAME", "Store of the register: kubernetes, etcd or sqlite (default kubernetes)",
        [](Plan& plan, const std::string& text) -> Result<void> {
+         if (!sim::manners_of(text)) {
+           return fail(ErrorCode::invalid_argument,
+                       fmt::format("{} is not a datastore. Say kubernetes, etcd or sqlite.", net::echo(text)));
+         }
          plan.datastore = text;
          return {};
        }},
@@ -103,9 +124,12 @@ const std::vector<Setting>& settings() {
        "Way of a pod's ADD: agents (one on each node), alone (plugins without agents) or calico (the requests of "
        "Calico's library) (default agents)",
        set_way},
-      {"cores", "NUMBER", "Cores of the machine that runs the datastore (default 16)", number(&Plan::cores, 0.5, 1024)},
-      {"at-once", "NUMBER", "Pods that a node starts at once (default 8)", number(&Plan::at_once, 1, 1000)},
-      {"in-flight", "NUMBER", "Pods that the cluster starts at once (default 500)", number(&Plan::in_flight, 1, 1e6)},
+      {"cores", "NUMBER", "Cores of the machine that runs the datastore (default 16)",
+       number<double>(&Plan::cores, 0.5, 1024)},
+      {"at-once", "NUMBER", "Pods that a node starts at once (default 8)",
+       number<std::uint32_t>(&Plan::at_once, 1, 1000)},
+      {"in-flight", "NUMBER", "Pods that the cluster starts at once (default 500)",
+       number<std::uint32_t>(&Plan::in_flight, 1, 1e6)},
       {"hours", "NUMBER", "Hours in which pods come and go (default 1)",
        [](Plan& plan, const std::string& text) -> Result<void> {
          TRY(const double hours, number_in(text, 0.01, 240));
@@ -113,7 +137,7 @@ const std::vector<Setting>& settings() {
          return {};
        }},
       {"seed", "NUMBER", "Seed of chance; the same seed gives the same output (default 1)",
-       number(&Plan::seed, 0, 1e15)},
+       number<std::uint64_t>(&Plan::seed, 0, 1e15)},
   };
   return kAll;
 }
@@ -121,11 +145,17 @@ const std::vector<Setting>& settings() {
 [[nodiscard]] Result<void> set(Plan& plan, const std::string& name, const std::string& text) {
   for (const Setting& setting : settings()) {
     if (name != setting.name) continue;
+    if (plan.today && setting.is_of_register) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--{} comes from the register of --from. Leave it out.", name));
+    }
     const auto done = setting.set(plan, text);
     if (!done) return fail(done.error().in("--" + name));
     return {};
   }
-  return fail(ErrorCode::invalid_argument, fmt::format("a plan has no setting {}", net::echo(name)));
+  return fail(ErrorCode::invalid_argument, fmt::format("{} is not a setting of a plan. Use the name of a flag: nodes, "
+                                                       "pods, block-size, …",
+                                                       net::echo(name)));
 }
 
 std::vector<std::string> split(const std::string& text, char by) {
@@ -146,7 +176,7 @@ std::vector<std::string> split(const std::string& text, char by) {
     const std::size_t at = word.find('=');
     if (at == word.npos) {
       return fail(ErrorCode::invalid_argument,
-                  fmt::format("--against takes NAME=VALUE, and {} is none", net::echo(word)));
+                  fmt::format("{} in --against has no value. Write NAME=VALUE,NAME=VALUE.", net::echo(word)));
     }
     TRY_VOID(set(plan, word.substr(0, at), word.substr(at + 1)));
   }
@@ -161,6 +191,7 @@ struct Figure {
   const char* what;
   const char* unit;
   std::function<std::optional<double>(const Measured&)> of;
+  bool is_count = false;
 };
 
 const std::vector<Figure>& figures() {
@@ -176,13 +207,13 @@ const std::vector<Figure>& figures() {
         [member](const Measured& run) { return run.steady.p99 > 0 ? std::optional(run.steady.*member) : std::nullopt; };
   };
   static const std::vector<Figure> kAll{
-      {"nodes", "nodes", "", [](const Measured& run) { return std::optional(static_cast<double>(run.nodes)); }},
+      {"nodes", "nodes", "", [](const Measured& run) { return std::optional(static_cast<double>(run.nodes)); }, true},
       {"pods", "pods with an address", "",
-       [](const Measured& run) { return std::optional(static_cast<double>(run.pods)); }},
-      {"poolSize", "addresses of the pool", "", space(&sim::Space::size)},
-      {"held", "held", "", space(&sim::Space::held)},
-      {"cooling", "cooling", "", space(&sim::Space::cooling)},
-      {"stranded", "stranded: free, in blocks of nodes", "", space(&sim::Space::spare)},
+       [](const Measured& run) { return std::optional(static_cast<double>(run.pods)); }, true},
+      {"poolSize", "addresses of the pool", "", space(&sim::Space::size), true},
+      {"held", "held", "", space(&sim::Space::held), true},
+      {"cooling", "cooling", "", space(&sim::Space::cooling), true},
+      {"stranded", "stranded: free, in blocks of nodes", "", space(&sim::Space::spare), true},
       {"used", "used of what blocks take", "%",
        [](const Measured& run) -> std::optional<double> {
          const double all = static_cast<double>(run.space.held + run.space.cooling + run.space.spare);
@@ -208,9 +239,9 @@ const std::vector<Figure>& figures() {
       {"p90", "p90", "ms", later(&sim::Latency::p90)},
       {"p99", "p99", "ms", later(&sim::Latency::p99)},
       {"refused", "tries refused for want of addresses", "",
-       [](const Measured& run) { return std::optional(static_cast<double>(run.refused)); }},
+       [](const Measured& run) { return std::optional(static_cast<double>(run.refused)); }, true},
       {"failed", "tries that failed", "",
-       [](const Measured& run) { return std::optional(static_cast<double>(run.failed)); }},
+       [](const Measured& run) { return std::optional(static_cast<double>(run.failed)); }, true},
       {"recoveredMinutes", "a lost node's addresses are free after", "min",
        [](const Measured& run) { return run.recovered_minutes; }},
       {"fullShare", "held when the first ADD is refused", "%",
@@ -230,7 +261,7 @@ Json json_of(const Measured& run) {
   Json json{{"pool", run.pool.to_string()}, {"blockSize", run.block_length}};
   for (const Figure& figure : figures()) {
     const auto value = figure.of(run);
-    json[figure.name] = value ? Json(*value) : Json();
+    json[figure.name] = !value ? Json() : figure.is_count ? Json(static_cast<std::uint64_t>(*value)) : Json(*value);
   }
   return json;
 }
@@ -296,15 +327,16 @@ struct PlanOptions {
 
 [[nodiscard]] Result<Plan> plan_of(CommandLine& line, const PlanOptions& options) {
   Plan plan;
-  if (!options.from.empty()) plan.nodes = plan.pods = 0;
+  if (!options.from.empty()) {
+    line.store_url = options.from;
+    TRY(const engine::Context context, line.look());
+    TRY_VOID(sim::begin_with(plan, context.store, context.clock));
+    const auto scheme = store::scheme_of(options.from);
+    plan.datastore = scheme == store::Scheme::etcd ? "etcd" : scheme == store::Scheme::sqlite ? "sqlite" : "kubernetes";
+  }
   for (std::size_t i = 0; i < settings().size(); ++i) {
     if (!options.given[i].empty()) TRY_VOID(set(plan, settings()[i].name, options.given[i]));
   }
-  if (options.from.empty()) return plan;
-  if (plan.pool) return fail(ErrorCode::invalid_argument, "the pool is that of --from; leave --pool out");
-  line.store_url = options.from;
-  TRY(const engine::Context context, line.look());
-  TRY_VOID(sim::begin_with(plan, context.store, context.clock));
   return plan;
 }
 
@@ -315,7 +347,10 @@ struct PlanOptions {
 
 [[nodiscard]] Result<int> vary(CommandLine& line, const PlanOptions& options, const Plan& plan) {
   const std::size_t at = options.vary.find('=');
-  if (at == options.vary.npos) return fail(ErrorCode::invalid_argument, "--vary takes NAME=VALUE,VALUE,…");
+  if (at == options.vary.npos) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} in --vary has no values. Write NAME=VALUE,VALUE.", net::echo(options.vary)));
+  }
   const std::string name = options.vary.substr(0, at);
   const Figure* figure = nullptr;
   for (const Figure& one : figures()) {
@@ -323,36 +358,50 @@ struct PlanOptions {
   }
   if (figure == nullptr) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("there is no figure {}; -o json names them", net::echo(options.chart)));
+                fmt::format("{} is not a figure. Take one that -o json names.", net::echo(options.chart)));
   }
-  std::vector<std::pair<std::string, std::string>> plans{{"plan", ""}};
-  if (!options.against.empty()) plans.emplace_back(options.against, options.against);
+  struct Line {
+    std::string title;
+    std::vector<std::pair<std::string, Plan>> plans;  ///< by the value of the setting
+  };
+  std::vector<Line> lines{{options.against.empty() ? "plan" : "without " + options.against, {}}};
+  if (!options.against.empty()) lines.push_back({options.against, {}});
+  for (Line& one : lines) {
+    for (const std::string& value : split(options.vary.substr(at + 1), ',')) {
+      Plan varied = plan;
+      TRY_VOID(set(varied, name, value));
+      if (!number_in(value, -1e12, 1e12)) {
+        return fail(ErrorCode::invalid_argument,
+                    fmt::format("--vary takes settings that are numbers, and {} is none. Compare with --against.",
+                                net::echo(value)));
+      }
+      if (&one != &lines.front()) {
+        TRY(varied, changed(varied, options.against));
+      }
+      one.plans.emplace_back(value, std::move(varied));
+    }
+  }
   sim::Chart chart{fmt::format("{}{}", figure->what, *figure->unit == 0 ? "" : fmt::format(", {}", figure->unit)),
                    name,
                    figure->what,
                    {}};
   Json json = Json::array();
   std::string text;
-  for (const auto& [title, words] : plans) {
+  for (const auto& [title, varied] : lines) {
     sim::Chart::Series series{title, {}};
     std::vector<Shown> all;
-    for (const std::string& value : split(options.vary.substr(at + 1), ',')) {
-      Plan one = plan;
-      TRY_VOID(set(one, name, value));
-      if (!words.empty()) {
-        TRY(one, changed(one, words));
-      }
+    for (const auto& [value, one] : varied) {
       TRY(Measured run, sim::run(one));
       TRY(const double x, number_in(value, -1e12, 1e12));
       if (const auto y = figure->of(run)) series.points.emplace_back(x, *y);
       Json row = json_of(run);
-      row["plan"] = title;
-      row[name] = x;
+      row["plan"] = &title == &lines.front().title ? "plan" : title;
+      row["varied"] = {{"name", name}, {"value", x}};
       json.push_back(std::move(row));
       all.push_back({fmt::format("{}={}", name, value), std::move(run)});
     }
     chart.series.push_back(std::move(series));
-    text += (words.empty() ? "" : words + "\n") + table_of(all) + "\n";
+    text += (lines.size() > 1 ? title + "\n" : "") + table_of(all) + "\n";
   }
   TRY_VOID(write_svg(options, chart));
   if (line.json()) {
@@ -366,10 +415,13 @@ struct PlanOptions {
 [[nodiscard]] Result<int> plan_capacity(CommandLine& line, const PlanOptions& options) {
   TRY(const Plan plan, plan_of(line, options));
   if (!options.vary.empty()) return vary(line, options, plan);
+  Plan other = plan;
+  if (!options.against.empty()) {
+    TRY(other, changed(plan, options.against));
+  }
   TRY(Measured run, sim::run(plan));
   std::vector<Shown> all{{"PLAN", std::move(run)}};
   if (!options.against.empty()) {
-    TRY(const Plan other, changed(plan, options.against));
     TRY(Measured against, sim::run(other));
     all.push_back({options.against, std::move(against)});
   }
@@ -426,7 +478,8 @@ void add_plan_command(CLI::App& app, CommandLine& line) {
   command->footer(
       "The cluster runs in memory, with Croft's own decisions and commits; no store is changed. The datastore's times "
       "are those of the measured machines, which had two cores, scaled to --cores. The time of a plugin's process is "
-      "not in them. A setting of --against and --vary has the name of its flag.");
+      "not in them, and without agents neither is the wait for the node's lock file. --store is not read. A setting of "
+      "--against and --vary has the name of its flag.");
   command->callback(
       [options, &line] { line.run = [options](CommandLine& all) { return plan_capacity(all, *options); }; });
 }
