@@ -55,12 +55,16 @@ Result<Advice> advise(const Plan& plan, const Measured& measured) {
   }
   Advice advice;
   advice.block_length = best->length;
+  const std::uint32_t part = part_of(plan, kPartNodes).nodes;
+  if (part < plan.nodes) {
+    advice.reasons.push_back(fmt::format("Each length was run with {} of the {} nodes.", part, plan.nodes));
+  }
   const auto size = static_cast<double>(std::uint64_t{1} << (bits - best->length));
   advice.reasons.push_back(fmt::format("A /{} block has {}, and a node with {} takes {}.", best->length,
                                        counted(size, "address", "addresses"), counted(plan.pods, "pod", "pods"),
                                        counted(best->measured.blocks_a_node, "block", "blocks")));
   for (const Tried& one : tried) {
-    if (std::abs(one.length - best->length) > 1) continue;
+    if (std::abs(one.length - best->length) > 1 && &one != &*cheapest) continue;
     // In a short run no pod is replaced.
     const std::string replaced = one.measured.requests_a_pod > 0
                                      ? fmt::format(", a replaced pod takes {:.1f}", one.measured.requests_a_pod)
@@ -69,6 +73,9 @@ Result<Advice> advise(const Plan& plan, const Measured& measured) {
         "With /{} an ADD takes {:.2f} requests while all pods start{}, and a node has {:.0f} idle addresses.",
         one.length, one.measured.requests_an_add, replaced, one.idle));
   }
+  advice.reasons.push_back(fmt::format(
+      "/{} takes the fewest requests. Of the lengths within {:.0f} % of it, /{} has the fewest idle addresses.",
+      cheapest->length, (kDearer - 1) * 100, best->length));
   // One block in eight is for nodes that have none (core::plan_claim_ahead).
   const double now = static_cast<double>(plan.nodes) * best->measured.blocks_a_node * size;
   double wanted = now * 8 / 7;
@@ -89,8 +96,11 @@ Result<Advice> advise(const Plan& plan, const Measured& measured) {
                     *measured.recovered_minutes, plan.failures, kept));
   }
   advice.pool = prefix_of(measured.pool, wanted);
-  advice.reasons.push_back(
-      fmt::format("The smallest pool with {:.0f} addresses is a /{}.", wanted, advice.pool.length()));
+  const bool is_enough = std::exp2(bits - advice.pool.length()) >= wanted;
+  advice.reasons.push_back(is_enough ? fmt::format("The smallest pool with {} is a /{}.",
+                                                   counted(wanted, "address", "addresses"), advice.pool.length())
+                                     : fmt::format("No pool has {}. Plan with less growth, or with an IPv6 pool.",
+                                                   counted(wanted, "address", "addresses")));
   return advice;
 }
 

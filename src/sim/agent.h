@@ -26,7 +26,6 @@ class Agent {
 
   /// A call on its way: the plugin waits for `answered`, and says when it has gone its own way.
   struct Call {
-    edge::AgentCall call;
     std::shared_ptr<std::atomic<bool>> hung_up = std::make_shared<std::atomic<bool>>(false);
     std::shared_ptr<std::atomic<std::chrono::nanoseconds>> told =
         std::make_shared<std::atomic<std::chrono::nanoseconds>>(std::chrono::nanoseconds{0});

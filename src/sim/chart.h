@@ -13,7 +13,7 @@ struct Chart {
     std::string name;
     std::vector<std::pair<double, double>> points;  ///< ascending
   };
-  std::string title, x, y;  ///< of the axes
+  std::string title, x;  ///< and of the axis below
   std::vector<Series> series;
 };
 

@@ -13,7 +13,6 @@ using testing::HasSubstr;
 Chart rates() {
   return {"ADDs a second",
           "nodes",
-          "ADDs a second",
           {{"plan", {{10, 1000}, {100, 900}, {1000, 500}}}, {"way=calico", {{10, 250}, {100, 100}, {1000, 7.5}}}}};
 }
 
@@ -42,12 +41,12 @@ TEST(Chart, IsTheSamePictureEachTime) {
 }
 
 TEST(Chart, EscapesNames) {
-  EXPECT_THAT(to_svg({"a < b & c", "x", "y", {{"s", {{1, 1}, {2, 2}}}}}), HasSubstr("<title>a &lt; b &amp; c</title>"));
+  EXPECT_THAT(to_svg({"a < b & c", "x", {{"s", {{1, 1}, {2, 2}}}}}), HasSubstr("<title>a &lt; b &amp; c</title>"));
 }
 
 TEST(Chart, OfNothingIsEmpty) {
-  EXPECT_THAT(to_svg({"t", "x", "y", {}}), HasSubstr("</svg>"));
-  EXPECT_EQ(to_terminal({"t", "x", "y", {}}, 60), "t\nx\n");
+  EXPECT_THAT(to_svg({"t", "x", {}}), HasSubstr("</svg>"));
+  EXPECT_EQ(to_terminal({"t", "x", {}}, 60), "t\nx\n");
 }
 
 TEST(Bar, ShowsPartsOfAWhole) {

@@ -134,6 +134,11 @@ void Checker::block_changed(const std::optional<core::Value>& before, const std:
       violate("sequence number repeated",
               fmt::format("block {} has {} after {}", either.cidr.to_string(), is->sequence_number.value, last.value));
     }
+    const bool is_other = was != nullptr && was->allocations != is->allocations;
+    if (is_other && is->sequence_number == was->sequence_number) {
+      violate("sequence number not raised",
+              fmt::format("block {} is another, and has {} still", either.cidr.to_string(), last.value));
+    }
     last = std::max(last, is->sequence_number);
   }
   const std::string cidr = either.cidr.to_string();

@@ -65,11 +65,7 @@ Result<store::ReadAnswer> NodeStore::read(const core::Missing& wanted, Deadline 
 }
 
 NodeMemory::NodeMemory(store::Store& direct, Server& server, ClaimedKeys& claimed, const core::AffinityOwner& node)
-    : ForwardingStore(direct),
-      server_(server),
-      claimed_(claimed),
-      node_(node),
-      own_names_(core::owned_names_of(node)) {}
+    : ForwardingStore(direct), server_(server), claimed_(claimed), own_names_(core::owned_names_of(node)) {}
 
 NodeMemory::Known NodeMemory::knows(const core::Key& key) {
   switch (key.kind) {

@@ -88,7 +88,6 @@ class NodeMemory final : public store::ForwardingStore {
 
   Server& server_;
   ClaimedKeys& claimed_;
-  const core::AffinityOwner node_;
   const std::string own_names_;
 };
 

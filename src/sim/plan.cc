@@ -34,6 +34,10 @@ constexpr Span kNodeIsGone = 5min;
 constexpr int kPassesMax = 20, kSamples = 6;
 constexpr Span kStartMax = 6h;
 constexpr unsigned kRefusedTriesMax = 3;
+/// Rounds of growth; in each a part of what is free is asked for.
+constexpr int kGrowthRoundsMax = 2000, kGrowthParts = 50;
+
+double size_of(const net::Prefix& prefix) { return std::exp2(net::bit_length(prefix.family()) - prefix.length()); }
 
 double seconds_of(Span span) { return std::chrono::duration<double>(span).count(); }
 
@@ -74,7 +78,7 @@ class Fleet {
         server_(schedule_, measured_manners(plan.datastore, plan.cores), plan.seed),
         claimed_(schedule_, server_.manners().watch.second),
         chance_(plan.seed * 77),
-        control_clock_(schedule_, 0),
+        control_clock_(schedule_, 0, beginning()),
         control_(schedule_) {
     server_.keep_no_history();
     server_.on_commit([this](const std::vector<Changed>& changes) { claimed_.committed(changes); });
@@ -97,7 +101,7 @@ class Fleet {
   struct Node {
     Node(Fleet& fleet, const std::string& name, std::uint16_t number)
         : owner{core::AffinityOwner::Type::host, name},
-          clock(fleet.schedule_, number),
+          clock(fleet.schedule_, number, fleet.beginning()),
           random(fleet.plan_.seed * 1000 + number),
           client(fleet.server_, clock),
           direct(client, fleet.server_, fleet.plan_.way == Plan::Way::alone ? &fleet.claimed_ : nullptr),
@@ -118,6 +122,7 @@ class Fleet {
   };
   class Facts;
 
+  [[nodiscard]] WallTime beginning() const { return plan_.today ? plan_.today->read_at : kBeginning; }
   [[nodiscard]] Result<void> begin();
   void take_over_today();
   void add_node(const std::string& name);
@@ -160,11 +165,17 @@ class Fleet {
   std::deque<Node*> ready_;  ///< nodes with pods to start
   std::uint32_t in_flight_ = 0;
   std::uint64_t numbers_ = 0, adds_ = 0, releases_ = 0;
+  std::uint64_t gone_ = 0;      ///< pods that were replaced, or lost with their node and made again
   std::uint64_t given_up_ = 0;  ///< pods for which there was no address, several times
   std::vector<float> latencies_;
   std::vector<Span> done_at_;
   core::collect::Memory collected_;
-  std::uint64_t freed_ = 0;
+  /// Nodes that were lost and hold addresses still, by name.
+  struct Lost {
+    Span at{0};
+    std::uint64_t held = 0;
+  };
+  std::map<std::string, Lost> lost_;
   Measured measured_;
   Process control_;  ///< first to go
 };
@@ -387,10 +398,15 @@ void Fleet::added(Node& node, const Call& call, const Result<core::AssignAnswer>
 // ---------------------------------------------------------------- the cluster's life
 
 std::uint32_t Fleet::some_node() {
-  for (;;) {
-    const auto number = static_cast<std::uint32_t>(chance_.next() % nodes_.size());
-    if (nodes_[number]->is_up) return number;
-  }
+  const auto drawn = [&] {
+    for (;;) {
+      const auto number = static_cast<std::uint32_t>(chance_.next() % nodes_.size());
+      if (nodes_[number]->is_up) return number;
+    }
+  };
+  // A scheduler keeps nodes alike.
+  const std::uint32_t one = drawn(), other = drawn();
+  return nodes_[one]->pods <= nodes_[other]->pods ? one : other;
 }
 
 void Fleet::start_all() {
@@ -404,13 +420,13 @@ void Fleet::start_all() {
   while (adds_ + given_up_ < wanted && schedule_.now() < kStartMax) schedule_.run_until(schedule_.now() + 100ms);
   if (done_at_.empty()) return;
   const Traffic& traffic = server_.traffic();
-  const auto adds = static_cast<double>(adds_);
-  measured_.requests_an_add = static_cast<double>(traffic.requests) / adds;
-  measured_.conflicts_an_add = static_cast<double>(traffic.conflicts) / adds;
+  const auto tries = static_cast<double>(adds_ + measured_.refused + measured_.failed);
+  measured_.requests_an_add = static_cast<double>(traffic.requests) / tries;
+  measured_.conflicts_an_add = static_cast<double>(traffic.conflicts) / tries;
   std::ranges::sort(done_at_);
   const std::size_t most = done_at_.size() - 1 - done_at_.size() / 100;
-  measured_.start_seconds = seconds_of(done_at_[most]);
-  measured_.adds_a_second = static_cast<double>(most + 1) / measured_.start_seconds;
+  measured_.adds_a_second = static_cast<double>(most + 1) / seconds_of(done_at_[most]);
+  if (adds_ == wanted) measured_.start_seconds = seconds_of(done_at_[most]);
   measured_.start = latency_of(std::exchange(latencies_, {}));
 }
 
@@ -419,6 +435,7 @@ void Fleet::replace_some_pod() {
   const std::size_t place = static_cast<std::size_t>(chance_.next() % pods_.size());
   Pod pod = std::exchange(pods_[place], std::move(pods_.back()));
   pods_.pop_back();
+  ++gone_;
   Node& node = *nodes_[pod.node];
   --node.pods;
   if (node.is_up) submit(node, {false, std::move(pod), schedule_.now()});
@@ -426,6 +443,9 @@ void Fleet::replace_some_pod() {
 }
 
 void Fleet::live() {
+  // Blocks that were claimed ahead while all pods started are given back before anything is counted.
+  schedule_.run_until(schedule_.now() + kAheadHold + 1min);
+  latencies_.clear();
   const Span began = schedule_.now(), ends = began + plan_.life;
   const std::uint64_t before = server_.traffic().requests, calls = adds_ + releases_,
                       lost = static_cast<std::uint64_t>(
@@ -464,21 +484,18 @@ void Fleet::lose_node(std::uint32_t number) {
   node.process.kill();
   node.is_up = false;
   in_flight_ -= std::exchange(node.starting, 0);
-  const Span at = schedule_.now();
-  std::uint64_t held = 0;
-  std::erase_if(pods_, [&](const Pod& pod) { return pod.node == number && ++held > 0; });
-  measured_.lost += held;
-  schedule_.after(kNodeIsGone, [this, &node, at, pods = node.pods] {
+  Lost& lost = lost_[node.owner.name] = {schedule_.now(), 0};
+  std::erase_if(pods_, [&](const Pod& pod) { return pod.node == number && ++lost.held > 0; });
+  schedule_.after(kNodeIsGone, [this, &node, pods = node.pods] {
     node.is_listed = false;
+    gone_ += pods;
     for (std::uint32_t i = 0; i < pods; ++i) start_pod(some_node());
     pass_of_collector();
     // Its passes are half a grace apart.
     const Span grace = core::collect::Settings{}.grace;
     for (int i = 1; i <= kPassesMax; ++i) {
-      schedule_.after(grace / 2 * i + 1s, [this, at] {
-        if (freed_ >= measured_.lost) return;
-        pass_of_collector();
-        if (freed_ >= measured_.lost) measured_.recovered_minutes = seconds_of(schedule_.now() - at) / 60;
+      schedule_.after(grace / 2 * i + 1s, [this] {
+        if (!lost_.empty()) pass_of_collector();
       });
     }
   });
@@ -514,13 +531,20 @@ void Fleet::pass_of_collector() {
   Facts facts(*this);
   const engine::Context context{server_.records(), control_clock_, chance_};
   const auto report = engine::sweep(context, facts, collected_, {});
-  if (report) freed_ += report->released.size();
+  if (!report) return;
+  for (const core::collect::Evidence& evidence : report->released) {
+    const auto lost = lost_.find(evidence.node);
+    if (evidence.what != core::collect::Evidence::What::address || lost == lost_.end()) continue;
+    if (--lost->second.held > 0) continue;
+    const double minutes = seconds_of(schedule_.now() - lost->second.at) / 60;
+    measured_.recovered_minutes = std::max(measured_.recovered_minutes.value_or(0), minutes);
+    lost_.erase(lost);
+  }
 }
 
 Space Fleet::space() {
   Space space;
-  for (const core::Pool& pool : pools_)
-    space.size += std::uint64_t{1} << std::min(62, net::bit_length(family_) - pool.cidr.length());
+  for (const core::Pool& pool : pools_) space.size += size_of(pool.cidr);
   const Instant now = control_clock_.now();
   server_.records().look_at(core::Kind::block, [&](const core::Key& /*key*/, const core::Value& value) {
     const auto* block = std::get_if<core::Block>(&value);
@@ -528,12 +552,13 @@ Space Fleet::space() {
     std::uint64_t taken = 0;
     const auto pool =
         std::ranges::find_if(pools_, [&](const core::Pool& one) { return one.cidr.contains(block->cidr); });
-    const core::Cooldowns cooldowns(pool != pools_.end() ? pool->cooldown : std::chrono::seconds{0});
+    if (pool == pools_.end()) return;
+    const core::Cooldowns cooldowns(pool->cooldown);
     for (std::uint32_t i = 0; i < block->allocations.size(); ++i) {
       const core::Attribute* attribute = core::attribute_of(*block, net::Ordinal(i));
       if (attribute == nullptr) continue;
       if (attribute->cooling) {
-        if (attribute->cooling->released_at.wall + cooldowns.of(*attribute->cooling) <= now.wall) continue;
+        if (core::cooldown_ended(*attribute->cooling, cooldowns.of(*attribute->cooling), now)) continue;
         ++space.cooling;
       } else {
         ++space.held;
@@ -553,12 +578,15 @@ Space Fleet::space() {
 /// Pods are added, each on some node, until one gets no address.
 void Fleet::grow_until_full() {
   const std::uint64_t refused = measured_.refused;
-  while (measured_.refused == refused) {
-    for (std::size_t i = 0; i < nodes_.size(); ++i) start_pod(some_node());
+  for (int round = 0; round < kGrowthRoundsMax && measured_.refused == refused; ++round) {
+    const Space now = space();
+    const double more = (now.size - static_cast<double>(now.held + now.cooling)) / kGrowthParts;
+    for (int i = 0; i < std::max(1, static_cast<int>(std::min(more, 4096.0))); ++i) start_pod(some_node());
     schedule_.run_until(schedule_.now() + 1s);
   }
+  if (measured_.refused == refused) return;
   const Space full = space();
-  measured_.full_share = static_cast<double>(full.held) / static_cast<double>(full.size);
+  measured_.full_share = static_cast<double>(full.held) / full.size;
 }
 
 Result<Measured> Fleet::run() {
@@ -569,6 +597,7 @@ Result<Measured> Fleet::run() {
   measured_.block_length = pools_.front().block_length;
   measured_.nodes = nodes_.size();
   measured_.pods = pods_.size();
+  measured_.without = numbers_ - pods_.size() - gone_;
   measured_.space = measured_.samples.back().space;
   measured_.blocks_a_node = static_cast<double>(measured_.space.blocks) / static_cast<double>(nodes_.size());
   if (grows_) grow_until_full();
@@ -577,12 +606,8 @@ Result<Measured> Fleet::run() {
 
 // ---------------------------------------------------------------- parts of a cluster
 
-constexpr std::uint64_t kGrowMax = 1 << 10;
+constexpr std::uint64_t kGrowMax = 1 << 10;  ///< addresses of the pool that is filled
 constexpr Span kPartLife = 20min;
-
-std::uint64_t size_of(const net::Prefix& prefix) {
-  return std::uint64_t{1} << std::min(62, net::bit_length(prefix.family()) - prefix.length());
-}
 
 [[nodiscard]] Result<void> check(const Plan& plan) {
   const auto refuse = [](std::string why) { return fail(ErrorCode::invalid_argument, std::move(why)); };
@@ -591,6 +616,9 @@ std::uint64_t size_of(const net::Prefix& prefix) {
   if (plan.pods < 1 || plan.pods > 1000) return refuse("a node has 1 to 1000 pods");
   if (plan.datastore == "sqlite" && plan.nodes > 1) {
     return refuse("a SQLite file serves one node; plan with one node, or with another datastore");
+  }
+  if (plan.today && plan.nodes < plan.today->nodes) {
+    return refuse(fmt::format("the register of --from has {} nodes. Plan with at least so many.", plan.today->nodes));
   }
   if (!plan.pool) return {};
   const int length = block_length_of(plan, plan.pool->family());
@@ -622,7 +650,7 @@ Plan part_of(const Plan& plan, std::uint32_t nodes_max) {
 net::Prefix prefix_of(const net::Prefix& like, double addresses) {
   const int bits = net::bit_length(like.family());
   int length = bits;
-  while (length > 8 && static_cast<double>(std::uint64_t{1} << std::min(62, bits - length)) < addresses) --length;
+  while (length > 8 && std::exp2(bits - length) < addresses) --length;
   return net::Prefix::containing(like.first(), length);
 }
 
@@ -646,16 +674,16 @@ Result<Measured> run(const Plan& plan) {
   like.pool = measured.pool;
   like.block_length = measured.block_length;
   Plan part = part_of(like, kPartNodes);
-  while (size_of(*part.pool) > kGrowMax && part.nodes > 1) part = part_of(part, part.nodes / 2);
+  while (size_of(*part.pool) > static_cast<double>(kGrowMax) && part.nodes > 1) part = part_of(part, part.nodes / 2);
   // Of a pool that is large for its nodes a piece fills up as the whole does.
   const int most = net::bit_length(part.pool->family()) - std::countr_zero(kGrowMax);
   part.pool =
       net::Prefix::containing(part.pool->first(), std::min(std::max(part.pool->length(), most), *part.block_length));
   TRY(const Measured full, Fleet(part, true).run());
   measured.full_share = full.full_share;
-  const double more =
-      *full.full_share * static_cast<double>(measured.space.size) - static_cast<double>(measured.space.held);
-  measured.days_to_full = std::max(0.0, more / plan.growth);
+  if (!full.full_share) return measured;
+  const double more = *full.full_share * measured.space.size - static_cast<double>(measured.space.held);
+  measured.days_to_full = measured.refused > 0 ? 0 : std::max(0.0, more / plan.growth);
   return measured;
 }
 

@@ -49,13 +49,13 @@ struct Plan {
 
 /// How the addresses of the pools are used at one moment.
 struct Space {
-  std::uint64_t size = 0;      ///< of the pools
+  double size = 0;             ///< of the pools; more than a counter holds in IPv6
   std::uint64_t held = 0;      ///< by pods
   std::uint64_t borrowed = 0;  ///< of them, in blocks of other nodes
   std::uint64_t cooling = 0;
   std::uint64_t spare = 0;   ///< free, in a block that has a node
   std::uint64_t blocks = 0;  ///< that have a node
-  std::uint64_t free() const { return size - held - cooling - spare; }
+  [[nodiscard]] double free() const { return size - static_cast<double>(held + cooling + spare); }
 };
 
 struct Latency {
@@ -67,17 +67,17 @@ struct Measured {
   net::Prefix pool;
   int block_length = 0;
   std::uint64_t nodes = 0;
-  std::uint64_t pods = 0;                 ///< that have an address at the end
+  std::uint64_t pods = 0, without = 0;    ///< that have an address at the end, and that have none
   std::uint64_t refused = 0, failed = 0;  ///< tries of ADDs: for want of addresses, and otherwise
   Space space;                            ///< at the end
   double blocks_a_node = 0;
-  double requests_an_add = 0, conflicts_an_add = 0;  ///< while all pods start
+  double requests_an_add = 0, conflicts_an_add = 0;  ///< of a try, while all pods start
   double requests_a_pod = 0;                         ///< of the ADD and the DEL of a pod that is replaced
-  double adds_a_second = 0;                          ///< while all pods start, until 99 % of them have an address
-  double start_seconds = 0;                          ///< until then
+  double adds_a_second = 0;                          ///< while all pods start, until 99 % of those that do
+  std::optional<double> start_seconds;               ///< until then; absent: some got no address
   Latency start, steady;                             ///< of ADDs, while all pods start and later
-  std::uint64_t lost = 0;                            ///< addresses that lost nodes held
-  std::optional<double> recovered_minutes;           ///< from the loss of a node until the collector has freed them
+  /// From the loss of a node until the collector has freed what it held; of several the longest.
+  std::optional<double> recovered_minutes;
   std::optional<double> full_share;  ///< of the pool held when the first ADD is refused, as the load grows
   std::optional<double> days_to_full;
   struct Sample {

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <queue>
-#include <set>
 #include <vector>
 
 namespace croft::sim {

@@ -34,6 +34,7 @@ void take_pods(const core::Block& block, std::vector<PodOfToday>& pods) {
 
 Result<void> begin_with(Plan& plan, store::Store& store, const Clock& clock) {
   Today today;
+  today.read_at = clock.now().wall;
   std::set<std::string> nodes;
   for (const core::Kind kind : {core::Kind::pool, core::Kind::reservation, core::Kind::ipam_config, core::Kind::node,
                                 core::Kind::block, core::Kind::affinity, core::Kind::handle, core::Kind::vacancy,
@@ -62,7 +63,8 @@ Result<void> begin_with(Plan& plan, store::Store& store, const Clock& clock) {
   plan.block_length = first.block_length;
   plan.cooldown = first.cooldown;
   plan.strict = today.config.strict_affinity;
-  plan.nodes = static_cast<std::uint32_t>(std::max<std::size_t>(nodes.size(), 1));
+  today.nodes = static_cast<std::uint32_t>(nodes.size());
+  plan.nodes = std::max(today.nodes, 1U);
   plan.pods = static_cast<std::uint32_t>(std::max<std::size_t>((today.pods.size() + plan.nodes / 2) / plan.nodes, 1));
   plan.today = std::make_shared<const Today>(std::move(today));
   return {};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct Today {
   std::vector<store::Record> records;
   std::vector<core::Pool> pools;  ///< of one family; the first is the one that is planned
   core::IpamConfig config;
+  std::uint32_t nodes = 0;
+  WallTime read_at;
   std::vector<PodOfToday> pods;
 };
 

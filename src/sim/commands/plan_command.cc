@@ -1,5 +1,6 @@
 #include "sim/commands/plan_command.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <functional>
@@ -19,6 +20,7 @@
 #include "cli/croft/data.h"
 #include "cli/croft/table.h"
 #include "os/files.h"
+#include "register/pool.h"
 #include "sim/advice.h"
 #include "sim/chart.h"
 #include "sim/plan.h"
@@ -61,10 +63,10 @@ template <class Number, class Member>
 auto number(Member Plan::*member, double least, double most) {
   return [=](Plan& plan, const std::string& text) -> Result<void> {
     TRY(const double read, number_in(text, least, most));
-    if (std::is_integral_v<Number> && read != std::floor(read)) {
+    if (!std::is_same_v<Number, double> && read != std::floor(read)) {
       return fail(ErrorCode::invalid_argument, fmt::format("{} is not a whole number. Give one.", net::echo(text)));
     }
-    plan.*member = static_cast<Number>(read);
+    plan.*member = Number(static_cast<std::conditional_t<std::is_same_v<Number, double>, double, std::int64_t>>(read));
     return {};
   };
 }
@@ -85,7 +87,8 @@ const std::vector<Setting>& settings() {
        number<double>(&Plan::churn, 0, 3600)},
       {"failures", "NUMBER", "Nodes lost in a day; above 0 the run loses at least one (default 1)",
        number<double>(&Plan::failures, 0, 10000)},
-      {"growth", "NUMBER", "Pods that the cluster gains in a day; gives the time until the pool is full (default 0)",
+      {"growth", "NUMBER",
+       "Pods that the cluster gains in a day, net; gives the time until the pool is full (default 0)",
        number<double>(&Plan::growth, 0, 1e7)},
       {"pool", "CIDR", "Pool of addresses (default: the smallest that leaves room)",
        [](Plan& plan, const std::string& text) -> Result<void> {
@@ -96,12 +99,7 @@ const std::vector<Setting>& settings() {
       {"block-size", "NUMBER", "Prefix length of the blocks (default 26, in an IPv6 pool 122)",
        number<int>(&Plan::block_length, 20, 128), true},
       {"cooldown-seconds", "NUMBER", "Rest of an address after its release (default 30)",
-       [](Plan& plan, const std::string& text) -> Result<void> {
-         TRY(const double seconds, number_in(text, 0, 1e6));
-         plan.cooldown = std::chrono::seconds(static_cast<std::int64_t>(seconds));
-         return {};
-       },
-       true},
+       number<std::chrono::seconds>(&Plan::cooldown, 0, static_cast<double>(core::kCooldownMax.count())), true},
       {"strict-affinity", "BOOL", "Let nodes use their own blocks alone: true or false (default false)",
        [](Plan& plan, const std::string& text) -> Result<void> {
          if (text != "true" && text != "false") {
@@ -171,9 +169,12 @@ std::vector<std::string> split(const std::string& text, char by) {
 }
 
 /// "nodes=200,block-size=27"
-[[nodiscard]] Result<Plan> changed(Plan plan, const std::string& words) {
+[[nodiscard]] Result<Plan> changed(Plan plan, const std::string& words, const std::string& varied = {}) {
   for (const std::string& word : split(words, ',')) {
     const std::size_t at = word.find('=');
+    if (at != word.npos && word.substr(0, at) == varied) {
+      return fail(ErrorCode::invalid_argument, fmt::format("--vary and --against both set {}. Leave one out.", varied));
+    }
     if (at == word.npos) {
       return fail(ErrorCode::invalid_argument,
                   fmt::format("{} in --against has no value. Write NAME=VALUE,NAME=VALUE.", net::echo(word)));
@@ -195,11 +196,11 @@ struct Figure {
 };
 
 const std::vector<Figure>& figures() {
-  const auto space = [](std::uint64_t sim::Space::*member) {
+  const auto space = [](auto sim::Space::*member) {
     return [member](const Measured& run) { return std::optional(static_cast<double>(run.space.*member)); };
   };
-  const auto some = [](double Measured::*member) {
-    return [member](const Measured& run) { return std::optional(run.*member); };
+  const auto some = [](auto Measured::*member) {
+    return [member](const Measured& run) -> std::optional<double> { return run.*member; };
   };
   // Without churn there are none.
   const auto later = [](double sim::Latency::*member) {
@@ -210,7 +211,9 @@ const std::vector<Figure>& figures() {
       {"nodes", "nodes", "", [](const Measured& run) { return std::optional(static_cast<double>(run.nodes)); }, true},
       {"pods", "pods with an address", "",
        [](const Measured& run) { return std::optional(static_cast<double>(run.pods)); }, true},
-      {"poolSize", "addresses of the pool", "", space(&sim::Space::size), true},
+      {"withoutAddress", "pods without an address", "",
+       [](const Measured& run) { return std::optional(static_cast<double>(run.without)); }, true},
+      {"poolSize", "addresses of the pool", "", space(&sim::Space::size)},
       {"held", "held", "", space(&sim::Space::held), true},
       {"cooling", "cooling", "", space(&sim::Space::cooling), true},
       {"stranded", "stranded: free, in blocks of nodes", "", space(&sim::Space::spare), true},
@@ -242,11 +245,10 @@ const std::vector<Figure>& figures() {
        [](const Measured& run) { return std::optional(static_cast<double>(run.refused)); }, true},
       {"failed", "tries that failed", "",
        [](const Measured& run) { return std::optional(static_cast<double>(run.failed)); }, true},
-      {"recoveredMinutes", "a lost node's addresses are free after", "min",
-       [](const Measured& run) { return run.recovered_minutes; }},
+      {"recoveredMinutes", "a lost node's addresses are free after", "min", some(&Measured::recovered_minutes)},
       {"fullShare", "held when the first ADD is refused", "%",
        [](const Measured& run) { return run.full_share ? std::optional(*run.full_share * 100) : std::nullopt; }},
-      {"daysToFull", "time until then", "days", [](const Measured& run) { return run.days_to_full; }},
+      {"daysToFull", "time until then", "days", some(&Measured::days_to_full)},
   };
   return kAll;
 }
@@ -294,7 +296,7 @@ std::string table_of(const std::vector<Shown>& all) {
 
 /// How the pool is used, in the course of the run.
 sim::Chart chart_of(const std::vector<Shown>& all) {
-  sim::Chart chart{"Addresses of the pool", "minutes", "addresses", {}};
+  sim::Chart chart{"Addresses of the pool", "minutes", {}};
   for (const Shown& shown : all) {
     const std::string name = all.size() > 1 ? shown.name + ": " : "";
     sim::Chart::Series held{name + "held", {}}, spare{name + "stranded", {}};
@@ -313,7 +315,7 @@ std::string bar_of(const Shown& shown) {
   return sim::to_bar({{"held", static_cast<double>(space.held), "█"},
                       {"cooling", static_cast<double>(space.cooling), "▓"},
                       {"stranded", static_cast<double>(space.spare), "▒"},
-                      {"in no block", static_cast<double>(space.free()), "░"}},
+                      {"in no block", space.free(), "░"}},
                      kWidth);
 }
 
@@ -321,7 +323,7 @@ std::string bar_of(const Shown& shown) {
 
 struct PlanOptions {
   std::vector<std::string> given = std::vector<std::string>(settings().size());
-  std::string from, against, vary, chart = "addsPerSecond", svg;
+  std::string from, against, vary, chart, svg;
   bool no_advice = false;
 };
 
@@ -352,13 +354,11 @@ struct PlanOptions {
                 fmt::format("{} in --vary has no values. Write NAME=VALUE,VALUE.", net::echo(options.vary)));
   }
   const std::string name = options.vary.substr(0, at);
-  const Figure* figure = nullptr;
-  for (const Figure& one : figures()) {
-    if (options.chart == one.name) figure = &one;
-  }
-  if (figure == nullptr) {
+  const std::string chosen = options.chart.empty() ? "addsPerSecond" : options.chart;
+  const auto figure = std::ranges::find(figures(), chosen, &Figure::name);
+  if (figure == figures().end()) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("{} is not a figure. Take one that -o json names.", net::echo(options.chart)));
+                fmt::format("{} is not a figure. Take one that -o json names.", net::echo(chosen)));
   }
   struct Line {
     std::string title;
@@ -376,15 +376,13 @@ struct PlanOptions {
                                 net::echo(value)));
       }
       if (&one != &lines.front()) {
-        TRY(varied, changed(varied, options.against));
+        TRY(varied, changed(varied, options.against, name));
       }
       one.plans.emplace_back(value, std::move(varied));
     }
   }
-  sim::Chart chart{fmt::format("{}{}", figure->what, *figure->unit == 0 ? "" : fmt::format(", {}", figure->unit)),
-                   name,
-                   figure->what,
-                   {}};
+  sim::Chart chart{
+      fmt::format("{}{}", figure->what, *figure->unit == 0 ? "" : fmt::format(", {}", figure->unit)), name, {}};
   Json json = Json::array();
   std::string text;
   for (const auto& [title, varied] : lines) {
@@ -396,25 +394,35 @@ struct PlanOptions {
       if (const auto y = figure->of(run)) series.points.emplace_back(x, *y);
       Json row = json_of(run);
       row["plan"] = &title == &lines.front().title ? "plan" : title;
-      row["varied"] = {{"name", name}, {"value", x}};
+      row["varied"] = {{"name", name}, {"value", x == std::floor(x) ? Json(static_cast<std::int64_t>(x)) : Json(x)}};
       json.push_back(std::move(row));
       all.push_back({fmt::format("{}={}", name, value), std::move(run)});
     }
     chart.series.push_back(std::move(series));
     text += (lines.size() > 1 ? title + "\n" : "") + table_of(all) + "\n";
   }
-  TRY_VOID(write_svg(options, chart));
+  const bool is_measured =
+      std::ranges::any_of(chart.series, [](const sim::Chart::Series& series) { return !series.points.empty(); });
   if (line.json()) {
     print(line.data(Data(std::move(json))), Printed::json);
   } else {
-    print(text + sim::to_terminal(chart, kWidth));
+    print(text + (is_measured ? sim::to_terminal(chart, kWidth) : ""));
   }
+  if (!is_measured) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("{} was not measured in these plans, so there is no chart. Choose another with --chart.", chosen));
+  }
+  TRY_VOID(write_svg(options, chart));
   return 0;
 }
 
 [[nodiscard]] Result<int> plan_capacity(CommandLine& line, const PlanOptions& options) {
   TRY(const Plan plan, plan_of(line, options));
   if (!options.vary.empty()) return vary(line, options, plan);
+  if (!options.chart.empty()) {
+    return fail(ErrorCode::invalid_argument, "--chart is for --vary. Give both, or neither.");
+  }
   Plan other = plan;
   if (!options.against.empty()) {
     TRY(other, changed(plan, options.against));
@@ -429,7 +437,6 @@ struct PlanOptions {
   if (!options.no_advice) {
     TRY(advice, sim::advise(plan, all.front().run));
   }
-  TRY_VOID(write_svg(options, chart_of(all)));
   if (line.json()) {
     Json json = Json::array();
     for (const Shown& shown : all) {
@@ -442,6 +449,7 @@ struct PlanOptions {
           {"pool", advice->pool.to_string()}, {"blockSize", advice->block_length}, {"reasons", advice->reasons}};
     }
     print(line.data(Data(std::move(json))), Printed::json);
+    TRY_VOID(write_svg(options, chart_of(all)));
     return 0;
   }
   std::string text = table_of(all) + "\n";
@@ -451,6 +459,7 @@ struct PlanOptions {
     for (const std::string& reason : advice->reasons) text += "- " + reason + "\n";
   }
   print(text);
+  TRY_VOID(write_svg(options, chart_of(all)));
   return 0;
 }
 
@@ -470,15 +479,17 @@ void add_plan_command(CLI::App& app, CommandLine& line) {
       ->type_name("SETTINGS");
   command->add_option("--vary", options->vary, "Run the plan for each value of a setting: nodes=10,100,1000")
       ->type_name("SETTING");
-  command->add_option("--chart", options->chart, "Figure in the chart of --vary, by its name in -o json")
-      ->type_name("FIGURE")
-      ->default_str("addsPerSecond");
+  command
+      ->add_option("--chart", options->chart,
+                   "Figure in the chart of --vary, by its name in -o json (default addsPerSecond)")
+      ->type_name("FIGURE");
   command->add_option("--svg", options->svg, "Write the chart to this file")->type_name("FILE");
-  command->add_flag("--no-advice", options->no_advice, "Skip the runs that the advice needs");
+  command->add_flag("--no-advice", options->no_advice, "Give no advice, which is faster");
   command->footer(
       "The cluster runs in memory, with Croft's own decisions and commits; no store is changed. The datastore's times "
       "are those of the measured machines, which had two cores, scaled to --cores. The time of a plugin's process is "
-      "not in them, and without agents neither is the wait for the node's lock file. --store is not read. A setting of "
+      "not in them, and without agents neither is the wait for the node's lock file. --store is not read. Stranded "
+      "addresses are free, in blocks that a node has. A setting of "
       "--against and --vary has the name of its flag.");
   command->callback(
       [options, &line] { line.run = [options](CommandLine& all) { return plan_capacity(all, *options); }; });
