@@ -130,10 +130,13 @@ void Checker::block_changed(const std::optional<core::Value>& before, const std:
   touched_claims_.insert(either.cidr);
   if (is != nullptr) {
     core::SequenceNumber& last = sequences_[either.cidr];
-    // An empty one may come late, by a request that was given up; its number is raised before anything is taken of it.
-    const bool is_empty = std::ranges::none_of(is->allocations, [](const auto& one) { return one.has_value(); });
+    // An empty one may come late, by a request that was given up: its number is of its maker's clock, and is raised
+    // before anything is taken of it.
+    const WallTime made{std::chrono::nanoseconds(static_cast<std::int64_t>(is->sequence_number.value))};
+    const bool is_late = made > kBeginning - core::kClockSkewMax &&
+                         std::ranges::none_of(is->allocations, [](const auto& one) { return one.has_value(); });
     const bool is_repeated = is->sequence_number < last || (is->sequence_number == last && was == nullptr);
-    if (is_repeated && !is_empty) {
+    if (is_repeated && !is_late) {
       violate("sequence number repeated",
               fmt::format("block {} has {} after {}", either.cidr.to_string(), is->sequence_number.value, last.value));
     }
