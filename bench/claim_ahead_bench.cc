@@ -155,9 +155,6 @@ class Node {
 /// An hour of a cluster. What happens to its pods is the same with and without claims ahead.
 Figures hour(int nodes, int minutes_of_life, std::uint32_t below) {
   store::MemoryStore store;
-  store::Capabilities can = store.capabilities();
-  can.keys_at_hand = true;  // as an agent's memory has them
-  store.set_capabilities(can);
   ManualClock clock;
   SeededRandom random(1);
   SeededRandom life(2);

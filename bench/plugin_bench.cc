@@ -178,7 +178,6 @@ class Bench {
       add(core::affinity_key(kNode, cidr), core::Affinity{kNode, cidr, core::AffinityState::confirmed, false});
       add(core::block_key(cidr), block);
     }
-    add(core::claim_cursor_key(kNode, "a"), core::ClaimCursor{cidr});
     flush(*store, batch);
   }
 

@@ -93,7 +93,7 @@ class World {
   explicit World(Bytes& in) : in_(in) {
     const std::uint8_t kind = in_.byte();
     register_.foreign_writers = (kind & 1) != 0;
-    register_.keys_at_hand = (kind & 2) != 0;
+    register_.knows_claimed = (kind & 2) != 0;
     pods_known_ = (kind & 12) != 0;
     misnamed_ = in_.one_in(4) ? in_.byte() % 16 : 0;
     crowd_ = in_.one_in(8) ? 0 : 8;

@@ -59,8 +59,7 @@ class World {
   explicit World(Bytes& in) : in_(in) {
     const std::uint8_t kind = in_.byte();
     register_.foreign_writers = (kind & 1) != 0;
-    register_.keys_at_hand = (kind & 2) != 0;
-    register_.cheap_counts = (kind & 4) != 0;
+    register_.knows_claimed = (kind & 2) != 0;
     odd_clocks_ = (kind & 8) != 0;
     damaged_ = (kind & 16) != 0;
     // Room for a block of 64 and a few holders.
@@ -173,7 +172,7 @@ class World {
           register_.put(high_water_mark_key(cidr), HighWaterMark{SequenceNumber(in_.wide())});
           break;
         case 1:
-          register_.put(claim_cursor_key(node(in_.below(2)), "p0"), ClaimCursor{cidr});
+          register_.put(vacancy_key(node(in_.below(2)), cidr), Vacancy{});
           break;
         case 2: {
           Block block = new_block(cidr, node(in_.below(2)), now(0), {});

@@ -61,8 +61,7 @@ TEST(CalicoKeys, RecordsOfTheStoreBothWays) {
     EXPECT_EQ(*key, row.key) << row.text;
   }
   EXPECT_FALSE(record_of(HostMarkerKey{"node-a"}));
-  for (const auto kind :
-       {core::Kind::vacancy, core::Kind::claim_cursor, core::Kind::high_water_mark, core::Kind::pool_set}) {
+  for (const auto kind : {core::Kind::vacancy, core::Kind::high_water_mark, core::Kind::pool_set}) {
     EXPECT_EQ(key_of({kind, "default"}).error().code, ErrorCode::invalid_argument);
   }
   EXPECT_EQ(key_of({core::Kind::block, "ipv4/10.0.0.1/24"}).value(), Key(BlockKey{prefix("10.0.0.0/24")}));

@@ -120,12 +120,6 @@ struct Block {
   /// Soft delete of the Kubernetes datastore; readers treat the block as absent.
   bool deleted = false;
   ForeignRestPtr rest{};
-  /// What rests beside blocks of other lengths is in it (Draft::settled), and it overlaps none. No store records it: it
-  /// is known of a block that this process wrote last.
-  bool is_settled{};
-  /// In which making of its pool (ForeignRest::identity) that was so; a pool's block length never changes. Recorded
-  /// where looking again costs requests (Capabilities::records_settling). Empty: nothing is known.
-  std::string settled_in{};
 
   friend bool operator==(const Block&, const Block&) = default;
 };

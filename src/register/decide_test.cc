@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "register/snapshot.h"
+#include "register/test_values.h"
 
 namespace croft::core {
 namespace {
@@ -20,7 +21,7 @@ using Ask = std::function<void(Reader&)>;
 
 const KeyOf<Pool> kKey = pool_key("web");
 const Listing kListing{Kind::pool, ""};
-const KeyWindow kWindow{kListing, "a", "b"};
+const FreeBlock kFreeBlock{prefix("10.0.0.0/26"), 28, prefix("10.0.0.0/28"), {}, false, nullptr};
 
 /// What a decision would write that forgot to look whether it has been told everything.
 Plan<int> careless() { return {7, {to_delete(kKey)}}; }
@@ -36,8 +37,7 @@ std::vector<std::pair<std::string, Ask>> asks() {
       {"list", [](Reader& r) { static_cast<void>(r.list(kListing)); }},
       {"sound list", [](Reader& r) { static_cast<void>(r.sound(kListing)); }},
       {"keys", [](Reader& r) { static_cast<void>(r.keys(kListing)); }},
-      {"window", [](Reader& r) { static_cast<void>(r.window(kWindow)); }},
-      {"count", [](Reader& r) { static_cast<void>(r.count(kWindow)); }},
+      {"free block", [](Reader& r) { static_cast<void>(r.free_block(kFreeBlock)); }},
   };
 }
 
@@ -47,8 +47,7 @@ Snapshot full() {
   snapshot.set(kKey, std::nullopt);
   snapshot.set_list(kListing, {});
   snapshot.set_keys(kListing, std::vector<Key>());
-  snapshot.set_window(kWindow, {});
-  snapshot.set_count(kWindow, 0);
+  snapshot.set_free_block(kFreeBlock, {});
   return snapshot;
 }
 

@@ -51,10 +51,6 @@ std::vector<std::string_view> handles_holding(const Block& block) {
   return ids;
 }
 
-bool may_be_laid_over(const net::Prefix& claimed, const net::Prefix& block) {
-  return claimed != block && block.overlaps(claimed);
-}
-
 bool may_be_block_of(const Pool& pool, const net::Prefix& block) {
   return !pool.cidr.overlaps(block) || pool.block_length == block.length();
 }

@@ -40,10 +40,6 @@ struct NodesPart {
 /// cooling addresses do not.
 [[nodiscard]] std::vector<std::string_view> handles_holding(const Block& block);
 
-/// Whether a claim on one block may mean that another program lays a block over the other: who knew to be alone in that
-/// one (Block::is_settled) no longer does.
-[[nodiscard]] bool may_be_laid_over(const net::Prefix& claimed, const net::Prefix& block);
-
 /// Whether a claim of this block has a condition on it as far as this pool goes: the pool is elsewhere, or has blocks
 /// of this length. Of others nothing may be guessed; they may be anybody's, or nobody's, from before the pool was
 /// changed.

@@ -33,9 +33,6 @@ KeyOf<Handle> handle_key(const std::string& handle_id) { return KeyOf<Handle>(ha
 KeyOf<Vacancy> vacancy_key(const std::optional<AffinityOwner>& owner, const net::Prefix& cidr) {
   return KeyOf<Vacancy>((owner ? owner_names(*owner) : "nobody/") + cidr_name(cidr));
 }
-KeyOf<ClaimCursor> claim_cursor_key(const AffinityOwner& owner, const std::string& pool_name) {
-  return KeyOf<ClaimCursor>(owner_names(owner) + pool_name);
-}
 KeyOf<HighWaterMark> high_water_mark_key(const net::Prefix& cidr) { return KeyOf<HighWaterMark>(cidr_name(cidr)); }
 KeyOf<Namespace> namespace_key(const std::string& name) { return KeyOf<Namespace>(name); }
 KeyOf<BlockBeside> block_beside_key(const net::Prefix& cidr) { return KeyOf<BlockBeside>(cidr_name(cidr)); }

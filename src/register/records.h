@@ -49,12 +49,6 @@ struct Vacancy {
   friend bool operator==(const Vacancy&, const Vacancy&) = default;
 };
 
-/// Croft's own: the block a node claimed last in a pool; where it looks next.
-struct ClaimCursor {
-  net::Prefix last_claimed;
-  friend bool operator==(const ClaimCursor&, const ClaimCursor&) = default;
-};
-
 /// Croft's own: the highest sequence number a deleted block had. A block made again starts above it.
 struct HighWaterMark {
   SequenceNumber sequence_number;
@@ -116,9 +110,9 @@ struct Damaged {
 /// Everything a store keeps. The alternative decides the kind. Service addresses exist in Kubernetes' form only: as
 /// objects where it keeps them so, else as bits of a range.
 using Value =
-    std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark, PoolSet,
-                 Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange, NodeRangeSet,
-                 RemovedNode, ForeignService, BlockBeside, Namespace, WarmAddress, WarmIntent, WarmNode, Damaged>;
+    std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, HighWaterMark, PoolSet, Node,
+                 RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange, NodeRangeSet, RemovedNode,
+                 ForeignService, BlockBeside, Namespace, WarmAddress, WarmIntent, WarmNode, Damaged>;
 static_assert(std::variant_size_v<Value> == kKindCount + 1);  // Damaged is no kind
 
 [[nodiscard]] inline Kind kind_of(const Value& value) {
@@ -193,8 +187,6 @@ struct KeyOf : Key {
 [[nodiscard]] KeyOf<Vacancy> vacancy_key(
     const std::optional<AffinityOwner>& owner,
     const net::Prefix&);  // host/node-a/ipv4/10.0.0.64/26, nobody/ipv4/10.0.0.64/26
-[[nodiscard]] KeyOf<ClaimCursor> claim_cursor_key(const AffinityOwner& owner,
-                                                  const std::string& pool_name);   // host/node-a/a
 [[nodiscard]] KeyOf<HighWaterMark> high_water_mark_key(const net::Prefix& cidr);   // ipv4/10.0.0.64/26
 [[nodiscard]] KeyOf<Namespace> namespace_key(const std::string& name);             // default
 [[nodiscard]] KeyOf<BlockBeside> block_beside_key(const net::Prefix& cidr);        // ipv4/10.0.0.64/26

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/net/intervals.h"
 #include "register/flow.h"
+#include "register/free_block.h"
 #include "register/records.h"
 #include "register/stored_size.h"
 
@@ -28,32 +29,10 @@ namespace croft::core {
 struct Listing {
   Kind kind = Kind::pool;
   std::string name_prefix;
-  /// As the store has them. Else keys at hand will do, where there are any (store.h, Capabilities), and of a node's
-  /// affinities in a Kubernetes API those with Calico's labels.
+  /// As the store has them. Else keys in memory will do, which are of the blocks that somebody claims (store/cached),
+  /// and of a node's affinities in a Kubernetes API those with Calico's labels.
   bool as_stored{};
   friend auto operator<=>(const Listing&, const Listing&) = default;
-};
-
-/// The first kKeyWindowMax keys of a listing with names from `from` on and less than `before`, names of records that
-/// need not exist: a look into a long list that costs no more than a short one. Both ends, because a store may
-/// have to go through all that lies between them.
-struct KeyWindow {
-  Listing listing;
-  std::string from;
-  std::string before;
-  /// Of blocks: those of this length may be missing; a store that leaves them out shows all others, however many.
-  /// Negative: none may.
-  int but_length = -1;
-  /// What was made moments ago may be missing too.
-  bool may_lag = false;
-  friend auto operator<=>(const KeyWindow&, const KeyWindow&) = default;
-};
-inline constexpr std::size_t kKeyWindowMax = 256;
-
-/// What a window shows: every key between its ends, up to the last one of `keys` when there are more.
-struct KeysInWindow {
-  std::vector<Key> keys;
-  bool more = false;
 };
 
 using KeyedValue = std::pair<Key, Value>;
@@ -81,24 +60,15 @@ class Snapshot {
   void set_keys(const Listing& listing, std::vector<Key> keys) {
     set_keys(listing, std::make_shared<const std::vector<Key>>(std::move(keys)));
   }
-  void set_window(const KeyWindow& window, KeysInWindow keys) { windows_[window] = std::move(keys); }
-  void set_count(const KeyWindow& window, std::uint64_t count) { counts_[window] = count; }
+  void set_free_block(const FreeBlock& wanted, FoundBlock found) { free_blocks_[wanted] = std::move(found); }
 
-  /// Shows a record, absent or not, as it will be once a plan is committed: by its key and in all that was listed.
-  /// Counts follow only where the record before was known.
+  /// Shows a record, absent or not, as it will be once a plan is committed: by its key and in all that was listed. A
+  /// free block stays the answer that it was: whoever takes it looks it up.
   void set_planned(const Key& key, std::optional<Value> value);
 
   /// The store is shared with programs that know nothing of Croft's own records (store.h, Capabilities).
   void set_foreign_writers(bool foreign_writers) { foreign_writers_ = foreign_writers; }
   [[nodiscard]] bool foreign_writers() const { return foreign_writers_; }
-
-  /// Lists of keys cost nothing (store.h, Capabilities).
-  void set_keys_at_hand(bool keys_at_hand) { keys_at_hand_ = keys_at_hand; }
-  [[nodiscard]] bool keys_at_hand() const { return keys_at_hand_; }
-
-  /// Counting keys is far cheaper than listing them (store.h, Capabilities).
-  void set_cheap_counts(bool cheap_counts) { cheap_counts_ = cheap_counts; }
-  [[nodiscard]] bool cheap_counts() const { return cheap_counts_; }
 
   /// Hints (is_hint) are kept (store.h, Capabilities).
   void set_keeps_hints(bool keeps_hints) { keeps_hints_ = keeps_hints; }
@@ -107,10 +77,6 @@ class Snapshot {
   /// Every record that is read is a request of its own (store.h, Capabilities).
   void set_reads_one_by_one(bool reads_one_by_one) { reads_one_by_one_ = reads_one_by_one; }
   [[nodiscard]] bool reads_one_by_one() const { return reads_one_by_one_; }
-
-  /// Block::settled_in is recorded (store.h, Capabilities).
-  void set_records_settling(bool records_settling) { records_settling_ = records_settling; }
-  [[nodiscard]] bool records_settling() const { return records_settling_; }
 
   /// What the blocks that one commit writes may come to, with all that is recorded beside them (store.h, Capabilities).
   void set_commit_bytes_max(std::size_t bytes_max) { commit_bytes_max_ = bytes_max; }
@@ -146,8 +112,7 @@ class Snapshot {
     const KeyList* found = find_in(keys_, listing);
     return found == nullptr ? nullptr : found->get();
   }
-  [[nodiscard]] const KeysInWindow* window(const KeyWindow& window) const { return find_in(windows_, window); }
-  [[nodiscard]] const std::uint64_t* count(const KeyWindow& window) const { return find_in(counts_, window); }
+  [[nodiscard]] const FoundBlock* free_block(const FreeBlock& wanted) const { return find_in(free_blocks_, wanted); }
 
  private:
   template <class Map>
@@ -160,14 +125,10 @@ class Snapshot {
   std::map<Listing, std::vector<KeyedValue>> lists_;
   std::map<Listing, std::vector<KeyedValue>> damaged_;
   std::map<Listing, KeyList> keys_;
-  std::map<KeyWindow, KeysInWindow> windows_;
-  std::map<KeyWindow, std::uint64_t> counts_;
+  std::map<FreeBlock, FoundBlock> free_blocks_;
   bool foreign_writers_ = false;
-  bool keys_at_hand_ = false;
-  bool cheap_counts_ = false;
   bool keeps_hints_ = true;
   bool reads_one_by_one_ = false;
-  bool records_settling_ = false;
   std::size_t commit_bytes_max_ = kNoBytesMax;
   std::uint64_t steps_max_ = kDecisionStepsMax;
   // Not of what was read, but of the work on it. A snapshot belongs to one decision in one thread.
@@ -182,8 +143,7 @@ struct Missing {
   std::set<Key> records;
   std::set<Listing> lists;  ///< with values
   std::set<Listing> keys;   ///< keys only
-  std::set<KeyWindow> windows;
-  std::set<KeyWindow> counts;  ///< how many keys a window would show if it had no limit
+  std::set<FreeBlock> free_blocks;
   /// Nothing may be older than the call: it will be remembered from a position on, or no commit proves it. What a
   /// decision rests on is proven by its commit, and a store may give some of it from a memory that lags.
   bool to_keep = false;
@@ -191,7 +151,7 @@ struct Missing {
   std::optional<Error> damaged{};
   /// Reading helps.
   [[nodiscard]] bool unread() const {
-    return !records.empty() || !lists.empty() || !keys.empty() || !windows.empty() || !counts.empty();
+    return !records.empty() || !lists.empty() || !keys.empty() || !free_blocks.empty();
   }
   [[nodiscard]] bool empty() const { return !unread() && !damaged; }
 };
@@ -262,25 +222,15 @@ class Reader {
   }
 
   /// Null when unknown (then noted).
-  [[nodiscard]] const KeysInWindow* window(const KeyWindow& window) {
-    const auto* found = snapshot_.window(window);
-    if (found == nullptr) missing_.windows.insert(window);
-    return found;
-  }
-
-  /// Null when unknown (then noted).
-  [[nodiscard]] const std::uint64_t* count(const KeyWindow& window) {
-    const auto* found = snapshot_.count(window);
-    if (found == nullptr) missing_.counts.insert(window);
+  [[nodiscard]] const FoundBlock* free_block(const FreeBlock& wanted) {
+    const auto* found = snapshot_.free_block(wanted);
+    if (found == nullptr) missing_.free_blocks.insert(wanted);
     return found;
   }
 
   [[nodiscard]] bool foreign_writers() const { return snapshot_.foreign_writers(); }
-  [[nodiscard]] bool keys_at_hand() const { return snapshot_.keys_at_hand(); }
-  [[nodiscard]] bool cheap_counts() const { return snapshot_.cheap_counts(); }
   [[nodiscard]] bool keeps_hints() const { return snapshot_.keeps_hints(); }
   [[nodiscard]] bool reads_one_by_one() const { return snapshot_.reads_one_by_one(); }
-  [[nodiscard]] bool records_settling() const { return snapshot_.records_settling(); }
   [[nodiscard]] std::size_t commit_bytes_max() const { return snapshot_.commit_bytes_max(); }
   [[nodiscard]] bool sees_kubernetes() const { return snapshot_.sees_kubernetes(); }
   [[nodiscard]] bool has_namespaces() const { return snapshot_.has_namespaces(); }

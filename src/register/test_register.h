@@ -28,8 +28,8 @@ class TestRegister {
     return it == records_.end() ? nullptr : std::get_if<T>(&it->second);
   }
 
-  /// Keys at hand are as a cache has them: of blocks those that somebody claims (store/cached/cache.h).
-  bool foreign_writers = false, keys_at_hand = false, cheap_counts = false, reads_one_by_one = false;
+  /// `knows_claimed`: keys of blocks are as a cache has them, of those that somebody claims (store/cached/cache.h).
+  bool foreign_writers = false, knows_claimed = false, reads_one_by_one = false;
   std::size_t commit_bytes_max = kNoBytesMax;
   std::uint64_t steps_max = kDecisionStepsMax;
   /// The steps of the longest look of all decisions so far, and the rounds of reading of the last.
@@ -42,8 +42,6 @@ class TestRegister {
     Snapshot fresh;
     Snapshot& snapshot = batch_ ? batch_->snapshot : fresh;
     snapshot.set_foreign_writers(foreign_writers);
-    snapshot.set_keys_at_hand(keys_at_hand);
-    snapshot.set_cheap_counts(cheap_counts);
     snapshot.set_reads_one_by_one(reads_one_by_one);
     snapshot.set_commit_bytes_max(commit_bytes_max);
     snapshot.set_steps_max(steps_max);
@@ -100,11 +98,12 @@ class TestRegister {
   [[nodiscard]] static bool is_in(const Listing& listing, const Key& key) {
     return key.kind == listing.kind && key.name.starts_with(listing.name_prefix);
   }
-  [[nodiscard]] std::vector<Key> keys_in(const KeyWindow& window) const {
+  [[nodiscard]] std::vector<Key> keys_of(const Listing& listing) const {
     std::vector<Key> keys;
-    for (auto it = first_of(window.listing); it != records_.end() && is_in(window.listing, it->first); ++it) {
-      if (it->first.name >= window.from && it->first.name < window.before) keys.push_back(it->first);
+    for (auto it = first_of(listing); it != records_.end() && is_in(listing, it->first); ++it) {
+      keys.push_back(it->first);
     }
+    if (knows_claimed && !listing.as_stored && listing.kind == Kind::block) keep_claimed(keys);
     return keys;
   }
 
@@ -127,21 +126,11 @@ class TestRegister {
       for (const auto& [key, value] : values) snapshot.set(key, value);
       snapshot.set_list(listing, std::move(values));
     }
-    for (const Listing& listing : missing.keys) {
-      std::vector<Key> keys;
-      for (auto it = first_of(listing); it != records_.end() && is_in(listing, it->first); ++it) {
-        keys.push_back(it->first);
-      }
-      if (keys_at_hand && !listing.as_stored && listing.kind == Kind::block) keep_claimed(keys);
-      snapshot.set_keys(listing, std::move(keys));
+    for (const Listing& listing : missing.keys) snapshot.set_keys(listing, keys_of(listing));
+    for (const FreeBlock& block : missing.free_blocks) {
+      snapshot.set_free_block(
+          block, find_free_block(block, keys_of({Kind::block, block_names_of(block.pool.family()), block.as_stored})));
     }
-    for (const KeyWindow& window : missing.windows) {
-      std::vector<Key> keys = keys_in(window);
-      const bool more = keys.size() > kKeyWindowMax;
-      if (more) keys.resize(kKeyWindowMax);
-      snapshot.set_window(window, {std::move(keys), more});
-    }
-    for (const KeyWindow& window : missing.counts) snapshot.set_count(window, keys_in(window).size());
   }
 
   struct Batch {

@@ -47,21 +47,7 @@ Result<store::ReadAnswer> NodeStore::read(const core::Missing& wanted, Deadline 
   if (claimed_ != nullptr) {
     server_.serve((2 * work.an_item + work.a_block) * looks * static_cast<std::int64_t>(claimed_->count()));
   }
-  const auto leaves_out = [](const core::KeyWindow& window) { return window.but_length >= 0; };
-  if (std::ranges::none_of(wanted.windows, leaves_out)) return beneath().read(wanted, deadline);
-  core::Missing rest = wanted;
-  std::erase_if(rest.windows, leaves_out);
-  // One list that shows nothing.
-  rest.keys.insert({core::Kind::block, "none"});
-  TRY(store::ReadAnswer answer, beneath().read(rest, deadline));
-  answer.keys.erase(answer.keys.begin() +
-                    std::distance(rest.keys.begin(), rest.keys.find({core::Kind::block, "none"})));
-  auto windows = std::exchange(answer.windows, {});
-  auto next = windows.begin();
-  for (const core::KeyWindow& window : wanted.windows) {
-    answer.windows.push_back(leaves_out(window) ? core::KeysInWindow() : std::move(*next++));
-  }
-  return answer;
+  return beneath().read(wanted, deadline);
 }
 
 NodeMemory::NodeMemory(store::Store& direct, Server& server, ClaimedKeys& claimed, const core::AffinityOwner& node)
@@ -74,10 +60,8 @@ NodeMemory::Known NodeMemory::knows(const core::Key& key) {
       return claimed_.contains(key) ? Known::no : Known::absent;
     }
     case core::Kind::high_water_mark:
-    case core::Kind::block_beside:
       return claimed_.contains({core::Kind::block, key.name}) ? Known::no : Known::absent;
     case core::Kind::vacancy:
-    case core::Kind::claim_cursor:
     case core::Kind::affinity:
       return key.name.starts_with(own_names_) ? Known::yes : Known::no;
     case core::Kind::pool:
@@ -92,7 +76,7 @@ NodeMemory::Known NodeMemory::knows(const core::Key& key) {
 }
 
 bool NodeMemory::knows_lists(const core::Missing& wanted) const {
-  if (!wanted.windows.empty() || !wanted.counts.empty()) return false;
+  if (std::ranges::any_of(wanted.free_blocks, &core::FreeBlock::as_stored)) return false;
   for (const core::Listing& listing : wanted.lists) {
     const bool is_small = listing.kind == core::Kind::pool || listing.kind == core::Kind::reservation;
     if (!is_small && !listing.name_prefix.starts_with(own_names_)) return false;
@@ -120,6 +104,9 @@ Result<store::ReadAnswer> NodeMemory::read(const core::Missing& wanted, Deadline
   auto next = found.records.begin();
   for (const core::Key& key : wanted.records) {
     answer.records.push_back(truth.records.contains(key) ? std::move(*next++) : std::nullopt);
+  }
+  for (const core::FreeBlock& block : wanted.free_blocks) {
+    answer.free_blocks.push_back(core::find_free_block(block, *claimed_.list(block.pool.family())));
   }
   auto next_keys = found.keys.begin();
   for (const core::Listing& listing : wanted.keys) {

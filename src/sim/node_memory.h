@@ -42,9 +42,9 @@ class ClaimedKeys {
   std::array<store::SharedKeys, 2> keys_;
 };
 
-/// A node's way to the register without memory. What takes a label in a real Kubernetes API to leave out, blocks of
-/// the pool's own length, is left out here. A look for a block to claim lists claims and blocks by label there, and the
-/// measured server goes through all of them. `claimed` is null for an agent, whose memory has them.
+/// A node's way to the register without memory. A look for a block to claim lists claims and blocks by label in a real
+/// Kubernetes API, and the measured server goes through all of them. `claimed` is null for an agent, whose memory has
+/// them.
 class NodeStore final : public store::ForwardingStore {
  public:
   NodeStore(Client& client, Server& server, const ClaimedKeys* claimed)
@@ -76,7 +76,6 @@ class NodeMemory final : public store::ForwardingStore {
   }
   [[nodiscard]] store::Capabilities capabilities() const override {
     store::Capabilities can = beneath().capabilities();
-    can.keys_at_hand = true;
     can.reads_one_by_one = false;
     return can;
   }

@@ -25,7 +25,6 @@ const std::array<Manners, kStores.size()>& all_manners() {
                       .keeps_hints = false,
                       .reads_one_by_one = true,
                       .keeps_tokens = true,
-                      .records_settling = true,
                       .late_commits = true,
                       .commit_bytes_max = kBlockBytes},
               .read = {1ms, 6ms},
@@ -37,7 +36,6 @@ const std::array<Manners, kStores.size()>& all_manners() {
                       .shared = true,
                       .durable = true,
                       .foreign_writers = true,
-                      .cheap_counts = true,
                       .late_commits = true,
                       .commit_bytes_max = kBlockBytes},
               .read = {300us, 2ms},
@@ -61,7 +59,6 @@ std::size_t items_in(const store::ReadAnswer& answer) {
   std::size_t items = 0;
   for (const auto& list : answer.lists) items += list.size();
   for (const auto& keys : answer.keys) items += keys->size();
-  for (const auto& window : answer.windows) items += window.keys.size();
   return items;
 }
 
@@ -222,8 +219,7 @@ Result<store::ReadAnswer> Client::read(const core::Missing& wanted, Deadline dea
     first.records = wanted.records;
   }
   TRY(store::ReadAnswer answer, server_.records_.read(first, deadline));
-  if (by_pages &&
-      (!wanted.lists.empty() || !wanted.keys.empty() || !wanted.windows.empty() || !wanted.counts.empty())) {
+  if (by_pages && (!wanted.lists.empty() || !wanted.keys.empty() || !wanted.free_blocks.empty())) {
     TRY_VOID(travel(server_.draw(server_.manners_.read), deadline));
     core::Missing lists = wanted;
     lists.records.clear();
@@ -240,7 +236,7 @@ Result<store::ReadAnswer> Client::read(const core::Missing& wanted, Deadline dea
 Span Client::work_of(const core::Missing& wanted) const {
   const Manners::Work& work = server_.manners_.work;
   const auto asked = static_cast<std::int64_t>(wanted.records.size() + wanted.lists.size() + wanted.keys.size() +
-                                               wanted.windows.size() + wanted.counts.size());
+                                               wanted.free_blocks.size());
   const auto lists = asked - static_cast<std::int64_t>(wanted.records.size());
   return work.a_key * asked + work.a_list * lists + work.a_read * (server_.manners_.can.reads_one_by_one ? asked : 1);
 }

@@ -36,9 +36,9 @@ Result<void> begin_with(Plan& plan, store::Store& store, const Clock& clock) {
   Today today;
   today.read_at = clock.now().wall;
   std::set<std::string> nodes;
-  for (const core::Kind kind : {core::Kind::pool, core::Kind::reservation, core::Kind::ipam_config, core::Kind::node,
-                                core::Kind::block, core::Kind::affinity, core::Kind::handle, core::Kind::vacancy,
-                                core::Kind::claim_cursor, core::Kind::high_water_mark}) {
+  for (const core::Kind kind :
+       {core::Kind::pool, core::Kind::reservation, core::Kind::ipam_config, core::Kind::node, core::Kind::block,
+        core::Kind::affinity, core::Kind::handle, core::Kind::vacancy, core::Kind::high_water_mark}) {
     TRY_VOID(store.for_each(
         {kind, "", "", store::kListLimitMax}, [&] { return Deadline::after(clock.now(), kPageTime); },
         [&](store::Record& record) -> Result<void> {

@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "store/free_block.h"
+
 namespace croft::store {
 namespace {
 
@@ -32,12 +34,18 @@ namespace {
   return keys;
 }
 
-[[nodiscard]] Result<core::KeysInWindow> look_through(Store& store, const core::KeyWindow& window, Deadline deadline) {
-  const Key first{window.listing.kind, window.from};
-  TRY(const auto at_start, store.get(first, deadline));
-  TRY(KeyPage page,
-      store.list_keys({first.kind, window.listing.name_prefix, window.from, core::kKeyWindowMax}, deadline));
-  return window_of(window, at_start.has_value(), std::move(page));
+[[nodiscard]] Result<BlockKeys> look_at_blocks(Store& store, const std::optional<ListRequest>& page,
+                                               std::span<const Key> single, Deadline deadline) {
+  BlockKeys seen;
+  if (page) {
+    TRY(seen.page, store.list_keys(*page, deadline));
+  }
+  if (single.empty()) return seen;
+  TRY(const auto found, store.get_many(single, deadline));
+  for (std::size_t i = 0; i < single.size(); ++i) {
+    if (found[i]) seen.there.insert(single[i]);
+  }
+  return seen;
 }
 
 }  // namespace
@@ -52,22 +60,6 @@ Result<void> Store::for_each(ListRequest request, const std::function<Deadline()
     for (Record& record : page.records) TRY_VOID(take(record));
   }
   return {};
-}
-
-core::KeysInWindow window_of(const core::KeyWindow& window, bool has_first, KeyPage after) {
-  core::KeysInWindow seen;
-  const bool is_listed = has_first && window.from.starts_with(window.listing.name_prefix);
-  if (is_listed && window.from < window.before) seen.keys.push_back({window.listing.kind, window.from});
-  for (Key& key : after.keys) {
-    if (key.name >= window.before) return seen;
-    if (seen.keys.size() == core::kKeyWindowMax) {
-      seen.more = true;
-      return seen;
-    }
-    seen.keys.push_back(std::move(key));
-  }
-  seen.more = after.more;
-  return seen;
 }
 
 bool is_in(const WatchScope& scope, const Key& key) {
@@ -120,22 +112,10 @@ Result<void> read_by_pages(Store& store, const core::Missing& wanted, ReadAnswer
     TRY(std::vector<Key> keys, whole_key_list(store, listing, deadline));
     answer.keys.push_back(std::make_shared<const std::vector<Key>>(std::move(keys)));
   }
-  for (const core::KeyWindow& window : wanted.windows) {
-    TRY(core::KeysInWindow seen, look_through(store, window, deadline));
-    answer.windows.push_back(std::move(seen));
-  }
-  for (const core::KeyWindow& window : wanted.counts) {
-    core::KeyWindow rest = window;
-    std::uint64_t count = 0;
-    for (bool more = true; more;) {
-      TRY(const core::KeysInWindow seen, look_through(store, rest, deadline));
-      count += seen.keys.size();
-      more = seen.more;
-      // The last one comes once more.
-      if (more) rest.from = seen.keys.back().name;
-      count -= more ? 1 : 0;
-    }
-    answer.counts.push_back(count);
+  for (const core::FreeBlock& block : wanted.free_blocks) {
+    const auto look = [&](const auto& page, auto single) { return look_at_blocks(store, page, single, deadline); };
+    TRY(core::FoundBlock found, find_free_block(block, look));
+    answer.free_blocks.push_back(std::move(found));
   }
   return {};
 }

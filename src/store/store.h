@@ -86,19 +86,13 @@ struct KeyPage {
   bool more = false;
 };
 
-/// What read() found, in the order of core::Missing: its records, its lists, its lists of keys, its windows, its
-/// counts.
+/// What read() found, in the order of core::Missing.
 struct ReadAnswer {
   std::vector<std::optional<Record>> records;
   std::vector<std::vector<Record>> lists;
   std::vector<core::KeyList> keys;
-  std::vector<core::KeysInWindow> windows;
-  std::vector<std::uint64_t> counts;
+  std::vector<core::FoundBlock> free_blocks;
 };
-
-/// What a window shows, for a store that lists: whether there is a record with the name of its beginning, and the page
-/// of at least kKeyWindowMax keys after it.
-[[nodiscard]] core::KeysInWindow window_of(const core::KeyWindow& window, bool has_first, KeyPage after);
 
 /// What became of a commit whose reply was lost (docs/reference/reliability.md#unknown-outcomes).
 enum class Fate : std::uint8_t {
@@ -168,10 +162,6 @@ struct Capabilities {
   /// Programs other than Croft may write blocks, affinities and handles: what Croft keeps beside them (vacancies, claim
   /// cursors) is then a hint that may be incomplete.
   bool foreign_writers = false;
-  /// Lists of the keys of blocks come from memory: asking for one is cheaper than looking at a single foreign block.
-  bool keys_at_hand = false;
-  /// Keys are counted from an index in memory, while a list of them is read from disk and sent.
-  bool cheap_counts = false;
   /// Records of a hint (core::is_hint) are kept. Where each would cost a request of its own, what they tell is found in
   /// the blocks themselves.
   bool keeps_hints = true;
@@ -179,8 +169,6 @@ struct Capabilities {
   bool reads_one_by_one = false;
   /// Record::token is kept with records of every kind, and goes when a program of others writes one.
   bool keeps_tokens = false;
-  /// Block::settled_in is recorded with its block.
-  bool records_settling = false;
   /// A commit whose reply was lost may still be applied, as late as it likes: who goes on without it has to change
   /// first what it would change (docs/reference/reliability.md#unknown-outcomes).
   bool late_commits = false;
@@ -216,7 +204,8 @@ class Store {
   virtual ~Store() = default;
 
   /// Everything a decision asks for: as of one moment where the backend can (every one with atomic_commit can), else
-  /// the records first, which are of one moment in any case, then the lists. Lists are complete, however long.
+  /// the records first, which are of one moment in any case, then the lists. Lists are complete, however long. A free
+  /// block is a hint: whoever makes it has the condition that there is none. How it is found is the backend's own.
   [[nodiscard]] virtual Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) = 0;
 
   [[nodiscard]] virtual Result<Page> list(const ListRequest& request, Deadline deadline) = 0;
@@ -296,8 +285,8 @@ class Store {
   }
 };
 
-/// For a store that cannot read everything at once: adds to `answer`, which has the records, the lists, windows and
-/// counts, page by page and so not as of one moment.
+/// For a store that cannot read everything at once: adds to `answer`, which has the records, the lists and free blocks,
+/// page by page and so not as of one moment.
 [[nodiscard]] Result<void> read_by_pages(Store& store, const core::Missing& wanted, ReadAnswer& answer,
                                          Deadline deadline);
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/time_text.h"
-#include "ipam/decide/block_overlap.h"
 #include "ipam/decide/claim.h"
 #include "register/handle_blocks.h"
 
@@ -53,10 +52,6 @@ Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityO
       return Plan<ClaimOutcome>{*block->affinity == owner ? ClaimOutcome::had_already : ClaimOutcome::belongs_to_others,
                                 {}};
     }
-    ask_for_rivals(reader, pools, *pool);
-    const Overlap overlap = overlap_of(reader, cidr);
-    TRY_VOID(reader.ready());
-    if (!overlap.none()) return fail(ErrorCode::refused_by_configuration, overlap_text(cidr, overlap));
     if (block) {
       // Nobody's: what is held in it stays held, and its owner is found again.
       block->affinity = owner;
@@ -64,9 +59,10 @@ Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityO
       draft.put_claimed(*std::move(block), *pool, {});
       return finish(draft, ClaimOutcome::claimed);
     }
+    TRY(const auto other, block_in_the_way(reader, cidr));
+    if (other) return fail(ErrorCode::refused_by_configuration, in_the_way_text(*other, cidr));
     if (mark != nullptr && !is_credible(*mark)) return fail(damaged_mark(cidr, *mark));
-    TRY(Block made, draft.with_rest_of_predecessor(new_block(cidr, owner, now, number_before(reader, cidr))));
-    draft.put_claimed(std::move(made), *pool, {});
+    draft.put_claimed(new_block(cidr, owner, now, number_before(reader, cidr)), *pool, {});
     return finish(draft, ClaimOutcome::claimed);
   });
 }

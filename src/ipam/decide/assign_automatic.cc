@@ -110,10 +110,8 @@ class AutomaticAssignment {
     for (const Pool* pool : search_.usable()) {
       TRY_VOID(for_blocks_with_room(in_, *pool, kAllBlocks, [&](Block& block) -> Flow<bool> {
         if (block.affinity == in_.request.node) return true;
-        TRY(const bool is_apart, is_known_apart(in_, *pool, block));
-        if (!is_apart) return true;
-        TRY(const bool is_settled, search_.settle(block));
-        if (is_settled) search_.take_all(std::move(block));
+        TRY(const bool is_numbered, search_.raise_number(block));
+        if (is_numbered) search_.take_all(std::move(block));
         return goes_on();
       }));
       if (!goes_on()) return {};

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/time_text.h"
-#include "ipam/decide/block_overlap.h"
+#include "ipam/decide/claim.h"
 #include "register/quarantine.h"
 
 namespace croft::core {
@@ -116,15 +116,13 @@ class WantedAddress {
 
   /// The block with the address as one may be given out of it: what is read for that is asked for together.
   [[nodiscard]] AssignFlow<Look> look_at_block() {
-    ask_for_rivals(in_.reader, in_.pools, pool_);
-    auto there = in_.draft.block(cidr_);
-    // In a store of Croft's own whoever made the block has looked.
-    const bool looks = in_.reader.foreign_writers() || (there && !there->has_value());
-    const Overlap overlap = looks ? overlap_of(in_.reader, cidr_) : Overlap();
-    if (in_.reader.foreign_writers()) static_cast<void>(damaged_rest(in_.reader, cidr_));
+    const auto there = in_.draft.block(cidr_);
     if (!there) return fail(there.error());
     TRY_VOID(in_.reader.ready());
-    if (!overlap.none()) return refuse(refusal(ErrorCode::refused_by_configuration, overlap_text(cidr_, overlap)));
+    if (!there->has_value()) {
+      TRY(const auto other, block_in_the_way(in_.reader, cidr_));
+      if (other) return refuse(refusal(ErrorCode::refused_by_configuration, in_the_way_text(*other, cidr_)));
+    }
     Look look;
     look.is_new = !there->has_value();
     if (look.is_new && !in_.pools.config().auto_allocate_blocks) {
@@ -137,7 +135,7 @@ class WantedAddress {
     if (look.is_new) {
       TRY(look.block, in_.make_block(cidr_));
     } else {
-      look.block = **std::move(there);
+      look.block = **there;
     }
     if (in_.pools.config().strict_affinity && look.block.affinity != in_.request.node) {
       return refuse(refusal(ErrorCode::refused_by_configuration,
@@ -145,7 +143,6 @@ class WantedAddress {
                                         look.block.affinity ? to_string(*look.block.affinity) : "nobody"),
                             RefusalCause::address_out_of_bounds));
     }
-    TRY(look.block, in_.draft.settled(look.block));
     return look;
   }
 

@@ -23,7 +23,7 @@ Flow<Block> Assignment::make_block(const Prefix& cidr) {
   const auto* mark = reader.get(high_water_mark_key(cidr));
   TRY_VOID(reader.ready());
   if (mark != nullptr && !is_credible(*mark)) return fail(damaged_mark(cidr, *mark));
-  return draft.with_rest_of_predecessor(new_block(cidr, request.node, draft.now(), number_before(reader, cidr)));
+  return new_block(cidr, request.node, draft.now(), number_before(reader, cidr));
 }
 
 bool Assignment::accept(Taken taken, const Pool* claimed_in) {
@@ -77,19 +77,11 @@ std::vector<PlannedWrite> Assignment::marks() {
   for (const Prefix& cidr : cooling) {
     if (marked.size() == kAssignBlocksMax) break;
     const Block* stored = reader.find(block_key(cidr));
-    if (stored == nullptr || stored->deleted) {  // everything rests in what would have been made here
-      marked.mark_rest_of_predecessor(cidr);
-      continue;
-    }
+    if (stored == nullptr || stored->deleted) continue;
     const auto block = marked.block(cidr);
     if (!block || !*block) continue;
-    auto settled = marked.settled(**block);
-    if (!settled) continue;
-    Block same = *settled;
-    same.is_settled = (*block)->is_settled;
-    same.settled_in = (*block)->settled_in;
-    if (same == **block && with_clock_marks(*stored, draft.now()) == *stored) continue;
-    Block seen = fitted(*std::move(settled), room);
+    if (with_clock_marks(*stored, draft.now()) == *stored) continue;
+    Block seen = fitted(**block, room);
     if (with_clock_marks(seen, draft.now()) != seen) continue;  // no room for them
     if (room != kNoBytesMax) room -= std::min(room, bytes_of(seen, Bound::close));
     marked.put(std::move(seen), {});

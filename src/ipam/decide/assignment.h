@@ -38,10 +38,6 @@ struct Assignment {
   std::vector<AssignedAddress> held;
   /// Blocks without a free address in which some cool.
   std::set<net::Prefix> cooling;
-  /// The block for which the store was asked whether it overlaps, before its list was; of what is in the list, the
-  /// blocks of other lengths by pool.
-  std::optional<net::Prefix> glanced_at;
-  std::map<const Pool*, net::Intervals> others;
   Assigned answer;
   bool fresh = false;    ///< the draft has something that was not there before
   bool crowded = false;  ///< the next block does not fit into the commit beside what goes into it already

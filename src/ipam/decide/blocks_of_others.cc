@@ -4,7 +4,6 @@
 #include <chrono>
 #include <utility>
 
-#include "ipam/decide/block_overlap.h"
 #include "ipam/decide/claim.h"
 
 namespace croft::core {
@@ -27,7 +26,6 @@ Block taken_over(const Assignment& in, const Block& abandoned) {
   block.attributes = abandoned.attributes;
   block.unallocated = abandoned.unallocated;
   block.rest = abandoned.rest;
-  block.is_settled = abandoned.is_settled;
   return block;
 }
 
@@ -54,27 +52,6 @@ Flow<void> for_blocks_with_room(Assignment& assignment, const Pool& pool, std::s
   return {};
 }
 
-Flow<bool> is_known_apart(Assignment& assignment, const Pool& pool, const Block& block) {
-  Reader& reader = assignment.reader;
-  if (!reader.keys_at_hand() || !reader.foreign_writers()) return true;
-  if (free_count(block, assignment.pools.reservations()) == 0) return true;
-  const Listing stored = stored_blocks(reader, pool.cidr.family());
-  const std::vector<Key>* all = reader.snapshot().keys(stored);
-  if (all == nullptr && (!assignment.glanced_at || *assignment.glanced_at == block.cidr)) {
-    assignment.glanced_at = block.cidr;
-    const Overlap overlap = glance_at_overlap(reader, block.cidr);
-    TRY_VOID(reader.ready());
-    if (overlap.none()) return true;
-  }
-  if (all == nullptr) {
-    static_cast<void>(reader.keys(stored));
-    TRY_VOID(reader.ready());
-  }
-  const auto [others, is_first] = assignment.others.try_emplace(&pool);
-  if (is_first) others->second = blocks_of_other_lengths(*all, pool.cidr, pool.block_length).taken;
-  return !others->second.overlaps(block.cidr);
-}
-
 Flow<std::optional<Block>> find_abandoned(Assignment& assignment, FamilySearch& search, const Pool& pool,
                                           std::size_t look_max) {
   const AffinityOwner& node = assignment.request.node;
@@ -88,10 +65,8 @@ Flow<std::optional<Block>> find_abandoned(Assignment& assignment, FamilySearch& 
     const bool is_others =
         block.affinity != node && (!block.affinity || block.affinity->type == AffinityOwner::Type::host);
     if (!is_others || !is_old || !is_left(block)) return true;
-    TRY(const bool is_apart, is_known_apart(assignment, pool, block));
-    if (!is_apart) return true;
-    TRY(const bool is_settled, search.settle(block));
-    if (!is_settled || !is_left(block)) return true;
+    TRY(const bool is_numbered, search.raise_number(block));
+    if (!is_numbered || !is_left(block)) return true;
     assignment.reader.ask(affinity_key(node, block.cidr));
     TRY_VOID(assignment.reader.ready());
     if (!search.is_claim_damaged(block.cidr)) found = taken_over(assignment, block);

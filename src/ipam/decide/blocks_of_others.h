@@ -16,11 +16,6 @@ inline constexpr std::size_t kAllBlocks = std::numeric_limits<std::size_t>::max(
 [[nodiscard]] Flow<void> for_blocks_with_room(Assignment& assignment, const Pool& pool, std::size_t look_max,
                                               const std::function<Flow<bool>(Block&)>& visit);
 
-/// Whether no block of another length has addresses of this one. The store's list has told. One at hand has only the
-/// blocks that somebody claims: then one look at the store does for the first block, mostly, and its list for all where
-/// it does not.
-[[nodiscard]] Flow<bool> is_known_apart(Assignment& assignment, const Pool& pool, const Block& block);
-
 /// An empty block that another node claimed a while ago, among the first `look_max`; as it would be the node's.
 [[nodiscard]] Flow<std::optional<Block>> find_abandoned(Assignment& assignment, FamilySearch& search, const Pool& pool,
                                                         std::size_t look_max);

@@ -16,17 +16,15 @@ struct ClaimChoice {
   std::optional<net::Prefix> block;
   std::string reason;   ///< when there is none: one clause for a verdict
   bool others = false;  ///< when there is none: other nodes have blocks of the pool
-  /// When there is none: why some could not be claimed. What rests in them is in a record that can't be read.
-  std::optional<Error> damage{};
   /// Instead of one to claim: a block that is the owner's already and not among those that were said to be.
   std::optional<net::Prefix> own{};
 };
 
-/// Chooses a block that does not exist yet and has an address to give: the few after the node's last claim are guessed
-/// first (a read by key each, all at once), then a crowded pool is searched by counts where those are cheap
-/// (crowded_pool.h), and only then all block keys of the family are listed, once. `taken` are blocks that the same
-/// decision has claimed already. `own` are the blocks that the owner is known to have, for who wants to hear of another
-/// one: in a store whose lists may lag a claim of moments ago is among the first guesses, which are made in one order.
+/// Chooses a block that does not exist yet and has an address to give. The search begins at the owner's own place, and
+/// the store makes it (FreeBlock); what it found is looked up, and passed over when it is there after all or something
+/// of it is damaged. `taken` are blocks that the same decision has claimed already. `own` are the blocks that the owner
+/// is known to have, for who wants to hear of another one: in a store whose lists may lag a claim of moments ago is
+/// where the search begins.
 [[nodiscard]] Flow<ClaimChoice> choose_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool,
                                                       const AffinityOwner& owner,
                                                       const std::set<net::Prefix>& taken = {},
@@ -37,14 +35,16 @@ struct ClaimChoice {
 [[nodiscard]] std::vector<net::Prefix> blocks_with_room(Reader& reader, const PoolTable& pools, const Pool& pool,
                                                         const AffinityOwner& owner);
 
+/// A block of another length that shares addresses with a block that is not there; nothing when there is none.
+[[nodiscard]] Flow<std::optional<net::Prefix>> block_in_the_way(Reader& reader, const net::Prefix& block);
+/// Says so.
+[[nodiscard]] std::string in_the_way_text(const net::Prefix& other, const net::Prefix& block);
+
 /// True when reservations leave nothing of the block.
 [[nodiscard]] bool wholly_reserved(const net::Prefix& block, const PoolTable& pools);
 
 /// The number above which a block has to begin: the mark's, and that of a deleted block in its place, which is no block
 /// any more. Nothing: any will do. Both records must have been asked for.
 [[nodiscard]] std::optional<SequenceNumber> number_before(const Reader& reader, const net::Prefix& block);
-
-/// How many guesses are read together before listing.
-inline constexpr std::uint64_t kClaimGuesses = 4;
 
 }  // namespace croft::core

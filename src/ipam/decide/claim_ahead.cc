@@ -26,10 +26,8 @@ namespace {
   return free >= least_free;
 }
 
-/// Whether a pool has blocks for who has none yet: sixteen are nobody's, and one in eight. Known by who has the keys of
-/// all blocks in memory.
+/// Whether a pool has blocks for who has none yet: sixteen are nobody's, and one in eight.
 [[nodiscard]] bool is_roomy(Reader& reader, const Pool& pool) {
-  if (!reader.keys_at_hand()) return false;
   const std::vector<Key>& keys = reader.keys({Kind::block, block_names_of(pool.cidr.family())});
   const int length = pool.block_length - pool.cidr.length();
   const std::uint64_t all = length < 32 ? std::uint64_t{1} << length : std::uint64_t{1} << 32;

@@ -22,7 +22,7 @@ constexpr std::uint32_t kLeastFree = 8;
 class ClaimAhead : public testing::Test {
  protected:
   void SetUp() override {
-    reg.keys_at_hand = true;
+    reg.knows_claimed = true;
     PoolSpec spec{"a", prefix("10.0.0.0/22"), 28, GatewayChoice{GatewayChoice::Kind::none, {}}, std::chrono::seconds(0),
                   {}};
     ASSERT_TRUE(reg.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); }));
@@ -131,12 +131,6 @@ TEST_F(ClaimAhead, InAPoolOfFewBlocksNobodyDoes) {
   few.owner = {"net", "f", "eth0"};
   ASSERT_TRUE(reg.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, few, clock.now()); }));
   EXPECT_FALSE(claim(few));
-}
-
-TEST_F(ClaimAhead, WithoutTheKeysOfAllBlocksNobodyDoes) {
-  add(9);
-  reg.keys_at_hand = false;
-  EXPECT_FALSE(claim(like()));
 }
 
 }  // namespace

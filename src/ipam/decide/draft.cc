@@ -9,9 +9,7 @@
 
 #include "base/assert.h"
 #include "base/planted.h"
-#include "ipam/decide/block_overlap.h"
 #include "register/address_claims.h"
-#include "register/cooling_beside.h"
 #include "register/stored_size.h"
 
 namespace croft::core {
@@ -21,54 +19,6 @@ namespace {
 std::vector<const Pool*> by_cidr(std::vector<const Pool*> pools) {
   std::ranges::stable_sort(pools, {}, [](const Pool* pool) { return pool->cidr; });
   return pools;
-}
-
-/// Lengths of blocks: none, one, or several.
-class Lengths {
- public:
-  void add(int length) {
-    are_several_ |= one_ != 0 && one_ != length;
-    one_ = length;
-  }
-  void add(const Lengths& others) {
-    if (others.one_ != 0) add(others.one_);
-    are_several_ |= others.are_several_;
-  }
-  [[nodiscard]] bool has_other_than(int length) const { return are_several_ || (one_ != 0 && one_ != length); }
-
- private:
-  int one_ = 0;
-  bool are_several_ = false;
-};
-
-/// The names of those that share addresses with a pool whose blocks have another length.
-std::set<std::string_view> pools_with_rival(const std::vector<const Pool*>& pools) {
-  struct Open {
-    const Pool* pool;
-    Lengths around, inside;
-  };
-  std::set<std::string_view> found;
-  std::vector<Open> open;
-  const auto close = [&] {
-    const Open last = open.back();
-    open.pop_back();
-    const int length = last.pool->block_length;
-    if (last.around.has_other_than(length) || last.inside.has_other_than(length)) found.insert(last.pool->name);
-    if (open.empty()) return;
-    open.back().inside.add(last.inside);
-    open.back().inside.add(length);
-  };
-  for (const Pool* pool : by_cidr(pools)) {
-    while (!open.empty() && !open.back().pool->cidr.contains(pool->cidr)) close();
-    Lengths around;
-    if (!open.empty()) {
-      around = open.back().around;
-      around.add(open.back().pool->block_length);
-    }
-    open.push_back({pool, around, {}});
-  }
-  while (!open.empty()) close();
-  return found;
 }
 
 }  // namespace
@@ -128,18 +78,6 @@ const Pool* PoolTable::named(const std::string& name) const {
   return it == pools_.end() ? nullptr : *it;
 }
 
-bool PoolTable::has_rival(const Pool& pool) const {
-  constexpr std::size_t kOneByOne = 16;
-  if (!foreign_writers_) return false;
-  if (++rivals_asked_ > kOneByOne) {
-    if (!with_rival_) with_rival_ = pools_with_rival(pools_);
-    return with_rival_->contains(pool.name);
-  }
-  return std::any_of(pools_.begin(), pools_.end(), [&](const Pool* other) {
-    return other->block_length != pool.block_length && other->cidr.overlaps(pool.cidr);
-  });
-}
-
 std::vector<std::pair<const Pool*, const Pool*>> PoolTable::overlaps() const {
   std::vector<std::pair<const Pool*, const Pool*>> found;
   std::vector<const Pool*> around;
@@ -197,97 +135,6 @@ std::uint32_t count_of_handle(const Block& block, const std::string& handle_id) 
       }));
 }
 
-namespace {
-
-/// Of several releases of an address that which rests longest stays; of several records of one release the first.
-Block with_longest(Block block, std::vector<CoolingBeside> rest, const Cooldowns& cooldowns, const Instant& now) {
-  const auto end_of = [&](const CoolingBeside& one) {
-    return one.cooling.released_at.wall + cooldowns.of(one.cooling);
-  };
-  std::stable_sort(rest.begin(), rest.end(),
-                   [&](const CoolingBeside& a, const CoolingBeside& b) { return end_of(a) > end_of(b); });
-  return with_cooled_freed(with_cooling(std::move(block), rest), cooldowns, now);
-}
-
-/// How many records beside blocks in which nothing rests any more go with one commit; how many are marked, and how much
-/// is in them, so that they are small beside a block. One that has more is marked alone (fits_beside).
-constexpr std::size_t kEndedMax = 16;
-constexpr std::size_t kMarkedMax = 16;
-constexpr std::size_t kMarkedEntriesMax = 512;
-
-}  // namespace
-
-Flow<std::vector<CoolingBeside>> Draft::rest_of_predecessor(const net::Prefix& cidr) {
-  const auto* beside = reader_.get(block_beside_key(cidr));
-  std::vector<net::Prefix> blocks;
-  std::vector<CoolingBeside> rest = rest_of_other_lengths(reader_, cidr, &blocks);
-  TRY_VOID(reader_.ready());
-  if (beside != nullptr) {
-    blocks.push_back(cidr);
-    rest.insert(rest.end(), beside->cooling.begin(), beside->cooling.end());
-  }
-  mark(blocks);
-  return rest;
-}
-
-Flow<Block> Draft::with_rest_of_predecessor(Block made) {
-  if (!reader_.foreign_writers()) return made;
-  const net::Prefix cidr = made.cidr;
-  TRY(std::vector<CoolingBeside> rest, rest_of_predecessor(cidr));
-  note_settled(made);
-  if (rest.empty()) return made;
-  return with_clock_marks(with_longest(std::move(made), std::move(rest), pools_.cooldowns_of(cidr), now_), now_);
-}
-
-void Draft::mark_rest_of_predecessor(const net::Prefix& cidr) {
-  if (reader_.foreign_writers()) static_cast<void>(rest_of_predecessor(cidr));
-}
-
-void Draft::mark(const std::vector<net::Prefix>& blocks) {
-  std::size_t entries = 0;
-  for (const auto& [block, marked] : marked_) entries += marked.cooling.size();
-  for (const net::Prefix& block : blocks) {
-    const BlockBeside& stored = *reader_.find(block_beside_key(block));
-    const bool is_too_much = !marked_.empty() && entries + stored.cooling.size() > kMarkedEntriesMax;
-    if (marked_.size() == kMarkedMax || is_too_much) continue;
-    BlockBeside marked = stored;
-    for (CoolingBeside& one : marked.cooling) one.cooling = with_clock_mark(std::move(one.cooling), now_);
-    if (marked == stored) continue;
-    entries += marked.cooling.size();
-    marked_[block] = std::move(marked);
-  }
-}
-
-Flow<Block> Draft::settled(Block block) {
-  if (block.is_settled || !reader_.foreign_writers() || block.unallocated.free_count() == 0) return block;
-  if (const auto other = damaged_rest(reader_, block.cidr)) return fail(*reader_.damage(block_beside_key(*other)));
-  std::vector<net::Prefix> others;
-  std::vector<CoolingBeside> rest = rest_of_other_lengths(reader_, block.cidr, &others);
-  TRY_VOID(reader_.ready());
-  note_settled(block);
-  mark(others);
-  for (const net::Prefix& other : others) {
-    const Cooldowns cooldowns = pools_.cooldowns_of(other);
-    const auto& cooling = reader_.find(block_beside_key(other))->cooling;
-    const bool ended = std::all_of(cooling.begin(), cooling.end(), [&](const CoolingBeside& one) {
-      return cooldown_ended(one.cooling, cooldowns.of(one.cooling), now_);
-    });
-    if (ended && ended_.size() < kEndedMax) ended_.insert(other);
-  }
-  const Cooldowns cooldowns = pools_.cooldowns_of(block.cidr);
-  std::erase_if(rest,
-                [&](const CoolingBeside& one) { return cooldown_ended(one.cooling, cooldowns.of(one.cooling), now_); });
-  if (rest.empty()) return block;
-  // Of one release its own record comes first: it has the marks of who has seen it.
-  auto [bare, own] = without_cooling(std::move(block));
-  rest.insert(rest.begin(), own.begin(), own.end());
-  return with_clock_marks(with_longest(std::move(bare), std::move(rest), cooldowns, now_), now_);
-}
-
-void ask_for_rivals(Reader& reader, const PoolTable& pools, const Pool& pool) {
-  if (pools.has_rival(pool)) reader.ask(pool_set_key());
-}
-
 Result<std::optional<Block>> Draft::block(const net::Prefix& cidr) {
   if (const auto it = changes_.find(cidr); it != changes_.end()) return it->second.block;
   const Block* stored = reader_.sound(block_key(cidr));
@@ -299,23 +146,7 @@ Result<std::optional<Block>> Draft::block(const net::Prefix& cidr) {
                 "the record of block " + cidr.to_string() + " holds block " + stored->cidr.to_string());
   }
   if (stored->deleted) return std::optional<Block>();
-  Block block = with_clock_marks(with_cooled_freed(*stored, pools_.cooldowns_of(cidr), now_), now_);
-  if (reader_.records_settling() && !block.settled_in.empty() && block.settled_in == settling_pool(cidr)) {
-    block.is_settled = true;
-  }
-  return block;
-}
-
-std::string_view Draft::settling_pool(const net::Prefix& cidr) const {
-  const Pool* pool = pools_.containing(cidr.first());
-  const bool tells =
-      pool != nullptr && pool->rest != nullptr && pool->block_length == cidr.length() && !pools_.has_rival(*pool);
-  return tells ? pool->rest->identity() : std::string_view();
-}
-
-void Draft::note_settled(Block& block) const {
-  block.is_settled = true;
-  if (reader_.records_settling()) block.settled_in = settling_pool(block.cidr);
+  return with_clock_marks(with_cooled_freed(*stored, pools_.cooldowns_of(cidr), now_), now_);
 }
 
 void Draft::put(Block block, const std::vector<std::string>& handle_ids) {
@@ -370,13 +201,6 @@ void Draft::drop_spares() {
   }
 }
 
-bool Draft::fits_beside(const BlockBeside& marked) const {
-  if (marked.cooling.size() <= kMarkedEntriesMax || reader_.commit_bytes_max() == kNoBytesMax) return true;
-  std::size_t bytes = bytes_of(marked.cooling, Bound::close);
-  for (const auto& [cidr, change] : changes_) bytes += bytes_of(change.block, Bound::close);
-  return bytes <= reader_.commit_bytes_max();
-}
-
 void Draft::drop_affinity(const Affinity& stale) {
   affinities_.push_back(to_delete(affinity_key(stale.owner, stale.cidr)));
 }
@@ -410,18 +234,12 @@ void Draft::write_claim(const AffinityOwner& owner, const net::Prefix& cidr, con
   if (there == nullptr || there->deleted) {
     static_cast<void>(reader_.get(high_water_mark_key(cidr)));
     add(writes, to_check(high_water_mark_key(cidr)));
-    if (reader_.foreign_writers()) {
-      static_cast<void>(reader_.get(block_beside_key(cidr)));
-      add(writes, to_check(block_beside_key(cidr)));
-    }
   }
   const Affinity* before = reader_.get(affinity_key(owner, cidr));
   Affinity claim{owner, cidr, AffinityState::confirmed, false};
   if (before != nullptr) claim.rest = before->rest;
   if (!is_planted("claim_forgotten")) add(writes, to_put(affinity_key(owner, cidr), std::move(claim)));
-  add(writes, to_put(claim_cursor_key(owner, pool.name), ClaimCursor{cidr}, Guard::none));
   add(writes, to_check(pool_key(pool.name)));
-  if (pools_.has_rival(pool)) add(writes, next_pool_set(reader_));
 }
 
 void Draft::write_block(Change& change, Writes& writes) {
@@ -489,18 +307,8 @@ std::vector<PlannedWrite> Draft::writes() {
   Writes writes;
   for (const PlannedWrite& affinity : affinities_) add(writes, affinity);
   write_handles(writes);
-  for (auto& [block, marked] : marked_) {
-    // A block's own is written with it. A large one that has no room beside these blocks waits for another commit.
-    const bool is_with_its_block = changes_.contains(block);
-    if (!is_with_its_block && fits_beside(marked)) {
-      add(writes, to_put(block_beside_key(block), std::move(marked)));
-    }
-  }
   for (auto& [cidr, change] : changes_) write_block(change, writes);
   changes_.clear();
-  if (!writes.empty()) {
-    for (const net::Prefix& block : ended_) add(writes, to_delete(block_beside_key(block)));
-  }
   std::vector<PlannedWrite> result;
   result.reserve(writes.size());
   for (auto& [key, write] : writes) result.push_back(std::move(write));

@@ -31,8 +31,6 @@ class PoolTable {
   /// The pool that contains an address or block, disabled or not; null when there is none.
   [[nodiscard]] const Pool* containing(const net::Address& address) const;
   [[nodiscard]] const Pool* named(const std::string& name) const;
-  /// Whether another pool has blocks of another length for some of its addresses. Only foreign writers make such pools.
-  [[nodiscard]] bool has_rival(const Pool& pool) const;
   /// Pools that have addresses in common: each with the smallest that contains it, of equal ones the one before it by
   /// name; by the names of the inner ones.
   [[nodiscard]] std::vector<std::pair<const Pool*, const Pool*>> overlaps() const;
@@ -44,7 +42,7 @@ class PoolTable {
   [[nodiscard]] bool is_reserved(const net::Address& address) const;
   [[nodiscard]] IsReserved reservations() const;
   /// All that is reserved.
-  [[nodiscard]] const net::Intervals& reserved() const { return *reserved_; }
+  [[nodiscard]] const std::shared_ptr<const net::Intervals>& reserved() const { return reserved_; }
   /// How long addresses of a block cool: its pool's cooldown, or the default when its pool is gone; in Calico's way as
   /// the configuration says.
   [[nodiscard]] Cooldowns cooldowns_of(const net::Prefix& block) const;
@@ -59,9 +57,6 @@ class PoolTable {
   bool foreign_writers_ = false;
   IpamConfig config_;
   bool config_damaged_ = false;
-  /// Who asks for many pools gets an index (has_rival).
-  mutable std::size_t rivals_asked_ = 0;
-  mutable std::optional<std::set<std::string_view>> with_rival_;  ///< by name
 };
 
 /// Changes to blocks and handles that belong to one commit. Holds working copies, so that one decision may touch a
@@ -76,23 +71,11 @@ class Draft {
   /// no such block, a deleted one is in its place or it is unknown (the reader notes that). Error: corrupt.
   [[nodiscard]] Result<std::optional<Block>> block(const net::Prefix& cidr);
 
-  /// The same block with what rests beside blocks of other lengths, before an address of it is given out: it may have
-  /// been made by another program, which knows nothing of that (block_overlap.h). Unchanged where that is known to be
-  /// in it, and where nothing is free. Error: a damaged record beside such a block.
-  /// The commit marks the records as seen, so that one count ends what rests, however often it is asked.
-  [[nodiscard]] Flow<Block> settled(Block block);
-  /// A new block, which is made where another program deleted one or some of other lengths, likewise. What is damaged
-  /// must have been asked for before (damaged_rest).
-  [[nodiscard]] Flow<Block> with_rest_of_predecessor(Block made);
-  /// Only the marks of that: for who makes no block, because all of it rests. May leave the reader incomplete.
-  void mark_rest_of_predecessor(const net::Prefix& cidr);
-
   /// Replaces the working copy. `handle_ids` are the handles whose count in this block may have changed.
   void put(Block block, const std::vector<std::string>& handle_ids);
 
   /// A block claimed for its owner: one that the snapshot knows to be absent comes into being, or an empty one of
-  /// somebody else changes hands. The claim cursor is written with it, and the commit depends on the pool being as
-  /// read, where it has rivals on the set of pools too (ask_for_rivals).
+  /// somebody else changes hands. The commit depends on the pool being as read.
   void put_claimed(Block block, const Pool& pool, const std::vector<std::string>& handle_ids);
 
   /// A claim whose block belongs to somebody else, or to nobody: it goes.
@@ -133,26 +116,13 @@ class Draft {
   /// Whether a handle has more in any of the blocks than before.
   [[nodiscard]] bool gains(const std::string& handle_id) const;
   void write_handles(Writes& writes);
-  void note_settled(Block& block) const;
-  /// The identity of the pool whose blocks are as this one; empty when that is not known.
-  [[nodiscard]] std::string_view settling_pool(const net::Prefix& cidr) const;
   [[nodiscard]] bool has_vacancy_row(const Block& block, const std::optional<Vacancy>& vacancy);
-
-  /// What rests where a block of another program was before one is made at `cidr`, there or with other lengths.
-  [[nodiscard]] Flow<std::vector<CoolingBeside>> rest_of_predecessor(const net::Prefix& cidr);
-  void mark(const std::vector<net::Prefix>& blocks);
-  /// Whether a marked record goes into one commit with the changed blocks.
-  [[nodiscard]] bool fits_beside(const BlockBeside& marked) const;
 
   Reader& reader_;
   const PoolTable& pools_;
   const Instant now_;
   std::map<net::Prefix, Change> changes_;
   std::vector<PlannedWrite> affinities_;
-  /// Blocks of other lengths beside which a record is where nothing rests any more.
-  std::set<net::Prefix> ended_;
-  /// Records beside these blocks, with the clock marks that they lack.
-  std::map<net::Prefix, BlockBeside> marked_;
 };
 
 /// The plan of a decision that only drafts changes. May leave the reader incomplete.
@@ -168,10 +138,6 @@ template <class Answer>
 
 /// The vacancy a block has (records.h); absent when nothing is free and nothing cools.
 [[nodiscard]] std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now);
-
-/// Where another pool has blocks of another length for the same addresses: asks for the set of pools, which a claim in
-/// either of them writes as it was read here (block_overlap.h). To be asked no later than whether a block overlaps.
-void ask_for_rivals(Reader& reader, const PoolTable& pools, const Pool& pool);
 
 /// Whether a block can be made above the mark; another is damage.
 [[nodiscard]] bool is_credible(const HighWaterMark& mark);

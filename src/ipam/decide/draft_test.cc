@@ -146,19 +146,17 @@ TEST(Records, WhatSomebodyLivesByIsNotRemovedWithoutAWord) {
   for (const Kind kind : {Kind::block, Kind::reservation, Kind::node, Kind::block_beside, Kind::ipam_config}) {
     EXPECT_NE(loss_without(kind), "") << static_cast<int>(kind);
   }
-  for (const Kind kind : {Kind::claim_cursor, Kind::vacancy, Kind::affinity, Kind::handle}) {
+  for (const Kind kind : {Kind::vacancy, Kind::affinity, Kind::handle}) {
     EXPECT_EQ(loss_without(kind), "") << static_cast<int>(kind);
   }
 }
 
-/// The index that who asks often gets says what looking at each says.
-TEST(PoolTableTest, WhoHasRivalsIsTheSameWithTheIndex) {
+TEST(PoolTableTest, SaysWhichPoolsOverlap) {
   std::uint64_t state = 7;
   const auto drawn = [&](std::uint64_t below) {
     state = state * 6364136223846793005 + 1442695040888963407;
     return (state >> 33) % below;
   };
-  std::size_t with = 0, without = 0;
   for (int round = 0; round < 200; ++round) {
     std::vector<KeyedValue> records;
     const std::uint64_t count = 1 + drawn(10);
@@ -177,15 +175,6 @@ TEST(PoolTableTest, WhoHasRivalsIsTheSameWithTheIndex) {
     snapshot.set(ipam_config_key(), std::nullopt);
     Reader reader(snapshot);
     const PoolTable pools(reader);
-    for (int again = 0; again < 20; ++again) {
-      for (const Pool* pool : pools.pools()) {
-        const bool expected = std::ranges::any_of(pools.pools(), [&](const Pool* other) {
-          return other->block_length != pool->block_length && other->cidr.overlaps(pool->cidr);
-        });
-        ASSERT_EQ(pools.has_rival(*pool), expected) << pool->name << " of round " << round;
-        ++(expected ? with : without);
-      }
-    }
     std::set<std::string> told, expected;
     for (const auto& [inner, outer] : pools.overlaps()) {
       EXPECT_TRUE(outer->cidr.contains(inner->cidr) && outer != inner);
@@ -199,7 +188,6 @@ TEST(PoolTableTest, WhoHasRivalsIsTheSameWithTheIndex) {
     }
     EXPECT_EQ(told, expected);
   }
-  EXPECT_TRUE(with > 100 && without > 100);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "base/time_text.h"
-#include "ipam/decide/block_overlap.h"
 #include "ipam/decide/claim.h"
 
 namespace croft::core {
@@ -49,12 +48,6 @@ AssignFlow<void> FamilySearch::take_from_own(const std::vector<Prefix>& blocks) 
   for (std::size_t i = 0; i < blocks.size() && missing_ > 0 && !in_.unfinished(); ++i) {
     if (i % batch == 0) {
       for (std::size_t k = i; k < std::min(i + batch, blocks.size()); ++k) reader.ask(block_key(blocks[k]));
-      // Most likely the first one serves; what is asked before it gives an address comes along (settle).
-      const bool is_far = reader.foreign_writers() && !reader.keys_at_hand() && !reader.reads_one_by_one();
-      if (is_far) {
-        static_cast<void>(glance_at_overlap(reader, blocks[i]));
-        static_cast<void>(damaged_rest(reader, blocks[i]));
-      }
       TRY_VOID(reader.ready());
     }
     TRY_VOID(take_from_own(blocks[i]));
@@ -74,18 +67,14 @@ AssignFlow<void> FamilySearch::take_from_own(const Prefix& cidr) {
     if (row != nullptr) in_.draft.drop_affinity(*row);
     return {};
   }
-  // The pool's length has changed: then somebody who knows only the new one may have made blocks over this one. Or made
-  // this one, over others. A settled one of the pool's length has been looked at.
-  const bool is_of_pools_length = pool_of(cidr)->block_length == cidr.length();
-  // Who made one whose claim is not confirmed may not have looked around yet (ipam/use/ordered_commit.h). In a store of
-  // Croft's own whoever claims one has.
-  const bool is_looked_around = !in_.reader.foreign_writers() ||
-                                ((*block)->is_settled && row != nullptr && row->state == AffinityState::confirmed);
-  const bool has_room = free_count(**block, in_.pools.reservations()) > 0;
-  if ((!is_of_pools_length || (has_room && !is_looked_around)) && is_beside_others(cidr)) return {};
+  // Whoever knows only the pool's length of today may have made blocks over this one.
+  if (const Pool* pool = pool_of(cidr); pool->block_length != cidr.length()) {
+    reasons_[pool] = fmt::format("block {} is not of /{}, and out of use", cidr.to_string(), pool->block_length);
+    return {};
+  }
   const bool is_claimed = row != nullptr && row->state == AffinityState::confirmed;
-  TRY(const bool is_settled, settle(**block, is_claimed));
-  if (!is_settled) return {};
+  TRY(const bool is_numbered, raise_number(**block, is_claimed));
+  if (!is_numbered) return {};
   // Met by itself, and nobody's claim: it gets its row.
   const Pool* claimed_in = in_.reader.reads_one_by_one() && row == nullptr ? pool_of(cidr) : nullptr;
   if (take_all(*std::move(*block), claimed_in) && row != nullptr && row->state != AffinityState::confirmed) {
@@ -124,9 +113,6 @@ AssignFlow<void> FamilySearch::complete_claim(const Prefix& cidr, bool has_row) 
   const Pool* pool = pool_of(cidr);
   if (!has_row || pool->block_length != cidr.length() || wholly_reserved(cidr, in_.pools)) return {};
   reader.ask(high_water_mark_key(cidr));
-  if (reader.foreign_writers()) reader.ask(block_beside_key(cidr));
-  ask_for_rivals(reader, in_.pools, *pool);
-  if (is_beside_others(cidr)) return {};
   TRY_VOID(reader.ready());
   if (const Error* error = reader.damage(high_water_mark_key(cidr))) {
     reasons_[pool] = error->message;
@@ -135,34 +121,18 @@ AssignFlow<void> FamilySearch::complete_claim(const Prefix& cidr, bool has_row) 
   return claim(cidr, *pool);
 }
 
-/// True when the block overlaps one of another length: its addresses may have another holder. May leave the reader
-/// incomplete: the look goes on then, so that one reading brings what the next blocks need too.
-bool FamilySearch::is_beside_others(const Prefix& cidr) {
-  const Overlap overlap = overlap_of(in_.reader, cidr);
-  if (!overlap.none()) reasons_[pool_of(cidr)] = overlap_text(cidr, overlap);
-  return !overlap.none();
-}
-
-Flow<bool> FamilySearch::settle(Block& block, bool is_claimed) {
-  if (free_count(block, in_.pools.reservations()) == 0) {
-    TRY_VOID(in_.reader.ready());
-    return true;
-  }
-  const auto mark_key = high_water_mark_key(block.cidr);
-  const bool may_be_late = !is_claimed && in_.reader.reads_one_by_one();  // elsewhere a commit depends on the mark
-  if (may_be_late) in_.reader.ask(mark_key);
-  auto settled = in_.draft.settled(block);
+Flow<bool> FamilySearch::raise_number(Block& block, bool is_claimed) {
+  // Elsewhere a commit depends on the mark.
+  if (is_claimed || !in_.reader.reads_one_by_one() || block.unallocated.free_count() == 0) return true;
+  const HighWaterMark* mark = in_.reader.sound(high_water_mark_key(block.cidr));
   TRY_VOID(in_.reader.ready());
-  if (!settled) passed_over_ = *settled.error().error();
-  const HighWaterMark* mark = may_be_late ? in_.reader.find(mark_key) : nullptr;
-  const Error* damage = may_be_late ? in_.reader.damage(mark_key) : nullptr;
-  if (settled && damage != nullptr) passed_over_ = *damage;
-  if (settled && mark != nullptr && !is_credible(*mark)) passed_over_ = damaged_mark(block.cidr, *mark);
-  if (!settled || damage != nullptr || (mark != nullptr && !is_credible(*mark))) {
+  const Error* damage = in_.reader.damage(high_water_mark_key(block.cidr));
+  if (damage != nullptr) passed_over_ = *damage;
+  if (mark != nullptr && !is_credible(*mark)) passed_over_ = damaged_mark(block.cidr, *mark);
+  if (damage != nullptr || (mark != nullptr && !is_credible(*mark))) {
     reasons_[pool_of(block.cidr)] = passed_over_->message;
     return false;
   }
-  block = *std::move(settled);
   if (mark != nullptr) {
     block.sequence_number = std::max(block.sequence_number, SequenceNumber(mark->sequence_number.value + 1));
   }
@@ -265,7 +235,6 @@ bool FamilySearch::take_over(Block block, const Pool& pool) {
 
 void FamilySearch::note_claimless(const Pool& pool, const ClaimChoice& choice) {
   note_reason(pool, choice.reason);
-  if (choice.damage) passed_over_ = choice.damage;
   if (choice.others) shared_.insert(&pool);
 }
 

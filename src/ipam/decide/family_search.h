@@ -48,10 +48,10 @@ class FamilySearch {
   [[nodiscard]] bool take_over(Block block, const Pool& pool);
   /// Takes as much as is missing and there; true when that was something.
   bool take_all(Block block, const Pool* claimed_in = nullptr);
-  /// Takes in what rests beside blocks of other lengths, before anything is taken (Draft::settled). False when that is
-  /// not known. A block that may have nobody's claim may have come late, by a request that was given up long ago, after
-  /// a successor came and went (Capabilities::late_commits): its number is raised above the mark which that one left.
-  [[nodiscard]] Flow<bool> settle(Block& block, bool is_claimed = false);
+  /// A block that may have nobody's claim may have come late, by a request that was given up long ago, after a
+  /// successor came and went (Capabilities::late_commits): its number is raised above the mark which that one left,
+  /// before anything is taken. False when that can't be read.
+  [[nodiscard]] Flow<bool> raise_number(Block& block, bool is_claimed = false);
 
   /// Why a pool has nothing; what is known already stays.
   void note_reason(const Pool& pool, const std::string& reason) { reasons_.emplace(&pool, reason); }
@@ -67,7 +67,6 @@ class FamilySearch {
   [[nodiscard]] AssignFlow<void> take_from_own(const net::Prefix& cidr);
   [[nodiscard]] AssignFlow<void> claim(const net::Prefix& cidr, const Pool& pool);
   [[nodiscard]] AssignFlow<void> complete_claim(const net::Prefix& cidr, bool has_row);
-  [[nodiscard]] bool is_beside_others(const net::Prefix& cidr);
   void note_cooling(const Block& block);
   [[nodiscard]] const Pool* pool_of(const net::Prefix& cidr) const { return in_.pools.containing(cidr.first()); }
 

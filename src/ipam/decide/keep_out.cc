@@ -19,7 +19,7 @@ Step<KeptOut> plan_keep_out(const Snapshot& snapshot, const std::string& name,
     Plan<KeptOut> plan;
     Reservation reservation = there != nullptr ? *there : Reservation{name, {}};
     for (const net::Prefix& prefix : addresses) {
-      if (pools.reserved().covers(prefix)) continue;
+      if (pools.reserved()->covers(prefix)) continue;
       plan.answer.added.push_back(prefix);
       reservation.cidrs.push_back(prefix);
     }

@@ -54,9 +54,6 @@ void prefetch_own_blocks(Reader& reader, const AffinityOwner& node, net::Family 
   if (reader.keeps_hints()) static_cast<void>(reader.list({Kind::vacancy, owned_names_of(node, family)}));
   if (!reader.foreign_writers()) return;
   static_cast<void>(reader.sound({Kind::affinity, owned_names_of(node, family)}));
-  if (!reader.keeps_hints()) return;
-  // Such a store is far away: what a claim asks first comes along.
-  static_cast<void>(reader.list({Kind::claim_cursor, owned_names_of(node)}));
 }
 
 OwnBlocks find_own_blocks(Reader& reader, const AffinityOwner& node, net::Family family,

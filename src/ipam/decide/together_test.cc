@@ -67,8 +67,7 @@ TEST(TogetherProperty, ComesToWhatItComesToOneAfterTheOther) {
   EXPECT_TRUE(rc::check([] {
     TestRegister one_by_one;
     one_by_one.foreign_writers = *rc::gen::arbitrary<bool>();
-    one_by_one.keys_at_hand = *rc::gen::arbitrary<bool>();
-    one_by_one.cheap_counts = *rc::gen::arbitrary<bool>();
+    one_by_one.knows_claimed = *rc::gen::arbitrary<bool>();
     const auto cooldown = std::chrono::seconds(*rc::gen::element(0, 10));
     const int length = *rc::gen::inRange(27, 32);
     for (const auto& [name, cidr, block] :

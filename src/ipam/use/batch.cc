@@ -219,8 +219,7 @@ class Round {
         all.records.merge(missing->records);
         all.lists.merge(missing->lists);
         all.keys.merge(missing->keys);
-        all.windows.merge(missing->windows);
-        all.counts.merge(missing->counts);
+        all.free_blocks.merge(missing->free_blocks);
       }
     }
     return all.empty() || load(all);

@@ -458,36 +458,6 @@ TEST_F(BesideCalico, ItsBlocksAreFoundWithoutVacancies) {
   EXPECT_EQ(blocks_of(kNodeA).size(), 2U);
 }
 
-TEST_F(BesideCalico, WhatCoolsInABlockThatCalicoDeletedCoolsOn) {
-  bare_pool("a", "10.1.0.0/28", 30, 60s);
-  for (const char* cidr : {"10.1.0.0/30", "10.1.0.4/30", "10.1.0.8/30", "10.1.0.12/30"}) {
-    core::BlockBeside beside;
-    for (std::uint32_t ordinal = 0; ordinal < 4; ++ordinal) {
-      if (ordinal == 2 && prefix(cidr) == prefix("10.1.0.8/30")) continue;
-      core::Cooling cooling;
-      cooling.released_at = clock.now();
-      beside.cooling.push_back({ordinal, core::SequenceNumber(1), cooling});
-    }
-    put(core::block_beside_key(prefix(cidr)), beside);
-  }
-  EXPECT_EQ(add("c1"), "10.1.0.10") << "the only one that does not rest";
-  EXPECT_THAT(add("c2"), StartsWith("exhausted"));
-  EXPECT_EQ(blocks_of(kNodeA).size(), 1U);
-  clock.advance(2h);
-  EXPECT_THAT(add("c2"), StartsWith("10.1.0."));
-}
-
-TEST_F(BesideCalico, ABlockWhoseRestIsNotKnownIsNotClaimed) {
-  bare_pool("a", "10.1.0.0/30", 30, 60s);
-  const core::Key key = core::block_beside_key(prefix("10.1.0.0/30"));
-  put(key, core::BlockBeside{});
-  store.damage(key);
-  EXPECT_THAT(blocks_of(kNodeA), testing::IsEmpty());
-  EXPECT_THAT(add("c1"), testing::Not(StartsWith("10.")));
-  EXPECT_THAT(findings(), ElementsAre(StartsWith("record_unreadable block_beside ipv4/10.1.0.0/30")));
-  put(key, std::nullopt);
-}
-
 TEST_F(BesideCalico, AClaimLeftPendingIsTakenUp) {
   bare_pool("a", "10.1.0.0/28", 30);
   put(core::affinity_key(kNodeA, prefix("10.1.0.8/30")),

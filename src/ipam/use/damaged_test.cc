@@ -49,12 +49,6 @@ struct Damaged : testing::Test, World {
   }
 };
 
-TEST_F(Damaged, AClaimCursorIsAHint) {
-  const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
-  store.damage(core::claim_cursor_key(node, "four"));
-  for (int i = 0; i < 12; ++i) EXPECT_TRUE(claimed_by("d" + std::to_string(i)));
-}
-
 TEST_F(Damaged, AVacancyIsAHint) {
   const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
   const auto block = block_of("c1");
@@ -290,7 +284,6 @@ TEST_F(Damaged, ABlockThatIsTooLargeIsTakenWhole) {
   EXPECT_THAT(made.error().message, testing::HasSubstr("10.0.0.0/8"));
 }
 
-/// It keeps the next block of its addresses from being made.
 TEST_F(Damaged, WhatIsBesideABlockThatIsGoneIsNamed) {
   store.set_capabilities({.atomic_commit = true, .foreign_writers = true});
   store.damage(core::block_beside_key(prefix("10.1.0.56/29")));

@@ -8,7 +8,6 @@
 
 #include "base/assert.h"
 #include "base/planted.h"
-#include "ipam/decide/block_overlap.h"
 #include "ipam/decide/draft.h"
 #include "ipam/use/commit_once.h"
 #include "ipam/use/each_record.h"
@@ -86,7 +85,6 @@ class OrderedCommit {
       case Kind::reservation:
         return is_put ? reservations_ : removals_;
       case Kind::vacancy:
-      case Kind::claim_cursor:
         return hints_;
       case Kind::range_allocation:
         return ranges_;
@@ -191,20 +189,13 @@ class OrderedCommit {
     if (made_.empty()) return {};
     Loader loader(context_.store, deadline_);
     core::Missing missing;
-    std::optional<std::string> in_the_way;
     TRY_VOID(read_until_complete(context_.clock, loader, [&]() -> const core::Missing* {
       core::Reader reader(loader.snapshot());
       for (const Write& check : checks_) reader.ask(check.key);
-      for (const Key& key : made_) {
-        const net::Prefix cidr = core::cidr_of(key).value();
-        const core::Overlap overlap = core::overlap_of(reader, cidr);
-        if (overlap.block) in_the_way = core::overlap_text(cidr, overlap);
-      }
       missing = reader.missing();
       missing.to_keep = true;
       return missing.unread() ? &missing : nullptr;
     }));
-    if (in_the_way) return fail(ErrorCode::conflict, *std::move(in_the_way));
     for (const Write& check : checks_) TRY_VOID(still_holds(check, loader.condition_of(core::to_check(check.key))));
     return {};
   }

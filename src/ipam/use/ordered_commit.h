@@ -21,18 +21,12 @@ namespace croft::engine {
 /// hint that is missing: never an address of two holders, an address without its handle, or an owned block without its
 /// row. The next use repairs claims; the next release of the handle, or core::plan_mend_handle, its count.
 ///
-/// A block that is made rests on what the plan only looked at: that its pool still is as read, that no block of another
-/// length has addresses of it, that no higher mark was left by a block that came and went. A look before the block is
+/// A block that is made rests on what the plan only looked at: that its pool still is as read, that no higher mark was
+/// left by a block that came and went. A look before the block is
 /// made proves nothing of the moment after. So the block is made first, empty; then all of that is looked at, in the
 /// store itself, never in a memory of it; only then a holder is written into the block. If anything has changed, the
 /// block is taken back, and the plan is made again. Why that is enough:
 ///
-/// - Two claims of overlapping blocks: each makes its own block, then looks for the other's. Whichever look comes
-/// second
-///   comes after both blocks were made, and sees the other one. At most one goes on; both may give way, and try again.
-/// - A block that is there already was seen, or is seen, by the look of whoever makes one over it: assigning from it
-///   needs no look, as the write depends on its revision. Only while its claim is not confirmed may its maker not have
-///   looked yet: who takes from an own block then, looks around it itself (FamilySearch::take_from_own).
 /// - Deleting a pool writes the pool first (it must be disabled), then lists its blocks. A claim makes its block, then
 ///   reads the pool. Either the claim finds another pool than it read, or the list has its block: an empty one is then
 ///   deleted, and the claim's next write of it fails; one that is in use refuses the deletion. A row whose block was

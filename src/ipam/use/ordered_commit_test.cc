@@ -458,19 +458,6 @@ TEST(OrderedClaim, ThatIsOvertakenByAPoolMadeAnewFails) {
   }
 }
 
-/// The other side of it: oak's block comes when elm has made its own, and not yet the holder in it.
-TEST(OrderedClaim, ThatFindsABlockOfAnotherLengthBesideItsOwnFails) {
-  AnewWorld world;
-  world.make_pool_anew();
-  const auto cidr = world.prefix("10.79.0.0/28");
-  const core::AffinityOwner oak{core::AffinityOwner::Type::host, "oak"};
-  AfterMaking elm(world.store, core::Kind::block,
-                  [&] { world.put(core::block_key(cidr), core::new_block(cidr, oak, world.clock.now(), {})); });
-  const auto of_elm = assign({elm, world.clock, world.random}, World::request("b", "elm"));
-  EXPECT_TRUE(!of_elm || std::holds_alternative<core::Refusal>(*of_elm)) << "of a block that overlaps oak's";
-  EXPECT_EQ(world.blocks(), 1U) << "oak's";
-}
-
 /// A block that is claimed ahead, empty, is looked around as well; and by who takes from it before its claim is
 /// confirmed.
 TEST(OrderedClaim, AnEmptyBlockOfAnOvertakenClaimIsNotUsed) {
@@ -484,24 +471,6 @@ TEST(OrderedClaim, AnEmptyBlockOfAnOvertakenClaimIsNotUsed) {
   const auto claimed = claim_affinity(late, {core::AffinityOwner::Type::host, "oak"}, world.prefix("10.79.0.0/28"));
   EXPECT_FALSE(claimed);
   EXPECT_EQ(world.blocks(), 1U) << "elm's";
-}
-
-TEST(OrderedClaim, AnUnconfirmedBlockIsLookedAroundByWhoTakesFromIt) {
-  for (const bool is_confirmed : {false, true}) {
-    AnewWorld world;
-    ASSERT_NE(world.add("b", "elm"), "");
-    world.change_pool("p", [](core::Pool& pool) { pool.block_length = 26; });
-    world.pool("q", "10.80.0.0/26", 26);
-    // One call for oak stopped between making its block and looking around.
-    const core::AffinityOwner oak{core::AffinityOwner::Type::host, "oak"};
-    const auto cidr = world.prefix("10.79.0.0/26");
-    core::Block block = core::new_block(cidr, oak, world.clock.now(), {});
-    block.is_settled = true;  // it was before it was made
-    world.put(core::block_key(cidr), block);
-    const auto state = is_confirmed ? core::AffinityState::confirmed : core::AffinityState::pending;
-    world.put(core::affinity_key(oak, cidr), core::Affinity{oak, cidr, state, false});
-    EXPECT_EQ(world.add("a", "oak").substr(0, 6), is_confirmed ? "10.79." : "10.80.");
-  }
 }
 
 /// An intermediary repeats one write of a kind, and the answer to the second is told: it is done, and said to be a

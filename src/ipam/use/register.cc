@@ -134,7 +134,7 @@ class RegisterReader {
 }  // namespace
 
 Result<Register> read_register(const Context& context, const core::Missing& wanted, const MayLack& may_lack) {
-  CROFT_ASSERT(wanted.keys.empty() && wanted.windows.empty() && wanted.counts.empty());
+  CROFT_ASSERT(wanted.keys.empty() && wanted.free_blocks.empty());
   return RegisterReader(context, may_lack).read(wanted);
 }
 

@@ -77,7 +77,7 @@ Result<std::vector<PoolInTakenSpace>> pools_in_taken_space(const Context& contex
       for (const TakenSpace& one : taken) {
         if (!one.cidr.overlaps(pool->cidr)) continue;
         const net::Prefix& shared = one.cidr.length() > pool->cidr.length() ? one.cidr : pool->cidr;
-        if (!pools.reserved().covers(shared)) found.push_back({pool->name, shared, one.whose});
+        if (!pools.reserved()->covers(shared)) found.push_back({pool->name, shared, one.whose});
       }
     }
   }));

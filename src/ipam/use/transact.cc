@@ -17,20 +17,17 @@ Result<void> Loader::load(const core::Missing& missing) {
   TRY(store::ReadAnswer answer, store_.read(missing, deadline_));
   CROFT_ASSERT(answer.records.size() == missing.records.size());
   CROFT_ASSERT(answer.lists.size() == missing.lists.size() && answer.keys.size() == missing.keys.size());
-  CROFT_ASSERT(answer.windows.size() == missing.windows.size() && answer.counts.size() == missing.counts.size());
+  CROFT_ASSERT(answer.free_blocks.size() == missing.free_blocks.size());
   // Single records last: of a record that is in a list too, what was looked up by its key counts.
   auto list = answer.lists.begin();
   for (const core::Listing& listing : missing.lists) remember_list(listing, std::move(*list++));
   auto keys = answer.keys.begin();
   for (const core::Listing& listing : missing.keys) snapshot_.set_keys(listing, std::move(*keys++));
-  auto in_window = answer.windows.begin();
-  for (const core::KeyWindow& window : missing.windows) snapshot_.set_window(window, std::move(*in_window++));
-  auto count = answer.counts.begin();
-  for (const core::KeyWindow& window : missing.counts) snapshot_.set_count(window, *count++);
+  auto found = answer.free_blocks.begin();
+  for (const core::FreeBlock& block : missing.free_blocks) snapshot_.set_free_block(block, *found++);
   auto record = answer.records.begin();
   for (const core::Key& key : missing.records) remember(key, std::move(*record++));
-  const bool are_only_records = missing.lists.empty() && missing.keys.empty() && missing.windows.empty();
-  if (!are_only_records || !missing.counts.empty()) show_planned_in_lists();
+  if (!missing.lists.empty() || !missing.keys.empty()) show_planned_in_lists();
   return {};
 }
 

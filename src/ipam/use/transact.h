@@ -64,11 +64,8 @@ class Loader {
   Loader(store::Store& store, Deadline deadline) : store_(store), deadline_(deadline) {
     const store::Capabilities can = store.capabilities();
     snapshot_.set_foreign_writers(can.foreign_writers);
-    snapshot_.set_keys_at_hand(can.keys_at_hand);
-    snapshot_.set_cheap_counts(can.cheap_counts);
     snapshot_.set_keeps_hints(can.keeps_hints);
     snapshot_.set_reads_one_by_one(can.reads_one_by_one);
-    snapshot_.set_records_settling(can.records_settling);
     snapshot_.set_commit_bytes_max(can.commit_bytes_max);
     snapshot_.set_sees_kubernetes(can.sees_kubernetes);
     snapshot_.set_has_namespaces(can.has_namespaces);

@@ -102,7 +102,6 @@ constexpr auto kHandle = fields(field("handleID", &core::Handle::id), field("blo
                                 field("deleted", &core::Handle::deleted));
 
 constexpr auto kVacancy = fields(field("readyAt", &core::Vacancy::ready_at));
-constexpr auto kClaimCursor = fields(field("lastClaimed", &core::ClaimCursor::last_claimed));
 constexpr auto kHighWaterMark = fields(field("sequenceNumber", &core::HighWaterMark::sequence_number));
 constexpr auto kPoolSet = fields(field("generation", &core::PoolSet::generation));
 
@@ -127,7 +126,6 @@ constexpr const auto& table_of(const core::IpamConfig&) { return kIpamConfig; }
 constexpr const auto& table_of(const core::Affinity&) { return kAffinity; }
 constexpr const auto& table_of(const core::Handle&) { return kHandle; }
 constexpr const auto& table_of(const core::Vacancy&) { return kVacancy; }
-constexpr const auto& table_of(const core::ClaimCursor&) { return kClaimCursor; }
 constexpr const auto& table_of(const core::HighWaterMark&) { return kHighWaterMark; }
 constexpr const auto& table_of(const core::PoolSet&) { return kPoolSet; }
 constexpr const auto& table_of(const core::Node&) { return kNode; }

@@ -273,20 +273,7 @@ void Cache::put_affinity(const Key& key, std::optional<Record> record) {
   if (!cidr) return;
   Key block = core::block_key(*cidr);
   if (++claimed_[block.name] == 1) claimed_blocks_[cidr->family()].insert(std::move(block));
-  unsettle_under(*cidr);
   if (is_own && own_.try_emplace(*cidr, since).second) ++generation_;
-}
-
-void Cache::unsettle_under(const net::Prefix& claimed) {
-  for (const auto& [own, since] : own_) {
-    if (!core::may_be_laid_over(claimed, own)) continue;
-    const auto record = records_.find(core::block_key(own));
-    if (record == records_.end()) continue;
-    if (auto* block = std::get_if<core::Block>(&record->second.value)) {
-      block->is_settled = false;
-      block->settled_in.clear();
-    }
-  }
 }
 
 void Cache::drop_affinity(const Key& key) {
@@ -444,8 +431,6 @@ std::optional<std::vector<Key>> Cache::names(const core::Listing& listing) const
 
 std::optional<ReadAnswer> Cache::answer(const core::Missing& wanted) {
   if (wanted.to_keep) return {};  // as new as the store has it
-  // Who has whole lists at hand does not look through windows.
-  if (!wanted.windows.empty() || !wanted.counts.empty()) return {};
   ReadAnswer answer;
   for (const Key& key : wanted.records) {
     auto found = record(key);
@@ -465,6 +450,11 @@ std::optional<ReadAnswer> Cache::answer(const core::Missing& wanted) {
     auto found = keys(listing);
     if (!found) return {};
     answer.keys.push_back(std::move(found));
+  }
+  for (const core::FreeBlock& block : wanted.free_blocks) {
+    const auto claimed = keys({Kind::block, core::block_names_of(block.pool.family()), block.as_stored});
+    if (!claimed) return {};
+    answer.free_blocks.push_back(core::find_free_block(block, *claimed));
   }
   return answer;
 }

@@ -18,7 +18,7 @@ namespace croft::store {
 
 /// What one node knows of the register without asking (or, core::Follower::stock, of its stock of cloud addresses, all
 /// of it): pools, reservations, configuration, its own node record, its
-/// vacancies, claim cursors and claims, the contents of its own blocks, and of everybody else's claims the keys.
+/// vacancies and claims, the contents of its own blocks, and of everybody else's claims the keys.
 ///
 /// It is a hint (docs/reference/reliability.md#i16). What it says is there may be gone, and from the keys it guesses
 /// what is not there: a block without a claim, of the length that its pool's blocks have, a handle that none of the
@@ -85,7 +85,6 @@ class Cache {
   void put(const Key& key, std::optional<Record> record);
   void put_affinity(const Key& key, std::optional<Record> record);
   void drop_affinity(const Key& key);
-  void unsettle_under(const net::Prefix& claimed);
   void put_block(const Key& key, std::optional<Record> record);
   void keep(const Key& key, std::optional<Record> record);
 

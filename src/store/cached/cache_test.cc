@@ -193,31 +193,6 @@ TEST(Cache, APoolBesideWhichSomethingChangedIsBelievedAnew) {
   EXPECT_EQ(known(), 600);
 }
 
-/// Another program that claims addresses of a block makes it one of several over them.
-TEST(Cache, AnOwnBlockIsNotAloneUnderAClaimThatOverlapsIt) {
-  const auto is_alone = [](const WithABlock& world) {
-    const auto known = world.cache.record(kBlock);
-    return known && *known && std::get<core::Block>((*known)->value).is_settled;
-  };
-  const auto stranger = [](const net::Prefix& cidr) {
-    const core::AffinityOwner other{core::AffinityOwner::Type::host, "other"};
-    return Change::put({core::affinity_key(other, cidr), core::Affinity{other, cidr}, Revision(11), {}});
-  };
-  const net::Prefix own = sample_cidr(0);
-  for (const net::Prefix& cidr : {net::Prefix::containing(own.first(), own.length() + 1),
-                                  net::Prefix::containing(own.first(), own.length() - 1), sample_cidr(7)}) {
-    SCOPED_TRACE(cidr.to_string());
-    WithABlock world;
-    Record looked_at = block(11, 1);
-    std::get<core::Block>(looked_at.value).is_settled = true;
-    const std::vector<Write> writes = {put(looked_at)};
-    world.cache.committed(writes, {}, Revision(11));
-    ASSERT_TRUE(is_alone(world));
-    world.cache.apply({stranger(cidr)});
-    EXPECT_EQ(is_alone(world), !own.overlaps(cidr));
-  }
-}
-
 TEST(Cache, AnUnknownOutcomeIsReadAnew) {
   WithABlock world;
   const std::vector<Write> writes = {put(block(0, 2))};

@@ -312,7 +312,6 @@ Result<std::unique_ptr<Store::Turn>> CachedStore::take_turn(Deadline deadline) {
 
 Capabilities CachedStore::capabilities() const {
   Capabilities can = beneath().capabilities();
-  can.keys_at_hand = true;
   can.reads_one_by_one = false;
   return can;
 }

@@ -147,7 +147,6 @@ TEST_P(StoreConformance, ValuesOfEveryKindComeBackAsTheyWere) {
       {core::handle_key(handle.id), handle},
       {core::vacancy_key(kSampleNode, block.cidr),
        core::Vacancy{WallTime(std::chrono::nanoseconds{1768471205123456789})}},
-      {core::claim_cursor_key(kSampleNode, "a"), core::ClaimCursor{block.cidr}},
       {core::high_water_mark_key(block.cidr), mark(~std::uint64_t{0})},
       {core::pool_set_key(), core::PoolSet{3}},
       {core::node_key("node-a"), core::Node{"node-a", {{"zone", "a"}}, {{"k8s", "a"}}, {}}},

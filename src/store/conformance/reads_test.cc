@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <memory>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "register/pool.h"
 #include "store/conformance/conformance.h"
@@ -22,9 +25,9 @@ TEST_P(StoreConformance, GetManyKeepsTheOrderAskedFor) {
 
 TEST_P(StoreConformance, AKindIsNotSeenUnderAnother) {
   ASSERT_TRUE(commit({put("default", 1)}));
-  EXPECT_FALSE(store_->get({Kind::claim_cursor, "default"}, soon()).value().has_value());
+  EXPECT_FALSE(store_->get({Kind::pool_set, "default"}, soon()).value().has_value());
   ListRequest request;
-  request.kind = Kind::claim_cursor;
+  request.kind = Kind::pool_set;
   EXPECT_TRUE(store_->list(request, soon()).value().records.empty());
 }
 
@@ -117,36 +120,73 @@ TEST_P(StoreConformance, EachRecordOfAKindIsGivenOnce) {
   EXPECT_EQ(taken, 10);
 }
 
-TEST_P(StoreConformance, AWindowShowsTheKeysFromItsBeginningOn) {
-  std::vector<Write> writes;
-  for (std::size_t i = 0; i < core::kKeyWindowMax + 3; ++i) {
-    writes.push_back(put(fmt::format("n{:03}", i), i));
-    if (writes.size() < kCommitWritesMax && i != core::kKeyWindowMax + 2) continue;
-    ASSERT_TRUE(write_all(std::exchange(writes, {})));
+net::Prefix cidr(const char* text) { return net::Prefix::parse(text).value(); }
+
+/// In commits that every store has room for.
+std::vector<std::vector<Write>> to_make(const std::vector<net::Prefix>& blocks) {
+  const core::AffinityOwner owner{core::AffinityOwner::Type::host, "a"};
+  std::vector<std::vector<Write>> commits;
+  for (const net::Prefix& block : blocks) {
+    if (commits.empty() || commits.back().size() == 40) commits.emplace_back();
+    commits.back().push_back({core::block_key(block), core::new_block(block, owner, {}, {}), Condition::if_absent()});
   }
-  const core::Listing listing{Kind::high_water_mark, "n"};
-  const auto key = [](const char* name) { return Key{Kind::high_water_mark, name}; };
-  core::Missing wanted;
-  wanted.records = {key("n001")};
-  wanted.windows = {
-      {listing, "n000", "n999"}, {listing, "n0015", "n005"}, {listing, "n257", "n999"}, {listing, "n9", "n99"}};
-  wanted.counts = wanted.windows;
-  const auto answer = store_->read(wanted, soon());
-  ASSERT_TRUE(answer) << answer.error().message;
-  EXPECT_EQ(answer->counts, (std::vector<std::uint64_t>{core::kKeyWindowMax + 3, 3, 2, 0})) << "they have no limit";
-  ASSERT_EQ(answer->windows.size(), 4U);
-  EXPECT_EQ(answer->records.size(), 1U);
-  EXPECT_EQ(answer->windows[0].keys.size(), core::kKeyWindowMax);
-  EXPECT_EQ(answer->windows[0].keys.front(), key("n000"));
-  EXPECT_EQ(answer->windows[0].keys.back(), key("n255"));
-  EXPECT_TRUE(answer->windows[0].more);
-  EXPECT_EQ(answer->windows[1].keys, (std::vector<Key>{key("n002"), key("n003"), key("n004")}))
-      << "nor need its ends be";
-  EXPECT_FALSE(answer->windows[1].more);
-  EXPECT_EQ(answer->windows[2].keys, (std::vector<Key>{key("n257"), key("n258")}));
-  EXPECT_FALSE(answer->windows[2].more);
-  EXPECT_TRUE(answer->windows[3].keys.empty());
-  EXPECT_FALSE(answer->windows[3].more);
+  return commits;
+}
+
+core::FoundBlock find_free(Store& store, core::FreeBlock wanted, Deadline deadline) {
+  core::Missing missing;
+  missing.free_blocks.insert(std::move(wanted));
+  auto answer = store.read(missing, deadline);
+  EXPECT_TRUE(answer) << answer.error().message;
+  return answer ? answer->free_blocks.at(0) : core::FoundBlock();
+}
+
+TEST_P(StoreConformance, AFreeBlockOfAnEmptyPoolIsTheOneToBeginWith) {
+  const auto find = [&](core::FreeBlock wanted) { return find_free(*store_, std::move(wanted), soon()); };
+  for (const auto& [pool, start] :
+       {std::pair("10.0.0.0/16", "10.0.37.64/26"), std::pair("fd00::/64", "fd00::a:40/122")}) {
+    EXPECT_EQ(find({cidr(pool), cidr(start).length(), cidr(start), {}, false, nullptr}).block, cidr(start));
+    EXPECT_NE(find({cidr(pool), cidr(start).length(), cidr(start), {cidr(start)}, false, nullptr}).block, cidr(start));
+  }
+}
+
+TEST_P(StoreConformance, TheLastFreeBlockOfACrowdedPoolIsFound) {
+  const auto find = [&](core::FreeBlock wanted) { return find_free(*store_, std::move(wanted), soon()); };
+  for (const char* pool : {"10.0.0.0/21", "fd00::f800/117"}) {
+    const int length = cidr(pool).length() + 5;
+    std::vector<net::Prefix> all;
+    for (std::uint64_t i = 0; i < 32; ++i) all.push_back(cidr(pool).subprefix(i, length));
+    const net::Prefix free = all[19];
+    std::vector<net::Prefix> others = all;
+    std::erase(others, free);
+    for (auto& writes : to_make(others)) ASSERT_TRUE(write_all(std::move(writes)));
+    for (const std::size_t start : {0U, 7U, 19U, 20U, 31U}) {
+      EXPECT_EQ(find({cidr(pool), length, all[start], {}, false, nullptr}).block, free) << start;
+    }
+    const core::FoundBlock none = find({cidr(pool), length, all[3], {free}, false, nullptr});
+    EXPECT_FALSE(none.block);
+    EXPECT_EQ(none.there, 31U);
+    EXPECT_FALSE(none.other);
+    const auto reserved = std::make_shared<const net::Intervals>(std::vector<net::Prefix>{free});
+    EXPECT_FALSE(find({cidr(pool), length, all[3], {}, false, reserved}).block);
+  }
+}
+
+/// Another program changed the length of the pool's blocks.
+TEST_P(StoreConformance, BlocksOfOtherLengthsKeepTheirAddressesOut) {
+  const auto find = [&](core::FreeBlock wanted) { return find_free(*store_, std::move(wanted), soon()); };
+  const std::vector<net::Prefix> others{cidr("10.0.0.0/23"), cidr("10.0.3.32/27"), cidr("10.0.3.128/30"),
+                                        cidr("10.7.0.0/19"), cidr("fd00::/121"),   cidr("fd00::c0/123")};
+  for (auto& writes : to_make(others)) ASSERT_TRUE(write_all(std::move(writes)));
+  EXPECT_EQ(find({cidr("10.0.0.0/22"), 26, cidr("10.0.0.64/26"), {}, false, nullptr}).block, cidr("10.0.2.0/26"));
+  const core::FreeBlock end{cidr("10.0.0.0/22"), 26, cidr("10.0.3.0/26"), {}, false, nullptr};
+  EXPECT_EQ(find(end).block, cidr("10.0.3.64/26"));
+  EXPECT_EQ(find({cidr("10.0.0.0/22"), 25, cidr("10.0.3.128/25"), {}, false, nullptr}).block, cidr("10.0.2.0/25"));
+  EXPECT_EQ(find({cidr("10.7.0.0/18"), 22, cidr("10.7.8.0/22"), {}, false, nullptr}).block, cidr("10.7.32.0/22"));
+  const core::FoundBlock none = find({cidr("10.7.16.0/20"), 20, cidr("10.7.16.0/20"), {}, false, nullptr});
+  EXPECT_FALSE(none.block);
+  EXPECT_EQ(none.other, cidr("10.7.0.0/19"));
+  EXPECT_EQ(find({cidr("fd00::/120"), 122, cidr("fd00::/122"), {}, false, nullptr}).block, cidr("fd00::80/122"));
 }
 
 TEST_P(StoreConformance, LimitsOfAList) {

@@ -69,7 +69,6 @@ class EtcdStore final : public Store, public Sealable {
             .shared = true,
             .durable = true,
             .foreign_writers = true,
-            .cheap_counts = true,
             .late_commits = true,
             .commit_bytes_max = kBlockBytesMax,
             .sees_kubernetes = registry_ != nullptr,

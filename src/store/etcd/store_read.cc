@@ -12,11 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.h"
 #include "store/calico/layout.h"
 #include "store/etcd/codec.h"
 #include "store/etcd/one_moment.h"
 #include "store/etcd/requests.h"
 #include "store/etcd/revisions.h"
+#include "store/free_block.h"
 
 namespace croft::store::etcd {
 namespace {
@@ -72,15 +74,38 @@ using wire::etcd::RequestOp;
   return records;
 }
 
-/// Where the keys of a window are; nothing when that is not one range, or an empty one.
-[[nodiscard]] std::optional<PlaceRange> range_of(const Places& places, const core::KeyWindow& window) {
-  const auto ranges = places.ranges_of(window.listing);
-  const auto from = places.place_of({window.listing.kind, window.from});
-  const auto before = places.place_of({window.listing.kind, window.before});
-  if (!ranges || ranges->size() != 1 || !from || !before) return {};
-  PlaceRange range{std::max(ranges->front().from, *from), std::min(ranges->front().to, *before)};
-  if (range.from >= range.to) return {};
-  return range;
+/// A page of keys, and single ones, in one request.
+[[nodiscard]] Result<BlockKeys> look_at_blocks(Kv& kv, const Places& places, const std::optional<ListRequest>& page,
+                                               std::span<const Key> single, Deadline deadline) {
+  TxnRequest txn;
+  for (const Key& key : single) {
+    TRY(std::string place, places.place_of(key));
+    RangeRequest one = RangeRequest::one(std::move(place));
+    one.keys_only = true;
+    txn.success.emplace_back(std::move(one));
+  }
+  if (page) {
+    TRY(std::vector<PlaceRange> ranges, places.ranges_of({page->kind, page->name_prefix}));
+    CROFT_ASSERT(ranges.size() == 1);  // of one family
+    PlaceRange& rest = ranges.front();
+    if (!page->after.empty()) {
+      TRY(const std::string after, places.place_of({page->kind, page->after}));
+      if (after >= rest.from) rest.from = after + '\0';
+    }
+    txn.success.emplace_back(range_over(rest, static_cast<std::int64_t>(page->limit), true));
+  }
+  TRY(const Over<TxnResponse> response, kv.txn(txn, deadline));
+  BlockKeys seen;
+  for (std::size_t i = 0; i < single.size(); ++i) {
+    if (only_one(response.responses[i]) != nullptr) seen.there.insert(single[i]);
+  }
+  if (!page) return seen;
+  const auto& found = std::get<RangeResponse>(response.responses.back());
+  seen.page.more = found.more;
+  for (const KeyValue& kv_found : found.kvs) {
+    if (auto key = places.listed_at(page->kind, kv_found.key)) seen.page.keys.push_back(*std::move(key));
+  }
+  return seen;
 }
 
 /// One read: the request that asks for as much as it can, and then what is made of its answer.
@@ -99,19 +124,6 @@ class OneRead {
     TRY_VOID(add_gets(places_, std::span(keys_).first(first_keys_), txn_));
     for (const core::Listing& listing : wanted_.lists) TRY_VOID(add_list(listing, false));
     for (const core::Listing& listing : wanted_.keys) TRY_VOID(add_list(listing, true));
-    windows_at_ = txn_.success.size();
-    for (const core::KeyWindow& window : wanted_.windows) {
-      const auto range = range_of(places_, window);
-      if (!range) return false;
-      txn_.success.emplace_back(range_over(*range, static_cast<std::int64_t>(core::kKeyWindowMax), true));
-    }
-    for (const core::KeyWindow& window : wanted_.counts) {
-      const auto range = range_of(places_, window);
-      if (!range) return false;
-      RangeRequest count = range_over(*range, 0, false);
-      count.count_only = true;
-      txn_.success.emplace_back(std::move(count));
-    }
     return txn_.success.size() <= kOpsMax;
   }
 
@@ -124,7 +136,13 @@ class OneRead {
     ReadAnswer answer;
     TRY_VOID(add_records(answer));
     TRY_VOID(add_lists(answer));
-    add_windows(answer);
+    for (const core::FreeBlock& block : wanted_.free_blocks) {
+      const auto look = [&](const auto& page, auto single) {
+        return look_at_blocks(kv_, places_, page, single, deadline_);
+      };
+      TRY(core::FoundBlock found, find_free_block(block, look));
+      answer.free_blocks.push_back(std::move(found));
+    }
     return answer;
   }
 
@@ -140,8 +158,7 @@ class OneRead {
 
   /// Records have all the operations, or leave half of them to the lists.
   [[nodiscard]] std::size_t count_of_first_keys() const {
-    const bool only_records =
-        wanted_.lists.empty() && wanted_.keys.empty() && wanted_.windows.empty() && wanted_.counts.empty();
+    const bool only_records = wanted_.lists.empty() && wanted_.keys.empty();
     const std::size_t ops_max = only_records ? kOpsMax : kOpsMax / 2;
     std::size_t ops = 0;
     std::size_t count = 0;
@@ -220,22 +237,6 @@ class OneRead {
                         });
   }
 
-  void add_windows(ReadAnswer& answer) const {
-    std::size_t op = windows_at_;
-    for (const core::KeyWindow& window : wanted_.windows) {
-      const RangeResponse& found = range_at(op++);
-      core::KeysInWindow& seen = answer.windows.emplace_back();
-      seen.more = found.more;
-      for (const KeyValue& kv : found.kvs) {
-        auto key = places_.listed_at(window.listing.kind, kv.key);
-        if (key && key->name.starts_with(window.listing.name_prefix)) seen.keys.push_back(*std::move(key));
-      }
-    }
-    for (std::size_t i = 0; i < wanted_.counts.size(); ++i) {
-      answer.counts.push_back(static_cast<std::uint64_t>(range_at(op++).count));
-    }
-  }
-
   Kv& kv_;
   const Places& places_;
   const core::Missing& wanted_;
@@ -244,7 +245,6 @@ class OneRead {
   TxnRequest txn_;
   std::size_t first_keys_ = 0;  ///< so many of keys_ are in the request
   std::vector<Part> parts_;
-  std::size_t windows_at_ = 0;
   Over<TxnResponse> response_;
   Moment moment_;
 };

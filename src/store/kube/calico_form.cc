@@ -20,8 +20,6 @@ using wire::calico::ApiGroup;
 /// What Calico's objects have no place for (calico/beside.h): of a block what cools in it, of a pool gateway and
 /// cooldown. In the object itself, so that both are written at once.
 constexpr std::string_view kBesideAnnotation = "ipam.croft.dev/beside";
-/// Of a block: in which making of its pool it overlapped no block of another length.
-constexpr std::string_view kSettledAnnotation = "ipam.croft.dev/settled-in";
 /// Of a block: the length of its CIDR, so that those of other lengths can be asked for. Calico's library drops it with
 /// its next write: then a block is found among the others, where it does no harm.
 constexpr std::string_view kLengthLabel = "ipam.croft.dev/length";
@@ -149,9 +147,6 @@ class CalicoForm final : public Form {
       frame.resource_version = basis->resource_version;
     }
     frame.annotations.emplace(wire::kube::kTokenAnnotation, hex_of(token.bytes));
-    if (const auto* block = std::get_if<core::Block>(&value); block != nullptr && !block->settled_in.empty()) {
-      frame.annotations.emplace(kSettledAnnotation, block->settled_in);
-    }
     if (bytes.beside) frame.annotations.emplace(kBesideAnnotation, *bytes.beside);
     if (const auto* affinity = std::get_if<core::Affinity>(&value)) {
       frame.labels = wire::calico::affinity_labels(affinity->owner, affinity->cidr.family(), digests_);
@@ -208,7 +203,6 @@ class CalicoForm final : public Form {
     TRY(calico::Decoded decoded,
         calico::decode(*found->key, text, found->bytes, annotation_in(object, kBesideAnnotation)));
     if (auto* block = std::get_if<core::Block>(&decoded.value)) {
-      block->settled_in = annotation_in(object, kSettledAnnotation).value_or("");
       TRY(stored.is_deleted, may_obey_mark(*block, text));
     }
     return std::move(decoded.value);

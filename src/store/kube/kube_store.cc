@@ -1,6 +1,7 @@
 #include "store/kube/kube_store.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -33,15 +34,23 @@ constexpr std::size_t kListsMax = 8;
 constexpr std::size_t kPageWeightMax = std::size_t{4} << 20;
 constexpr std::size_t kPositionsMax = 64;
 
-/// Of keys in order, those of a window.
-std::span<const Key> within(const core::KeyWindow& window, const std::vector<Key>& keys) {
-  const auto name_of = [](const Key& key) -> const std::string& { return key.name; };
-  const auto from = std::ranges::lower_bound(keys, window.from, {}, name_of);
-  const auto before = std::ranges::lower_bound(keys, window.before, {}, name_of);
-  return from < before ? std::span<const Key>(from, before) : std::span<const Key>();
+/// How many candidates for a free block are asked for by themselves, in how many requests at once: the first most
+/// likely is free, and to list all blocks costs most.
+constexpr std::array<std::size_t, 3> kCandidates = {1, 3, 12};
+
+Objects::OtherLengths other_lengths_of(const core::FreeBlock& wanted) {
+  return {{Kind::block, core::block_names_of(wanted.pool.family())}, wanted.length};
 }
 
-Objects::Glance glance_of(const core::KeyWindow& window) { return {window.listing, window.but_length, window.may_lag}; }
+/// Where the search goes on behind a candidate that is taken: nodes of like names begin side by side, and go on far
+/// apart.
+net::Prefix next_start(const core::FreeBlock& wanted, std::uint64_t tries) {
+  const net::U128 last = net::U128::low_bits(wanted.pool.subprefix_count_log2(wanted.length));
+  net::U128 index = wanted.pool.subprefix_index(wanted.start);
+  const net::U128 step((index.lo * 0x9E3779B97F4A7C15U) | 1U);
+  for (std::uint64_t i = 0; i < tries; ++i) index += step;
+  return wanted.pool.subprefix(index & last, wanted.length);
+}
 
 class KubeStore final : public Store, public Sealable, public Naming {
  public:
@@ -54,25 +63,19 @@ class KubeStore final : public Store, public Sealable, public Naming {
     asked.lists = wanted.lists;
     asked.keys = wanted.keys;
     asked.claims_may_lag = !wanted.to_keep;
-    for (const core::KeyWindow& window : wanted.counts) asked.keys.insert(window.listing);
-    for (const core::KeyWindow& window : wanted.windows) {
-      if (!asked.keys.contains(window.listing)) asked.glances.insert(glance_of(window));
-    }
+    for (const core::FreeBlock& block : wanted.free_blocks) asked.other_lengths.insert(other_lengths_of(block));
     // Who reads will write: whether Calico's data is ready is asked along (Objects::Wanted::beside).
     TRY(Objects::Together found, read_objects(asked, deadline));
     ReadAnswer answer;
     answer.records = std::move(found.records);
-    for (const core::KeyWindow& window : wanted.windows) {
-      core::KeysInWindow& seen = answer.windows.emplace_back();
-      const auto glance = found.glances.find(glance_of(window));
-      const std::vector<Key>& all = glance != found.glances.end() ? glance->second.keys : found.keys.at(window.listing);
-      const auto inside = within(window, all);
-      const std::size_t shown = window.but_length >= 0 ? inside.size() : std::min(inside.size(), core::kKeyWindowMax);
-      seen.keys.assign(inside.begin(), inside.begin() + static_cast<std::ptrdiff_t>(shown));
-      seen.more = inside.size() > shown || (glance != found.glances.end() && glance->second.more);
-    }
-    for (const core::KeyWindow& window : wanted.counts) {
-      answer.counts.push_back(within(window, found.keys.at(window.listing)).size());
+    for (const core::FreeBlock& block : wanted.free_blocks) {
+      std::set<Key> absent;
+      auto record = answer.records.begin();
+      for (const Key& key : wanted.records) {
+        if (!(record++)->has_value()) absent.insert(key);
+      }
+      TRY(core::FoundBlock free, find_free(block, found.other_lengths.at(other_lengths_of(block)), absent, deadline));
+      answer.free_blocks.push_back(std::move(free));
     }
     for (const core::Listing& listing : wanted.keys) {
       answer.keys.push_back(std::make_shared<const std::vector<Key>>(std::move(found.keys.at(listing))));
@@ -230,7 +233,6 @@ class KubeStore final : public Store, public Sealable, public Naming {
             .keeps_hints = false,
             .reads_one_by_one = true,
             .keeps_tokens = true,
-            .records_settling = true,
             .late_commits = true,
             .commit_bytes_max = kBlockBytesMax,
             .sees_kubernetes = options_.sees_services,
@@ -279,6 +281,36 @@ class KubeStore final : public Store, public Sealable, public Naming {
   [[nodiscard]] std::chrono::seconds settling() const override { return kube::kReadyFor + kRequestMax; }
 
  private:
+  /// `keys` are those of blocks of other lengths; `absent` is known already.
+  [[nodiscard]] Result<core::FoundBlock> find_free(const core::FreeBlock& wanted, std::vector<Key> keys,
+                                                   const std::set<Key>& absent, Deadline deadline) {
+    core::FreeBlock probe = wanted;
+    std::uint64_t tries = 0;
+    for (const std::size_t count : kCandidates) {
+      std::vector<core::FoundBlock> candidates;
+      Objects::Wanted asked;
+      while (candidates.size() < count) {
+        core::FoundBlock candidate = core::find_free_block(probe, keys);
+        if (!candidate.block) break;
+        if (absent.contains(core::block_key(*candidate.block))) return candidate;
+        asked.records.push_back(core::block_key(*candidate.block));
+        probe.out.insert(*candidate.block);
+        probe.start = next_start(wanted, ++tries);
+        candidates.push_back(std::move(candidate));
+      }
+      TRY(const Objects::Together found, read_objects(asked, deadline));
+      for (std::size_t i = 0; i < candidates.size(); ++i) {
+        if (!found.records[i]) return std::move(candidates[i]);
+      }
+      if (candidates.size() < count) break;
+    }
+    const core::Listing all{Kind::block, core::block_names_of(wanted.pool.family())};
+    Objects::Wanted asked;
+    asked.keys.insert(all);
+    TRY(const Objects::Together found, read_objects(asked, deadline));
+    return core::find_free_block(wanted, found.keys.at(all));
+  }
+
   /// kube-apiserver's --request-timeout, and a little.
   static constexpr std::chrono::seconds kRequestMax{65};
 

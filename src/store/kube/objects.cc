@@ -368,18 +368,17 @@ Result<std::vector<Objects::Part>> Objects::parts_of(const core::Listing& listin
   return parts;
 }
 
-Result<std::vector<Objects::Part>> Objects::parts_of(const Glance& glance) const {
-  TRY(std::vector<Part> parts, parts_of(glance.listing, true, false));
-  if (glance.but_length < 0 || parts.empty()) return parts;
+Result<std::vector<Objects::Part>> Objects::parts_of(const OtherLengths& others) const {
+  TRY(std::vector<Part> parts, parts_of(others.listing, true, false));
+  if (parts.empty()) return parts;
   const Part whole = parts.front();
-  const auto selections = whole.form->selections_but_length(glance.listing, glance.but_length);
+  const auto selections = whole.form->selections_but_length(others.listing, others.length);
   if (selections.empty()) return parts;
   parts.clear();
   for (const wire::kube::ApiSelection& select : selections) {
     Part& part = parts.emplace_back(whole);
     part.query.select = select;
-    if (glance.may_lag) part.query.resource_version = kAsRemembered;
-    part.all_pages = true;
+    part.query.resource_version = kAsRemembered;
   }
   return parts;
 }
@@ -419,7 +418,7 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
     TRY(std::string path, path_of(*form, key));
     requests.push_back(request_of(Request::Method::get, std::move(path)));
   }
-  std::vector<Part> lists, keys, glances;
+  std::vector<Part> lists, keys, other_lengths;
   const auto ask = [&](const std::set<core::Listing>& listings, bool only_names,
                        std::vector<Part>& parts) -> Result<void> {
     for (const core::Listing& listing : listings) {
@@ -433,12 +432,12 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
   };
   TRY_VOID(ask(wanted.lists, false, lists));
   TRY_VOID(ask(wanted.keys, true, keys));
-  for (const Glance& glance : wanted.glances) {
-    TRY(std::vector<Part> some, parts_of(glance));
+  for (const OtherLengths& others : wanted.other_lengths) {
+    TRY(std::vector<Part> some, parts_of(others));
     for (Part& part : some) {
-      part.glance = &glance;
+      part.other_lengths = &others;
       requests.push_back(page_together(part));
-      glances.push_back(std::move(part));
+      other_lengths.push_back(std::move(part));
     }
   }
   if (wanted.beside) requests.push_back(*wanted.beside);
@@ -464,32 +463,28 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
   }
   for (const core::Listing& listing : wanted.lists) together.lists[listing];
   for (const core::Listing& listing : wanted.keys) together.keys[listing];
-  for (const Glance& glance : wanted.glances) together.glances[glance];
+  for (const OtherLengths& others : wanted.other_lengths) together.other_lengths[others];
   for (Part& part : lists) {
     auto* const left_out = wanted.leaves_out_large ? &together.left_out[*part.listing] : nullptr;
     TRY_VOID(take_records(part, *answer++, deadline, together.lists[*part.listing], left_out));
   }
   for (auto& [listing, records] : together.lists) put_in_order(records);
   for (Part& part : keys) {
-    TRY(const core::KeysInWindow seen, take_keys(part, *answer++, false, deadline));
+    TRY(const std::vector<Key> seen, take_keys(part, *answer++, deadline));
     auto& all = together.keys[*part.listing];
-    all.insert(all.end(), seen.keys.begin(), seen.keys.end());
+    all.insert(all.end(), seen.begin(), seen.end());
   }
   for (auto& [listing, all] : together.keys) {
     std::ranges::sort(all);
     const auto again = std::ranges::unique(all);
     all.erase(again.begin(), again.end());
   }
-  for (Part& part : glances) {
-    TRY(core::KeysInWindow seen, take_keys(part, *answer++, !part.all_pages, deadline));
-    auto& glance = together.glances[*part.glance];
-    glance.keys.insert(glance.keys.end(), seen.keys.begin(), seen.keys.end());
-    glance.more = glance.more || seen.more;
+  for (Part& part : other_lengths) {
+    TRY(const std::vector<Key> seen, take_keys(part, *answer++, deadline));
+    auto& all = together.other_lengths[*part.other_lengths];
+    all.insert(all.end(), seen.begin(), seen.end());
   }
-  for (auto& [asked, glance] : together.glances) {
-    if (glance.more) glance.keys.clear();
-    std::ranges::sort(glance.keys);
-  }
+  for (auto& [asked, all] : together.other_lengths) std::ranges::sort(all);
   if (wanted.beside) together.beside = *answer++;
   return together;
 }
@@ -607,14 +602,14 @@ Result<void> Objects::take_records(Part& part, Answer answer, Deadline deadline,
   });
 }
 
-Result<core::KeysInWindow> Objects::take_keys(Part& part, Answer answer, bool only_one_page, Deadline deadline) {
-  core::KeysInWindow seen;
+Result<std::vector<Key>> Objects::take_keys(Part& part, Answer answer, Deadline deadline) {
+  std::vector<Key> seen;
   const Kind kind = part.listing->kind;
   const bool by_name = part.form->tells_keys_by_name(kind);
   bool is_unclear = false;
   TRY_VOID(take_pages(part, std::move(answer), deadline, [&](const ApiListPage* page) -> Result<bool> {
     if (page == nullptr) {
-      seen.keys.clear();
+      seen.clear();
       return true;
     }
     for (const ApiListPage::Item& item : page->items) {
@@ -626,10 +621,9 @@ Result<core::KeysInWindow> Objects::take_keys(Part& part, Answer answer, bool on
         TRY(const Stored stored, part.form->decode(kind, nullptr, item.value, item.meta));
         if (!stored.is_deleted) key = stored.record.key;
       }
-      if (key && key->name.starts_with(part.listing->name_prefix)) seen.keys.push_back(*std::move(key));
+      if (key && key->name.starts_with(part.listing->name_prefix)) seen.push_back(*std::move(key));
     }
-    seen.more = only_one_page && !page->continue_token.empty();
-    return !only_one_page && !is_unclear;
+    return !is_unclear;
   }));
   if (!is_unclear) return seen;
   // Somebody made an object of a name that no record has: what it is, it says itself.
@@ -637,8 +631,8 @@ Result<core::KeysInWindow> Objects::take_keys(Part& part, Answer answer, bool on
   part.query.continue_token.clear();
   part.only_names = false;
   TRY_VOID(take_records(part, api_.call(page_of(part), deadline), deadline, records, nullptr));
-  seen = {};
-  for (const Record& record : records) seen.keys.push_back(record.key);
+  seen.clear();
+  for (const Record& record : records) seen.push_back(record.key);
   return seen;
 }
 

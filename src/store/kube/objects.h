@@ -40,20 +40,18 @@ class Objects {
   [[nodiscard]] Result<std::optional<Found>> look(const Key& key, Deadline deadline);
   /// The record; nothing where there is none. What is only marked as deleted is none.
   [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline);
-  /// The keys of a listing, for a window on it: if they are few enough for one page, or, with `but_length`, all but
-  /// those of that length (core::KeyWindow).
-  struct Glance {
+  /// The keys of all blocks of a listing but those of one length, from what the server has in memory.
+  struct OtherLengths {
     core::Listing listing;
-    int but_length = -1;
-    bool may_lag = false;
-    friend auto operator<=>(const Glance&, const Glance&) = default;
+    int length = 0;
+    friend auto operator<=>(const OtherLengths&, const OtherLengths&) = default;
   };
   /// What is asked for together.
   struct Wanted {
     std::vector<Key> records;
     std::set<core::Listing> lists;  ///< all records
     std::set<core::Listing> keys;   ///< all keys
-    std::set<Glance> glances;
+    std::set<OtherLengths> other_lengths;
     /// Lists of one node's claims may be as old as what the server has in memory.
     bool claims_may_lag = false;
     /// Of lists that come to more than kListWeightMax what is large comes as its key alone (Together::left_out).
@@ -66,7 +64,7 @@ class Objects {
     std::map<core::Listing, std::vector<Record>> lists;
     std::map<core::Listing, std::map<std::string, std::size_t>> left_out;  ///< names of such records, and their weight
     std::map<core::Listing, std::vector<Key>> keys;
-    std::map<Glance, core::KeysInWindow> glances;  ///< `more` without a key: they are too many
+    std::map<OtherLengths, std::vector<Key>> other_lengths;
     std::optional<Answer> beside{};
   };
   [[nodiscard]] Result<Together> read(const Wanted& wanted, Deadline deadline);
@@ -131,12 +129,11 @@ class Objects {
     std::string path;
     wire::kube::ApiListQuery query;
     bool only_names = false;
-    bool all_pages = false;          ///< of a glance
-    const Glance* glance = nullptr;  ///< that it is of
+    const OtherLengths* other_lengths = nullptr;  ///< that it is of
   };
   [[nodiscard]] Result<std::vector<Part>> parts_of(const core::Listing& listing, bool only_names,
                                                    bool claims_may_lag) const;
-  [[nodiscard]] Result<std::vector<Part>> parts_of(const Glance& glance) const;
+  [[nodiscard]] Result<std::vector<Part>> parts_of(const OtherLengths& others) const;
   /// Whether it is asked for as metadata only.
   [[nodiscard]] static bool is_by_name(const Part& part);
   [[nodiscard]] static wire::kube::ApiListOf list_of(const Part& part);
@@ -150,7 +147,7 @@ class Objects {
   [[nodiscard]] Result<void> take_records(Part& part, Answer answer, Deadline deadline, std::vector<Record>& records,
                                           std::map<std::string, std::size_t>* left_out);
   /// Keys by the names of objects; by the objects themselves where those do not tell.
-  [[nodiscard]] Result<core::KeysInWindow> take_keys(Part& part, Answer answer, bool only_one_page, Deadline deadline);
+  [[nodiscard]] Result<std::vector<Key>> take_keys(Part& part, Answer answer, Deadline deadline);
   static void put_in_order(std::vector<Record>& records);
   /// Error also: refused_by_configuration, when what the API has kept is not what was sent.
   [[nodiscard]] Result<Revision> written(const Form& form, const Key& key, const Value* value, const Answer& answer);

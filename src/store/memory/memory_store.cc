@@ -72,10 +72,11 @@ class MemoryData {
       for_all(listing, [&](const Entries::value_type& e) { keys.push_back(e.first); });
       answer.keys.push_back(std::make_shared<const std::vector<Key>>(std::move(keys)));
     }
-    for (const core::KeyWindow& window : wanted.windows) answer.windows.push_back(keys_in(window));
-    for (const core::KeyWindow& window : wanted.counts) {
-      std::uint64_t& count = answer.counts.emplace_back();
-      for_window(window, [&](const Entries::value_type& /*entry*/) { return ++count, true; });
+    for (const core::FreeBlock& block : wanted.free_blocks) {
+      std::vector<Key> keys;
+      for_all({Kind::block, core::block_names_of(block.pool.family())},
+              [&](const Entries::value_type& e) { keys.push_back(e.first); });
+      answer.free_blocks.push_back(core::find_free_block(block, keys));
     }
     return answer;
   }
@@ -189,27 +190,6 @@ class MemoryData {
          ++it) {
       add(*it);
     }
-  }
-
-  /// Calls `take` for the entries between the ends of a window, as long as it says true.
-  template <class Take>
-  void for_window(const core::KeyWindow& window, Take take) const {
-    const core::Listing& listing = window.listing;
-    for (auto it = entries_.lower_bound({listing.kind, std::max(listing.name_prefix, window.from)});
-         it != entries_.end() && it->first.kind == listing.kind && it->first.name.starts_with(listing.name_prefix) &&
-         it->first.name < window.before && take(*it);
-         ++it) {
-    }
-  }
-
-  core::KeysInWindow keys_in(const core::KeyWindow& window) const {
-    core::KeysInWindow seen;
-    for_window(window, [&](const Entries::value_type& e) {
-      seen.more = seen.keys.size() == core::kKeyWindowMax;
-      if (!seen.more) seen.keys.push_back(e.first);
-      return !seen.more;
-    });
-    return seen;
   }
 
   bool holds(const Write& write) const {

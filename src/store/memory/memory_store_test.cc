@@ -8,7 +8,6 @@ namespace croft::store {
 namespace {
 
 constexpr Deadline kNoDeadline{};
-const Key kCursor = core::claim_cursor_key({core::AffinityOwner::Type::host, "a"}, "p");
 const WriteToken kToken{{1, 2, 3}};
 
 Value mark(std::uint64_t n) { return core::HighWaterMark{core::SequenceNumber(n)}; }
@@ -51,7 +50,7 @@ TEST(FaultScript, FromACommitOnUntilToldOtherwise) {
 
 TEST(MemoryStore, CountsCalls) {
   MemoryStore store;
-  EXPECT_TRUE(store.get(kCursor, kNoDeadline));
+  EXPECT_TRUE(store.get(kMark, kNoDeadline));
   EXPECT_TRUE(store.get_many({}, kNoDeadline));
   EXPECT_TRUE(store.list({}, kNoDeadline));
   EXPECT_TRUE(store.list({}, kNoDeadline));

@@ -7,6 +7,7 @@
 
 #include "register/format/records.h"
 #include "store/format/seal.h"
+#include "store/free_block.h"
 #include "store/sqlite/change_table.h"
 #include "store/sqlite/checksum.h"
 
@@ -202,6 +203,24 @@ Result<Page> read_page(Database& database, const ListRequest& request) {
   return page;
 }
 
+namespace {
+
+[[nodiscard]] Result<BlockKeys> look_at_blocks(Database& database, const std::optional<ListRequest>& page,
+                                               std::span<const Key> single) {
+  BlockKeys seen;
+  if (page) {
+    TRY(Page found, read_page(database, *page));
+    seen.page = {std::move(found.keys), found.more};
+  }
+  for (const Key& key : single) {
+    TRY(const auto record, read_record(database, key));
+    if (record) seen.there.insert(key);
+  }
+  return seen;
+}
+
+}  // namespace
+
 Result<ReadAnswer> read_all(Database& database, const core::Missing& wanted) {
   ReadAnswer answer;
   for (const Key& key : wanted.records) {
@@ -220,19 +239,10 @@ Result<ReadAnswer> read_all(Database& database, const core::Missing& wanted) {
     TRY(Page page, read_page(database, whole(listing, true)));
     answer.keys.push_back(std::make_shared<const std::vector<Key>>(std::move(page.keys)));
   }
-  for (const core::KeyWindow& window : wanted.windows) {
-    const core::Listing& listing = window.listing;
-    TRY(const auto first, read_record(database, {listing.kind, window.from}));
-    TRY(Page page, read_page(database, {listing.kind, listing.name_prefix, window.from, core::kKeyWindowMax, true}));
-    answer.windows.push_back(window_of(window, first.has_value(), {std::move(page.keys), page.more}));
-  }
-  for (const core::KeyWindow& window : wanted.counts) {
-    const core::Listing& listing = window.listing;
-    TRY(const Page page, read_page(database, whole(listing, true)));
-    answer.counts.push_back(
-        static_cast<std::uint64_t>(std::count_if(page.keys.begin(), page.keys.end(), [&](const Key& key) {
-          return key.name >= window.from && key.name < window.before;
-        })));
+  for (const core::FreeBlock& block : wanted.free_blocks) {
+    const auto look = [&](const auto& page, auto single) { return look_at_blocks(database, page, single); };
+    TRY(core::FoundBlock found, find_free_block(block, look));
+    answer.free_blocks.push_back(std::move(found));
   }
   return answer;
 }

@@ -124,8 +124,6 @@ bool takes(Kind kind, bool keeps_hints, bool has_own_nodes) {
 Value portable(Value value) {
   value = without_rest(std::move(value));
   if (auto* block = std::get_if<Block>(&value)) {
-    block->is_settled = false;
-    block->settled_in.clear();
     // Calico's formats have whole seconds, and the order of attributes changes where cooling ones lie beside the block.
     if (block->affinity_claim_time) {
       block->affinity_claim_time = std::chrono::floor<std::chrono::seconds>(*block->affinity_claim_time);

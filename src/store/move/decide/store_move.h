@@ -21,7 +21,7 @@ namespace croft::core::audit {
 inline constexpr std::array kMovedKinds = {
     Kind::pool,         Kind::reservation, Kind::ipam_config,     Kind::node,  Kind::node_range_set, Kind::node_range,
     Kind::removed_node, Kind::pool_set,    Kind::high_water_mark, Kind::block, Kind::affinity,       Kind::handle,
-    Kind::claim_cursor, Kind::vacancy,
+    Kind::vacancy,
 };
 
 /// Kinds that stay behind although somebody may live by their records.

@@ -91,7 +91,6 @@ TEST(StoreMove, ABlockIsTheSameInEveryFormat) {
   const Instant now{WallTime(std::chrono::milliseconds(1800000000750)), {}, {}};
   Block block =
       new_block(net::Prefix::parse("10.0.0.0/28").value(), AffinityOwner{AffinityOwner::Type::host, "a"}, now, {});
-  block.settled_in = "pool";
   block.affinity_claim_time = now.wall;
   const auto nobody = [](const net::Address&) { return false; };
   Attribute one, two;
@@ -100,7 +99,6 @@ TEST(StoreMove, ABlockIsTheSameInEveryFormat) {
   block = take_next(std::move(block), one, nobody)->block;
   block = take_next(std::move(block), two, nobody)->block;
   Block other = block;
-  other.settled_in.clear();
   std::swap(other.attributes[0], other.attributes[1]);
   std::swap(other.allocations[0], other.allocations[1]);
   other.affinity_claim_time = WallTime(std::chrono::seconds(1800000000));

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+
+#include "base/net/intervals.h"
+#include "base/net/prefix.h"
+#include "register/records.h"
+
+namespace croft::core {
+
+/// The question for a block that nobody has. The blocks of a pool have one length; a block of any other length keeps
+/// its addresses out, whatever is recorded of it: a key is enough.
+struct FreeBlock {
+  net::Prefix pool;
+  int length = 0;
+  net::Prefix start;  ///< a block of the pool: the search goes on from here, and round
+  /// Blocks that the decision can't take: it has claimed them itself, or something of them is damaged.
+  std::set<net::Prefix> out;
+  /// By all keys that the store has. Else those in memory will do, of blocks that somebody claims (store/cached).
+  bool as_stored = false;
+  /// A block of which this leaves nothing is passed over. Of the snapshot that asks, and no part of what is asked for.
+  std::shared_ptr<const net::Intervals> reserved;
+
+  friend bool operator==(const FreeBlock& a, const FreeBlock& b) { return (a <=> b) == 0; }
+  friend std::strong_ordering operator<=>(const FreeBlock& a, const FreeBlock& b);
+};
+
+struct FoundBlock {
+  /// Has the asked length, and shares no address with the block of any key.
+  std::optional<net::Prefix> block;
+  /// When there is none: how many blocks begin in the pool, and one of another length that keeps addresses out.
+  std::uint64_t there = 0;
+  std::optional<net::Prefix> other;
+};
+
+/// Answers from the keys of blocks, ascending: of all that may share addresses with the pool.
+[[nodiscard]] FoundBlock find_free_block(const FreeBlock& wanted, std::span<const Key> keys);
+
+}  // namespace croft::core

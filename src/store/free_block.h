@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <set>
+#include <span>
+
+#include "base/result.h"
+#include "register/free_block.h"
+#include "store/store.h"
+
+namespace croft::store {
+
+/// What one look at a store shows of its blocks.
+struct BlockKeys {
+  KeyPage page;
+  std::set<Key> there;  ///< of the keys that were asked for by themselves, those that are there
+};
+
+/// Lists a page of the keys of blocks, if one is wanted, and looks for single ones, if any are given.
+using LookAtBlocks = std::function<Result<BlockKeys>(const std::optional<ListRequest>& page, std::span<const Key>)>;
+
+/// Answers from a store that lists keys in the order of their names. Of IPv4 it reads on from where the search begins,
+/// a page at a time, until a block is free: what a claim costs doesn't grow with the pool, nor with how full it is. The
+/// names of IPv6 blocks are not in the order of their addresses, and all of them are listed.
+[[nodiscard]] Result<core::FoundBlock> find_free_block(const core::FreeBlock& wanted, const LookAtBlocks& look);
+inline constexpr std::size_t kBlockKeysAtOnce = 500;
+
+}  // namespace croft::store
