@@ -298,17 +298,6 @@ std::vector<Ordinal> held_by(const Block& block, const Owner& owner) {
   return result;
 }
 
-Block held_anew(Block block, const Owner& owner, WallTime now) {
-  const std::string text = go_utc_text(now);
-  for (const Ordinal ordinal : held_by(block, owner)) {
-    Attribute holder = *attribute_of(block, ordinal);
-    holder.secondary[kTimestampKey] = text;
-    allocate(block, ordinal, holder);
-  }
-  prune_attributes(block);
-  return block;
-}
-
 Block with_freed(Block block, Ordinal ordinal) {
   free_ordinal(block, ordinal.value);
   return block;

@@ -219,10 +219,6 @@ struct Taken {
 /// The ordinals that `owner` holds in the block, ascending.
 [[nodiscard]] std::vector<net::Ordinal> held_by(const Block& block, const Owner& owner);
 
-/// What `owner` holds in the block, held anew: under the number of the write that is to come, and with its time. Who
-/// meant the holder that it was before, as a DEL that began before this, doesn't mean this one.
-[[nodiscard]] Block held_anew(Block block, const Owner& owner, WallTime now);
-
 /// Releases ordinals, each of which must be held: to cooling when a cooldown is positive, else to free
 /// (docs/reference/calico-ipam.md#freeing).
 [[nodiscard]] Block release(Block block, std::span<const net::Ordinal> ordinals, const Cooldowns& cooldowns,

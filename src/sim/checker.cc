@@ -172,9 +172,7 @@ void Checker::ordinal_changed(const net::Address& address, const core::Attribute
   if (same_holder) return;
   if (holds(is) && !is_quarantine(*is->handle_id)) {
     const auto rest = rests_.find(address);
-    // A release that could not be done as a whole is taken back.
-    const bool is_taken_back = rest != rests_.end() && rest->second.of == *is->handle_id;
-    if (rest != rests_.end() && !is_taken_back && rest->second.until > schedule_.now()) {
+    if (rest != rests_.end() && rest->second.until > schedule_.now()) {
       violate("cooldown cut short",
               fmt::format("{} of {} went to {} with {} ms left", address.to_string(), rest->second.of, *is->handle_id,
                           (rest->second.until - schedule_.now()).count() / 1'000'000));
@@ -186,7 +184,7 @@ void Checker::ordinal_changed(const net::Address& address, const core::Attribute
     rest_begins(address, *is->cooling, is->cooling->previous_handle, Span{0});
   }
   if (!holds(was)) return;
-  // An ADD that could not be done as a whole is taken back: nobody lived with what it had.
+  // An ADD that could not be done as a whole gives back what it had: nobody lived with it.
   const auto had = had_.find(address);
   if (had == had_.end() || had->second.handle != *was->handle_id) return;
   const Span left = had->second.left;

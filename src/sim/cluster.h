@@ -122,10 +122,6 @@ class Cluster {
     std::optional<Result<void>> released;
     Process process;
   };
-  struct Tombstone {
-    core::Owner owner;
-    Instant began;
-  };
   struct Node {
     Node(Schedule& schedule, std::string name_of, std::uint16_t number, std::uint64_t seed)
         : name(std::move(name_of)), clock(schedule, number), random(seed) {}
@@ -135,8 +131,8 @@ class Cluster {
     Way way;
     bool is_lost = false, is_listed = true, is_up = true;
     Span muted_until{0}, frozen_until{0};
-    std::map<std::string, Sandbox> sandboxes;  ///< by container, on its disk
-    std::map<std::string, Tombstone> tombstones;
+    std::map<std::string, Sandbox> sandboxes;       ///< by container, on its disk
+    std::map<std::string, core::Owner> tombstones;  ///< by handle
     std::vector<std::shared_ptr<Plugin>> plugins;
     std::unique_ptr<Agent> agent;
     std::unique_ptr<Process> machine;  ///< kubelet and runtime

@@ -95,6 +95,9 @@ class Draft {
   /// read, where it has rivals on the set of pools too (ask_for_rivals).
   void put_claimed(Block block, const Pool& pool, const std::vector<std::string>& handle_ids);
 
+  /// A block that a handle names, as it writes it, and that does not exist: the handle counts it no more.
+  void drop_count(const std::string& handle_id, std::string block) { dropped_[handle_id].insert(std::move(block)); }
+
   /// A claim whose block belongs to somebody else, or to nobody: it goes.
   void drop_affinity(const Affinity& stale);
   /// A claim on a block of its owner that an interrupted change left unconfirmed.
@@ -148,6 +151,7 @@ class Draft {
   const PoolTable& pools_;
   const Instant now_;
   std::map<net::Prefix, Change> changes_;
+  std::map<std::string, std::set<std::string>> dropped_;  ///< blocks that do not exist, by the handle that names them
   std::vector<PlannedWrite> affinities_;
   /// Blocks of other lengths beside which a record is where nothing rests any more.
   std::set<net::Prefix> ended_;

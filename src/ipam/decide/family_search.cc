@@ -132,7 +132,9 @@ AssignFlow<void> FamilySearch::complete_claim(const Prefix& cidr, bool has_row) 
     reasons_[pool] = error->message;
     return {};
   }
-  return claim(cidr, *pool);
+  // The row alone does not count: what a claim that failed left must not keep a node from its blocks.
+  if (is_at_limit()) return {};
+  return claim_new(cidr, *pool);
 }
 
 /// True when the block overlaps one of another length: its addresses may have another holder. May leave the reader
@@ -169,15 +171,15 @@ Flow<bool> FamilySearch::settle(Block& block, bool is_claimed) {
   return true;
 }
 
+bool FamilySearch::is_at_limit() {
+  const std::uint32_t limit = block_limit_of(in_.request, in_.pools.config());
+  return limit > 0 && own_.count(in_.reader, in_.request.node, family_, usable_) + newly_owned_ >= limit;
+}
+
 AssignFlow<void> FamilySearch::check_may_claim() {
   const IpamConfig& config = in_.pools.config();
-  const std::uint32_t limit = block_limit_of(in_.request, config);
-  bool at_limit = false;
-  if (limit > 0) {
-    const std::size_t owned = own_.count(in_.reader, in_.request.node, family_, usable_) + newly_owned_;
-    TRY_VOID(in_.reader.ready());
-    at_limit = owned >= limit;
-  }
+  const bool at_limit = is_at_limit();
+  TRY_VOID(in_.reader.ready());
   if (!at_limit && config.auto_allocate_blocks) return {};
   TRY_VOID(take_from_own(own_.waiting));
   if (missing_ == 0) return {};
@@ -194,7 +196,7 @@ AssignFlow<void> FamilySearch::check_may_claim() {
     refusal.cause = RefusalCause::block_limit;
     refusal.summary = fmt::format(
         "no {} address for node {}: its blocks are full, and it may have no more than {} (maxBlocksPerHost)",
-        net::name_of(family_), in_.request.node.name, limit);
+        net::name_of(family_), in_.request.node.name, block_limit_of(in_.request, config));
   } else {
     refusal.cause = RefusalCause::no_block_to_claim;
     refusal.summary = fmt::format(

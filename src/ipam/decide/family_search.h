@@ -39,6 +39,8 @@ class FamilySearch {
   [[nodiscard]] AssignFlow<void> take_from_found(const net::Prefix& cidr);
   /// Refuses when the node may have no further block, unless its waiting ones have what is missing after all.
   [[nodiscard]] AssignFlow<void> check_may_claim();
+  /// Whether the node has as many blocks as it may. May leave the reader incomplete.
+  [[nodiscard]] bool is_at_limit();
   /// Makes a block that the node has no claim on yet, and takes from it.
   [[nodiscard]] AssignFlow<void> claim_new(const net::Prefix& cidr, const Pool& pool);
   /// What the record of the node's claim on a block says is not known: the block is passed over, and noted. The record

@@ -451,26 +451,6 @@ TEST_F(CalicoIpamTest, AnAddNamesWhatStandsInThePlaceOfTombstones) {
   EXPECT_THAT(log_, Contains(AllOf(HasSubstr(world_.tombstones + ": "), HasSubstr("move it away"))));
 }
 
-TEST_F(CalicoIpamTest, ADelWhoseAddWroteNothingTakesNoRoomOfOthers) {
-  pool("a", "10.1.0.0/24", 26);
-  world_.tombstones = directory_.file("tombstones");
-  const auto left = [&] {
-    std::size_t count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(world_.tombstones)) {
-      if (entry.path().extension() == ".json") ++count;
-    }
-    return count;
-  };
-  add("holds");
-  broken_ = Error{ErrorCode::unavailable, "nobody answers", ""};
-  run({.container = "vain"});
-  EXPECT_EQ(del("vain").exit_code, 0);
-  EXPECT_THAT(log_.back(), HasSubstr("add=vain"));
-  EXPECT_EQ(left(), 0U);
-  EXPECT_EQ(del("holds").exit_code, 0);
-  EXPECT_EQ(left(), 1U);
-}
-
 TEST_F(CalicoIpamTest, WithoutAPlaceForItADelFailsWhileTheRegisterIsAway) {
   broken_ = Error{ErrorCode::unavailable, "nobody answers", ""};
   EXPECT_THAT(del("c1").out, HasSubstr("\"code\": 11"));

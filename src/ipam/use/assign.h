@@ -14,15 +14,14 @@
 
 namespace croft::engine {
 
-/// Assigns addresses to an owner, durably, or says why not as a value. Asking again with the same owner gives the same
-/// answer; the blocks are written anew, so that no DEL that began before takes it back (core::held_anew). A request for
-/// very many addresses takes several commits; when it is refused in the end, what they assigned is given back (unless
-/// AssignRequest::partial). Of `pools` those that are absent are made first, as ensure_pools does; when all are there
-/// that costs no read of its own. `held_before` is what was held before the call: not what a commit of its own gave it
-/// whose reply was lost. `earlier` is of a batch that had the call (BatchedCall): there it held nothing.
+/// Assigns addresses to an owner, durably, or says why not as a value. Asked again with the same owner it gives the
+/// same answer and writes nothing. A request for very many addresses takes several commits, and on a store without
+/// atomic commits each record is one; when it is refused in the end, what they assigned is given back (unless
+/// AssignRequest::partial). What one that failed otherwise has left, its DEL releases. Of `pools` those that are absent
+/// are made first, as ensure_pools does; when all are there that costs no read of its own. `held_before` is what was
+/// held before the call.
 [[nodiscard]] Result<core::AssignAnswer> assign(const Context& context, const core::AssignRequest& request,
-                                                const std::vector<core::PoolSpec>& pools = {},
-                                                Earlier earlier = Earlier::not_done);
+                                                const std::vector<core::PoolSpec>& pools = {});
 
 /// The same as a call of a batch: what is refused, held before, needs several commits or pools that are absent goes
 /// alone, by assign(). `request` and `pools` must outlive the call, and so must `answer`, which is set when it is done.

@@ -55,7 +55,7 @@ class Calls {
   void del(const std::string& container, Deadline not_after = {}) {
     Kept& kept = kept_.emplace_back();
     kept.wanted = core::Owner{"net", container, "eth0"};
-    list.push_back(release_in_batch(kept.wanted, {}, not_after, kept.released));
+    list.push_back(release_in_batch(kept.wanted, not_after, kept.released));
   }
   BatchDone commit(const Context& context, store::Store& cached) { return commit_together(context, cached, list); }
   BatchDone commit(const Context& context) { return commit(context, context.store); }
@@ -394,9 +394,8 @@ TEST_F(BatchTest, LostRepliesAreReadBack) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(add("c" + std::to_string(i)), calls.address(static_cast<std::size_t>(i)));
 }
 
-/// What is known of a commit whose reply was lost, once another has written over what tells of it: a call of it may
-/// have got its address by that commit, and did not hold it before. Who takes it for held before does not ask the
-/// node's kernel whether somebody lives with it (cni/door/living_addresses.h).
+/// A commit whose reply was lost, and another has written over what tells of it: the call may have got its address by
+/// that commit, and did not hold it before.
 class LostBeneathAnother : public testing::TestWithParam<store::Capabilities>, public World {
  protected:
   void SetUp() override {
@@ -414,13 +413,6 @@ class LostBeneathAnother : public testing::TestWithParam<store::Capabilities>, p
       put(blocks.front().key, std::move(block));
     };
   }
-  /// Answers of what goes alone, as the agent has it.
-  [[nodiscard]] core::Assigned alone(const BatchedCall& call, const core::AssignRequest& request) {
-    const auto answer = assign(context, request, {}, call.earlier);
-    EXPECT_TRUE(answer);
-    return std::get<core::Assigned>(*answer);
-  }
-
   class LosesBlocks final : public store::ForwardingStore {
    public:
     using ForwardingStore::ForwardingStore;
@@ -442,30 +434,6 @@ class LostBeneathAnother : public testing::TestWithParam<store::Capabilities>, p
 };
 
 TEST_P(LostBeneathAnother, WhoGotItByThatCommitDidNotHoldItBefore) {
-  Calls calls;
-  for (int i = 0; i < 5; ++i) calls.add("c" + std::to_string(i));
-  calls.add("held");
-  calls.del("nobody");
-  lose();
-  calls.commit(on_meddler_);
-  std::set<std::string> addresses{held_};
-  for (std::size_t i = 0; i < 5; ++i) {
-    const bool is_alone = calls.list[i].fate == BatchFate::alone;
-    ASSERT_TRUE(is_alone || calls.list[i].fate == BatchFate::done);
-    const core::Assigned got = is_alone ? alone(calls.list[i], calls.request(i)) : calls.assigned(i);
-    ASSERT_EQ(got.addresses.size(), 1U);
-    EXPECT_FALSE(got.addresses[0].held_before) << i;
-    EXPECT_TRUE(addresses.insert(got.addresses[0].address.to_string()).second);
-  }
-  ASSERT_EQ(calls.list[5].fate, BatchFate::alone);
-  const core::Assigned again = alone(calls.list[5], calls.request(5));
-  EXPECT_EQ(again.addresses.at(0).address.to_string(), held_);
-  EXPECT_TRUE(again.addresses.at(0).held_before) << "it had no part in that commit";
-  EXPECT_EQ(calls.list[6].earlier, Earlier::not_done);
-  EXPECT_THAT(findings(), IsEmpty());
-}
-
-TEST_P(LostBeneathAnother, TheSameOfACallAlone) {
   lose();
   const auto answer = assign(on_meddler_, request("one"));
   ASSERT_TRUE(answer) << answer.error().message;
@@ -621,9 +589,12 @@ void serve(World& world, const Context& context, Calls& calls, Ledger& ledger, i
     std::vector<BatchFate> before = calls.fates();
     calls.commit(context);
     bool is_any_left = false;
+    // What the commit did was done before those that go alone.
+    for (std::size_t i = 0; i < calls.list.size(); ++i) {
+      if (calls.list[i].fate == BatchFate::done && before[i] == BatchFate::waits) note(i);
+    }
     for (std::size_t i = 0; i < calls.list.size(); ++i) {
       BatchedCall& call = calls.list[i];
-      if (call.fate == BatchFate::done && before[i] == BatchFate::waits) note(i);
       if (call.fate == BatchFate::alone) {
         // As the agent does: by itself, on the store. A fault here is a failed call.
         call.fate = BatchFate::failed;

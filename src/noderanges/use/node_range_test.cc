@@ -624,22 +624,8 @@ TEST(NodeRange, ALateReleaseLeavesTheNextRangeAlone) {
   EXPECT_THAT(world.records(), ElementsAre("10.0.2.0/24 b", "fd00:0:0:2::/64 b"));
 }
 
-/// The one range that is free is given to the same node again: nobody can tell it from the one before.
-TEST(NodeRange, ALateReleaseDoesNotGuessWhoseTheRangeIs) {
-  NodeWorld world;
-  ASSERT_EQ(world.configure({cut("10.0.0.0/24", 24)}), "changed");
-  ASSERT_EQ(world.take("a"), "10.0.0.0/24");
-  Meddler meddled(world.store);
-  meddled.lose_reply = true;
-  meddled.after_commit = [&] { ASSERT_EQ(world.take("a"), "10.0.0.0/24"); };
-  const auto released = release_node_ranges({meddled, world.clock, world.random}, "a", core::IfRecorded::release);
-  ASSERT_FALSE(released);
-  EXPECT_EQ(released.error().code, ErrorCode::unknown_outcome) << released.error().message;
-  EXPECT_THAT(world.records(), ElementsAre("10.0.0.0/24 a"));
-}
-
 TEST(NodeRange, OneByOneEveryCrashLeavesRangesApart) {
-  // Commit number n and all after it fail, taking back included: the process died there.
+  // Commit number n and all after it fail: the process died there.
   for (std::uint64_t n = 1; n <= 6; ++n) {
     NodeWorld world;
     world.store.set_capabilities(kOneByOne);
