@@ -138,8 +138,7 @@ class Call final : public CniCall {
   /// What is to come from annotations in the API; nothing where the call is for no pod.
   [[nodiscard]] Result<std::optional<core::WishesWanted>> annotations() const;
   [[nodiscard]] Result<core::AssignAnswer> assign_alone(Path& path, const core::AssignRequest& request) const;
-  [[nodiscard]] Result<AssignedOnce> assign(Path& path) const;
-  [[nodiscard]] Result<core::Assigned> assign_past_living(Path& path) const;
+  [[nodiscard]] Result<core::Assigned> assign(Path& path) const;
   [[nodiscard]] Result<GivenBack> release(Path& path) const;
   [[nodiscard]] Result<engine::Collected> collect() const;
   void make_up(const engine::Context& context, Replayer replayer = Replayer::alone) const {
@@ -214,7 +213,8 @@ Result<core::AssignAnswer> Call::assign_alone(Path& path, const core::AssignRequ
   TRY(const auto store, open(store::OpenMode::create, path));
   engine::WriteNoting noting(*store, path.may_have_written);
   auto turn = take_turn(*store, kAddTurnWaitMax);
-  auto answer = engine::assign(context(noting), request, config_.ipam.pools);
+  const engine::Living living{world_.device_of, [&](const std::string& line) { warn(line); }};
+  auto answer = engine::assign(context(noting), request, config_.ipam.pools, engine::Earlier::not_done, &living);
   turn.reset();
   if (answer) make_up(context(*store));
   return answer;
@@ -232,16 +232,14 @@ Result<std::optional<core::WishesWanted>> Call::annotations() const {
   return is_pod ? config_.ipam.annotations : std::nullopt;
 }
 
-Result<AssignedOnce> Call::assign(Path& path) const {
+Result<core::Assigned> Call::assign(Path& path) const {
   core::AssignRequest request = this->request();
   TRY(const auto annotations, this->annotations());
   if (!annotations) TRY_VOID(core::check_something_is_asked(request));
   TRY_VOID(core::check_node_name(request.node.name));
-  bool agent_may_have_written = world_.so_far && world_.so_far->may_have_written;
   auto answer = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
     auto assigned = agent.assign({std::move(self), config_.ipam.pools, request, annotations});
-    agent_may_have_written = !assigned && agent.may_have_written();
-    path.may_have_written |= assigned || agent_may_have_written;
+    path.may_have_written |= assigned || agent.may_have_written();
     return assigned;
   });
   if (!answer) {
@@ -254,14 +252,7 @@ Result<AssignedOnce> Call::assign(Path& path) const {
     TRY(answer, assign_alone(path, request));
   }
   if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) return fail(core::to_error(*refusal));
-  return AssignedOnce{std::get<core::Assigned>(*std::move(answer)), agent_may_have_written};
-}
-
-Result<core::Assigned> Call::assign_past_living(Path& path) const {
-  return edge::assign_past_living({world_.living, world_.clock, world_.random, owner_, node_.name,
-                                   config_.requested_addresses, [&] { return assign(path); },
-                                   [&] { return open(store::OpenMode::existing, path); },
-                                   [&](const std::string& what) { warn(what); }, [&] { return path.by_agent; }});
+  return std::get<core::Assigned>(*std::move(answer));
 }
 
 Result<Added> Call::add() const {
@@ -274,7 +265,7 @@ Result<Added> Call::add() const {
   }
   const Tombstones::Lifted& lifted = path.lifted;
   if (!lifted.obstacle.empty()) warn(lifted.obstacle);
-  const auto assigned = assign_past_living(path);
+  const auto assigned = assign(path);
   if (!assigned) {
     if (!path.may_have_written) note_vain_add(tombstones_, owner_, lifted, assigned.error());
     return fail(assigned.error());

@@ -84,15 +84,31 @@ void hold_anew(const core::Snapshot& snapshot, const core::AssignRequest& reques
 /// `again`: an earlier commit of this call has held anew what was held before the call.
 [[nodiscard]] Result<core::AssignAnswer> assign_some(const Context& context, const core::AssignRequest& request,
                                                      const std::vector<core::PoolSpec>& specs, bool again,
-                                                     FirstLook& first) {
+                                                     FirstLook& first, PastLiving& past) {
   return transact_with_pools(context, TurnTaking::first, specs,
                              [&](const core::Snapshot& snapshot, const Instant& now, Earlier earlier) {
-                               auto step = core::plan_assign(snapshot, request, now);
+                               auto step = past.plan(snapshot, now);
                                auto* plan = std::get_if<core::Plan<core::AssignAnswer>>(&step);
                                if (plan != nullptr && !again) hold_anew(snapshot, request, now, *plan);
                                if (plan != nullptr) first.correct(plan->answer, earlier);
                                return step;
                              });
+}
+
+/// The same; where what lives on the node is in the way, it waits for that to go.
+[[nodiscard]] Result<core::AssignAnswer> assign_past_living(const Context& context, const core::AssignRequest& request,
+                                                            const std::vector<core::PoolSpec>& specs, bool again,
+                                                            FirstLook& first, const Living* living) {
+  PastLiving past(request, living);
+  const Deadline deadline = deadline_of_use_case(context);
+  TRY(core::AssignAnswer answer, assign_some(context, request, specs, again, first, past));
+  for (int looks = 0; looks < kLivingLooksMax && past.refuses(answer); ++looks) {
+    pause(context, kBetweenLivingLooks, deadline);
+    if (deadline.passed(context.clock.now())) break;
+    past.look_again();
+    TRY(answer, assign_some(context, request, specs, again, first, past));
+  }
+  return answer;
 }
 
 /// Whether no address was found by what was read a part after the other: while others release in the one and take in
@@ -117,15 +133,16 @@ void hold_anew(const core::Snapshot& snapshot, const core::AssignRequest& reques
 }  // namespace
 
 Result<core::AssignAnswer> assign(const Context& context, const core::AssignRequest& request,
-                                  const std::vector<core::PoolSpec>& pools, Earlier earlier) {
+                                  const std::vector<core::PoolSpec>& pools, Earlier earlier, const Living* living) {
   TRY_VOID(core::check_node_name(request.node.name));
   std::vector<core::AssignedAddress> fresh;
   FirstLook first(earlier);
   for (bool is_first = true;; is_first = false) {
     TRY(core::AssignAnswer answer,
-        assign_some(context, request, is_first ? pools : std::vector<core::PoolSpec>(), !is_first, first));
+        assign_past_living(context, request, is_first ? pools : std::vector<core::PoolSpec>(), !is_first, first,
+                           living));
     if (seems_full(context, answer)) {
-      TRY(answer, assign_some(context, request, {}, !is_first, first));
+      TRY(answer, assign_past_living(context, request, {}, !is_first, first, living));
     }
     auto* assigned = std::get_if<core::Assigned>(&answer);
     if (assigned == nullptr) {
@@ -148,10 +165,10 @@ Result<core::AssignAnswer> assign(const Context& context, const core::AssignRequ
 }
 
 BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vector<core::PoolSpec>& pools,
-                            Deadline not_after, core::Assigned& answer) {
-  const auto decide = [&request, &pools, &answer](const core::Snapshot& snapshot,
-                                                  const Instant& now) -> core::Step<bool> {
-    auto step = core::plan_assign(snapshot, request, now);
+                            Deadline not_after, core::Assigned& answer, const Living* living) {
+  const auto decide = [&request, &pools, &answer, past = PastLiving(request, living)](
+                          const core::Snapshot& snapshot, const Instant& now) mutable -> core::Step<bool> {
+    auto step = past.plan(snapshot, now);
     if (auto* error = std::get_if<Error>(&step)) return std::move(*error);
     const auto pools_there = pools.empty() ? std::optional(true) : core::are_pools_there(snapshot, pools);
     if (pools_there == false) return core::Plan<bool>{false, {}};
@@ -175,14 +192,6 @@ BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vecto
   BatchedCall call{decide, core::handle_of(request.owner), not_after};
   if (!core::check_node_name(request.node.name)) call.fate = BatchFate::alone;
   return call;
-}
-
-Result<void> quarantine(const Context& context, const core::Owner& owner, const std::string& node,
-                        const std::vector<core::FoundAlive>& found) {
-  TRY_VOID(transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant& now) {
-    return core::plan_quarantine(snapshot, owner, node, found, now);
-  }));
-  return {};
 }
 
 std::optional<core::ClaimedAhead> claim_ahead(const Context& direct, store::Store& cached,
