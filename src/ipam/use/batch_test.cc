@@ -396,7 +396,7 @@ TEST_F(BatchTest, LostRepliesAreReadBack) {
 
 /// What is known of a commit whose reply was lost, once another has written over what tells of it: a call of it may
 /// have got its address by that commit, and did not hold it before. Who takes it for held before does not ask the
-/// node's kernel whether somebody lives with it (cni/door/living_addresses.h).
+/// node's kernel whether somebody lives with it (ipam/use/living.h).
 class LostBeneathAnother : public testing::TestWithParam<store::Capabilities>, public World {
  protected:
   void SetUp() override {
