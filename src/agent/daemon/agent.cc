@@ -222,7 +222,7 @@ class AgentProgram {
     log_.warn("{}", one_line(line));
     if (events_ == nullptr) return;
     events_->tell({"v1", "Node", "", options_.node, options_.node},
-                  {wire::kube::Event::Type::warning, "LivingAddressPassedOver", "", line});
+                  {wire::kube::Event::Type::warning, "LivingAddresses", "", line});
   }
 
   /// Null where nobody asked for one.

@@ -84,31 +84,18 @@ void hold_anew(const core::Snapshot& snapshot, const core::AssignRequest& reques
 /// `again`: an earlier commit of this call has held anew what was held before the call.
 [[nodiscard]] Result<core::AssignAnswer> assign_some(const Context& context, const core::AssignRequest& request,
                                                      const std::vector<core::PoolSpec>& specs, bool again,
-                                                     FirstLook& first, PastLiving& past) {
-  return transact_with_pools(context, TurnTaking::first, specs,
-                             [&](const core::Snapshot& snapshot, const Instant& now, Earlier earlier) {
-                               auto step = past.plan(snapshot, now);
-                               auto* plan = std::get_if<core::Plan<core::AssignAnswer>>(&step);
-                               if (plan != nullptr && !again) hold_anew(snapshot, request, now, *plan);
-                               if (plan != nullptr) first.correct(plan->answer, earlier);
-                               return step;
-                             });
-}
-
-/// The same; where what lives on the node is in the way, it waits for that to go.
-[[nodiscard]] Result<core::AssignAnswer> assign_past_living(const Context& context, const core::AssignRequest& request,
-                                                            const std::vector<core::PoolSpec>& specs, bool again,
-                                                            FirstLook& first, const Living* living) {
+                                                     FirstLook& first, const Living* living) {
   PastLiving past(request, living);
-  const Deadline deadline = deadline_of_use_case(context);
-  TRY(core::AssignAnswer answer, assign_some(context, request, specs, again, first, past));
-  for (int looks = 0; looks < kLivingLooksMax && past.refuses(answer); ++looks) {
-    pause(context, kBetweenLivingLooks, deadline);
-    if (deadline.passed(context.clock.now())) break;
-    past.look_again();
-    TRY(answer, assign_some(context, request, specs, again, first, past));
-  }
-  return answer;
+  return past.assign(context, [&] {
+    return transact_with_pools(context, TurnTaking::first, specs,
+                               [&](const core::Snapshot& snapshot, const Instant& now, Earlier earlier) {
+                                 auto step = past.plan(snapshot, now);
+                                 auto* plan = std::get_if<core::Plan<core::AssignAnswer>>(&step);
+                                 if (plan != nullptr && !again) hold_anew(snapshot, request, now, *plan);
+                                 if (plan != nullptr) first.correct(plan->answer, earlier);
+                                 return step;
+                               });
+  });
 }
 
 /// Whether no address was found by what was read a part after the other: while others release in the one and take in
@@ -139,10 +126,9 @@ Result<core::AssignAnswer> assign(const Context& context, const core::AssignRequ
   FirstLook first(earlier);
   for (bool is_first = true;; is_first = false) {
     TRY(core::AssignAnswer answer,
-        assign_past_living(context, request, is_first ? pools : std::vector<core::PoolSpec>(), !is_first, first,
-                           living));
+        assign_some(context, request, is_first ? pools : std::vector<core::PoolSpec>(), !is_first, first, living));
     if (seems_full(context, answer)) {
-      TRY(answer, assign_past_living(context, request, {}, !is_first, first, living));
+      TRY(answer, assign_some(context, request, {}, !is_first, first, living));
     }
     auto* assigned = std::get_if<core::Assigned>(&answer);
     if (assigned == nullptr) {

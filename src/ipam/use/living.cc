@@ -39,8 +39,18 @@ core::Step<core::AssignAnswer> PastLiving::plan(const core::Snapshot& snapshot, 
   }
 }
 
-bool PastLiving::refuses(const core::AssignAnswer& answer) const {
-  return narrowed_ && std::holds_alternative<core::Refusal>(answer);
+Result<core::AssignAnswer> PastLiving::assign(const Context& context,
+                                              const std::function<Result<core::AssignAnswer>()>& attempt) {
+  const Deadline deadline = deadline_of_use_case(context);
+  TRY(core::AssignAnswer answer, attempt());
+  for (int looks = 0; looks < kLivingLooksMax; ++looks) {
+    if (!narrowed_ || !std::holds_alternative<core::Refusal>(answer)) break;
+    pause(context, kBetweenLivingLooks, deadline);
+    if (deadline.passed(context.clock.now())) break;
+    narrowed_.reset();
+    TRY(answer, attempt());
+  }
+  return answer;
 }
 
 /// Whether some of what was assigned lives.

@@ -10,6 +10,7 @@
 #include "base/net/address.h"
 #include "base/result.h"
 #include "ipam/decide/assign.h"
+#include "ipam/use/transact.h"
 #include "register/snapshot.h"
 
 // A register that was put back to an older state has as free what living pods have. The kernel of the node knows those
@@ -46,10 +47,10 @@ class PastLiving {
   /// As core::plan_assign. A refusal after something was passed over is `unavailable`, and says what lives.
   [[nodiscard]] core::Step<core::AssignAnswer> plan(const core::Snapshot& snapshot, const Instant& now);
 
-  /// Whether an answer is a refusal, and something was passed over.
-  [[nodiscard]] bool refuses(const core::AssignAnswer& answer) const;
-  /// Forgets what lived: the kernel is asked anew.
-  void look_again() { narrowed_.reset(); }
+  /// Assigns by `attempt`, which decides with plan(). Where it is refused after something was passed over it is made
+  /// again, kLivingLooksMax times, with the kernel asked anew.
+  [[nodiscard]] Result<core::AssignAnswer> assign(const Context& context,
+                                                  const std::function<Result<core::AssignAnswer>()>& attempt);
 
  private:
   [[nodiscard]] bool add_living(const core::Assigned& assigned);
