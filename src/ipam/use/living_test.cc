@@ -112,8 +112,9 @@ TEST_F(LivingTest, AFixedAddressThatLivesIsRefusedAfterHalfASecond) {
   const core::AssignAnswer answer = answer_of("c1");
   const auto& refusal = std::get<core::Refusal>(answer);
   EXPECT_EQ(refusal.code, ErrorCode::unavailable);
-  EXPECT_THAT(refusal.summary, AllOf(HasSubstr("requested address 10.1.0.8"), HasSubstr("device cali1"),
-                                     HasSubstr("lives on this node"), HasSubstr("restore-kubernetes-api.md")));
+  EXPECT_THAT(refusal.summary,
+              AllOf(HasSubstr("requested address 10.1.0.8"), HasSubstr("device cali1"),
+                    HasSubstr("somebody on this node lives with"), HasSubstr("restore-kubernetes-api.md")));
   EXPECT_EQ(pauses, kLivingLooksMax);
   EXPECT_THAT(taken(), IsEmpty());
 }
@@ -134,7 +135,7 @@ TEST_F(LivingTest, WhereNoOtherAddressIsLeftTheRefusalSaysWhatLives) {
   pauses = 0;
   const std::vector<std::string> refused = add_past("c1");
   EXPECT_THAT(refused, ElementsAre(AllOf(HasSubstr("every usable pool is full"),
-                                         HasSubstr("10.1.0.1 (device veth1) and 2 more lives on this node"))));
+                                         HasSubstr("lives with 10.1.0.1 (device veth1) and 2 more, which"))));
   EXPECT_EQ(pauses, kLivingLooksMax);
   // Nothing of two families stays when one is refused.
   count = {1, 1};
@@ -147,7 +148,7 @@ TEST_F(LivingTest, ADeadlineEndsTheWaiting) {
   wanted = {ip("10.1.0.8")};
   routes = {{"10.1.0.8", "cali1"}};
   context.not_after = Deadline::after(clock.now(), 120ms);
-  EXPECT_THAT(add_past("c1"), ElementsAre(HasSubstr("lives on this node")));
+  EXPECT_THAT(add_past("c1"), ElementsAre(HasSubstr("on this node lives with")));
   EXPECT_LE(pauses, 3);
 }
 
