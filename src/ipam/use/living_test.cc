@@ -19,8 +19,10 @@ using testing::IsEmpty;
 class LivingTest : public testing::Test, public World {
  protected:
   void SetUp() override {
-    pool("four", "10.1.0.0/27", 27, 0);
-    pool("six", "fd00::/123", 123, 0);
+    for (core::PoolSpec one : {spec("four", "10.1.0.0/27", 27, 0), spec("six", "fd00::/123", 123, 0)}) {
+      one.gateway = core::GatewayChoice{core::GatewayChoice::Kind::none, {}};
+      ASSERT_TRUE(create_pool(context, one));
+    }
     living.device_of = [this](const net::Address& address) -> Result<std::optional<std::string>> {
       ++questions;
       if (deaf) return fail(*deaf);
