@@ -350,21 +350,6 @@ def release_in_future(r):
     r.edit_block(change)
 
 
-@row("quarantined", "etcd", gone="now")
-def quarantined(r):
-    lost = r.add("lost")
-
-    def change(block):
-        for attribute in block["attributes"]:
-            if attribute["handle_id"] == "net.lost":
-                attribute.update(handle_id="croft-quarantine-" + lost.replace(".", "-"), secondary={
-                    "type": "quarantined", "node": "node-a", "device": "veth7", "timestamp": "2026-11-01 00:00:00 +0000 UTC"})
-    r.edit_block(change)
-    r.etcd.ctl("del", "/calico/ipam/v2/handle/net.lost")
-    r.etcd.put("/calico/ipam/v2/handle/croft-quarantine-" + lost.replace(".", "-"), json.dumps({"block": {r.block: 1}, "deleted": False}))
-    return r.all_live()
-
-
 @row("not_attached", "sqlite", gone="now")
 @row("not_attached", "etcd", gone="now")
 def not_attached(r):

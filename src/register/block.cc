@@ -101,8 +101,6 @@ std::string_view name_of(AddressState state) {
       return "cooling";
     case AddressState::reserved:
       return "reserved";
-    case AddressState::quarantined:
-      return "quarantined";
   }
   return "unknown";
 }

@@ -134,7 +134,7 @@ struct Block {
 using IsReserved = std::function<bool(const net::Address&)>;
 
 /// The state of one address in a block.
-enum class AddressState : std::uint8_t { free, held, cooling, reserved, quarantined };
+enum class AddressState : std::uint8_t { free, held, cooling, reserved };
 [[nodiscard]] std::string_view name_of(AddressState state);
 
 /// A block with more addresses than 2 to the power of this is not read; its CIDR is taken all the same

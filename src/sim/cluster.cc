@@ -9,7 +9,6 @@
 #include "agent/format/messages.h"
 #include "base/assert.h"
 #include "base/planted.h"
-#include "cni/door/living_addresses.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/config.h"
 #include "ipam/use/pools.h"
@@ -173,7 +172,7 @@ void Cluster::stop_machine(Node& node) {
 
 void Cluster::start_agent(Node& node) {
   if (!node.is_up || node.agent) return;
-  node.agent = std::make_unique<Agent>(server_, node.clock, node.random, node.name, node.way);
+  node.agent = std::make_unique<Agent>(server_, node.clock, node.random, node.name, node.way, living_on(node));
   node.agent->run([this, &node, agent = node.agent.get()] {
     for (;;) {
       sleep(5s);
@@ -246,46 +245,25 @@ Result<core::AssignAnswer> Cluster::assign(Node& node, const core::AssignRequest
     return fail(std::get<Error>(outcome));
   }
   Client client(server_, node.clock, &node.way);
-  auto answer = engine::assign(context_of(client, node), request);
+  const engine::Living living = living_on(node);
+  auto answer = engine::assign(context_of(client, node), request, {}, &living);
   if (answer) replay_tombstones(node, client, Deadline::after(node.clock.now(), kMakeUpTime));
   return answer;
 }
 
 Result<core::AssignAnswer> Cluster::add(Node& node, const core::AssignRequest& request) {
   node.tombstones.erase(core::handle_of(request.owner));
-  std::optional<core::Refusal> refused;
-  edge::LivingProbe probe;
-  probe.device_of = [&](const net::Address& address) -> Result<std::optional<std::string>> {
+  return assign(node, request);
+}
+
+engine::Living Cluster::living_on(const Node& node) const {
+  return {[this, &node](const net::Address& address) -> Result<std::optional<std::string>> {
+    const std::string handle = checker_.living_with(address);
     for (const auto& [container, sandbox] : node.sandboxes) {
-      if (container == request.owner.container_id) continue;
-      if (checker_.living_with(address) == core::handle_of(sandbox.owner)) return std::optional<std::string>("veth0");
+      if (handle == core::handle_of(sandbox.owner)) return std::optional<std::string>("veth0");
     }
     return std::optional<std::string>();
-  };
-  probe.pause_by = pause;
-  const edge::LivingAdd living{.probe = probe,
-                               .clock = node.clock,
-                               .random = node.random,
-                               .owner = request.owner,
-                               .node = node.name,
-                               .wanted = {},
-                               .assign = [&]() -> Result<edge::AssignedOnce> {
-                                 TRY(core::AssignAnswer answer, assign(node, request));
-                                 if (auto* refusal = std::get_if<core::Refusal>(&answer)) {
-                                   refused = *refusal;
-                                   return fail(core::to_error(*refusal));
-                                 }
-                                 return edge::AssignedOnce{std::get<core::Assigned>(std::move(answer)), false};
-                               },
-                               .open_store = [&]() -> Result<std::unique_ptr<store::Store>> {
-                                 return std::make_unique<Client>(server_, node.clock, &node.way);
-                               },
-                               .warn = [](const std::string& /*what*/) {},
-                               .has_agent = [&] { return node.agent != nullptr; }};
-  auto assigned = edge::assign_past_living(living);
-  if (!assigned && refused) return core::AssignAnswer(*std::move(refused));
-  if (!assigned) return fail(assigned.error());
-  return core::AssignAnswer(*std::move(assigned));
+  }};
 }
 
 Result<void> Cluster::del(Node& node, const core::Owner& owner) {

@@ -185,6 +185,8 @@ class Cluster {
   [[nodiscard]] std::shared_ptr<Plugin> start_plugin(Node& node, Span limit, std::function<void(Plugin&)> body);
   [[nodiscard]] Result<core::AssignAnswer> add(Node& node, const core::AssignRequest& request);
   [[nodiscard]] Result<core::AssignAnswer> assign(Node& node, const core::AssignRequest& request);
+  /// As the node's kernel tells who lives.
+  [[nodiscard]] engine::Living living_on(const Node& node) const;
   [[nodiscard]] Result<void> del(Node& node, const core::Owner& owner);
   [[nodiscard]] std::shared_ptr<Agent::Call> ask_agent(Node& node, edge::AgentCall call);
   void replay_tombstones(Node& node, store::Store& store, Deadline deadline);

@@ -227,7 +227,8 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
     Batched& one = kept.emplace_back(Batched{&call, DecisionLine(world_.clock, subject_of(call))});
     if (auto* assign = std::get_if<agent::AssignCall>(&call.what)) {
       const auto is_complete = heed_remembered(*assign);
-      batch.push_back(engine::assign_in_batch(assign->request, assign->pools, call.limit, one.assigned));
+      batch.push_back(
+          engine::assign_in_batch(assign->request, assign->pools, call.limit, one.assigned, &world_.living));
       // What is wrong with them is said by who goes alone.
       if (!is_complete || !*is_complete) batch.back().fate = engine::BatchFate::alone;
     } else {
@@ -274,13 +275,13 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
 
 Result<core::AssignAnswer> AgentService::assign_alone(const agent::AssignCall& call, const engine::Context& context,
                                                       Deadline limit) const {
-  if (!call.annotations) return engine::assign(context, call.request, call.pools);
+  if (!call.annotations) return engine::assign(context, call.request, call.pools, &world_.living);
   const auto remembered = world_.remembered_wishes(call.request.pod);
   TRY(const core::AnnotatedWishes wishes, remembered ? *remembered : world_.ask_for_wishes(call.request.pod, limit));
   core::AssignRequest request = call.request;
   TRY_VOID(core::heed_wishes(wishes, *call.annotations, request));
   TRY_VOID(core::check_something_is_asked(request));
-  return engine::assign(context, request, call.pools);
+  return engine::assign(context, request, call.pools, &world_.living);
 }
 
 AgentAnswer AgentService::serve_alone(const AgentCall& call) {

@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "ipam/decide/claim_ahead.h"
 #include "ipam/use/batch.h"
+#include "ipam/use/living.h"
 #include "store/store.h"
 
 namespace croft::edge {
@@ -56,6 +57,8 @@ struct AgentWorld {
   std::function<void(std::chrono::nanoseconds took, const core::AssignAnswer* answer)> added = nullptr;
   /// How a pause between two tries is made (engine::Context).
   std::function<void(std::chrono::nanoseconds)> pause_by = nullptr;
+  /// Asks the kernel of the node.
+  engine::Living living = {};
 };
 
 /// Whether a URL means the store that an agent serves.

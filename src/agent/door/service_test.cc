@@ -109,6 +109,22 @@ TEST(AgentServiceStore, ARefusalIsToldToThePod) {
   EXPECT_EQ(told.size(), 1U) << "an address is no refusal";
 }
 
+/// ipam/use/living_test.cc has the rest.
+TEST(AgentServiceCalls, AnAddressThatSomebodyOnTheNodeLivesWithIsNotGiven) {
+  AgentOnMemory on;
+  on.world.living.device_of = [](const net::Address& address) {
+    return address.to_string() == "10.0.0.2" ? std::optional<std::string>("veth7") : std::nullopt;
+  };
+  std::vector<std::string> told;
+  on.world.living.warn = [&](const std::string& line) { told.push_back(line); };
+  const auto served = serve(on.service, on.service.take_assign(on.assign_message("one"), {}));
+  ASSERT_TRUE(served);
+  const auto outcome = agent::decode_assign_outcome(*served);
+  EXPECT_EQ(std::get<core::Assigned>(*outcome).addresses.at(0).address.to_string(), "10.0.0.3");
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_NE(told[0].find("passed over 10.0.0.2 (device veth7)"), std::string::npos) << told[0];
+}
+
 TEST(AgentServiceStore, AnnotationsOfTheApiAreHeeded) {
   engine::World world;
   world.pool("a", "10.0.0.0/24", 26);

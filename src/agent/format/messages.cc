@@ -103,7 +103,8 @@ void fill(pb::Refusal& out, const core::Refusal& refusal) {
 [[nodiscard]] Result<core::Refusal> refusal_of(const pb::Refusal& in) {
   core::Refusal refusal;
   const auto code = code_named(in.code());
-  if (code != ErrorCode::exhausted && code != ErrorCode::no_pool && code != ErrorCode::refused_by_configuration) {
+  if (code != ErrorCode::exhausted && code != ErrorCode::no_pool && code != ErrorCode::refused_by_configuration &&
+      code != ErrorCode::unavailable) {
     return fail(wrong("refusal.code", "is none of a refusal"));
   }
   refusal.code = *code;

@@ -80,7 +80,7 @@ TEST(AgentMessages, AssignCallSurvives) {
   EXPECT_FALSE(a.cooling_addresses) << "the operator's alone: a node's call never ends a cooldown";
   EXPECT_FALSE(a.for_some_pod) << "STATUS asks the store itself";
   // A new member breaks this line: carry it in agent.proto, too.
-  const auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14] = b;
+  const auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15] = b;
   static_cast<void>(m1);
 }
 
@@ -105,6 +105,9 @@ TEST(AgentMessages, OutcomesSurvive) {
   EXPECT_EQ(std::get<core::Assigned>(*read).addresses, assigned.addresses);
   EXPECT_EQ(std::get<core::Assigned>(*read).shortage, assigned.shortage);
   EXPECT_EQ(std::get<core::Refusal>(*decode_assign_outcome(encode(AssignOutcome(sample_refusal())))), sample_refusal());
+  core::Refusal by_living = sample_refusal();
+  by_living.code = ErrorCode::unavailable;
+  EXPECT_EQ(std::get<core::Refusal>(*decode_assign_outcome(encode(AssignOutcome(by_living)))), by_living);
   const Error error{ErrorCode::corrupt, "block 10.0.0.0/26 …", "a\nb"};
   EXPECT_EQ(std::get<Error>(*decode_assign_outcome(encode(AssignOutcome(error)))), error);
   EXPECT_EQ(std::get<Error>(*decode_release_outcome(encode(ReleaseOutcome(error)))), error);

@@ -252,7 +252,7 @@ class Recorder {
     if (holds_others) TRY_VOID(engine::release_owner(context_, entry.owner));
     for (const net::Address& address : wanted) {
       TRY(const engine::AddressView view, engine::show_address(context_, address));
-      if (view.state != core::AddressState::held && view.state != core::AddressState::quarantined) continue;
+      if (view.state != core::AddressState::held) continue;
       if (running_.handles.contains(view.handle_id)) {
         return std::optional(fmt::format("{} runs and holds it too", view.handle_id));
       }

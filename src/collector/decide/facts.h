@@ -79,9 +79,6 @@ class Facts {
     return tunnels_.contains(address.unmapped());
   }
 
-  /// Whether some pod reports the address, or something that is no address. Looks through all of them.
-  [[nodiscard]] bool may_be_reported(const net::Address& address) const;
-
   /// What is known about one pod name.
   struct Pod {
     enum class Answer : std::uint8_t {

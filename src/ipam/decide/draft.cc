@@ -157,7 +157,9 @@ bool PoolTable::is_reserved(const net::Address& address) const {
 }
 
 IsReserved PoolTable::reservations() const {
-  return [this](const net::Address& address) { return is_reserved(address); };
+  return [this](const net::Address& address) {
+    return is_reserved(address) || (living_ != nullptr && living_->contains(address));
+  };
 }
 
 Cooldowns PoolTable::cooldowns_of(const net::Prefix& block) const {
@@ -174,7 +176,9 @@ std::vector<net::Prefix> kept_by(const Pool& pool) {
 }
 
 std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now) {
-  if (free_count(block, pools.reservations()) > 0) return Vacancy{};
+  // What lives is free for the register, which keeps this longer than it is alive.
+  const auto is_reserved = [&](const net::Address& address) { return pools.is_reserved(address); };
+  if (free_count(block, is_reserved) > 0) return Vacancy{};
   const auto first_end = first_cooldown_end(block, pools.cooldowns_of(block.cidr), now);
   if (!first_end) return {};
   return Vacancy{*first_end};

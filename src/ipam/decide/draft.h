@@ -43,6 +43,8 @@ class PoolTable {
   [[nodiscard]] const Error* damaged_reservation(const Pool& pool) const;
   [[nodiscard]] bool is_reserved(const net::Address& address) const;
   [[nodiscard]] IsReserved reservations() const;
+  /// Keeps addresses out of this decision alone, as if they were reserved. They must outlive it.
+  void pass_over(const std::map<net::Address, std::string>& living) { living_ = &living; }
   /// All that is reserved.
   [[nodiscard]] const net::Intervals& reserved() const { return *reserved_; }
   /// How long addresses of a block cool: its pool's cooldown, or the default when its pool is gone; in Calico's way as
@@ -54,6 +56,7 @@ class PoolTable {
  private:
   std::vector<const Pool*> pools_;
   std::shared_ptr<const net::Intervals> reserved_;
+  const std::map<net::Address, std::string>* living_ = nullptr;
   std::optional<Error> damaged_pool_;
   std::vector<std::pair<std::string, Error>> damaged_reservations_;  ///< by name
   bool foreign_writers_ = false;

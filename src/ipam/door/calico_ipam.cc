@@ -179,43 +179,28 @@ auto ask_agent(const Call& call, const std::string& node, Ask ask) {
   TRY(const auto store, open_store(call, store::OpenMode::create));
   const engine::Context context{*store, world.clock, world.random, kCalicoWorkMax};
   TRY_VOID(check_no_virtual_machine(call, context));
-  auto answer = engine::assign(context, request);
+  const engine::Living living{world.device_of, [&](const std::string& line) { call.warn(line); }};
+  auto answer = engine::assign(context, request, {}, &living);
   if (answer) call.make_up(context);
   return answer;
 }
 
-[[nodiscard]] Result<AssignedOnce> assign(const Call& call, const core::AssignRequest& request, bool& is_by_agent) {
+[[nodiscard]] Result<core::Assigned> assign(const Call& call) {
+  TRY(const core::AssignRequest request, request_of(call));
   // Whether a virtual machine's pod may have an address depends on what only the store knows.
   const bool may_be_machine = call.config().is_kubernetes() && call.config().pod.name.starts_with("virt-launcher-");
-  bool agent_may_have_written = false;
-  std::optional<core::AssignAnswer> by_agent;
-  is_by_agent = false;
+  std::optional<core::AssignAnswer> answer;
   if (!may_be_machine) {
-    by_agent = ask_agent(call, request.node.name, [&](Agent& agent, wire::agent::Caller self) {
+    answer = ask_agent(call, request.node.name, [&](Agent& agent, wire::agent::Caller self) {
       auto assigned = agent.assign({std::move(self), {}, request});
-      agent_may_have_written = !assigned;
-      return assigned;
+      return agent.assign({std::move(self), {}, request});
     });
   }
-  core::AssignAnswer answer;
-  if (by_agent) {
-    is_by_agent = true;
-    answer = *std::move(by_agent);
-  } else {
+  if (!answer) {
     TRY(answer, assign_alone(call, request));
   }
-  if (const auto* refusal = std::get_if<core::Refusal>(&answer)) return fail(calico_error(*refusal, request));
-  return AssignedOnce{std::get<core::Assigned>(std::move(answer)), agent_may_have_written};
-}
-
-[[nodiscard]] Result<core::Assigned> assign_past_living(const Call& call) {
-  TRY(const core::AssignRequest request, request_of(call));
-  const CalicoIpamWorld& world = call.world();
-  bool by_agent = false;
-  return edge::assign_past_living({world.living, world.clock, world.random, request.owner, request.node.name,
-                                   request.addresses, [&] { return assign(call, request, by_agent); },
-                                   [&] { return open_store(call, store::OpenMode::existing); },
-                                   [&](const std::string& what) { call.warn(what); }, [&] { return by_agent; }});
+  if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) return fail(calico_error(*refusal, request));
+  return std::get<core::Assigned>(*std::move(answer));
 }
 
 /// docs/reference/calico-ipam.md#plugin-result: an address has the length of its block, one that was asked for its full
@@ -311,7 +296,7 @@ Result<Added> Call::add() const {
   }
   TRY(const Tombstones::Lifted lifted, lift_tombstone(tombstones_, owner_, world_.clock));
   if (!lifted.obstacle.empty()) warn(lifted.obstacle);
-  TRY(const core::Assigned assigned, assign_past_living(*this));
+  TRY(const core::Assigned assigned, assign(*this));
   return Added{result_of(assigned, config_.requested_address.has_value()), text_of(assigned) + lifted_text(lifted)};
 }
 

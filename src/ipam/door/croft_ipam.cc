@@ -133,8 +133,7 @@ class Call final : public CniCall {
   /// What is to come from annotations in the API; nothing where the call is for no pod.
   [[nodiscard]] Result<std::optional<core::WishesWanted>> annotations() const;
   [[nodiscard]] Result<core::AssignAnswer> assign_alone(Path& path, const core::AssignRequest& request) const;
-  [[nodiscard]] Result<AssignedOnce> assign(Path& path) const;
-  [[nodiscard]] Result<core::Assigned> assign_past_living(Path& path) const;
+  [[nodiscard]] Result<core::Assigned> assign(Path& path) const;
   [[nodiscard]] Result<GivenBack> release(Path& path) const;
   [[nodiscard]] Result<engine::Collected> collect() const;
   void make_up(const engine::Context& context, Replayer replayer = Replayer::alone) const {
@@ -206,7 +205,8 @@ auto Call::through_agent(Path& path, Ask ask) const {
 Result<core::AssignAnswer> Call::assign_alone(Path& path, const core::AssignRequest& request) const {
   TRY(const auto store, open(store::OpenMode::create, path));
   auto turn = take_turn(*store, kAddTurnWaitMax);
-  auto answer = engine::assign(context(*store), request, config_.ipam.pools);
+  const engine::Living living{world_.device_of, [&](const std::string& line) { warn(line); }};
+  auto answer = engine::assign(context(*store), request, config_.ipam.pools, &living);
   turn.reset();
   if (answer) make_up(context(*store));
   return answer;
@@ -224,7 +224,7 @@ Result<std::optional<core::WishesWanted>> Call::annotations() const {
   return is_pod ? config_.ipam.annotations : std::nullopt;
 }
 
-Result<AssignedOnce> Call::assign(Path& path) const {
+Result<core::Assigned> Call::assign(Path& path) const {
   core::AssignRequest request = this->request();
   TRY(const auto annotations, this->annotations());
   if (!annotations) TRY_VOID(core::check_something_is_asked(request));
@@ -232,7 +232,6 @@ Result<AssignedOnce> Call::assign(Path& path) const {
   auto answer = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
     return agent.assign({std::move(self), config_.ipam.pools, request, annotations});
   });
-  const bool agent_may_have_written = !answer && !path.why_not.empty();
   if (!answer) {
     if (annotations) {
       TRY_VOID(hand_over(path));
@@ -243,14 +242,7 @@ Result<AssignedOnce> Call::assign(Path& path) const {
     TRY(answer, assign_alone(path, request));
   }
   if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) return fail(core::to_error(*refusal));
-  return AssignedOnce{std::get<core::Assigned>(*std::move(answer)), agent_may_have_written};
-}
-
-Result<core::Assigned> Call::assign_past_living(Path& path) const {
-  return edge::assign_past_living({world_.living, world_.clock, world_.random, owner_, node_.name,
-                                   config_.requested_addresses, [&] { return assign(path); },
-                                   [&] { return open(store::OpenMode::existing, path); },
-                                   [&](const std::string& what) { warn(what); }, [&] { return path.by_agent; }});
+  return std::get<core::Assigned>(*std::move(answer));
 }
 
 Result<Added> Call::add() const {
@@ -261,7 +253,7 @@ Result<Added> Call::add() const {
     TRY(lifted, lift_tombstone(tombstones_, owner_, world_.clock));
   }
   if (!lifted.obstacle.empty()) warn(lifted.obstacle);
-  TRY(const core::Assigned assigned, assign_past_living(path));
+  TRY(const core::Assigned assigned, assign(path));
   return Added{result_of(assigned, config_.ipam.routes), text_of(assigned) + path.text() + lifted_text(lifted)};
 }
 

@@ -115,20 +115,19 @@ class CroftIpamTest : public testing::Test {
                         [this](const std::string&, const std::string& line) { log_.push_back(line); }};
 };
 
-/// living_addresses_test.cc has the rest.
+/// ipam/use/living_test.cc has the rest.
 TEST_F(CroftIpamTest, AnAddressThatSomebodyOnThisNodeLivesWithIsNotGiven) {
-  world_.living.device_of = [](const net::Address& address) {
-    return address.to_string() == "10.1.0.2" ? std::optional<std::string>("veth7") : std::nullopt;
+  world_.device_of = [](const net::Address& address) {
+    return address.to_string() == "10.1.0.8" ? std::optional<std::string>("veth7") : std::nullopt;
   };
-  world_.living.pause_by = [this](std::chrono::nanoseconds span) { clock_.advance(span); };
-  auto answer = run("ADD", kPools, "c1", "", "1.1.0", "IgnoreUnknown=1;IP=10.1.0.2");
+  auto answer = run("ADD", kPools, "c1", "", "1.1.0", "IgnoreUnknown=1;IP=10.1.0.8");
   EXPECT_NE(answer.exit_code, 0);
-  EXPECT_THAT(answer.out, AllOf(HasSubstr("\"code\": 11"), HasSubstr("10.1.0.2"), HasSubstr("veth7"),
+  EXPECT_THAT(answer.out, AllOf(HasSubstr("\"code\": 11"), HasSubstr("10.1.0.8"), HasSubstr("veth7"),
                                 HasSubstr("restore-kubernetes-api.md")));
-  EXPECT_THAT(log_, Contains(AllOf(HasSubstr("veth7"), HasSubstr("in quarantine from now on"))));
   answer = run("ADD", kPools, "c2");
   EXPECT_EQ(answer.exit_code, 0) << answer.out;
-  EXPECT_THAT(answer.out, HasSubstr("10.1.0.3"));
+  EXPECT_THAT(answer.out, HasSubstr("10.1.0.9"));
+  EXPECT_THAT(log_, Contains(AllOf(HasSubstr("passed over 10.1.0.8"), HasSubstr("veth7"))));
 }
 
 TEST_F(CroftIpamTest, AddCarriesThePoolsPrefixAndGateway) {
@@ -175,20 +174,6 @@ TEST_F(CroftIpamTurnTest, ANodeAndAStoreHaveAFile) {
   EXPECT_EQ(locks().size(), 1U);
   EXPECT_EQ(run("ADD", on("kube:/x"), "c2").exit_code, 0);
   EXPECT_EQ(locks().size(), 2U);
-}
-
-TEST_F(CroftIpamTurnTest, TheTurnIsOverWithTheAnswerOfTheStore) {
-  bool was_free = false;
-  EXPECT_EQ(run("ADD", on("etcd:http://127.0.0.1:2379")).exit_code, 0);
-  const std::string path = locks().at(0);
-  world_.living.device_of = [&](const net::Address&) {
-    os::FileLock other(path);
-    EXPECT_TRUE(other.lock(clock_, Deadline::after(clock_.now(), 1s))) << "free again once the address is there";
-    was_free = true;
-    return std::optional<std::string>();
-  };
-  EXPECT_EQ(run("ADD", on("etcd:http://127.0.0.1:2379"), "c2").exit_code, 0);
-  EXPECT_TRUE(was_free);
 }
 
 /// What it does before it waits is of its time too.
@@ -673,25 +658,6 @@ TEST_F(CroftIpamSiblingTest, NoAgentIsAskedAgainAndWhyItDidNotServeIsInTheLine) 
   const auto waited = std::chrono::microseconds(kAgentPatience).count();
   EXPECT_THAT(log_.back(), AllOf(HasSubstr("via=store agent=\"no answer in time\""),
                                  HasSubstr(" us=" + std::to_string(waited) + " ")));
-}
-
-/// By a register that was put back the agent may have given an address that somebody lives with, just before it fell
-/// silent: the owner has it already, and nobody has looked.
-TEST_F(CroftIpamSiblingTest, WhatTheAgentMayHaveGivenIsLookedAt) {
-  ASSERT_EQ(run("ADD", on_etcd()).exit_code, 0);
-  std::set<std::string> looked;
-  world_.living.device_of = [&](const net::Address& address) {
-    looked.insert(address.to_string());
-    return std::optional<std::string>();
-  };
-  CallSoFar call;
-  call.began = clock_.now();
-  for (const char* said : {"", "no answer in time"}) {
-    looked.clear();
-    call.agent_said = said;
-    EXPECT_EQ(go_on("ADD", on_etcd(), call).exit_code, 0);
-    EXPECT_EQ(looked.size(), call.agent_said.empty() ? 0U : 1U);
-  }
 }
 
 /// A runtime that starts anew leaves a DEL while the ADD goes on: it is of what this ADD gives.

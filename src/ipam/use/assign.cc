@@ -53,14 +53,18 @@ bool has_held(const core::Assigned& assigned) {
 }
 
 [[nodiscard]] Result<core::AssignAnswer> assign_some(const Context& context, const core::AssignRequest& request,
-                                                     const std::vector<core::PoolSpec>& specs, OwnWork& own) {
-  return transact_with_pools(context, TurnTaking::first, specs,
-                             [&](const core::Snapshot& snapshot, const Instant& now) {
-                               auto step = core::plan_assign(snapshot, request, now);
-                               auto* plan = std::get_if<core::Plan<core::AssignAnswer>>(&step);
-                               if (plan != nullptr) own.note(snapshot, request, plan->answer);
-                               return step;
-                             });
+                                                     const std::vector<core::PoolSpec>& specs, const Living* living,
+                                                     OwnWork& own) {
+  PastLiving past(request, living);
+  return past.assign(context, [&] {
+    return transact_with_pools(context, TurnTaking::first, specs,
+                               [&](const core::Snapshot& snapshot, const Instant& now) {
+                                 auto step = past.plan(snapshot, now);
+                                 auto* plan = std::get_if<core::Plan<core::AssignAnswer>>(&step);
+                                 if (plan != nullptr) own.note(snapshot, request, plan->answer);
+                                 return step;
+                               });
+  });
 }
 
 /// Whether no address was found by what was read a part after the other: while others release in the one and take in
@@ -72,13 +76,14 @@ bool has_held(const core::Assigned& assigned) {
 }
 
 [[nodiscard]] Result<core::AssignAnswer> assign_all(const Context& context, const core::AssignRequest& request,
-                                                    const std::vector<core::PoolSpec>& pools, OwnWork& own) {
+                                                    const std::vector<core::PoolSpec>& pools, const Living* living,
+                                                    OwnWork& own) {
   const bool is_atomic = context.store.capabilities().atomic_commit;
   for (bool is_first = true;; is_first = false) {
     TRY(core::AssignAnswer answer,
-        assign_some(context, request, is_first ? pools : std::vector<core::PoolSpec>(), own));
+        assign_some(context, request, is_first ? pools : std::vector<core::PoolSpec>(), living, own));
     if (seems_full(context, answer)) {
-      TRY(answer, assign_some(context, request, {}, own));
+      TRY(answer, assign_some(context, request, {}, living, own));
     }
     const auto* assigned = std::get_if<core::Assigned>(&answer);
     if (assigned != nullptr && assigned->unfinished) continue;
@@ -91,20 +96,20 @@ bool has_held(const core::Assigned& assigned) {
 }  // namespace
 
 Result<core::AssignAnswer> assign(const Context& context, const core::AssignRequest& request,
-                                  const std::vector<core::PoolSpec>& pools) {
+                                  const std::vector<core::PoolSpec>& pools, const Living* living) {
   TRY_VOID(core::check_node_name(request.node.name));
   OwnWork own;
-  auto answer = assign_all(context, request, pools, own);
+  auto answer = assign_all(context, request, pools, living, own);
   const bool failed = !answer || std::holds_alternative<core::Refusal>(*answer);
   if (failed && own.may_have_handle()) mend_handle(context, core::handle_of(request.owner));
   return answer;
 }
 
 BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vector<core::PoolSpec>& pools,
-                            Deadline not_after, core::Assigned& answer) {
-  const auto decide = [&request, &pools, &answer](const core::Snapshot& snapshot,
-                                                  const Instant& now) -> core::Step<bool> {
-    auto step = core::plan_assign(snapshot, request, now);
+                            Deadline not_after, core::Assigned& answer, const Living* living) {
+  const auto decide = [&request, &pools, &answer, past = PastLiving(request, living)](
+                          const core::Snapshot& snapshot, const Instant& now) mutable -> core::Step<bool> {
+    auto step = past.plan(snapshot, now);
     if (auto* error = std::get_if<Error>(&step)) return std::move(*error);
     const auto pools_there = pools.empty() ? std::optional(true) : core::are_pools_there(snapshot, pools);
     if (pools_there == false) return core::Plan<bool>{false, {}};
@@ -127,14 +132,6 @@ BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vecto
   BatchedCall call{decide, core::handle_of(request.owner), not_after};
   if (!core::check_node_name(request.node.name)) call.fate = BatchFate::alone;
   return call;
-}
-
-Result<void> quarantine(const Context& context, const core::Owner& owner, const std::string& node,
-                        const std::vector<core::FoundAlive>& found) {
-  TRY_VOID(transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant& now) {
-    return core::plan_quarantine(snapshot, owner, node, found, now);
-  }));
-  return {};
 }
 
 std::optional<core::ClaimedAhead> claim_ahead(const Context& direct, store::Store& cached,
