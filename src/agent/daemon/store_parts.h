@@ -3,12 +3,11 @@
 #include "cli/stores/open_store.h"
 #include "os/look_up.h"
 #include "store/kube/format/kubeconfig_yaml.h"
-#include "store/kube/protobuf_lists.h"
 
 namespace croft::app {
 
 /// With what the daemon opens stores and APIs.
 inline constexpr StoreParts kDaemonParts{kubernetes_registry, wire::kubeconfig_json, os::look_up_host,
-                                         store::kube::make_service_forms, store::kube::lists_in_protobuf};
+                                         store::kube::make_service_forms};
 
 }  // namespace croft::app

@@ -74,7 +74,6 @@ class Client::Impl {
   struct Connection {
     std::shared_ptr<os::Http2Connection> http2;
     std::size_t server = 0;
-    std::uint64_t number = 0;
   };
   struct Attempt {
     Verdict verdict;
@@ -123,7 +122,6 @@ class Client::Impl {
   std::mutex mutex_;
   Random& random_;           ///< guarded by mutex_
   Connection current_;       ///< guarded by mutex_; without http2: none
-  std::uint64_t made_ = 0;   ///< guarded by mutex_: connections
   std::size_t server_;       ///< guarded by mutex_: where `current_` leads to, or where to begin
   bool connecting_ = false;  ///< guarded by mutex_: a thread is dialing
   std::condition_variable connected_;
@@ -154,7 +152,7 @@ Result<Client::Impl::Connection> Client::Impl::connection(Deadline deadline) {
   connected_.notify_all();
   if (!dialed) return fail(dialed.error());
   server_ = dialed->server;
-  current_ = {std::move(dialed->connection), dialed->server, ++made_};
+  current_ = {std::move(dialed->connection), dialed->server};
   return current_;
 }
 
@@ -190,21 +188,13 @@ Deadline Client::Impl::reply_by(const Request& request, Deadline deadline) const
 
 Client::Impl::Begun Client::Impl::begin(const Connection& on, const Request& request, const std::string& token,
                                         Deadline deadline) {
-  if (request.only_on != 0 && request.only_on != on.number) {
-    Verdict verdict;
-    verdict.answer.error = {ErrorCode::conflict, "the connection to the API server is another; read again", {}};
-    verdict.next = Next::end;
-    return {nullptr, std::move(verdict)};
-  }
   if (!request.is_read()) {
     // A server that takes connections and does nothing else must not get a write whose outcome nobody learns.
     const auto ready = on.http2->wait_until_ready(deadline);
     if (!ready) return {nullptr, verdict_on_failure(request, {ready.error(), true})};
   }
   auto opened =
-      on.http2->open(headers(dialer_.server(on.server), request, token), request.body, true,
-                     request.answer_bytes_max == 0 ? options_.response_bytes_max
-                                                   : std::min(request.answer_bytes_max, options_.response_bytes_max));
+      on.http2->open(headers(dialer_.server(on.server), request, token), request.body, true, options_.answer_bytes_max);
   if (!opened) return {nullptr, verdict_on_failure(request, {opened.error(), true})};
   ++requests_;
   return {*std::move(opened), std::nullopt};
@@ -323,7 +313,6 @@ Client::Impl::Reply Client::Impl::run(const Request& request, bool is_watch, Dea
     if (!on) return {not_done(on.error()), nullptr, {}};  // all servers were tried
     Attempt made = finish(begin(*on, request, *token, deadline), request, is_watch, *token, deadline);
     Verdict& verdict = made.verdict;
-    verdict.answer.connection = on->number;
     if (verdict.answer.outcome == Answer::Outcome::done) {
       return {std::move(verdict.answer), std::move(made.stream), std::move(*token)};
     }
@@ -338,14 +327,11 @@ Client::Impl::Reply Client::Impl::run(const Request& request, bool is_watch, Dea
 void Client::Impl::note_failure(Verdict& verdict, const Connection& on) {
   verdict.answer.error = verdict.answer.error.in(dialer_.server(on.server).text());
   if (verdict.server_is_bad) dialer_.set_aside(on.server);
-  const bool is_sent = verdict.answer.error.code != ErrorCode::conflict;
-  const bool is_lost = (verdict.answer.http_status == 0 && is_sent) || verdict.server_is_bad;
-  if (is_lost) give_up(on);
+  if (verdict.answer.http_status == 0 || verdict.server_is_bad) give_up(on);
 }
 
 std::vector<Answer> Client::Impl::run_together(std::span<const Request> requests, Deadline deadline) {
   std::vector<Answer> answers(requests.size());
-  std::size_t bytes = 0;
   for (std::size_t from = 0; from < requests.size(); from += kTogether) {
     const auto some = requests.subspan(from, std::min(kTogether, requests.size() - from));
     std::vector<Begun> begun;
@@ -358,29 +344,16 @@ std::vector<Answer> Client::Impl::run_together(std::span<const Request> requests
     }
     for (std::size_t i = 0; i < some.size(); ++i) {
       Answer& answer = answers[from + i];
-      // What became of a write has to be known.
-      if (bytes > options_.together_bytes_max && some[i].is_read()) {
-        // Who asked for a list may ask for less of it.
-        answer = not_done({ErrorCode::invalid_argument,
-                           fmt::format("the API server's answers to {} questions are longer than {} bytes together",
-                                       requests.size(), options_.together_bytes_max),
-                           {}});
-        if (on) begun[i].stream.reset();
-        continue;
-      }
       if (!on) {
         answer = run(some[i], false, deadline).answer;
-        bytes += answer.body.size();
         continue;
       }
       Attempt made = finish(begun[i], some[i], false, *token, deadline);
-      made.verdict.answer.connection = on->number;
       const bool is_done = made.verdict.answer.outcome == Answer::Outcome::done;
       if (!is_done) note_failure(made.verdict, *on);
       // What nobody has processed, and reads, may be asked again.
       const bool is_final = is_done || made.verdict.next == Next::end;
       answer = is_final ? std::move(made.verdict.answer) : run(some[i], false, deadline).answer;
-      bytes += answer.body.size();
       begun[i].stream.reset();
     }
   }
@@ -409,7 +382,7 @@ WatchAnswer Client::watch(const std::string& path, Deadline deadline) {
   auto reply = impl_->run(request, true, deadline);
   WatchAnswer watch{std::move(reply.answer), nullptr};
   if (reply.stream) {
-    watch.stream = std::make_unique<Http2WatchStream>(std::move(reply.stream), impl_->options().event_bytes_max,
+    watch.stream = std::make_unique<Http2WatchStream>(std::move(reply.stream), impl_->options().answer_bytes_max,
                                                       std::move(reply.token));
   }
   return watch;

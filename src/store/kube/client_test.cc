@@ -429,56 +429,13 @@ TEST_F(KubeClientTest, NamesAreLookedUpWhereThereIsAWay) {
 TEST_F(KubeClientTest, AnAnswerIsBounded) {
   Server server([](const Server::Request&) { return json(200, std::string(5000, 'x')); });
   auto options = options_for({server.port()});
-  options.response_bytes_max = 4999;
+  options.answer_bytes_max = 4999;
   const auto client = client_of(std::move(options));
   const Answer read = client->call(get(), in(10s));
   EXPECT_EQ(read.outcome, Outcome::not_done);
   EXPECT_EQ(read.error.code, ErrorCode::invalid_argument);
   EXPECT_EQ(server.requests().size(), 1U);  // no server would do better
   EXPECT_EQ(client->call(put(), in(10s)).outcome, Outcome::unknown);
-}
-
-TEST_F(KubeClientTest, ARequestMaySayHowLongItsAnswerCanBe) {
-  Server server([](const Server::Request&) { return json(200, std::string(5000, 'x')); });
-  const auto client = client_of(server);
-  Request request = get();
-  request.answer_bytes_max = 5000;
-  EXPECT_EQ(client->call(request, in(10s)).outcome, Outcome::done);
-  request.answer_bytes_max = 4999;
-  const Answer read = client->call(request, in(10s));
-  EXPECT_EQ(read.outcome, Outcome::not_done);
-  EXPECT_EQ(read.error.code, ErrorCode::invalid_argument);
-  EXPECT_EQ(client->call(get(), in(10s)).outcome, Outcome::done);
-}
-
-/// Else what was written would be written again.
-TEST_F(KubeClientTest, WhatBecameOfAWriteIsToldHoweverMuchWasAnswered) {
-  Server server([](const Server::Request&) { return json(200, std::string(5000, 'x')); });
-  auto options = options_for({server.port()});
-  options.together_bytes_max = 4000;
-  const auto client = client_of(std::move(options));
-  for (const Answer& answer : client->call_all(std::vector{get(), put(), put()}, in(20s))) {
-    EXPECT_EQ(answer.outcome, Outcome::done);
-  }
-}
-
-TEST_F(KubeClientTest, AnswersTogetherAreBounded) {
-  Server server([](const Server::Request&) { return json(200, std::string(5000, 'x')); });
-  auto options = options_for({server.port()});
-  options.together_bytes_max = 14'000;
-  const auto client = client_of(std::move(options));
-  const std::vector<Request> requests(60, get());
-  const auto answers = client->call_all(requests, in(20s));
-  ASSERT_EQ(answers.size(), 60U);
-  std::size_t bytes = 0;
-  for (const Answer& answer : answers) {
-    bytes += answer.body.size();
-    if (answer.outcome == Outcome::done) continue;
-    EXPECT_EQ(answer.outcome, Outcome::not_done);
-    EXPECT_EQ(answer.error.code, ErrorCode::invalid_argument);
-  }
-  EXPECT_EQ(bytes, 15'000U) << "by no more than one answer";
-  EXPECT_EQ(client->call_all({requests.data(), 2}, in(20s))[1].outcome, Outcome::done) << "the next call begins anew";
 }
 
 TEST_F(KubeClientTest, TheRateIsLimitedWhereItIsAskedFor) {
@@ -698,7 +655,7 @@ TEST_F(KubeClientTest, AWatchThatBreaksSaysHow) {
   const auto end_of = [&](const std::string& said, bool stop, std::size_t bytes_max) {
     Server server([](const Server::Request&) { return open_answer(); });
     auto options = options_for({server.port()});
-    options.event_bytes_max = bytes_max;
+    options.answer_bytes_max = bytes_max;
     const auto client = client_of(std::move(options));
     auto watch = client->watch("/w", in(10s));
     EXPECT_TRUE(watch.stream);

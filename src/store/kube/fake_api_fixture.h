@@ -486,13 +486,6 @@ class FakeApi : public Api {
       answer.error = {ErrorCode::deadline_exceeded, "no time was left to ask", {}};
       return answer;
     }
-    // Servers that start anew end every connection.
-    const std::uint64_t connection = cluster_->starts() + 1;
-    if (request.only_on != 0 && request.only_on != connection) {
-      answer.error = {ErrorCode::conflict, "the connection is another", {}};
-      return answer;
-    }
-    answer.connection = connection;
     const Lost lost = request.is_read() ? Lost::nothing : next_write.exchange(Lost::nothing);
     if (lost == Lost::request) return unknown();
     if (repeats && !request.is_read()) {

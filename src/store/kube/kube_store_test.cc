@@ -135,40 +135,6 @@ TEST(KubeStore, AWatchThatMayNotBeEndsAndSaysSo) {
   EXPECT_EQ(told.error().message, "cannot watch");
 }
 
-TEST(KubeStore, WhatWasReadBeforeAnApiWasPutBackIsNotWrittenByWhoRemembersNothing) {
-  os::SystemClock clock;
-  KubeBackend<ApiGroup::crd_v1> backend;
-  const auto ours = backend.open();
-  const auto others = backend.open();
-  const auto soon = [&] { return Deadline::after(clock.now(), std::chrono::seconds(5)); };
-  const Key key = core::pool_set_key();
-  const auto write = [&](Store& store, std::uint64_t generation, Condition condition) {
-    const Write one{key, core::PoolSet{generation}, condition};
-    return store.commit({&one, 1}, WriteToken{{std::uint8_t(generation)}}, soon());
-  };
-  for (const bool changes : {true, false}) {
-    const auto before = others->get(key, soon()).value();
-    const auto made = write(*others, 1, before ? Condition::if_revision(before->revision) : Condition::if_absent());
-    ASSERT_TRUE(made);
-    const auto saved = backend.cluster().save();
-    ASSERT_TRUE(write(*others, 2, Condition::if_revision(*made)));
-    const auto read = ours->get(key, soon()).value();
-    ASSERT_TRUE(read);
-    auto again = saved;
-    if (!changes) again = backend.cluster().save();
-    backend.cluster().put_back(again);
-    if (changes) {
-      const auto theirs = write(*others, 3, Condition::if_revision(*made));
-      ASSERT_TRUE(theirs);
-      ASSERT_EQ(*theirs, read->revision) << "the same revision a second time, or this test says nothing";
-    }
-    const auto committed = write(*ours, 4, Condition::if_revision(read->revision));
-    EXPECT_EQ(committed.has_value(), !changes) << "what is as it was may be written over a new connection";
-    EXPECT_TRUE(committed || committed.error().code == ErrorCode::conflict);
-    EXPECT_EQ(ours->get(key, soon()).value()->value, core::Value(core::PoolSet{changes ? 3U : 4U}));
-  }
-}
-
 /// A cache or proxy that mixes answers up: what comes is sound, and something else.
 TEST(KubeStoreAnswers, AnObjectThatWasNotAskedForIsNotBelieved) {
   class Mixed final : public kube::Api {

@@ -158,7 +158,6 @@ class Middlebox final : public kube::FakeApi {
     if (!is_meant) return FakeApi::call(request, deadline);
     --times;
     kube::Answer answer = own;
-    answer.connection = 1;
     if (echoes) answer.body = request.body;
     return answer;
   }

@@ -103,19 +103,17 @@ std::string body_of(const std::vector<net::Prefix>& cidrs) {
 }  // namespace
 
 Result<std::vector<SaidByNode>> list_node_cidrs(Api& api, const Clock& clock, Deadline deadline) {
-  ListLimits limits;
-  limits.deadline = deadline;
-  limits.bounds.objects_max = kNodesMax;
-  TRY(const std::string path, wire::kube::collection_path(kNodes));
   std::vector<SaidByNode> all;
-  TRY_VOID(for_each_object(
-      api, clock, path, {"v1", "Node"}, "list nodes", [&] { all.clear(); },
-      [&](wire::JsonRef object, const wire::kube::ApiMeta& meta) -> Result<void> {
-        TRY(SaidByNode said, said_by(object, meta));
-        all.push_back(std::move(said));
-        return {};
-      },
-      limits));
+  ObjectUse use;
+  use.what = "list nodes";
+  use.deadline = deadline;
+  use.begin = [&] { all.clear(); };
+  use.take = [&](wire::JsonRef object, const wire::kube::ApiMeta& meta) -> Result<void> {
+    TRY(SaidByNode said, said_by(object, meta));
+    all.push_back(std::move(said));
+    return {};
+  };
+  TRY_VOID(for_each_object(api, clock, {"/api/v1/nodes", list_of_nodes()}, use));
   return all;
 }
 

@@ -9,7 +9,6 @@
 #include "base/net/echo.h"
 #include "base/printable.h"
 #include "register/stored_size.h"
-#include "store/kube/list_walk.h"
 
 namespace croft::store::kube {
 namespace {
@@ -17,19 +16,10 @@ namespace {
 using wire::kube::ApiListPage;
 using Outcome = Answer::Outcome;
 
-constexpr std::int64_t kPageObjects = 500;
 /// The resourceVersion of a list that may be as old as what the server has in memory.
 constexpr const char* kAsRemembered = "0";
-/// Of a list that is asked for together with others; one that is longer is asked for again by itself, in parts.
-constexpr std::size_t kPageTogetherBytesMax = std::size_t{4} << 20;
-constexpr int kListTries = 5;
 constexpr int kCreateTries = 8;
-constexpr int kConnectionTries = 3;
 constexpr std::size_t kSeenMax = 20'000;
-/// The objects without their specs; a server that cannot gives them whole.
-constexpr std::string_view kAcceptNames =
-    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json";
-
 /// Who holds an ordinal, as far as it decides whether another may: the handle, whether it cools, and the second owner
 /// of a virtual machine's, by which the collector knows that it is one.
 [[nodiscard]] bool is_held_alike(const core::Block& sent, const core::Block& kept, std::size_t ordinal) {
@@ -75,43 +65,11 @@ constexpr std::string_view kAcceptNames =
   return true;
 }
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-/// CIDRs of all IPReservations; they are written shorter than they are held.
-constexpr std::size_t kReservedMax = 500'000;
-
-/// What people write by hand is little; and the claims of one node are as many as its blocks.
-[[nodiscard]] ListBounds bounds_of(const core::Listing& listing) {
-  switch (listing.kind) {
-    case Kind::pool:
-    case Kind::ipam_config:
-    case Kind::pool_set:
-    case Kind::service_cidr:
-    case Kind::node_range_set:
-      return {10'000, 32 * kMiB};
-    case Kind::reservation:
-      return {100'000, 32 * kMiB};
-    case Kind::affinity:
-      if (!listing.name_prefix.empty()) return {100'000, 64 * kMiB};
-      break;
-    default:
-      break;
-  }
-  return {ListBounds().objects_max, 1024 * kMiB};
-}
-/// Of a walk that keeps a page at a time.
-[[nodiscard]] ListBounds bounds_of_walk(const core::Listing& listing) {
-  const bool is_kept = listing.kind == Kind::pool || listing.kind == Kind::reservation;
-  ListBounds bounds = bounds_of(listing);
-  if (!is_kept) bounds.bytes_max = ListBounds().bytes_max;
-  return bounds;
-}
-
 [[nodiscard]] Request request_of(Request::Method method, std::string path, std::string body = {}) {
   Request request;
   request.method = method;
   request.path = std::move(path);
   request.body = std::move(body);
-  request.answer_bytes_max = wire::kube::kApiObjectBytesMax;
   return request;
 }
 
@@ -133,19 +91,6 @@ std::size_t weight_of(const Value& value) {
   }
   return 0;
 }
-
-bool is_absent(const Answer& answer) {
-  return answer.outcome == Outcome::refused && answer.status.code == 404 && !answer.status.name.empty();
-}
-
-namespace {
-
-/// The API does not know what was asked for.
-[[nodiscard]] bool is_unknown(const Answer& answer) {
-  return answer.outcome == Outcome::refused && answer.status.code == 404 && answer.status.name.empty();
-}
-
-}  // namespace
 
 Objects::Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock, bool finishes_deletions)
     : api_(api),
@@ -209,7 +154,7 @@ Result<std::string> Objects::path_of(const Form& form, Kind kind) const {
   return wire::kube::collection_path(form.resource_of(kind));
 }
 
-void Objects::remember(const Key& key, const wire::kube::ApiObject& object, const Answer& answer) {
+void Objects::remember(const Key& key, const wire::kube::ApiObject& object) {
   const auto revision = revision_of(object.meta.resource_version);
   const auto metadata = member_of(object.value, "metadata");
   const auto finalizers = metadata ? member_of(*metadata, "finalizers") : std::nullopt;
@@ -221,17 +166,9 @@ void Objects::remember(const Key& key, const wire::kube::ApiObject& object, cons
     witness_ = Witness{key, *revision, token_in(object.value)};
   }
   if (seen_.size() >= kSeenMax) seen_.clear();
-  seen_.insert_or_assign(
-      fmt::format("{} {}", static_cast<int>(key.kind), key.name),
-      Seen{object.meta.uid, revision.value_or(Revision()), has_finalizers,
-           label ? std::string(label->text()) : std::string(), answer.connection, os::process_hash(answer.body)});
-}
-
-Result<bool> Objects::is_as_seen(const Key& key, Revision revision, Deadline deadline) {
-  const Seen before = seen(key);
-  TRY(const auto found, look(key, deadline));
-  return found && !found->stored.is_deleted && found->stored.record.revision == revision &&
-         before.revision == revision && seen(key).text_hash == before.text_hash;
+  seen_.insert_or_assign(fmt::format("{} {}", static_cast<int>(key.kind), key.name),
+                         Seen{object.meta.uid, revision.value_or(Revision()), has_finalizers,
+                              label ? std::string(label->text()) : std::string()});
 }
 
 namespace {
@@ -239,11 +176,6 @@ namespace {
 /// The condition does not hold, as far as the API can tell.
 [[nodiscard]] bool is_conflict(const Answer& answer) {
   return answer.outcome == Outcome::refused && answer.error.code == ErrorCode::conflict;
-}
-
-/// The write was not sent: what it rests on came over another connection.
-[[nodiscard]] bool is_of_another_connection(const Answer& answer) {
-  return answer.outcome == Outcome::not_done && answer.error.code == ErrorCode::conflict;
 }
 
 }  // namespace
@@ -323,7 +255,7 @@ Result<std::optional<Objects::Found>> Objects::found_in(const Form& form, const 
   TRY(const wire::kube::ApiObjectOf of, form.object_of(key));
   TRY(auto object, wire::kube::decode_object(answer.body, of));
   TRY(Stored stored, form.decode(key.kind, &key, object.value, object.meta));
-  remember(key, object, answer);
+  remember(key, object);
   return std::optional(Found{std::move(stored), std::move(object)});
 }
 
@@ -354,15 +286,17 @@ Result<std::vector<Objects::Part>> Objects::parts_of(const core::Listing& listin
   if (!keeps(listing.kind)) return parts;
   TRY(const Form* form, form_of(listing.kind));
   TRY(const std::string path, path_of(*form, listing.kind));
+  ListAsked asked{path, form->list_of(listing.kind)};
+  asked.of.may_be_metadata = only_names && form->tells_keys_by_name(listing.kind);
+  asked.may_be_unknown = form->may_be_unknown(listing.kind);
   for (const wire::kube::ApiSelection& select : form->selections(listing)) {
-    Part& part = parts.emplace_back(Part{&listing, form, path, {}, only_names});
-    part.query.limit = kPageObjects;
-    part.query.select = select;
+    Part& part = parts.emplace_back(Part{&listing, form, asked});
+    part.asked.select = select;
     // A node's own claims are looked at by each ADD. A server that has to ask its etcd goes through those of the whole
     // cluster; what it remembers is as good: who is told of a claim reads the block, and who is not told of the last
     // one meets its block before it makes another (ipam/decide/claim.h).
     if (listing.kind == Kind::affinity && claims_may_lag && !select.label_selector.empty()) {
-      part.query.resource_version = kAsRemembered;
+      part.asked.resource_version = kAsRemembered;
     }
   }
   return parts;
@@ -377,37 +311,11 @@ Result<std::vector<Objects::Part>> Objects::parts_of(const Glance& glance) const
   parts.clear();
   for (const wire::kube::ApiSelection& select : selections) {
     Part& part = parts.emplace_back(whole);
-    part.query.select = select;
-    if (glance.may_lag) part.query.resource_version = kAsRemembered;
+    part.asked.select = select;
+    if (glance.may_lag) part.asked.resource_version = kAsRemembered;
     part.all_pages = true;
   }
   return parts;
-}
-
-bool Objects::is_by_name(const Part& part) {
-  return part.only_names && part.form->tells_keys_by_name(part.listing->kind);
-}
-
-Request Objects::page_of(const Part& part) {
-  Request request = request_of(Request::Method::get, wire::kube::list_path(part.path, part.query));
-  request.answer_bytes_max = wire::kube::kApiListBytesMax;
-  if (is_by_name(part)) request.accept = std::string(kAcceptNames);
-  return request;
-}
-
-wire::kube::ApiListOf Objects::list_of(const Part& part) {
-  wire::kube::ApiListOf of = part.form->list_of(part.listing->kind);
-  of.may_be_metadata = is_by_name(part);
-  // Neither a server that answers from what it remembers nor Calico's own API server keeps to a limit.
-  const bool is_limited = part.query.resource_version.empty() && of.api_version != "projectcalico.org/v3";
-  if (is_limited) of.limit = part.query.limit;
-  return of;
-}
-
-Request Objects::page_together(const Part& part) {
-  Request request = page_of(part);
-  request.answer_bytes_max = kPageTogetherBytesMax;
-  return request;
 }
 
 Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline) {
@@ -425,7 +333,7 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
     for (const core::Listing& listing : listings) {
       TRY(std::vector<Part> some, parts_of(listing, only_names, wanted.claims_may_lag));
       for (Part& part : some) {
-        requests.push_back(page_together(part));
+        requests.push_back(first_page(part.asked));
         parts.push_back(std::move(part));
       }
     }
@@ -437,7 +345,7 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
     TRY(std::vector<Part> some, parts_of(glance));
     for (Part& part : some) {
       part.glance = &glance;
-      requests.push_back(page_together(part));
+      requests.push_back(first_page(part.asked));
       glances.push_back(std::move(part));
     }
   }
@@ -501,30 +409,18 @@ Result<void> Objects::for_each(const core::Listing& listing, std::size_t page_ma
   // What a selection after the first finds again was labelled in between.
   std::set<std::string> seen;
   for (Part& part : parts) {
-    part.query.limit = std::min(part.query.limit, static_cast<std::int64_t>(page_max));
-    ListWalk walk(part.query, clock_, bounds_of_walk(listing));
-    bool is_whole = false;
-    while (!is_whole) {
-      const Answer answer = api_.call(page_of(part), until());
-      if (walk.asks_for_less(answer)) continue;
-      is_whole = is_unknown(answer) && part.form->may_be_unknown(listing.kind);
-      if (is_whole) continue;
-      if (answer.outcome != Outcome::done) return fail(error_of(answer, listing.kind, "list"));
-      const auto page = wire::kube::decode_list(answer.body, list_of(part));
-      if (!page && walk.asks_for_less(page.error())) continue;
-      if (!page) return fail(page.error());
-      if (const auto revision = revision_of(page->resource_version)) note(*revision);
-      if (const auto on = walk.go_on(said_by(*page), answer.body.size()); !on) {
-        return fail(Error(on.error()).in(fmt::format("{} list", core::name_of(listing.kind))));
-      }
-      for (const ApiListPage::Item& item : page->items) {
-        TRY(Stored stored, part.form->decode(listing.kind, nullptr, item.value, item.meta));
-        if (stored.is_deleted || !stored.record.key.name.starts_with(listing.name_prefix)) continue;
-        if (parts.size() > 1 && !seen.insert(stored.record.key.name).second) continue;
-        TRY_VOID(take(stored.record));
-      }
-      is_whole = page->continue_token.empty();
-    }
+    part.asked.page_objects = std::min(part.asked.page_objects, static_cast<std::int64_t>(page_max));
+    PartUse use;
+    use.begin = [] {};
+    use.goes_on = [](const ApiListPage&) { return true; };
+    use.until = until;
+    use.take = [&](const wire::kube::ApiObject& object) -> Result<void> {
+      TRY(Stored stored, part.form->decode(listing.kind, nullptr, object.value, object.meta));
+      if (stored.is_deleted || !stored.record.key.name.starts_with(listing.name_prefix)) return {};
+      if (parts.size() > 1 && !seen.insert(stored.record.key.name).second) return {};
+      return take(stored.record);
+    };
+    TRY_VOID(read_part(part, use, {}));
   }
   return {};
 }
@@ -539,104 +435,82 @@ void Objects::put_in_order(std::vector<Record>& records) {
   std::ranges::reverse(records);
 }
 
-/// All pages, which are of one moment, beginning with the one that was asked for already.
-template <class Take>
-Result<void> Objects::take_pages(Part& part, Answer answer, Deadline deadline, Take take) {
-  ListWalk walk(part.query, clock_, bounds_of(*part.listing));
-  for (int tries = 1;;) {
-    const bool is_lost = answer.outcome == Outcome::refused && answer.status.code == 410 && tries++ < kListTries;
-    if (is_lost) {
-      // The rest of this moment is no longer known: from the beginning.
-      TRY_VOID(take(nullptr));
-      part.query.continue_token.clear();
-    } else if (!walk.asks_for_less(answer)) {
-      if (is_unknown(answer) && part.form->may_be_unknown(part.listing->kind)) return {};
-      if (answer.outcome != Outcome::done) return fail(error_of(answer, part.listing->kind, "list"));
-      const auto page = wire::kube::decode_list(answer.body, list_of(part));
-      if (!page && !walk.asks_for_less(page.error())) return fail(page.error());
-      if (page) {
-        if (const auto revision = revision_of(page->resource_version)) note(*revision);
-        if (const auto on = walk.go_on(said_by(*page), answer.body.size()); !on) {
-          return fail(Error(on.error()).in(fmt::format("{} list", core::name_of(part.listing->kind))));
-        }
-        TRY(const bool goes_on, take(&*page));
-        if (!goes_on || part.query.continue_token.empty()) return {};
-      }
+Result<void> Objects::read_part(const Part& part, const PartUse& use, std::optional<Answer> first) {
+  const Kind kind = part.listing->kind;
+  ListUse pages;
+  pages.begin = use.begin;
+  pages.until = use.until;
+  pages.error_of = [&](const Answer& answer) { return error_of(answer, kind, "list"); };
+  pages.take = [&](const ApiListPage& page) -> Result<bool> {
+    if (const auto revision = revision_of(page.resource_version)) note(*revision);
+    for (const std::string_view item : page.items) {
+      TRY(const auto object, wire::kube::decode_item(item, part.asked.of));
+      TRY_VOID(use.take(object));
     }
-    // To read what has come takes time too.
-    if (deadline.passed(clock_.now())) {
-      return fail(ErrorCode::deadline_exceeded,
-                  fmt::format("{} list: there was no time left", core::name_of(part.listing->kind)));
-    }
-    answer = api_.call(page_of(part), deadline);
-  }
+    return use.goes_on(page);
+  };
+  TRY_VOID(read_list(api_, part.asked, pages, std::move(first)));
+  return {};
 }
 
-Result<void> Objects::take_records(Part& part, Answer answer, Deadline deadline, std::vector<Record>& records,
-                                   std::map<std::string, std::size_t>* left_out) {
+Result<void> Objects::take_records(const Part& part, std::optional<Answer> first, Deadline deadline,
+                                   std::vector<Record>& records, std::map<std::string, std::size_t>* left_out) {
   const std::size_t before = records.size();
-  std::size_t weight = 0, reserved = 0;
-  return take_pages(part, std::move(answer), deadline, [&](const ApiListPage* page) -> Result<bool> {
-    if (page == nullptr) {
-      records.resize(before);
-      weight = reserved = 0;
-      return true;
+  std::size_t weight = 0;
+  PartUse use;
+  use.begin = [&] {
+    records.resize(before);
+    weight = 0;
+  };
+  use.goes_on = [](const ApiListPage&) { return true; };
+  use.until = [&] { return deadline; };
+  use.take = [&](const wire::kube::ApiObject& object) -> Result<void> {
+    TRY(Stored stored, part.form->decode(part.listing->kind, nullptr, object.value, object.meta));
+    if (stored.is_deleted || !stored.record.key.name.starts_with(part.listing->name_prefix)) return {};
+    const std::size_t own_weight = left_out != nullptr ? weight_of(stored.record.value) : 0;
+    if (own_weight > kLargeRecord && weight + own_weight > kListWeightMax) {
+      left_out->insert_or_assign(stored.record.key.name, own_weight);
+      stored.record.value = {};
+    } else {
+      weight += own_weight;
     }
-    for (const ApiListPage::Item& item : page->items) {
-      TRY(Stored stored, part.form->decode(part.listing->kind, nullptr, item.value, item.meta));
-      if (stored.is_deleted || !stored.record.key.name.starts_with(part.listing->name_prefix)) continue;
-      if (const auto* reservation = std::get_if<core::Reservation>(&stored.record.value)) {
-        reserved += reservation->cidrs.size();
-        if (reserved > kReservedMax) {
-          return fail(ErrorCode::corrupt,
-                      fmt::format("reservation list: the API server tells of more than {} reserved CIDRs: more than "
-                                  "there can be; look at the server, and at the IPReservations",
-                                  kReservedMax));
-        }
-      }
-      const std::size_t own_weight = left_out != nullptr ? weight_of(stored.record.value) : 0;
-      if (own_weight > kLargeRecord && weight + own_weight > kListWeightMax) {
-        left_out->insert_or_assign(stored.record.key.name, own_weight);
-        stored.record.value = {};
-      } else {
-        weight += own_weight;
-      }
-      records.push_back(std::move(stored.record));
-    }
-    return true;
-  });
+    records.push_back(std::move(stored.record));
+    return {};
+  };
+  return read_part(part, use, std::move(first));
 }
 
-Result<core::KeysInWindow> Objects::take_keys(Part& part, Answer answer, bool only_one_page, Deadline deadline) {
+Result<core::KeysInWindow> Objects::take_keys(const Part& part, Answer first, bool only_one_page, Deadline deadline) {
   core::KeysInWindow seen;
   const Kind kind = part.listing->kind;
-  const bool by_name = part.form->tells_keys_by_name(kind);
+  const bool by_name = part.asked.of.may_be_metadata;
   bool is_unclear = false;
-  TRY_VOID(take_pages(part, std::move(answer), deadline, [&](const ApiListPage* page) -> Result<bool> {
-    if (page == nullptr) {
-      seen.keys.clear();
-      return true;
+  PartUse use;
+  use.begin = [&] { seen.keys.clear(); };
+  use.until = [&] { return deadline; };
+  use.take = [&](const wire::kube::ApiObject& object) -> Result<void> {
+    std::optional<Key> key;
+    if (by_name) {
+      key = part.form->key_of_name(kind, object.meta.name);
+      is_unclear = is_unclear || !key;
+    } else {
+      TRY(const Stored stored, part.form->decode(kind, nullptr, object.value, object.meta));
+      if (!stored.is_deleted) key = stored.record.key;
     }
-    for (const ApiListPage::Item& item : page->items) {
-      std::optional<Key> key;
-      if (by_name) {
-        key = part.form->key_of_name(kind, item.meta.name);
-        is_unclear = is_unclear || !key;
-      } else {
-        TRY(const Stored stored, part.form->decode(kind, nullptr, item.value, item.meta));
-        if (!stored.is_deleted) key = stored.record.key;
-      }
-      if (key && key->name.starts_with(part.listing->name_prefix)) seen.keys.push_back(*std::move(key));
-    }
-    seen.more = only_one_page && !page->continue_token.empty();
+    if (key && key->name.starts_with(part.listing->name_prefix)) seen.keys.push_back(*std::move(key));
+    return {};
+  };
+  use.goes_on = [&](const ApiListPage& page) {
+    seen.more = only_one_page && !page.continue_token.empty();
     return !only_one_page && !is_unclear;
-  }));
+  };
+  TRY_VOID(read_part(part, use, std::move(first)));
   if (!is_unclear) return seen;
   // Somebody made an object of a name that no record has: what it is, it says itself.
+  Part whole = part;
+  whole.asked.of.may_be_metadata = false;
   std::vector<Record> records;
-  part.query.continue_token.clear();
-  part.only_names = false;
-  TRY_VOID(take_records(part, api_.call(page_of(part), deadline), deadline, records, nullptr));
+  TRY_VOID(take_records(whole, {}, deadline, records, nullptr));
   seen = {};
   for (const Record& record : records) seen.keys.push_back(record.key);
   return seen;
@@ -654,7 +528,7 @@ Result<Revision> Objects::written(const Form& form, const Key& key, const Value*
     return fail(ErrorCode::unknown_outcome, fmt::format("{} {} may or may not have been written: {}",
                                                         core::name_of(key.kind), key.name, is_it.error().message));
   }
-  remember(key, *object, answer);
+  remember(key, *object);
   if (value != nullptr && must_be_kept(key.kind)) {
     // An admission webhook or policy may change anything on its way: who was told of an address must have it.
     TRY(const Stored stored, form.decode(key.kind, &key, object->value, object->meta));
@@ -724,10 +598,7 @@ Result<Request> Objects::update_of(const Key& key, const Value& value, Revision 
   TRY(std::string path, path_of(*form, key));
   const Seen known = seen(key);
   const Basis basis{known.uid, resource_version_of(revision)};
-  Request request =
-      request_of(Request::Method::put, std::move(path), form->encode(key, value, token, basis, clock_.now().wall));
-  if (known.revision == revision) request.only_on = known.connection;
-  return request;
+  return request_of(Request::Method::put, std::move(path), form->encode(key, value, token, basis, clock_.now().wall));
 }
 
 Result<Revision> Objects::updated(const Key& key, const Value& value, Revision before, const WriteToken& token,
@@ -753,14 +624,8 @@ Result<Revision> Objects::updated(const Key& key, const Value& value, Revision b
 
 Result<Revision> Objects::update(const Key& key, const Value& value, Revision revision, const WriteToken& token,
                                  Deadline deadline) {
-  for (int tries = 0; tries < kConnectionTries; ++tries) {
-    TRY(const Request request, update_of(key, value, revision, token));
-    const Answer answer = api_.call(request, deadline);
-    if (!is_of_another_connection(answer)) return updated(key, value, revision, token, answer, deadline);
-    TRY(const bool is_same, is_as_seen(key, revision, deadline));
-    if (!is_same) break;
-  }
-  return fail(conflict_on(key));
+  TRY(const Request request, update_of(key, value, revision, token));
+  return updated(key, value, revision, token, api_.call(request, deadline), deadline);
 }
 
 Result<std::optional<Request>> Objects::removal_of(const Key& key, Revision revision) const {
@@ -772,10 +637,7 @@ Result<std::optional<Request>> Objects::removal_of(const Key& key, Revision revi
   const bool goes_at_once = known.revision == revision && !known.has_finalizers;
   if (!goes_at_once && form->marks_deleted(key.kind)) return std::optional<Request>();
   const wire::kube::ApiPreconditions only_if{known.uid, resource_version_of(revision)};
-  Request request =
-      request_of(Request::Method::delete_object, std::move(path), wire::kube::encode_delete_options(only_if));
-  if (known.revision == revision) request.only_on = known.connection;
-  return request;
+  return request_of(Request::Method::delete_object, std::move(path), wire::kube::encode_delete_options(only_if));
 }
 
 Result<Revision> Objects::removed(const Key& key, Revision revision, const Answer& answer) const {
@@ -803,7 +665,6 @@ Result<std::optional<Request>> Objects::first_request(const Write& write, const 
 
 std::optional<Result<Revision>> Objects::settled_by(const Write& write, const WriteToken& token, const Answer& answer,
                                                     Deadline deadline) {
-  if (is_of_another_connection(answer)) return std::nullopt;
   if (write.condition.kind == Condition::Kind::revision) {
     return write.value ? updated(write.key, *write.value, write.condition.revision, token, answer, deadline)
                        : removed(write.key, write.condition.revision, answer);
@@ -817,14 +678,8 @@ std::optional<Result<Revision>> Objects::settled_by(const Write& write, const Wr
 }
 
 Result<Revision> Objects::remove(const Key& key, Revision revision, const WriteToken& token, Deadline deadline) {
-  for (int tries = 0;; ++tries) {
-    TRY(const auto request, removal_of(key, revision));
-    if (!request) break;
-    const Answer answer = api_.call(*request, deadline);
-    if (!is_of_another_connection(answer)) return removed(key, revision, answer);
-    TRY(const bool is_same, is_as_seen(key, revision, deadline));
-    if (!is_same || tries >= kConnectionTries) return fail(conflict_on(key));
-  }
+  TRY(const auto request, removal_of(key, revision));
+  if (request) return removed(key, revision, api_.call(*request, deadline));
   TRY(const Form* form, form_of(key.kind));
   TRY(const std::string path, path_of(*form, key));
   // The mark decides; what follows only clears away.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,6 +14,8 @@
 
 #include "store/kube/api.h"
 #include "store/kube/form.h"
+#include "store/kube/object_list.h"
+#include "store/kube/refusals.h"
 
 namespace croft::store::kube {
 
@@ -76,8 +79,7 @@ class Objects {
                                       const std::function<Deadline()>& until,
                                       const std::function<Result<void>(Record&)>& take);
 
-  // Single writes. Those of a revision go over the connection over which that was read, or after a look that it still
-  // is what was read. Errors, beside those of every call: conflict, naming the key, when what is there is another
+  // Single writes. Errors, beside those of every call: conflict, naming the key, when what is there is another
   // object than the condition says; unknown_outcome. That it is another is believed of no answer alone: an intermediary
   // may send a request twice, and the second is refused for what the first did. What is there is read once more, and is
   // done if it has this write's token (docs/reference/reliability.md#unknown-outcomes). With a conflict the write may
@@ -128,29 +130,27 @@ class Objects {
   struct Part {
     const core::Listing* listing = nullptr;
     const Form* form = nullptr;
-    std::string path;
-    wire::kube::ApiListQuery query;
-    bool only_names = false;
+    ListAsked asked;
     bool all_pages = false;          ///< of a glance
     const Glance* glance = nullptr;  ///< that it is of
   };
   [[nodiscard]] Result<std::vector<Part>> parts_of(const core::Listing& listing, bool only_names,
                                                    bool claims_may_lag) const;
   [[nodiscard]] Result<std::vector<Part>> parts_of(const Glance& glance) const;
-  /// Whether it is asked for as metadata only.
-  [[nodiscard]] static bool is_by_name(const Part& part);
-  [[nodiscard]] static wire::kube::ApiListOf list_of(const Part& part);
-  [[nodiscard]] static Request page_of(const Part& part);
-  /// The same, to be asked for beside others.
-  [[nodiscard]] static Request page_together(const Part& part);
-  /// Calls `take` with each page; false from it ends the list.
-  template <class Take>
-  [[nodiscard]] Result<void> take_pages(Part& part, Answer answer, Deadline deadline, Take take);
+  /// Reads the pages of a part; `take` gets each object. False from `goes_on`, behind a page, ends the list.
+  struct PartUse {
+    std::function<void()> begin;
+    std::function<Result<void>(const wire::kube::ApiObject& object)> take;
+    std::function<bool(const wire::kube::ApiListPage& page)> goes_on;
+    std::function<Deadline()> until;
+  };
+  [[nodiscard]] Result<void> read_part(const Part& part, const PartUse& use, std::optional<Answer> first);
   /// What is left out is noted there; null: nothing is.
-  [[nodiscard]] Result<void> take_records(Part& part, Answer answer, Deadline deadline, std::vector<Record>& records,
-                                          std::map<std::string, std::size_t>* left_out);
+  [[nodiscard]] Result<void> take_records(const Part& part, std::optional<Answer> first, Deadline deadline,
+                                          std::vector<Record>& records, std::map<std::string, std::size_t>* left_out);
   /// Keys by the names of objects; by the objects themselves where those do not tell.
-  [[nodiscard]] Result<core::KeysInWindow> take_keys(Part& part, Answer answer, bool only_one_page, Deadline deadline);
+  [[nodiscard]] Result<core::KeysInWindow> take_keys(const Part& part, Answer first, bool only_one_page,
+                                                     Deadline deadline);
   static void put_in_order(std::vector<Record>& records);
   /// Error also: refused_by_configuration, when what the API has kept is not what was sent.
   [[nodiscard]] Result<Revision> written(const Form& form, const Key& key, const Value* value, const Answer& answer);
@@ -171,14 +171,9 @@ class Objects {
     std::string uid;
     Revision revision;
     bool has_finalizers = true;
-    std::string owner_label;       ///< the value of wire::kube::kOwnerLabel; empty: none
-    std::uint64_t connection = 0;  ///< over which it came (Answer::connection)
-    std::size_t text_hash = 0;     ///< of the object as the API wrote it
+    std::string owner_label;  ///< the value of wire::kube::kOwnerLabel; empty: none
   };
-  void remember(const Key& key, const wire::kube::ApiObject& object, const Answer& answer);
-  /// After a write was not sent since it rests on what came over another connection: whether the object still is what
-  /// was seen, to the letter. A storage that was put back may have given its revision to something else.
-  [[nodiscard]] Result<bool> is_as_seen(const Key& key, Revision revision, Deadline deadline);
+  void remember(const Key& key, const wire::kube::ApiObject& object);
   [[nodiscard]] Seen seen(const Key& key) const;
 
   Api& api_;
@@ -206,9 +201,6 @@ class Objects {
 /// Of what is left out of a list (Objects::Wanted).
 inline constexpr std::size_t kLargeRecord = std::size_t{32} << 10;
 inline constexpr std::size_t kListWeightMax = std::size_t{16} << 20;
-
-/// Whether an answer says that there is no such object. Not when the whole resource is unknown: its CRD is missing.
-[[nodiscard]] bool is_absent(const Answer& answer);
 
 /// The error for a key whose condition failed.
 [[nodiscard]] Error conflict_on(const Key& key);

@@ -13,7 +13,7 @@
 #include "base/pauses.h"
 #include "store/kube/form.h"
 #include "store/kube/format/requests.h"
-#include "store/kube/list_walk.h"
+#include "store/kube/object_list.h"
 
 namespace croft::store::kube {
 namespace {
@@ -22,7 +22,6 @@ using namespace std::chrono_literals;
 using Outcome = Answer::Outcome;
 using wire::kube::ApiEvent;
 
-constexpr std::int64_t kPageObjects = 500;
 /// More namespaces, or pods of one node, than there can be; others have to be asked for.
 constexpr std::size_t kKnownMax = 100'000;
 constexpr std::chrono::seconds kCallTime{15};
@@ -186,32 +185,31 @@ class WishFollower::Feed {
       known_.clear();
       known_bytes_ = 0;
     }
-    wire::kube::ApiListQuery query;
-    query.select = select_;
-    query.limit = kPageObjects;
-    ListWalk walk(query, clock_);
-    wire::kube::ApiListOf of = list_of();
-    bool is_whole = false;
-    while (!is_whole && !is_stopping()) {
-      Request request;
-      request.path = wire::kube::list_path(collection_, query);
-      const Answer answer = api_.call(request, in(kCallTime));
-      if (walk.asks_for_less(answer)) continue;
-      if (answer.outcome != Outcome::done) return note_refusal(answer);
-      of.limit = query.limit;
-      const auto page = wire::kube::decode_list(answer.body, of);
-      if (!page && walk.asks_for_less(page.error())) continue;
-      if (!page) return note_trouble(page.error().message);
-      if (!walk.go_on(said_by(*page))) return false;
-      for (const auto& item : page->items) {
-        const auto revision = revision_of(item.meta.resource_version);
-        if (!revision) return note_trouble(revision.error().message);
-        if (is_of_node(item.value)) keep(all, bytes, name_of(item.meta), known(item.value, item.meta, *revision));
+    ListAsked asked{collection_, list_of(), select_};
+    ListUse use;
+    use.begin = [&] {
+      all.clear();
+      bytes = 0;
+    };
+    use.until = [&] { return in(kCallTime); };
+    bool is_refused = false;
+    use.error_of = [&](const Answer& answer) {
+      is_refused = true;
+      note_refusal(answer);
+      return answer.error;
+    };
+    use.take = [&](const wire::kube::ApiListPage& page) -> Result<bool> {
+      for (const std::string_view text : page.items) {
+        TRY(const auto item, wire::kube::decode_item(text, asked.of));
+        TRY(const auto revision, revision_of(item.meta.resource_version));
+        if (is_of_node(item.value)) keep(all, bytes, name_of(item.meta), known(item.value, item.meta, revision));
       }
-      position_ = page->resource_version;
-      is_whole = page->continue_token.empty();
-    }
-    if (!is_whole) position_.clear();
+      return !is_stopping();
+    };
+    const auto read = read_list(api_, asked, use);
+    if (!read) return is_refused ? false : note_trouble(read.error().message);
+    if (is_stopping()) return false;
+    position_ = *read;
     const std::lock_guard lock(mutex_);
     known_ = std::move(all);
     known_bytes_ = bytes;

@@ -200,7 +200,7 @@ void begin_new(JsonWriter& out, const ApiResource& resource, std::string_view ki
 }
 
 [[nodiscard]] Result<JsonDocument> reread(const std::string& json, std::string_view kind) {
-  TRY(JsonDocument document, parse_json(json, {.bytes_max = kApiObjectBytesMax, .depth_max = kVpcDepthMax}));
+  TRY(JsonDocument document, parse_json(json, {.bytes_max = kApiAnswerBytesMax, .depth_max = kVpcDepthMax}));
   if (document.root().kind() == JsonKind::object) return document;
   return fail(ErrorCode::corrupt, fmt::format("{}: it is no object", kind));
 }
