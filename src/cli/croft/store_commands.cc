@@ -17,7 +17,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/counted.h"
-#include "calico/definitions.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/json_text.h"
 #include "cni/error_table.h"
@@ -29,7 +28,6 @@
 #include "ipam/use/release.h"
 #include "os/files.h"
 #include "os/process.h"
-#include "store/kube/format/own_kinds.h"
 #include "store/sqlite/backup.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_url.h"
@@ -532,20 +530,6 @@ void add_store_commands(CLI::App& app, CommandLine& line) {
       "switch to the restored register by themselves.");
   restoring->callback(
       [&line, options] { line.run = [options](CommandLine& l) { return restore_store(l, *options); }; });
-
-  CLI::App* crds = store->add_subcommand("crds", "Print the CustomResourceDefinitions of a store in Kubernetes");
-  crds->footer("For `kubectl apply -f -`. Opens no store.");
-  const auto with_calico = std::make_shared<bool>(false);
-  crds->add_flag(
-      "--calico-kinds", *with_calico,
-      "Print Calico's kinds instead, which the register uses, for a cluster that has no Calico; where it is, "
-      "they come with it");
-  crds->callback([&line, with_calico] {
-    line.run = [with_calico](CommandLine&) -> Result<int> {
-      print(*with_calico ? wire::calico_crds_yaml() : wire::kube::own_crds_yaml());
-      return static_cast<int>(edge::ExitCode::fine);
-    };
-  });
 }
 
 }  // namespace croft::app
