@@ -117,9 +117,10 @@ struct OwnKinds {
     layout.is_guess = is_guess;
     return layout;
   };
-  return store::make_kube_store(
-      std::move(client), lay_out, clock,
-      {.sees_services = services != nullptr, .finishes_deletions = mode == store::OpenMode::create});
+  return store::make_kube_store(std::move(client), lay_out, clock,
+                                {.sees_services = services != nullptr,
+                                 .finishes_deletions = mode == store::OpenMode::create,
+                                 .moved = parts.moved});
 }
 
 }  // namespace

@@ -409,7 +409,8 @@ Result<void> change_seal(Objects& objects, const std::optional<StoredSeal>& ther
   if (error.code == ErrorCode::not_found) {
     return fail(
         ErrorCode::refused_by_configuration,
-        error.message + ": the API does not know Calico's kinds; kubectl apply -f deploy/kubernetes/crds-calico.yaml makes them");
+        error.message +
+            ": the API does not know Calico's kinds; kubectl apply -f deploy/kubernetes/crds-calico.yaml makes them");
   }
   if (error.code == ErrorCode::already_exists) error.code = ErrorCode::conflict;
   return fail(std::move(error));

@@ -129,7 +129,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
     if (write.only_check || is_let_go || (!is_kept && !write.value)) return check(write, deadline);
     TRY(const kube::Form* form, objects->form_of(write.key.kind));
     TRY_VOID(form->check_write(write));
-    TRY_VOID(kube::check_calico_is_ready(*objects, ready_, deadline));
+    TRY_VOID(check_is_ready(*objects, deadline));
     switch (write.condition.kind) {
       case Condition::Kind::absent:
         if (!write.value) return check(write, deadline);
@@ -151,7 +151,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
       if (as_of && !writes.empty()) {
         TRY_VOID(check_is_of_this_history(*objects, *as_of, writes.front().key, deadline));
       }
-      TRY_VOID(kube::check_calico_is_ready(*objects, ready_, deadline));
+      TRY_VOID(check_is_ready(*objects, deadline));
       std::vector<kube::Request> requests;
       std::vector<std::size_t> asked, alone;
       for (std::size_t i = 0; i < writes.size(); ++i) {
@@ -241,7 +241,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
 
   [[nodiscard]] std::uint64_t history() const override {
     const std::lock_guard lock(layout_mutex_);
-    return layouts_.empty() ? 0 : earlier_histories_ + layouts_.back()->history();
+    return layouts_.empty() ? 0 : layouts_.back()->history();
   }
   [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override {
     TRY(Objects * objects, laid_out(deadline));
@@ -294,6 +294,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
   /// What is known of the cluster; asked for when it is needed first. Only `guess` may be answered with one.
   [[nodiscard]] Result<Objects*> laid_out(Deadline deadline, LayoutCare care = LayoutCare::ask) {
     const std::lock_guard lock(layout_mutex_);
+    if (has_moved_) return fail(moved());
     const bool will_do = !layouts_.empty() && (!is_guess_ || care == LayoutCare::guess);
     if (will_do) return layouts_.back().get();
     TRY(Layout layout, lay_out_(*api_, care, deadline));
@@ -301,24 +302,30 @@ class KubeStore final : public Store, public Sealable, public Naming {
     layouts_.push_back(std::make_unique<Objects>(*api_, std::move(layout.forms), clock_, options_.finishes_deletions));
     return layouts_.back().get();
   }
-  /// A kind is not served: by a guess that was wrong, or as Calico's older group has been deleted since, after a
-  /// migration to the newer one. The same where the API has no other answer.
-  [[nodiscard]] Result<Objects*> laid_out_instead(const Objects* objects, Deadline deadline) {
+  /// After an error: whether Calico's records have gone to its other group since, as when they were migrated. What says
+  /// nothing of that is none.
+  [[nodiscard]] bool has_moved(const Objects& objects, Deadline deadline) {
+    const auto now = lay_out_(*api_, LayoutCare::ask, deadline);
+    if (!now) return false;
+    const auto is_of_blocks = [](const auto& form) { return form->has(Kind::block); };
+    const auto form = std::ranges::find_if(now->forms, is_of_blocks);
+    const auto before = objects.form_of(Kind::block);
+    if (form == now->forms.end() || !before) return false;
+    if ((*form)->resource_of(Kind::block).group == (*before)->resource_of(Kind::block).group) return false;
     const std::lock_guard lock(layout_mutex_);
-    if (layouts_.back().get() != objects) return layouts_.back().get();
-    TRY(Layout layout, lay_out_(*api_, LayoutCare::ask, deadline));
-    auto other = std::make_unique<Objects>(*api_, std::move(layout.forms), clock_, options_.finishes_deletions);
-    const bool was_guess = std::exchange(is_guess_, layout.is_guess);
-    if (other->is_laid_out_as(*objects)) return layouts_.back().get();
-    layouts_.push_back(std::move(other));
-    if (was_guess) return layouts_.back().get();
-    // What was known is of other objects.
-    earlier_histories_ += objects->history() + 1;
-    ready_.forget();
-    const std::lock_guard lock_positions(mutex_);
-    positions_.clear();
-    positions_of_ = 0;
-    return layouts_.back().get();
+    if (!std::exchange(has_moved_, true) && options_.moved != nullptr) options_.moved();
+    return true;
+  }
+  [[nodiscard]] static Error moved() {
+    return {ErrorCode::unavailable,
+            "Calico's records have gone to its other API group since this program began, as when Calico's data was "
+            "migrated; start this program again",
+            {}};
+  }
+  [[nodiscard]] Result<void> check_is_ready(Objects& objects, Deadline deadline) {
+    auto ready = kube::check_calico_is_ready(objects, ready_, deadline);
+    if (!ready && has_moved(objects, deadline)) return fail(moved());
+    return ready;
   }
 
   /// A record of Calico's was read: Calico would choose the same. Where there is none the register may be in the other
@@ -338,18 +345,15 @@ class KubeStore final : public Store, public Sealable, public Naming {
     };
     ask_beside();
     auto found = objects->read(wanted, deadline);
-    if (!found && found.error().code == ErrorCode::refused_by_configuration) {
-      TRY(Objects * asked, laid_out_instead(objects, deadline));
-      if (asked == objects) return found;
-      objects = asked;
-      ask_beside();
-      found = objects->read(wanted, deadline);
-    }
-    // A register without a pool may be the one that is not there: that of the other group has some.
-    if (found && lists_no_pool(*found) && is_guessed(objects)) {
+    // By a guess a kind may not be served; and a register without a pool may be the one that is not there: that of the
+    // other group has some.
+    const bool is_unknown = !found && found.error().code == ErrorCode::refused_by_configuration;
+    if ((is_unknown || (found && lists_no_pool(*found))) && is_guessed(objects)) {
       TRY(objects, laid_out(deadline));
       ask_beside();
       found = objects->read(wanted, deadline);
+    } else if (is_unknown && has_moved(*objects, deadline)) {
+      return fail(moved());
     }
     if (!found) return found;
     if (found->beside && asked_beside) kube::take_readiness(*objects, ready_, *asked_beside, *found->beside);
@@ -465,7 +469,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
 
   /// As far as the API tells without a write: that its etcd is full, or that an admission policy refuses, it does not.
   [[nodiscard]] Result<void> check_takes_writes(Objects& objects, Deadline deadline) {
-    TRY_VOID(kube::check_calico_is_ready(objects, ready_, deadline));
+    TRY_VOID(check_is_ready(objects, deadline));
     TRY(const kube::Form* form, objects.form_of(Kind::block));
     const auto resource = form->resource_of(Kind::block);
     const kube::NeededRights needed{resource.group, resource.resource, {"update"}};
@@ -512,9 +516,9 @@ class KubeStore final : public Store, public Sealable, public Naming {
   const Clock& clock_;
   const KubeStoreOptions options_;
   mutable std::mutex layout_mutex_;
-  std::vector<std::unique_ptr<Objects>> layouts_;  ///< guarded by layout_mutex_: the last one counts, all stay
+  std::vector<std::unique_ptr<Objects>> layouts_;  ///< guarded by layout_mutex_: a guess, and what was found
   bool is_guess_ = true;                           ///< guarded by layout_mutex_: the last one is
-  std::uint64_t earlier_histories_ = 0;            ///< guarded by layout_mutex_: of the layouts before
+  bool has_moved_ = false;                         ///< guarded by layout_mutex_
   kube::CalicoReadiness ready_;
   std::mutex mutex_;
   std::set<Revision> positions_;    ///< guarded by mutex_: that were given out in this history, the last ones

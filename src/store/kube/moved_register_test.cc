@@ -1,4 +1,4 @@
-// A register whose objects go from one of Calico's groups to the other while a store is open.
+// A register whose objects go from one of Calico's groups to the other while a store is open: that is over then.
 
 #include <memory>
 #include <string>
@@ -34,7 +34,7 @@ class MovedRegister : public testing::Test {
           layout.forms.push_back(kube::make_calico_form(group_, {wire::kube::fake_digest, wire::kube::fake_digest}));
           return layout;
         },
-        clock_);
+        clock_, {.moved = [] { ++moved_; }});
   }
   [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), std::chrono::seconds(5)); }
   [[nodiscard]] Result<Revision> write(const std::string& handle, Condition condition, std::uint8_t token,
@@ -74,30 +74,30 @@ class MovedRegister : public testing::Test {
   std::shared_ptr<kube::FakeCluster> cluster_ = std::make_shared<kube::FakeCluster>();
   ApiGroup group_ = ApiGroup::crd_v1;
   int asked_ = 0;
+  static inline int moved_ = 0;
   std::unique_ptr<Store> store_;
 };
 
-TEST_F(MovedRegister, AnOpenStoreGoesOverWhenTheOlderGroupIsGone) {
+TEST_F(MovedRegister, AnOpenStoreDoesNotGoOver) {
+  moved_ = 0;
   const auto made = write("net.a", Condition::if_absent(), 1);
   ASSERT_TRUE(made) << made.error().message;
   const auto position = store_->position(soon());
   ASSERT_TRUE(position);
-  const auto history = store_->history();
   copy_to_v3("net.a");
   delete_v1();
   EXPECT_EQ(read("net.a").error().code, ErrorCode::refused_by_configuration);  // the API has no other answer yet
+  EXPECT_EQ(moved_, 0);
   group_ = ApiGroup::v3;
   const auto there = read("net.a");
-  ASSERT_TRUE(there) << there.error().message;
-  ASSERT_TRUE(*there);
-  EXPECT_GT(store_->history(), history);
-  EXPECT_EQ(store_->prove_history(soon()).value(), store_->history());
-
-  // What was decided by the memory of the older one is no good.
-  EXPECT_EQ(write("net.b", Condition::if_absent(), 2, *position).error().code, ErrorCode::conflict);
-  EXPECT_EQ(write("net.a", Condition::if_revision(*made), 3).error().code, ErrorCode::conflict);
-  EXPECT_TRUE(write("net.a", Condition::if_revision((*there)->revision), 4));
-  EXPECT_EQ(cluster_->object(std::string(kV3) + "ipamhandles/net.a")["spec"]["handleID"], "net.a");
+  ASSERT_FALSE(there);
+  EXPECT_EQ(there.error().code, ErrorCode::unavailable);
+  EXPECT_THAT(there.error().message, HasSubstr("start this program again"));
+  EXPECT_EQ(moved_, 1) << "a daemon ends";
+  EXPECT_EQ(write("net.b", Condition::if_absent(), 2, *position).error().code, ErrorCode::unavailable);
+  EXPECT_EQ(write("net.b", Condition::if_absent(), 2).error().code, ErrorCode::unavailable);
+  EXPECT_EQ(moved_, 1);
+  EXPECT_TRUE(cluster_->object(std::string(kV3) + "ipamhandles/net.b").is_null());
 }
 
 TEST_F(MovedRegister, WhereAKindIsMissingAndNothingMovedItStaysAndSaysSo) {

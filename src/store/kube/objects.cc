@@ -105,12 +105,6 @@ bool Objects::keeps(Kind kind) const {
   return keeps_own_ || wire::kube::own_kind_of(kind) == nullptr;
 }
 
-bool Objects::is_laid_out_as(const Objects& other) const {
-  const auto here = form_of(Kind::block), there = other.form_of(Kind::block);
-  if (!here || !there) return !here && !there;
-  return (*here)->resource_of(Kind::block).group == (*there)->resource_of(Kind::block).group;
-}
-
 Result<const Form*> Objects::form_of(Kind kind) const {
   for (const auto& form : forms_) {
     if (form->has(kind)) return form.get();

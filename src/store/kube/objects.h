@@ -30,8 +30,6 @@ class Objects {
   /// Whether there are records of a kind at all. What is beside a block is in the block's own object here, and goes
   /// with it; hints are not kept (Capabilities::keeps_hints); without a form for Croft's own kinds none of these are.
   [[nodiscard]] bool keeps(Kind kind) const;
-  /// Whether Calico's records lie where another has them.
-  [[nodiscard]] bool is_laid_out_as(const Objects& other) const;
   [[nodiscard]] Api& api() const { return api_; }
   [[nodiscard]] const Clock& clock() const { return clock_; }
 
