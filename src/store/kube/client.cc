@@ -14,7 +14,6 @@
 
 #include "store/kube/credentials.h"
 #include "store/kube/dialer.h"
-#include "store/kube/hide_token.h"
 #include "store/kube/verdict.h"
 #include "store/kube/watch_stream.h"
 
@@ -53,7 +52,6 @@ class Client::Impl {
       : options_(std::move(options)),
         dialer_(options_, clock),
         credentials_(options_.access, options_.token_age_max, clock),
-        bucket_(options_.rate_limit),
         clock_(clock),
         random_(random),
         server_(random.next() % dialer_.servers()) {}
@@ -62,7 +60,6 @@ class Client::Impl {
   struct Reply {
     Answer answer;
     std::shared_ptr<os::Http2Stream> stream;
-    std::string token;  ///< of `done`: what was sent
   };
   [[nodiscard]] Reply run(const Request& request, bool is_watch, Deadline deadline);
   /// All at once over one connection; what that does not settle runs by itself.
@@ -94,11 +91,7 @@ class Client::Impl {
     std::optional<Verdict> failed;
   };
   [[nodiscard]] Begun begin(const Connection& on, const Request& request, const std::string& token, Deadline deadline);
-  /// `token`: as it was sent; what a server repeats of it is left out of the answer.
-  [[nodiscard]] Attempt finish(const Begun& begun, const Request& request, bool is_watch, const std::string& token,
-                               Deadline deadline);
-  [[nodiscard]] Attempt finish_raw(const Begun& begun, const Request& request, bool is_watch, const std::string& token,
-                                   Deadline deadline);
+  [[nodiscard]] Attempt finish(const Begun& begun, const Request& request, bool is_watch, Deadline deadline);
   /// Says where an answer that is no good came from, and keeps others from that server if need be.
   void note_failure(Verdict& verdict, const Connection& on);
   [[nodiscard]] std::vector<os::Http2Header> headers(const wire::kube::KubeServer& server, const Request& request,
@@ -115,7 +108,6 @@ class Client::Impl {
   const ClientOptions options_;
   Dialer dialer_;
   Credentials credentials_;
-  TokenBucket bucket_;
   const Clock& clock_;
   std::atomic<std::uint64_t> requests_{0};
 
@@ -201,20 +193,7 @@ Client::Impl::Begun Client::Impl::begin(const Connection& on, const Request& req
 }
 
 Client::Impl::Attempt Client::Impl::finish(const Begun& begun, const Request& request, bool is_watch,
-                                           const std::string& token, Deadline deadline) {
-  Attempt made = finish_raw(begun, request, is_watch, token, deadline);
-  Answer& answer = made.verdict.answer;
-  if (answer.outcome == Answer::Outcome::done) {
-    hide_whole_token(token, answer.body);
-  } else {
-    hide_token(token, answer.error);
-    hide_token(token, answer.status);
-  }
-  return made;
-}
-
-Client::Impl::Attempt Client::Impl::finish_raw(const Begun& begun, const Request& request, bool is_watch,
-                                               const std::string& token, Deadline deadline) {
+                                           Deadline deadline) {
   if (begun.failed) return {*begun.failed, nullptr};
   const auto& stream = begun.stream;
   const Deadline by = reply_by(request, deadline);
@@ -229,10 +208,7 @@ Client::Impl::Attempt Client::Impl::finish_raw(const Begun& begun, const Request
   }
   auto received = stream->read_all(by);
   if (received.failure) return {verdict_on_failure(request, *received.failure), nullptr};
-  const auto headers = stream->headers();
-  // Before anything of it is cut off.
-  if (http_status_of(headers) >= 300) hide_token(token, received.bytes);
-  Verdict verdict = verdict_on_answer(request, headers, std::move(received.bytes));
+  Verdict verdict = verdict_on_answer(request, stream->headers(), std::move(received.bytes));
   if (is_watch && verdict.answer.outcome == Answer::Outcome::done) {
     const int http_status = std::exchange(verdict.answer, {}).http_status;
     verdict.answer.error = {ErrorCode::corrupt, fmt::format("HTTP status {} is no answer to a watch", http_status), {}};
@@ -297,30 +273,23 @@ bool Client::Impl::goes_on(const Verdict& verdict, const Connection& on, const s
 Client::Impl::Reply Client::Impl::run(const Request& request, bool is_watch, Deadline deadline) {
   Tries tries;
   for (;;) {
-    const auto turn = bucket_.take(clock_.now(), deadline);
-    if (!turn || deadline.passed(clock_.now())) {
-      return {
-          not_done({ErrorCode::deadline_exceeded,
-                    turn ? "Kubernetes: no time was left to ask" : "Kubernetes: the rate limit leaves no time to ask",
-                    {}}),
-          nullptr,
-          {}};
+    if (deadline.passed(clock_.now())) {
+      return {not_done({ErrorCode::deadline_exceeded, "Kubernetes: no time was left to ask", {}}), nullptr};
     }
-    sleep(*turn);
     auto token = credentials_.token();
-    if (!token) return {not_done(as_away(token.error())), nullptr, {}};
+    if (!token) return {not_done(as_away(token.error())), nullptr};
     const auto on = connection(deadline);
-    if (!on) return {not_done(on.error()), nullptr, {}};  // all servers were tried
-    Attempt made = finish(begin(*on, request, *token, deadline), request, is_watch, *token, deadline);
+    if (!on) return {not_done(on.error()), nullptr};  // all servers were tried
+    Attempt made = finish(begin(*on, request, *token, deadline), request, is_watch, deadline);
     Verdict& verdict = made.verdict;
     if (verdict.answer.outcome == Answer::Outcome::done) {
-      return {std::move(verdict.answer), std::move(made.stream), std::move(*token)};
+      return {std::move(verdict.answer), std::move(made.stream)};
     }
     if (verdict.answer.http_status == 401) {
       verdict.answer.error.message += "; " + credentials_.refusal_of(*token);
     }
     note_failure(verdict, *on);
-    if (!goes_on(verdict, *on, *token, tries, deadline)) return {std::move(verdict.answer), nullptr, {}};
+    if (!goes_on(verdict, *on, *token, tries, deadline)) return {std::move(verdict.answer), nullptr};
   }
 }
 
@@ -336,9 +305,8 @@ std::vector<Answer> Client::Impl::run_together(std::span<const Request> requests
     const auto some = requests.subspan(from, std::min(kTogether, requests.size() - from));
     std::vector<Begun> begun;
     const auto token = credentials_.token();
-    const auto on = token && some.size() > 1 && !bucket_.is_limited()
-                        ? connection(deadline)
-                        : Result<Connection>(fail(ErrorCode::unavailable, ""));
+    const auto on =
+        token && some.size() > 1 ? connection(deadline) : Result<Connection>(fail(ErrorCode::unavailable, ""));
     if (on) {
       for (const Request& request : some) begun.push_back(begin(*on, request, *token, deadline));
     }
@@ -348,7 +316,7 @@ std::vector<Answer> Client::Impl::run_together(std::span<const Request> requests
         answer = run(some[i], false, deadline).answer;
         continue;
       }
-      Attempt made = finish(begun[i], some[i], false, *token, deadline);
+      Attempt made = finish(begun[i], some[i], false, deadline);
       const bool is_done = made.verdict.answer.outcome == Answer::Outcome::done;
       if (!is_done) note_failure(made.verdict, *on);
       // What nobody has processed, and reads, may be asked again.
@@ -382,8 +350,7 @@ WatchAnswer Client::watch(const std::string& path, Deadline deadline) {
   auto reply = impl_->run(request, true, deadline);
   WatchAnswer watch{std::move(reply.answer), nullptr};
   if (reply.stream) {
-    watch.stream = std::make_unique<Http2WatchStream>(std::move(reply.stream), impl_->options().answer_bytes_max,
-                                                      std::move(reply.token));
+    watch.stream = std::make_unique<Http2WatchStream>(std::move(reply.stream), impl_->options().answer_bytes_max);
   }
   return watch;
 }

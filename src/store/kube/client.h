@@ -11,7 +11,6 @@
 #include "http/transport.h"
 #include "store/kube/api.h"
 #include "store/kube/format/kubeconfig.h"
-#include "store/kube/token_bucket.h"
 
 namespace croft::store::kube {
 
@@ -34,7 +33,6 @@ struct ClientOptions {
   int waits_max = 10;
   /// A longer answer, or event of a watch, is refused: invalid_argument, as `not_done` or, of a write, `unknown`.
   std::size_t answer_bytes_max = wire::kube::kApiAnswerBytesMax;
-  RateLimit rate_limit;  ///< off; each attempt counts
   /// How it waits. For tests; absent: the thread sleeps.
   std::function<void(std::chrono::nanoseconds)> sleep;
 };

@@ -29,8 +29,6 @@ constexpr int kTriesMax = 20;
 /// Pages of one list are of one moment, and that is not older.
 constexpr std::chrono::seconds kListAgeMax{60};
 constexpr std::size_t kListsMax = 8;
-/// What a page of a list is to come to in memory (kube::weight_of), if it has more than one record.
-constexpr std::size_t kPageWeightMax = std::size_t{4} << 20;
 constexpr std::size_t kPositionsMax = 64;
 
 /// Of keys in order, those of a window.
@@ -84,20 +82,15 @@ class KubeStore final : public Store, public Sealable, public Naming {
   [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override {
     TRY_VOID(check_list(request));
     TRY(const auto list, whole_list(request, deadline));
-    const std::vector<Record>& records = list->records;
+    const std::vector<Record>& records = *list;
     auto from = records.begin();
     if (!request.after.empty()) {
       from = std::ranges::upper_bound(records, request.after, {},
                                       [](const Record& record) -> const std::string& { return record.key.name; });
     }
     Page page;
-    if (request.keys_only) {
-      for (; from != records.end() && page.keys.size() < request.limit; ++from) page.keys.push_back(from->key);
-    } else {
-      // What was left out may be gone by now; an empty page would be taken for the end.
-      while (from != records.end() && page.records.empty()) {
-        TRY(from, take_some(*list, from, request.limit, page.records, deadline));
-      }
+    for (std::size_t count = 0; from != records.end() && count < request.limit; ++from, ++count) {
+      request.keys_only ? page.keys.push_back(from->key) : page.records.push_back(*from);
     }
     page.more = from != records.end();
     if (page.more) keep(request, list);
@@ -386,11 +379,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
   /// etcd takes 1.5 MiB an object, unless the cluster's is told otherwise; managedFields are part of that.
   static constexpr std::size_t kBlockBytesMax = (std::size_t{1536} - 256) << 10;
 
-  struct Listed {
-    std::vector<Record> records;
-    std::map<std::string, std::size_t> left_out;  ///< names of large ones that have no value here, and their weight
-  };
-  using List = std::shared_ptr<const Listed>;
+  using List = std::shared_ptr<const std::vector<Record>>;
   using ListKey = std::pair<Kind, std::string>;
   struct Kept {
     List list;
@@ -408,40 +397,8 @@ class KubeStore final : public Store, public Sealable, public Naming {
     const core::Listing listing{request.kind, request.name_prefix, true};
     Objects::Wanted asked;
     asked.lists.insert(listing);
-    asked.leaves_out_large = true;
     TRY(Objects::Together found, read_objects(asked, deadline));
-    return std::make_shared<const Listed>(
-        Listed{std::move(found.lists.at(listing)), std::move(found.left_out[listing])});
-  }
-
-  /// What a page begins with; where that is large it is less than the page may have.
-  [[nodiscard]] Result<std::vector<Record>::const_iterator> take_some(const Listed& list,
-                                                                      std::vector<Record>::const_iterator from,
-                                                                      std::size_t limit, std::vector<Record>& taken,
-                                                                      Deadline deadline) {
-    Objects::Wanted asked;
-    std::size_t weight = 0;
-    auto to = from;
-    for (; to != list.records.end() && static_cast<std::size_t>(to - from) < limit; ++to) {
-      const auto large = list.left_out.find(to->key.name);
-      const bool is_left_out = large != list.left_out.end();
-      weight += is_left_out ? large->second : kube::weight_of(to->value);
-      if (to != from && weight > kPageWeightMax) break;
-      if (is_left_out) asked.records.push_back(to->key);
-    }
-    Objects::Together found;
-    if (!asked.records.empty()) {
-      TRY(found, read_objects(asked, deadline));
-    }
-    auto next = found.records.begin();
-    for (auto one = from; one != to; ++one) {
-      if (!list.left_out.contains(one->key.name)) {
-        taken.push_back(*one);
-      } else if (std::optional<Record>& now = *next++; now) {
-        taken.push_back(*std::move(now));
-      }
-    }
-    return to;
+    return std::make_shared<const std::vector<Record>>(std::move(found.lists.at(listing)));
   }
 
   void keep(const ListRequest& request, const List& list) {

@@ -795,52 +795,6 @@ TEST_F(TwoGroups, TwoRegistersAreRefused) {
   expect_refused("two registers");
 }
 
-/// Handles of tens of thousands of blocks, as nobody but a foreign program writes them, have megabytes each: a list of
-/// them is not held, nor given out at once.
-TEST(KubeStore, OfAListOfLargeRecordsNoMoreIsHeldThanFits) {
-  constexpr int kHandles = 12;
-  os::SystemClock clock;
-  KubeBackend<ApiGroup::crd_v1> backend;
-  const auto path_of = [](int i) { return fmt::format("/apis/crd.projectcalico.org/v1/ipamhandles/h{:02}", i); };
-  for (int i = 0; i < kHandles; ++i) {
-    kube::FakeCluster::Json blocks = kube::FakeCluster::Json::object();
-    for (int k = 0; k < 20'000; ++k) blocks[fmt::format("10.{}.{}.0/32", k / 256, k % 256)] = 1;
-    const std::string name = fmt::format("h{:02}", i);
-    backend.cluster().make(
-        path_of(i), {{"metadata", {{"name", name}}}, {"spec", {{"handleID", name}, {"block", std::move(blocks)}}}});
-  }
-  const auto store = backend.open();
-  ListRequest request{Kind::handle, "", "", 500};
-  std::vector<std::string> names;
-  for (bool more = true; more;) {
-    const auto page = store->list(request, Deadline::after(clock.now(), std::chrono::seconds(60)));
-    ASSERT_TRUE(page) << page.error().message;
-    ASSERT_FALSE(page->records.empty()) << "an empty page is taken for the end";
-    more = page->more;
-    std::size_t counts = 0;
-    for (const Record& record : page->records) {
-      const auto* handle = std::get_if<core::Handle>(&record.value);
-      ASSERT_NE(handle, nullptr);
-      names.push_back(record.key.name);
-      counts += handle->blocks.size();
-      if (record.key.name == "h11") {
-        EXPECT_EQ(handle->blocks.size(), 1U) << "it was not held but read again, as it is now";
-      }
-    }
-    EXPECT_LE(counts, 40'000U) << "a page is bounded by what it comes to";
-    request.after = page->records.back().key.name;
-    if (names.size() == 1) {
-      backend.cluster().edit(path_of(11), [](auto& object) { object["spec"]["block"] = {{"10.0.0.0/26", 1}}; });
-      ASSERT_EQ(backend.cluster().serve(kube::Request::Method::delete_object, path_of(10), "").code, 200);
-    }
-  }
-  std::vector<std::string> expected;
-  for (int i = 0; i < kHandles; ++i) {
-    if (i != 10) expected.push_back(fmt::format("h{:02}", i));
-  }
-  EXPECT_EQ(names, expected);
-}
-
 /// A plugin guesses the older group and is spared the question; where that would hide a register it asks.
 TEST_F(TwoGroups, AGuessIsLookedAtWhereNoPoolIsFound) {
   int asked = 0;

@@ -220,24 +220,6 @@ TEST_F(BehindAMiddlebox, WhatIsNoClusterInformationPermitsNoWrite) {
   EXPECT_TRUE(write("net.a", Condition::if_absent(), 1));
 }
 
-TEST_F(BehindAMiddlebox, ARequestThatIsSentBackIsNoWrite) {
-  const auto made = write("net.a", Condition::if_absent(), 1);
-  ASSERT_TRUE(made) << made.error().message;
-  const std::string path = std::string(kV1) + "ipamhandles/net.a";
-  const std::string before = cluster_->object(path).dump();
-  box_->method = kube::Request::Method::put;
-  box_->part = "ipamhandles";
-  box_->own = done("");
-  box_->echoes = true;
-  box_->times = 1;
-  const auto told = write("net.a", Condition::if_revision(*made), 2);
-  EXPECT_EQ(box_->times, 0);
-  // Whatever is done about it then, who is told that it is written finds it there.
-  EXPECT_EQ(told.has_value(), cluster_->object(path).dump() != before);
-  box_->times = 100;
-  EXPECT_FALSE(write("net.a", Condition::if_revision(told ? *told : *made), 3));
-}
-
 TEST_F(BehindAMiddlebox, WhatIsNoListOfGroupsChoosesNone) {
   box_->part = "/apis";
   for (const char* body : {"<html>", "{}", R"({"kind":"Status"})", R"({"kind":"APIGroupList","groups":7})"}) {

@@ -81,17 +81,6 @@ Error conflict_on(const Key& key) {
           {}};
 }
 
-std::size_t weight_of(const Value& value) {
-  // A block's CIDR and count in a tree, and what the allocator adds; likewise for the others.
-  constexpr std::size_t kCountBytes = 128;
-  if (const auto* handle = std::get_if<core::Handle>(&value)) return handle->blocks.size() * kCountBytes;
-  if (const auto* block = std::get_if<core::Block>(&value)) return core::bytes_of(*block, core::Bound::close);
-  if (const auto* reservation = std::get_if<core::Reservation>(&value)) {
-    return reservation->cidrs.size() * sizeof(net::Prefix);
-  }
-  return 0;
-}
-
 Objects::Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock, bool finishes_deletions)
     : api_(api),
       forms_(std::move(forms)),
@@ -368,8 +357,7 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
   for (const core::Listing& listing : wanted.keys) together.keys[listing];
   for (const Glance& glance : wanted.glances) together.glances[glance];
   for (Part& part : lists) {
-    auto* const left_out = wanted.leaves_out_large ? &together.left_out[*part.listing] : nullptr;
-    TRY_VOID(take_records(part, *answer++, deadline, together.lists[*part.listing], left_out));
+    TRY_VOID(take_records(part, *answer++, deadline, together.lists[*part.listing]));
   }
   for (auto& [listing, records] : together.lists) put_in_order(records);
   for (Part& part : keys) {
@@ -448,27 +436,16 @@ Result<void> Objects::read_part(const Part& part, const PartUse& use, std::optio
 }
 
 Result<void> Objects::take_records(const Part& part, std::optional<Answer> first, Deadline deadline,
-                                   std::vector<Record>& records, std::map<std::string, std::size_t>* left_out) {
+                                   std::vector<Record>& records) {
   const std::size_t before = records.size();
-  std::size_t weight = 0;
   PartUse use;
-  use.begin = [&] {
-    records.resize(before);
-    weight = 0;
-  };
+  use.begin = [&] { records.resize(before); };
   use.goes_on = [](const ApiListPage&) { return true; };
   use.until = [&] { return deadline; };
   use.take = [&](const wire::kube::ApiObject& object) -> Result<void> {
     TRY(Stored stored, part.form->decode(part.listing->kind, nullptr, object.value, object.meta));
-    if (stored.is_deleted || !stored.record.key.name.starts_with(part.listing->name_prefix)) return {};
-    const std::size_t own_weight = left_out != nullptr ? weight_of(stored.record.value) : 0;
-    if (own_weight > kLargeRecord && weight + own_weight > kListWeightMax) {
-      left_out->insert_or_assign(stored.record.key.name, own_weight);
-      stored.record.value = {};
-    } else {
-      weight += own_weight;
-    }
-    records.push_back(std::move(stored.record));
+    const bool is_in = !stored.is_deleted && stored.record.key.name.starts_with(part.listing->name_prefix);
+    if (is_in) records.push_back(std::move(stored.record));
     return {};
   };
   return read_part(part, use, std::move(first));
@@ -504,7 +481,7 @@ Result<core::KeysInWindow> Objects::take_keys(const Part& part, Answer first, bo
   Part whole = part;
   whole.asked.of.may_be_metadata = false;
   std::vector<Record> records;
-  TRY_VOID(take_records(whole, {}, deadline, records, nullptr));
+  TRY_VOID(take_records(whole, {}, deadline, records));
   seen = {};
   for (const Record& record : records) seen.keys.push_back(record.key);
   return seen;
@@ -595,18 +572,10 @@ Result<Request> Objects::update_of(const Key& key, const Value& value, Revision 
   return request_of(Request::Method::put, std::move(path), form->encode(key, value, token, basis, clock_.now().wall));
 }
 
-Result<Revision> Objects::updated(const Key& key, const Value& value, Revision before, const WriteToken& token,
-                                  const Answer& answer, Deadline deadline) {
+Result<Revision> Objects::updated(const Key& key, const Value& value, const WriteToken& token, const Answer& answer,
+                                  Deadline deadline) {
   TRY(const Form* form, form_of(key.kind));
   if (answer.outcome == Outcome::done) {
-    // Every write has a token of its own, so the API never finds that nothing changes. This one is our request again.
-    const auto object = wire::kube::decode_object(answer.body);
-    if (object && object->meta.resource_version == resource_version_of(before)) {
-      return fail(ErrorCode::unknown_outcome,
-                  fmt::format("{} {} may or may not have been written: the answer has the resourceVersion that was "
-                              "sent, as if somebody before the API server had sent the request back",
-                              core::name_of(key.kind), key.name));
-    }
     return written(*form, key, &value, answer);
   }
   if (is_absent(answer)) return fail(conflict_on(key));
@@ -619,7 +588,7 @@ Result<Revision> Objects::updated(const Key& key, const Value& value, Revision b
 Result<Revision> Objects::update(const Key& key, const Value& value, Revision revision, const WriteToken& token,
                                  Deadline deadline) {
   TRY(const Request request, update_of(key, value, revision, token));
-  return updated(key, value, revision, token, api_.call(request, deadline), deadline);
+  return updated(key, value, token, api_.call(request, deadline), deadline);
 }
 
 Result<std::optional<Request>> Objects::removal_of(const Key& key, Revision revision) const {
@@ -660,7 +629,7 @@ Result<std::optional<Request>> Objects::first_request(const Write& write, const 
 std::optional<Result<Revision>> Objects::settled_by(const Write& write, const WriteToken& token, const Answer& answer,
                                                     Deadline deadline) {
   if (write.condition.kind == Condition::Kind::revision) {
-    return write.value ? updated(write.key, *write.value, write.condition.revision, token, answer, deadline)
+    return write.value ? updated(write.key, *write.value, token, answer, deadline)
                        : removed(write.key, write.condition.revision, answer);
   }
   const bool is_there = answer.outcome == Outcome::refused && answer.error.code == ErrorCode::already_exists;

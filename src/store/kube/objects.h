@@ -57,15 +57,12 @@ class Objects {
     std::set<Glance> glances;
     /// Lists of one node's claims may be as old as what the server has in memory.
     bool claims_may_lag = false;
-    /// Of lists that come to more than kListWeightMax what is large comes as its key alone (Together::left_out).
-    bool leaves_out_large = false;
     std::optional<Request> beside{};  ///< something else
   };
   /// In the same order; lists ascending by name.
   struct Together {
     std::vector<std::optional<Record>> records;
     std::map<core::Listing, std::vector<Record>> lists;
-    std::map<core::Listing, std::map<std::string, std::size_t>> left_out;  ///< names of such records, and their weight
     std::map<core::Listing, std::vector<Key>> keys;
     std::map<Glance, core::KeysInWindow> glances;  ///< `more` without a key: they are too many
     std::optional<Answer> beside{};
@@ -143,9 +140,8 @@ class Objects {
     std::function<Deadline()> until;
   };
   [[nodiscard]] Result<void> read_part(const Part& part, const PartUse& use, std::optional<Answer> first);
-  /// What is left out is noted there; null: nothing is.
   [[nodiscard]] Result<void> take_records(const Part& part, std::optional<Answer> first, Deadline deadline,
-                                          std::vector<Record>& records, std::map<std::string, std::size_t>* left_out);
+                                          std::vector<Record>& records);
   /// Keys by the names of objects; by the objects themselves where those do not tell.
   [[nodiscard]] Result<core::KeysInWindow> take_keys(const Part& part, Answer first, bool only_one_page,
                                                      Deadline deadline);
@@ -154,7 +150,7 @@ class Objects {
   [[nodiscard]] Result<Revision> written(const Form& form, const Key& key, const Value* value, const Answer& answer);
   [[nodiscard]] Result<Request> update_of(const Key& key, const Value& value, Revision revision,
                                           const WriteToken& token) const;
-  [[nodiscard]] Result<Revision> updated(const Key& key, const Value& value, Revision before, const WriteToken& token,
+  [[nodiscard]] Result<Revision> updated(const Key& key, const Value& value, const WriteToken& token,
                                          const Answer& answer, Deadline deadline);
   /// What is there after an answer that it is another. Error: unknown_outcome, when that can't be read.
   [[nodiscard]] Result<std::optional<Found>> look_whose(const Key& key, Deadline deadline);
@@ -193,12 +189,6 @@ class Objects {
   /// Of objects seen last. A write says whose it is by the UID, so that it can't meet one made anew. Guarded by mutex_.
   std::unordered_map<std::string, Seen> seen_;
 };
-
-/// About how many bytes of memory a record takes, as far as it may be many.
-[[nodiscard]] std::size_t weight_of(const Value& value);
-/// Of what is left out of a list (Objects::Wanted).
-inline constexpr std::size_t kLargeRecord = std::size_t{32} << 10;
-inline constexpr std::size_t kListWeightMax = std::size_t{16} << 20;
 
 /// The error for a key whose condition failed.
 [[nodiscard]] Error conflict_on(const Key& key);

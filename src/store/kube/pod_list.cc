@@ -70,9 +70,7 @@ Result<void> for_each_pod_of_node(Api& api, const Clock& clock, const std::strin
   use.begin = begin;
   use.deadline = deadline;
   use.remedy = "the agent of this node needs to list pods, in all namespaces";
-  TRY_VOID(list_pods(api, clock, {{}, "spec.nodeName=" + node}, use, [&](const core::collect::PodFact& pod) {
-    if (pod.node == node) take(pod);
-  }));
+  TRY_VOID(list_pods(api, clock, {{}, "spec.nodeName=" + node}, use, take));
   return {};
 }
 

@@ -36,7 +36,8 @@ struct ToWrite {
 
 Error without_kind(Error error) {
   if (error.code == ErrorCode::not_found) {
-    error.message += ": the CustomResourceDefinition is missing or older: kubectl apply -f deploy/kubernetes/crds-croft.yaml";
+    error.message +=
+        ": the CustomResourceDefinition is missing or older: kubectl apply -f deploy/kubernetes/crds-croft.yaml";
   }
   return error;
 }

@@ -161,14 +161,6 @@ class WishFollower::Feed {
   [[nodiscard]] Known known(wire::JsonRef object, const wire::kube::ApiMeta& meta, Revision revision) const {
     return {meta.uid, revision, wishes_in(kind_, object, net::echo(name_of(meta)))};
   }
-  /// Whoever does not heed what was asked for may tell of another node's pod.
-  [[nodiscard]] bool is_of_node(wire::JsonRef object) const {
-    if (node_.empty()) return true;
-    const auto spec = member_of(object, "spec");
-    const auto name = spec ? member_of(*spec, "nodeName") : std::nullopt;
-    return name && name->text() == node_;
-  }
-
   [[nodiscard]] wire::kube::ApiListOf list_of() const {
     const bool is_of_pods = kind_ == Annotated::pod;
     return {"v1", is_of_pods ? "Pod" : "Namespace", is_of_pods};
@@ -202,7 +194,7 @@ class WishFollower::Feed {
       for (const std::string_view text : page.items) {
         TRY(const auto item, wire::kube::decode_item(text, asked.of));
         TRY(const auto revision, revision_of(item.meta.resource_version));
-        if (is_of_node(item.value)) keep(all, bytes, name_of(item.meta), known(item.value, item.meta, revision));
+        keep(all, bytes, name_of(item.meta), known(item.value, item.meta, revision));
       }
       return !is_stopping();
     };
@@ -227,7 +219,6 @@ class WishFollower::Feed {
     note_refusal({});
     set_current(true);
     const Deadline end = in(kWatchTime + kCallTime);
-    Revision newest;
     while (!is_stopping() && !end.passed(clock_.now())) {
       const auto event = opened.stream->next(in(kLook));
       // Servers end every watch after some time, and this goes on from where it was.
@@ -243,25 +234,18 @@ class WishFollower::Feed {
       }
       const auto revision = revision_of((*event)->object->meta.resource_version);
       if (!revision) return note_trouble(revision.error().message);
-      take(**event, *revision, newest);
+      take(**event, *revision);
     }
     return true;
   }
 
-  /// A watch tells of changes in their order, so what is older than what it told before comes of a cache or proxy that
-  /// mixes them up: it is old news. `newest` is that of this watch.
-  void take(const ApiEvent& event, Revision revision, Revision& newest) {
-    if (revision < newest) return;
+  void take(const ApiEvent& event, Revision revision) {
     const wire::kube::ApiMeta& meta = event.object->meta;
     position_ = meta.resource_version;
     if (event.type == ApiEvent::Type::bookmark) return;
-    newest = revision;
-    if (!is_of_node(event.object->value)) return;
     const bool is_gone = event.type == ApiEvent::Type::deleted;
     auto now = is_gone ? std::nullopt : std::optional(known(event.object->value, meta, revision));
     const std::lock_guard lock(mutex_);
-    const auto before = known_.find(name_of(meta));
-    if (before != known_.end() && revision < before->second.revision) return;
     keep(known_, known_bytes_, name_of(meta), std::move(now));
   }
 

@@ -19,7 +19,6 @@ constexpr std::size_t kWordBytesMax = 1024;  // names, reasons, versions
 constexpr std::size_t kContinueBytesMax = std::size_t{64} << 10;
 constexpr std::size_t kMessageBytesMax = 4096;  // a longer one is cut
 constexpr std::int64_t kRetryAfterMax = 86'400;
-constexpr std::string_view kInitialEventsEnd = "k8s.io/initial-events-end";
 constexpr ObjectRules kAnswerRules{.names = ObjectRules::Names::exact};
 /// A status is for persons first: one member that is odd must not hide the rest.
 constexpr ObjectRules kLenient{.names = ObjectRules::Names::exact, .on_fault = OnFault::skip};
@@ -101,37 +100,25 @@ std::optional<ApiStatus> status_of(const JsonAt& at) {
 
 // ---------------------------------------------------------------- objects
 
-struct Meta {
-  ApiMeta meta;
-  bool initial_events_are_over = false;
-};
-
-constexpr std::array<JsonMember<Meta>, 6> kMetaMembers{{
-    {"name", [](const JsonAt& at, Meta& out) { return read_word(at, out.meta.name); }},
-    {"namespace", [](const JsonAt& at, Meta& out) { return read_word(at, out.meta.name_space); }},
-    {"uid", [](const JsonAt& at, Meta& out) { return read_word(at, out.meta.uid); }},
-    {"resourceVersion", [](const JsonAt& at, Meta& out) { return read_word(at, out.meta.resource_version); }},
+constexpr std::array<JsonMember<ApiMeta>, 5> kMetaMembers{{
+    {"name", [](const JsonAt& at, ApiMeta& out) { return read_word(at, out.name); }},
+    {"namespace", [](const JsonAt& at, ApiMeta& out) { return read_word(at, out.name_space); }},
+    {"uid", [](const JsonAt& at, ApiMeta& out) { return read_word(at, out.uid); }},
+    {"resourceVersion", [](const JsonAt& at, ApiMeta& out) { return read_word(at, out.resource_version); }},
     {"deletionTimestamp",
-     [](const JsonAt& at, Meta& out) -> MaybeFault {
+     [](const JsonAt& at, ApiMeta& out) -> MaybeFault {
        std::string text;
        if (auto fault = read_word(at, text)) return fault;
        if (text.empty()) return {};
        // Whether it is set is what counts. Kubernetes' years end with 9999, ours earlier, and who deletes a pod chooses
        // the year (terminationGracePeriodSeconds): that must not make all that is told with it unreadable.
-       out.meta.deletion_timestamp = parse_rfc3339(text).value_or(WallTime::max());
+       out.deletion_timestamp = parse_rfc3339(text).value_or(WallTime::max());
        return {};
-     }},
-    {"annotations",
-     [](const JsonAt& at, Meta& out) {
-       return each_member(at, [&](const JsonAt& member) -> MaybeFault {
-         if (member.name == kInitialEventsEnd) out.initial_events_are_over = member.value.text() == "true";
-         return {};
-       });
      }},
 }};
 
 struct Object {
-  Meta of;
+  ApiMeta of;
   bool has_meta = false;
 };
 
@@ -139,18 +126,18 @@ constexpr std::array<JsonMember<Object>, 1> kObjectMembers{{
     {"metadata",
      [](const JsonAt& at, Object& out) {
        out.has_meta = true;
-       return read_object<Meta>(at, kMetaMembers, out.of, kAnswerRules);
+       return read_object<ApiMeta>(at, kMetaMembers, out.of, kAnswerRules);
      }},
 }};
 
 /// `is_whole`: an object has a name, a bookmark has not.
-MaybeFault read_meta(const JsonAt& at, bool is_whole, Meta& out) {
+MaybeFault read_meta(const JsonAt& at, bool is_whole, ApiMeta& out) {
   Object object;
   if (at.value.kind() != JsonKind::object) return at.wrong_type("an object");
   if (auto fault = read_object<Object>(at, kObjectMembers, object, kAnswerRules)) return fault;
   if (!object.has_meta) return at.bad_value("it has no metadata");
-  if (is_whole && object.of.meta.name.empty()) return at.bad_value("metadata.name is missing");
-  if (object.of.meta.resource_version.empty()) return at.bad_value("metadata.resourceVersion is missing");
+  if (is_whole && object.of.name.empty()) return at.bad_value("metadata.name is missing");
+  if (object.of.resource_version.empty()) return at.bad_value("metadata.resourceVersion is missing");
   out = std::move(object.of);
   return {};
 }
@@ -254,11 +241,11 @@ std::optional<ApiStatus> decode_status(std::string_view json) {
 Result<ApiObject> decode_object(std::string_view json) {
   TRY(auto document, parse("an object", json));
   const JsonRef root = document->root();
-  Meta meta;
+  ApiMeta meta;
   if (const auto fault = read_meta({root, nullptr, {}, {}}, true, meta)) {
     return fail(damaged("an object", fault->to_string()));
   }
-  return ApiObject{std::move(document), root, std::move(meta.meta)};
+  return ApiObject{std::move(document), root, std::move(meta)};
 }
 
 namespace {
@@ -345,12 +332,11 @@ Result<ApiEvent> decode_event(std::string_view line) {
     if (!event.status) return fail(damaged(kWhat, "it is an error without a Status"));
     return event;
   }
-  Meta meta;
+  ApiMeta meta;
   if (const auto fault = read_meta(object_at, *type != ApiEvent::Type::bookmark, meta)) {
     return fail(damaged(kWhat, fault->to_string()));
   }
-  event.initial_events_are_over = *type == ApiEvent::Type::bookmark && meta.initial_events_are_over;
-  event.object = ApiObject{std::move(document), *found.object, std::move(meta.meta)};
+  event.object = ApiObject{std::move(document), *found.object, std::move(meta)};
   return event;
 }
 

@@ -116,9 +116,8 @@ struct ApiEvent {
     bookmark,  ///< nothing has happened up to `object.meta.resource_version`, which is all that is set of it
     error,     ///< the watch is over; see `status`
   } type = Type::bookmark;
-  std::optional<ApiObject> object;       ///< unless `error`
-  bool initial_events_are_over = false;  ///< bookmark: what was there when the watch began has been told
-  std::optional<ApiStatus> status;       ///< `error`
+  std::optional<ApiObject> object;  ///< unless `error`
+  std::optional<ApiStatus> status;  ///< `error`
   /// `error`: changes are lost; everything has to be listed again. 410, Gone or Expired.
   [[nodiscard]] bool is_too_old() const { return status && (status->code == 410 || status->reason == "Expired"); }
 };

@@ -180,26 +180,15 @@ TEST(KubeEvent, EveryType) {
     ASSERT_TRUE(event.object);
     EXPECT_EQ(event.object->meta.name, "10-0-0-0-26");
     EXPECT_EQ(event.object->value.first_child()->text(), "IPAMBlock");
-    EXPECT_FALSE(event.initial_events_are_over || event.is_too_old());
+    EXPECT_FALSE(event.is_too_old());
   }
 }
 
-TEST(KubeEvent, BookmarksTellThePlaceAndTheEndOfWhatWasThere) {
-  const auto event = [](const std::string& annotations) {
-    return decode_event(
-        R"({"type":"BOOKMARK","object":{"kind":"Pod","metadata":{"resourceVersion":"77","creationTimestamp":null)" +
-        annotations + "}}}");
-  };
-  ASSERT_TRUE(event(""));
-  EXPECT_EQ(event("")->object->meta.resource_version, "77");
-  EXPECT_FALSE(event("")->initial_events_are_over);
-  EXPECT_TRUE(event(R"(,"annotations":{"x":"true","k8s.io/initial-events-end":"true"})")->initial_events_are_over);
-  EXPECT_FALSE(event(R"(,"annotations":{"k8s.io/initial-events-end":"false"})")->initial_events_are_over);
-  // An object that carries the annotation is no bookmark.
-  const auto added = decode_event(R"({"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"1",)"
-                                  R"("annotations":{"k8s.io/initial-events-end":"true"}}}})");
-  ASSERT_TRUE(added);
-  EXPECT_FALSE(added->initial_events_are_over);
+TEST(KubeEvent, BookmarksTellThePlace) {
+  const auto event = decode_event(
+      R"({"type":"BOOKMARK","object":{"kind":"Pod","metadata":{"resourceVersion":"77","creationTimestamp":null}}})");
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->object->meta.resource_version, "77");
 }
 
 TEST(KubeEvent, AnErrorHasItsStatus) {
@@ -286,11 +275,7 @@ TEST(KubeRequests, Lists) {
   query.select.label_selector = "a in (b,c)";
   EXPECT_EQ(list_path("/c", query),
             "/c?labelSelector=a%20in%20%28b%2Cc%29&limit=500&resourceVersion=0&resourceVersionMatch=NotOlderThan");
-  query.match = ApiListQuery::Match::exact;
-  query.resource_version = "7";
   query.select = {"", "spec.nodeName=n"};
-  EXPECT_EQ(list_path("/c", query),
-            "/c?fieldSelector=spec.nodeName%3Dn&limit=500&resourceVersion=7&resourceVersionMatch=Exact");
   query.continue_token = "a+/=";  // the token has the version; the server refuses both
   EXPECT_EQ(list_path("/c", query), "/c?fieldSelector=spec.nodeName%3Dn&limit=500&continue=a%2B%2F%3D");
 }
@@ -298,11 +283,8 @@ TEST(KubeRequests, Lists) {
 TEST(KubeRequests, Watches) {
   EXPECT_EQ(watch_path("/c", {}), "/c?watch=1&allowWatchBookmarks=true");
   ApiWatchQuery query;
-  query.send_initial_events = true;
   query.timeout = std::chrono::seconds{300};
-  EXPECT_EQ(watch_path("/c", query),
-            "/c?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&"
-            "timeoutSeconds=300");
+  EXPECT_EQ(watch_path("/c", query), "/c?watch=1&allowWatchBookmarks=true&timeoutSeconds=300");
   query = {};
   query.resource_version = "42";
   EXPECT_EQ(watch_path("/c", query), "/c?watch=1&allowWatchBookmarks=true&resourceVersion=42");
