@@ -110,7 +110,7 @@ Result<Revision> Server::apply(std::span<const store::Write> writes, const store
     for (const store::Write& write : writes) keys.records.insert(write.key);
   }
   const auto before = records_.read(keys, {}).value().records;
-  auto done = records_.commit_as_of(std::nullopt, writes, token, {});
+  auto done = records_.commit(writes, token, {});
   if (!done) {
     if (done.error().code == ErrorCode::conflict) ++traffic_.conflicts;
     return done;
@@ -144,7 +144,7 @@ void Server::lose_unsynced() {
     auto& [when, change] = unsynced_.back();
     if (when + kOnDiskAfter < schedule_.now()) break;
     const store::Write write{change.key, change.before, store::Condition::always()};
-    (void)records_.commit_as_of(std::nullopt, {&write, 1}, {}, {});
+    (void)records_.commit({&write, 1}, {}, {});
     undone.push_back({change.key, change.after, change.before});
   }
   if (look_ && !undone.empty()) look_(undone);
@@ -184,9 +184,8 @@ void Server::put_back(const Copy& copy) {
   for (const store::Record& record : copy.records) to[record.key] = record.value;
   for (auto& [key, value] : to) {
     const store::Write write{key, std::move(value), store::Condition::always()};
-    (void)records_.commit_as_of(std::nullopt, {&write, 1}, {}, {});
+    (void)records_.commit({&write, 1}, {}, {});
   }
-  put_back_at_ = records_.position({}).value();
   ++put_back_;
   told_.clear();
   changed_.notify_all();
@@ -266,14 +265,10 @@ struct Client::Flight {
   Signal replied;
 };
 
-Result<std::shared_ptr<Client::Flight>> Client::send(std::optional<Revision> as_of,
-                                                     std::span<const store::Write> writes,
+Result<std::shared_ptr<Client::Flight>> Client::send(std::span<const store::Write> writes,
                                                      const store::WriteToken& token, Deadline deadline) {
   TRY_VOID(store::check_writes(writes));
   ++server_.traffic_.requests;
-  if (as_of && *as_of <= server_.put_back_at_) {
-    return fail(ErrorCode::conflict, "simulated: the register was put back; read again");
-  }
   std::optional<Meeting> meets;
   if (way_ != nullptr && !way_->mishaps.empty()) {
     meets = way_->mishaps.front();
@@ -338,17 +333,17 @@ Result<Revision> Client::reply_of(Flight& flight, Deadline deadline) {
   return *flight.reply;
 }
 
-Result<Revision> Client::commit_as_of(std::optional<Revision> as_of, std::span<const store::Write> writes,
-                                      const store::WriteToken& token, Deadline deadline) {
-  TRY(const auto flight, send(as_of, writes, token, deadline));
+Result<Revision> Client::commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                Deadline deadline) {
+  TRY(const auto flight, send(writes, token, deadline));
   return reply_of(*flight, deadline);
 }
 
-std::vector<Result<Revision>> Client::commit_each(std::optional<Revision> as_of, std::span<const store::Write> writes,
-                                                  const store::WriteToken& token, Deadline deadline) {
+std::vector<Result<Revision>> Client::commit_each(std::span<const store::Write> writes, const store::WriteToken& token,
+                                                  Deadline deadline) {
   std::vector<Result<std::shared_ptr<Flight>>> flights;
   for (std::size_t i = 0; i < writes.size(); ++i) {
-    flights.push_back(send(as_of, writes.subspan(i, 1), token, deadline));
+    flights.push_back(send(writes.subspan(i, 1), token, deadline));
   }
   std::vector<Result<Revision>> outcomes;
   for (const auto& flight : flights) {
@@ -360,16 +355,7 @@ std::vector<Result<Revision>> Client::commit_each(std::optional<Revision> as_of,
 Result<Revision> Client::position(Deadline deadline) {
   ++server_.traffic_.requests;
   TRY_VOID(travel(server_.draw(server_.manners_.read), deadline));
-  if (seen_put_back_ != server_.put_back_) {
-    seen_put_back_ = server_.put_back_;
-    ++history_;
-  }
   return server_.records_.position(deadline);
-}
-
-Result<std::uint64_t> Client::prove_history(Deadline deadline) {
-  TRY_VOID(position(deadline));
-  return history_;
 }
 
 /// A place in the queue.

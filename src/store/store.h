@@ -197,7 +197,8 @@ struct Capabilities {
   /// Records of Kubernetes' namespaces can be read.
   bool has_namespaces = false;
 };
-inline constexpr std::size_t kCommitWritesMax = 128;
+/// etcd takes 128 conditions, and two are of the register itself.
+inline constexpr std::size_t kCommitWritesMax = 126;
 
 /// The register of who holds what: typed records with revisions, changed by compare-and-swap
 /// (docs/promises.md#store-contract).
@@ -235,17 +236,13 @@ class Store {
   ///   unavailable, deadline_exceeded, … : nothing of it is or ever will be visible;
   /// - unknown_outcome: the reply was lost. Read back a key of the commit and compare `token` before deciding.
   /// Each key at most once; 1 to kCommitWritesMax writes, more than one only with Capabilities::atomic_commit.
-  ///
-  /// A decision that rests on memory names a position of this object, `as_of`: nothing but a conflict when the store
-  /// may no longer be the one in which that was seen (another was put in its place, or it was put back to an older
-  /// state), whether a condition says so or not. A store that needs no such care, or takes it anyhow, just commits.
-  [[nodiscard]] virtual Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
-                                                      const WriteToken& token, Deadline deadline) = 0;
+  /// A condition that was read in another epoch (see epoch()) does not hold.
+  [[nodiscard]] virtual Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
+                                                Deadline deadline) = 0;
 
   /// Writes that have nothing to do with each other, each a commit of its own with the outcome of one; together where
-  /// the store can. In their order. `as_of` as of commit_as_of().
-  [[nodiscard]] virtual std::vector<Result<Revision>> commit_each(std::optional<Revision> as_of,
-                                                                  std::span<const Write> writes,
+  /// the store can. In their order.
+  [[nodiscard]] virtual std::vector<Result<Revision>> commit_each(std::span<const Write> writes,
                                                                   const WriteToken& token, Deadline deadline);
 
   /// What became of a commit of this object that ended in unknown_outcome, as far as the records tell now. Without a
@@ -272,15 +269,11 @@ class Store {
 
   [[nodiscard]] virtual Capabilities capabilities() const = 0;
 
-  /// Which history of the register this object has seen last: grows when a call finds another register in the place of
-  /// the one before, or the same put back to an older state. What was concluded from two looks with different numbers
-  /// is void: what the one had and the other lacks was not taken away by anybody. A register that was put back and
-  /// has come far beyond what was seen meanwhile may look like the same.
-  [[nodiscard]] virtual std::uint64_t history() const = 0;
-
-  /// The same, proven: where the store itself does not show it, this writes a mark that the next call looks for. Who
-  /// concludes from two looks asks after reading each of them. Errors: as of commit() but conflict of what is written.
-  [[nodiscard]] virtual Result<std::uint64_t> prove_history(Deadline deadline) = 0;
+  /// How many epochs of the register this object has met: grows when a call finds another register in the place of the
+  /// one before, one that was restored, or the same put back to an older state. What was remembered, or concluded from
+  /// two looks, with another number is void: what the one had and the other lacks was not taken away by anybody.
+  /// A store whose memory is no older than what it watches has one epoch only.
+  [[nodiscard]] virtual std::uint64_t epoch() const = 0;
 
   // Shorter forms of the above.
 
@@ -290,10 +283,6 @@ class Store {
   [[nodiscard]] Result<std::vector<std::optional<Record>>> get_many(std::span<const Key> keys, Deadline deadline);
   /// A list with keys_only, whatever the request says.
   [[nodiscard]] Result<KeyPage> list_keys(ListRequest request, Deadline deadline);
-  /// A decision that was made from what was just read.
-  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
-    return commit_as_of(std::nullopt, writes, token, deadline);
-  }
 };
 
 /// For a store that cannot read everything at once: adds to `answer`, which has the records, the lists, windows and

@@ -45,11 +45,10 @@ class Mute final : public store::ForwardingStore {
     if (is_silent(deadline)) return fail(silent());
     return ForwardingStore::list(request, deadline);
   }
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
     if (is_silent(deadline)) return fail(silent());
-    return ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+    return ForwardingStore::commit(writes, token, deadline);
   }
   [[nodiscard]] Result<store::Fate> fate_of(std::span<const store::Write> writes, const store::WriteToken& token,
                                             Deadline deadline) override {

@@ -27,14 +27,13 @@ using testing::IsEmpty;
 class Meddled final : public store::MemoryStore {
  public:
   explicit Meddled(std::shared_ptr<store::MemoryData> data) : MemoryStore(std::move(data)) {}
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
     most_writes = std::max(most_writes, writes.size());
     ++commits;
     if (before_commit) before_commit(commits);
     if (auto error = refuse ? refuse(commits) : std::nullopt) return fail(*std::move(error));
-    return MemoryStore::commit_as_of(as_of, writes, token, deadline);
+    return MemoryStore::commit(writes, token, deadline);
   }
   std::function<void(int)> before_commit;
   std::function<std::optional<Error>(int)> refuse;
@@ -424,10 +423,9 @@ class LostBeneathAnother : public testing::TestWithParam<store::Capabilities>, p
   class LosesBlocks final : public store::ForwardingStore {
    public:
     using ForwardingStore::ForwardingStore;
-    [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                       std::span<const store::Write> writes,
-                                                       const store::WriteToken& token, Deadline deadline) override {
-      auto done = ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+    [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                                 Deadline deadline) override {
+      auto done = ForwardingStore::commit(writes, token, deadline);
       const bool has_block = std::ranges::any_of(
           writes, [](const store::Write& one) { return one.key.kind == core::Kind::block && one.value; });
       if (!has_block || !lose) return done;

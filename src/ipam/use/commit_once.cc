@@ -87,7 +87,7 @@ Result<store::Revision> commit_once(const Context& context, std::span<const stor
 std::vector<Result<store::Revision>> commit_each_once(const Context& context, std::span<const store::Write> writes,
                                                       Deadline deadline) {
   const store::WriteToken token = new_token(context);
-  auto outcomes = context.store.commit_each(std::nullopt, writes, token, deadline);
+  auto outcomes = context.store.commit_each(writes, token, deadline);
   for (std::size_t i = 0; i < writes.size(); ++i) {
     outcomes[i] = settled(context, writes.subspan(i, 1), token, std::move(outcomes[i]), deadline, nullptr);
   }

@@ -388,24 +388,6 @@ TEST_F(Damaged, OfManyOfAKindAFewAreNamed) {
   EXPECT_THAT(told[kToldOfAKindMax], testing::HasSubstr("more than 20 records of kind handle"));
 }
 
-/// A memory above rests on the store beneath being asked whether it still is the one that was read.
-TEST_F(Damaged, WhatTellsOfItPassesOnAsOfWhenACommitIs) {
-  struct Asked final : store::MemoryStore {
-    Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of, std::span<const store::Write>,
-                                         const store::WriteToken&, Deadline) override {
-      asked = as_of;
-      return fail(ErrorCode::conflict, "another store");
-    }
-    std::optional<store::Revision> asked;
-  } beneath;
-  DamageTelling telling(beneath, [](const core::Key&, const Error&) {});
-  const store::Write write{core::pool_key("new"), core::Pool(), store::Condition::if_absent(), false};
-  const auto done = telling.commit_as_of(store::Revision(7), {&write, 1}, store::WriteToken(), Deadline{});
-  ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().code, ErrorCode::conflict);
-  EXPECT_EQ(beneath.asked, store::Revision(7));
-}
-
 // A Kubernetes API has no name for some handles (calico/crd.h): nobody can hold anything by them, and a DEL that
 // failed would be asked for again for ever.
 TEST_F(Damaged, AHandleThatTheStoreHasNoPlaceForHoldsNothing) {

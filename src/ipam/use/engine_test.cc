@@ -465,13 +465,12 @@ TEST_F(Engine, AConflictWithNobodyIsNoContention) {
 class AlwaysFirst : public store::ForwardingStore {
  public:
   AlwaysFirst(store::Store& beneath, core::Key block) : ForwardingStore(beneath), block_(std::move(block)) {}
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
     core::Block block = std::get<core::Block>(beneath().get(block_, deadline).value()->value);
     const store::Write write{block_, core::stamped(std::move(block)), store::Condition::always()};
     EXPECT_TRUE(beneath().commit({&write, 1}, {}, deadline));
-    return ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+    return ForwardingStore::commit(writes, token, deadline);
   }
 
  private:

@@ -22,11 +22,10 @@ class Hanging final : public store::ForwardingStore {
     happens(before_read);
     return ForwardingStore::read(wanted, deadline);
   }
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
     happens(before_commit);
-    return ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+    return ForwardingStore::commit(writes, token, deadline);
   }
   std::function<void()> before_read, before_commit;
 

@@ -358,10 +358,9 @@ class AfterBlocks final : public store::ForwardingStore {
  public:
   AfterBlocks(store::Store& beneath, std::string names, std::deque<std::function<void()>> calls)
       : ForwardingStore(beneath), names_(std::move(names)), calls_(std::move(calls)) {}
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
-    auto done = ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
+    auto done = ForwardingStore::commit(writes, token, deadline);
     const core::Key& key = writes.front().key;
     if (!done || key.kind != core::Kind::block || !key.name.starts_with(names_) || calls_.empty()) return done;
     const auto call = std::move(calls_.front());
@@ -408,10 +407,9 @@ class AfterMaking final : public store::ForwardingStore {
  public:
   AfterMaking(store::Store& beneath, core::Kind kind, std::function<void()> call)
       : ForwardingStore(beneath), kind_(kind), call_(std::move(call)) {}
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
-    auto done = ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
+    auto done = ForwardingStore::commit(writes, token, deadline);
     const store::Write& write = writes.front();
     if (!done || write.key.kind != kind_ || write.condition.kind != store::Condition::Kind::absent) return done;
     if (const auto call = std::exchange(call_, nullptr)) call();
@@ -510,10 +508,9 @@ class ToldAsConflict final : public store::ForwardingStore {
  public:
   ToldAsConflict(store::Store& beneath, core::Kind kind, std::size_t nth, std::function<void(const core::Key&)> between)
       : ForwardingStore(beneath), kind_(kind), nth_(nth), between_(std::move(between)) {}
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
-    auto done = beneath().commit_as_of(as_of, writes, token, deadline);
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
+    auto done = beneath().commit(writes, token, deadline);
     const core::Key& key = writes.front().key;
     if (!done || key.kind != kind_ || ++seen_ != nth_) return done;
     ++told;
@@ -585,9 +582,8 @@ TEST(OrderedCommitTwice, NothingIsTakenBackThatABlockMayNeedWhichCanNotBeRead) {
 class NothingCools final : public store::ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
     store::Write write = writes.front();
     auto* block = write.value ? std::get_if<core::Block>(&*write.value) : nullptr;
     bool is_kept = true;
@@ -596,7 +592,7 @@ class NothingCools final : public store::ForwardingStore {
       *block = core::without_unused_attributes(core::with_freed(*block, net::Ordinal(i)));
       is_kept = false;
     }
-    auto done = beneath().commit_as_of(as_of, {&write, 1}, token, deadline);
+    auto done = beneath().commit({&write, 1}, token, deadline);
     if (!done || is_kept) return done;
     return fail(ErrorCode::refused_by_configuration, "what was kept is not what was sent");
   }
@@ -648,15 +644,14 @@ TEST(LateBlock, StartsAboveTheMarkOfItsSuccessor) {
 class NoPoolEnabled final : public store::ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
     for (const store::Write& write : writes) {
       const auto* pool = write.value ? std::get_if<core::Pool>(&*write.value) : nullptr;
       const bool changes = write.condition.kind == store::Condition::Kind::revision;
       if (pool != nullptr && changes) return fail(ErrorCode::permission_denied, "may not update pools");
     }
-    return beneath().commit_as_of(as_of, writes, token, deadline);
+    return beneath().commit(writes, token, deadline);
   }
 };
 

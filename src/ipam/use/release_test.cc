@@ -130,11 +130,10 @@ class Counting final : public store::ForwardingStore {
     records += wanted.records.size();
     return ForwardingStore::read(wanted, deadline);
   }
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
     records += writes.size();
-    return ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+    return ForwardingStore::commit(writes, token, deadline);
   }
   std::size_t records = 0;
 };

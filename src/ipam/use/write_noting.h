@@ -10,25 +10,23 @@ namespace croft::engine {
 
 /// A store that notes whether a commit through it may have changed anything: one that is done, whose outcome is
 /// unknown, or whose refusal doesn't say that the store was never reached. Who was refused and reads `false` then has
-/// written nothing and never will (Store::commit_as_of). The store beneath and the note must outlive it; for one
+/// written nothing and never will (Store::commit). The store beneath and the note must outlive it; for one
 /// thread.
 class WriteNoting final : public store::ForwardingStore {
  public:
   WriteNoting(store::Store& beneath, bool& may_have_written)
       : ForwardingStore(beneath), may_have_written_(may_have_written) {}
 
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
-    auto done = beneath().commit_as_of(as_of, writes, token, deadline);
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
+    auto done = beneath().commit(writes, token, deadline);
     note(done);
     return done;
   }
-  [[nodiscard]] std::vector<Result<store::Revision>> commit_each(std::optional<store::Revision> as_of,
-                                                                 std::span<const store::Write> writes,
+  [[nodiscard]] std::vector<Result<store::Revision>> commit_each(std::span<const store::Write> writes,
                                                                  const store::WriteToken& token,
                                                                  Deadline deadline) override {
-    auto done = beneath().commit_each(as_of, writes, token, deadline);
+    auto done = beneath().commit_each(writes, token, deadline);
     for (const auto& one : done) note(one);
     return done;
   }

@@ -128,11 +128,9 @@ class Reconciling {
 
   [[nodiscard]] Result<NodeRangesReconciled> run() {
     TRY(result_.seen, look_at_node_ranges(context_));
-    TRY(const std::uint64_t history,
-        options_.dry_run ? context_.store.history() : context_.store.prove_history(deadline_of_use_case(context_)));
-    if (memory_.history != history) {
+    if (const std::uint64_t epoch = context_.store.epoch(); memory_.epoch != epoch) {
       memory_ = {};
-      memory_.history = history;
+      memory_.epoch = epoch;
     }
     if (!result_.seen.set) return std::move(result_);
     TRY_VOID(look_at_surplus());

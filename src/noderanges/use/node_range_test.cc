@@ -413,14 +413,14 @@ struct Reconciled : NodeWorld {
   }
 };
 
-TEST(NodeRangeReconcile, InAnotherHistoryTheGraceBeginsAnew) {
+TEST(NodeRangeReconcile, InAnotherEpochTheGraceBeginsAnew) {
   Reconciled world;
   for (const char* node : {"a", "b", "c"}) world.node(node, {});
   world.pass();
   world.put(core::node_key("b"), std::nullopt);
   EXPECT_THAT(world.pass(), ElementsAre("gone b 10.0.1.0/24"));
   world.clock.advance(10min);
-  world.store.begin_history_unnoticed();
+  world.store.begin_epoch();
   EXPECT_THAT(world.pass(), ElementsAre("gone b 10.0.1.0/24"));
   world.clock.advance(10min);
   EXPECT_THAT(world.pass(), ElementsAre("released b"));
@@ -538,11 +538,10 @@ TEST(NodeRangeReconcile, ANodeThatComesBackDuringThePassKeepsItsRange) {
   struct Meddling : store::MemoryStore {
     std::function<void()> once;
     using MemoryStore::MemoryStore;
-    [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                       std::span<const store::Write> writes,
-                                                       const store::WriteToken& token, Deadline deadline) override {
+    [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                                 Deadline deadline) override {
       if (once) std::exchange(once, {})();
-      return MemoryStore::commit_as_of(as_of, writes, token, deadline);
+      return MemoryStore::commit(writes, token, deadline);
     }
   };
   Reconciled world;

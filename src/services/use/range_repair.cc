@@ -128,9 +128,9 @@ class Pass {
     for (int tries = 0;; ++tries) {
       if (tries > 0) wait(tries - 1);
       TRY(look_, read_all(context_, options_));
-      if (const std::uint64_t history = context_.store.history(); memory_.history != history) {
+      if (const std::uint64_t epoch = context_.store.epoch(); memory_.epoch != epoch) {
         memory_ = {};
-        memory_.history = history;
+        memory_.epoch = epoch;
       }
       if (is_empty(look_) && context_.store.capabilities().kubernetes_services) {
         return fail(ErrorCode::not_found,

@@ -40,7 +40,7 @@ struct LeakedObject {
 struct RangeRepairMemory {
   std::map<std::string, core::audit::Leaks> ranges;  ///< by name
   std::map<std::string, LeakedObject> objects;       ///< by address
-  std::uint64_t history = 0;  ///< of the register (store::Store::history): in another, all begins anew
+  std::uint64_t epoch = 0;  ///< of the register (store::Store::epoch): in another, all begins anew
 };
 
 struct RangeRepairReport {

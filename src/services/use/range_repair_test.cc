@@ -476,11 +476,10 @@ class AsAnApi final : public store::ForwardingStore {
     can.atomic_commit = false;
     return can;
   }
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
     EXPECT_EQ(writes.size(), 1U);
-    return beneath().commit_as_of(as_of, writes, token, deadline);
+    return beneath().commit(writes, token, deadline);
   }
 };
 

@@ -126,7 +126,7 @@ class FakeCluster {
     changed_.notify_all();
   }
   /// As etcd's snapshot and its restore: objects and revisions as they were, and API servers that start anew, so that
-  /// every watch ends.
+  /// every watch ends. With `bump` revisions go on that far above those of the copy, and all before are compacted.
   struct Saved {
     std::map<std::string, Json> objects;
     std::uint64_t revision = 0;
@@ -135,10 +135,11 @@ class FakeCluster {
     const std::lock_guard lock(mutex_);
     return {objects_, revision_};
   }
-  void put_back(const Saved& saved) {
+  void put_back(const Saved& saved, std::uint64_t bump = 0) {
     const std::lock_guard lock(mutex_);
     objects_ = saved.objects;
-    revision_ = saved.revision;
+    revision_ = saved.revision + bump;
+    if (bump > 0) forgotten_ = revision_;
     events_.clear();
     ++starts_;
     changed_.notify_all();

@@ -31,7 +31,6 @@ constexpr std::chrono::seconds kListAgeMax{60};
 constexpr std::size_t kListsMax = 8;
 /// What a page of a list is to come to in memory (kube::weight_of), if it has more than one record.
 constexpr std::size_t kPageWeightMax = std::size_t{4} << 20;
-constexpr std::size_t kPositionsMax = 64;
 
 /// Of keys in order, those of a window.
 std::span<const Key> within(const core::KeyWindow& window, const std::vector<Key>& keys) {
@@ -112,8 +111,9 @@ class KubeStore final : public Store, public Sealable, public Naming {
     return objects->for_each({request.kind, request.name_prefix, true}, request.limit, until, take);
   }
 
-  [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
-                                              const WriteToken& token, Deadline deadline) override {
+  /// A decision from memory is one from watches: its conditions tell what they may have missed.
+  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
+                                        Deadline deadline) override {
     TRY_VOID(check_writes(writes));
     TRY(Objects * objects, laid_out(deadline));
     if (writes.size() > 1) {
@@ -121,7 +121,6 @@ class KubeStore final : public Store, public Sealable, public Naming {
                   fmt::format("a Kubernetes API writes one record at a time, not {}", writes.size()));
     }
     const Write& write = writes.front();
-    if (as_of) TRY_VOID(check_is_of_this_history(*objects, *as_of, write.key, deadline));
     const bool is_kept = objects->keeps(write.key.kind);
     // A register that is Calico's alone remembers no blocks that are gone: as Calico, the clock tells their numbers.
     const bool is_let_go = !is_kept && write.key.kind == Kind::high_water_mark;
@@ -143,14 +142,11 @@ class KubeStore final : public Store, public Sealable, public Naming {
     return write_whatever_is_there(*objects, write, token, deadline);
   }
 
-  [[nodiscard]] std::vector<Result<Revision>> commit_each(std::optional<Revision> as_of, std::span<const Write> writes,
-                                                          const WriteToken& token, Deadline deadline) override {
+  [[nodiscard]] std::vector<Result<Revision>> commit_each(std::span<const Write> writes, const WriteToken& token,
+                                                          Deadline deadline) override {
     std::vector<Result<Revision>> outcomes(writes.size(), Result<Revision>(Revision()));
     const auto all_together = [&]() -> Result<void> {
       TRY(Objects * objects, laid_out(deadline));
-      if (as_of && !writes.empty()) {
-        TRY_VOID(check_is_of_this_history(*objects, *as_of, writes.front().key, deadline));
-      }
       TRY_VOID(kube::check_calico_is_ready(*objects, ready_, deadline));
       std::vector<kube::Request> requests;
       std::vector<std::size_t> asked, alone;
@@ -174,7 +170,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
           alone.push_back(asked[k]);
         }
       }
-      for (const std::size_t i : alone) outcomes[i] = commit_as_of(as_of, writes.subspan(i, 1), token, deadline);
+      for (const std::size_t i : alone) outcomes[i] = commit(writes.subspan(i, 1), token, deadline);
       return {};
     };
     if (const auto done = all_together(); !done) {
@@ -204,12 +200,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
 
   [[nodiscard]] Result<Revision> position(Deadline deadline) override {
     TRY(Objects * objects, laid_out(deadline));
-    TRY(const Revision position, objects->prove(deadline));
-    const std::lock_guard lock(mutex_);
-    forget_other_histories(*objects);
-    if (positions_.size() >= kPositionsMax) positions_.erase(positions_.begin());
-    positions_.insert(position);
-    return position;
+    return objects->position(deadline);
   }
 
   [[nodiscard]] Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after,
@@ -239,15 +230,8 @@ class KubeStore final : public Store, public Sealable, public Naming {
             .has_namespaces = true};
   }
 
-  [[nodiscard]] std::uint64_t history() const override {
-    const std::lock_guard lock(layout_mutex_);
-    return layouts_.empty() ? 0 : earlier_histories_ + layouts_.back()->history();
-  }
-  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override {
-    TRY(Objects * objects, laid_out(deadline));
-    TRY_VOID(objects->prove(deadline));
-    return history();
-  }
+  /// What is remembered comes from watches, which a restore by the runbook ends.
+  [[nodiscard]] std::uint64_t epoch() const override { return 0; }
 
   [[nodiscard]] Result<std::optional<StoredSeal>> seal(Deadline deadline) override {
     TRY(Objects * objects, laid_out(deadline));
@@ -312,12 +296,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
     if (other->is_laid_out_as(*objects)) return layouts_.back().get();
     layouts_.push_back(std::move(other));
     if (was_guess) return layouts_.back().get();
-    // What was known is of other objects.
-    earlier_histories_ += objects->history() + 1;
     ready_.forget();
-    const std::lock_guard lock_positions(mutex_);
-    positions_.clear();
-    positions_of_ = 0;
     return layouts_.back().get();
   }
 
@@ -449,20 +428,6 @@ class KubeStore final : public Store, public Sealable, public Naming {
     lists_.insert_or_assign(key, Kept{list, clock_.now().since_boot});
   }
 
-  /// With mutex_ held.
-  void forget_other_histories(const Objects& objects) {
-    if (std::exchange(positions_of_, objects.history()) != objects.history()) positions_.clear();
-  }
-
-  /// A decision from memory counts only in the history that was remembered.
-  [[nodiscard]] Result<void> check_is_of_this_history(Objects& objects, Revision as_of, const Key& key,
-                                                      Deadline deadline) {
-    if (objects.is_doubted()) TRY_VOID(objects.prove(deadline));
-    const std::lock_guard lock(mutex_);
-    forget_other_histories(objects);
-    return positions_.contains(as_of) ? Result<void>() : fail(kube::conflict_on(key));
-  }
-
   /// As far as the API tells without a write: that its etcd is full, or that an admission policy refuses, it does not.
   [[nodiscard]] Result<void> check_takes_writes(Objects& objects, Deadline deadline) {
     TRY_VOID(kube::check_calico_is_ready(objects, ready_, deadline));
@@ -487,7 +452,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
         (write.condition.kind == Condition::Kind::absent ? !record
                                                          : record && record->revision == write.condition.revision);
     if (!holds) return fail(kube::conflict_on(write.key));
-    return record ? record->revision : objects->prove(deadline);
+    return record ? record->revision : objects->position(deadline);
   }
 
   [[nodiscard]] Result<Revision> write_whatever_is_there(Objects& objects, const Write& write, const WriteToken& token,
@@ -495,7 +460,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
     std::optional<Revision> before;
     for (int tries = 0; tries < kTriesMax; ++tries) {
       TRY(const auto record, objects.get(write.key, deadline));
-      if (!record && !write.value) return objects.prove(deadline);
+      if (!record && !write.value) return objects.position(deadline);
       const auto now = record ? std::optional(record->revision) : std::nullopt;
       if (tries > 0 && before == now) break;  // nobody has written it: the conflict is none
       before = now;
@@ -514,12 +479,9 @@ class KubeStore final : public Store, public Sealable, public Naming {
   mutable std::mutex layout_mutex_;
   std::vector<std::unique_ptr<Objects>> layouts_;  ///< guarded by layout_mutex_: the last one counts, all stay
   bool is_guess_ = true;                           ///< guarded by layout_mutex_: the last one is
-  std::uint64_t earlier_histories_ = 0;            ///< guarded by layout_mutex_: of the layouts before
   kube::CalicoReadiness ready_;
   std::mutex mutex_;
-  std::set<Revision> positions_;    ///< guarded by mutex_: that were given out in this history, the last ones
-  std::uint64_t positions_of_ = 0;  ///< guarded by mutex_
-  std::map<ListKey, Kept> lists_;   ///< guarded by mutex_: that are read page by page
+  std::map<ListKey, Kept> lists_;  ///< guarded by mutex_: that are read page by page
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ struct KubeStoreOptions {
 ///
 /// `lay_out` is asked with the first call, until it succeeds once; a guess holds once a record of Calico's was read by
 /// it, and before anything is written. It is asked again when a read finds that one of its kinds is not served any
-/// more: where the answer is another, all goes on there, as another history. The clock must outlive the store.
+/// more: where the answer is another, all goes on there. The clock must outlive the store.
 [[nodiscard]] std::unique_ptr<Store> make_kube_store(std::unique_ptr<kube::Api> api, LayoutOf lay_out,
                                                      const Clock& clock, KubeStoreOptions options = {});
 

@@ -217,9 +217,6 @@ void Objects::remember(const Key& key, const wire::kube::ApiObject& object, cons
   const auto labels = metadata ? member_of(*metadata, "labels") : std::nullopt;
   const auto label = labels ? member_of(*labels, wire::kube::kOwnerLabel) : std::nullopt;
   const std::lock_guard lock(mutex_);
-  if (revision && (!witness_ || witness_->revision < *revision)) {
-    witness_ = Witness{key, *revision, token_in(object.value)};
-  }
   if (seen_.size() >= kSeenMax) seen_.clear();
   seen_.insert_or_assign(
       fmt::format("{} {}", static_cast<int>(key.kind), key.name),
@@ -248,57 +245,17 @@ namespace {
 
 }  // namespace
 
-void Objects::note(Revision revision) {
-  const std::lock_guard lock(mutex_);
-  highest_ = std::max(highest_, revision);
-}
-
-Result<Revision> Objects::prove(Deadline deadline) {
+Result<Revision> Objects::position(Deadline deadline) {
   // Of either there are few.
   const Kind kind = keeps_own_ ? Kind::pool_set : Kind::pool;
   TRY(const Form* form, form_of(kind));
   TRY(const std::string path, path_of(*form, kind));
   wire::kube::ApiListQuery query;
   query.limit = 1;
-  std::vector<Request> requests{request_of(Request::Method::get, wire::kube::list_path(path, query))};
-  Revision before;
-  std::optional<Witness> witness;
-  {
-    const std::lock_guard lock(mutex_);
-    before = highest_;
-    witness = witness_;
-  }
-  if (witness) {
-    TRY(const Form* of_witness, form_of(witness->key.kind));
-    TRY(std::string witness_path, path_of(*of_witness, witness->key));
-    requests.push_back(request_of(Request::Method::get, std::move(witness_path)));
-  }
-  const auto answers = api_.call_all(requests, deadline);
-  if (answers[0].outcome != Outcome::done) return fail(error_of(answers[0], kind, "list"));
-  TRY(const ApiListPage page, wire::kube::decode_list(answers[0].body, form->list_of(kind)));
-  TRY(const Revision position, revision_of(page.resource_version));
-  bool was_put_back = position < before;
-  // One that is gone says nothing.
-  if (witness && answers[1].outcome == Outcome::done) {
-    TRY(const Form* of_witness, form_of(witness->key.kind));
-    TRY(const wire::kube::ApiObjectOf of, of_witness->object_of(witness->key));
-    TRY(const auto object, wire::kube::decode_object(answers[1].body, of));
-    TRY(const Revision revision, revision_of(object.meta.resource_version));
-    was_put_back = was_put_back || revision < witness->revision ||
-                   (revision == witness->revision && token_in(object.value) != witness->token);
-  }
-  const std::lock_guard lock(mutex_);
-  if (was_put_back) {
-    // What others noted meanwhile may be of either history.
-    highest_ = position;
-    witness_.reset();
-    seen_.clear();
-    ++history_;
-  } else {
-    highest_ = std::max(highest_, position);
-  }
-  doubted_ = false;
-  return position;
+  const Answer answer = api_.call(request_of(Request::Method::get, wire::kube::list_path(path, query)), deadline);
+  if (answer.outcome != Outcome::done) return fail(error_of(answer, kind, "list"));
+  TRY(const ApiListPage page, wire::kube::decode_list(answer.body, form->list_of(kind)));
+  return revision_of(page.resource_version);
 }
 
 bool Objects::is_labelled(const Key& key, std::string_view owner) const {
@@ -513,7 +470,6 @@ Result<void> Objects::for_each(const core::Listing& listing, std::size_t page_ma
       const auto page = wire::kube::decode_list(answer.body, list_of(part));
       if (!page && walk.asks_for_less(page.error())) continue;
       if (!page) return fail(page.error());
-      if (const auto revision = revision_of(page->resource_version)) note(*revision);
       if (const auto on = walk.go_on(said_by(*page), answer.body.size()); !on) {
         return fail(Error(on.error()).in(fmt::format("{} list", core::name_of(listing.kind))));
       }
@@ -555,7 +511,6 @@ Result<void> Objects::take_pages(Part& part, Answer answer, Deadline deadline, T
       const auto page = wire::kube::decode_list(answer.body, list_of(part));
       if (!page && !walk.asks_for_less(page.error())) return fail(page.error());
       if (page) {
-        if (const auto revision = revision_of(page->resource_version)) note(*revision);
         if (const auto on = walk.go_on(said_by(*page), answer.body.size()); !on) {
           return fail(Error(on.error()).in(fmt::format("{} list", core::name_of(part.listing->kind))));
         }
@@ -668,7 +623,6 @@ Result<Revision> Objects::written(const Form& form, const Key& key, const Value*
     }
   }
   auto revision = revision_of(object->meta.resource_version);
-  if (revision) note(*revision);
   return revision;
 }
 
@@ -688,10 +642,7 @@ bool Objects::is_of(const Found& found, const Value* value, const WriteToken& to
   return must_be_kept(record.key.kind) ? is_kept(*value, record.value) : record.value.index() == value->index();
 }
 
-Result<Revision> Objects::done_as(const Found& found) {
-  note(found.stored.record.revision);
-  return found.stored.record.revision;
-}
+Result<Revision> Objects::done_as(const Found& found) { return found.stored.record.revision; }
 
 Result<Revision> Objects::create(const Key& key, const Value& value, const WriteToken& token, Deadline deadline) {
   TRY(const Form* form, form_of(key.kind));

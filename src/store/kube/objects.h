@@ -101,19 +101,8 @@ class Objects {
   /// Whether the object had this owner's label when it was seen last (Form::followed_by_label).
   [[nodiscard]] bool is_labelled(const Key& key, std::string_view owner) const;
 
-  // Whether the API is still the one that was seen: an etcd put back to an older state gives revisions a second time
-  // (docs/reference/reliability.md). Its servers have to be restarted then, so that every watch ends.
-
-  /// A watch has ended: nothing that was learnt before is believed until prove().
-  void doubt() { doubted_ = true; }
-  [[nodiscard]] bool is_doubted() const { return doubted_; }
-  /// The position of the storage, which is not behind anything that was seen, and has what was seen last as it was or
-  /// newer; or it was put back, and history() is another. Asks the API.
-  [[nodiscard]] Result<Revision> prove(Deadline deadline);
-  /// Counts how often the storage was found put back.
-  [[nodiscard]] std::uint64_t history() const { return history_; }
-  /// A revision that the API has told.
-  void note(Revision revision);
+  /// The position of the storage. Asks the API.
+  [[nodiscard]] Result<Revision> position(Deadline deadline);
 
   /// The error of an answer that is none of what was hoped for.
   [[nodiscard]] Error error_of(const Answer& answer, Kind kind, std::string_view name) const;
@@ -186,17 +175,7 @@ class Objects {
   const bool keeps_own_;
   const bool finishes_deletions_;
   const Clock& clock_;
-  std::atomic<bool> doubted_{false};
-  std::atomic<std::uint64_t> history_{0};
   mutable std::mutex mutex_;
-  Revision highest_;  ///< guarded by mutex_: of all that were told
-  /// What was written or read last by itself. Guarded by mutex_.
-  struct Witness {
-    Key key;
-    Revision revision;
-    WriteToken token;
-  };
-  std::optional<Witness> witness_;
   /// Of objects seen last. A write says whose it is by the UID, so that it can't meet one made anew. Guarded by mutex_.
   std::unordered_map<std::string, Seen> seen_;
 };

@@ -103,12 +103,7 @@ class Changes {
 class Feed {
  public:
   Feed(Objects& objects, Changes& changes, Look look, Revision after)
-      : objects_(objects),
-        changes_(changes),
-        look_(std::move(look)),
-        history_(objects.history()),
-        seen_(after),
-        thread_([this] { run(); }) {}
+      : objects_(objects), changes_(changes), look_(std::move(look)), seen_(after), thread_([this] { run(); }) {}
   ~Feed() {
     stop();
     thread_.join();
@@ -152,11 +147,7 @@ class Feed {
         if (objects_.clock().now().since_boot - since >= kLasting) pauses.reset();
       }
       if (failed_) return;
-      objects_.doubt();
       if (!sleeps(pauses.next())) return;
-      // A server that was put back to an older state would wait for the revision to come again.
-      if (const auto proven = objects_.prove(in(std::chrono::seconds{10})); !proven) continue;
-      if (objects_.history() != history_) return lost();
     }
   }
 
@@ -213,7 +204,6 @@ class Feed {
     TRY(const Revision revision, revision_of(event.object->meta.resource_version));
     if (event.type != ApiEvent::Type::bookmark) tell(event, revision);
     seen_ = std::max(seen_, revision);
-    objects_.note(seen_);
     return {};
   }
 
@@ -243,7 +233,6 @@ class Feed {
   Objects& objects_;
   Changes& changes_;
   const Look look_;
-  const std::uint64_t history_;
   Revision seen_;        ///< of the thread
   bool failed_ = false;  ///< of the thread
   std::mutex mutex_;

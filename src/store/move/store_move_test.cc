@@ -323,10 +323,9 @@ class StoreWithAnother final : public store::MemoryStore {
   std::uint64_t at = 0;
   std::function<void(StoreWithAnother&)> write;
 
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
-    auto done = MemoryStore::commit_as_of(as_of, writes, token, deadline);
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
+    auto done = MemoryStore::commit(writes, token, deadline);
     if (write && static_cast<std::uint64_t>(counts().commit) >= at) std::exchange(write, {})(*this);
     return done;
   }
@@ -346,7 +345,7 @@ class StoreWithAnother final : public store::MemoryStore {
         block.sequence_number.value += 1;
         given = net::address_at(block.cidr, net::Ordinal(i)).to_string();
         const store::Write done{record.key, block, store::Condition::always()};
-        EXPECT_TRUE(MemoryStore::commit_as_of({}, {&done, 1}, {}, {}));
+        EXPECT_TRUE(MemoryStore::commit({&done, 1}, {}, {}));
         return;
       }
     }
