@@ -80,6 +80,7 @@ constexpr Example kExamples[] = {
     {"store", "croft store backup /var/backups/croft.db"},
     {"store backup", "croft store backup /var/backups/croft.db"},
     {"store restore", "croft store restore /var/backups/croft.db --dry-run"},
+    {"store new-epoch", "croft --store etcd:https://10.0.0.1:2379 store new-epoch"},
     {"store crds", "croft store crds"},
     {"migrate", "croft migrate store --from etcd:https://10.0.0.1:2379 --to kube:/etc/croft/kubeconfig"},
     {"migrate store", "croft migrate store --from sqlite:/var/lib/croft/croft.db --to etcd:https://10.0.0.1:2379"},

@@ -29,6 +29,7 @@
 #include "ipam/use/release.h"
 #include "os/files.h"
 #include "os/process.h"
+#include "store/epoch.h"
 #include "store/kube/format/own_kinds.h"
 #include "store/sqlite/backup.h"
 #include "store/sqlite/sqlite_store.h"
@@ -40,6 +41,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::chrono::minutes kCopyLimit{10};
+constexpr std::chrono::seconds kEpochLimit{30};
 constexpr std::size_t kShownMax = 50;
 constexpr std::size_t kCacheFilesMax = 1'000'000;
 constexpr std::size_t kCacheFileBytesMax = std::size_t{4} << 20;
@@ -501,6 +503,24 @@ class Resting {
       "nothing was changed: see above; `--cni-cache /var/lib/cni` keeps what runs, --force restores all the same");
 }
 
+// ---------------------------------------------------------------- new epoch
+
+[[nodiscard]] Result<int> begin_epoch(const CommandLine& line) {
+  TRY(const auto opened, open_by_url(line.store_url, store::OpenMode::existing, line.clock));
+  auto* const epoch = dynamic_cast<store::HasEpoch*>(opened.get());
+  if (epoch == nullptr) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("store {} needs no new epoch: it is for a register in etcd. `croft store restore` begins one "
+                    "of a file, and docs/runbooks/restore-kubernetes-api.md has the steps for a Kubernetes API",
+                    store::without_user(line.store_url)));
+  }
+  TRY_VOID(epoch->begin_epoch(Deadline::after(line.clock.now(), kEpochLimit)));
+  print(line.json() ? line.data(Data(Json{{"begun", true}}))
+                    : "the register has a new epoch: programs that ran before read everything anew\n");
+  return static_cast<int>(edge::ExitCode::fine);
+}
+
 }  // namespace
 
 void add_store_commands(CLI::App& app, CommandLine& line) {
@@ -532,6 +552,13 @@ void add_store_commands(CLI::App& app, CommandLine& line) {
       "switch to the restored register by themselves.");
   restoring->callback(
       [&line, options] { line.run = [options](CommandLine& l) { return restore_store(l, *options); }; });
+
+  CLI::App* epoch = store->add_subcommand("new-epoch", "Accept a register in etcd after a restore");
+  epoch->footer(
+      "The last step of docs/runbooks/backup-and-restore-etcd.md. Until then a restored etcd is refused. Agents and "
+      "controllers may run on: they forget what they remember. The register is of no Kubernetes cluster afterwards, "
+      "until a controller says of which.");
+  epoch->callback([&line] { line.run = [](CommandLine& l) { return begin_epoch(l); }; });
 
   CLI::App* crds = store->add_subcommand("crds", "Print the CustomResourceDefinitions of a store in Kubernetes");
   crds->footer("For `kubectl apply -f -`. Opens no store.");
