@@ -53,6 +53,8 @@ class Facts {
   /// Every node and pod is in it. When not, why: then nothing is collected.
   bool complete = false;
   std::string incomplete_because;
+  /// Which Kubernetes cluster they are of: the UID of its namespace kube-system. Empty: not said.
+  std::string cluster;
   /// What the list of pods is of, as its source counts its changes; absent: it does not.
   std::optional<std::uint64_t> pods_revision;
 
