@@ -273,10 +273,11 @@ TEST_F(KubernetesRegistryTest, AWatchSeesThem) {
   ASSERT_TRUE(commit(*store, {put({"30000-32767", "\x01", nullptr}, Condition::if_absent())}));
   put_raw(kWebPlace, kWeb);
   std::vector<Change> seen;
-  while (seen.size() < 2) {
+  // That the first writer made the register's epoch wakes the watch too, and is no change of these.
+  for (int i = 0; seen.size() < 2; ++i) {
+    ASSERT_LT(i, 4) << "nothing came";
     auto changes = (*watch)->next(soon());
     ASSERT_TRUE(changes) << changes.error().message;
-    ASSERT_FALSE(changes->empty()) << "nothing came";
     seen.insert(seen.end(), changes->begin(), changes->end());
   }
   // The two are watched apart, and come in either order.
