@@ -41,7 +41,6 @@ void AgentCaller::end_add() {
   if (!outcome) not_served(outcome.error().message);
   if (const auto* refusal = std::get_if<core::Refusal>(&*outcome)) not_served(refusal->summary);
   if (const auto* error = std::get_if<Error>(&*outcome)) not_served(error->message);
-  if (const auto* unwritten = std::get_if<wire::agent::Unwritten>(&*outcome)) not_served(unwritten->error.message);
 }
 
 void AgentCaller::begin_del(const std::string& container) {

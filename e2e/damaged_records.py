@@ -127,7 +127,7 @@ def in_sqlite(world):
 
 
 # The numbers of kinds in the store (docs/formats/records.md).
-POOL, RESERVATION, CONFIG, BLOCK, AFFINITY, HANDLE, VACANCY, CURSOR, MARK = range(9)
+POOL, RESERVATION, CONFIG, BLOCK, AFFINITY, HANDLE, VACANCY, _, MARK = range(9)
 NODE, NODE_RANGE = 10, 15
 
 
@@ -224,11 +224,6 @@ def sqlite(world):
     damage(rig.store, CONFIG, "default")
     rig.everything_goes_on("config", "default")
 
-    rig = fresh("cursor")
-    damage(rig.store, CURSOR, "host/node-a/a")
-    for i in range(20):
-        expect(isinstance(rig.add(f"d{i}"), str), "a node with a damaged cursor")
-
     nodes(fresh("nodes"), damage)
     releases_of_ranges(fresh("ranges"))
 
@@ -262,7 +257,6 @@ def sqlite(world):
 
     rig = fresh("agent")
     damage(rig.store, POOL, "a")
-    damage(rig.store, CURSOR, "host/node-a/b")
     with rig.agent("node-a") as (socket_path, log):
         for i in range(12):
             code, answer = rig.call("ADD", f"e{i}", pools=False, agent=socket_path)
@@ -297,17 +291,12 @@ def etcd(world):
 
     pool = key_of("ippools", "/a") if [k for k in keys if "ippools" in k and k.endswith("/a")] else key_of("ippools")
     for what, key, name in (("block", key_of("/assignment/", block.replace("/", "-")), block.split("/")[0]),
-                            ("cursor", key_of("/croft/", "cursor"), "cursor"),
                             ("pool", pool, "a")):
         before = server.ctl("get", key, "--print-value-only").stdout.rstrip("\n")
         server.ctl("put", key, "{garbage")
-        if what == "cursor":
-            expect(isinstance(rig.add("fresh-cursor"), str), "a damaged cursor is a hint")
-        else:
-            rig.everything_goes_on(what, name, ("block", "list") if what == "block" else ("pool", "list"))
-        if what != "cursor":
-            expect_equal(server.ctl("get", key, "--print-value-only").stdout.rstrip("\n"), "{garbage",
-                         f"{what}: what is damaged is left alone")
+        rig.everything_goes_on(what, name, ("block", "list") if what == "block" else ("pool", "list"))
+        expect_equal(server.ctl("get", key, "--print-value-only").stdout.rstrip("\n"), "{garbage",
+                     f"{what}: what is damaged is left alone")
         server.ctl("put", key, before)
     expect_equal(rig.call("DEL", "c1", pools=False)[0], 0, "mended, c1 is released")
 

@@ -102,7 +102,6 @@ def roles(world, etcd, url):
             expect_equal(done.returncode, OK, f"{store}: croft {command}: {done.stdout}{done.stderr}")
     held = world.held(url("viewer"))
     expect_equal(sorted(row["containerId"] for row in held.values()), ["c1", "c3"], "held")
-    beside_a_rival(world, etcd, url)
     refused = croft(world, url("viewer"), "ip", "release", next(iter(held)), "--force")
     expect(refused.returncode != OK and len(world.held(url("viewer"))) == 2, f"the viewer releases: {refused.stderr}")
     for user in USERS:
@@ -117,25 +116,6 @@ def roles(world, etcd, url):
     expect(denied.returncode != 0, "a node writes the configuration")
     say("plugin, agent, controller and croft work with their roles, and write nothing else")
     return agent, oak
-
-
-def beside_a_rival(world, etcd, url):
-    """A pool of other blocks over the same addresses, as no Croft makes it: claims exclude each other by one record."""
-    key = "/calico/resources/v3/projectcalico.org/ippools/rival"
-    pool = {"kind": "IPPool", "apiVersion": "projectcalico.org/v3", "metadata": {"name": "rival"},
-            "spec": {"cidr": "10.77.0.0/25", "blockSize": 28, "nodeSelector": "all()", "disabled": True}}
-    etcd.as_user("root", "put", key, json.dumps(pool))
-    fir = Node(world, url("node"), "fir")
-    fir.ipam["agent"] = "none"
-    fir.add("beside")
-    fir.delete("beside")
-    etcd.as_user("root", "role", "revoke-permission", "--prefix", "croft-node", "/croft/v1/pool_set/")
-    larch = Node(world, url("node"), "larch")
-    larch.ipam["agent"] = "none"
-    text = str(larch.refuse("refused"))
-    expect("pool_set" in text and "etcd-roles.md" in text, f"what is missing is named: {text}")
-    etcd.as_user("root", "role", "grant-permission", "--prefix", "croft-node", "readwrite", "/croft/v1/pool_set/")
-    etcd.as_user("root", "del", key)
 
 
 def rotation(world, etcd, url, agent, oak, ca):

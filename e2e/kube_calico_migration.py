@@ -2,7 +2,8 @@
 delete pods all the time: what Calico's controller does is done here step by step, as kube-controllers/pkg/controllers/migration has it
 (projectcalico/calico 87c15906f20c; its module can't be had by Go's proxy). No address gets two holders, calls are refused
 with the reason while the data is locked, nothing is written in v1 behind the copy, and afterwards all goes on in v3 with what was there:
-on a node that was told the new group at Converged, and without a restart on nodes, with an agent and without, that were told nothing.
+on a node that was told the new group at Converged, and on nodes, with an agent and without, that were told nothing. An agent ends then, and
+is started again here as a service manager does.
 
 usage: kube_calico_migration.py BIN_DIR VERSION
 """
@@ -161,7 +162,7 @@ class Rig:
             node = self.nodes[name] = Node(world, self.store, name)
             node.ipam["ipv4_pools"] = ["p"]
             node.env = {"CROFT_TOMBSTONES": str(world.directory / f"tombstones-{name}")}
-        self.workers, self.socket = [], None
+        self.workers, self.socket, self.process = [], None, None
 
     def croft(self, store, *arguments, code=0):
         done = run(self.world.bin / "croft", "--store", store, *arguments, check=False)
@@ -177,6 +178,10 @@ class Rig:
         wait_for(lambda: all(worker.last(op) > now + 1 for worker in self.of(name) for op in ("ADD", "DEL")),
                  f"{name} goes on {what}", seconds)
         return self.history.now() - now
+
+    def start_agent(self):
+        """One that knows no group."""
+        self.process, self.socket = start_agent(self.world, self.store, "--tombstones", self.world.directory / "tombstones-oak")
 
     def agent(self):
         """What its status says; nothing while it says nothing."""
@@ -225,8 +230,12 @@ def migrates(rig):
 
     migration.delete_v1()
     wait_for(migration.v1_is_gone, "the older group is gone", 60)
-    gone, then = rig.history.now(), rig.agent()
+    gone = rig.history.now()
     say(f"{gone:.1f} s: the older group is gone")
+    rig.process.wait(60)
+    say(f"the agent has ended {rig.history.now() - gone:.1f} s later")
+    rig.start_agent()
+    then = rig.agent() or {"servedFromCache": 0}
     for name in ("lone", "oak"):
         took = rig.goes_on(name, 60, "in v3 without being told")
         say(f"{name} goes on in v3 within {took:.1f} s")
@@ -283,9 +292,8 @@ def test():
         Migration(kube).make_v1_information()
         rig.croft(rig.store, "pool", "create", "p", "--cidr", "10.100.0.0/16", "--block-size", "28", "--gateway", "10.100.0.1",
                   "--cooldown-seconds", "2")
-        # An agent that knows no group, from before until after.
-        _, socket = start_agent(world, rig.store, "--tombstones", world.directory / "tombstones-oak")
-        rig.socket, rig.nodes["oak"].ipam["agent"] = socket, str(socket)
+        rig.start_agent()
+        rig.nodes["oak"].ipam["agent"] = str(rig.socket)
         before = {}
         for name, node in rig.nodes.items():
             for number in range(5):

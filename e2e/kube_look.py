@@ -13,7 +13,7 @@ import sys
 from etcd_roles import SecretEtcd
 from etcd_tls import Authority
 from kube_apiserver_lib import KubeApiserver
-from kube_store import CALICO, apply, calico_definitions, is_served
+from kube_store import CALICO, apply, calico_definitions, is_served, shipped_definitions
 from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
 
 LOOK = pathlib.Path(__file__).resolve().parent.parent / "deploy" / "kubernetes" / "look.yaml"
@@ -228,8 +228,7 @@ def looks_with_its_role(world, kube, before):
     say("each right that lacks is named once, and what was not judged")
 
     # Croft's kinds come, and the account has no right to them.
-    own = run(world.bin / "croft", "store", "crds").stdout
-    for name in [apply(kube, text) for text in own.split("---\n")[1:]]:
+    for name in [apply(kube, text) for text in shipped_definitions("croft")]:
         wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
     looks(world, looker.store, COMMANDS)
     with without("croftremovednodes", "ipam.croft.dev"):

@@ -17,7 +17,7 @@ import sys
 import time
 
 from kube_apiserver_lib import KubeApiserver, program
-from kube_collect import GRACE_SECONDS, PODS, Cluster, Controller
+from kube_collect import PODS, Cluster
 from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
 from lib import CniError, World, expect, expect_equal, main, own_environment, run, say, start_agent, wait_for
 from living_lib import Pods, enter_own_namespace
@@ -144,15 +144,15 @@ class Restored:
         self.cluster.pod("elsewhere", "elm")
         self.cluster.report("elsewhere", "192.0.2.1")
 
-    def start_agent(self, *options):
-        self.agent = start_agent(self.world, self.cluster.store, NODE, self.socket, *options, env=own_environment(self.world.directory))
+    def start_agent(self):
+        self.agent = start_agent(self.world, self.cluster.store, NODE, self.socket, env=own_environment(self.world.directory))
 
     def save(self, name):
         path = self.world.directory / name
         self.kube.etcd.ctl("snapshot", "save", str(path))
         return path
 
-    def restore(self, snapshot, *options):
+    def restore(self, snapshot):
         """Steps 2 and 3, with an etcd that lacks --bump-revision: what watches the API is begun anew."""
         self.kube.kill()
         etcd = self.kube.etcd
@@ -164,10 +164,10 @@ class Restored:
         self.kube.start()
         self.agent.terminate()
         self.agent.wait(timeout=20)
-        self.start_agent(*options)
+        self.start_agent()
 
-    def churn(self, name, again=True):
-        """What is done after a snapshot: pods go, and others come, some with the addresses of those (`again`)."""
+    def churn(self, name):
+        """Pods go after a snapshot, and others come, some with the addresses of those."""
         kept = {pod: self.kubelet.address(pod) for pod in self.kubelet.sandboxes}
         before = self.save(f"{name}.snapshot")
         leaving = sorted(kept)[:2]
@@ -175,7 +175,7 @@ class Restored:
         for pod in leaving:
             self.kubelet.end(pod)
         made = []
-        while len(made) < 4 or (again and not was <= {self.kubelet.address(pod) for pod in made}):
+        while len(made) < 4 or not was <= {self.kubelet.address(pod) for pod in made}:
             made.append(f"{name}-new-{len(made)}")
             self.kubelet.begin(made[-1])
             expect(len(made) < 30, f"{was} are not given again: {made}")
@@ -189,7 +189,7 @@ class Restored:
                 if container in self.pods.living:
                     self.kubelet.stop_sandbox(container)
         for row in rows:
-            if row["finding"] in ("not_attached", "quarantined"):
+            if row["finding"] == "not_attached":
                 self.runbook.release(row)
 
     def held(self):
@@ -241,49 +241,15 @@ def with_kubelets_running(cluster):
         cluster.cluster.pod(f"at-once-{number}", NODE)
         cluster.kubelet.try_to_make(f"at-once-{number}")
     owners = cluster.pods.check_no_address_twice()
-    rows = {row["address"]: row for row in cluster.world.croft(cluster.store, "ip", "list") if row["state"] == "quarantined"}
-    expect(rows and set(rows) < set(alive), f"in quarantine {sorted(rows)}, alive {alive}")
-    say(f"  {len(owners)} pods live, {len(rows)} of their addresses are in quarantine")
+    agent_log = cluster.world.directory / "agent.log"
+    expect("passed over" in agent_log.read_text(), f"the agent passes over what lives: {agent_log.read_text()}")
+    say(f"  {len(owners)} pods live, {len(alive)} of them with what the register has as free")
     found = cluster.runbook.on_the_node()
     expect_equal({row["pod"] for row in found if row["finding"] == "not_held"}, set(made), "who lives and holds nothing")
     # As a kubelet does it in a moment: those that the API does not know are stopped.
     cluster.kubelet.sync()
     cluster.heed_until_nothing_is_left()
     cluster.check_all_is_well("kubelets running")
-
-
-def by_the_agent(cluster):
-    """The same again, and the node's agent gives back what is in quarantine: not while somebody lives with it, whether a
-    pod reports it or not. A controller beside it does not."""
-    snapshot, left, made = cluster.churn("agent", again=False)
-    alive = {cluster.kubelet.address(pod): pod for pod in made}
-    cluster.restore(snapshot, "--quarantine-hold-seconds", "6")
-    for number in range(3):
-        cluster.cluster.pod(f"beside-{number}", NODE)
-        cluster.kubelet.try_to_make(f"beside-{number}")
-    rows = [row for row in cluster.runbook.of_the_cluster() if row["finding"] == "quarantined"]
-    kept = rows[0]["subject"]
-    others = {row["subject"] for row in rows} - {kept}
-    # One of them lives on with what no pod reports: as by a second interface, or while its kubelet is away.
-    pod = alive[kept]
-    sandbox = cluster.kubelet.sandboxes.pop(pod)
-    controller = Controller(cluster.world, f"kube:{write_kubeconfig(cluster.world, cluster.kube, 'croft-controller')}", "controller")
-    quarantined = lambda: {row["address"] for row in cluster.world.croft(cluster.store, "ip", "list") if row["state"] == "quarantined"}
-    # As kubelets do it.
-    cluster.kubelet.sync()
-    wait_for(lambda: quarantined() == {kept}, f"{others} are given back, and {kept} is not", 40)
-    agent_log = cluster.world.directory / "agent.log"
-    for address in others:
-        told = f"released address {address}: quarantine_over"
-        wait_for(lambda told=told: told in agent_log.read_text(), f"the agent tells of {address}: {agent_log.read_text()}")
-    time.sleep(2 * GRACE_SECONDS + 1)
-    expect_equal(quarantined(), {kept}, "who lives keeps it, though no pod reports it")
-    cluster.kubelet.sandboxes[pod] = sandbox
-    cluster.kubelet.stop(pod)
-    wait_for(lambda: quarantined() == set(), "once its pod is gone", 40)
-    controller.end()
-    cluster.heed_until_nothing_is_left()
-    cluster.check_all_is_well("agent")
 
 
 def test():
@@ -298,7 +264,6 @@ def test():
         cluster.check_all_is_well("before")
         with_kubelets_stopped(cluster)
         with_kubelets_running(cluster)
-        by_the_agent(cluster)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import time
 from etcd import Node
 from kube_apiserver_lib import KubeApiserver, Refused
 from kube_chart import Tools
-from kube_store import CALICO, apply, calico_definitions, install_definitions, is_served
+from kube_store import CALICO, apply, calico_definitions, install_definitions, is_served, shipped_definitions
 from lib import Failure, World, expect, expect_equal, main, own_environment, run, say, wait_for
 
 ACCOUNTS = ("croft-plugin", "croft-node", "croft-controller", "croft-bootstrap", "croft-operator")
@@ -913,7 +913,8 @@ def plugin_waits(user):
 def agent_waits(user):
     with ByAgent(user) as node:
         time.sleep(0.1)
-        refused_by_calico(user, lambda: user.call(node, "ADD", "c1"), seconds=12)
+        containers = itertools.count()  # one that has its address is answered without a write
+        refused_by_calico(user, lambda: user.call(node, "ADD", f"c{next(containers)}"), seconds=12)
 
 
 @work("croft-bootstrap", "croft pool defaults: it waits while Calico's data must not be written", alone=True)
@@ -1299,9 +1300,8 @@ def prepare(world, kube):
 
 def definitions(world, kube):
     """Calico's kinds as the tree ships them, and under the names of its newer group as well; Croft's own."""
-    croft = world.bin / "croft"
-    calicos = [apply(kube, part, "application/yaml") for part in run(croft, "store", "crds", "--calico-kinds").stdout.split("---\n")[1:]]
-    names = calicos + [apply(kube, part) for part in run(croft, "store", "crds").stdout.split("---\n")[1:]]
+    calicos = [apply(kube, part, "application/yaml") for part in shipped_definitions("calico")]
+    names = calicos + [apply(kube, part) for part in shipped_definitions("croft")]
     for name in names + newer_group(kube, calicos):
         wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
 

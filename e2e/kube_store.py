@@ -37,6 +37,12 @@ def calico_definitions():
     return [(folder / f"crd.projectcalico.org_{kind}.yaml").read_text() for kind in KINDS]
 
 
+def shipped_definitions(kind):
+    """The CustomResourceDefinitions of a file that the tree ships: "croft" or "calico"."""
+    file = pathlib.Path(__file__).resolve().parent.parent / "deploy" / "kubernetes" / f"crds-{kind}.yaml"
+    return file.read_text().split("---\n")[1:]
+
+
 def apply(kube, text, media="application/json"):
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     return json.loads(kube._send("POST", path, text.encode(), media=media))["metadata"]["name"]
@@ -48,11 +54,10 @@ def is_served(kube, name):
     return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 
-def install_definitions(world, kube):
+def install_definitions(_world, kube):
     """Calico's and Croft's CustomResourceDefinitions, and waits until they are served."""
     names = [apply(kube, text, "application/yaml") for text in calico_definitions()]
-    own = run(world.bin / "croft", "store", "crds").stdout
-    names += [apply(kube, text) for text in own.split("---\n")[1:]]
+    names += [apply(kube, text) for text in shipped_definitions("croft")]
     for name in names:
         wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
 

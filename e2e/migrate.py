@@ -17,7 +17,7 @@ from etcd import Node
 from etcd_lib import Etcd
 from kube_apiserver_lib import KubeApiserver
 from kube_storm import Ledger
-from kube_store import apply, is_served, make_accounts, write_kubeconfig
+from kube_store import apply, is_served, make_accounts, shipped_definitions, write_kubeconfig
 from lib import Failure, World, expect, expect_equal, main, own_environment, run, say, wait_for
 
 NODES = ("node-a", "node-b", "node-c")
@@ -211,9 +211,8 @@ def give_up(world, source, target):
 
 def install(world, kube):
     names = []
-    for flags in ([], ["--calico-kinds"]):
-        text = run(world.bin / "croft", "store", "crds", *flags).stdout
-        names += [apply(kube, part, "application/yaml") for part in text.split("---\n")[1:]]
+    for kind in ("croft", "calico"):
+        names += [apply(kube, part, "application/yaml") for part in shipped_definitions(kind)]
     for name in names:
         wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
 

@@ -300,11 +300,12 @@ class World {
     end_tunnels();
     if (!properly || found->second.kind == Container::Kind::tunnel) return;
     const Owner owner{"net", handle.substr(4), "eth0"};
-    for (bool more = true; more;) {
-      const auto done =
-          register_.decide<Released>([&](const Snapshot& s) { return plan_release_owner(s, owner, writers_now()); });
-      more = done && done->unfinished;
-    }
+    std::string after;
+    do {
+      const auto done = register_.decide<Released>(
+          [&](const Snapshot& s) { return plan_release_owner(s, owner, writers_now(), after); });
+      after = done ? done->up_to : "";
+    } while (!after.empty());
   }
 
   void end(bool may_stay_listed) {

@@ -260,9 +260,10 @@ class World {
   void remove() {
     const Owner whose = owner();
     const Instant when = now(in_.below(kMachines));
+    std::string after;
     for (int part = 0; part < 16; ++part) {
       const auto done =
-          register_.decide<Released>([&](const Snapshot& s) { return plan_release_owner(s, whose, when); });
+          register_.decide<Released>([&](const Snapshot& s) { return plan_release_owner(s, whose, when, after); });
       if (!done) return;
       for (const Address& address : done->addresses) {
         const auto known = held_.find(address);
@@ -270,7 +271,8 @@ class World {
         held_.erase(known);
         released_[address] = truth_;
       }
-      if (!done->unfinished) return;
+      after = done->up_to;
+      if (after.empty()) return;
     }
   }
 

@@ -24,7 +24,6 @@ inline constexpr auto kPlantedNames = std::to_array<std::string_view>({
     "pods_not_asked",           ///< the collector believes lists, and asks for no pod by itself
     "empty_list_believed",      ///< an API without pods means that no pod lives
     "pending_taken_as_dead",    ///< a pod that reports no address has none
-    "sequence_ignored",         ///< a DEL frees what its container got after it began
     "handle_after_block",       ///< an address is taken before its handle counts it
     "batch_blind",              ///< calls of one commit do not see each other's plans
     "strict_ignored",           ///< strict affinity does not keep nodes from borrowing

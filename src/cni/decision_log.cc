@@ -43,8 +43,6 @@ std::string list_of(const std::vector<net::Address>& addresses) {
   return text.empty() ? "none" : text;
 }
 
-std::string kept_text(const std::vector<net::Address>& kept) { return kept.empty() ? "" : " kept=" + list_of(kept); }
-
 std::string elsewhere_text(const std::vector<engine::HeldElsewhere>& elsewhere) {
   std::string text;
   for (const engine::HeldElsewhere& one : elsewhere) {

@@ -44,9 +44,6 @@ class DecisionLine {
 /// "10.0.0.1,10.0.0.2"; "none" when there is none.
 [[nodiscard]] std::string list_of(const std::vector<net::Address>& addresses);
 
-/// " kept=10.0.0.1": what a DEL left alone because a later ADD of its owner has it; mostly nothing.
-[[nodiscard]] std::string kept_text(const std::vector<net::Address>& kept);
-
 /// " elsewhere=<network>:<addresses>;…": what the container of a DEL that found nothing holds in networks of other
 /// names; mostly nothing.
 [[nodiscard]] std::string elsewhere_text(const std::vector<engine::HeldElsewhere>& elsewhere);

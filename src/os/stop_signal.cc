@@ -40,6 +40,8 @@ bool is_readable_within(int descriptor, int timeout_ms) {
 
 }  // namespace
 
+void ask_to_end() { ::kill(::getpid(), SIGTERM); }
+
 StopSignal::StopSignal(std::chrono::milliseconds patience) : patience_(patience) {
   const sigset_t signals = stop_signals();
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);

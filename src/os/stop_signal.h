@@ -13,6 +13,9 @@ namespace croft::os {
 /// How long a daemon has to end by itself after it was told to; then it is ended.
 inline constexpr std::chrono::milliseconds kStopPatience{4500};
 
+/// Tells this process to end, as SIGTERM does: for what a service manager has to start it anew.
+void ask_to_end();
+
 /// Turns SIGTERM and SIGINT into a question that a daemon asks between two pieces of work, and ends the process itself
 /// when that takes too long. Made once, by main(), before any thread: the signals are blocked from then on in all of
 /// them, so that no work is cut in the middle without need. SIGHUP does nothing from then on: there is nothing that is

@@ -49,7 +49,7 @@ TEST(StopSignalDeathTest, WhatOnlyReadsMayBeCutOff) {
       {
         StopSignal stop(50ms);
         stop.before_forced_end({}, StopSignal::CutsOff::reading);
-        ::kill(::getpid(), SIGTERM);
+        ask_to_end();
         for (volatile bool for_ever = true; for_ever;) {
         }
       },

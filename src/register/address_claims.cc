@@ -22,7 +22,7 @@ AddressClaims::AddressClaims(Reader& reader, For purpose) {
   }
   read_stray_blocks(reader);
   read_node_ranges(reader);
-  if (reader.sees_kubernetes()) read_services(reader, purpose);
+  if (!reader.lacks(Kind::service_cidr)) read_services(reader, purpose);
 }
 
 void AddressClaims::read_stray_blocks(Reader& reader) {

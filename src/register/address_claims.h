@@ -13,7 +13,7 @@ namespace croft::core {
 /// Everybody who hands out addresses of a part of the address space: pools, node ranges and what they are cut from, the
 /// ranges of Services in either form, bitmaps and ServiceCIDR objects, and blocks whose pool is gone, or can't be read:
 /// their addresses are held. Who is to begin handing out some asks here
-/// first, whoever it is. Where the store does not see Kubernetes' records (Snapshot::sees_kubernetes) those are left
+/// first, whoever it is. Where the store does not see Kubernetes' records (Snapshot::lacks) those are left
 /// out.
 ///
 /// What is made meanwhile is seen as a conflict: a commit that makes or moves any of these writes the set of pools

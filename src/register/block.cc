@@ -101,8 +101,6 @@ std::string_view name_of(AddressState state) {
       return "cooling";
     case AddressState::reserved:
       return "reserved";
-    case AddressState::quarantined:
-      return "quarantined";
   }
   return "unknown";
 }
@@ -296,17 +294,6 @@ std::vector<Ordinal> held_by(const Block& block, const Owner& owner) {
     if (index && is_owners[*index]) result.emplace_back(ordinal);
   }
   return result;
-}
-
-Block held_anew(Block block, const Owner& owner, WallTime now) {
-  const std::string text = go_utc_text(now);
-  for (const Ordinal ordinal : held_by(block, owner)) {
-    Attribute holder = *attribute_of(block, ordinal);
-    holder.secondary[kTimestampKey] = text;
-    allocate(block, ordinal, holder);
-  }
-  prune_attributes(block);
-  return block;
 }
 
 Block with_freed(Block block, Ordinal ordinal) {

@@ -128,7 +128,7 @@ struct Block {
 using IsReserved = std::function<bool(const net::Address&)>;
 
 /// The state of one address in a block.
-enum class AddressState : std::uint8_t { free, held, cooling, reserved, quarantined };
+enum class AddressState : std::uint8_t { free, held, cooling, reserved };
 [[nodiscard]] std::string_view name_of(AddressState state);
 
 /// A block with more addresses than 2 to the power of this is not read; its CIDR is taken all the same
@@ -212,10 +212,6 @@ struct Taken {
 
 /// The ordinals that `owner` holds in the block, ascending.
 [[nodiscard]] std::vector<net::Ordinal> held_by(const Block& block, const Owner& owner);
-
-/// What `owner` holds in the block, held anew: under the number of the write that is to come, and with its time. Who
-/// meant the holder that it was before, as a DEL that began before this, doesn't mean this one.
-[[nodiscard]] Block held_anew(Block block, const Owner& owner, WallTime now);
 
 /// Releases ordinals, each of which must be held: to cooling when a cooldown is positive, else to free
 /// (docs/reference/calico-ipam.md#freeing).

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <vector>
 
 #include "base/net/intervals.h"
 #include "base/net/prefix.h"
@@ -14,7 +15,7 @@
 namespace croft::core {
 
 /// The question for a block that nobody has. The blocks of a pool have one length; a block of any other length keeps
-/// its addresses out, whatever is recorded of it: a key is enough.
+/// its addresses out, whatever is recorded of it: a key is enough. A pool of one block asks for what is in its way.
 struct FreeBlock {
   net::Prefix pool;
   int length = 0;
@@ -31,8 +32,12 @@ struct FreeBlock {
 };
 
 struct FoundBlock {
-  /// Has the asked length, and shares no address with the block of any key.
+  /// Has the asked length, and shares no address with the block of any key that was known.
   std::optional<net::Prefix> block;
+  /// Only keys of blocks that somebody claims were known (store/cached).
+  bool is_from_memory = false;
+  /// Blocks that are there and were looked up by themselves, where a store does so: one of them may be the asker's own.
+  std::vector<net::Prefix> passed;
   /// When there is none: how many blocks begin in the pool, and one of another length that keeps addresses out.
   std::uint64_t there = 0;
   std::optional<net::Prefix> other;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 
 namespace croft::core {
@@ -124,6 +125,22 @@ inline constexpr std::size_t kKindCount = kKinds.size();
 [[nodiscard]] constexpr std::string_view name_of(Kind kind) { return traits_of(kind).name; }
 [[nodiscard]] constexpr std::string_view loss_without(Kind kind) { return traits_of(kind).loss; }
 [[nodiscard]] constexpr bool is_hint(Kind kind) { return traits_of(kind).is_hint; }
+
+/// A set of kinds.
+class Kinds {
+ public:
+  constexpr Kinds(std::initializer_list<Kind> kinds) {
+    for (const Kind kind : kinds) bits_ |= bit_of(kind);
+  }
+  [[nodiscard]] constexpr bool contains(Kind kind) const { return (bits_ & bit_of(kind)) != 0; }
+  friend constexpr bool operator==(const Kinds&, const Kinds&) = default;
+
+ private:
+  static constexpr std::uint32_t bit_of(Kind kind) { return std::uint32_t{1} << static_cast<unsigned>(kind); }
+
+  std::uint32_t bits_ = 0;
+};
+static_assert(kKindCount <= 32);
 
 namespace kinds_detail {
 constexpr bool rows_are_in_order_and_numbers_unique() {

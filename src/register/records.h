@@ -89,7 +89,7 @@ struct BlockBeside {
 };
 
 /// A namespace of pods, as far as pools select it (namespaceSelector). Kubernetes' own, and only read; other stores
-/// have none (Snapshot::has_namespaces).
+/// have none (Snapshot::lacks).
 struct Namespace {
   std::string name;
   std::map<std::string, std::string> labels;

@@ -58,6 +58,7 @@ void Snapshot::set_planned(const Key& key, std::optional<Value> value) {
     reserved_.reset();
     free_blocks_.clear();
   }
+  planned_.insert(key);
   set(key, std::move(value));
 }
 

@@ -66,17 +66,20 @@ class Snapshot {
   /// free block stays the answer that it was: whoever takes it looks it up.
   void set_planned(const Key& key, std::optional<Value> value);
 
+  /// Whether a record is shown as it will be.
+  [[nodiscard]] bool is_planned(const Key& key) const { return planned_.contains(key); }
+
   /// The store is shared with programs that know nothing of Croft's own records (store.h, Capabilities).
   void set_foreign_writers(bool foreign_writers) { foreign_writers_ = foreign_writers; }
   [[nodiscard]] bool foreign_writers() const { return foreign_writers_; }
 
-  /// Hints (is_hint) are kept (store.h, Capabilities).
-  void set_keeps_hints(bool keeps_hints) { keeps_hints_ = keeps_hints; }
-  [[nodiscard]] bool keeps_hints() const { return keeps_hints_; }
+  /// A commit of several records is one (store.h, Capabilities).
+  void set_atomic_commit(bool atomic_commit) { atomic_commit_ = atomic_commit; }
+  [[nodiscard]] bool atomic_commit() const { return atomic_commit_; }
 
-  /// Every record that is read is a request of its own (store.h, Capabilities).
-  void set_reads_one_by_one(bool reads_one_by_one) { reads_one_by_one_ = reads_one_by_one; }
-  [[nodiscard]] bool reads_one_by_one() const { return reads_one_by_one_; }
+  /// The store has no records of these kinds (store.h, Capabilities).
+  void set_lacks(Kinds lacks) { lacks_ = lacks; }
+  [[nodiscard]] bool lacks(Kind kind) const { return lacks_.contains(kind); }
 
   /// What the blocks that one commit writes may come to, with all that is recorded beside them (store.h, Capabilities).
   void set_commit_bytes_max(std::size_t bytes_max) { commit_bytes_max_ = bytes_max; }
@@ -92,14 +95,6 @@ class Snapshot {
   /// Made once from all reservations, once they have been read; kept for the next look at the same snapshot.
   [[nodiscard]] const std::shared_ptr<const net::Intervals>& reserved() const { return reserved_; }
   void set_reserved(std::shared_ptr<const net::Intervals> reserved) const { reserved_ = std::move(reserved); }
-  /// Kubernetes' records can be read: the ranges of Services and ServiceCIDRs (store.h, Capabilities).
-  void set_sees_kubernetes(bool sees_kubernetes) { sees_kubernetes_ = sees_kubernetes; }
-  [[nodiscard]] bool sees_kubernetes() const { return sees_kubernetes_; }
-
-  /// Namespaces can be read; where not, they have no labels.
-  void set_has_namespaces(bool has_namespaces) { has_namespaces_ = has_namespaces; }
-  [[nodiscard]] bool has_namespaces() const { return has_namespaces_; }
-
   /// Null when the key was not looked up.
   [[nodiscard]] const std::optional<Value>* find(const Key& key) const { return find_in(records_, key); }
   /// Without the damaged records.
@@ -126,16 +121,15 @@ class Snapshot {
   std::map<Listing, std::vector<KeyedValue>> damaged_;
   std::map<Listing, KeyList> keys_;
   std::map<FreeBlock, FoundBlock> free_blocks_;
+  std::set<Key> planned_;
   bool foreign_writers_ = false;
-  bool keeps_hints_ = true;
-  bool reads_one_by_one_ = false;
+  bool atomic_commit_ = true;
+  Kinds lacks_{Kind::name_space};
   std::size_t commit_bytes_max_ = kNoBytesMax;
   std::uint64_t steps_max_ = kDecisionStepsMax;
   // Not of what was read, but of the work on it. A snapshot belongs to one decision in one thread.
   mutable std::uint64_t steps_ = 0;
   mutable std::shared_ptr<const net::Intervals> reserved_;
-  bool sees_kubernetes_ = true;
-  bool has_namespaces_ = false;
 };
 
 /// What a decision needs to see before it can go on.
@@ -229,11 +223,9 @@ class Reader {
   }
 
   [[nodiscard]] bool foreign_writers() const { return snapshot_.foreign_writers(); }
-  [[nodiscard]] bool keeps_hints() const { return snapshot_.keeps_hints(); }
-  [[nodiscard]] bool reads_one_by_one() const { return snapshot_.reads_one_by_one(); }
+  [[nodiscard]] bool atomic_commit() const { return snapshot_.atomic_commit(); }
+  [[nodiscard]] bool lacks(Kind kind) const { return snapshot_.lacks(kind); }
   [[nodiscard]] std::size_t commit_bytes_max() const { return snapshot_.commit_bytes_max(); }
-  [[nodiscard]] bool sees_kubernetes() const { return snapshot_.sees_kubernetes(); }
-  [[nodiscard]] bool has_namespaces() const { return snapshot_.has_namespaces(); }
 
   /// Counts one thing looked at. False when the decision has looked at as much as it may.
   [[nodiscard]] bool step() {
@@ -306,9 +298,8 @@ template <class Answer>
   if (!outcome && outcome.error().error() != nullptr) return std::move(*outcome.error().error());
   if (!reader.complete()) return reader.missing();
   CROFT_ASSERT(outcome.has_value());  // only a reader that lacks something makes a NotRead
-  if (!reader.keeps_hints()) {
-    std::erase_if(outcome->writes, [](const PlannedWrite& write) { return is_hint(write.key.kind); });
-  }
+  std::erase_if(outcome->writes,
+                [&](const PlannedWrite& write) { return is_hint(write.key.kind) && reader.lacks(write.key.kind); });
   return *std::move(outcome);
 }
 

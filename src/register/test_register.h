@@ -29,7 +29,7 @@ class TestRegister {
   }
 
   /// `knows_claimed`: keys of blocks are as a cache has them, of those that somebody claims (store/cached/cache.h).
-  bool foreign_writers = false, knows_claimed = false, reads_one_by_one = false;
+  bool foreign_writers = false, knows_claimed = false, atomic_commit = true;
   std::size_t commit_bytes_max = kNoBytesMax;
   std::uint64_t steps_max = kDecisionStepsMax;
   /// The steps of the longest look of all decisions so far, and the rounds of reading of the last.
@@ -42,7 +42,7 @@ class TestRegister {
     Snapshot fresh;
     Snapshot& snapshot = batch_ ? batch_->snapshot : fresh;
     snapshot.set_foreign_writers(foreign_writers);
-    snapshot.set_reads_one_by_one(reads_one_by_one);
+    snapshot.set_atomic_commit(atomic_commit);
     snapshot.set_commit_bytes_max(commit_bytes_max);
     snapshot.set_steps_max(steps_max);
     for (rounds = 0;; ++rounds) {
@@ -128,8 +128,10 @@ class TestRegister {
     }
     for (const Listing& listing : missing.keys) snapshot.set_keys(listing, keys_of(listing));
     for (const FreeBlock& block : missing.free_blocks) {
-      snapshot.set_free_block(
-          block, find_free_block(block, keys_of({Kind::block, block_names_of(block.pool.family()), block.as_stored})));
+      const auto keys = keys_of({Kind::block, block_names_of(block.pool.family()), block.as_stored});
+      FoundBlock found = find_free_block(block, keys);
+      found.is_from_memory = knows_claimed && !block.as_stored;
+      snapshot.set_free_block(block, std::move(found));
     }
   }
 

@@ -15,7 +15,8 @@ constexpr Span kGiveBackEvery = 60s;
 
 }  // namespace
 
-Agent::Agent(Server& server, const MachineClock& clock, Random& random, std::string node, Way& way)
+Agent::Agent(Server& server, const MachineClock& clock, Random& random, std::string node, Way& way,
+             engine::Living living)
     : server_(server),
       clock_(clock),
       client_(server, clock, &way),
@@ -31,7 +32,8 @@ Agent::Agent(Server& server, const MachineClock& clock, Random& random, std::str
              .describe_cache = nullptr,
              .log = [](const std::string& /*line*/) {},
              .claim_ahead_hold = 30s,
-             .pause_by = [](std::chrono::nanoseconds span) { sleep(span); }},
+             .pause_by = [](std::chrono::nanoseconds span) { sleep(span); },
+             .living = std::move(living)},
       service_(world_),
       process_(server.schedule()) {
   run([this] { follow(); });

@@ -22,7 +22,7 @@ namespace croft::sim {
 class Agent {
  public:
   /// What is referred to outlives it; the schedule does nothing of it once it is dead.
-  Agent(Server& server, const MachineClock& clock, Random& random, std::string node, Way& way);
+  Agent(Server& server, const MachineClock& clock, Random& random, std::string node, Way& way, engine::Living living);
 
   /// A call on its way: the plugin waits for `answered`, and says when it has gone its own way.
   struct Call {
@@ -47,11 +47,10 @@ class Agent {
     [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override {
       return client_.take_turn(deadline);
     }
-    [[nodiscard]] std::vector<Result<store::Revision>> commit_each(std::optional<store::Revision> as_of,
-                                                                   std::span<const store::Write> writes,
+    [[nodiscard]] std::vector<Result<store::Revision>> commit_each(std::span<const store::Write> writes,
                                                                    const store::WriteToken& token,
                                                                    Deadline deadline) override {
-      return beneath().commit_each(as_of, writes, token, deadline);
+      return beneath().commit_each(writes, token, deadline);
     }
 
    private:

@@ -140,13 +140,13 @@ class Rotation {
 Result<core::AssignAnswer> calico_add(const engine::Context& context, Server& server,
                                       const std::vector<core::Pool>& pools, bool strict, std::size_t claims,
                                       const core::AssignRequest& request) {
-  Library library(context, server.manners().can.reads_one_by_one);
+  Library library(context, !server.manners().can.atomic_commit);
   TRY_VOID(library.get(core::ipam_config_key()));
   TRY_VOID(library.get(core::node_key(request.node.name)));
   TRY_VOID(library.list(core::Kind::reservation, ""));
   TRY_VOID(library.list(core::Kind::pool, ""));
   TRY(const auto own, library.list(core::Kind::affinity, core::owned_names_of(request.node)));
-  if (server.manners().can.reads_one_by_one) {
+  if (!server.manners().can.atomic_commit) {
     server.serve(server.manners().work.an_item * static_cast<std::int64_t>(claims));
   }
   const core::Pool& pool = pools.front();
@@ -185,7 +185,7 @@ Result<core::AssignAnswer> calico_add(const engine::Context& context, Server& se
 }
 
 void calico_del(const engine::Context& context, const std::string& handle_id) {
-  Library library(context, context.store.capabilities().reads_one_by_one);
+  Library library(context, !context.store.capabilities().atomic_commit);
   const core::Key key = core::handle_key(handle_id);
   const auto work = [&]() -> Result<void> {
     for (int tries = 0; tries < kTries; ++tries) {

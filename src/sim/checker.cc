@@ -7,15 +7,11 @@
 #include <fmt/format.h>
 
 #include "base/net/ordinal.h"
-#include "register/quarantine.h"
 
 namespace croft::sim {
 namespace {
 
 bool holds(const core::Attribute* attribute) { return attribute != nullptr && attribute->handle_id.has_value(); }
-
-/// Nobody's handle (register/quarantine.h): its address is kept from everybody.
-bool is_quarantine(const std::string& handle) { return handle.find('.') == handle.npos; }
 
 const core::Attribute* at(const core::Block* block, std::uint32_t ordinal) {
   if (block == nullptr || block->deleted) return nullptr;
@@ -170,11 +166,9 @@ void Checker::ordinal_changed(const net::Address& address, const core::Attribute
     }
   }
   if (same_holder) return;
-  if (holds(is) && !is_quarantine(*is->handle_id)) {
+  if (holds(is)) {
     const auto rest = rests_.find(address);
-    // A release that could not be done as a whole is taken back.
-    const bool is_taken_back = rest != rests_.end() && rest->second.of == *is->handle_id;
-    if (rest != rests_.end() && !is_taken_back && rest->second.until > schedule_.now()) {
+    if (rest != rests_.end() && rest->second.until > schedule_.now()) {
       violate("cooldown cut short",
               fmt::format("{} of {} went to {} with {} ms left", address.to_string(), rest->second.of, *is->handle_id,
                           (rest->second.until - schedule_.now()).count() / 1'000'000));
@@ -186,7 +180,7 @@ void Checker::ordinal_changed(const net::Address& address, const core::Attribute
     rest_begins(address, *is->cooling, is->cooling->previous_handle, Span{0});
   }
   if (!holds(was)) return;
-  // An ADD that could not be done as a whole is taken back: nobody lived with what it had.
+  // An ADD that could not be done as a whole gives back what it had: nobody lived with it.
   const auto had = had_.find(address);
   if (had == had_.end() || had->second.handle != *was->handle_id) return;
   const Span left = had->second.left;
@@ -228,7 +222,6 @@ void Checker::count(const std::string& handle, const std::string& cidr, int by) 
 }
 
 void Checker::check_counts(const std::string& handle) {
-  if (is_quarantine(handle)) return;
   for (const auto& [cidr, held] : held_[handle]) {
     const auto& counts = counted_[handle];
     const auto counted = counts.find(cidr);
@@ -318,16 +311,13 @@ void Checker::expect_clean() {
 std::string Checker::leak() const {
   std::set<std::string> living;
   for (const auto& [address, owner] : lives_) living.insert(core::handle_of(owner));
-  const auto is_left_alone = [&](const std::string& handle) {
-    return is_quarantine(handle) || living.contains(handle);
-  };
   for (const auto& [handle, blocks] : held_) {
     for (const auto& [cidr, held] : blocks) {
-      if (held > 0 && !is_left_alone(handle)) return fmt::format("{} holds {} in {}", handle, held, cidr);
+      if (held > 0 && !living.contains(handle)) return fmt::format("{} holds {} in {}", handle, held, cidr);
     }
   }
   for (const auto& [handle, blocks] : counted_) {
-    if (blocks.empty() || is_left_alone(handle)) continue;
+    if (blocks.empty() || living.contains(handle)) continue;
     return fmt::format("{} counts in {}", handle, blocks.begin()->first);
   }
   return {};

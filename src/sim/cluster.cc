@@ -9,7 +9,6 @@
 #include "agent/format/messages.h"
 #include "base/assert.h"
 #include "base/planted.h"
-#include "cni/door/living_addresses.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/config.h"
 #include "ipam/use/pools.h"
@@ -173,7 +172,7 @@ void Cluster::stop_machine(Node& node) {
 
 void Cluster::start_agent(Node& node) {
   if (!node.is_up || node.agent) return;
-  node.agent = std::make_unique<Agent>(server_, node.clock, node.random, node.name, node.way);
+  node.agent = std::make_unique<Agent>(server_, node.clock, node.random, node.name, node.way, living_on(node));
   node.agent->run([this, &node, agent = node.agent.get()] {
     for (;;) {
       sleep(5s);
@@ -243,56 +242,34 @@ Result<core::AssignAnswer> Cluster::assign(Node& node, const core::AssignRequest
     TRY(wire::agent::AssignOutcome outcome, wire::agent::decode_assign_outcome(**asked->answer));
     if (auto* assigned = std::get_if<core::Assigned>(&outcome)) return core::AssignAnswer(std::move(*assigned));
     if (auto* refusal = std::get_if<core::Refusal>(&outcome)) return core::AssignAnswer(std::move(*refusal));
-    if (const auto* error = std::get_if<Error>(&outcome)) return fail(*error);
-    return fail(std::get<wire::agent::Unwritten>(outcome).error);
+    return fail(std::get<Error>(outcome));
   }
   Client client(server_, node.clock, &node.way);
-  auto answer = engine::assign(context_of(client, node), request);
+  const engine::Living living = living_on(node);
+  auto answer = engine::assign(context_of(client, node), request, {}, &living);
   if (answer) replay_tombstones(node, client, Deadline::after(node.clock.now(), kMakeUpTime));
   return answer;
 }
 
 Result<core::AssignAnswer> Cluster::add(Node& node, const core::AssignRequest& request) {
   node.tombstones.erase(core::handle_of(request.owner));
-  std::optional<core::Refusal> refused;
-  edge::LivingProbe probe;
-  probe.device_of = [&](const net::Address& address) -> Result<std::optional<std::string>> {
+  return assign(node, request);
+}
+
+engine::Living Cluster::living_on(const Node& node) const {
+  return {[this, &node](const net::Address& address) -> Result<std::optional<std::string>> {
+    const std::string handle = checker_.living_with(address);
     for (const auto& [container, sandbox] : node.sandboxes) {
-      if (container == request.owner.container_id) continue;
-      if (checker_.living_with(address) == core::handle_of(sandbox.owner)) return std::optional<std::string>("veth0");
+      if (handle == core::handle_of(sandbox.owner)) return std::optional<std::string>("veth0");
     }
     return std::optional<std::string>();
-  };
-  probe.pause_by = pause;
-  const edge::LivingAdd living{.probe = probe,
-                               .clock = node.clock,
-                               .random = node.random,
-                               .owner = request.owner,
-                               .node = node.name,
-                               .wanted = {},
-                               .assign = [&]() -> Result<edge::AssignedOnce> {
-                                 TRY(core::AssignAnswer answer, assign(node, request));
-                                 if (auto* refusal = std::get_if<core::Refusal>(&answer)) {
-                                   refused = *refusal;
-                                   return fail(core::to_error(*refusal));
-                                 }
-                                 return edge::AssignedOnce{std::get<core::Assigned>(std::move(answer)), false};
-                               },
-                               .open_store = [&]() -> Result<std::unique_ptr<store::Store>> {
-                                 return std::make_unique<Client>(server_, node.clock, &node.way);
-                               },
-                               .warn = [](const std::string& /*what*/) {},
-                               .has_agent = [&] { return node.agent != nullptr; }};
-  auto assigned = edge::assign_past_living(living);
-  if (!assigned && refused) return core::AssignAnswer(*std::move(refused));
-  if (!assigned) return fail(assigned.error());
-  return core::AssignAnswer(*std::move(assigned));
+  }};
 }
 
 Result<void> Cluster::del(Node& node, const core::Owner& owner) {
   const Instant began = node.clock.now();
   edge::AgentCall call;
-  call.what = wire::agent::ReleaseCall{{}, owner, began};
+  call.what = wire::agent::ReleaseCall{{}, owner};
   std::get<wire::agent::ReleaseCall>(call.what).caller.node = node.name;
   call.owner = core::handle_of(owner);
   Result<void> done;
@@ -306,24 +283,22 @@ Result<void> Cluster::del(Node& node, const core::Owner& owner) {
   } else {
     Client client(server_, node.clock, &node.way);
     engine::Context context = context_of(client, node);
-    if (!is_planted("deadline_ignored")) context.not_after = context.ends_by = Deadline::after(began, kDelWork);
-    const auto released = engine::release_owner(context, owner, began);
+    if (!is_planted("deadline_ignored")) context.not_after = Deadline::after(began, kDelWork);
+    const auto released = engine::release_owner(context, owner);
     if (!released) done = fail(released.error());
   }
   // What the store does not take now waits on the node's disk.
-  if (!done) node.tombstones.insert_or_assign(core::handle_of(owner), Tombstone{owner, began});
+  if (!done) node.tombstones.insert_or_assign(core::handle_of(owner), owner);
   return {};
 }
 
 void Cluster::replay_tombstones(Node& node, store::Store& store, Deadline deadline) {
   const auto waiting = node.tombstones;
   engine::Context context = context_of(store, node);
-  context.not_after = context.ends_by = deadline;
-  for (const auto& [handle, tombstone] : waiting) {
-    const auto released = engine::release_owner(context, tombstone.owner, tombstone.began);
-    if (!released) return;
-    const auto still = node.tombstones.find(handle);
-    if (still != node.tombstones.end() && still->second.began == tombstone.began) node.tombstones.erase(still);
+  context.not_after = deadline;
+  for (const auto& [handle, owner] : waiting) {
+    if (!engine::release_owner(context, owner)) return;
+    node.tombstones.erase(handle);
   }
 }
 
@@ -340,7 +315,6 @@ core::AssignRequest Cluster::request_for(const Node& node, const Pod& pod, const
   request.node = host(node);
   request.pod = {pod.name, "default", pod.uid};
   request.count.v6 = setup_.dual_stack ? 1 : 0;
-  request.began = node.clock.now().wall;
   return request;
 }
 
@@ -447,7 +421,8 @@ void Cluster::run_pod(Node& node, const std::shared_ptr<Pod>& pod) {
   pods_.erase(pod->name);
 }
 
-/// A DEL that the runtime may lose patience with, and an ADD for the same sandbox.
+/// A DEL that the runtime may lose patience with, and sends again until the register has it; then an ADD for the same
+/// sandbox.
 void Cluster::redo(Node& node, const std::shared_ptr<Pod>& pod, Span patience) {
   const std::string container = std::exchange(pod->container, {});
   tear_down(node, container);
@@ -461,6 +436,13 @@ void Cluster::redo(Node& node, const std::shared_ptr<Pod>& pod, Span patience) {
   plugin->process.kill();
   std::erase(node.plugins, plugin);
   sleep(patience / 2);
+  for (;;) {
+    const auto again =
+        start_plugin(node, kDelTime, [this, &node, owner](Plugin& self) { self.released = del(node, owner); });
+    (void)wait_for(again->done, [&] { return again->released || !again->process.is_alive(); });
+    if (again->released && *again->released && !node.tombstones.contains(core::handle_of(owner))) break;
+    sleep(kKubeletRetry);
+  }
   for (int tries = 0; tries < kRedoTries && !pod->is_deleted; ++tries) {
     if (make_sandbox(node, pod, container)) return;
     sleep(kKubeletRetry);

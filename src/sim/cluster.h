@@ -122,10 +122,6 @@ class Cluster {
     std::optional<Result<void>> released;
     Process process;
   };
-  struct Tombstone {
-    core::Owner owner;
-    Instant began;
-  };
   struct Node {
     Node(Schedule& schedule, std::string name_of, std::uint16_t number, std::uint64_t seed)
         : name(std::move(name_of)), clock(schedule, number), random(seed) {}
@@ -135,8 +131,8 @@ class Cluster {
     Way way;
     bool is_lost = false, is_listed = true, is_up = true;
     Span muted_until{0}, frozen_until{0};
-    std::map<std::string, Sandbox> sandboxes;  ///< by container, on its disk
-    std::map<std::string, Tombstone> tombstones;
+    std::map<std::string, Sandbox> sandboxes;       ///< by container, on its disk
+    std::map<std::string, core::Owner> tombstones;  ///< by handle
     std::vector<std::shared_ptr<Plugin>> plugins;
     std::unique_ptr<Agent> agent;
     std::unique_ptr<Process> machine;  ///< kubelet and runtime
@@ -189,6 +185,8 @@ class Cluster {
   [[nodiscard]] std::shared_ptr<Plugin> start_plugin(Node& node, Span limit, std::function<void(Plugin&)> body);
   [[nodiscard]] Result<core::AssignAnswer> add(Node& node, const core::AssignRequest& request);
   [[nodiscard]] Result<core::AssignAnswer> assign(Node& node, const core::AssignRequest& request);
+  /// As the node's kernel tells who lives.
+  [[nodiscard]] engine::Living living_on(const Node& node) const;
   [[nodiscard]] Result<void> del(Node& node, const core::Owner& owner);
   [[nodiscard]] std::shared_ptr<Agent::Call> ask_agent(Node& node, edge::AgentCall call);
   void replay_tombstones(Node& node, store::Store& store, Deadline deadline);

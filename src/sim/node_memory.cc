@@ -40,7 +40,7 @@ void ClaimedKeys::apply(const core::Key& affinity, bool is_there) {
 }
 
 Result<store::ReadAnswer> NodeStore::read(const core::Missing& wanted, Deadline deadline) {
-  if (!server_.manners().can.reads_one_by_one) return beneath().read(wanted, deadline);
+  if (server_.manners().can.atomic_commit) return beneath().read(wanted, deadline);
   const auto looks = std::ranges::count_if(
       wanted.lists, [](const auto& one) { return one.kind == core::Kind::affinity && one.as_stored; });
   const Manners::Work& work = server_.manners().work;
@@ -107,6 +107,7 @@ Result<store::ReadAnswer> NodeMemory::read(const core::Missing& wanted, Deadline
   }
   for (const core::FreeBlock& block : wanted.free_blocks) {
     answer.free_blocks.push_back(core::find_free_block(block, *claimed_.list(block.pool.family())));
+    answer.free_blocks.back().is_from_memory = true;
   }
   auto next_keys = found.keys.begin();
   for (const core::Listing& listing : wanted.keys) {

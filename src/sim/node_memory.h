@@ -50,11 +50,10 @@ class NodeStore final : public store::ForwardingStore {
   NodeStore(Client& client, Server& server, const ClaimedKeys* claimed)
       : ForwardingStore(client), server_(server), claimed_(claimed) {}
   [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
-  [[nodiscard]] std::vector<Result<store::Revision>> commit_each(std::optional<store::Revision> as_of,
-                                                                 std::span<const store::Write> writes,
+  [[nodiscard]] std::vector<Result<store::Revision>> commit_each(std::span<const store::Write> writes,
                                                                  const store::WriteToken& token,
                                                                  Deadline deadline) override {
-    return beneath().commit_each(as_of, writes, token, deadline);
+    return beneath().commit_each(writes, token, deadline);
   }
 
  private:
@@ -68,16 +67,10 @@ class NodeMemory final : public store::ForwardingStore {
  public:
   NodeMemory(store::Store& direct, Server& server, ClaimedKeys& claimed, const core::AffinityOwner& node);
   [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
-  [[nodiscard]] std::vector<Result<store::Revision>> commit_each(std::optional<store::Revision> as_of,
-                                                                 std::span<const store::Write> writes,
+  [[nodiscard]] std::vector<Result<store::Revision>> commit_each(std::span<const store::Write> writes,
                                                                  const store::WriteToken& token,
                                                                  Deadline deadline) override {
-    return beneath().commit_each(as_of, writes, token, deadline);
-  }
-  [[nodiscard]] store::Capabilities capabilities() const override {
-    store::Capabilities can = beneath().capabilities();
-    can.reads_one_by_one = false;
-    return can;
+    return beneath().commit_each(writes, token, deadline);
   }
 
  private:

@@ -239,7 +239,6 @@ core::AssignRequest Fleet::request_of(const Node& node, const Pod& pod) const {
   request.node = node.owner;
   request.count =
       family_ == net::Family::v4 ? net::PerFamily<std::uint32_t>{1, 0} : net::PerFamily<std::uint32_t>{0, 1};
-  request.began = node.clock.now().wall;
   return request;
 }
 
@@ -303,11 +302,11 @@ void Fleet::work(Node& node) {
         batch.push_back(engine::assign_in_batch(one.request, kNoPools, {}, one.assigned));
       } else {
         one.wanted = owner_of(one.call.pod);
-        batch.push_back(engine::release_in_batch(one.wanted, {}, {}, one.released));
+        batch.push_back(engine::release_in_batch(one.wanted, {}, one.released));
       }
     }
     const engine::Context direct = context_of(node, node.direct);
-    const engine::BatchDone did = engine::commit_together(direct, node.memory, batch);
+    engine::commit_together(direct, node.memory, batch);
     std::optional<core::AssignRequest> like;
     std::deque<Call> still;
     for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -328,8 +327,6 @@ void Fleet::work(Node& node) {
             added(node, one.call, core::AssignAnswer(std::move(one.assigned)));
           } else {
             ++releases_;
-            const bool is_mended = did.handles_are_exact && one.released.ends_handle;
-            if (!is_mended) engine::finish_release(direct, engine::handle_of(one.wanted));
           }
           break;
       }

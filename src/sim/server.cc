@@ -19,22 +19,16 @@ const std::array<Manners, kStores.size()>& all_manners() {
   static const std::array<Manners, kStores.size()> kAll{
       Manners{.name = "kubernetes",
               .can = {.atomic_commit = false,
-                      .shared = true,
-                      .durable = true,
                       .foreign_writers = true,
-                      .keeps_hints = false,
-                      .reads_one_by_one = true,
-                      .keeps_tokens = true,
                       .late_commits = true,
-                      .commit_bytes_max = kBlockBytes},
+                      .commit_bytes_max = kBlockBytes,
+                      .lacks = {core::Kind::vacancy, core::Kind::range_allocation}},
               .read = {1ms, 6ms},
               .write = {3ms, 20ms},
               .service = 200us,
               .watch = {1ms, 30ms}},
       Manners{.name = "etcd",
               .can = {.atomic_commit = true,
-                      .shared = true,
-                      .durable = true,
                       .foreign_writers = true,
                       .late_commits = true,
                       .commit_bytes_max = kBlockBytes},
@@ -43,7 +37,7 @@ const std::array<Manners, kStores.size()>& all_manners() {
               .service = 150us,
               .watch = {300us, 5ms}},
       Manners{.name = "sqlite",
-              .can = {.atomic_commit = true, .shared = true, .durable = true, .commit_bytes_max = kBlockBytes},
+              .can = {.atomic_commit = true, .commit_bytes_max = kBlockBytes},
               .read = {20us, 100us},
               .write = {500us, 3ms},
               .service = 500us,
@@ -107,7 +101,7 @@ Result<Revision> Server::apply(std::span<const store::Write> writes, const store
     for (const store::Write& write : writes) keys.records.insert(write.key);
   }
   const auto before = records_.read(keys, {}).value().records;
-  auto done = records_.commit_as_of(std::nullopt, writes, token, {});
+  auto done = records_.commit(writes, token, {});
   if (!done) {
     if (done.error().code == ErrorCode::conflict) ++traffic_.conflicts;
     return done;
@@ -141,7 +135,7 @@ void Server::lose_unsynced() {
     auto& [when, change] = unsynced_.back();
     if (when + kOnDiskAfter < schedule_.now()) break;
     const store::Write write{change.key, change.before, store::Condition::always()};
-    (void)records_.commit_as_of(std::nullopt, {&write, 1}, {}, {});
+    (void)records_.commit({&write, 1}, {}, {});
     undone.push_back({change.key, change.after, change.before});
   }
   if (look_ && !undone.empty()) look_(undone);
@@ -181,9 +175,8 @@ void Server::put_back(const Copy& copy) {
   for (const store::Record& record : copy.records) to[record.key] = record.value;
   for (auto& [key, value] : to) {
     const store::Write write{key, std::move(value), store::Condition::always()};
-    (void)records_.commit_as_of(std::nullopt, {&write, 1}, {}, {});
+    (void)records_.commit({&write, 1}, {}, {});
   }
-  put_back_at_ = records_.position({}).value();
   ++put_back_;
   told_.clear();
   changed_.notify_all();
@@ -208,7 +201,7 @@ Result<void> Client::travel(Span span, Deadline deadline) const {
 
 Result<store::ReadAnswer> Client::read(const core::Missing& wanted, Deadline deadline) {
   // A server that answers records one by one is asked for them at once; its lists come page by page.
-  const bool by_pages = server_.manners_.can.reads_one_by_one;
+  const bool by_pages = !server_.manners_.can.atomic_commit;
   server_.traffic_.requests += by_pages ? wanted.records.size() + wanted.lists.size() + wanted.keys.size() : 1;
   const Span span = server_.draw(server_.manners_.read);
   TRY_VOID(travel(span / 2, deadline));
@@ -238,7 +231,7 @@ Span Client::work_of(const core::Missing& wanted) const {
   const auto asked = static_cast<std::int64_t>(wanted.records.size() + wanted.lists.size() + wanted.keys.size() +
                                                wanted.free_blocks.size());
   const auto lists = asked - static_cast<std::int64_t>(wanted.records.size());
-  return work.a_key * asked + work.a_list * lists + work.a_read * (server_.manners_.can.reads_one_by_one ? asked : 1);
+  return work.a_key * asked + work.a_list * lists + work.a_read * (server_.manners_.can.atomic_commit ? 1 : asked);
 }
 
 Result<store::Page> Client::list(const store::ListRequest& request, Deadline deadline) {
@@ -262,14 +255,10 @@ struct Client::Flight {
   Signal replied;
 };
 
-Result<std::shared_ptr<Client::Flight>> Client::send(std::optional<Revision> as_of,
-                                                     std::span<const store::Write> writes,
+Result<std::shared_ptr<Client::Flight>> Client::send(std::span<const store::Write> writes,
                                                      const store::WriteToken& token, Deadline deadline) {
   TRY_VOID(store::check_writes(writes));
   ++server_.traffic_.requests;
-  if (as_of && *as_of <= server_.put_back_at_) {
-    return fail(ErrorCode::conflict, "simulated: the register was put back; read again");
-  }
   std::optional<Meeting> meets;
   if (way_ != nullptr && !way_->mishaps.empty()) {
     meets = way_->mishaps.front();
@@ -334,17 +323,17 @@ Result<Revision> Client::reply_of(Flight& flight, Deadline deadline) {
   return *flight.reply;
 }
 
-Result<Revision> Client::commit_as_of(std::optional<Revision> as_of, std::span<const store::Write> writes,
-                                      const store::WriteToken& token, Deadline deadline) {
-  TRY(const auto flight, send(as_of, writes, token, deadline));
+Result<Revision> Client::commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                Deadline deadline) {
+  TRY(const auto flight, send(writes, token, deadline));
   return reply_of(*flight, deadline);
 }
 
-std::vector<Result<Revision>> Client::commit_each(std::optional<Revision> as_of, std::span<const store::Write> writes,
-                                                  const store::WriteToken& token, Deadline deadline) {
+std::vector<Result<Revision>> Client::commit_each(std::span<const store::Write> writes, const store::WriteToken& token,
+                                                  Deadline deadline) {
   std::vector<Result<std::shared_ptr<Flight>>> flights;
   for (std::size_t i = 0; i < writes.size(); ++i) {
-    flights.push_back(send(as_of, writes.subspan(i, 1), token, deadline));
+    flights.push_back(send(writes.subspan(i, 1), token, deadline));
   }
   std::vector<Result<Revision>> outcomes;
   for (const auto& flight : flights) {
@@ -356,16 +345,7 @@ std::vector<Result<Revision>> Client::commit_each(std::optional<Revision> as_of,
 Result<Revision> Client::position(Deadline deadline) {
   ++server_.traffic_.requests;
   TRY_VOID(travel(server_.draw(server_.manners_.read), deadline));
-  if (seen_put_back_ != server_.put_back_) {
-    seen_put_back_ = server_.put_back_;
-    ++history_;
-  }
   return server_.records_.position(deadline);
-}
-
-Result<std::uint64_t> Client::prove_history(Deadline deadline) {
-  TRY_VOID(position(deadline));
-  return history_;
 }
 
 /// A place in the queue.

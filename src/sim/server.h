@@ -153,8 +153,7 @@ class Server {
   std::deque<std::pair<Span, Changed>> unsynced_;
   std::vector<Told> told_;  ///< every change so far, in the order of revisions
   Signal changed_;
-  std::uint64_t put_back_ = 0;   ///< how often
-  store::Revision put_back_at_;  ///< what was seen up to here is of an earlier history
+  std::uint64_t put_back_ = 0;  ///< how often
   // The queue of writers, where there is one.
   std::uint64_t turns_asked_ = 0;
   std::set<std::uint64_t> turns_;
@@ -170,12 +169,10 @@ class Client final : public store::Store {
 
   [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
   [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override;
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override;
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override;
   /// On their way at once, where the store takes them one by one.
-  [[nodiscard]] std::vector<Result<store::Revision>> commit_each(std::optional<store::Revision> as_of,
-                                                                 std::span<const store::Write> writes,
+  [[nodiscard]] std::vector<Result<store::Revision>> commit_each(std::span<const store::Write> writes,
                                                                  const store::WriteToken& token,
                                                                  Deadline deadline) override;
   [[nodiscard]] Result<store::Revision> position(Deadline deadline) override;
@@ -183,8 +180,7 @@ class Client final : public store::Store {
                                                             Deadline deadline) override;
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
   [[nodiscard]] store::Capabilities capabilities() const override { return server_.manners_.can; }
-  [[nodiscard]] std::uint64_t history() const override { return history_; }
-  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override;
+  [[nodiscard]] std::uint64_t epoch() const override { return server_.put_back_; }
 
  private:
   friend class ServerWatch;
@@ -194,8 +190,7 @@ class Client final : public store::Store {
   [[nodiscard]] Span work_of(const core::Missing& wanted) const;
   [[nodiscard]] bool is_cut() const { return way_ != nullptr && way_->cut_until > server_.schedule_.now(); }
   /// Sends a commit; its reply comes to the flight.
-  [[nodiscard]] Result<std::shared_ptr<Flight>> send(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
+  [[nodiscard]] Result<std::shared_ptr<Flight>> send(std::span<const store::Write> writes,
                                                      const store::WriteToken& token, Deadline deadline);
   [[nodiscard]] Result<store::Revision> reply_of(Flight& flight, Deadline deadline);
   /// The way there, or back; an error when it ends nowhere.
@@ -204,7 +199,6 @@ class Client final : public store::Store {
   Server& server_;
   const MachineClock& clock_;
   Way* const way_;
-  std::uint64_t history_ = 0, seen_put_back_ = 0;
 };
 
 }  // namespace croft::sim

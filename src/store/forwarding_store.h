@@ -12,7 +12,7 @@
 namespace croft::store {
 
 /// Another store, with every call. Who decorates a store derives from this and overrides what it changes; the store
-/// beneath must outlive it. Only commit_each() goes through commit_as_of(), one write after the other: so it can't pass
+/// beneath must outlive it. Only commit_each() goes through commit(), one write after the other: so it can't pass
 /// by what was overridden there; who does not override that forwards it.
 class ForwardingStore : public Store {
  public:
@@ -24,9 +24,9 @@ class ForwardingStore : public Store {
   [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override {
     return beneath_.list(request, deadline);
   }
-  [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
-                                              const WriteToken& token, Deadline deadline) override {
-    return beneath_.commit_as_of(as_of, writes, token, deadline);
+  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
+                                        Deadline deadline) override {
+    return beneath_.commit(writes, token, deadline);
   }
   [[nodiscard]] Result<Fate> fate_of(std::span<const Write> writes, const WriteToken& token,
                                      Deadline deadline) override {
@@ -41,10 +41,7 @@ class ForwardingStore : public Store {
     return beneath_.take_turn(deadline);
   }
   [[nodiscard]] Capabilities capabilities() const override { return beneath_.capabilities(); }
-  [[nodiscard]] std::uint64_t history() const override { return beneath_.history(); }
-  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override {
-    return beneath_.prove_history(deadline);
-  }
+  [[nodiscard]] std::uint64_t epoch() const override { return beneath_.epoch(); }
 
  protected:
   [[nodiscard]] Store& beneath() const { return beneath_; }

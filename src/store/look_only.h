@@ -23,12 +23,10 @@ class LookOnly final : public ForwardingStore {
     return beneath().for_each(std::move(request), until, take);
   }
   /// Each of commit_each() too (ForwardingStore).
-  [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> /*as_of*/, std::span<const Write> /*writes*/,
-                                              const WriteToken& /*token*/, Deadline /*deadline*/) override {
+  [[nodiscard]] Result<Revision> commit(std::span<const Write> /*writes*/, const WriteToken& /*token*/,
+                                        Deadline /*deadline*/) override {
     return fail(ErrorCode::read_only, "this command only looks, and writes nothing");
   }
-  /// That it is proven takes a mark.
-  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline /*deadline*/) override { return history(); }
 
  private:
   const std::unique_ptr<Store> owned_;

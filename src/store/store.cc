@@ -69,11 +69,11 @@ bool is_in(const WatchScope& scope, const Key& key) {
          });
 }
 
-std::vector<Result<Revision>> Store::commit_each(std::optional<Revision> as_of, std::span<const Write> writes,
-                                                 const WriteToken& token, Deadline deadline) {
+std::vector<Result<Revision>> Store::commit_each(std::span<const Write> writes, const WriteToken& token,
+                                                 Deadline deadline) {
   std::vector<Result<Revision>> outcomes;
   outcomes.reserve(writes.size());
-  for (const Write& write : writes) outcomes.push_back(commit_as_of(as_of, {&write, 1}, token, deadline));
+  for (const Write& write : writes) outcomes.push_back(commit({&write, 1}, token, deadline));
   return outcomes;
 }
 

@@ -154,38 +154,27 @@ class Watch {
   virtual void unfollow(const Key& key) = 0;
 };
 
-/// What a backend can do beyond the least.
+/// What decisions have to know of a backend. What a call costs there is its own affair.
 struct Capabilities {
   bool atomic_commit = false;  ///< commit() of several writes is all or nothing
-  bool shared = false;         ///< several processes may have the store open at once
-  bool durable = false;        ///< an acknowledged commit survives power loss
-  /// Programs other than Croft may write blocks, affinities and handles: what Croft keeps beside them (vacancies, claim
-  /// cursors) is then a hint that may be incomplete.
+  /// Programs other than Croft may write blocks, affinities and handles: what Croft keeps beside them (vacancies) is
+  /// then a hint that may be incomplete.
   bool foreign_writers = false;
-  /// Records of a hint (core::is_hint) are kept. Where each would cost a request of its own, what they tell is found in
-  /// the blocks themselves.
-  bool keeps_hints = true;
-  /// Every record that is read costs a request of its own: what may not be needed is not asked along.
-  bool reads_one_by_one = false;
-  /// Record::token is kept with records of every kind, and goes when a program of others writes one.
-  bool keeps_tokens = false;
   /// A commit whose reply was lost may still be applied, as late as it likes: who goes on without it has to change
   /// first what it would change (docs/reference/reliability.md#unknown-outcomes).
   bool late_commits = false;
   /// What the blocks that one commit writes may come to, by core::bytes_of; what else a commit has is small, and has
   /// room besides. A commit that is larger than the store takes nevertheless ends in storage_full.
   std::size_t commit_bytes_max = core::kNoBytesMax;
-  /// Records of Kubernetes' kinds can be read: ranges of Services, IPAddresses, ServiceCIDRs. Not where the program has
-  /// no part for them.
-  bool sees_kubernetes = true;
-  /// Among them the ranges, Kind::range_allocation: a kube-apiserver shows those to nobody. They are absent otherwise.
-  bool sees_range_bitmaps = true;
-  /// Services are those of Kubernetes; foreign_service are Croft's own then. Else it is the other way round.
-  bool kubernetes_services = false;
-  /// Records of Kubernetes' namespaces can be read.
-  bool has_namespaces = false;
+  /// Kinds of which the store never has a record. Vacancies, where what they tell is found in the blocks themselves;
+  /// Kubernetes' kinds, where the program has no part for them or no API shows them (ranges of Services), and
+  /// namespaces outside of a Kubernetes API.
+  core::Kinds lacks{Kind::name_space};
+  /// Whose the records of Kind::service are; foreign_service are the other's.
+  core::System services = core::System::croft;
 };
-inline constexpr std::size_t kCommitWritesMax = 128;
+/// etcd takes 128 conditions, and two are of the register itself.
+inline constexpr std::size_t kCommitWritesMax = 126;
 
 /// The register of who holds what: typed records with revisions, changed by compare-and-swap
 /// (docs/promises.md#store-contract).
@@ -220,21 +209,16 @@ class Store {
   /// Applies all writes if every condition holds, else none. Three outcomes:
   /// - done: the new revision; it is durable, where the backend is;
   /// - not done: conflict (naming the key whose condition failed; also for a create that found the record),
-  /// storage_full,
-  ///   unavailable, deadline_exceeded, … : nothing of it is or ever will be visible;
+  ///   storage_full, unavailable, deadline_exceeded, … : nothing of it is or ever will be visible;
   /// - unknown_outcome: the reply was lost. Read back a key of the commit and compare `token` before deciding.
   /// Each key at most once; 1 to kCommitWritesMax writes, more than one only with Capabilities::atomic_commit.
-  ///
-  /// A decision that rests on memory names a position of this object, `as_of`: nothing but a conflict when the store
-  /// may no longer be the one in which that was seen (another was put in its place, or it was put back to an older
-  /// state), whether a condition says so or not. A store that needs no such care, or takes it anyhow, just commits.
-  [[nodiscard]] virtual Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
-                                                      const WriteToken& token, Deadline deadline) = 0;
+  /// A condition that was read in another epoch (see epoch()) does not hold.
+  [[nodiscard]] virtual Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
+                                                Deadline deadline) = 0;
 
   /// Writes that have nothing to do with each other, each a commit of its own with the outcome of one; together where
-  /// the store can. In their order. `as_of` as of commit_as_of().
-  [[nodiscard]] virtual std::vector<Result<Revision>> commit_each(std::optional<Revision> as_of,
-                                                                  std::span<const Write> writes,
+  /// the store can. In their order.
+  [[nodiscard]] virtual std::vector<Result<Revision>> commit_each(std::span<const Write> writes,
                                                                   const WriteToken& token, Deadline deadline);
 
   /// What became of a commit of this object that ended in unknown_outcome, as far as the records tell now. Without a
@@ -261,15 +245,11 @@ class Store {
 
   [[nodiscard]] virtual Capabilities capabilities() const = 0;
 
-  /// Which history of the register this object has seen last: grows when a call finds another register in the place of
-  /// the one before, or the same put back to an older state. What was concluded from two looks with different numbers
-  /// is void: what the one had and the other lacks was not taken away by anybody. A register that was put back and
-  /// has come far beyond what was seen meanwhile may look like the same.
-  [[nodiscard]] virtual std::uint64_t history() const = 0;
-
-  /// The same, proven: where the store itself does not show it, this writes a mark that the next call looks for. Who
-  /// concludes from two looks asks after reading each of them. Errors: as of commit() but conflict of what is written.
-  [[nodiscard]] virtual Result<std::uint64_t> prove_history(Deadline deadline) = 0;
+  /// How many epochs of the register this object has met: grows when a call finds another register in the place of the
+  /// one before, one that was restored, or the same put back to an older state. What was remembered, or concluded from
+  /// two looks, with another number is void: what the one had and the other lacks was not taken away by anybody.
+  /// A store whose memory is no older than what it watches has one epoch only.
+  [[nodiscard]] virtual std::uint64_t epoch() const = 0;
 
   // Shorter forms of the above.
 
@@ -279,10 +259,6 @@ class Store {
   [[nodiscard]] Result<std::vector<std::optional<Record>>> get_many(std::span<const Key> keys, Deadline deadline);
   /// A list with keys_only, whatever the request says.
   [[nodiscard]] Result<KeyPage> list_keys(ListRequest request, Deadline deadline);
-  /// A decision that was made from what was just read.
-  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
-    return commit_as_of(std::nullopt, writes, token, deadline);
-  }
 };
 
 /// For a store that cannot read everything at once: adds to `answer`, which has the records, the lists and free blocks,

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,7 +29,6 @@
 #include "cni/door/tombstones.h"
 #include "install/commands/plugin_kubeconfig.h"
 #include "ipam/use/damage_telling.h"
-#include "ipam/use/quarantine.h"
 #include "os/host_route.h"
 #include "os/process.h"
 #include "os/service_manager.h"
@@ -59,11 +60,7 @@ constexpr seconds kReplayAgain{5};
 /// How often it looks at what its node says of its network.
 constexpr seconds kConditionEvery{30};
 constexpr seconds kConditionWait{2};
-/// How often it looks who lives with what its node found and is in quarantine; where memory has not the node's blocks
-/// that is a list and a read a block.
-constexpr seconds kQuarantineEvery{60};
-constexpr seconds kQuarantineEveryFromStore{600};
-constexpr seconds kQuarantineWait{2};
+/// The kernel answers in microseconds, or while somebody else changes its tables a little later.
 constexpr seconds kKernelTime{1};
 
 struct AgentOptions {
@@ -75,7 +72,6 @@ struct AgentOptions {
   std::size_t workers = edge::LanesOptions{}.alone;
   std::uint32_t claim_ahead_below = 8;
   std::uint32_t claim_ahead_hold_s = 300;
-  std::uint32_t quarantine_hold_s = 900;
   std::string tombstones = edge::kDefaultTombstones;
   PluginKubeconfigOptions kubeconfig;  ///< without a file: somebody else keeps it
   bool no_pod_events = false;
@@ -157,9 +153,10 @@ class AgentProgram {
                telling(cluster.events.get()),
                remembering(cluster.wishes.get()),
                asking(cluster.wishes.get()),
-               counting(options)},
+               counting(options),
+               nullptr,
+               living()},
         service_(world_),
-        quarantine_({core::AffinityOwner::Type::host, options.node}, seconds(options.quarantine_hold_s)),
         tombstones_(options.tombstones, daemon.clock) {
     log_.set_formatter(std::make_unique<LogFormat>("agent"));
   }
@@ -199,6 +196,35 @@ class AgentProgram {
     return [this](std::chrono::nanoseconds took, const core::AssignAnswer* answer) { metrics_.count(took, answer); };
   }
 
+  /// As AgentWorld::living has it. In another network namespace than the plugins' the kernel leads to nobody, however
+  /// many live.
+  engine::Living living() {
+    const auto device_of =
+        [this, own = os::own_network_namespace()](const net::Address& address) -> Result<std::optional<std::string>> {
+      const std::uint64_t callers = service_.network_of_callers();
+      if (callers != 0 && callers != own) {
+        return fail(ErrorCode::refused_by_configuration,
+                    "the plugins run in another network namespace than this agent; run it in the node's");
+      }
+      return os::device_of_living(edge::to_bytes(address), daemon_.clock,
+                                  Deadline::after(daemon_.clock.now(), kKernelTime));
+    };
+    return {device_of, [this](const std::string& line) { tell_of_living(line); }};
+  }
+
+  /// Once for the calls that find the same.
+  void tell_of_living(const std::string& line) {
+    {
+      const std::lock_guard lock(living_mutex_);
+      if (line == living_told_) return;
+      living_told_ = line;
+    }
+    log_.warn("{}", one_line(line));
+    if (events_ == nullptr) return;
+    events_->tell({"v1", "Node", "", options_.node, options_.node},
+                  {wire::kube::Event::Type::warning, "LivingAddresses", "", line});
+  }
+
   /// Null where nobody asked for one.
   [[nodiscard]] Result<std::unique_ptr<edge::MetricsServer>> serve_metrics() {
     if (options_.metrics_bind_address.empty()) return nullptr;
@@ -229,9 +255,9 @@ class AgentProgram {
     trouble_ = trouble;
     // Each of these may wait for a store that is away; told to end, none begins any more.
     probe(server);
-    for (const auto task : {&AgentProgram::give_back, &AgentProgram::make_up, &AgentProgram::tell_of_events,
-                            &AgentProgram::tell_of_wishes, &AgentProgram::tend_kubeconfig,
-                            &AgentProgram::tend_condition, &AgentProgram::tend_quarantine}) {
+    for (const auto task :
+         {&AgentProgram::give_back, &AgentProgram::make_up, &AgentProgram::tell_of_events,
+          &AgentProgram::tell_of_wishes, &AgentProgram::tend_kubeconfig, &AgentProgram::tend_condition}) {
       if (daemon_.stop.wait_for(std::chrono::nanoseconds(0))) return;
       (this->*task)();
     }
@@ -320,37 +346,6 @@ class AgentProgram {
     condition_trouble_ = trouble;
   }
 
-  /// Gives back what nobody lives with any more. Only in the network namespace that the plugins asked the kernel in: in
-  /// another one nobody is seen, however many live.
-  void tend_quarantine() {
-    const Instant now = daemon_.clock.now();
-    const std::uint64_t callers = service_.network_of_callers();
-    if (!serving_ || callers == 0 || now.since_boot < next_quarantine_) return;
-    const seconds every = cached_.state().in_use ? kQuarantineEvery : kQuarantineEveryFromStore;
-    next_quarantine_ = now.since_boot + std::min(every, std::max(seconds(1), seconds(options_.quarantine_hold_s / 2)));
-    const auto looked = [&]() -> Result<std::vector<net::Address>> {
-      if (callers != os::own_network_namespace()) {
-        return fail(ErrorCode::refused_by_configuration,
-                    "the plugins run in another network namespace than this agent: run it in the node's");
-      }
-      const engine::Context context{cached_.uncached(), daemon_.clock, daemon_.random, kQuarantineWait};
-      return quarantine_.look(context, cached_, [&](const net::Address& address) {
-        return os::device_of_living(edge::to_bytes(address), daemon_.clock,
-                                    Deadline::after(daemon_.clock.now(), kKernelTime));
-      });
-    }();
-    const std::string trouble = looked ? "" : looked.error().message;
-    if (!trouble.empty() && trouble != quarantine_trouble_) {
-      log_.warn("who lives with what is in quarantine is not known: {}", one_line(trouble));
-    }
-    quarantine_trouble_ = trouble;
-    if (!looked) return;
-    for (const net::Address& address : *looked) {
-      log_.info("released address {}: quarantine_over; the kernel of node {} has led to nobody with it for {} s",
-                address.to_string(), options_.node, options_.quarantine_hold_s);
-    }
-  }
-
   const AgentOptions& options_;
   Daemon& daemon_;
   store::kube::Events* const events_;
@@ -369,9 +364,8 @@ class AgentProgram {
   edge::Health health_;
   edge::AgentWorld world_;
   edge::AgentService service_;
-  engine::QuarantineKeeper quarantine_;
-  std::string quarantine_trouble_;
-  std::chrono::nanoseconds next_quarantine_{0};
+  std::mutex living_mutex_;
+  std::string living_told_;
   edge::Tombstones tombstones_;
   std::string trouble_;
   std::uint64_t refused_ = 0;
@@ -498,12 +492,6 @@ void add_agent_command(CLI::App& app, Daemon& daemon) {
   command
       ->add_option("--claim-ahead-hold-seconds", options->claim_ahead_hold_s,
                    "Give such a block back when nobody has used it for so long")
-      ->check(CLI::Range(1, 86400))
-      ->capture_default_str();
-  command
-      ->add_option("--quarantine-hold-seconds", options->quarantine_hold_s,
-                   "Give back what an ADD of this node found alive, and is in quarantine, when the node's kernel has "
-                   "led to nobody with it for so long")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
   command

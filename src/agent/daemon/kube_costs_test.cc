@@ -197,7 +197,7 @@ TEST_F(KubeCosts, AClaimAsksLittle) {
     if (is_asked(rounds, "ipamblocks?labelSelector=ipam.croft.dev%2Flength%21%3D26")) ++blocks_seen;
     if (i > 2 && i < 590) continue;
     // Among many the first choice may be another's: then three more are asked for together.
-    EXPECT_LE(rounds.size(), i > 2 ? 10U : 9U) << text_of(rounds);
+    EXPECT_LE(rounds.size(), i > 2 ? 11U : 9U) << text_of(rounds);
     EXPECT_LE(requests_in(rounds), i > 2 ? 29U : 20U) << text_of(rounds);
     EXPECT_FALSE(is_asked(rounds, "ipamblocks?limit")) << text_of(rounds);
   }
@@ -269,27 +269,6 @@ TEST_F(KubeCosts, ABlockOfAnotherLengthIsFoundWithAndWithoutItsLabel) {
     }
     cluster_->edit("/apis/crd.projectcalico.org/v1/ippools/a", [](auto& object) { object["spec"]["blockSize"] = 26; });
   }
-}
-
-/// Calico's library rewrites a block from what it knows, without Croft's annotations: then a look is due, and no longer
-/// once Croft has written it again.
-TEST_F(KubeCosts, ABlockThatAnotherProgramWroteIsLookedAtOnce) {
-  add("c0");
-  std::string block;
-  for (const auto& [path, object] : cluster_->all()) {
-    if (path.find("/ipamblocks/") != path.npos) block = path;
-  }
-  cluster_->edit(block, [](auto& object) { object["metadata"].erase("annotations"); });
-  EXPECT_TRUE(is_asked(add("c1"), "ipamblocks?"));
-  EXPECT_FALSE(is_asked(add("c2"), "ipamblocks?"));
-}
-
-/// A pool that was deleted and made again may have had blocks of another length in between.
-TEST_F(KubeCosts, ABlockOfAPoolThatWasMadeAnewIsLookedAtAgain) {
-  add("c0");
-  cluster_->edit("/apis/crd.projectcalico.org/v1/ippools/a", [](auto& object) { object["metadata"]["uid"] = "anew"; });
-  EXPECT_TRUE(is_asked(add("c1"), "ipamblocks?"));
-  EXPECT_FALSE(is_asked(add("c2"), "ipamblocks?"));
 }
 
 /// Versions of Calico before 3.31 write affinities without labels: their blocks are used before another is claimed.

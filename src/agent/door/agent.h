@@ -28,8 +28,6 @@ class Agent {
   virtual ~Agent() = default;
   /// The answer is an Assigned or a Refusal, decided on the same records and durable.
   [[nodiscard]] virtual Result<core::AssignAnswer> assign(const wire::agent::AssignCall& call) = 0;
-  /// Whether the assign() that failed last may have written something, or may yet.
-  [[nodiscard]] virtual bool may_have_written() const { return true; }
   [[nodiscard]] virtual Result<std::vector<net::Address>> release(const wire::agent::ReleaseCall& call) = 0;
 };
 

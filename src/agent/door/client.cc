@@ -27,10 +27,8 @@ struct Waiting {
   std::chrono::nanoseconds silence{};  ///< between two
 };
 
-/// `is_unserved`: whether it is sure that nobody serves the call.
 [[nodiscard]] Result<std::string> ask(const std::string& socket, const char* method, const std::string& message,
-                                      const Clock& clock, const Waiting& until, bool* is_unserved = nullptr) {
-  if (is_unserved != nullptr) *is_unserved = true;
+                                      const Clock& clock, const Waiting& until) {
   if (message.size() > agent::kMessageBytesMax) {
     return fail(ErrorCode::unavailable, fmt::format("the call has {} bytes; an agent takes no more than {}",
                                                     message.size(), agent::kMessageBytesMax));
@@ -45,8 +43,6 @@ struct Waiting {
   TRY(const auto channel, os::GrpcChannel::connect(endpoint, &own_peer, options, clock, until.first));
   const os::GrpcReply reply =
       channel->call(method, message, until.answer, os::GrpcSigns{agent::is_taken, until.first, until.silence});
-  // The agent says so of a call that means another store, node or file; what else ends a call may end it too late.
-  if (is_unserved != nullptr) *is_unserved = reply.status.code == os::GrpcCode::failed_precondition;
   if (reply.status.ok()) return reply.message;
   return fail(ErrorCode::unavailable, fmt::format("the agent at {} did not serve: {} (gRPC status {})", socket,
                                                   reply.status.message, static_cast<int>(reply.status.code)));
@@ -96,18 +92,10 @@ class AgentAtSocket final : public Agent {
 
   [[nodiscard]] Result<core::AssignAnswer> assign(const agent::AssignCall& call) override {
     agent::AssignCall timed = call;
-    const Instant now = clock_.now();
-    const Waiting until = limit(timed.caller, now, now);
-    bool is_unserved = false;
-    const auto answer = ask(socket_, agent::kAssignMethod, agent::encode(timed), clock_, until, &is_unserved);
-    may_have_written_ = !is_unserved;
-    if (!answer) return fail(answer.error());
-    TRY(agent::AssignOutcome outcome, agent::decode_assign_outcome(*answer));
+    const Waiting until = limit(timed.caller);
+    TRY(const std::string answer, ask(socket_, agent::kAssignMethod, agent::encode(timed), clock_, until));
+    TRY(agent::AssignOutcome outcome, agent::decode_assign_outcome(answer));
     if (auto* error = std::get_if<Error>(&outcome)) return fail(std::move(*error));
-    if (auto* unwritten = std::get_if<agent::Unwritten>(&outcome)) {
-      may_have_written_ = false;
-      return fail(std::move(unwritten->error));
-    }
     if (auto* refusal = std::get_if<core::Refusal>(&outcome)) return core::AssignAnswer(std::move(*refusal));
     auto& assigned = std::get<core::Assigned>(outcome);
     TRY_VOID(check_answer(assigned, call.request));
@@ -116,32 +104,32 @@ class AgentAtSocket final : public Agent {
 
   [[nodiscard]] Result<std::vector<net::Address>> release(const agent::ReleaseCall& call) override {
     agent::ReleaseCall timed = call;
-    const Instant now = clock_.now();
-    const Waiting until = limit(timed.caller, now, call.began.value_or(now));
+    const Waiting until = limit(timed.caller);
     TRY(const std::string answer, ask(socket_, agent::kReleaseMethod, agent::encode(timed), clock_, until));
     TRY(agent::ReleaseOutcome outcome, agent::decode_release_outcome(answer));
     if (auto* error = std::get_if<Error>(&outcome)) return fail(std::move(*error));
     return std::get<std::vector<net::Address>>(std::move(outcome));
   }
 
-  [[nodiscard]] bool may_have_written() const override { return may_have_written_; }
-
  private:
-  /// Says in the call which file is meant and until when it may be begun; answers until when we wait.
-  [[nodiscard]] Waiting limit(agent::Caller& caller, const Instant& now, const Instant& began) const {
+  /// Says in the call which file is meant and until when it may be begun; answers until when we wait. A call that has
+  /// an end already keeps it, if that is sooner.
+  [[nodiscard]] Waiting limit(agent::Caller& caller) const {
+    const Instant now = clock_.now();
     caller.file = file_of(caller.store);
     caller.network_namespace = os::own_network_namespace();
     caller.boot = now.boot;
     caller.expires = Deadline::after(now, patience_ - std::min<std::chrono::nanoseconds>(kHeadStart, patience_ / 2));
     const Deadline first = Deadline::after(now, patience_);
-    caller.ends = Deadline{std::max(Deadline::after(began, kAnswerTimeMax).at_since_boot, first.at_since_boot)};
+    const auto most = Deadline::after(now, kAnswerTimeMax).at_since_boot;
+    const auto ends = std::min(caller.ends ? caller.ends->at_since_boot : most, most);
+    caller.ends = Deadline{std::max(ends, first.at_since_boot)};
     return {*caller.ends, first, patience_};
   }
 
   const std::string socket_;
   const Clock& clock_;
   const std::chrono::nanoseconds patience_;
-  bool may_have_written_ = true;
 };
 
 }  // namespace

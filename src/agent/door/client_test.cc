@@ -95,24 +95,6 @@ TEST_F(AgentClientTest, AnAnswerIsComparedWithTheRequest) {
   EXPECT_THAT(taken({with_gateway}), HasSubstr("another family"));
 }
 
-TEST_F(AgentClientTest, WhetherAnythingMayHaveBeenWrittenIsKnown) {
-  const agent::AssignCall call{{"memory:", "node-a", {}, {}}, {}, engine::World::request("c")};
-  const Error away{ErrorCode::unavailable, "nobody answers", ""};
-  const auto at = agent_at(socket_, clock_, seconds(20));
-  parrot_.words = agent::encode(agent::AssignOutcome(agent::Unwritten{away}));
-  EXPECT_EQ(at->assign(call).error(), away);
-  EXPECT_FALSE(at->may_have_written());
-  parrot_.words = agent::encode(agent::AssignOutcome(away));
-  EXPECT_EQ(at->assign(call).error(), away);
-  EXPECT_TRUE(at->may_have_written());
-  parrot_.words = "no such message";
-  EXPECT_FALSE(at->assign(call));
-  EXPECT_TRUE(at->may_have_written());
-  const auto nobody = agent_at(socket_ + "x", clock_, seconds(20));
-  EXPECT_FALSE(nobody->assign(call));
-  EXPECT_FALSE(nobody->may_have_written()) << "nobody was asked";
-}
-
 TEST_F(AgentClientTest, WhoHeldMoreBeforeGetsThat) {
   core::AssignedAddress before = one("10.0.0.5"), other = one("10.0.0.6");
   before.held_before = other.held_before = true;

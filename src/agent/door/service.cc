@@ -16,7 +16,6 @@
 #include "ipam/use/assign.h"
 #include "ipam/use/attachments.h"
 #include "ipam/use/release.h"
-#include "ipam/use/write_noting.h"
 #include "store/store_url.h"
 
 namespace croft::edge {
@@ -57,13 +56,10 @@ struct Ending {
   std::string message;
 };
 
-Ending ending_of(const AgentCall& call, const Error& error, bool may_have_written) {
-  if (!std::holds_alternative<agent::AssignCall>(call.what)) {
-    return {"error", text_of(error), agent::encode(agent::ReleaseOutcome(error))};
-  }
-  return {
-      "error", text_of(error),
-      agent::encode(may_have_written ? agent::AssignOutcome(error) : agent::AssignOutcome(agent::Unwritten{error}))};
+Ending ending_of(const AgentCall& call, const Error& error) {
+  const bool is_add = std::holds_alternative<agent::AssignCall>(call.what);
+  return {"error", text_of(error),
+          is_add ? agent::encode(agent::AssignOutcome(error)) : agent::encode(agent::ReleaseOutcome(error))};
 }
 Ending ending_of(core::AssignAnswer answer, bool from_cache) {
   if (auto* refusal = std::get_if<core::Refusal>(&answer)) {
@@ -74,8 +70,8 @@ Ending ending_of(core::AssignAnswer answer, bool from_cache) {
   return {"ok", std::move(text), agent::encode(agent::AssignOutcome(std::move(assigned)))};
 }
 Ending ending_of(core::Released released, bool from_cache, const std::string& elsewhere = {}) {
-  std::string text = fmt::format("from={} released={}{}{}", source_of(from_cache), list_of(released.addresses),
-                                 kept_text(released.kept), elsewhere);
+  std::string text =
+      fmt::format("from={} released={}{}", source_of(from_cache), list_of(released.addresses), elsewhere);
   return {"ok", std::move(text), agent::encode(agent::ReleaseOutcome(std::move(released.addresses)))};
 }
 
@@ -85,11 +81,8 @@ Ending ending_of(core::Released released, bool from_cache, const std::string& el
                                                const core::Owner& owner, const agent::ReleaseCall& call,
                                                core::Released& released) {
   const core::AffinityOwner node{core::AffinityOwner::Type::host, call.caller.node};
-  const auto found = engine::held_on_node(memory, owner, node, *call.began);
+  const auto found = engine::held_on_node(memory, owner, node);
   if (!found) return std::string();
-  for (const net::Address& address : found->kept) {
-    if (std::ranges::find(released.kept, address) == released.kept.end()) released.kept.push_back(address);
-  }
   if (!found->unnamed.empty()) {
     TRY(const auto more, engine::release_addresses(context, found->unnamed));
     released.addresses.insert(released.addresses.end(), more.released.begin(), more.released.end());
@@ -151,8 +144,6 @@ Result<AgentCall> AgentService::take_assign(std::string_view message, Deadline n
   if (call.annotations && !(world_.remembered_wishes && world_.ask_for_wishes)) {
     return fail(ErrorCode::refused_by_configuration, "this agent reads no annotations");
   }
-  // Of one owner's calls each has to begin after the one before it, whenever they are decided.
-  if (!call.request.began) call.request.began = world_.clock.now().wall;
   std::string owner = core::handle_of(call.request.owner);
   const Deadline first = call.caller.expires;
   AgentCall taken{0, std::move(call), std::move(owner), limit, first, nullptr, nullptr};
@@ -163,7 +154,6 @@ Result<AgentCall> AgentService::take_assign(std::string_view message, Deadline n
 Result<AgentCall> AgentService::take_release(std::string_view message, Deadline not_after) const {
   TRY(agent::ReleaseCall call, agent::decode_release_call(message));
   TRY(const Deadline limit, admit(call.caller, not_after));
-  if (!call.began) call.began = world_.clock.now();
   std::string owner = engine::handle_of(call.what);
   const Deadline first = call.caller.expires;
   return AgentCall{0, std::move(call), std::move(owner), limit, first, nullptr, nullptr};
@@ -210,7 +200,7 @@ void AgentService::tell_added(const AgentCall& call, const core::AssignAnswer* a
 }
 
 engine::Context AgentService::context_on(store::Store& store, Deadline limit) const {
-  return {store, world_.clock, world_.random, kServeTime, limit, {}, world_.pause_by};
+  return {store, world_.clock, world_.random, kServeTime, limit, world_.pause_by};
 }
 
 Result<bool> AgentService::heed_remembered(agent::AssignCall& call) const {
@@ -237,20 +227,17 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
     Batched& one = kept.emplace_back(Batched{&call, DecisionLine(world_.clock, subject_of(call))});
     if (auto* assign = std::get_if<agent::AssignCall>(&call.what)) {
       const auto is_complete = heed_remembered(*assign);
-      batch.push_back(engine::assign_in_batch(assign->request, assign->pools, call.limit, one.assigned));
+      batch.push_back(
+          engine::assign_in_batch(assign->request, assign->pools, call.limit, one.assigned, &world_.living));
       // What is wrong with them is said by who goes alone.
       if (!is_complete || !*is_complete) batch.back().fate = engine::BatchFate::alone;
     } else {
       const auto& release = std::get<agent::ReleaseCall>(call.what);
-      batch.push_back(engine::release_in_batch(release.what, release.began, call.limit, one.released));
+      batch.push_back(engine::release_in_batch(release.what, call.limit, one.released));
     }
-    batch.back().earlier = call.earlier;
     batch.back().is_left = [&call](const Instant& now) { return call.is_left(now); };
   }
-  bool may_have_written = false;
-  engine::WriteNoting noting(world_.direct, may_have_written), noting_cached(world_.cached, may_have_written);
-  const engine::Context direct = context_on(noting, {});
-  const engine::BatchDone did = engine::commit_together(direct, noting_cached, batch);
+  const engine::BatchDone did = engine::commit_together(context_until({}), world_.cached, batch);
   commits_ += did.commits;
   const auto end = [&](const Batched& one, Ending ending) {
     world_.log(one.line.ended(ending.outcome, ending.text));
@@ -258,8 +245,6 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
   };
   for (std::size_t i = 0; i < batch.size(); ++i) {
     Batched& one = kept[i];
-    one.call->may_have_written |= may_have_written;
-    one.call->earlier = batch[i].earlier;
     switch (batch[i].fate) {
       case engine::BatchFate::waits:
         result.waiting.push_back(std::move(*one.call));
@@ -270,7 +255,7 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
       case engine::BatchFate::failed:
         count(false, true);
         tell_added(*one.call, nullptr);
-        end(one, ending_of(*one.call, *batch[i].error, one.call->may_have_written));
+        end(one, ending_of(*one.call, *batch[i].error));
         break;
       case engine::BatchFate::done:
         count(did.from_memory, false);
@@ -280,8 +265,6 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
           tell_added(*one.call, &answer);
           end(one, ending_of(std::move(answer), did.from_memory));
         } else {
-          const bool is_mended = did.handles_are_exact && one.released.ends_handle;
-          if (!is_mended) engine::finish_release(direct, one.call->owner);
           end(one, ending_of(std::move(one.released), did.from_memory));
         }
         break;
@@ -291,31 +274,29 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
 }
 
 Result<core::AssignAnswer> AgentService::assign_alone(const agent::AssignCall& call, const engine::Context& context,
-                                                      Deadline limit, engine::Earlier earlier) const {
-  if (!call.annotations) return engine::assign(context, call.request, call.pools, earlier);
+                                                      Deadline limit) const {
+  if (!call.annotations) return engine::assign(context, call.request, call.pools, &world_.living);
   const auto remembered = world_.remembered_wishes(call.request.pod);
   TRY(const core::AnnotatedWishes wishes, remembered ? *remembered : world_.ask_for_wishes(call.request.pod, limit));
   core::AssignRequest request = call.request;
   TRY_VOID(core::heed_wishes(wishes, *call.annotations, request));
   TRY_VOID(core::check_something_is_asked(request));
-  return engine::assign(context, request, call.pools, earlier);
+  return engine::assign(context, request, call.pools, &world_.living);
 }
 
 AgentAnswer AgentService::serve_alone(const AgentCall& call) {
   if (auto refusal = refusal_of(call)) return {call.id, fail(*std::move(refusal))};
   const DecisionLine line(world_.clock, subject_of(call));
-  bool may_have_written = call.may_have_written;
-  engine::WriteNoting noting(world_.direct, may_have_written);
-  engine::Context context = context_on(noting, call.limit);
+  engine::Context context = context_until(call.limit);
   context.is_left = [&call](const Instant& now) { return call.is_left(now); };
   const auto end = [&](const auto& answer, const auto&... more) {
     count(false, !answer);
-    Ending ending = answer ? ending_of(*answer, false, more...) : ending_of(call, answer.error(), may_have_written);
+    Ending ending = answer ? ending_of(*answer, false, more...) : ending_of(call, answer.error());
     world_.log(line.ended(ending.outcome, ending.text));
     return AgentAnswer{call.id, std::move(ending.message)};
   };
   if (const auto* assign = std::get_if<agent::AssignCall>(&call.what)) {
-    const auto answer = assign_alone(*assign, context, call.limit, call.earlier);
+    const auto answer = assign_alone(*assign, context, call.limit);
     const auto* refusal = answer ? std::get_if<core::Refusal>(&*answer) : nullptr;
     if (refusal != nullptr && world_.refused) world_.refused(assign->request.pod, core::to_error(*refusal));
     // So is what its annotations ask for and may not, or what nobody understands of them.
@@ -327,9 +308,9 @@ AgentAnswer AgentService::serve_alone(const AgentCall& call) {
   const auto& release = std::get<agent::ReleaseCall>(call.what);
   const auto* owner = std::get_if<core::Owner>(&release.what);
   if (owner == nullptr) {
-    return end(engine::release_old_handle(context, std::get<std::string>(release.what), release.began));
+    return end(engine::release_old_handle(context, std::get<std::string>(release.what)));
   }
-  auto released = engine::release_owner(context, *owner, release.began);
+  auto released = engine::release_owner(context, *owner);
   if (!released || !(released->addresses.empty() || released->at_odds)) return end(released);
   const auto elsewhere = look_on_node(context, context_on(world_.cached, call.limit), *owner, release, *released);
   if (!elsewhere) return end(Result<core::Released>(fail(elsewhere.error())));

@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "ipam/decide/claim_ahead.h"
 #include "ipam/use/batch.h"
+#include "ipam/use/living.h"
 #include "store/store.h"
 
 namespace croft::edge {
@@ -56,6 +57,8 @@ struct AgentWorld {
   std::function<void(std::chrono::nanoseconds took, const core::AssignAnswer* answer)> added = nullptr;
   /// How a pause between two tries is made (engine::Context).
   std::function<void(std::chrono::nanoseconds)> pause_by = nullptr;
+  /// Asks the kernel of the node.
+  engine::Living living = {};
 };
 
 /// Whether a URL means the store that an agent serves.
@@ -70,13 +73,11 @@ using Told = std::shared_ptr<const std::atomic<std::chrono::nanoseconds>>;
 struct AgentCall {
   std::uint64_t id = 0;  ///< the transport's name for it
   std::variant<wire::agent::AssignCall, wire::agent::ReleaseCall> what;
-  std::string owner;                                    ///< the handle: calls of one are served in their order
-  Deadline limit;                                       ///< after which nothing may be begun
-  Deadline first;                                       ///< the same, of one that no sign of life was given to
-  HungUp hung_up;                                       ///< may be null
-  Told told;                                            ///< likewise
-  bool may_have_written = false;                        ///< an earlier try of it
-  engine::Earlier earlier = engine::Earlier::not_done;  ///< what is known of that (engine::BatchedCall)
+  std::string owner;  ///< the handle: calls of one are served in their order
+  Deadline limit;     ///< after which nothing may be begun
+  Deadline first;     ///< the same, of one that no sign of life was given to
+  HungUp hung_up;     ///< may be null
+  Told told;          ///< likewise
   std::chrono::nanoseconds came_since_boot{};
 
   /// Whether its caller has gone its own way, or may have: then nothing is begun for it. A process that was stopped
@@ -137,8 +138,7 @@ class AgentService {
   [[nodiscard]] std::optional<Error> refusal_of(const AgentCall& call);
   [[nodiscard]] Result<bool> means_this_file(const AgentCall& call);
   [[nodiscard]] Result<core::AssignAnswer> assign_alone(const wire::agent::AssignCall& call,
-                                                        const engine::Context& context, Deadline limit,
-                                                        engine::Earlier earlier) const;
+                                                        const engine::Context& context, Deadline limit) const;
   void count(bool from_cache, bool failed);
   /// Tells who counts ADDs; `answer`: as AgentWorld::added has it.
   void tell_added(const AgentCall& call, const core::AssignAnswer* answer) const;

@@ -109,6 +109,25 @@ TEST(AgentServiceStore, ARefusalIsToldToThePod) {
   EXPECT_EQ(told.size(), 1U) << "an address is no refusal";
 }
 
+/// ipam/use/living_test.cc has the rest.
+TEST(AgentServiceCalls, AnAddressThatSomebodyOnTheNodeLivesWithIsNotGiven) {
+  AgentOnMemory on;
+  std::optional<net::Address> living;  // the first one that would be given
+  on.world.living.device_of = [&](const net::Address& address) {
+    if (!living) living = address;
+    return address == *living ? std::optional<std::string>("veth7") : std::nullopt;
+  };
+  std::vector<std::string> told;
+  on.world.living.warn = [&](const std::string& line) { told.push_back(line); };
+  const auto served = serve(on.service, on.service.take_assign(on.assign_message("one"), {}));
+  ASSERT_TRUE(served);
+  const auto outcome = agent::decode_assign_outcome(*served);
+  ASSERT_TRUE(living);
+  EXPECT_NE(std::get<core::Assigned>(*outcome).addresses.at(0).address, *living);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_NE(told[0].find("passed over " + living->to_string() + " (device veth7)"), std::string::npos) << told[0];
+}
+
 TEST(AgentServiceStore, AnnotationsOfTheApiAreHeeded) {
   engine::World world;
   world.pool("a", "10.0.0.0/24", 26);
@@ -156,7 +175,7 @@ TEST(AgentServiceStore, AnnotationsOfTheApiAreHeeded) {
     if (!answer) return answer.error().message;
     const auto decoded = agent::decode_assign_outcome(*answer).value();
     if (const auto* assigned = std::get_if<core::Assigned>(&decoded)) return assigned->addresses.front().pool;
-    return std::get<agent::Unwritten>(decoded).error.message;
+    return std::get<Error>(decoded).message;
   };
   EXPECT_EQ(outcome("known"), "b");
   EXPECT_EQ(asked, 0);
@@ -296,46 +315,8 @@ TEST(AgentServiceCalls, AStoreInTroubleIsAnAnswer) {
   const auto served = serve(on.service, on.service.take_assign(on.assign_message("one"), {}));
   ASSERT_TRUE(served);
   const auto outcome = agent::decode_assign_outcome(*served);
-  EXPECT_EQ(std::get<agent::Unwritten>(*outcome).error.code, ErrorCode::unavailable) << "and nothing was written";
+  EXPECT_EQ(std::get<Error>(*outcome).code, ErrorCode::unavailable);
   EXPECT_EQ(on.service.failed(), 1U);
-}
-
-/// Else the plugin does not ask its node's kernel whether somebody lives with the address.
-TEST(AgentServiceCalls, WhatALostCommitGaveWasNotHeldBefore) {
-  engine::World world;
-  world.pool("a", "10.0.0.0/24", 26);
-  world.add("before");
-  engine::Meddler meddler(world.store);
-  const AgentWorld agents_world{meddler,   meddler,  world.clock, world.random,
-                                "memory:", "node-a", {},          [](const auto&) {}};
-  AgentService service(agents_world);
-  meddler.lose_reply = true;
-  meddler.after_commit = [&] {
-    const auto block = world.store.list({core::Kind::block, "", "", 1}, {}).value().records.at(0);
-    world.put(block.key, block.value);
-  };
-  const Instant now = world.clock.now();
-  const agent::AssignCall call{{"memory:", "node-a", now.boot, Deadline::after(now, std::chrono::seconds(5))},
-                               {},
-                               engine::World::request("one")};
-  for (const bool held_before : {false, true}) {
-    const auto served = serve(service, service.take_assign(agent::encode(call), {}));
-    ASSERT_TRUE(served);
-    const auto outcome = agent::decode_assign_outcome(*served);
-    EXPECT_EQ(std::get<core::Assigned>(*outcome).addresses.at(0).held_before, held_before);
-  }
-}
-
-TEST(AgentServiceCalls, WhatMayHaveBeenWrittenIsSaidOfNobody) {
-  for (const store::Fault fault : {store::Fault::lose_reply, store::Fault::lose_request}) {
-    AgentOnMemory on;
-    const auto next = on.store.counts().commit + 1;
-    on.store.set_faults(store::FaultScript().on_commit(next, fault).from_commit(next + 1, store::Fault::unavailable));
-    const auto served = serve(on.service, on.service.take_assign(on.assign_message("one"), {}));
-    ASSERT_TRUE(served);
-    const auto outcome = agent::decode_assign_outcome(*served);
-    EXPECT_FALSE(std::holds_alternative<agent::Unwritten>(*outcome)) << static_cast<int>(fault);
-  }
 }
 
 /// An agent that was stopped finds calls whose plugins have gone, before it has met their ends.

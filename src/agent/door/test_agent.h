@@ -20,13 +20,12 @@ namespace croft::edge {
 /// A memory store whose commits can be held up.
 class SlowStore final : public store::MemoryStore {
  public:
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
     ++waiting;
     while (held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     --waiting;
-    return MemoryStore::commit_as_of(as_of, writes, token, deadline);
+    return MemoryStore::commit(writes, token, deadline);
   }
   std::atomic<bool> held{false};
   std::atomic<int> waiting{0};

@@ -103,7 +103,8 @@ void fill(pb::Refusal& out, const core::Refusal& refusal) {
 [[nodiscard]] Result<core::Refusal> refusal_of(const pb::Refusal& in) {
   core::Refusal refusal;
   const auto code = code_named(in.code());
-  if (code != ErrorCode::exhausted && code != ErrorCode::no_pool && code != ErrorCode::refused_by_configuration) {
+  if (code != ErrorCode::exhausted && code != ErrorCode::no_pool && code != ErrorCode::refused_by_configuration &&
+      code != ErrorCode::unavailable) {
     return fail(wrong("refusal.code", "is none of a refusal"));
   }
   refusal.code = *code;
@@ -146,13 +147,6 @@ void fill(pb::Caller& out, const Caller& caller) {
   caller.network_namespace = in.network_namespace();
   if (in.ends_ns_since_boot() != 0) caller.ends = Deadline{std::chrono::nanoseconds(in.ends_ns_since_boot())};
   return caller;
-}
-
-/// With room for all that is added to it or taken from it.
-[[nodiscard]] Result<WallTime> wall_time_of(const char* member, std::int64_t ns) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 62;  // in 2116
-  if (ns < 0 || ns > kMost) return fail(wrong(member, "is no time of these days"));
-  return WallTime(std::chrono::nanoseconds(ns));
 }
 
 void fill(pb::Owner& out, const core::Owner& owner) {
@@ -247,7 +241,6 @@ void fill(pb::AssignRequest& out, const AssignCall& call) {
   out.set_block_limit(request.block_limit);
   out.set_default_block_limit(request.default_block_limit);
   out.set_partial(request.partial);
-  if (request.began) out.set_began_wall_ns(request.began->time_since_epoch().count());
   if (!call.annotations) return;
   out.mutable_annotations()->set_ipv4_pools(call.annotations->pools.v4);
   out.mutable_annotations()->set_ipv6_pools(call.annotations->pools.v6);
@@ -308,9 +301,6 @@ template <class Texts>
   request.block_limit = in.block_limit();
   request.default_block_limit = in.default_block_limit();
   request.partial = in.partial();
-  if (in.began_wall_ns() != 0) {
-    TRY(request.began, wall_time_of("began_wall_ns", in.began_wall_ns()));
-  }
   return request;
 }
 
@@ -374,10 +364,6 @@ std::string encode(const ReleaseCall& call) {
   } else {
     out.set_handle_id(std::get<std::string>(call.what));
   }
-  if (call.began) {
-    out.set_began_ns_since_boot(call.began->since_boot.count());
-    out.set_began_wall_ns(call.began->wall.time_since_epoch().count());
-  }
   return out.SerializeAsString();
 }
 
@@ -387,9 +373,6 @@ std::string encode(const AssignOutcome& outcome) {
     fill(*out.mutable_assigned(), *assigned);
   } else if (const auto* refusal = std::get_if<core::Refusal>(&outcome)) {
     fill(*out.mutable_refusal(), *refusal);
-  } else if (const auto* unwritten = std::get_if<Unwritten>(&outcome)) {
-    fill(*out.mutable_error(), unwritten->error);
-    out.mutable_error()->set_nothing_written(true);
   } else {
     fill(*out.mutable_error(), std::get<Error>(outcome));
   }
@@ -456,14 +439,6 @@ Result<ReleaseCall> decode_release_call(std::string_view bytes) {
   TRY(const pb::ReleaseRequest in, parse<pb::ReleaseRequest>(bytes));
   ReleaseCall call;
   TRY(call.caller, caller_of(in.caller()));
-  const std::chrono::nanoseconds began(in.began_ns_since_boot());
-  if (began.count() < 0 || began > call.caller.expires.at_since_boot) {
-    return fail(wrong("began_ns_since_boot", "is not before the call expires"));
-  }
-  if (began.count() > 0) {
-    TRY(const WallTime wall, wall_time_of("began_wall_ns", in.began_wall_ns()));
-    call.began = Instant{wall, began, call.caller.boot};
-  }
   if (in.what_case() == pb::ReleaseRequest::kOwner) {
     TRY(core::Owner owner, owner_of(in.owner()));
     call.what = std::move(owner);
@@ -488,7 +463,6 @@ Result<AssignOutcome> decode_assign_outcome(std::string_view bytes) {
     }
     case pb::AssignAnswer::kError: {
       TRY(Error error, error_of(in.error()));
-      if (in.error().nothing_written()) return AssignOutcome(Unwritten{std::move(error)});
       return AssignOutcome(std::move(error));
     }
     case pb::AssignAnswer::kTaken:

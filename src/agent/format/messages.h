@@ -75,17 +75,10 @@ struct AssignCall {
 struct ReleaseCall {
   Caller caller;
   std::variant<core::Owner, std::string> what;  ///< an owner, or a handle's id
-  /// When the DEL began, in the caller's boot: nothing that was made since is meant. Absent: it doesn't say.
-  std::optional<Instant> began = {};
-};
-
-/// An error of which the agent knows that nothing was written for the call, nor will be.
-struct Unwritten {
-  Error error;
 };
 
 /// An Error is one of the engine's: the call was served as far as it went.
-using AssignOutcome = std::variant<core::Assigned, core::Refusal, Error, Unwritten>;
+using AssignOutcome = std::variant<core::Assigned, core::Refusal, Error>;
 using ReleaseOutcome = std::variant<std::vector<net::Address>, Error>;
 
 struct AgentStatus {

@@ -139,7 +139,7 @@ TEST(PlainValue, SaysWhatAnOptionTakes) {
 TEST_F(CommandTree, CompletionsKnowCommandsOptionsAndChoices) {
   const std::string bash = bash_completion(model);
   EXPECT_THAT(bash, HasSubstr("\" pool list\"|\" pool ls\") at=\" pool list\" ;;"));
-  EXPECT_THAT(bash, HasSubstr("\" ip list --state\") COMPREPLY=($(compgen -W \"held cooling reserved quarantined\""));
+  EXPECT_THAT(bash, HasSubstr("\" ip list --state\") COMPREPLY=($(compgen -W \"held cooling reserved\""));
   EXPECT_THAT(bash, HasSubstr("complete -o default -F _croft croft\n"));
   const std::string zsh = zsh_completion(model);
   EXPECT_TRUE(zsh.starts_with("#compdef croft\n"));

@@ -71,7 +71,6 @@ Half half_of(AddressState state) {
     case AddressState::cooling:
       return Half::cooling;
     case AddressState::reserved:
-    case AddressState::quarantined:
       return Half::reserved;
   }
   return Half::free;

@@ -17,7 +17,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/counted.h"
-#include "calico/definitions.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/json_text.h"
 #include "cni/error_table.h"
@@ -29,7 +28,7 @@
 #include "ipam/use/release.h"
 #include "os/files.h"
 #include "os/process.h"
-#include "store/kube/format/own_kinds.h"
+#include "store/epoch.h"
 #include "store/sqlite/backup.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_url.h"
@@ -40,6 +39,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::chrono::minutes kCopyLimit{10};
+constexpr std::chrono::seconds kEpochLimit{30};
 constexpr std::size_t kShownMax = 50;
 constexpr std::size_t kCacheFilesMax = 1'000'000;
 constexpr std::size_t kCacheFileBytesMax = std::size_t{4} << 20;
@@ -252,7 +252,7 @@ class Recorder {
     if (holds_others) TRY_VOID(engine::release_owner(context_, entry.owner));
     for (const net::Address& address : wanted) {
       TRY(const engine::AddressView view, engine::show_address(context_, address));
-      if (view.state != core::AddressState::held && view.state != core::AddressState::quarantined) continue;
+      if (view.state != core::AddressState::held) continue;
       if (running_.handles.contains(view.handle_id)) {
         return std::optional(fmt::format("{} runs and holds it too", view.handle_id));
       }
@@ -501,6 +501,24 @@ class Resting {
       "nothing was changed: see above; `--cni-cache /var/lib/cni` keeps what runs, --force restores all the same");
 }
 
+// ---------------------------------------------------------------- new epoch
+
+[[nodiscard]] Result<int> begin_epoch(const CommandLine& line) {
+  TRY(const auto opened, open_by_url(line.store_url, store::OpenMode::existing, line.clock));
+  auto* const epoch = dynamic_cast<store::HasEpoch*>(opened.get());
+  if (epoch == nullptr) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("store {} needs no new epoch: it is for a register in etcd. `croft store restore` begins one "
+                    "of a file, and docs/runbooks/restore-kubernetes-api.md has the steps for a Kubernetes API",
+                    store::without_user(line.store_url)));
+  }
+  TRY_VOID(epoch->begin_epoch(Deadline::after(line.clock.now(), kEpochLimit)));
+  print(line.json() ? line.data(Data(Json{{"begun", true}}))
+                    : "the register has a new epoch: programs that ran before read everything anew\n");
+  return static_cast<int>(edge::ExitCode::fine);
+}
+
 }  // namespace
 
 void add_store_commands(CLI::App& app, CommandLine& line) {
@@ -533,19 +551,12 @@ void add_store_commands(CLI::App& app, CommandLine& line) {
   restoring->callback(
       [&line, options] { line.run = [options](CommandLine& l) { return restore_store(l, *options); }; });
 
-  CLI::App* crds = store->add_subcommand("crds", "Print the CustomResourceDefinitions of a store in Kubernetes");
-  crds->footer("For `kubectl apply -f -`. Opens no store.");
-  const auto with_calico = std::make_shared<bool>(false);
-  crds->add_flag(
-      "--calico-kinds", *with_calico,
-      "Print Calico's kinds instead, which the register uses, for a cluster that has no Calico; where it is, "
-      "they come with it");
-  crds->callback([&line, with_calico] {
-    line.run = [with_calico](CommandLine&) -> Result<int> {
-      print(*with_calico ? wire::calico_crds_yaml() : wire::kube::own_crds_yaml());
-      return static_cast<int>(edge::ExitCode::fine);
-    };
-  });
+  CLI::App* epoch = store->add_subcommand("new-epoch", "Accept a register in etcd after a restore");
+  epoch->footer(
+      "The last step of docs/runbooks/backup-and-restore-etcd.md. Until then a restored etcd is refused. Agents and "
+      "controllers may run on: they forget what they remember. The register is of no Kubernetes cluster afterwards, "
+      "until a controller says of which.");
+  epoch->callback([&line] { line.run = [](CommandLine& l) { return begin_epoch(l); }; });
 }
 
 }  // namespace croft::app

@@ -158,7 +158,7 @@ int serve_calico_ipam(const edge::CniHost& host) {
       paths.agent_socket,
       paths.tombstones,
       paths.fault,
-      living_probe(clock),
+      device_of_living(clock),
   };
   return edge::serve_cni(edge::calico_ipam_plugin(world), host, os::write_json_to_standard_output,
                          os::write_standard_error);

@@ -28,7 +28,7 @@ edge::CroftIpamWorld croft_ipam_world(const Clock& clock, Random& random) {
       paths.tombstones,
       paths.fault,
       nullptr,
-      living_probe(clock),
+      device_of_living(clock),
       kTurns,
   };
 }

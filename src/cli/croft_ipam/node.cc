@@ -40,10 +40,10 @@ std::unique_ptr<edge::Agent> find_agent(const std::string& socket, const Clock& 
   return status && *status ? edge::agent_at(socket, clock) : nullptr;
 }
 
-edge::LivingProbe living_probe(const Clock& clock) {
-  return {[&clock](const net::Address& address) {
+engine::DeviceOf device_of_living(const Clock& clock) {
+  return [&clock](const net::Address& address) {
     return os::device_of_living(edge::to_bytes(address), clock, Deadline::after(clock.now(), kKernelTime));
-  }};
+  };
 }
 
 NodePaths node_paths() {

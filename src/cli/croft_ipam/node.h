@@ -7,7 +7,7 @@
 #include "agent/door/agent.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "cni/door/living_addresses.h"
+#include "ipam/use/living.h"
 
 // A plugin with a store finds these on its node.
 
@@ -18,7 +18,7 @@ namespace croft::app {
 
 /// Asks the kernel of this process's network namespace, which is the node's: main plugins start their IPAM plugin
 /// before they enter the container's.
-[[nodiscard]] edge::LivingProbe living_probe(const Clock& clock);
+[[nodiscard]] engine::DeviceOf device_of_living(const Clock& clock);
 
 /// What the runtime's environment says of places on this node.
 struct NodePaths {

@@ -46,8 +46,7 @@ constexpr std::size_t kPasswordBytesMax = 4096;
     options.request_timeout = *request_timeout;
     options.read_timeout = std::min(options.read_timeout, *request_timeout);
   }
-  TRY(std::unique_ptr<store::kube::Api> api, store::kube::Client::make(std::move(options), clock, random));
-  return parts.lists != nullptr ? parts.lists(std::move(api)) : std::move(api);
+  return store::kube::Client::make(std::move(options), clock, random);
 }
 
 /// The register of a cluster is there, whatever file is not that leads to it: nobody may take that for a store that
@@ -118,9 +117,10 @@ struct OwnKinds {
     layout.is_guess = is_guess;
     return layout;
   };
-  return store::make_kube_store(
-      std::move(client), lay_out, clock,
-      {.sees_services = services != nullptr, .finishes_deletions = mode == store::OpenMode::create});
+  return store::make_kube_store(std::move(client), lay_out, clock,
+                                {.sees_services = services != nullptr,
+                                 .finishes_deletions = mode == store::OpenMode::create,
+                                 .moved = parts.moved});
 }
 
 }  // namespace

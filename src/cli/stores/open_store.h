@@ -36,8 +36,8 @@ struct StoreParts {
   /// os::look_up_host; without it API servers have numeric addresses, as the plugin is static and can look up none.
   Result<std::vector<std::string>> (*look_up)(const std::string& name, Deadline deadline) = nullptr;
   ServiceForms services = nullptr;
-  /// store::kube::lists_in_protobuf; without it all comes in JSON.
-  std::unique_ptr<store::kube::Api> (*lists)(std::unique_ptr<store::kube::Api> api) = nullptr;
+  /// store::KubeStoreOptions::moved: a daemon ends.
+  void (*moved)() = nullptr;
 };
 
 /// Opens a store by its URL: `sqlite:/absolute/path.db`. The one place that chooses a backend. Errors: invalid_argument

@@ -39,7 +39,7 @@ struct KubeTestParts {
 };
 
 /// A client of a register in a Kubernetes API in memory, with what tests of the engine ask of a store besides: faults,
-/// counts of commits, further clients, histories.
+/// counts of commits, further clients, epochs.
 class KubeTestStore final : private KubeTestParts, public store::ForwardingStore {
  public:
   KubeTestStore() : KubeTestStore(std::make_shared<store::kube::FakeCluster>()) {}
@@ -57,22 +57,16 @@ class KubeTestStore final : private KubeTestParts, public store::ForwardingStore
     cluster->edit(path.value(), [](auto& object) { object["spec"]["block"] = "odd"; });
   }
 
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
     const store::Fault* fault = faults_.fault_of(++counts_.commit);
     if (fault != nullptr && !store::is_applied(*fault)) return fail(after(*fault));
-    auto done = ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+    auto done = ForwardingStore::commit(writes, token, deadline);
     if (done && fault != nullptr) return fail(after(*fault));
     return done;
   }
-  [[nodiscard]] std::uint64_t history() const override { return ForwardingStore::history() + histories_; }
-  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override {
-    TRY(const std::uint64_t beneath_it, ForwardingStore::prove_history(deadline));
-    return beneath_it + (histories_ += std::exchange(unnoticed_, 0));
-  }
-  void begin_history() { ++histories_; }
-  void begin_history_unnoticed() { ++unnoticed_; }
+  [[nodiscard]] std::uint64_t epoch() const override { return epoch_; }
+  void begin_epoch() { ++epoch_; }
 
  private:
   static Error after(store::Fault fault) {
@@ -93,7 +87,7 @@ class KubeTestStore final : private KubeTestParts, public store::ForwardingStore
 
   store::FaultScript faults_;
   store::CallCounts counts_;
-  std::uint64_t histories_ = 0, unnoticed_ = 0;
+  std::uint64_t epoch_ = 0;
 };
 
 }  // namespace croft::app

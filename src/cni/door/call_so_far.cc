@@ -10,7 +10,7 @@ namespace croft::edge {
 namespace {
 
 /// Another order of the members is another one.
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kVersion = 2;
 
 /// The number in front of the next blank, which goes too.
 [[nodiscard]] std::optional<std::int64_t> take_number(std::string_view& text) {
@@ -25,9 +25,7 @@ constexpr std::int64_t kVersion = 1;
 
 std::string encode_call_so_far(const CallSoFar& call) {
   const auto wall = std::chrono::nanoseconds(call.began.wall.time_since_epoch()).count();
-  const int flags =
-      (call.may_have_written ? 1 : 0) | (call.lifted ? 2 : 0) | (call.may_hold ? 4 : 0) | (call.served ? 8 : 0);
-  return fmt::format("{} {} {} {} {}", kVersion, std::chrono::nanoseconds(call.began.since_boot).count(), wall, flags,
+  return fmt::format("{} {} {} {}", kVersion, std::chrono::nanoseconds(call.began.since_boot).count(), wall,
                      call.agent_said);
 }
 
@@ -35,15 +33,10 @@ std::optional<CallSoFar> parse_call_so_far(std::string_view text) {
   if (take_number(text) != kVersion) return std::nullopt;
   const auto since_boot = take_number(text);
   const auto wall = since_boot ? take_number(text) : std::nullopt;
-  const auto flags = wall ? take_number(text) : std::nullopt;
-  if (!flags || *flags < 0 || *flags > 15) return std::nullopt;
+  if (!wall) return std::nullopt;
   CallSoFar call;
   call.began.since_boot = std::chrono::nanoseconds(*since_boot);
   call.began.wall = decltype(call.began.wall)(std::chrono::nanoseconds(*wall));
-  call.may_have_written = (*flags & 1) != 0;
-  call.lifted = (*flags & 2) != 0;
-  call.may_hold = (*flags & 4) != 0;
-  call.served = (*flags & 8) != 0;
   call.agent_said = text;
   return call;
 }

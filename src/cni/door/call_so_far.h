@@ -16,12 +16,8 @@ namespace croft::edge {
 
 /// The first file's knowledge of the call.
 struct CallSoFar {
-  Instant began;                  ///< a DEL means what its owner held then
-  bool may_have_written = false;  ///< of an ADD: the agent, which did not answer
-  bool lifted = false;            ///< of an ADD: a tombstone of its owner, which is gone
-  bool may_hold = false;          ///< by that tombstone the owner may hold something
-  bool served = false;            ///< of a DEL: by the agent; what earlier DELs left is all that is to do
-  std::string agent_said;         ///< why the agent did not serve; empty: there is none
+  Instant began;           ///< its time limit counts from here
+  std::string agent_said;  ///< why the agent did not serve; empty: there is none, or it served
   friend bool operator==(const CallSoFar&, const CallSoFar&) = default;
 };
 

@@ -24,8 +24,7 @@ Result<GivenBack> defer_release(const Tombstones& tombstones, wire::Tombstone to
   const auto left = tombstones.leave(std::move(tombstone), sign);
   if (left) {
     std::string words = " deferred=" + in_quotes(why.message);
-    if (left->is_vain) words += " add=vain";
-    if (left->dropped > 0) words += fmt::format(" dropped={}", left->dropped);
+    if (*left > 0) words += fmt::format(" dropped={}", *left);
     return GivenBack{{}, std::move(words)};
   }
   Error both = why;
@@ -43,12 +42,6 @@ Result<Tombstones::Lifted> lift_tombstone(const Tombstones& tombstones, const co
 
 std::string lifted_text(const Tombstones::Lifted& lifted) { return lifted ? " tombstone=lifted" : ""; }
 
-void note_vain_add(const Tombstones& tombstones, const core::Owner& owner, const Tombstones::Lifted& lifted,
-                   const Error& why) {
-  if (lifted.may_hold || !can_be_made_up_for(why.code)) return;
-  static_cast<void>(tombstones.note_vain(owner));
-}
-
 void make_up_for_some(const Tombstones& tombstones, const engine::Context& context, const std::string& store_url,
                       const CniCall::WriteLine& write, Replayer replayer) {
   Tombstones::Replay replay;
@@ -57,7 +50,7 @@ void make_up_for_some(const Tombstones& tombstones, const engine::Context& conte
     if (write) write(line);
   };
   const Deadline most = Deadline::after(context.clock.now(), kMakeUpMax);
-  replay.deadline = {std::min(most.at_since_boot, context.ends_by.at_since_boot)};
+  replay.deadline = {std::min(most.at_since_boot, context.not_after.at_since_boot)};
   if (replayer == Replayer::behind_agent) replay.age_min = kAgentsTurn;
   static_cast<void>(tombstones.replay(context, replay));
 }

@@ -16,7 +16,7 @@
 namespace croft::edge {
 
 /// What a DEL answers that failed with `why`: that it is left for later, where that failure may pass and a tombstone
-/// could be left, else the failure.
+/// could be left, else the failure. `sign` as Tombstones::leave has it.
 [[nodiscard]] Result<GivenBack> defer_release(const Tombstones& tombstones, wire::Tombstone tombstone,
                                               Tombstones::Sign sign, const Error& why);
 
@@ -25,11 +25,6 @@ namespace croft::edge {
                                                         const Clock& clock);
 /// What is to be said of it in the log; mostly nothing.
 [[nodiscard]] std::string lifted_text(const Tombstones::Lifted& lifted);
-
-/// At the end of an ADD that failed and wrote nothing: where the DEL that follows may find the store away, it shall
-/// know (Tombstones::note_vain). What can't be noted isn't known.
-void note_vain_add(const Tombstones& tombstones, const core::Owner& owner, const Tombstones::Lifted& lifted,
-                   const Error& why);
 
 /// An agent looks after its node's tombstones every few seconds; one that leaves them so long can't see them.
 inline constexpr std::chrono::seconds kAgentsTurn{60};

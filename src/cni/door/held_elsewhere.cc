@@ -1,7 +1,5 @@
 #include "cni/door/held_elsewhere.h"
 
-#include <algorithm>
-
 #include "cni/decision_log.h"
 #include "ipam/use/attachments.h"
 #include "ipam/use/release.h"
@@ -9,15 +7,12 @@
 namespace croft::edge {
 
 Result<void> look_on_node(const engine::Context& context, const core::Owner& owner, const core::AffinityOwner& node,
-                          const Instant& began, GivenBack& given_back) {
-  const auto found = engine::held_on_node(context, owner, node, began);
+                          GivenBack& given_back) {
+  const auto found = engine::held_on_node(context, owner, node);
   if (!found) return {};
   if (!found->unnamed.empty()) {
     TRY(const core::AddressReleases released, engine::release_addresses(context, found->unnamed));
     given_back.addresses.insert(given_back.addresses.end(), released.released.begin(), released.released.end());
-  }
-  for (const net::Address& address : found->kept) {
-    if (std::ranges::find(given_back.kept, address) == given_back.kept.end()) given_back.kept.push_back(address);
   }
   if (given_back.addresses.empty()) given_back.why_none = elsewhere_text(found->elsewhere);
   return {};

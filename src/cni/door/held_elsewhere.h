@@ -1,6 +1,5 @@
 #pragma once
 
-#include "base/clock.h"
 #include "base/result.h"
 #include "cni/door/personality.h"
 #include "ipam/use/transact.h"
@@ -14,6 +13,6 @@ namespace croft::edge {
 /// all, says " elsewhere=<network>:<addresses>…" if the container holds addresses in networks of other names, as after
 /// the network was renamed. Where the look fails nothing is said. Error: what was found could not be given back.
 [[nodiscard]] Result<void> look_on_node(const engine::Context& context, const core::Owner& owner,
-                                        const core::AffinityOwner& node, const Instant& began, GivenBack& given_back);
+                                        const core::AffinityOwner& node, GivenBack& given_back);
 
 }  // namespace croft::edge

@@ -65,9 +65,8 @@ struct GivenBack {
   std::vector<net::Address> addresses;
   std::string why_none =
       {};  ///< where else it holds any (look_on_node()), or that it is left for later; behind a space
-  std::vector<net::Address> kept = {};  ///< a later ADD of the same owner has them
 
-  [[nodiscard]] std::string words() const { return "released=" + list_of(addresses) + kept_text(kept) + why_none; }
+  [[nodiscard]] std::string words() const { return "released=" + list_of(addresses) + why_none; }
 };
 
 /// How a call finds the agent of its node, and how it introduces itself.

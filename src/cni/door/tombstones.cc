@@ -21,10 +21,8 @@ namespace {
 constexpr const char* kLock = "lock";
 constexpr std::string_view kEnding = ".json";
 constexpr std::string_view kSetAside = ".damaged";
-/// Where those are whose owner's ADD wrote nothing, and what says so of an owner.
-constexpr std::string_view kVain = "vain/", kVainDirectory = "vain";
-constexpr std::string_view kVainAdd = ".add";
-constexpr std::string_view kPlaces[] = {"", kVain};
+/// Of those to which the runtime had no result of an ADD.
+constexpr std::string_view kUnsure = ".unsure.json";
 /// How long a replay waits for another one: that one does the same work.
 constexpr std::chrono::milliseconds kLockWaitMax{100};
 
@@ -71,13 +69,10 @@ std::string name_aside(const std::string& name) {
 }
 
 [[nodiscard]] Result<core::Released> release(const engine::Context& context, const wire::Tombstone& tombstone) {
-  // Of the clocks of then only the wall clock is known.
-  const Instant began{tombstone.began_at, {}, {}};
-  TRY(core::Released released, engine::release_owner(context, tombstone.owner, began));
+  TRY(core::Released released, engine::release_owner(context, tombstone.owner));
   if (tombstone.old_handle) {
-    TRY(core::Released old, engine::release_old_handle(context, *tombstone.old_handle, began));
+    TRY(const core::Released old, engine::release_old_handle(context, *tombstone.old_handle));
     released.addresses.insert(released.addresses.end(), old.addresses.begin(), old.addresses.end());
-    released.kept.insert(released.kept.end(), old.kept.begin(), old.kept.end());
   }
   return released;
 }
@@ -94,88 +89,55 @@ Tombstones::Tombstones(std::string directory, const Clock& clock) : directory_(s
 
 std::string Tombstones::path_of(std::string_view name) const { return fmt::format("{}/{}", directory_, name); }
 
-Result<std::size_t> Tombstones::make_room_for_a_vain_one() const {
-  TRY_VOID(os::make_directories(path_of(kVain)));
-  TRY_VOID(os::check_own_directory(path_of(kVain)));
-  TRY(const auto names, os::list_directory(path_of(kVain), 2 * kTombstonesMax));
-  if (names.size() < kVainMax) return 0;
+/// Answers how many had to go.
+Result<std::size_t> Tombstones::make_room_for(const std::string& unsure) const {
+  TRY(auto names, os::list_directory(directory_, 2 * kTombstonesMax));
+  std::erase_if(names, [](const std::string& name) { return !name.ends_with(kUnsure); });
+  if (names.size() < kUnsureMax || std::ranges::find(names, unsure) != names.end()) return 0;
   std::vector<std::pair<WallTime, std::string>> by_age;
   for (const std::string& name : names) {
-    std::string path = path_of(kVain) + name;
-    const auto changed = os::modification_time(path);
-    if (changed) by_age.emplace_back(*changed, std::move(path));
+    const auto changed = os::modification_time(path_of(name));
+    if (changed) by_age.emplace_back(*changed, path_of(name));
   }
   std::sort(by_age.begin(), by_age.end());
   std::size_t dropped = 0;
-  for (std::size_t i = 0; i < by_age.size() && by_age.size() - i >= kVainMax; ++i) {
-    TRY_VOID(os::remove_file_durably(by_age[i].second));
-    if (by_age[i].second.ends_with(kEnding)) ++dropped;
+  for (; dropped < by_age.size() && by_age.size() - dropped >= kUnsureMax; ++dropped) {
+    TRY_VOID(os::remove_file_durably(by_age[dropped].second));
   }
   return dropped;
 }
 
-Result<void> Tombstones::note_vain(const core::Owner& owner) const {
-  if (!are_kept()) return {};
-  TRY_VOID(make_room_for_a_vain_one());
-  return os::replace_file_durably(path_of(kVain) + name_of(owner, kVainAdd), "");
-}
-
-void Tombstones::forget_vain(const core::Owner& owner) const {
-  if (!are_kept()) return;
-  const std::string path = path_of(kVain) + name_of(owner, kVainAdd);
-  const auto there = os::entry_status(path);
-  if (there && *there) static_cast<void>(os::remove_file_durably(path));
-}
-
-Result<Tombstones::Left> Tombstones::leave(wire::Tombstone tombstone, Sign sign) const {
+Result<std::size_t> Tombstones::leave(wire::Tombstone tombstone, Sign sign) const {
   if (!are_kept()) {
     return fail(ErrorCode::refused_by_configuration, "no directory for tombstones is given");
   }
   TRY_VOID(os::make_directories(directory_));
   TRY_VOID(os::check_own_directory(directory_));
-  const std::string name = name_of(tombstone.owner);
-  const std::string vain_add = path_of(kVain) + name_of(tombstone.owner, kVainAdd);
-  TRY(const auto sure, os::entry_status(path_of(name)));
-  std::optional<os::FileStatus> vain, noted;
-  if (!is_no_directory(path_of(kVainDirectory))) {
-    TRY(vain, os::entry_status(path_of(kVain) + name));
-    TRY(noted, os::entry_status(vain_add));
-  }
-  Left left;
-  left.is_vain = sign == Sign::none && !sure && (vain || noted);
-  if (left.is_vain) {
-    TRY(const std::size_t dropped, make_room_for_a_vain_one());
-    if (!vain) left.dropped = dropped;
-  } else if (!sure) {
-    TRY(const auto names, os::list_directory(directory_, 2 * kTombstonesMax));
-    if (names.size() >= (sign == Sign::result ? kTombstonesWithResultMax : kTombstonesMax)) {
+  const std::string sure = name_of(tombstone.owner), unsure = name_of(tombstone.owner, kUnsure);
+  TRY(const auto is_sure, os::entry_status(path_of(sure)));
+  const bool may_be_dropped = sign == Sign::none && !is_sure;
+  std::size_t dropped = 0;
+  if (may_be_dropped) {
+    TRY(dropped, make_room_for(unsure));
+  } else if (!is_sure) {
+    TRY(auto names, os::list_directory(directory_, 2 * kTombstonesMax));
+    std::erase_if(names, [](const std::string& name) { return name.ends_with(kUnsure); });
+    if (names.size() >= kTombstonesMax) {
       return fail(ErrorCode::exhausted, fmt::format("{} holds {} files already: they go once the store can be reached",
                                                     directory_, names.size()));
     }
   }
   tombstone.left_at = clock_.now().wall;
-  if (tombstone.began_at == WallTime{}) tombstone.began_at = tombstone.left_at;
-  // One of a later DEL means all that this one does.
-  const std::string path = left.is_vain ? path_of(kVain) + name : path_of(name);
-  const auto before = os::read_own_file(path, wire::kTombstoneBytesMax);
-  const auto earlier = before ? wire::decode_tombstone(*before) : Result<wire::Tombstone>(fail(before.error()));
-  if (earlier && earlier->owner == tombstone.owner) {
-    tombstone.began_at = std::max(tombstone.began_at, earlier->began_at);
-  }
-  TRY_VOID(os::replace_file_durably(path, wire::encode(tombstone)));
-  // Only now: until then the owner would have no sign of either.
-  if (noted) static_cast<void>(os::remove_file_durably(vain_add));
-  if (vain && !left.is_vain) static_cast<void>(os::remove_file_durably(path_of(kVain) + name));
-  return left;
+  TRY_VOID(os::replace_file_durably(path_of(may_be_dropped ? unsure : sure), wire::encode(tombstone)));
+  // Only now: until then the owner would have none.
+  const auto also = may_be_dropped ? Result<std::optional<os::FileStatus>>() : os::entry_status(path_of(unsure));
+  if (also && *also) static_cast<void>(os::remove_file_durably(path_of(unsure)));
+  return dropped;
 }
 
 std::optional<Tombstones::Waiting> Tombstones::obstacle_to_tombstones() const {
-  if (is_no_directory(directory_)) {
-    return Waiting{directory_, fail(in_the_way("the directory of what DELs leave, and nothing can be left in it"))};
-  }
-  if (!is_no_directory(path_of(kVainDirectory))) return std::nullopt;
-  return Waiting{path_of(kVainDirectory),
-                 fail(in_the_way("the directory of what DELs leave of ADDs in vain, and nothing can be left in it"))};
+  if (!is_no_directory(directory_)) return std::nullopt;
+  return Waiting{directory_, fail(in_the_way("the directory of what DELs leave, and nothing can be left in it"))};
 }
 
 Result<Tombstones::Lifted> Tombstones::lift(const core::Owner& owner, Deadline deadline) const {
@@ -183,25 +145,20 @@ Result<Tombstones::Lifted> Tombstones::lift(const core::Owner& owner, Deadline d
   if (!are_kept()) return lifted;
   // Mostly no DEL of this node ever left one: then that is all there is to ask.
   if (const auto place = os::file_status(directory_); place && !*place) return lifted;
-  const std::string name = name_of(owner);
-  const std::string sure = path_of(name);
   std::vector<std::string> paths;
-  // What says that the owner holds nothing goes first, whenever this may be cut short.
-  for (const std::string& path : {path_of(kVain) + name_of(owner, kVainAdd), path_of(kVain) + name, sure}) {
+  for (const std::string_view ending : {kUnsure, kEnding}) {
+    const std::string path = path_of(name_of(owner, ending));
     const auto there = os::entry_status(path);
     if (!there && there.error().code == ErrorCode::permission_denied) return lifted;
     if (!there) {
       const auto obstacle = obstacle_to_tombstones();
       if (!obstacle) return fail(there.error());
       lifted.obstacle = fmt::format("{}: {}", obstacle->path, obstacle->content.error().message);
-      continue;
+      return lifted;
     }
-    if (!*there) continue;
-    lifted.may_hold |= path == sure;
-    lifted.was_there |= path.ends_with(kEnding);
-    paths.push_back(path);
+    if (*there) paths.push_back(path);
   }
-  // What an ADD noted is replayed by nobody.
+  lifted.was_there = !paths.empty();
   os::FileLock lock(path_of(kLock));
   if (lifted.was_there) TRY_VOID(lock.lock(clock_, deadline));
   for (const std::string& path : paths) TRY_VOID(os::remove_file_durably(path));
@@ -212,21 +169,16 @@ Result<std::vector<Tombstones::Waiting>> Tombstones::waiting() const {
   std::vector<Waiting> all;
   if (!are_kept()) return all;
   TRY(const auto is_there, os::entry_status(directory_));
-  const auto obstacle = obstacle_to_tombstones();
-  if (obstacle) all.push_back(*obstacle);
-  if (obstacle && obstacle->path == directory_) return all;
+  if (const auto obstacle = obstacle_to_tombstones()) {
+    all.push_back(*obstacle);
+    return all;
+  }
   if (!is_there) return all;
   if (const auto own = os::check_own_directory(directory_); !own) all.push_back({directory_, fail(own.error())});
   TRY(auto names, os::list_directory(directory_, 2 * kTombstonesMax));
   if (const auto lock = os::file_status(path_of(kLock));
       lock && *lock && (*lock)->type != os::FileStatus::Type::regular) {
     all.push_back({path_of(kLock), fail(in_the_way("a lock, without which nothing here is made up for"))});
-  }
-  const auto vain = obstacle ? Result<std::vector<std::string>>(std::vector<std::string>())
-                             : os::list_directory(path_of(kVain), 2 * kTombstonesMax);
-  if (!vain && vain.error().code != ErrorCode::not_found) return fail(vain.error());
-  if (vain) {
-    for (const std::string& name : *vain) names.push_back(std::string(kVain) + name);
   }
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) {
@@ -246,18 +198,15 @@ Result<std::vector<Tombstones::Waiting>> Tombstones::waiting() const {
 
 bool Tombstones::has_older(std::chrono::seconds age) const {
   if (!are_kept()) return false;
-  for (const std::string_view place : kPlaces) {
-    const auto names = os::list_directory(path_of(place), 2 * kTombstonesMax);
-    if (!names) continue;
-    for (const std::string& name : *names) {
-      if (!name.ends_with(kEnding)) continue;
-      const auto left_at = os::modification_time(path_of(place) + name);
-      if (!left_at) continue;
-      const auto since = clock_.now().wall - *left_at;
-      if (since < since.zero() || since >= age) return true;  // of a time to come: the clock was set back
-    }
-  }
-  return false;
+  const auto names = os::list_directory(directory_, 2 * kTombstonesMax);
+  if (!names) return false;
+  return std::ranges::any_of(*names, [&](const std::string& name) {
+    if (!name.ends_with(kEnding)) return false;
+    const auto left_at = os::modification_time(path_of(name));
+    if (!left_at) return false;
+    const auto since = clock_.now().wall - *left_at;
+    return since < since.zero() || since >= age;  // of a time to come: the clock was set back
+  });
 }
 
 Result<void> Tombstones::try_lock(Deadline deadline) const {
@@ -265,9 +214,9 @@ Result<void> Tombstones::try_lock(Deadline deadline) const {
   return os::FileLock(path_of(kLock)).lock(clock_, deadline);
 }
 
-Tombstones::Outcome Tombstones::replay_one(std::string_view place, const std::string& name,
-                                           const engine::Context& context, const Replay& what) const {
-  const std::string path = path_of(place) + name;
+Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine::Context& context,
+                                           const Replay& what) const {
+  const std::string path = path_of(name);
   os::FileLock lock(path_of(kLock));
   const Deadline wait{std::min(Deadline::after(clock_.now(), kLockWaitMax).at_since_boot, what.deadline.at_since_boot)};
   if (!lock.lock(clock_, wait)) return Outcome::left;
@@ -276,14 +225,14 @@ Tombstones::Outcome Tombstones::replay_one(std::string_view place, const std::st
   // What could not be read says nothing of the file: there may be no descriptor, or no memory, for now.
   if (!content && content.error().code != ErrorCode::invalid_argument) return Outcome::left;
   auto tombstone = content ? wire::decode_tombstone(*content) : Result<wire::Tombstone>(fail(content.error()));
-  if (tombstone && name_of(tombstone->owner) != name) {
+  if (tombstone && name_of(tombstone->owner) != name && name_of(tombstone->owner, kUnsure) != name) {
     // No ADD of that owner would find it.
     tombstone = fail(ErrorCode::corrupt, "it has not the name that belongs to its owner");
   }
   if (!tombstone) {
     if (tombstone.error().code == ErrorCode::newer_version) return Outcome::left;
     const DecisionLine line(clock_, "TOMBSTONE file=" + in_quotes_if_needed(path));
-    if (const auto aside = os::rename_durably(path, path_of(place) + name_aside(name)); !aside) {
+    if (const auto aside = os::rename_durably(path, path_of(name_aside(name))); !aside) {
       tell_once(path, Error(tombstone.error()).in(fmt::format("it can't be set aside ({})", aside.error().message)),
                 what);
       return Outcome::left;
@@ -301,7 +250,6 @@ Tombstones::Outcome Tombstones::replay_one(std::string_view place, const std::st
                           in_quotes_if_needed(tombstone->owner.interface_name)));
   engine::Context limited = context;
   limited.not_after = {std::min(context.not_after.at_since_boot, what.deadline.at_since_boot)};
-  limited.ends_by = context.ends_by;
   const auto released = release(limited, *tombstone);
   if (!released) {
     if (can_be_made_up_for(released.error().code)) return Outcome::away;
@@ -310,7 +258,7 @@ Tombstones::Outcome Tombstones::replay_one(std::string_view place, const std::st
   }
   // What can't be removed is released once more: a success that frees nothing, until an ADD of the owner lifts it.
   static_cast<void>(os::remove_file_durably(path));
-  what.log(line.ended("ok", "released=" + list_of(released->addresses) + kept_text(released->kept)));
+  what.log(line.ended("ok", "released=" + list_of(released->addresses)));
   return Outcome::done;
 }
 
@@ -327,27 +275,25 @@ void Tombstones::tell_once(const std::string& path, const Error& error, const Re
 Tombstones::Replayed Tombstones::replay(const engine::Context& context, const Replay& what) const {
   Replayed result;
   if (!are_kept()) return result;
-  for (const std::string_view place : kPlaces) {
-    if (const auto own = os::check_own_directory(path_of(place)); !own) {
-      // Without the directory there is nothing in it either.
-      if (own.error().code == ErrorCode::not_found) return result;
-      tell_once(path_of(place), own.error(), what);
-      continue;
-    }
-    auto names = os::list_directory(path_of(place), 2 * kTombstonesMax);
-    if (!names) continue;
-    std::erase_if(*names, [](const std::string& name) { return !name.ends_with(kEnding); });
-    if (names->empty()) continue;
-    // From anywhere: those that have to stay must not keep the others from their turn.
-    const std::size_t from = context.random.next() % names->size();
-    const std::size_t looks = std::min(names->size(), what.looks_max);
-    for (std::size_t i = 0; i < looks && result.done < what.count_max; ++i) {
-      if (what.deadline.passed(clock_.now())) return result;
-      const Outcome outcome = replay_one(place, (*names)[(from + i) % names->size()], context, what);
-      if (outcome == Outcome::done) ++result.done;
-      result.is_store_away = outcome == Outcome::away;
-      if (result.is_store_away) return result;
-    }
+  if (const auto own = os::check_own_directory(directory_); !own) {
+    if (own.error().code != ErrorCode::not_found) tell_once(directory_, own.error(), what);
+    return result;
+  }
+  auto names = os::list_directory(directory_, 2 * kTombstonesMax);
+  if (!names) return result;
+  std::erase_if(*names, [](const std::string& name) { return !name.ends_with(kEnding); });
+  if (names->empty()) return result;
+  // From anywhere: those that have to stay must not keep the others from their turn. First those that surely hold
+  // something.
+  std::ranges::rotate(*names, names->begin() + static_cast<std::ptrdiff_t>(context.random.next() % names->size()));
+  std::ranges::stable_partition(*names, [](const std::string& name) { return !name.ends_with(kUnsure); });
+  const std::size_t looks = std::min(names->size(), what.looks_max);
+  for (std::size_t i = 0; i < looks && result.done < what.count_max; ++i) {
+    if (what.deadline.passed(clock_.now())) return result;
+    const Outcome outcome = replay_one((*names)[i], context, what);
+    if (outcome == Outcome::done) ++result.done;
+    result.is_store_away = outcome == Outcome::away;
+    if (result.is_store_away) return result;
   }
   return result;
 }

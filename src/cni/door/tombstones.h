@@ -22,20 +22,18 @@
 // which the release is made up for later (docs/formats/tombstones.md, docs/promises.md#promise-3).
 //
 // A DEL can't read the sequence number of what it would release: the store is away. So a tombstone is of an owner, and
-// an ADD of that owner makes it void before it asks for anything. Who replays one holds the lock of the directory from
-// looking whether it is there until it is gone; an ADD that finds one waits for that lock. A DEL that hangs may leave
-// one only after such an ADD looked: so a tombstone says when its DEL began, and what was made since stays.
+// an ADD of that owner removes it, durably, before it asks for anything. Who replays one holds the lock of the
+// directory from looking whether it is there until it is gone; an ADD that finds one waits for that lock.
 namespace croft::edge {
 
 inline constexpr const char* kDefaultTombstones = "/var/lib/croft/tombstones";
 /// In place of a directory: none are left, and a DEL fails while the store is away.
 inline constexpr const char* kNoTombstones = "none";
-/// How many a node keeps; those of owners whose ADD succeeded, as the runtime says, have room beyond: a node has not so
-/// many pods.
+/// How many a node keeps of owners whose ADD succeeded, as the runtime says: a node has not so many pods. None of them
+/// is ever dropped.
 inline constexpr std::size_t kTombstonesMax = 10'000;
-inline constexpr std::size_t kTombstonesWithResultMax = 15'000;
-/// How many a node keeps of owners whose ADD wrote nothing.
-inline constexpr std::size_t kVainMax = 1'000;
+/// How many of others. Beyond that the oldest goes: the collector finds what its owner may hold.
+inline constexpr std::size_t kUnsureMax = 1'000;
 
 /// Which of the failures of a release may be gone later by themselves or by what somebody does to the store: those that
 /// the runtime is told to try again after.
@@ -49,36 +47,21 @@ class Tombstones {
 
   /// What a DEL knows of an ADD of its owner: the runtime hands over the result of one that succeeded, or does not.
   enum class Sign : std::uint8_t { none, result };
-  struct Left {
-    bool is_vain = false;     ///< the owner's ADD wrote nothing
-    std::size_t dropped = 0;  ///< how many of others, likewise vain, had to go for it
-  };
-  /// Leaves one, durably, in place of an earlier one of the owner, with the later of the two beginnings; `left_at` is
-  /// set here, and so is `began_at` where it is not given. The directory is made when it is missing. Errors:
+  /// Leaves one, durably, in place of an earlier one of the owner; `left_at` is set here. The directory is made when it
+  /// is missing. Answers how many of others, likewise without a sign, had to go for it. Errors:
   /// refused_by_configuration when none are kept; permission_denied where others may write the directory, so that
   /// nobody would believe it; exhausted beyond kTombstonesMax; the file system's.
-  ///
-  /// An owner of note_vain() holds nothing, if its runtime keeps to CNI. Its tombstone is kept apart all the same, is
-  /// replayed behind the others, and is the only one that may go for want of room: the oldest does. Nobody loses a
-  /// tombstone whose ADD may have written.
-  [[nodiscard]] Result<Left> leave(wire::Tombstone tombstone, Sign sign = Sign::none) const;
+  [[nodiscard]] Result<std::size_t> leave(wire::Tombstone tombstone, Sign sign = Sign::none) const;
 
   struct Lifted {
     bool was_there = false;
-    bool may_hold = false;  ///< by what was there the owner may hold something
-    std::string obstacle;   ///< what stands in the place of a directory, and what to do; mostly nothing
+    std::string obstacle;  ///< what stands in the place of the directory, and what to do; mostly nothing
     explicit operator bool() const { return was_there; }
   };
   /// To be called before an ADD of the owner asks anybody: an earlier DEL must not take what it gets. Whether there was
-  /// a tombstone. What note_vain() said is no longer true. Errors, none of which may be passed over: deadline_exceeded
-  /// while it is being replayed; the file system's. Where this user may not even look there can be none of its own.
+  /// a tombstone. Errors, none of which may be passed over: deadline_exceeded while it is being replayed; the file
+  /// system's. Where this user may not even look there can be none of its own.
   [[nodiscard]] Result<Lifted> lift(const core::Owner& owner, Deadline deadline) const;
-
-  /// Says, until the owner's next ADD or DEL, that its ADD failed, wrote nothing and never will; not where it lifted a
-  /// tombstone by which the owner may hold something. Errors: the file system's; nothing when none are kept.
-  [[nodiscard]] Result<void> note_vain(const core::Owner& owner) const;
-  /// After a DEL that was served; as well as it can be done.
-  void forget_vain(const core::Owner& owner) const;
 
   struct Waiting {
     std::string path;
@@ -105,7 +88,8 @@ class Tombstones {
     std::size_t done = 0;
     bool is_store_away = false;  ///< the last one failed in a way that may pass: it stays
   };
-  /// Releases for those who could not, as far as it gets; never fails. What can't be read is set aside with the ending
+  /// Releases for those who could not, as far as it gets, those with a sign first; never fails. What can't be read is
+  /// set aside with the ending
   /// `.damaged`. What others may have written is left as it is, and named once by each object. The context's store is
   /// the one that is_ours means; its limits are cut to the deadline.
   Replayed replay(const engine::Context& context, const Replay& what) const;
@@ -120,12 +104,11 @@ class Tombstones {
  private:
   [[nodiscard]] bool are_kept() const { return !directory_.empty(); }
   [[nodiscard]] std::string path_of(std::string_view name) const;
-  /// What stands in the place of a directory, and can be none.
+  /// What stands in the place of the directory, and can be none.
   [[nodiscard]] std::optional<Waiting> obstacle_to_tombstones() const;
   enum class Outcome { done, left, away };
-  [[nodiscard]] Result<std::size_t> make_room_for_a_vain_one() const;
-  [[nodiscard]] Outcome replay_one(std::string_view place, const std::string& name, const engine::Context& context,
-                                   const Replay& what) const;
+  [[nodiscard]] Result<std::size_t> make_room_for(const std::string& unsure) const;
+  [[nodiscard]] Outcome replay_one(const std::string& name, const engine::Context& context, const Replay& what) const;
   /// Of what stays as it is; once.
   void tell_once(const std::string& path, const Error& error, const Replay& what) const;
 

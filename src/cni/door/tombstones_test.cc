@@ -125,33 +125,20 @@ TEST_F(TombstonesTest, ItIsVoidWhateverNameTheAddHasForTheStore) {
   EXPECT_THAT(files(), IsEmpty());
 }
 
-/// Its DEL hung before it left this: the ADD found nothing to lift.
-TEST_F(TombstonesTest, WhatWasMadeSinceTheDelBeganStays) {
+/// One container: its DEL is deferred, it is set up again, and the DEL is made up for meanwhile, and later.
+TEST_F(TombstonesTest, WhatAnAddGotAfterADeferredDelStays) {
   add("c1");
-  add("c2");
-  world_.clock.advance(1s);
-  const WallTime began = world_.clock.now().wall;
-  world_.clock.advance(1s);
-  EXPECT_FALSE(tombstones_.lift(owner("c1"), Deadline::after(world_.clock.now(), 1s)).value());
-  add("c1");
-  ASSERT_TRUE(tombstones_.leave({kStore, owner("c1"), {}, {}, began}));
-  ASSERT_TRUE(tombstones_.leave({kStore, owner("c2"), {}, {}, began}));
-  EXPECT_EQ(replay().done, 2U);
-  EXPECT_EQ(held("c1"), 1U);
-  EXPECT_EQ(held("c2"), 0U);
-  EXPECT_THAT(log_, testing::Contains(HasSubstr("container=c1 ifname=eth0 ok")));
-  EXPECT_THAT(log_, testing::Contains(HasSubstr("released=none kept=10.0.0.")));
-}
-
-TEST_F(TombstonesTest, OneOfALaterDelIsNotMadeOlder) {
-  const WallTime began = world_.clock.now().wall;
-  world_.clock.advance(1s);
-  add("c1");
-  world_.clock.advance(1s);
-  ASSERT_TRUE(tombstones_.leave({kStore, owner("c1"), {}, {}, world_.clock.now().wall}));
-  ASSERT_TRUE(tombstones_.leave({kStore, owner("c1"), {}, {}, began})) << "an earlier DEL that hung";
-  EXPECT_EQ(replay().done, 1U);
-  EXPECT_EQ(held("c1"), 0U);
+  for (const Tombstones::Sign sign : {Tombstones::Sign::none, Tombstones::Sign::result}) {
+    ASSERT_TRUE(tombstones_.leave({kStore, owner("c1"), {}, {}}, sign));
+    // A replay that found the store away has looked at it already.
+    const auto next = world_.store.counts().commit + 1;
+    world_.store.set_faults(store::FaultScript().on_commit(next, store::Fault::unavailable));
+    EXPECT_TRUE(replay().is_store_away);
+    EXPECT_TRUE(tombstones_.lift(owner("c1"), Deadline::after(world_.clock.now(), 1s)).value());
+    add("c1");
+    EXPECT_EQ(replay().done, 0U);
+    EXPECT_EQ(held("c1"), 1U);
+  }
 }
 
 TEST_F(TombstonesTest, OtherOwnersAreOthers) {
@@ -373,101 +360,44 @@ TEST_F(TombstonesTest, WithoutADirectoryNoneAreKept) {
   EXPECT_FALSE(std::filesystem::exists(place_));
 }
 
-TEST_F(TombstonesTest, WhatOnlyTheRuntimesCannotTellAreReplayedFirst) {
-  for (int i = 0; i < 30; ++i) {
-    const std::string container = "vain" + std::to_string(i);
-    ASSERT_TRUE(tombstones_.note_vain(owner(container)));
-    const auto left = tombstones_.leave({kStore, owner(container), {}, {}});
-    ASSERT_TRUE(left) << left.error().message;
-    EXPECT_TRUE(left->is_vain);
-  }
-  add("c1");
-  add("c2");
-  leave("c1");
-  leave("c2");
-  EXPECT_EQ(tombstones_.waiting()->size(), 32U);
-  EXPECT_EQ(replay(2).done, 2U);
-  EXPECT_EQ(held("c1") + held("c2"), 0U);
-  EXPECT_EQ(replay().done, 30U);
-  EXPECT_THAT(*tombstones_.waiting(), IsEmpty());
-}
-
-/// What can be no directory has nothing in it: no ADD waits for that, DELs leave what they leave, and it is told.
+/// What can be no directory has nothing in it: no ADD waits for that, and it is told.
 TEST_F(TombstonesTest, WhatStandsInTheWayIsToldAndHindersNoAdd) {
-  const std::string vain = place_ + "/vain";
-  const std::function<void()> ways[] = {[&] { std::ofstream(vain) << "x"; },
-                                        [&] { ASSERT_EQ(mkfifo(vain.c_str(), 0600), 0); },
-                                        [&] { std::filesystem::create_symlink(vain, vain); }};
-  add("c1");
   leave("c1");
+  std::filesystem::remove(place_ + "/lock");
+  std::filesystem::create_directory(place_ + "/lock");
+  EXPECT_EQ(tombstones_.waiting()->front().path, place_ + "/lock");
+  const std::function<void()> ways[] = {[&] { std::ofstream(place_) << "x"; },
+                                        [&] { ASSERT_EQ(mkfifo(place_.c_str(), 0600), 0); },
+                                        [&] { std::filesystem::create_symlink(place_, place_); }};
   for (const auto& stand : ways) {
+    std::filesystem::remove_all(place_);
     stand();
     const auto lifted = tombstones_.lift(owner("c2"), Deadline::after(world_.clock.now(), 1s));
     ASSERT_TRUE(lifted) << lifted.error().message;
     EXPECT_FALSE(*lifted);
-    const auto left = tombstones_.leave({kStore, owner("c3"), {}, {}});
-    ASSERT_TRUE(left) << left.error().message;
-    const auto waiting = tombstones_.waiting();
-    ASSERT_TRUE(waiting) << waiting.error().message;
-    ASSERT_EQ(waiting->size(), 3U) << "those of c1 and c3 too";
-    const auto told = std::ranges::find_if(*waiting, [](const auto& one) { return !one.content; });
-    ASSERT_NE(told, waiting->end());
-    EXPECT_EQ(told->path, vain);
-    EXPECT_THAT(told->content.error().message, testing::HasSubstr("move it away"));
-    std::filesystem::remove(vain);
+    EXPECT_THAT(lifted->obstacle, HasSubstr("move it away"));
+    ASSERT_EQ(tombstones_.waiting()->size(), 1U);
+    EXPECT_EQ(tombstones_.waiting()->front().path, place_);
   }
-  std::filesystem::remove(place_ + "/lock");
-  std::filesystem::create_directory(place_ + "/lock");
-  EXPECT_EQ(tombstones_.waiting()->front().path, place_ + "/lock");
-  std::filesystem::remove_all(place_);
-  std::ofstream(place_) << "x";
-  EXPECT_TRUE(tombstones_.lift(owner("c2"), Deadline::after(world_.clock.now(), 1s)));
-  ASSERT_EQ(tombstones_.waiting()->size(), 1U);
-  EXPECT_EQ(tombstones_.waiting()->front().path, place_);
 }
 
-TEST_F(TombstonesTest, WhatHoldsNothingGoesForWantOfRoom) {
-  std::filesystem::create_directories(place_ + "/vain");
-  for (std::size_t i = 0; i < kVainMax; ++i) {
-    const std::string path = place_ + "/vain/" + std::to_string(i) + ".json";
+TEST_F(TombstonesTest, OfThoseWithoutAResultTheOldestGoesForWantOfRoom) {
+  ASSERT_TRUE(tombstones_.leave({kStore, owner("sure"), {}, {}}, Tombstones::Sign::result));
+  const std::string ending = ".unsure.json";
+  for (std::size_t i = 0; i < kUnsureMax; ++i) {
+    const std::string path = place_ + "/" + std::to_string(i) + ending;
     std::ofstream(path) << "{";
     std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - 1h + 1s * i);
   }
-  leave("c1");
-  ASSERT_TRUE(tombstones_.note_vain(owner("vain")));
-  const auto left = tombstones_.leave({kStore, owner("vain"), {}, {}});
-  ASSERT_TRUE(left);
-  EXPECT_TRUE(left->is_vain);
-  EXPECT_FALSE(std::filesystem::exists(place_ + "/vain/0.json")) << "the oldest";
-  EXPECT_TRUE(std::filesystem::exists(place_ + "/vain/" + std::to_string(kVainMax - 1) + ".json"));
-  EXPECT_LE(tombstones_.waiting()->size(), kVainMax + 1);
-  EXPECT_EQ(files().size(), 1U) << "of c1";
-}
-
-TEST_F(TombstonesTest, WhoMayHoldSomethingIsNotTakenForOneThatHoldsNothing) {
-  const auto is_vain = [&](const std::string& container, Tombstones::Sign sign = Tombstones::Sign::none) {
-    return tombstones_.leave({kStore, owner(container), {}, {}}, sign)->is_vain;
-  };
-  EXPECT_FALSE(is_vain("c1")) << "nobody knows";
-  ASSERT_TRUE(tombstones_.note_vain(owner("c1")));
-  EXPECT_FALSE(is_vain("c1")) << "its tombstone is there";
-  ASSERT_TRUE(tombstones_.note_vain(owner("c2")));
-  EXPECT_FALSE(is_vain("c2", Tombstones::Sign::result)) << "the runtime knows of an ADD that succeeded";
-  EXPECT_FALSE(is_vain("c2"));
-  ASSERT_TRUE(tombstones_.note_vain(owner("c3")));
-  EXPECT_TRUE(is_vain("c3"));
-  EXPECT_TRUE(is_vain("c3")) << "again";
-  const auto lifted = tombstones_.lift(owner("c3"), Deadline::after(world_.clock.now(), 1s));
-  EXPECT_TRUE(lifted->was_there);
-  EXPECT_FALSE(lifted->may_hold);
-  EXPECT_FALSE(is_vain("c3")) << "an ADD began";
-  EXPECT_TRUE(tombstones_.lift(owner("c3"), Deadline::after(world_.clock.now(), 1s))->may_hold);
-  ASSERT_TRUE(tombstones_.note_vain(owner("c4")));
-  EXPECT_FALSE(tombstones_.lift(owner("c4"), Deadline::after(world_.clock.now(), 1s)).value());
-  EXPECT_FALSE(is_vain("c4")) << "an ADD began";
-  ASSERT_TRUE(tombstones_.note_vain(owner("c5")));
-  tombstones_.forget_vain(owner("c5"));
-  EXPECT_FALSE(is_vain("c5")) << "a DEL was served";
+  EXPECT_EQ(tombstones_.leave({kStore, owner("unsure"), {}, {}}).value(), 1U);
+  EXPECT_FALSE(std::filesystem::exists(place_ + "/0" + ending)) << "the oldest";
+  EXPECT_TRUE(std::filesystem::exists(place_ + "/" + std::to_string(kUnsureMax - 1) + ending));
+  EXPECT_EQ(tombstones_.leave({kStore, owner("unsure"), {}, {}}).value(), 0U) << "in its own place";
+  EXPECT_EQ(files().size(), kUnsureMax + 1) << "the one with a result too";
+  EXPECT_EQ(tombstones_.leave({kStore, owner("unsure"), {}, {}}, Tombstones::Sign::result).value(), 0U);
+  EXPECT_EQ(files().size(), kUnsureMax + 1) << "one of an owner";
+  EXPECT_EQ(tombstones_.leave({kStore, owner("sure"), {}, {}}).value(), 0U) << "its result is known";
+  EXPECT_EQ(files().size(), kUnsureMax + 1);
 }
 
 TEST_F(TombstonesTest, AnOldHandleIsReleasedToo) {

@@ -23,7 +23,6 @@ constexpr ObjectRules kRules{.names = ObjectRules::Names::exact, .repeated = Obj
 struct Read {
   Tombstone tombstone;
   std::int64_t version = 0;
-  std::optional<WallTime> began_at;
 };
 
 MaybeFault read_some_text(const JsonAt& at, std::size_t bytes_max, std::string& out) {
@@ -41,7 +40,7 @@ MaybeFault read_time(const JsonAt& at, WallTime& out) {
   return {};
 }
 
-constexpr std::array<JsonMember<Read>, 8> kMembers{{
+constexpr std::array<JsonMember<Read>, 7> kMembers{{
     {"version", [](const JsonAt& at, Read& out) { return read_integer(at, 1, INT32_MAX, out.version); }},
     {"store", [](const JsonAt& at, Read& out) { return read_some_text(at, kStoreBytesMax, out.tombstone.store); }},
     {"network",
@@ -53,7 +52,6 @@ constexpr std::array<JsonMember<Read>, 8> kMembers{{
     {"oldHandle", [](const JsonAt& at,
                      Read& out) { return read_some_text(at, 2 * kNameBytesMax, out.tombstone.old_handle.emplace()); }},
     {"leftAt", [](const JsonAt& at, Read& out) { return read_time(at, out.tombstone.left_at); }},
-    {"beganAt", [](const JsonAt& at, Read& out) { return read_time(at, out.began_at.emplace()); }},
 }};
 
 }  // namespace
@@ -77,8 +75,6 @@ std::string encode(const Tombstone& tombstone) {
   }
   out.key("leftAt");
   out.text(rfc3339_exact(tombstone.left_at));
-  out.key("beganAt");
-  out.text(rfc3339_exact(tombstone.began_at));
   out.end_object();
   return std::move(out).take() + "\n";
 }
@@ -98,7 +94,6 @@ Result<Tombstone> decode_tombstone(std::string_view bytes) {
   if (read.tombstone.store.empty()) return fail(ErrorCode::corrupt, "store: is missing");
   if (read.tombstone.owner.network.empty()) return fail(ErrorCode::corrupt, "network: is missing");
   if (read.tombstone.owner.container_id.empty()) return fail(ErrorCode::corrupt, "containerID: is missing");
-  read.tombstone.began_at = read.began_at.value_or(read.tombstone.left_at);
   return std::move(read.tombstone);
 }
 

@@ -20,9 +20,6 @@ struct Tombstone {
   /// A handle of the form of Calico before 3.0 that is to lose all too (core::plan_release_old_handle).
   std::optional<std::string> old_handle;
   WallTime left_at{};  ///< for people
-  /// When the DEL began: what was made since isn't meant. Of a tombstone without it, which an older version left, when
-  /// it was left.
-  WallTime began_at{};
 
   friend bool operator==(const Tombstone&, const Tombstone&) = default;
 };

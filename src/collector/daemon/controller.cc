@@ -35,6 +35,7 @@
 #include "os/process.h"
 #include "os/service_manager.h"
 #include "services/daemon/service_ranges.h"
+#include "store/epoch.h"
 #include "store/kube/events.h"
 #include "store/kube/pod_list.h"
 #include "store/kube/status_board.h"
@@ -95,6 +96,26 @@ class ClusterPods final : public engine::PodSource {
   const Clock& clock_;
 };
 
+/// The facts of the cluster that the register is of. Those of another one are an error: two clusters that share a
+/// register by mistake would free each other's pods.
+class FactsOfOwner final : public engine::FactSource {
+ public:
+  FactsOfOwner(std::unique_ptr<engine::FactSource> beneath, store::HasEpoch& owned, const Clock& clock)
+      : beneath_(std::move(beneath)), owned_(owned), clock_(clock) {}
+  [[nodiscard]] Result<core::collect::Facts> facts() override {
+    TRY(core::collect::Facts facts, beneath_->facts());
+    if (!facts.cluster.empty()) {
+      TRY_VOID(owned_.belong_to(facts.cluster, Deadline::after(clock_.now(), kPageTime)));
+    }
+    return facts;
+  }
+
+ private:
+  const std::unique_ptr<engine::FactSource> beneath_;
+  store::HasEpoch& owned_;
+  const Clock& clock_;
+};
+
 /// What a controller asks a Kubernetes API besides the register; null where there is none.
 struct ClusterParts {
   std::unique_ptr<engine::PodSource> pods;
@@ -139,6 +160,9 @@ class Controller {
       source_ = std::make_unique<engine::NodeFacts>(context_, cluster_.pods.get(), std::move(denied));
     } else {
       source_ = std::make_unique<edge::StaticFacts>(options.facts_path, facts_age_max(), daemon.clock);
+      if (auto* const owned = dynamic_cast<store::HasEpoch*>(&opened); owned != nullptr) {
+        source_ = std::make_unique<FactsOfOwner>(std::move(source_), *owned, daemon.clock);
+      }
     }
   }
 

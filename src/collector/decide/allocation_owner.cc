@@ -6,12 +6,14 @@
 #include "base/planted.h"
 #include "register/names.h"
 #include "register/owner.h"
-#include "register/quarantine.h"
 
 namespace croft::core::collect {
 namespace {
 
+constexpr const char* kTypeKey = "type";
 constexpr std::string_view kTunnelSuffix = "TunnelAddress";
+/// As earlier versions kept an address that somebody unknown lived with on a node.
+constexpr std::string_view kQuarantined = "quarantined";
 /// Keys that only an allocation of a virtual machine has.
 constexpr const char* kMachineKeys[] = {"vmi-name", "vmi-uid", "vm-uid", "vmim-uid"};
 
@@ -49,9 +51,8 @@ AllocationOwner owner_of_allocation(const Attribute& attribute) {
   }
   owner.interface_name = text_of(attribute, kInterfaceKey);
   if (is_machine(attribute)) return owner;
-  if (is_in_quarantine(attribute)) {
-    owner.kind = AllocationOwner::Kind::quarantined;
-  } else if (text_of(attribute, kTypeKey).ends_with(kTunnelSuffix)) {
+  const std::string_view type = text_of(attribute, kTypeKey);
+  if (type.ends_with(kTunnelSuffix) || type == kQuarantined) {
     owner.kind = AllocationOwner::Kind::tunnel;
   } else if (!owner.namespace_name.empty() && !owner.pod.empty()) {
     owner.kind = AllocationOwner::Kind::pod;
@@ -96,13 +97,6 @@ Doubt doubt_of_pod(const Facts& facts, const Facts::Pod& pod, const HeldForPod& 
     return held.node_gone && !pod.on_existing_node ? Doubt::node_gone : Doubt::none;
   }
   return doubted(Doubt::not_the_pods);
-}
-
-Doubt doubt_of_quarantine(const Facts& facts, const net::Address& address, bool node_gone) {
-  if (facts.is_tunnel_address(address)) return Doubt::none;
-  const bool is_listed = facts.pods_known() && facts.may_be_reported(address);
-  if (is_listed) return Doubt::none;
-  return node_gone ? Doubt::node_gone : Doubt::none;
 }
 
 }  // namespace croft::core::collect

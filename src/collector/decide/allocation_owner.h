@@ -12,10 +12,9 @@ namespace croft::core::collect {
 /// (docs/reference/calico-ipam.md#collector-valid). The views live as long as the attribute.
 struct AllocationOwner {
   enum class Kind : std::uint8_t {
-    pod,          ///< names a pod and its namespace
-    tunnel,       ///< of a node's daemon; lives as long as the node
-    quarantined,  ///< somebody unknown lives with it on a node (register/quarantine.h)
-    kept,  ///< never collected: nobody outside can tell whether it is alive (no pod, a virtual machine, Windows' own)
+    pod,     ///< names a pod and its namespace
+    tunnel,  ///< of a node's daemon; lives as long as the node
+    kept,    ///< never collected: nobody outside can tell whether it is alive (no pod, a virtual machine, Windows' own)
   } kind = Kind::kept;
   std::string_view namespace_name, pod, uid, node;  ///< empty when not recorded
   std::string_view network, interface_name;         ///< likewise
@@ -49,11 +48,5 @@ struct HeldForPod {
 /// proves that it is another pod; one that either side lacks proves nothing. Of a static pod nothing is concluded while
 /// its node is there.
 [[nodiscard]] Doubt doubt_of_pod(const Facts& facts, const Facts::Pod& pod, const HeldForPod& held);
-
-/// Decides whether nobody lives with an address in quarantine any more: only when its node is gone and no pod reports
-/// it. That no pod reports it proves nothing: a pod's second interface, a static pod without a mirror and what a
-/// kubelet that is away leaves running are in no list. While the node is there its agent sees who lives
-/// (ipam/use/quarantine.h).
-[[nodiscard]] Doubt doubt_of_quarantine(const Facts& facts, const net::Address& address, bool node_gone);
 
 }  // namespace croft::core::collect

@@ -7,7 +7,6 @@
 #include "base/time_text.h"
 #include "collector/decide/allocation_owner.h"
 #include "collector/decide/judge.h"
-#include "register/quarantine.h"
 #include "register/records.h"
 
 namespace croft::core::collect {
@@ -86,11 +85,6 @@ std::optional<Evidence> prove(const Leak& leak, const Block& block, const Facts&
   Doubt doubt = Doubt::none;
   if (owner.kind == AllocationOwner::Kind::tunnel) {
     if (node_gone && !facts.is_tunnel_address(leak.address)) doubt = Doubt::node_gone;
-  } else if (owner.kind == AllocationOwner::Kind::quarantined) {
-    doubt = doubt_of_quarantine(facts, leak.address, node_gone);
-    evidence.facts.push_back("it is " + quarantine_text(attribute));
-    evidence.facts.push_back(facts.pods_known() ? fmt::format("none of {} pods reports it", facts.pod_count())
-                                                : "pods are not known");
   } else if (owner.kind == AllocationOwner::Kind::pod) {
     const Facts::Pod pod = facts.pod(owner.namespace_name, owner.pod);
     doubt = doubt_of_pod(facts, pod, {leak.address, node_gone, owner.is_static, uid_identity(owner.uid)});

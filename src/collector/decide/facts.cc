@@ -67,11 +67,6 @@ void Facts::freeze() {
   frozen_ = true;
 }
 
-bool Facts::may_be_reported(const net::Address& address) const {
-  return std::ranges::find(addresses_, address.unmapped()) != addresses_.end() ||
-         std::ranges::any_of(pods_, &Packed::has_unreadable_address);
-}
-
 std::span<const Facts::Packed> Facts::with_identity(std::uint64_t identity) const {
   CROFT_ASSERT(frozen_);
   const auto found = std::ranges::equal_range(pods_, identity, {}, &Packed::identity);

@@ -53,6 +53,8 @@ class Facts {
   /// Every node and pod is in it. When not, why: then nothing is collected.
   bool complete = false;
   std::string incomplete_because;
+  /// Which Kubernetes cluster they are of: the UID of its namespace kube-system. Empty: not said.
+  std::string cluster;
   /// What the list of pods is of, as its source counts its changes; absent: it does not.
   std::optional<std::uint64_t> pods_revision;
 
@@ -78,9 +80,6 @@ class Facts {
   [[nodiscard]] bool is_tunnel_address(const net::Address& address) const {
     return tunnels_.contains(address.unmapped());
   }
-
-  /// Whether some pod reports the address, or something that is no address. Looks through all of them.
-  [[nodiscard]] bool may_be_reported(const net::Address& address) const;
 
   /// What is known about one pod name.
   struct Pod {

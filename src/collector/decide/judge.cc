@@ -170,10 +170,6 @@ class Judge {
       }
       const net::Address address = view_.address(row);
       const bool absent = nodes_[row.node].absent;
-      if (row.kind == AllocationOwner::Kind::quarantined) {
-        judge_quarantined(row, address, absent);
-        continue;
-      }
       const Facts::Pod pod = facts_.pod_by_identity(row.pod);
       Doubt why = doubt_of_pod(facts_, pod, {address, absent, row.is_static, row.uid});
       if (why == Doubt::not_the_pods && !is_superseded(row, pod)) why = Doubt::none;
@@ -185,13 +181,6 @@ class Judge {
       if (absent) static_cast<void>(remember(row, address, false));
       keep(row);
     }
-  }
-
-  void judge_quarantined(const HeldRow& row, const net::Address& address, bool absent) {
-    const Doubt why = doubt_of_quarantine(facts_, address, absent);
-    if (why != Doubt::none) return doubt(row, address, why == Doubt::node_gone);
-    if (absent) static_cast<void>(remember(row, address, false));
-    keep(row);
   }
 
   /// A tunnel's address goes last: when its node is gone and nothing else of the node is alive.

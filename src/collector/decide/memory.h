@@ -46,8 +46,8 @@ struct Memory {
   std::unordered_map<std::string, Sighting> stray_affinities;  ///< by the name of their key
   std::unordered_map<std::uint64_t, Sighting> stray_handles;   ///< by handle_identity()
 
-  /// The history of the register (store::Store::history) that all this was seen in.
-  std::uint64_t history = 0;
+  /// The epoch of the register (store::Store::epoch) that all this was seen in.
+  std::uint64_t epoch = 0;
 
   /// The look before, if it counted.
   std::optional<Instant> last_look;

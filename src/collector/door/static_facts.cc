@@ -1,6 +1,7 @@
 #include "collector/door/static_facts.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -37,6 +38,7 @@ Result<core::collect::Facts> StaticFacts::facts() {
     facts.set_pods_known();
     for (const auto& pod : *file->pods) facts.add_pod(pod);
   }
+  facts.cluster = std::move(file->cluster);
   facts.complete = file->complete;
   if (!file->complete) facts.incomplete_because = path_ + ": complete is not true";
   const WallTime as_of = file->time.value_or(*written);

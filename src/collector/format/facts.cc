@@ -106,11 +106,12 @@ MaybeFault read_time(const JsonAt& at, Root& out) {
   return {};
 }
 
-constexpr std::array<JsonMember<Root>, 4> kRootMembers{{
+constexpr std::array<JsonMember<Root>, 5> kRootMembers{{
     {"nodes", read_nodes},
     {"pods", read_pods},
     {"complete", [](const JsonAt& at, Root& out) { return read_boolean(at, out.file.complete); }},
     {"time", read_time},
+    {"cluster", [](const JsonAt& at, Root& out) { return read_name(at, out.file.cluster); }},
 }};
 
 /// No JSON text has more values: each but the first comes behind a comma or the beginning of a list or an object.

@@ -19,6 +19,7 @@ struct FactsFile {
   std::optional<std::vector<core::collect::PodFact>> pods;  ///< absent: not known
   bool complete = false;
   std::optional<WallTime> time;  ///< the moment the lists stand for, when the file says so
+  std::string cluster;           ///< UID of the namespace kube-system; empty: not said
 };
 
 /// 5,000 nodes with all their labels and 150,000 pods take about 54 MB, and 1.8 million values.

@@ -22,7 +22,7 @@ TEST(Facts, ReadsNodesAndPods) {
     "nodes": [{"name": "n1", "labels": {"zone": "a"}, "tunnelAddresses": ["10.0.0.1", "fd00::1"]}, {"name": "n2"}],
     "pods": [{"namespace": "d", "name": "web", "uid": "u", "node": "n1", "phase": "Failed", "reason": "Evicted",
               "addresses": ["10.0.0.3", "FD00:0::3"], "more": {}}],
-    "complete": true, "time": "2026-01-15T10:00:00Z"})");
+    "complete": true, "time": "2026-01-15T10:00:00Z", "cluster": "u1"})");
   ASSERT_TRUE(file) << file.error().message;
   ASSERT_EQ(file->nodes.size(), 2U);
   EXPECT_THAT(file->nodes[0].tunnel_addresses, ElementsAre("10.0.0.1"_ip, "fd00::1"_ip));
@@ -34,6 +34,7 @@ TEST(Facts, ReadsNodesAndPods) {
   EXPECT_THAT(pod.addresses, ElementsAre("10.0.0.3"_ip, "fd00::3"_ip));
   EXPECT_TRUE(file->complete);
   EXPECT_TRUE(file->time);
+  EXPECT_EQ(file->cluster, "u1");
 }
 
 TEST(Facts, PodsMayBeUnknownAndCompleteMustBeSaid) {

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "collector/decide/allocation_owner.h"
-#include "register/quarantine.h"
 
 namespace croft::engine {
 namespace {
@@ -41,16 +40,6 @@ HolderLife lives_as(const core::audit::RunningPod& pod) {
   const core::AffinityOwner node{core::AffinityOwner::Type::host, held.node};
   TRY_VOID(for_each_affinity(context, core::owned_names_of(node), [&](const core::Affinity&) { is_back = true; }));
   return !is_back;
-}
-
-/// Whether none of the attachments that may live has an address.
-bool is_nobodys(const net::Address& address, const core::audit::LiveAttachments& live) {
-  return !live.entries.empty() && live.unreadable.empty() &&
-         std::ranges::none_of(live.entries, [&](const CachedAttachment& one) {
-           const bool may_have =
-               one.addresses.empty() || std::ranges::find(one.addresses, address) != one.addresses.end();
-           return one.netns != CachedAttachment::Netns::gone && may_have;
-         });
 }
 
 bool is_node_gone(const AddressView& held, const LifeKnown& known) {
@@ -104,11 +93,9 @@ Result<HolderLife> life_of_holder(const Context& context, const AddressView& hel
   if (reporter != nullptr && !is_own) return lives_as(*reporter);
   const core::Attribute attribute{held.handle_id, held.attributes, held.alternate_owner, {}};
   const AllocationOwner owner = core::collect::owner_of_allocation(attribute);
-  const bool is_quarantined = core::is_in_quarantine(attribute);
   const auto& live = known.runtime.live;
   const bool is_asked = live && (known.runtime.node.empty() || known.runtime.node == held.node);
-  if (is_asked && is_quarantined && is_nobodys(held.address, *live)) return HolderLife{State::gone};
-  if (is_asked && !is_quarantined) {
+  if (is_asked) {
     core::audit::RuntimeComparison comparison(known.runtime, context.clock.now().wall);
     if (comparison.may_live(attribute)) return HolderLife{State::lives, "is of a container in the runtime's cache"};
     // The runtime outweighs what the holder's own pod reports, which may be of a container before.
@@ -124,7 +111,7 @@ Result<HolderLife> life_of_holder(const Context& context, const AddressView& hel
                                             "(--grace-seconds)"};
   }
   if (owner.kind == AllocationOwner::Kind::tunnel) return life_of_tunnel(held, known);
-  if (is_quarantined || known.find_pod == nullptr || owner.kind != AllocationOwner::Kind::pod) return HolderLife{};
+  if (known.find_pod == nullptr || owner.kind != AllocationOwner::Kind::pod) return HolderLife{};
   return ask_for_pod(held, owner, known);
 }
 

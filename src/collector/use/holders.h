@@ -45,8 +45,7 @@ struct HolderLife {
 /// runtime has its container, or when its pod is there. It is gone when the runtime does not know its container or only
 /// with a network namespace that is gone, when an operator removed its node since, or when its pod is not there, was
 /// evicted or has another UID; of a tunnel's address, when the cluster does not have its node. The runtime outweighs
-/// the other proofs. An address in quarantine is nobody's when no attachment that may live has it. Errors: of the
-/// store, and of `find_pod`.
+/// the other proofs. Errors: of the store, and of `find_pod`.
 [[nodiscard]] Result<HolderLife> life_of_holder(const Context& context, const AddressView& held,
                                                 const LifeKnown& known);
 

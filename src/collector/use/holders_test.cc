@@ -1,10 +1,8 @@
 #include "collector/use/holders.h"
 
 #include "ipam/decide/node_changes.h"
-#include "ipam/decide/quarantine.h"
 #include "ipam/use/nodes.h"
 #include "ipam/use/test_world.h"
-#include "register/quarantine.h"
 
 namespace croft::engine {
 namespace {
@@ -159,26 +157,6 @@ TEST_F(Holders, ARemovedNodeHasNobodyOfThen) {
   put(core::removed_node_key("node-a"), std::get<core::RemovedNode>(removed));
   add("c2");
   EXPECT_EQ(state({}), State::unknown) << "it came back, maybe with its containers";
-}
-
-TEST_F(Holders, QuarantineEndsWhereNoAttachmentMayHaveTheAddress) {
-  AddressView held = show_address(context, address_).value();
-  const core::Attribute quarantine = core::in_quarantine(address_, "node-a", "veth7", clock.now().wall);
-  held.state = core::AddressState::quarantined;
-  held.handle_id = *quarantine.handle_id;
-  held.attributes = quarantine.secondary;
-  const auto asked = [&](const LifeKnown& known) { return life_of_holder(context, held, known).value().state; };
-  core::audit::LiveAttachments live = runtime({{"net", "c7", "eth0"}});
-  EXPECT_EQ(asked(cache(live)), State::unknown) << "which address it has is not told";
-  live.entries[0].addresses = {ip("10.1.0.9")};
-  EXPECT_EQ(asked(cache(live)), State::gone);
-  live.entries[0].addresses = {address_};
-  EXPECT_EQ(asked(cache(live)), State::unknown);
-  live.entries[0].netns = CachedAttachment::Netns::gone;
-  EXPECT_EQ(asked(cache(live)), State::gone);
-  live.unreadable.push_back({"net-c8-eth0", "empty"});
-  EXPECT_EQ(asked(cache(live)), State::unknown);
-  EXPECT_EQ(asked(cluster({})), State::unknown) << "no list of pods tells";
 }
 
 }  // namespace

@@ -386,25 +386,20 @@ Result<SweepReport> sweep(const Context& context, FactSource& source, core::coll
   SweepReport report;
   report.dry_run = options.dry_run;
   report.began = context.clock.now();
-  // A dry run frees nothing and writes nothing.
-  const auto history_now = [&]() -> Result<std::uint64_t> {
-    if (options.dry_run) return context.store.history();
-    return context.store.prove_history(deadline_of_use_case(context));
-  };
-  TRY(const std::uint64_t history_before, history_now());
+  const std::uint64_t epoch_before = context.store.epoch();
   TRY(RegisterLook look, look_at_register(context, options.dry_run));
   report.not_allowed = std::move(look.not_allowed);
   const Instant register_read = context.clock.now();
   TRY(const core::collect::Facts facts, source.facts());
   const Instant now = context.clock.now();
-  TRY(const std::uint64_t history, history_now());
+  const std::uint64_t epoch = context.store.epoch();
   const bool is_first_look = !memory.last_look.has_value();
-  if (memory.history != history || history_before != history) {
+  if (memory.epoch != epoch || epoch_before != epoch) {
     memory = {};
-    memory.history = history;
+    memory.epoch = epoch;
     if (!is_first_look) report.alarms.push_back({Alarm::Kind::register_replaced, std::string(kReplaced)});
-    // Half of this look was at the one before.
-    if (history_before != history) {
+    // Half of this look may have been at the one before.
+    if (epoch_before != epoch) {
       report.ended = context.clock.now();
       return report;
     }
@@ -423,7 +418,7 @@ Result<SweepReport> sweep(const Context& context, FactSource& source, core::coll
   std::ranges::move(look.alarms, std::back_inserter(report.alarms));
   std::ranges::move(verdict.alarms, std::back_inserter(report.alarms));
   memory = std::move(verdict.memory);
-  memory.history = history;
+  memory.epoch = epoch;
   Pass pass(context, source, facts, options, report);
   pass.run(verdict);
   pass.forget_removed(look.spent);

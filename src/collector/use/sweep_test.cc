@@ -242,13 +242,13 @@ TEST_F(AskingSweep, ANodeThatTheListLeavesOutIsNotGone) {
 }
 
 /// A restore took the record of node-b away; nobody did.
-TEST_F(Sweep, WhatAnotherHistoryHadIsNotGone) {
+TEST_F(Sweep, WhatAnotherEpochHadIsNotGone) {
   pool("a", "10.1.0.0/28", 29);
   const std::string on_a = add_pod("one", "node-a", true);
   const std::string on_b = add_pod("two", "node-b", true);
   collector.pass();
   facts.remove_node("node-b");
-  store.begin_history_unnoticed();
+  store.begin_epoch();
   EXPECT_THAT(alarms_of(collector.pass()), ElementsAre("register_replaced", "nodes_unknown"));
   clock.advance(collector.options.settings.grace);
   const SweepReport report = collector.pass();
@@ -259,12 +259,12 @@ TEST_F(Sweep, WhatAnotherHistoryHadIsNotGone) {
 }
 
 /// What looked dead before the restore begins its grace anew.
-TEST_F(Sweep, ALeakOfAnotherHistoryWaitsAGraceMore) {
+TEST_F(Sweep, ALeakOfAnotherEpochWaitsAGraceMore) {
   pool("a", "10.1.0.0/28", 29);
   const std::string dead = add_pod("dead");
   collector.pass();
   clock.advance(collector.options.settings.grace);
-  store.begin_history();
+  store.begin_epoch();
   EXPECT_THAT(texts_of(collector.pass()), IsEmpty());
   clock.advance(collector.options.settings.grace);
   EXPECT_THAT(texts_of(collector.pass()), ElementsAre("address " + dead + " pod_gone"));
@@ -562,11 +562,10 @@ TEST_F(Sweep, TwoCollectorsAtOnceReleaseEverythingOnce) {
   class Interfering final : public store::ForwardingStore {
    public:
     Interfering(store::Store& beneath, Collector& other) : ForwardingStore(beneath), other_(other) {}
-    [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                       std::span<const store::Write> writes,
-                                                       const store::WriteToken& token, Deadline deadline) override {
+    [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                                 Deadline deadline) override {
       if (!std::exchange(interfered_, true)) seen = texts_of(other_.pass());
-      return ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+      return ForwardingStore::commit(writes, token, deadline);
     }
     Texts seen;
 

@@ -316,10 +316,6 @@ bool is_of_networks(const core::Owner& owner, const MoveRequest& request) {
 std::string why_left_in_register(const AddressView& view, const std::vector<core::Pool>& pools,
                                  const MoveRequest& request) {
   const std::string address = view.address.to_string();
-  if (view.state == core::AddressState::quarantined) {
-    return fmt::format("{} is in quarantine: somebody on a node lives with it; croft ip show {} tells more", address,
-                       address);
-  }
   if (!view.owner) {
     return fmt::format("{} is held under the handle {}, which is no container's: croft ip show {} tells more", address,
                        net::echo(view.handle_id), address);
@@ -347,9 +343,8 @@ std::map<std::pair<std::optional<core::Owner>, std::string>, HeldGroup> held_gro
     const std::vector<AddressView>& all, const std::vector<core::Pool>& pools, const MoveRequest& request) {
   std::map<std::pair<std::optional<core::Owner>, std::string>, HeldGroup> groups;
   for (const AddressView& view : all) {
-    const bool is_quarantined = view.state == core::AddressState::quarantined;
-    if (view.state != core::AddressState::held && !is_quarantined) continue;
-    const auto owner = is_quarantined ? std::optional<core::Owner>() : view.owner;
+    if (view.state != core::AddressState::held) continue;
+    const auto& owner = view.owner;
     HeldGroup& group = groups[{owner, owner ? std::string() : view.handle_id}];
     group.views.push_back(view);
     group.is_networks = group.is_networks || (owner && is_of_networks(*owner, request) &&

@@ -9,7 +9,6 @@
 #include "hostlocal/use/test_reservations.h"
 #include "ipam/use/pools.h"
 #include "ipam/use/test_world.h"
-#include "register/quarantine.h"
 
 namespace croft::engine {
 namespace {
@@ -364,7 +363,7 @@ TEST_F(HostLocalImport, WhatLiesInABlockOfAnotherNodeStays) {
   EXPECT_EQ(state_of("10.1.0.5"_ip), core::AddressState::held);
 }
 
-/// What is in quarantine, and what no container holds, as Calico's tunnels.
+/// As Calico's tunnels.
 TEST_F(HostLocalImport, WhatNoContainerHoldsIsAtRisk) {
   data_.files.clear();
   hold({"net", "a", "eth0"}, "node-a", "10.1.0.4"_ip);
@@ -377,18 +376,15 @@ TEST_F(HostLocalImport, WhatNoContainerHoldsIsAtRisk) {
   core::Attribute tunnel;
   tunnel.handle_id = "vxlan-tunnel-addr-node-a";
   mark(6, tunnel);
-  mark(7, core::in_quarantine("10.1.0.7"_ip, "node-a", "veth1", world_.clock.now().wall));
   world_.put(core::block_key(block.cidr), block);
   disable("four");
   const auto moved = move_out_of_pools(world_.context, reservations_, request_).value();
-  ASSERT_EQ(moved.size(), 3U);
+  ASSERT_EQ(moved.size(), 2U);
   std::map<net::Address, MovedHolder> by_address;
   for (const MovedHolder& row : moved) by_address[row.addresses.front()] = row;
   EXPECT_EQ(by_address["10.1.0.4"_ip].outcome, Outcome::moved);
   EXPECT_TRUE(by_address["10.1.0.6"_ip].at_risk);
   EXPECT_THAT(by_address["10.1.0.6"_ip].reason, HasSubstr("vxlan-tunnel-addr-node-a"));
-  EXPECT_TRUE(by_address["10.1.0.7"_ip].at_risk);
-  EXPECT_THAT(by_address["10.1.0.7"_ip].reason, HasSubstr("quarantine"));
 }
 
 TEST_F(HostLocalImport, APoolThatDoesNotExistIsAnError) {

@@ -25,7 +25,6 @@
 #include "store/kube/format/kubeconfig_yaml.h"
 #include "store/kube/format/requests.h"
 #include "store/kube/node_addresses.h"
-#include "store/kube/protobuf_lists.h"
 #include "store/store_url.h"
 
 // The first pools of a cluster: by flags, by the variables that Calico's node takes, or by kubeadm's configuration.
@@ -110,9 +109,8 @@ class Cluster {
   /// Connects nothing yet. Without a Kubernetes API there is nobody to ask.
   [[nodiscard]] Result<void> open() {
     if (store::scheme_of(line_.store_url) != store::Scheme::kube) return {};
-    TRY(api_, open_kube_api(line_.store_url, line_.clock,
-                            {nullptr, wire::kubeconfig_json, os::look_up_host, nullptr, store::kube::lists_in_protobuf},
-                            kApiTime));
+    TRY(api_,
+        open_kube_api(line_.store_url, line_.clock, {nullptr, wire::kubeconfig_json, os::look_up_host}, kApiTime));
     return {};
   }
   /// Asked once. One that was not made by kubeadm, or says nothing to us, says nothing.
@@ -124,7 +122,6 @@ class Cluster {
     }
     store::kube::Request request;
     TRY(request.path, wire::kube::object_path({"", "v1", "configmaps"}, "kube-system", "kubeadm-config"));
-    request.answer_bytes_max = wire::kube::kApiObjectBytesMax;
     const store::kube::Answer answer = api_->call(request, Deadline::after(line_.clock.now(), kApiTime));
     const bool is_nobodys = answer.outcome == store::kube::Answer::Outcome::refused &&
                             (answer.http_status == 401 || answer.http_status == 403 || answer.http_status == 404);

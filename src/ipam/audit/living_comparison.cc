@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "base/counted.h"
-#include "register/quarantine.h"
 
 namespace croft::core::audit {
 namespace {
@@ -55,9 +54,7 @@ void LivingComparison::see(const net::Address& address, const Attribute& attribu
   const auto [first, last] = living_.equal_range(address);
   for (auto it = first; it != last; ++it) {
     Living& living = it->second;
-    if (is_in_quarantine(attribute)) {
-      living.quarantine = quarantine_text(attribute);
-    } else if (attribute.cooling) {
+    if (attribute.cooling) {
       living.cools = true;
       living.holder = holder_text(attribute.cooling->previous_handle, attribute.cooling->previous_secondary);
     } else if (!attribute.handle_id || is_of(living, attribute)) {
@@ -70,14 +67,10 @@ void LivingComparison::see(const net::Address& address, const Attribute& attribu
 
 Finding LivingComparison::finding_of(const net::Address& address, const Living& living) {
   const bool is_taken = !living.holder.empty() && !living.cools;
-  const std::string now = !living.quarantine.empty() ? "the register has it " + living.quarantine
-                          : is_taken     ? fmt::format("the register gives it to {}: two have it", living.holder)
+  const std::string now = is_taken       ? fmt::format("the register gives it to {}: two have it", living.holder)
                           : living.cools ? fmt::format("the register has it as released by {}", living.holder)
                                          : "the register has it as free";
-  const std::string before = !living.quarantine.empty()
-                                 ? "when you can: nobody gets the address while it is in quarantine"
-                             : is_taken ? "at once: it has another's address"
-                                        : "before another one gets the address";
+  const std::string before = is_taken ? "at once: it has another's address" : "before another one gets the address";
   if (living.pod != nullptr) {
     const RunningPod& one = *living.pod;
     return {Finding::Kind::pod_not_held, address.to_string(),

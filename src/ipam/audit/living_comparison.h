@@ -26,8 +26,6 @@ class LivingComparison {
  public:
   explicit LivingComparison(const Runtime& runtime);
 
-  /// Whether somebody lives with the address.
-  [[nodiscard]] bool has(const net::Address& address) const { return living_.contains(address); }
   /// An address that is held, or cools.
   void see(const net::Address& address, const Attribute& attribute);
   /// Whose an address is that nobody holds.
@@ -51,7 +49,6 @@ class LivingComparison {
     bool holds = false;
     std::string holder = {};  ///< who has it otherwise; empty: nobody
     bool cools = false;
-    std::string quarantine = {};  ///< since when and why it is in quarantine; empty: it is not
   };
   /// Those of one node that host-local gave.
   struct NotMoved {

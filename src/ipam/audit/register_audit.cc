@@ -15,7 +15,6 @@
 #include "ipam/decide/config_changes.h"
 #include "ipam/decide/draft.h"
 #include "ipam/decide/pool_choice.h"
-#include "register/quarantine.h"
 
 namespace croft::core::audit {
 namespace {
@@ -40,7 +39,6 @@ class RegisterAudit::Impl {
         runtime_(runtime, now.wall),
         living_(runtime),
         pod_ranges_(runtime.pod_ranges),
-        asked_with_(runtime.asked_with),
         now_(now) {}
 
   void look_at_all_but_handles() {
@@ -235,11 +233,6 @@ class RegisterAudit::Impl {
     return held > kNamedMax ? fmt::format("{}, and {} more are held", text, held - kNamedMax) : text;
   }
 
-  /// Whose cache it is has to be said where a store has many nodes.
-  [[nodiscard]] std::string of_node(const std::string& node) const {
-    return reader_.foreign_writers() && !node.empty() ? " --node " + in_shell_quotes_if_needed(node) : "";
-  }
-
   /// What becomes of a block that should not be there: its holders keep what they have.
   [[nodiscard]] static std::string until_empty(const Block& block) {
     const std::string end = "its holders keep their addresses until they end; ";
@@ -331,16 +324,6 @@ class RegisterAudit::Impl {
           "nothing has to be done: its holder keeps it, and once released it stays out of use");
     }
     if (!attribute.handle_id) return;
-    if (is_in_quarantine(attribute)) {
-      add(FindingKind::quarantined, allocation.address.to_string(), "it is " + quarantine_text(attribute),
-          "the node's agent gives it back when nobody lives with it; `croft check --cni-cache` there tells who does" +
-              (living_.has(allocation.address)
-                   ? std::string()
-                   : ", or, if it names nobody, " +
-                         release_command(
-                             allocation.address, *attribute.handle_id, allocation.sequence_number,
-                             asked_with_.empty() ? " --cni-cache /var/lib/cni" + of_node(node) : asked_with_)));
-    }
     handles_.add_held(*attribute.handle_id, allocation.block);
     if (auto finding = runtime_.check(allocation.address, node, attribute, allocation.sequence_number)) {
       allocation.unattached = true;
@@ -424,7 +407,6 @@ class RegisterAudit::Impl {
   RuntimeComparison runtime_;
   LivingComparison living_;
   const std::vector<NodeRange>& pod_ranges_;
-  const std::string& asked_with_;
   HandleAudit handles_;
   const Instant now_;
   std::map<net::Prefix, const Block*> blocks_;

@@ -27,7 +27,6 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Finding::Kind::r
     "not_attached",
     "not_held",
     "pod_not_held",
-    "quarantined",
     "node_not_moved",
     "pod_twice",
     "cache_empty",

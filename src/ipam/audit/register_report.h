@@ -40,7 +40,6 @@ struct Finding {
     not_attached,       ///< an address is held by an attachment the runtime does not know, or whose namespace is gone
     not_held,           ///< a container lives with an address that it does not hold
     pod_not_held,       ///< a pod reports an address that it does not hold
-    quarantined,        ///< an address is nobody's, because an ADD found somebody alive with it
     node_not_moved,     ///< pods of a node have addresses that host-local gave, of a range that is the node's here too
     pod_twice,          ///< two containers of one pod that may live hold addresses for the same interface
     cache_empty,        ///< the runtime's cache knows nobody: it proves nothing about those who hold addresses

@@ -166,7 +166,7 @@ void add_ip_commands(CLI::App& app, CommandLine& line) {
   ip->fallthrough();
 
   const auto filter = std::make_shared<AddressFilter>();
-  CLI::App* listing = ip->add_subcommand("list", "List addresses that are held, cooling or quarantined");
+  CLI::App* listing = ip->add_subcommand("list", "List addresses that are held or cooling");
   listing->add_option("--pool", filter->pool, "Only addresses of this pool");
   listing->add_option("--node", filter->node, "Only addresses held on this node");
   listing->add_option("--pod", filter->pod, "Only addresses of this pod: POD or NAMESPACE/POD");
@@ -177,7 +177,7 @@ void add_ip_commands(CLI::App& app, CommandLine& line) {
   listing->add_option("--handle", filter->handle, "Only addresses of this handle");
   listing->add_flag("--borrowed", filter->borrowed, "Only addresses on a node that does not own their block");
   listing->add_option("--state", filter->state, "Only this state")
-      ->check(CLI::IsMember({"held", "cooling", "reserved", "quarantined"}));
+      ->check(CLI::IsMember({"held", "cooling", "reserved"}));
   add_list_options(*listing, line);
   listing->callback([&line, filter] { line.run = [filter](CommandLine& l) { return list_addresses(l, *filter); }; });
 

@@ -208,10 +208,9 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
     const auto view = engine::show_address(context, one.address);
     if (!view && view.error().code == ErrorCode::not_found) continue;
     if (!view) return fail(view.error());
-    const bool is_held = view->state == core::AddressState::held || view->state == core::AddressState::quarantined;
     const bool is_meant = (!one.handle_id || *one.handle_id == view->handle_id) &&
                           (!one.sequence_number || *one.sequence_number == view->sequence_number);
-    if (!is_held || !is_meant) continue;
+    if (view->state != core::AddressState::held || !is_meant) continue;
     TRY(const engine::HolderLife holder, engine::life_of_holder(context, *view, life.known()));
     // What a cluster's lists showed is asked for again; what a runtime proved stands.
     const bool must_be_proven = !is_report || content.by_cluster.contains(one.address);

@@ -273,8 +273,7 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
   std::vector<core::AddressToRelease> wanted;
   std::string living;
   for (const engine::AddressView& one : addresses) {
-    const bool is_held = one.state == core::AddressState::held || one.state == core::AddressState::quarantined;
-    if (!is_held || one.node != name) continue;
+    if (one.state != core::AddressState::held || one.node != name) continue;
     TRY(const engine::HolderLife holder, engine::life_of_holder(context, one, life.known()));
     if (holder.state == engine::HolderLife::State::gone) {
       wanted.push_back({one.address, one.handle_id, one.sequence_number});

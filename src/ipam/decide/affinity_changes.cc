@@ -7,6 +7,7 @@
 #include "register/handle_blocks.h"
 
 namespace croft::core {
+
 Step<AffinityOutcome> plan_release_affinity(const Snapshot& snapshot, const AffinityRelease& release,
                                             const Instant& now) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<AffinityOutcome>> {

@@ -111,7 +111,7 @@ Blocks unnamed_blocks(const Assignment& in) {
   const AssignRequest& request = in.request;
   const Handle* handle = in.reader.get(handle_key(in.handle_id));
   // Asked for together, so that a store far away is asked once.
-  if (!in.reader.reads_one_by_one()) static_cast<void>(in.node_labels());
+  if (in.reader.atomic_commit()) static_cast<void>(in.node_labels());
   for (const Family family : net::kFamilies) {
     if (request.count[family] > 0 && wanted_of(family, request).empty())
       prefetch_own_blocks(in.reader, request.node, family);

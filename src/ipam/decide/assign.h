@@ -44,9 +44,8 @@ struct AssignRequest {
   std::uint32_t default_block_limit = 0;
   /// More of `addresses` and families than fit is no refusal: what there is is assigned.
   bool partial = false;
-  /// When the ADD began: its allocations have this time, so that a DEL can tell whether they were asked for before it
-  /// began itself (ReleaseScope). Absent: when it is decided.
-  std::optional<WallTime> began{};
+  /// Addresses that somebody on the node lives with, and over which device: none of them is assigned.
+  std::map<net::Address, std::string> living{};
 };
 inline constexpr std::uint32_t kCalicoBlockLimit = 20;  ///< Calico's default_block_limit
 

@@ -81,7 +81,7 @@ class AutomaticAssignment {
       if (search_.is_too_large_anew(*pool)) continue;
       TRY(const ClaimChoice choice,
           choose_block_to_claim(in_.reader, in_.pools, *pool, in_.request.node, search_.claimed(),
-                                in_.reader.reads_one_by_one() ? &search_.own().rows : nullptr));
+                                in_.reader.atomic_commit() ? nullptr : &search_.own().rows));
       if (choice.own) {
         TRY_VOID(search_.take_from_found(*choice.own));
         return true;

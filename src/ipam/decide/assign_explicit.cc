@@ -8,7 +8,6 @@
 
 #include "base/time_text.h"
 #include "ipam/decide/claim.h"
-#include "register/quarantine.h"
 
 namespace croft::core {
 namespace {
@@ -31,7 +30,6 @@ std::string holder_text(const Attribute& holder) {
 
 std::string state_text(const Assignment& in, const Block& block, net::Ordinal ordinal) {
   const Attribute& holder = *attribute_of(block, ordinal);
-  if (is_in_quarantine(holder)) return quarantine_text(holder);
   if (!holder.cooling) return holder_text(holder);
   const auto cooldown = in.pools.cooldowns_of(block.cidr).of(*holder.cooling);
   return "cooling until " + rfc3339_rounded_up(cooldown_end(*holder.cooling, cooldown, in.draft.now()));
@@ -53,6 +51,9 @@ class WantedAddress {
 
   [[nodiscard]] AssignFlow<void> take() {
     TRY_VOID(check_pool());
+    if (in_.request.living.contains(address_)) {
+      return refuse(refusal(ErrorCode::unavailable, "somebody on this node lives with the address"));
+    }
     TRY(Look look, look_at_block());
     Block& block = look.block;
     const net::Ordinal ordinal = *net::ordinal_of(cidr_, address_);

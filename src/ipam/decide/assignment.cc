@@ -55,7 +55,7 @@ Attribute Assignment::attribute() const {
   Attribute result;
   result.handle_id = handle_id;
   result.secondary[kNodeKey] = request.node.name;
-  result.secondary[kTimestampKey] = go_utc_text(request.began.value_or(draft.now().wall));
+  result.secondary[kTimestampKey] = go_utc_text(draft.now().wall);
   result.secondary[kInterfaceKey] = request.owner.interface_name;
   if (!request.pod.name.empty()) result.secondary[kPodKey] = request.pod.name;
   if (!request.pod.namespace_name.empty()) result.secondary[kNamespaceKey] = request.pod.namespace_name;

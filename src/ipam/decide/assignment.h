@@ -27,7 +27,9 @@ using AssignFlow = Flow<T, Refusal>;
 /// addresses, assign_automatic.h any, plan_ensure_block a block without an address.
 struct Assignment {
   Assignment(Reader& to_read, const AssignRequest& asked, const Instant& now)
-      : reader(to_read), request(asked), pools(to_read), draft(to_read, pools, now) {}
+      : reader(to_read), request(asked), pools(to_read), draft(to_read, pools, now) {
+    if (!asked.living.empty()) pools.pass_over(asked.living);
+  }
 
   Reader& reader;
   const AssignRequest& request;

@@ -69,9 +69,11 @@ bool may_be_claimed(const Reader& reader, const net::Prefix& candidate, const Af
   return block == nullptr || (block->deleted && check_writable(*block));
 }
 
-bool is_there(const Reader& reader, const net::Prefix& block) {
-  const auto* found = reader.snapshot().find(block_key(block));
-  return found != nullptr && found->has_value();
+/// Whether a block is there that the store's answer did not count. What this commit makes itself is no such block.
+bool is_unknown(const Reader& reader, const net::Prefix& block) {
+  const auto key = block_key(block);
+  const auto* found = reader.snapshot().find(key);
+  return found != nullptr && found->has_value() && !reader.snapshot().is_planned(key);
 }
 
 /// The blocks within `cidr` that are not of this length.
@@ -89,7 +91,7 @@ net::Intervals blocks_of_other_lengths(const std::vector<Key>& keys, const net::
 }  // namespace
 
 Flow<std::optional<net::Prefix>> block_in_the_way(Reader& reader, const net::Prefix& block) {
-  const FoundBlock* found = reader.free_block({block, block.length(), block, {}, false, nullptr});
+  const FoundBlock* found = reader.free_block({block, block.length(), block, {}, true, nullptr});
   TRY_VOID(reader.ready());
   return found->other;
 }
@@ -142,9 +144,20 @@ Flow<ClaimChoice> choose_block_to_claim(Reader& reader, const PoolTable& pools, 
   while (reader.step()) {
     const FoundBlock* found = reader.free_block(wanted);
     TRY_VOID(reader.ready());
-    if (own != nullptr && !own->contains(wanted.start) && !taken.contains(wanted.start)) {
-      const auto* block = reader.find(block_key(wanted.start));
-      if (block != nullptr && !block->deleted && block->affinity == owner) return own_block(wanted.start);
+    if (own != nullptr) {
+      for (const net::Prefix& block : found->passed) reader.ask(block_key(block));
+    }
+    if (found->block) ask_for(reader, *found->block, owner);
+    TRY_VOID(reader.ready());
+    if (own != nullptr) {
+      std::vector<net::Prefix> met = found->passed;
+      met.push_back(wanted.start);
+      const auto is_unknown_own = [&](const net::Prefix& cidr) {
+        const auto* block = reader.find(block_key(cidr));
+        return block != nullptr && !block->deleted && block->affinity == owner && !own->contains(cidr) &&
+               !taken.contains(cidr);
+      };
+      if (const auto one = std::ranges::find_if(met, is_unknown_own); one != met.end()) return own_block(*one);
     }
     if (!found->block) {
       ClaimChoice none = none_left(reader, pool, owner, *found);
@@ -152,10 +165,14 @@ Flow<ClaimChoice> choose_block_to_claim(Reader& reader, const PoolTable& pools, 
       return none;
     }
     const net::Prefix candidate = *found->block;
-    ask_for(reader, candidate, owner);
-    TRY_VOID(reader.ready());
-    if (may_be_claimed(reader, candidate, owner)) return ClaimChoice{candidate, {}, false};
-    wanted.as_stored = wanted.as_stored || is_there(reader, candidate);
+    bool is_free = may_be_claimed(reader, candidate, owner);
+    if (is_free && found->is_from_memory && reader.foreign_writers()) {
+      // A block of another length that nobody claims is in no memory.
+      TRY(const auto other, block_in_the_way(reader, candidate));
+      is_free = !other;
+    }
+    if (is_free) return ClaimChoice{candidate, {}, false};
+    wanted.as_stored = wanted.as_stored || is_unknown(reader, candidate);
     wanted.out.insert(candidate);
   }
   const std::uint64_t steps = reader.snapshot().steps_max();

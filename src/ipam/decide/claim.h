@@ -24,7 +24,7 @@ struct ClaimChoice {
 /// the store makes it (FreeBlock); what it found is looked up, and passed over when it is there after all or something
 /// of it is damaged. `taken` are blocks that the same decision has claimed already. `own` are the blocks that the owner
 /// is known to have, for who wants to hear of another one: in a store whose lists may lag a claim of moments ago is
-/// where the search begins.
+/// among the blocks that the search meets.
 [[nodiscard]] Flow<ClaimChoice> choose_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool,
                                                       const AffinityOwner& owner,
                                                       const std::set<net::Prefix>& taken = {},

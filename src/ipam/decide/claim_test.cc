@@ -47,7 +47,7 @@ class Claim : public testing::Test {
   FreeBlock answer(std::optional<net::Prefix> found, std::uint64_t there = 0) {
     EXPECT_EQ(missing_.free_blocks.size(), 1U);
     FreeBlock asked = *missing_.free_blocks.begin();
-    snapshot_.set_free_block(asked, {found, there, {}});
+    snapshot_.set_free_block(asked, {found, false, {}, there, {}});
     return asked;
   }
 
@@ -118,9 +118,11 @@ TEST_F(Claim, AnUnknownOwnBlockIsMet) {
   const net::Prefix start = missing_.free_blocks.begin()->start;
   knows(start, &kNode);
   answer(at(2));
+  EXPECT_FALSE(choose(&none)) << "the candidate is read along";
+  knows(at(2));
   EXPECT_EQ(choose(&none)->own, start);
   const std::map<net::Prefix, const Affinity*> known{{start, nullptr}};
-  EXPECT_FALSE(choose(&known)) << "the next candidate is read";
+  EXPECT_EQ(choose(&known)->block, at(2));
 }
 
 }  // namespace

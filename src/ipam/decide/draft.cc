@@ -95,7 +95,9 @@ bool PoolTable::is_reserved(const net::Address& address) const {
 }
 
 IsReserved PoolTable::reservations() const {
-  return [this](const net::Address& address) { return is_reserved(address); };
+  return [this](const net::Address& address) {
+    return is_reserved(address) || (living_ != nullptr && living_->contains(address));
+  };
 }
 
 Cooldowns PoolTable::cooldowns_of(const net::Prefix& block) const {
@@ -112,7 +114,9 @@ std::vector<net::Prefix> kept_by(const Pool& pool) {
 }
 
 std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now) {
-  if (free_count(block, pools.reservations()) > 0) return Vacancy{};
+  // What lives is free for the register, which keeps this longer than it is alive.
+  const auto is_reserved = [&](const net::Address& address) { return pools.is_reserved(address); };
+  if (free_count(block, is_reserved) > 0) return Vacancy{};
   const auto first_end = first_cooldown_end(block, pools.cooldowns_of(block.cidr), now);
   if (!first_end) return {};
   return Vacancy{*first_end};
@@ -276,6 +280,7 @@ bool Draft::gains(const std::string& handle_id) const {
 void Draft::write_handles(Writes& writes) {
   std::set<std::string> ids;
   for (const auto& [cidr, change] : changes_) ids.insert(change.handle_ids.begin(), change.handle_ids.end());
+  for (const auto& [id, blocks] : dropped_) ids.insert(id);
   for (const std::string& id : ids) {
     const auto key = handle_key(id);
     // A store that can keep no record of this name has none that counts: an address that a block names it for goes all
@@ -292,12 +297,12 @@ void Draft::write_handles(Writes& writes) {
         handle.blocks.erase(cidr.to_string());
       }
     }
-    if (stored == nullptr && handle.blocks.empty()) continue;
-    if (stored != nullptr && handle == *stored) {
-      // It counts already what it gains now, as when a DEL is between the two reads: then it may be gone by the commit.
-      if (gains(id)) add(writes, to_check(key));
-      continue;
+    if (const auto dropped = dropped_.find(id); dropped != dropped_.end()) {
+      for (const std::string& block : dropped->second) handle.blocks.erase(block);
     }
+    if (stored == nullptr && handle.blocks.empty()) continue;
+    // One that counts already what it gains is written all the same: a DEL that read it may delete it yet.
+    if (stored != nullptr && handle == *stored && !gains(id)) continue;
     add(writes, handle.blocks.empty() ? to_delete(key) : to_put(key, std::move(handle)));
   }
 }

@@ -41,6 +41,8 @@ class PoolTable {
   [[nodiscard]] const Error* damaged_reservation(const Pool& pool) const;
   [[nodiscard]] bool is_reserved(const net::Address& address) const;
   [[nodiscard]] IsReserved reservations() const;
+  /// Keeps addresses out of this decision alone, as if they were reserved. They must outlive it.
+  void pass_over(const std::map<net::Address, std::string>& living) { living_ = &living; }
   /// All that is reserved.
   [[nodiscard]] const std::shared_ptr<const net::Intervals>& reserved() const { return reserved_; }
   /// How long addresses of a block cool: its pool's cooldown, or the default when its pool is gone; in Calico's way as
@@ -52,6 +54,7 @@ class PoolTable {
  private:
   std::vector<const Pool*> pools_;
   std::shared_ptr<const net::Intervals> reserved_;
+  const std::map<net::Address, std::string>* living_ = nullptr;
   std::optional<Error> damaged_pool_;
   std::vector<std::pair<std::string, Error>> damaged_reservations_;  ///< by name
   bool foreign_writers_ = false;
@@ -77,6 +80,9 @@ class Draft {
   /// A block claimed for its owner: one that the snapshot knows to be absent comes into being, or an empty one of
   /// somebody else changes hands. The commit depends on the pool being as read.
   void put_claimed(Block block, const Pool& pool, const std::vector<std::string>& handle_ids);
+
+  /// A block that a handle names, as it writes it, and that does not exist: the handle counts it no more.
+  void drop_count(const std::string& handle_id, std::string block) { dropped_[handle_id].insert(std::move(block)); }
 
   /// A claim whose block belongs to somebody else, or to nobody: it goes.
   void drop_affinity(const Affinity& stale);
@@ -122,6 +128,7 @@ class Draft {
   const PoolTable& pools_;
   const Instant now_;
   std::map<net::Prefix, Change> changes_;
+  std::map<std::string, std::set<std::string>> dropped_;  ///< blocks that do not exist, by the handle that names them
   std::vector<PlannedWrite> affinities_;
 };
 

@@ -113,15 +113,6 @@ class DeletedBlock : public OnePool {
   SequenceNumber number_;
 };
 
-TEST_F(DeletedBlock, IsNone) {
-  ASSERT_TRUE(add("c0"));
-  const auto* made = reg_.get(block_key(cidr_));
-  ASSERT_NE(made, nullptr);
-  EXPECT_FALSE(made->deleted);
-  EXPECT_GT(made->sequence_number, number_) << "numbers go on";
-  EXPECT_NE(reg_.get(affinity_key(kNode, cidr_)), nullptr);
-}
-
 TEST_F(DeletedBlock, MayBeClaimed) {
   const auto outcome = reg_.decide<ClaimOutcome>([&](const Snapshot& s) {
     return plan_claim_affinity(s, {kNode.type, "node-b"}, cidr_, clock_.now());

@@ -76,7 +76,7 @@ AssignFlow<void> FamilySearch::take_from_own(const Prefix& cidr) {
   TRY(const bool is_numbered, raise_number(**block, is_claimed));
   if (!is_numbered) return {};
   // Met by itself, and nobody's claim: it gets its row.
-  const Pool* claimed_in = in_.reader.reads_one_by_one() && row == nullptr ? pool_of(cidr) : nullptr;
+  const Pool* claimed_in = !in_.reader.atomic_commit() && row == nullptr ? pool_of(cidr) : nullptr;
   if (take_all(*std::move(*block), claimed_in) && row != nullptr && row->state != AffinityState::confirmed) {
     in_.draft.confirm_affinity(*row);
   }
@@ -85,7 +85,7 @@ AssignFlow<void> FamilySearch::take_from_own(const Prefix& cidr) {
 
 AssignFlow<void> FamilySearch::take_from_unlabelled() {
   Reader& reader = in_.reader;
-  if (!reader.reads_one_by_one()) return {};
+  if (reader.atomic_commit()) return {};
   std::vector<Prefix> more;
   const Listing all{Kind::affinity, owned_names_of(in_.request.node, family_), true};
   for (const auto& [key, value] : reader.sound(all)) {
@@ -113,17 +113,23 @@ AssignFlow<void> FamilySearch::complete_claim(const Prefix& cidr, bool has_row) 
   const Pool* pool = pool_of(cidr);
   if (!has_row || pool->block_length != cidr.length() || wholly_reserved(cidr, in_.pools)) return {};
   reader.ask(high_water_mark_key(cidr));
-  TRY_VOID(reader.ready());
+  TRY(const auto other, block_in_the_way(reader, cidr));
+  if (other) {
+    reasons_[pool] = in_the_way_text(*other, cidr);
+    return {};
+  }
   if (const Error* error = reader.damage(high_water_mark_key(cidr))) {
     reasons_[pool] = error->message;
     return {};
   }
-  return claim(cidr, *pool);
+  // The row alone does not count: what a claim that failed left must not keep a node from its blocks.
+  if (is_at_limit()) return {};
+  return claim_new(cidr, *pool);
 }
 
 Flow<bool> FamilySearch::raise_number(Block& block, bool is_claimed) {
   // Elsewhere a commit depends on the mark.
-  if (is_claimed || !in_.reader.reads_one_by_one() || block.unallocated.free_count() == 0) return true;
+  if (is_claimed || in_.reader.atomic_commit() || block.unallocated.free_count() == 0) return true;
   const HighWaterMark* mark = in_.reader.sound(high_water_mark_key(block.cidr));
   TRY_VOID(in_.reader.ready());
   const Error* damage = in_.reader.damage(high_water_mark_key(block.cidr));
@@ -139,15 +145,15 @@ Flow<bool> FamilySearch::raise_number(Block& block, bool is_claimed) {
   return true;
 }
 
+bool FamilySearch::is_at_limit() {
+  const std::uint32_t limit = block_limit_of(in_.request, in_.pools.config());
+  return limit > 0 && own_.count(in_.reader, in_.request.node, family_, usable_) + newly_owned_ >= limit;
+}
+
 AssignFlow<void> FamilySearch::check_may_claim() {
   const IpamConfig& config = in_.pools.config();
-  const std::uint32_t limit = block_limit_of(in_.request, config);
-  bool at_limit = false;
-  if (limit > 0) {
-    const std::size_t owned = own_.count(in_.reader, in_.request.node, family_, usable_) + newly_owned_;
-    TRY_VOID(in_.reader.ready());
-    at_limit = owned >= limit;
-  }
+  const bool at_limit = is_at_limit();
+  TRY_VOID(in_.reader.ready());
   if (!at_limit && config.auto_allocate_blocks) return {};
   TRY_VOID(take_from_own(own_.waiting));
   if (missing_ == 0) return {};
@@ -164,7 +170,7 @@ AssignFlow<void> FamilySearch::check_may_claim() {
     refusal.cause = RefusalCause::block_limit;
     refusal.summary = fmt::format(
         "no {} address for node {}: its blocks are full, and it may have no more than {} (maxBlocksPerHost)",
-        net::name_of(family_), in_.request.node.name, limit);
+        net::name_of(family_), in_.request.node.name, block_limit_of(in_.request, config));
   } else {
     refusal.cause = RefusalCause::no_block_to_claim;
     refusal.summary = fmt::format(

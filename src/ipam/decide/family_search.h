@@ -39,6 +39,8 @@ class FamilySearch {
   [[nodiscard]] AssignFlow<void> take_from_found(const net::Prefix& cidr);
   /// Refuses when the node may have no further block, unless its waiting ones have what is missing after all.
   [[nodiscard]] AssignFlow<void> check_may_claim();
+  /// Whether the node has as many blocks as it may. May leave the reader incomplete.
+  [[nodiscard]] bool is_at_limit();
   /// Makes a block that the node has no claim on yet, and takes from it.
   [[nodiscard]] AssignFlow<void> claim_new(const net::Prefix& cidr, const Pool& pool);
   /// What the record of the node's claim on a block says is not known: the block is passed over, and noted. The record
@@ -49,8 +51,8 @@ class FamilySearch {
   /// Takes as much as is missing and there; true when that was something.
   bool take_all(Block block, const Pool* claimed_in = nullptr);
   /// A block that may have nobody's claim may have come late, by a request that was given up long ago, after a
-  /// successor came and went (Capabilities::late_commits): its number is raised above the mark which that one left,
-  /// before anything is taken. False when that can't be read.
+  /// successor came and went, where a commit writes one record: its number is raised above the mark which that one
+  /// left, before anything is taken. False when that can't be read.
   [[nodiscard]] Flow<bool> raise_number(Block& block, bool is_claimed = false);
 
   /// Why a pool has nothing; what is known already stays.

@@ -103,10 +103,10 @@ TEST(ForeignLengths, BlocksThatAreNobodysAreFoundInTheStore) {
 }
 
 /// Of a damaged claim nobody knows what it says: its block is passed over, also where the node meets it as its own by
-/// its place (Capabilities::reads_one_by_one), and the others serve.
+/// its place (where a commit writes one record), and the others serve.
 TEST(DamagedClaim, ItsBlockIsPassedOverAndTheOthersServe) {
   OverlapWorld world("10.79.0.0/27", 29);
-  world.reg.reads_one_by_one = true;
+  world.reg.atomic_commit = false;
   ASSERT_TRUE(world.add("c", "node-a"));
   const Prefix own = world.blocks().front();
   const auto row = affinity_key(node("node-a"), own);
@@ -130,7 +130,7 @@ TEST(DamagedClaim, ItsBlockIsPassedOverAndTheOthersServe) {
 TEST(DamagedClaim, ABlockLeftEmptyIsNotTakenOverUnderIt) {
   for (const bool is_one_by_one : {false, true}) {
     OverlapWorld world("10.79.0.0/28", 29);
-    world.reg.reads_one_by_one = is_one_by_one;
+    world.reg.atomic_commit = !is_one_by_one;
     for (const char* one : {"10.79.0.0/29", "10.79.0.8/29"}) {
       world.make_as_another(prefix(one), "node-b");
     }
@@ -148,6 +148,28 @@ TEST(DamagedClaim, ABlockLeftEmptyIsNotTakenOverUnderIt) {
     ASSERT_TRUE(std::holds_alternative<Assigned>(*answer)) << "borrowed";
     EXPECT_EQ(world.reg.get(block_key(prefix("10.79.0.0/29")))->affinity, node("node-b"));
   }
+}
+
+/// Another program deleted a pool and made it with another length; of its old blocks one has holders and nobody's
+/// claim.
+TEST(ForeignLengths, ABlockThatIsNobodysKeepsItsAddressesOutOfWhatMemoryShows) {
+  OverlapWorld world("10.79.0.0/24", 28, true);
+  const Prefix old = prefix("10.79.0.64/26");
+  Block block = new_block(old, {}, world.clock.now(), {});
+  block = take_address(block, Address::parse("10.79.0.70").value(), Attribute{"net.c9", {}, {}, {}})->block;
+  world.reg.put(block_key(old), block);
+  for (int i = 0; i < 12 * 16; ++i) {
+    const auto address = world.add("c" + std::to_string(i), "node-" + std::to_string(i % 3));
+    ASSERT_TRUE(address) << i;
+    EXPECT_FALSE(old.contains(*address)) << address->to_string();
+  }
+  EXPECT_FALSE(world.any_overlap());
+  // An interrupted claim is not gone on with over it either.
+  OverlapWorld other("10.79.0.0/26", 28, true);
+  other.reg.put(block_key(prefix("10.79.0.0/26")), new_block(prefix("10.79.0.0/26"), {}, other.clock.now(), {}));
+  const Affinity row{node("node-a"), prefix("10.79.0.16/28"), AffinityState::pending, false};
+  other.reg.put(affinity_key(row.owner, row.cidr), row);
+  EXPECT_FALSE(other.add("c", "node-a"));
 }
 
 }  // namespace

@@ -35,8 +35,13 @@ const Affinity* OwnBlocks::row(const Prefix& cidr) const {
 std::size_t OwnBlocks::count(Reader& reader, const AffinityOwner& node, net::Family family,
                              const std::vector<const Pool*>& usable) const {
   if (!reader.foreign_writers()) return owned_in(reader, node, family, usable).size();
-  return static_cast<std::size_t>(std::count_if(
-      rows.begin(), rows.end(), [&](const auto& row) { return place_of(row.first, usable).has_value(); }));
+  return static_cast<std::size_t>(std::count_if(rows.begin(), rows.end(), [&](const auto& row) {
+    if (!place_of(row.first, usable)) return false;
+    const std::optional<Value>* looked_at = reader.snapshot().find(block_key(row.first));
+    if (looked_at == nullptr || (*looked_at && damage_of(**looked_at) != nullptr)) return true;
+    const auto* block = *looked_at ? std::get_if<Block>(&**looked_at) : nullptr;
+    return block != nullptr && !block->deleted && block->affinity == node;
+  }));
 }
 
 Flow<std::optional<Prefix>> OwnBlocks::any(Reader& reader, const AffinityOwner& node, net::Family family,
@@ -51,7 +56,7 @@ Flow<std::optional<Prefix>> OwnBlocks::any(Reader& reader, const AffinityOwner& 
 }
 
 void prefetch_own_blocks(Reader& reader, const AffinityOwner& node, net::Family family) {
-  if (reader.keeps_hints()) static_cast<void>(reader.list({Kind::vacancy, owned_names_of(node, family)}));
+  if (!reader.lacks(Kind::vacancy)) static_cast<void>(reader.list({Kind::vacancy, owned_names_of(node, family)}));
   if (!reader.foreign_writers()) return;
   static_cast<void>(reader.sound({Kind::affinity, owned_names_of(node, family)}));
 }
@@ -68,7 +73,7 @@ OwnBlocks find_own_blocks(Reader& reader, const AffinityOwner& node, net::Family
   // Without a vacancy last: then most likely there is nothing to find.
   std::set<std::tuple<bool, std::size_t, WallTime, Prefix>> ready, waiting;
   std::set<Prefix> outside, hinted;
-  if (reader.keeps_hints()) {
+  if (!reader.lacks(Kind::vacancy)) {
     for (const auto& [key, value] : reader.list({Kind::vacancy, owned_names_of(node, family)})) {
       const auto cidr = cidr_of(key);
       const auto* vacancy = std::get_if<Vacancy>(&value);

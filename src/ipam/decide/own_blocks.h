@@ -19,7 +19,8 @@ struct OwnBlocks {
 
   /// The affinity row of a block; null when it was not read.
   [[nodiscard]] const Affinity* row(const net::Prefix& cidr) const;
-  /// How many blocks of the usable pools the node has. May leave the reader incomplete.
+  /// How many blocks of the usable pools the node has. A row whose block was looked at, and is not there or another's,
+  /// is what a claim that failed left: it does not count. May leave the reader incomplete.
   [[nodiscard]] std::size_t count(Reader& reader, const AffinityOwner& node, net::Family family,
                                   const std::vector<const Pool*>& usable) const;
   /// One of them, if there is any, that really is the node's.

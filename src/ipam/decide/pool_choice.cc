@@ -170,7 +170,7 @@ bool is_for_all_namespaces(const Pool& pool) { return selects_all(pool.namespace
 
 Labels namespace_labels_of(Reader& reader, const PoolTable& pools, const PodIdentity& pod, const Labels& given) {
   const auto selects_some = [](const Pool* pool) { return !is_for_all_namespaces(*pool); };
-  const bool asks = reader.has_namespaces() && !pod.namespace_name.empty() && given.empty() &&
+  const bool asks = !reader.lacks(Kind::name_space) && !pod.namespace_name.empty() && given.empty() &&
                     std::any_of(pools.pools().begin(), pools.pools().end(), selects_some);
   if (!asks) return given;
   const Namespace* name_space = reader.get(namespace_key(pod.namespace_name));

@@ -114,23 +114,21 @@ TEST_F(ReleaseOldHandle, WithoutAHandleNothingElseIsRead) {
   const auto* plan = std::get_if<Plan<Released>>(&step);
   ASSERT_NE(plan, nullptr) << "it asks for more";
   EXPECT_THAT(plan->writes, IsEmpty());
-  EXPECT_TRUE(plan->answer.ends_handle) << "there is nothing to mend";
 }
 
-/// A release that came to its end in one block of two leaves the handle counting it: it is not ended by the next one.
-TEST_F(ReleaseOldHandle, AHandleThatCountsMoreThanIsReleasedIsNotEnded) {
-  const auto release = [&] {
-    return *reg.decide<Released>([&](const Snapshot& s) { return plan_release_old_handle(s, "ns.pod", clock.now()); });
-  };
-  hold("10.0.0.1", "ns.pod", {{kNamespaceKey, "ns"}, {kPodKey, "pod"}});
-  EXPECT_TRUE(release().ends_handle);
+TEST_F(ReleaseOldHandle, WhatAHandleCountsTooManyGoesAndItsBlockIsWrittenAnew) {
   hold("10.0.0.2", "ns.pod", {{kNamespaceKey, "ns"}, {kPodKey, "pod"}});
   Handle handle = *reg.get(handle_key("ns.pod"));
-  handle.blocks["10.0.1.0/28"] = 1;
-  reg.put(handle_key("ns.pod"), std::move(handle));
-  const Released released = release();
-  EXPECT_EQ(released.addresses.size(), 1U);
-  EXPECT_FALSE(released.ends_handle);
+  handle.blocks["10.0.1.0/28"] = 1;  // it does not exist
+  handle.blocks[kCidr] = 2;
+  reg.put(handle_key("ns.pod"), handle);
+  EXPECT_THAT(release("ns.pod"), ElementsAre(address("10.0.0.2")));
+  EXPECT_EQ(reg.get(handle_key("ns.pod")), nullptr);
+  reg.put(handle_key("ns.pod"), handle);
+  const SequenceNumber before = reg.get(block_key(prefix(kCidr)))->sequence_number;
+  EXPECT_THAT(release("ns.pod"), IsEmpty());
+  EXPECT_EQ(reg.get(handle_key("ns.pod")), nullptr);
+  EXPECT_GT(reg.get(block_key(prefix(kCidr)))->sequence_number, before);
 }
 
 }  // namespace

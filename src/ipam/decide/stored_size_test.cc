@@ -149,14 +149,16 @@ class SmallStore : public testing::Test {
   /// As ipam/use/release.h does; how many addresses that were.
   std::size_t remove(const std::string& container) {
     std::size_t count = 0;
-    for (;;) {
+    std::string after;
+    do {
       auto plan = reg_.plan<Released>([&](const Snapshot& s) {
-        return plan_release_owner(s, {"net", container, "eth0"}, now_);
+        return plan_release_owner(s, {"net", container, "eth0"}, now_, after);
       });
       const Released released = apply(std::move(plan).value());
       count += released.addresses.size();
-      if (released.addresses.empty() || !released.unfinished) return count;
-    }
+      after = released.up_to;
+    } while (!after.empty());
+    return count;
   }
   [[nodiscard]] const Block* block(const std::string& cidr) const { return reg_.get(block_key(prefix(cidr))); }
   /// The blocks there are.

@@ -24,7 +24,6 @@
 #include "ipam/use/config.h"
 #include "ipam/use/damage_telling.h"
 #include "ipam/use/release.h"
-#include "ipam/use/write_noting.h"
 #include "os/files.h"
 #include "register/names.h"
 
@@ -132,7 +131,6 @@ class Call final : public CniCall {
   core::AssignRequest request;
   TRY(request.node.name, node_name_of(call));
   request.owner = call.owner();
-  request.began = call.began().wall;
   if (config.is_kubernetes()) request.pod = config.pod;
   if (config.requested_address) {
     request.count.v4 = 0;
@@ -173,9 +171,7 @@ auto ask_agent(const Call& call, const std::string& node, Ask ask) {
   return through_agent(door, ask, [&](const std::string& why) { call.warn("the agent did not serve: " + why); });
 }
 
-/// `may_have_written`: also when it fails.
-[[nodiscard]] Result<core::AssignAnswer> assign_alone(const Call& call, const core::AssignRequest& request,
-                                                      bool& may_have_written) {
+[[nodiscard]] Result<core::AssignAnswer> assign_alone(const Call& call, const core::AssignRequest& request) {
   // Calico's own plugin takes it too.
   const NodeTurn turn(call, call.world().clock, call.config().ipam_lock_file,
                       Deadline::after(call.world().clock.now(), kCalicoLockWaitMax));
@@ -183,46 +179,27 @@ auto ask_agent(const Call& call, const std::string& node, Ask ask) {
   TRY(const auto store, open_store(call, store::OpenMode::create));
   const engine::Context context{*store, world.clock, world.random, kCalicoWorkMax};
   TRY_VOID(check_no_virtual_machine(call, context));
-  engine::WriteNoting noting(*store, may_have_written);
-  auto answer = engine::assign({noting, world.clock, world.random, kCalicoWorkMax}, request);
+  const engine::Living living{world.device_of, [&](const std::string& line) { call.warn(line); }};
+  auto answer = engine::assign(context, request, {}, &living);
   if (answer) call.make_up(context);
   return answer;
 }
 
-[[nodiscard]] Result<AssignedOnce> assign(const Call& call, const core::AssignRequest& request, bool& may_have_written,
-                                          bool& is_by_agent) {
+[[nodiscard]] Result<core::Assigned> assign(const Call& call) {
+  TRY(const core::AssignRequest request, request_of(call));
   // Whether a virtual machine's pod may have an address depends on what only the store knows.
   const bool may_be_machine = call.config().is_kubernetes() && call.config().pod.name.starts_with("virt-launcher-");
-  bool agent_may_have_written = false;
-  std::optional<core::AssignAnswer> by_agent;
-  is_by_agent = false;
+  std::optional<core::AssignAnswer> answer;
   if (!may_be_machine) {
-    by_agent = ask_agent(call, request.node.name, [&](Agent& agent, wire::agent::Caller self) {
-      auto assigned = agent.assign({std::move(self), {}, request});
-      agent_may_have_written = !assigned && agent.may_have_written();
-      may_have_written |= assigned || agent_may_have_written;
-      return assigned;
+    answer = ask_agent(call, request.node.name, [&](Agent& agent, wire::agent::Caller self) {
+      return agent.assign({std::move(self), {}, request});
     });
   }
-  core::AssignAnswer answer;
-  if (by_agent) {
-    is_by_agent = true;
-    answer = *std::move(by_agent);
-  } else {
-    TRY(answer, assign_alone(call, request, may_have_written));
+  if (!answer) {
+    TRY(answer, assign_alone(call, request));
   }
-  if (const auto* refusal = std::get_if<core::Refusal>(&answer)) return fail(calico_error(*refusal, request));
-  return AssignedOnce{std::get<core::Assigned>(std::move(answer)), agent_may_have_written};
-}
-
-[[nodiscard]] Result<core::Assigned> assign_past_living(const Call& call, bool& may_have_written) {
-  TRY(const core::AssignRequest request, request_of(call));
-  const CalicoIpamWorld& world = call.world();
-  bool by_agent = false;
-  return edge::assign_past_living({world.living, world.clock, world.random, request.owner, request.node.name,
-                                   request.addresses, [&] { return assign(call, request, may_have_written, by_agent); },
-                                   [&] { return open_store(call, store::OpenMode::existing); },
-                                   [&](const std::string& what) { call.warn(what); }, [&] { return by_agent; }});
+  if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) return fail(calico_error(*refusal, request));
+  return std::get<core::Assigned>(*std::move(answer));
 }
 
 /// docs/reference/calico-ipam.md#plugin-result: an address has the length of its block, one that was asked for its full
@@ -255,13 +232,16 @@ std::optional<std::string> old_handle_of(const Call& call) {
 std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
   const auto node = node_name_of(call);
   if (!node) return {};
+  const Deadline ends = Deadline::after(call.began(), kAnswerTimeMax);
   auto released = ask_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
-    return agent.release({std::move(self), call.owner(), call.began()});
+    self.ends = ends;
+    return agent.release({std::move(self), call.owner()});
   });
   const std::optional<std::string> old_handle = old_handle_of(call);
   if (!released || !old_handle) return released;
   const auto old = ask_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
-    return agent.release({std::move(self), *old_handle, call.began()});
+    self.ends = ends;
+    return agent.release({std::move(self), *old_handle});
   });
   if (!old) return {};
   released->insert(released->end(), old->begin(), old->end());
@@ -272,13 +252,13 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
 [[nodiscard]] engine::Context context_of_del(const Call& call, store::Store& store) {
   const CalicoIpamWorld& world = call.world();
   const Deadline limit = Deadline::after(call.began(), kCalicoWorkMax);
-  return {store, world.clock, world.random, kCalicoWorkMax, limit, limit};
+  return {store, world.clock, world.random, kCalicoWorkMax, limit};
 }
 
 [[nodiscard]] Result<void> look_on_node(const Call& call, const engine::Context& context, GivenBack& given_back) {
   const auto node = node_name_of(call);
   if (!node) return {};
-  return look_on_node(context, call.owner(), {core::AffinityOwner::Type::host, *node}, call.began(), given_back);
+  return look_on_node(context, call.owner(), {core::AffinityOwner::Type::host, *node}, given_back);
 }
 
 [[nodiscard]] Result<GivenBack> release_alone(const Call& call) {
@@ -288,13 +268,12 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
   if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
   if (!store) return fail(store.error());
   const engine::Context context = context_of_del(call, **store);
-  TRY(core::Released released, engine::release_owner(context, call.owner(), call.began()));
+  TRY(core::Released released, engine::release_owner(context, call.owner()));
   if (const std::optional<std::string> old_handle = old_handle_of(call)) {
-    TRY(const core::Released old, engine::release_old_handle(context, *old_handle, call.began()));
+    TRY(const core::Released old, engine::release_old_handle(context, *old_handle));
     released.addresses.insert(released.addresses.end(), old.addresses.begin(), old.addresses.end());
-    released.kept.insert(released.kept.end(), old.kept.begin(), old.kept.end());
   }
-  GivenBack given_back{std::move(released.addresses), {}, std::move(released.kept)};
+  GivenBack given_back{std::move(released.addresses)};
   if (given_back.addresses.empty() || released.at_odds) TRY_VOID(look_on_node(call, context, given_back));
   call.make_up(context);
   return given_back;
@@ -316,23 +295,15 @@ Result<Added> Call::add() const {
   }
   TRY(const Tombstones::Lifted lifted, lift_tombstone(tombstones_, owner_, world_.clock));
   if (!lifted.obstacle.empty()) warn(lifted.obstacle);
-  bool may_have_written = false;
-  const auto assigned = assign_past_living(*this, may_have_written);
-  if (!assigned) {
-    if (!may_have_written) note_vain_add(tombstones_, owner_, lifted, assigned.error());
-    return fail(assigned.error());
-  }
-  return Added{result_of(*assigned, config_.requested_address.has_value()), text_of(*assigned) + lifted_text(lifted)};
+  TRY(const core::Assigned assigned, assign(*this));
+  return Added{result_of(assigned, config_.requested_address.has_value()), text_of(assigned) + lifted_text(lifted)};
 }
 
 Result<std::string> Call::del() const {
   auto given_back = release(*this);
-  if (given_back) {
-    tombstones_.forget_vain(owner_);
-  } else {
-    given_back =
-        defer_release(tombstones_, {cni::url_of(config_.datastore), owner_, old_handle_of(*this), {}, began_.wall},
-                      sign_, given_back.error());
+  if (!given_back) {
+    given_back = defer_release(tombstones_, {cni::url_of(config_.datastore), owner_, old_handle_of(*this), {}}, sign_,
+                               given_back.error());
     // Said where only failures are logged, too.
     if (given_back) warn("the register is away, the release is left for later in " + world_.tombstones);
   }

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "calico/netconf.h"
-#include "cni/door/living_addresses.h"
 #include "cni/door/skeleton.h"
+#include "ipam/use/living.h"
 #include "store/open_mode.h"
 #include "store/store.h"
 
@@ -39,7 +39,8 @@ struct CalicoIpamWorld {
   std::string tombstones = {};
   /// What is wrong with the places above: every call is refused with it.
   std::optional<Error> misplaced = {};
-  LivingProbe living = {};
+  /// Asks the node's kernel who lives with an address; null: nobody is asked.
+  engine::DeviceOf device_of = nullptr;
 };
 
 /// How long ADD and DEL wait for the host-wide lock before they go on without it, and how long they may then take.

@@ -25,7 +25,6 @@
 #include "ipam/use/attachments.h"
 #include "ipam/use/damage_telling.h"
 #include "ipam/use/release.h"
-#include "ipam/use/write_noting.h"
 #include "store/store_url.h"
 
 namespace croft::edge {
@@ -64,15 +63,11 @@ constexpr std::chrono::seconds kConnectMax{2};
 /// How a call was served, for the log.
 struct Path {
   explicit Path(const std::optional<CallSoFar>& so_far = {}) {
-    if (!so_far) return;
-    why_not = so_far->agent_said;
-    may_have_written = so_far->may_have_written;
+    if (so_far) why_not = so_far->agent_said;
   }
 
   bool by_agent = false;
-  std::string why_not;            ///< the agent is there and did not serve
-  bool may_have_written = false;  ///< of an ADD, also one that failed
-  Tombstones::Lifted lifted;      ///< of an ADD
+  std::string why_not;  ///< the agent is there and did not serve
 
   [[nodiscard]] std::string text() const {
     if (by_agent) return " via=agent";
@@ -124,7 +119,7 @@ class Call final : public CniCall {
   /// The same for a DEL, which is over in time whatever it meets.
   [[nodiscard]] engine::Context context_of_del(store::Store& store) const {
     const Deadline limit = Deadline::after(began_, kDelTimeMax);
-    return {store, world_.clock, world_.random, kDelTimeMax, limit, limit};
+    return {store, world_.clock, world_.random, kDelTimeMax, limit};
   }
   [[nodiscard]] core::AssignRequest request() const;
   [[nodiscard]] Result<std::unique_ptr<store::Store>> open(store::OpenMode mode, const Path& path) const;
@@ -138,8 +133,7 @@ class Call final : public CniCall {
   /// What is to come from annotations in the API; nothing where the call is for no pod.
   [[nodiscard]] Result<std::optional<core::WishesWanted>> annotations() const;
   [[nodiscard]] Result<core::AssignAnswer> assign_alone(Path& path, const core::AssignRequest& request) const;
-  [[nodiscard]] Result<AssignedOnce> assign(Path& path) const;
-  [[nodiscard]] Result<core::Assigned> assign_past_living(Path& path) const;
+  [[nodiscard]] Result<core::Assigned> assign(Path& path) const;
   [[nodiscard]] Result<GivenBack> release(Path& path) const;
   [[nodiscard]] Result<engine::Collected> collect() const;
   void make_up(const engine::Context& context, Replayer replayer = Replayer::alone) const {
@@ -164,7 +158,6 @@ core::AssignRequest Call::request() const {
   request.count.v6 = config_.ipam.assign_v6;
   request.pools = config_.ipam.asked_pools;
   request.addresses = config_.requested_addresses;
-  request.began = began_.wall;
   return request;
 }
 
@@ -172,8 +165,7 @@ Result<void> Call::hand_over(const Path& path) const {
   const auto scheme = store::scheme_of(store_url());
   const bool is_siblings = scheme == store::Scheme::etcd || scheme == store::Scheme::kube;
   if (!world_.hand_over || !is_siblings) return {};
-  return fail(world_.hand_over(
-      {began_, path.may_have_written, path.lifted.was_there, path.lifted.may_hold, path.by_agent, path.why_not}));
+  return fail(world_.hand_over({began_, path.why_not}));
 }
 
 Result<std::unique_ptr<store::Store>> Call::open(store::OpenMode mode, const Path& path) const {
@@ -212,9 +204,9 @@ auto Call::through_agent(Path& path, Ask ask) const {
 
 Result<core::AssignAnswer> Call::assign_alone(Path& path, const core::AssignRequest& request) const {
   TRY(const auto store, open(store::OpenMode::create, path));
-  engine::WriteNoting noting(*store, path.may_have_written);
   auto turn = take_turn(*store, kAddTurnWaitMax);
-  auto answer = engine::assign(context(noting), request, config_.ipam.pools);
+  const engine::Living living{world_.device_of, [&](const std::string& line) { warn(line); }};
+  auto answer = engine::assign(context(*store), request, config_.ipam.pools, &living);
   turn.reset();
   if (answer) make_up(context(*store));
   return answer;
@@ -232,17 +224,13 @@ Result<std::optional<core::WishesWanted>> Call::annotations() const {
   return is_pod ? config_.ipam.annotations : std::nullopt;
 }
 
-Result<AssignedOnce> Call::assign(Path& path) const {
+Result<core::Assigned> Call::assign(Path& path) const {
   core::AssignRequest request = this->request();
   TRY(const auto annotations, this->annotations());
   if (!annotations) TRY_VOID(core::check_something_is_asked(request));
   TRY_VOID(core::check_node_name(request.node.name));
-  bool agent_may_have_written = world_.so_far && world_.so_far->may_have_written;
   auto answer = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
-    auto assigned = agent.assign({std::move(self), config_.ipam.pools, request, annotations});
-    agent_may_have_written = !assigned && agent.may_have_written();
-    path.may_have_written |= assigned || agent_may_have_written;
-    return assigned;
+    return agent.assign({std::move(self), config_.ipam.pools, request, annotations});
   });
   if (!answer) {
     if (annotations) {
@@ -254,45 +242,27 @@ Result<AssignedOnce> Call::assign(Path& path) const {
     TRY(answer, assign_alone(path, request));
   }
   if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) return fail(core::to_error(*refusal));
-  return AssignedOnce{std::get<core::Assigned>(*std::move(answer)), agent_may_have_written};
-}
-
-Result<core::Assigned> Call::assign_past_living(Path& path) const {
-  return edge::assign_past_living({world_.living, world_.clock, world_.random, owner_, node_.name,
-                                   config_.requested_addresses, [&] { return assign(path); },
-                                   [&] { return open(store::OpenMode::existing, path); },
-                                   [&](const std::string& what) { warn(what); }, [&] { return path.by_agent; }});
+  return std::get<core::Assigned>(*std::move(answer));
 }
 
 Result<Added> Call::add() const {
   Path path(world_.so_far);
-  if (world_.so_far) {
-    // One that lies there now was left since: by a DEL of what this call gives.
-    path.lifted = {world_.so_far->lifted, world_.so_far->may_hold, ""};
-  } else {
-    TRY(path.lifted, lift_tombstone(tombstones_, owner_, world_.clock));
+  Tombstones::Lifted lifted;
+  // The other file has done so. One that lies there now was left since: by a DEL of what this call gives.
+  if (!world_.so_far) {
+    TRY(lifted, lift_tombstone(tombstones_, owner_, world_.clock));
   }
-  const Tombstones::Lifted& lifted = path.lifted;
   if (!lifted.obstacle.empty()) warn(lifted.obstacle);
-  const auto assigned = assign_past_living(path);
-  if (!assigned) {
-    if (!path.may_have_written) note_vain_add(tombstones_, owner_, lifted, assigned.error());
-    return fail(assigned.error());
-  }
-  return Added{result_of(*assigned, config_.ipam.routes), text_of(*assigned) + path.text() + lifted_text(lifted)};
+  TRY(const core::Assigned assigned, assign(path));
+  return Added{result_of(assigned, config_.ipam.routes), text_of(assigned) + path.text() + lifted_text(lifted)};
 }
 
 // ---- DEL
 
 Result<GivenBack> Call::release(Path& path) const {
-  if (world_.so_far && world_.so_far->served) {
-    path.by_agent = true;
-    const auto store = open(store::OpenMode::existing, path);
-    if (store) make_up(context_of_del(**store), Replayer::behind_agent);
-    return GivenBack{};
-  }
   auto by_agent = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
-    return agent.release({std::move(self), owner_, began_});
+    self.ends = Deadline::after(began_, kAnswerTimeMax);
+    return agent.release({std::move(self), owner_});
   });
   if (by_agent) {
     // Two of the three DELs of a pod release nothing: time to look after what the agent can't see.
@@ -308,10 +278,10 @@ Result<GivenBack> Call::release(Path& path) const {
   const engine::Context context = context_of_del(**store);
   // An agent that answered too late has used up the time of the turn.
   auto turn = take_turn(**store, kDelTurnWaitMax, Deadline::after(began_, kDelTimeMax));
-  TRY(core::Released released, engine::release_owner(context, owner_, began_));
-  GivenBack given_back{std::move(released.addresses), {}, std::move(released.kept)};
+  TRY(core::Released released, engine::release_owner(context, owner_));
+  GivenBack given_back{std::move(released.addresses)};
   if (given_back.addresses.empty() || released.at_odds) {
-    TRY_VOID(look_on_node(context, owner_, node_, began_, given_back));
+    TRY_VOID(look_on_node(context, owner_, node_, given_back));
   }
   turn.reset();
   make_up(context);
@@ -321,11 +291,7 @@ Result<GivenBack> Call::release(Path& path) const {
 Result<std::string> Call::del() const {
   Path path(world_.so_far);
   auto given_back = release(path);
-  if (given_back) {
-    tombstones_.forget_vain(owner_);
-  } else {
-    given_back = defer_release(tombstones_, {store_url(), owner_, {}, {}, began_.wall}, sign_, given_back.error());
-  }
+  if (!given_back) given_back = defer_release(tombstones_, {store_url(), owner_, {}, {}}, sign_, given_back.error());
   if (!given_back) return fail(given_back.error());
   return given_back->words() + path.text();
 }

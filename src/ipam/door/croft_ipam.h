@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "cni/door/call_so_far.h"
-#include "cni/door/living_addresses.h"
 #include "cni/door/skeleton.h"
+#include "ipam/use/living.h"
 #include "register/owner.h"
 #include "register/pod_wishes.h"
 #include "store/open_mode.h"
@@ -41,7 +41,8 @@ struct CroftIpamWorld {
   /// ipam.annotations "api". Null: there is none.
   std::function<Result<core::AnnotatedWishes>(const std::string& store_url, const core::PodIdentity& pod)>
       ask_for_wishes = nullptr;
-  LivingProbe living = {};
+  /// Asks the node's kernel who lives with an address; null: nobody is asked.
+  engine::DeviceOf device_of = nullptr;
   /// Where calls that go to a store of another machine take turns (node_turn.h); empty: they don't.
   std::string turns = {};
   /// Goes on in the sibling where the store is not of this machine alone.
@@ -58,7 +59,8 @@ inline constexpr const char* kDefaultStoreUrl = "sqlite:/var/lib/croft/croft.db"
 /// - ADD and DEL go through the node's agent when one answers in time, else to the store: the same answer either way.
 /// - ADD makes the configured pools that are absent, then assigns. The result carries the pool's prefix length and
 ///   gateway; without gateway /32 or /128. With it come the configured routes of the families that the pod got.
-/// - An address that somebody lives with on this node is not given (living_addresses.h).
+/// - An address that somebody lives with on this node is not given (ipam/use/living.h); the agent, or else this
+/// process, asks the kernel.
 /// - DEL of an absent store or an unknown owner is a success; so is GC, which frees nothing without a list. So is one
 ///   while the store is away: it leaves a tombstone, for which later calls or the agent make up.
 /// - STATUS makes what the first ADD would make (store, configured pools) and tries an assignment without keeping it.

@@ -1,8 +1,7 @@
 #include "ipam/use/assign.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <set>
+#include <map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -14,85 +13,58 @@
 namespace croft::engine {
 namespace {
 
-/// What the owner held at a call's first look, which is what it held before the call. Another look may find what a
-/// commit of the call itself gave it, whose reply was lost and whose mark another has written over.
-class FirstLook {
+/// What a call has done itself, as far as it knows: another look finds it held.
+class OwnWork {
  public:
-  /// `earlier` is of the batch that had the call: what it planned there is for who holds nothing.
-  explicit FirstLook(Earlier earlier) : is_over_(earlier != Earlier::not_done), earlier_(earlier) {}
-
-  void correct(core::AssignAnswer& answer, Earlier earlier) {
-    if (earlier != Earlier::not_done) earlier_ = earlier;
+  /// Every answer that a decision of the call came to, whatever became of its plan.
+  void note(const core::Snapshot& snapshot, const core::AssignRequest& request, core::AssignAnswer& answer) {
+    const auto* handle = snapshot.find(core::handle_key(core::handle_of(request.owner)));
+    may_have_handle_ |= handle != nullptr && handle->has_value();
     auto* assigned = std::get_if<core::Assigned>(&answer);
     if (assigned == nullptr) return;
     for (core::AssignedAddress& one : assigned->addresses) {
-      if (!is_over_ && one.held_before) held_.insert(one.address);
-      if (earlier_ == Earlier::maybe_done && !held_.contains(one.address)) one.held_before = false;
+      const bool is_own = !one.held_before || planned_.contains(one.address);
+      if (is_own) planned_.insert_or_assign(one.address, one);
+      one.held_before = !is_own;
     }
-    is_over_ = true;
+    may_have_handle_ |= !planned_.empty();
   }
 
+  /// After a refusal.
+  [[nodiscard]] Result<void> give_back(const Context& context, const core::AssignRequest& request) const {
+    std::vector<core::AddressToRelease> addresses;
+    for (const auto& [address, one] : planned_) {
+      addresses.push_back({address, core::handle_of(request.owner), one.sequence_number, one.block});
+    }
+    TRY_VOID(release_addresses(context, addresses));
+    return {};
+  }
+
+  [[nodiscard]] bool has_planned() const { return !planned_.empty(); }
+  [[nodiscard]] bool may_have_handle() const { return may_have_handle_; }
+
  private:
-  bool is_over_;
-  Earlier earlier_;
-  std::set<net::Address> held_;
+  std::map<net::Address, core::AssignedAddress> planned_;
+  bool may_have_handle_ = false;
 };
 
 bool has_held(const core::Assigned& assigned) {
   return std::ranges::any_of(assigned.addresses, [](const auto& one) { return one.held_before; });
 }
 
-/// Blocks that are written anew for what is held in them; more of them belong to no pod.
-constexpr std::size_t kHeldBlocksMax = 32;
-
-/// What is held may be about to go: by a DEL that began before this ADD and hangs, or that nobody waits for any more,
-/// also one that is yet to leave a tombstone; where each record is a commit of its own, by a plan under way that takes
-/// it back when it fails (ordered_commit.h), as when an agent is slow and its plugin goes its own way. Who answers with
-/// it holds it anew (core::held_anew): nobody who looked before means that.
-void hold_anew(const core::Snapshot& snapshot, const core::AssignRequest& request, const Instant& now,
-               core::Plan<core::AssignAnswer>& plan) {
-  auto* assigned = std::get_if<core::Assigned>(&plan.answer);
-  if (assigned == nullptr) return;
-  std::set<net::Prefix> blocks;
-  for (const core::AssignedAddress& one : assigned->addresses) {
-    if (one.held_before && blocks.size() < kHeldBlocksMax) blocks.insert(one.block);
-  }
-  for (const net::Prefix& cidr : blocks) {
-    const auto key = core::block_key(cidr);
-    const auto written = std::ranges::find_if(
-        plan.writes, [&](const core::PlannedWrite& write) { return write.key == key && write.value; });
-    const bool is_written = written != plan.writes.end();
-    const auto* found = snapshot.find(key);
-    const auto* read = found != nullptr && *found ? std::get_if<core::Block>(&**found) : nullptr;
-    const auto* block = is_written ? std::get_if<core::Block>(&*written->value) : read;
-    if (block == nullptr) continue;
-    core::Block anew = *block;
-    // Of what the plan writes the number is that of the write already.
-    if (is_written) anew.sequence_number = core::SequenceNumber(anew.sequence_number.value - 1);
-    anew = core::stamped(core::held_anew(std::move(anew), request.owner, request.began.value_or(now.wall)));
-    for (core::AssignedAddress& one : assigned->addresses) {
-      if (one.block == cidr) one.sequence_number = core::sequence_of(anew, *net::ordinal_of(cidr, one.address));
-    }
-    if (is_written) {
-      written->value = std::move(anew);
-    } else {
-      plan.writes.push_back(core::to_put(key, std::move(anew)));
-    }
-  }
-}
-
-/// `again`: an earlier commit of this call has held anew what was held before the call.
 [[nodiscard]] Result<core::AssignAnswer> assign_some(const Context& context, const core::AssignRequest& request,
-                                                     const std::vector<core::PoolSpec>& specs, bool again,
-                                                     FirstLook& first) {
-  return transact_with_pools(context, TurnTaking::first, specs,
-                             [&](const core::Snapshot& snapshot, const Instant& now, Earlier earlier) {
-                               auto step = core::plan_assign(snapshot, request, now);
-                               auto* plan = std::get_if<core::Plan<core::AssignAnswer>>(&step);
-                               if (plan != nullptr && !again) hold_anew(snapshot, request, now, *plan);
-                               if (plan != nullptr) first.correct(plan->answer, earlier);
-                               return step;
-                             });
+                                                     const std::vector<core::PoolSpec>& specs, const Living* living,
+                                                     OwnWork& own) {
+  PastLiving past(request, living);
+  return past.assign(context, [&] {
+    return transact_with_pools(context, TurnTaking::first, specs,
+                               [&](const core::Snapshot& snapshot, const Instant& now) {
+                                 auto step = past.plan(snapshot, now);
+                                 auto* plan = std::get_if<core::Plan<core::AssignAnswer>>(&step);
+                                 if (plan != nullptr) own.note(snapshot, request, plan->answer);
+                                 return step;
+                               });
+  });
 }
 
 /// Whether no address was found by what was read a part after the other: while others release in the one and take in
@@ -103,55 +75,41 @@ void hold_anew(const core::Snapshot& snapshot, const core::AssignRequest& reques
   return refusal != nullptr && refusal->code == ErrorCode::exhausted && context.store.capabilities().late_commits;
 }
 
-/// Gives back what earlier commits of a request assigned that then was refused.
-[[nodiscard]] Result<void> give_back(const Context& context, const core::AssignRequest& request,
-                                     const std::vector<core::AssignedAddress>& assigned) {
-  std::vector<core::AddressToRelease> addresses;
-  for (const core::AssignedAddress& one : assigned) {
-    addresses.push_back({one.address, core::handle_of(request.owner), one.sequence_number, one.block});
+[[nodiscard]] Result<core::AssignAnswer> assign_all(const Context& context, const core::AssignRequest& request,
+                                                    const std::vector<core::PoolSpec>& pools, const Living* living,
+                                                    OwnWork& own) {
+  const bool is_atomic = context.store.capabilities().atomic_commit;
+  for (bool is_first = true;; is_first = false) {
+    TRY(core::AssignAnswer answer,
+        assign_some(context, request, is_first ? pools : std::vector<core::PoolSpec>(), living, own));
+    if (seems_full(context, answer)) {
+      TRY(answer, assign_some(context, request, {}, living, own));
+    }
+    const auto* assigned = std::get_if<core::Assigned>(&answer);
+    if (assigned != nullptr && assigned->unfinished) continue;
+    const bool may_have_written = !is_first || !is_atomic;
+    if (assigned == nullptr && may_have_written && own.has_planned()) TRY_VOID(own.give_back(context, request));
+    return answer;
   }
-  TRY_VOID(release_addresses(context, addresses));
-  return {};
 }
 
 }  // namespace
 
 Result<core::AssignAnswer> assign(const Context& context, const core::AssignRequest& request,
-                                  const std::vector<core::PoolSpec>& pools, Earlier earlier) {
+                                  const std::vector<core::PoolSpec>& pools, const Living* living) {
   TRY_VOID(core::check_node_name(request.node.name));
-  std::vector<core::AssignedAddress> fresh;
-  FirstLook first(earlier);
-  for (bool is_first = true;; is_first = false) {
-    TRY(core::AssignAnswer answer,
-        assign_some(context, request, is_first ? pools : std::vector<core::PoolSpec>(), !is_first, first));
-    if (seems_full(context, answer)) {
-      TRY(answer, assign_some(context, request, {}, !is_first, first));
-    }
-    auto* assigned = std::get_if<core::Assigned>(&answer);
-    if (assigned == nullptr) {
-      if (!fresh.empty()) {
-        TRY_VOID(give_back(context, request, fresh));
-      }
-      return answer;
-    }
-    for (core::AssignedAddress& one : assigned->addresses) {
-      if (!one.held_before) fresh.push_back(one);
-    }
-    if (assigned->unfinished) continue;
-    // What an earlier commit of this call assigned was not held before the call.
-    for (core::AssignedAddress& one : assigned->addresses) {
-      const auto is_same = [&](const core::AssignedAddress& f) { return f.address == one.address; };
-      if (std::any_of(fresh.begin(), fresh.end(), is_same)) one.held_before = false;
-    }
-    return answer;
-  }
+  OwnWork own;
+  auto answer = assign_all(context, request, pools, living, own);
+  const bool failed = !answer || std::holds_alternative<core::Refusal>(*answer);
+  if (failed && own.may_have_handle()) mend_handle(context, core::handle_of(request.owner));
+  return answer;
 }
 
 BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vector<core::PoolSpec>& pools,
-                            Deadline not_after, core::Assigned& answer) {
-  const auto decide = [&request, &pools, &answer](const core::Snapshot& snapshot,
-                                                  const Instant& now) -> core::Step<bool> {
-    auto step = core::plan_assign(snapshot, request, now);
+                            Deadline not_after, core::Assigned& answer, const Living* living) {
+  const auto decide = [&request, &pools, &answer, past = PastLiving(request, living)](
+                          const core::Snapshot& snapshot, const Instant& now) mutable -> core::Step<bool> {
+    auto step = past.plan(snapshot, now);
     if (auto* error = std::get_if<Error>(&step)) return std::move(*error);
     const auto pools_there = pools.empty() ? std::optional(true) : core::are_pools_there(snapshot, pools);
     if (pools_there == false) return core::Plan<bool>{false, {}};
@@ -166,7 +124,6 @@ BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vecto
     }
     auto& plan = std::get<core::Plan<core::AssignAnswer>>(step);
     auto* assigned = std::get_if<core::Assigned>(&plan.answer);
-    // What is held already is written down by who goes alone.
     if (assigned == nullptr || assigned->unfinished || has_held(*assigned)) return core::Plan<bool>{false, {}};
     if (is_at_odds(snapshot, core::handle_of(request.owner))) return core::Plan<bool>{false, {}};
     answer = std::move(*assigned);
@@ -175,14 +132,6 @@ BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vecto
   BatchedCall call{decide, core::handle_of(request.owner), not_after};
   if (!core::check_node_name(request.node.name)) call.fate = BatchFate::alone;
   return call;
-}
-
-Result<void> quarantine(const Context& context, const core::Owner& owner, const std::string& node,
-                        const std::vector<core::FoundAlive>& found) {
-  TRY_VOID(transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant& now) {
-    return core::plan_quarantine(snapshot, owner, node, found, now);
-  }));
-  return {};
 }
 
 std::optional<core::ClaimedAhead> claim_ahead(const Context& direct, store::Store& cached,

@@ -8,30 +8,28 @@
 #include "ipam/decide/assign.h"
 #include "ipam/decide/claim_ahead.h"
 #include "ipam/decide/pool_changes.h"
-#include "ipam/decide/quarantine.h"
 #include "ipam/use/batch.h"
+#include "ipam/use/living.h"
 #include "ipam/use/transact.h"
 
 namespace croft::engine {
 
-/// Assigns addresses to an owner, durably, or says why not as a value. Asking again with the same owner gives the same
-/// answer; the blocks are written anew, so that no DEL that began before takes it back (core::held_anew). A request for
-/// very many addresses takes several commits; when it is refused in the end, what they assigned is given back (unless
-/// AssignRequest::partial). Of `pools` those that are absent are made first, as ensure_pools does; when all are there
-/// that costs no read of its own. `held_before` is what was held before the call: not what a commit of its own gave it
-/// whose reply was lost. `earlier` is of a batch that had the call (BatchedCall): there it held nothing.
+/// Assigns addresses to an owner, durably, or says why not as a value. Asked again with the same owner it gives the
+/// same answer and writes nothing. A request for very many addresses takes several commits, and on a store without
+/// atomic commits each record is one; when it is refused in the end, what they assigned is given back (unless
+/// AssignRequest::partial). What one that failed otherwise has left, its DEL releases. Of `pools` those that are absent
+/// are made first, as ensure_pools does; when all are there that costs no read of its own. `held_before` is what was
+/// held before the call. With `living` no address is given that somebody on the node lives with (PastLiving); a refusal
+/// by that waits for half a second.
 [[nodiscard]] Result<core::AssignAnswer> assign(const Context& context, const core::AssignRequest& request,
                                                 const std::vector<core::PoolSpec>& pools = {},
-                                                Earlier earlier = Earlier::not_done);
+                                                const Living* living = nullptr);
 
 /// The same as a call of a batch: what is refused, held before, needs several commits or pools that are absent goes
-/// alone, by assign(). `request` and `pools` must outlive the call, and so must `answer`, which is set when it is done.
+/// alone, by assign(). `request`, `pools` and `living` must outlive the call, and so must `answer`, which is set when
+/// it is done.
 [[nodiscard]] BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vector<core::PoolSpec>& pools,
-                                          Deadline not_after, core::Assigned& answer);
-
-/// Puts into quarantine what an owner was just given and somebody lives with on its node (core::plan_quarantine).
-[[nodiscard]] Result<void> quarantine(const Context& context, const core::Owner& owner, const std::string& node,
-                                      const std::vector<core::FoundAlive>& found);
+                                          Deadline not_after, core::Assigned& answer, const Living* living = nullptr);
 
 /// Claims the node's next block before it is needed (core::plan_claim_ahead), by what a memory says; nothing when it is
 /// not needed, or somebody else was quicker. Only the node, pools, namespace and limits of `like` count.

@@ -38,8 +38,7 @@ Result<std::vector<net::Address>> held_addresses(const Context& context, const c
   });
 }
 
-Result<HeldOnNode> held_on_node(const Context& context, const core::Owner& owner, const core::AffinityOwner& node,
-                                const Instant& began) {
+Result<HeldOnNode> held_on_node(const Context& context, const core::Owner& owner, const core::AffinityOwner& node) {
   Context hurried = context;
   hurried.time_limit = std::min<std::chrono::nanoseconds>(kHeldOnNodeTime, context.time_limit);
   const Deadline deadline = deadline_of_use_case(hurried);
@@ -54,14 +53,9 @@ Result<HeldOnNode> held_on_node(const Context& context, const core::Owner& owner
     const auto* block = record ? std::get_if<core::Block>(&record->value) : nullptr;
     if (block == nullptr || block->deleted || !core::check_block(*block)) continue;
     core::audit::add_held_elsewhere(*block, owner, found);
-    const core::ReleaseScope scope{began, context.clock.now()};
     for (const net::Ordinal ordinal : core::held_by(*block, owner)) {
-      const net::Address address = net::address_at(cidr, ordinal);
-      if (core::is_made_since(*core::attribute_of(*block, ordinal), scope)) {
-        result.kept.push_back(address);
-      } else {
-        result.unnamed.push_back({address, core::handle_of(owner), core::sequence_of(*block, ordinal), cidr});
-      }
+      result.unnamed.push_back(
+          {net::address_at(cidr, ordinal), core::handle_of(owner), core::sequence_of(*block, ordinal), cidr});
     }
   }
   for (auto& [network, addresses] : found) result.elsewhere.push_back({network, std::move(addresses)});

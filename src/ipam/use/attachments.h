@@ -29,15 +29,14 @@ struct HeldOnNode {
   /// By the owner itself, although its handle didn't lead there: that was deleted or edited by hand. With what must
   /// match for a release.
   std::vector<core::AddressToRelease> unnamed;
-  std::vector<net::Address> kept;  ///< the same, of a later ADD
   std::vector<HeldElsewhere> elsewhere;
 };
 /// What an owner holds as far as the blocks of its node say: of use when a DEL finds nothing, because the handle was
 /// lost or the network was renamed meanwhile, or less than the handle counts. Reads no more than kHeldOnNodeBlocksMax
-/// blocks, for no longer than kHeldOnNodeTime. `began` as release_owner has it. A memory of the store may be asked:
-/// what it finds is given back only where the store has it so.
+/// blocks, for no longer than kHeldOnNodeTime. A memory of the store may be asked: what it finds is given back only
+/// where the store has it so.
 [[nodiscard]] Result<HeldOnNode> held_on_node(const Context& context, const core::Owner& owner,
-                                              const core::AffinityOwner& node, const Instant& began);
+                                              const core::AffinityOwner& node);
 inline constexpr std::size_t kHeldOnNodeBlocksMax = 64;
 inline constexpr std::chrono::seconds kHeldOnNodeTime{2};
 

@@ -58,8 +58,9 @@ Result<AuditReport> audit(const Context& context, const std::optional<core::audi
                           std::chrono::seconds grace, const std::string& live_node, const RunningPods& pods,
                           std::vector<core::NodeRange> pod_ranges, std::string asked_with) {
   const store::Capabilities can = context.store.capabilities();
-  core::Missing everything = core::audit::wanted_by_audit(can.foreign_writers, !can.kubernetes_services);
-  if (!can.sees_kubernetes) {
+  const bool has_own_services = can.services != core::System::kubernetes && !can.lacks.contains(core::Kind::service);
+  core::Missing everything = core::audit::wanted_by_audit(can.foreign_writers, has_own_services);
+  if (can.lacks.contains(core::Kind::service_cidr)) {
     std::erase_if(everything.records, [](const core::Key& key) { return key.kind == core::Kind::range_allocation; });
   }
   // Where what is read is of no common moment anyhow, handles are looked at one by one.

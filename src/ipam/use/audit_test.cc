@@ -3,7 +3,6 @@
 #include "ipam/use/affinities.h"
 #include "ipam/use/config.h"
 #include "ipam/use/test_world.h"
-#include "register/quarantine.h"
 #include "store/forwarding_store.h"
 
 namespace croft::engine {
@@ -463,41 +462,6 @@ TEST_F(AuditTest, WhoLivesWithAnAddressThatHeDoesNotHoldIsNamed) {
   // Released while its container lives.
   ASSERT_EQ(del("c2"), 1U);
   EXPECT_THAT(findings(live), Contains(HasSubstr("the register has it as released by handle net.c2")));
-}
-
-/// An ADD found somebody alive with what the register had as free.
-TEST_F(AuditTest, WhatIsInQuarantineIsNamedAndSoIsWhoLivesWithIt) {
-  const core::Owner third{"net", "c3", "eth0"};
-  const net::Address address = ip(add("c3").c_str());
-  const auto answer = assign(context, request("c3"));
-  ASSERT_TRUE(answer);
-  const auto& assigned = std::get<core::Assigned>(*answer).addresses.front();
-  ASSERT_TRUE(quarantine(context, third, "node-a", {{assigned, "veth7"}}));
-  const AuditReport alone = audit(context, {}).value();
-  ASSERT_EQ(alone.findings.size(), 1U);
-  EXPECT_EQ(alone.findings[0].kind, core::audit::Finding::Kind::quarantined);
-  EXPECT_EQ(alone.findings[0].subject, address.to_string());
-  EXPECT_THAT(alone.findings[0].what,
-              AllOf(HasSubstr("in quarantine since"), HasSubstr("node node-a"), HasSubstr("veth7")));
-  const core::AddressToRelease named{address, core::quarantine_handle_of(address),
-                                     alone.allocations.back().sequence_number};
-  EXPECT_THAT(alone.findings[0].remedy,
-              HasSubstr(fmt::format("croft ip release {} --handle {} --sequence {}", address.to_string(),
-                                    *named.handle_id, named.sequence_number->value)));
-  // Who lives with it is told beside it, by the runtime or by the pod.
-  core::audit::LiveAttachments live = runtime({{"net", "c1", "eth0"}, {"net", "c2", "eth0"}, {"net", "old", "eth0"}});
-  live.entries[2].addresses = {address};
-  EXPECT_THAT(findings(live), testing::UnorderedElementsAre(HasSubstr("quarantined"),
-                                                            AllOf(HasSubstr("not_held"), HasSubstr("container old"),
-                                                                  HasSubstr("in quarantine since"))));
-  const AuditReport by_pod =
-      audit(context, {}, kCollectAgeMin, "", listed({{{"web", "shop", "u"}, "node-a", {address}}})).value();
-  ASSERT_EQ(by_pod.findings.size(), 2U);
-  EXPECT_EQ(by_pod.findings[1].kind, core::audit::Finding::Kind::pod_not_held);
-  EXPECT_THAT(by_pod.findings[1].remedy, HasSubstr("nobody gets the address while it is in quarantine"));
-  // The command of the remedy ends it.
-  ASSERT_EQ(release_addresses(context, {named}).value().released.size(), 1U);
-  EXPECT_THAT(findings(), IsEmpty());
 }
 
 /// Multus: to the runtime all of a container is its network, and the delegates' own names are in a cache of its own.

@@ -103,7 +103,7 @@ class JointPlan {
     return result;
   }
 
-  /// What was read, without the plans: what taking back goes by.
+  /// What was read, without the plans: what a commit in order goes by.
   [[nodiscard]] core::Snapshot as_read() const {
     core::Snapshot snapshot = loader_.snapshot();
     for (const auto& [key, one] : net_) {
@@ -188,12 +188,10 @@ class Round {
     return !plan_.empty();
   }
 
-  [[nodiscard]] Result<void> commit(Earlier& earlier, bool& handles_are_exact) {
-    if (is_atomic_) {
-      return commit_settled(context_, loader_.snapshot(), plan_.writes(), limit_, earlier, &handles_are_exact);
-    }
+  [[nodiscard]] Result<void> commit() {
+    if (is_atomic_) return commit_settled(context_, loader_.snapshot(), plan_.writes(), limit_);
     const core::Snapshot as_read = plan_.as_read();
-    return commit_settled(context_, as_read, plan_.writes(), limit_, earlier, &handles_are_exact);
+    return commit_settled(context_, as_read, plan_.writes(), limit_);
   }
 
   [[nodiscard]] const std::vector<BatchedCall*>& planned() const { return planned_; }
@@ -364,7 +362,6 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
                           direct.random,
                           direct.time_limit,
                           direct.not_after,
-                          direct.ends_by,
                           direct.pause_by};
     Round round(context, calls, deadline, limit);
     const bool is_to_commit = round.decide();
@@ -375,16 +372,12 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
     }
     if (!is_to_commit) break;
     if (round.is_any_over()) continue;
-    Earlier earlier = Earlier::not_done;
     ++did.commits;
-    const auto done = round.commit(earlier, did.handles_are_exact);
+    const auto done = round.commit();
     if (done) {
       for (BatchedCall* call : round.planned()) call->fate = BatchFate::done;
       did.from_memory = tries == 0;
       break;
-    }
-    if (earlier == Earlier::maybe_done || done.error().code == ErrorCode::unknown_outcome) {
-      for (BatchedCall* call : round.planned()) call->earlier = Earlier::maybe_done;
     }
     if (is_worth_another_try(done.error().code) && ++tries < std::size(stores)) continue;
     for (BatchedCall* call : round.planned()) take_error(done.error(), *call);

@@ -39,8 +39,6 @@ struct BatchedCall {
   std::function<bool(const Instant& now)> is_left{};
   BatchFate fate = BatchFate::waits;
   std::optional<Error> error{};
-  /// Whether a commit that has its plan may have been done, and nobody can tell any more. Who goes alone says so.
-  Earlier earlier = Earlier::not_done;
 };
 
 /// Whether the handle counts more in a block than the block has, as a snapshot shows them. Both are written in one
@@ -52,8 +50,6 @@ struct BatchedCall {
 struct BatchDone {
   std::size_t commits = 0;   ///< tried
   bool from_memory = false;  ///< what was done had been decided from memory alone
-  /// The commit left every handle as it was planned: finish_release() has nothing to mend.
-  bool handles_are_exact = false;
 };
 
 /// Decides the calls that wait, in their order, and commits what they plan at once: first on `cached`, then, after a

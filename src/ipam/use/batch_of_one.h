@@ -46,7 +46,7 @@ template <class Answer, class Kept, class Alone>
                                                               const core::Owner& owner) {
   core::Released kept;
   const ReleaseWanted wanted = owner;
-  return batch_detail::serve<core::Released>(direct, cached, release_in_batch(wanted, {}, direct.not_after, kept), kept,
+  return batch_detail::serve<core::Released>(direct, cached, release_in_batch(wanted, direct.not_after, kept), kept,
                                              [&] { return release_owner(direct, owner); });
 }
 

@@ -27,14 +27,13 @@ using testing::IsEmpty;
 class Meddled final : public store::MemoryStore {
  public:
   explicit Meddled(std::shared_ptr<store::MemoryData> data) : MemoryStore(std::move(data)) {}
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
     most_writes = std::max(most_writes, writes.size());
     ++commits;
     if (before_commit) before_commit(commits);
     if (auto error = refuse ? refuse(commits) : std::nullopt) return fail(*std::move(error));
-    return MemoryStore::commit_as_of(as_of, writes, token, deadline);
+    return MemoryStore::commit(writes, token, deadline);
   }
   std::function<void(int)> before_commit;
   std::function<std::optional<Error>(int)> refuse;
@@ -55,7 +54,7 @@ class Calls {
   void del(const std::string& container, Deadline not_after = {}) {
     Kept& kept = kept_.emplace_back();
     kept.wanted = core::Owner{"net", container, "eth0"};
-    list.push_back(release_in_batch(kept.wanted, {}, not_after, kept.released));
+    list.push_back(release_in_batch(kept.wanted, not_after, kept.released));
   }
   BatchDone commit(const Context& context, store::Store& cached) { return commit_together(context, cached, list); }
   BatchDone commit(const Context& context) { return commit(context, context.store); }
@@ -394,9 +393,8 @@ TEST_F(BatchTest, LostRepliesAreReadBack) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(add("c" + std::to_string(i)), calls.address(static_cast<std::size_t>(i)));
 }
 
-/// What is known of a commit whose reply was lost, once another has written over what tells of it: a call of it may
-/// have got its address by that commit, and did not hold it before. Who takes it for held before does not ask the
-/// node's kernel whether somebody lives with it (cni/door/living_addresses.h).
+/// A commit whose reply was lost, and another has written over what tells of it: the call may have got its address by
+/// that commit, and did not hold it before.
 class LostBeneathAnother : public testing::TestWithParam<store::Capabilities>, public World {
  protected:
   void SetUp() override {
@@ -414,20 +412,12 @@ class LostBeneathAnother : public testing::TestWithParam<store::Capabilities>, p
       put(blocks.front().key, std::move(block));
     };
   }
-  /// Answers of what goes alone, as the agent has it.
-  [[nodiscard]] core::Assigned alone(const BatchedCall& call, const core::AssignRequest& request) {
-    const auto answer = assign(context, request, {}, call.earlier);
-    EXPECT_TRUE(answer);
-    return std::get<core::Assigned>(*answer);
-  }
-
   class LosesBlocks final : public store::ForwardingStore {
    public:
     using ForwardingStore::ForwardingStore;
-    [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                       std::span<const store::Write> writes,
-                                                       const store::WriteToken& token, Deadline deadline) override {
-      auto done = ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+    [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                                 Deadline deadline) override {
+      auto done = ForwardingStore::commit(writes, token, deadline);
       const bool has_block = std::ranges::any_of(
           writes, [](const store::Write& one) { return one.key.kind == core::Kind::block && one.value; });
       if (!has_block || !lose) return done;
@@ -442,30 +432,6 @@ class LostBeneathAnother : public testing::TestWithParam<store::Capabilities>, p
 };
 
 TEST_P(LostBeneathAnother, WhoGotItByThatCommitDidNotHoldItBefore) {
-  Calls calls;
-  for (int i = 0; i < 5; ++i) calls.add("c" + std::to_string(i));
-  calls.add("held");
-  calls.del("nobody");
-  lose();
-  calls.commit(on_meddler_);
-  std::set<std::string> addresses{held_};
-  for (std::size_t i = 0; i < 5; ++i) {
-    const bool is_alone = calls.list[i].fate == BatchFate::alone;
-    ASSERT_TRUE(is_alone || calls.list[i].fate == BatchFate::done);
-    const core::Assigned got = is_alone ? alone(calls.list[i], calls.request(i)) : calls.assigned(i);
-    ASSERT_EQ(got.addresses.size(), 1U);
-    EXPECT_FALSE(got.addresses[0].held_before) << i;
-    EXPECT_TRUE(addresses.insert(got.addresses[0].address.to_string()).second);
-  }
-  ASSERT_EQ(calls.list[5].fate, BatchFate::alone);
-  const core::Assigned again = alone(calls.list[5], calls.request(5));
-  EXPECT_EQ(again.addresses.at(0).address.to_string(), held_);
-  EXPECT_TRUE(again.addresses.at(0).held_before) << "it had no part in that commit";
-  EXPECT_EQ(calls.list[6].earlier, Earlier::not_done);
-  EXPECT_THAT(findings(), IsEmpty());
-}
-
-TEST_P(LostBeneathAnother, TheSameOfACallAlone) {
   lose();
   const auto answer = assign(on_meddler_, request("one"));
   ASSERT_TRUE(answer) << answer.error().message;
@@ -621,9 +587,12 @@ void serve(World& world, const Context& context, Calls& calls, Ledger& ledger, i
     std::vector<BatchFate> before = calls.fates();
     calls.commit(context);
     bool is_any_left = false;
+    // What the commit did was done before those that go alone.
+    for (std::size_t i = 0; i < calls.list.size(); ++i) {
+      if (calls.list[i].fate == BatchFate::done && before[i] == BatchFate::waits) note(i);
+    }
     for (std::size_t i = 0; i < calls.list.size(); ++i) {
       BatchedCall& call = calls.list[i];
-      if (call.fate == BatchFate::done && before[i] == BatchFate::waits) note(i);
       if (call.fate == BatchFate::alone) {
         // As the agent does: by itself, on the store. A fault here is a failed call.
         call.fate = BatchFate::failed;
@@ -661,7 +630,7 @@ TEST(BatchProperty, NoAddressHasTwoHoldersUnderAnyHistoryWithFaults) {
     can.atomic_commit = atomic;
     // As the store that has no atomic commits: what is written beside a block is a hint there, and others write too.
     can.foreign_writers = !atomic;
-    can.keeps_hints = atomic;
+    can.lacks = atomic ? core::Kinds{} : core::Kinds{core::Kind::vacancy};
     own.set_capabilities(can);
     world.store.set_capabilities(can);
     const Context context{own, world.clock, world.random};

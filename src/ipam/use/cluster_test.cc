@@ -121,7 +121,7 @@ TEST_F(Cluster, AStoreThatHasNamespacesSaysWhatTheirLabelsAre) {
   change_pool("prod", [](core::Pool& p) { p.namespace_selector = "tier == 'prod'"; });
   EXPECT_THAT(add(wanted).front(), HasSubstr("does not select the namespace")) << "a store that has none";
   store::Capabilities can = store.capabilities();
-  can.has_namespaces = true;
+  can.lacks = {};
   store.set_capabilities(can);
   EXPECT_THAT(add(wanted).front(), StartsWith("10.1."));
   auto other = request("c2");

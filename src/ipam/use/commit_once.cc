@@ -46,7 +46,7 @@ constexpr std::chrono::seconds kPauseMax{1};
 /// What came of a commit: `committed` is what the store said of it first.
 [[nodiscard]] Result<store::Revision> settled(const Context& context, std::span<const store::Write> writes,
                                               const store::WriteToken& token, Result<store::Revision> committed,
-                                              Deadline deadline, Earlier* earlier) {
+                                              Deadline deadline) {
   bool is_in_doubt = false;
   Pauses pauses(kPauseMin, kPauseMax, context.random.next());
   for (int repeats = 0;; ++repeats) {
@@ -63,10 +63,8 @@ constexpr std::chrono::seconds kPauseMax{1};
     }
     if (is_planted("lost_taken_as_applied")) return store::Revision();
     if (*fate == store::Fate::applied) return revision_of(context, writes.front(), token, deadline);
-    // A record that was made and deleted again looks as it did before.
-    const bool is_lost = *fate == store::Fate::lost || may_be_with_itself;
-    if (is_lost && earlier != nullptr) *earlier = Earlier::maybe_done;
     if (*fate == store::Fate::lost) return fail(ErrorCode::conflict, "another writer came first");
+    // A record that was made and deleted again looks as it did before.
     if (may_be_with_itself) return committed;
     if (repeats == kRepeatsMax || deadline.passed(context.clock.now())) return committed;
     // Nothing has changed yet: the request may be on its way still, or the store in trouble.
@@ -77,19 +75,17 @@ constexpr std::chrono::seconds kPauseMax{1};
 
 }  // namespace
 
-Result<store::Revision> commit_once(const Context& context, std::span<const store::Write> writes, Deadline deadline,
-                                    Earlier* earlier, store::WriteToken* used) {
+Result<store::Revision> commit_once(const Context& context, std::span<const store::Write> writes, Deadline deadline) {
   const store::WriteToken token = new_token(context);
-  if (used != nullptr) *used = token;
-  return settled(context, writes, token, context.store.commit(writes, token, deadline), deadline, earlier);
+  return settled(context, writes, token, context.store.commit(writes, token, deadline), deadline);
 }
 
 std::vector<Result<store::Revision>> commit_each_once(const Context& context, std::span<const store::Write> writes,
                                                       Deadline deadline) {
   const store::WriteToken token = new_token(context);
-  auto outcomes = context.store.commit_each(std::nullopt, writes, token, deadline);
+  auto outcomes = context.store.commit_each(writes, token, deadline);
   for (std::size_t i = 0; i < writes.size(); ++i) {
-    outcomes[i] = settled(context, writes.subspan(i, 1), token, std::move(outcomes[i]), deadline, nullptr);
+    outcomes[i] = settled(context, writes.subspan(i, 1), token, std::move(outcomes[i]), deadline);
   }
   return outcomes;
 }

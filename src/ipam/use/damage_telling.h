@@ -29,11 +29,10 @@ class DamageTelling final : public store::ForwardingStore {
   ~DamageTelling() override;
 
   [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
-  [[nodiscard]] std::vector<Result<store::Revision>> commit_each(std::optional<store::Revision> as_of,
-                                                                 std::span<const store::Write> writes,
+  [[nodiscard]] std::vector<Result<store::Revision>> commit_each(std::span<const store::Write> writes,
                                                                  const store::WriteToken& token,
                                                                  Deadline deadline) override {
-    return beneath().commit_each(as_of, writes, token, deadline);
+    return beneath().commit_each(writes, token, deadline);
   }
   [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override;
   [[nodiscard]] Result<void> for_each(store::ListRequest request, const std::function<Deadline()>& until,

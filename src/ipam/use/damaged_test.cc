@@ -144,10 +144,7 @@ TEST_F(Damaged, AnOwnerWhoAsksAgainIsAnsweredBesideADamagedPool) {
   ASSERT_TRUE(before.held_before);
   ASSERT_EQ(before.pool, "four");
   store.damage(core::pool_key("other"));
-  auto again = std::get<core::Assigned>(answer_to("c1")).addresses.at(0);
-  EXPECT_GT(again.sequence_number, before.sequence_number) << "held anew: late_release_test.cc";
-  again.sequence_number = before.sequence_number;
-  EXPECT_EQ(again, before);
+  EXPECT_EQ(std::get<core::Assigned>(answer_to("c1")).addresses.at(0), before);
 }
 
 /// The pool has the prefix and the gateway: another answer than before would leave the pod without a way out.
@@ -379,24 +376,6 @@ TEST_F(Damaged, OfManyOfAKindAFewAreNamed) {
   }
   ASSERT_EQ(told.size(), kToldOfAKindMax + 2);
   EXPECT_THAT(told[kToldOfAKindMax], testing::HasSubstr("more than 20 records of kind handle"));
-}
-
-/// A memory above rests on the store beneath being asked whether it still is the one that was read.
-TEST_F(Damaged, WhatTellsOfItPassesOnAsOfWhenACommitIs) {
-  struct Asked final : store::MemoryStore {
-    Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of, std::span<const store::Write>,
-                                         const store::WriteToken&, Deadline) override {
-      asked = as_of;
-      return fail(ErrorCode::conflict, "another store");
-    }
-    std::optional<store::Revision> asked;
-  } beneath;
-  DamageTelling telling(beneath, [](const core::Key&, const Error&) {});
-  const store::Write write{core::pool_key("new"), core::Pool(), store::Condition::if_absent(), false};
-  const auto done = telling.commit_as_of(store::Revision(7), {&write, 1}, store::WriteToken(), Deadline{});
-  ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().code, ErrorCode::conflict);
-  EXPECT_EQ(beneath.asked, store::Revision(7));
 }
 
 // A Kubernetes API has no name for some handles (calico/crd.h): nobody can hold anything by them, and a DEL that

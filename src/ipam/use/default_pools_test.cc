@@ -87,8 +87,8 @@ class WithoutRanges : public testing::Test, public World {
  protected:
   WithoutRanges() {
     store::Capabilities can = store.capabilities();
-    can.sees_range_bitmaps = false;
-    can.kubernetes_services = true;
+    can.lacks = {core::Kind::range_allocation};
+    can.services = core::System::kubernetes;
     store.set_capabilities(can);
     put_service("web", {"10.96.0.10", "fd00:96::a"});
     put_service("headless", {"None"});

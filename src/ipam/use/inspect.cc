@@ -13,7 +13,6 @@
 #include "ipam/use/config.h"
 #include "ipam/use/each_record.h"
 #include "register/handle_blocks.h"
-#include "register/quarantine.h"
 
 namespace croft::engine {
 namespace {
@@ -107,9 +106,7 @@ BlockView view_of(const Frame& frame, const core::Block& stored, const Instant& 
     view.usage.held += state == core::AddressState::held ? 1 : 0;
     view.usage.cooling += state == core::AddressState::cooling ? 1 : 0;
     if (state == core::AddressState::reserved) view.usage.reserved += 1;
-    const core::Attribute* attribute = core::attribute_of(view.block, ordinal);
-    const bool is_kept = attribute != nullptr && core::is_in_quarantine(*attribute);
-    view.states.push_back(is_kept ? core::AddressState::quarantined : state);
+    view.states.push_back(state);
   }
   return view;
 }

@@ -139,17 +139,15 @@ struct HeldOnNode {
                           held.damaged.size() > 1 ? ", …" : ""));
 }
 
-/// The record of a node goes that is there at the first look. Records of nodes are all alike: after a lost reply this
-/// one may be that of a node that came back.
+/// True: it was there. Gone is gone, whoever did it in the end: its reply may have been lost.
 [[nodiscard]] Result<bool> delete_record(const Context& context, const std::string& name) {
-  const auto decide = [&](const core::Snapshot& snapshot, const Instant&, Earlier earlier) -> core::Step<bool> {
+  bool was_there = false;
+  const auto decide = [&](const core::Snapshot& snapshot, const Instant&) -> core::Step<bool> {
     auto step = core::plan_delete_node(snapshot, name);
-    auto* const plan = std::get_if<core::Plan<bool>>(&step);
-    if (plan == nullptr || earlier == Earlier::not_done) return step;
-    if (!plan->writes.empty()) {
-      return doubtful(fmt::format("whether the record of node {} was deleted", name), "croft node list");
+    if (auto* const plan = std::get_if<core::Plan<bool>>(&step)) {
+      was_there |= !plan->writes.empty();
+      plan->answer |= was_there;
     }
-    plan->answer = true;
     return step;
   };
   return transact(context, TurnTaking::before_writing, decide);

@@ -67,19 +67,10 @@ Result<void> ensure_pools(const Context& context, const std::vector<core::PoolSp
   return {};
 }
 
-// A pool is known by its name and nothing else: after a lost reply the name may be that of another, made since.
-
 Result<core::Pool> change_pool(const Context& context, const core::PoolSpec& change) {
-  using Answer = core::Pool;
-  const auto decide = [&](const core::Snapshot& snapshot, const Instant&, Earlier earlier) -> core::Step<Answer> {
-    auto step = core::plan_change_pool(snapshot, change);
-    const auto* const plan = std::get_if<core::Plan<Answer>>(&step);
-    if (earlier == Earlier::maybe_done && plan != nullptr && !plan->writes.empty()) {
-      return doubtful(fmt::format("whether pool {} was changed", change.name), "croft pool list");
-    }
-    return step;
-  };
-  return transact(context, TurnTaking::before_writing, decide);
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+    return core::plan_change_pool(snapshot, change);
+  });
 }
 
 Result<core::Pool> set_pool_disabled(const Context& context, const std::string& name, bool disabled) {
@@ -92,27 +83,21 @@ Result<core::Pool> set_pool_disabled(const Context& context, const std::string& 
 namespace {
 
 [[nodiscard]] Result<core::Pool> begin_deletion(const Context& context, const std::string& name) {
-  const auto decide = [&](const core::Snapshot& snapshot, const Instant&, Earlier earlier) -> core::Step<core::Pool> {
-    auto step = core::plan_begin_deletion(snapshot, name);
-    const auto* const plan = std::get_if<core::Plan<core::Pool>>(&step);
-    if (earlier == Earlier::maybe_done && plan != nullptr && !plan->writes.empty()) {
-      return doubtful(fmt::format("whether the deletion of pool {} was begun", name), "croft pool list");
-    }
-    return step;
-  };
-  return transact(context, TurnTaking::before_writing, decide);
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+    return core::plan_begin_deletion(snapshot, name);
+  });
 }
 
-/// One commit of a deletion. Gone is gone, whoever did it in the end.
+/// One commit of a deletion. Gone is gone, whoever did it in the end: its reply may have been lost.
 [[nodiscard]] Result<core::PoolDeleted> delete_step(const Context& context, const std::string& name) {
   using Answer = core::PoolDeleted;
-  const auto decide = [&](const core::Snapshot& snapshot, const Instant& now, Earlier earlier) -> core::Step<Answer> {
+  bool was_there = false;
+  const auto decide = [&](const core::Snapshot& snapshot, const Instant& now) -> core::Step<Answer> {
     auto step = core::plan_delete_pool(snapshot, name, now);
-    if (earlier == Earlier::not_done) return step;
     const auto* const error = std::get_if<Error>(&step);
-    if (error != nullptr && error->code == ErrorCode::not_found) return core::Plan<Answer>{{true}, {}};
-    const bool is_there = error != nullptr || std::holds_alternative<core::Plan<Answer>>(step);
-    if (is_there) return doubtful(fmt::format("whether pool {} was deleted", name), "croft pool list");
+    const bool is_gone = error != nullptr && error->code == ErrorCode::not_found;
+    if (was_there && is_gone) return core::Plan<Answer>{{true}, {}};
+    was_there |= std::holds_alternative<core::Plan<Answer>>(step);
     return step;
   };
   return transact(context, TurnTaking::first, decide);
@@ -143,18 +128,14 @@ Result<core::PoolsSplit> split_pool(const Context& context, const core::PoolSpli
     return fail(ErrorCode::refused_by_configuration,
                 "this store cannot replace a pool in one commit: a pool is not split there");
   }
-  return transact(
-      context, apply ? TurnTaking::first : TurnTaking::before_writing,
-      [&](const core::Snapshot& snapshot, const Instant& now, Earlier earlier) -> core::Step<core::PoolsSplit> {
-        auto step = core::plan_split_pool(snapshot, split, now);
-        if (earlier == Earlier::maybe_done && !std::holds_alternative<core::Missing>(step)) {
-          return doubtful(fmt::format("whether pool {} was split", split.pool), "croft pool list");
-        }
-        if (auto* plan = std::get_if<core::Plan<core::PoolsSplit>>(&step); plan != nullptr && !apply) {
-          plan->writes.clear();
-        }
-        return step;
-      });
+  return transact(context, apply ? TurnTaking::first : TurnTaking::before_writing,
+                  [&](const core::Snapshot& snapshot, const Instant& now) -> core::Step<core::PoolsSplit> {
+                    auto step = core::plan_split_pool(snapshot, split, now);
+                    if (auto* plan = std::get_if<core::Plan<core::PoolsSplit>>(&step); plan != nullptr && !apply) {
+                      plan->writes.clear();
+                    }
+                    return step;
+                  });
 }
 
 }  // namespace croft::engine

@@ -92,51 +92,42 @@ void count_pinned(core::AddressReleases& answer, const std::set<net::Address>& p
   return {};
 }
 
-/// Decides and commits until all blocks that the handle named at the first look were looked at.
+/// Decides and commits until all blocks that the handle names were looked at.
 template <class Decide>
-[[nodiscard]] Result<core::Released> release_in_batches(const Context& context, const std::string& handle_id,
-                                                        const std::optional<Instant>& began, Decide decide) {
+[[nodiscard]] Result<core::Released> release_in_steps(const Context& context, Decide decide) {
   core::Released all;
-  core::ReleaseScope scope;
-  scope.began = began ? *began : context.clock.now();
-  bool is_mended = false;
-  for (;;) {
-    bool handles_are_exact = true;  // where nothing is written
+  do {
+    std::vector<net::Address> tried;
     const auto decide_once_more = [&](const core::Snapshot& snapshot, const Instant& now) {
-      // Once all is read, this is after it was read.
-      scope.looked_at = context.clock.now();
-      core::Step<core::Released> step = decide(snapshot, now, scope);
-      if (const auto* plan = std::get_if<core::Plan<core::Released>>(&step)) scope.note_look(plan->answer);
+      core::Step<core::Released> step = decide(snapshot, now, all.up_to);
+      if (const auto* plan = std::get_if<core::Plan<core::Released>>(&step)) {
+        // A try that met a conflict at the handle has freed them before.
+        for (const net::Address& address : plan->answer.addresses) {
+          if (std::ranges::find(tried, address) == tried.end()) tried.push_back(address);
+        }
+      }
       return step;
     };
-    TRY(const core::Released some, transact(context, TurnTaking::before_writing, decide_once_more, &handles_are_exact));
-    all.addresses.insert(all.addresses.end(), some.addresses.begin(), some.addresses.end());
-    all.kept.insert(all.kept.end(), some.kept.begin(), some.kept.end());
+    TRY(core::Released some, transact(context, TurnTaking::before_writing, decide_once_more));
+    all.addresses.insert(all.addresses.end(), tried.begin(), tried.end());
     all.at_odds |= some.at_odds;
-    is_mended = handles_are_exact && some.ends_handle;
-    scope.done += some.done;
-    if (!some.unfinished) break;
-  }
-  if (!is_mended) finish_release(context, handle_id);
+    all.up_to = std::move(some.up_to);
+  } while (!all.up_to.empty());
   return all;
 }
 
 }  // namespace
 
-Result<core::Released> release_owner(const Context& context, const core::Owner& owner,
-                                     const std::optional<Instant>& began) {
-  return release_in_batches(context, core::handle_of(owner), began,
-                            [&](const core::Snapshot& snapshot, const Instant& now, const core::ReleaseScope& scope) {
-                              return core::plan_release_owner(snapshot, owner, now, scope);
-                            });
+Result<core::Released> release_owner(const Context& context, const core::Owner& owner) {
+  return release_in_steps(context, [&](const core::Snapshot& snapshot, const Instant& now, const std::string& after) {
+    return core::plan_release_owner(snapshot, owner, now, after);
+  });
 }
 
-Result<core::Released> release_old_handle(const Context& context, const std::string& handle_id,
-                                          const std::optional<Instant>& began) {
-  return release_in_batches(context, handle_id, began,
-                            [&](const core::Snapshot& snapshot, const Instant& now, const core::ReleaseScope& scope) {
-                              return core::plan_release_old_handle(snapshot, handle_id, now, scope);
-                            });
+Result<core::Released> release_old_handle(const Context& context, const std::string& handle_id) {
+  return release_in_steps(context, [&](const core::Snapshot& snapshot, const Instant& now, const std::string& after) {
+    return core::plan_release_old_handle(snapshot, handle_id, now, after);
+  });
 }
 
 std::string handle_of(const ReleaseWanted& wanted) {
@@ -144,34 +135,29 @@ std::string handle_of(const ReleaseWanted& wanted) {
   return owner != nullptr ? core::handle_of(*owner) : std::get<std::string>(wanted);
 }
 
-BatchedCall release_in_batch(const ReleaseWanted& wanted, const std::optional<Instant>& began, Deadline not_after,
-                             core::Released& answer) {
-  core::ReleaseScope scope;
-  scope.began = began;
-  const auto decide = [&wanted, scope, &answer](const core::Snapshot& snapshot,
-                                                const Instant& now) -> core::Step<bool> {
+BatchedCall release_in_batch(const ReleaseWanted& wanted, Deadline not_after, core::Released& answer) {
+  const auto decide = [&wanted, &answer](const core::Snapshot& snapshot, const Instant& now) -> core::Step<bool> {
     const auto* owner = std::get_if<core::Owner>(&wanted);
-    auto step = owner != nullptr ? core::plan_release_owner(snapshot, *owner, now, scope)
-                                 : core::plan_release_old_handle(snapshot, std::get<std::string>(wanted), now, scope);
+    auto step = owner != nullptr ? core::plan_release_owner(snapshot, *owner, now)
+                                 : core::plan_release_old_handle(snapshot, std::get<std::string>(wanted), now);
     if (auto* missing = std::get_if<core::Missing>(&step)) return std::move(*missing);
     if (auto* error = std::get_if<Error>(&step)) return std::move(*error);
     auto& plan = std::get<core::Plan<core::Released>>(step);
-    // What is kept by the wall clock alone may be kept for nothing: who goes alone looks closer.
-    const bool is_final =
-        !plan.answer.unfinished && plan.answer.kept.empty() && !is_at_odds(snapshot, handle_of(wanted));
+    const bool is_final = plan.answer.up_to.empty() && !is_at_odds(snapshot, handle_of(wanted));
     if (is_final) answer = std::move(plan.answer);
     return core::Plan<bool>{is_final, std::move(plan.writes)};
   };
   return {decide, handle_of(wanted), not_after};
 }
 
-void finish_release(const Context& context, const std::string& handle_id) {
+void mend_handle(const Context& context, const std::string& handle_id) {
   if (context.store.capabilities().atomic_commit) return;
   const auto mend = [&](const core::Snapshot& snapshot, const Instant&) {
     return core::plan_mend_handle(snapshot, handle_id);
   };
-  // A count that stays too high harms nobody.
-  static_cast<void>(transact(context, TurnTaking::before_writing, mend));
+  Context hurried = context;
+  hurried.time_limit = std::min<std::chrono::nanoseconds>(kMendTime, context.time_limit);
+  static_cast<void>(transact(hurried, TurnTaking::before_writing, mend));
 }
 
 Result<core::AddressReleases> release_addresses(const Context& context,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -17,31 +18,26 @@
 
 namespace croft::engine {
 
-/// Releases all that an owner holds. Holding nothing is a success, as it is for an owner whose handle the store can
-/// have no record of; may be repeated. However long it takes, it means what the owner held when it began, which is
-/// now, or `began`: what a later ADD got, or answered again, stays (core::ReleaseScope).
-[[nodiscard]] Result<core::Released> release_owner(const Context& context, const core::Owner& owner,
-                                                   const std::optional<Instant>& began = {});
+/// Releases all that an owner holds by its handle. Holding nothing is a success, as it is for an owner whose handle the
+/// store can have no record of; may be repeated.
+[[nodiscard]] Result<core::Released> release_owner(const Context& context, const core::Owner& owner);
 
 /// Releases what a handle of the form of Calico before 3.0 holds (core::plan_release_old_handle), likewise.
-[[nodiscard]] Result<core::Released> release_old_handle(const Context& context, const std::string& handle_id,
-                                                        const std::optional<Instant>& began = {});
+[[nodiscard]] Result<core::Released> release_old_handle(const Context& context, const std::string& handle_id);
 
 /// Who is to lose all: an owner, or a handle as release_old_handle() takes it.
 using ReleaseWanted = std::variant<core::Owner, std::string>;
 /// The handle meant.
 [[nodiscard]] std::string handle_of(const ReleaseWanted& wanted);
 
-/// The same as a call of a batch: what holds nothing, seems to hold something that isn't meant, or needs several
-/// commits goes alone, by release_owner() or release_old_handle(). `wanted` must outlive the call, and so must
-/// `answer`, which is set when it is done; then finish_release() is due, unless it ended the handle and
-/// BatchDone::handles_are_exact.
-[[nodiscard]] BatchedCall release_in_batch(const ReleaseWanted& wanted, const std::optional<Instant>& began,
-                                           Deadline not_after, core::Released& answer);
+/// The same as a call of a batch: what holds nothing or needs several commits goes alone, by release_owner() or
+/// release_old_handle(). `wanted` must outlive the call, and so must `answer`, which is set when it is done.
+[[nodiscard]] BatchedCall release_in_batch(const ReleaseWanted& wanted, Deadline not_after, core::Released& answer);
 
-/// Mends what a crash may have left in the handle of somebody who was released, as far as possible: the release is done
-/// whatever comes of it. Nothing where commits are atomic.
-void finish_release(const Context& context, const std::string& handle_id);
+/// Lowers or deletes the handle of a call that failed, as far as kMendTime goes: what stays too high is mended by its
+/// DEL, or the collector. Nothing where commits are atomic.
+void mend_handle(const Context& context, const std::string& handle_id);
+inline constexpr std::chrono::seconds kMendTime{5};
 
 /// Releases given addresses wherever their blocks are; see core::plan_release_addresses for what must match. Of one
 /// that comes without a sequence number the holder at the first look is meant, not a successor. Without `apply` it only

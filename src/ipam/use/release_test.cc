@@ -75,27 +75,14 @@ TEST(LostHandle, WhatTheNodesBlocksHoldIsFoundAndGivenBack) {
     Meddled world(can);
     world.put(core::handle_key("net.c1"), std::nullopt);
     EXPECT_EQ(world.del("c1"), 0U);
-    const auto found = held_on_node(world.context, kMeddledOwner, kNode, world.clock.now());
+    const auto found = held_on_node(world.context, kMeddledOwner, kNode);
     ASSERT_TRUE(found);
     ASSERT_THAT(found->unnamed, SizeIs(1));
     const auto released = release_addresses(world.context, found->unnamed);
     ASSERT_TRUE(released) << released.error().message;
     EXPECT_THAT(released->released, ElementsAre(World::ip(world.held.c_str())));
-    EXPECT_THAT(held_on_node(world.context, kMeddledOwner, kNode, world.clock.now())->unnamed, IsEmpty());
+    EXPECT_THAT(held_on_node(world.context, kMeddledOwner, kNode)->unnamed, IsEmpty());
   }
-}
-
-TEST(LostHandle, WhatALaterAddGotIsNotGivenBackSo) {
-  Meddled world(kKindsOfStores[0]);
-  const Instant began = world.clock.now();
-  world.put(core::handle_key("net.c1"), std::nullopt);
-  world.clock.advance(1s);
-  EXPECT_EQ(world.add("c1"), world.held);
-  world.put(core::handle_key("net.c1"), std::nullopt);
-  const auto found = held_on_node(world.context, kMeddledOwner, kNode, began);
-  ASSERT_TRUE(found);
-  EXPECT_THAT(found->unnamed, IsEmpty());
-  EXPECT_THAT(found->kept, ElementsAre(World::ip(world.held.c_str())));
 }
 
 TEST(LostHandle, OneThatCountsOtherwiseThanItsBlockIsAtOdds) {
@@ -130,11 +117,10 @@ class Counting final : public store::ForwardingStore {
     records += wanted.records.size();
     return ForwardingStore::read(wanted, deadline);
   }
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
     records += writes.size();
-    return ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+    return ForwardingStore::commit(writes, token, deadline);
   }
   std::size_t records = 0;
 };

@@ -26,16 +26,13 @@ Result<bool> create_reservation(const Context& context, const core::Reservation&
 
 Result<void> delete_reservation(const Context& context, const std::string& name) {
   using Answer = core::ReservationDeleted;
-  const auto decide = [&](const core::Snapshot& snapshot, const Instant&, Earlier earlier) -> core::Step<Answer> {
+  bool was_there = false;
+  const auto decide = [&](const core::Snapshot& snapshot, const Instant&) -> core::Step<Answer> {
     auto step = core::plan_delete_reservation(snapshot, name);
     const auto* const error = std::get_if<Error>(&step);
-    // Gone is gone; one that is there may have been made since.
-    if (earlier == Earlier::maybe_done && error != nullptr && error->code == ErrorCode::not_found) {
-      return core::Plan<Answer>{{}, {}};
-    }
-    if (earlier == Earlier::maybe_done && std::holds_alternative<core::Plan<Answer>>(step)) {
-      return doubtful(fmt::format("whether reservation {} was deleted", name), "croft reservation list");
-    }
+    // Gone is gone, whoever did it in the end: its reply may have been lost.
+    if (was_there && error != nullptr && error->code == ErrorCode::not_found) return core::Plan<Answer>{{}, {}};
+    was_there |= std::holds_alternative<core::Plan<Answer>>(step);
     return step;
   };
   TRY_VOID(transact(context, TurnTaking::first, decide));

@@ -36,7 +36,8 @@ Result<void> check_space(const core::PoolSpec& spec, const std::vector<TakenSpac
 
 Result<ServiceSpace> service_space(const Context& context) {
   const store::Capabilities can = context.store.capabilities();
-  if (!can.sees_kubernetes || can.sees_range_bitmaps || !can.kubernetes_services) return ServiceSpace{};
+  const bool sees_services = can.services == core::System::kubernetes && !can.lacks.contains(core::Kind::service_cidr);
+  if (!sees_services || !can.lacks.contains(core::Kind::range_allocation)) return ServiceSpace{};
   TRY(const store::Page ranges,
       context.store.list({core::Kind::service_cidr, "", "", 1}, deadline_of_use_case(context)));
   if (!ranges.records.empty()) return ServiceSpace{};
@@ -52,7 +53,7 @@ Result<ServiceSpace> service_space(const Context& context) {
 
 Result<std::vector<TakenSpace>> service_cidrs(const Context& context) {
   std::vector<TakenSpace> taken;
-  if (!context.store.capabilities().sees_kubernetes) return taken;
+  if (context.store.capabilities().lacks.contains(core::Kind::service_cidr)) return taken;
   TRY_VOID(for_each_record(
       context, {core::Kind::service_cidr, ""},
       [&](const store::Record& record) {

@@ -25,11 +25,10 @@ class Meddler : public store::ForwardingStore {
     if (wanted.records.size() > 1 && wanted.lists.empty()) once(after_read);
     return answer;
   }
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
     once(before_commit);
-    auto committed = ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+    auto committed = ForwardingStore::commit(writes, token, deadline);
     once(after_commit);
     if (std::exchange(lose_reply, false)) return fail(ErrorCode::unknown_outcome, "the reply was lost");
     return committed;

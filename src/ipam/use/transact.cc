@@ -93,16 +93,11 @@ void in_order_of_commit(std::vector<store::Write>& writes) {
 }
 
 Result<void> commit_settled(const Context& context, const core::Snapshot& as_read, std::vector<store::Write> writes,
-                            Deadline deadline, Earlier& earlier, bool* handles_are_exact) {
-  // A block has handles that count its addresses, also when the plan leaves them as they are.
-  const bool is_alone = writes.size() == 1 && writes.front().key.kind != core::Kind::block;
-  if (!is_alone && !context.store.capabilities().atomic_commit) {
-    TRY(const bool are_exact, commit_in_order(context, as_read, std::move(writes), deadline, earlier));
-    if (handles_are_exact != nullptr) *handles_are_exact = are_exact;
-    return {};
+                            Deadline deadline) {
+  if (writes.size() > 1 && !context.store.capabilities().atomic_commit) {
+    return commit_in_order(context, as_read, std::move(writes), deadline);
   }
-  TRY_VOID(commit_once(context, writes, deadline, &earlier));
-  if (handles_are_exact != nullptr) *handles_are_exact = true;
+  TRY_VOID(commit_once(context, writes, deadline));
   return {};
 }
 
@@ -111,14 +106,6 @@ Error late() {
 }
 
 Error left() { return {ErrorCode::deadline_exceeded, "the caller has gone its own way; nothing was changed", {}}; }
-
-Error doubtful(std::string_view what, std::string_view look) {
-  return {ErrorCode::unknown_outcome,
-          fmt::format("{} is not known: the reply was lost, and others have written since; look with `{}`, and do it "
-                      "again if need be",
-                      what, look),
-          {}};
-}
 
 Error late_by_conflicts(int tries) {
   return {ErrorCode::deadline_exceeded,
@@ -153,7 +140,7 @@ void Conflicts::wait_for_rivals(Deadline deadline) {
 
 namespace {
 
-/// What a commit in order writes, and changes by taking it back (ordered_commit.h).
+/// What a commit in order writes before the record that decides (ordered_commit.h).
 [[nodiscard]] bool is_index(core::Kind kind) {
   return kind == core::Kind::handle || kind == core::Kind::affinity || kind == core::Kind::high_water_mark ||
          core::is_hint(kind);

@@ -31,9 +31,6 @@ struct Context {
   std::chrono::nanoseconds time_limit = std::chrono::seconds(15);
   /// A moment after which nothing may be begun, however much of the limit is left: the caller goes its own way then.
   Deadline not_after{};
-  /// When the call has to be over, also with taking back what it could not finish (ordered_commit.h): what is left then
-  /// is mended by the next use, or the collector.
-  Deadline ends_by{};
   /// How a pause between two tries is made; empty: the thread sleeps. Tests pass the time by hand.
   std::function<void(std::chrono::nanoseconds)> pause_by{};
   /// With what the tokens of its commits begin; empty: with chance. By it records tell a longer work than one commit.
@@ -64,11 +61,9 @@ class Loader {
   Loader(store::Store& store, Deadline deadline) : store_(store), deadline_(deadline) {
     const store::Capabilities can = store.capabilities();
     snapshot_.set_foreign_writers(can.foreign_writers);
-    snapshot_.set_keeps_hints(can.keeps_hints);
-    snapshot_.set_reads_one_by_one(can.reads_one_by_one);
+    snapshot_.set_atomic_commit(can.atomic_commit);
     snapshot_.set_commit_bytes_max(can.commit_bytes_max);
-    snapshot_.set_sees_kubernetes(can.sees_kubernetes);
-    snapshot_.set_has_namespaces(can.has_namespaces);
+    snapshot_.set_lacks(can.lacks);
   }
 
   /// Reads what is missing into the snapshot. Errors: those of the store, and that of a damaged record that the
@@ -106,36 +101,11 @@ inline constexpr int kTriesMax = 100;
 /// Rounds of reading within one try; a decision that asks for more has lost its way.
 inline constexpr int kReadRoundsMax = 100000;
 
-/// What is known of the tries before this one, of the same call.
-enum class Earlier : std::uint8_t {
-  not_done,
-  /// The reply of one was lost, and when its records were read back another writer had been there since. What the call
-  /// finds now under a name may be another's, made after what it meant was changed: who would touch it by its name
-  /// alone doesn't (`doubtful`).
-  maybe_done,
-};
-
-/// What a call answers that would have to guess whether it is done. `what` as in "whether node a was removed", `look`
-/// names what tells.
-[[nodiscard]] Error doubtful(std::string_view what, std::string_view look);
-
 /// Commits the writes of a plan made from `as_read`: at once where the store can (commit_once.h), else one by one in
 /// the order that keeps the register true (ordered_commit.h). Unknown outcomes are settled. Returns done, conflict, or
-/// why not; a conflict that may hide that it was done is noted in `earlier`. `handles_are_exact`, where it is given, is
-/// set when done: whether every handle that the plan writes is as the plan has it.
+/// why not.
 [[nodiscard]] Result<void> commit_settled(const Context& context, const core::Snapshot& as_read,
-                                          std::vector<store::Write> writes, Deadline deadline, Earlier& earlier,
-                                          bool* handles_are_exact = nullptr);
-
-/// Calls a decision, with what is known of earlier tries if it asks for that.
-template <class Decide>
-auto decide_by(Decide& decide, const core::Snapshot& snapshot, const Instant& now, Earlier earlier) {
-  if constexpr (std::is_invocable_v<Decide&, const core::Snapshot&, const Instant&, Earlier>) {
-    return decide(snapshot, now, earlier);
-  } else {
-    return decide(snapshot, now);
-  }
-}
+                                          std::vector<store::Write> writes, Deadline deadline);
 
 /// What a use case answers that is at its deadline and has written nothing.
 [[nodiscard]] Error late();
@@ -200,29 +170,25 @@ class Conflicts {
 };
 inline constexpr int kUnchangedMax = 10;
 
-/// What a plan with these writes rests on, without what its own commit writes and takes back when it fails.
+/// What a plan with these writes rests on, without the indexes that its own commit writes before it may fail.
 [[nodiscard]] Basis basis_of(const std::vector<store::Write>& writes);
 
 /// What a use case answers whose deadline has come while it met a conflict at each try.
 [[nodiscard]] Error late_by_conflicts(int tries);
 
 /// Decides and commits until it holds: reads what `decide` asks for, commits its plan against what was read, and starts
-/// over on a conflict. `decide(const Snapshot&, const Instant& now)`, or with an Earlier behind, returns a
-/// core::Step<Answer> and is pure, but for what it keeps of the first look: who names something that may have got
-/// another holder means the one that had it then. The answer returned is durable. Errors: those of the store and of the
-/// decision; deadline_exceeded; unavailable after kTriesMax conflicts, or fewer where nobody else writes (Conflicts).
-/// `handles_are_exact`, where it is given, is set when something was committed: as commit_settled has it.
+/// over on a conflict. `decide(const Snapshot&, const Instant& now)` returns a core::Step<Answer> and is pure, but for
+/// what it keeps of its earlier looks. The answer returned is durable. Errors: those of the store and of the decision;
+/// deadline_exceeded; unavailable after kTriesMax conflicts, or fewer where nobody else writes (Conflicts).
 template <class Decide>
-auto transact(const Context& context, TurnTaking turn_taking, Decide decide, bool* handles_are_exact = nullptr) {
-  using StepType = decltype(decide_by(decide, std::declval<const core::Snapshot&>(), std::declval<const Instant&>(),
-                                      Earlier::not_done));
+auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
+  using StepType = decltype(decide(std::declval<const core::Snapshot&>(), std::declval<const Instant&>()));
   using PlanType = std::variant_alternative_t<1, StepType>;
   using Answer = decltype(PlanType::answer);
   return [&]() -> Result<Answer> {
     const Deadline deadline = deadline_of_use_case(context);
     std::unique_ptr<store::Store::Turn> turn;
     bool has_turn = false;
-    Earlier earlier = Earlier::not_done;
     const auto take_turn = [&]() -> Result<void> {
       TRY(turn, context.store.take_turn(deadline));
       has_turn = true;
@@ -237,7 +203,7 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide, boo
       Loader loader(context.store, deadline);
       StepType step;
       TRY_VOID(read_until_complete(context.clock, loader, [&] {
-        step = decide_by(decide, loader.snapshot(), now, earlier);
+        step = decide(std::as_const(loader).snapshot(), now);
         return std::get_if<core::Missing>(&step);
       }));
       if (auto* error = std::get_if<Error>(&step)) return fail(std::move(*error));
@@ -251,8 +217,7 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide, boo
       std::vector<store::Write> writes = loader.conditional(std::move(plan.writes));
       Basis basis = conflicts.wants_basis() ? basis_of(writes) : Basis();
       if (context.is_left && context.is_left(context.clock.now())) return fail(left());
-      const auto done =
-          commit_settled(context, loader.snapshot(), std::move(writes), deadline, earlier, handles_are_exact);
+      const auto done = commit_settled(context, loader.snapshot(), std::move(writes), deadline);
       if (done) return std::move(plan.answer);
       if (done.error().code != ErrorCode::conflict) return fail(done.error());
       TRY_VOID(conflicts.wait(std::move(basis), deadline));

@@ -21,8 +21,8 @@ template <class Decide>
 auto transact_with_pools(const Context& context, TurnTaking turn_taking, const std::vector<core::PoolSpec>& specs,
                          Decide decide) {
   Pools pools = specs.empty() ? Pools::there : Pools::not_seen;
-  const auto decide_once_there = [&](const core::Snapshot& snapshot, const Instant& now, Earlier earlier) {
-    auto step = decide_by(decide, snapshot, now, earlier);
+  const auto decide_once_there = [&](const core::Snapshot& snapshot, const Instant& now) {
+    auto step = decide(snapshot, now);
     using StepType = decltype(step);
     if (pools == Pools::there) return step;
     const auto are_there = core::are_pools_there(snapshot, specs);

@@ -89,17 +89,14 @@ bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
                                                        const core::OnlyIfGone& only_if_gone,
                                                        core::IfRecorded if_recorded, bool apply = true) {
   using Answer = core::NodeRangesReleased;
-  // What is given back is what the node has at the first look: after a lost reply it may have got another.
+  // What is given back is what the node has at the first look: another may have given it back in between.
   std::optional<std::vector<net::Prefix>> first;
-  const auto decide = [&](const core::Snapshot& snapshot, const Instant&, Earlier earlier) -> core::Step<Answer> {
+  const auto decide = [&](const core::Snapshot& snapshot, const Instant&) -> core::Step<Answer> {
     auto step = core::plan_release_node_ranges(snapshot, node, only_if_gone, if_recorded, first);
     auto* const plan = std::get_if<core::Plan<Answer>>(&step);
     if (plan == nullptr || only_if_gone) return step;
     if (!first) {
       if (!plan->answer.cidrs.empty()) first = plan->answer.cidrs;
-    } else if (earlier == Earlier::maybe_done && !plan->writes.empty()) {
-      return doubtful(fmt::format("whether node {} gave back {}", node, plan->answer.cidrs.front().to_string()),
-                      "croft node range list");
     } else {
       plan->answer.cidrs = *first;
     }
@@ -128,11 +125,9 @@ class Reconciling {
 
   [[nodiscard]] Result<NodeRangesReconciled> run() {
     TRY(result_.seen, look_at_node_ranges(context_));
-    TRY(const std::uint64_t history,
-        options_.dry_run ? context_.store.history() : context_.store.prove_history(deadline_of_use_case(context_)));
-    if (memory_.history != history) {
+    if (const std::uint64_t epoch = context_.store.epoch(); memory_.epoch != epoch) {
       memory_ = {};
-      memory_.history = history;
+      memory_.epoch = epoch;
     }
     if (!result_.seen.set) return std::move(result_);
     TRY_VOID(look_at_surplus());

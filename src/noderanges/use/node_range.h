@@ -46,8 +46,8 @@ namespace croft::engine {
 /// that saw nodes count; one that saw none, or less than half of those before, begins it anew.
 struct GoneNodes {
   std::map<std::pair<std::string, net::Prefix>, std::chrono::nanoseconds> since;
-  std::size_t nodes = 0;      ///< with a record, in the last look that saw any
-  std::uint64_t history = 0;  ///< of the register (store::Store::history): in another, all begins anew
+  std::size_t nodes = 0;    ///< with a record, in the last look that saw any
+  std::uint64_t epoch = 0;  ///< of the register (store::Store::epoch): in another, all begins anew
 };
 
 struct ReconcileOptions {

@@ -78,15 +78,15 @@ struct Look {
     look.service_revisions.push_back(record.revision);
   };
   TRY_VOID(for_each_record(context, {core::Kind::service, ""}, [&](const store::Record& record) {
-    add(record, std::get<core::Service>(record.value), can.foreign_writers && !can.kubernetes_services);
+    add(record, std::get<core::Service>(record.value), can.foreign_writers && can.services != core::System::kubernetes);
   }));
   if (!can.foreign_writers) return {};
   const auto others = for_each_record(context, {core::Kind::foreign_service, ""}, [&](const store::Record& record) {
-    add(record, std::get<core::ForeignService>(record.value).service, can.kubernetes_services);
+    add(record, std::get<core::ForeignService>(record.value).service, can.services == core::System::kubernetes);
   });
   if (others) return {};
   return fail(others.error().in(fmt::format("{} Services hold values of the same ranges and could not be read",
-                                            can.kubernetes_services ? "Croft's own" : "Kubernetes'")));
+                                            can.services == core::System::kubernetes ? "Croft's own" : "Kubernetes'")));
 }
 
 [[nodiscard]] bool is_empty(const Look& look) {
@@ -128,11 +128,11 @@ class Pass {
     for (int tries = 0;; ++tries) {
       if (tries > 0) wait(tries - 1);
       TRY(look_, read_all(context_, options_));
-      if (const std::uint64_t history = context_.store.history(); memory_.history != history) {
+      if (const std::uint64_t epoch = context_.store.epoch(); memory_.epoch != epoch) {
         memory_ = {};
-        memory_.history = history;
+        memory_.epoch = epoch;
       }
-      if (is_empty(look_) && context_.store.capabilities().kubernetes_services) {
+      if (is_empty(look_) && context_.store.capabilities().services == core::System::kubernetes) {
         return fail(ErrorCode::not_found,
                     "there is nothing of a Kubernetes here, no Service, no range, no IPAddress, no ServiceCIDR: is the "
                     "prefix that of the kube-apiservers' --etcd-prefix (croft: --etcd-prefix, in a store's URL "
@@ -198,7 +198,9 @@ class Pass {
     }
   }
 
-  [[nodiscard]] bool sees_bitmaps() const { return context_.store.capabilities().sees_range_bitmaps; }
+  [[nodiscard]] bool sees_bitmaps() const {
+    return !context_.store.capabilities().lacks.contains(core::Kind::range_allocation);
+  }
 
   /// Nothing is known of the record of the node ports, so nothing of it is written.
   void look_at_unseen_ports(const core::audit::RangesWanted& wanted) {
@@ -340,7 +342,7 @@ class Pass {
       if (!service.beside_kubernetes) services.emplace(service.name, look_.service_revisions[i]);
     }
     const store::Capabilities can = context_.store.capabilities();
-    const bool is_foreign = can.foreign_writers && !can.kubernetes_services;
+    const bool is_foreign = can.foreign_writers && can.services != core::System::kubernetes;
     std::set<std::string> undone;
     for (const core::audit::IpAddressMend& mend : report_.addresses->mends) undone.insert(mend.address);
     for (const core::audit::IpAddressMend& mend : report_.addresses->mends) {

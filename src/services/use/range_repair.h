@@ -40,7 +40,7 @@ struct LeakedObject {
 struct RangeRepairMemory {
   std::map<std::string, core::audit::Leaks> ranges;  ///< by name
   std::map<std::string, LeakedObject> objects;       ///< by address
-  std::uint64_t history = 0;  ///< of the register (store::Store::history): in another, all begins anew
+  std::uint64_t epoch = 0;  ///< of the register (store::Store::epoch): in another, all begins anew
 };
 
 struct RangeRepairReport {
@@ -48,7 +48,7 @@ struct RangeRepairReport {
   /// There is a bitmap of addresses beside the objects: a Kubernetes that writes both, or what an older one has left.
   /// It was looked at, and is never written.
   bool bitmap_beside = false;
-  /// The store does not show bitmaps (store::Capabilities::sees_range_bitmaps): of node ports the Services were only
+  /// The store does not show bitmaps (store::Capabilities::lacks): of node ports the Services were only
   /// compared with each other, and with the range that was given.
   bool bitmaps_unseen = false;
   bool applied = false;  ///< writing was asked for

@@ -351,7 +351,7 @@ TEST(RepairRanges, AnObjectThatWasMadeAnewIsSeenAnew) {
 struct Shared : World {
   Shared() {
     repair_options.write = true;
-    store.set_capabilities({.atomic_commit = true, .shared = true, .foreign_writers = true});
+    store.set_capabilities({.atomic_commit = true, .foreign_writers = true});
   }
   void put_foreign(const std::string& name, const std::string& ip) {
     core::Service one = service(name);
@@ -470,17 +470,16 @@ class AsAnApi final : public store::ForwardingStore {
   using ForwardingStore::ForwardingStore;
   [[nodiscard]] store::Capabilities capabilities() const override {
     store::Capabilities can = beneath().capabilities();
-    can.sees_range_bitmaps = false;
-    can.kubernetes_services = true;
+    can.lacks = {core::Kind::range_allocation};
+    can.services = core::System::kubernetes;
     can.foreign_writers = true;
     can.atomic_commit = false;
     return can;
   }
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
     EXPECT_EQ(writes.size(), 1U);
-    return beneath().commit_as_of(as_of, writes, token, deadline);
+    return beneath().commit(writes, token, deadline);
   }
 };
 

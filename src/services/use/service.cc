@@ -94,7 +94,7 @@ class Same {
 
 /// Before anything is decided, so that nobody is told of a range or a name instead.
 [[nodiscard]] Result<void> check_services_are_own(const Context& context) {
-  if (!context.store.capabilities().kubernetes_services) return {};
+  if (context.store.capabilities().services != core::System::kubernetes) return {};
   return fail(ErrorCode::read_only, "the Services of this store are Kubernetes' own and read-only here: use kubectl");
 }
 

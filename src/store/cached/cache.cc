@@ -455,6 +455,7 @@ std::optional<ReadAnswer> Cache::answer(const core::Missing& wanted) {
     const auto claimed = keys({Kind::block, core::block_names_of(block.pool.family()), block.as_stored});
     if (!claimed) return {};
     answer.free_blocks.push_back(core::find_free_block(block, *claimed));
+    answer.free_blocks.back().is_from_memory = true;
   }
   return answer;
 }

@@ -50,6 +50,7 @@ Result<void> CachedStore::check_size(const Cache& cache) const {
 Result<void> CachedStore::rebuild() {
   Cache fresh(node_, options_.follower);
   TRY(const Revision from, beneath().position(read_deadline()));
+  const std::uint64_t epoch = beneath().epoch();
   core::Missing wanted = fresh.first_read();
   wanted.to_keep = true;
   TRY(const ReadAnswer answer, beneath().read(wanted, read_deadline()));
@@ -74,6 +75,7 @@ Result<void> CachedStore::rebuild() {
   std::swap(cache_, fresh);
   awaited_.clear();
   watched_from_ = from;
+  epoch_ = epoch;
   in_use_ = true;
   ++rebuilt_;
   return {};
@@ -176,9 +178,8 @@ Result<void> CachedStore::check_deadline(Deadline deadline) const {
 
 /// With mutex_ held.
 bool CachedStore::is_usable_now() {
-  if (in_use_ && !awaited_.empty() && clock_.now().since_boot - awaited_.front().done_since_boot > options_.lag_max) {
-    in_use_ = false;
-  }
+  const bool lags = !awaited_.empty() && clock_.now().since_boot - awaited_.front().done_since_boot > options_.lag_max;
+  if (lags || beneath().epoch() != epoch_) in_use_ = false;
   return in_use_;
 }
 
@@ -221,36 +222,31 @@ Result<Page> CachedStore::list(const ListRequest& request, Deadline deadline) {
 
 // ---------------------------------------------------------------- writing
 
-Result<Revision> CachedStore::commit_noted(std::optional<Revision> as_of, bool from_memory,
-                                           std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
+Result<void> CachedStore::begin_commit(bool from_memory, Deadline deadline) {
   TRY_VOID(check_deadline(deadline));
-  {
-    const std::lock_guard lock(mutex_);
-    as_of = begin_commit(as_of, from_memory);
+  const std::lock_guard lock(mutex_);
+  if (from_memory && rebuilt_ > 0 && beneath().epoch() != epoch_) {
+    return fail(ErrorCode::conflict, "the register is another one than that which was remembered; read again");
   }
-  auto committed = beneath().commit_as_of(as_of, writes, token, deadline);
+  ++in_flight_;
+  return {};
+}
+
+Result<Revision> CachedStore::commit_noted(bool from_memory, std::span<const Write> writes, const WriteToken& token,
+                                           Deadline deadline) {
+  TRY_VOID(begin_commit(from_memory, deadline));
+  auto committed = beneath().commit(writes, token, deadline);
   const std::lock_guard lock(mutex_);
   note(writes, token, committed, seen_while_in_flight());
   return committed;
 }
 
-std::optional<Revision> CachedStore::begin_commit(std::optional<Revision> as_of, bool from_memory) {
-  ++in_flight_;
-  const bool was_read = watched_from_ != Revision();
-  return !as_of && from_memory && was_read ? watched_from_ : as_of;
-}
-
-std::vector<Result<Revision>> CachedStore::commit_each_noted(std::optional<Revision> as_of, bool from_memory,
-                                                             std::span<const Write> writes, const WriteToken& token,
-                                                             Deadline deadline) {
-  if (const auto in_time = check_deadline(deadline); !in_time) {
-    return std::vector<Result<Revision>>(writes.size(), fail(in_time.error()));
+std::vector<Result<Revision>> CachedStore::commit_each_noted(bool from_memory, std::span<const Write> writes,
+                                                             const WriteToken& token, Deadline deadline) {
+  if (const auto begun = begin_commit(from_memory, deadline); !begun) {
+    return std::vector<Result<Revision>>(writes.size(), fail(begun.error()));
   }
-  {
-    const std::lock_guard lock(mutex_);
-    as_of = begin_commit(as_of, from_memory);
-  }
-  auto outcomes = beneath().commit_each(as_of, writes, token, deadline);
+  auto outcomes = beneath().commit_each(writes, token, deadline);
   const std::lock_guard lock(mutex_);
   const std::map<Key, Revision> seen = seen_while_in_flight();
   for (std::size_t i = 0; i < writes.size(); ++i) note(writes.subspan(i, 1), token, outcomes[i], seen);
@@ -277,14 +273,13 @@ void CachedStore::note(std::span<const Write> writes, const WriteToken& token, c
   }
 }
 
-Result<Revision> CachedStore::commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
-                                           const WriteToken& token, Deadline deadline) {
-  return commit_noted(as_of, true, writes, token, deadline);
+Result<Revision> CachedStore::commit(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
+  return commit_noted(true, writes, token, deadline);
 }
 
-std::vector<Result<Revision>> CachedStore::commit_each(std::optional<Revision> as_of, std::span<const Write> writes,
-                                                       const WriteToken& token, Deadline deadline) {
-  return commit_each_noted(as_of, true, writes, token, deadline);
+std::vector<Result<Revision>> CachedStore::commit_each(std::span<const Write> writes, const WriteToken& token,
+                                                       Deadline deadline) {
+  return commit_each_noted(true, writes, token, deadline);
 }
 
 /// The place among this process's writers, and with it the one among all.
@@ -310,12 +305,6 @@ Result<std::unique_ptr<Store::Turn>> CachedStore::take_turn(Deadline deadline) {
   return turn;
 }
 
-Capabilities CachedStore::capabilities() const {
-  Capabilities can = beneath().capabilities();
-  can.reads_one_by_one = false;
-  return can;
-}
-
 // ---------------------------------------------------------------- without memory
 
 Result<ReadAnswer> CachedStore::Uncached::read(const core::Missing& wanted, Deadline deadline) {
@@ -326,16 +315,14 @@ Result<Page> CachedStore::Uncached::list(const ListRequest& request, Deadline de
   TRY_VOID(whole_.check_deadline(deadline));
   return whole_.beneath().list(request, deadline);
 }
-Result<Revision> CachedStore::Uncached::commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
-                                                     const WriteToken& token, Deadline deadline) {
-  return whole_.commit_noted(as_of, false, writes, token, deadline);
+Result<Revision> CachedStore::Uncached::commit(std::span<const Write> writes, const WriteToken& token,
+                                               Deadline deadline) {
+  return whole_.commit_noted(false, writes, token, deadline);
 }
-std::vector<Result<Revision>> CachedStore::Uncached::commit_each(std::optional<Revision> as_of,
-                                                                 std::span<const Write> writes, const WriteToken& token,
+std::vector<Result<Revision>> CachedStore::Uncached::commit_each(std::span<const Write> writes, const WriteToken& token,
                                                                  Deadline deadline) {
-  return whole_.commit_each_noted(as_of, false, writes, token, deadline);
+  return whole_.commit_each_noted(false, writes, token, deadline);
 }
-Capabilities CachedStore::Uncached::capabilities() const { return whole_.beneath().capabilities(); }
 
 // ---------------------------------------------------------------- the follower
 

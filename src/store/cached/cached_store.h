@@ -73,12 +73,11 @@ class CachedStore final : public ForwardingStore {
 
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
   [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override;
-  [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
-                                              const WriteToken& token, Deadline deadline) override;
-  [[nodiscard]] std::vector<Result<Revision>> commit_each(std::optional<Revision> as_of, std::span<const Write> writes,
-                                                          const WriteToken& token, Deadline deadline) override;
+  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
+                                        Deadline deadline) override;
+  [[nodiscard]] std::vector<Result<Revision>> commit_each(std::span<const Write> writes, const WriteToken& token,
+                                                          Deadline deadline) override;
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
-  [[nodiscard]] Capabilities capabilities() const override;
 
  private:
   /// Reads go beneath, the rest through the CachedStore.
@@ -87,12 +86,10 @@ class CachedStore final : public ForwardingStore {
     explicit Uncached(CachedStore& whole) : ForwardingStore(whole), whole_(whole) {}
     [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
     [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override;
-    [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
-                                                const WriteToken& token, Deadline deadline) override;
-    [[nodiscard]] std::vector<Result<Revision>> commit_each(std::optional<Revision> as_of,
-                                                            std::span<const Write> writes, const WriteToken& token,
+    [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
+                                          Deadline deadline) override;
+    [[nodiscard]] std::vector<Result<Revision>> commit_each(std::span<const Write> writes, const WriteToken& token,
                                                             Deadline deadline) override;
-    [[nodiscard]] Capabilities capabilities() const override;
 
    private:
     CachedStore& whole_;
@@ -100,15 +97,12 @@ class CachedStore final : public ForwardingStore {
 
   class OwnTurn;
 
-  /// Commits beneath; the memory learns of it. With `from_memory` the decision rests on it, as of when the watch began.
-  [[nodiscard]] Result<Revision> commit_noted(std::optional<Revision> as_of, bool from_memory,
-                                              std::span<const Write> writes, const WriteToken& token,
+  /// Commits beneath; the memory learns of it. With `from_memory` the decision rests on it, and so on its epoch.
+  [[nodiscard]] Result<Revision> commit_noted(bool from_memory, std::span<const Write> writes, const WriteToken& token,
                                               Deadline deadline);
-  [[nodiscard]] std::vector<Result<Revision>> commit_each_noted(std::optional<Revision> as_of, bool from_memory,
-                                                                std::span<const Write> writes, const WriteToken& token,
-                                                                Deadline deadline);
-  /// With mutex_ held: a commit begins. Of which position it is, when that is not said.
-  [[nodiscard]] std::optional<Revision> begin_commit(std::optional<Revision> as_of, bool from_memory);
+  [[nodiscard]] std::vector<Result<Revision>> commit_each_noted(bool from_memory, std::span<const Write> writes,
+                                                                const WriteToken& token, Deadline deadline);
+  [[nodiscard]] Result<void> begin_commit(bool from_memory, Deadline deadline);
   [[nodiscard]] std::map<Key, Revision> seen_while_in_flight();
   void note(std::span<const Write> writes, const WriteToken& token, const Result<Revision>& committed,
             const std::map<Key, Revision>& seen);
@@ -147,6 +141,7 @@ class CachedStore final : public ForwardingStore {
   };
   std::deque<Awaited> awaited_;  ///< the oldest first
   Revision watched_from_;        ///< the watch tells what came after this
+  std::uint64_t epoch_ = 0;      ///< of the store beneath, that cache_ is of
   std::uint64_t rebuilt_ = 0;
   std::uint64_t from_memory_ = 0;
   std::uint64_t passed_on_ = 0;

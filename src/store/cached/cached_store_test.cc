@@ -72,6 +72,27 @@ TEST_F(CachedStoreTest, TheTimeForOneReadHasALimit) {
 }
 
 /// A store that can be read, and whose watches fail as soon as they are asked.
+TEST_F(CachedStoreTest, AnotherEpochOfTheStoreBeneathVoidsAllMemory) {
+  slow_.takes = 1s;
+  ASSERT_TRUE(step());
+  const auto soon = [&] { return Deadline::after(clock_.now(), 60s); };
+  const auto made = [](const char* id) {
+    return Write{core::handle_key(id), core::Handle{id, {}}, Condition::if_absent(), false};
+  };
+  memory_.begin_epoch();
+  const Write a = made("net.a"), b = made("net.b");
+  const auto decided_before = cached_.commit({&a, 1}, {}, soon());
+  ASSERT_FALSE(decided_before);
+  EXPECT_EQ(decided_before.error().code, ErrorCode::conflict);
+  EXPECT_EQ(cached_.commit_each({&a, 1}, {}, soon()).front().error().code, ErrorCode::conflict);
+  EXPECT_TRUE(cached_.uncached().commit({&a, 1}, {}, soon())) << "that was not decided from memory";
+  ASSERT_TRUE(cached_.read({}, soon()));
+  EXPECT_FALSE(cached_.state().in_use);
+  ASSERT_TRUE(step());
+  EXPECT_EQ(cached_.state().rebuilt, 2U);
+  EXPECT_TRUE(cached_.commit({&b, 1}, {}, soon()));
+}
+
 class BrokenWatches final : public ForwardingStore {
  public:
   explicit BrokenWatches(Store& beneath) : ForwardingStore(beneath) {}

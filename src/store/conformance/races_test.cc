@@ -77,7 +77,6 @@ TEST_P(StoreConformance, OnlyOneOfManyCreatesARecord) {
 }
 
 TEST_P(StoreConformance, SeveralProcessesLoseNoUpdate) {
-  if (!store_->capabilities().shared) GTEST_SKIP() << GetParam().name << " is not shared between processes";
   if (!backend_->outlives_processes()) GTEST_SKIP() << GetParam().name << " is simulated in this process";
   constexpr int kProcesses = 4;
   store_.reset();  // a child must not use a store of its parent

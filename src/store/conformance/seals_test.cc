@@ -44,7 +44,7 @@ TEST_P(StoreConformance, ASealClosesAStoreToAllButItsMove) {
   }
   EXPECT_EQ(read_from(*other, "a"), 1U) << "it can be read";
   const std::vector<Write> each = {put("a", 2), put("c", 2)};
-  for (const auto& outcome : other->commit_each(std::nullopt, each, sample_token(2), soon())) EXPECT_FALSE(outcome);
+  for (const auto& outcome : other->commit_each(each, sample_token(2), soon())) EXPECT_FALSE(outcome);
 
   // The move's own writes, and those of a move that is not this one.
   sealable(*other).work_under(kMove);

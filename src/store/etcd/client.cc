@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <thread>
 #include <utility>
 
@@ -34,31 +33,24 @@ class Client::Impl {
         member_(random.next() % dialer_.members()),
         watch_member_(random.next() % dialer_.members()) {}
 
-  /// The connection that an answer came over.
-  struct Reply {
-    std::shared_ptr<os::GrpcChannel> channel;
-    Line line = 0;
-  };
   /// Takes an answer's message in; an error when it is none, or not to what was asked.
   using Take = std::function<Result<void>(const std::string& message)>;
-  /// `writes`: see verdict_on. `only_over`: see Kv.
   [[nodiscard]] std::string names_of_all() const {
     std::string names;
     for (std::size_t i = 0; i < dialer_.members(); ++i) names += (i == 0 ? "" : ", ") + dialer_.name_of(i);
     return names;
   }
-  [[nodiscard]] Result<Reply> call(std::string_view path, std::string_view message, bool writes, Deadline deadline,
-                                   const Take& take, std::optional<Line> only_over = {});
+  /// `writes`: see verdict_on.
+  [[nodiscard]] Result<void> call(std::string_view path, std::string_view message, bool writes, Deadline deadline,
+                                  const Take& take);
   [[nodiscard]] Result<std::unique_ptr<WatchStream>> open_watch(Deadline deadline);
 
-  [[nodiscard]] Line line();
   [[nodiscard]] std::uint64_t history() const { return history_; }
 
   /// The newest revision that any answer had.
   [[nodiscard]] Revision seen();
-  /// Looks at the answer to a linearizable request that was sent when `seen` was the newest. False: it is not of the
-  /// cluster, or the history, of those before; the connection has been given up.
-  [[nodiscard]] bool is_same_history(const Reply& reply, std::uint64_t cluster, Revision revision, Revision seen);
+  /// Takes note of whose answer it is to a linearizable request that was sent when `seen` was the newest.
+  void note(std::uint64_t cluster, Revision revision, Revision seen);
 
   [[nodiscard]] Counts counts() const { return {requests_, dialer_.dials()}; }
 
@@ -67,7 +59,6 @@ class Client::Impl {
   struct Connection {
     Channel channel;
     std::string token;  ///< empty: none is needed
-    Line line = 0;
     bool token_is_old = false;
     std::size_t member = 0;
   };
@@ -95,7 +86,6 @@ class Client::Impl {
   std::size_t member_;         ///< guarded by mutex_: where `current_` leads to, or where to begin
   std::size_t watch_member_;   ///< guarded by mutex_
   bool connecting_ = false;    ///< guarded by mutex_: a thread is in connect()
-  Line next_line_ = 0;         ///< guarded by mutex_: what the next connection is called
   std::uint64_t cluster_ = 0;  ///< guarded by mutex_: of the last answer
   Revision seen_ = 0;          ///< guarded by mutex_: the newest of that cluster; 0: there was no answer
   std::condition_variable connected_;
@@ -142,7 +132,7 @@ Result<Client::Impl::Connection> Client::Impl::connect(Deadline deadline) {
       member_ = dialed.member;
     }
     auto token = log_in(*dialed.channel, deadline);
-    if (token) return Connection{std::move(dialed.channel), *std::move(token), 0, false, dialed.member};
+    if (token) return Connection{std::move(dialed.channel), *std::move(token), false, dialed.member};
     const bool is_broken = token.error().code == ErrorCode::corrupt;
     if (is_broken) dialer_.set_aside(dialed.member);
     {
@@ -174,10 +164,6 @@ Result<Client::Impl::Connection> Client::Impl::connection(Deadline deadline) {
   connecting_ = false;
   connected_.notify_all();
   if (!made) return made;
-  if (made->channel != old.channel) {
-    made->line = next_line_;
-    next_line_ = (next_line_ + 1) & kLineMax;
-  }
   current_ = *made;
   return made;
 }
@@ -194,31 +180,20 @@ Result<Client::Impl::Connection> Client::Impl::renew(Connection old, Deadline de
   return old;
 }
 
-Line Client::Impl::line() {
-  const std::lock_guard lock(mutex_);
-  return current_.channel && current_.channel->is_usable() ? current_.line : next_line_;
-}
-
 Revision Client::Impl::seen() {
   const std::lock_guard lock(mutex_);
   return seen_;
 }
 
-bool Client::Impl::is_same_history(const Reply& reply, std::uint64_t cluster, Revision revision, Revision seen) {
-  {
-    const std::lock_guard lock(mutex_);
-    const bool is_first = seen_ == 0;
-    if (is_first || (cluster == cluster_ && revision >= seen)) {
-      cluster_ = cluster;
-      seen_ = std::max(seen_, revision);
-      return true;
-    }
-    cluster_ = cluster;
-    seen_ = revision;
+void Client::Impl::note(std::uint64_t cluster, Revision revision, Revision seen) {
+  const std::lock_guard lock(mutex_);
+  const bool is_first = seen_ == 0;
+  if (!is_first && (cluster != cluster_ || revision < seen)) {
     ++history_;
+    seen_ = 0;
   }
-  give_up(reply.channel);
-  return false;
+  cluster_ = cluster;
+  seen_ = std::max(seen_, revision);
 }
 
 /// The others that wait on it go on; new calls look for another member.
@@ -279,8 +254,8 @@ Verdict Client::Impl::attempt(const Connection& on, std::string_view path, std::
   return verdict;
 }
 
-Result<Client::Impl::Reply> Client::Impl::call(std::string_view path, std::string_view message, bool writes,
-                                               Deadline deadline, const Take& take, std::optional<Line> only_over) {
+Result<void> Client::Impl::call(std::string_view path, std::string_view message, bool writes, Deadline deadline,
+                                const Take& take) {
   const std::size_t attempts_max = 2 * dialer_.members() + 1;
   bool logged_in_again = false;
   Error last{ErrorCode::unavailable, "", {}};
@@ -292,9 +267,8 @@ Result<Client::Impl::Reply> Client::Impl::call(std::string_view path, std::strin
     }
     const auto on = connection(deadline);
     if (!on) return fail(on.error());  // all members were tried
-    if (only_over && *only_over != on->line) return fail(other_line());
     const Verdict verdict = attempt(*on, path, message, writes, deadline, take);
-    if (verdict.done) return Reply{on->channel, on->line};
+    if (verdict.done) return {};
     last = verdict.error;
     const bool is_silent = last.code == ErrorCode::unavailable || last.code == ErrorCode::deadline_exceeded ||
                            last.code == ErrorCode::unknown_outcome;
@@ -360,57 +334,30 @@ Result<std::unique_ptr<Client>> Client::make(ClientOptions options, const Clock&
       new Client(std::make_unique<Impl>(std::move(options), std::move(endpoints), clock, random)));
 }
 
-namespace {
-
-/// How often an answer that is not of the same history is asked for again.
-constexpr int kHistoriesMax = 3;
-
-Error other_history() {
-  return {ErrorCode::unavailable,
-          "etcd answers from one cluster and then from another; are its endpoints those of one?",
-          {}};
-}
-
-}  // namespace
-
-Result<Over<RangeResponse>> Client::range(const RangeRequest& request, Deadline deadline,
-                                          std::optional<Line> only_over) {
-  const std::string message = wire::etcd::encode(request);
-  Over<RangeResponse> response;
+Result<RangeResponse> Client::range(const RangeRequest& request, Deadline deadline) {
+  RangeResponse response;
   const auto take = [&](const std::string& answer) -> Result<void> {
-    TRY(static_cast<RangeResponse&>(response), wire::etcd::decode_range(answer, request));
+    TRY(response, wire::etcd::decode_range(answer, request));
     return {};
   };
-  for (int i = 0; i < kHistoriesMax; ++i) {
-    const Revision seen = request.serializable ? 0 : impl_->seen();
-    TRY(const auto reply, impl_->call("/etcdserverpb.KV/Range", message, false, deadline, take, only_over));
-    response.line = reply.line;
-    if (impl_->is_same_history(reply, response.cluster, response.revision, seen)) return response;
-    if (only_over) return fail(other_line());
-  }
-  return fail(other_history());
+  const Revision seen = request.serializable ? 0 : impl_->seen();
+  TRY_VOID(impl_->call("/etcdserverpb.KV/Range", wire::etcd::encode(request), false, deadline, take));
+  impl_->note(response.cluster, response.revision, seen);
+  return response;
 }
 
-Result<Over<TxnResponse>> Client::txn(const TxnRequest& request, Deadline deadline, std::optional<Line> only_over) {
+Result<TxnResponse> Client::txn(const TxnRequest& request, Deadline deadline) {
   const bool writes = !wire::etcd::is_read_only(request);
-  const std::string message = wire::etcd::encode(request);
-  Over<TxnResponse> response;
+  TxnResponse response;
   const auto take = [&](const std::string& answer) -> Result<void> {
-    TRY(static_cast<TxnResponse&>(response), wire::etcd::decode_txn(answer, request));
+    TRY(response, wire::etcd::decode_txn(answer, request));
     return {};
   };
-  for (int i = 0; i < kHistoriesMax; ++i) {
-    const Revision seen = impl_->seen();
-    TRY(const auto reply, impl_->call("/etcdserverpb.KV/Txn", message, writes, deadline, take, only_over));
-    response.line = reply.line;
-    // What was written is written, wherever it was: the next call is the one that goes over another connection.
-    if (impl_->is_same_history(reply, response.cluster, response.revision, seen) || writes) return response;
-    if (only_over) return fail(other_line());
-  }
-  return fail(other_history());
+  const Revision seen = impl_->seen();
+  TRY_VOID(impl_->call("/etcdserverpb.KV/Txn", wire::etcd::encode(request), writes, deadline, take));
+  impl_->note(response.cluster, response.revision, seen);
+  return response;
 }
-
-Line Client::line() { return impl_->line(); }
 
 std::uint64_t Client::history() const { return impl_->history(); }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,8 +37,8 @@ struct ClientOptions {
 /// A member whose answer is none (no message, too large, not what was asked for) is set aside for half a minute: a read
 /// is asked of the next, a write ends with an unknown outcome.
 ///
-/// An answer of another cluster than before, or of a revision below one that was seen before it was asked for, ends the
-/// connection (something between hides that there is another cluster behind it); a read is asked again over the next.
+/// An answer of another cluster than before, or of a revision below one that was seen before it was asked for, begins
+/// another history().
 class Client final : public Kv {
  public:
   /// Error: invalid_argument naming the endpoint that is none, or https without `security`. Connects nothing. `clock`
@@ -47,13 +46,8 @@ class Client final : public Kv {
   [[nodiscard]] static Result<std::unique_ptr<Client>> make(ClientOptions options, const Clock& clock, Random& random);
   ~Client() override;
 
-  using Kv::range;
-  using Kv::txn;
-  [[nodiscard]] Result<Over<RangeResponse>> range(const RangeRequest& request, Deadline deadline,
-                                                  std::optional<Line> only_over) override;
-  [[nodiscard]] Result<Over<TxnResponse>> txn(const TxnRequest& request, Deadline deadline,
-                                              std::optional<Line> only_over) override;
-  [[nodiscard]] Line line() override;
+  [[nodiscard]] Result<RangeResponse> range(const RangeRequest& request, Deadline deadline) override;
+  [[nodiscard]] Result<TxnResponse> txn(const TxnRequest& request, Deadline deadline) override;
   [[nodiscard]] std::uint64_t history() const override;
   /// On a connection of its own, which ends with the stream. It may outlive the client.
   [[nodiscard]] Result<std::unique_ptr<WatchStream>> open_watch(Deadline deadline) override;

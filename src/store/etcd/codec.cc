@@ -3,8 +3,6 @@
 #include <utility>
 #include <variant>
 
-#include "store/etcd/revisions.h"
-
 namespace croft::store::etcd {
 namespace {
 
@@ -25,7 +23,7 @@ calico::StoredBytes encode(const Places& places, const Value& value, const Write
 }
 
 Result<Record> decode(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
-                      const std::optional<std::string>& beside, Line line) {
+                      const std::optional<std::string>& beside, EpochNumber epoch) {
   auto decoded = decode_sound(places, key, kv, beside);
   Record record;
   if (decoded) {
@@ -39,7 +37,7 @@ Result<Record> decode(const Places& places, const Key& key, const wire::etcd::Ke
     record.value = core::Damaged{key.kind, std::move(error)};
   }
   record.key = key;
-  record.revision = on_line(line, kv.mod_revision);
+  record.revision = in_epoch(epoch, kv.mod_revision);
   return record;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "store/calico/codec.h"
+#include "store/etcd/epoch.h"
 #include "store/etcd/format/api.h"
 #include "store/etcd/kv.h"
 #include "store/etcd/place.h"
@@ -18,10 +19,10 @@ namespace croft::store::etcd {
 [[nodiscard]] calico::StoredBytes encode(const Places& places, const Value& value, const WriteToken& token,
                                          WallTime now);
 
-/// The record in a key's value and the one beside it, which came over `line`; core::Damaged, naming the key, when they
+/// The record in a key's value and the one beside it, which are of `epoch`; core::Damaged, naming the key, when they
 /// can't be understood or a block contradicts itself.
 [[nodiscard]] Result<Record> decode(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
-                                    const std::optional<std::string>& beside, Line line);
+                                    const std::optional<std::string>& beside, EpochNumber epoch);
 
 /// Whether what is stored was written by a commit with this value and token: by the token where the format has it,
 /// else because it is what that commit would have written.

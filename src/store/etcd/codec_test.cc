@@ -34,7 +34,7 @@ struct BesideRecords : testing::Test {
     wire::etcd::KeyValue kv;
     kv.key = places.place_of(key).value();
     kv.value = std::move(value);
-    return decode(places, key, kv, beside, Line{}).value().value;
+    return decode(places, key, kv, beside, EpochNumber{}).value().value;
   }
   Places places{nullptr};
   core::Pool pool;

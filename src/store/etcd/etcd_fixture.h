@@ -120,12 +120,19 @@ class EtcdProcess {
   }
   void thaw() const { ::kill(pid_, SIGCONT); }
 
-  /// For `etcdctl snapshot restore`, into an empty directory while it does not run.
-  [[nodiscard]] std::vector<std::string> place_for_restore() const {
+  /// For `etcdctl snapshot restore`, into an empty directory while it does not run. Another token makes it another
+  /// cluster.
+  [[nodiscard]] std::vector<std::string> place_for_restore(const std::string& token) const {
     const std::string peer = "http://127.0.0.1:" + std::to_string(peer_port_);
     run_program({"/bin/rm", "-rf", scratch_.file("data")});
-    return {"--data-dir",      scratch_.file("data"),           "--initial-cluster",
-            "default=" + peer, "--initial-advertise-peer-urls", peer};
+    return {"--data-dir",
+            scratch_.file("data"),
+            "--initial-cluster",
+            "default=" + peer,
+            "--initial-advertise-peer-urls",
+            peer,
+            "--initial-cluster-token",
+            token};
   }
 
   [[nodiscard]] std::string url() const { return scheme_ + "://127.0.0.1:" + std::to_string(port_); }

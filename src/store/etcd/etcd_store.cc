@@ -1,6 +1,5 @@
 #include "store/etcd/etcd_store.h"
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -8,7 +7,8 @@
 #include <utility>
 
 #include "store/calico/layout.h"
-#include "store/etcd/looks.h"
+#include "store/epoch.h"
+#include "store/etcd/epoch.h"
 #include "store/etcd/place.h"
 #include "store/etcd/store_commit.h"
 #include "store/etcd/store_list.h"
@@ -21,7 +21,7 @@ namespace {
 /// etcd takes 1.5 MiB a request, unless it is told otherwise: the rest is for keys, conditions and small records.
 constexpr std::size_t kBlockBytesMax = (std::size_t{1536} - 256) << 10;
 
-class EtcdStore final : public Store, public Sealable {
+class EtcdStore final : public Store, public Sealable, public HasEpoch {
  public:
   EtcdStore(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random, std::unique_ptr<etcd::Registry> registry,
             OwnDenied own_denied)
@@ -34,52 +34,52 @@ class EtcdStore final : public Store, public Sealable {
 
   [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override {
     TRY_VOID(settle_own(deadline));
-    return etcd::list_page(*kv_, places_, request, deadline);
+    return etcd::list_page(*kv_, places_, epoch_, request, deadline);
   }
 
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
     TRY_VOID(settle_own(deadline));
-    return etcd::read_wanted(*this, *kv_, places_, wanted, deadline);
+    return etcd::read_wanted(*this, *kv_, places_, epoch_, wanted, deadline);
   }
 
-  [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
-                                              const WriteToken& token, Deadline deadline) override {
-    return etcd::commit_writes(*kv_, places_, clock_, as_of, writes, token, worker(), deadline);
+  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
+                                        Deadline deadline) override {
+    return etcd::commit_writes(*kv_, places_, epoch_, clock_, writes, token, worker(), deadline);
   }
 
   [[nodiscard]] Result<Fate> fate_of(std::span<const Write> writes, const WriteToken& token,
                                      Deadline deadline) override {
-    return etcd::fate_of_commit(*kv_, places_, writes, token, deadline);
+    return etcd::fate_of_commit(*kv_, places_, epoch_, writes, token, deadline);
   }
 
   [[nodiscard]] Result<Revision> position(Deadline deadline) override {
-    return etcd::position_now(*kv_, places_, deadline);
+    return etcd::position_now(*kv_, epoch_, deadline);
   }
 
   [[nodiscard]] Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after, Deadline) override {
     for (const Key& key : scope.records) TRY_VOID(places_.check_kind(key.kind));
     for (const core::Listing& listing : scope.lists) TRY_VOID(places_.check_kind(listing.kind));
-    return etcd::make_watch(*this, *kv_, places_, clock_, random_, scope, after);
+    return etcd::make_watch(*this, *kv_, places_, epoch_, clock_, random_, scope, after);
   }
 
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline) override { return std::unique_ptr<Turn>(); }
 
   [[nodiscard]] Capabilities capabilities() const override {
     return {.atomic_commit = true,
-            .shared = true,
-            .durable = true,
             .foreign_writers = true,
             .late_commits = true,
             .commit_bytes_max = kBlockBytesMax,
-            .sees_kubernetes = registry_ != nullptr,
-            .kubernetes_services = registry_ != nullptr && registry_->has(Kind::service)};
+            .lacks = registry_ != nullptr
+                         ? core::Kinds{Kind::name_space}
+                         : core::Kinds{Kind::name_space, Kind::service_cidr, Kind::ip_address, Kind::range_allocation},
+            .services =
+                registry_ != nullptr && registry_->has(Kind::service) ? core::System::kubernetes : core::System::croft};
   }
 
-  [[nodiscard]] std::uint64_t history() const override { return kv_->history() + marks_gone_; }
-
-  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override {
-    TRY(marks_gone_, looks_.renew(*kv_, deadline));
-    return history();
+  [[nodiscard]] std::uint64_t epoch() const override { return epoch_.number(); }
+  [[nodiscard]] Result<void> begin_epoch(Deadline deadline) override { return epoch_.begin(deadline); }
+  [[nodiscard]] Result<void> belong_to(const std::string& kube_system, Deadline deadline) override {
+    return epoch_.belong_to(kube_system, deadline);
   }
 
   [[nodiscard]] Result<std::optional<StoredSeal>> seal(Deadline deadline) override {
@@ -129,8 +129,7 @@ class EtcdStore final : public Store, public Sealable {
   std::mutex own_mutex_;
   bool is_own_settled_ = false;  ///< guarded by own_mutex_
   etcd::Places places_;          ///< settle_own() changes it, before the first read
-  etcd::Looks looks_{random_};
-  std::atomic<std::uint64_t> marks_gone_{0};
+  mutable etcd::Epoch epoch_{*kv_, random_, own_denied_ != nullptr};
   mutable std::mutex worker_mutex_;
   std::string worker_;  ///< guarded by worker_mutex_: Sealable::work_under
 };

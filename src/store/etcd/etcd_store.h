@@ -22,7 +22,10 @@ namespace croft::store {
 /// range allocation alone whose reply was lost is recognised by its bytes: somebody else may have written the same.
 /// Commit it with a record of Croft's own where that matters.
 ///
-/// With `own_denied` it is for looking (LookOnly): a user that may not read below /croft/v1/ finds nothing there.
+/// An etcd that was restored is refused until its register has another epoch (etcd/epoch.h, HasEpoch).
+///
+/// With `own_denied` it is for looking (LookOnly): a user that may not read below /croft/v1/ finds nothing there, and a
+/// register that was restored is shown.
 [[nodiscard]] std::unique_ptr<Store> make_etcd_store(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random,
                                                      std::unique_ptr<etcd::Registry> registry = nullptr,
                                                      OwnDenied own_denied = nullptr);

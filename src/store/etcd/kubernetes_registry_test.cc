@@ -208,11 +208,11 @@ TEST_F(KubernetesRegistryTest, TheServicesOfTheOtherKindAreThereToo) {
   const std::vector<std::string> croft = {"default/web " + mine.cluster_ip}, theirs = {"default/web 10.96.0.9"};
   EXPECT_EQ(services_in(*store_, Kind::service, soon()), croft);
   EXPECT_EQ(services_in(*store_, Kind::foreign_service, soon()), theirs);
-  EXPECT_FALSE(store_->capabilities().kubernetes_services);
+  EXPECT_FALSE(store_->capabilities().services == core::System::kubernetes);
   const auto kubernetes = open(true);
   EXPECT_EQ(services_in(*kubernetes, Kind::service, soon()), theirs);
   EXPECT_EQ(services_in(*kubernetes, Kind::foreign_service, soon()), croft);
-  EXPECT_TRUE(kubernetes->capabilities().kubernetes_services);
+  EXPECT_TRUE(kubernetes->capabilities().services == core::System::kubernetes);
   // Croft's own take from the ranges of the usual prefix only.
   auto elsewhere = make_etcd_store(connect(), clock_, random_, *etcd::make_kubernetes_registry({"/k8s-b", true}));
   EXPECT_TRUE(services_in(*elsewhere, Kind::foreign_service, soon()).empty());
@@ -273,10 +273,11 @@ TEST_F(KubernetesRegistryTest, AWatchSeesThem) {
   ASSERT_TRUE(commit(*store, {put({"30000-32767", "\x01", nullptr}, Condition::if_absent())}));
   put_raw(kWebPlace, kWeb);
   std::vector<Change> seen;
-  while (seen.size() < 2) {
+  // That the first writer made the register's epoch wakes the watch too, and is no change of these.
+  for (int i = 0; seen.size() < 2; ++i) {
+    ASSERT_LT(i, 4) << "nothing came";
     auto changes = (*watch)->next(soon());
     ASSERT_TRUE(changes) << changes.error().message;
-    ASSERT_FALSE(changes->empty()) << "nothing came";
     seen.insert(seen.end(), changes->begin(), changes->end());
   }
   // The two are watched apart, and come in either order.

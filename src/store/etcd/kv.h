@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,18 +20,6 @@ using wire::etcd::TxnRequest;
 using wire::etcd::TxnResponse;
 using wire::etcd::WatchCreate;
 
-/// Which of a client's connections: counted from 0, and from 0 again after kLineMax. Revisions of two of them must not
-/// be compared: behind the same address there may be a cluster that was restored from a backup, whose revisions repeat
-/// with other contents. Over one connection, which leads to one process, they never do.
-using Line = std::uint32_t;
-inline constexpr Line kLineMax = (Line{1} << 20) - 1;
-
-/// An answer and the connection it came over.
-template <class Response>
-struct Over : Response {
-  Line line = 0;
-};
-
 /// What next() of a watch stream brings.
 struct WatchUpdate {
   enum class What : std::uint8_t {
@@ -44,7 +31,8 @@ struct WatchUpdate {
     canceled,   ///< watch `id` has ended for `reason`
   } what = What::idle;
   std::int64_t id = 0;
-  Revision revision = 0;  ///< of the store when it sent this
+  Revision revision = 0;      ///< of the store when it sent this
+  std::uint64_t cluster = 0;  ///< which cluster it is
   std::vector<Event> events;
   Revision compact_revision = 0;
   std::string reason;
@@ -81,14 +69,8 @@ class Kv {
  public:
   virtual ~Kv() = default;
 
-  /// Tried on other members when one fails. Error also: is_compacted(error) for an `at_revision` that is gone;
-  /// is_other_line(error), and nothing was asked, when `only_over` is given and that connection is not the one any
-  /// more.
-  [[nodiscard]] virtual Result<Over<RangeResponse>> range(const RangeRequest& request, Deadline deadline,
-                                                          std::optional<Line> only_over) = 0;
-  [[nodiscard]] Result<Over<RangeResponse>> range(const RangeRequest& request, Deadline deadline) {
-    return range(request, deadline, std::nullopt);
-  }
+  /// Tried on other members when one fails. Error also: is_compacted(error) for an `at_revision` that is gone.
+  [[nodiscard]] virtual Result<RangeResponse> range(const RangeRequest& request, Deadline deadline) = 0;
 
   /// One that writes is sent once, unless it is certain that nobody processed it. The outcomes:
   /// - a TxnResponse: done, or `succeeded` false and the other branch done;
@@ -96,19 +78,12 @@ class Kv {
   ///   quota is used up: it says so before it applies a write, but also after it applied one that crossed the line
   ///   together with others. Nothing is on its way any more then: one range() that is not serializable settles it.
   /// - every other error: it was not applied and never will be. unavailable when it could not be sent;
-  ///   deadline_exceeded when the time was over before it was; is_other_line(error) as of range().
+  ///   deadline_exceeded when the time was over before it was.
   /// One that only reads is treated like range().
-  [[nodiscard]] virtual Result<Over<TxnResponse>> txn(const TxnRequest& request, Deadline deadline,
-                                                      std::optional<Line> only_over) = 0;
-  [[nodiscard]] Result<Over<TxnResponse>> txn(const TxnRequest& request, Deadline deadline) {
-    return txn(request, deadline, std::nullopt);
-  }
+  [[nodiscard]] virtual Result<TxnResponse> txn(const TxnRequest& request, Deadline deadline) = 0;
 
-  /// The connection that the next call would go over, as far as is known.
-  [[nodiscard]] virtual Line line() = 0;
-
-  /// How often an answer was of another cluster, or of an older state, than one before it. A cluster that was put back
-  /// and has come beyond what was seen meanwhile isn't noticed here (store/etcd/looks.h does).
+  /// How often an answer was of another cluster, or of an older state, than one before it. It has grown before the
+  /// call that met it returns. What was read before it grew is void.
   [[nodiscard]] virtual std::uint64_t history() const = 0;
 
   /// A stream without watches.
@@ -117,8 +92,6 @@ class Kv {
 
 /// Whether an error says that the revision asked for was compacted away: list again.
 [[nodiscard]] bool is_compacted(const Error& error);
-/// Whether an error says that the connection asked for is not the one any more. Its code is conflict.
-[[nodiscard]] bool is_other_line(const Error& error);
 /// Whether an error says that etcd's space quota is used up.
 [[nodiscard]] bool is_no_space(const Error& error);
 

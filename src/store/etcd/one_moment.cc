@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "store/calico/layout.h"
+#include "store/etcd/requests.h"
 
 namespace croft::store::etcd {
 namespace {
@@ -21,9 +22,21 @@ constexpr std::size_t kListingBytesMax = std::size_t{96} << 20;
 
 }  // namespace
 
-Result<void> for_each_key(Kv& kv, RangeRequest request, const RangeResponse& first, const Moment& moment,
-                          Deadline deadline, const std::function<Result<void>(const wire::etcd::KeyValue&)>& visit) {
-  request.at_revision = moment.revision;
+Result<RangeResponse> range_with_epoch(Kv& kv, const Places& places, Epoch& epoch, const RangeRequest& request,
+                                       Deadline deadline) {
+  if (!places.has_own()) return kv.range(request, deadline);
+  TxnRequest txn;
+  txn.success = {RangeRequest::one(kEpochPlace), request};
+  TRY(TxnResponse response, kv.txn(txn, deadline));
+  TRY_VOID(epoch.take(only_one(response.responses[0]), response.cluster, response.revision));
+  RangeResponse found = std::get<RangeResponse>(std::move(response.responses[1]));
+  found.revision = response.revision;
+  return found;
+}
+
+Result<void> for_each_key(Kv& kv, RangeRequest request, const RangeResponse& first, Revision moment, Deadline deadline,
+                          const std::function<Result<void>(const wire::etcd::KeyValue&)>& visit) {
+  request.at_revision = moment;
   const RangeResponse* page = &first;
   RangeResponse next;
   std::size_t bytes = 0;
@@ -32,13 +45,13 @@ Result<void> for_each_key(Kv& kv, RangeRequest request, const RangeResponse& fir
     for (const auto& found : page->kvs) TRY_VOID(visit(found));
     if (!page->more || page->kvs.empty()) return {};
     request.key = page->kvs.back().key + '\0';
-    TRY(next, kv.range(request, deadline, moment.line));
+    TRY(next, kv.range(request, deadline));
     page = &next;
   }
 }
 
 Result<std::map<Key, std::string>> all_beside(Kv& kv, Kind kind, const RangeRequest& request,
-                                              const RangeResponse& first, const Moment& moment, Deadline deadline) {
+                                              const RangeResponse& first, Revision moment, Deadline deadline) {
   std::map<Key, std::string> beside;
   TRY_VOID(for_each_key(kv, request, first, moment, deadline, [&](const wire::etcd::KeyValue& found) -> Result<void> {
     if (auto key = calico::record_beside(kind, found.key)) beside[*std::move(key)] = found.value;

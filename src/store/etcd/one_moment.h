@@ -7,50 +7,42 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "store/etcd/epoch.h"
 #include "store/etcd/kv.h"
+#include "store/etcd/place.h"
 #include "store/store.h"
 
 // Reads of several requests that see etcd as of one moment.
 namespace croft::store::etcd {
 
-/// Where a read of several requests looks: as of one revision, which only its first connection has.
-struct Moment {
-  Revision revision = 0;  ///< 0: now
-  std::optional<Line> line;
-
-  void is_of(const Over<RangeResponse>& answer) { set(answer.revision, answer.line); }
-  void is_of(const Over<TxnResponse>& answer) { set(answer.revision, answer.line); }
-
- private:
-  void set(Revision at, Line over) {
-    if (line) return;
-    revision = at;
-    line = over;
-  }
-};
-
-/// How often a read of several requests begins anew because the connection did not last.
+/// How often a read begins anew because the epoch became another meanwhile.
 inline constexpr int kReadsMax = 3;
 
-/// Reads again what several requests could not read over one connection.
+/// Calls `read` with the number of the epoch that all it reads has to be of, and again where it was not.
 template <class Read>
-auto read_at_once(Read read) -> decltype(read()) {
-  for (int i = 1;; ++i) {
-    auto answer = read();
-    if (answer || !is_other_line(answer.error())) return answer;
-    if (i == kReadsMax) return fail(ErrorCode::unavailable, "etcd's connections do not last as long as a read");
+auto read_in_one_epoch(Epoch& epoch, Read read) -> decltype(read(EpochNumber{})) {
+  for (int i = 0; i < kReadsMax; ++i) {
+    const EpochNumber number = epoch.number();
+    auto answer = read(number);
+    if (epoch.number() == number) return answer;
   }
+  return fail(ErrorCode::unavailable,
+              "etcd answers from one cluster and then from another; are its endpoints those of one?");
 }
 
-/// Calls `visit` for all that `request` asks for, page by page; `first` is the page that has come. Errors: those of
-/// range() and of `visit`; corrupt for a listing that does not end.
-[[nodiscard]] Result<void> for_each_key(Kv& kv, RangeRequest request, const RangeResponse& first, const Moment& moment,
+/// A range as of now, and the epoch's record taken in with it. Errors: of Kv::txn and Epoch::take.
+[[nodiscard]] Result<RangeResponse> range_with_epoch(Kv& kv, const Places& places, Epoch& epoch,
+                                                     const RangeRequest& request, Deadline deadline);
+
+/// Calls `visit` for all that `request` asks for, page by page; `first` is the page that has come, and the others are
+/// as of `moment`. Errors: those of range() and of `visit`; corrupt for a listing that does not end.
+[[nodiscard]] Result<void> for_each_key(Kv& kv, RangeRequest request, const RangeResponse& first, Revision moment,
                                         Deadline deadline,
                                         const std::function<Result<void>(const wire::etcd::KeyValue&)>& visit);
 
 /// What is beside the records of a kind, read in the same way.
 [[nodiscard]] Result<std::map<Key, std::string>> all_beside(Kv& kv, Kind kind, const RangeRequest& request,
-                                                            const RangeResponse& first, const Moment& moment,
+                                                            const RangeResponse& first, Revision moment,
                                                             Deadline deadline);
 /// What of it is beside this record.
 [[nodiscard]] std::optional<std::string> beside_of(const Key& key, const std::map<Key, std::string>& all);

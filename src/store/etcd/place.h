@@ -35,6 +35,7 @@ class Places {
   /// For who may not read what is Croft's own: there is none of it, and nothing beside Calico's records. Not meant for
   /// writers.
   void leave_out_own() { has_own_ = false; }
+  [[nodiscard]] bool has_own() const { return has_own_; }
   [[nodiscard]] bool leaves_out(core::Kind kind) const;
   /// calico::place_beside() and places_beside(), where that is not left out.
   [[nodiscard]] std::optional<std::string> place_beside(const core::Key& key) const;

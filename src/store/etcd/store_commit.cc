@@ -15,8 +15,8 @@
 #include "store/calico/layout.h"
 #include "store/check_request.h"
 #include "store/etcd/codec.h"
+#include "store/etcd/one_moment.h"
 #include "store/etcd/requests.h"
-#include "store/etcd/revisions.h"
 #include "store/etcd/store_read.h"
 #include "store/etcd/verdict.h"
 #include "store/format/seal.h"
@@ -39,20 +39,19 @@ struct Transaction {
   std::vector<const Key*> compared;
 };
 
-/// The connection over which what a commit rests on was read; nothing when it rests on nothing that was read.
-[[nodiscard]] Result<std::optional<Line>> line_read_over(std::optional<store::Revision> as_of,
-                                                         std::span<const Write> writes) {
-  std::optional<Line> line;
-  if (as_of) line = line_of(*as_of);
+[[nodiscard]] Error of_another_epoch() {
+  return {ErrorCode::conflict, "the register is another one than that which was read, or was restored; read again", {}};
+}
+
+/// All that a commit rests on must have been read in the epoch that it is done in.
+[[nodiscard]] Result<void> check_epoch(EpochNumber epoch, std::span<const Write> writes) {
   for (const Write& write : writes) {
     // The question rests on nothing that was read.
     if (write.condition.kind != Condition::Kind::revision || is_write_question(write)) continue;
-    const Line read_over = line_of(write.condition.revision);
-    if (!line) line = read_over;
-    // What was read before must be read again.
-    if (*line != read_over) return fail(other_line().in(fmt::format("{} {}", name_of(write.key.kind), write.key.name)));
+    if (epoch_of(write.condition.revision) == epoch) continue;
+    return fail(of_another_epoch().in(fmt::format("{} {}", name_of(write.key.kind), write.key.name)));
   }
-  return line;
+  return {};
 }
 
 /// Whether this store can write such a record at all.
@@ -135,16 +134,18 @@ void add_condition(const Write& write, const std::string& place, Transaction& tx
 
 /// etcd says that its space is used up before it applies a write, but also after the one that crossed the line: what
 /// is stored tells, and nothing can come later.
-[[nodiscard]] Result<store::Revision> settle_full(Kv& kv, const Places& places, std::span<const Write> writes,
-                                                  const WriteToken& token, const Error& error, Deadline deadline) {
-  const auto fate = fate_of_commit(kv, places, writes, token, deadline);
+[[nodiscard]] Result<store::Revision> settle_full(Kv& kv, const Places& places, Epoch& epoch,
+                                                  std::span<const Write> writes, const WriteToken& token,
+                                                  const Error& error, Deadline deadline) {
+  const auto fate = fate_of_commit(kv, places, epoch, writes, token, deadline);
   if (!fate) return fail(ErrorCode::unknown_outcome, error.message);
-  if (*fate == Fate::applied) return position_now(kv, places, deadline);
+  if (*fate == Fate::applied) return position_now(kv, epoch, deadline);
   return fail(ErrorCode::storage_full,
               "etcd's space quota is used up: compact, defragment and disarm its alarm (etcdctl)");
 }
 
-/// Last in the transaction: that nobody has sealed the register, or that the worker's seal is what it was.
+/// Before the epoch, last in the transaction: that nobody has sealed the register, or that the worker's seal is what it
+/// was.
 void add_seal_condition(const std::optional<StoredSeal>& mine, Transaction& txn) {
   txn.request.compares.push_back(mine ? Compare::unchanged(kSealPlace, static_cast<Revision>(mine->revision))
                                       : Compare::absent(kSealPlace));
@@ -158,11 +159,10 @@ void add_seal_condition(const std::optional<StoredSeal>& mine, Transaction& txn)
   return std::optional(StoredSeal{*std::move(seal), static_cast<std::uint64_t>(kv->mod_revision)});
 }
 
-/// Why the seal stood in the way, if it did. Its answer is the last one.
+/// Why the seal stood in the way, if it did. Its answer is the last one but the epoch's.
 [[nodiscard]] Result<void> check_seal_in(const TxnResponse& response, const std::optional<StoredSeal>& mine,
                                          const std::string& worker) {
-  if (response.responses.empty()) return {};
-  const KeyValue* kv = only_one(response.responses.back());
+  const KeyValue* kv = only_one(response.responses[response.responses.size() - 2]);
   const bool is_mine = mine && kv != nullptr && static_cast<std::uint64_t>(kv->mod_revision) == mine->revision;
   if (is_mine || (!mine && kv == nullptr)) return {};
   TRY(const auto seal, seal_in(kv));
@@ -193,41 +193,52 @@ Result<void> change_seal(Kv& kv, const std::optional<StoredSeal>& there, const s
               "the register's seal was changed by somebody else; look with `croft migrate status`");
 }
 
-Result<store::Revision> commit_writes(Kv& kv, const Places& places, const Clock& clock,
-                                      std::optional<store::Revision> as_of, std::span<const Write> writes,
-                                      const WriteToken& token, const std::string& worker, Deadline deadline) {
+Result<store::Revision> commit_writes(Kv& kv, const Places& places, Epoch& epoch, const Clock& clock,
+                                      std::span<const Write> writes, const WriteToken& token, const std::string& worker,
+                                      Deadline deadline) {
   TRY_VOID(check_writes(writes));
   std::optional<StoredSeal> mine;
   if (!worker.empty()) {
     TRY(mine, read_seal(kv, deadline));
     TRY_VOID(check_seal(mine ? std::optional(mine->seal) : std::nullopt, worker));
   }
-  TRY(const std::optional<Line> line, line_read_over(as_of, writes));
-  Transaction txn;
-  for (const Write& write : writes) TRY_VOID(add_write(places, clock, write, token, txn));
-  add_seal_condition(mine, txn);
-  if (txn.request.success.size() > kOpsMax || txn.request.compares.size() > kOpsMax) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("commit of {} writes is more than etcd takes at once", writes.size()));
-  }
-  const auto response = kv.txn(txn.request, deadline, line);
-  if (!response) {
-    if (response.error().code == ErrorCode::permission_denied) return fail(refused_write(response.error(), writes));
-    if (!is_no_space(response.error())) return fail(response.error());
-    return settle_full(kv, places, writes, token, response.error(), deadline);
-  }
-  if (!response->succeeded) {
+  TRY(Epoch::Known known, epoch.of_writer(deadline));
+  for (bool is_first = true;; is_first = false) {
+    TRY_VOID(check_epoch(known.number, writes));
+    Transaction txn;
+    for (const Write& write : writes) TRY_VOID(add_write(places, clock, write, token, txn));
+    add_seal_condition(mine, txn);
+    Epoch::add_to(txn.request, known);
+    if (txn.request.success.size() > kOpsMax || txn.request.compares.size() > kOpsMax) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("commit of {} writes is more than etcd takes at once", writes.size()));
+    }
+    const auto response = kv.txn(txn.request, deadline);
+    if (!response) {
+      if (response.error().code == ErrorCode::permission_denied) return fail(refused_write(response.error(), writes));
+      if (!is_no_space(response.error())) return fail(response.error());
+      return settle_full(kv, places, epoch, writes, token, response.error(), deadline);
+    }
+    if (response->succeeded) {
+      if (epoch.number() == known.number) return in_epoch(known.number, response->revision);
+      return fail(ErrorCode::unknown_outcome,
+                  "etcd became another cluster, or went back, while a commit was under way");
+    }
+    TRY_VOID(epoch.take(only_one(response->responses.back()), response->cluster, response->revision));
     TRY_VOID(check_seal_in(*response, mine, worker));
-    return fail(conflict_in(*response, txn));
+    TRY(const Epoch::Known now, epoch.of_writer(deadline));
+    if (now.number != known.number) return fail(of_another_epoch());
+    // The record of the epoch may say more since.
+    if (!is_first || now.record == known.record) return fail(conflict_in(*response, txn));
+    known = now;
   }
-  return on_line(response->line, response->revision);
 }
 
-Result<Fate> fate_of_commit(Kv& kv, const Places& places, std::span<const Write> writes, const WriteToken& token,
-                            Deadline deadline) {
+Result<Fate> fate_of_commit(Kv& kv, const Places& places, Epoch& epoch, std::span<const Write> writes,
+                            const WriteToken& token, Deadline deadline) {
   const Write& witness = witness_of(places, writes);
   TRY(const std::string place, places.place_of(witness.key));
-  TRY(const RangeResponse found, kv.range(RangeRequest::one(place), deadline));
+  TRY(const RangeResponse found, range_with_epoch(kv, places, epoch, RangeRequest::one(place), deadline));
   const KeyValue* there = found.kvs.empty() ? nullptr : &found.kvs.front();
   if (there != nullptr && witness.value && is_written_by(places, witness.key, *witness.value, token, there->value)) {
     return Fate::applied;
@@ -236,8 +247,9 @@ Result<Fate> fate_of_commit(Kv& kv, const Places& places, std::span<const Write>
     case Condition::Kind::absent:
       return there != nullptr ? Fate::lost : Fate::may_still_come;
     case Condition::Kind::revision:
-      return there != nullptr && there->mod_revision == in_etcd(witness.condition.revision) ? Fate::may_still_come
-                                                                                            : Fate::lost;
+      return there != nullptr && in_epoch(epoch.number(), there->mod_revision) == witness.condition.revision
+                 ? Fate::may_still_come
+                 : Fate::lost;
     case Condition::Kind::any:
       break;
   }

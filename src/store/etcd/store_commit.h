@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "store/etcd/epoch.h"
 #include "store/etcd/kv.h"
 #include "store/etcd/place.h"
 #include "store/seal.h"
@@ -20,15 +21,14 @@ inline constexpr const char* kSealPlace = "/croft/v1/seal";
 [[nodiscard]] Result<void> change_seal(Kv& kv, const std::optional<StoredSeal>& there,
                                        const std::optional<core::Seal>& seal, Deadline deadline);
 
-/// One transaction that writes all or nothing, as Store::commit_as_of, by `worker` (Sealable::work_under). A commit
-/// whose conditions, and what it rests on besides, were read over one connection goes over that one only.
-[[nodiscard]] Result<store::Revision> commit_writes(Kv& kv, const Places& places, const Clock& clock,
-                                                    std::optional<store::Revision> as_of, std::span<const Write> writes,
-                                                    const WriteToken& token, const std::string& worker,
-                                                    Deadline deadline);
+/// One transaction that writes all or nothing, as Store::commit, by `worker` (Sealable::work_under). It is done
+/// only in the epoch in which its conditions were read.
+[[nodiscard]] Result<store::Revision> commit_writes(Kv& kv, const Places& places, Epoch& epoch, const Clock& clock,
+                                                    std::span<const Write> writes, const WriteToken& token,
+                                                    const std::string& worker, Deadline deadline);
 
 /// As Store::fate_of: told by the one of the commit's writes that names it best.
-[[nodiscard]] Result<Fate> fate_of_commit(Kv& kv, const Places& places, std::span<const Write> writes,
+[[nodiscard]] Result<Fate> fate_of_commit(Kv& kv, const Places& places, Epoch& epoch, std::span<const Write> writes,
                                           const WriteToken& token, Deadline deadline);
 
 }  // namespace croft::store::etcd

@@ -39,8 +39,8 @@ struct Listed {
   return listed;
 }
 
-[[nodiscard]] Result<void> add_records(Kv& kv, const Places& places, std::span<const Listed> listed,
-                                       const Moment& moment, Deadline deadline, std::vector<Record>& records) {
+[[nodiscard]] Result<void> add_records(Kv& kv, const Places& places, std::span<const Listed> listed, EpochNumber epoch,
+                                       Revision moment, Deadline deadline, std::vector<Record>& records) {
   if (listed.empty()) return {};
   const Key& first = listed.front().key;
   std::map<Key, std::string> beside;
@@ -48,19 +48,19 @@ struct Listed {
     const RangeRequest request =
         range_over({*from, *places.place_beside(listed.back().key) + '\0'}, kRecordsAtOnce, false);
     RangeRequest first_page = request;
-    first_page.at_revision = moment.revision;
-    TRY(const RangeResponse found, kv.range(first_page, deadline, moment.line));
+    first_page.at_revision = moment;
+    TRY(const RangeResponse found, kv.range(first_page, deadline));
     TRY(beside, all_beside(kv, first.kind, request, found, moment, deadline));
   }
   for (const Listed& one : listed) {
-    TRY(Record record, decode(places, one.key, *one.kv, beside_of(one.key, beside), *moment.line));
+    TRY(Record record, decode(places, one.key, *one.kv, beside_of(one.key, beside), epoch));
     records.push_back(std::move(record));
   }
   return {};
 }
 
-[[nodiscard]] Result<Page> list_over_one_line(Kv& kv, const Places& places, const ListRequest& request,
-                                              Deadline deadline) {
+[[nodiscard]] Result<Page> list_in_one_epoch(Kv& kv, const Places& places, Epoch& epoch, EpochNumber number,
+                                             const ListRequest& request, Deadline deadline) {
   Page page;
   std::size_t left = request.limit;
   std::string after;
@@ -73,15 +73,14 @@ struct Listed {
     while (rest.from < rest.to) {
       const auto limit =
           std::min<std::int64_t>(static_cast<std::int64_t>(left) + 1, request.keys_only ? kKeysAtOnce : kRecordsAtOnce);
-      TRY(const Over<RangeResponse> answer, kv.range(range_over(rest, limit, request.keys_only), deadline));
-      Moment moment;
-      moment.is_of(answer);
+      TRY(const RangeResponse answer,
+          range_with_epoch(kv, places, epoch, range_over(rest, limit, request.keys_only), deadline));
       const std::vector<Listed> listed = listed_in(answer, request, places);
       const auto taken = std::span(listed).first(std::min(listed.size(), left));
       if (request.keys_only) {
         for (const Listed& one : taken) page.keys.push_back(one.key);
       } else {
-        TRY_VOID(add_records(kv, places, taken, moment, deadline, page.records));
+        TRY_VOID(add_records(kv, places, taken, number, answer.revision, deadline, page.records));
       }
       left -= taken.size();
       page.more = listed.size() > taken.size();
@@ -95,9 +94,10 @@ struct Listed {
 
 }  // namespace
 
-Result<Page> list_page(Kv& kv, const Places& places, const ListRequest& request, Deadline deadline) {
+Result<Page> list_page(Kv& kv, const Places& places, Epoch& epoch, const ListRequest& request, Deadline deadline) {
   TRY_VOID(check_list(request));
-  return read_at_once([&] { return list_over_one_line(kv, places, request, deadline); });
+  return read_in_one_epoch(
+      epoch, [&](EpochNumber number) { return list_in_one_epoch(kv, places, epoch, number, request, deadline); });
 }
 
 }  // namespace croft::store::etcd

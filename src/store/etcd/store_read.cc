@@ -17,7 +17,6 @@
 #include "store/etcd/codec.h"
 #include "store/etcd/one_moment.h"
 #include "store/etcd/requests.h"
-#include "store/etcd/revisions.h"
 #include "store/free_block.h"
 
 namespace croft::store::etcd {
@@ -38,8 +37,8 @@ using wire::etcd::RequestOp;
 }
 
 /// The record that the operations from `op` on asked for; `op` moves behind them.
-[[nodiscard]] Result<std::optional<Record>> record_from(const Places& places, const Key& key,
-                                                        const Over<TxnResponse>& response, std::size_t& op) {
+[[nodiscard]] Result<std::optional<Record>> record_from(const Places& places, const Key& key, EpochNumber epoch,
+                                                        const TxnResponse& response, std::size_t& op) {
   if (places.leaves_out(key.kind)) return std::optional<Record>();
   const KeyValue* kv = only_one(response.responses[op++]);
   std::optional<std::string> beside;
@@ -47,27 +46,28 @@ using wire::etcd::RequestOp;
     if (const KeyValue* found = only_one(response.responses[op++])) beside = found->value;
   }
   if (kv == nullptr) return std::optional<Record>();
-  TRY(Record record, decode(places, key, *kv, beside, response.line));
+  TRY(Record record, decode(places, key, *kv, beside, epoch));
   return std::optional(std::move(record));
 }
 
 /// Several records as of one moment, which becomes that of the first answer when it is now.
 [[nodiscard]] Result<std::vector<std::optional<Record>>> get_at(Kv& kv, const Places& places, std::span<const Key> keys,
-                                                                Moment& moment, Deadline deadline) {
+                                                                EpochNumber epoch, Revision& moment,
+                                                                Deadline deadline) {
   std::vector<std::optional<Record>> records;
   for (std::size_t from = 0; from < keys.size(); from += kOpsMax / 2) {
     const auto some = keys.subspan(from, std::min(kOpsMax / 2, keys.size() - from));
     TxnRequest txn;
     TRY_VOID(add_gets(places, some, txn));
-    for (RequestOp& op : txn.success) std::get<RangeRequest>(op).at_revision = moment.revision;
-    Over<TxnResponse> response;
+    for (RequestOp& op : txn.success) std::get<RangeRequest>(op).at_revision = moment;
+    TxnResponse response;
     if (!txn.success.empty()) {
-      TRY(response, kv.txn(txn, deadline, moment.line));
-      moment.is_of(response);
+      TRY(response, kv.txn(txn, deadline));
+      if (moment == 0) moment = response.revision;
     }
     std::size_t op = 0;
     for (const Key& key : some) {
-      TRY(auto record, record_from(places, key, response, op));
+      TRY(auto record, record_from(places, key, epoch, response, op));
       records.push_back(std::move(record));
     }
   }
@@ -94,7 +94,7 @@ using wire::etcd::RequestOp;
     }
     txn.success.emplace_back(range_over(rest, static_cast<std::int64_t>(page->limit), true));
   }
-  TRY(const Over<TxnResponse> response, kv.txn(txn, deadline));
+  TRY(const TxnResponse response, kv.txn(txn, deadline));
   BlockKeys seen;
   for (std::size_t i = 0; i < single.size(); ++i) {
     if (only_one(response.responses[i]) != nullptr) seen.there.insert(single[i]);
@@ -111,15 +111,21 @@ using wire::etcd::RequestOp;
 /// One read: the request that asks for as much as it can, and then what is made of its answer.
 class OneRead {
  public:
-  OneRead(Kv& kv, const Places& places, const core::Missing& wanted, Deadline deadline)
+  OneRead(Kv& kv, const Places& places, Epoch& epoch, EpochNumber number, const core::Missing& wanted,
+          Deadline deadline)
       : kv_(kv),
         places_(places),
+        epoch_(epoch),
+        number_(number),
         wanted_(wanted),
         deadline_(deadline),
         keys_(wanted.records.begin(), wanted.records.end()) {}
 
   /// False when one request can't ask for it.
   [[nodiscard]] Result<bool> fits_one_request() {
+    // A free block is a hint, of whatever epoch.
+    const bool is_hint = keys_.empty() && wanted_.lists.empty() && wanted_.keys.empty();
+    if (places_.has_own() && !is_hint) txn_.success.emplace_back(RangeRequest::one(kEpochPlace));
     first_keys_ = count_of_first_keys();
     TRY_VOID(add_gets(places_, std::span(keys_).first(first_keys_), txn_));
     for (const core::Listing& listing : wanted_.lists) TRY_VOID(add_list(listing, false));
@@ -131,7 +137,9 @@ class OneRead {
   [[nodiscard]] Result<ReadAnswer> read() {
     if (!txn_.success.empty()) {
       TRY(response_, kv_.txn(txn_, deadline_));
-      moment_.is_of(response_);
+      moment_ = response_.revision;
+      if (places_.has_own())
+        TRY_VOID(epoch_.take(only_one(response_.responses.front()), response_.cluster, response_.revision));
     }
     ReadAnswer answer;
     TRY_VOID(add_records(answer));
@@ -159,7 +167,7 @@ class OneRead {
   /// Records have all the operations, or leave half of them to the lists.
   [[nodiscard]] std::size_t count_of_first_keys() const {
     const bool only_records = wanted_.lists.empty() && wanted_.keys.empty();
-    const std::size_t ops_max = only_records ? kOpsMax : kOpsMax / 2;
+    const std::size_t ops_max = only_records ? kOpsMax - 1 : kOpsMax / 2;
     std::size_t ops = 0;
     std::size_t count = 0;
     for (; count < keys_.size(); ++count) {
@@ -190,12 +198,12 @@ class OneRead {
   }
 
   [[nodiscard]] Result<void> add_records(ReadAnswer& answer) {
-    std::size_t op = 0;
+    std::size_t op = places_.has_own() ? 1 : 0;
     for (const Key& key : std::span(keys_).first(first_keys_)) {
-      TRY(auto record, record_from(places_, key, response_, op));
+      TRY(auto record, record_from(places_, key, number_, response_, op));
       answer.records.push_back(std::move(record));
     }
-    TRY(auto rest, get_at(kv_, places_, std::span(keys_).subspan(first_keys_), moment_, deadline_));
+    TRY(auto rest, get_at(kv_, places_, std::span(keys_).subspan(first_keys_), number_, moment_, deadline_));
     std::move(rest.begin(), rest.end(), std::back_inserter(answer.records));
     return {};
   }
@@ -222,7 +230,7 @@ class OneRead {
                         [&](const KeyValue& kv) -> Result<void> {
                           const auto key = places_.record_at(part.listing.kind, kv.key);
                           if (!key || !key->name.starts_with(part.listing.name_prefix)) return {};
-                          TRY(Record record, decode(places_, *key, kv, beside_of(*key, beside), response_.line));
+                          TRY(Record record, decode(places_, *key, kv, beside_of(*key, beside), number_));
                           records.push_back(std::move(record));
                           return {};
                         });
@@ -239,44 +247,48 @@ class OneRead {
 
   Kv& kv_;
   const Places& places_;
+  Epoch& epoch_;
+  const EpochNumber number_;
   const core::Missing& wanted_;
   const Deadline deadline_;
   const std::vector<Key> keys_;
   TxnRequest txn_;
   std::size_t first_keys_ = 0;  ///< so many of keys_ are in the request
   std::vector<Part> parts_;
-  Over<TxnResponse> response_;
-  Moment moment_;
+  TxnResponse response_;
+  Revision moment_ = 0;
 };
 
 /// The records as of one moment; the rest page by page.
-[[nodiscard]] Result<ReadAnswer> read_apart(Store& store, Kv& kv, const Places& places, const core::Missing& wanted,
-                                            Deadline deadline) {
+[[nodiscard]] Result<ReadAnswer> read_apart(Store& store, Kv& kv, const Places& places, EpochNumber number,
+                                            const core::Missing& wanted, Deadline deadline) {
   ReadAnswer answer;
-  Moment now;
+  Revision now = 0;
   const std::vector<Key> keys(wanted.records.begin(), wanted.records.end());
-  TRY(answer.records, get_at(kv, places, keys, now, deadline));
+  TRY(answer.records, get_at(kv, places, keys, number, now, deadline));
   TRY_VOID(read_by_pages(store, wanted, answer, deadline));
   return answer;
 }
 
 }  // namespace
 
-Result<ReadAnswer> read_wanted(Store& store, Kv& kv, const Places& places, const core::Missing& wanted,
+Result<ReadAnswer> read_wanted(Store& store, Kv& kv, const Places& places, Epoch& epoch, const core::Missing& wanted,
                                Deadline deadline) {
-  return read_at_once([&]() -> Result<ReadAnswer> {
-    OneRead one(kv, places, wanted, deadline);
+  return read_in_one_epoch(epoch, [&](EpochNumber number) -> Result<ReadAnswer> {
+    OneRead one(kv, places, epoch, number, wanted, deadline);
     TRY(const bool fits, one.fits_one_request());
-    return fits ? one.read() : read_apart(store, kv, places, wanted, deadline);
+    if (fits) return one.read();
+    if (places.has_own()) TRY_VOID(epoch.look(deadline));
+    return read_apart(store, kv, places, number, wanted, deadline);
   });
 }
 
-Result<store::Revision> position_now(Kv& kv, const Places& places, Deadline deadline) {
-  TRY(const std::string place, places.place_of(core::pool_set_key()));
-  RangeRequest request = RangeRequest::one(place);
-  request.count_only = true;
-  TRY(const Over<RangeResponse> found, kv.range(request, deadline));
-  return on_line(found.line, found.revision);
+Result<store::Revision> position_now(Kv& kv, Epoch& epoch, Deadline deadline) {
+  return read_in_one_epoch(epoch, [&](EpochNumber number) -> Result<store::Revision> {
+    TRY(const RangeResponse found, kv.range(RangeRequest::one(kEpochPlace), deadline));
+    TRY_VOID(epoch.take(found.kvs.empty() ? nullptr : &found.kvs.front(), found.cluster, found.revision));
+    return in_epoch(number, found.revision);
+  });
 }
 
 }  // namespace croft::store::etcd

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "register/snapshot.h"
+#include "store/etcd/epoch.h"
 #include "store/etcd/kv.h"
 #include "store/etcd/place.h"
 #include "store/store.h"
@@ -11,10 +12,10 @@ namespace croft::store::etcd {
 
 /// Everything a decision asks for, as Store::read: in one request the first page of all, then what did not fit, as of
 /// the same moment. What one request can't ask for is read apart, and its lists from `store`.
-[[nodiscard]] Result<ReadAnswer> read_wanted(Store& store, Kv& kv, const Places& places, const core::Missing& wanted,
-                                             Deadline deadline);
+[[nodiscard]] Result<ReadAnswer> read_wanted(Store& store, Kv& kv, const Places& places, Epoch& epoch,
+                                             const core::Missing& wanted, Deadline deadline);
 
 /// As Store::position.
-[[nodiscard]] Result<store::Revision> position_now(Kv& kv, const Places& places, Deadline deadline);
+[[nodiscard]] Result<store::Revision> position_now(Kv& kv, Epoch& epoch, Deadline deadline);
 
 }  // namespace croft::store::etcd

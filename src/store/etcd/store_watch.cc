@@ -12,26 +12,31 @@
 #include "store/etcd/codec.h"
 #include "store/etcd/place.h"
 #include "store/etcd/resuming_watch.h"
-#include "store/etcd/revisions.h"
 
 namespace croft::store::etcd {
 namespace {
 
 class StoreWatch final : public Watch {
  public:
-  StoreWatch(Store& store, Kv& kv, const Places& places, const Clock& clock, Random& random, const WatchScope& scope,
-             store::Revision after)
-      : store_(store), kv_(kv), line_(line_of(after)), places_(places), watch_(kv, clock, random), scope_(scope) {
+  StoreWatch(Store& store, Kv& kv, const Places& places, Epoch& epoch, const Clock& clock, Random& random,
+             const WatchScope& scope, store::Revision after)
+      : store_(store),
+        epoch_(epoch),
+        number_(epoch_of(after)),
+        places_(places),
+        watch_(kv, clock, random),
+        scope_(scope) {
+    add_range(kEpochPlace, "", after);
     for (const Key& key : scope_.records) add_record(key, after);
     for (const core::Listing& listing : scope_.lists) add_list(listing, after);
   }
 
   [[nodiscard]] Result<std::vector<Change>> next(Deadline deadline) override {
-    TRY_VOID(check_line());
+    TRY_VOID(check_epoch(deadline));
     TRY(const WatchUpdate update, watch_.next(deadline));
-    // A stream that was lost and found may lead to a cluster that was restored meanwhile. Then nobody's connection has
-    // held.
-    TRY_VOID(check_line());
+    if (update.what == WatchUpdate::What::idle) return std::vector<Change>();
+    TRY_VOID(check_epoch(deadline));
+    if (update.cluster != cluster_) return fail(ErrorCode::too_old, "etcd's watch is of another cluster");
     switch (update.what) {
       case WatchUpdate::What::events:
         break;
@@ -63,11 +68,15 @@ class StoreWatch final : public Watch {
   }
 
  private:
-  /// What was read over one connection is not followed when there is another: in between anything may have happened to
-  /// the cluster, its revisions included.
-  [[nodiscard]] Result<void> check_line() {
-    if (kv_.line() == line_) return {};
-    return fail(ErrorCode::too_old, "the connection to etcd was lost; read everything again");
+  /// A stream that is opened anew may lead to an etcd that was restored meanwhile.
+  [[nodiscard]] Result<void> check_epoch(Deadline deadline) {
+    if (watch_.connects() != connects_) {
+      TRY(const Epoch::Known now, epoch_.look(deadline));
+      connects_ = watch_.connects();
+      cluster_ = now.cluster;
+    }
+    if (epoch_.number() == number_) return {};
+    return fail(ErrorCode::too_old, "the register is another one, or was restored; read everything again");
   }
 
   std::int64_t add_range(std::string from, std::string to, store::Revision after) {
@@ -112,7 +121,11 @@ class StoreWatch final : public Watch {
 
   /// What an event says about one of the records that are watched.
   [[nodiscard]] Result<void> add_change(const Event& event, Deadline deadline, std::vector<Change>& changes) {
-    const store::Revision revision = on_line(line_, event.kv.mod_revision);
+    const store::Revision revision = in_epoch(number_, event.kv.mod_revision);
+    if (event.kv.key == kEpochPlace) {
+      TRY_VOID(epoch_.look(deadline));
+      return check_epoch(deadline);
+    }
     const bool is_deletion = event.type == Event::Type::deletion;
     if (const auto followed = followed_.find(event.kv.key); followed != followed_.end()) {
       const Key& key = followed->second.key;
@@ -128,7 +141,7 @@ class StoreWatch final : public Watch {
       TRY(auto record, store_.get(seen->key, deadline));
       changes.push_back(record ? Change::put(*std::move(record)) : Change::deleted(seen->key, revision));
     } else {
-      TRY(auto record, decode(places_, seen->key, event.kv, std::nullopt, line_));
+      TRY(auto record, decode(places_, seen->key, event.kv, std::nullopt, number_));
       changes.push_back(Change::put(std::move(record)));
     }
     return {};
@@ -140,8 +153,9 @@ class StoreWatch final : public Watch {
   };
 
   Store& store_;
-  Kv& kv_;
-  const Line line_;  ///< all revisions are of this connection
+  Epoch& epoch_;
+  const EpochNumber number_;  ///< of which all revisions are
+  std::uint64_t connects_ = 0, cluster_ = 0;
   const Places& places_;
   ResumingWatch watch_;
   const WatchScope scope_;
@@ -152,9 +166,9 @@ class StoreWatch final : public Watch {
 
 }  // namespace
 
-std::unique_ptr<Watch> make_watch(Store& store, Kv& kv, const Places& places, const Clock& clock, Random& random,
-                                  const WatchScope& scope, store::Revision after) {
-  return std::make_unique<StoreWatch>(store, kv, places, clock, random, scope, after);
+std::unique_ptr<Watch> make_watch(Store& store, Kv& kv, const Places& places, Epoch& epoch, const Clock& clock,
+                                  Random& random, const WatchScope& scope, store::Revision after) {
+  return std::make_unique<StoreWatch>(store, kv, places, epoch, clock, random, scope, after);
 }
 
 }  // namespace croft::store::etcd

@@ -15,8 +15,6 @@ using os::GrpcCode;
 constexpr std::string_view kCompacted = "required revision has been compacted";
 constexpr std::string_view kNoSpace = "database space exceeded";
 constexpr std::string_view kTooLarge = "request is too large";
-constexpr std::string_view kOtherLine =
-    "the connection to etcd is another one than that which was read from; read again";
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
@@ -112,10 +110,6 @@ Verdict verdict_on_nonsense(const Error& error, bool writes) {
 }
 
 bool is_compacted(const Error& error) { return contains(error.message, kCompacted); }
-
-Error other_line() { return {ErrorCode::conflict, std::string(kOtherLine), {}}; }
-
-bool is_other_line(const Error& error) { return contains(error.message, kOtherLine); }
 
 bool is_no_space(const Error& error) { return contains(error.message, kNoSpace); }
 

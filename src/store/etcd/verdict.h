@@ -23,7 +23,4 @@ struct Verdict {
 /// The same of an answer that `error` says is none, or not to what was asked: it proves nothing.
 [[nodiscard]] Verdict verdict_on_nonsense(const Error& error, bool writes);
 
-/// For is_other_line().
-[[nodiscard]] Error other_line();
-
 }  // namespace croft::store::etcd

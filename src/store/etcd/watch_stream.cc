@@ -86,6 +86,7 @@ Result<std::optional<WatchUpdate>> GrpcWatchStream::take(wire::etcd::WatchRespon
   WatchUpdate update;
   update.id = response.created ? answered(response.id) : response.id;
   update.revision = response.revision;
+  update.cluster = response.cluster;
   if (!was_asked_for(update.id)) return std::optional<WatchUpdate>();  // answers for the stream as a whole have -1
   if (response.canceled) {
     forget_pieces(update.id);

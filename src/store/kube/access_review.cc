@@ -12,8 +12,6 @@
 namespace croft::store::kube {
 namespace {
 
-constexpr std::size_t kReviewBytesMax = 64U << 10;
-
 [[nodiscard]] Request request_of(const NeededRights& rights, std::string_view verb) {
   wire::JsonWriter out(wire::JsonWriter::Layout::compact);
   const auto put = [&](std::string_view name, std::string_view text) {
@@ -37,7 +35,6 @@ constexpr std::size_t kReviewBytesMax = 64U << 10;
   request.method = Request::Method::post;
   request.path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
   request.body = std::move(out).take();
-  request.answer_bytes_max = kReviewBytesMax;
   request.keeps_nothing = true;
   return request;
 }
@@ -49,7 +46,7 @@ constexpr std::size_t kReviewBytesMax = 64U << 10;
     if (error.code == ErrorCode::permission_denied) error.code = ErrorCode::refused_by_configuration;
     return fail(std::move(error));
   }
-  TRY(const auto document, wire::parse_json(answer.body, {.bytes_max = kReviewBytesMax}));
+  TRY(const auto document, wire::parse_json(answer.body, {.bytes_max = wire::kube::kApiAnswerBytesMax}));
   const auto status = member_of(document.root(), "status");
   const auto allowed = status ? member_of(*status, "allowed") : std::nullopt;
   if (!allowed || allowed->kind() != wire::JsonKind::boolean) {

@@ -22,13 +22,6 @@ struct Request {
   std::string body;  ///< none for a GET
   std::string content_type = "application/json";
   std::string accept = "application/json";
-  /// Only over this connection (Answer::connection): else it is not sent, and `not_done` with the code conflict. For a
-  /// write that rests on what was read over that one: behind another there may be another storage, or the same one put
-  /// back to an older state, where a resourceVersion comes a second time. 0: over any.
-  std::uint64_t only_on = 0;
-  /// A longer answer is refused: invalid_argument, as `not_done` or, of a write, `unknown`. 0: as the client has it.
-  /// Who knows what is asked for knows how much that can be, and an API server that sends without end costs no more.
-  std::size_t answer_bytes_max = 0;
   /// A POST of which the server keeps nothing, as a review or a TokenRequest.
   bool keeps_nothing = false;
   /// Whether it changes nothing, so that it may be asked twice.
@@ -45,9 +38,7 @@ struct Answer {
     unknown,   ///< it was sent, and may or may not have been processed; read back before deciding anything
   } outcome = Outcome::not_done;
   int http_status = 0;  ///< 0: there was no answer
-  /// done: over which connection it came, counted from 1; 0 where that is not known.
-  std::uint64_t connection = 0;
-  std::string body;  ///< done
+  std::string body;     ///< done
   /// refused; also unknown, where an answer said why. Its texts are the server's: not fit for a terminal.
   wire::kube::ApiStatus status;
   /// Unless done: one line, with the code a store would give. Conflict (409), already_exists, not_found (404), too_old

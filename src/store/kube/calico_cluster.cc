@@ -14,7 +14,7 @@
 #include "store/format/seal.h"
 #include "store/kube/format/own_kinds.h"
 #include "store/kube/format/requests.h"
-#include "store/kube/missing_right.h"
+#include "store/kube/refusals.h"
 
 namespace croft::store::kube {
 namespace {
@@ -48,14 +48,12 @@ bool is_to_ask_newer(const Objects& objects, CalicoReadiness& readiness) {
   TRY(const auto resource, resource_of_readiness(objects));
   Request request;
   TRY(request.path, wire::kube::object_path(resource, {}, "default"));
-  request.answer_bytes_max = wire::kube::kApiObjectBytesMax;
   return request;
 }
 
 /// An answer that is one object, as bounded as any.
 [[nodiscard]] auto parsed(const Answer& answer) {
-  return wire::parse_json(answer.body,
-                          {.bytes_max = wire::kube::kApiObjectBytesMax, .values_max = wire::kube::kApiObjectValuesMax});
+  return wire::parse_json(answer.body, {.bytes_max = wire::kube::kApiAnswerBytesMax});
 }
 
 [[nodiscard]] std::string_view text_of(wire::JsonRef object, std::string_view member) {
@@ -130,7 +128,6 @@ struct Said {
   resource.version = newer.version;
   Request request;
   TRY(request.path, wire::kube::object_path(resource, {}, "default"));
-  request.answer_bytes_max = wire::kube::kApiObjectBytesMax;
   return request;
 }
 
@@ -220,7 +217,8 @@ struct Listed {
   const auto crd = wire::calico::crd_kind_of(kind, group);
   TRY(const auto page,
       wire::kube::decode_list(answer.body, {fmt::format("{}/{}", crd.group, crd.version), std::string(crd.kind)}));
-  for (const auto& item : page.items) {
+  for (const std::string_view text : page.items) {
+    TRY(const auto item, wire::kube::decode_item(text, {}));
     listed.objects.insert({item.meta.name, item.meta.resource_version});
     listed.names.insert(item.meta.name);
   }
@@ -266,7 +264,6 @@ constexpr std::string_view kNameTheGroup =
 Result<ApiGroup> discover_calico_group(Api& api, Deadline deadline) {
   Request request;
   request.path = "/apis";
-  request.answer_bytes_max = wire::kube::kApiObjectBytesMax;
   const Answer answer = api.call(request, deadline);
   if (answer.outcome == Answer::Outcome::not_done) return fail(answer.error);
   // Whoever may not ask takes what most clusters have. What is no answer of the API must not choose the register.
@@ -298,7 +295,6 @@ Result<bool> may_read_own_kinds(Api& api, const OwnDenied& denied, Deadline dead
   std::vector<Request> requests(2);
   requests[0].path = fmt::format("/apis/{}/{}", wire::kube::kOwnGroup, wire::kube::kOwnVersion);
   requests[1].path = wire::kube::list_path(path, query);
-  for (Request& request : requests) request.answer_bytes_max = wire::kube::kApiObjectBytesMax;
   const auto answers = api.call_all(requests, deadline);
   if (answers[0].outcome == Answer::Outcome::not_done) return fail(answers[0].error);
   if (is_not_found(answers[0])) return false;
@@ -413,7 +409,8 @@ Result<void> change_seal(Objects& objects, const std::optional<StoredSeal>& ther
   if (error.code == ErrorCode::not_found) {
     return fail(
         ErrorCode::refused_by_configuration,
-        error.message + ": the API does not know Calico's kinds; `croft store crds --calico-kinds` prints them");
+        error.message +
+            ": the API does not know Calico's kinds; kubectl apply -f deploy/kubernetes/crds-calico.yaml makes them");
   }
   if (error.code == ErrorCode::already_exists) error.code = ErrorCode::conflict;
   return fail(std::move(error));

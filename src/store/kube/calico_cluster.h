@@ -32,12 +32,6 @@ struct CalicoReadiness {
   std::string worker;                                ///< guarded by mutex: Sealable::work_under
   /// Guarded by mutex: since boot, when the older group had none, and whether the newer one has one is to be asked yet.
   std::optional<std::chrono::nanoseconds> absent_at;
-  /// Of objects that are no longer the ones that count.
-  void forget() {
-    const std::lock_guard lock(mutex);
-    ready_at.reset();
-    absent_at.reset();
-  }
 };
 /// For how long what was seen of it counts: who seals waits so long, and for the requests that are on their way then.
 /// Calico's migration between its groups waits ten seconds between the lock and the first copy (defaultDrainPeriod in

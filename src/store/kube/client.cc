@@ -14,7 +14,6 @@
 
 #include "store/kube/credentials.h"
 #include "store/kube/dialer.h"
-#include "store/kube/hide_token.h"
 #include "store/kube/verdict.h"
 #include "store/kube/watch_stream.h"
 
@@ -53,7 +52,6 @@ class Client::Impl {
       : options_(std::move(options)),
         dialer_(options_, clock),
         credentials_(options_.access, options_.token_age_max, clock),
-        bucket_(options_.rate_limit),
         clock_(clock),
         random_(random),
         server_(random.next() % dialer_.servers()) {}
@@ -62,7 +60,6 @@ class Client::Impl {
   struct Reply {
     Answer answer;
     std::shared_ptr<os::Http2Stream> stream;
-    std::string token;  ///< of `done`: what was sent
   };
   [[nodiscard]] Reply run(const Request& request, bool is_watch, Deadline deadline);
   /// All at once over one connection; what that does not settle runs by itself.
@@ -74,7 +71,6 @@ class Client::Impl {
   struct Connection {
     std::shared_ptr<os::Http2Connection> http2;
     std::size_t server = 0;
-    std::uint64_t number = 0;
   };
   struct Attempt {
     Verdict verdict;
@@ -95,11 +91,7 @@ class Client::Impl {
     std::optional<Verdict> failed;
   };
   [[nodiscard]] Begun begin(const Connection& on, const Request& request, const std::string& token, Deadline deadline);
-  /// `token`: as it was sent; what a server repeats of it is left out of the answer.
-  [[nodiscard]] Attempt finish(const Begun& begun, const Request& request, bool is_watch, const std::string& token,
-                               Deadline deadline);
-  [[nodiscard]] Attempt finish_raw(const Begun& begun, const Request& request, bool is_watch, const std::string& token,
-                                   Deadline deadline);
+  [[nodiscard]] Attempt finish(const Begun& begun, const Request& request, bool is_watch, Deadline deadline);
   /// Says where an answer that is no good came from, and keeps others from that server if need be.
   void note_failure(Verdict& verdict, const Connection& on);
   [[nodiscard]] std::vector<os::Http2Header> headers(const wire::kube::KubeServer& server, const Request& request,
@@ -116,14 +108,12 @@ class Client::Impl {
   const ClientOptions options_;
   Dialer dialer_;
   Credentials credentials_;
-  TokenBucket bucket_;
   const Clock& clock_;
   std::atomic<std::uint64_t> requests_{0};
 
   std::mutex mutex_;
   Random& random_;           ///< guarded by mutex_
   Connection current_;       ///< guarded by mutex_; without http2: none
-  std::uint64_t made_ = 0;   ///< guarded by mutex_: connections
   std::size_t server_;       ///< guarded by mutex_: where `current_` leads to, or where to begin
   bool connecting_ = false;  ///< guarded by mutex_: a thread is dialing
   std::condition_variable connected_;
@@ -154,7 +144,7 @@ Result<Client::Impl::Connection> Client::Impl::connection(Deadline deadline) {
   connected_.notify_all();
   if (!dialed) return fail(dialed.error());
   server_ = dialed->server;
-  current_ = {std::move(dialed->connection), dialed->server, ++made_};
+  current_ = {std::move(dialed->connection), dialed->server};
   return current_;
 }
 
@@ -190,41 +180,20 @@ Deadline Client::Impl::reply_by(const Request& request, Deadline deadline) const
 
 Client::Impl::Begun Client::Impl::begin(const Connection& on, const Request& request, const std::string& token,
                                         Deadline deadline) {
-  if (request.only_on != 0 && request.only_on != on.number) {
-    Verdict verdict;
-    verdict.answer.error = {ErrorCode::conflict, "the connection to the API server is another; read again", {}};
-    verdict.next = Next::end;
-    return {nullptr, std::move(verdict)};
-  }
   if (!request.is_read()) {
     // A server that takes connections and does nothing else must not get a write whose outcome nobody learns.
     const auto ready = on.http2->wait_until_ready(deadline);
     if (!ready) return {nullptr, verdict_on_failure(request, {ready.error(), true})};
   }
   auto opened =
-      on.http2->open(headers(dialer_.server(on.server), request, token), request.body, true,
-                     request.answer_bytes_max == 0 ? options_.response_bytes_max
-                                                   : std::min(request.answer_bytes_max, options_.response_bytes_max));
+      on.http2->open(headers(dialer_.server(on.server), request, token), request.body, true, options_.answer_bytes_max);
   if (!opened) return {nullptr, verdict_on_failure(request, {opened.error(), true})};
   ++requests_;
   return {*std::move(opened), std::nullopt};
 }
 
 Client::Impl::Attempt Client::Impl::finish(const Begun& begun, const Request& request, bool is_watch,
-                                           const std::string& token, Deadline deadline) {
-  Attempt made = finish_raw(begun, request, is_watch, token, deadline);
-  Answer& answer = made.verdict.answer;
-  if (answer.outcome == Answer::Outcome::done) {
-    hide_whole_token(token, answer.body);
-  } else {
-    hide_token(token, answer.error);
-    hide_token(token, answer.status);
-  }
-  return made;
-}
-
-Client::Impl::Attempt Client::Impl::finish_raw(const Begun& begun, const Request& request, bool is_watch,
-                                               const std::string& token, Deadline deadline) {
+                                           Deadline deadline) {
   if (begun.failed) return {*begun.failed, nullptr};
   const auto& stream = begun.stream;
   const Deadline by = reply_by(request, deadline);
@@ -239,10 +208,7 @@ Client::Impl::Attempt Client::Impl::finish_raw(const Begun& begun, const Request
   }
   auto received = stream->read_all(by);
   if (received.failure) return {verdict_on_failure(request, *received.failure), nullptr};
-  const auto headers = stream->headers();
-  // Before anything of it is cut off.
-  if (http_status_of(headers) >= 300) hide_token(token, received.bytes);
-  Verdict verdict = verdict_on_answer(request, headers, std::move(received.bytes));
+  Verdict verdict = verdict_on_answer(request, stream->headers(), std::move(received.bytes));
   if (is_watch && verdict.answer.outcome == Answer::Outcome::done) {
     const int http_status = std::exchange(verdict.answer, {}).http_status;
     verdict.answer.error = {ErrorCode::corrupt, fmt::format("HTTP status {} is no answer to a watch", http_status), {}};
@@ -307,80 +273,55 @@ bool Client::Impl::goes_on(const Verdict& verdict, const Connection& on, const s
 Client::Impl::Reply Client::Impl::run(const Request& request, bool is_watch, Deadline deadline) {
   Tries tries;
   for (;;) {
-    const auto turn = bucket_.take(clock_.now(), deadline);
-    if (!turn || deadline.passed(clock_.now())) {
-      return {
-          not_done({ErrorCode::deadline_exceeded,
-                    turn ? "Kubernetes: no time was left to ask" : "Kubernetes: the rate limit leaves no time to ask",
-                    {}}),
-          nullptr,
-          {}};
+    if (deadline.passed(clock_.now())) {
+      return {not_done({ErrorCode::deadline_exceeded, "Kubernetes: no time was left to ask", {}}), nullptr};
     }
-    sleep(*turn);
     auto token = credentials_.token();
-    if (!token) return {not_done(as_away(token.error())), nullptr, {}};
+    if (!token) return {not_done(as_away(token.error())), nullptr};
     const auto on = connection(deadline);
-    if (!on) return {not_done(on.error()), nullptr, {}};  // all servers were tried
-    Attempt made = finish(begin(*on, request, *token, deadline), request, is_watch, *token, deadline);
+    if (!on) return {not_done(on.error()), nullptr};  // all servers were tried
+    Attempt made = finish(begin(*on, request, *token, deadline), request, is_watch, deadline);
     Verdict& verdict = made.verdict;
-    verdict.answer.connection = on->number;
     if (verdict.answer.outcome == Answer::Outcome::done) {
-      return {std::move(verdict.answer), std::move(made.stream), std::move(*token)};
+      return {std::move(verdict.answer), std::move(made.stream)};
     }
     if (verdict.answer.http_status == 401) {
       verdict.answer.error.message += "; " + credentials_.refusal_of(*token);
     }
     note_failure(verdict, *on);
-    if (!goes_on(verdict, *on, *token, tries, deadline)) return {std::move(verdict.answer), nullptr, {}};
+    if (!goes_on(verdict, *on, *token, tries, deadline)) return {std::move(verdict.answer), nullptr};
   }
 }
 
 void Client::Impl::note_failure(Verdict& verdict, const Connection& on) {
   verdict.answer.error = verdict.answer.error.in(dialer_.server(on.server).text());
   if (verdict.server_is_bad) dialer_.set_aside(on.server);
-  const bool is_sent = verdict.answer.error.code != ErrorCode::conflict;
-  const bool is_lost = (verdict.answer.http_status == 0 && is_sent) || verdict.server_is_bad;
-  if (is_lost) give_up(on);
+  if (verdict.answer.http_status == 0 || verdict.server_is_bad) give_up(on);
 }
 
 std::vector<Answer> Client::Impl::run_together(std::span<const Request> requests, Deadline deadline) {
   std::vector<Answer> answers(requests.size());
-  std::size_t bytes = 0;
   for (std::size_t from = 0; from < requests.size(); from += kTogether) {
     const auto some = requests.subspan(from, std::min(kTogether, requests.size() - from));
     std::vector<Begun> begun;
     const auto token = credentials_.token();
-    const auto on = token && some.size() > 1 && !bucket_.is_limited()
-                        ? connection(deadline)
-                        : Result<Connection>(fail(ErrorCode::unavailable, ""));
+    const auto on =
+        token && some.size() > 1 ? connection(deadline) : Result<Connection>(fail(ErrorCode::unavailable, ""));
     if (on) {
       for (const Request& request : some) begun.push_back(begin(*on, request, *token, deadline));
     }
     for (std::size_t i = 0; i < some.size(); ++i) {
       Answer& answer = answers[from + i];
-      // What became of a write has to be known.
-      if (bytes > options_.together_bytes_max && some[i].is_read()) {
-        // Who asked for a list may ask for less of it.
-        answer = not_done({ErrorCode::invalid_argument,
-                           fmt::format("the API server's answers to {} questions are longer than {} bytes together",
-                                       requests.size(), options_.together_bytes_max),
-                           {}});
-        if (on) begun[i].stream.reset();
-        continue;
-      }
       if (!on) {
         answer = run(some[i], false, deadline).answer;
-        bytes += answer.body.size();
         continue;
       }
-      Attempt made = finish(begun[i], some[i], false, *token, deadline);
-      made.verdict.answer.connection = on->number;
+      Attempt made = finish(begun[i], some[i], false, deadline);
       const bool is_done = made.verdict.answer.outcome == Answer::Outcome::done;
       if (!is_done) note_failure(made.verdict, *on);
       // What nobody has processed, and reads, may be asked again.
       const bool is_final = is_done || made.verdict.next == Next::end;
       answer = is_final ? std::move(made.verdict.answer) : run(some[i], false, deadline).answer;
-      bytes += answer.body.size();
       begun[i].stream.reset();
     }
   }
@@ -409,8 +350,7 @@ WatchAnswer Client::watch(const std::string& path, Deadline deadline) {
   auto reply = impl_->run(request, true, deadline);
   WatchAnswer watch{std::move(reply.answer), nullptr};
   if (reply.stream) {
-    watch.stream = std::make_unique<Http2WatchStream>(std::move(reply.stream), impl_->options().event_bytes_max,
-                                                      std::move(reply.token));
+    watch.stream = std::make_unique<Http2WatchStream>(std::move(reply.stream), impl_->options().answer_bytes_max);
   }
   return watch;
 }

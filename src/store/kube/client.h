@@ -11,7 +11,6 @@
 #include "http/transport.h"
 #include "store/kube/api.h"
 #include "store/kube/format/kubeconfig.h"
-#include "store/kube/token_bucket.h"
 
 namespace croft::store::kube {
 
@@ -32,12 +31,8 @@ struct ClientOptions {
   std::chrono::nanoseconds token_age_max = std::chrono::minutes{1};
   /// How often a request that was told to wait (429, 503) is sent again; as client-go.
   int waits_max = 10;
-  std::size_t response_bytes_max = wire::kube::kApiListBytesMax;  ///< unless the request says less
-  /// Of all answers to call_all() together. When they are more, reads whose answer was not taken yet are `not_done`
-  /// (invalid_argument).
-  std::size_t together_bytes_max = std::size_t{24} << 20;
-  std::size_t event_bytes_max = wire::kube::kApiObjectBytesMax;  ///< of a watch
-  RateLimit rate_limit;                                          ///< off; each attempt counts
+  /// A longer answer, or event of a watch, is refused: invalid_argument, as `not_done` or, of a write, `unknown`.
+  std::size_t answer_bytes_max = wire::kube::kApiAnswerBytesMax;
   /// How it waits. For tests; absent: the thread sleeps.
   std::function<void(std::chrono::nanoseconds)> sleep;
 };

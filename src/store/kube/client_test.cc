@@ -12,7 +12,6 @@
 #include "os/files.h"
 #include "os/scratch_directory.h"
 #include "store/kube/format/requests.h"
-#include "store/kube/hide_token.h"
 
 namespace croft::store::kube {
 namespace {
@@ -429,70 +428,13 @@ TEST_F(KubeClientTest, NamesAreLookedUpWhereThereIsAWay) {
 TEST_F(KubeClientTest, AnAnswerIsBounded) {
   Server server([](const Server::Request&) { return json(200, std::string(5000, 'x')); });
   auto options = options_for({server.port()});
-  options.response_bytes_max = 4999;
+  options.answer_bytes_max = 4999;
   const auto client = client_of(std::move(options));
   const Answer read = client->call(get(), in(10s));
   EXPECT_EQ(read.outcome, Outcome::not_done);
   EXPECT_EQ(read.error.code, ErrorCode::invalid_argument);
   EXPECT_EQ(server.requests().size(), 1U);  // no server would do better
   EXPECT_EQ(client->call(put(), in(10s)).outcome, Outcome::unknown);
-}
-
-TEST_F(KubeClientTest, ARequestMaySayHowLongItsAnswerCanBe) {
-  Server server([](const Server::Request&) { return json(200, std::string(5000, 'x')); });
-  const auto client = client_of(server);
-  Request request = get();
-  request.answer_bytes_max = 5000;
-  EXPECT_EQ(client->call(request, in(10s)).outcome, Outcome::done);
-  request.answer_bytes_max = 4999;
-  const Answer read = client->call(request, in(10s));
-  EXPECT_EQ(read.outcome, Outcome::not_done);
-  EXPECT_EQ(read.error.code, ErrorCode::invalid_argument);
-  EXPECT_EQ(client->call(get(), in(10s)).outcome, Outcome::done);
-}
-
-/// Else what was written would be written again.
-TEST_F(KubeClientTest, WhatBecameOfAWriteIsToldHoweverMuchWasAnswered) {
-  Server server([](const Server::Request&) { return json(200, std::string(5000, 'x')); });
-  auto options = options_for({server.port()});
-  options.together_bytes_max = 4000;
-  const auto client = client_of(std::move(options));
-  for (const Answer& answer : client->call_all(std::vector{get(), put(), put()}, in(20s))) {
-    EXPECT_EQ(answer.outcome, Outcome::done);
-  }
-}
-
-TEST_F(KubeClientTest, AnswersTogetherAreBounded) {
-  Server server([](const Server::Request&) { return json(200, std::string(5000, 'x')); });
-  auto options = options_for({server.port()});
-  options.together_bytes_max = 14'000;
-  const auto client = client_of(std::move(options));
-  const std::vector<Request> requests(60, get());
-  const auto answers = client->call_all(requests, in(20s));
-  ASSERT_EQ(answers.size(), 60U);
-  std::size_t bytes = 0;
-  for (const Answer& answer : answers) {
-    bytes += answer.body.size();
-    if (answer.outcome == Outcome::done) continue;
-    EXPECT_EQ(answer.outcome, Outcome::not_done);
-    EXPECT_EQ(answer.error.code, ErrorCode::invalid_argument);
-  }
-  EXPECT_EQ(bytes, 15'000U) << "by no more than one answer";
-  EXPECT_EQ(client->call_all({requests.data(), 2}, in(20s))[1].outcome, Outcome::done) << "the next call begins anew";
-}
-
-TEST_F(KubeClientTest, TheRateIsLimitedWhereItIsAskedFor) {
-  Server server([](const Server::Request&) { return json(200, "ok"); });
-  auto options = options_for({server.port()});
-  options.rate_limit = {1, 2};
-  const auto client = client_of(std::move(options));
-  EXPECT_EQ(client->call(get(), in(10s)).outcome, Outcome::done);
-  EXPECT_EQ(client->call(get(), in(10s)).outcome, Outcome::done);
-  EXPECT_EQ(slept_, 0s);
-  EXPECT_EQ(client->call(get(), in(500ms)).error.code, ErrorCode::deadline_exceeded);
-  EXPECT_EQ(client->call(get(), in(10s)).outcome, Outcome::done);
-  EXPECT_GT(slept_, 500ms);
-  EXPECT_EQ(server.requests().size(), 3U);
 }
 
 TEST_F(KubeClientTest, ThreadsShareAConnection) {
@@ -612,80 +554,6 @@ TEST_F(KubeClientTest, AWatchIsRefusedAsAnyRequest) {
   EXPECT_EQ(count, 2);
 }
 
-/// As debugging proxies do.
-TEST_F(KubeClientTest, AServerThatRepeatsOurTokenDoesNotGetItIntoErrors) {
-  const std::string token = "s3cret/with.slash.and-more-than-that";
-  std::string body;
-  std::atomic<int> status{403};
-  Server server([&](const Server::Request& request) {
-    EXPECT_EQ(request.header("authorization"), "Bearer " + token);
-    return json(status, body);
-  });
-  auto options = options_for({server.port()});
-  options.access.token = token;
-  const auto client = client_of(std::move(options));
-  const auto in_status = [](const std::string& message) {
-    return R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":")" + message +
-           R"(","message":"you sent )" + message + R"(","details":{"name":")" + message +
-           R"(","causes":[{"message":")" + message + "\"}]}}";
-  };
-  const auto expect_hidden = [](const Answer& answer) {
-    for (const std::string& text : {answer.error.message, answer.error.details, answer.status.message,
-                                    answer.status.reason, answer.status.name, answer.body}) {
-      EXPECT_EQ(text.find("s3cr"), std::string::npos) << text;
-    }
-    for (const auto& cause : answer.status.causes) EXPECT_EQ(cause.message.find("s3cr"), std::string::npos);
-  };
-  for (const std::string& said :
-       {"you sent Bearer " + token, in_status(token), in_status(R"(s3cret\/with.slash.and-more-than-that)"),
-        in_status(R"(\u00733cret\u002Fwith.slash.and-more-than-that)"), in_status(token.substr(0, 30)),
-        std::string(250, 'x') + token}) {
-    body = said;
-    for (const int code : {200, 302, 403, 404, 500}) {
-      status = code;
-      // A part of one may be of another: what is to be read on stays as it is.
-      if (code == 200 && said.find("more-than-that") == said.npos) continue;
-      for (const Answer& answer : {client->call(get(), in(10s)), client->call(put(), in(10s))}) expect_hidden(answer);
-      for (const Answer& answer : client->call_all(std::vector{get(), get()}, in(10s))) expect_hidden(answer);
-      if (code != 200) expect_hidden(client->watch("/w", in(10s)).answer);
-    }
-  }
-  status = 200;
-  for (const std::string& said :
-       {R"({"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","message":")" + token + "\"}}\n",
-        R"({"type":")" + token + "\"}\n", R"({"type":"ADDED","object":")" + token + "\"}\n", token + "\n"}) {
-    body = said;
-    const auto watch = client->watch("/w", in(10s));
-    ASSERT_TRUE(watch.stream);
-    const auto event = watch.stream->next(in(10s));
-    const bool is_error = event && *event && (*event)->status;
-    const std::string text = is_error ? (*event)->status->message : event ? "" : event.error().message;
-    EXPECT_NE(text, "") << said;
-    EXPECT_EQ(text.find("s3cr"), std::string::npos) << text;
-  }
-}
-
-TEST(HideToken, TakesOutWhatIsOursAndNothingElse) {
-  const std::string token = "eyJhbGciOiJSUzI1NiIsImtpZCI6IkFCQyJ9.eyJzdWIiOiJhIn0.c2ln";
-  const auto hidden = [&](std::string text) {
-    hide_token(token, text);
-    return text;
-  };
-  EXPECT_EQ(hidden("a " + token + " b " + token), "a (our token) b (our token)");
-  EXPECT_EQ(hidden(token + token), "(our token)(our token)");
-  EXPECT_EQ(hidden(token.substr(0, 24) + "…"), "(our token)…") << "one that was cut off";
-  EXPECT_EQ(hidden(token.substr(0, 23)), token.substr(0, 23)) << "too little to be one";
-  EXPECT_EQ(hidden("eeee\\\\ \\u0065 \\u00"), "eeee\\\\ \\u0065 \\u00");
-  EXPECT_EQ(hidden(""), "");
-  std::string whole = token.substr(0, 40) + " " + token;
-  hide_whole_token(token, whole);
-  EXPECT_EQ(whole, token.substr(0, 40) + " (our token)");
-  std::string word = "password";
-  hide_token("pass", word);
-  hide_token("", word);
-  EXPECT_EQ(word, "password") << "what is that short is no token of an API server";
-}
-
 TEST_F(KubeClientTest, AWatchThatIsAnsweredWithoutOneIsNotDone) {
   Server server([](const Server::Request&) { return json(204, ""); });
   const auto watch = client_of(server)->watch("/w", in(10s));
@@ -698,7 +566,7 @@ TEST_F(KubeClientTest, AWatchThatBreaksSaysHow) {
   const auto end_of = [&](const std::string& said, bool stop, std::size_t bytes_max) {
     Server server([](const Server::Request&) { return open_answer(); });
     auto options = options_for({server.port()});
-    options.event_bytes_max = bytes_max;
+    options.answer_bytes_max = bytes_max;
     const auto client = client_of(std::move(options));
     auto watch = client->watch("/w", in(10s));
     EXPECT_TRUE(watch.stream);

@@ -126,7 +126,7 @@ class FakeCluster {
     changed_.notify_all();
   }
   /// As etcd's snapshot and its restore: objects and revisions as they were, and API servers that start anew, so that
-  /// every watch ends.
+  /// every watch ends. With `bump` revisions go on that far above those of the copy, and all before are compacted.
   struct Saved {
     std::map<std::string, Json> objects;
     std::uint64_t revision = 0;
@@ -135,10 +135,11 @@ class FakeCluster {
     const std::lock_guard lock(mutex_);
     return {objects_, revision_};
   }
-  void put_back(const Saved& saved) {
+  void put_back(const Saved& saved, std::uint64_t bump = 0) {
     const std::lock_guard lock(mutex_);
     objects_ = saved.objects;
-    revision_ = saved.revision;
+    revision_ = saved.revision + bump;
+    if (bump > 0) forgotten_ = revision_;
     events_.clear();
     ++starts_;
     changed_.notify_all();
@@ -486,13 +487,6 @@ class FakeApi : public Api {
       answer.error = {ErrorCode::deadline_exceeded, "no time was left to ask", {}};
       return answer;
     }
-    // Servers that start anew end every connection.
-    const std::uint64_t connection = cluster_->starts() + 1;
-    if (request.only_on != 0 && request.only_on != connection) {
-      answer.error = {ErrorCode::conflict, "the connection is another", {}};
-      return answer;
-    }
-    answer.connection = connection;
     const Lost lost = request.is_read() ? Lost::nothing : next_write.exchange(Lost::nothing);
     if (lost == Lost::request) return unknown();
     if (repeats && !request.is_read()) {

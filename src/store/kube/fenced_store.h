@@ -29,8 +29,8 @@ class FencedStore final : public ForwardingStore {
   /// Waits until no commit is under way that began before the process stopped to lead; false when it took too long.
   [[nodiscard]] bool wait_until_idle(std::chrono::nanoseconds patience);
 
-  [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
-                                              const WriteToken& token, Deadline deadline) override;
+  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
+                                        Deadline deadline) override;
 
   [[nodiscard]] Result<void> for_each(ListRequest request, const std::function<Deadline()>& until,
                                       const std::function<Result<void>(Record&)>& take) override {

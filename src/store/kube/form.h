@@ -52,8 +52,8 @@ class Form {
   [[nodiscard]] virtual std::string object_namespace(const Key& /*key*/) const { return {}; }
   /// Whether objects of the kind are in namespaces.
   [[nodiscard]] virtual bool is_namespaced(Kind /*kind*/) const { return false; }
-  /// What lists of a kind it has say of themselves.
-  [[nodiscard]] wire::kube::ApiListOf list_of(Kind kind) const;
+  /// What lists of a kind it has say of themselves, and what is read of their objects.
+  [[nodiscard]] virtual wire::kube::ApiListOf list_of(Kind kind) const;
   /// What the object of a key says of itself. Error: as of object_name().
   [[nodiscard]] Result<wire::kube::ApiObjectOf> object_of(const Key& key) const;
   /// Whether an API that does not know the kind has none of it, which is an error of the cluster otherwise.
@@ -111,6 +111,8 @@ class Form {
 [[nodiscard]] std::unique_ptr<Form> make_own_form(wire::kube::Digest sha256);
 /// Calico's, in one of its two groups.
 [[nodiscard]] std::unique_ptr<Form> make_calico_form(wire::calico::ApiGroup group, wire::calico::Digests digests);
+/// A list of nodes, with what Croft reads of each: nothing of what is said of images, volumes and conditions.
+[[nodiscard]] wire::kube::ApiListOf list_of_nodes();
 /// Nodes, which are Kubernetes', and only read.
 [[nodiscard]] std::unique_ptr<Form> make_node_form();
 /// Likewise of namespaces.

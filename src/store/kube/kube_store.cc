@@ -30,9 +30,6 @@ constexpr int kTriesMax = 20;
 /// Pages of one list are of one moment, and that is not older.
 constexpr std::chrono::seconds kListAgeMax{60};
 constexpr std::size_t kListsMax = 8;
-/// What a page of a list is to come to in memory (kube::weight_of), if it has more than one record.
-constexpr std::size_t kPageWeightMax = std::size_t{4} << 20;
-constexpr std::size_t kPositionsMax = 64;
 
 /// How many candidates for a free block are asked for by themselves, in how many requests at once: the first most
 /// likely is free, and to list all blocks costs most.
@@ -69,12 +66,10 @@ class KubeStore final : public Store, public Sealable, public Naming {
     ReadAnswer answer;
     answer.records = std::move(found.records);
     for (const core::FreeBlock& block : wanted.free_blocks) {
-      std::set<Key> absent;
+      std::map<Key, bool> known;  // whether it is there
       auto record = answer.records.begin();
-      for (const Key& key : wanted.records) {
-        if (!(record++)->has_value()) absent.insert(key);
-      }
-      TRY(core::FoundBlock free, find_free(block, found.other_lengths.at(other_lengths_of(block)), absent, deadline));
+      for (const Key& key : wanted.records) known.emplace(key, (record++)->has_value());
+      TRY(core::FoundBlock free, find_free(block, found.other_lengths.at(other_lengths_of(block)), known, deadline));
       answer.free_blocks.push_back(std::move(free));
     }
     for (const core::Listing& listing : wanted.keys) {
@@ -87,20 +82,15 @@ class KubeStore final : public Store, public Sealable, public Naming {
   [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override {
     TRY_VOID(check_list(request));
     TRY(const auto list, whole_list(request, deadline));
-    const std::vector<Record>& records = list->records;
+    const std::vector<Record>& records = *list;
     auto from = records.begin();
     if (!request.after.empty()) {
       from = std::ranges::upper_bound(records, request.after, {},
                                       [](const Record& record) -> const std::string& { return record.key.name; });
     }
     Page page;
-    if (request.keys_only) {
-      for (; from != records.end() && page.keys.size() < request.limit; ++from) page.keys.push_back(from->key);
-    } else {
-      // What was left out may be gone by now; an empty page would be taken for the end.
-      while (from != records.end() && page.records.empty()) {
-        TRY(from, take_some(*list, from, request.limit, page.records, deadline));
-      }
+    for (std::size_t count = 0; from != records.end() && count < request.limit; ++from, ++count) {
+      request.keys_only ? page.keys.push_back(from->key) : page.records.push_back(*from);
     }
     page.more = from != records.end();
     if (page.more) keep(request, list);
@@ -115,8 +105,9 @@ class KubeStore final : public Store, public Sealable, public Naming {
     return objects->for_each({request.kind, request.name_prefix, true}, request.limit, until, take);
   }
 
-  [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
-                                              const WriteToken& token, Deadline deadline) override {
+  /// A decision from memory is one from watches: its conditions tell what they may have missed.
+  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
+                                        Deadline deadline) override {
     TRY_VOID(check_writes(writes));
     TRY(Objects * objects, laid_out(deadline));
     if (writes.size() > 1) {
@@ -124,7 +115,6 @@ class KubeStore final : public Store, public Sealable, public Naming {
                   fmt::format("a Kubernetes API writes one record at a time, not {}", writes.size()));
     }
     const Write& write = writes.front();
-    if (as_of) TRY_VOID(check_is_of_this_history(*objects, *as_of, write.key, deadline));
     const bool is_kept = objects->keeps(write.key.kind);
     // A register that is Calico's alone remembers no blocks that are gone: as Calico, the clock tells their numbers.
     const bool is_let_go = !is_kept && write.key.kind == Kind::high_water_mark;
@@ -132,7 +122,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
     if (write.only_check || is_let_go || (!is_kept && !write.value)) return check(write, deadline);
     TRY(const kube::Form* form, objects->form_of(write.key.kind));
     TRY_VOID(form->check_write(write));
-    TRY_VOID(kube::check_calico_is_ready(*objects, ready_, deadline));
+    TRY_VOID(check_is_ready(*objects, deadline));
     switch (write.condition.kind) {
       case Condition::Kind::absent:
         if (!write.value) return check(write, deadline);
@@ -146,15 +136,12 @@ class KubeStore final : public Store, public Sealable, public Naming {
     return write_whatever_is_there(*objects, write, token, deadline);
   }
 
-  [[nodiscard]] std::vector<Result<Revision>> commit_each(std::optional<Revision> as_of, std::span<const Write> writes,
-                                                          const WriteToken& token, Deadline deadline) override {
+  [[nodiscard]] std::vector<Result<Revision>> commit_each(std::span<const Write> writes, const WriteToken& token,
+                                                          Deadline deadline) override {
     std::vector<Result<Revision>> outcomes(writes.size(), Result<Revision>(Revision()));
     const auto all_together = [&]() -> Result<void> {
       TRY(Objects * objects, laid_out(deadline));
-      if (as_of && !writes.empty()) {
-        TRY_VOID(check_is_of_this_history(*objects, *as_of, writes.front().key, deadline));
-      }
-      TRY_VOID(kube::check_calico_is_ready(*objects, ready_, deadline));
+      TRY_VOID(check_is_ready(*objects, deadline));
       std::vector<kube::Request> requests;
       std::vector<std::size_t> asked, alone;
       for (std::size_t i = 0; i < writes.size(); ++i) {
@@ -177,7 +164,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
           alone.push_back(asked[k]);
         }
       }
-      for (const std::size_t i : alone) outcomes[i] = commit_as_of(as_of, writes.subspan(i, 1), token, deadline);
+      for (const std::size_t i : alone) outcomes[i] = commit(writes.subspan(i, 1), token, deadline);
       return {};
     };
     if (const auto done = all_together(); !done) {
@@ -207,12 +194,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
 
   [[nodiscard]] Result<Revision> position(Deadline deadline) override {
     TRY(Objects * objects, laid_out(deadline));
-    TRY(const Revision position, objects->prove(deadline));
-    const std::lock_guard lock(mutex_);
-    forget_other_histories(*objects);
-    if (positions_.size() >= kPositionsMax) positions_.erase(positions_.begin());
-    positions_.insert(position);
-    return position;
+    return objects->position(deadline);
   }
 
   [[nodiscard]] Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after,
@@ -227,29 +209,17 @@ class KubeStore final : public Store, public Sealable, public Naming {
 
   [[nodiscard]] Capabilities capabilities() const override {
     return {.atomic_commit = false,
-            .shared = true,
-            .durable = true,
             .foreign_writers = true,
-            .keeps_hints = false,
-            .reads_one_by_one = true,
-            .keeps_tokens = true,
             .late_commits = true,
             .commit_bytes_max = kBlockBytesMax,
-            .sees_kubernetes = options_.sees_services,
-            .sees_range_bitmaps = false,
-            .kubernetes_services = true,
-            .has_namespaces = true};
+            .lacks = options_.sees_services ? core::Kinds{Kind::vacancy, Kind::range_allocation}
+                                            : core::Kinds{Kind::vacancy, Kind::range_allocation, Kind::service,
+                                                          Kind::service_cidr, Kind::ip_address},
+            .services = core::System::kubernetes};
   }
 
-  [[nodiscard]] std::uint64_t history() const override {
-    const std::lock_guard lock(layout_mutex_);
-    return layouts_.empty() ? 0 : earlier_histories_ + layouts_.back()->history();
-  }
-  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override {
-    TRY(Objects * objects, laid_out(deadline));
-    TRY_VOID(objects->prove(deadline));
-    return history();
-  }
+  /// What is remembered comes from watches, which a restore by the runbook ends.
+  [[nodiscard]] std::uint64_t epoch() const override { return 0; }
 
   [[nodiscard]] Result<std::optional<StoredSeal>> seal(Deadline deadline) override {
     TRY(Objects * objects, laid_out(deadline));
@@ -281,34 +251,48 @@ class KubeStore final : public Store, public Sealable, public Naming {
   [[nodiscard]] std::chrono::seconds settling() const override { return kube::kReadyFor + kRequestMax; }
 
  private:
-  /// `keys` are those of blocks of other lengths; `absent` is known already.
+  /// `keys` are those of blocks of other lengths. Of some blocks it is known already whether they are there.
   [[nodiscard]] Result<core::FoundBlock> find_free(const core::FreeBlock& wanted, std::vector<Key> keys,
-                                                   const std::set<Key>& absent, Deadline deadline) {
+                                                   const std::map<Key, bool>& known, Deadline deadline) {
+    // Whether the one block of such a question is there its own record tells.
+    if (wanted.pool.length() == wanted.length) return core::find_free_block(wanted, keys);
     core::FreeBlock probe = wanted;
     std::uint64_t tries = 0;
+    std::vector<net::Prefix> passed;
     for (const std::size_t count : kCandidates) {
       std::vector<core::FoundBlock> candidates;
       Objects::Wanted asked;
       while (candidates.size() < count) {
         core::FoundBlock candidate = core::find_free_block(probe, keys);
         if (!candidate.block) break;
-        if (absent.contains(core::block_key(*candidate.block))) return candidate;
-        asked.records.push_back(core::block_key(*candidate.block));
+        const auto there = known.find(core::block_key(*candidate.block));
+        if (there != known.end() && !there->second) {
+          candidate.passed = std::move(passed);
+          return candidate;
+        }
         probe.out.insert(*candidate.block);
         probe.start = next_start(wanted, ++tries);
+        if (there != known.end()) break;
+        asked.records.push_back(core::block_key(*candidate.block));
         candidates.push_back(std::move(candidate));
       }
+      if (candidates.empty()) continue;
       TRY(const Objects::Together found, read_objects(asked, deadline));
       for (std::size_t i = 0; i < candidates.size(); ++i) {
-        if (!found.records[i]) return std::move(candidates[i]);
+        if (!found.records[i]) {
+          candidates[i].passed = std::move(passed);
+          return std::move(candidates[i]);
+        }
+        passed.push_back(*candidates[i].block);
       }
-      if (candidates.size() < count) break;
     }
     const core::Listing all{Kind::block, core::block_names_of(wanted.pool.family())};
     Objects::Wanted asked;
     asked.keys.insert(all);
     TRY(const Objects::Together found, read_objects(asked, deadline));
-    return core::find_free_block(wanted, found.keys.at(all));
+    core::FoundBlock free = core::find_free_block(wanted, found.keys.at(all));
+    free.passed = std::move(passed);
+    return free;
   }
 
   /// kube-apiserver's --request-timeout, and a little.
@@ -326,6 +310,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
   /// What is known of the cluster; asked for when it is needed first. Only `guess` may be answered with one.
   [[nodiscard]] Result<Objects*> laid_out(Deadline deadline, LayoutCare care = LayoutCare::ask) {
     const std::lock_guard lock(layout_mutex_);
+    if (has_moved_) return fail(moved());
     const bool will_do = !layouts_.empty() && (!is_guess_ || care == LayoutCare::guess);
     if (will_do) return layouts_.back().get();
     TRY(Layout layout, lay_out_(*api_, care, deadline));
@@ -333,24 +318,30 @@ class KubeStore final : public Store, public Sealable, public Naming {
     layouts_.push_back(std::make_unique<Objects>(*api_, std::move(layout.forms), clock_, options_.finishes_deletions));
     return layouts_.back().get();
   }
-  /// A kind is not served: by a guess that was wrong, or as Calico's older group has been deleted since, after a
-  /// migration to the newer one. The same where the API has no other answer.
-  [[nodiscard]] Result<Objects*> laid_out_instead(const Objects* objects, Deadline deadline) {
+  /// After an error: whether Calico's records have gone to its other group since, as when they were migrated. What says
+  /// nothing of that is none.
+  [[nodiscard]] bool has_moved(const Objects& objects, Deadline deadline) {
+    const auto now = lay_out_(*api_, LayoutCare::ask, deadline);
+    if (!now) return false;
+    const auto is_of_blocks = [](const auto& form) { return form->has(Kind::block); };
+    const auto form = std::ranges::find_if(now->forms, is_of_blocks);
+    const auto before = objects.form_of(Kind::block);
+    if (form == now->forms.end() || !before) return false;
+    if ((*form)->resource_of(Kind::block).group == (*before)->resource_of(Kind::block).group) return false;
     const std::lock_guard lock(layout_mutex_);
-    if (layouts_.back().get() != objects) return layouts_.back().get();
-    TRY(Layout layout, lay_out_(*api_, LayoutCare::ask, deadline));
-    auto other = std::make_unique<Objects>(*api_, std::move(layout.forms), clock_, options_.finishes_deletions);
-    const bool was_guess = std::exchange(is_guess_, layout.is_guess);
-    if (other->is_laid_out_as(*objects)) return layouts_.back().get();
-    layouts_.push_back(std::move(other));
-    if (was_guess) return layouts_.back().get();
-    // What was known is of other objects.
-    earlier_histories_ += objects->history() + 1;
-    ready_.forget();
-    const std::lock_guard lock_positions(mutex_);
-    positions_.clear();
-    positions_of_ = 0;
-    return layouts_.back().get();
+    if (!std::exchange(has_moved_, true) && options_.moved != nullptr) options_.moved();
+    return true;
+  }
+  [[nodiscard]] static Error moved() {
+    return {ErrorCode::unavailable,
+            "Calico's records have gone to its other API group since this program began, as when Calico's data was "
+            "migrated; start this program again",
+            {}};
+  }
+  [[nodiscard]] Result<void> check_is_ready(Objects& objects, Deadline deadline) {
+    auto ready = kube::check_calico_is_ready(objects, ready_, deadline);
+    if (!ready && has_moved(objects, deadline)) return fail(moved());
+    return ready;
   }
 
   /// A record of Calico's was read: Calico would choose the same. Where there is none the register may be in the other
@@ -370,18 +361,15 @@ class KubeStore final : public Store, public Sealable, public Naming {
     };
     ask_beside();
     auto found = objects->read(wanted, deadline);
-    if (!found && found.error().code == ErrorCode::refused_by_configuration) {
-      TRY(Objects * asked, laid_out_instead(objects, deadline));
-      if (asked == objects) return found;
-      objects = asked;
-      ask_beside();
-      found = objects->read(wanted, deadline);
-    }
-    // A register without a pool may be the one that is not there: that of the other group has some.
-    if (found && lists_no_pool(*found) && is_guessed(objects)) {
+    // By a guess a kind may not be served; and a register without a pool may be the one that is not there: that of the
+    // other group has some.
+    const bool is_unknown = !found && found.error().code == ErrorCode::refused_by_configuration;
+    if ((is_unknown || (found && lists_no_pool(*found))) && is_guessed(objects)) {
       TRY(objects, laid_out(deadline));
       ask_beside();
       found = objects->read(wanted, deadline);
+    } else if (is_unknown && has_moved(*objects, deadline)) {
+      return fail(moved());
     }
     if (!found) return found;
     if (found->beside && asked_beside) kube::take_readiness(*objects, ready_, *asked_beside, *found->beside);
@@ -414,11 +402,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
   /// etcd takes 1.5 MiB an object, unless the cluster's is told otherwise; managedFields are part of that.
   static constexpr std::size_t kBlockBytesMax = (std::size_t{1536} - 256) << 10;
 
-  struct Listed {
-    std::vector<Record> records;
-    std::map<std::string, std::size_t> left_out;  ///< names of large ones that have no value here, and their weight
-  };
-  using List = std::shared_ptr<const Listed>;
+  using List = std::shared_ptr<const std::vector<Record>>;
   using ListKey = std::pair<Kind, std::string>;
   struct Kept {
     List list;
@@ -436,40 +420,8 @@ class KubeStore final : public Store, public Sealable, public Naming {
     const core::Listing listing{request.kind, request.name_prefix, true};
     Objects::Wanted asked;
     asked.lists.insert(listing);
-    asked.leaves_out_large = true;
     TRY(Objects::Together found, read_objects(asked, deadline));
-    return std::make_shared<const Listed>(
-        Listed{std::move(found.lists.at(listing)), std::move(found.left_out[listing])});
-  }
-
-  /// What a page begins with; where that is large it is less than the page may have.
-  [[nodiscard]] Result<std::vector<Record>::const_iterator> take_some(const Listed& list,
-                                                                      std::vector<Record>::const_iterator from,
-                                                                      std::size_t limit, std::vector<Record>& taken,
-                                                                      Deadline deadline) {
-    Objects::Wanted asked;
-    std::size_t weight = 0;
-    auto to = from;
-    for (; to != list.records.end() && static_cast<std::size_t>(to - from) < limit; ++to) {
-      const auto large = list.left_out.find(to->key.name);
-      const bool is_left_out = large != list.left_out.end();
-      weight += is_left_out ? large->second : kube::weight_of(to->value);
-      if (to != from && weight > kPageWeightMax) break;
-      if (is_left_out) asked.records.push_back(to->key);
-    }
-    Objects::Together found;
-    if (!asked.records.empty()) {
-      TRY(found, read_objects(asked, deadline));
-    }
-    auto next = found.records.begin();
-    for (auto one = from; one != to; ++one) {
-      if (!list.left_out.contains(one->key.name)) {
-        taken.push_back(*one);
-      } else if (std::optional<Record>& now = *next++; now) {
-        taken.push_back(*std::move(now));
-      }
-    }
-    return to;
+    return std::make_shared<const std::vector<Record>>(std::move(found.lists.at(listing)));
   }
 
   void keep(const ListRequest& request, const List& list) {
@@ -481,23 +433,9 @@ class KubeStore final : public Store, public Sealable, public Naming {
     lists_.insert_or_assign(key, Kept{list, clock_.now().since_boot});
   }
 
-  /// With mutex_ held.
-  void forget_other_histories(const Objects& objects) {
-    if (std::exchange(positions_of_, objects.history()) != objects.history()) positions_.clear();
-  }
-
-  /// A decision from memory counts only in the history that was remembered.
-  [[nodiscard]] Result<void> check_is_of_this_history(Objects& objects, Revision as_of, const Key& key,
-                                                      Deadline deadline) {
-    if (objects.is_doubted()) TRY_VOID(objects.prove(deadline));
-    const std::lock_guard lock(mutex_);
-    forget_other_histories(objects);
-    return positions_.contains(as_of) ? Result<void>() : fail(kube::conflict_on(key));
-  }
-
   /// As far as the API tells without a write: that its etcd is full, or that an admission policy refuses, it does not.
   [[nodiscard]] Result<void> check_takes_writes(Objects& objects, Deadline deadline) {
-    TRY_VOID(kube::check_calico_is_ready(objects, ready_, deadline));
+    TRY_VOID(check_is_ready(objects, deadline));
     TRY(const kube::Form* form, objects.form_of(Kind::block));
     const auto resource = form->resource_of(Kind::block);
     const kube::NeededRights needed{resource.group, resource.resource, {"update"}};
@@ -519,7 +457,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
         (write.condition.kind == Condition::Kind::absent ? !record
                                                          : record && record->revision == write.condition.revision);
     if (!holds) return fail(kube::conflict_on(write.key));
-    return record ? record->revision : objects->prove(deadline);
+    return record ? record->revision : objects->position(deadline);
   }
 
   [[nodiscard]] Result<Revision> write_whatever_is_there(Objects& objects, const Write& write, const WriteToken& token,
@@ -527,7 +465,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
     std::optional<Revision> before;
     for (int tries = 0; tries < kTriesMax; ++tries) {
       TRY(const auto record, objects.get(write.key, deadline));
-      if (!record && !write.value) return objects.prove(deadline);
+      if (!record && !write.value) return objects.position(deadline);
       const auto now = record ? std::optional(record->revision) : std::nullopt;
       if (tries > 0 && before == now) break;  // nobody has written it: the conflict is none
       before = now;
@@ -544,14 +482,12 @@ class KubeStore final : public Store, public Sealable, public Naming {
   const Clock& clock_;
   const KubeStoreOptions options_;
   mutable std::mutex layout_mutex_;
-  std::vector<std::unique_ptr<Objects>> layouts_;  ///< guarded by layout_mutex_: the last one counts, all stay
+  std::vector<std::unique_ptr<Objects>> layouts_;  ///< guarded by layout_mutex_: a guess, and what was found
   bool is_guess_ = true;                           ///< guarded by layout_mutex_: the last one is
-  std::uint64_t earlier_histories_ = 0;            ///< guarded by layout_mutex_: of the layouts before
+  bool has_moved_ = false;                         ///< guarded by layout_mutex_
   kube::CalicoReadiness ready_;
   std::mutex mutex_;
-  std::set<Revision> positions_;    ///< guarded by mutex_: that were given out in this history, the last ones
-  std::uint64_t positions_of_ = 0;  ///< guarded by mutex_
-  std::map<ListKey, Kept> lists_;   ///< guarded by mutex_: that are read page by page
+  std::map<ListKey, Kept> lists_;  ///< guarded by mutex_: that are read page by page
 };
 
 }  // namespace

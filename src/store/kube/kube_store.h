@@ -31,6 +31,9 @@ struct KubeStoreOptions {
   /// Reads too delete what is marked as deleted and waits for that: for who opens the store to write. Without it only
   /// who writes in its place does.
   bool finishes_deletions = false;
+  /// Called once, when Calico's records are found to have gone to its other group (docs/runbooks/kubernetes-crds.md):
+  /// nothing is read or written any more. A daemon ends then, and is started anew. Absent: the error alone says so.
+  void (*moved)() = nullptr;
 };
 
 /// A register in a Kubernetes API: each record an object, written by itself under its resourceVersion
@@ -38,8 +41,8 @@ struct KubeStoreOptions {
 /// Each record of a read is as of some moment of the call; lists are as of one moment each.
 ///
 /// `lay_out` is asked with the first call, until it succeeds once; a guess holds once a record of Calico's was read by
-/// it, and before anything is written. It is asked again when a read finds that one of its kinds is not served any
-/// more: where the answer is another, all goes on there, as another history. The clock must outlive the store.
+/// it, and before anything is written. Then it stays: where Calico's records have gone to its other group since, every
+/// call fails (unavailable: start this program again). The clock must outlive the store.
 [[nodiscard]] std::unique_ptr<Store> make_kube_store(std::unique_ptr<kube::Api> api, LayoutOf lay_out,
                                                      const Clock& clock, KubeStoreOptions options = {});
 

@@ -228,23 +228,14 @@ Leadership::Heard Leadership::listen(Deadline deadline) {
       watch_.reset();
       return Heard::no_watch;
     }
-    if ((*event)->type == Type::deleted) return heard_release();
+    if ((*event)->type == Type::deleted) return Heard::release;
     if ((*event)->type == Type::bookmark || !(*event)->object) continue;
     const auto record = wire::kube::decode_lease_record((*event)->object->value);
     if (!record) continue;  // the next attempt says so
     sight_.see(*record, clock_.now());
-    if (record->holder.empty()) return heard_release();
+    if (record->holder.empty()) return Heard::release;
   }
   return Heard::nothing;
-}
-
-/// One that comes again and again, as from a server that tells nonsense, is not followed without pause.
-Leadership::Heard Leadership::heard_release() {
-  const nanoseconds now = clock_.now().since_boot;
-  const bool is_again = release_heard_ && now - *release_heard_ < options_.times.retry_period;
-  if (is_again) return Heard::no_watch;
-  release_heard_ = now;
-  return Heard::release;
 }
 
 // ---------------------------------------------------------------- giving it back

@@ -53,8 +53,8 @@ class Leadership {
   /// What a candidate heard of the Lease that another holds.
   enum class Heard : std::uint8_t {
     nothing,   ///< it is held still, when the deadline came
-    release,   ///< it is free: time for the next attempt. Told once within a retry period
-    no_watch,  ///< it can't be watched now, or may not, or tells of releases again and again: wait without
+    release,   ///< it is free: time for the next attempt
+    no_watch,  ///< it can't be watched now, or may not: wait without
   };
   /// Watches the Lease, from what the last attempt has read on, so that a release is followed at once. Between two
   /// attempts.
@@ -89,7 +89,6 @@ class Leadership {
   /// The Lease is another's, or may be.
   void lose();
   [[nodiscard]] Deadline deadline_of_request() const;
-  [[nodiscard]] Heard heard_release();
 
   Api& api_;
   const LeadershipOptions options_;
@@ -99,9 +98,8 @@ class Leadership {
 
   // Of the one thread.
   LeaseSight sight_;
-  std::string read_version_;            ///< resourceVersion of the Lease as it was read last; empty: there was none
-  std::unique_ptr<WatchStream> watch_;  ///< on it, while it is another's
-  std::optional<std::chrono::nanoseconds> release_heard_;  ///< since boot: the last one told as such
+  std::string read_version_;              ///< resourceVersion of the Lease as it was read last; empty: there was none
+  std::unique_ptr<WatchStream> watch_;    ///< on it, while it is another's
   std::optional<wire::kube::Lease> own_;  ///< as this process wrote it last, unless it is known to be another by now
 
   mutable std::mutex mutex_;  ///< guards all below

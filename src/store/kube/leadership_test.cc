@@ -439,41 +439,6 @@ TEST_F(LeadershipTest, ACandidateHearsOfTheRelease) {
   EXPECT_TRUE(c.attempt().leads);
 }
 
-/// Each would be followed by an attempt, which reads the Lease, as fast as the server can tell.
-TEST_F(LeadershipTest, AReleaseThatIsToldAgainAndAgainIsFollowedOnceInARetryPeriod) {
-  class Releases final : public FakeApi {
-   public:
-    using FakeApi::FakeApi;
-    [[nodiscard]] WatchAnswer watch(const std::string&, Deadline) override {
-      class Deleted final : public WatchStream {
-       public:
-        [[nodiscard]] Result<std::optional<wire::kube::ApiEvent>> next(Deadline) override {
-          TRY(auto event, wire::kube::decode_event(
-                              R"({"type":"DELETED","object":{"kind":"Lease","apiVersion":"coordination.k8s.io/v1",)"
-                              R"("metadata":{"name":"croftd-controller","namespace":"croft-system",)"
-                              R"("resourceVersion":"9"}}})"));
-          return std::optional(std::move(event));
-        }
-      };
-      WatchAnswer opened;
-      opened.answer.outcome = Answer::Outcome::done;
-      opened.stream = std::make_unique<Deleted>();
-      return opened;
-    }
-  };
-  using Heard = Leadership::Heard;
-  ASSERT_TRUE(a.attempt().leads);
-  ManualClock clock;
-  Releases api(cluster, clock);
-  const auto who = Leadership::make(api, {"croft-system", "croftd-controller", "told", {}}, clock).value();
-  const auto listen = [&] { return who->listen(Deadline::after(clock.now(), 200ms)); };
-  ASSERT_FALSE(who->attempt().leads);
-  EXPECT_EQ(listen(), Heard::release);
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(listen(), Heard::no_watch);
-  clock.advance(LeaseTimes{}.retry_period);
-  EXPECT_EQ(listen(), Heard::release);
-}
-
 TEST_F(LeadershipTest, WhatAWatchToldCountsAsSeen) {
   ASSERT_TRUE(a.attempt().leads);
   ASSERT_FALSE(b.attempt().leads);

@@ -3,11 +3,8 @@
 #include <cstddef>
 #include <optional>
 
-#include <fmt/format.h>
-
 #include "base/net/lenient.h"
 #include "store/kube/form.h"
-#include "store/kube/format/requests.h"
 #include "store/kube/object_list.h"
 
 namespace croft::store::kube {
@@ -15,8 +12,6 @@ namespace {
 
 /// Of one node; a node has a handful.
 constexpr std::size_t kAddressesMax = 64;
-/// Of all nodes.
-constexpr std::size_t kAllAddressesMax = 8 * kNodesMax;
 
 void take_addresses(wire::JsonRef object, const std::string& node, std::vector<NodeAddress>& all) {
   const auto status = member_of(object, "status");
@@ -34,22 +29,16 @@ void take_addresses(wire::JsonRef object, const std::string& node, std::vector<N
 }  // namespace
 
 Result<std::vector<NodeAddress>> list_node_addresses(Api& api, const Clock& clock, Deadline deadline) {
-  ListLimits limits;
-  limits.deadline = deadline;
-  limits.bounds.objects_max = kNodesMax;
-  TRY(const std::string path, wire::kube::collection_path({"", "v1", "nodes"}));
   std::vector<NodeAddress> all;
-  TRY_VOID(for_each_object(
-      api, clock, path, {"v1", "Node"}, "list nodes", [&] { all.clear(); },
-      [&](wire::JsonRef object, const wire::kube::ApiMeta& meta) -> Result<void> {
-        take_addresses(object, meta.name, all);
-        if (all.size() <= kAllAddressesMax) return {};
-        return fail(ErrorCode::corrupt,
-                    fmt::format("list nodes: the API server tells of more than {} addresses of nodes; "
-                                "look at the server",
-                                kAllAddressesMax));
-      },
-      limits));
+  ObjectUse use;
+  use.what = "list nodes";
+  use.deadline = deadline;
+  use.begin = [&] { all.clear(); };
+  use.take = [&](wire::JsonRef object, const wire::kube::ApiMeta& meta) -> Result<void> {
+    take_addresses(object, meta.name, all);
+    return {};
+  };
+  TRY_VOID(for_each_object(api, clock, {"/api/v1/nodes", list_of_nodes()}, use));
   return all;
 }
 

@@ -20,8 +20,6 @@ using Outcome = Answer::Outcome;
 
 constexpr wire::kube::ApiResource kNodes{"", "v1", "nodes"};
 
-/// Kubernetes admits one of each family.
-constexpr std::size_t kCidrsMax = 16;
 /// The API takes no longer name of a manager.
 constexpr std::size_t kManagerBytesMax = 128;
 
@@ -29,8 +27,7 @@ constexpr std::size_t kManagerBytesMax = 128;
 std::vector<std::string> texts_in(const std::optional<wire::JsonRef>& spec) {
   std::vector<std::string> texts;
   const auto all = spec ? member_of(*spec, "podCIDRs") : std::nullopt;
-  for (auto one = all ? all->first_child() : std::nullopt; one && texts.size() <= kCidrsMax;
-       one = one->next_sibling()) {
+  for (auto one = all ? all->first_child() : std::nullopt; one; one = one->next_sibling()) {
     texts.emplace_back(one->text());
   }
   const auto single = spec ? member_of(*spec, "podCIDR") : std::nullopt;
@@ -55,18 +52,12 @@ std::string manager_in(wire::JsonRef object) {
   return {};
 }
 
-/// Error: corrupt, more than can be.
-[[nodiscard]] Result<SaidByNode> said_by(wire::JsonRef object, const wire::kube::ApiMeta& meta) {
+[[nodiscard]] SaidByNode said_by(wire::JsonRef object, const wire::kube::ApiMeta& meta) {
   SaidByNode said;
   said.node = meta.name;
   said.being_deleted = meta.deletion_timestamp.has_value();
   said.written_by = manager_in(object);
   const std::vector<std::string> texts = texts_in(member_of(object, "spec"));
-  if (texts.size() > kCidrsMax) {
-    return fail(ErrorCode::corrupt, fmt::format("node {} says more than {} ranges in spec.podCIDRs, and Kubernetes has "
-                                                "at most two: look at what answers as its API",
-                                                net::echo(meta.name), kCidrsMax));
-  }
   for (const std::string& text : texts) {
     const auto cidr = net::parse_prefix_leniently(text);
     if (!cidr) {
@@ -103,19 +94,16 @@ std::string body_of(const std::vector<net::Prefix>& cidrs) {
 }  // namespace
 
 Result<std::vector<SaidByNode>> list_node_cidrs(Api& api, const Clock& clock, Deadline deadline) {
-  ListLimits limits;
-  limits.deadline = deadline;
-  limits.bounds.objects_max = kNodesMax;
-  TRY(const std::string path, wire::kube::collection_path(kNodes));
   std::vector<SaidByNode> all;
-  TRY_VOID(for_each_object(
-      api, clock, path, {"v1", "Node"}, "list nodes", [&] { all.clear(); },
-      [&](wire::JsonRef object, const wire::kube::ApiMeta& meta) -> Result<void> {
-        TRY(SaidByNode said, said_by(object, meta));
-        all.push_back(std::move(said));
-        return {};
-      },
-      limits));
+  ObjectUse use;
+  use.what = "list nodes";
+  use.deadline = deadline;
+  use.begin = [&] { all.clear(); };
+  use.take = [&](wire::JsonRef object, const wire::kube::ApiMeta& meta) -> Result<void> {
+    all.push_back(said_by(object, meta));
+    return {};
+  };
+  TRY_VOID(for_each_object(api, clock, {"/api/v1/nodes", list_of_nodes()}, use));
   return all;
 }
 

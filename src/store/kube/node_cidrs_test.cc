@@ -71,16 +71,6 @@ TEST_F(NodeCidrsOfAnApi, AreReadAsKubernetesReadsThem) {
   EXPECT_TRUE(of("apart").damage);
 }
 
-TEST_F(NodeCidrsOfAnApi, MoreThanCanBeAreNotReadInPart) {
-  std::string many = R"(,"spec":{"podCIDRs":[)";
-  for (int i = 0; i < 17; ++i) many += (i == 0 ? "\"10.0." : ",\"10.0.") + std::to_string(i) + ".0/24\"";
-  make("many", many + "]}");
-  const auto all = list_node_cidrs(api_, clock_);
-  ASSERT_FALSE(all);
-  EXPECT_EQ(all.error().code, ErrorCode::corrupt);
-  EXPECT_THAT(all.error().message, testing::AllOf(HasSubstr("many"), HasSubstr("16")));
-}
-
 TEST_F(NodeCidrsOfAnApi, WhoWroteThem) {
   make("oak");
   cluster_->edit("/api/v1/nodes/oak", [](auto& object) {

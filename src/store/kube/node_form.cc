@@ -24,6 +24,11 @@ constexpr std::array kTunnels = {
     Tunnel{"projectcalico.org/IPv6WireguardInterfaceAddr", core::TunnelKind::wireguard_v6},
 };
 
+using wire::kube::Kept;
+constexpr std::array kSpecKept = {Kept{"podCIDR"}, Kept{"podCIDRs"}};
+constexpr std::array kStatusKept = {Kept{"addresses"}};
+constexpr std::array kNodeKept = {Kept{"metadata"}, Kept{"spec", kSpecKept}, Kept{"status", kStatusKept}};
+
 std::map<std::string, std::string> labels_in(const std::optional<wire::JsonRef>& metadata) {
   std::map<std::string, std::string> found;
   const auto labels = metadata ? member_of(*metadata, "labels") : std::nullopt;
@@ -36,6 +41,8 @@ std::map<std::string, std::string> labels_in(const std::optional<wire::JsonRef>&
 class NodeForm final : public ReadForm {
  public:
   NodeForm() : ReadForm(Kind::node, {"", "v1", "nodes"}, "Node") {}
+
+  [[nodiscard]] wire::kube::ApiListOf list_of(Kind) const override { return list_of_nodes(); }
 
   [[nodiscard]] Result<Stored> decode(Kind, const Key*, wire::JsonRef object,
                                       const wire::kube::ApiMeta& meta) const override {
@@ -71,6 +78,7 @@ class NamespaceForm final : public ReadForm {
 
 }  // namespace
 
+wire::kube::ApiListOf list_of_nodes() { return {"v1", "Node", false, false, kNodeKept}; }
 std::unique_ptr<Form> make_namespace_form() { return std::make_unique<NamespaceForm>(); }
 std::unique_ptr<Form> make_node_form() { return std::make_unique<NodeForm>(); }
 

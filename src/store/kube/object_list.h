@@ -2,46 +2,57 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/clock.h"
 #include "store/kube/api.h"
 #include "store/kube/format/requests.h"
-#include "store/kube/list_walk.h"
 
 namespace croft::store::kube {
 
-/// Which objects of a list, and how long it may take.
-struct ListLimits {
-  wire::kube::ApiSelection select;  ///< empty: all
-  Deadline deadline;                ///< of the whole list; each page has 15 s besides
-  ListBounds bounds{};
+/// Which objects.
+struct ListAsked {
+  std::string collection;             ///< wire::kube::collection_path
+  wire::kube::ApiListOf of;           ///< `may_be_metadata`: nothing but their metadata is asked for
+  wire::kube::ApiSelection select{};  ///< empty: all
+  std::string resource_version{};     ///< empty: as new as can be; "0": as the server remembers them
+  bool may_be_unknown = false;        ///< an API that does not know the kind has none of it
+  std::int64_t page_objects = 500;
+};
+
+/// What is done with them.
+struct ListUse {
+  /// Called before the first page, and again where the list has to be read anew: what was taken before is void then.
+  std::function<void()> begin = [] {};
+  /// Gets each page. False: that is enough.
+  std::function<Result<bool>(const wire::kube::ApiListPage& page)> take;
+  std::function<Error(const Answer& answer)> error_of;  ///< of an answer that is no page
+  std::function<Deadline()> until;                      ///< of each page
+};
+
+/// What asks for the first page, for who asks for more beside it.
+[[nodiscard]] Request first_page(const ListAsked& asked);
+
+/// Reads a list page by page, which are of one moment, so that no more than a page of text is in memory; a page that
+/// is longer than an answer may be is asked for in smaller parts. `first`: the answer to first_page(). The answer is
+/// the list's resourceVersion; empty where the kind is not known. Errors: of `take` and `error_of`; corrupt: what comes
+/// is no such list, or it has more than a million objects. Without an error every
+/// object that existed when this was called, and still does, was taken, once.
+[[nodiscard]] Result<std::string> read_list(Api& api, const ListAsked& asked, const ListUse& use,
+                                            std::optional<Answer> first = {});
+
+/// For a list that is read for itself: each object, with what is wrong said as `what`.
+struct ObjectUse {
+  std::string_view what;  ///< "list pods"
+  std::function<void()> begin;
+  std::function<Result<void>(wire::JsonRef object, const wire::kube::ApiMeta& meta)> take;
+  Deadline deadline{};  ///< of the whole list; each page has 15 s besides
   /// What to allow where the API does not permit the list.
   std::string_view remedy = "the controller needs the rights of deploy/kubernetes/access.yaml";
 };
-
-/// Reads all objects of a collection (wire::kube::collection_path), as new as can be, page by page, so that no more
-/// than a page of their text is in memory; `take` gets each page, in one of the forms that `accept` names, and how many
-/// objects it was asked for with (ApiListOf::limit), and returns what it says of the list. `begin` is called before the
-/// first one, and again when the list has to be read anew: what was taken before is void then. The answer is the list's
-/// resourceVersion, the same of all pages. Errors: of `take`; of ListWalk; those of the API, with `what` in front;
-/// permission_denied says what to allow. Without an error every object that existed when this was called, and still
-/// does, was taken, once.
-[[nodiscard]] Result<std::string> for_each_page(
-    Api& api, const Clock& clock, const std::string& collection, std::string_view accept, std::string_view what,
-    const std::function<void()>& begin,
-    const std::function<Result<ListPage>(const std::string& body, std::int64_t limit)>& take,
-    const ListLimits& limits = {});
-
-/// The same of each object, in JSON; the list has to be one `of` that. Error also: corrupt, a name longer than any is.
-[[nodiscard]] Result<void> for_each_object(
-    Api& api, const Clock& clock, const std::string& collection, const wire::kube::ApiListOf& of, std::string_view what,
-    const std::function<void()>& begin,
-    const std::function<Result<void>(wire::JsonRef object, const wire::kube::ApiMeta& meta)>& take,
-    const ListLimits& limits = {});
-
-/// Of nodes, ten times what Kubernetes is made for.
-inline constexpr std::size_t kNodesMax = 50'000;
+[[nodiscard]] Result<std::string> for_each_object(Api& api, const Clock& clock, const ListAsked& asked,
+                                                  const ObjectUse& use);
 
 }  // namespace croft::store::kube

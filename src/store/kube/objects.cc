@@ -9,7 +9,6 @@
 #include "base/net/echo.h"
 #include "base/printable.h"
 #include "register/stored_size.h"
-#include "store/kube/list_walk.h"
 
 namespace croft::store::kube {
 namespace {
@@ -17,19 +16,10 @@ namespace {
 using wire::kube::ApiListPage;
 using Outcome = Answer::Outcome;
 
-constexpr std::int64_t kPageObjects = 500;
 /// The resourceVersion of a list that may be as old as what the server has in memory.
 constexpr const char* kAsRemembered = "0";
-/// Of a list that is asked for together with others; one that is longer is asked for again by itself, in parts.
-constexpr std::size_t kPageTogetherBytesMax = std::size_t{4} << 20;
-constexpr int kListTries = 5;
 constexpr int kCreateTries = 8;
-constexpr int kConnectionTries = 3;
 constexpr std::size_t kSeenMax = 20'000;
-/// The objects without their specs; a server that cannot gives them whole.
-constexpr std::string_view kAcceptNames =
-    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json";
-
 /// Who holds an ordinal, as far as it decides whether another may: the handle, whether it cools, and the second owner
 /// of a virtual machine's, by which the collector knows that it is one.
 [[nodiscard]] bool is_held_alike(const core::Block& sent, const core::Block& kept, std::size_t ordinal) {
@@ -75,43 +65,11 @@ constexpr std::string_view kAcceptNames =
   return true;
 }
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-/// CIDRs of all IPReservations; they are written shorter than they are held.
-constexpr std::size_t kReservedMax = 500'000;
-
-/// What people write by hand is little; and the claims of one node are as many as its blocks.
-[[nodiscard]] ListBounds bounds_of(const core::Listing& listing) {
-  switch (listing.kind) {
-    case Kind::pool:
-    case Kind::ipam_config:
-    case Kind::pool_set:
-    case Kind::service_cidr:
-    case Kind::node_range_set:
-      return {10'000, 32 * kMiB};
-    case Kind::reservation:
-      return {100'000, 32 * kMiB};
-    case Kind::affinity:
-      if (!listing.name_prefix.empty()) return {100'000, 64 * kMiB};
-      break;
-    default:
-      break;
-  }
-  return {ListBounds().objects_max, 1024 * kMiB};
-}
-/// Of a walk that keeps a page at a time.
-[[nodiscard]] ListBounds bounds_of_walk(const core::Listing& listing) {
-  const bool is_kept = listing.kind == Kind::pool || listing.kind == Kind::reservation;
-  ListBounds bounds = bounds_of(listing);
-  if (!is_kept) bounds.bytes_max = ListBounds().bytes_max;
-  return bounds;
-}
-
 [[nodiscard]] Request request_of(Request::Method method, std::string path, std::string body = {}) {
   Request request;
   request.method = method;
   request.path = std::move(path);
   request.body = std::move(body);
-  request.answer_bytes_max = wire::kube::kApiObjectBytesMax;
   return request;
 }
 
@@ -122,30 +80,6 @@ Error conflict_on(const Key& key) {
           fmt::format("{} {} was changed by somebody else; read again", name_of(key.kind), key.name),
           {}};
 }
-
-std::size_t weight_of(const Value& value) {
-  // A block's CIDR and count in a tree, and what the allocator adds; likewise for the others.
-  constexpr std::size_t kCountBytes = 128;
-  if (const auto* handle = std::get_if<core::Handle>(&value)) return handle->blocks.size() * kCountBytes;
-  if (const auto* block = std::get_if<core::Block>(&value)) return core::bytes_of(*block, core::Bound::close);
-  if (const auto* reservation = std::get_if<core::Reservation>(&value)) {
-    return reservation->cidrs.size() * sizeof(net::Prefix);
-  }
-  return 0;
-}
-
-bool is_absent(const Answer& answer) {
-  return answer.outcome == Outcome::refused && answer.status.code == 404 && !answer.status.name.empty();
-}
-
-namespace {
-
-/// The API does not know what was asked for.
-[[nodiscard]] bool is_unknown(const Answer& answer) {
-  return answer.outcome == Outcome::refused && answer.status.code == 404 && answer.status.name.empty();
-}
-
-}  // namespace
 
 Objects::Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock, bool finishes_deletions)
     : api_(api),
@@ -158,12 +92,6 @@ bool Objects::keeps(Kind kind) const {
   if (kind == Kind::block_beside || core::is_hint(kind)) return false;
   if (kind == Kind::range_allocation || kind == Kind::foreign_service) return false;
   return keeps_own_ || wire::kube::own_kind_of(kind) == nullptr;
-}
-
-bool Objects::is_laid_out_as(const Objects& other) const {
-  const auto here = form_of(Kind::block), there = other.form_of(Kind::block);
-  if (!here || !there) return !here && !there;
-  return (*here)->resource_of(Kind::block).group == (*there)->resource_of(Kind::block).group;
 }
 
 Result<const Form*> Objects::form_of(Kind kind) const {
@@ -209,7 +137,7 @@ Result<std::string> Objects::path_of(const Form& form, Kind kind) const {
   return wire::kube::collection_path(form.resource_of(kind));
 }
 
-void Objects::remember(const Key& key, const wire::kube::ApiObject& object, const Answer& answer) {
+void Objects::remember(const Key& key, const wire::kube::ApiObject& object) {
   const auto revision = revision_of(object.meta.resource_version);
   const auto metadata = member_of(object.value, "metadata");
   const auto finalizers = metadata ? member_of(*metadata, "finalizers") : std::nullopt;
@@ -217,21 +145,10 @@ void Objects::remember(const Key& key, const wire::kube::ApiObject& object, cons
   const auto labels = metadata ? member_of(*metadata, "labels") : std::nullopt;
   const auto label = labels ? member_of(*labels, wire::kube::kOwnerLabel) : std::nullopt;
   const std::lock_guard lock(mutex_);
-  if (revision && (!witness_ || witness_->revision < *revision)) {
-    witness_ = Witness{key, *revision, token_in(object.value)};
-  }
   if (seen_.size() >= kSeenMax) seen_.clear();
-  seen_.insert_or_assign(
-      fmt::format("{} {}", static_cast<int>(key.kind), key.name),
-      Seen{object.meta.uid, revision.value_or(Revision()), has_finalizers,
-           label ? std::string(label->text()) : std::string(), answer.connection, os::process_hash(answer.body)});
-}
-
-Result<bool> Objects::is_as_seen(const Key& key, Revision revision, Deadline deadline) {
-  const Seen before = seen(key);
-  TRY(const auto found, look(key, deadline));
-  return found && !found->stored.is_deleted && found->stored.record.revision == revision &&
-         before.revision == revision && seen(key).text_hash == before.text_hash;
+  seen_.insert_or_assign(fmt::format("{} {}", static_cast<int>(key.kind), key.name),
+                         Seen{object.meta.uid, revision.value_or(Revision()), has_finalizers,
+                              label ? std::string(label->text()) : std::string()});
 }
 
 namespace {
@@ -241,64 +158,19 @@ namespace {
   return answer.outcome == Outcome::refused && answer.error.code == ErrorCode::conflict;
 }
 
-/// The write was not sent: what it rests on came over another connection.
-[[nodiscard]] bool is_of_another_connection(const Answer& answer) {
-  return answer.outcome == Outcome::not_done && answer.error.code == ErrorCode::conflict;
-}
-
 }  // namespace
 
-void Objects::note(Revision revision) {
-  const std::lock_guard lock(mutex_);
-  highest_ = std::max(highest_, revision);
-}
-
-Result<Revision> Objects::prove(Deadline deadline) {
+Result<Revision> Objects::position(Deadline deadline) {
   // Of either there are few.
   const Kind kind = keeps_own_ ? Kind::pool_set : Kind::pool;
   TRY(const Form* form, form_of(kind));
   TRY(const std::string path, path_of(*form, kind));
   wire::kube::ApiListQuery query;
   query.limit = 1;
-  std::vector<Request> requests{request_of(Request::Method::get, wire::kube::list_path(path, query))};
-  Revision before;
-  std::optional<Witness> witness;
-  {
-    const std::lock_guard lock(mutex_);
-    before = highest_;
-    witness = witness_;
-  }
-  if (witness) {
-    TRY(const Form* of_witness, form_of(witness->key.kind));
-    TRY(std::string witness_path, path_of(*of_witness, witness->key));
-    requests.push_back(request_of(Request::Method::get, std::move(witness_path)));
-  }
-  const auto answers = api_.call_all(requests, deadline);
-  if (answers[0].outcome != Outcome::done) return fail(error_of(answers[0], kind, "list"));
-  TRY(const ApiListPage page, wire::kube::decode_list(answers[0].body, form->list_of(kind)));
-  TRY(const Revision position, revision_of(page.resource_version));
-  bool was_put_back = position < before;
-  // One that is gone says nothing.
-  if (witness && answers[1].outcome == Outcome::done) {
-    TRY(const Form* of_witness, form_of(witness->key.kind));
-    TRY(const wire::kube::ApiObjectOf of, of_witness->object_of(witness->key));
-    TRY(const auto object, wire::kube::decode_object(answers[1].body, of));
-    TRY(const Revision revision, revision_of(object.meta.resource_version));
-    was_put_back = was_put_back || revision < witness->revision ||
-                   (revision == witness->revision && token_in(object.value) != witness->token);
-  }
-  const std::lock_guard lock(mutex_);
-  if (was_put_back) {
-    // What others noted meanwhile may be of either history.
-    highest_ = position;
-    witness_.reset();
-    seen_.clear();
-    ++history_;
-  } else {
-    highest_ = std::max(highest_, position);
-  }
-  doubted_ = false;
-  return position;
+  const Answer answer = api_.call(request_of(Request::Method::get, wire::kube::list_path(path, query)), deadline);
+  if (answer.outcome != Outcome::done) return fail(error_of(answer, kind, "list"));
+  TRY(const ApiListPage page, wire::kube::decode_list(answer.body, form->list_of(kind)));
+  return revision_of(page.resource_version);
 }
 
 bool Objects::is_labelled(const Key& key, std::string_view owner) const {
@@ -323,7 +195,7 @@ Result<std::optional<Objects::Found>> Objects::found_in(const Form& form, const 
   TRY(const wire::kube::ApiObjectOf of, form.object_of(key));
   TRY(auto object, wire::kube::decode_object(answer.body, of));
   TRY(Stored stored, form.decode(key.kind, &key, object.value, object.meta));
-  remember(key, object, answer);
+  remember(key, object);
   return std::optional(Found{std::move(stored), std::move(object)});
 }
 
@@ -354,15 +226,17 @@ Result<std::vector<Objects::Part>> Objects::parts_of(const core::Listing& listin
   if (!keeps(listing.kind)) return parts;
   TRY(const Form* form, form_of(listing.kind));
   TRY(const std::string path, path_of(*form, listing.kind));
+  ListAsked asked{path, form->list_of(listing.kind)};
+  asked.of.may_be_metadata = only_names && form->tells_keys_by_name(listing.kind);
+  asked.may_be_unknown = form->may_be_unknown(listing.kind);
   for (const wire::kube::ApiSelection& select : form->selections(listing)) {
-    Part& part = parts.emplace_back(Part{&listing, form, path, {}, only_names});
-    part.query.limit = kPageObjects;
-    part.query.select = select;
+    Part& part = parts.emplace_back(Part{&listing, form, asked});
+    part.asked.select = select;
     // A node's own claims are looked at by each ADD. A server that has to ask its etcd goes through those of the whole
     // cluster; what it remembers is as good: who is told of a claim reads the block, and who is not told of the last
     // one meets its block before it makes another (ipam/decide/claim.h).
     if (listing.kind == Kind::affinity && claims_may_lag && !select.label_selector.empty()) {
-      part.query.resource_version = kAsRemembered;
+      part.asked.resource_version = kAsRemembered;
     }
   }
   return parts;
@@ -377,36 +251,10 @@ Result<std::vector<Objects::Part>> Objects::parts_of(const OtherLengths& others)
   parts.clear();
   for (const wire::kube::ApiSelection& select : selections) {
     Part& part = parts.emplace_back(whole);
-    part.query.select = select;
-    part.query.resource_version = kAsRemembered;
+    part.asked.select = select;
+    part.asked.resource_version = kAsRemembered;
   }
   return parts;
-}
-
-bool Objects::is_by_name(const Part& part) {
-  return part.only_names && part.form->tells_keys_by_name(part.listing->kind);
-}
-
-Request Objects::page_of(const Part& part) {
-  Request request = request_of(Request::Method::get, wire::kube::list_path(part.path, part.query));
-  request.answer_bytes_max = wire::kube::kApiListBytesMax;
-  if (is_by_name(part)) request.accept = std::string(kAcceptNames);
-  return request;
-}
-
-wire::kube::ApiListOf Objects::list_of(const Part& part) {
-  wire::kube::ApiListOf of = part.form->list_of(part.listing->kind);
-  of.may_be_metadata = is_by_name(part);
-  // Neither a server that answers from what it remembers nor Calico's own API server keeps to a limit.
-  const bool is_limited = part.query.resource_version.empty() && of.api_version != "projectcalico.org/v3";
-  if (is_limited) of.limit = part.query.limit;
-  return of;
-}
-
-Request Objects::page_together(const Part& part) {
-  Request request = page_of(part);
-  request.answer_bytes_max = kPageTogetherBytesMax;
-  return request;
 }
 
 Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline) {
@@ -424,7 +272,7 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
     for (const core::Listing& listing : listings) {
       TRY(std::vector<Part> some, parts_of(listing, only_names, wanted.claims_may_lag));
       for (Part& part : some) {
-        requests.push_back(page_together(part));
+        requests.push_back(first_page(part.asked));
         parts.push_back(std::move(part));
       }
     }
@@ -436,7 +284,7 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
     TRY(std::vector<Part> some, parts_of(others));
     for (Part& part : some) {
       part.other_lengths = &others;
-      requests.push_back(page_together(part));
+      requests.push_back(first_page(part.asked));
       other_lengths.push_back(std::move(part));
     }
   }
@@ -465,8 +313,7 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
   for (const core::Listing& listing : wanted.keys) together.keys[listing];
   for (const OtherLengths& others : wanted.other_lengths) together.other_lengths[others];
   for (Part& part : lists) {
-    auto* const left_out = wanted.leaves_out_large ? &together.left_out[*part.listing] : nullptr;
-    TRY_VOID(take_records(part, *answer++, deadline, together.lists[*part.listing], left_out));
+    TRY_VOID(take_records(part, *answer++, deadline, together.lists[*part.listing]));
   }
   for (auto& [listing, records] : together.lists) put_in_order(records);
   for (Part& part : keys) {
@@ -496,30 +343,18 @@ Result<void> Objects::for_each(const core::Listing& listing, std::size_t page_ma
   // What a selection after the first finds again was labelled in between.
   std::set<std::string> seen;
   for (Part& part : parts) {
-    part.query.limit = std::min(part.query.limit, static_cast<std::int64_t>(page_max));
-    ListWalk walk(part.query, clock_, bounds_of_walk(listing));
-    bool is_whole = false;
-    while (!is_whole) {
-      const Answer answer = api_.call(page_of(part), until());
-      if (walk.asks_for_less(answer)) continue;
-      is_whole = is_unknown(answer) && part.form->may_be_unknown(listing.kind);
-      if (is_whole) continue;
-      if (answer.outcome != Outcome::done) return fail(error_of(answer, listing.kind, "list"));
-      const auto page = wire::kube::decode_list(answer.body, list_of(part));
-      if (!page && walk.asks_for_less(page.error())) continue;
-      if (!page) return fail(page.error());
-      if (const auto revision = revision_of(page->resource_version)) note(*revision);
-      if (const auto on = walk.go_on(said_by(*page), answer.body.size()); !on) {
-        return fail(Error(on.error()).in(fmt::format("{} list", core::name_of(listing.kind))));
-      }
-      for (const ApiListPage::Item& item : page->items) {
-        TRY(Stored stored, part.form->decode(listing.kind, nullptr, item.value, item.meta));
-        if (stored.is_deleted || !stored.record.key.name.starts_with(listing.name_prefix)) continue;
-        if (parts.size() > 1 && !seen.insert(stored.record.key.name).second) continue;
-        TRY_VOID(take(stored.record));
-      }
-      is_whole = page->continue_token.empty();
-    }
+    part.asked.page_objects = std::min(part.asked.page_objects, static_cast<std::int64_t>(page_max));
+    PartUse use;
+    use.begin = [] {};
+    use.goes_on = [](const ApiListPage&) { return true; };
+    use.until = until;
+    use.take = [&](const wire::kube::ApiObject& object) -> Result<void> {
+      TRY(Stored stored, part.form->decode(listing.kind, nullptr, object.value, object.meta));
+      if (stored.is_deleted || !stored.record.key.name.starts_with(listing.name_prefix)) return {};
+      if (parts.size() > 1 && !seen.insert(stored.record.key.name).second) return {};
+      return take(stored.record);
+    };
+    TRY_VOID(read_part(part, use, {}));
   }
   return {};
 }
@@ -534,103 +369,67 @@ void Objects::put_in_order(std::vector<Record>& records) {
   std::ranges::reverse(records);
 }
 
-/// All pages, which are of one moment, beginning with the one that was asked for already.
-template <class Take>
-Result<void> Objects::take_pages(Part& part, Answer answer, Deadline deadline, Take take) {
-  ListWalk walk(part.query, clock_, bounds_of(*part.listing));
-  for (int tries = 1;;) {
-    const bool is_lost = answer.outcome == Outcome::refused && answer.status.code == 410 && tries++ < kListTries;
-    if (is_lost) {
-      // The rest of this moment is no longer known: from the beginning.
-      TRY_VOID(take(nullptr));
-      part.query.continue_token.clear();
-    } else if (!walk.asks_for_less(answer)) {
-      if (is_unknown(answer) && part.form->may_be_unknown(part.listing->kind)) return {};
-      if (answer.outcome != Outcome::done) return fail(error_of(answer, part.listing->kind, "list"));
-      const auto page = wire::kube::decode_list(answer.body, list_of(part));
-      if (!page && !walk.asks_for_less(page.error())) return fail(page.error());
-      if (page) {
-        if (const auto revision = revision_of(page->resource_version)) note(*revision);
-        if (const auto on = walk.go_on(said_by(*page), answer.body.size()); !on) {
-          return fail(Error(on.error()).in(fmt::format("{} list", core::name_of(part.listing->kind))));
-        }
-        TRY(const bool goes_on, take(&*page));
-        if (!goes_on || part.query.continue_token.empty()) return {};
-      }
+Result<void> Objects::read_part(const Part& part, const PartUse& use, std::optional<Answer> first) {
+  const Kind kind = part.listing->kind;
+  ListUse pages;
+  pages.begin = use.begin;
+  pages.until = use.until;
+  pages.error_of = [&](const Answer& answer) { return error_of(answer, kind, "list"); };
+  pages.take = [&](const ApiListPage& page) -> Result<bool> {
+    for (const std::string_view item : page.items) {
+      TRY(const auto object, wire::kube::decode_item(item, part.asked.of));
+      TRY_VOID(use.take(object));
     }
-    // To read what has come takes time too.
-    if (deadline.passed(clock_.now())) {
-      return fail(ErrorCode::deadline_exceeded,
-                  fmt::format("{} list: there was no time left", core::name_of(part.listing->kind)));
-    }
-    answer = api_.call(page_of(part), deadline);
-  }
+    return use.goes_on(page);
+  };
+  TRY_VOID(read_list(api_, part.asked, pages, std::move(first)));
+  return {};
 }
 
-Result<void> Objects::take_records(Part& part, Answer answer, Deadline deadline, std::vector<Record>& records,
-                                   std::map<std::string, std::size_t>* left_out) {
+Result<void> Objects::take_records(const Part& part, std::optional<Answer> first, Deadline deadline,
+                                   std::vector<Record>& records) {
   const std::size_t before = records.size();
-  std::size_t weight = 0, reserved = 0;
-  return take_pages(part, std::move(answer), deadline, [&](const ApiListPage* page) -> Result<bool> {
-    if (page == nullptr) {
-      records.resize(before);
-      weight = reserved = 0;
-      return true;
-    }
-    for (const ApiListPage::Item& item : page->items) {
-      TRY(Stored stored, part.form->decode(part.listing->kind, nullptr, item.value, item.meta));
-      if (stored.is_deleted || !stored.record.key.name.starts_with(part.listing->name_prefix)) continue;
-      if (const auto* reservation = std::get_if<core::Reservation>(&stored.record.value)) {
-        reserved += reservation->cidrs.size();
-        if (reserved > kReservedMax) {
-          return fail(ErrorCode::corrupt,
-                      fmt::format("reservation list: the API server tells of more than {} reserved CIDRs: more than "
-                                  "there can be; look at the server, and at the IPReservations",
-                                  kReservedMax));
-        }
-      }
-      const std::size_t own_weight = left_out != nullptr ? weight_of(stored.record.value) : 0;
-      if (own_weight > kLargeRecord && weight + own_weight > kListWeightMax) {
-        left_out->insert_or_assign(stored.record.key.name, own_weight);
-        stored.record.value = {};
-      } else {
-        weight += own_weight;
-      }
-      records.push_back(std::move(stored.record));
-    }
-    return true;
-  });
+  PartUse use;
+  use.begin = [&] { records.resize(before); };
+  use.goes_on = [](const ApiListPage&) { return true; };
+  use.until = [&] { return deadline; };
+  use.take = [&](const wire::kube::ApiObject& object) -> Result<void> {
+    TRY(Stored stored, part.form->decode(part.listing->kind, nullptr, object.value, object.meta));
+    const bool is_in = !stored.is_deleted && stored.record.key.name.starts_with(part.listing->name_prefix);
+    if (is_in) records.push_back(std::move(stored.record));
+    return {};
+  };
+  return read_part(part, use, std::move(first));
 }
 
-Result<std::vector<Key>> Objects::take_keys(Part& part, Answer answer, Deadline deadline) {
+Result<std::vector<Key>> Objects::take_keys(const Part& part, Answer first, Deadline deadline) {
   std::vector<Key> seen;
   const Kind kind = part.listing->kind;
-  const bool by_name = part.form->tells_keys_by_name(kind);
+  const bool by_name = part.asked.of.may_be_metadata;
   bool is_unclear = false;
-  TRY_VOID(take_pages(part, std::move(answer), deadline, [&](const ApiListPage* page) -> Result<bool> {
-    if (page == nullptr) {
-      seen.clear();
-      return true;
+  PartUse use;
+  use.begin = [&] { seen.clear(); };
+  use.until = [&] { return deadline; };
+  use.take = [&](const wire::kube::ApiObject& object) -> Result<void> {
+    std::optional<Key> key;
+    if (by_name) {
+      key = part.form->key_of_name(kind, object.meta.name);
+      is_unclear = is_unclear || !key;
+    } else {
+      TRY(const Stored stored, part.form->decode(kind, nullptr, object.value, object.meta));
+      if (!stored.is_deleted) key = stored.record.key;
     }
-    for (const ApiListPage::Item& item : page->items) {
-      std::optional<Key> key;
-      if (by_name) {
-        key = part.form->key_of_name(kind, item.meta.name);
-        is_unclear = is_unclear || !key;
-      } else {
-        TRY(const Stored stored, part.form->decode(kind, nullptr, item.value, item.meta));
-        if (!stored.is_deleted) key = stored.record.key;
-      }
-      if (key && key->name.starts_with(part.listing->name_prefix)) seen.push_back(*std::move(key));
-    }
-    return !is_unclear;
-  }));
+    if (key && key->name.starts_with(part.listing->name_prefix)) seen.push_back(*std::move(key));
+    return {};
+  };
+  use.goes_on = [&](const ApiListPage&) { return !is_unclear; };
+  TRY_VOID(read_part(part, use, std::move(first)));
   if (!is_unclear) return seen;
   // Somebody made an object of a name that no record has: what it is, it says itself.
+  Part whole = part;
+  whole.asked.of.may_be_metadata = false;
   std::vector<Record> records;
-  part.query.continue_token.clear();
-  part.only_names = false;
-  TRY_VOID(take_records(part, api_.call(page_of(part), deadline), deadline, records, nullptr));
+  TRY_VOID(take_records(whole, {}, deadline, records));
   seen.clear();
   for (const Record& record : records) seen.push_back(record.key);
   return seen;
@@ -648,7 +447,7 @@ Result<Revision> Objects::written(const Form& form, const Key& key, const Value*
     return fail(ErrorCode::unknown_outcome, fmt::format("{} {} may or may not have been written: {}",
                                                         core::name_of(key.kind), key.name, is_it.error().message));
   }
-  remember(key, *object, answer);
+  remember(key, *object);
   if (value != nullptr && must_be_kept(key.kind)) {
     // An admission webhook or policy may change anything on its way: who was told of an address must have it.
     TRY(const Stored stored, form.decode(key.kind, &key, object->value, object->meta));
@@ -662,7 +461,6 @@ Result<Revision> Objects::written(const Form& form, const Key& key, const Value*
     }
   }
   auto revision = revision_of(object->meta.resource_version);
-  if (revision) note(*revision);
   return revision;
 }
 
@@ -682,10 +480,7 @@ bool Objects::is_of(const Found& found, const Value* value, const WriteToken& to
   return must_be_kept(record.key.kind) ? is_kept(*value, record.value) : record.value.index() == value->index();
 }
 
-Result<Revision> Objects::done_as(const Found& found) {
-  note(found.stored.record.revision);
-  return found.stored.record.revision;
-}
+Result<Revision> Objects::done_as(const Found& found) { return found.stored.record.revision; }
 
 Result<Revision> Objects::create(const Key& key, const Value& value, const WriteToken& token, Deadline deadline) {
   TRY(const Form* form, form_of(key.kind));
@@ -718,24 +513,13 @@ Result<Request> Objects::update_of(const Key& key, const Value& value, Revision 
   TRY(std::string path, path_of(*form, key));
   const Seen known = seen(key);
   const Basis basis{known.uid, resource_version_of(revision)};
-  Request request =
-      request_of(Request::Method::put, std::move(path), form->encode(key, value, token, basis, clock_.now().wall));
-  if (known.revision == revision) request.only_on = known.connection;
-  return request;
+  return request_of(Request::Method::put, std::move(path), form->encode(key, value, token, basis, clock_.now().wall));
 }
 
-Result<Revision> Objects::updated(const Key& key, const Value& value, Revision before, const WriteToken& token,
-                                  const Answer& answer, Deadline deadline) {
+Result<Revision> Objects::updated(const Key& key, const Value& value, const WriteToken& token, const Answer& answer,
+                                  Deadline deadline) {
   TRY(const Form* form, form_of(key.kind));
   if (answer.outcome == Outcome::done) {
-    // Every write has a token of its own, so the API never finds that nothing changes. This one is our request again.
-    const auto object = wire::kube::decode_object(answer.body);
-    if (object && object->meta.resource_version == resource_version_of(before)) {
-      return fail(ErrorCode::unknown_outcome,
-                  fmt::format("{} {} may or may not have been written: the answer has the resourceVersion that was "
-                              "sent, as if somebody before the API server had sent the request back",
-                              core::name_of(key.kind), key.name));
-    }
     return written(*form, key, &value, answer);
   }
   if (is_absent(answer)) return fail(conflict_on(key));
@@ -747,14 +531,8 @@ Result<Revision> Objects::updated(const Key& key, const Value& value, Revision b
 
 Result<Revision> Objects::update(const Key& key, const Value& value, Revision revision, const WriteToken& token,
                                  Deadline deadline) {
-  for (int tries = 0; tries < kConnectionTries; ++tries) {
-    TRY(const Request request, update_of(key, value, revision, token));
-    const Answer answer = api_.call(request, deadline);
-    if (!is_of_another_connection(answer)) return updated(key, value, revision, token, answer, deadline);
-    TRY(const bool is_same, is_as_seen(key, revision, deadline));
-    if (!is_same) break;
-  }
-  return fail(conflict_on(key));
+  TRY(const Request request, update_of(key, value, revision, token));
+  return updated(key, value, token, api_.call(request, deadline), deadline);
 }
 
 Result<std::optional<Request>> Objects::removal_of(const Key& key, Revision revision) const {
@@ -766,10 +544,7 @@ Result<std::optional<Request>> Objects::removal_of(const Key& key, Revision revi
   const bool goes_at_once = known.revision == revision && !known.has_finalizers;
   if (!goes_at_once && form->marks_deleted(key.kind)) return std::optional<Request>();
   const wire::kube::ApiPreconditions only_if{known.uid, resource_version_of(revision)};
-  Request request =
-      request_of(Request::Method::delete_object, std::move(path), wire::kube::encode_delete_options(only_if));
-  if (known.revision == revision) request.only_on = known.connection;
-  return request;
+  return request_of(Request::Method::delete_object, std::move(path), wire::kube::encode_delete_options(only_if));
 }
 
 Result<Revision> Objects::removed(const Key& key, Revision revision, const Answer& answer) const {
@@ -797,9 +572,8 @@ Result<std::optional<Request>> Objects::first_request(const Write& write, const 
 
 std::optional<Result<Revision>> Objects::settled_by(const Write& write, const WriteToken& token, const Answer& answer,
                                                     Deadline deadline) {
-  if (is_of_another_connection(answer)) return std::nullopt;
   if (write.condition.kind == Condition::Kind::revision) {
-    return write.value ? updated(write.key, *write.value, write.condition.revision, token, answer, deadline)
+    return write.value ? updated(write.key, *write.value, token, answer, deadline)
                        : removed(write.key, write.condition.revision, answer);
   }
   const bool is_there = answer.outcome == Outcome::refused && answer.error.code == ErrorCode::already_exists;
@@ -811,14 +585,8 @@ std::optional<Result<Revision>> Objects::settled_by(const Write& write, const Wr
 }
 
 Result<Revision> Objects::remove(const Key& key, Revision revision, const WriteToken& token, Deadline deadline) {
-  for (int tries = 0;; ++tries) {
-    TRY(const auto request, removal_of(key, revision));
-    if (!request) break;
-    const Answer answer = api_.call(*request, deadline);
-    if (!is_of_another_connection(answer)) return removed(key, revision, answer);
-    TRY(const bool is_same, is_as_seen(key, revision, deadline));
-    if (!is_same || tries >= kConnectionTries) return fail(conflict_on(key));
-  }
+  TRY(const auto request, removal_of(key, revision));
+  if (request) return removed(key, revision, api_.call(*request, deadline));
   TRY(const Form* form, form_of(key.kind));
   TRY(const std::string path, path_of(*form, key));
   // The mark decides; what follows only clears away.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,6 +14,8 @@
 
 #include "store/kube/api.h"
 #include "store/kube/form.h"
+#include "store/kube/object_list.h"
+#include "store/kube/refusals.h"
 
 namespace croft::store::kube {
 
@@ -25,10 +28,8 @@ class Objects {
   /// Error: invalid_argument for a kind that this store has not.
   [[nodiscard]] Result<const Form*> form_of(Kind kind) const;
   /// Whether there are records of a kind at all. What is beside a block is in the block's own object here, and goes
-  /// with it; hints are not kept (Capabilities::keeps_hints); without a form for Croft's own kinds none of these are.
+  /// with it; hints are not kept (Capabilities::lacks); without a form for Croft's own kinds none of these are.
   [[nodiscard]] bool keeps(Kind kind) const;
-  /// Whether Calico's records lie where another has them.
-  [[nodiscard]] bool is_laid_out_as(const Objects& other) const;
   [[nodiscard]] Api& api() const { return api_; }
   [[nodiscard]] const Clock& clock() const { return clock_; }
 
@@ -54,15 +55,12 @@ class Objects {
     std::set<OtherLengths> other_lengths;
     /// Lists of one node's claims may be as old as what the server has in memory.
     bool claims_may_lag = false;
-    /// Of lists that come to more than kListWeightMax what is large comes as its key alone (Together::left_out).
-    bool leaves_out_large = false;
     std::optional<Request> beside{};  ///< something else
   };
   /// In the same order; lists ascending by name.
   struct Together {
     std::vector<std::optional<Record>> records;
     std::map<core::Listing, std::vector<Record>> lists;
-    std::map<core::Listing, std::map<std::string, std::size_t>> left_out;  ///< names of such records, and their weight
     std::map<core::Listing, std::vector<Key>> keys;
     std::map<OtherLengths, std::vector<Key>> other_lengths;
     std::optional<Answer> beside{};
@@ -74,8 +72,7 @@ class Objects {
                                       const std::function<Deadline()>& until,
                                       const std::function<Result<void>(Record&)>& take);
 
-  // Single writes. Those of a revision go over the connection over which that was read, or after a look that it still
-  // is what was read. Errors, beside those of every call: conflict, naming the key, when what is there is another
+  // Single writes. Errors, beside those of every call: conflict, naming the key, when what is there is another
   // object than the condition says; unknown_outcome. That it is another is believed of no answer alone: an intermediary
   // may send a request twice, and the second is refused for what the first did. What is there is read once more, and is
   // done if it has this write's token (docs/reference/reliability.md#unknown-outcomes). With a conflict the write may
@@ -99,19 +96,8 @@ class Objects {
   /// Whether the object had this owner's label when it was seen last (Form::followed_by_label).
   [[nodiscard]] bool is_labelled(const Key& key, std::string_view owner) const;
 
-  // Whether the API is still the one that was seen: an etcd put back to an older state gives revisions a second time
-  // (docs/reference/reliability.md). Its servers have to be restarted then, so that every watch ends.
-
-  /// A watch has ended: nothing that was learnt before is believed until prove().
-  void doubt() { doubted_ = true; }
-  [[nodiscard]] bool is_doubted() const { return doubted_; }
-  /// The position of the storage, which is not behind anything that was seen, and has what was seen last as it was or
-  /// newer; or it was put back, and history() is another. Asks the API.
-  [[nodiscard]] Result<Revision> prove(Deadline deadline);
-  /// Counts how often the storage was found put back.
-  [[nodiscard]] std::uint64_t history() const { return history_; }
-  /// A revision that the API has told.
-  void note(Revision revision);
+  /// The position of the storage. Asks the API.
+  [[nodiscard]] Result<Revision> position(Deadline deadline);
 
   /// The error of an answer that is none of what was hoped for.
   [[nodiscard]] Error error_of(const Answer& answer, Kind kind, std::string_view name) const;
@@ -126,34 +112,30 @@ class Objects {
   struct Part {
     const core::Listing* listing = nullptr;
     const Form* form = nullptr;
-    std::string path;
-    wire::kube::ApiListQuery query;
-    bool only_names = false;
+    ListAsked asked;
     const OtherLengths* other_lengths = nullptr;  ///< that it is of
   };
   [[nodiscard]] Result<std::vector<Part>> parts_of(const core::Listing& listing, bool only_names,
                                                    bool claims_may_lag) const;
   [[nodiscard]] Result<std::vector<Part>> parts_of(const OtherLengths& others) const;
-  /// Whether it is asked for as metadata only.
-  [[nodiscard]] static bool is_by_name(const Part& part);
-  [[nodiscard]] static wire::kube::ApiListOf list_of(const Part& part);
-  [[nodiscard]] static Request page_of(const Part& part);
-  /// The same, to be asked for beside others.
-  [[nodiscard]] static Request page_together(const Part& part);
-  /// Calls `take` with each page; false from it ends the list.
-  template <class Take>
-  [[nodiscard]] Result<void> take_pages(Part& part, Answer answer, Deadline deadline, Take take);
-  /// What is left out is noted there; null: nothing is.
-  [[nodiscard]] Result<void> take_records(Part& part, Answer answer, Deadline deadline, std::vector<Record>& records,
-                                          std::map<std::string, std::size_t>* left_out);
+  /// Reads the pages of a part; `take` gets each object. False from `goes_on`, behind a page, ends the list.
+  struct PartUse {
+    std::function<void()> begin;
+    std::function<Result<void>(const wire::kube::ApiObject& object)> take;
+    std::function<bool(const wire::kube::ApiListPage& page)> goes_on;
+    std::function<Deadline()> until;
+  };
+  [[nodiscard]] Result<void> read_part(const Part& part, const PartUse& use, std::optional<Answer> first);
+  [[nodiscard]] Result<void> take_records(const Part& part, std::optional<Answer> first, Deadline deadline,
+                                          std::vector<Record>& records);
   /// Keys by the names of objects; by the objects themselves where those do not tell.
-  [[nodiscard]] Result<std::vector<Key>> take_keys(Part& part, Answer answer, Deadline deadline);
+  [[nodiscard]] Result<std::vector<Key>> take_keys(const Part& part, Answer first, Deadline deadline);
   static void put_in_order(std::vector<Record>& records);
   /// Error also: refused_by_configuration, when what the API has kept is not what was sent.
   [[nodiscard]] Result<Revision> written(const Form& form, const Key& key, const Value* value, const Answer& answer);
   [[nodiscard]] Result<Request> update_of(const Key& key, const Value& value, Revision revision,
                                           const WriteToken& token) const;
-  [[nodiscard]] Result<Revision> updated(const Key& key, const Value& value, Revision before, const WriteToken& token,
+  [[nodiscard]] Result<Revision> updated(const Key& key, const Value& value, const WriteToken& token,
                                          const Answer& answer, Deadline deadline);
   /// What is there after an answer that it is another. Error: unknown_outcome, when that can't be read.
   [[nodiscard]] Result<std::optional<Found>> look_whose(const Key& key, Deadline deadline);
@@ -168,14 +150,9 @@ class Objects {
     std::string uid;
     Revision revision;
     bool has_finalizers = true;
-    std::string owner_label;       ///< the value of wire::kube::kOwnerLabel; empty: none
-    std::uint64_t connection = 0;  ///< over which it came (Answer::connection)
-    std::size_t text_hash = 0;     ///< of the object as the API wrote it
+    std::string owner_label;  ///< the value of wire::kube::kOwnerLabel; empty: none
   };
-  void remember(const Key& key, const wire::kube::ApiObject& object, const Answer& answer);
-  /// After a write was not sent since it rests on what came over another connection: whether the object still is what
-  /// was seen, to the letter. A storage that was put back may have given its revision to something else.
-  [[nodiscard]] Result<bool> is_as_seen(const Key& key, Revision revision, Deadline deadline);
+  void remember(const Key& key, const wire::kube::ApiObject& object);
   [[nodiscard]] Seen seen(const Key& key) const;
 
   Api& api_;
@@ -183,29 +160,10 @@ class Objects {
   const bool keeps_own_;
   const bool finishes_deletions_;
   const Clock& clock_;
-  std::atomic<bool> doubted_{false};
-  std::atomic<std::uint64_t> history_{0};
   mutable std::mutex mutex_;
-  Revision highest_;  ///< guarded by mutex_: of all that were told
-  /// What was written or read last by itself. Guarded by mutex_.
-  struct Witness {
-    Key key;
-    Revision revision;
-    WriteToken token;
-  };
-  std::optional<Witness> witness_;
   /// Of objects seen last. A write says whose it is by the UID, so that it can't meet one made anew. Guarded by mutex_.
   std::unordered_map<std::string, Seen> seen_;
 };
-
-/// About how many bytes of memory a record takes, as far as it may be many.
-[[nodiscard]] std::size_t weight_of(const Value& value);
-/// Of what is left out of a list (Objects::Wanted).
-inline constexpr std::size_t kLargeRecord = std::size_t{32} << 10;
-inline constexpr std::size_t kListWeightMax = std::size_t{16} << 20;
-
-/// Whether an answer says that there is no such object. Not when the whole resource is unknown: its CRD is missing.
-[[nodiscard]] bool is_absent(const Answer& answer);
 
 /// The error for a key whose condition failed.
 [[nodiscard]] Error conflict_on(const Key& key);

@@ -11,7 +11,6 @@
 #include "store/kube/access_file.h"
 #include "store/kube/credentials.h"
 #include "store/kube/format/kubeconfig_yaml.h"
-#include "store/kube/token_bucket.h"
 #include "store/kube/verdict.h"
 
 namespace croft::store::kube {
@@ -20,39 +19,6 @@ namespace {
 using namespace std::chrono_literals;
 using Outcome = Answer::Outcome;
 using Next = Verdict::Next;
-
-TEST(KubeTokenBucket, BurstAndThenTheRate) {
-  ManualClock clock;
-  TokenBucket bucket({2, 3});
-  const Deadline far{};
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(bucket.take(clock.now(), far), 0ns) << i;
-  EXPECT_EQ(bucket.take(clock.now(), far), 500ms);
-  EXPECT_EQ(bucket.take(clock.now(), far), 1000ms);
-  EXPECT_EQ(bucket.take(clock.now(), Deadline::after(clock.now(), 1500ms)), std::nullopt);
-  EXPECT_EQ(bucket.take(clock.now(), Deadline::after(clock.now(), 1501ms)), 1500ms);  // the refused one took no turn
-  clock.advance(1h);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(bucket.take(clock.now(), far), 0ns) << i;
-  EXPECT_EQ(bucket.take(clock.now(), far), 500ms);
-}
-
-TEST(KubeTokenBucket, LimitsThatAreNoneDoNotOverflow) {
-  ManualClock clock;
-  for (const double rate : {1e-300, 1e-3, 1.0, 1e9, 1e300}) {
-    TokenBucket bucket({rate, UINT32_MAX});
-    for (int i = 0; i < 100; ++i) EXPECT_EQ(bucket.take(clock.now(), {}), 0ns) << rate;
-  }
-  TokenBucket slow({1e-300, 1});
-  EXPECT_EQ(slow.take(clock.now(), {}), 0ns);
-  EXPECT_EQ(slow.take(clock.now(), {}), 1h);
-}
-
-TEST(KubeTokenBucket, OffIsOff) {
-  ManualClock clock;
-  for (const double rate : {0.0, -1.0, std::nan("")}) {
-    TokenBucket bucket({rate, 0});
-    for (int i = 0; i < 1000; ++i) EXPECT_EQ(bucket.take(clock.now(), {}), 0ns);
-  }
-}
 
 class KubeCredentialsTest : public testing::Test {
  protected:
@@ -179,7 +145,6 @@ TEST(KubeVerdict, APageOfSomebodyElseIsNoAnswer) {
   // A group that is not served, and what is damaged in an answer of the API's own.
   EXPECT_EQ(told(kRead, "404", "text/plain; charset=utf-8", "404 page not found\n").answer.outcome, Outcome::refused);
   EXPECT_EQ(told(kRead, "200", "application/json", "{\"a\":").answer.outcome, Outcome::done);
-  EXPECT_EQ(told(kRead, "200", "application/vnd.kubernetes.protobuf", "k8s").answer.outcome, Outcome::done);
   EXPECT_EQ(told(kRead, "403", "text/html", html).answer.outcome, Outcome::refused);
   const Verdict gibberish = verdict_on_failure(kRead, {{ErrorCode::corrupt, "does not speak HTTP/2", {}}, false});
   EXPECT_EQ(gibberish.answer.error.code, ErrorCode::unavailable);

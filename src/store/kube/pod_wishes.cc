@@ -9,7 +9,7 @@
 #include "cni/format/pod_annotations.h"
 #include "store/kube/form.h"
 #include "store/kube/format/requests.h"
-#include "store/kube/missing_right.h"
+#include "store/kube/refusals.h"
 
 namespace croft::store::kube {
 namespace {

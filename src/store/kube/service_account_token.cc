@@ -1,19 +1,12 @@
 #include "store/kube/service_account_token.h"
 
-#include <cstddef>
-
 #include <fmt/format.h>
 
 #include "store/kube/format/requests.h"
 #include "store/kube/format/token.h"
-#include "store/kube/missing_right.h"
+#include "store/kube/refusals.h"
 
 namespace croft::store::kube {
-
-namespace {
-/// A token has some kilobytes, and little is beside it.
-constexpr std::size_t kAnswerBytesMax = std::size_t{64} << 10;
-}  // namespace
 
 Result<std::string> request_token(Api& api, const TokenOf& wanted, Deadline deadline) {
   TRY(const std::string path,
@@ -22,7 +15,6 @@ Result<std::string> request_token(Api& api, const TokenOf& wanted, Deadline dead
   request.method = Request::Method::post;
   request.path = path + "/token";
   request.body = wire::kube::encode_token_request(wanted.seconds);
-  request.answer_bytes_max = kAnswerBytesMax;
   request.keeps_nothing = true;
   const Answer answer = api.call(request, deadline);
   if (answer.outcome == Answer::Outcome::done) return wire::kube::decode_token_request(answer.body);
@@ -39,7 +31,6 @@ Result<std::string> request_token(Api& api, const TokenOf& wanted, Deadline dead
 TokenTaken ask_of_token(Api& api, Deadline deadline) {
   Request request;
   request.path = "/version";
-  request.answer_bytes_max = kAnswerBytesMax;
   const Answer answer = api.call(request, deadline);
   if (answer.http_status == 401) return TokenTaken::refused;
   // Who is asked too much has not looked at the token.

@@ -10,8 +10,8 @@
 #include "store/kube/format/own_kinds.h"
 #include "store/kube/format/own_status.h"
 #include "store/kube/format/requests.h"
-#include "store/kube/missing_right.h"
 #include "store/kube/object_list.h"
+#include "store/kube/refusals.h"
 
 namespace croft::store::kube {
 namespace {
@@ -36,7 +36,8 @@ struct ToWrite {
 
 Error without_kind(Error error) {
   if (error.code == ErrorCode::not_found) {
-    error.message += ": the CustomResourceDefinition is missing or older: croft store crds | kubectl apply -f -";
+    error.message +=
+        ": the CustomResourceDefinition is missing or older: kubectl apply -f deploy/kubernetes/crds-croft.yaml";
   }
   return error;
 }
@@ -87,16 +88,15 @@ Result<StatusBoard::Shown> StatusBoard::show(const std::vector<core::PoolStatus>
   TRY(const std::string collection, wire::kube::collection_path(resource));
   const wire::kube::ApiListOf of{fmt::format("{}/{}", resource.group, resource.version),
                                  std::string(wire::kube::own_pool_kind().kind)};
-  ListLimits limits;
-  limits.bounds = {10'000, std::size_t{32} << 20};  // as of pools
   std::map<std::string, SeenObject> seen;
-  const auto listed = for_each_object(
-      *api_, clock_, collection, of, "croftpools", [&] { seen.clear(); },
-      [&](wire::JsonRef object, const wire::kube::ApiMeta& meta) -> Result<void> {
-        seen.insert_or_assign(meta.name, SeenObject{meta, wire::kube::read_status(object)});
-        return {};
-      },
-      limits);
+  ObjectUse use;
+  use.what = "croftpools";
+  use.begin = [&] { seen.clear(); };
+  use.take = [&](wire::JsonRef object, const wire::kube::ApiMeta& meta) -> Result<void> {
+    seen.insert_or_assign(meta.name, SeenObject{meta, wire::kube::read_status(object)});
+    return {};
+  };
+  const auto listed = for_each_object(*api_, clock_, {collection, of}, use);
   if (!listed) return fail(without_kind(listed.error()));
 
   const WallTime now = clock_.now().wall;

@@ -167,7 +167,7 @@ TEST_F(Board, AMissingDefinitionIsNamedWithItsRemedy) {
   StatusBoard board(std::make_unique<FakeApi>(cluster_, clock_), clock_, {});
   const auto shown = board.show(core::status_of_pools({pool("a", "10.0.0.0/24")}));
   ASSERT_FALSE(shown);
-  EXPECT_THAT(shown.error().message, HasSubstr("croft store crds | kubectl apply -f -"));
+  EXPECT_THAT(shown.error().message, HasSubstr("kubectl apply -f deploy/kubernetes/crds-croft.yaml"));
 }
 
 TEST_F(Board, TheSpecOfNodeRangesStaysAsItIs) {

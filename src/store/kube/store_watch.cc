@@ -1,6 +1,5 @@
 #include "store/kube/store_watch.h"
 
-#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -8,27 +7,18 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "base/pauses.h"
+#include "store/kube/informer.h"
 
 namespace croft::store::kube {
 namespace {
 
 using wire::kube::ApiEvent;
 
-/// How long a thread sleeps on its stream before it looks whether it is still wanted.
-constexpr std::chrono::milliseconds kLook{500};
-/// Before a stream that ended is opened again; then longer each time, up to the second.
-constexpr std::chrono::milliseconds kPauseMin{50};
-constexpr std::chrono::milliseconds kPauseMax{2000};
-/// A stream that was open so long was one: servers end theirs after minutes. One that ends sooner, whatever came over
-/// it, makes the next pause longer, else whatever stands before the API would be asked again and again without pause.
-constexpr std::chrono::seconds kLasting{5};
 /// More records than this are not followed one by one: each is a stream, and a connection has about 100. Those with
 /// their owner's label need none of their own.
 constexpr std::size_t kFollowedMax = 40;
@@ -99,158 +89,83 @@ class Changes {
   std::optional<Error> error_;
 };
 
-/// One stream and its thread. Opened again from the last revision seen, as long as the server knows it.
-class Feed {
+/// One stream.
+class Feed final : private Informer::User {
  public:
-  Feed(Objects& objects, Changes& changes, Look look, Revision after)
+  Feed(Objects& objects, Changes& changes, Look look, Followed followed, Revision after)
       : objects_(objects),
         changes_(changes),
         look_(std::move(look)),
-        history_(objects.history()),
-        seen_(after),
-        thread_([this] { run(); }) {}
-  ~Feed() {
-    stop();
-    thread_.join();
-  }
-  Feed(const Feed&) = delete;
-  Feed& operator=(const Feed&) = delete;
-  /// Lets it end; whoever destroys many says so to all first.
-  void stop() {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-    stopped_.notify_all();
-  }
+        after_(after),
+        informer_(objects.api(), objects.clock(), std::move(followed), *this) {}
+  void stop() { informer_.stop(); }
 
  private:
-  [[nodiscard]] bool is_stopping() {
-    const std::lock_guard lock(mutex_);
-    return stopping_;
-  }
-  [[nodiscard]] bool sleeps(std::chrono::nanoseconds span) {
-    std::unique_lock lock(mutex_);
-    return !stopped_.wait_for(lock, span, [this] { return stopping_; });
-  }
-  [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const {
-    return Deadline::after(objects_.clock().now(), span);
-  }
+  [[nodiscard]] std::optional<std::string> begin() override { return resource_version_of(after_); }
 
-  void run() {
-    Pauses pauses(kPauseMin, kPauseMax, static_cast<std::uint64_t>(objects_.clock().now().since_boot.count()));
-    while (!is_stopping()) {
-      const auto path = watch_path();
-      if (!path) return changes_.fail_with(path.error());
-      WatchAnswer opened = objects_.api().watch(*path, in(std::chrono::seconds{10}));
-      if (opened.answer.outcome == Answer::Outcome::refused && opened.answer.status.code == 410) return lost();
-      // Who may not follow would go on with what it remembers, and never hear that it has changed.
-      if (opened.answer.outcome == Answer::Outcome::refused && opened.answer.status.code == 403) {
-        return fail_with(opened.answer.error);
-      }
-      if (opened.stream) {
-        const auto since = objects_.clock().now().since_boot;
-        follow(*opened.stream);
-        if (objects_.clock().now().since_boot - since >= kLasting) pauses.reset();
-      }
-      if (failed_) return;
-      objects_.doubt();
-      if (!sleeps(pauses.next())) return;
-      // A server that was put back to an older state would wait for the revision to come again.
-      if (const auto proven = objects_.prove(in(std::chrono::seconds{10})); !proven) continue;
-      if (objects_.history() != history_) return lost();
+  [[nodiscard]] Informer::Next ended(const Error& why, bool /*lasted*/) override {
+    // Who may not follow would go on with what it remembers, and never hear that it has changed. What makes no sense
+    // is not asked for again from here: it would come again.
+    if (why.code == ErrorCode::too_old) return lost();
+    if (why.code == ErrorCode::permission_denied) return fail_with(why);
+    if (why.code == ErrorCode::corrupt) {
+      return fail_with(
+          why.in(fmt::format("a watch of {} records: what the API server tells is no change", name_of(look_.kind))));
     }
+    return Informer::Next::again;
   }
-
-  void lost() { fail_with({ErrorCode::too_old, "the API server no longer knows what has changed; read again", {}}); }
-  void fail_with(Error error) {
-    failed_ = true;
+  [[nodiscard]] Informer::Next lost() {
+    return fail_with({ErrorCode::too_old, "the API server no longer knows what has changed; read again", {}});
+  }
+  [[nodiscard]] Informer::Next fail_with(Error error) {
     changes_.fail_with(std::move(error));
+    return Informer::Next::end;
   }
 
-  [[nodiscard]] Result<std::string> watch_path() const {
-    TRY(const Form* form, objects_.form_of(look_.kind));
-    TRY(const std::string collection, wire::kube::collection_path(form->resource_of(look_.kind)));
-    wire::kube::ApiWatchQuery query;
-    query.resource_version = resource_version_of(seen_);
-    if (look_.record) {
-      TRY(const std::string name, form->object_name(*look_.record));
-      query.select.field_selector = "metadata.name=" + name;
-    } else {
-      query.select = look_.select;
-    }
-    return wire::kube::watch_path(collection, query);
-  }
-
-  /// Until the stream ends. What comes and makes no sense is not asked for again from here: it would come again.
-  void follow(WatchStream& stream) {
-    while (!is_stopping() && !failed_) {
-      const auto event = stream.next(in(kLook));
-      if (!event) {
-        if (event.error().code == ErrorCode::corrupt) nonsense(event.error());
-        return;
-      }
-      if (!*event) continue;
-      if ((*event)->type == ApiEvent::Type::error) {
-        if ((*event)->is_too_old()) lost();
-        return;
-      }
-      if (const auto taken = take(**event); !taken) return nonsense(taken.error());
-    }
-  }
-
-  void nonsense(const Error& error) {
-    fail_with(
-        error.in(fmt::format("a watch of {} records: what the API server tells is no change", name_of(look_.kind))));
-  }
-
-  /// Error: corrupt, when it makes no sense.
-  [[nodiscard]] Result<void> take(const ApiEvent& event) {
-    TRY(const Form* form, objects_.form_of(look_.kind));
-    std::string name;
-    if (look_.record) {
-      TRY(name, form->object_name(*look_.record));
-    }
-    TRY_VOID(wire::kube::check_event(event, form->list_of(look_.kind), name));
-    TRY(const Revision revision, revision_of(event.object->meta.resource_version));
-    if (event.type != ApiEvent::Type::bookmark) tell(event, revision);
-    seen_ = std::max(seen_, revision);
-    objects_.note(seen_);
+  [[nodiscard]] Result<void> take(const ApiEvent& event, Revision revision) override {
+    if (event.type != ApiEvent::Type::bookmark) TRY_VOID(tell(event, revision));
     return {};
   }
-
-  void tell(const ApiEvent& event, Revision revision) {
-    const auto form = objects_.form_of(look_.kind);
+  [[nodiscard]] Result<void> tell(const ApiEvent& event, Revision revision) {
+    TRY(const Form* form, objects_.form_of(look_.kind));
     const bool is_gone = event.type == ApiEvent::Type::deleted;
     if (look_.by_label) {
-      const auto key = (*form)->key_of_name(look_.kind, event.object->meta.name);
-      if (!key) return;
-      return changes_.tell_by_label(*key, revision, is_gone);
+      const auto key = form->key_of_name(look_.kind, event.object->meta.name);
+      if (key) changes_.tell_by_label(*key, revision, is_gone);
+      return {};
     }
     if (look_.followed) {
       changes_.add(is_gone ? Change::deleted(*look_.record, revision) : Change::touched(*look_.record, revision));
-      return;
+      return {};
     }
     const Key* key = look_.record ? &*look_.record : nullptr;
-    auto stored = (*form)->decode(look_.kind, key, event.object->value, event.object->meta);
-    if (!stored) return fail_with(std::move(stored).error());
-    if (!stored->record.key.name.starts_with(look_.name_prefix)) return;
-    if (is_gone || stored->is_deleted) {
-      changes_.add(Change::deleted(stored->record.key, revision));
-    } else {
-      changes_.add(Change::put(std::move(stored->record)));
-    }
+    TRY(Stored stored, form->decode(look_.kind, key, event.object->value, event.object->meta));
+    if (!stored.record.key.name.starts_with(look_.name_prefix)) return {};
+    const bool is_no_more = is_gone || stored.is_deleted;
+    changes_.add(is_no_more ? Change::deleted(stored.record.key, revision) : Change::put(std::move(stored.record)));
+    return {};
   }
 
   Objects& objects_;
   Changes& changes_;
   const Look look_;
-  const std::uint64_t history_;
-  Revision seen_;        ///< of the thread
-  bool failed_ = false;  ///< of the thread
-  std::mutex mutex_;
-  std::condition_variable stopped_;
-  bool stopping_ = false;  ///< guarded by mutex_
-  std::thread thread_;     ///< the last: it uses all of the above
+  const Revision after_;
+  Informer informer_;  ///< the last: it uses all of the above
 };
+
+/// Error: the kind has no objects, or the record can be none.
+[[nodiscard]] Result<Followed> followed_by(const Objects& objects, const Look& look) {
+  TRY(const Form* form, objects.form_of(look.kind));
+  Followed followed;
+  TRY(followed.collection, wire::kube::collection_path(form->resource_of(look.kind)));
+  followed.of = form->list_of(look.kind);
+  followed.select = look.select;
+  if (look.record) {
+    TRY(followed.name, form->object_name(*look.record));
+    followed.select.field_selector = "metadata.name=" + followed.name;
+  }
+  return followed;
+}
 
 class KubeWatch final : public Watch {
  public:
@@ -294,7 +209,7 @@ class KubeWatch final : public Watch {
       changes_.add(Change::touched(key, after));
       return;
     }
-    followed_.emplace(key, std::make_unique<Feed>(objects_, changes_, Look{key.kind, {}, {}, key, true}, after));
+    if (auto feed = make({key.kind, {}, {}, key, true}, after)) followed_.emplace(key, std::move(feed));
   }
 
   void unfollow(const Key& key) override {
@@ -303,8 +218,15 @@ class KubeWatch final : public Watch {
   }
 
  private:
+  /// Null: there is nothing to follow, which was told.
+  [[nodiscard]] std::unique_ptr<Feed> make(Look look, Revision after) {
+    auto followed = followed_by(objects_, look);
+    if (followed) return std::make_unique<Feed>(objects_, changes_, std::move(look), *std::move(followed), after);
+    changes_.fail_with(followed.error());
+    return nullptr;
+  }
   void add(Look look, Revision after) {
-    feeds_.push_back(std::make_unique<Feed>(objects_, changes_, std::move(look), after));
+    if (auto feed = make(std::move(look), after)) feeds_.push_back(std::move(feed));
   }
 
   void follow_by_label(Kind kind, Revision after) {

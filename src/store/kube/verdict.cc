@@ -136,7 +136,7 @@ Verdict nonsense(const Request& request, int http_status, const std::vector<os::
 
 [[nodiscard]] bool is_foreign_success(const std::vector<os::Http2Header>& headers, std::string_view body) {
   const std::string* type = find(headers, "content-type");
-  const bool is_other = type != nullptr && type->find("json") == type->npos && type->find("protobuf") == type->npos;
+  const bool is_other = type != nullptr && type->find("json") == type->npos;
   return is_other || is_page(headers, body);
 }
 
@@ -144,10 +144,9 @@ Verdict nonsense(const Request& request, int http_status, const std::vector<os::
 /// says each of these in a Status, but for a group that it does not serve.
 [[nodiscard]] bool is_foreign_refusal(int http_status, const std::vector<os::Http2Header>& headers,
                                       std::string_view body) {
-  constexpr std::string_view kProtobufMark{"k8s\0", 4};
   const bool concludes = http_status == 404 || http_status == 405 || http_status == 409 || http_status == 410;
   const bool is_anybodys = http_status == 401 || http_status == 403 || http_status == 413 || http_status == 429;
-  if (http_status >= 500 || is_anybodys || body.starts_with(kProtobufMark)) return false;
+  if (http_status >= 500 || is_anybodys) return false;
   if (!concludes && !is_page(headers, body)) return false;
   if (http_status == 404 && body.starts_with("404 page not found")) return false;
   return !wire::kube::decode_status(body).has_value();

@@ -6,7 +6,8 @@
 
 #include "base/net/echo.h"
 #include "store/kube/format/requests.h"
-#include "store/kube/missing_right.h"
+#include "store/kube/object_list.h"
+#include "store/kube/refusals.h"
 
 namespace croft::store::kube {
 namespace {
@@ -16,11 +17,6 @@ using wire::kube::ApiResource;
 
 constexpr ApiResource kVpcNodes{"", "v1", "nodes"};
 constexpr ApiResource kVpcPods{"", "v1", "pods"};
-constexpr std::int64_t kVpcPage = 500;
-/// How often a list is begun anew when its place is lost (410) or it is too large at once.
-constexpr int kVpcListTries = 4;
-/// A claim may be of each pod.
-constexpr std::size_t kVpcObjectsMax = 1'000'000;
 constexpr int kHttpUnprocessable = 422;
 
 std::string full_name(const ApiResource& resource) {
@@ -43,11 +39,6 @@ Error vpc_error(const Answer& answer, const ApiResource& resource, std::string_v
   return error;
 }
 
-/// There is no such object, though the cluster knows the kind.
-bool is_vpc_absent(const Answer& answer) {
-  return answer.outcome == Outcome::refused && answer.http_status == 404 && !answer.status.name.empty();
-}
-
 struct Place {
   const ApiResource& resource;
   std::string_view name_space, name;
@@ -57,7 +48,7 @@ struct Place {
   Request request;
   TRY(request.path, wire::kube::object_path(place.resource, place.name_space, place.name));
   Answer answer = api.call(request, deadline);
-  if (is_vpc_absent(answer)) return std::optional<std::string>();
+  if (is_absent(answer)) return std::optional<std::string>();
   if (answer.outcome != Outcome::done) return fail(vpc_error(answer, place.resource, place.name));
   return std::optional(std::move(answer.body));
 }
@@ -97,48 +88,34 @@ template <class Record, class Look>
 }  // namespace
 
 Result<void> VpcObjects::each(const ApiResource& resource, std::string_view kind, const std::string& name_space,
-                              const std::function<Result<void>(const wire::kube::ApiListPage::Item&)>& take,
+                              const std::function<Result<void>(const wire::kube::ApiObject&)>& take,
                               const std::function<void()>& begin, Deadline deadline) {
-  TRY(const std::string collection, wire::kube::collection_path(resource, name_space));
-  wire::kube::ApiListOf of{
+  const bool is_node = kind == "Node";
+  ListAsked asked;
+  TRY(asked.collection, wire::kube::collection_path(resource, name_space));
+  asked.of = {
       resource.group.empty() ? std::string(resource.version) : fmt::format("{}/{}", resource.group, resource.version),
-      std::string(kind), kind != "Node"};
-  wire::kube::ApiListQuery query;
-  query.limit = of.limit = kVpcPage;
-  std::size_t count = 0;
-  begin();
-  for (int tries = 1;;) {
-    Request request;
-    request.path = wire::kube::list_path(collection, query);
-    const Answer answer = api_.call(request, deadline);
-    if (answer.outcome != Outcome::done) {
-      if (answer.error.code != ErrorCode::too_old || ++tries > kVpcListTries) {
-        return fail(vpc_error(answer, resource, {}));
-      }
-      query.continue_token.clear();
-      count = 0;
-      begin();
-      continue;
+      std::string(kind), !is_node, is_node};
+  ListUse use;
+  use.begin = begin;
+  use.until = [&] { return deadline; };
+  use.error_of = [&](const Answer& answer) { return vpc_error(answer, resource, {}); };
+  use.take = [&](const wire::kube::ApiListPage& page) -> Result<bool> {
+    for (const std::string_view item : page.items) {
+      TRY(const auto object, wire::kube::decode_item(item, asked.of));
+      TRY_VOID(take(object));
     }
-    TRY(const wire::kube::ApiListPage page, wire::kube::decode_list(answer.body, of));
-    count += page.items.size();
-    if (count > kVpcObjectsMax) {
-      return fail(ErrorCode::corrupt,
-                  fmt::format("the API server tells of more than {} objects of the kind {}; look at "
-                              "the server",
-                              kVpcObjectsMax, kind));
-    }
-    for (const auto& item : page.items) TRY_VOID(take(item));
-    if (page.continue_token.empty()) return {};
-    query.continue_token = page.continue_token;
-  }
+    return true;
+  };
+  TRY_VOID(read_list(api_, asked, use));
+  return {};
 }
 
 Result<std::vector<VpcObjects::NamedIpamd>> VpcObjects::ipamds(Deadline deadline) {
   std::vector<NamedIpamd> all;
   TRY_VOID(each(
       wire::kube::kIpamds, "Ipamd", std::string(wire::kube::kIpamdNamespace),
-      [&](const wire::kube::ApiListPage::Item& item) -> Result<void> {
+      [&](const wire::kube::ApiObject& item) -> Result<void> {
         auto record = wire::kube::decode_ipamd_record(item.value);
         if (record) all.push_back({item.meta, *std::move(record)});
         return {};
@@ -178,7 +155,7 @@ Result<void> VpcObjects::remove_ipamd(const wire::kube::ApiMeta& seen, Deadline 
   TRY(request.path, wire::kube::object_path(wire::kube::kIpamds, wire::kube::kIpamdNamespace, seen.name));
   request.body = wire::kube::encode_delete_options({seen.uid, seen.resource_version});
   const Answer answer = api_.call(request, deadline);
-  if (answer.outcome == Outcome::done || is_vpc_absent(answer)) return {};
+  if (answer.outcome == Outcome::done || is_absent(answer)) return {};
   return fail(vpc_error(answer, wire::kube::kIpamds, seen.name));
 }
 
@@ -186,7 +163,7 @@ Result<std::set<std::string>> VpcObjects::node_names(Deadline deadline) {
   std::set<std::string> names;
   TRY_VOID(each(
       kVpcNodes, "Node", {},
-      [&](const wire::kube::ApiListPage::Item& item) -> Result<void> {
+      [&](const wire::kube::ApiObject& item) -> Result<void> {
         names.insert(item.meta.name);
         return {};
       },
@@ -198,7 +175,7 @@ Result<std::vector<VpcObjects::NamedClaim>> VpcObjects::claims(const std::string
   std::vector<NamedClaim> all;
   TRY_VOID(each(
       wire::kube::kVpcIpClaims, "VpcIpClaim", name_space,
-      [&](const wire::kube::ApiListPage::Item& item) -> Result<void> {
+      [&](const wire::kube::ApiObject& item) -> Result<void> {
         TRY(wire::kube::VpcIpClaimRecord record, wire::kube::decode_vpc_ip_claim_record(item.value));
         all.push_back({item.meta, std::move(record)});
         return {};

@@ -79,7 +79,7 @@ class VpcObjects {
  private:
   [[nodiscard]] Result<void> each(const wire::kube::ApiResource& resource, std::string_view kind,
                                   const std::string& name_space,
-                                  const std::function<Result<void>(const wire::kube::ApiListPage::Item&)>& take,
+                                  const std::function<Result<void>(const wire::kube::ApiObject&)>& take,
                                   const std::function<void()>& begin, Deadline deadline);
   Api& api_;
 };

@@ -1,9 +1,5 @@
 #include "store/kube/watch_stream.h"
 
-#include <string>
-
-#include "store/kube/hide_token.h"
-
 namespace croft::store::kube {
 
 Result<std::optional<wire::kube::ApiEvent>> Http2WatchStream::next(Deadline deadline) {
@@ -15,15 +11,9 @@ Result<std::optional<wire::kube::ApiEvent>> Http2WatchStream::next(Deadline dead
       continue;
     }
     if (*line) {
-      std::string text(**line);
-      hide_whole_token(token_, text);
-      auto event = wire::kube::decode_event(text);
-      if (event) {
-        if (event->status) hide_token(token_, *event->status);
-        return std::optional(*std::move(event));
-      }
+      auto event = wire::kube::decode_event(**line);
+      if (event) return std::optional(*std::move(event));
       over_ = event.error();
-      hide_token(token_, *over_);
       continue;
     }
     if (end_) {

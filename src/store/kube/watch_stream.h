@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "http/http2_connection.h"
@@ -13,16 +12,14 @@ namespace croft::store::kube {
 /// A watch on an HTTP/2 stream, whose answer has begun with 200.
 class Http2WatchStream final : public WatchStream {
  public:
-  /// `token`: ours, which goes into no error and no status.
-  Http2WatchStream(std::shared_ptr<os::Http2Stream> stream, std::size_t event_bytes_max, std::string token)
-      : stream_(std::move(stream)), lines_(event_bytes_max), token_(std::move(token)) {}
+  Http2WatchStream(std::shared_ptr<os::Http2Stream> stream, std::size_t event_bytes_max)
+      : stream_(std::move(stream)), lines_(event_bytes_max) {}
 
   [[nodiscard]] Result<std::optional<wire::kube::ApiEvent>> next(Deadline deadline) override;
 
  private:
   std::shared_ptr<os::Http2Stream> stream_;
   wire::kube::WatchLines lines_;
-  const std::string token_;
   std::optional<Error> end_;   ///< of the stream, behind what `lines_` has
   std::optional<Error> over_;  ///< of the watch
 };

@@ -1,68 +1,41 @@
 #include "store/kube/wish_follower.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
-#include "base/pauses.h"
 #include "store/kube/form.h"
 #include "store/kube/format/requests.h"
-#include "store/kube/list_walk.h"
+#include "store/kube/informer.h"
+#include "store/kube/object_list.h"
 
 namespace croft::store::kube {
 namespace {
 
-using namespace std::chrono_literals;
-using Outcome = Answer::Outcome;
 using wire::kube::ApiEvent;
 
-constexpr std::int64_t kPageObjects = 500;
 /// More namespaces, or pods of one node, than there can be; others have to be asked for.
 constexpr std::size_t kKnownMax = 100'000;
 constexpr std::chrono::seconds kCallTime{15};
-/// A connection that is dead and does not say so ends with it: after that the changes since are read.
 constexpr std::chrono::minutes kWatchTime{5};
-constexpr std::chrono::milliseconds kLook{500};
-constexpr std::chrono::milliseconds kPauseMin{100};
-constexpr std::chrono::seconds kPauseMax{10};
-/// A watch that was open so long was one, and what was read with it is worth something. One that ends sooner, whatever
-/// came over it, makes the next pause longer.
-constexpr std::chrono::seconds kLasting{5};
 
 }  // namespace
 
-/// One kind of objects, and its thread.
-class WishFollower::Feed {
+/// One kind of objects.
+class WishFollower::Feed final : private Informer::User {
  public:
-  /// `node` is that of the pods; empty: objects of none.
-  Feed(Api& api, Annotated kind, std::string node, std::string collection, wire::kube::ApiSelection select,
-       const Clock& clock, std::size_t bytes_max)
+  Feed(Api& api, Annotated kind, ListAsked asked, const Clock& clock, std::size_t bytes_max)
       : api_(api),
         kind_(kind),
-        node_(std::move(node)),
-        collection_(std::move(collection)),
-        select_(std::move(select)),
+        asked_(std::move(asked)),
         clock_(clock),
         bytes_max_(bytes_max),
-        thread_([this] { run(); }) {}
-  ~Feed() {
-    stop();
-    thread_.join();
-  }
-  Feed(const Feed&) = delete;
-  Feed& operator=(const Feed&) = delete;
-
-  void stop() {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-    stopped_.notify_all();
-  }
+        informer_(api, clock, {asked_.collection, asked_.of, asked_.select, {}, kWatchTime}, *this) {}
+  void stop() { informer_.stop(); }
 
   /// `uid` empty: whoever has the name.
   [[nodiscard]] std::optional<Result<core::PodWishes>> find(const std::string& name, const std::string& uid) const {
@@ -81,7 +54,6 @@ class WishFollower::Feed {
  private:
   struct Known {
     std::string uid;
-    Revision revision;
     Result<core::PodWishes> wishes;
   };
   using KnownByName = std::map<std::string, Known>;
@@ -111,73 +83,29 @@ class WishFollower::Feed {
     all.emplace(name, *std::move(known));
   }
 
-  [[nodiscard]] bool is_stopping() const {
-    const std::lock_guard lock(mutex_);
-    return stopping_;
-  }
-  void sleep(std::chrono::nanoseconds span) {
-    std::unique_lock lock(mutex_);
-    stopped_.wait_for(lock, span, [this] { return stopping_; });
-  }
   void set_current(bool is_current) {
     const std::lock_guard lock(mutex_);
     is_current_ = is_current;
   }
-  /// Always false.
-  bool note_refusal(const Answer& answer) {
+  /// Of a right that is missing; of what else is in the way nothing.
+  void note_refusal(const Error& error) {
     const std::lock_guard lock(mutex_);
-    refusal_ = answer.error.code == ErrorCode::permission_denied ? answer.error.message : std::string();
-    return false;
+    refusal_ = error.code == ErrorCode::permission_denied ? error.message : std::string();
   }
-  /// What the API says is not understood: told until a watch lasts again. Always false.
-  bool note_trouble(std::string trouble) {
+  /// What the API says is not understood: told until a watch lasts again.
+  void note_trouble(std::string trouble) {
     const std::lock_guard lock(mutex_);
     trouble_ = std::move(trouble);
-    return false;
-  }
-  [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
-
-  void run() {
-    Pauses pauses(kPauseMin, kPauseMax, static_cast<std::uint64_t>(clock_.now().since_boot.count()));
-    while (!is_stopping()) {
-      static_cast<void>(read_all());
-      while (!is_stopping() && !position_.empty()) {
-        const auto since = clock_.now().since_boot;
-        const bool goes_on = follow();
-        if (!goes_on) break;
-        // What is remembered is as of the last watch: that is not asked for while the next one is not open for long.
-        const bool lasted = clock_.now().since_boot - since >= kLasting;
-        lasted ? pauses.reset() : set_current(false);
-        if (lasted) note_trouble({});
-        sleep(pauses.next());
-      }
-      set_current(false);
-      sleep(pauses.next());
-    }
   }
 
   [[nodiscard]] static std::string name_of(const wire::kube::ApiMeta& meta) {
     return meta.name_space.empty() ? meta.name : fmt::format("{}/{}", meta.name_space, meta.name);
   }
-  [[nodiscard]] Known known(wire::JsonRef object, const wire::kube::ApiMeta& meta, Revision revision) const {
-    return {meta.uid, revision, wishes_in(kind_, object, net::echo(name_of(meta)))};
+  [[nodiscard]] Known known(wire::JsonRef object, const wire::kube::ApiMeta& meta) const {
+    return {meta.uid, wishes_in(kind_, object, net::echo(name_of(meta)))};
   }
-  /// Whoever does not heed what was asked for may tell of another node's pod.
-  [[nodiscard]] bool is_of_node(wire::JsonRef object) const {
-    if (node_.empty()) return true;
-    const auto spec = member_of(object, "spec");
-    const auto name = spec ? member_of(*spec, "nodeName") : std::nullopt;
-    return name && name->text() == node_;
-  }
-
-  [[nodiscard]] wire::kube::ApiListOf list_of() const {
-    const bool is_of_pods = kind_ == Annotated::pod;
-    return {"v1", is_of_pods ? "Pod" : "Namespace", is_of_pods};
-  }
-
-  /// Everything anew; false when it could not be.
-  [[nodiscard]] bool read_all() {
-    position_.clear();
+  /// Everything anew.
+  [[nodiscard]] std::optional<std::string> begin() override {
     KnownByName all;
     std::size_t bytes = 0;
     {
@@ -186,103 +114,70 @@ class WishFollower::Feed {
       known_.clear();
       known_bytes_ = 0;
     }
-    wire::kube::ApiListQuery query;
-    query.select = select_;
-    query.limit = kPageObjects;
-    ListWalk walk(query, clock_);
-    wire::kube::ApiListOf of = list_of();
-    bool is_whole = false;
-    while (!is_whole && !is_stopping()) {
-      Request request;
-      request.path = wire::kube::list_path(collection_, query);
-      const Answer answer = api_.call(request, in(kCallTime));
-      if (walk.asks_for_less(answer)) continue;
-      if (answer.outcome != Outcome::done) return note_refusal(answer);
-      of.limit = query.limit;
-      const auto page = wire::kube::decode_list(answer.body, of);
-      if (!page && walk.asks_for_less(page.error())) continue;
-      if (!page) return note_trouble(page.error().message);
-      if (!walk.go_on(said_by(*page))) return false;
-      for (const auto& item : page->items) {
-        const auto revision = revision_of(item.meta.resource_version);
-        if (!revision) return note_trouble(revision.error().message);
-        if (is_of_node(item.value)) keep(all, bytes, name_of(item.meta), known(item.value, item.meta, *revision));
+    ListUse use;
+    use.begin = [&] {
+      all.clear();
+      bytes = 0;
+    };
+    use.until = [&] { return Deadline::after(clock_.now(), kCallTime); };
+    use.error_of = [](const Answer& answer) { return answer.error; };
+    use.take = [&](const wire::kube::ApiListPage& page) -> Result<bool> {
+      for (const std::string_view text : page.items) {
+        TRY(const auto item, wire::kube::decode_item(text, asked_.of));
+        keep(all, bytes, name_of(item.meta), known(item.value, item.meta));
       }
-      position_ = page->resource_version;
-      is_whole = page->continue_token.empty();
+      return true;
+    };
+    auto read = read_list(api_, asked_, use);
+    if (!read) {
+      note_refusal(read.error());
+      if (read.error().code == ErrorCode::corrupt) note_trouble(read.error().message);
+      return std::nullopt;
     }
-    if (!is_whole) position_.clear();
     const std::lock_guard lock(mutex_);
     known_ = std::move(all);
     known_bytes_ = bytes;
-    return true;
+    return *std::move(read);
   }
 
-  /// One watch, until it ends; false when everything has to be read anew, or it could not be opened.
-  [[nodiscard]] bool follow() {
-    wire::kube::ApiWatchQuery query;
-    query.select = select_;
-    query.resource_version = position_;
-    query.timeout = kWatchTime;
-    const WatchAnswer opened = api_.watch(wire::kube::watch_path(collection_, query), in(kCallTime));
-    if (!opened.stream) return note_refusal(opened.answer);
-    note_refusal({});
+  void opened() override {
+    note_refusal({ErrorCode::unavailable, {}, {}});
     set_current(true);
-    const Deadline end = in(kWatchTime + kCallTime);
-    Revision newest;
-    while (!is_stopping() && !end.passed(clock_.now())) {
-      const auto event = opened.stream->next(in(kLook));
-      // Servers end every watch after some time, and this goes on from where it was.
-      if (!event && event.error().code == ErrorCode::corrupt) return note_trouble(event.error().message);
-      if (!event) return event.error().code == ErrorCode::unavailable;
-      if (!*event) continue;
-      if ((*event)->type == ApiEvent::Type::error) return false;
-      if (const auto is_it = wire::kube::check_event(**event, list_of()); !is_it) {
-        // Whoever tells of something else may have left out what was asked for.
-        const std::lock_guard lock(mutex_);
-        refusal_ = is_it.error().message;
-        return false;
-      }
-      const auto revision = revision_of((*event)->object->meta.resource_version);
-      if (!revision) return note_trouble(revision.error().message);
-      take(**event, *revision, newest);
-    }
-    return true;
   }
 
-  /// A watch tells of changes in their order, so what is older than what it told before comes of a cache or proxy that
-  /// mixes them up: it is old news. `newest` is that of this watch.
-  void take(const ApiEvent& event, Revision revision, Revision& newest) {
-    if (revision < newest) return;
+  [[nodiscard]] Informer::Next ended(const Error& why, bool lasted) override {
+    // Servers end every watch after some time, and this goes on from where it was. What is remembered is as of the last
+    // watch: that is not asked for while the next one is not open for long.
+    if (!lasted) set_current(false);
+    if (lasted) note_trouble({});
+    if (why.code == ErrorCode::corrupt) note_trouble(why.message);
+    if (why.code == ErrorCode::permission_denied) note_refusal(why);
+    const bool goes_on = why.code == ErrorCode::unavailable;
+    if (!goes_on) set_current(false);
+    return goes_on ? Informer::Next::again : Informer::Next::anew;
+  }
+
+  [[nodiscard]] Result<void> take(const ApiEvent& event, Revision /*revision*/) override {
+    if (event.type == ApiEvent::Type::bookmark) return {};
     const wire::kube::ApiMeta& meta = event.object->meta;
-    position_ = meta.resource_version;
-    if (event.type == ApiEvent::Type::bookmark) return;
-    newest = revision;
-    if (!is_of_node(event.object->value)) return;
     const bool is_gone = event.type == ApiEvent::Type::deleted;
-    auto now = is_gone ? std::nullopt : std::optional(known(event.object->value, meta, revision));
+    auto now = is_gone ? std::nullopt : std::optional(known(event.object->value, meta));
     const std::lock_guard lock(mutex_);
-    const auto before = known_.find(name_of(meta));
-    if (before != known_.end() && revision < before->second.revision) return;
     keep(known_, known_bytes_, name_of(meta), std::move(now));
+    return {};
   }
 
   Api& api_;
   const Annotated kind_;
-  const std::string node_;
-  const std::string collection_;
-  const wire::kube::ApiSelection select_;
+  const ListAsked asked_;
   const Clock& clock_;
   const std::size_t bytes_max_;
-  std::string position_;      ///< of the thread; empty: everything has to be read
   mutable std::mutex mutex_;  ///< guards all below
   std::string refusal_, trouble_;
-  std::condition_variable stopped_;
-  bool stopping_ = false;
   bool is_current_ = false;  ///< a watch is open
   KnownByName known_;
   std::size_t known_bytes_ = 0;
-  std::thread thread_;  ///< the last: it uses all of the above
+  Informer informer_;  ///< the last: it uses all of the above
 };
 
 WishFollower::WishFollower(std::unique_ptr<Api> api, std::string node, const Clock& clock, std::size_t bytes_max)
@@ -306,10 +201,10 @@ std::optional<Result<core::AnnotatedWishes>> WishFollower::remembered(const core
     if (pods_ == nullptr) {
       // Those that have ended get no address; thousands may lie about.
       const std::string of_node = fmt::format("spec.nodeName={},status.phase!=Succeeded,status.phase!=Failed", node_);
-      pods_ = std::make_unique<Feed>(*api_, Annotated::pod, node_, "/api/v1/pods",
-                                     wire::kube::ApiSelection{{}, of_node}, clock_, bytes_max_);
-      namespaces_ = std::make_unique<Feed>(*api_, Annotated::name_space, std::string(), "/api/v1/namespaces",
-                                           wire::kube::ApiSelection{}, clock_, bytes_max_);
+      pods_ = std::make_unique<Feed>(*api_, Annotated::pod,
+                                     ListAsked{"/api/v1/pods", {"v1", "Pod", true}, {{}, of_node}}, clock_, bytes_max_);
+      namespaces_ = std::make_unique<Feed>(*api_, Annotated::name_space,
+                                           ListAsked{"/api/v1/namespaces", {"v1", "Namespace"}}, clock_, bytes_max_);
     }
   }
   if (pod.uid.empty()) return std::nullopt;

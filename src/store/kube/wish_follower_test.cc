@@ -202,43 +202,6 @@ TEST_F(WishFollowerTest, MemoryFollowsFromTheFirstQuestionOn) {
   EXPECT_FALSE(*follower.remembered({"web-1", "shop", "u-2"})) << "an error is remembered as one";
 }
 
-TEST_F(WishFollowerTest, OldNewsAndOtherNodesPodsAreNotTaken) {
-  const auto pool = [](const std::string& name) {
-    return fmt::format(R"("cni.projectcalico.org/ipv4pools":"[\"{}\"]")", name);
-  };
-  cluster_.put_pod("web-0", "u-1", pool("first"));
-  cluster_.put_namespace("");
-  WishFollower follower(std::make_unique<ClusterApi>(cluster_), "node-a", clock_);
-  const auto wish = [&] {
-    const auto known = follower.remembered(pod_);
-    return known ? pools_of((*known)->pod) : "unknown";
-  };
-  wait_until([&] { return wish() == "first "; });
-  const int first = cluster_.revision;
-  cluster_.put_pod("web-0", "u-1", pool("second"), true);
-  wait_until([&] { return wish() == "second "; });
-  // Each of these is followed by one of another pod, by which it is seen that they were told.
-  const auto all_told = [&](const std::string& mark) {
-    cluster_.put_pod("web-1", mark, "", true);
-    wait_until([&] { return follower.remembered({"web-1", "shop", mark}).has_value(); });
-  };
-  cluster_.tell("MODIFIED", Cluster::pod("web-0", "u-1", pool("first"), first, "node-a"));
-  all_told("m-1");
-  EXPECT_EQ(wish(), "second ");
-  cluster_.tell("DELETED", Cluster::pod("web-0", "u-1", pool("first"), first, "node-a"));
-  all_told("m-2");
-  EXPECT_EQ(wish(), "second ");
-  cluster_.tell("MODIFIED", Cluster::pod("web-0", "u-1", pool("others"), ++cluster_.revision, "node-b"));
-  all_told("m-3");
-  EXPECT_EQ(wish(), "second ");
-  // What was deleted does not come back by old news.
-  cluster_.tell("DELETED", Cluster::pod("web-0", "u-1", pool("second"), ++cluster_.revision, "node-a"));
-  wait_until([&] { return wish() == "unknown"; });
-  cluster_.tell("MODIFIED", Cluster::pod("web-0", "u-1", pool("first"), first, "node-a"));
-  all_told("m-4");
-  EXPECT_EQ(wish(), "unknown");
-}
-
 /// Anybody may choose when his pod is deleted (terminationGracePeriodSeconds 9000000000).
 TEST_F(WishFollowerTest, APodThatIsDeletedInThreeHundredYearsHidesNoOther) {
   cluster_.put_pod("web-0", "u-1", "");

@@ -8,6 +8,7 @@ class MemoryBackend final : public ConformanceBackend {
  public:
   [[nodiscard]] std::unique_ptr<Store> open() override { return std::make_unique<MemoryStore>(first_.data()); }
   void damage(const Key& key) override { first_.damage(key); }
+  [[nodiscard]] bool outlives_processes() const override { return false; }
 
  private:
   MemoryStore first_;

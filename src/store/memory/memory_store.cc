@@ -323,8 +323,7 @@ Result<std::unique_ptr<Watch>> MemoryStore::watch(const WatchScope& scope, Revis
   return std::unique_ptr<Watch>(std::make_unique<MemoryWatch>(data_, scope, after));
 }
 
-Result<Revision> MemoryStore::commit_as_of(std::optional<Revision>, std::span<const Write> writes,
-                                           const WriteToken& token, Deadline) {
+Result<Revision> MemoryStore::commit(std::span<const Write> writes, const WriteToken& token, Deadline) {
   TRY_VOID(check_writes(writes));
   if (writes.size() > 1 && !capabilities().atomic_commit) {
     return fail(ErrorCode::invalid_argument, "this store commits one write at a time");

@@ -51,17 +51,14 @@ class MemoryStore : public Store, public Sealable {
 
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
   [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override;
-  [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
-                                              const WriteToken& token, Deadline deadline) override;
+  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
+                                        Deadline deadline) override;
   [[nodiscard]] Result<Revision> position(Deadline deadline) override;
   [[nodiscard]] Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after,
                                                      Deadline deadline) override;
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
   [[nodiscard]] Capabilities capabilities() const override;
-  [[nodiscard]] std::uint64_t history() const override { return history_; }
-  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline /*deadline*/) override {
-    return history_ += unnoticed_.exchange(0);
-  }
+  [[nodiscard]] std::uint64_t epoch() const override { return epoch_; }
 
   [[nodiscard]] Result<std::optional<StoredSeal>> seal(Deadline deadline) override;
   /// Counts as a commit, with its faults.
@@ -72,9 +69,7 @@ class MemoryStore : public Store, public Sealable {
   [[nodiscard]] std::chrono::seconds settling() const override { return std::chrono::seconds(0); }
 
   /// As if the register had been put back to an older state, which the caller makes.
-  void begin_history() { ++history_; }
-  /// The same where only prove_history() finds it.
-  void begin_history_unnoticed() { ++unnoticed_; }
+  void begin_epoch() { ++epoch_; }
 
  private:
   [[nodiscard]] std::optional<Fault> next_fault();
@@ -86,8 +81,7 @@ class MemoryStore : public Store, public Sealable {
   CallCounts counts_;
   Capabilities capabilities_{.atomic_commit = true};
   std::string worker_;  ///< of work_under()
-  std::atomic<std::uint64_t> history_{0};
-  std::atomic<std::uint64_t> unnoticed_{0};
+  std::atomic<std::uint64_t> epoch_{0};
 };
 
 }  // namespace croft::store

@@ -193,7 +193,8 @@ class Mover {
                           "opens it)"));
     }
     Seal copying = target_seal(seals.target->seal.move, Seal::Phase::copying);
-    copying.marks = context_.to.store.capabilities().keeps_tokens;
+    // Only a store that writes one record at a time keeps tokens with records of every kind.
+    copying.marks = !context_.to.store.capabilities().atomic_commit;
     return put_seal(context_, context_.to, seals.target, std::move(copying));
   }
 

@@ -135,7 +135,7 @@ Result<void> look_at_source(const MoveContext& context, const MoveOptions& optio
                     not_allocatable.text()));
   }
   unnameable.tell(plan.obstacles);
-  const bool from_cluster = context.from.store.capabilities().kubernetes_services;
+  const bool from_cluster = context.from.store.capabilities().services == core::System::kubernetes;
   for (const Kind kind : core::audit::kStayingKinds) {
     if (kind == Kind::service && from_cluster) continue;  // Kubernetes' own
     Names staying;

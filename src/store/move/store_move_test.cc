@@ -23,7 +23,7 @@ using testing::SizeIs;
 
 constexpr store::Capabilities kCluster{.atomic_commit = true, .foreign_writers = true};
 /// As a Kubernetes API: one record a commit, no hints, nodes of its own.
-constexpr store::Capabilities kApi{.foreign_writers = true, .keeps_hints = false, .has_namespaces = true};
+constexpr store::Capabilities kApi{.foreign_writers = true, .lacks = {core::Kind::vacancy}};
 
 /// Two stores and pods that come and go; the newer store is in use as soon as the older one refuses.
 class StoreMove : public testing::Test {
@@ -323,10 +323,9 @@ class StoreWithAnother final : public store::MemoryStore {
   std::uint64_t at = 0;
   std::function<void(StoreWithAnother&)> write;
 
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
-    auto done = MemoryStore::commit_as_of(as_of, writes, token, deadline);
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
+    auto done = MemoryStore::commit(writes, token, deadline);
     if (write && static_cast<std::uint64_t>(counts().commit) >= at) std::exchange(write, {})(*this);
     return done;
   }
@@ -346,7 +345,7 @@ class StoreWithAnother final : public store::MemoryStore {
         block.sequence_number.value += 1;
         given = net::address_at(block.cidr, net::Ordinal(i)).to_string();
         const store::Write done{record.key, block, store::Condition::always()};
-        EXPECT_TRUE(MemoryStore::commit_as_of({}, {&done, 1}, {}, {}));
+        EXPECT_TRUE(MemoryStore::commit({&done, 1}, {}, {}));
         return;
       }
     }
@@ -356,57 +355,50 @@ class StoreWithAnother final : public store::MemoryStore {
 };
 
 TEST_F(StoreMove, OverwritesNobodysAddressInTheClosedTarget) {
-  for (const bool keeps_tokens : {true, false}) {
-    for (const bool takes_over : {false, true}) {
-      for (const bool source_goes_on : {false, true}) {
-        SCOPED_TRACE(
-            fmt::format("tokens {}, take over {}, source goes on {}", keeps_tokens, takes_over, source_goes_on));
-        World from;
-        from.store.set_capabilities(kCluster);
-        from.pool("four", "10.1.0.0/25", 28);
-        for (int i = 0; i < 12; ++i) from.add(fmt::format("first-{}", i));
-        StoreWithAnother to;
-        store::Capabilities can = kApi;
-        can.keeps_tokens = keeps_tokens;
-        to.set_capabilities(can);
-        const MoveContext how = context({from.store, from.store, "etcd:http://a:1"}, {to, to, "etcd:http://b:1"});
-        if (takes_over) {
-          // Of a copy that was given up pods have gone since.
-          from.store.set_faults(FaultScript().from_commit(from.store.counts().commit + 2, Fault::unavailable));
-          ASSERT_FALSE(move_store(how, {}));
-          from.store.set_faults({});
-          ASSERT_TRUE(give_up_store_move(how).value());
-          for (int i = 0; i < 3; ++i) from.del(fmt::format("first-{}", i));
-        }
-        // When the handles are written the blocks are there.
-        to.at = to.counts().commit + (takes_over ? 4 : 10);
-        to.write = [&](StoreWithAnother& store) {
-          store.work_under(store.seal({}).value()->seal.move);
-          store.give_an_address();
-          if (source_goes_on) {
-            for (int i = 5; i < 9; ++i) from.del(fmt::format("first-{}", i));
-          }
-        };
-        const auto moved = move_store(how, {});
-        ASSERT_FALSE(to.given.empty()) << "the other program did not write";
-        ASSERT_FALSE(moved);
-        EXPECT_EQ(moved.error().code, ErrorCode::refused_for_safety);
-        EXPECT_THAT(moved.error().message, HasSubstr(to.given + " (handle \"k8s-pod-network.foreign\", pod "
-                                                                "\"default/zoe\", node \"node-a\")"));
-        EXPECT_TRUE(to.seal({}).value()) << "the target is open";
-        if (!source_goes_on || keeps_tokens) {
-          // Another program goes on with it: it knows nothing of what this one wrote.
-          if (!(takes_over && source_goes_on)) {
-            const auto plan = plan_store_move(how, {});
-            ASSERT_TRUE(plan);
-            EXPECT_THAT(plan->obstacles, ElementsAre(HasSubstr(to.given)));
-            EXPECT_THAT(move_store(how, {}).error().message, HasSubstr(to.given));
-          }
-        }
-        const auto decided = move_store(how, {.overwrite = true});
-        ASSERT_TRUE(decided) << decided.error().message;
-        EXPECT_FALSE(to.seal({}).value());
+  for (const bool takes_over : {false, true}) {
+    for (const bool source_goes_on : {false, true}) {
+      SCOPED_TRACE(fmt::format("take over {}, source goes on {}", takes_over, source_goes_on));
+      World from;
+      from.store.set_capabilities(kCluster);
+      from.pool("four", "10.1.0.0/25", 28);
+      for (int i = 0; i < 12; ++i) from.add(fmt::format("first-{}", i));
+      StoreWithAnother to;
+      to.set_capabilities(kApi);
+      const MoveContext how = context({from.store, from.store, "etcd:http://a:1"}, {to, to, "etcd:http://b:1"});
+      if (takes_over) {
+        // Of a copy that was given up pods have gone since.
+        from.store.set_faults(FaultScript().from_commit(from.store.counts().commit + 2, Fault::unavailable));
+        ASSERT_FALSE(move_store(how, {}));
+        from.store.set_faults({});
+        ASSERT_TRUE(give_up_store_move(how).value());
+        for (int i = 0; i < 3; ++i) from.del(fmt::format("first-{}", i));
       }
+      // When the handles are written the blocks are there.
+      to.at = to.counts().commit + (takes_over ? 4 : 10);
+      to.write = [&](StoreWithAnother& store) {
+        store.work_under(store.seal({}).value()->seal.move);
+        store.give_an_address();
+        if (source_goes_on) {
+          for (int i = 5; i < 9; ++i) from.del(fmt::format("first-{}", i));
+        }
+      };
+      const auto moved = move_store(how, {});
+      ASSERT_FALSE(to.given.empty()) << "the other program did not write";
+      ASSERT_FALSE(moved);
+      EXPECT_EQ(moved.error().code, ErrorCode::refused_for_safety);
+      EXPECT_THAT(moved.error().message, HasSubstr(to.given + " (handle \"k8s-pod-network.foreign\", pod "
+                                                              "\"default/zoe\", node \"node-a\")"));
+      EXPECT_TRUE(to.seal({}).value()) << "the target is open";
+      // Another program goes on with it: it knows nothing of what this one wrote.
+      if (!(takes_over && source_goes_on)) {
+        const auto plan = plan_store_move(how, {});
+        ASSERT_TRUE(plan);
+        EXPECT_THAT(plan->obstacles, ElementsAre(HasSubstr(to.given)));
+        EXPECT_THAT(move_store(how, {}).error().message, HasSubstr(to.given));
+      }
+      const auto decided = move_store(how, {.overwrite = true});
+      ASSERT_TRUE(decided) << decided.error().message;
+      EXPECT_FALSE(to.seal({}).value());
     }
   }
 }
@@ -455,9 +447,7 @@ TEST_F(StoreMove, TellsItsOwnOlderCopiesFromWhatOthersWrote) {
     SCOPED_TRACE(nth);
     World from, to;
     from.store.set_capabilities(kCluster);
-    store::Capabilities can = kApi;
-    can.keeps_tokens = true;
-    to.store.set_capabilities(can);
+    to.store.set_capabilities(kApi);
     from.pool("four", "10.1.0.0/25", 28);
     for (int i = 0; i < 20; ++i) from.add(fmt::format("first-{}", i));
     const MoveContext how =

@@ -77,9 +77,7 @@ void StoreWalk::choose_next_limit() {
 }
 
 bool target_takes(const MoveContext& context, Kind kind) {
-  const store::Capabilities can = context.to.store.capabilities();
-  // A Kubernetes API has its nodes itself.
-  return core::audit::takes(kind, can.keeps_hints, can.has_namespaces);
+  return core::audit::takes(kind, context.to.store.capabilities().lacks);
 }
 
 Due due_of(Kind kind, const Record* here, const Record* there) {

@@ -28,9 +28,8 @@ struct PendingCommit {
   WriteToken token;
   Deadline deadline;
   std::optional<Result<Revision>> result;
-  std::string worker{};             ///< Sealable::work_under
-  bool changes_seal = false;        ///< its one write is of the seal, which does not stand in its way
-  std::optional<Revision> as_of{};  ///< Store::commit_as_of
+  std::string worker{};       ///< Sealable::work_under
+  bool changes_seal = false;  ///< its one write is of the seal, which does not stand in its way
 };
 
 /// Group commit: threads that commit at the same time are served together. The first becomes the leader, waits for the

@@ -329,8 +329,6 @@ std::int64_t Database::stored(Revision told) const {
   return static_cast<std::int64_t>(told.value & ((std::uint64_t{1} << kGenerationShift) - 1));
 }
 
-bool Database::is_of_this_generation(Revision told) const { return told.value >> kGenerationShift == generation_; }
-
 Result<bool> Database::is_current() {
   LogIndexHeader header;
   bool knows_pages = false;

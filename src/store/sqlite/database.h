@@ -186,7 +186,6 @@ class Database {
   /// read in an earlier one is no condition that holds, nor a position, in a later one.
   [[nodiscard]] Revision told(std::int64_t stored) const;
   [[nodiscard]] std::int64_t stored(Revision told) const;
-  [[nodiscard]] bool is_of_this_generation(Revision told) const;
 
   /// Pages in the log after the last commit of this connection; 0 before its first.
   [[nodiscard]] int log_pages() const { return log_pages_; }

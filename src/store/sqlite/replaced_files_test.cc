@@ -382,7 +382,7 @@ class OlderCopyInPlaceTest : public ReplacedFilesTest, public testing::WithParam
     lost_ = lost.value_or(Revision());
     EXPECT_TRUE(put(*store_, "c", 2));
     position_ = store_->position(soon()).value_or(Revision());
-    history_ = store_->history();
+    epoch_ = store_->epoch();
   }
   void put_back() {
     for (const char* suffix : kSuffixes) overwrite(suffix);
@@ -394,17 +394,17 @@ class OlderCopyInPlaceTest : public ReplacedFilesTest, public testing::WithParam
   }
   std::unique_ptr<SqliteStore> store_ = make();
   Revision lost_, position_;
-  std::uint64_t history_ = 0;
+  std::uint64_t epoch_ = 0;
 };
 
-TEST_P(OlderCopyInPlaceTest, IsAnotherHistoryForWhoReads) {
+TEST_P(OlderCopyInPlaceTest, IsAnotherEpochForAReader) {
   const auto watch = store_->watch({{mark_key("b")}, {}}, position_, soon());
   ASSERT_TRUE(watch);
   put_back();
   EXPECT_EQ(read(*store_, "b"), std::nullopt);
-  EXPECT_EQ(store_->history(), history_ + 1);
+  EXPECT_EQ(store_->epoch(), epoch_ + 1);
   EXPECT_EQ(read(*store_, "a"), 1U);
-  EXPECT_EQ(store_->history(), history_ + 1) << "once";
+  EXPECT_EQ(store_->epoch(), epoch_ + 1) << "once";
   const auto changes = (*watch)->next(soon());
   ASSERT_FALSE(changes);
   EXPECT_EQ(changes.error().code, ErrorCode::too_old);
@@ -422,21 +422,14 @@ TEST_P(OlderCopyInPlaceTest, IsFoundByTheTransactionThatWouldCommitToIt) {
   const auto fooled =
       update_if_revision(*store_, mark_key("a"), core::HighWaterMark{}, Revision(1), sample_token(9), soon());
   EXPECT_EQ(code_of(fooled), ErrorCode::conflict) << "decided from what was read of the other";
-  EXPECT_EQ(store_->history(), history_ + 1);
+  EXPECT_EQ(store_->epoch(), epoch_ + 1);
   EXPECT_EQ(read(*store_, "a"), 1U);
 }
 
-TEST_P(OlderCopyInPlaceTest, IsNotWhatMemoryKnew) {
+TEST_P(OlderCopyInPlaceTest, IsSeenByAPosition) {
   put_back();
-  const Write write{mark_key("e"), core::HighWaterMark{}, Condition::if_absent()};
-  EXPECT_EQ(code_of(store_->commit_as_of(position_, {&write, 1}, sample_token(9), soon())), ErrorCode::conflict);
-  EXPECT_EQ(store_->history(), history_ + 1);
-  EXPECT_EQ(read(*store_, "e"), std::nullopt);
-}
-
-TEST_P(OlderCopyInPlaceTest, IsProven) {
-  put_back();
-  EXPECT_EQ(store_->prove_history(soon()).value_or(0), history_ + 1);
+  ASSERT_TRUE(store_->position(soon()));
+  EXPECT_EQ(store_->epoch(), epoch_ + 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(WrittenSince, OlderCopyInPlaceTest, testing::Values(0, 1, 2, 3, 30));
@@ -452,8 +445,8 @@ TEST_F(ReplacedFilesTest, WhatOthersCommitIsNoOtherHistory) {
     ASSERT_TRUE(put(*store, "b", commits));
     EXPECT_EQ(read(*other, "b"), commits);
   }
-  EXPECT_EQ(store->history(), 0U);
-  EXPECT_EQ(other->history(), 0U);
+  EXPECT_EQ(store->epoch(), 0U);
+  EXPECT_EQ(other->epoch(), 0U);
 }
 
 TEST_F(ReplacedFilesTest, ThreadsThatReadAndCommitMeetNoOtherHistory) {
@@ -470,8 +463,8 @@ TEST_F(ReplacedFilesTest, ThreadsThatReadAndCommitMeetNoOtherHistory) {
     });
   }
   threads.clear();
-  EXPECT_EQ(one->history(), 0U);
-  EXPECT_EQ(two->history(), 0U);
+  EXPECT_EQ(one->epoch(), 0U);
+  EXPECT_EQ(two->epoch(), 0U);
 }
 
 /// A program that leaves no mark of its commits is no other history, and what it wrote is followed.
@@ -483,7 +476,7 @@ TEST_F(ReplacedFilesTest, CommitsOfAnOlderProgramAreNoOtherHistory) {
     EXPECT_EQ(read(*store, "a"), 1U);
   }
   ASSERT_TRUE(put(*store, "a", 2));
-  EXPECT_EQ(store->history(), 0U);
+  EXPECT_EQ(store->epoch(), 0U);
 }
 
 TEST_F(ReplacedFilesTest, AnIndexThatIsRemovedLosesNothing) {

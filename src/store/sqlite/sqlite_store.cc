@@ -121,14 +121,13 @@ class SqliteStoreImpl final : public SqliteStore {
     return std::unique_ptr<Watch>(std::move(watch));
   }
 
-  [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
-                                              const WriteToken& token, Deadline deadline) override {
+  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
+                                        Deadline deadline) override {
     CROFT_ASSERT(!gate_.lock_is_held_by_caller());
     TRY_VOID(check_writes(writes));
     PendingCommit pending{encode(writes), token, deadline, std::nullopt};
     TRY_VOID(check_sizes(pending.writes));
     pending.worker = worker();
-    pending.as_of = as_of;
     queue_.run(pending);
     if (*pending.result) ++commits_;
     return *std::move(pending.result);
@@ -147,15 +146,11 @@ class SqliteStoreImpl final : public SqliteStore {
   }
 
   [[nodiscard]] Capabilities capabilities() const override {
-    return {.atomic_commit = true, .shared = true, .durable = true, .commit_bytes_max = wire::kRecordBytesMax};
+    return {.atomic_commit = true, .commit_bytes_max = wire::kRecordBytesMax};
   }
 
-  [[nodiscard]] std::uint64_t history() const override { return connections_.generation(); }
-  /// The files and the marks of commits show it to any look.
-  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override {
-    TRY_VOID(position(deadline));
-    return history();
-  }
+  /// The files and the marks of commits show it to any call.
+  [[nodiscard]] std::uint64_t epoch() const override { return connections_.generation(); }
 
   [[nodiscard]] Result<os::FileId> file(Deadline deadline) override {
     std::optional<os::FileId> id;

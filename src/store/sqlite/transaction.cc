@@ -72,11 +72,6 @@ class Group {
         return {};
       }
     }
-    if (commit.as_of && !database_.is_of_this_generation(*commit.as_of)) {
-      results_.push_back(
-          fail(ErrorCode::conflict, fmt::format("the files of {} were replaced since; read again", database_.path())));
-      return {};
-    }
     TRY(const Effect effect, effect_of(database_, commit.writes));
     if (effect.failed_condition != nullptr) {
       results_.push_back(fail(conflict_on(database_, *effect.failed_condition)));

@@ -120,7 +120,7 @@ Result<std::chrono::seconds> VpcCall::cooldown(store::Store& store) const {
 
 Result<void> VpcCall::fetch_one(store::Store& store, const std::string& agent_said) const {
   // Where the sibling asks the cloud, it comes back only with an error.
-  if (world_.hand_over) return fail(world_.hand_over({began_, false, false, false, false, agent_said}));
+  if (world_.hand_over) return fail(world_.hand_over({began_, agent_said}));
   TRY(const VpcCloud cloud, world_.open_cloud(config_));
   engine::KeeperWorld world{store, world_.clock, world_.random, *cloud.provider};
   world.probe = cloud.probe.get();

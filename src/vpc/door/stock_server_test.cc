@@ -438,7 +438,7 @@ TEST_F(StockServerTest, AnEmptyStockMakesTheAddWaitAndServesIt) {
 
 TEST_F(StockServerTest, AnAddWaitsForTheLookAtFilesThatWereReplaced) {
   begin({.low = 3, .high = 3}, 30s, /*keeps=*/false);  // a round that hears the cloud is a look too
-  store_.begin_history();
+  store_.begin_epoch();
   std::string address;
   std::thread waiter([&] { address = add("c1"); });
   while (server_->service().tally().waiting == 0) std::this_thread::yield();

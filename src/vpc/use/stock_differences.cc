@@ -230,9 +230,9 @@ std::optional<cloud::Interface> StockKeeper::look_at_cloud(warm::Look& look, Dea
   return interface;
 }
 
-bool StockKeeper::tell_if_another(std::uint64_t history) {
-  if (looked_at_ == kNoHistory || looked_at_ == history) return false;
-  if (told_another_.exchange(history) != history) {
+bool StockKeeper::tell_if_another(std::uint64_t epoch) {
+  if (looked_at_ == kNoEpoch || looked_at_ == epoch) return false;
+  if (told_another_.exchange(epoch) != epoch) {
     log("the store's files are others, perhaps an older copy: no address is given to a pod until host, pods and cloud "
         "were looked at");
   }
@@ -243,16 +243,16 @@ void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanos
                                       std::chrono::nanoseconds cloud_limit) {
   const std::unique_lock alone(first_look_, std::try_to_lock);
   if (!alone.owns_lock()) return;
-  // Reading finds out whether the files are others; what is read after that is of this history, or the next is another.
+  // Reading finds out whether the files are others; what is read after that is of this epoch, or the next is another.
   if (const auto first = view_stock(context()); !first) return note_trouble(first.error());
-  const std::uint64_t history = world_.store.history();
+  const std::uint64_t epoch = world_.store.epoch();
   const auto view = view_stock(context());
   if (!view) return note_trouble(view.error());
   const auto looked = [&] {
-    looked_at_ = history;
+    looked_at_ = epoch;
     world_.stocked();
   };
-  const bool is_another = tell_if_another(history);
+  const bool is_another = tell_if_another(epoch);
   if (std::ranges::none_of(view->addresses, is_on_interface)) return looked();
   warm::Look look, of_cloud;
   look.begun = of_cloud.begun = world_.clock.now();
@@ -298,20 +298,20 @@ void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanos
     StockView along = *view;
     follow_interface(look, along);
   }
-  if (look.cloud) compared_with_cloud_ = history;
+  if (look.cloud) compared_with_cloud_ = epoch;
   if (!judged.doubts.empty()) look_again_ = true;
   looked();
 }
 
 void StockKeeper::reconcile() {
   next_reconcile_ = world_.clock.now().since_boot + options_.reconcile_every;
-  const std::uint64_t history = world_.store.history();
-  const bool is_another = tell_if_another(history);
+  const std::uint64_t epoch = world_.store.epoch();
+  const bool is_another = tell_if_another(epoch);
   warm::Look look = this->look(true, cloud_deadline());
   auto view = view_stock(context());
   if (!view) return note_trouble(view.error());
   // Where the cloud does not answer the round goes on, and does not ask it again at once.
-  compared_with_cloud_ = history;
+  compared_with_cloud_ = epoch;
   confirm_missing(look, *view, standing_, cloud_deadline());
   follow_interface(look, *view);
   const bool may_go = options_.release_unknown_after.count() > 0;
@@ -327,7 +327,7 @@ void StockKeeper::reconcile() {
   if (!note_doubts(judged.doubts)) return;
   // It had more time than the look before serving, for which the cloud may be too slow.
   if (is_another && look.cloud && look.host) {
-    looked_at_ = history;
+    looked_at_ = epoch;
     world_.stocked();
   }
   const bool is_any_doubted = std::ranges::any_of(view->addresses, [&](const core::WarmAddress& one) {

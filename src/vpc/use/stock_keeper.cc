@@ -23,9 +23,7 @@ constexpr nanoseconds kLookAtInterface = std::chrono::seconds{5};
 }  // namespace
 
 StockKeeper::StockKeeper(const KeeperWorld& world, KeeperOptions options)
-    : world_(world),
-      options_(std::move(options)),
-      looked_at_(options_.looks_first ? kNoHistory : world.store.history()) {}
+    : world_(world), options_(std::move(options)), looked_at_(options_.looks_first ? kNoEpoch : world.store.epoch()) {}
 
 bool StockKeeper::wait_until(nanoseconds since_boot) {
   std::unique_lock lock(mutex_);
@@ -101,7 +99,7 @@ nanoseconds StockKeeper::step() {
     return world_.clock.now().since_boot + kFindAgain;
   }
   // The store's files may be others since, which know another card.
-  const bool is_described = begun_with_ == world_.store.history() && !is_of_other_card(*view, *interface());
+  const bool is_described = begun_with_ == world_.store.epoch() && !is_of_other_card(*view, *interface());
   if (!is_described && !begin_here(*interface())) return world_.clock.now().since_boot + kFindAgain;
   standing_.note(view->addresses, world_.clock.now());
   settle(*view);
@@ -110,7 +108,7 @@ nanoseconds StockKeeper::step() {
   // What was lent since the copy that the records may be is found out before seconds are spent on asking for more.
   const bool is_any_ours = std::ranges::any_of(view->addresses, is_on_interface);
   if (look_again_.exchange(false)) next_reconcile_ = nanoseconds{0};
-  if (is_any_ours && compared_with_cloud_ != world_.store.history()) {
+  if (is_any_ours && compared_with_cloud_ != world_.store.epoch()) {
     reconcile();
     view = view_stock(context());
     if (!view) return world_.clock.now().since_boot + kFindAgain;
@@ -186,7 +184,7 @@ bool StockKeeper::find_interface() {
     if (is_another && other_interface_ == *found) {
       log(fmt::format("the interface {} is replaced", interface->mac.to_string()));
       interface = *std::move(found);
-      begun_with_ = kNoHistory;
+      begun_with_ = kNoEpoch;
       const std::lock_guard lock(mutex_);
       subnet_.reset();
     } else if (is_another) {
@@ -196,7 +194,7 @@ bool StockKeeper::find_interface() {
       other_interface_.reset();
     }
   }
-  if (begun_with_ == kNoHistory && !begin_here(*interface)) return false;
+  if (begun_with_ == kNoEpoch && !begin_here(*interface)) return false;
   const std::lock_guard lock(mutex_);
   interface_ = std::move(interface);
   return true;
@@ -221,7 +219,7 @@ Result<void> StockKeeper::describe_here(const cloud::Interface& interface) {
 }
 
 bool StockKeeper::begin_here(const cloud::Interface& interface) {
-  const std::uint64_t history = world_.store.history();
+  const std::uint64_t epoch = world_.store.epoch();
   if (const auto described = describe_here(interface); !described) {
     note_trouble(described.error());
     return false;
@@ -232,7 +230,7 @@ bool StockKeeper::begin_here(const cloud::Interface& interface) {
     note_trouble(marked.error());
     return false;
   }
-  begun_with_ = *marked < warm::kMovesMax ? history : kNoHistory;  // else there are more
+  begun_with_ = *marked < warm::kMovesMax ? epoch : kNoEpoch;  // else there are more
   log(fmt::format("interface {} in subnet {} of {}", interface.mac.to_string(), subnet_of(interface), interface.vpc));
   return true;
 }

@@ -113,7 +113,7 @@ class StockKeeper {
   /// Whether such a look was at the records that are there now. False from the moment that the store's files are found
   /// to be others: nothing is given to a pod, lent or given back then until there was one. Asked within a decision, it
   /// holds for what that has read: the commit of one that rests on the files of before is refused.
-  [[nodiscard]] bool may_give() const { return world_.store.history() == looked_at_; }
+  [[nodiscard]] bool may_give() const { return world_.store.epoch() == looked_at_; }
   /// One round: finds the interface if that is still to be done, settles what was left, then fills or trims, looks for
   /// differences, and tells others. Takes as long as the cloud and the wire take; from one thread.
   /// The answer is when the next round is due, since boot.
@@ -195,9 +195,9 @@ class StockKeeper {
   void confirm_missing(core::warm::Look& look, const StockView& view, const core::warm::Standing& standing,
                        Deadline deadline);
   void follow_interface(const core::warm::Look& look, StockView& view);
-  /// Whether `history` is another one than what was looked at; the log has it once. Of a store that is put back before
+  /// Whether `epoch` is another one than what was looked at; the log has it once. Of a store that is put back before
   /// a start nothing tells.
-  [[nodiscard]] bool tell_if_another(std::uint64_t history);
+  [[nodiscard]] bool tell_if_another(std::uint64_t epoch);
   [[nodiscard]] Result<void> note_doubts(const std::vector<core::warm::DoubtChange>& changes);
   void set_apart(core::warm::Look& look, const StockView& view, bool may_go, Deadline deadline);
   [[nodiscard]] core::WarmIntent new_intent(core::WarmIntent::What what, std::uint32_t count) const;
@@ -254,15 +254,15 @@ class StockKeeper {
   std::string told_wish_;
   std::optional<std::string> told_left_out_;
 
-  // Histories of the store (store::Store::history), or kNoHistory.
-  static constexpr std::uint64_t kNoHistory = ~std::uint64_t{0};
-  std::uint64_t begun_with_ = kNoHistory;                       ///< of step(): the node's record is as it should be
-  std::atomic<std::uint64_t> looked_at_;                        ///< may_give()
-  std::atomic<std::uint64_t> compared_with_cloud_{kNoHistory};  ///< by the last look that the cloud answered
-  std::atomic<std::uint64_t> told_another_{kNoHistory};         ///< that it is another one than before
-  std::atomic<bool> look_again_{false};                         ///< the look before serving has left doubts
-  std::atomic<bool> released_conflicts_{false};                 ///< an operator released what others answered for
-  std::mutex first_look_;                                       ///< held by who looks before serving
+  // Epochs of the store (store::Store::epoch), or kNoEpoch.
+  static constexpr std::uint64_t kNoEpoch = ~std::uint64_t{0};
+  std::uint64_t begun_with_ = kNoEpoch;                       ///< of step(): the node's record is as it should be
+  std::atomic<std::uint64_t> looked_at_;                      ///< may_give()
+  std::atomic<std::uint64_t> compared_with_cloud_{kNoEpoch};  ///< by the last look that the cloud answered
+  std::atomic<std::uint64_t> told_another_{kNoEpoch};         ///< that it is another one than before
+  std::atomic<bool> look_again_{false};                       ///< the look before serving has left doubts
+  std::atomic<bool> released_conflicts_{false};               ///< an operator released what others answered for
+  std::mutex first_look_;                                     ///< held by who looks before serving
 
   /// Held by who makes addresses leave, from the record that says so to the one that says what came of it: what is half
   /// done while nobody holds it was left by one that ended.

@@ -385,7 +385,7 @@ TEST_F(OfAnOlderCopy, ARoundThatFindsItFirstTellsOfIt) {
 /// A replacement between the look and what it concludes is another one.
 TEST_F(OfAnOlderCopy, AndPutUnderTheLookItself) {
   b_.replace_files(copy_);
-  cloud_.after_look = [&] { b_.store.begin_history(); };
+  cloud_.after_look = [&] { b_.store.begin_epoch(); };
   b_.look_before_serving();
   EXPECT_FALSE(b_.keeper->may_give());
   cloud_.after_look = [] {};

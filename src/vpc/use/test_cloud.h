@@ -40,11 +40,10 @@ class MortalStore final : public store::ForwardingStore {
     if (life_.is_over) return fail(ErrorCode::unavailable, "the process is dead");
     return beneath().read(wanted, deadline);
   }
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
     if (!life_.use()) return fail(ErrorCode::unavailable, "the process is dead");
-    return beneath().commit_as_of(as_of, writes, token, deadline);
+    return beneath().commit(writes, token, deadline);
   }
 
  private:

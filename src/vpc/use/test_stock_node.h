@@ -183,7 +183,7 @@ class Node {
   /// The same under an agent that runs on.
   void replace_files(const StockView& then) {
     put_back(then);
-    store.begin_history();
+    store.begin_epoch();
   }
   void look_before_serving(std::chrono::nanoseconds cloud_limit = std::chrono::seconds{3}) {
     keeper->look_before_serving(Deadline::after(clock_.now(), std::chrono::seconds{5}), std::chrono::seconds{1},

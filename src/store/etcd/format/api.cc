@@ -461,6 +461,7 @@ Result<WatchResponse> decode_watch(std::string_view bytes) {
   }
   TRY(auto message, parse<pb::WatchResponse>(bytes, "WatchResponse"));
   WatchResponse response;
+  response.cluster = message.header().cluster_id();
   TRY(response.revision, check_revision(message.header().revision(), 0, "the revision"));
   TRY(response.compact_revision, check_revision(message.compact_revision(), 0, "the compacted revision"));
   response.id = message.watch_id();

@@ -151,6 +151,7 @@ struct Event {
 /// One message of a watch stream, as it came. A server may cut the events of one revision into several (`fragment`).
 struct WatchResponse {
   Revision revision = 0;
+  std::uint64_t cluster = 0;
   std::int64_t id = 0;  ///< -1 in answers to WatchProgress
   bool created = false;
   bool canceled = false;

@@ -15,10 +15,10 @@ namespace croft::wire::kube {
 namespace {
 
 constexpr std::size_t kAnswerDepthMax = 200;
-constexpr std::size_t kWordBytesMax = 1024;     // names, reasons, versions
+constexpr std::size_t kWordBytesMax = 1024;  // names, reasons, versions
+constexpr std::size_t kContinueBytesMax = std::size_t{64} << 10;
 constexpr std::size_t kMessageBytesMax = 4096;  // a longer one is cut
 constexpr std::int64_t kRetryAfterMax = 86'400;
-constexpr std::string_view kInitialEventsEnd = "k8s.io/initial-events-end";
 constexpr ObjectRules kAnswerRules{.names = ObjectRules::Names::exact};
 /// A status is for persons first: one member that is odd must not hide the rest.
 constexpr ObjectRules kLenient{.names = ObjectRules::Names::exact, .on_fault = OnFault::skip};
@@ -100,37 +100,25 @@ std::optional<ApiStatus> status_of(const JsonAt& at) {
 
 // ---------------------------------------------------------------- objects
 
-struct Meta {
-  ApiMeta meta;
-  bool initial_events_are_over = false;
-};
-
-constexpr std::array<JsonMember<Meta>, 6> kMetaMembers{{
-    {"name", [](const JsonAt& at, Meta& out) { return read_word(at, out.meta.name); }},
-    {"namespace", [](const JsonAt& at, Meta& out) { return read_word(at, out.meta.name_space); }},
-    {"uid", [](const JsonAt& at, Meta& out) { return read_word(at, out.meta.uid); }},
-    {"resourceVersion", [](const JsonAt& at, Meta& out) { return read_word(at, out.meta.resource_version); }},
+constexpr std::array<JsonMember<ApiMeta>, 5> kMetaMembers{{
+    {"name", [](const JsonAt& at, ApiMeta& out) { return read_word(at, out.name); }},
+    {"namespace", [](const JsonAt& at, ApiMeta& out) { return read_word(at, out.name_space); }},
+    {"uid", [](const JsonAt& at, ApiMeta& out) { return read_word(at, out.uid); }},
+    {"resourceVersion", [](const JsonAt& at, ApiMeta& out) { return read_word(at, out.resource_version); }},
     {"deletionTimestamp",
-     [](const JsonAt& at, Meta& out) -> MaybeFault {
+     [](const JsonAt& at, ApiMeta& out) -> MaybeFault {
        std::string text;
        if (auto fault = read_word(at, text)) return fault;
        if (text.empty()) return {};
        // Whether it is set is what counts. Kubernetes' years end with 9999, ours earlier, and who deletes a pod chooses
        // the year (terminationGracePeriodSeconds): that must not make all that is told with it unreadable.
-       out.meta.deletion_timestamp = parse_rfc3339(text).value_or(WallTime::max());
+       out.deletion_timestamp = parse_rfc3339(text).value_or(WallTime::max());
        return {};
-     }},
-    {"annotations",
-     [](const JsonAt& at, Meta& out) {
-       return each_member(at, [&](const JsonAt& member) -> MaybeFault {
-         if (member.name == kInitialEventsEnd) out.initial_events_are_over = member.value.text() == "true";
-         return {};
-       });
      }},
 }};
 
 struct Object {
-  Meta of;
+  ApiMeta of;
   bool has_meta = false;
 };
 
@@ -138,79 +126,83 @@ constexpr std::array<JsonMember<Object>, 1> kObjectMembers{{
     {"metadata",
      [](const JsonAt& at, Object& out) {
        out.has_meta = true;
-       return read_object<Meta>(at, kMetaMembers, out.of, kAnswerRules);
+       return read_object<ApiMeta>(at, kMetaMembers, out.of, kAnswerRules);
      }},
 }};
 
 /// `is_whole`: an object has a name, a bookmark has not.
-MaybeFault read_meta(const JsonAt& at, bool is_whole, Meta& out) {
+MaybeFault read_meta(const JsonAt& at, bool is_whole, ApiMeta& out) {
   Object object;
   if (at.value.kind() != JsonKind::object) return at.wrong_type("an object");
   if (auto fault = read_object<Object>(at, kObjectMembers, object, kAnswerRules)) return fault;
   if (!object.has_meta) return at.bad_value("it has no metadata");
-  if (is_whole && object.of.meta.name.empty()) return at.bad_value("metadata.name is missing");
-  if (object.of.meta.resource_version.empty()) return at.bad_value("metadata.resourceVersion is missing");
+  if (is_whole && object.of.name.empty()) return at.bad_value("metadata.name is missing");
+  if (object.of.resource_version.empty()) return at.bad_value("metadata.resourceVersion is missing");
   out = std::move(object.of);
   return {};
 }
 
-[[nodiscard]] Result<std::unique_ptr<const JsonDocument>> parse(std::string_view what, std::string_view json,
-                                                                std::size_t bytes_max, std::size_t values_max) {
-  auto document = parse_json(json, {.bytes_max = bytes_max, .depth_max = kAnswerDepthMax, .values_max = values_max});
-  if (!document && document.error().code == kTooLarge) {
-    return fail(kTooLarge, fmt::format("the API server's answer, {}, has more than {} values", what, values_max));
-  }
+[[nodiscard]] Result<std::unique_ptr<const JsonDocument>> parse(std::string_view what, std::string_view json) {
+  auto document = parse_json(json, {.bytes_max = kApiAnswerBytesMax, .depth_max = kAnswerDepthMax});
   if (!document) return fail(damaged(what, document.error().message));
   return std::make_unique<const JsonDocument>(*std::move(document));
 }
 
 // ---------------------------------------------------------------- lists
 
+/// What a list says of itself.
 struct List {
   KindAndVersion type;
   ApiListPage page;
-  std::size_t items_max = 0;  ///< more are only counted
-  std::size_t count = 0;
-  bool has_items = false;
-  bool lacks_namespace = false;  ///< an item does
 };
 
-constexpr std::array<JsonMember<ApiListPage>, 3> kListMetaMembers{{
+constexpr std::array<JsonMember<ApiListPage>, 2> kListMetaMembers{{
     {"resourceVersion", [](const JsonAt& at, ApiListPage& out) { return read_word(at, out.resource_version); }},
     {"continue",
      [](const JsonAt& at, ApiListPage& out) { return read_text(at, kContinueBytesMax, out.continue_token); }},
-    {"remainingItemCount",
-     [](const JsonAt& at, ApiListPage& out) -> MaybeFault {
-       if (at.value.is_null()) return {};
-       std::int64_t count = 0;
-       if (auto fault = read_integer(at, 0, INT64_MAX, count)) return fault;
-       out.remaining = count;
-       return {};
-     }},
 }};
 
-MaybeFault read_items(const JsonAt& at, List& out) {
-  out.has_items = true;
-  out.page.items.clear();
-  out.count = 0;
-  return each_element(at, kApiListValuesMax, [&](const JsonAt& element) -> MaybeFault {
-    // Counted to the end: the error says how many there are.
-    if (++out.count > out.items_max) return {};
-    Meta meta;
-    if (auto fault = read_meta(element, true, meta)) return fault;
-    out.lacks_namespace = out.lacks_namespace || meta.meta.name_space.empty();
-    out.page.items.push_back({element.value, std::move(meta.meta)});
-    return {};
-  });
-}
-
-constexpr std::array<JsonMember<List>, 4> kListMembers{{
+constexpr std::array<JsonMember<List>, 3> kListMembers{{
     {"kind", [](const JsonAt& at, List& out) { return read_word(at, out.type.kind); }},
     {"apiVersion", [](const JsonAt& at, List& out) { return read_word(at, out.type.api_version); }},
     {"metadata", [](const JsonAt& at,
                     List& out) { return read_object<ApiListPage>(at, kListMetaMembers, out.page, kAnswerRules); }},
-    {"items", read_items},
 }};
+
+/// The list's own members, as an object, and the texts of its items; nothing where it is no JSON or has no items.
+struct Cut {
+  std::string head = "{";
+  std::vector<std::string_view> items;
+};
+[[nodiscard]] std::optional<Cut> cut(std::string_view json) {
+  Cut found;
+  bool has_items = false;
+  JsonSlices list(json);
+  while (list.is_object() && list.next()) {
+    if (list.name() != "items") {
+      found.head.append(found.head.size() == 1 ? "\"" : ",\"").append(list.name()).append("\":").append(list.text());
+      continue;
+    }
+    has_items = true;
+    JsonSlices items = list.inside();
+    if (!items.is_open()) continue;  // null
+    while (items.next()) found.items.push_back(items.text());
+    list.leave(items);
+  }
+  found.head += '}';
+  const bool is_whole = list.is_sound() && list.behind().find_first_not_of(" \t\r\n") == std::string_view::npos;
+  return has_items && is_whole ? std::optional(std::move(found)) : std::nullopt;
+}
+
+[[nodiscard]] Result<void> check_list(const KindAndVersion& type, const ApiListOf& of) {
+  const bool is_it = type.kind == of.kind + "List" && type.api_version == of.api_version;
+  const bool is_metadata =
+      of.may_be_metadata && type.kind == "PartialObjectMetadataList" && type.api_version == "meta.k8s.io/v1";
+  if (is_it || is_metadata) return {};
+  return fail(
+      damaged("a list", fmt::format("asked for was the kind {}List of {}, and it is of the kind {} of {}", of.kind,
+                                    of.api_version, net::echo(type.kind), net::echo(type.api_version))));
+}
 
 // ---------------------------------------------------------------- events
 
@@ -241,20 +233,19 @@ std::optional<ApiEvent::Type> type_of(std::string_view text) {
 }  // namespace
 
 std::optional<ApiStatus> decode_status(std::string_view json) {
-  const auto document = parse_json(
-      json, {.bytes_max = kApiObjectBytesMax, .depth_max = kAnswerDepthMax, .values_max = kApiObjectValuesMax});
+  const auto document = parse_json(json, {.bytes_max = kApiAnswerBytesMax, .depth_max = kAnswerDepthMax});
   if (!document) return {};
   return status_of({document->root(), nullptr, {}, {}});
 }
 
 Result<ApiObject> decode_object(std::string_view json) {
-  TRY(auto document, parse("an object", json, kApiObjectBytesMax, kApiObjectValuesMax));
+  TRY(auto document, parse("an object", json));
   const JsonRef root = document->root();
-  Meta meta;
+  ApiMeta meta;
   if (const auto fault = read_meta({root, nullptr, {}, {}}, true, meta)) {
     return fail(damaged("an object", fault->to_string()));
   }
-  return ApiObject{std::move(document), root, std::move(meta.meta)};
+  return ApiObject{std::move(document), root, std::move(meta)};
 }
 
 namespace {
@@ -299,61 +290,31 @@ Result<void> check_event(const ApiEvent& event, const ApiListOf& of, std::string
                                               name.empty() ? "" : ", " + net::echo(name), told(is))));
 }
 
-Result<void> check_list(std::string_view kind, std::string_view api_version,
-                        const std::optional<std::int64_t>& remaining, std::string_view continue_token,
-                        const ApiListOf& of) {
-  const bool is_it =
-      kind.ends_with("List") && kind.substr(0, kind.size() - 4) == of.kind && api_version == of.api_version;
-  const bool is_metadata = of.may_be_metadata && kind == "PartialObjectMetadataList" && api_version == "meta.k8s.io/v1";
-  if (!is_it && !is_metadata) {
-    return fail(damaged(
-        "a list", fmt::format("asked for was the kind {}List of {}, and it is of the kind {} of {}", of.kind,
-                              of.api_version, net::echo(std::string(kind)), net::echo(std::string(api_version)))));
-  }
-  if (remaining.value_or(0) > 0 && continue_token.empty()) {
-    return fail(damaged("a list", fmt::format("it says that {} objects more are behind it (remainingItemCount), and "
-                                              "not how to ask for them (continue)",
-                                              *remaining)));
-  }
-  return {};
-}
-
-std::size_t page_items_max(std::int64_t limit) {
-  const bool is_limited = limit > 0 && limit < static_cast<std::int64_t>(kApiItemsMax);
-  return is_limited ? static_cast<std::size_t>(limit) + kApiItemsOver : kApiItemsMax;
-}
-
-Result<void> check_page_items(std::size_t items, std::int64_t limit) {
-  if (items <= page_items_max(limit)) return {};
-  return fail(damaged("a list",
-                      limit > 0 ? fmt::format("asked for were at most {} objects (limit), and it has {}", limit, items)
-                                : fmt::format("it has {} objects, and at most {} are read", items, kApiItemsMax)));
-}
-
 Result<ApiListPage> decode_list(std::string_view json, const ApiListOf& of) {
-  TRY(auto document, parse("a list", json, kApiListBytesMax, kApiListValuesMax));
-  const JsonAt at{document->root(), nullptr, {}, {}};
-  if (at.value.kind() != JsonKind::object) return fail(damaged("a list", "it is no object"));
+  auto found = cut(json);
+  if (!found) return fail(damaged("a list", "it is no JSON, is cut off or has no items"));
+  TRY(const auto document, parse("a list", found->head));
   List list;
-  list.items_max = page_items_max(of.limit);
-  if (const auto fault = read_object<List>(at, kListMembers, list, kAnswerRules)) {
+  if (const auto fault = read_object<List>({document->root(), nullptr, {}, {}}, kListMembers, list, kAnswerRules)) {
     return fail(damaged("a list", fault->to_string()));
   }
-  TRY_VOID(check_list(list.type.kind, list.type.api_version, list.page.remaining, list.page.continue_token, of));
-  TRY_VOID(check_page_items(list.count, of.limit));
-  // `items` may be null; an answer without them is something else.
-  if (!list.has_items) return fail(damaged("a list", "it has no items"));
-  if (of.is_namespaced && list.lacks_namespace) {
+  TRY_VOID(check_list(list.type, of));
+  if (list.page.resource_version.empty()) return fail(damaged("a list", "metadata.resourceVersion is missing"));
+  list.page.items = std::move(found->items);
+  return std::move(list.page);
+}
+
+Result<ApiObject> decode_item(std::string_view item, const ApiListOf& of) {
+  TRY(ApiObject object, of.kept.empty() ? decode_object(item) : decode_object(with_only(item, of.kept)));
+  if (of.is_namespaced && object.meta.name_space.empty()) {
     return fail(damaged("a list", fmt::format("metadata.namespace of a {} is missing", of.kind)));
   }
-  if (list.page.resource_version.empty()) return fail(damaged("a list", "metadata.resourceVersion is missing"));
-  list.page.document = std::move(document);
-  return std::move(list.page);
+  return object;
 }
 
 Result<ApiEvent> decode_event(std::string_view line) {
   constexpr std::string_view kWhat = "an event";
-  TRY(auto document, parse(kWhat, line, kApiObjectBytesMax, kApiObjectValuesMax));
+  TRY(auto document, parse(kWhat, line));
   const JsonAt at{document->root(), nullptr, {}, {}};
   Event found;
   if (at.value.kind() != JsonKind::object) return fail(damaged(kWhat, "it is no object"));
@@ -371,12 +332,11 @@ Result<ApiEvent> decode_event(std::string_view line) {
     if (!event.status) return fail(damaged(kWhat, "it is an error without a Status"));
     return event;
   }
-  Meta meta;
+  ApiMeta meta;
   if (const auto fault = read_meta(object_at, *type != ApiEvent::Type::bookmark, meta)) {
     return fail(damaged(kWhat, fault->to_string()));
   }
-  event.initial_events_are_over = *type == ApiEvent::Type::bookmark && meta.initial_events_are_over;
-  event.object = ApiObject{std::move(document), *found.object, std::move(meta.meta)};
+  event.object = ApiObject{std::move(document), *found.object, std::move(meta)};
   return event;
 }
 

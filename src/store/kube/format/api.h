@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,23 +18,13 @@
 #include "base/clock.h"
 #include "base/json/document.h"
 #include "base/result.h"
+#include "store/kube/format/json_slices.h"
 
 namespace croft::wire::kube {
 
-/// What an object may weigh: the API server takes 3 MiB and etcd 1.5 MiB, what it adds itself included.
-inline constexpr std::size_t kApiObjectBytesMax = std::size_t{4} << 20;
-/// What a page of a list may: 500 blocks of 20 KB are 10 MB. Who lists asks for less at once when it is more.
-inline constexpr std::size_t kApiListBytesMax = std::size_t{16} << 20;
-inline constexpr std::size_t kApiItemsMax = 100'000;
-/// What a page may have beyond the limit it was asked for with; one that has more is not what was asked for.
-inline constexpr std::size_t kApiItemsOver = 16;
-inline constexpr std::size_t kContinueBytesMax = std::size_t{64} << 10;
-/// What they may have of values, which take some 24 bytes each, however short they are written: 500 blocks of 64
-/// holders have 400,000.
-inline constexpr std::size_t kApiObjectValuesMax = 400'000;
-inline constexpr std::size_t kApiListValuesMax = 1'000'000;
-/// Errors of too much at once, of a list that may be asked for in smaller parts: this code, and only these.
-inline constexpr ErrorCode kTooLarge = ErrorCode::storage_full;
+/// What one answer may weigh: 500 blocks of 20 KB are 10 MB, and no object has more than 3 MiB. Who lists asks for less
+/// at once where it is more.
+inline constexpr std::size_t kApiAnswerBytesMax = std::size_t{16} << 20;
 
 /// Why the server did not do what it was asked for.
 struct ApiStatus {
@@ -93,21 +84,6 @@ struct ApiObjectOf {
 /// The answer to a GET, POST or PUT of that object. Error also: it is another one.
 [[nodiscard]] Result<ApiObject> decode_object(std::string_view json, const ApiObjectOf& of);
 
-/// A part of a list. Movable: `value`s stay good.
-struct ApiListPage {
-  /// What the whole list is of: a watch goes on from here. All pages of one list have the same, unless the server says
-  /// otherwise after a 410.
-  std::string resource_version;
-  std::string continue_token;             ///< asks for the next page; empty: this is the last
-  std::optional<std::int64_t> remaining;  ///< objects behind this page; not said where a selector was used
-  struct Item {
-    JsonRef value;
-    ApiMeta meta;
-  };
-  std::vector<Item> items;  ///< into `document`, at most kApiItemsMax
-  std::unique_ptr<const JsonDocument> document;
-};
-
 /// What a list was asked for of. It says itself what it is of (the items, in lists of Kubernetes' own kinds, don't),
 /// and from a list of something else it would follow that nothing exists.
 struct ApiListOf {
@@ -115,22 +91,21 @@ struct ApiListOf {
   std::string kind;              ///< of the items: "Pod"; the list's own is "PodList"
   bool is_namespaced = false;    ///< each item is in a namespace
   bool may_be_metadata = false;  ///< PartialObjectMetadataList was asked for, where the server has it
-  std::int64_t limit = 0;        ///< objects asked for at most; 0: all, or where a server may give more
+  std::span<const Kept> kept{};  ///< of each item, with what everybody needs of its metadata; empty: all
 };
 
-/// How many objects a page that was asked for with this limit is read with.
-[[nodiscard]] std::size_t page_items_max(std::int64_t limit);
-/// Error: corrupt, that many are more.
-[[nodiscard]] Result<void> check_page_items(std::size_t items, std::int64_t limit);
+/// A part of a list, its objects still to be read, one at a time: no more than one is in memory as values.
+struct ApiListPage {
+  /// What the whole list is of: a watch goes on from here.
+  std::string resource_version;
+  std::string continue_token;           ///< asks for the next page; empty: this is the last
+  std::vector<std::string_view> items;  ///< the objects' texts, in the text that was given
+};
 
-/// Error also: a list of another kind or version, or of more objects than it was asked for with; an item without a
-/// name, a resourceVersion or the namespace that it must have; more objects behind this page, and no way to ask for
-/// them.
+/// Error also: a list of another kind or version; it is cut off.
 [[nodiscard]] Result<ApiListPage> decode_list(std::string_view json, const ApiListOf& of);
-/// The same of what a list in protobuf says of itself. Error: corrupt.
-[[nodiscard]] Result<void> check_list(std::string_view kind, std::string_view api_version,
-                                      const std::optional<std::int64_t>& remaining, std::string_view continue_token,
-                                      const ApiListOf& of);
+/// An object of such a page. Error also: it has no name, no resourceVersion, or not the namespace that it must have.
+[[nodiscard]] Result<ApiObject> decode_item(std::string_view item, const ApiListOf& of);
 
 /// What a watch tells.
 struct ApiEvent {
@@ -141,9 +116,8 @@ struct ApiEvent {
     bookmark,  ///< nothing has happened up to `object.meta.resource_version`, which is all that is set of it
     error,     ///< the watch is over; see `status`
   } type = Type::bookmark;
-  std::optional<ApiObject> object;       ///< unless `error`
-  bool initial_events_are_over = false;  ///< bookmark: what was there when the watch began has been told
-  std::optional<ApiStatus> status;       ///< `error`
+  std::optional<ApiObject> object;  ///< unless `error`
+  std::optional<ApiStatus> status;  ///< `error`
   /// `error`: changes are lost; everything has to be listed again. 410, Gone or Expired.
   [[nodiscard]] bool is_too_old() const { return status && (status->code == 410 || status->reason == "Expired"); }
 };
@@ -158,7 +132,7 @@ struct ApiEvent {
 class WatchLines {
  public:
   /// No line is longer than `line_bytes_max`.
-  explicit WatchLines(std::size_t line_bytes_max = kApiObjectBytesMax) : line_bytes_max_(line_bytes_max) {}
+  explicit WatchLines(std::size_t line_bytes_max = kApiAnswerBytesMax) : line_bytes_max_(line_bytes_max) {}
 
   void add(std::string_view bytes);
   /// The next whole line, without its end; empty lines are left out. Nothing when more must come first. Good until the

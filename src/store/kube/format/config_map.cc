@@ -14,7 +14,7 @@ Result<std::string> text_in_config_map(std::string_view json, const std::string&
     if (data.name != "data") return {};
     return each_member(data, [&](const JsonAt& member) -> MaybeFault {
       if (member.name != key) return {};
-      return read_text(member, kApiObjectBytesMax, text);
+      return read_text(member, kApiAnswerBytesMax, text);
     });
   });
   if (fault) return fail(ErrorCode::corrupt, fault->to_string());

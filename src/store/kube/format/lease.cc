@@ -129,7 +129,7 @@ std::string encode_new_lease(std::string_view name_space, std::string_view name,
 }
 
 Result<std::string> encode_changed_lease(const Lease& before, const LeaseRecord& record) {
-  TRY(const JsonDocument document, parse_json(before.json, {.bytes_max = kApiObjectBytesMax, .depth_max = kDepthMax}));
+  TRY(const JsonDocument document, parse_json(before.json, {.bytes_max = kApiAnswerBytesMax, .depth_max = kDepthMax}));
   const JsonRef root = document.root();
   if (root.kind() != JsonKind::object) return fail(ErrorCode::corrupt, "a Lease: it is no object");
   JsonWriter out(JsonWriter::Layout::compact, before.json.size() + 64);

@@ -26,114 +26,30 @@ constexpr std::size_t kLabelDigits = 40;
 
 // ---------------------------------------------------------------- the kinds
 
-constexpr std::array kHighWaterMark = {
-    OwnField{"sequenceNumber", Type::big_integer,
-             "The highest sequence number that the block had before it was deleted; one made again starts above it."}};
+constexpr std::array kHighWaterMark = {OwnField{"sequenceNumber", Type::big_integer}};
+constexpr std::array kPoolSet = {OwnField{"generation", Type::big_integer}};
+constexpr std::array kNodeRange = {OwnField{"node"}, OwnField{"cidr"}};
 
-constexpr std::array kPoolSet = {
-    OwnField{"generation", Type::big_integer, "How often a pool was made or deleted; whoever does so raises it."}};
-
-constexpr std::array kNodeRange = {OwnField{"node", Type::text, "The node that has the range."},
-                                   OwnField{"cidr", Type::text, "The range."}};
-
-constexpr std::array kClusterCidr = {OwnField{"cidr", Type::text, "What ranges of nodes are cut from."},
-                                     OwnField{"nodeLength", Type::integer, "Length of the prefix of a node's range."}};
-constexpr std::array kClusterCidrs = {OwnField{"", Type::object, "A cluster CIDR.", kClusterCidr}};
-constexpr std::array kExcluded = {OwnField{"", Type::text, "A CIDR."}};
-constexpr std::array kCursors = {OwnField{"", Type::big_integer, "A number of a range."}};
+constexpr std::array kClusterCidr = {OwnField{"cidr"}, OwnField{"nodeLength", Type::integer}};
+constexpr std::array kClusterCidrs = {OwnField{"", Type::object, kClusterCidr}};
+constexpr std::array kExcluded = {OwnField{""}};
+constexpr std::array kCursors = {OwnField{"", Type::big_integer}};
 constexpr std::array kNodeRangeSet = {
-    OwnField{"generation", Type::big_integer, "How often the set was changed."},
-    OwnField{"clusterCIDRs", Type::list, "What ranges of nodes are cut from, one a family.", kClusterCidrs},
-    OwnField{"excluded", Type::list, "What no node gets.", kExcluded},
-    OwnField{"cursors", Type::list, "Of each cluster CIDR: where the search for a free range begins.", kCursors}};
+    OwnField{"generation", Type::big_integer}, OwnField{"clusterCIDRs", Type::list, kClusterCidrs},
+    OwnField{"excluded", Type::list, kExcluded}, OwnField{"cursors", Type::list, kCursors}};
 
-constexpr std::array kHeld = {OwnField{"", Type::big_integer, "A sequence number."}};
-constexpr std::array kRemovedNode = {
-    OwnField{"node", Type::text, "The node that an operator removed although it held addresses."},
-    OwnField{"held", Type::map,
-             "By the CIDR of a block: the highest sequence number of what the node held there. That may be collected.",
-             kHeld}};
+constexpr std::array kHeld = {OwnField{"", Type::big_integer}};
+constexpr std::array kRemovedNode = {OwnField{"node"}, OwnField{"held", Type::map, kHeld}};
 
-// ---------------------------------------------------------------- what is told of them
-
-constexpr std::array kCondition = {
-    OwnField{"type", Type::text, "What may hold: Ready, Exhausted, …"},
-    OwnField{"status", Type::text, "True or False."},
-    OwnField{"observedGeneration", Type::integer, "The metadata.generation that this was said of."},
-    OwnField{"lastTransitionTime", Type::moment, "Since when the status is as it is."},
-    OwnField{"reason", Type::text, "Why, as a word for programs."},
-    OwnField{"message", Type::text, "Why, for people; empty where there is nothing to do."}};
-constexpr std::array kConditions = {OwnField{"", Type::object, "One statement.", kCondition}};
-
-constexpr std::array kPoolSpec = {OwnField{"pool", Type::text, "The name of Calico's IPPool that this tells of."}};
-constexpr std::array kPoolStatus = {
-    OwnField{"cidr", Type::text, "The addresses of the pool."},
-    OwnField{"blockSize", Type::integer, "Length of the prefix of its blocks."},
-    OwnField{"capacity", Type::count, "All addresses of the pool."},
-    OwnField{"held", Type::integer, "Addresses that somebody holds."},
-    OwnField{"cooling", Type::integer, "Addresses that were released and can't be given again yet."},
-    OwnField{"reserved", Type::count, "Addresses that nobody holds or gets: IPReservations, the pool's gateway."},
-    OwnField{"free", Type::count, "Addresses that could be given: capacity without held, cooling and reserved."},
-    OwnField{"blocks", Type::integer,
-             "Blocks that exist: parts of the pool that nodes have claimed or have addresses in."},
-    OwnField{
-        "conditions", Type::list,
-        "Ready: new addresses come from it. Disabled: it says so. Exhausted: nothing is free. Overlaps: another pool "
-        "has some of its addresses.",
-        kConditions, "type"}};
-constexpr std::array kPoolColumns = {OwnColumn{"Cidr", "string", ".status.cidr"},
-                                     OwnColumn{"Capacity", "string", ".status.capacity"},
-                                     OwnColumn{"Held", "integer", ".status.held"},
-                                     OwnColumn{"Cooling", "integer", ".status.cooling"},
-                                     OwnColumn{"Free", "string", ".status.free"},
-                                     OwnColumn{"Blocks", "integer", ".status.blocks"},
-                                     OwnColumn{"Ready", "string", ".status.conditions[?(@.type==\"Ready\")].status"},
-                                     OwnColumn{"Reason", "string", ".status.conditions[?(@.type==\"Ready\")].reason"}};
 /// Of the records it is nearest to, though it is none itself.
-constexpr OwnKind kPoolKind{
-    Kind::pool,
-    "CroftPool",
-    "croftpools",
-    "croftpool",
-    "How full a pool is, told by `croftd controller`. The pool itself is Calico's IPPool of the same "
-    "name: making, changing or deleting this changes no pool.",
-    kPoolSpec,
-    0,
-    kPoolStatus,
-    kPoolColumns};
-
-constexpr std::array kClusterStatus = {OwnField{"cidr", Type::text, "What ranges of nodes are cut from."},
-                                       OwnField{"capacity", Type::integer, "Ranges that it can be cut into."},
-                                       OwnField{"taken", Type::integer, "Ranges that nodes have."},
-                                       OwnField{"excluded", Type::integer, "Ranges that no node gets."},
-                                       OwnField{"free", Type::integer, "Ranges that could be given."}};
-constexpr std::array kClusterStatuses = {OwnField{"", Type::object, "A cluster CIDR.", kClusterStatus}};
-constexpr std::array kNodeRangeSetStatus = {
-    OwnField{"nodes", Type::integer, "Nodes that the cluster has."},
-    OwnField{"waiting", Type::integer, "Nodes that lack a range of some family."},
-    OwnField{"clusterCIDRs", Type::list, "How full each cluster CIDR is.", kClusterStatuses, "cidr"},
-    OwnField{"conditions", Type::list,
-             "Ready: every node has its ranges. Exhausted: a cluster CIDR is full. Overlaps: two nodes have the same "
-             "addresses.",
-             kConditions, "type"}};
-constexpr std::array kNodeRangeSetColumns = {
-    OwnColumn{"Nodes", "integer", ".status.nodes"}, OwnColumn{"Waiting", "integer", ".status.waiting"},
-    OwnColumn{"Ready", "string", ".status.conditions[?(@.type==\"Ready\")].status"},
-    OwnColumn{"Exhausted", "string", ".status.conditions[?(@.type==\"Exhausted\")].status"}};
+constexpr OwnKind kPoolKind{Kind::pool, "CroftPool", "croftpools", {}};
 
 constexpr std::array kKinds = {
-    OwnKind{Kind::high_water_mark, "CroftHighWaterMark", "crofthighwatermarks", "crofthighwatermark",
-            "What a deleted block leaves, so that what was written for it is never taken for the one made after it.",
-            kHighWaterMark, 1},
-    OwnKind{Kind::pool_set, "CroftPoolSet", "croftpoolsets", "croftpoolset",
-            "One object, `default`: keeps two pools that overlap from being made at once.", kPoolSet, 1},
-    OwnKind{Kind::node_range, "CroftNodeRange", "croftnoderanges", "croftnoderange",
-            "A range of pod addresses that a node has.", kNodeRange, 2},
-    OwnKind{Kind::node_range_set, "CroftNodeRangeSet", "croftnoderangesets", "croftnoderangeset",
-            "One object, `default`: what the ranges of nodes are cut from.", kNodeRangeSet, 1, kNodeRangeSetStatus,
-            kNodeRangeSetColumns},
-    OwnKind{Kind::removed_node, "CroftRemovedNode", "croftremovednodes", "croftremovednode",
-            "A node that an operator removed although it held addresses.", kRemovedNode, 1},
+    OwnKind{Kind::high_water_mark, "CroftHighWaterMark", "crofthighwatermarks", kHighWaterMark},
+    OwnKind{Kind::pool_set, "CroftPoolSet", "croftpoolsets", kPoolSet},
+    OwnKind{Kind::node_range, "CroftNodeRange", "croftnoderanges", kNodeRange},
+    OwnKind{Kind::node_range_set, "CroftNodeRangeSet", "croftnoderangesets", kNodeRangeSet},
+    OwnKind{Kind::removed_node, "CroftRemovedNode", "croftremovednodes", kRemovedNode},
 };
 
 // ---------------------------------------------------------------- record -> spec
@@ -155,11 +71,7 @@ void write_value(JsonWriter& out, const OwnField& field, JsonRef value) {
   switch (field.type) {
     case Type::text:
     case Type::big_integer:
-    case Type::count:
-    case Type::moment:
       return out.text(value.text());
-    case Type::boolean:
-      return out.boolean(value.boolean());
     case Type::integer:
       return out.integer(value.integer().value_or(0));
     case Type::list:
@@ -213,14 +125,8 @@ class SpecReader {
   void value(const OwnField& field, JsonRef value, std::string_view path) {
     switch (field.type) {
       case Type::text:
-      case Type::count:  // of a status only
-      case Type::moment:
         if (value.kind() != JsonKind::string) return reject(path, "it is no string");
         out_.text(value.text());
-        return;
-      case Type::boolean:
-        if (value.kind() != JsonKind::boolean) return reject(path, "it is no boolean");
-        out_.boolean(value.boolean());
         return;
       case Type::integer:
         if (!value.integer()) return reject(path, "it is no integer of 64 bits");
@@ -316,199 +222,6 @@ std::string hex_digest(std::string_view text, const Digest& sha256, std::size_t 
   return hex.substr(0, digits);
 }
 
-// ---------------------------------------------------------------- schemas
-
-std::string_view schema_type(Type type) {
-  switch (type) {
-    case Type::text:
-    case Type::big_integer:
-    case Type::count:
-    case Type::moment:
-      return "string";
-    case Type::boolean:
-      return "boolean";
-    case Type::integer:
-      return "integer";
-    case Type::list:
-      return "array";
-    case Type::map:
-    case Type::object:
-      break;
-  }
-  return "object";
-}
-
-/// In JSON, which is YAML: no rule of indentation can be broken.
-void write_schema(JsonWriter& out, const OwnField& field);
-
-/// Members of a record are all there; those of a status need not be: another version of Croft may tell less.
-enum class Members : std::uint8_t { all, any };
-
-void write_properties(JsonWriter& out, std::span<const OwnField> fields, Members there = Members::all) {
-  if (there == Members::all) {
-    out.key("required");
-    out.begin_array();
-    for (const OwnField& field : fields) out.text(field.name);
-    out.end_array();
-  }
-  out.key("properties");
-  out.begin_object();
-  for (const OwnField& field : fields) {
-    out.key(field.name);
-    write_schema(out, field);
-  }
-  out.end_object();
-}
-
-void write_schema(JsonWriter& out, const OwnField& field) {
-  out.begin_object();
-  out.key("type");
-  out.text(schema_type(field.type));
-  out.key("description");
-  out.text(field.about);
-  if (field.type == Type::big_integer) {
-    out.key("pattern");
-    out.text("^[0-9]{1,20}$");
-  }
-  if (field.type == Type::integer) {
-    out.key("format");
-    out.text("int64");
-  }
-  if (field.type == Type::count) {
-    out.key("pattern");
-    out.text("^[0-9]{1,39}$");
-  }
-  if (field.type == Type::moment) {
-    out.key("format");
-    out.text("date-time");
-  }
-  if (field.type == Type::list && !field.list_key.empty()) {
-    out.key("x-kubernetes-list-type");
-    out.text("map");
-    out.key("x-kubernetes-list-map-keys");
-    out.begin_array();
-    out.text(field.list_key);
-    out.end_array();
-  }
-  if (field.type == Type::list) {
-    out.key("items");
-    write_schema(out, field.parts.front());
-  }
-  if (field.type == Type::map) {
-    out.key("additionalProperties");
-    write_schema(out, field.parts.front());
-  }
-  if (field.type == Type::object) write_properties(out, field.parts);
-  out.end_object();
-}
-
-constexpr std::array kCommon = {
-    OwnField{"name", Type::text, "The record's name in Croft; that of the object is made from it."},
-    OwnField{"formatVersion", Type::integer, "Of the record's form (docs/formats/records.md)."}};
-
-std::string crd_json(const OwnKind& kind) {
-  const bool is_record = &kind != &kPoolKind;
-  std::vector<OwnField> fields;
-  if (is_record) fields.assign(kCommon.begin(), kCommon.end());
-  fields.insert(fields.end(), kind.fields.begin(), kind.fields.end());
-  const std::string plain = fmt::format("{}.{}", kind.plural, kOwnGroup);
-  JsonWriter out(JsonWriter::Layout::indented);
-  const auto member = [&out](std::string_view name, std::string_view value) {
-    out.key(name);
-    out.text(value);
-  };
-  const auto object = [&out](std::string_view name) {
-    out.key(name);
-    out.begin_object();
-  };
-  out.begin_object();
-  member("apiVersion", "apiextensions.k8s.io/v1");
-  member("kind", "CustomResourceDefinition");
-  object("metadata");
-  member("name", plain);
-  out.end_object();
-  object("spec");
-  member("group", kOwnGroup);
-  member("scope", "Cluster");
-  object("names");
-  member("kind", kind.kind);
-  member("listKind", fmt::format("{}List", kind.kind));
-  member("plural", kind.plural);
-  member("singular", kind.singular);
-  out.key("categories");
-  out.begin_array();
-  out.text("croft");
-  out.end_array();
-  out.end_object();
-  out.key("versions");
-  out.begin_array();
-  out.begin_object();
-  member("name", kOwnVersion);
-  out.key("served");
-  out.boolean(true);
-  out.key("storage");
-  out.boolean(true);
-  if (!kind.status.empty()) {
-    object("subresources");
-    object("status");
-    out.end_object();
-    out.end_object();
-  }
-  out.key("additionalPrinterColumns");
-  out.begin_array();
-  const auto column = [&](std::string_view name, std::string_view type, std::string_view path) {
-    out.begin_object();
-    member("name", name);
-    member("type", type);
-    member("jsonPath", path);
-    out.end_object();
-  };
-  if (is_record) column("Record", "string", ".spec.name");
-  for (const OwnField& field : kind.fields.first(kind.columns)) {
-    std::string title(field.name);
-    title.front() = static_cast<char>(title.front() - 'a' + 'A');
-    column(title, schema_type(field.type), fmt::format(".spec.{}", field.name));
-  }
-  for (const OwnColumn& one : kind.status_columns) column(one.title, one.type, one.path);
-  column("Age", "date", ".metadata.creationTimestamp");
-  out.end_array();
-  object("schema");
-  object("openAPIV3Schema");
-  member("type", "object");
-  member("description", kind.about);
-  out.key("required");
-  out.begin_array();
-  out.text("spec");
-  out.end_array();
-  object("properties");
-  const auto plain_member = [&](std::string_view name, std::string_view type) {
-    object(name);
-    member("type", type);
-    out.end_object();
-  };
-  plain_member("apiVersion", "string");
-  plain_member("kind", "string");
-  plain_member("metadata", "object");
-  object("spec");
-  member("type", "object");
-  member("description", is_record ? "The record." : "What this is about.");
-  write_properties(out, fields);
-  out.end_object();
-  if (!kind.status.empty()) {
-    object("status");
-    member("type", "object");
-    member("description",
-           "What the controller that leads tells of it, at most once a minute; nobody reads it to decide.");
-    write_properties(out, kind.status, Members::any);
-    out.end_object();
-  }
-  for (int i = 0; i < 4; ++i) out.end_object();  // properties, openAPIV3Schema, schema, the version
-  out.end_array();
-  out.end_object();
-  out.end_object();
-  return std::move(out).take();
-}
-
 }  // namespace
 
 std::span<const OwnKind> own_kinds() { return kKinds; }
@@ -588,15 +301,6 @@ Result<OwnRecord> read_own_spec(const OwnKind& kind, JsonRef spec) {
   reader.out().raw(is_newer ? "\"\":0}" : "}");
   own.record = reader.out().take();
   return own;
-}
-
-std::string own_crds_yaml() {
-  std::string yaml =
-      "# What Croft keeps of its own in a Kubernetes API (docs/formats/kubernetes-own.md). Made by the build from\n"
-      "# src/store/kube/format/own_kinds.cc: `croft store crds`.\n";
-  for (const OwnKind& kind : kKinds) yaml += "---\n" + crd_json(kind) + "\n";
-  yaml += "---\n" + crd_json(kPoolKind) + "\n";
-  return yaml;
 }
 
 }  // namespace croft::wire::kube

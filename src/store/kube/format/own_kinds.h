@@ -1,10 +1,10 @@
 #pragma once
 
 // Croft's own records as objects of the Kubernetes API (docs/formats/kubernetes-own.md): one kind of object for each
-// kind of record, with a structural schema, so that kubectl shows and explains them. The members of a `spec` are those
-// of the record (docs/formats/records.md) under their names, with two differences: integers that may not fit a signed
-// 64-bit one, which is all that the API server carries, are strings; and `name` is the record's own name, which the
-// object's name can be too narrow for.
+// kind of record, whose definitions are deploy/kubernetes/crds-croft.yaml. The members of a `spec` are those of the
+// record (docs/formats/records.md) under their names, with two differences: integers that may not fit a signed 64-bit
+// one, which is all that the API server carries, are strings; and `name` is the record's own name, which the object's
+// name can be too narrow for.
 
 #include <cstdint>
 #include <functional>
@@ -34,42 +34,23 @@ inline constexpr std::string_view kTokenAnnotation = "ipam.croft.dev/write-token
 struct OwnField {
   enum class Type : std::uint8_t {
     text,
-    boolean,
     integer,      ///< at most 63 bits
     big_integer,  ///< unsigned, 64 bits: a string of decimal digits in the object
-    count,        ///< unsigned, of any size: a string of decimal digits in the object
-    moment,       ///< RFC 3339
     list,         ///< of the one field in `parts`
     map,          ///< of text to the one field in `parts`
     object,       ///< of the fields in `parts`
   };
   std::string_view name;
   Type type = Type::text;
-  std::string_view about;  ///< for `kubectl explain`
   std::span<const OwnField> parts{};
-  std::string_view list_key{};  ///< list: the member that tells its elements apart; empty: none
-};
-
-/// A column of `kubectl get`.
-struct OwnColumn {
-  std::string_view title, type, path;
 };
 
 /// A kind of own objects.
 struct OwnKind {
   core::Kind record;
-  std::string_view kind;      ///< "CroftPoolSet"
-  std::string_view plural;    ///< "croftpoolsets"
-  std::string_view singular;  ///< "croftpoolset"
-  std::string_view about;     ///< for `kubectl explain`
+  std::string_view kind;    ///< "CroftPoolSet"
+  std::string_view plural;  ///< "croftpoolsets"
   std::span<const OwnField> fields;
-  /// Columns of `kubectl get` beside NAME and AGE: the first this many fields, each of which is a scalar.
-  std::size_t columns = 0;
-  /// What a controller tells of an object, which nobody reads to decide: the subresource `status`. Writes of the object
-  /// leave it as it is, and its own writes leave the object. Empty: there is none. Columns of it follow those of the
-  /// record.
-  std::span<const OwnField> status{};
-  std::span<const OwnColumn> status_columns{};
 
   [[nodiscard]] ApiResource resource() const { return {kOwnGroup, kOwnVersion, plural}; }
 };
@@ -80,7 +61,7 @@ struct OwnKind {
 [[nodiscard]] const OwnKind* own_kind_of(core::Kind kind);
 
 /// What is shown of a pool, under its name: the pool itself is Calico's object, in which nothing of Croft's is written.
-/// No record: nobody reads it to decide. Its fields are `spec`'s, without those that all records have.
+/// No record: nobody reads it to decide.
 [[nodiscard]] const OwnKind& own_pool_kind();
 
 /// A digest: any bytes to its 32 bytes. SHA-256 wherever this header asks for one (os/digest.h).
@@ -107,8 +88,5 @@ struct OwnRecord {
 /// Unknown members are passed over: the API server prunes them. Error: corrupt, naming the member: missing, of another
 /// type, no number.
 [[nodiscard]] Result<OwnRecord> read_own_spec(const OwnKind& kind, JsonRef spec);
-
-/// The CustomResourceDefinitions of all own kinds, own_pool_kind() too, as a YAML stream for `kubectl apply -f`.
-[[nodiscard]] std::string own_crds_yaml();
 
 }  // namespace croft::wire::kube

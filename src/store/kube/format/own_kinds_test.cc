@@ -1,10 +1,14 @@
 #include "store/kube/format/own_kinds.h"
 
+#include <fstream>
+#include <iterator>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "register/format/records.h"
 #include "register/records.h"
@@ -14,7 +18,6 @@ namespace croft::wire::kube {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
 
 net::Prefix cidr(const char* text) { return net::Prefix::parse(text).value(); }
 
@@ -129,14 +132,49 @@ TEST(OwnKinds, OwnersAtTheBeginningOfNames) {
     EXPECT_EQ(owner_in_name(unclear), std::nullopt);
 }
 
-TEST(OwnKinds, SchemasSayWhatEachMemberIs) {
-  const std::string yaml = own_crds_yaml();
-  for (const OwnKind& kind : own_kinds()) {
-    EXPECT_THAT(yaml, HasSubstr(fmt::format("\"name\": \"{}.{}\"", kind.plural, kOwnGroup)));
-    EXPECT_LE(kind.columns, kind.fields.size());
-    EXPECT_FALSE(kind.about.empty());
+/// The members that `fields` reads are those that the definitions keep, and of their types.
+void expect_same(std::span<const OwnField> fields, const nlohmann::json& schema, const std::string& at) {
+  using Type = OwnField::Type;
+  const nlohmann::json& properties = schema.at("properties");
+  for (const OwnField& field : fields) {
+    const std::string path = fmt::format("{}.{}", at, field.name);
+    ASSERT_TRUE(properties.contains(field.name)) << path;
+    const nlohmann::json& one = properties.at(std::string(field.name));
+    const bool is_text = field.type == Type::text || field.type == Type::big_integer;
+    EXPECT_EQ(one.at("type"), is_text                       ? "string"
+                              : field.type == Type::integer ? "integer"
+                              : field.type == Type::list    ? "array"
+                                                            : "object")
+        << path;
+    EXPECT_FALSE(one.at("description").get<std::string>().empty()) << path;
+    if (field.type == Type::list && field.parts.front().type == Type::object) {
+      expect_same(field.parts.front().parts, one.at("items"), path);
+    }
   }
-  EXPECT_THAT(yaml, Not(HasSubstr("preserve-unknown-fields")));
+}
+
+TEST(OwnKinds, TheDefinitionsInDeployKeepEachMember) {
+  std::ifstream file(CROFT_TESTDATA "/crds-croft.yaml");
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::map<std::string, nlohmann::json> definitions;
+  for (std::size_t at = text.find("---\n"); at != text.npos;) {
+    const std::size_t next = text.find("---\n", at + 4);
+    auto one = nlohmann::json::parse(text.substr(at + 4, next == text.npos ? next : next - at - 4));
+    definitions.emplace(one.at("metadata").at("name"), std::move(one));
+    at = next;
+  }
+  EXPECT_EQ(definitions.size(), own_kinds().size() + 1);
+  EXPECT_TRUE(definitions.contains("croftpools.ipam.croft.dev"));
+  for (const OwnKind& kind : own_kinds()) {
+    const auto found = definitions.find(fmt::format("{}.{}", kind.plural, kOwnGroup));
+    ASSERT_NE(found, definitions.end()) << kind.plural;
+    EXPECT_EQ(found->second.at("spec").at("names").at("kind"), kind.kind);
+    const nlohmann::json& version = found->second.at("spec").at("versions").at(0);
+    EXPECT_EQ(version.at("name"), kOwnVersion);
+    const nlohmann::json& spec = version.at("schema").at("openAPIV3Schema").at("properties").at("spec");
+    EXPECT_EQ(spec.at("properties").size(), kind.fields.size() + 2) << "with name and formatVersion";
+    expect_same(kind.fields, spec, std::string(kind.plural));
+  }
 }
 
 }  // namespace

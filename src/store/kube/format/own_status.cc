@@ -59,7 +59,7 @@ std::string canonical(JsonRef value) {
 }
 
 std::string canonical(std::string written) {
-  const auto document = parse_json(written, {.bytes_max = kApiObjectBytesMax});
+  const auto document = parse_json(written, {.bytes_max = kApiAnswerBytesMax});
   return canonical(document.value().root());
 }
 

@@ -1,10 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "collector/decide/facts.h"
 #include "store/kube/format/api.h"
 
@@ -17,21 +12,10 @@ namespace croft::wire::kube {
 /// (`cni.projectcalico.org/podIP`, `podIPs`); those of further networks (`k8s.v1.cni.cncf.io/network-status`, and its
 /// older name `networks-status`). A pod in its node's network reports the node's. What can't be understood among the
 /// addresses, or is above kPodAddressesMax, is noted: then nothing is concluded from the others. Error: corrupt, for a
-/// name or namespace that none can have, or more `status.podIPs` than any API server admits.
+/// name or namespace that none can have.
 [[nodiscard]] Result<core::collect::PodFact> pod_fact(JsonRef object, const ApiMeta& meta);
 
-/// What a list of pods is asked for as: a third of the bytes of JSON, and a fraction of the server's time. One that
-/// has no protobuf answers in JSON.
-inline constexpr std::string_view kAcceptPods = "application/vnd.kubernetes.protobuf, application/json";
-
-/// A part of a list of pods.
-struct PodPage {
-  std::string resource_version;  ///< ApiListPage::resource_version
-  std::string continue_token;    ///< asks for the next page; empty: this is the last
-  std::vector<core::collect::PodFact> pods;
-};
-/// In protobuf or JSON: the first bytes tell. `limit`: pods that were asked for at most (ApiListOf::limit). Errors:
-/// corrupt, as of pod_fact() and decode_list(), and for a pod with more of something than can be; kTooLarge.
-[[nodiscard]] Result<PodPage> decode_pods(std::string_view body, std::int64_t limit);
+/// A list of pods, with what pod_fact() reads of each: a tenth of their text.
+[[nodiscard]] ApiListOf list_of_pods();
 
 }  // namespace croft::wire::kube

@@ -85,8 +85,7 @@ std::string list_path(std::string_view collection, const ApiListQuery& query) {
   made.add("continue", query.continue_token);
   if (query.continue_token.empty() && !query.resource_version.empty()) {
     made.add("resourceVersion", query.resource_version);
-    const bool is_exact = query.match == ApiListQuery::Match::exact;
-    made.add("resourceVersionMatch", is_exact ? "Exact" : "NotOlderThan");
+    made.add("resourceVersionMatch", "NotOlderThan");
   }
   return std::move(made).take();
 }
@@ -97,10 +96,6 @@ std::string watch_path(std::string_view collection, const ApiWatchQuery& query) 
   made.add("allowWatchBookmarks", "true");
   made.add(query.select);
   made.add("resourceVersion", query.resource_version);
-  if (query.send_initial_events) {
-    made.add("sendInitialEvents", "true");
-    made.add("resourceVersionMatch", "NotOlderThan");
-  }
   if (query.timeout.count() > 0) made.add("timeoutSeconds", fmt::format("{}", query.timeout.count()));
   return std::move(made).take();
 }

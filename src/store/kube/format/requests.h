@@ -41,10 +41,8 @@ struct ApiListQuery {
   ApiSelection select;
   std::int64_t limit = 0;      ///< objects a page; 0: all at once
   std::string continue_token;  ///< of the page before; then `resource_version` is not sent: the token has it
-  /// How new the answer is: empty: as new as can be (read from etcd's quorum); "0": whatever the server has; else see
-  /// `match`.
+  /// How new the answer is: empty: as new as can be (read from etcd's quorum); "0": whatever the server has.
   std::string resource_version;
-  enum class Match : std::uint8_t { not_older_than, exact } match = Match::not_older_than;
 };
 /// `collection` with the query of a list.
 [[nodiscard]] std::string list_path(std::string_view collection, const ApiListQuery& query);
@@ -53,9 +51,6 @@ struct ApiWatchQuery {
   ApiSelection select;
   /// Changes after this one are told. Empty: what is there first, as `added`, and the changes of then on.
   std::string resource_version;
-  /// First what is there, ended by a bookmark (ApiEvent::initial_events_are_over): Kubernetes 1.34, and before where
-  /// WatchList is on. Where it is not the server refuses with 422 or 400.
-  bool send_initial_events = false;
   std::chrono::seconds timeout{0};  ///< the server ends the watch after it; 0: when it likes, 30 to 60 minutes
 };
 /// `collection` with the query of a watch; bookmarks are always asked for.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <span>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -22,59 +24,63 @@ constexpr ObjectRules kVpcRules{.names = ObjectRules::Names::exact};
 constexpr std::string_view kAttachedLabel = "attached";
 constexpr std::string_view kOwnerStatefulSetLabel = "owner-statefulset";
 
-template <class T, std::string T::*Member>
-MaybeFault text_into(const JsonAt& at, T& out) {
-  return read_text(at, kVpcTextMax, out.*Member);
+/// A member of an object, read into a record and written from it.
+template <class T>
+struct VpcField {
+  std::string_view name;
+  std::variant<std::string T::*, std::int64_t T::*, bool T::*> member;
+  bool unless_empty = false;  ///< a text: written only where there is one
+};
+template <class T>
+using VpcFields = std::span<const VpcField<T>>;
+
+MaybeFault read_value(const JsonAt& at, std::string& out) { return read_text(at, kVpcTextMax, out); }
+MaybeFault read_value(const JsonAt& at, bool& out) { return read_boolean(at, out); }
+MaybeFault read_value(const JsonAt& at, std::int64_t& out) {
+  return read_integer(at, -kVpcCountMax, kVpcCountMax, out);
 }
-template <class T, std::int64_t T::*Member>
-MaybeFault count_into(const JsonAt& at, T& out) {
-  return read_integer(at, -kVpcCountMax, kVpcCountMax, out.*Member);
+template <class T>
+MaybeFault read_fields(const JsonAt& at, VpcFields<T> fields, T& out) {
+  return each_member(at, [&](const JsonAt& member) -> MaybeFault {
+    const auto field = std::ranges::find(fields, member.name, &VpcField<T>::name);
+    if (field == fields.end() || member.value.is_null()) return {};
+    return std::visit([&](auto pointer) { return read_value(member, out.*pointer); }, field->member);
+  });
 }
 
+void write_value(JsonWriter& out, const std::string& text) { out.text(text); }
+void write_value(JsonWriter& out, bool value) { out.boolean(value); }
+void write_value(JsonWriter& out, std::int64_t number) { out.integer(number); }
+
 using Stock = IpamdRecord;
-constexpr std::array<JsonMember<Stock>, 3> kStockSpec{{
-    {"node", text_into<Stock, &Stock::node>},
-    {"addr", text_into<Stock, &Stock::address>},
-    {"subnet", text_into<Stock, &Stock::subnet>},
-}};
-constexpr std::array<JsonMember<Stock>, 4> kStockStatus{{
-    {"current", count_into<Stock, &Stock::current>},
-    {"high", count_into<Stock, &Stock::high>},
-    {"low", count_into<Stock, &Stock::low>},
-    {"status", text_into<Stock, &Stock::status>},
-}};
+constexpr std::array kStockSpec = {VpcField<Stock>{"node", &Stock::node}, VpcField<Stock>{"addr", &Stock::address},
+                                   VpcField<Stock>{"subnet", &Stock::subnet}};
+constexpr std::array kStockStatus = {VpcField<Stock>{"current", &Stock::current}, VpcField<Stock>{"high", &Stock::high},
+                                     VpcField<Stock>{"low", &Stock::low}, VpcField<Stock>{"status", &Stock::status}};
 constexpr std::array<JsonMember<Stock>, 2> kStockObject{{
-    {"spec", [](const JsonAt& at, Stock& out) { return read_object<Stock>(at, kStockSpec, out, kVpcRules); }},
-    {"status", [](const JsonAt& at, Stock& out) { return read_object<Stock>(at, kStockStatus, out, kVpcRules); }},
+    {"spec", [](const JsonAt& at, Stock& out) { return read_fields<Stock>(at, kStockSpec, out); }},
+    {"status", [](const JsonAt& at, Stock& out) { return read_fields<Stock>(at, kStockStatus, out); }},
 }};
 
 using Claim = VpcIpClaimRecord;
-constexpr std::array<JsonMember<Claim>, 5> kClaimSpec{{
-    {"ip", text_into<Claim, &Claim::ip>},
-    {"mask", text_into<Claim, &Claim::mask>},
-    {"gateway", text_into<Claim, &Claim::gateway>},
-    {"subnetId", text_into<Claim, &Claim::subnet>},
-    {"vpcId", text_into<Claim, &Claim::vpc>},
-}};
-constexpr std::array<JsonMember<Claim>, 7> kClaimStatus{{
-    {"attached", [](const JsonAt& at, Claim& out) { return read_boolean(at, out.attached); }},
-    {"lastDetachtime", text_into<Claim, &Claim::last_detach_time>},
-    {"releaseTime", text_into<Claim, &Claim::release_time>},
-    {"sandboxId", text_into<Claim, &Claim::sandbox>},
-    {"mac", text_into<Claim, &Claim::mac>},
-    {"zone", text_into<Claim, &Claim::zone>},
-    {"node", text_into<Claim, &Claim::node>},
-}};
-constexpr std::array<JsonMember<Claim>, 1> kClaimLabels{{
-    {kOwnerStatefulSetLabel, text_into<Claim, &Claim::owner_stateful_set>},
-}};
+constexpr std::array kClaimSpec = {VpcField<Claim>{"ip", &Claim::ip}, VpcField<Claim>{"mask", &Claim::mask},
+                                   VpcField<Claim>{"gateway", &Claim::gateway},
+                                   VpcField<Claim>{"subnetId", &Claim::subnet}, VpcField<Claim>{"vpcId", &Claim::vpc}};
+constexpr std::array kClaimStatus = {VpcField<Claim>{"attached", &Claim::attached},
+                                     VpcField<Claim>{"lastDetachtime", &Claim::last_detach_time},
+                                     VpcField<Claim>{"releaseTime", &Claim::release_time},
+                                     VpcField<Claim>{"sandboxId", &Claim::sandbox},
+                                     VpcField<Claim>{"mac", &Claim::mac},
+                                     VpcField<Claim>{"zone", &Claim::zone},
+                                     VpcField<Claim>{"node", &Claim::node, true}};
+constexpr std::array kClaimLabels = {VpcField<Claim>{kOwnerStatefulSetLabel, &Claim::owner_stateful_set, true}};
 constexpr std::array<JsonMember<Claim>, 1> kClaimMeta{{
-    {"labels", [](const JsonAt& at, Claim& out) { return read_object<Claim>(at, kClaimLabels, out, kVpcRules); }},
+    {"labels", [](const JsonAt& at, Claim& out) { return read_fields<Claim>(at, kClaimLabels, out); }},
 }};
 constexpr std::array<JsonMember<Claim>, 3> kClaimObject{{
     {"metadata", [](const JsonAt& at, Claim& out) { return read_object<Claim>(at, kClaimMeta, out, kVpcRules); }},
-    {"spec", [](const JsonAt& at, Claim& out) { return read_object<Claim>(at, kClaimSpec, out, kVpcRules); }},
-    {"status", [](const JsonAt& at, Claim& out) { return read_object<Claim>(at, kClaimStatus, out, kVpcRules); }},
+    {"spec", [](const JsonAt& at, Claim& out) { return read_fields<Claim>(at, kClaimSpec, out); }},
+    {"status", [](const JsonAt& at, Claim& out) { return read_fields<Claim>(at, kClaimStatus, out); }},
 }};
 
 template <class T, std::size_t N>
@@ -90,16 +96,6 @@ void put(JsonWriter& out, std::string_view name, std::string_view text) {
   out.key(name);
   out.text(text);
 }
-void put(JsonWriter& out, std::string_view name, std::int64_t number) {
-  out.key(name);
-  out.integer(number);
-}
-
-template <class Members>
-bool names(const Members& members, std::string_view name) {
-  return std::any_of(members.begin(), members.end(), [&](const auto& member) { return member.name == name; });
-}
-
 /// Writes an object with what `write` adds, and the members it had that are not replaced. `before`: nothing was there.
 void merge(JsonWriter& out, std::optional<JsonRef> before, const std::function<bool(std::string_view)>& is_replaced,
            const std::function<void()>& write) {
@@ -122,50 +118,31 @@ std::optional<JsonRef> last_member(std::optional<JsonRef> object, std::string_vi
   return found;
 }
 
-void write_stock_parts(JsonWriter& out, std::optional<JsonRef> before, const Stock& record) {
-  out.key("spec");
+/// A member of the object, with what others have in it.
+template <class T>
+void write_part(JsonWriter& out, std::optional<JsonRef> before, std::string_view part, VpcFields<T> fields,
+                const T& record) {
+  out.key(part);
   merge(
-      out, last_member(before, "spec"), [](std::string_view name) { return names(kStockSpec, name); },
+      out, last_member(before, part),
+      [&](std::string_view name) { return std::ranges::find(fields, name, &VpcField<T>::name) != fields.end(); },
       [&] {
-        put(out, "node", record.node);
-        put(out, "addr", record.address);
-        put(out, "subnet", record.subnet);
-      });
-  out.key("status");
-  merge(
-      out, last_member(before, "status"), [](std::string_view name) { return names(kStockStatus, name); },
-      [&] {
-        put(out, "current", record.current);
-        put(out, "high", record.high);
-        put(out, "low", record.low);
-        put(out, "status", record.status);
+        for (const VpcField<T>& field : fields) {
+          const auto* text = std::get_if<std::string T::*>(&field.member);
+          if (field.unless_empty && text != nullptr && (record.**text).empty()) continue;
+          out.key(field.name);
+          std::visit([&](auto pointer) { write_value(out, record.*pointer); }, field.member);
+        }
       });
 }
 
-void write_claim_parts(JsonWriter& out, std::optional<JsonRef> before, const Claim& record) {
-  out.key("spec");
-  merge(
-      out, last_member(before, "spec"), [](std::string_view name) { return names(kClaimSpec, name); },
-      [&] {
-        put(out, "ip", record.ip);
-        put(out, "mask", record.mask);
-        put(out, "gateway", record.gateway);
-        put(out, "subnetId", record.subnet);
-        put(out, "vpcId", record.vpc);
-      });
-  out.key("status");
-  merge(
-      out, last_member(before, "status"), [](std::string_view name) { return names(kClaimStatus, name); },
-      [&] {
-        out.key("attached");
-        out.boolean(record.attached);
-        put(out, "lastDetachtime", record.last_detach_time);
-        put(out, "releaseTime", record.release_time);
-        put(out, "sandboxId", record.sandbox);
-        put(out, "mac", record.mac);
-        put(out, "zone", record.zone);
-        if (!record.node.empty()) put(out, "node", record.node);
-      });
+void write_parts(JsonWriter& out, std::optional<JsonRef> before, const Stock& record) {
+  write_part<Stock>(out, before, "spec", kStockSpec, record);
+  write_part<Stock>(out, before, "status", kStockStatus, record);
+}
+void write_parts(JsonWriter& out, std::optional<JsonRef> before, const Claim& record) {
+  write_part<Claim>(out, before, "spec", kClaimSpec, record);
+  write_part<Claim>(out, before, "status", kClaimStatus, record);
 }
 
 /// The labels and finalizers of a claim, with those of others.
@@ -200,7 +177,7 @@ void begin_new(JsonWriter& out, const ApiResource& resource, std::string_view ki
 }
 
 [[nodiscard]] Result<JsonDocument> reread(const std::string& json, std::string_view kind) {
-  TRY(JsonDocument document, parse_json(json, {.bytes_max = kApiObjectBytesMax, .depth_max = kVpcDepthMax}));
+  TRY(JsonDocument document, parse_json(json, {.bytes_max = kApiAnswerBytesMax, .depth_max = kVpcDepthMax}));
   if (document.root().kind() == JsonKind::object) return document;
   return fail(ErrorCode::corrupt, fmt::format("{}: it is no object", kind));
 }
@@ -233,7 +210,7 @@ std::string encode_new(std::string_view name, const IpamdRecord& record) {
   JsonWriter out(JsonWriter::Layout::compact);
   begin_new(out, kIpamds, "Ipamd", kIpamdNamespace, name);
   out.end_object();
-  write_stock_parts(out, {}, record);
+  write_parts(out, {}, record);
   out.end_object();
   return std::move(out).take();
 }
@@ -243,7 +220,7 @@ Result<std::string> encode_changed(const Ipamd& before, const IpamdRecord& recor
   JsonWriter out(JsonWriter::Layout::compact, before.json.size() + 64);
   merge(
       out, document.root(), [](std::string_view name) { return name == "spec" || name == "status"; },
-      [&] { write_stock_parts(out, document.root(), record); });
+      [&] { write_parts(out, document.root(), record); });
   return std::move(out).take();
 }
 
@@ -261,7 +238,7 @@ std::string encode_new(std::string_view name_space, std::string_view name, const
   begin_new(out, kVpcIpClaims, "VpcIpClaim", name_space, name);
   write_claim_meta(out, {}, record);
   out.end_object();
-  write_claim_parts(out, {}, record);
+  write_parts(out, {}, record);
   out.end_object();
   return std::move(out).take();
 }
@@ -278,7 +255,7 @@ Result<std::string> encode_changed(const VpcIpClaim& before, const VpcIpClaimRec
         merge(
             out, meta, [](std::string_view name) { return name == "labels" || name == "finalizers"; },
             [&] { write_claim_meta(out, meta, record); });
-        write_claim_parts(out, root, record);
+        write_parts(out, root, record);
       });
   return std::move(out).take();
 }

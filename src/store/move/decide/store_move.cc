@@ -116,9 +116,9 @@ void order_attributes(Block& block) {
 
 }  // namespace
 
-bool takes(Kind kind, bool keeps_hints, bool has_own_nodes) {
-  if (is_hint(kind)) return keeps_hints;
-  return kind != Kind::node || !has_own_nodes;
+bool takes(Kind kind, Kinds lacks) {
+  // A Kubernetes API has its nodes itself.
+  return !lacks.contains(kind) && (kind != Kind::node || lacks.contains(Kind::name_space));
 }
 
 Value portable(Value value) {

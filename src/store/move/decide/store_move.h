@@ -27,12 +27,11 @@ inline constexpr std::array kMovedKinds = {
 /// Kinds that stay behind although somebody may live by their records.
 inline constexpr std::array kStayingKinds = {Kind::service, Kind::warm_address, Kind::block_beside};
 
-/// Whether a store of these abilities keeps records of a kind so that they can be written: Kubernetes has its nodes
-/// itself, and keeps no hints.
-[[nodiscard]] bool takes(Kind kind, bool keeps_hints, bool has_own_nodes);
+/// Whether a store that lacks these kinds keeps records of a kind so that they can be written.
+[[nodiscard]] bool takes(Kind kind, Kinds lacks);
 
 /// A record without what only the store that it came from means by it: what a foreign format holds besides
-/// (ForeignRest), what was settled in that store, and what not every format keeps: the order of attributes, parts of a
+/// (ForeignRest), and what not every format keeps: the order of attributes, parts of a
 /// second of a claim's time. Two stores have the same register when these are equal.
 [[nodiscard]] Value portable(Value value);
 
