@@ -354,12 +354,6 @@ def plays_plugin(account, prefix, reach):
         with reach(user) as node:
             user.call(node, "ADD", "c1", ipv4_pools=["big"])
 
-    @work(account, f"{prefix} an ADD beside such a pool, the first of its register", alone=True)
-    def beside_first(user):
-        user.rig.kube.call("DELETE", "/apis/ipam.croft.dev/v1alpha1/croftpoolsets")
-        with reach(user) as node:
-            user.call(node, "ADD", "c1", ipv4_pools=["big"])
-
     @work(account, f"{prefix} an ADD whose pool has a nodeSelector")
     def selects_nodes(user):
         make_node(user.rig, f"n-{user.tag}")
@@ -1221,7 +1215,9 @@ LEADS = "this controller leads now"
 # Shown by slow work alone.
 # What only a slow or rare way needs: of many who make a pool at once, one finds the reservation there and updates it
 # (kube_default_pools.py); a controller tells of a pool that fills (kube_status.py).
-NOT_QUICK = {("croft-controller", "create", "events"), ("croft-controller", "delete", "ipaddresses"), ("croft-operator", "update", "ipreservations"),
+# An IPAddress is read back only where the reply to its making was lost.
+NOT_QUICK = {("croft-controller", "create", "events"), ("croft-controller", "delete", "ipaddresses"),
+             ("croft-controller", "get", "ipaddresses"), ("croft-operator", "update", "ipreservations"),
              ("croft-bootstrap", "update", "ipreservations")}
 QUIET = {
     ("get", "clusterinformations"): "while datastoreReady was false",

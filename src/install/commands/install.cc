@@ -87,7 +87,7 @@ constexpr const char* kFlannelsNetwork = "cbr0";
                                                 of(core::Kind::handle, {"get", "create", "update", "delete"})};
   if (!has_own) return needed;
   needed.push_back({"ipam.croft.dev", "crofthighwatermarks", {"get", "create", "update"}});
-  needed.push_back({"ipam.croft.dev", "croftpoolsets", {"get", "list", "create", "update"}});
+  needed.push_back({"ipam.croft.dev", "croftpoolsets", {"get", "list"}});
   return needed;
 }
 
