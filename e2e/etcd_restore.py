@@ -56,6 +56,13 @@ class RestorableEtcd(Etcd):
         run(self.world.bin / "croft", "--store", self.store, "store", "new-epoch")
 
 
+def etcd_with_pool(world, cidr, block_length=26):
+    etcd = RestorableEtcd(world)
+    world.croft(etcd.store, "pool", "create", "a", "--cidr", cidr, "--block-size", f"{block_length}",
+                "--cooldown-seconds", "0")
+    return etcd
+
+
 def alone(world, etcd, name):
     node = Node(world, etcd.store, name)
     node.ipam["agent"] = "none"
@@ -75,9 +82,7 @@ def plain(addresses):
 
 def acknowledged_adds_stay(world):
     """The agent commits a revision, the restore takes it back, a lone plugin commits another one of the same number."""
-    etcd = RestorableEtcd(world)
-    world.croft(etcd.store, "pool", "create", "a", "--cidr", "10.81.0.0/24", "--block-size", "26",
-                "--cooldown-seconds", "0")
+    etcd = etcd_with_pool(world, "10.81.0.0/24")
     agent = NodeAgent(world, etcd, "oak")
     oak, oak_alone = NodeWithAgent(world, etcd, agent, "oak"), alone(world, etcd, "oak")
     for container in ("first", "warm", "warmer"):
@@ -113,9 +118,7 @@ def acknowledged_adds_stay(world):
 def a_disabled_pool_is_not_served(world):
     """The pool is disabled by a revision that the agent's watch believes to have seen; the block's own is older than
     the snapshot, and so the same."""
-    etcd = RestorableEtcd(world)
-    world.croft(etcd.store, "pool", "create", "a", "--cidr", "10.82.0.0/24", "--block-size", "26",
-                "--cooldown-seconds", "0")
+    etcd = etcd_with_pool(world, "10.82.0.0/24")
     agent = NodeAgent(world, etcd, "oak")
     oak = NodeWithAgent(world, etcd, agent, "oak")
     for container in ("first", "warm", "warmer"):
@@ -141,9 +144,7 @@ def a_disabled_pool_is_not_served(world):
 
 
 def a_restored_etcd_is_refused_until_its_epoch_is_another(world):
-    etcd = RestorableEtcd(world)
-    world.croft(etcd.store, "pool", "create", "a", "--cidr", "10.83.0.0/24", "--block-size", "26",
-                "--cooldown-seconds", "0")
+    etcd = etcd_with_pool(world, "10.83.0.0/24")
     agent = NodeAgent(world, etcd, "oak")
     oak, elm = NodeWithAgent(world, etcd, agent, "oak"), alone(world, etcd, "elm")
     tombstones = world.directory / "tombstones"
@@ -179,9 +180,7 @@ def a_restored_etcd_is_refused_until_its_epoch_is_another(world):
 
 
 def two_clusters_share_no_register(world):
-    etcd = RestorableEtcd(world)
-    world.croft(etcd.store, "pool", "create", "a", "--cidr", "10.85.0.0/24", "--block-size", "26",
-                "--cooldown-seconds", "0")
+    etcd = etcd_with_pool(world, "10.85.0.0/24")
     oak = alone(world, etcd, "oak")
     held = {"living": plain(oak.add("living"))}
     facts = world.directory / "facts.json"
@@ -264,9 +263,7 @@ class Storm:
 
     def run(self):
         world = self.world
-        etcd = RestorableEtcd(world)
-        world.croft(etcd.store, "pool", "create", "a", "--cidr", "10.84.0.0/24", "--block-size", "28",
-                    "--cooldown-seconds", "0")
+        etcd = etcd_with_pool(world, "10.84.0.0/24", block_length=28)
         workers = []
         for number in range(8):
             name = f"node{number // 4}"
