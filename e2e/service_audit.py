@@ -243,17 +243,18 @@ def objects(kube, auditor):
     expect_nothing_left(kube, False)
 
     kube.kill()  # or it would be first
-    labels = made["metadata"]["labels"]
-    kube.put_raw("ipaddresses/10.96.0.66", json.dumps(
+    labels, taken = made["metadata"]["labels"], kube.raw("ipaddresses/")  # 13 of them are where chance has put them
+    stray = next(address for address in (f"10.96.0.{i}" for i in range(66, 254)) if f"ipaddresses/{address}" not in taken)
+    kube.put_raw(f"ipaddresses/{stray}", json.dumps(
         {"kind": "IPAddress", "apiVersion": made["apiVersion"],
-         "metadata": {"name": "10.96.0.66", "uid": "3d1b1d1e-0000-4000-8000-000000000001", "labels": labels,
+         "metadata": {"name": stray, "uid": "3d1b1d1e-0000-4000-8000-000000000001", "labels": labels,
                       "creationTimestamp": "2024-01-01T00:00:00Z"},
          "spec": {"parentRef": {"resource": "services", "namespace": "default", "name": "nobody"}}}).encode())
-    auditor.audit(("leak", "ipaddresses", "10.96.0.66", (None, "default/nobody")))
+    auditor.audit(("leak", "ipaddresses", stray, (None, "default/nobody")))
     auditor.mend("--passes", "2", "--interval", "1s", code=FOUND)
-    expect("ipaddresses/10.96.0.66" in kube.raw("ipaddresses/"), "freed by looks that are a second apart")
+    expect(f"ipaddresses/{stray}" in kube.raw("ipaddresses/"), "freed by looks that are a second apart")
     auditor.mend("--passes", "2", "--interval", "61s")
-    expect("ipaddresses/10.96.0.66" not in kube.raw("ipaddresses/"), "the object that had leaked is there still")
+    expect(f"ipaddresses/{stray}" not in kube.raw("ipaddresses/"), "the object that had leaked is there still")
     kube.start()
     field.check(kube, False)
 

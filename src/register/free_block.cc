@@ -32,7 +32,8 @@ class Search {
   [[nodiscard]] FoundBlock run() const {
     FoundBlock found;
     const Address start = wanted_.start.first();
-    found.block = look_between(start, wanted_.pool.last());
+    found.block = look_stepwise();
+    if (!found.block) found.block = look_between(start, wanted_.pool.last());
     if (!found.block && start != wanted_.pool.first()) {
       found.block = look_between(wanted_.pool.first(), *start.previous());
     }
@@ -46,6 +47,17 @@ class Search {
   }
 
  private:
+  [[nodiscard]] std::optional<Prefix> look_stepwise() const {
+    if (wanted_.step == 1) return {};
+    const net::U128 last = net::U128::low_bits(wanted_.pool.subprefix_count_log2(wanted_.length));
+    net::U128 index = wanted_.pool.subprefix_index(wanted_.start);
+    for (int i = 0; i < kStepsMax; ++i, index += net::U128(wanted_.step)) {
+      const Prefix candidate = wanted_.pool.subprefix(index & last, wanted_.length);
+      const auto kept = kept_out_from(candidate.first());
+      if (!(kept && candidate.last() <= *kept) && is_free(candidate)) return candidate;
+    }
+    return {};
+  }
   /// `first` is the first address of a block, `last` the last of one. What is reserved, or in blocks of other lengths,
   /// is passed over in one step however large it is.
   [[nodiscard]] std::optional<Prefix> look_between(Address first, const Address& last) const {
@@ -84,6 +96,7 @@ std::strong_ordering operator<=>(const FreeBlock& a, const FreeBlock& b) {
   if (const auto order = a.pool <=> b.pool; order != 0) return order;
   if (const auto order = a.length <=> b.length; order != 0) return order;
   if (const auto order = a.start <=> b.start; order != 0) return order;
+  if (const auto order = a.step <=> b.step; order != 0) return order;
   if (const auto order = a.as_stored <=> b.as_stored; order != 0) return order;
   return a.out <=> b.out;
 }

@@ -19,17 +19,22 @@ namespace croft::core {
 struct FreeBlock {
   net::Prefix pool;
   int length = 0;
-  net::Prefix start;  ///< a block of the pool: the search goes on from here, and round
+  net::Prefix start;  ///< a block of the pool: the search begins here
   /// Blocks that the decision can't take: it has claimed them itself, or something of them is damaged.
   std::set<net::Prefix> out;
   /// By all keys that the store has. Else those in memory will do, of blocks that somebody claims (store/cached).
   bool as_stored = false;
   /// A block of which this leaves nothing is passed over. Of the snapshot that asks, and no part of what is asked for.
   std::shared_ptr<const net::Intervals> reserved;
+  /// How many blocks further on the search goes, odd; after kStepsMax of them it goes block by block from the start,
+  /// and round. In a crowded pool all who look for the next one meet at the same.
+  std::uint64_t step = 1;
 
   friend bool operator==(const FreeBlock& a, const FreeBlock& b) { return (a <=> b) == 0; }
   friend std::strong_ordering operator<=>(const FreeBlock& a, const FreeBlock& b);
 };
+
+inline constexpr int kStepsMax = 1024;
 
 struct FoundBlock {
   /// Has the asked length, and shares no address with the block of any key that was known.

@@ -50,12 +50,13 @@ RC_GTEST_PROP(FindFreeBlock, FindsTheFirstThatNobodyHas, ()) {
   for (int i = *rc::gen::inRange(0, 6); i > 0; --i) wanted.out.insert(any_block(length, length));
   for (int i = *rc::gen::inRange(0, 6); i > 0; --i) reserved.push_back(any_block(shortest, length + 2));
   wanted.reserved = std::make_shared<const net::Intervals>(reserved);
+  wanted.step = *rc::gen::element<std::uint64_t>(1, 3, 0x9E3779B9);
   const FoundBlock found = find_free_block(wanted, keys_of(blocks));
   const std::uint64_t count = std::uint64_t{1} << (length - pool.length());
   const std::uint64_t start = pool.subprefix_index(wanted.start).lo;
   std::optional<Prefix> first;
   for (std::uint64_t i = 0; i < count && !first; ++i) {
-    const Prefix block = pool.subprefix((start + i) % count, length);
+    const Prefix block = pool.subprefix((start + i * wanted.step) % count, length);
     if (is_free(wanted, blocks, block)) first = block;
   }
   RC_ASSERT(found.block == first);
@@ -71,6 +72,19 @@ TEST(FindFreeBlock, ALargerBlockAroundThePoolKeepsAllOut) {
   const FoundBlock found = find_free_block(wanted, keys_of({prefix("10.0.0.0/20")}));
   EXPECT_FALSE(found.block);
   EXPECT_EQ(found.other, prefix("10.0.0.0/20"));
+}
+
+/// Those who begin at the same block, or whose next ones are taken, do not meet at the first free one behind.
+TEST(FindFreeBlock, StepsLeadApart) {
+  const Prefix pool = prefix("10.0.0.0/16");
+  std::set<Prefix> blocks;
+  for (std::uint64_t i = 0; i < 512; ++i) blocks.insert(pool.subprefix(i, 26));
+  std::set<Prefix> found;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    const FreeBlock wanted{pool, 26, pool.subprefix(i / 2, 26), {}, false, nullptr, (i * 2654435761U) | 1U};
+    found.insert(find_free_block(wanted, keys_of(blocks)).block.value());
+  }
+  EXPECT_GT(found.size(), 80U);
 }
 
 TEST(FindFreeBlock, WidePoolsAreNoWork) {

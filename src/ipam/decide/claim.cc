@@ -18,6 +18,12 @@ net::Prefix start_of(const Pool& pool, const AffinityOwner& owner) {
   return pool.cidr.subprefix(net::U128(rotation_start(owner)) & last, pool.block_length);
 }
 
+/// Where it goes on: nodes of like names begin side by side, and go on far apart. Smaller pools are searched in order.
+std::uint64_t step_of(const Pool& pool, const AffinityOwner& owner) {
+  if (pool.cidr.subprefix_count_log2(pool.block_length) < 6) return 1;
+  return (std::uint64_t{rotation_start(owner)} * 0x9E3779B97F4A7C15U >> 32) | 1U;
+}
+
 std::string all_claimed_text(std::uint64_t claimed, std::uint64_t own) {
   if (claimed == 0) return "no block of it can be claimed";
   if (own == claimed) {
@@ -139,7 +145,8 @@ std::optional<SequenceNumber> number_before(const Reader& reader, const net::Pre
 Flow<ClaimChoice> choose_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool,
                                         const AffinityOwner& owner, const std::set<net::Prefix>& taken,
                                         const std::map<net::Prefix, const Affinity*>* own) {
-  FreeBlock wanted{pool.cidr, pool.block_length, start_of(pool, owner), taken, false, pools.reserved()};
+  FreeBlock wanted{pool.cidr, pool.block_length, start_of(pool, owner), taken,
+                   false,     pools.reserved(),  step_of(pool, owner)};
   ask_for(reader, wanted.start, owner);  // most likely it is free
   while (reader.step()) {
     const FoundBlock* found = reader.free_block(wanted);

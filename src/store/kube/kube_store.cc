@@ -39,16 +39,6 @@ Objects::OtherLengths other_lengths_of(const core::FreeBlock& wanted) {
   return {{Kind::block, core::block_names_of(wanted.pool.family())}, wanted.length};
 }
 
-/// Where the search goes on behind a candidate that is taken: nodes of like names begin side by side, and go on far
-/// apart.
-net::Prefix next_start(const core::FreeBlock& wanted, std::uint64_t tries) {
-  const net::U128 last = net::U128::low_bits(wanted.pool.subprefix_count_log2(wanted.length));
-  net::U128 index = wanted.pool.subprefix_index(wanted.start);
-  const net::U128 step((index.lo * 0x9E3779B97F4A7C15U) | 1U);
-  for (std::uint64_t i = 0; i < tries; ++i) index += step;
-  return wanted.pool.subprefix(index & last, wanted.length);
-}
-
 class KubeStore final : public Store, public Sealable, public Naming {
  public:
   KubeStore(std::unique_ptr<kube::Api> api, LayoutOf lay_out, const Clock& clock, KubeStoreOptions options)
@@ -257,7 +247,6 @@ class KubeStore final : public Store, public Sealable, public Naming {
     // Whether the one block of such a question is there its own record tells.
     if (wanted.pool.length() == wanted.length) return core::find_free_block(wanted, keys);
     core::FreeBlock probe = wanted;
-    std::uint64_t tries = 0;
     std::vector<net::Prefix> passed;
     for (const std::size_t count : kCandidates) {
       std::vector<core::FoundBlock> candidates;
@@ -271,7 +260,6 @@ class KubeStore final : public Store, public Sealable, public Naming {
           return candidate;
         }
         probe.out.insert(*candidate.block);
-        probe.start = next_start(wanted, ++tries);
         if (there != known.end()) break;
         asked.records.push_back(core::block_key(*candidate.block));
         candidates.push_back(std::move(candidate));
