@@ -252,7 +252,10 @@ Result<core::AssignAnswer> Cluster::assign(Node& node, const core::AssignRequest
 }
 
 Result<core::AssignAnswer> Cluster::add(Node& node, const core::AssignRequest& request) {
-  node.tombstones.erase(core::handle_of(request.owner));
+  // cni/door/tombstones: who finds one waits for the lock.
+  const std::string handle = core::handle_of(request.owner);
+  if (node.tombstones.contains(handle)) (void)wait_for(node.replayed, [&] { return !node.is_replaying; });
+  node.tombstones.erase(handle);
   return assign(node, request);
 }
 
@@ -292,11 +295,29 @@ Result<void> Cluster::del(Node& node, const core::Owner& owner) {
   return {};
 }
 
+/// Held by one at a time; a process that is killed lets go of it.
+class Cluster::TombstoneLock {
+ public:
+  explicit TombstoneLock(Node& node) : node_(node) { node_.is_replaying = true; }
+  ~TombstoneLock() {
+    node_.is_replaying = false;
+    node_.replayed.notify_all();
+  }
+  TombstoneLock(const TombstoneLock&) = delete;
+  TombstoneLock& operator=(const TombstoneLock&) = delete;
+
+ private:
+  Node& node_;
+};
+
 void Cluster::replay_tombstones(Node& node, store::Store& store, Deadline deadline) {
   const auto waiting = node.tombstones;
   engine::Context context = context_of(store, node);
   context.not_after = deadline;
   for (const auto& [handle, owner] : waiting) {
+    if (node.is_replaying) return;
+    if (!node.tombstones.contains(handle)) continue;
+    const TombstoneLock lock(node);
     if (!engine::release_owner(context, owner)) return;
     node.tombstones.erase(handle);
   }

@@ -133,12 +133,15 @@ class Cluster {
     Span muted_until{0}, frozen_until{0};
     std::map<std::string, Sandbox> sandboxes;       ///< by container, on its disk
     std::map<std::string, core::Owner> tombstones;  ///< by handle
+    bool is_replaying = false;                      ///< the lock of their directory is held
+    Signal replayed;
     std::vector<std::shared_ptr<Plugin>> plugins;
     std::unique_ptr<Agent> agent;
     std::unique_ptr<Process> machine;  ///< kubelet and runtime
     std::uint64_t starts = 0;
   };
   class Facts;
+  class TombstoneLock;
 
   [[nodiscard]] Node& node_of(const Step& step) { return *nodes_[step.node % nodes_.size()]; }
   [[nodiscard]] Span until(const Step& step) const { return schedule_.now() + step.span; }

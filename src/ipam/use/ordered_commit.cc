@@ -47,8 +47,9 @@ class OrderedCommit {
     }
     if (!is_planted("handle_after_block")) TRY_VOID(count_up());
     if (auto decided = decide(); !decided) {
-      // The blocks stay, and so do their rows.
-      if (decided.error().code != ErrorCode::unknown_outcome) static_cast<void>(write_each(left_));
+      if (decided.error().code != ErrorCode::unknown_outcome) {
+        for (const Write& row : left_) take_back(row);
+      }
       return decided;
     }
     if (is_planted("handle_after_block")) TRY_VOID(count_up());
@@ -191,6 +192,17 @@ class OrderedCommit {
     TRY(const Revision revision, put(write.key, row, Condition::if_revision(record->revision)));
     left_.push_back({write.key, record->value, Condition::if_revision(revision), false});
     return {};
+  }
+
+  /// A block may have been written before another one failed, and what looks like a conflict may be our own write, sent
+  /// twice. Whose it is now it says itself.
+  void take_back(const Write& row) const {
+    const core::Affinity& claim = std::get<core::Affinity>(*row.value);
+    const auto block = get_newest(context_, core::block_key(claim.cidr), deadline_);
+    if (!block) return;
+    const core::Block* now = *block ? std::get_if<core::Block>(&(*block)->value) : nullptr;
+    const bool is_owners = now != nullptr && now->affinity == claim.owner;
+    static_cast<void>(put(row.key, is_owners ? row.value : std::nullopt, row.condition));
   }
 
   /// Marks only rise, whoever writes them.
