@@ -201,8 +201,7 @@ class OrderedCommit {
     const auto block = get_newest(context_, core::block_key(claim.cidr), deadline_);
     if (!block) return;
     const core::Block* now = *block ? std::get_if<core::Block>(&(*block)->value) : nullptr;
-    const bool is_owners = now != nullptr && now->affinity == claim.owner;
-    static_cast<void>(put(row.key, is_owners ? row.value : std::nullopt, row.condition));
+    if (now != nullptr && now->affinity == claim.owner) static_cast<void>(put(row.key, row.value, row.condition));
   }
 
   /// Marks only rise, whoever writes them.
