@@ -13,6 +13,9 @@ namespace {
 using net::Address;
 using net::Prefix;
 
+/// With one block in a hundred free, all of these meet none once in 30,000 searches.
+constexpr int kStepsMax = 1024;
+
 class Search {
  public:
   Search(const FreeBlock& wanted, std::span<const Key> keys) : wanted_(wanted), keys_(keys) {
@@ -58,6 +61,7 @@ class Search {
     }
     return {};
   }
+
   /// `first` is the first address of a block, `last` the last of one. What is reserved, or in blocks of other lengths,
   /// is passed over in one step however large it is.
   [[nodiscard]] std::optional<Prefix> look_between(Address first, const Address& last) const {

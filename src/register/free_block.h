@@ -26,15 +26,13 @@ struct FreeBlock {
   bool as_stored = false;
   /// A block of which this leaves nothing is passed over. Of the snapshot that asks, and no part of what is asked for.
   std::shared_ptr<const net::Intervals> reserved;
-  /// How many blocks further on the search goes, odd; after kStepsMax of them it goes block by block from the start,
-  /// and round. In a crowded pool all who look for the next one meet at the same.
+  /// How many blocks further on the search goes, odd; after many steps it goes block by block from the start, and
+  /// round. In a crowded pool all who look for the next one meet at the same.
   std::uint64_t step = 1;
 
   friend bool operator==(const FreeBlock& a, const FreeBlock& b) { return (a <=> b) == 0; }
   friend std::strong_ordering operator<=>(const FreeBlock& a, const FreeBlock& b);
 };
-
-inline constexpr int kStepsMax = 1024;
 
 struct FoundBlock {
   /// Has the asked length, and shares no address with the block of any key that was known.

@@ -85,6 +85,10 @@ TEST(FindFreeBlock, StepsLeadApart) {
     found.insert(find_free_block(wanted, keys_of(blocks)).block.value());
   }
   EXPECT_GT(found.size(), 80U);
+  const FreeBlock one{pool, 26, pool.subprefix(0, 26), {}, false, nullptr, 3};
+  FreeBlock other = one;
+  other.step = 5;
+  EXPECT_NE(one, other) << "the answer to one is not the other's";
 }
 
 TEST(FindFreeBlock, WidePoolsAreNoWork) {

@@ -167,9 +167,8 @@ class Round {
 
   /// Answers whether there is something to commit.
   [[nodiscard]] bool decide() {
-    const Instant now = context_.clock.now();
-    planning_until_ = Deadline::after(now, kPlanningTime);
-    if (!read_together(now)) return false;
+    planning_until_ = Deadline::after(context_.clock.now(), kPlanningTime);
+    if (!read_together()) return false;
     for (BatchedCall& call : calls_) {
       if (call.fate == BatchFate::alone) hold(call);
       if (call.fate != BatchFate::waits || is_behind_another(call)) continue;
@@ -180,7 +179,7 @@ class Round {
         call.error = late();
       } else if (is_full_) {
         hold(call);
-      } else if (!plan_one(call, now)) {
+      } else if (!plan_one(call)) {
         break;  // the store does not answer
       }
       if (call.fate == BatchFate::alone) hold(call);
@@ -208,11 +207,11 @@ class Round {
   void hold(const BatchedCall& call) { held_.insert(call.owner); }
 
   /// What each asks for first is read at once, so that a batch costs no more reads than a call. False when that failed.
-  [[nodiscard]] bool read_together(const Instant& now) {
+  [[nodiscard]] bool read_together() {
     core::Missing all;
     for (BatchedCall& call : calls_) {
       if (call.fate != BatchFate::waits || planning_until_.passed(context_.clock.now())) continue;
-      core::Step<bool> step = call.decide(loader_.snapshot(), now);
+      core::Step<bool> step = call.decide(loader_.snapshot(), context_.clock.now());
       if (auto* missing = std::get_if<core::Missing>(&step)) {
         all.records.merge(missing->records);
         all.lists.merge(missing->lists);
@@ -230,16 +229,17 @@ class Round {
     return false;
   }
 
-  [[nodiscard]] core::Step<bool> decide_one(BatchedCall& call, const Instant& now) {
-    if (is_planted("batch_blind")) return call.decide(plan_.as_read(), now);
-    return call.decide(loader_.snapshot(), now);
+  /// At a moment after the reading, as transact().
+  [[nodiscard]] core::Step<bool> decide_one(BatchedCall& call) {
+    if (is_planted("batch_blind")) return call.decide(plan_.as_read(), context_.clock.now());
+    return call.decide(loader_.snapshot(), context_.clock.now());
   }
 
   /// False when reading failed.
-  [[nodiscard]] bool plan_one(BatchedCall& call, const Instant& now) {
+  [[nodiscard]] bool plan_one(BatchedCall& call) {
     ++decided_;
     for (int round = 0; round < kReadRoundsMax; ++round) {
-      core::Step<bool> step = decide_one(call, now);
+      core::Step<bool> step = decide_one(call);
       if (const auto* missing = std::get_if<core::Missing>(&step)) {
         if (missing->damaged) break;
         if (!load(*missing)) return false;

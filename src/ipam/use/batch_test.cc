@@ -83,6 +83,52 @@ class Calls {
   std::deque<Kept> kept_;
 };
 
+/// A store where something happens before it reads for the first time.
+class SlowToRead final : public store::ForwardingStore {
+ public:
+  SlowToRead(store::Store& beneath, std::function<void()> before)
+      : ForwardingStore(beneath), before_(std::move(before)) {}
+  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    if (auto before = std::exchange(before_, nullptr)) before();
+    return ForwardingStore::read(wanted, deadline);
+  }
+  [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline) override { return std::unique_ptr<Turn>(); }
+
+ private:
+  std::function<void()> before_;
+};
+
+/// A call that waits for the store meets what was released after it began. The moment at which it began must not count
+/// as seen of that.
+TEST(HeldUp, ACallShortensNoCooldownThatBeganMeanwhile) {
+  for (const bool is_together : {true, false}) {
+    SCOPED_TRACE(is_together ? "together" : "alone");
+    World world;
+    world.pool("a", "10.1.0.0/29", 29);
+    const std::string address = world.add("c1");
+    for (const char* container : {"c2", "c3", "c4", "c5", "c6"}) world.add(container);
+    ASSERT_THAT(world.add("new"), HasSubstr("exhausted"));
+    SlowToRead slow(world.store, [&] {
+      world.clock.advance(20s);
+      world.del("c1");
+    });
+    Context context{slow, world.clock, world.random};
+    context.time_limit = 1min;
+    Calls calls;
+    calls.del("c2");
+    if (is_together) {
+      calls.commit(context);
+      EXPECT_THAT(calls.fates(), ElementsAre(BatchFate::done));
+    } else {
+      EXPECT_TRUE(release_owner(context, {"net", "c2", "eth0"}));
+    }
+    world.clock.advance(15s);
+    EXPECT_THAT(world.add("new"), HasSubstr("exhausted")) << "both rest for 15 s more";
+    world.clock.advance(16s);
+    EXPECT_EQ(world.add("new"), address);
+  }
+}
+
 class BatchTest : public testing::Test, public World {
  protected:
   void SetUp() override { pool("a", "10.1.0.0/24", 26, 0); }

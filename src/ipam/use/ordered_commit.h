@@ -19,8 +19,8 @@ namespace croft::engine {
 /// part-way: a handle that counts too many is lowered by the next call that plans it, its DEL or the collector
 /// (core::plan_mend_handle), a row without its block by the next claim. A call that is decided again finds its own
 /// part: an address that its owner holds is the answer. Two things only are put right at once: an empty block whose
-/// pool changed meanwhile is removed by its maker, and a claim whose block could not be given up says again that it
-/// holds.
+/// pool changed meanwhile is removed by its maker, and a claim whose block could not be given up, and is its owner's
+/// still, says again that it holds.
 ///
 /// A handle is written each time that an address comes to it, also where it counts enough: a late write of its old
 /// revision fails then. It is lowered or deleted under the revision that was read before the blocks were written; each

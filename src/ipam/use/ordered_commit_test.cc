@@ -364,6 +364,75 @@ TEST_F(OrderedCommit, AnOutcomeThatStaysUnknownIsEndedByTheHandlesMending) {
   world.expect_safe("after it was given up");
 }
 
+/// A taker of another node's empty block: something happens once the block's claim is announced as leaving. Its writes
+/// of blocks may be on their way when it hears that nobody knows of them.
+class Taker final : public store::ForwardingStore {
+ public:
+  Taker(store::Store& beneath, std::function<void(const net::Prefix&)> then, bool is_slow = false)
+      : ForwardingStore(beneath), then_(std::move(then)), is_slow_(is_slow) {}
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
+    const store::Write& write = writes.front();
+    if (is_slow_ && left && write.key == core::block_key(*left)) {
+      on_its_way = write;
+      return fail(ErrorCode::unknown_outcome, "no answer came");
+    }
+    auto done = ForwardingStore::commit(writes, token, deadline);
+    const auto* row = write.value ? std::get_if<core::Affinity>(&*write.value) : nullptr;
+    if (done && row != nullptr && row->state == core::AffinityState::pending_deletion && !left) {
+      left = row->cidr;
+      then_(*left);
+    }
+    return done;
+  }
+  [[nodiscard]] Result<store::Fate> fate_of(std::span<const store::Write> writes, const store::WriteToken& token,
+                                            Deadline deadline) override {
+    if (on_its_way) return fail(ErrorCode::unavailable, "no answer came");
+    return ForwardingStore::fate_of(writes, token, deadline);
+  }
+
+  std::optional<net::Prefix> left;
+  std::optional<store::Write> on_its_way;
+
+ private:
+  const std::function<void(const net::Prefix&)> then_;
+  const bool is_slow_;
+};
+
+struct TakenBlock : OrderedWorld {
+  TakenBlock() {
+    EXPECT_TRUE(claim_affinity(context, owner, prefix("10.1.0.0/27")));
+    clock.advance(24h);
+  }
+  [[nodiscard]] core::AffinityState claim_on(const net::Prefix& cidr) {
+    return std::get<core::Affinity>(store.get(core::affinity_key(owner, cidr), Deadline{}).value()->value).state;
+  }
+  const core::AffinityOwner owner{core::AffinityOwner::Type::host, "node-b"};
+};
+
+/// An agent assigns from memory, where the claim is confirmed still, and does not write it.
+TEST(OrderedTaking, AClaimWhoseOwnerWasFasterIsConfirmedAgain) {
+  TakenBlock world;
+  Taker taker(world.store, [&](const net::Prefix& cidr) {
+    core::Block block = std::get<core::Block>(world.store.get(core::block_key(cidr), Deadline{}).value()->value);
+    auto taken = core::take_next(block, {"net.rival", {}, {}, {}}, [](const net::Address&) { return false; });
+    world.put(core::block_key(cidr), taken->block);
+  });
+  EXPECT_TRUE(assign({taker, world.clock, world.random}, World::request("c1")));
+  ASSERT_TRUE(taker.left);
+  EXPECT_EQ(world.claim_on(*taker.left), core::AffinityState::confirmed) << "or nobody advertises it";
+}
+
+TEST(OrderedTaking, AClaimIsNotConfirmedAgainWhileTheBlocksWriteMayCome) {
+  TakenBlock world;
+  Taker taker(
+      world.store, [](const net::Prefix&) {}, true);
+  EXPECT_FALSE(assign({taker, world.clock, world.random}, World::request("c1")));
+  ASSERT_TRUE(taker.on_its_way);
+  ASSERT_TRUE(world.store.commit({&*taker.on_its_way, 1}, {}, Deadline{})) << "it comes after all";
+  EXPECT_NE(world.claim_on(*taker.left), core::AffinityState::confirmed);
+}
+
 /// Two clients of one store, in threads, on the same containers: every kind of conflict.
 TEST_F(OrderedCommit, WritersAtOnceNeverShareAnAddressAndHandlesNeverCountTooFew) {
   OrderedWorld world;

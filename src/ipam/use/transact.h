@@ -203,7 +203,8 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
       Loader loader(context.store, deadline);
       StepType step;
       TRY_VOID(read_until_complete(context.clock, loader, [&] {
-        step = decide(std::as_const(loader).snapshot(), now);
+        // A moment after the reading: what the decision notes of its clock must not be older than what it saw.
+        step = decide(std::as_const(loader).snapshot(), context.clock.now());
         return std::get_if<core::Missing>(&step);
       }));
       if (auto* error = std::get_if<Error>(&step)) return fail(std::move(*error));
