@@ -18,9 +18,9 @@ net::Prefix start_of(const Pool& pool, const AffinityOwner& owner) {
   return pool.cidr.subprefix(net::U128(rotation_start(owner)) & last, pool.block_length);
 }
 
-/// Where it goes on: nodes of like names begin side by side, and go on far apart. Smaller pools are searched in order.
+/// Where it goes on: nodes of like names begin side by side, and go on far apart. Four blocks are searched in order.
 std::uint64_t step_of(const Pool& pool, const AffinityOwner& owner) {
-  if (pool.cidr.subprefix_count_log2(pool.block_length) < 6) return 1;
+  if (pool.cidr.subprefix_count_log2(pool.block_length) <= 2) return 1;
   return (std::uint64_t{rotation_start(owner)} * 0x9E3779B97F4A7C15U >> 32) | 1U;
 }
 
