@@ -114,18 +114,8 @@ class KubeCosts : public testing::Test {
   }
 
   std::unique_ptr<store::Store> open() {
-    return store::make_kube_store(
-        std::make_unique<NotingApi>(cluster_, clock_, noted_),
-        [](store::kube::Api&, store::LayoutCare, Deadline) -> Result<store::Layout> {
-          store::Layout layout;
-          layout.forms.push_back(store::kube::make_own_form(wire::kube::fake_digest));
-          layout.forms.push_back(store::kube::make_calico_form(wire::calico::ApiGroup::crd_v1,
-                                                               {wire::kube::fake_digest, wire::kube::fake_digest}));
-          layout.forms.push_back(store::kube::make_node_form());
-          layout.forms.push_back(store::kube::make_namespace_form());
-          return layout;
-        },
-        clock_);
+    return store::make_kube_store(std::make_unique<NotingApi>(cluster_, clock_, noted_),
+                                  {wire::kube::fake_digest, wire::kube::fake_digest}, clock_);
   }
   /// A plugin without agent: all that it asks.
   std::vector<std::vector<std::string>> add(const std::string& container) {

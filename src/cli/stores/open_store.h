@@ -54,7 +54,7 @@ struct StoreParts {
                                                                        store::OwnDenied own_denied);
 
 /// The same for a Kubernetes API that something else than a URL names. `only_calicos`: none of Croft's own kinds of
-/// objects are touched, whose definitions and rights a cluster of Calico's does not have (store::Layout). Of `mode` it
+/// objects are touched, whose definitions and rights a cluster of Calico's does not have (store::KubeStoreOptions). Of `mode` it
 /// only depends whether reads finish deletions (store::KubeStoreOptions).
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, const Clock& clock,
                                                                     const StoreParts& parts, store::OpenMode mode,

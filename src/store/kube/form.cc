@@ -5,40 +5,45 @@
 
 #include <fmt/format.h>
 
+#include "base/assert.h"
 #include "base/hex.h"
 #include "base/net/echo.h"
 
 namespace croft::store::kube {
 
-std::optional<wire::JsonRef> member_of(wire::JsonRef object, std::string_view name) {
-  if (object.kind() != wire::JsonKind::object) return std::nullopt;
-  for (auto member = object.first_child(); member; member = member->next_sibling()) {
-    if (member->key() == name) return member;
-  }
-  return std::nullopt;
-}
-
-WriteToken token_in(wire::JsonRef object) {
-  WriteToken token;
-  const auto meta = member_of(object, "metadata");
-  const auto annotations = meta ? member_of(*meta, "annotations") : std::nullopt;
-  const auto text = annotations ? member_of(*annotations, wire::kube::kTokenAnnotation) : std::nullopt;
-  if (!text) return token;
-  if (const auto bytes = bytes_of_hex<std::tuple_size_v<decltype(token.bytes)>>(text->text())) token.bytes = *bytes;
-  return token;
-}
-
 wire::kube::ApiListOf Form::list_of(Kind kind) const {
-  const auto resource = resource_of(kind);
+  const FormKind is = about(kind);
+  const auto& resource = is.resource;
   return {
       resource.group.empty() ? std::string(resource.version) : fmt::format("{}/{}", resource.group, resource.version),
-      std::string(object_kind_of(kind)), is_namespaced(kind)};
+      std::string(is.kind), is.is_namespaced, false, is.kept};
 }
 
 Result<wire::kube::ApiObjectOf> Form::object_of(const Key& key) const {
   TRY(std::string name, object_name(key));
   wire::kube::ApiListOf of = list_of(key.kind);
-  return wire::kube::ApiObjectOf{std::move(of.api_version), std::move(of.kind), object_namespace(key), std::move(name)};
+  std::string name_space = of.is_namespaced ? key.name.substr(0, key.name.find('/')) : std::string();
+  return wire::kube::ApiObjectOf{std::move(of.api_version), std::move(of.kind), std::move(name_space), std::move(name)};
+}
+
+Result<std::string> Form::path_of(const Key& key) const {
+  TRY(const auto object, object_of(key));
+  return wire::kube::object_path(resource_of(key.kind), object.name_space, object.name);
+}
+
+std::string Form::marked_deleted(Kind, wire::JsonRef, const WriteToken&) const { CROFT_ASSERT(false); }
+
+Result<Stored> Form::stored_as(Key key, wire::JsonRef object, const wire::kube::ApiMeta& meta) {
+  Stored stored;
+  stored.basis = {meta.uid, meta.resource_version};
+  TRY(stored.record.revision, revision_of(meta.resource_version));
+  stored.record.key = std::move(key);
+  const auto annotations = member_of(member_of(object, "metadata"), "annotations");
+  if (const auto text = member_of(annotations, wire::kube::kTokenAnnotation)) {
+    auto& token = stored.record.token.bytes;
+    token = bytes_of_hex<std::tuple_size_v<std::decay_t<decltype(token)>>>(text->text()).value_or(token);
+  }
+  return stored;
 }
 
 Result<Revision> revision_of(const std::string& resource_version) {

@@ -1,12 +1,14 @@
 #include <array>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/net/echo.h"
 #include "base/net/lenient.h"
-#include "store/kube/read_form.h"
+#include "store/kube/form.h"
 
 namespace croft::store::kube {
 namespace {
@@ -29,57 +31,84 @@ constexpr std::array kSpecKept = {Kept{"podCIDR"}, Kept{"podCIDRs"}};
 constexpr std::array kStatusKept = {Kept{"addresses"}};
 constexpr std::array kNodeKept = {Kept{"metadata"}, Kept{"spec", kSpecKept}, Kept{"status", kStatusKept}};
 
-std::map<std::string, std::string> labels_in(const std::optional<wire::JsonRef>& metadata) {
+std::map<std::string, std::string> labels_in(wire::JsonRef object) {
   std::map<std::string, std::string> found;
-  const auto labels = metadata ? member_of(*metadata, "labels") : std::nullopt;
+  const auto labels = member_of(member_of(object, "metadata"), "labels");
   for (auto label = labels ? labels->first_child() : std::nullopt; label; label = label->next_sibling()) {
     found.insert_or_assign(std::string(label->key()), std::string(label->text()));
   }
   return found;
 }
 
-class NodeForm final : public ReadForm {
+Result<Value> node_in(wire::JsonRef object, const wire::kube::ApiMeta& meta) {
+  core::Node node;
+  node.name = meta.name;
+  node.orchestrators = {{"k8s", meta.name}};
+  node.labels = labels_in(object);
+  const auto annotations = member_of(member_of(object, "metadata"), "annotations");
+  for (const Tunnel& tunnel : kTunnels) {
+    const auto text = member_of(annotations, tunnel.annotation);
+    const auto address = text ? net::parse_address_leniently(text->text()) : std::nullopt;
+    // One that is none is not there.
+    if (address && address->family() == core::family_of(tunnel.kind)) node.tunnels.push_back({tunnel.kind, *address});
+  }
+  return Value(std::move(node));
+}
+
+Result<Value> namespace_in(wire::JsonRef object, const wire::kube::ApiMeta& meta) {
+  return Value(core::Namespace{meta.name, labels_in(object)});
+}
+
+constexpr KubernetesKind kNode{Kind::node, {{"", "v1", "nodes"}, "Node", false, false, kNodeKept}, node_in};
+constexpr KubernetesKind kNamespace{Kind::name_space, {{"", "v1", "namespaces"}, "Namespace"}, namespace_in};
+
+class KubernetesForm final : public Form {
  public:
-  NodeForm() : ReadForm(Kind::node, {"", "v1", "nodes"}, "Node") {}
+  explicit KubernetesForm(const KubernetesKind& kind) : kind_(kind) {}
 
-  [[nodiscard]] wire::kube::ApiListOf list_of(Kind) const override { return list_of_nodes(); }
-
-  [[nodiscard]] Result<Stored> decode(Kind, const Key*, wire::JsonRef object,
-                                      const wire::kube::ApiMeta& meta) const override {
-    TRY(Stored stored, stored_as(core::node_key(meta.name), meta));
-    core::Node node;
-    node.name = meta.name;
-    node.orchestrators = {{"k8s", meta.name}};
-    const auto metadata = member_of(object, "metadata");
-    node.labels = labels_in(metadata);
-    const auto annotations = metadata ? member_of(*metadata, "annotations") : std::nullopt;
-    for (const Tunnel& tunnel : kTunnels) {
-      const auto text = annotations ? member_of(*annotations, tunnel.annotation) : std::nullopt;
-      const auto address = text ? net::parse_address_leniently(text->text()) : std::nullopt;
-      // One that is none is not there.
-      if (address && address->family() == core::family_of(tunnel.kind)) node.tunnels.push_back({tunnel.kind, *address});
+  [[nodiscard]] bool has(Kind kind) const override { return kind == kind_.record; }
+  [[nodiscard]] FormKind about(Kind) const override { return kind_.about; }
+  [[nodiscard]] Result<std::string> object_name(const Key& key) const override {
+    const std::size_t slash = kind_.about.is_namespaced ? key.name.find('/') : key.name.npos;
+    std::string name = key.name.substr(slash + 1);
+    const bool is_one = (slash != key.name.npos) == kind_.about.is_namespaced && wire::kube::is_path_segment(name);
+    if (is_one) return name;
+    return fail(invalid_argument(fmt::format("{} is no name of a {}", net::echo(key.name), kind_.about.kind)));
+  }
+  [[nodiscard]] Result<void> check_write(const Write& write) const override {
+    if (kind_.encode == nullptr) {
+      return fail(ErrorCode::read_only, fmt::format("{} {} is Kubernetes' own: Croft only reads it; use kubectl",
+                                                    kind_.about.kind, net::echo(write.key.name)));
     }
-    stored.record.value = std::move(node);
-    return stored;
+    if (!write.value || write.condition.kind == Condition::Kind::absent) return {};
+    return fail(invalid_argument(fmt::format("{} {} is made or deleted, never changed: its spec is immutable",
+                                             kind_.about.kind, net::echo(write.key.name))));
   }
-};
-
-class NamespaceForm final : public ReadForm {
- public:
-  NamespaceForm() : ReadForm(Kind::name_space, {"", "v1", "namespaces"}, "Namespace") {}
-
-  [[nodiscard]] Result<Stored> decode(Kind, const Key*, wire::JsonRef object,
+  [[nodiscard]] Result<Stored> decode(Kind kind, const Key*, wire::JsonRef object,
                                       const wire::kube::ApiMeta& meta) const override {
-    TRY(Stored stored, stored_as(core::namespace_key(meta.name), meta));
-    stored.record.value = core::Namespace{meta.name, labels_in(member_of(object, "metadata"))};
+    const std::string name = kind_.about.is_namespaced ? meta.name_space + "/" + meta.name : meta.name;
+    TRY(Stored stored, stored_as({kind, name}, object, meta));
+    // One that can't be understood stands there as such: who needs it says so, and all others go on.
+    auto value = kind_.decode(object, meta);
+    stored.record.value = value ? *std::move(value) : Value(core::Damaged{kind, std::move(value).error(), {}});
     return stored;
   }
+  [[nodiscard]] std::string encode(const Key&, const Value& value, const WriteToken&, const std::optional<Basis>&,
+                                   WallTime) const override {
+    return kind_.encode(value);
+  }
+
+ private:
+  const KubernetesKind kind_;
 };
 
 }  // namespace
 
+std::unique_ptr<Form> make_kubernetes_form(const KubernetesKind& kind) {
+  return std::make_unique<KubernetesForm>(kind);
+}
 wire::kube::ApiListOf list_of_nodes() { return {"v1", "Node", false, false, kNodeKept}; }
-std::unique_ptr<Form> make_namespace_form() { return std::make_unique<NamespaceForm>(); }
-std::unique_ptr<Form> make_node_form() { return std::make_unique<NodeForm>(); }
+std::unique_ptr<Form> make_node_form() { return make_kubernetes_form(kNode); }
+std::unique_ptr<Form> make_namespace_form() { return make_kubernetes_form(kNamespace); }
 
 }  // namespace croft::store::kube

@@ -22,6 +22,9 @@
 
 namespace croft::wire::kube {
 
+/// A member of an object, the last of its name; nothing where there is none.
+[[nodiscard]] std::optional<JsonRef> member_of(const std::optional<JsonRef>& object, std::string_view name);
+
 /// What one answer may weigh: 500 blocks of 20 KB are 10 MB, and no object has more than 3 MiB. Who lists asks for less
 /// at once where it is more.
 inline constexpr std::size_t kApiAnswerBytesMax = std::size_t{16} << 20;
@@ -69,7 +72,7 @@ struct ApiObject {
   ApiMeta meta;
 };
 
-/// The answer to a GET, POST or PUT of one object. Error also: an object without a name or a resourceVersion.
+/// An object. Error also: one without a name or a resourceVersion.
 [[nodiscard]] Result<ApiObject> decode_object(std::string_view json);
 
 /// What one object was asked for as. A cache or proxy that mixes answers up gives another one.
@@ -79,8 +82,6 @@ struct ApiObjectOf {
   std::string name_space;  ///< empty: in none
   std::string name;
 };
-/// Whether it is that one. Error: corrupt, naming what was asked for and what came.
-[[nodiscard]] Result<void> check_object(const ApiObject& object, const ApiObjectOf& of);
 /// The answer to a GET, POST or PUT of that object. Error also: it is another one.
 [[nodiscard]] Result<ApiObject> decode_object(std::string_view json, const ApiObjectOf& of);
 

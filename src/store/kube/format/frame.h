@@ -1,8 +1,9 @@
 #pragma once
 
-// What all of Kubernetes' objects in etcd share: the two forms, the envelope, metadata. Private to store/kube/format.
+// What all of Kubernetes' objects in etcd share: the two forms, the envelope, metadata. Private to this folder.
 
-#include <optional>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -18,30 +19,52 @@ namespace croft::wire::kube {
 
 namespace pb = croft::kube;
 
+/// A member of the JSON form, and where it stands in the protobuf form. Others are passed over.
+struct Field {
+  enum class Type : std::uint8_t { text, int32, boolean, base64, time, int_or_text, texts, map, object, objects };
+  std::string_view name;
+  int number;
+  Type type = Type::text;
+  std::span<const Field> parts{};  ///< of an object
+};
+
 /// What an object says of its kind. An API group has several versions with the same members.
 struct ObjectType {
   std::string_view kind;
   std::string_view group;  ///< "": the core group, whose only version is v1
+  std::span<const Field> fields;
 };
-inline constexpr ObjectType kRangeAllocation{"RangeAllocation", ""};
-inline constexpr ObjectType kService{"Service", ""};
-inline constexpr ObjectType kIpAddress{"IPAddress", "networking.k8s.io"};
-inline constexpr ObjectType kServiceCidr{"ServiceCIDR", "networking.k8s.io"};
+extern const ObjectType kRangeAllocation, kService, kIpAddress, kServiceCidr;
 
 [[nodiscard]] Error damaged(std::string_view place, std::string_view why);
 
 /// A value in its form: the protobuf's envelope or the JSON's members.
 using Opened = std::variant<pb::Unknown, JsonDocument>;
 
-/// Errors as those of kube_objects.h, also for another kind of object.
+/// Errors as those of objects.h, also for another kind of object.
 [[nodiscard]] Result<Opened> open(std::string_view place, std::string_view bytes, const ObjectType& type);
 
-/// The object in an envelope. Error: corrupt.
+/// An object of the JSON form in the protobuf form, without envelope. Error: corrupt.
+[[nodiscard]] Result<std::string> protobuf_of(std::string_view place, JsonRef object, const ObjectType& type);
+
 template <class Message>
-[[nodiscard]] Result<Message> message_in(std::string_view place, const pb::Unknown& envelope, const ObjectType& type) {
+[[nodiscard]] Result<Message> parse_message(std::string_view place, const std::string& bytes, const ObjectType& type) {
   Message message;
-  if (message.ParseFromString(envelope.raw())) return message;
+  if (message.ParseFromString(bytes)) return message;
   return fail(damaged(place, fmt::format("raw: it is no {} in protobuf, or it is cut off", type.kind)));
+}
+/// The object of the JSON form.
+template <class Message>
+[[nodiscard]] Result<Message> message_in(std::string_view place, JsonRef object, const ObjectType& type) {
+  TRY(const std::string bytes, protobuf_of(place, object, type));
+  return parse_message<Message>(place, bytes, type);
+}
+/// The object of a value in either form.
+template <class Message>
+[[nodiscard]] Result<Message> message_in(std::string_view place, std::string_view bytes, const ObjectType& type) {
+  TRY(const Opened opened, open(place, bytes, type));
+  if (const auto* json = std::get_if<JsonDocument>(&opened)) return message_in<Message>(place, json->root(), type);
+  return parse_message<Message>(place, std::get<pb::Unknown>(opened).raw(), type);
 }
 
 /// The bytes of a value in protobuf.
@@ -51,11 +74,5 @@ template <class Message>
 [[nodiscard]] pb::Unknown new_envelope(std::string_view api_version, const ObjectType& type);
 /// New metadata, empty in the same way.
 [[nodiscard]] pb::ObjectMeta new_metadata();
-
-[[nodiscard]] WallTime time_of(const pb::Time& time);
-void set_time(pb::Time& out, WallTime time);
-
-/// Kubernetes writes an absent time as null or empty; both are absent.
-[[nodiscard]] inline bool is_set(const pb::Time& time) { return time.has_seconds() && time.seconds() != 0; }
 
 }  // namespace croft::wire::kube

@@ -6,13 +6,12 @@
 #include <map>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/assert.h"
-#include "base/json/writer.h"
-#include "base/net/echo.h"
+#include "base/hex.h"
+#include "base/json/decode.h"
 #include "register/format/canonical_json.h"
 #include "register/format/records.h"
+#include "store/kube/format/api.h"
 
 namespace croft::wire::kube {
 namespace {
@@ -52,140 +51,99 @@ constexpr std::array kKinds = {
     OwnKind{Kind::removed_node, "CroftRemovedNode", "croftremovednodes", kRemovedNode},
 };
 
-// ---------------------------------------------------------------- record -> spec
+// ---------------------------------------------------------------- record and spec
 
-/// The canonical record is read as JSON and written again, value by value, as the table says.
-void write_value(JsonWriter& out, const OwnField& field, JsonRef value);
-
-void write_fields(JsonWriter& out, std::span<const OwnField> fields, JsonRef object) {
-  for (const OwnField& field : fields) {
-    for (auto member = object.first_child(); member; member = member->next_sibling()) {
-      if (member->key() != field.name) continue;
-      out.key(field.name);
-      write_value(out, field, *member);
-    }
-  }
-}
-
-void write_value(JsonWriter& out, const OwnField& field, JsonRef value) {
-  switch (field.type) {
-    case Type::text:
-    case Type::big_integer:
-      return out.text(value.text());
-    case Type::integer:
-      return out.integer(value.integer().value_or(0));
-    case Type::list:
-      out.begin_array();
-      for (auto element = value.first_child(); element; element = element->next_sibling()) {
-        write_value(out, field.parts.front(), *element);
-      }
-      return out.end_array();
-    case Type::map:
-      out.begin_object();
-      for (auto member = value.first_child(); member; member = member->next_sibling()) {
-        out.key(member->key());
-        write_value(out, field.parts.front(), *member);
-      }
-      return out.end_object();
-    case Type::object:
-      out.begin_object();
-      write_fields(out, field.parts, value);
-      return out.end_object();
-  }
-}
-
-// ---------------------------------------------------------------- spec -> record
-
-class SpecReader {
+/// Writes the members of a record as a spec has them, or the other way round. Only large integers differ.
+class Rewriter {
  public:
-  explicit SpecReader(std::size_t bytes_expected) : out_(bytes_expected) {}
+  enum class To { spec, record };
+  Rewriter(To to, std::size_t bytes_expected) : to_(to), out_(bytes_expected) {}
 
   /// The members of an object, each of which must be there.
-  void fields(std::span<const OwnField> fields, JsonRef object, std::string_view path) {
-    bool first = true;
+  [[nodiscard]] MaybeFault fields(std::span<const OwnField> fields, const JsonAt& object) {
+    std::string_view before;
     for (const OwnField& field : fields) {
-      std::optional<JsonRef> found;
-      for (auto member = object.first_child(); member; member = member->next_sibling()) {
-        if (member->key() == field.name) found = *member;
-      }
-      const std::string at = fmt::format("{}.{}", path, field.name);
-      if (!found) return reject(at, "it is missing");
-      out_.raw(std::exchange(first, false) ? "" : ",").text(field.name).raw(":");
-      value(field, *found, at);
+      const auto found = member_of(object.value, field.name);
+      const JsonAt member{found.value_or(object.value), &object, field.name, {}};
+      if (!found) return member.bad_value("it is missing");
+      out_.raw(std::exchange(before, ",")).text(field.name).raw(":");
+      if (auto fault = value(field, member)) return fault;
     }
+    return {};
   }
   [[nodiscard]] CanonicalWriter& out() { return out_; }
-  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
 
  private:
-  void reject(std::string_view path, std::string_view why) {
-    if (!error_) error_ = Error{ErrorCode::corrupt, fmt::format("{}: {}", path, why), {}};
-  }
-
-  void value(const OwnField& field, JsonRef value, std::string_view path) {
+  [[nodiscard]] MaybeFault value(const OwnField& field, const JsonAt& at) {
     switch (field.type) {
       case Type::text:
-        if (value.kind() != JsonKind::string) return reject(path, "it is no string");
-        out_.text(value.text());
-        return;
+        if (at.value.kind() != JsonKind::string) return at.wrong_type("a string");
+        out_.text(at.value.text());
+        return {};
       case Type::integer:
-        if (!value.integer()) return reject(path, "it is no integer of 64 bits");
-        out_.number(*value.integer());
-        return;
+        if (!at.value.integer()) return at.wrong_type("an integer of 64 bits");
+        out_.number(*at.value.integer());
+        return {};
       case Type::big_integer:
-        return big_integer(value, path);
+        return big_integer(at);
       case Type::list:
-        return list(field.parts.front(), value, path);
+        return list(field.parts.front(), at);
       case Type::map:
-        return map(field.parts.front(), value, path);
+        return map(field.parts.front(), at);
       case Type::object:
-        if (value.kind() != JsonKind::object) return reject(path, "it is no object");
-        out_.raw("{");
-        fields(field.parts, value, path);
-        out_.raw("}");
-        return;
+        return object(field.parts, at);
     }
+    return {};
   }
 
-  void big_integer(JsonRef value, std::string_view path) {
-    const std::string_view text = value.text();
+  [[nodiscard]] MaybeFault big_integer(const JsonAt& at) {
+    const std::string_view text = at.value.text();
     std::uint64_t number = 0;
     const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (value.kind() != JsonKind::string || fault != std::errc() || end != text.data() + text.size()) {
-      return reject(path, "it is no string of a number of 64 bits");
-    }
-    out_.number(number);
+    const bool is_number = fault == std::errc() && end == text.data() + text.size();
+    const JsonKind kind = to_ == To::record ? JsonKind::string : JsonKind::integer;
+    if (at.value.kind() != kind || !is_number) return at.bad_value("it is no string of a number of 64 bits");
+    to_ == To::record ? out_.number(number) : out_.text(text);
+    return {};
   }
 
-  void list(const OwnField& part, JsonRef value, std::string_view path) {
-    if (value.kind() != JsonKind::array) return reject(path, "it is no list");
+  [[nodiscard]] MaybeFault list(const OwnField& part, const JsonAt& at) {
+    if (at.value.kind() != JsonKind::array) return at.wrong_type("a list");
     out_.raw("[");
-    std::size_t index = 0;
-    for (auto element = value.first_child(); element; element = element->next_sibling(), ++index) {
-      if (index != 0) out_.raw(",");
-      this->value(part, *element, fmt::format("{}[{}]", path, index));
-    }
+    auto fault = each_element(at, kRecordBytesMax, [&](const JsonAt& element) {
+      if (element.index != 0) out_.raw(",");
+      return value(part, element);
+    });
     out_.raw("]");
+    return fault;
   }
 
   /// In the order of names, however the server has them.
-  void map(const OwnField& part, JsonRef value, std::string_view path) {
-    if (value.kind() != JsonKind::object) return reject(path, "it is no object");
+  [[nodiscard]] MaybeFault map(const OwnField& part, const JsonAt& at) {
+    if (at.value.kind() != JsonKind::object) return at.wrong_type("an object");
     std::map<std::string_view, JsonRef> members;
-    for (auto member = value.first_child(); member; member = member->next_sibling()) {
+    for (auto member = at.value.first_child(); member; member = member->next_sibling()) {
       members.insert_or_assign(member->key(), *member);
     }
-    out_.raw("{");
-    bool first = true;
+    std::string_view before = "{";
     for (const auto& [name, member] : members) {
-      out_.raw(std::exchange(first, false) ? "" : ",").text(name).raw(":");
-      this->value(part, member, fmt::format("{}[{}]", path, net::echo(name)));
+      out_.raw(std::exchange(before, ",")).text(name).raw(":");
+      if (auto fault = value(part, {member, &at, name, {}})) return fault;
     }
-    out_.raw("}");
+    out_.raw(members.empty() ? "{}" : "}");
+    return {};
   }
 
+  [[nodiscard]] MaybeFault object(std::span<const OwnField> parts, const JsonAt& at) {
+    if (at.value.kind() != JsonKind::object) return at.wrong_type("an object");
+    out_.raw("{");
+    auto fault = fields(parts, at);
+    out_.raw("}");
+    return fault;
+  }
+
+  const To to_;
   CanonicalWriter out_;
-  std::optional<Error> error_;
 };
 
 // ---------------------------------------------------------------- names
@@ -211,15 +169,9 @@ bool ends_like_a_digest(std::string_view name) {
 }
 
 std::string hex_digest(std::string_view text, const Digest& sha256, std::size_t digits) {
-  const std::string digest = sha256(text);
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string hex;
-  for (const char c : digest) {
-    const auto byte = static_cast<unsigned char>(c);
-    hex += kDigits[byte >> 4];
-    hex += kDigits[byte & 15];
-  }
-  return hex.substr(0, digits);
+  std::array<std::uint8_t, 32> bytes{};
+  std::ranges::copy(sha256(text), bytes.begin());
+  return hex_of(bytes).substr(0, digits);
 }
 
 }  // namespace
@@ -267,39 +219,28 @@ std::optional<std::string_view> owner_in_name(std::string_view name) {
 
 std::string own_spec(const OwnKind& kind, std::string_view record_name, std::string_view record) {
   const auto document = parse_json(record, {.bytes_max = kRecordBytesMax, .depth_max = 16});
-  CROFT_ASSERT(document && document->root().kind() == JsonKind::object);
-  JsonWriter out(JsonWriter::Layout::compact, record.size() + record_name.size() + 64);
-  out.begin_object();
-  out.key("name");
-  out.text(record_name);
-  for (auto member = document->root().first_child(); member; member = member->next_sibling()) {
-    if (member->key() != "v") continue;
-    out.key("formatVersion");
-    out.integer(member->integer().value_or(0));
-  }
-  write_fields(out, kind.fields, document->root());
-  out.end_object();
-  return std::move(out).take();
+  CROFT_ASSERT(document);
+  const auto version = member_of(document->root(), "v");
+  Rewriter spec(Rewriter::To::spec, record.size() + record_name.size() + 64);
+  spec.out().raw("{\"name\":").text(record_name).raw(",\"formatVersion\":").raw(version.value().text()).raw(",");
+  CROFT_ASSERT(!spec.fields(kind.fields, {document->root(), nullptr, {}, {}}));
+  return spec.out().raw("}").take();
 }
 
 Result<OwnRecord> read_own_spec(const OwnKind& kind, JsonRef spec) {
-  if (spec.kind() != JsonKind::object) return fail(ErrorCode::corrupt, "spec: it is no object");
   OwnRecord own;
-  std::optional<std::int64_t> version;
-  for (auto member = spec.first_child(); member; member = member->next_sibling()) {
-    if (member->key() == "name" && member->kind() == JsonKind::string) own.name = member->text();
-    if (member->key() == "formatVersion") version = member->integer();
-  }
+  if (const auto name = member_of(spec, "name")) own.name = name->text();
   if (own.name.empty()) return fail(ErrorCode::corrupt, "spec.name: it is missing");
+  const auto stated = member_of(spec, "formatVersion");
+  const auto version = stated ? stated->integer() : std::nullopt;
   if (!version || *version < 1) return fail(ErrorCode::corrupt, "spec.formatVersion: it is no number of a version");
-  SpecReader reader(256);
-  reader.out().raw("{\"v\":").number(*version).raw(kind.fields.empty() ? "" : ",");
+  Rewriter record(Rewriter::To::record, 256);
+  record.out().raw("{\"v\":").number(*version).raw(",");
   // What a newer version has instead is not known here: register/format says that it is newer.
   const bool is_newer = *version > static_cast<std::int64_t>(core::traits_of(kind.record).version);
-  if (!is_newer) reader.fields(kind.fields, spec, "spec");
-  if (reader.error()) return fail(*reader.error());
-  reader.out().raw(is_newer ? "\"\":0}" : "}");
-  own.record = reader.out().take();
+  const auto fault = is_newer ? MaybeFault() : record.fields(kind.fields, {spec, nullptr, "spec", {}});
+  if (fault) return fail(ErrorCode::corrupt, fault->to_string());
+  own.record = record.out().raw(is_newer ? "\"\":0}" : "}").take();
   return own;
 }
 

@@ -3,10 +3,10 @@
 #include <variant>
 #include <vector>
 
+#include "base/json/decode.h"
 #include "base/json/writer.h"
 #include "base/text/base64.h"
 #include "store/kube/format/frame.h"
-#include "store/kube/format/json.h"
 #include "store/kube/format/objects.h"
 
 // Kubernetes writes these objects back whole, and so does Croft: everything but `range` and `data` as it was read.
@@ -19,14 +19,14 @@ struct ProtobufRest {
   pb::RangeAllocation object;
 };
 
-/// What was read from JSON: the members in their order, those of `range` and `data` without their values.
+/// What was read from JSON: the members in their order; behind them `range` and `data`, where they were missing.
 struct JsonRest {
   struct Member {
     std::string name;
     std::string json;
   };
   std::vector<Member> members;
-  bool has_no_data = false;  ///< null, or no such member
+  bool has_data = false;  ///< not null, nor missing
   bool ends_with_newline = false;
 };
 
@@ -37,14 +37,12 @@ class RangeRest final : public core::ForeignRest {
 };
 
 [[nodiscard]] Result<core::RangeAllocation> from_protobuf(std::string_view place, pb::Unknown envelope) {
-  TRY(auto object, message_in<pb::RangeAllocation>(place, envelope, kRangeAllocation));
+  TRY(auto object, parse_message<pb::RangeAllocation>(place, envelope.raw(), kRangeAllocation));
   if (pb::ObjectMeta metadata; !metadata.ParseFromString(object.metadata())) {
     return fail(damaged(place, "metadata: no protobuf, or it is cut off"));
   }
   envelope.clear_raw();
-  core::RangeAllocation range;
-  range.range = object.range();
-  range.data = object.data();
+  core::RangeAllocation range{object.range(), object.data(), nullptr};
   if (object.has_data()) object.set_data("");
   range.rest = std::make_shared<RangeRest>(ProtobufRest{std::move(envelope), std::move(object)});
   return range;
@@ -52,27 +50,19 @@ class RangeRest final : public core::ForeignRest {
 
 [[nodiscard]] Result<core::RangeAllocation> from_json(std::string_view place, const JsonDocument& document,
                                                       bool ends_with_newline) {
-  pb::RangeAllocation object;
-  if (auto fault = read_range_allocation({document.root(), nullptr, {}, {}}, object)) {
-    return fail(damaged(place, fault->to_string()));
-  }
-  JsonRest rest;
-  rest.has_no_data = !object.has_data();
-  rest.ends_with_newline = ends_with_newline;
-  static_cast<void>(each_member({document.root(), nullptr, {}, {}}, [&](const JsonAt& found) -> MaybeFault {
-    JsonRest::Member& member = rest.members.emplace_back();
-    member.name = found.name;
-    if (member.name == "range" || member.name == "data") return {};
+  TRY(const auto object, message_in<pb::RangeAllocation>(place, document.root(), kRangeAllocation));
+  JsonRest rest{{}, object.has_data(), ends_with_newline};
+  bool has_range = false, has_data = false;
+  for (auto member = document.root().first_child(); member; member = member->next_sibling()) {
+    has_range |= member->key() == "range";
+    has_data |= member->key() == "data";
     JsonWriter out(JsonWriter::Layout::compact);
-    copy_json(out, found.value);
-    member.json = std::move(out).take();
-    return {};
-  }));
-  core::RangeAllocation range;
-  range.range = object.range();
-  range.data = object.data();
-  range.rest = std::make_shared<RangeRest>(std::move(rest));
-  return range;
+    copy_json(out, *member);
+    rest.members.push_back({std::string(member->key()), std::move(out).take()});
+  }
+  if (!has_range) rest.members.push_back({"range", ""});
+  if (!has_data) rest.members.push_back({"data", ""});
+  return core::RangeAllocation{object.range(), object.data(), std::make_shared<RangeRest>(std::move(rest))};
 }
 
 std::string to_protobuf(const core::RangeAllocation& range, ProtobufRest rest) {
@@ -84,40 +74,19 @@ std::string to_protobuf(const core::RangeAllocation& range, ProtobufRest rest) {
 
 std::string to_json(const core::RangeAllocation& range, const JsonRest& rest) {
   JsonWriter out(JsonWriter::Layout::compact, range.data.size() / 3 * 4 + 256);
-  const auto write_data = [&] {
-    out.key("data");
-    if (range.data.empty() && rest.has_no_data) {
-      out.null();
-    } else {
-      out.raw("\"" + encode_base64(range.data) + "\"");
-    }
-  };
-  bool has_range = false;
-  bool has_data = false;
   out.begin_object();
   for (const JsonRest::Member& member : rest.members) {
-    if (member.name == "data") {
-      write_data();
-      has_data = true;
-      continue;
-    }
+    const bool is_data = member.name == "data", is_new = is_data && (!range.data.empty() || rest.has_data);
+    if (is_data && !is_new && member.json.empty()) continue;
     out.key(member.name);
     if (member.name == "range") {
       out.text(range.range);
-      has_range = true;
     } else {
-      out.raw(member.json);
+      out.raw(is_new ? "\"" + encode_base64(range.data) + "\"" : member.json);
     }
   }
-  if (!has_range) {
-    out.key("range");
-    out.text(range.range);
-  }
-  if (!has_data && !range.data.empty()) write_data();
   out.end_object();
-  std::string json = std::move(out).take();
-  if (rest.ends_with_newline) json += '\n';
-  return json;
+  return std::move(out).take() + (rest.ends_with_newline ? "\n" : "");
 }
 
 /// A new object's rest: what Kubernetes writes for one with nothing but a range and bits.

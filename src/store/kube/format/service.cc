@@ -9,7 +9,6 @@
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
 #include "store/kube/format/frame.h"
-#include "store/kube/format/json.h"
 #include "store/kube/format/objects.h"
 
 namespace croft::wire::kube {
@@ -43,8 +42,22 @@ constexpr Texts<core::TrafficPolicy, 3> kTrafficPolicies = {{
 }};
 constexpr Texts<net::Family, 2> kFamilies = {{{"IPv4", net::Family::v4}, {"IPv6", net::Family::v6}}};
 
-/// More than any object of use has; the bytes of one allow many more.
-constexpr int kEntriesMax = 5'000;
+/// The seconds of a WallTime's range, which is 292 years to both sides.
+constexpr std::int64_t kSecondsMax = std::int64_t{1} << 33;
+
+/// Kubernetes writes an absent time as null or empty; both are absent.
+[[nodiscard]] bool is_set(const pb::Time& time) { return time.seconds() != 0; }
+[[nodiscard]] WallTime time_of(const pb::Time& time) {
+  if (time.seconds() < -kSecondsMax || time.seconds() > kSecondsMax) return {};
+  return WallTime(std::chrono::seconds{time.seconds()});
+}
+
+[[nodiscard]] std::map<std::string, std::string> map_of(
+    const google::protobuf::RepeatedPtrField<pb::MapEntry>& entries) {
+  std::map<std::string, std::string> map;
+  for (const pb::MapEntry& entry : entries) map[entry.key()] = entry.value();
+  return map;
+}
 
 /// Takes the fields of one object. The first that can't be used is the error.
 class Taker {
@@ -69,24 +82,6 @@ class Taker {
     out = static_cast<std::uint16_t>(number);
   }
 
-  template <class Entries>
-  void take(const Entries& entries, std::string_view field, std::map<std::string, std::string>& out) {
-    if (!is_countable(entries.size(), field)) return;
-    for (const pb::MapEntry& entry : entries) out[entry.key()] = entry.value();
-  }
-
-  [[nodiscard]] bool is_countable(int size, std::string_view field) {
-    if (size <= kEntriesMax) return true;
-    reject(field, fmt::format("more than {} elements", kEntriesMax));
-    return false;
-  }
-
-  /// The name in the metadata must be that of the key.
-  void check_name(const pb::ObjectMeta& metadata, std::string_view name_space, std::string_view name) {
-    if (metadata.name() != name) reject("metadata.name", "it is " + net::echo(metadata.name()));
-    if (metadata.namespace_() != name_space) reject("metadata.namespace", "it is " + net::echo(metadata.namespace_()));
-  }
-
   void reject(std::string_view field, const std::string& why) {
     if (!error_) error_ = damaged(place_, fmt::format("{}: {}", field, why));
   }
@@ -101,23 +96,6 @@ class Taker {
   const std::string_view place_;
   std::optional<Error> error_;
 };
-
-template <class Message>
-[[nodiscard]] Result<Message> message_in_json(std::string_view place, JsonRef object,
-                                              MaybeFault (*read)(const JsonAt&, Message&)) {
-  Message message;
-  if (auto fault = read({object, nullptr, {}, {}}, message)) return fail(damaged(place, fault->to_string()));
-  return message;
-}
-
-/// The message of a value in either form.
-template <class Message>
-[[nodiscard]] Result<Message> read_message(std::string_view place, std::string_view bytes, const ObjectType& type,
-                                           MaybeFault (*read)(const JsonAt&, Message&)) {
-  TRY(const Opened opened, open(place, bytes, type));
-  if (const auto* envelope = std::get_if<pb::Unknown>(&opened)) return message_in<Message>(place, *envelope, type);
-  return message_in_json<Message>(place, std::get<JsonDocument>(opened).root(), read);
-}
 
 /// `80`, `http`, or nothing.
 std::string text_of(const pb::IntOrString& target) {
@@ -147,40 +125,6 @@ void complete_addresses(core::Service& service) {
   service.ip_family_policy = core::IpFamilyPolicy::single_stack;
 }
 
-void take_addresses(Taker& taker, const pb::ServiceSpec& spec, core::Service& service) {
-  service.cluster_ip = spec.cluster_ip();
-  if (taker.is_countable(spec.cluster_ips_size(), "spec.clusterIPs")) {
-    service.cluster_ips.assign(spec.cluster_ips().begin(), spec.cluster_ips().end());
-  }
-  if (taker.is_countable(spec.ip_families_size(), "spec.ipFamilies")) {
-    for (const std::string& family : spec.ip_families()) {
-      taker.take(kFamilies, family, "spec.ipFamilies", service.ip_families.emplace_back());
-    }
-  }
-  if (!spec.ip_family_policy().empty()) {
-    taker.take(kFamilyPolicies, spec.ip_family_policy(), "spec.ipFamilyPolicy", service.ip_family_policy.emplace());
-  }
-  complete_addresses(service);
-}
-
-void take_ports(Taker& taker, const pb::ServiceSpec& spec, core::Service& service) {
-  if (taker.is_countable(spec.ports_size(), "spec.ports")) {
-    for (int i = 0; i < spec.ports_size(); ++i) service.ports.push_back(port_of(taker, spec.ports(i), i));
-  }
-  taker.take(spec.health_check_node_port(), "spec.healthCheckNodePort", service.health_check_node_port);
-}
-
-void take_outside(Taker& taker, const pb::ServiceSpec& spec, core::Service& service) {
-  service.external_name = spec.external_name();
-  taker.take(kTrafficPolicies, spec.external_traffic_policy(), "spec.externalTrafficPolicy",
-             service.external_traffic_policy);
-  service.external_traffic_policy_given = !spec.external_traffic_policy().empty();
-  if (spec.has_allocate_load_balancer_node_ports()) {
-    service.allocate_load_balancer_node_ports = spec.allocate_load_balancer_node_ports();
-  }
-  if (spec.has_load_balancer_class()) service.load_balancer_class = spec.load_balancer_class();
-}
-
 /// A new IPAddress in the order and with the empty fields of Kubernetes' own writer.
 pb::IPAddress message_of(const core::IpAddressObject& object, const std::string& uid, WallTime made) {
   pb::IPAddress message;
@@ -188,7 +132,9 @@ pb::IPAddress message_of(const core::IpAddressObject& object, const std::string&
   metadata = new_metadata();
   metadata.set_name(object.address);
   metadata.set_uid(object.uid.empty() ? uid : object.uid);
-  set_time(*metadata.mutable_creation_timestamp(), object.created == WallTime{} ? made : object.created);
+  const auto created = std::chrono::floor<std::chrono::seconds>(object.created == WallTime{} ? made : object.created);
+  metadata.mutable_creation_timestamp()->set_seconds(created.time_since_epoch().count());
+  metadata.mutable_creation_timestamp()->set_nanos(0);
   for (const auto& [key, value] : object.labels) {
     pb::MapEntry& entry = *metadata.add_labels();
     entry.set_key(key);
@@ -204,78 +150,90 @@ pb::IPAddress message_of(const core::IpAddressObject& object, const std::string&
 
 [[nodiscard]] Result<core::Service> service_of(std::string_view place, const core::ServiceName& name,
                                                const pb::Service& message) {
+  const pb::ServiceSpec& spec = message.spec();
   Taker taker(place);
-  taker.check_name(message.metadata(), name.name_space, name.name);
   core::Service service;
   service.name = name;
   service.uid = message.metadata().uid();
   service.created = time_of(message.metadata().creation_timestamp());
   service.deleting = is_set(message.metadata().deletion_timestamp());
-  taker.take(message.metadata().labels(), "metadata.labels", service.labels);
-  taker.take(message.spec().selector(), "spec.selector", service.selector);
-  taker.take(kTypes, message.spec().type(), "spec.type", service.type);
-  take_addresses(taker, message.spec(), service);
-  take_ports(taker, message.spec(), service);
-  take_outside(taker, message.spec(), service);
+  service.labels = map_of(message.metadata().labels());
+  service.selector = map_of(spec.selector());
+  taker.take(kTypes, spec.type(), "spec.type", service.type);
+  service.cluster_ip = spec.cluster_ip();
+  service.cluster_ips.assign(spec.cluster_ips().begin(), spec.cluster_ips().end());
+  for (const std::string& family : spec.ip_families()) {
+    taker.take(kFamilies, family, "spec.ipFamilies", service.ip_families.emplace_back());
+  }
+  if (!spec.ip_family_policy().empty()) {
+    taker.take(kFamilyPolicies, spec.ip_family_policy(), "spec.ipFamilyPolicy", service.ip_family_policy.emplace());
+  }
+  complete_addresses(service);
+  for (int i = 0; i < spec.ports_size(); ++i) service.ports.push_back(port_of(taker, spec.ports(i), i));
+  taker.take(spec.health_check_node_port(), "spec.healthCheckNodePort", service.health_check_node_port);
+  service.external_name = spec.external_name();
+  taker.take(kTrafficPolicies, spec.external_traffic_policy(), "spec.externalTrafficPolicy",
+             service.external_traffic_policy);
+  service.external_traffic_policy_given = !spec.external_traffic_policy().empty();
+  if (spec.has_allocate_load_balancer_node_ports()) {
+    service.allocate_load_balancer_node_ports = spec.allocate_load_balancer_node_ports();
+  }
+  if (spec.has_load_balancer_class()) service.load_balancer_class = spec.load_balancer_class();
   return taker.finish(std::move(service));
 }
 
-[[nodiscard]] Result<core::IpAddressObject> ip_address_of(std::string_view place, const std::string& address,
-                                                          const pb::IPAddress& message) {
-  Taker taker(place);
-  taker.check_name(message.metadata(), "", address);
+[[nodiscard]] core::IpAddressObject ip_address_of(const std::string& address, const pb::IPAddress& message) {
+  const pb::ParentReference& parent = message.spec().parent_ref();
   core::IpAddressObject object;
   object.address = address;
   object.uid = message.metadata().uid();
   object.created = time_of(message.metadata().creation_timestamp());
-  taker.take(message.metadata().labels(), "metadata.labels", object.labels);
-  const pb::ParentReference& parent = message.spec().parent_ref();
+  object.labels = map_of(message.metadata().labels());
   object.parent_group = parent.group();
   object.parent_resource = parent.resource();
   object.parent = {parent.namespace_(), parent.name()};
-  return taker.finish(std::move(object));
+  return object;
 }
 
 [[nodiscard]] Result<core::ServiceCidrObject> service_cidr_of(std::string_view place, const std::string& name,
                                                               const pb::ServiceCIDR& message) {
-  Taker taker(place);
-  taker.check_name(message.metadata(), "", name);
   core::ServiceCidrObject object;
   object.name = name;
   object.uid = message.metadata().uid();
   object.created = time_of(message.metadata().creation_timestamp());
   object.deleting = is_set(message.metadata().deletion_timestamp());
-  if (!taker.is_countable(message.spec().cidrs_size(), "spec.cidrs")) return taker.finish(std::move(object));
-  for (int i = 0; i < message.spec().cidrs_size(); ++i) {
-    const auto cidr = net::parse_prefix_leniently(message.spec().cidrs(i));
-    if (cidr) object.cidrs.push_back(*cidr);
-    if (!cidr) taker.reject(fmt::format("spec.cidrs[{}]", i), net::echo(message.spec().cidrs(i)) + " is no CIDR");
+  for (const std::string& text : message.spec().cidrs()) {
+    const auto cidr = net::parse_prefix_leniently(text);
+    if (!cidr) {
+      return fail(damaged(place, fmt::format("spec.cidrs[{}]: {} is no CIDR", object.cidrs.size(), net::echo(text))));
+    }
+    object.cidrs.push_back(*cidr);
   }
   for (const pb::Condition& condition : message.status().conditions()) {
     if (condition.type() == "Ready") object.ready = condition.status() == "True";
   }
-  return taker.finish(std::move(object));
+  return object;
 }
 
 }  // namespace
 
 Result<core::Service> decode_service(std::string_view place, const core::ServiceName& name, std::string_view bytes) {
-  TRY(const auto message, read_message<pb::Service>(place, bytes, kService, read_service));
+  TRY(const auto message, message_in<pb::Service>(place, bytes, kService));
   return service_of(place, name, message);
 }
 Result<core::Service> decode_service(std::string_view place, const core::ServiceName& name, JsonRef object) {
-  TRY(const auto message, message_in_json<pb::Service>(place, object, read_service));
+  TRY(const auto message, message_in<pb::Service>(place, object, kService));
   return service_of(place, name, message);
 }
 
 Result<core::IpAddressObject> decode_ip_address(std::string_view place, const std::string& address,
                                                 std::string_view bytes) {
-  TRY(const auto message, read_message<pb::IPAddress>(place, bytes, kIpAddress, read_ip_address));
-  return ip_address_of(place, address, message);
+  TRY(const auto message, message_in<pb::IPAddress>(place, bytes, kIpAddress));
+  return ip_address_of(address, message);
 }
 Result<core::IpAddressObject> decode_ip_address(std::string_view place, const std::string& address, JsonRef object) {
-  TRY(const auto message, message_in_json<pb::IPAddress>(place, object, read_ip_address));
-  return ip_address_of(place, address, message);
+  TRY(const auto message, message_in<pb::IPAddress>(place, object, kIpAddress));
+  return ip_address_of(address, message);
 }
 
 std::string encode_ip_address(const core::IpAddressObject& object, const std::string& uid, WallTime made) {
@@ -319,11 +277,11 @@ std::string encode_ip_address_json(const core::IpAddressObject& object) {
 
 Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, const std::string& name,
                                                     std::string_view bytes) {
-  TRY(const auto message, read_message<pb::ServiceCIDR>(place, bytes, kServiceCidr, read_service_cidr));
+  TRY(const auto message, message_in<pb::ServiceCIDR>(place, bytes, kServiceCidr));
   return service_cidr_of(place, name, message);
 }
 Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, const std::string& name, JsonRef object) {
-  TRY(const auto message, message_in_json<pb::ServiceCIDR>(place, object, read_service_cidr));
+  TRY(const auto message, message_in<pb::ServiceCIDR>(place, object, kServiceCidr));
   return service_cidr_of(place, name, message);
 }
 

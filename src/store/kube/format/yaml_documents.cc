@@ -2,22 +2,21 @@
 
 #include <yaml.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
-#include <memory>
-#include <optional>
+#include <cstdint>
 #include <string>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/net/echo.h"
-
 namespace croft::wire {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr int kYamlDepthMax = 64;
 
 class Event {
  public:
@@ -45,54 +44,23 @@ class Event {
   return {reinterpret_cast<const char*>(data), size};  // libyaml's characters are unsigned bytes
 }
 
-template <class T>
-[[nodiscard]] std::optional<T> number_of(std::string_view text, int base = 10) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
-
-[[nodiscard]] std::optional<double> float_of(std::string_view text) {
-  if (text.find_first_of("0123456789") == text.npos || text.find_first_not_of("0123456789+-.eE") != text.npos) {
-    return std::nullopt;
-  }
-  double value = 0;
-  if (text.starts_with('+')) text.remove_prefix(1);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && std::isfinite(value) ? std::optional(value)
-                                                                                          : std::nullopt;
-}
-
-template <std::size_t N>
-[[nodiscard]] bool is_one_of(std::string_view text, const std::array<std::string_view, N>& words) {
-  for (const std::string_view word : words) {
-    if (text == word) return true;
-  }
-  return false;
-}
-
 /// A scalar without quotes.
 [[nodiscard]] Json resolved(std::string_view text) {
   constexpr std::array<std::string_view, 5> kNull{"", "~", "null", "Null", "NULL"};
   constexpr std::array<std::string_view, 9> kTrue{"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"};
   constexpr std::array<std::string_view, 9> kFalse{"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"};
-  if (is_one_of(text, kNull)) return nullptr;
-  if (is_one_of(text, kTrue)) return true;
-  if (is_one_of(text, kFalse)) return false;
-  const char first = text.front();
-  if ((first < '0' || first > '9') && first != '-' && first != '+' && first != '.') return std::string(text);
-  if (text.starts_with("0x")) {
-    if (const auto value = number_of<std::uint64_t>(text.substr(2), 16)) return *value;
-  } else if (const auto value = number_of<std::int64_t>(text)) {
-    return *value;
-  }
-  if (const auto value = float_of(text)) return *value;
+  if (std::ranges::count(kNull, text) > 0) return nullptr;
+  if (std::ranges::count(kTrue, text) > 0) return true;
+  if (std::ranges::count(kFalse, text) > 0) return false;
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size()) return number;
   return std::string(text);
 }
 
 class Parser {
  public:
-  Parser(std::string_view text, const YamlLimits& limits) : limits_(limits) {
+  explicit Parser(std::string_view text) {
     good_ = yaml_parser_initialize(&parser_) != 0;
     if (!good_) return;
     yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
@@ -115,9 +83,6 @@ class Parser {
       TRY_VOID(next());
       TRY(Json document, value(0));
       if (!document.is_null()) result.push_back(std::move(document));
-      if (result.size() > kYamlDocumentsMax) {
-        return fail(problem(fmt::format("there are more than {} documents", kYamlDocumentsMax)));
-      }
     }
   }
 
@@ -134,12 +99,7 @@ class Parser {
 
   /// The value that begins with the current event.
   [[nodiscard]] Result<Json> value(int depth) {
-    if (++nodes_ > limits_.nodes_max) {
-      return fail(problem(fmt::format("there are more than {} values", limits_.nodes_max)));
-    }
-    if (depth > limits_.depth_max) {
-      return fail(problem(fmt::format("values are nested deeper than {}", limits_.depth_max)));
-    }
+    if (depth > kYamlDepthMax) return fail(problem(fmt::format("values are nested deeper than {}", kYamlDepthMax)));
     switch (event_->type) {
       case YAML_SCALAR_EVENT:
         return scalar();
@@ -188,21 +148,17 @@ class Parser {
     }
   }
 
-  const YamlLimits limits_;
   yaml_parser_t parser_{};
   Event event_;
   bool good_ = false;
-  std::size_t nodes_ = 0;
 };
 
 }  // namespace
 
-Result<std::vector<nlohmann::json>> parse_yaml(std::string_view text, const YamlLimits& limits) {
-  if (text.size() > limits.bytes_max) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("the text has {} bytes, more than {}", text.size(), limits.bytes_max));
-  }
-  return Parser(text, limits).documents();
+Result<std::vector<nlohmann::json>> parse_yaml(std::string_view text) {
+  if (text.size() <= kYamlBytesMax) return Parser(text).documents();
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("the text has {} bytes, more than {}", text.size(), kYamlBytesMax));
 }
 
 }  // namespace croft::wire
