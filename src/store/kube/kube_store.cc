@@ -348,9 +348,9 @@ class KubeStore final : public Store, public Sealable, public Naming {
       return objects->read(wanted, deadline);
     };
     auto found = read();
-    // By a guess a kind may not be served; and a register without a record may be the one that is not there.
+    // By a guess a kind may not be served; and a register without a pool may be the one that is not there.
     const bool is_unknown = !found && found.error().code == ErrorCode::refused_by_configuration;
-    if ((found || is_unknown) && !is_certain(found && has_calicos(*found))) {
+    if (!is_certain(found && has_calicos(*found)) && (is_unknown || (found && lists_no_pool(*found)))) {
       const Objects* const guessed = objects;
       TRY(objects, as_found(deadline));
       if (objects != guessed) found = read();
@@ -360,6 +360,10 @@ class KubeStore final : public Store, public Sealable, public Naming {
     if (!found) return found;
     if (asked_beside) static_cast<void>(kube::take_readiness(*objects, ready_, *asked_beside, *found->beside));
     return found;
+  }
+  [[nodiscard]] static bool lists_no_pool(const Objects::Together& found) {
+    return std::ranges::any_of(
+        found.lists, [](const auto& listed) { return listed.first.kind == Kind::pool && listed.second.empty(); });
   }
   [[nodiscard]] static bool has_calicos(const Objects::Together& found) {
     const auto is_there = [](const auto& listed) {

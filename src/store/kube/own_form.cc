@@ -4,7 +4,6 @@
 
 #include "base/assert.h"
 #include "base/hex.h"
-#include "base/json/writer.h"
 #include "base/net/echo.h"
 #include "register/format/records.h"
 #include "store/kube/form.h"
@@ -51,37 +50,18 @@ class OwnForm final : public Form {
 
   [[nodiscard]] std::string encode(const Key& key, const Value& value, const WriteToken& token,
                                    const std::optional<Basis>& basis, WallTime /*now*/) const override {
-    wire::JsonWriter out(wire::JsonWriter::Layout::compact);
-    const auto member = [&out](std::string_view name, std::string_view text) {
-      out.key(name);
-      out.text(text);
-    };
-    const auto begin = [&out](std::string_view name) {
-      out.key(name);
-      out.begin_object();
-    };
-    out.begin_object();
-    member("apiVersion", wire::kube::kOwnApiVersion);
-    member("kind", own(key.kind).kind);
-    begin("metadata");
-    member("name", wire::kube::own_object_name(key.name, sha256_));
-    if (basis) {
-      if (!basis->uid.empty()) member("uid", basis->uid);
-      member("resourceVersion", basis->resource_version);
-    }
-    if (const auto owner = wire::kube::owner_in_name(key.name)) {
-      begin("labels");
-      member(wire::kube::kOwnerLabel, wire::kube::own_owner_label(*owner, sha256_));
-      out.end_object();
-    }
-    begin("annotations");
-    member(wire::kube::kTokenAnnotation, hex_of(token.bytes));
-    out.end_object();
-    out.end_object();
-    out.key("spec");
-    out.raw(wire::kube::own_spec(own(key.kind), key.name, wire::encode_record(value)));
-    out.end_object();
-    return std::move(out).take();
+    // Nothing beside the spec has to be escaped: names and digits of Kubernetes, and our own.
+    const auto owner = wire::kube::owner_in_name(key.name);
+    const std::string is = basis && !basis->uid.empty() ? fmt::format(R"(,"uid":"{}")", basis->uid) : "";
+    const std::string as = basis ? fmt::format(R"(,"resourceVersion":"{}")", basis->resource_version) : "";
+    const std::string of = owner ? fmt::format(R"(,"labels":{{"{}":"{}"}})", wire::kube::kOwnerLabel,
+                                               wire::kube::own_owner_label(*owner, sha256_))
+                                 : "";
+    return fmt::format(
+        R"({{"apiVersion":"{}","kind":"{}","metadata":{{"name":"{}"{}{}{},"annotations":{{"{}":"{}"}}}},"spec":{}}})",
+        wire::kube::kOwnApiVersion, own(key.kind).kind, wire::kube::own_object_name(key.name, sha256_), is, as, of,
+        wire::kube::kTokenAnnotation, hex_of(token.bytes),
+        wire::kube::own_spec(own(key.kind), key.name, wire::encode_record(value)));
   }
 
  private:

@@ -17,7 +17,6 @@ namespace croft::wire::kube {
 namespace {
 
 using core::Kind;
-using Type = OwnField::Type;
 
 constexpr std::size_t kPlainNameBytesMax = 200;
 constexpr std::size_t kDigestDigits = 16;
@@ -25,20 +24,13 @@ constexpr std::size_t kLabelDigits = 40;
 
 // ---------------------------------------------------------------- the kinds
 
-constexpr std::array kHighWaterMark = {OwnField{"sequenceNumber", Type::big_integer}};
-constexpr std::array kPoolSet = {OwnField{"generation", Type::big_integer}};
+constexpr std::array kHighWaterMark = {OwnField{"sequenceNumber", true}};
+constexpr std::array kPoolSet = {OwnField{"generation", true}};
 constexpr std::array kNodeRange = {OwnField{"node"}, OwnField{"cidr"}};
-
-constexpr std::array kClusterCidr = {OwnField{"cidr"}, OwnField{"nodeLength", Type::integer}};
-constexpr std::array kClusterCidrs = {OwnField{"", Type::object, kClusterCidr}};
-constexpr std::array kExcluded = {OwnField{""}};
-constexpr std::array kCursors = {OwnField{"", Type::big_integer}};
-constexpr std::array kNodeRangeSet = {
-    OwnField{"generation", Type::big_integer}, OwnField{"clusterCIDRs", Type::list, kClusterCidrs},
-    OwnField{"excluded", Type::list, kExcluded}, OwnField{"cursors", Type::list, kCursors}};
-
-constexpr std::array kHeld = {OwnField{"", Type::big_integer}};
-constexpr std::array kRemovedNode = {OwnField{"node"}, OwnField{"held", Type::map, kHeld}};
+constexpr std::array kClusterCidr = {OwnField{"cidr"}, OwnField{"nodeLength"}};
+constexpr std::array kNodeRangeSet = {OwnField{"generation", true}, OwnField{"clusterCIDRs", false, kClusterCidr},
+                                      OwnField{"excluded"}, OwnField{"cursors", true}};
+constexpr std::array kRemovedNode = {OwnField{"node"}, OwnField{"held", true}};
 
 /// Of the records it is nearest to, though it is none itself.
 constexpr OwnKind kPoolKind{Kind::pool, "CroftPool", "croftpools", {}};
@@ -53,7 +45,8 @@ constexpr std::array kKinds = {
 
 // ---------------------------------------------------------------- record and spec
 
-/// Writes the members of a record as a spec has them, or the other way round. Only large integers differ.
+/// Writes the members of a record as a spec has them, or the other way round. Only big integers differ. Whether a value
+/// is of its member's type register/format tells.
 class Rewriter {
  public:
   enum class To { spec, record };
@@ -75,52 +68,46 @@ class Rewriter {
 
  private:
   [[nodiscard]] MaybeFault value(const OwnField& field, const JsonAt& at) {
-    switch (field.type) {
-      case Type::text:
-        if (at.value.kind() != JsonKind::string) return at.wrong_type("a string");
-        out_.text(at.value.text());
-        return {};
-      case Type::integer:
-        if (!at.value.integer()) return at.wrong_type("an integer of 64 bits");
-        out_.number(*at.value.integer());
-        return {};
-      case Type::big_integer:
-        return big_integer(at);
-      case Type::list:
-        return list(field.parts.front(), at);
-      case Type::map:
-        return map(field.parts.front(), at);
-      case Type::object:
-        return object(field.parts, at);
+    switch (at.value.kind()) {
+      case JsonKind::string:
+      case JsonKind::integer:
+        return scalar(field, at);
+      case JsonKind::array:
+        return list(field, at);
+      case JsonKind::object:
+        return field.parts.empty() ? map(field, at) : object(field, at);
+      default:
+        return at.bad_value("it is no text, integer, list or object");
     }
-    return {};
   }
 
-  [[nodiscard]] MaybeFault big_integer(const JsonAt& at) {
+  [[nodiscard]] MaybeFault scalar(const OwnField& field, const JsonAt& at) {
     const std::string_view text = at.value.text();
+    const bool is_text = at.value.kind() == JsonKind::string;
+    if (!field.is_big) {
+      is_text ? out_.text(text) : out_.raw(text);
+      return {};
+    }
     std::uint64_t number = 0;
     const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
     const bool is_number = fault == std::errc() && end == text.data() + text.size();
-    const JsonKind kind = to_ == To::record ? JsonKind::string : JsonKind::integer;
-    if (at.value.kind() != kind || !is_number) return at.bad_value("it is no string of a number of 64 bits");
-    to_ == To::record ? out_.number(number) : out_.text(text);
+    if (!is_number || is_text != (to_ == To::record)) return at.bad_value("it is no string of a number of 64 bits");
+    is_text ? out_.number(number) : out_.text(text);
     return {};
   }
 
-  [[nodiscard]] MaybeFault list(const OwnField& part, const JsonAt& at) {
-    if (at.value.kind() != JsonKind::array) return at.wrong_type("a list");
+  [[nodiscard]] MaybeFault list(const OwnField& field, const JsonAt& at) {
     out_.raw("[");
     auto fault = each_element(at, kRecordBytesMax, [&](const JsonAt& element) {
       if (element.index != 0) out_.raw(",");
-      return value(part, element);
+      return value(field, element);
     });
     out_.raw("]");
     return fault;
   }
 
   /// In the order of names, however the server has them.
-  [[nodiscard]] MaybeFault map(const OwnField& part, const JsonAt& at) {
-    if (at.value.kind() != JsonKind::object) return at.wrong_type("an object");
+  [[nodiscard]] MaybeFault map(const OwnField& field, const JsonAt& at) {
     std::map<std::string_view, JsonRef> members;
     for (auto member = at.value.first_child(); member; member = member->next_sibling()) {
       members.insert_or_assign(member->key(), *member);
@@ -128,16 +115,15 @@ class Rewriter {
     std::string_view before = "{";
     for (const auto& [name, member] : members) {
       out_.raw(std::exchange(before, ",")).text(name).raw(":");
-      if (auto fault = value(part, {member, &at, name, {}})) return fault;
+      if (auto fault = value(field, {member, &at, name, {}})) return fault;
     }
     out_.raw(members.empty() ? "{}" : "}");
     return {};
   }
 
-  [[nodiscard]] MaybeFault object(std::span<const OwnField> parts, const JsonAt& at) {
-    if (at.value.kind() != JsonKind::object) return at.wrong_type("an object");
+  [[nodiscard]] MaybeFault object(const OwnField& field, const JsonAt& at) {
     out_.raw("{");
-    auto fault = fields(parts, at);
+    auto fault = fields(field.parts, at);
     out_.raw("}");
     return fault;
   }
