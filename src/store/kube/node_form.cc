@@ -40,7 +40,7 @@ std::map<std::string, std::string> labels_in(wire::JsonRef object) {
   return found;
 }
 
-Result<Value> node_in(wire::JsonRef object, const wire::kube::ApiMeta& meta) {
+[[nodiscard]] Result<Value> node_in(wire::JsonRef object, const wire::kube::ApiMeta& meta) {
   core::Node node;
   node.name = meta.name;
   node.orchestrators = {{"k8s", meta.name}};
@@ -55,7 +55,7 @@ Result<Value> node_in(wire::JsonRef object, const wire::kube::ApiMeta& meta) {
   return Value(std::move(node));
 }
 
-Result<Value> namespace_in(wire::JsonRef object, const wire::kube::ApiMeta& meta) {
+[[nodiscard]] Result<Value> namespace_in(wire::JsonRef object, const wire::kube::ApiMeta& meta) {
   return Value(core::Namespace{meta.name, labels_in(object)});
 }
 

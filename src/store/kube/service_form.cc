@@ -1,7 +1,7 @@
 #include "base/assert.h"
 #include "base/net/echo.h"
+#include "services/format/kubernetes_objects.h"
 #include "store/kube/form.h"
-#include "store/kube/format/objects.h"
 
 // What tells of the addresses and node ports of Services (docs/formats/kubernetes.md#api). The bitmaps beside them are
 // in the etcd of the kube-apiservers alone.
@@ -11,14 +11,14 @@ namespace {
 
 using wire::kube::ApiMeta;
 
-Result<Value> service_in(wire::JsonRef object, const ApiMeta& meta) {
+[[nodiscard]] Result<Value> service_in(wire::JsonRef object, const ApiMeta& meta) {
   const core::ServiceName name{meta.name_space, meta.name};
   return wire::kube::decode_service("Service " + net::echo(name.to_string()), name, object);
 }
-Result<Value> service_cidr_in(wire::JsonRef object, const ApiMeta& meta) {
+[[nodiscard]] Result<Value> service_cidr_in(wire::JsonRef object, const ApiMeta& meta) {
   return wire::kube::decode_service_cidr("ServiceCIDR " + net::echo(meta.name), meta.name, object);
 }
-Result<Value> ip_address_in(wire::JsonRef object, const ApiMeta& meta) {
+[[nodiscard]] Result<Value> ip_address_in(wire::JsonRef object, const ApiMeta& meta) {
   return wire::kube::decode_ip_address("IPAddress " + net::echo(meta.name), meta.name, object);
 }
 std::string encode_ip_address(const Value& value) {

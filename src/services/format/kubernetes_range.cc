@@ -6,8 +6,8 @@
 #include "base/json/decode.h"
 #include "base/json/writer.h"
 #include "base/text/base64.h"
-#include "store/kube/format/frame.h"
-#include "store/kube/format/objects.h"
+#include "services/format/kubernetes_frame.h"
+#include "services/format/kubernetes_objects.h"
 
 // Kubernetes writes these objects back whole, and so does Croft: everything but `range` and `data` as it was read.
 namespace croft::wire::kube {

@@ -1,4 +1,4 @@
-#include "store/kube/format/frame.h"
+#include "services/format/kubernetes_frame.h"
 
 #include <array>
 #include <chrono>
@@ -8,7 +8,7 @@
 #include "base/net/echo.h"
 #include "base/text/base64.h"
 #include "base/time_text.h"
-#include "store/kube/format/objects.h"
+#include "services/format/kubernetes_objects.h"
 
 namespace croft::wire::kube {
 namespace {

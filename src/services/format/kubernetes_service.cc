@@ -8,8 +8,8 @@
 #include "base/net/address.h"
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
-#include "store/kube/format/frame.h"
-#include "store/kube/format/objects.h"
+#include "services/format/kubernetes_frame.h"
+#include "services/format/kubernetes_objects.h"
 
 namespace croft::wire::kube {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What all of Kubernetes' objects in etcd share: the two forms, the envelope, metadata. Private to this folder.
+// All of Kubernetes' objects in etcd have two forms, an envelope and metadata. Private to kubernetes_*.cc.
 
 #include <cstdint>
 #include <span>

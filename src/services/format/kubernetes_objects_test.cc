@@ -1,4 +1,4 @@
-#include "store/kube/format/objects.h"
+#include "services/format/kubernetes_objects.h"
 
 #include <filesystem>
 #include <fstream>
