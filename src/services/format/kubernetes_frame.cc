@@ -8,7 +8,6 @@
 #include "base/net/echo.h"
 #include "base/text/base64.h"
 #include "base/time_text.h"
-#include "services/format/kubernetes_objects.h"
 
 namespace croft::wire::kube {
 namespace {

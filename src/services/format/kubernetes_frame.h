@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/json/document.h"
 #include "base/result.h"
+#include "services/format/kubernetes_objects.h"
 
 namespace croft::wire::kube {
 
@@ -53,16 +54,15 @@ template <class Message>
   if (message.ParseFromString(bytes)) return message;
   return fail(damaged(place, fmt::format("raw: it is no {} in protobuf, or it is cut off", type.kind)));
 }
-/// The object of the JSON form.
+/// The object of a source in any form.
 template <class Message>
-[[nodiscard]] Result<Message> message_in(std::string_view place, JsonRef object, const ObjectType& type) {
-  TRY(const std::string bytes, protobuf_of(place, object, type));
-  return parse_message<Message>(place, bytes, type);
-}
-/// The object of a value in either form.
-template <class Message>
-[[nodiscard]] Result<Message> message_in(std::string_view place, std::string_view bytes, const ObjectType& type) {
-  TRY(const Opened opened, open(place, bytes, type));
+[[nodiscard]] Result<Message> message_in(std::string_view place, const KubernetesSource& source,
+                                         const ObjectType& type) {
+  if (const auto* object = std::get_if<JsonRef>(&source)) {
+    TRY(const std::string bytes, protobuf_of(place, *object, type));
+    return parse_message<Message>(place, bytes, type);
+  }
+  TRY(const Opened opened, open(place, std::get<std::string_view>(source), type));
   if (const auto* json = std::get_if<JsonDocument>(&opened)) return message_in<Message>(place, json->root(), type);
   return parse_message<Message>(place, std::get<pb::Unknown>(opened).raw(), type);
 }

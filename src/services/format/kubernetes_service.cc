@@ -148,8 +148,11 @@ pb::IPAddress message_of(const core::IpAddressObject& object, const std::string&
   return message;
 }
 
-[[nodiscard]] Result<core::Service> service_of(std::string_view place, const core::ServiceName& name,
-                                               const pb::Service& message) {
+}  // namespace
+
+Result<core::Service> decode_service(std::string_view place, const core::ServiceName& name,
+                                     const KubernetesSource& source) {
+  TRY(const auto message, message_in<pb::Service>(place, source, kService));
   const pb::ServiceSpec& spec = message.spec();
   Taker taker(place);
   core::Service service;
@@ -182,7 +185,9 @@ pb::IPAddress message_of(const core::IpAddressObject& object, const std::string&
   return taker.finish(std::move(service));
 }
 
-[[nodiscard]] core::IpAddressObject ip_address_of(const std::string& address, const pb::IPAddress& message) {
+Result<core::IpAddressObject> decode_ip_address(std::string_view place, const std::string& address,
+                                                const KubernetesSource& source) {
+  TRY(const auto message, message_in<pb::IPAddress>(place, source, kIpAddress));
   const pb::ParentReference& parent = message.spec().parent_ref();
   core::IpAddressObject object;
   object.address = address;
@@ -195,8 +200,9 @@ pb::IPAddress message_of(const core::IpAddressObject& object, const std::string&
   return object;
 }
 
-[[nodiscard]] Result<core::ServiceCidrObject> service_cidr_of(std::string_view place, const std::string& name,
-                                                              const pb::ServiceCIDR& message) {
+Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, const std::string& name,
+                                                    const KubernetesSource& source) {
+  TRY(const auto message, message_in<pb::ServiceCIDR>(place, source, kServiceCidr));
   core::ServiceCidrObject object;
   object.name = name;
   object.uid = message.metadata().uid();
@@ -213,27 +219,6 @@ pb::IPAddress message_of(const core::IpAddressObject& object, const std::string&
     if (condition.type() == "Ready") object.ready = condition.status() == "True";
   }
   return object;
-}
-
-}  // namespace
-
-Result<core::Service> decode_service(std::string_view place, const core::ServiceName& name, std::string_view bytes) {
-  TRY(const auto message, message_in<pb::Service>(place, bytes, kService));
-  return service_of(place, name, message);
-}
-Result<core::Service> decode_service(std::string_view place, const core::ServiceName& name, JsonRef object) {
-  TRY(const auto message, message_in<pb::Service>(place, object, kService));
-  return service_of(place, name, message);
-}
-
-Result<core::IpAddressObject> decode_ip_address(std::string_view place, const std::string& address,
-                                                std::string_view bytes) {
-  TRY(const auto message, message_in<pb::IPAddress>(place, bytes, kIpAddress));
-  return ip_address_of(address, message);
-}
-Result<core::IpAddressObject> decode_ip_address(std::string_view place, const std::string& address, JsonRef object) {
-  TRY(const auto message, message_in<pb::IPAddress>(place, object, kIpAddress));
-  return ip_address_of(address, message);
 }
 
 std::string encode_ip_address(const core::IpAddressObject& object, const std::string& uid, WallTime made) {
@@ -273,16 +258,6 @@ std::string encode_ip_address_json(const core::IpAddressObject& object) {
   out.end_object();
   out.end_object();
   return std::move(out).take();
-}
-
-Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, const std::string& name,
-                                                    std::string_view bytes) {
-  TRY(const auto message, message_in<pb::ServiceCIDR>(place, bytes, kServiceCidr));
-  return service_cidr_of(place, name, message);
-}
-Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, const std::string& name, JsonRef object) {
-  TRY(const auto message, message_in<pb::ServiceCIDR>(place, object, kServiceCidr));
-  return service_cidr_of(place, name, message);
 }
 
 }  // namespace croft::wire::kube

@@ -134,7 +134,8 @@ class KubeStore final : public Store, public Sealable, public Naming {
       std::vector<kube::Request> requests;
       std::vector<std::size_t> asked, alone;
       for (std::size_t i = 0; i < writes.size(); ++i) {
-        auto request = first_request(*objects, writes[i], token);
+        const auto sound = check_writes(writes.subspan(i, 1));
+        auto request = sound ? objects->first_request(writes[i], token) : fail(sound.error());
         if (!request) {
           outcomes[i] = fail(request.error());
         } else if (*request) {
@@ -275,15 +276,6 @@ class KubeStore final : public Store, public Sealable, public Naming {
 
   /// kube-apiserver's --request-timeout, and a little.
   static constexpr std::chrono::seconds kRequestMax{65};
-
-  [[nodiscard]] static Result<std::optional<kube::Request>> first_request(const Objects& objects, const Write& write,
-                                                                          const WriteToken& token) {
-    TRY_VOID(check_writes({&write, 1}));
-    if (write.only_check || !objects.keeps(write.key.kind)) return std::optional<kube::Request>();
-    TRY(const kube::Form* form, objects.form_of(write.key.kind));
-    TRY_VOID(form->check_write(write));
-    return objects.first_request(write, token);
-  }
 
   /// The records by the group that Calico has chosen, which is asked for when it is needed first. A read may do by the
   /// older one while there is nothing better: a plugin alone is spared the question.

@@ -390,9 +390,10 @@ Result<std::optional<Request>> Objects::first_request(const Write& write, const 
   const Revision revision = write.condition.revision;
   const bool is_new = write.condition.kind == Condition::Kind::absent && write.value;
   const bool is_known = is_new || write.condition.kind == Condition::Kind::revision;
-  if (!keeps(key.kind) || !is_known) return std::optional<Request>();
-  if (!is_new && revision.value == 0) return fail(conflict_on(key));  // no record has it
+  if (write.only_check || !keeps(key.kind) || !is_known) return std::optional<Request>();
   TRY(const Form* form, form_of(key.kind));
+  TRY_VOID(form->check_write(write));
+  if (!is_new && revision.value == 0) return fail(conflict_on(key));  // no record has it
   TRY(std::string path, form->path_of(key));
   if (is_new) {
     TRY(path, wire::kube::collection_path(form->resource_of(key.kind)));
