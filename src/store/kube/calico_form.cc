@@ -97,7 +97,6 @@ class CalicoForm final : public Form {
     return kind == Kind::block ? std::optional(wire::calico::key_of_crd_name(kind, name)) : std::nullopt;
   }
 
-  [[nodiscard]] bool marks_deleted(Kind kind) const override { return wire::calico::has_deletion_mark(kind); }
   [[nodiscard]] std::optional<wire::kube::ApiSelection> followed_by_label(Kind kind,
                                                                           std::string_view owner) const override {
     if (kind != Kind::block) return {};
@@ -141,15 +140,6 @@ class CalicoForm final : public Form {
     return wire::calico::to_crd(key, bytes.value, frame);
   }
 
-  [[nodiscard]] std::string marked_deleted(Kind kind, wire::JsonRef object, const WriteToken& token) const override {
-    std::map<std::string, std::string> annotations{{std::string(wire::kube::kTokenAnnotation), hex_of(token.bytes)}};
-    // Who deletes a block has found that nothing cools there any more; a mark beside what does is not obeyed.
-    if (kind == Kind::block && annotation_in(object, kBesideAnnotation)) {
-      annotations.emplace(kBesideAnnotation, wire::encode_cooling_beside({}));
-    }
-    return wire::calico::marked_deleted(kind, group_, object, annotations);
-  }
-
  private:
   [[nodiscard]] std::string owner_label(const core::AffinityOwner& owner) const {
     std::string name = core::owned_names_of(owner);  // with a slash behind it
@@ -190,6 +180,10 @@ class CalicoForm final : public Form {
     }
     if (const auto* block = std::get_if<core::Block>(&decoded->value)) {
       TRY(stored.is_deleted, may_obey_mark(*block, text));
+    }
+    // What is written into it goes with the last finalizer.
+    if (meta.deletion_timestamp && !stored.is_deleted && wire::calico::has_deletion_mark(kind)) {
+      return fail(ErrorCode::corrupt, text + ": it is being deleted, and a finalizer keeps its object");
     }
     return std::move(decoded->value);
   }

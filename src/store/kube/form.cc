@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/assert.h"
 #include "base/hex.h"
 #include "base/net/echo.h"
 
@@ -30,8 +29,6 @@ Result<std::string> Form::path_of(const Key& key) const {
   TRY(const auto object, object_of(key));
   return wire::kube::object_path(resource_of(key.kind), object.name_space, object.name);
 }
-
-std::string Form::marked_deleted(Kind, wire::JsonRef, const WriteToken&) const { CROFT_ASSERT(false); }
 
 Result<Stored> Form::stored_as(Key key, wire::JsonRef object, const wire::kube::ApiMeta& meta) {
   Stored stored;

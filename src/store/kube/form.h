@@ -77,8 +77,6 @@ class Form {
   /// The record that an object of this name is, where names alone tell: lists of keys need no more. Nothing where they
   /// do not.
   [[nodiscard]] virtual std::optional<Key> key_of_name(Kind /*kind*/, const std::string& /*name*/) const { return {}; }
-  /// Whether a record is deleted by a mark first: others may read it, and a finalizer keep it.
-  [[nodiscard]] virtual bool marks_deleted(Kind /*kind*/) const { return false; }
   /// What a watch sees an owner's records by, as Croft writes them; other programs drop the label with their next
   /// write. Nothing for kinds without. `owner` as in the names of its records: "host/node-a".
   [[nodiscard]] virtual std::optional<wire::kube::ApiSelection> followed_by_label(Kind /*kind*/,
@@ -96,8 +94,6 @@ class Form {
   /// The object to send, with the token. Without `basis` it is made, else put in the place of that one.
   [[nodiscard]] virtual std::string encode(const Key& key, const Value& value, const WriteToken& token,
                                            const std::optional<Basis>& basis, WallTime now) const = 0;
-  /// The same object with the mark, from its text as the API has it. Only for kinds that marks_deleted().
-  [[nodiscard]] virtual std::string marked_deleted(Kind kind, wire::JsonRef object, const WriteToken& token) const;
 
  protected:
   /// The frame of an object: all but the value.

@@ -435,39 +435,6 @@ TEST_F(MarkedBlock, ThatIsNotUnderstoodIsSetAside) {
   EXPECT_FALSE(backend_.cluster().object(kBlockPath).is_null());
 }
 
-/// The mark is a write as any other; what is left of the object after it is another's matter.
-TEST_F(MarkedBlock, OfARequestThatCameTwiceIsDone) {
-  const Write made{core::block_key(cidr_), empty_, Condition::if_absent()};
-  kube::FakeApi* proxy = nullptr;
-  const auto store = backend_.open([&](std::unique_ptr<kube::Api> api) {
-    proxy = dynamic_cast<kube::FakeApi*>(api.get());
-    return api;
-  });
-  for (const bool is_kept : {true, false}) {
-    proxy->repeats = false;
-    ASSERT_TRUE(store->commit({&made, 1}, WriteToken{{1}}, soon()));
-    backend_.cluster().edit(kBlockPath, [](auto& object) { object["metadata"]["finalizers"] = {"example.org/slow"}; });
-    const auto read = store->get(core::block_key(cidr_), soon()).value();
-    ASSERT_TRUE(read);
-    proxy->repeats = true;
-    if (!is_kept) {
-      proxy->between = [&] {
-        backend_.cluster().edit(kBlockPath, [](auto& object) {
-          object["metadata"]["finalizers"] = nlohmann::json::array();
-          object["metadata"]["annotations"].erase("ipam.croft.dev/write-token");
-        });
-      };
-    }
-    const Write removal{core::block_key(cidr_), std::nullopt, Condition::if_revision(read->revision)};
-    const auto removed = store->commit({&removal, 1}, WriteToken{{2}}, soon());
-    EXPECT_EQ(removed.has_value(), is_kept);
-    EXPECT_TRUE(removed || removed.error().code == ErrorCode::conflict);
-    EXPECT_EQ(store->get(core::block_key(cidr_), soon()).value(), std::nullopt);
-    backend_.cluster().edit(kBlockPath,
-                            [](auto& object) { object["metadata"]["finalizers"] = nlohmann::json::array(); });
-  }
-}
-
 TEST_F(MarkedBlock, ThatIsEmptyIsNoneAndIsDeletedByWritersOnly) {
   make(empty_);
   const auto reader = backend_.open();
@@ -485,11 +452,9 @@ TEST_F(MarkedBlock, ThatIsEmptyIsNoneAndIsDeletedByWritersOnly) {
   EXPECT_TRUE(reader->commit({&again, 1}, {}, soon())) << "who writes in its place finishes its deletion";
 }
 
-/// What cools no longer is in the way of no deletion, nor of one by a mark.
-TEST_F(MarkedBlock, OfOneThatCooledAndHasAFinalizerIsObeyed) {
-  const std::vector<net::Ordinal> first{net::Ordinal(0)};
-  const Write made{core::block_key(cidr_), core::release(held(), first, std::chrono::seconds(600), clock_.now()),
-                   Condition::if_absent()};
+/// What would be written into it goes with the last finalizer.
+TEST_F(MarkedBlock, ThatAFinalizerKeepsIsSetAside) {
+  const Write made{core::block_key(cidr_), empty_, Condition::if_absent()};
   const auto store = backend_.open();
   ASSERT_TRUE(store->commit({&made, 1}, {}, soon()));
   backend_.cluster().edit(kBlockPath, [](auto& object) { object["metadata"]["finalizers"] = {"example.org/slow"}; });
@@ -497,8 +462,11 @@ TEST_F(MarkedBlock, OfOneThatCooledAndHasAFinalizerIsObeyed) {
   ASSERT_TRUE(read);
   const Write removal{core::block_key(cidr_), std::nullopt, Condition::if_revision(read->revision)};
   ASSERT_TRUE(store->commit({&removal, 1}, {}, soon()));
-  ASSERT_FALSE(backend_.cluster().object(kBlockPath).is_null()) << "the finalizer keeps it, or this test says nothing";
-  EXPECT_EQ(store->get(core::block_key(cidr_), soon()).value(), std::nullopt);
+  const auto kept = store->get(core::block_key(cidr_), soon()).value();
+  ASSERT_TRUE(kept);
+  const auto* damaged = std::get_if<core::Damaged>(&kept->value);
+  ASSERT_NE(damaged, nullptr);
+  EXPECT_NE(damaged->error.message.find("a finalizer keeps"), std::string::npos) << damaged->error.message;
 }
 
 /// Read as damaged, because of its name: a DEL of it ends (ipam/decide/release.h), and nothing is written under it.

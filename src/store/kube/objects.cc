@@ -6,8 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
-#include "base/printable.h"
+#include "base/assert.h"
 #include "register/stored_size.h"
 
 namespace croft::store::kube {
@@ -65,16 +64,12 @@ constexpr std::size_t kSeenMax = 20'000;
   return request;
 }
 
-[[nodiscard]] const Key& key_of(const Record& record) { return record.key; }
-[[nodiscard]] const Key& key_of(const Key& key) { return key; }
-
 /// Ascending by name. Of one that two selections found the later look counts.
-template <class Kept>
-void put_in_order(std::vector<Kept>& all) {
-  const auto key = [](const Kept& one) -> const Key& { return key_of(one); };
-  std::ranges::stable_sort(all, {}, key);
+template <class Kept, class KeyOf>
+void put_in_order(std::vector<Kept>& all, KeyOf key_of) {
+  std::ranges::stable_sort(all, {}, key_of);
   std::ranges::reverse(all);
-  const auto again = std::ranges::unique(all, {}, key);
+  const auto again = std::ranges::unique(all, {}, key_of);
   all.erase(again.begin(), again.end());
   std::ranges::reverse(all);
 }
@@ -125,12 +120,8 @@ Error Objects::error_of(const Answer& answer, Kind kind, std::string_view name) 
 }
 
 void Objects::remember(const Key& key, const wire::kube::ApiObject& object) {
-  const auto metadata = member_of(object.value, "metadata");
-  const auto finalizers = member_of(metadata, "finalizers");
-  const auto label = member_of(member_of(metadata, "labels"), wire::kube::kOwnerLabel);
-  Seen seen{object.meta.uid, revision_of(object.meta.resource_version).value_or(Revision()),
-            object.meta.deletion_timestamp || (finalizers && finalizers->first_child()),
-            label ? std::string(label->text()) : std::string()};
+  const auto label = member_of(member_of(member_of(object.value, "metadata"), "labels"), wire::kube::kOwnerLabel);
+  Seen seen{object.meta.uid, label ? std::string(label->text()) : std::string()};
   const std::lock_guard lock(mutex_);
   if (seen_.size() >= kSeenMax) seen_.clear();
   seen_.insert_or_assign(key, std::move(seen));
@@ -248,8 +239,8 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
     TRY_VOID(ask(parts_of(listing, wanted.claims_may_lag, true), nullptr, &together.keys[listing]));
   }
   for (const OtherLengths& others : wanted.other_lengths) {
-    auto some = parts_of(others.listing, false, true);
-    for (Part& part : some ? *some : std::vector<Part>()) {
+    TRY(auto some, parts_of(others.listing, false, true));
+    for (Part& part : some) {
       const auto select = part.form->but_length(others.listing.kind, others.length);
       if (!select) continue;
       part.asked.select = *select;
@@ -287,9 +278,9 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
           return {};
         }));
   }
-  for (auto& [listing, records] : together.lists) put_in_order(records);
-  for (auto& [listing, keys] : together.keys) put_in_order(keys);
-  for (auto& [others, keys] : together.other_lengths) put_in_order(keys);
+  for (auto& [listing, records] : together.lists) put_in_order(records, &Record::key);
+  for (auto& [listing, keys] : together.keys) put_in_order(keys, std::identity());
+  for (auto& [others, keys] : together.other_lengths) put_in_order(keys, std::identity());
   if (wanted.beside) together.beside = std::move(*answer);
   return together;
 }
@@ -340,7 +331,8 @@ Result<void> Objects::read_part(const Part& part, std::optional<Answer> first, c
 
 // ---------------------------------------------------------------- writing
 
-Result<Revision> Objects::written(const Form& form, const Key& key, const Value* value, const Answer& answer) {
+Result<Revision> Objects::written(const Form& form, const Write& put, const Answer& answer) {
+  const Key& key = put.key;
   TRY(const wire::kube::ApiObjectOf of, form.object_of(key));
   const auto object = wire::kube::decode_object(answer.body, of);
   if (!object) {
@@ -349,10 +341,10 @@ Result<Revision> Objects::written(const Form& form, const Key& key, const Value*
                                                         core::name_of(key.kind), key.name, object.error().message));
   }
   remember(key, *object);
-  if (value != nullptr && wire::calico::has_crd(key.kind)) {
+  if (wire::calico::has_crd(key.kind)) {
     // An admission webhook or policy may change anything on its way: who was told of an address must have it.
     TRY(const Stored stored, form.decode(key.kind, &key, object->value, object->meta));
-    if (!is_kept(*value, stored.record.value)) {
+    if (!is_kept(*put.value, stored.record.value)) {
       return fail(ErrorCode::refused_by_configuration,
                   fmt::format("{} {} was written, but what the API has kept is not what was sent: either its "
                               "CustomResourceDefinition is of a version that lacks a member (look at it, and upgrade "
@@ -372,17 +364,15 @@ Result<std::optional<Objects::Found>> Objects::look_whose(const Key& key, Deadli
                           core::name_of(key.kind), key.name, found.error().message));
 }
 
-Result<Revision> Objects::done_by(const std::optional<Found>& found, const Write& write, const WriteToken& token) {
-  const bool is_put = write.value.has_value();
-  if (!found || found->stored.is_deleted == is_put) return fail(conflict_on(write.key));
+Result<Revision> Objects::done_by(const std::optional<Found>& found, const Write& put, const WriteToken& token) {
+  if (!found || found->stored.is_deleted) return fail(conflict_on(put.key));
   const Record& record = found->stored.record;
   // No write is known by a token of zeros. And a foreign writer may have changed it since and kept the annotations.
   const bool is_ours = token != WriteToken() && record.token == token;
-  const bool is_same =
-      !is_put || (wire::calico::has_crd(write.key.kind) ? is_kept(*write.value, record.value)
-                                                        : record.value.index() == write.value->index());
+  const bool is_same = wire::calico::has_crd(put.key.kind) ? is_kept(*put.value, record.value)
+                                                           : record.value.index() == put.value->index();
   if (is_ours && is_same) return record.revision;
-  return fail(conflict_on(write.key));
+  return fail(conflict_on(put.key));
 }
 
 Result<std::optional<Request>> Objects::first_request(const Write& write, const WriteToken& token) const {
@@ -400,15 +390,11 @@ Result<std::optional<Request>> Objects::first_request(const Write& write, const 
     return request_of(Request::Method::post, std::move(path),
                       form->encode(key, *write.value, token, std::nullopt, clock_.now().wall));
   }
-  const Seen known = seen(key);
-  const Basis basis{known.uid, resource_version_of(revision)};
+  const Basis basis{seen(key).uid, resource_version_of(revision)};
   if (write.value) {
     return request_of(Request::Method::put, std::move(path),
                       form->encode(key, *write.value, token, basis, clock_.now().wall));
   }
-  // Nobody has changed it since, so what did not keep it then does not keep it now: it is gone at once.
-  const bool goes_at_once = known.revision == revision && !known.has_finalizers;
-  if (!goes_at_once && form->marks_deleted(key.kind)) return std::optional<Request>();
   return request_of(Request::Method::delete_object, std::move(path),
                     wire::kube::encode_delete_options({basis.uid, basis.resource_version}));
 }
@@ -419,7 +405,7 @@ std::optional<Result<Revision>> Objects::settled_by(const Write& write, const Wr
   const auto settle = [&]() -> Result<Revision> {
     TRY(const Form* form, form_of(key.kind));
     if (answer.outcome == Outcome::done) {
-      if (write.value) return written(*form, key, &*write.value, answer);
+      if (write.value) return written(*form, write, answer);
       return Revision(write.condition.revision.value + 1);
     }
     const bool is_change = write.condition.kind == Condition::Kind::revision;
@@ -436,7 +422,7 @@ std::optional<Result<Revision>> Objects::settled_by(const Write& write, const Wr
 
 Result<Revision> Objects::write(const Write& write, const WriteToken& token, Deadline deadline) {
   TRY(const auto request, first_request(write, token));
-  if (!request) return mark(write, token, deadline);
+  CROFT_ASSERT(request);
   int absences = 0;
   for (int tries = 0; tries < kCreateTries; ++tries) {
     if (auto settled = settled_by(write, token, api_.call(*request, deadline), deadline)) return *std::move(settled);
@@ -450,31 +436,6 @@ Result<Revision> Objects::write(const Write& write, const WriteToken& token, Dea
     }
   }
   return fail(conflict_on(write.key));
-}
-
-Result<Revision> Objects::mark(const Write& removal, const WriteToken& token, Deadline deadline) {
-  const Key& key = removal.key;
-  TRY(const Form* form, form_of(key.kind));
-  TRY(std::string path, form->path_of(key));
-  // The mark decides; what follows only clears away.
-  TRY(const auto found, look(key, deadline));
-  const bool is_as_read =
-      found && !found->stored.is_deleted && found->stored.record.revision == removal.condition.revision;
-  if (!is_as_read) return fail(conflict_on(key));
-  const Answer answer = api_.call(
-      request_of(Request::Method::put, std::move(path), form->marked_deleted(key.kind, found->object.value, token)),
-      deadline);
-  Revision marked;
-  if (is_conflict(answer)) {
-    TRY(const auto now, look_whose(key, deadline));
-    TRY(marked, done_by(now, removal, token));
-  } else if (answer.outcome == Outcome::done) {
-    TRY(marked, written(*form, key, nullptr, answer));
-  } else {
-    return fail(is_absent(answer) ? conflict_on(key) : error_of(answer, key.kind, key.name));
-  }
-  finish_deletion(key, {found->stored.basis.uid, resource_version_of(marked)}, deadline);
-  return marked;
 }
 
 void Objects::finish_deletion(const Key& key, const Basis& basis, Deadline deadline) {

@@ -78,8 +78,8 @@ class Objects {
   // has written since; and of an object that is gone nobody can tell who deleted it.
 
   [[nodiscard]] Result<Revision> write(const Write& write, const WriteToken& token, Deadline deadline);
-  /// What a write asks first, where that most likely is all; nothing for one that has to look before. For who sends
-  /// several writes together. Error: as of the write.
+  /// What a write asks first, where that most likely is all; nothing for other conditions and kinds that are not kept.
+  /// For sending several writes together. Error: as of the write.
   [[nodiscard]] Result<std::optional<Request>> first_request(const Write& write, const WriteToken& token) const;
   /// What the answer to that says of the write; nothing when the write is to be made as if it had not been asked.
   [[nodiscard]] std::optional<Result<Revision>> settled_by(const Write& write, const WriteToken& token,
@@ -110,23 +110,18 @@ class Objects {
                                        const std::function<void()>& begin, const std::function<Deadline()>& until,
                                        const std::function<Result<void>(Record&)>& take);
   /// Error also: refused_by_configuration, when what the API has kept is not what was sent.
-  [[nodiscard]] Result<Revision> written(const Form& form, const Key& key, const Value* value, const Answer& answer);
+  [[nodiscard]] Result<Revision> written(const Form& form, const Write& put, const Answer& answer);
   /// Whether what is there after an answer that it is another is of this write. Error: unknown_outcome, when that can't
   /// be read.
   [[nodiscard]] Result<std::optional<Found>> look_whose(const Key& key, Deadline deadline);
-  /// The revision that the write made. Error: conflict.
-  [[nodiscard]] static Result<Revision> done_by(const std::optional<Found>& found, const Write& write,
+  /// The revision that a put has made. Error: conflict.
+  [[nodiscard]] static Result<Revision> done_by(const std::optional<Found>& found, const Write& put,
                                                 const WriteToken& token);
-  /// Deletes an object by its mark first.
-  [[nodiscard]] Result<Revision> mark(const Write& removal, const WriteToken& token, Deadline deadline);
-  /// The second half of the deletion of an object with a mark; who writes in its place, or opened the store to write,
-  /// helps. What fails is left to the next.
+  /// Deletes an object that Calico has marked; who writes in its place, or opened the store to write, does. What fails
+  /// is left to the next.
   void finish_deletion(const Key& key, const Basis& basis, Deadline deadline);
-  /// What is known of an object as of a version.
   struct Seen {
     std::string uid;
-    Revision revision;
-    bool has_finalizers = true;
     std::string owner_label;  ///< the value of wire::kube::kOwnerLabel; empty: none
   };
   void remember(const Key& key, const wire::kube::ApiObject& object);
