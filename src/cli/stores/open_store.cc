@@ -101,12 +101,9 @@ Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clo
 }
 
 Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, const Clock& clock,
-                                                      const StoreParts& parts, store::OpenMode mode,
-                                                      bool only_calicos) {
+                                                      const StoreParts& parts, bool only_calicos) {
   return open_kube(place, clock, parts,
-                   {.own_kinds = !only_calicos,
-                    .services = only_calicos ? nullptr : parts.services,
-                    .finishes_deletions = mode == store::OpenMode::create});
+                   {.own_kinds = !only_calicos, .services = only_calicos ? nullptr : parts.services});
 }
 
 Result<std::unique_ptr<store::kube::Api>> open_kube_api(const std::string& url, const Clock& clock,
@@ -133,7 +130,7 @@ Result<std::unique_ptr<store::Store>> open_store(const std::string& url, store::
   }
   if (scheme == store::Scheme::kube) {
     TRY(const KubePlace place, parse_kube_url(url));
-    return open_kube_store(place, clock, parts, mode);
+    return open_kube_store(place, clock, parts);
   }
   return fail(unknown_store(url));
 }

@@ -168,9 +168,9 @@ class KubeStore final : public Store, public Sealable, public Naming {
     const Write& witness = writes.front();
     TRY(Objects * objects, as_found(deadline));
     TRY(const auto found, objects->look(witness.key, deadline));
-    if (found && found->stored.record.token == token) return Fate::applied;
-    const bool is_there = found && !found->stored.is_deleted;
-    return holds(witness.condition, is_there ? &found->stored.record : nullptr) ? Fate::may_still_come : Fate::lost;
+    if (found && found->record.token == token) return Fate::applied;
+    const bool is_there = found && !found->is_deleted;
+    return holds(witness.condition, is_there ? &found->record : nullptr) ? Fate::may_still_come : Fate::lost;
   }
 
   [[nodiscard]] Result<Revision> position(Deadline deadline) override {
@@ -298,7 +298,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
     forms.push_back(kube::make_node_form());
     forms.push_back(kube::make_namespace_form());
     if (options_.services != nullptr) std::ranges::move(options_.services(), std::back_inserter(forms));
-    objects = std::make_unique<Objects>(*api_, std::move(forms), clock_, options_.finishes_deletions);
+    objects = std::make_unique<Objects>(*api_, std::move(forms), clock_);
     return objects.get();
   }
   /// After an error: whether Calico's records have gone to its other group since, as when they were migrated. What says

@@ -23,9 +23,6 @@ struct KubeStoreOptions {
   OwnDenied own_denied = nullptr;
   /// kube::make_service_forms, for a store that sees Services.
   std::vector<std::unique_ptr<kube::Form>> (*services)() = nullptr;
-  /// Reads too delete what is marked as deleted and waits for that: for who opens the store to write. Without it only
-  /// who writes in its place does.
-  bool finishes_deletions = false;
   /// Called once, when Calico's records are found to have gone to its other group (docs/runbooks/kubernetes-crds.md):
   /// nothing is read or written any more. A daemon ends then, and is started anew. Absent: the error alone says so.
   void (*moved)() = nullptr;

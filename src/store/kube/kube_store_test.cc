@@ -382,25 +382,23 @@ class MarkedBlock : public testing::Test {
     return core::take_next(empty_, holder, [](const net::Address&) { return false; }).value().block;
   }
   void expect_set_aside() {
-    for (const bool writes : {false, true}) {
-      const auto store = backend_.open({.finishes_deletions = writes});
-      const auto read = store->get(core::block_key(cidr_), soon());
-      ASSERT_TRUE(read && *read);
-      const auto* damaged = std::get_if<core::Damaged>(&(*read)->value);
-      ASSERT_NE(damaged, nullptr);
-      EXPECT_EQ(damaged->error.code, ErrorCode::corrupt);
-      EXPECT_NE(damaged->error.message.find("10.1.2.0/30"), std::string::npos) << damaged->error.message;
-      EXPECT_NE(damaged->error.message.find("deleted"), std::string::npos) << damaged->error.message;
-      core::Missing together;
-      together.records.insert(core::block_key(cidr_));
-      together.lists.insert({Kind::block, "", true});
-      const auto both = store->read(together, soon());
-      ASSERT_TRUE(both);
-      EXPECT_TRUE(both->records.front());
-      EXPECT_EQ(both->lists.front().size(), 1U);
-      const Write over{core::block_key(cidr_), empty_, Condition::if_absent()};
-      EXPECT_FALSE(store->commit({&over, 1}, {}, soon()));
-    }
+    const auto store = backend_.open();
+    const auto read = store->get(core::block_key(cidr_), soon());
+    ASSERT_TRUE(read && *read);
+    const auto* damaged = std::get_if<core::Damaged>(&(*read)->value);
+    ASSERT_NE(damaged, nullptr);
+    EXPECT_EQ(damaged->error.code, ErrorCode::corrupt);
+    EXPECT_NE(damaged->error.message.find("10.1.2.0/30"), std::string::npos) << damaged->error.message;
+    EXPECT_NE(damaged->error.message.find("deleted"), std::string::npos) << damaged->error.message;
+    core::Missing together;
+    together.records.insert(core::block_key(cidr_));
+    together.lists.insert({Kind::block, "", true});
+    const auto both = store->read(together, soon());
+    ASSERT_TRUE(both);
+    EXPECT_TRUE(both->records.front());
+    EXPECT_EQ(both->lists.front().size(), 1U);
+    const Write over{core::block_key(cidr_), empty_, Condition::if_absent()};
+    EXPECT_FALSE(store->commit({&over, 1}, {}, soon()));
     EXPECT_FALSE(backend_.cluster().object(kBlockPath).is_null()) << "nobody deletes it";
   }
 
@@ -429,7 +427,7 @@ TEST_F(MarkedBlock, WithWhatCoolsBesideItIsSetAside) {
 TEST_F(MarkedBlock, ThatIsNotUnderstoodIsSetAside) {
   make(held());
   backend_.cluster().edit(kBlockPath, [](auto& object) { object["spec"]["allocations"] = "odd"; });
-  const auto read = backend_.open({.finishes_deletions = true})->get(core::block_key(cidr_), soon());
+  const auto read = backend_.open()->get(core::block_key(cidr_), soon());
   ASSERT_TRUE(read && *read);
   EXPECT_TRUE(std::holds_alternative<core::Damaged>((*read)->value));
   EXPECT_FALSE(backend_.cluster().object(kBlockPath).is_null());
@@ -444,10 +442,6 @@ TEST_F(MarkedBlock, ThatIsEmptyIsNoneAndIsDeletedByWritersOnly) {
   EXPECT_EQ(reader->read(together, soon()).value().records.front(), std::nullopt);
   EXPECT_FALSE(backend_.cluster().object(kBlockPath).is_null()) << "who reads deletes nothing";
 
-  EXPECT_EQ(backend_.open({.finishes_deletions = true})->get(core::block_key(cidr_), soon()).value(), std::nullopt);
-  EXPECT_TRUE(backend_.cluster().object(kBlockPath).is_null());
-
-  make(empty_);
   const Write again{core::block_key(cidr_), held(), Condition::if_absent()};
   EXPECT_TRUE(reader->commit({&again, 1}, {}, soon())) << "who writes in its place finishes its deletion";
 }

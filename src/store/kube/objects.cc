@@ -82,11 +82,10 @@ Error conflict_on(const Key& key) {
           {}};
 }
 
-Objects::Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock, bool finishes_deletions)
+Objects::Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock)
     : api_(api),
       forms_(std::move(forms)),
       keeps_own_(std::ranges::any_of(forms_, [](const auto& form) { return form->has(Kind::pool_set); })),
-      finishes_deletions_(finishes_deletions),
       clock_(clock) {}
 
 bool Objects::keeps(Kind kind) const {
@@ -154,19 +153,19 @@ Objects::Seen Objects::seen(const Key& key) const {
 
 // ---------------------------------------------------------------- reading
 
-Result<std::optional<Objects::Found>> Objects::found_in(const Form& form, const Key& key, const Answer& answer) {
+Result<std::optional<Stored>> Objects::found_in(const Form& form, const Key& key, const Answer& answer) {
   const bool is_none = is_absent(answer) || (is_unknown(answer) && form.about(key.kind).may_be_unknown);
-  if (is_none) return std::optional<Found>();
+  if (is_none) return std::optional<Stored>();
   if (answer.outcome != Outcome::done) return fail(error_of(answer, key.kind, key.name));
   TRY(const wire::kube::ApiObjectOf of, form.object_of(key));
   TRY(auto object, wire::kube::decode_object(answer.body, of));
   TRY(Stored stored, form.decode(key.kind, &key, object.value, object.meta));
   remember(key, object);
-  return std::optional(Found{std::move(stored), std::move(object)});
+  return std::optional(std::move(stored));
 }
 
-Result<std::optional<Objects::Found>> Objects::look(const Key& key, Deadline deadline) {
-  if (!keeps(key.kind)) return std::optional<Found>();
+Result<std::optional<Stored>> Objects::look(const Key& key, Deadline deadline) {
+  if (!keeps(key.kind)) return std::optional<Stored>();
   TRY(const Form* form, form_of(key.kind));
   TRY(std::string path, form->path_of(key));
   return found_in(*form, key, api_.call(request_of(Request::Method::get, std::move(path)), deadline));
@@ -256,12 +255,7 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
     const Key& key = wanted.records[i];
     TRY(const Form* form, form_of(key.kind));
     TRY(auto found, found_in(*form, key, *answer++));
-    if (!found) continue;
-    if (!found->stored.is_deleted) {
-      together.records[i] = std::move(found->stored.record);
-    } else if (finishes_deletions_) {
-      finish_deletion(key, found->stored.basis, deadline);
-    }
+    if (found && !found->is_deleted) together.records[i] = std::move(found->record);
   }
   for (const Part& part : parts) {
     const std::size_t records = part.records != nullptr ? part.records->size() : 0;
@@ -356,7 +350,7 @@ Result<Revision> Objects::written(const Form& form, const Write& put, const Answ
   return revision_of(object->meta.resource_version);
 }
 
-Result<std::optional<Objects::Found>> Objects::look_whose(const Key& key, Deadline deadline) {
+Result<std::optional<Stored>> Objects::look_whose(const Key& key, Deadline deadline) {
   auto found = look(key, deadline);
   if (found) return found;
   return fail(ErrorCode::unknown_outcome,
@@ -364,9 +358,9 @@ Result<std::optional<Objects::Found>> Objects::look_whose(const Key& key, Deadli
                           core::name_of(key.kind), key.name, found.error().message));
 }
 
-Result<Revision> Objects::done_by(const std::optional<Found>& found, const Write& put, const WriteToken& token) {
-  if (!found || found->stored.is_deleted) return fail(conflict_on(put.key));
-  const Record& record = found->stored.record;
+Result<Revision> Objects::done_by(const std::optional<Stored>& found, const Write& put, const WriteToken& token) {
+  if (!found || found->is_deleted) return fail(conflict_on(put.key));
+  const Record& record = found->record;
   // No write is known by a token of zeros. And a foreign writer may have changed it since and kept the annotations.
   const bool is_ours = token != WriteToken() && record.token == token;
   const bool is_same = wire::calico::has_crd(put.key.kind) ? is_kept(*put.value, record.value)
@@ -428,9 +422,9 @@ Result<Revision> Objects::write(const Write& write, const WriteToken& token, Dea
     if (auto settled = settled_by(write, token, api_.call(*request, deadline), deadline)) return *std::move(settled);
     // What is there may be marked as deleted, and only wait for somebody to finish that.
     TRY(const auto found, look_whose(write.key, deadline));
-    if (found && !found->stored.is_deleted) return done_by(found, write, token);
+    if (found && !found->is_deleted) return done_by(found, write, token);
     if (found) {
-      finish_deletion(write.key, found->stored.basis, deadline);
+      finish_deletion(write.key, found->basis, deadline);
     } else if (++absences == 2) {
       break;  // it went just now; a second time, and it is the server that contradicts itself
     }

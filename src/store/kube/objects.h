@@ -20,8 +20,8 @@ namespace croft::store::kube {
 /// Records as objects of an API, one at a time: what the parts of the store share. Safe to use from several threads.
 class Objects {
  public:
-  /// Both must outlive it. `finishes_deletions`: reads delete what they find marked as deleted.
-  Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock, bool finishes_deletions);
+  /// Both must outlive it.
+  Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock);
 
   /// Error: invalid_argument for a kind that this store has not.
   [[nodiscard]] Result<const Form*> form_of(Kind kind) const;
@@ -32,11 +32,7 @@ class Objects {
   [[nodiscard]] const Clock& clock() const { return clock_; }
 
   /// An object as it is; nothing where there is none.
-  struct Found {
-    Stored stored;
-    wire::kube::ApiObject object;
-  };
-  [[nodiscard]] Result<std::optional<Found>> look(const Key& key, Deadline deadline);
+  [[nodiscard]] Result<std::optional<Stored>> look(const Key& key, Deadline deadline);
   /// The record; nothing where there is none. What is only marked as deleted is none.
   [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline);
   /// The keys of all blocks of a listing but those of one length, from what the server has in memory.
@@ -94,7 +90,7 @@ class Objects {
  private:
   /// The error of an answer that is none of what was hoped for.
   [[nodiscard]] Error error_of(const Answer& answer, Kind kind, std::string_view name) const;
-  [[nodiscard]] Result<std::optional<Found>> found_in(const Form& form, const Key& key, const Answer& answer);
+  [[nodiscard]] Result<std::optional<Stored>> found_in(const Form& form, const Key& key, const Answer& answer);
   /// One selection of a listing, and where what it finds goes.
   struct Part {
     const core::Listing* listing = nullptr;
@@ -113,12 +109,11 @@ class Objects {
   [[nodiscard]] Result<Revision> written(const Form& form, const Write& put, const Answer& answer);
   /// Whether what is there after an answer that it is another is of this write. Error: unknown_outcome, when that can't
   /// be read.
-  [[nodiscard]] Result<std::optional<Found>> look_whose(const Key& key, Deadline deadline);
+  [[nodiscard]] Result<std::optional<Stored>> look_whose(const Key& key, Deadline deadline);
   /// The revision that a put has made. Error: conflict.
-  [[nodiscard]] static Result<Revision> done_by(const std::optional<Found>& found, const Write& put,
+  [[nodiscard]] static Result<Revision> done_by(const std::optional<Stored>& found, const Write& put,
                                                 const WriteToken& token);
-  /// Deletes an object that Calico has marked; who writes in its place, or opened the store to write, does. What fails
-  /// is left to the next.
+  /// Deletes an object that Calico has marked, to make another in its place. What fails is left to the next.
   void finish_deletion(const Key& key, const Basis& basis, Deadline deadline);
   struct Seen {
     std::string uid;
@@ -130,7 +125,6 @@ class Objects {
   Api& api_;
   const std::vector<std::unique_ptr<Form>> forms_;
   const bool keeps_own_;
-  const bool finishes_deletions_;
   const Clock& clock_;
   mutable std::mutex mutex_;
   /// Of objects seen last. A write says whose it is by the UID, so that it can't meet one made anew. Guarded by mutex_.

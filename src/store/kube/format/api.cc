@@ -48,15 +48,12 @@ std::optional<ApiStatus> status_of(JsonRef object) {
   status.reason = text_in(object, "reason");
   status.message = text_in(object, "message", kMessageBytesMax);
   status.name = text_in(details, "name");
-  status.kind = text_in(details, "kind");
-  status.uid = text_in(details, "uid");
   const std::int64_t seconds = number_in(details, "retryAfterSeconds", kRetryAfterMax);
   if (seconds > 0) status.retry_after = std::chrono::seconds{seconds};
   const auto causes = member_of(details, "causes");
   for (auto cause = causes ? causes->first_child() : std::nullopt; cause; cause = cause->next_sibling()) {
     if (status.causes.size() == ApiStatus::kCausesMax) break;
-    status.causes.push_back(
-        {text_in(cause, "reason"), text_in(cause, "message", kMessageBytesMax), text_in(cause, "field")});
+    status.causes.push_back({text_in(cause, "field")});
   }
   return status;
 }

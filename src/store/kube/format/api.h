@@ -34,15 +34,11 @@ struct ApiStatus {
   int code = 0;         ///< of HTTP
   std::string reason;   ///< "NotFound", "AlreadyExists", "Conflict", "Expired", "Invalid", …; empty: not said
   std::string message;  ///< for a person, as the server has it: not fit for a terminal
-  std::string kind;     ///< of what was asked for; as a resource, "ipamblocks"
   std::string name;     ///< empty also where the server does not know the kind: a CRD is missing
-  std::string uid;
   /// How long to wait before asking again, as the body says it; the header Retry-After says it too.
   std::optional<std::chrono::seconds> retry_after;
   struct Cause {
-    std::string reason;   ///< "FieldValueInvalid"
-    std::string message;  ///< for a person
-    std::string field;    ///< "spec.cidr"
+    std::string field;  ///< "spec.cidr"
     friend bool operator==(const Cause&, const Cause&) = default;
   };
   std::vector<Cause> causes;  ///< the first kCausesMax

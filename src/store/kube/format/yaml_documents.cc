@@ -11,34 +11,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/assert.h"
+
 namespace croft::wire {
 namespace {
 
 using Json = nlohmann::json;
 
 constexpr int kYamlDepthMax = 64;
-
-class Event {
- public:
-  Event() = default;
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  ~Event() { clear(); }
-  void clear() {
-    if (filled_) yaml_event_delete(&event_);
-    filled_ = false;
-  }
-  [[nodiscard]] bool next(yaml_parser_t& parser) {
-    clear();
-    filled_ = yaml_parser_parse(&parser, &event_) != 0;
-    return filled_;
-  }
-  [[nodiscard]] const yaml_event_t* operator->() const { return &event_; }
-
- private:
-  yaml_event_t event_{};
-  bool filled_ = false;
-};
 
 [[nodiscard]] std::string_view text_of(const yaml_char_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};  // libyaml's characters are unsigned bytes
@@ -61,8 +41,7 @@ class Event {
 class Parser {
  public:
   explicit Parser(std::string_view text) {
-    good_ = yaml_parser_initialize(&parser_) != 0;
-    if (!good_) return;
+    CROFT_ASSERT(yaml_parser_initialize(&parser_) != 0);
     yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
     const char* bytes = text.empty() ? "" : text.data();  // libyaml asserts that there is something to point at
     yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(bytes), text.size());
@@ -70,16 +49,16 @@ class Parser {
   Parser(const Parser&) = delete;
   Parser& operator=(const Parser&) = delete;
   ~Parser() {
-    if (good_) yaml_parser_delete(&parser_);
+    yaml_event_delete(&event_);
+    yaml_parser_delete(&parser_);
   }
 
   [[nodiscard]] Result<std::vector<Json>> documents() {
-    if (!good_) return fail(ErrorCode::unavailable, "no memory to read YAML");
     std::vector<Json> result;
     for (;;) {
       TRY_VOID(next());
-      if (event_->type == YAML_STREAM_END_EVENT) return result;
-      if (event_->type != YAML_DOCUMENT_START_EVENT) continue;
+      if (event_.type == YAML_STREAM_END_EVENT) return result;
+      if (event_.type != YAML_DOCUMENT_START_EVENT) continue;
       TRY_VOID(next());
       TRY(Json document, value(0));
       if (!document.is_null()) result.push_back(std::move(document));
@@ -88,11 +67,12 @@ class Parser {
 
  private:
   [[nodiscard]] Error problem(const std::string& what) const {
-    return {ErrorCode::invalid_argument, fmt::format("line {}: {}", event_->start_mark.line + 1, what), {}};
+    return {ErrorCode::invalid_argument, fmt::format("line {}: {}", event_.start_mark.line + 1, what), {}};
   }
 
   [[nodiscard]] Result<void> next() {
-    if (event_.next(parser_)) return {};
+    yaml_event_delete(&event_);
+    if (yaml_parser_parse(&parser_, &event_) != 0) return {};
     const char* what = parser_.problem != nullptr ? parser_.problem : "no memory";
     return fail(ErrorCode::invalid_argument, fmt::format("line {}: {}", parser_.problem_mark.line + 1, what));
   }
@@ -100,7 +80,7 @@ class Parser {
   /// The value that begins with the current event.
   [[nodiscard]] Result<Json> value(int depth) {
     if (depth > kYamlDepthMax) return fail(problem(fmt::format("values are nested deeper than {}", kYamlDepthMax)));
-    switch (event_->type) {
+    switch (event_.type) {
       case YAML_SCALAR_EVENT:
         return scalar();
       case YAML_SEQUENCE_START_EVENT:
@@ -115,7 +95,7 @@ class Parser {
   }
 
   [[nodiscard]] Result<Json> scalar() const {
-    const auto& data = event_->data.scalar;
+    const auto& data = event_.data.scalar;
     const std::string_view text = text_of(data.value, data.length);
     if (data.tag != nullptr && data.quoted_implicit == 0 && data.plain_implicit == 0) {
       const std::string_view tag = reinterpret_cast<const char*>(data.tag);
@@ -129,7 +109,7 @@ class Parser {
     Json list = Json::array();
     for (;;) {
       TRY_VOID(next());
-      if (event_->type == YAML_SEQUENCE_END_EVENT) return list;
+      if (event_.type == YAML_SEQUENCE_END_EVENT) return list;
       TRY(Json item, value(depth + 1));
       list.push_back(std::move(item));
     }
@@ -139,9 +119,9 @@ class Parser {
     Json object = Json::object();
     for (;;) {
       TRY_VOID(next());
-      if (event_->type == YAML_MAPPING_END_EVENT) return object;
-      if (event_->type != YAML_SCALAR_EVENT) return fail(problem("a key must be a text"));
-      std::string key(text_of(event_->data.scalar.value, event_->data.scalar.length));
+      if (event_.type == YAML_MAPPING_END_EVENT) return object;
+      if (event_.type != YAML_SCALAR_EVENT) return fail(problem("a key must be a text"));
+      std::string key(text_of(event_.data.scalar.value, event_.data.scalar.length));
       if (object.contains(key)) return fail(problem("a key comes twice"));
       TRY_VOID(next());
       TRY(object[key], value(depth + 1));
@@ -149,8 +129,7 @@ class Parser {
   }
 
   yaml_parser_t parser_{};
-  Event event_;
-  bool good_ = false;
+  yaml_event_t event_{};
 };
 
 }  // namespace
