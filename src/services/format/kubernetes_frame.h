@@ -29,7 +29,7 @@ struct Field {
   std::span<const Field> parts{};  ///< of an object
 };
 
-/// What an object says of its kind. An API group has several versions with the same members.
+/// A kind, as its objects tell it. An API group has several versions with the same members.
 struct ObjectType {
   std::string_view kind;
   std::string_view group;  ///< "": the core group, whose only version is v1

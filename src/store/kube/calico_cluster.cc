@@ -33,15 +33,8 @@ constexpr std::string_view kInformation = "ClusterInformation default";
   return wire::kube::object_path(resource, {}, "default").value();
 }
 
-/// There is no such object, or the kind is not served. The latter, of a group that is not served at all, is said in
-/// plain text.
-[[nodiscard]] bool is_not_found(const Answer& answer) {
-  return answer.outcome == Answer::Outcome::refused && answer.status.code == 404 &&
-         (answer.status.reason == "NotFound" || answer.status.message == "404 page not found");
-}
-[[nodiscard]] bool is_forbidden(const Answer& answer) {
-  return answer.outcome == Answer::Outcome::refused && answer.status.code == 403 && answer.status.reason == "Forbidden";
-}
+/// There is no such object, or the kind is not served.
+[[nodiscard]] bool is_not_found(const Answer& answer) { return is_absent(answer) || is_unknown(answer); }
 
 /// What the object says; without one nobody is kept from writing.
 struct Said {
@@ -52,11 +45,7 @@ struct Said {
 
 [[nodiscard]] Result<Said> said_in(const wire::kube::ApiResource& resource, const Answer& answer) {
   if (is_not_found(answer)) return Said{};
-  if (answer.outcome != Answer::Outcome::done) {
-    Error error = Error(answer.error).in(kInformation);
-    if (answer.status.code != 0 && answer.status.reason.empty()) error.code = ErrorCode::unavailable;  // a proxy's
-    return fail(std::move(error));
-  }
+  if (answer.outcome != Answer::Outcome::done) return fail(Error(answer.error).in(kInformation));
   const std::string version = fmt::format("{}/{}", resource.group, resource.version);
   const auto object = wire::kube::decode_object(answer.body, {version, "ClusterInformation", {}, "default"});
   if (!object) return fail(ErrorCode::unavailable, Error(object.error()).in(kInformation).message);
@@ -82,7 +71,7 @@ struct Said {
 
 [[nodiscard]] Result<void> note_newer(CalicoReadiness& readiness, const Answer& answer) {
   const bool is_there = answer.outcome == Answer::Outcome::done;
-  if (!is_there && !is_not_found(answer) && !is_forbidden(answer)) return fail(Error(answer.error).in(kInformation));
+  if (!is_there && !is_not_found(answer) && !lacks_right(answer)) return fail(Error(answer.error).in(kInformation));
   const std::lock_guard lock(readiness.mutex);
   // A moment later the older one may be there again.
   const auto absent_at = std::exchange(readiness.absent_at, std::nullopt);
@@ -158,7 +147,7 @@ Result<void> take_readiness(const Objects& objects, CalicoReadiness& readiness, 
   const auto resource = informations(objects);
   Said said;
   // Who may not read it is told so by its first write.
-  if (!is_forbidden(answer)) {
+  if (!lacks_right(answer)) {
     TRY(said, said_in(resource, answer));
   }
   const std::chrono::nanoseconds now = objects.clock().now().since_boot;
