@@ -1,4 +1,4 @@
-"""The readers of kube_storage.py on what Kubernetes' own code wrote (src/store/kube/format/testdata/kubernetes): both forms agree.
+"""The readers of kube_storage.py on what Kubernetes' own code wrote (src/services/format/testdata/kubernetes): both forms agree.
 
 usage: kube_storage_test.py BIN_DIR
 """
@@ -8,7 +8,7 @@ import pathlib
 from kube_storage import Range, addresses_of, decode_ip_address, decode_service, decode_service_cidr, ports_of
 from lib import expect, expect_equal, main, say
 
-FILES = pathlib.Path(__file__).resolve().parent.parent / "src" / "store" / "kube" / "format" / "testdata" / "kubernetes"
+FILES = pathlib.Path(__file__).resolve().parent.parent / "src" / "services" / "format" / "testdata" / "kubernetes"
 
 
 def both(name):

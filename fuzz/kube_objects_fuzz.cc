@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "store/kube/format/objects.h"
+#include "services/format/kubernetes_objects.h"
 
 namespace {
 

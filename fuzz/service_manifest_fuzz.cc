@@ -7,10 +7,8 @@
 // read again is the same.
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 
@@ -48,10 +46,8 @@ bool is_plain(std::string_view text) {
 }
 
 bool agree(const Json& yaml, const Json& json) {
-  // What is too small for a number of the machine is a text in YAML, and nothing at all in JSON.
-  if (yaml.is_string() && json.is_number_float()) {
-    return std::abs(json.get<double>()) < std::numeric_limits<double>::min();
-  }
+  // A number that is no integer of 64 bits stays a text.
+  if (yaml.is_string() && json.is_number()) return !json.is_number_integer() || json.is_number_unsigned();
   if (yaml.is_number() && json.is_number()) return yaml.get<double>() == json.get<double>();
   if (yaml.is_array() && json.is_array()) {
     return std::equal(yaml.begin(), yaml.end(), json.begin(), json.end(), agree);

@@ -539,43 +539,4 @@ std::string to_crd(const core::Key& key, std::string_view bytes, const CrdFrame&
   return std::move(out).take();
 }
 
-std::string marked_deleted(Kind kind, ApiGroup group, JsonRef object, const Texts& annotations) {
-  JsonWriter out(JsonWriter::Layout::compact);
-  out.begin_object();
-  for (auto member = object.first_child(); member; member = member->next_sibling()) {
-    out.key(member->key());
-    if (member->key() == "metadata" && member->kind() == JsonKind::object) {
-      out.begin_object();
-      for (auto one = member->first_child(); one; one = one->next_sibling()) {
-        if (one->key() == "managedFields" || one->key() == "annotations") continue;
-        out.key(one->key());
-        copy_json(out, *one);
-      }
-      Texts all = texts_in(*member, "annotations");
-      for (const auto& [name, value] : annotations) all.insert_or_assign(name, value);
-      out.key("annotations");
-      write_texts_of(out, all);
-      out.end_object();
-    } else if (member->key() == "spec" && member->kind() == JsonKind::object) {
-      out.begin_object();
-      for (auto one = member->first_child(); one; one = one->next_sibling()) {
-        if (one->key() == "deleted") continue;
-        out.key(one->key());
-        copy_json(out, *one);
-      }
-      out.key("deleted");
-      if (kind == Kind::affinity && group == ApiGroup::crd_v1) {
-        out.text("true");
-      } else {
-        out.boolean(true);
-      }
-      out.end_object();
-    } else {
-      copy_json(out, *member);
-    }
-  }
-  out.end_object();
-  return std::move(out).take();
-}
-
 }  // namespace croft::wire::calico

@@ -74,8 +74,4 @@ struct CrdFrame {
 /// replace those of the same names.
 [[nodiscard]] std::string to_crd(const core::Key& key, std::string_view bytes, const CrdFrame& frame);
 
-/// An object as it was read, with the mark of deletion and these annotations, to be put in its own place.
-[[nodiscard]] std::string marked_deleted(core::Kind kind, ApiGroup group, JsonRef object,
-                                         const std::map<std::string, std::string>& annotations);
-
 }  // namespace croft::wire::calico

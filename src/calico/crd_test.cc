@@ -335,23 +335,6 @@ TEST(Crd, NothingIsLost) {
   }
 }
 
-TEST(Crd, TheMarkOfDeletionIsAllThatChanges) {
-  const std::string empty =
-      R"({"apiVersion":"crd.projectcalico.org/v1","kind":"IPAMBlock","metadata":{"name":"10-0-0-64-30",)"
-      R"("resourceVersion":"7","managedFields":[{"manager":"x"}],"annotations":{"note":"n"},"finalizers":["f"]},)"
-      R"("spec":{"cidr":"10.0.0.64/30","allocations":[null,null,null,null],"attributes":[],"unallocated":[0,1,2,3],)"
-      R"("sequenceNumber":9,"deleted":false,"strictAffinity":false}})";
-  const JsonDocument document = parsed(empty);
-  const std::string marked = marked_deleted(core::Kind::block, ApiGroup::crd_v1, document.root(), {{"t", "1"}});
-  EXPECT_THAT(marked, HasSubstr(R"("deleted":true)"));
-  EXPECT_THAT(marked, HasSubstr(R"("t":"1")"));
-  EXPECT_THAT(marked, HasSubstr(R"("resourceVersion":"7")"));
-  EXPECT_THAT(marked, testing::Not(HasSubstr("managedFields")));
-  const auto again = read(core::Kind::block, ApiGroup::crd_v1, marked);
-  ASSERT_TRUE(again) << again.error().message;
-  EXPECT_TRUE(again->is_deleted);
-}
-
 /// What Calico can't read has no key, and its name says what is taken.
 TEST(Crd, ACidrIsReadAsCalicoReadsIt) {
   const auto spelled = [](std::string_view text) {

@@ -113,30 +113,21 @@ class KubeCosts : public testing::Test {
     EXPECT_TRUE(engine::create_pool(context, engine::World::spec("a", "10.0.0.0/14", 26)));
   }
 
-  std::unique_ptr<store::Store> open() {
-    return store::make_kube_store(
-        std::make_unique<NotingApi>(cluster_, clock_, noted_),
-        [](store::kube::Api&, store::LayoutCare, Deadline) -> Result<store::Layout> {
-          store::Layout layout;
-          layout.forms.push_back(store::kube::make_own_form(wire::kube::fake_digest));
-          layout.forms.push_back(store::kube::make_calico_form(wire::calico::ApiGroup::crd_v1,
-                                                               {wire::kube::fake_digest, wire::kube::fake_digest}));
-          layout.forms.push_back(store::kube::make_node_form());
-          layout.forms.push_back(store::kube::make_namespace_form());
-          return layout;
-        },
-        clock_);
+  /// Without a group it is Calico's older one until nothing is found there.
+  std::unique_ptr<store::Store> open(std::optional<wire::calico::ApiGroup> group = wire::calico::ApiGroup::crd_v1) {
+    return store::make_kube_store(std::make_unique<NotingApi>(cluster_, clock_, noted_),
+                                  {wire::kube::fake_digest, wire::kube::fake_digest}, clock_, {.group = group});
   }
   /// A plugin without agent: all that it asks.
   std::vector<std::vector<std::string>> add(const std::string& container) {
-    const auto store = open();
+    const auto store = open({});
     noted_.take();
     const auto done = engine::assign({*store, clock_, random_}, engine::World::request(container));
     EXPECT_TRUE(done) << done.error().message;
     return noted_.take();
   }
   std::vector<std::vector<std::string>> del(const std::string& container) {
-    const auto store = open();
+    const auto store = open({});
     noted_.take();
     const auto done = engine::release_owner({*store, clock_, random_}, {"net", container, "eth0"});
     EXPECT_TRUE(done) << done.error().message;

@@ -129,7 +129,7 @@ using wire::cni::DatastoreChoice;
     place.kubeconfig = choice.kubeconfig;
     place.group = calico_group(choice.api_group);
     place.overrides = {choice.api_root, choice.ca_cert_file, choice.cert_file, choice.key_file, choice.token};
-    return open_kube_store(place, clock, kPluginParts, mode, true);
+    return open_kube_store(place, clock, kPluginParts, true);
   }
   EtcdPlace place;
   place.endpoints = choice.endpoints;

@@ -16,7 +16,6 @@
 #include "os/secret_file.h"
 #include "store/etcd/client.h"
 #include "store/etcd/etcd_store.h"
-#include "store/kube/calico_cluster.h"
 #include "store/kube/client.h"
 #include "store/kube/kube_store.h"
 #include "store/sqlite/sqlite_store.h"
@@ -86,41 +85,13 @@ template <class Opened>
   return store::make_etcd_store(std::move(client), clock, random, std::move(kubernetes), std::move(own_denied));
 }
 
-/// What a store in a Kubernetes API has of Croft's own kinds.
-struct OwnKinds {
-  bool are_left_out = false;
-  store::OwnDenied denied = nullptr;  ///< given: they are there as far as they can be read (may_read_own_kinds)
-};
-
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_kube(const KubePlace& place, const Clock& clock,
-                                                              const StoreParts& parts, store::OpenMode mode,
-                                                              const OwnKinds& own, ServiceForms services) {
+                                                              const StoreParts& parts,
+                                                              store::KubeStoreOptions options) {
   TRY(auto client, as_away(kube_client(place, clock, parts)));
-  const auto lay_out = [group = place.group, own, services](store::kube::Api& api, store::LayoutCare care,
-                                                            Deadline deadline) -> Result<store::Layout> {
-    // Calico's older group is the one wherever it is served, whatever else is (store/kube/calico_cluster.h).
-    const bool is_guess = !group && care == store::LayoutCare::guess && !own.denied;
-    auto calicos = is_guess ? wire::calico::ApiGroup::crd_v1 : group;
-    if (!calicos) {
-      TRY(calicos, store::kube::discover_calico_group(api, deadline));
-    }
-    bool has_own = !own.are_left_out;
-    if (own.denied) {
-      TRY(has_own, store::kube::may_read_own_kinds(api, own.denied, deadline));
-    }
-    store::Layout layout;
-    if (has_own) layout.forms.push_back(store::kube::make_own_form(os::sha256));
-    layout.forms.push_back(store::kube::make_calico_form(*calicos, {os::sha256, os::sha3_256}));
-    layout.forms.push_back(store::kube::make_node_form());
-    layout.forms.push_back(store::kube::make_namespace_form());
-    if (services != nullptr) std::ranges::move(services(), std::back_inserter(layout.forms));
-    layout.is_guess = is_guess;
-    return layout;
-  };
-  return store::make_kube_store(std::move(client), lay_out, clock,
-                                {.sees_services = services != nullptr,
-                                 .finishes_deletions = mode == store::OpenMode::create,
-                                 .moved = parts.moved});
+  options.group = place.group;
+  options.moved = parts.moved;
+  return store::make_kube_store(std::move(client), {os::sha256, os::sha3_256}, clock, std::move(options));
 }
 
 }  // namespace
@@ -130,9 +101,9 @@ Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clo
 }
 
 Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, const Clock& clock,
-                                                      const StoreParts& parts, store::OpenMode mode,
-                                                      bool only_calicos) {
-  return open_kube(place, clock, parts, mode, {only_calicos, nullptr}, only_calicos ? nullptr : parts.services);
+                                                      const StoreParts& parts, bool only_calicos) {
+  return open_kube(place, clock, parts,
+                   {.own_kinds = !only_calicos, .services = only_calicos ? nullptr : parts.services});
 }
 
 Result<std::unique_ptr<store::kube::Api>> open_kube_api(const std::string& url, const Clock& clock,
@@ -159,7 +130,7 @@ Result<std::unique_ptr<store::Store>> open_store(const std::string& url, store::
   }
   if (scheme == store::Scheme::kube) {
     TRY(const KubePlace place, parse_kube_url(url));
-    return open_kube_store(place, clock, parts, mode);
+    return open_kube_store(place, clock, parts);
   }
   return fail(unknown_store(url));
 }
@@ -173,7 +144,7 @@ Result<std::unique_ptr<store::Store>> open_store_to_look(const std::string& url,
     }
     if (store::scheme_of(url) == store::Scheme::kube) {
       TRY(const KubePlace place, parse_kube_url(url));
-      return open_kube(place, clock, parts, store::OpenMode::existing, {false, std::move(own_denied)}, parts.services);
+      return open_kube(place, clock, parts, {.own_denied = std::move(own_denied), .services = parts.services});
     }
     return open_store(url, store::OpenMode::existing, clock, parts);
   };

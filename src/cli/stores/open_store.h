@@ -54,11 +54,9 @@ struct StoreParts {
                                                                        store::OwnDenied own_denied);
 
 /// The same for a Kubernetes API that something else than a URL names. `only_calicos`: none of Croft's own kinds of
-/// objects are touched, whose definitions and rights a cluster of Calico's does not have (store::Layout). Of `mode` it
-/// only depends whether reads finish deletions (store::KubeStoreOptions).
+/// objects are touched, whose definitions and rights a cluster of Calico's does not have (store::KubeStoreOptions).
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, const Clock& clock,
-                                                                    const StoreParts& parts, store::OpenMode mode,
-                                                                    bool only_calicos = false);
+                                                                    const StoreParts& parts, bool only_calicos = false);
 
 /// The API of a `kube:` store, through a client of its own, whose requests a server has to answer within
 /// `request_timeout`. Connects nothing. Error: as open_store. `clock` must outlive it.

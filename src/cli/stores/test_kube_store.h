@@ -20,18 +20,9 @@ namespace croft::app {
 /// The parts of a KubeTestStore that are made before the ForwardingStore over them.
 struct KubeTestParts {
   explicit KubeTestParts(std::shared_ptr<store::kube::FakeCluster> shared) : cluster(std::move(shared)) {
-    store = store::make_kube_store(
-        std::make_unique<store::kube::FakeApi>(cluster, clock),
-        [](store::kube::Api&, store::LayoutCare, Deadline) -> Result<store::Layout> {
-          store::Layout layout;
-          layout.forms.push_back(store::kube::make_own_form(wire::kube::fake_digest));
-          layout.forms.push_back(store::kube::make_calico_form(wire::calico::ApiGroup::crd_v1,
-                                                               {wire::kube::fake_digest, wire::kube::fake_digest}));
-          layout.forms.push_back(store::kube::make_node_form());
-          layout.forms.push_back(store::kube::make_namespace_form());
-          return layout;
-        },
-        clock);
+    store = store::make_kube_store(std::make_unique<store::kube::FakeApi>(cluster, clock),
+                                   {wire::kube::fake_digest, wire::kube::fake_digest}, clock,
+                                   {.group = wire::calico::ApiGroup::crd_v1});
   }
   std::shared_ptr<store::kube::FakeCluster> cluster;
   ManualClock clock;

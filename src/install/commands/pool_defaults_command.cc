@@ -21,7 +21,7 @@
 #include "ipam/use/inspect.h"
 #include "os/look_up.h"
 #include "services/commands/service_space.h"
-#include "store/kube/format/config_map.h"
+#include "store/kube/format/api.h"
 #include "store/kube/format/kubeconfig_yaml.h"
 #include "store/kube/format/requests.h"
 #include "store/kube/node_addresses.h"
@@ -133,10 +133,10 @@ class Cluster {
       return fail(unread(answer.error, "ConfigMap kube-system/kubeadm-config"));
     }
     const std::string which = fmt::format("ConfigMap kube-system/kubeadm-config, {} bytes", answer.body.size());
-    const auto text =
-        wire::kube::text_in_config_map(answer.body, "kube-system", "kubeadm-config", "ClusterConfiguration");
-    if (!text) return fail(unread(text.error(), which));
-    auto said = wire::parse_kubeadm_config(*text);
+    const auto map = wire::kube::decode_object(answer.body, {"v1", "ConfigMap", "kube-system", "kubeadm-config"});
+    if (!map) return fail(unread(map.error(), which));
+    const auto text = wire::kube::member_of(wire::kube::member_of(map->value, "data"), "ClusterConfiguration");
+    auto said = wire::parse_kubeadm_config(text ? text->text() : std::string_view());
     if (!said) return fail(unread(said.error().in("data.ClusterConfiguration"), which));
     return &networking_.emplace(*std::move(said));
   }

@@ -16,9 +16,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// kubeadm writes some kilobytes; an object of etcd has 1.5 MiB at most.
-constexpr YamlLimits kKubeadmConfigLimits{std::size_t{1} << 20, 32, 20'000};
-
 /// A member of an object; nothing where it is absent or null.
 const Json* member(const Json& object, const char* name) {
   const auto found = object.find(name);
@@ -83,7 +80,7 @@ const Json* member(const Json& object, const char* name) {
 }  // namespace
 
 Result<KubeadmNetworking> parse_kubeadm_config(std::string_view yaml) {
-  TRY(const auto documents, parse_yaml(yaml, kKubeadmConfigLimits));
+  TRY(const auto documents, parse_yaml(yaml));
   std::optional<KubeadmNetworking> found;
   for (const Json& document : documents) {
     if (!is_of_cluster(document, &document == documents.data())) continue;

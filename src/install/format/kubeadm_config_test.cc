@@ -76,10 +76,8 @@ TEST(KubeadmConfig, TwoDocumentsThatContradictEachOtherAreRefused) {
 }
 
 TEST(KubeadmConfig, IsBounded) {
-  EXPECT_THAT(refusal("a: " + std::string(1 << 20, 'x')), HasSubstr("has 1048579 bytes, more than 1048576"));
-  EXPECT_THAT(refusal(times(34, "[") + times(34, "]")), HasSubstr("nested deeper than 32"));
-  EXPECT_THAT(refusal("[" + times(20'000, "x,") + "x]"), HasSubstr("more than 20000 values"));
-  EXPECT_EQ(refusal("[" + times(19'998, "x,") + "x]"), "it was taken");
+  EXPECT_THAT(refusal("a: " + std::string(4 << 20, 'x')), HasSubstr("more than 4194304"));
+  EXPECT_THAT(refusal(times(70, "[") + times(70, "]")), HasSubstr("nested deeper than 64"));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ std::string yaml(const std::string& text) {
 TEST(yaml, documents_and_scalars) {
   EXPECT_EQ(
       yaml("a: 1\nb: [x, 'y', \"z\"]\n---\n# nothing\n---\n- true\n- ~\n- 0x10\n- -1\n- 1.5\n- '1'\n- no\n- 1a\n"),
-      R"({"a":1,"b":["x","y","z"]} | [true,null,16,-1,1.5,"1",false,"1a"])");
+      R"({"a":1,"b":["x","y","z"]} | [true,null,"0x10",-1,"1.5","1",false,"1a"])");
   EXPECT_EQ(yaml(R"({"a": {"b": [1, 2]}, "c": "d"})"), R"({"a":{"b":[1,2]},"c":"d"})");
   EXPECT_EQ(yaml("a: !!str 1\nb: 10.0.0.5\nc: fd00::1\nd: |\n  two\n  lines\n"),
             R"({"a":"1","b":"10.0.0.5","c":"fd00::1","d":"two\nlines\n"})");

@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
-#include "store/kube/format/objects.h"
+#include "services/format/kubernetes_objects.h"
 
 namespace croft::store::etcd {
 namespace {

@@ -27,7 +27,7 @@ class Registry {
   /// Error: read_only or invalid_argument for a write that must not be made; asked before anything is sent.
   [[nodiscard]] virtual Result<void> check_write(const Write& write) const = 0;
 
-  /// Errors as those of store/kube/format/objects.h.
+  /// Errors as those of services/format/kubernetes_objects.h.
   [[nodiscard]] virtual Result<Value> decode(const Key& key, std::string_view place, std::string_view bytes) const = 0;
   /// The bytes of a value that check_write lets pass. A new object that has a UID gets `uid` and the time `now`.
   [[nodiscard]] virtual std::string encode(const Value& value, const std::string& uid, WallTime now) const = 0;

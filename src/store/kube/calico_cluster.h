@@ -3,6 +3,7 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <string>
 
 #include "calico/crd.h"
 #include "store/kube/api.h"
@@ -14,14 +15,12 @@
 namespace croft::store::kube {
 
 /// The group that has Calico's objects, chosen as Calico chooses (libcalico-go/lib/backend/k8s/discovery.go): v3 only
-/// where projectcalico.org is there and crd.projectcalico.org is not; v1 also where who asks may not (403). Errors:
-/// what kept it from being asked: unavailable (also an answer that is no list of groups), deadline_exceeded;
-/// refused_by_configuration where both are there and v1 can't be told to be the register: only v3 has pools, or each
-/// has others and v3 has blocks too. (That v3 has the same pools is Calico's API server, which shows those of v1.)
+/// where projectcalico.org is there and crd.projectcalico.org is not; v1 also where the caller may not ask. Errors:
+/// what kept it from being asked; unavailable for an answer that is no list of groups.
 [[nodiscard]] Result<wire::calico::ApiGroup> discover_calico_group(Api& api, Deadline deadline);
 
-/// Of who only looks: whether there are Croft's own kinds to be read. False where the API does not serve their group,
-/// and where this account may not list them, which `denied` is told. RBAC refuses what is not there as well, so that
+/// For a program that only looks: whether Croft's own kinds can be read. False where the API does not serve their
+/// group, and where this account may not list them, which `denied` is told. RBAC refuses what is not there as well, so
 /// discovery is asked too. Errors: what kept it from being asked.
 [[nodiscard]] Result<bool> may_read_own_kinds(Api& api, const OwnDenied& denied, Deadline deadline);
 
@@ -30,7 +29,8 @@ struct CalicoReadiness {
   std::mutex mutex;
   std::optional<std::chrono::nanoseconds> ready_at;  ///< guarded by mutex: since boot; nothing: never, or not any more
   std::string worker;                                ///< guarded by mutex: Sealable::work_under
-  /// Guarded by mutex: since boot, when the older group had none, and whether the newer one has one is to be asked yet.
+  /// Guarded by mutex: since boot, when crd.projectcalico.org had no ClusterInformation, and whether the newer group
+  /// has one is to be asked yet.
   std::optional<std::chrono::nanoseconds> absent_at;
 };
 /// For how long what was seen of it counts: who seals waits so long, and for the requests that are on their way then.
@@ -45,17 +45,17 @@ struct ReadinessQuestion {
   Request request;
   bool of_newer_group = false;
 };
-/// Asks for Calico's ClusterInformation, unless what is known is younger than kReadyAskedAfter; and takes in the
-/// answer: an answer that is none leaves what was known.
-[[nodiscard]] std::optional<ReadinessQuestion> readiness_question(const Objects& objects, CalicoReadiness& readiness);
-void take_readiness(const Objects& objects, CalicoReadiness& readiness, const ReadinessQuestion& asked,
-                    const Answer& answer);
+/// Asks for Calico's ClusterInformation, unless what is known is younger than `age_max`; and takes in the answer.
+/// Error: nothing may be written.
+[[nodiscard]] std::optional<ReadinessQuestion> readiness_question(const Objects& objects, CalicoReadiness& readiness,
+                                                                  std::chrono::nanoseconds age_max = kReadyAskedAfter);
+[[nodiscard]] Result<void> take_readiness(const Objects& objects, CalicoReadiness& readiness,
+                                          const ReadinessQuestion& asked, const Answer& answer);
 
 /// Looks at Calico's ClusterInformation, unless what is known is younger than kReadyFor. Error: unavailable when it
 /// says `datastoreReady: false`, as while Calico is upgraded or its data moved, or is sealed for another than this
 /// worker: nothing may be written then. A cluster without one is ready, but for a worker; unless the newer group has
-/// one: then the older group is being deleted, object after object and kind after kind, and what is left of it must not
-/// be written.
+/// one: then the older group is being deleted after a migration, and what is left of it must not be written.
 [[nodiscard]] Result<void> check_calico_is_ready(Objects& objects, CalicoReadiness& readiness, Deadline deadline);
 
 // The seal (Sealable): an annotation of the same object, which says `datastoreReady: false` besides, for Calico's own

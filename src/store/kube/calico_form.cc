@@ -27,9 +27,7 @@ constexpr std::string_view kOwnPrefix = "ipam.croft.dev/";
 constexpr std::string_view kHostnameHash = "projectcalico.org/hostname-hash";
 
 std::optional<std::string> annotation_in(wire::JsonRef object, std::string_view name) {
-  const auto meta = member_of(object, "metadata");
-  const auto annotations = meta ? member_of(*meta, "annotations") : std::nullopt;
-  const auto text = annotations ? member_of(*annotations, name) : std::nullopt;
+  const auto text = member_of(member_of(member_of(object, "metadata"), "annotations"), name);
   return text && text->kind() == wire::JsonKind::string ? std::optional(std::string(text->text())) : std::nullopt;
 }
 
@@ -59,12 +57,9 @@ class CalicoForm final : public Form {
   CalicoForm(ApiGroup group, wire::calico::Digests digests) : group_(group), digests_(std::move(digests)) {}
 
   [[nodiscard]] bool has(Kind kind) const override { return wire::calico::has_crd(kind); }
-  [[nodiscard]] wire::kube::ApiResource resource_of(Kind kind) const override {
+  [[nodiscard]] FormKind about(Kind kind) const override {
     const auto crd = wire::calico::crd_kind_of(kind, group_);
-    return {crd.group, crd.version, crd.plural};
-  }
-  [[nodiscard]] std::string_view object_kind_of(Kind kind) const override {
-    return wire::calico::crd_kind_of(kind, group_).kind;
+    return {{crd.group, crd.version, crd.plural}, crd.kind};
   }
   [[nodiscard]] Result<std::string> object_name(const Key& key) const override {
     return wire::calico::crd_name(key, digests_);
@@ -92,45 +87,32 @@ class CalicoForm final : public Form {
     return {{fmt::format("!{}", kHostnameHash), {}}, {labelled, {}}};
   }
 
-  [[nodiscard]] std::vector<wire::kube::ApiSelection> selections_but_length(const core::Listing& listing,
-                                                                            int length) const override {
-    if (listing.kind != Kind::block) return {};
-    return {{fmt::format("{}!={}", kLengthLabel, length), {}}};
-  }
-
-  [[nodiscard]] bool tells_keys_by_name(Kind kind) const override { return kind == Kind::block; }
-  [[nodiscard]] std::optional<Key> key_of_name(Kind kind, const std::string& name) const override {
+  [[nodiscard]] std::optional<wire::kube::ApiSelection> but_length(Kind kind, int length) const override {
     if (kind != Kind::block) return {};
-    Key key = wire::calico::key_of_crd_name(kind, name);
-    const auto own_name = object_name(key);
-    return own_name && *own_name == name ? std::optional(std::move(key)) : std::nullopt;
+    return wire::kube::ApiSelection{fmt::format("{}!={}", kLengthLabel, length), {}};
   }
 
-  [[nodiscard]] bool marks_deleted(Kind kind) const override { return wire::calico::has_deletion_mark(kind); }
+  /// A block's; an object of a name that is none is taken for one of that name, as decode() does.
+  [[nodiscard]] std::optional<Key> key_of_name(Kind kind, const std::string& name) const override {
+    return kind == Kind::block ? std::optional(wire::calico::key_of_crd_name(kind, name)) : std::nullopt;
+  }
+
   [[nodiscard]] std::optional<wire::kube::ApiSelection> followed_by_label(Kind kind,
                                                                           std::string_view owner) const override {
     if (kind != Kind::block) return {};
     const std::string label = wire::kube::own_owner_label(owner, digests_.sha256);
     return wire::kube::ApiSelection{fmt::format("{}={}", wire::kube::kOwnerLabel, label), {}};
   }
-  [[nodiscard]] Result<void> check_write(const Write&) const override { return {}; }
 
   [[nodiscard]] Result<Stored> decode(Kind kind, const Key* key, wire::JsonRef object,
                                       const wire::kube::ApiMeta& meta) const override {
-    Stored stored;
-    stored.basis = {meta.uid, meta.resource_version};
-    TRY(stored.record.revision, revision_of(meta.resource_version));
-    stored.record.token = token_in(object);
-    stored.record.key = key != nullptr ? *key : wire::calico::key_of_crd_name(kind, meta.name);
+    TRY(Stored stored, stored_as(key != nullptr ? *key : wire::calico::key_of_crd_name(kind, meta.name), object, meta));
     auto value = read(kind, key, object, meta, stored);
     if (value) {
       stored.record.value = *std::move(value);
       return stored;
     }
     Error error = std::move(value).error();
-    if (error.code != ErrorCode::newer_version) error.code = ErrorCode::corrupt;
-    // Nothing is damaged: the name is another's, and so this one holds nothing.
-    if (stored.is_taken) error.code = ErrorCode::invalid_argument;
     error.message = with_record_named(std::move(error.message), stored.record.key);
     stored.record.value = core::Damaged{kind, std::move(error), {}};
     return stored;
@@ -158,16 +140,6 @@ class CalicoForm final : public Form {
     return wire::calico::to_crd(key, bytes.value, frame);
   }
 
-  [[nodiscard]] Result<std::string> marked_deleted(Kind kind, wire::JsonRef object,
-                                                   const WriteToken& token) const override {
-    std::map<std::string, std::string> annotations{{std::string(wire::kube::kTokenAnnotation), hex_of(token.bytes)}};
-    // Who deletes a block has found that nothing cools there any more; a mark beside what does is not obeyed.
-    if (kind == Kind::block && annotation_in(object, kBesideAnnotation)) {
-      annotations.emplace(kBesideAnnotation, wire::encode_cooling_beside({}));
-    }
-    return wire::calico::marked_deleted(kind, group_, object, annotations);
-  }
-
  private:
   [[nodiscard]] std::string owner_label(const core::AffinityOwner& owner) const {
     std::string name = core::owned_names_of(owner);  // with a slash behind it
@@ -182,14 +154,14 @@ class CalicoForm final : public Form {
                                    Stored& stored) const {
     const std::string text = fmt::format("{} ({})", object_text(kind, meta.name), stored.record.key.name);
     auto found = wire::calico::from_crd(kind, group_, object, kOwnPrefix);
-    if (!found) return fail(Error(found.error()).in(text));
+    if (!found) return fail(ErrorCode::corrupt, Error(found.error()).in(text).message);
     // As Calico does; but the mark of a block, whose addresses another could get then, counts only once it is known
     // that nobody has them.
     stored.is_deleted = found->is_deleted && kind != Kind::block;
     if (!found->key) return fail(ErrorCode::corrupt, fmt::format("{}: its spec does not say which record it is", text));
     const auto name = object_name(*found->key);
     if (kind == Kind::handle && key != nullptr && *key != *found->key && name && *name == meta.name) {
-      stored.is_taken = true;
+      // Nothing is damaged: the name is another's, and so this one holds nothing.
       return fail(ErrorCode::invalid_argument,
                   fmt::format("handle {} can have no object in Kubernetes while {} has one: their names are told apart "
                               "by upper case only, and are the same there ({}); give the network or the container "
@@ -200,12 +172,20 @@ class CalicoForm final : public Form {
       return fail(ErrorCode::corrupt, fmt::format("{}: its spec is that of {}", text, net::echo(found->key->name)));
     }
     stored.record.key = *found->key;
-    TRY(calico::Decoded decoded,
-        calico::decode(*found->key, text, found->bytes, annotation_in(object, kBesideAnnotation)));
-    if (auto* block = std::get_if<core::Block>(&decoded.value)) {
+    auto decoded = calico::decode(*found->key, text, found->bytes, annotation_in(object, kBesideAnnotation));
+    if (!decoded) {
+      Error error = std::move(decoded).error();
+      if (error.code != ErrorCode::newer_version) error.code = ErrorCode::corrupt;
+      return fail(std::move(error));
+    }
+    if (const auto* block = std::get_if<core::Block>(&decoded->value)) {
       TRY(stored.is_deleted, may_obey_mark(*block, text));
     }
-    return std::move(decoded.value);
+    // What is written into it goes with the last finalizer.
+    if (meta.deletion_timestamp && !stored.is_deleted && wire::calico::has_deletion_mark(kind)) {
+      return fail(ErrorCode::corrupt, text + ": it is being deleted, and a finalizer keeps its object");
+    }
+    return std::move(decoded->value);
   }
 
   const ApiGroup group_;

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,8 @@
 // under which name, with what in it.
 namespace croft::store::kube {
 
+using wire::kube::member_of;
+
 /// Of one object, what every write of it needs to know.
 struct Basis {
   std::string uid;
@@ -29,8 +32,15 @@ struct Stored {
   Basis basis;
   /// It is marked as deleted: nobody may take it for a record, and whoever meets it may delete it.
   bool is_deleted = false;
-  /// It is a handle of another name, which is told from the one that was asked for by upper case only.
-  bool is_taken = false;
+};
+
+/// What URLs and the objects themselves say of a kind.
+struct FormKind {
+  wire::kube::ApiResource resource;
+  std::string_view kind;                     ///< "CroftPoolSet", "IPAMBlock"
+  bool is_namespaced = false;                ///< a record's name is NAMESPACE/NAME
+  bool may_be_unknown = false;               ///< an API that does not know the kind has none of it
+  std::span<const wire::kube::Kept> kept{};  ///< what is read of its objects; empty: all
 };
 
 /// Objects of some kinds. One of Croft's own kinds, one of Calico's; a store has both.
@@ -43,38 +53,30 @@ class Form {
 
   [[nodiscard]] virtual bool has(Kind kind) const = 0;
   /// Of a kind it has.
-  [[nodiscard]] virtual wire::kube::ApiResource resource_of(Kind kind) const = 0;
-  /// "CroftPoolSet", "IPAMBlock".
-  [[nodiscard]] virtual std::string_view object_kind_of(Kind kind) const = 0;
-  /// Error: invalid_argument for a name that can have none.
-  [[nodiscard]] virtual Result<std::string> object_name(const Key& key) const = 0;
-  /// Where the object is; empty for kinds in no namespace. Of a key that object_name() takes.
-  [[nodiscard]] virtual std::string object_namespace(const Key& /*key*/) const { return {}; }
-  /// Whether objects of the kind are in namespaces.
-  [[nodiscard]] virtual bool is_namespaced(Kind /*kind*/) const { return false; }
+  [[nodiscard]] virtual FormKind about(Kind kind) const = 0;
+  [[nodiscard]] wire::kube::ApiResource resource_of(Kind kind) const { return about(kind).resource; }
   /// What lists of a kind it has say of themselves, and what is read of their objects.
-  [[nodiscard]] virtual wire::kube::ApiListOf list_of(Kind kind) const;
+  [[nodiscard]] wire::kube::ApiListOf list_of(Kind kind) const;
+  /// The object's name. Error: invalid_argument for a key that can have none.
+  [[nodiscard]] virtual Result<std::string> object_name(const Key& key) const = 0;
+  /// Where the object of a key is. Error: as of object_name().
+  [[nodiscard]] Result<std::string> path_of(const Key& key) const;
   /// What the object of a key says of itself. Error: as of object_name().
   [[nodiscard]] Result<wire::kube::ApiObjectOf> object_of(const Key& key) const;
-  /// Whether an API that does not know the kind has none of it, which is an error of the cluster otherwise.
-  [[nodiscard]] virtual bool may_be_unknown(Kind /*kind*/) const { return false; }
   /// What together find every record whose name begins so, and maybe others; asked in this order. At least one; an
   /// empty one finds all. Unless the listing is `as_stored`, records may be missing that are not as this version of
   /// Calico writes them: a node's affinities without Calico's labels.
-  [[nodiscard]] virtual std::vector<wire::kube::ApiSelection> selections(const core::Listing& listing) const = 0;
-  /// What together find every record of a listing but those whose names end in this length, as far as their objects
-  /// say so, and maybe others. Nothing where that can't be asked.
-  [[nodiscard]] virtual std::vector<wire::kube::ApiSelection> selections_but_length(const core::Listing& /*listing*/,
-                                                                                    int /*length*/) const {
+  [[nodiscard]] virtual std::vector<wire::kube::ApiSelection> selections(const core::Listing& /*listing*/) const {
+    return {{}};
+  }
+  /// What finds every object of a kind but those whose names end in this length, as far as they say so, and maybe
+  /// others. Nothing where that can't be asked.
+  [[nodiscard]] virtual std::optional<wire::kube::ApiSelection> but_length(Kind /*kind*/, int /*length*/) const {
     return {};
   }
-  /// Whether the names of objects alone tell which records they are, so that lists of keys need no more; but for names
-  /// that somebody made up.
-  [[nodiscard]] virtual bool tells_keys_by_name(Kind /*kind*/) const { return false; }
-  /// The record that an object of this name is; nothing when it is none.
+  /// The record that an object of this name is, where names alone tell: lists of keys need no more. Nothing where they
+  /// do not.
   [[nodiscard]] virtual std::optional<Key> key_of_name(Kind /*kind*/, const std::string& /*name*/) const { return {}; }
-  /// Whether a record is deleted by a mark first: others may read it, and a finalizer keep it.
-  [[nodiscard]] virtual bool marks_deleted(Kind kind) const = 0;
   /// What a watch sees an owner's records by, as Croft writes them; other programs drop the label with their next
   /// write. Nothing for kinds without. `owner` as in the names of its records: "host/node-a".
   [[nodiscard]] virtual std::optional<wire::kube::ApiSelection> followed_by_label(Kind /*kind*/,
@@ -82,7 +84,7 @@ class Form {
     return {};
   }
   /// Error: read_only or invalid_argument for a write that must not be made; asked before anything is sent.
-  [[nodiscard]] virtual Result<void> check_write(const Write& write) const = 0;
+  [[nodiscard]] virtual Result<void> check_write(const Write& /*write*/) const { return {}; }
 
   /// An object of the kind's resource. What can't be understood is core::Damaged, under the key that it has by its
   /// spec or else `key`, where that is given, or else by its own name. Error: corrupt when not even the frame is right:
@@ -92,33 +94,36 @@ class Form {
   /// The object to send, with the token. Without `basis` it is made, else put in the place of that one.
   [[nodiscard]] virtual std::string encode(const Key& key, const Value& value, const WriteToken& token,
                                            const std::optional<Basis>& basis, WallTime now) const = 0;
-  /// The same object with the mark, from its text as the API has it. Error: corrupt.
-  [[nodiscard]] virtual Result<std::string> marked_deleted(Kind kind, wire::JsonRef object,
-                                                           const WriteToken& token) const = 0;
+
+ protected:
+  /// The frame of an object: all but the value.
+  [[nodiscard]] static Result<Stored> stored_as(Key key, wire::JsonRef object, const wire::kube::ApiMeta& meta);
 };
 
-/// The write token among an object's annotations; all zero where there is none.
-[[nodiscard]] WriteToken token_in(wire::JsonRef object);
 /// A resourceVersion as the contract has it. Kubernetes calls it opaque, and promises since 1.35 what its storage has
 /// always done: decimal numbers that grow. Error: corrupt for anything else.
 [[nodiscard]] Result<Revision> revision_of(const std::string& resource_version);
 [[nodiscard]] std::string resource_version_of(Revision revision);
 
-/// A member of an object; nothing where it is not there.
-[[nodiscard]] std::optional<wire::JsonRef> member_of(wire::JsonRef object, std::string_view name);
-
 /// Croft's own kinds.
 [[nodiscard]] std::unique_ptr<Form> make_own_form(wire::kube::Digest sha256);
 /// Calico's, in one of its two groups.
 [[nodiscard]] std::unique_ptr<Form> make_calico_form(wire::calico::ApiGroup group, wire::calico::Digests digests);
+
+/// A kind of Kubernetes' own.
+struct KubernetesKind {
+  Kind record;
+  FormKind about;
+  Result<Value> (*decode)(wire::JsonRef object, const wire::kube::ApiMeta& meta);
+  /// Makes an object, which is never changed. Absent: Croft only reads the kind.
+  std::string (*encode)(const Value& value) = nullptr;
+};
+[[nodiscard]] std::unique_ptr<Form> make_kubernetes_form(const KubernetesKind& kind);
 /// A list of nodes, with what Croft reads of each: nothing of what is said of images, volumes and conditions.
 [[nodiscard]] wire::kube::ApiListOf list_of_nodes();
-/// Nodes, which are Kubernetes', and only read.
 [[nodiscard]] std::unique_ptr<Form> make_node_form();
-/// Likewise of namespaces.
 [[nodiscard]] std::unique_ptr<Form> make_namespace_form();
-/// Kubernetes' Services and ServiceCIDRs, which are only read, and its IPAddresses (networking.k8s.io/v1: Kubernetes
-/// 1.33 and newer).
+/// Services and ServiceCIDRs, which are only read, and IPAddresses (networking.k8s.io/v1: Kubernetes 1.33 and newer).
 [[nodiscard]] std::vector<std::unique_ptr<Form>> make_service_forms();
 
 }  // namespace croft::store::kube

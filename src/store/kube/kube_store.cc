@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -27,9 +28,8 @@ using kube::Objects;
 
 /// A write whose condition says "whatever is there" meets others that often at most.
 constexpr int kTriesMax = 20;
-/// Pages of one list are of one moment, and that is not older.
+/// Pages of one list are of one moment, which is not older.
 constexpr std::chrono::seconds kListAgeMax{60};
-constexpr std::size_t kListsMax = 8;
 
 /// How many candidates for a free block are asked for by themselves, in how many requests at once: the first most
 /// likely is free, and to list all blocks costs most.
@@ -41,8 +41,12 @@ Objects::OtherLengths other_lengths_of(const core::FreeBlock& wanted) {
 
 class KubeStore final : public Store, public Sealable, public Naming {
  public:
-  KubeStore(std::unique_ptr<kube::Api> api, LayoutOf lay_out, const Clock& clock, KubeStoreOptions options)
-      : api_(std::move(api)), lay_out_(std::move(lay_out)), clock_(clock), options_(options) {}
+  KubeStore(std::unique_ptr<kube::Api> api, wire::calico::Digests digests, const Clock& clock, KubeStoreOptions options)
+      : api_(std::move(api)),
+        digests_(std::move(digests)),
+        clock_(clock),
+        options_(std::move(options)),
+        group_(options_.group) {}
 
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
     Objects::Wanted asked;
@@ -83,7 +87,10 @@ class KubeStore final : public Store, public Sealable, public Naming {
       request.keys_only ? page.keys.push_back(from->key) : page.records.push_back(*from);
     }
     page.more = from != records.end();
-    if (page.more) keep(request, list);
+    if (!page.more) {
+      const std::lock_guard lock(mutex_);
+      lists_.erase({request.kind, request.name_prefix, true});
+    }
     return page;
   }
 
@@ -91,7 +98,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
   [[nodiscard]] Result<void> for_each(ListRequest request, const std::function<Deadline()>& until,
                                       const std::function<Result<void>(Record&)>& take) override {
     TRY_VOID(check_list(request));
-    TRY(Objects * objects, laid_out(until()));
+    TRY(Objects * objects, as_found(until()));
     return objects->for_each({request.kind, request.name_prefix, true}, request.limit, until, take);
   }
 
@@ -99,7 +106,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
   [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
                                         Deadline deadline) override {
     TRY_VOID(check_writes(writes));
-    TRY(Objects * objects, laid_out(deadline));
+    TRY(Objects * objects, as_found(deadline));
     if (writes.size() > 1) {
       return fail(ErrorCode::invalid_argument,
                   fmt::format("a Kubernetes API writes one record at a time, not {}", writes.size()));
@@ -113,16 +120,8 @@ class KubeStore final : public Store, public Sealable, public Naming {
     TRY(const kube::Form* form, objects->form_of(write.key.kind));
     TRY_VOID(form->check_write(write));
     TRY_VOID(check_is_ready(*objects, deadline));
-    switch (write.condition.kind) {
-      case Condition::Kind::absent:
-        if (!write.value) return check(write, deadline);
-        return objects->create(write.key, *write.value, token, deadline);
-      case Condition::Kind::revision:
-        return write.value ? objects->update(write.key, *write.value, write.condition.revision, token, deadline)
-                           : objects->remove(write.key, write.condition.revision, token, deadline);
-      case Condition::Kind::any:
-        break;
-    }
+    if (write.condition.kind == Condition::Kind::absent && !write.value) return check(write, deadline);
+    if (write.condition.kind != Condition::Kind::any) return objects->write(write, token, deadline);
     return write_whatever_is_there(*objects, write, token, deadline);
   }
 
@@ -130,12 +129,13 @@ class KubeStore final : public Store, public Sealable, public Naming {
                                                           Deadline deadline) override {
     std::vector<Result<Revision>> outcomes(writes.size(), Result<Revision>(Revision()));
     const auto all_together = [&]() -> Result<void> {
-      TRY(Objects * objects, laid_out(deadline));
+      TRY(Objects * objects, as_found(deadline));
       TRY_VOID(check_is_ready(*objects, deadline));
       std::vector<kube::Request> requests;
       std::vector<std::size_t> asked, alone;
       for (std::size_t i = 0; i < writes.size(); ++i) {
-        auto request = first_request(*objects, writes[i], token);
+        const auto sound = check_writes(writes.subspan(i, 1));
+        auto request = sound ? objects->first_request(writes[i], token) : fail(sound.error());
         if (!request) {
           outcomes[i] = fail(request.error());
         } else if (*request) {
@@ -166,30 +166,21 @@ class KubeStore final : public Store, public Sealable, public Naming {
   [[nodiscard]] Result<Fate> fate_of(std::span<const Write> writes, const WriteToken& token,
                                      Deadline deadline) override {
     const Write& witness = writes.front();
-    TRY(Objects * objects, laid_out(deadline));
+    TRY(Objects * objects, as_found(deadline));
     TRY(const auto found, objects->look(witness.key, deadline));
-    if (found && found->stored.record.token == token) return Fate::applied;
-    const bool is_there = found && !found->stored.is_deleted;
-    switch (witness.condition.kind) {
-      case Condition::Kind::absent:
-        return is_there ? Fate::lost : Fate::may_still_come;
-      case Condition::Kind::revision:
-        return is_there && found->stored.record.revision == witness.condition.revision ? Fate::may_still_come
-                                                                                       : Fate::lost;
-      case Condition::Kind::any:
-        break;
-    }
-    return Fate::may_still_come;
+    if (found && found->record.token == token) return Fate::applied;
+    const bool is_there = found && !found->is_deleted;
+    return holds(witness.condition, is_there ? &found->record : nullptr) ? Fate::may_still_come : Fate::lost;
   }
 
   [[nodiscard]] Result<Revision> position(Deadline deadline) override {
-    TRY(Objects * objects, laid_out(deadline));
+    TRY(Objects * objects, as_found(deadline));
     return objects->position(deadline);
   }
 
   [[nodiscard]] Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after,
                                                      Deadline deadline) override {
-    TRY(Objects * objects, laid_out(deadline));
+    TRY(Objects * objects, as_found(deadline));
     for (const Key& key : scope.records) TRY_VOID(check_kind(*objects, key.kind));
     for (const core::Listing& listing : scope.lists) TRY_VOID(check_kind(*objects, listing.kind));
     return kube::make_watch(*objects, ready_, scope, after);
@@ -202,9 +193,9 @@ class KubeStore final : public Store, public Sealable, public Naming {
             .foreign_writers = true,
             .late_commits = true,
             .commit_bytes_max = kBlockBytesMax,
-            .lacks = options_.sees_services ? core::Kinds{Kind::vacancy, Kind::range_allocation}
-                                            : core::Kinds{Kind::vacancy, Kind::range_allocation, Kind::service,
-                                                          Kind::service_cidr, Kind::ip_address},
+            .lacks = options_.services != nullptr ? core::Kinds{Kind::vacancy, Kind::range_allocation}
+                                                  : core::Kinds{Kind::vacancy, Kind::range_allocation, Kind::service,
+                                                                Kind::service_cidr, Kind::ip_address},
             .services = core::System::kubernetes};
   }
 
@@ -212,16 +203,16 @@ class KubeStore final : public Store, public Sealable, public Naming {
   [[nodiscard]] std::uint64_t epoch() const override { return 0; }
 
   [[nodiscard]] Result<std::optional<StoredSeal>> seal(Deadline deadline) override {
-    TRY(Objects * objects, laid_out(deadline));
+    TRY(Objects * objects, as_found(deadline));
     return kube::read_seal(*objects, deadline);
   }
   [[nodiscard]] Result<void> put_seal(const std::optional<StoredSeal>& there, const core::Seal& seal,
                                       Deadline deadline) override {
-    TRY(Objects * objects, laid_out(deadline));
+    TRY(Objects * objects, as_found(deadline));
     return kube::change_seal(*objects, there, seal, deadline);
   }
   [[nodiscard]] Result<void> remove_seal(const StoredSeal& there, Deadline deadline) override {
-    TRY(Objects * objects, laid_out(deadline));
+    TRY(Objects * objects, as_found(deadline));
     return kube::change_seal(*objects, there, std::nullopt, deadline);
   }
   void work_under(std::string move) override {
@@ -230,7 +221,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
     ready_.ready_at.reset();
   }
   [[nodiscard]] Result<std::string> place_of(const Key& key, Deadline deadline) override {
-    TRY(const Objects* objects, laid_out(deadline));
+    TRY(const Objects* objects, as_found(deadline));
     if (!objects->keeps(key.kind)) return std::string(core::name_of(key.kind)) + "/" + key.name;
     TRY(const kube::Form* form, objects->form_of(key.kind));
     TRY(const std::string name, form->object_name(key));
@@ -286,37 +277,37 @@ class KubeStore final : public Store, public Sealable, public Naming {
   /// kube-apiserver's --request-timeout, and a little.
   static constexpr std::chrono::seconds kRequestMax{65};
 
-  [[nodiscard]] static Result<std::optional<kube::Request>> first_request(const Objects& objects, const Write& write,
-                                                                          const WriteToken& token) {
-    TRY_VOID(check_writes({&write, 1}));
-    if (write.only_check || !objects.keeps(write.key.kind)) return std::optional<kube::Request>();
-    TRY(const kube::Form* form, objects.form_of(write.key.kind));
-    TRY_VOID(form->check_write(write));
-    return objects.first_request(write, token);
-  }
-
-  /// What is known of the cluster; asked for when it is needed first. Only `guess` may be answered with one.
-  [[nodiscard]] Result<Objects*> laid_out(Deadline deadline, LayoutCare care = LayoutCare::ask) {
+  /// The records by the group that Calico has chosen, which is asked for when it is needed first. A read may do by the
+  /// older one while there is nothing better: a plugin alone is spared the question.
+  [[nodiscard]] Result<Objects*> as_found(Deadline deadline, bool will_do_by_guess = false) {
     const std::lock_guard lock(layout_mutex_);
     if (has_moved_) return fail(moved());
-    const bool will_do = !layouts_.empty() && (!is_guess_ || care == LayoutCare::guess);
-    if (will_do) return layouts_.back().get();
-    TRY(Layout layout, lay_out_(*api_, care, deadline));
-    is_guess_ = layout.is_guess;
-    layouts_.push_back(std::make_unique<Objects>(*api_, std::move(layout.forms), clock_, options_.finishes_deletions));
-    return layouts_.back().get();
+    if (!group_ && !will_do_by_guess) {
+      TRY(group_, kube::discover_calico_group(*api_, deadline));
+    }
+    const wire::calico::ApiGroup group = group_.value_or(wire::calico::ApiGroup::crd_v1);
+    auto& objects = objects_[group];
+    if (objects) return objects.get();
+    bool has_own = options_.own_kinds;
+    if (has_own && options_.own_denied) {
+      TRY(has_own, kube::may_read_own_kinds(*api_, options_.own_denied, deadline));
+    }
+    std::vector<std::unique_ptr<kube::Form>> forms;
+    if (has_own) forms.push_back(kube::make_own_form(digests_.sha256));
+    forms.push_back(kube::make_calico_form(group, digests_));
+    forms.push_back(kube::make_node_form());
+    forms.push_back(kube::make_namespace_form());
+    if (options_.services != nullptr) std::ranges::move(options_.services(), std::back_inserter(forms));
+    objects = std::make_unique<Objects>(*api_, std::move(forms), clock_);
+    return objects.get();
   }
   /// After an error: whether Calico's records have gone to its other group since, as when they were migrated. What says
   /// nothing of that is none.
-  [[nodiscard]] bool has_moved(const Objects& objects, Deadline deadline) {
-    const auto now = lay_out_(*api_, LayoutCare::ask, deadline);
-    if (!now) return false;
-    const auto is_of_blocks = [](const auto& form) { return form->has(Kind::block); };
-    const auto form = std::ranges::find_if(now->forms, is_of_blocks);
-    const auto before = objects.form_of(Kind::block);
-    if (form == now->forms.end() || !before) return false;
-    if ((*form)->resource_of(Kind::block).group == (*before)->resource_of(Kind::block).group) return false;
+  [[nodiscard]] bool has_moved(Deadline deadline) {
+    if (options_.group) return false;
+    const auto now = kube::discover_calico_group(*api_, deadline);
     const std::lock_guard lock(layout_mutex_);
+    if (!now || !group_ || *now == *group_) return false;
     if (!std::exchange(has_moved_, true) && options_.moved != nullptr) options_.moved();
     return true;
   }
@@ -328,45 +319,39 @@ class KubeStore final : public Store, public Sealable, public Naming {
   }
   [[nodiscard]] Result<void> check_is_ready(Objects& objects, Deadline deadline) {
     auto ready = kube::check_calico_is_ready(objects, ready_, deadline);
-    if (!ready && has_moved(objects, deadline)) return fail(moved());
+    if (!ready && has_moved(deadline)) return fail(moved());
     return ready;
   }
 
-  /// A record of Calico's was read: Calico would choose the same. Where there is none the register may be in the other
-  /// group (discover_calico_group).
-  void confirm_layout(const Objects* objects) {
+  /// Whether the group is known, for good once a record of Calico's was `seen` by a guess: Calico would choose the
+  /// same.
+  [[nodiscard]] bool is_certain(bool seen) {
     const std::lock_guard lock(layout_mutex_);
-    if (layouts_.back().get() == objects) is_guess_ = false;
+    if (seen && !group_) group_ = wire::calico::ApiGroup::crd_v1;
+    return group_.has_value();
   }
 
-  /// Reads by a guess while there is nothing better: a plugin alone is spared the question.
   [[nodiscard]] Result<Objects::Together> read_objects(Objects::Wanted& wanted, Deadline deadline) {
-    TRY(Objects * objects, laid_out(deadline, LayoutCare::guess));
+    TRY(Objects * objects, as_found(deadline, true));
     std::optional<kube::ReadinessQuestion> asked_beside;
-    const auto ask_beside = [&] {
+    const auto read = [&] {
       asked_beside = kube::readiness_question(*objects, ready_);
       wanted.beside = asked_beside ? std::optional(asked_beside->request) : std::nullopt;
+      return objects->read(wanted, deadline);
     };
-    ask_beside();
-    auto found = objects->read(wanted, deadline);
-    // By a guess a kind may not be served; and a register without a pool may be the one that is not there: that of the
-    // other group has some.
+    auto found = read();
+    // By a guess a kind may not be served; and a register without a pool may be the one that is not there.
     const bool is_unknown = !found && found.error().code == ErrorCode::refused_by_configuration;
-    if ((is_unknown || (found && lists_no_pool(*found))) && is_guessed(objects)) {
-      TRY(objects, laid_out(deadline));
-      ask_beside();
-      found = objects->read(wanted, deadline);
-    } else if (is_unknown && has_moved(*objects, deadline)) {
+    if (!is_certain(found && has_calicos(*found)) && (is_unknown || (found && lists_no_pool(*found)))) {
+      const Objects* const guessed = objects;
+      TRY(objects, as_found(deadline));
+      if (objects != guessed) found = read();
+    } else if (is_unknown && has_moved(deadline)) {
       return fail(moved());
     }
     if (!found) return found;
-    if (found->beside && asked_beside) kube::take_readiness(*objects, ready_, *asked_beside, *found->beside);
-    if (has_calicos(*found)) confirm_layout(objects);
+    if (asked_beside) static_cast<void>(kube::take_readiness(*objects, ready_, *asked_beside, *found->beside));
     return found;
-  }
-  [[nodiscard]] bool is_guessed(const Objects* objects) {
-    const std::lock_guard lock(layout_mutex_);
-    return is_guess_ && layouts_.back().get() == objects;
   }
   [[nodiscard]] static bool lists_no_pool(const Objects::Together& found) {
     return std::ranges::any_of(
@@ -391,7 +376,6 @@ class KubeStore final : public Store, public Sealable, public Naming {
   static constexpr std::size_t kBlockBytesMax = (std::size_t{1536} - 256) << 10;
 
   using List = std::shared_ptr<const std::vector<Record>>;
-  using ListKey = std::pair<Kind, std::string>;
   struct Kept {
     List list;
     std::chrono::nanoseconds taken_at{};
@@ -399,26 +383,21 @@ class KubeStore final : public Store, public Sealable, public Naming {
 
   /// The list that an earlier page began, or a new one.
   [[nodiscard]] Result<List> whole_list(const ListRequest& request, Deadline deadline) {
-    if (!request.after.empty()) {
-      const std::lock_guard lock(mutex_);
-      const auto found = lists_.find({request.kind, request.name_prefix});
-      const bool is_good = found != lists_.end() && clock_.now().since_boot - found->second.taken_at < kListAgeMax;
-      if (is_good) return found->second.list;
-    }
     const core::Listing listing{request.kind, request.name_prefix, true};
+    const std::chrono::nanoseconds now = clock_.now().since_boot;
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase_if(lists_, [&](const auto& kept) { return now - kept.second.taken_at >= kListAgeMax; });
+      const auto found = lists_.find(listing);
+      if (!request.after.empty() && found != lists_.end()) return found->second.list;
+    }
     Objects::Wanted asked;
     asked.lists.insert(listing);
     TRY(Objects::Together found, read_objects(asked, deadline));
-    return std::make_shared<const std::vector<Record>>(std::move(found.lists.at(listing)));
-  }
-
-  void keep(const ListRequest& request, const List& list) {
+    auto list = std::make_shared<const std::vector<Record>>(std::move(found.lists.at(listing)));
     const std::lock_guard lock(mutex_);
-    const ListKey key{request.kind, request.name_prefix};
-    // One that begins anew is newer; one that goes on keeps its age.
-    if (!request.after.empty() && lists_.contains(key)) return;
-    if (lists_.size() >= kListsMax) lists_.clear();
-    lists_.insert_or_assign(key, Kept{list, clock_.now().since_boot});
+    lists_.insert_or_assign(listing, Kept{list, now});
+    return list;
   }
 
   /// As far as the API tells without a write: that its etcd is full, or that an admission policy refuses, it does not.
@@ -436,53 +415,53 @@ class KubeStore final : public Store, public Sealable, public Naming {
                     "the rights of plugins and agents");
   }
 
+  [[nodiscard]] static bool holds(const Condition& condition, const Record* there) {
+    if (condition.kind == Condition::Kind::any) return true;
+    if (condition.kind == Condition::Kind::absent) return there == nullptr;
+    return there != nullptr && there->revision == condition.revision;
+  }
+
   /// Whether the condition holds; nothing is written.
   [[nodiscard]] Result<Revision> check(const Write& write, Deadline deadline) {
-    TRY(Objects * objects, laid_out(deadline));
+    TRY(Objects * objects, as_found(deadline));
     TRY(const auto record, objects->get(write.key, deadline));
-    const bool holds =
-        write.condition.kind == Condition::Kind::any ||
-        (write.condition.kind == Condition::Kind::absent ? !record
-                                                         : record && record->revision == write.condition.revision);
-    if (!holds) return fail(kube::conflict_on(write.key));
+    if (!holds(write.condition, record ? &*record : nullptr)) return fail(kube::conflict_on(write.key));
     return record ? record->revision : objects->position(deadline);
   }
 
   [[nodiscard]] Result<Revision> write_whatever_is_there(Objects& objects, const Write& write, const WriteToken& token,
                                                          Deadline deadline) {
-    std::optional<Revision> before;
+    Write seen = write;
     for (int tries = 0; tries < kTriesMax; ++tries) {
       TRY(const auto record, objects.get(write.key, deadline));
       if (!record && !write.value) return objects.position(deadline);
-      const auto now = record ? std::optional(record->revision) : std::nullopt;
-      if (tries > 0 && before == now) break;  // nobody has written it: the conflict is none
-      before = now;
-      auto written = !record       ? objects.create(write.key, *write.value, token, deadline)
-                     : write.value ? objects.update(write.key, *write.value, record->revision, token, deadline)
-                                   : objects.remove(write.key, record->revision, token, deadline);
+      const Condition now = record ? Condition::if_revision(record->revision) : Condition::if_absent();
+      if (tries > 0 && seen.condition == now) break;  // nobody has written it: the conflict is none
+      seen.condition = now;
+      auto written = objects.write(seen, token, deadline);
       if (written || written.error().code != ErrorCode::conflict) return written;
     }
     return fail(kube::conflict_on(write.key));
   }
 
   const std::unique_ptr<kube::Api> api_;
-  const LayoutOf lay_out_;
+  const wire::calico::Digests digests_;
   const Clock& clock_;
   const KubeStoreOptions options_;
   mutable std::mutex layout_mutex_;
-  std::vector<std::unique_ptr<Objects>> layouts_;  ///< guarded by layout_mutex_: a guess, and what was found
-  bool is_guess_ = true;                           ///< guarded by layout_mutex_: the last one is
-  bool has_moved_ = false;                         ///< guarded by layout_mutex_
+  std::optional<wire::calico::ApiGroup> group_;                         ///< guarded by layout_mutex_: once it is known
+  std::map<wire::calico::ApiGroup, std::unique_ptr<Objects>> objects_;  ///< guarded by layout_mutex_
+  bool has_moved_ = false;                                              ///< guarded by layout_mutex_
   kube::CalicoReadiness ready_;
   std::mutex mutex_;
-  std::map<ListKey, Kept> lists_;  ///< guarded by mutex_: that are read page by page
+  std::map<core::Listing, Kept> lists_;  ///< guarded by mutex_: that are read page by page
 };
 
 }  // namespace
 
-std::unique_ptr<Store> make_kube_store(std::unique_ptr<kube::Api> api, LayoutOf lay_out, const Clock& clock,
-                                       KubeStoreOptions options) {
-  return std::make_unique<KubeStore>(std::move(api), std::move(lay_out), clock, options);
+std::unique_ptr<Store> make_kube_store(std::unique_ptr<kube::Api> api, wire::calico::Digests digests,
+                                       const Clock& clock, KubeStoreOptions options) {
+  return std::make_unique<KubeStore>(std::move(api), std::move(digests), clock, std::move(options));
 }
 
 }  // namespace croft::store

@@ -33,17 +33,17 @@ class KubeBackend final : public ConformanceBackend {
   [[nodiscard]] std::unique_ptr<Store> open(
       const std::function<std::unique_ptr<kube::Api>(std::unique_ptr<kube::Api>)>& decorate,
       KubeStoreOptions options = {}) {
-    return make_kube_store(
-        decorate(std::make_unique<kube::FakeApi>(cluster_, clock_)),
-        [](kube::Api&, LayoutCare, Deadline) { return layout(); }, clock_, options);
+    options.group = group;
+    return make_kube_store(decorate(std::make_unique<kube::FakeApi>(cluster_, clock_)),
+                           {wire::kube::fake_digest, wire::kube::fake_digest}, clock_, options);
   }
   void damage(const Key& key) override {
-    const auto all = forms();
-    for (const auto& form : *all) {
+    std::vector<std::unique_ptr<kube::Form>> forms;
+    forms.push_back(kube::make_own_form(wire::kube::fake_digest));
+    forms.push_back(kube::make_calico_form(group, {wire::kube::fake_digest, wire::kube::fake_digest}));
+    for (const auto& form : forms) {
       if (!form->has(key.kind)) continue;
-      const auto path =
-          wire::kube::object_path(form->resource_of(key.kind), {}, form->object_name(key).value()).value();
-      cluster_->edit(path, [](auto& object) {
+      cluster_->edit(form->path_of(key).value(), [](auto& object) {
         object["spec"]["formatVersion"] = "odd";
         object["spec"]["blockSize"] = "odd";
         object["spec"]["allocations"] = "odd";
@@ -56,20 +56,8 @@ class KubeBackend final : public ConformanceBackend {
   [[nodiscard]] bool outlives_processes() const override { return false; }
   [[nodiscard]] kube::FakeCluster& cluster() { return *cluster_; }
   [[nodiscard]] std::shared_ptr<kube::FakeCluster> shared() { return cluster_; }
-  [[nodiscard]] static Result<std::vector<std::unique_ptr<kube::Form>>> forms() {
-    std::vector<std::unique_ptr<kube::Form>> forms;
-    forms.push_back(kube::make_own_form(wire::kube::fake_digest));
-    forms.push_back(kube::make_calico_form(group, {wire::kube::fake_digest, wire::kube::fake_digest}));
-    forms.push_back(kube::make_node_form());
-    return forms;
-  }
 
  private:
-  [[nodiscard]] static Result<Layout> layout() {
-    TRY(auto all, forms());
-    return Layout{std::move(all), false};
-  }
-
   os::SystemClock clock_;
   std::shared_ptr<kube::FakeCluster> cluster_ = std::make_shared<kube::FakeCluster>();
 };
@@ -394,25 +382,23 @@ class MarkedBlock : public testing::Test {
     return core::take_next(empty_, holder, [](const net::Address&) { return false; }).value().block;
   }
   void expect_set_aside() {
-    for (const bool writes : {false, true}) {
-      const auto store = backend_.open({.finishes_deletions = writes});
-      const auto read = store->get(core::block_key(cidr_), soon());
-      ASSERT_TRUE(read && *read);
-      const auto* damaged = std::get_if<core::Damaged>(&(*read)->value);
-      ASSERT_NE(damaged, nullptr);
-      EXPECT_EQ(damaged->error.code, ErrorCode::corrupt);
-      EXPECT_NE(damaged->error.message.find("10.1.2.0/30"), std::string::npos) << damaged->error.message;
-      EXPECT_NE(damaged->error.message.find("deleted"), std::string::npos) << damaged->error.message;
-      core::Missing together;
-      together.records.insert(core::block_key(cidr_));
-      together.lists.insert({Kind::block, "", true});
-      const auto both = store->read(together, soon());
-      ASSERT_TRUE(both);
-      EXPECT_TRUE(both->records.front());
-      EXPECT_EQ(both->lists.front().size(), 1U);
-      const Write over{core::block_key(cidr_), empty_, Condition::if_absent()};
-      EXPECT_FALSE(store->commit({&over, 1}, {}, soon()));
-    }
+    const auto store = backend_.open();
+    const auto read = store->get(core::block_key(cidr_), soon());
+    ASSERT_TRUE(read && *read);
+    const auto* damaged = std::get_if<core::Damaged>(&(*read)->value);
+    ASSERT_NE(damaged, nullptr);
+    EXPECT_EQ(damaged->error.code, ErrorCode::corrupt);
+    EXPECT_NE(damaged->error.message.find("10.1.2.0/30"), std::string::npos) << damaged->error.message;
+    EXPECT_NE(damaged->error.message.find("deleted"), std::string::npos) << damaged->error.message;
+    core::Missing together;
+    together.records.insert(core::block_key(cidr_));
+    together.lists.insert({Kind::block, "", true});
+    const auto both = store->read(together, soon());
+    ASSERT_TRUE(both);
+    EXPECT_TRUE(both->records.front());
+    EXPECT_EQ(both->lists.front().size(), 1U);
+    const Write over{core::block_key(cidr_), empty_, Condition::if_absent()};
+    EXPECT_FALSE(store->commit({&over, 1}, {}, soon()));
     EXPECT_FALSE(backend_.cluster().object(kBlockPath).is_null()) << "nobody deletes it";
   }
 
@@ -441,43 +427,10 @@ TEST_F(MarkedBlock, WithWhatCoolsBesideItIsSetAside) {
 TEST_F(MarkedBlock, ThatIsNotUnderstoodIsSetAside) {
   make(held());
   backend_.cluster().edit(kBlockPath, [](auto& object) { object["spec"]["allocations"] = "odd"; });
-  const auto read = backend_.open({.finishes_deletions = true})->get(core::block_key(cidr_), soon());
+  const auto read = backend_.open()->get(core::block_key(cidr_), soon());
   ASSERT_TRUE(read && *read);
   EXPECT_TRUE(std::holds_alternative<core::Damaged>((*read)->value));
   EXPECT_FALSE(backend_.cluster().object(kBlockPath).is_null());
-}
-
-/// The mark is a write as any other; what is left of the object after it is another's matter.
-TEST_F(MarkedBlock, OfARequestThatCameTwiceIsDone) {
-  const Write made{core::block_key(cidr_), empty_, Condition::if_absent()};
-  kube::FakeApi* proxy = nullptr;
-  const auto store = backend_.open([&](std::unique_ptr<kube::Api> api) {
-    proxy = dynamic_cast<kube::FakeApi*>(api.get());
-    return api;
-  });
-  for (const bool is_kept : {true, false}) {
-    proxy->repeats = false;
-    ASSERT_TRUE(store->commit({&made, 1}, WriteToken{{1}}, soon()));
-    backend_.cluster().edit(kBlockPath, [](auto& object) { object["metadata"]["finalizers"] = {"example.org/slow"}; });
-    const auto read = store->get(core::block_key(cidr_), soon()).value();
-    ASSERT_TRUE(read);
-    proxy->repeats = true;
-    if (!is_kept) {
-      proxy->between = [&] {
-        backend_.cluster().edit(kBlockPath, [](auto& object) {
-          object["metadata"]["finalizers"] = nlohmann::json::array();
-          object["metadata"]["annotations"].erase("ipam.croft.dev/write-token");
-        });
-      };
-    }
-    const Write removal{core::block_key(cidr_), std::nullopt, Condition::if_revision(read->revision)};
-    const auto removed = store->commit({&removal, 1}, WriteToken{{2}}, soon());
-    EXPECT_EQ(removed.has_value(), is_kept);
-    EXPECT_TRUE(removed || removed.error().code == ErrorCode::conflict);
-    EXPECT_EQ(store->get(core::block_key(cidr_), soon()).value(), std::nullopt);
-    backend_.cluster().edit(kBlockPath,
-                            [](auto& object) { object["metadata"]["finalizers"] = nlohmann::json::array(); });
-  }
 }
 
 TEST_F(MarkedBlock, ThatIsEmptyIsNoneAndIsDeletedByWritersOnly) {
@@ -489,19 +442,13 @@ TEST_F(MarkedBlock, ThatIsEmptyIsNoneAndIsDeletedByWritersOnly) {
   EXPECT_EQ(reader->read(together, soon()).value().records.front(), std::nullopt);
   EXPECT_FALSE(backend_.cluster().object(kBlockPath).is_null()) << "who reads deletes nothing";
 
-  EXPECT_EQ(backend_.open({.finishes_deletions = true})->get(core::block_key(cidr_), soon()).value(), std::nullopt);
-  EXPECT_TRUE(backend_.cluster().object(kBlockPath).is_null());
-
-  make(empty_);
   const Write again{core::block_key(cidr_), held(), Condition::if_absent()};
   EXPECT_TRUE(reader->commit({&again, 1}, {}, soon())) << "who writes in its place finishes its deletion";
 }
 
-/// What cools no longer is in the way of no deletion, nor of one by a mark.
-TEST_F(MarkedBlock, OfOneThatCooledAndHasAFinalizerIsObeyed) {
-  const std::vector<net::Ordinal> first{net::Ordinal(0)};
-  const Write made{core::block_key(cidr_), core::release(held(), first, std::chrono::seconds(600), clock_.now()),
-                   Condition::if_absent()};
+/// What would be written into it goes with the last finalizer.
+TEST_F(MarkedBlock, ThatAFinalizerKeepsIsSetAside) {
+  const Write made{core::block_key(cidr_), empty_, Condition::if_absent()};
   const auto store = backend_.open();
   ASSERT_TRUE(store->commit({&made, 1}, {}, soon()));
   backend_.cluster().edit(kBlockPath, [](auto& object) { object["metadata"]["finalizers"] = {"example.org/slow"}; });
@@ -509,8 +456,11 @@ TEST_F(MarkedBlock, OfOneThatCooledAndHasAFinalizerIsObeyed) {
   ASSERT_TRUE(read);
   const Write removal{core::block_key(cidr_), std::nullopt, Condition::if_revision(read->revision)};
   ASSERT_TRUE(store->commit({&removal, 1}, {}, soon()));
-  ASSERT_FALSE(backend_.cluster().object(kBlockPath).is_null()) << "the finalizer keeps it, or this test says nothing";
-  EXPECT_EQ(store->get(core::block_key(cidr_), soon()).value(), std::nullopt);
+  const auto kept = store->get(core::block_key(cidr_), soon()).value();
+  ASSERT_TRUE(kept);
+  const auto* damaged = std::get_if<core::Damaged>(&kept->value);
+  ASSERT_NE(damaged, nullptr);
+  EXPECT_NE(damaged->error.message.find("a finalizer keeps"), std::string::npos) << damaged->error.message;
 }
 
 /// Read as damaged, because of its name: a DEL of it ends (ipam/decide/release.h), and nothing is written under it.
@@ -713,16 +663,14 @@ class Groups final : public kube::Api {
  public:
   Groups(std::unique_ptr<kube::Api> api, bool v1, bool v3) : api_(std::move(api)), v1_(v1), v3_(v3) {}
   [[nodiscard]] kube::Answer call(const kube::Request& request, Deadline deadline) override {
+    if (request.path != "/apis") return api_->call(request, deadline);
+    ++asked;
     kube::Answer answer;
     answer.outcome = kube::Answer::Outcome::done;
-    if (request.path == "/apis") {
-      ++asked;
-      answer.body = std::string(R"({"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps"})") +
-                    (v1_ ? R"(,{"name":"crd.projectcalico.org"})" : "") +
-                    (v3_ ? R"(,{"name":"projectcalico.org"})" : "") + "]}";
-      return answer;
-    }
-    return api_->call(request, deadline);
+    answer.body = std::string(R"({"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps"})") +
+                  (v1_ ? R"(,{"name":"crd.projectcalico.org"})" : "") +
+                  (v3_ ? R"(,{"name":"projectcalico.org"})" : "") + "]}";
+    return answer;
   }
   [[nodiscard]] kube::WatchAnswer watch(const std::string&, Deadline) override { return {}; }
   int asked = 0;
@@ -734,108 +682,57 @@ class Groups final : public kube::Api {
 
 class TwoGroups : public testing::Test {
  protected:
-  static constexpr const char* kV1 = "/apis/crd.projectcalico.org/v1/";
-  static constexpr const char* kV3 = "/apis/projectcalico.org/v3/";
-
-  void make(const std::string& group, const std::string& plural, const std::string& name) {
-    cluster_->make(group + plural + "/" + name,
-                   {{"metadata", {{"name", name}}}, {"spec", kube::FakeCluster::Json::object()}});
-  }
+  [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), std::chrono::seconds(5)); }
   [[nodiscard]] Result<ApiGroup> discovered(bool v1, bool v3) {
     Groups api(std::make_unique<kube::FakeApi>(cluster_, clock_), v1, v3);
-    return kube::discover_calico_group(api, Deadline::after(clock_.now(), std::chrono::seconds(5)));
+    return kube::discover_calico_group(api, soon());
   }
-  void expect_refused(const std::string& part) {
-    const auto group = discovered(true, true);
-    ASSERT_FALSE(group);
-    EXPECT_EQ(group.error().code, ErrorCode::refused_by_configuration);
-    for (const std::string& word :
-         {part, std::string("?group=projectcalico.org/v3"), std::string("CALICO_API_GROUP")}) {
-      EXPECT_NE(group.error().message.find(word), std::string::npos) << group.error().message;
-    }
+  /// What a DEL reads, by a store of its own; and how often the groups were asked for.
+  [[nodiscard]] std::size_t pools_read(bool v1, bool v3) {
+    auto api = std::make_unique<Groups>(std::make_unique<kube::FakeApi>(cluster_, clock_), v1, v3);
+    Groups* const groups = api.get();
+    const auto store = make_kube_store(std::move(api), {wire::kube::fake_digest, wire::kube::fake_digest}, clock_);
+    core::Missing del;
+    del.records.insert(core::handle_key("net.c1"));
+    del.lists.insert({Kind::pool, "", true});
+    const auto read = store->read(del, soon());
+    asked_ = groups->asked;
+    EXPECT_TRUE(read) << read.error().message;
+    return read ? read->lists.front().size() : 0;
+  }
+  template <ApiGroup group>
+  void make_pool() {
+    KubeBackend<group> backend;
+    cluster_ = backend.shared();
+    core::Pool pool;
+    pool.name = "a";
+    pool.cidr = net::Prefix::parse("10.0.0.0/24").value();
+    pool.block_length = 26;
+    const Write made{core::pool_key("a"), pool, Condition::if_absent()};
+    ASSERT_TRUE(backend.open()->commit({&made, 1}, {}, soon()));
   }
 
   os::SystemClock clock_;
   std::shared_ptr<kube::FakeCluster> cluster_ = std::make_shared<kube::FakeCluster>();
+  int asked_ = 0;
 };
 
-TEST_F(TwoGroups, OneThatIsAloneIsTheOne) {
+TEST_F(TwoGroups, TheOlderCountsWhereverItIsServed) {
   EXPECT_EQ(discovered(true, false), ApiGroup::crd_v1);
   EXPECT_EQ(discovered(false, true), ApiGroup::v3);
   EXPECT_EQ(discovered(false, false), ApiGroup::crd_v1);
-  EXPECT_EQ(discovered(true, true), ApiGroup::crd_v1) << "nothing is anywhere";
-}
-
-TEST_F(TwoGroups, TheOlderCountsWhereItHasPoolsAndTheNewerNoneOrShowsTheSame) {
-  make(kV1, "ippools", "a");
-  EXPECT_EQ(discovered(true, true), ApiGroup::crd_v1);
-  // As Calico's API server shows them: blocks it has none.
-  make(kV3, "ippools", "a");
-  EXPECT_EQ(discovered(true, true), ApiGroup::crd_v1);
-}
-
-/// Else whoever starts would begin a second register beside the one that others go on with.
-TEST_F(TwoGroups, TheOlderBesideARegisterInTheNewerIsRefused) {
-  make(kV3, "ippools", "a");
-  make(kV3, "ipamblocks", "10-0-0-0-26");
-  expect_refused("delete their definitions");
-}
-
-TEST_F(TwoGroups, TwoRegistersAreRefused) {
-  make(kV1, "ippools", "a");
-  make(kV3, "ippools", "a");
-  make(kV3, "ipamblocks", "10-0-0-0-26");
-  expect_refused("two registers");
+  EXPECT_EQ(discovered(true, true), ApiGroup::crd_v1) << "v3 is a view of it there, by Calico's API server";
 }
 
 /// A plugin guesses the older group and is spared the question; where that would hide a register it asks.
-TEST_F(TwoGroups, AGuessIsLookedAtWhereNoPoolIsFound) {
-  int asked = 0;
-  const auto store = [&](bool v1, bool v3) {
-    auto api = std::make_unique<Groups>(std::make_unique<kube::FakeApi>(cluster_, clock_), v1, v3);
-    Groups* const groups = api.get();
-    return std::pair(make_kube_store(
-                         std::move(api),
-                         [](kube::Api& there, LayoutCare care, Deadline deadline) -> Result<Layout> {
-                           if (care == LayoutCare::guess) {
-                             TRY(auto guessed, KubeBackend<ApiGroup::crd_v1>::forms());
-                             return Layout{std::move(guessed), true};
-                           }
-                           TRY(const ApiGroup group, kube::discover_calico_group(there, deadline));
-                           TRY(auto forms, group == ApiGroup::v3 ? KubeBackend<ApiGroup::v3>::forms()
-                                                                 : KubeBackend<ApiGroup::crd_v1>::forms());
-                           return Layout{std::move(forms), false};
-                         },
-                         clock_),
-                     groups);
-  };
-  core::Missing del;
-  del.records.insert(core::handle_key("net.c1"));
-  del.lists.insert({Kind::pool, "", true});
-  const auto read = [&](bool v1, bool v3) {
-    const auto [ours, groups] = store(v1, v3);
-    auto answer = ours->read(del, Deadline::after(clock_.now(), std::chrono::seconds(5)));
-    asked = groups->asked;
-    return answer;
-  };
-  core::Pool pool;
-  pool.name = "a";
-  pool.cidr = net::Prefix::parse("10.0.0.0/24").value();
-  pool.block_length = 26;
-  const Write made{core::pool_key("a"), pool, Condition::if_absent()};
-  KubeBackend<ApiGroup::v3> in_v3;
-  cluster_ = in_v3.shared();
-  ASSERT_TRUE(in_v3.open()->commit({&made, 1}, {}, Deadline::after(clock_.now(), std::chrono::seconds(5))));
-  const auto refused = read(true, true);
-  ASSERT_FALSE(refused) << "a DEL would free nothing, and be told as done";
-  EXPECT_EQ(refused.error().code, ErrorCode::refused_by_configuration);
-
-  KubeBackend<ApiGroup::crd_v1> in_v1;
-  cluster_ = in_v1.shared();
-  ASSERT_TRUE(read(true, true)) << "nothing is anywhere";
-  ASSERT_TRUE(in_v1.open()->commit({&made, 1}, {}, Deadline::after(clock_.now(), std::chrono::seconds(5))));
-  ASSERT_TRUE(read(true, true));
-  EXPECT_EQ(asked, 0) << "a register with a pool costs no request more";
+TEST_F(TwoGroups, AGuessIsLookedAtWhereNothingIsFound) {
+  EXPECT_EQ(pools_read(true, false), 0U) << "nothing is anywhere";
+  make_pool<ApiGroup::v3>();
+  EXPECT_EQ(pools_read(false, true), 1U) << "a DEL would free nothing, and be told as done";
+  EXPECT_EQ(asked_, 1);
+  make_pool<ApiGroup::crd_v1>();
+  EXPECT_EQ(pools_read(true, true), 1U);
+  EXPECT_EQ(asked_, 0) << "a register with a pool costs no request more";
 }
 
 INSTANTIATE_TEST_SUITE_P(Kube, StoreConformance,

@@ -497,16 +497,9 @@ class FenceTest : public LeadershipTest {
     return fenced.commit(writes, token, Deadline::after(a.clock.now(), 60s));
   }
 
-  std::unique_ptr<Store> beneath = make_kube_store(
-      std::make_unique<FakeApi>(cluster, a.clock),
-      [](Api&, LayoutCare, Deadline) -> Result<Layout> {
-        Layout layout;
-        layout.forms.push_back(make_own_form(wire::kube::fake_digest));
-        layout.forms.push_back(
-            make_calico_form(wire::calico::ApiGroup::crd_v1, {wire::kube::fake_digest, wire::kube::fake_digest}));
-        return layout;
-      },
-      a.clock);
+  std::unique_ptr<Store> beneath =
+      make_kube_store(std::make_unique<FakeApi>(cluster, a.clock), {wire::kube::fake_digest, wire::kube::fake_digest},
+                      a.clock, {.group = wire::calico::ApiGroup::crd_v1});
   FencedStore fenced{*beneath, *a.leadership};
 };
 

@@ -6,8 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
-#include "base/printable.h"
+#include "base/assert.h"
 #include "register/stored_size.h"
 
 namespace croft::store::kube {
@@ -33,22 +32,6 @@ constexpr std::size_t kSeenMax = 20'000;
          one.alternate_owner == other.alternate_owner;
 }
 
-/// Whose content decides something that has been answered by then: who holds what, and what people set. Of the others
-/// an API server that keeps less is no harm.
-[[nodiscard]] bool must_be_kept(Kind kind) {
-  switch (kind) {
-    case Kind::ipam_config:
-    case Kind::pool:
-    case Kind::reservation:
-    case Kind::block:
-    case Kind::handle:
-    case Kind::affinity:
-      return true;
-    default:
-      return false;
-  }
-}
-
 /// Whether what an API has kept says what was sent, as far as something is decided by it. Of what people set that is
 /// all of it: an API server drops what its schema does not know. Older definitions of blocks lack members that decide
 /// nothing.
@@ -65,12 +48,30 @@ constexpr std::size_t kSeenMax = 20'000;
   return true;
 }
 
+/// The condition does not hold, as far as the API can tell.
+[[nodiscard]] bool is_conflict(const Answer& answer) {
+  return answer.outcome == Outcome::refused && answer.error.code == ErrorCode::conflict;
+}
+[[nodiscard]] bool is_there_already(const Answer& answer) {
+  return answer.outcome == Outcome::refused && answer.error.code == ErrorCode::already_exists;
+}
+
 [[nodiscard]] Request request_of(Request::Method method, std::string path, std::string body = {}) {
   Request request;
   request.method = method;
   request.path = std::move(path);
   request.body = std::move(body);
   return request;
+}
+
+/// Ascending by name. Of one that two selections found the later look counts.
+template <class Kept, class KeyOf>
+void put_in_order(std::vector<Kept>& all, KeyOf key_of) {
+  std::ranges::stable_sort(all, {}, key_of);
+  std::ranges::reverse(all);
+  const auto again = std::ranges::unique(all, {}, key_of);
+  all.erase(again.begin(), again.end());
+  std::ranges::reverse(all);
 }
 
 }  // namespace
@@ -81,11 +82,10 @@ Error conflict_on(const Key& key) {
           {}};
 }
 
-Objects::Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock, bool finishes_deletions)
+Objects::Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock)
     : api_(api),
       forms_(std::move(forms)),
       keeps_own_(std::ranges::any_of(forms_, [](const auto& form) { return form->has(Kind::pool_set); })),
-      finishes_deletions_(finishes_deletions),
       clock_(clock) {}
 
 bool Objects::keeps(Kind kind) const {
@@ -118,58 +118,23 @@ Error Objects::error_of(const Answer& answer, Kind kind, std::string_view name) 
   return error;
 }
 
-Result<std::string> Objects::path_of(const Form& form, const Key& key) const {
-  TRY(const std::string name, form.object_name(key));
-  return wire::kube::object_path(form.resource_of(key.kind), form.object_namespace(key), name);
-}
-
-std::optional<Record> Objects::cannot_be(const Form& form, const Key& key) {
-  if (key.kind != Kind::handle) return std::nullopt;
-  const auto name = form.object_name(key);
-  if (name || name.error().code != ErrorCode::invalid_argument) return std::nullopt;
-  Record none;
-  none.key = key;
-  none.value = core::Damaged{key.kind, name.error(), {}};
-  return none;
-}
-
-Result<std::string> Objects::path_of(const Form& form, Kind kind) const {
-  return wire::kube::collection_path(form.resource_of(kind));
-}
-
 void Objects::remember(const Key& key, const wire::kube::ApiObject& object) {
-  const auto revision = revision_of(object.meta.resource_version);
-  const auto metadata = member_of(object.value, "metadata");
-  const auto finalizers = metadata ? member_of(*metadata, "finalizers") : std::nullopt;
-  const bool has_finalizers = object.meta.deletion_timestamp || (finalizers && finalizers->first_child());
-  const auto labels = metadata ? member_of(*metadata, "labels") : std::nullopt;
-  const auto label = labels ? member_of(*labels, wire::kube::kOwnerLabel) : std::nullopt;
+  const auto label = member_of(member_of(member_of(object.value, "metadata"), "labels"), wire::kube::kOwnerLabel);
+  Seen seen{object.meta.uid, label ? std::string(label->text()) : std::string()};
   const std::lock_guard lock(mutex_);
   if (seen_.size() >= kSeenMax) seen_.clear();
-  seen_.insert_or_assign(fmt::format("{} {}", static_cast<int>(key.kind), key.name),
-                         Seen{object.meta.uid, revision.value_or(Revision()), has_finalizers,
-                              label ? std::string(label->text()) : std::string()});
+  seen_.insert_or_assign(key, std::move(seen));
 }
-
-namespace {
-
-/// The condition does not hold, as far as the API can tell.
-[[nodiscard]] bool is_conflict(const Answer& answer) {
-  return answer.outcome == Outcome::refused && answer.error.code == ErrorCode::conflict;
-}
-
-}  // namespace
 
 Result<Revision> Objects::position(Deadline deadline) {
   // Of either there are few.
   const Kind kind = keeps_own_ ? Kind::pool_set : Kind::pool;
   TRY(const Form* form, form_of(kind));
-  TRY(const std::string path, path_of(*form, kind));
-  wire::kube::ApiListQuery query;
-  query.limit = 1;
-  const Answer answer = api_.call(request_of(Request::Method::get, wire::kube::list_path(path, query)), deadline);
+  ListAsked asked{.collection = {}, .of = form->list_of(kind), .page_objects = 1};
+  TRY(asked.collection, wire::kube::collection_path(form->resource_of(kind)));
+  const Answer answer = api_.call(first_page(asked), deadline);
   if (answer.outcome != Outcome::done) return fail(error_of(answer, kind, "list"));
-  TRY(const ApiListPage page, wire::kube::decode_list(answer.body, form->list_of(kind)));
+  TRY(const ApiListPage page, wire::kube::decode_list(answer.body, asked.of));
   return revision_of(page.resource_version);
 }
 
@@ -182,53 +147,46 @@ bool Objects::is_labelled(const Key& key, std::string_view owner) const {
 
 Objects::Seen Objects::seen(const Key& key) const {
   const std::lock_guard lock(mutex_);
-  const auto found = seen_.find(fmt::format("{} {}", static_cast<int>(key.kind), key.name));
+  const auto found = seen_.find(key);
   return found == seen_.end() ? Seen() : found->second;
 }
 
 // ---------------------------------------------------------------- reading
 
-Result<std::optional<Objects::Found>> Objects::found_in(const Form& form, const Key& key, const Answer& answer) {
-  if (is_absent(answer)) return std::optional<Found>();
-  if (is_unknown(answer) && form.may_be_unknown(key.kind)) return std::optional<Found>();
+Result<std::optional<Stored>> Objects::found_in(const Form& form, const Key& key, const Answer& answer) {
+  const bool is_none = is_absent(answer) || (is_unknown(answer) && form.about(key.kind).may_be_unknown);
+  if (is_none) return std::optional<Stored>();
   if (answer.outcome != Outcome::done) return fail(error_of(answer, key.kind, key.name));
   TRY(const wire::kube::ApiObjectOf of, form.object_of(key));
   TRY(auto object, wire::kube::decode_object(answer.body, of));
   TRY(Stored stored, form.decode(key.kind, &key, object.value, object.meta));
   remember(key, object);
-  return std::optional(Found{std::move(stored), std::move(object)});
+  return std::optional(std::move(stored));
 }
 
-Result<std::optional<Objects::Found>> Objects::look(const Key& key, Deadline deadline) {
-  if (!keeps(key.kind)) return std::optional<Found>();
+Result<std::optional<Stored>> Objects::look(const Key& key, Deadline deadline) {
+  if (!keeps(key.kind)) return std::optional<Stored>();
   TRY(const Form* form, form_of(key.kind));
-  TRY(std::string path, path_of(*form, key));
+  TRY(std::string path, form->path_of(key));
   return found_in(*form, key, api_.call(request_of(Request::Method::get, std::move(path)), deadline));
 }
 
 Result<std::optional<Record>> Objects::get(const Key& key, Deadline deadline) {
-  if (keeps(key.kind)) {
-    TRY(const Form* form, form_of(key.kind));
-    if (auto none = cannot_be(*form, key)) return none;
-  }
-  TRY(auto found, look(key, deadline));
-  if (!found) return std::optional<Record>();
-  if (found->stored.is_deleted) {
-    if (finishes_deletions_) finish_deletion(key, found->stored.basis, deadline);
-    return std::optional<Record>();
-  }
-  return std::optional(std::move(found->stored.record));
+  Wanted wanted;
+  wanted.records = {key};
+  TRY(Together together, read(wanted, deadline));
+  return std::move(together.records.front());
 }
 
-Result<std::vector<Objects::Part>> Objects::parts_of(const core::Listing& listing, bool only_names,
-                                                     bool claims_may_lag) const {
+Result<std::vector<Objects::Part>> Objects::parts_of(const core::Listing& listing, bool claims_may_lag,
+                                                     bool only_names) const {
   std::vector<Part> parts;
   if (!keeps(listing.kind)) return parts;
   TRY(const Form* form, form_of(listing.kind));
-  TRY(const std::string path, path_of(*form, listing.kind));
-  ListAsked asked{path, form->list_of(listing.kind)};
-  asked.of.may_be_metadata = only_names && form->tells_keys_by_name(listing.kind);
-  asked.may_be_unknown = form->may_be_unknown(listing.kind);
+  const FormKind about = form->about(listing.kind);
+  ListAsked asked{.collection = {}, .of = form->list_of(listing.kind), .may_be_unknown = about.may_be_unknown};
+  TRY(asked.collection, wire::kube::collection_path(about.resource));
+  asked.of.may_be_metadata = only_names && form->key_of_name(listing.kind, {});
   for (const wire::kube::ApiSelection& select : form->selections(listing)) {
     Part& part = parts.emplace_back(Part{&listing, form, asked});
     part.asked.select = select;
@@ -242,97 +200,82 @@ Result<std::vector<Objects::Part>> Objects::parts_of(const core::Listing& listin
   return parts;
 }
 
-Result<std::vector<Objects::Part>> Objects::parts_of(const OtherLengths& others) const {
-  TRY(std::vector<Part> parts, parts_of(others.listing, true, false));
-  if (parts.empty()) return parts;
-  const Part whole = parts.front();
-  const auto selections = whole.form->selections_but_length(others.listing, others.length);
-  if (selections.empty()) return parts;
-  parts.clear();
-  for (const wire::kube::ApiSelection& select : selections) {
-    Part& part = parts.emplace_back(whole);
-    part.asked.select = select;
-    part.asked.resource_version = kAsRemembered;
-  }
-  return parts;
-}
-
 Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline) {
+  Together together;
   std::vector<Request> requests;
-  for (const Key& key : wanted.records) {
+  std::vector<std::size_t> asked;
+  together.records.resize(wanted.records.size());
+  for (std::size_t i = 0; i < wanted.records.size(); ++i) {
+    const Key& key = wanted.records[i];
     if (!keeps(key.kind)) continue;
     TRY(const Form* form, form_of(key.kind));
-    if (cannot_be(*form, key)) continue;
-    TRY(std::string path, path_of(*form, key));
-    requests.push_back(request_of(Request::Method::get, std::move(path)));
+    auto path = form->path_of(key);
+    if (path) {
+      requests.push_back(request_of(Request::Method::get, *std::move(path)));
+      asked.push_back(i);
+      continue;
+    }
+    if (key.kind != Kind::handle) return fail(path.error());
+    // A handle that can have no object, because of its name, is read as that.
+    together.records[i] = Record{key, core::Damaged{key.kind, path.error(), {}}, {}, {}};
   }
-  std::vector<Part> lists, keys, other_lengths;
-  const auto ask = [&](const std::set<core::Listing>& listings, bool only_names,
-                       std::vector<Part>& parts) -> Result<void> {
-    for (const core::Listing& listing : listings) {
-      TRY(std::vector<Part> some, parts_of(listing, only_names, wanted.claims_may_lag));
-      for (Part& part : some) {
-        requests.push_back(first_page(part.asked));
-        parts.push_back(std::move(part));
-      }
+  std::vector<Part> parts;
+  const auto ask = [&](Result<std::vector<Part>> some, std::vector<Record>* records,
+                       std::vector<Key>* keys) -> Result<void> {
+    if (!some) return fail(some.error());
+    for (Part& part : *some) {
+      part.records = records;
+      part.keys = keys;
+      requests.push_back(first_page(part.asked));
+      parts.push_back(std::move(part));
     }
     return {};
   };
-  TRY_VOID(ask(wanted.lists, false, lists));
-  TRY_VOID(ask(wanted.keys, true, keys));
+  for (const core::Listing& listing : wanted.lists) {
+    TRY_VOID(ask(parts_of(listing, wanted.claims_may_lag, false), &together.lists[listing], nullptr));
+  }
+  for (const core::Listing& listing : wanted.keys) {
+    TRY_VOID(ask(parts_of(listing, wanted.claims_may_lag, true), nullptr, &together.keys[listing]));
+  }
   for (const OtherLengths& others : wanted.other_lengths) {
-    TRY(std::vector<Part> some, parts_of(others));
+    TRY(auto some, parts_of(others.listing, false, true));
     for (Part& part : some) {
-      part.other_lengths = &others;
-      requests.push_back(first_page(part.asked));
-      other_lengths.push_back(std::move(part));
+      const auto select = part.form->but_length(others.listing.kind, others.length);
+      if (!select) continue;
+      part.asked.select = *select;
+      part.asked.resource_version = kAsRemembered;
     }
+    TRY_VOID(ask(std::move(some), nullptr, &together.other_lengths[others]));
   }
   if (wanted.beside) requests.push_back(*wanted.beside);
 
-  const auto answers = api_.call_all(requests, deadline);
-  Together together;
+  auto answers = api_.call_all(requests, deadline);
   auto answer = answers.begin();
-  for (const Key& key : wanted.records) {
-    std::optional<Found> found;
-    if (keeps(key.kind)) {
-      TRY(const Form* form, form_of(key.kind));
-      if (auto none = cannot_be(*form, key)) {
-        together.records.push_back(std::move(none));
-        continue;
-      }
-      TRY(found, found_in(*form, key, *answer++));
-    }
-    if (found && found->stored.is_deleted) {
-      if (finishes_deletions_) finish_deletion(key, found->stored.basis, deadline);
-      found.reset();
-    }
-    together.records.push_back(found ? std::optional(std::move(found->stored.record)) : std::nullopt);
+  for (const std::size_t i : asked) {
+    const Key& key = wanted.records[i];
+    TRY(const Form* form, form_of(key.kind));
+    TRY(auto found, found_in(*form, key, *answer++));
+    if (found && !found->is_deleted) together.records[i] = std::move(found->record);
   }
-  for (const core::Listing& listing : wanted.lists) together.lists[listing];
-  for (const core::Listing& listing : wanted.keys) together.keys[listing];
-  for (const OtherLengths& others : wanted.other_lengths) together.other_lengths[others];
-  for (Part& part : lists) {
-    TRY_VOID(take_records(part, *answer++, deadline, together.lists[*part.listing]));
+  for (const Part& part : parts) {
+    const std::size_t records = part.records != nullptr ? part.records->size() : 0;
+    const std::size_t keys = part.keys != nullptr ? part.keys->size() : 0;
+    const auto begin = [&] {
+      if (part.records != nullptr) part.records->resize(records);
+      if (part.keys != nullptr) part.keys->resize(keys);
+    };
+    TRY_VOID(read_part(
+        part, std::move(*answer++), begin, [&] { return deadline; },
+        [&](Record& record) -> Result<void> {
+          if (part.keys != nullptr) part.keys->push_back(std::move(record.key));
+          if (part.records != nullptr) part.records->push_back(std::move(record));
+          return {};
+        }));
   }
-  for (auto& [listing, records] : together.lists) put_in_order(records);
-  for (Part& part : keys) {
-    TRY(const std::vector<Key> seen, take_keys(part, *answer++, deadline));
-    auto& all = together.keys[*part.listing];
-    all.insert(all.end(), seen.begin(), seen.end());
-  }
-  for (auto& [listing, all] : together.keys) {
-    std::ranges::sort(all);
-    const auto again = std::ranges::unique(all);
-    all.erase(again.begin(), again.end());
-  }
-  for (Part& part : other_lengths) {
-    TRY(const std::vector<Key> seen, take_keys(part, *answer++, deadline));
-    auto& all = together.other_lengths[*part.other_lengths];
-    all.insert(all.end(), seen.begin(), seen.end());
-  }
-  for (auto& [asked, all] : together.other_lengths) std::ranges::sort(all);
-  if (wanted.beside) together.beside = *answer++;
+  for (auto& [listing, records] : together.lists) put_in_order(records, &Record::key);
+  for (auto& [listing, keys] : together.keys) put_in_order(keys, std::identity());
+  for (auto& [others, keys] : together.other_lengths) put_in_order(keys, std::identity());
+  if (wanted.beside) together.beside = std::move(*answer);
   return together;
 }
 
@@ -344,114 +287,58 @@ Result<void> Objects::for_each(const core::Listing& listing, std::size_t page_ma
   std::set<std::string> seen;
   for (Part& part : parts) {
     part.asked.page_objects = std::min(part.asked.page_objects, static_cast<std::int64_t>(page_max));
-    PartUse use;
-    use.begin = [] {};
-    use.goes_on = [](const ApiListPage&) { return true; };
-    use.until = until;
-    use.take = [&](const wire::kube::ApiObject& object) -> Result<void> {
-      TRY(Stored stored, part.form->decode(listing.kind, nullptr, object.value, object.meta));
-      if (stored.is_deleted || !stored.record.key.name.starts_with(listing.name_prefix)) return {};
-      if (parts.size() > 1 && !seen.insert(stored.record.key.name).second) return {};
-      return take(stored.record);
-    };
-    TRY_VOID(read_part(part, use, {}));
+    TRY_VOID(read_part(
+        part, {}, [] {}, until,
+        [&](Record& record) -> Result<void> {
+          if (parts.size() > 1 && !seen.insert(record.key.name).second) return {};
+          return take(record);
+        }));
   }
   return {};
 }
 
-/// Ascending by name. Of one that two selections found the later look counts.
-void Objects::put_in_order(std::vector<Record>& records) {
-  const auto key_of = [](const Record& record) -> const Key& { return record.key; };
-  std::ranges::stable_sort(records, {}, key_of);
-  std::ranges::reverse(records);
-  const auto again = std::ranges::unique(records, {}, key_of);
-  records.erase(again.begin(), again.end());
-  std::ranges::reverse(records);
-}
-
-Result<void> Objects::read_part(const Part& part, const PartUse& use, std::optional<Answer> first) {
-  const Kind kind = part.listing->kind;
+Result<void> Objects::read_part(const Part& part, std::optional<Answer> first, const std::function<void()>& begin,
+                                const std::function<Deadline()>& until,
+                                const std::function<Result<void>(Record&)>& take) {
+  const core::Listing& listing = *part.listing;
   ListUse pages;
-  pages.begin = use.begin;
-  pages.until = use.until;
-  pages.error_of = [&](const Answer& answer) { return error_of(answer, kind, "list"); };
+  pages.begin = begin;
+  pages.until = until;
+  pages.error_of = [&](const Answer& answer) { return error_of(answer, listing.kind, "list"); };
   pages.take = [&](const ApiListPage& page) -> Result<bool> {
     for (const std::string_view item : page.items) {
       TRY(const auto object, wire::kube::decode_item(item, part.asked.of));
-      TRY_VOID(use.take(object));
+      Stored stored;
+      if (part.asked.of.may_be_metadata) {
+        stored.record.key = part.form->key_of_name(listing.kind, object.meta.name).value();
+      } else {
+        TRY(stored, part.form->decode(listing.kind, nullptr, object.value, object.meta));
+      }
+      if (stored.is_deleted || !stored.record.key.name.starts_with(listing.name_prefix)) continue;
+      TRY_VOID(take(stored.record));
     }
-    return use.goes_on(page);
+    return true;
   };
   TRY_VOID(read_list(api_, part.asked, pages, std::move(first)));
   return {};
 }
 
-Result<void> Objects::take_records(const Part& part, std::optional<Answer> first, Deadline deadline,
-                                   std::vector<Record>& records) {
-  const std::size_t before = records.size();
-  PartUse use;
-  use.begin = [&] { records.resize(before); };
-  use.goes_on = [](const ApiListPage&) { return true; };
-  use.until = [&] { return deadline; };
-  use.take = [&](const wire::kube::ApiObject& object) -> Result<void> {
-    TRY(Stored stored, part.form->decode(part.listing->kind, nullptr, object.value, object.meta));
-    const bool is_in = !stored.is_deleted && stored.record.key.name.starts_with(part.listing->name_prefix);
-    if (is_in) records.push_back(std::move(stored.record));
-    return {};
-  };
-  return read_part(part, use, std::move(first));
-}
-
-Result<std::vector<Key>> Objects::take_keys(const Part& part, Answer first, Deadline deadline) {
-  std::vector<Key> seen;
-  const Kind kind = part.listing->kind;
-  const bool by_name = part.asked.of.may_be_metadata;
-  bool is_unclear = false;
-  PartUse use;
-  use.begin = [&] { seen.clear(); };
-  use.until = [&] { return deadline; };
-  use.take = [&](const wire::kube::ApiObject& object) -> Result<void> {
-    std::optional<Key> key;
-    if (by_name) {
-      key = part.form->key_of_name(kind, object.meta.name);
-      is_unclear = is_unclear || !key;
-    } else {
-      TRY(const Stored stored, part.form->decode(kind, nullptr, object.value, object.meta));
-      if (!stored.is_deleted) key = stored.record.key;
-    }
-    if (key && key->name.starts_with(part.listing->name_prefix)) seen.push_back(*std::move(key));
-    return {};
-  };
-  use.goes_on = [&](const ApiListPage&) { return !is_unclear; };
-  TRY_VOID(read_part(part, use, std::move(first)));
-  if (!is_unclear) return seen;
-  // Somebody made an object of a name that no record has: what it is, it says itself.
-  Part whole = part;
-  whole.asked.of.may_be_metadata = false;
-  std::vector<Record> records;
-  TRY_VOID(take_records(whole, {}, deadline, records));
-  seen.clear();
-  for (const Record& record : records) seen.push_back(record.key);
-  return seen;
-}
-
 // ---------------------------------------------------------------- writing
 
-Result<Revision> Objects::written(const Form& form, const Key& key, const Value* value, const Answer& answer) {
-  const auto object = wire::kube::decode_object(answer.body);
-  // It is written; only what the answer says of it is not understood.
-  if (!object) return fail(Error(object.error()).in("written, but"));
+Result<Revision> Objects::written(const Form& form, const Write& put, const Answer& answer) {
+  const Key& key = put.key;
   TRY(const wire::kube::ApiObjectOf of, form.object_of(key));
-  if (const auto is_it = wire::kube::check_object(*object, of); !is_it) {
-    // The answer to something else says nothing of what was sent.
+  const auto object = wire::kube::decode_object(answer.body, of);
+  if (!object) {
+    // What is no answer to it says nothing of what was sent.
     return fail(ErrorCode::unknown_outcome, fmt::format("{} {} may or may not have been written: {}",
-                                                        core::name_of(key.kind), key.name, is_it.error().message));
+                                                        core::name_of(key.kind), key.name, object.error().message));
   }
   remember(key, *object);
-  if (value != nullptr && must_be_kept(key.kind)) {
+  if (wire::calico::has_crd(key.kind)) {
     // An admission webhook or policy may change anything on its way: who was told of an address must have it.
     TRY(const Stored stored, form.decode(key.kind, &key, object->value, object->meta));
-    if (!is_kept(*value, stored.record.value)) {
+    if (!is_kept(*put.value, stored.record.value)) {
       return fail(ErrorCode::refused_by_configuration,
                   fmt::format("{} {} was written, but what the API has kept is not what was sent: either its "
                               "CustomResourceDefinition is of a version that lacks a member (look at it, and upgrade "
@@ -460,11 +347,10 @@ Result<Revision> Objects::written(const Form& form, const Key& key, const Value*
                               form.resource_of(key.kind).group));
     }
   }
-  auto revision = revision_of(object->meta.resource_version);
-  return revision;
+  return revision_of(object->meta.resource_version);
 }
 
-Result<std::optional<Objects::Found>> Objects::look_whose(const Key& key, Deadline deadline) {
+Result<std::optional<Stored>> Objects::look_whose(const Key& key, Deadline deadline) {
   auto found = look(key, deadline);
   if (found) return found;
   return fail(ErrorCode::unknown_outcome,
@@ -472,147 +358,85 @@ Result<std::optional<Objects::Found>> Objects::look_whose(const Key& key, Deadli
                           core::name_of(key.kind), key.name, found.error().message));
 }
 
-bool Objects::is_of(const Found& found, const Value* value, const WriteToken& token) {
-  const Record& record = found.stored.record;
-  if (token == WriteToken() || record.token != token) return false;
-  // A foreign writer may have changed it since and kept the annotations.
-  if (value == nullptr) return true;
-  return must_be_kept(record.key.kind) ? is_kept(*value, record.value) : record.value.index() == value->index();
-}
-
-Result<Revision> Objects::done_as(const Found& found) { return found.stored.record.revision; }
-
-Result<Revision> Objects::create(const Key& key, const Value& value, const WriteToken& token, Deadline deadline) {
-  TRY(const Form* form, form_of(key.kind));
-  TRY(const std::string path, path_of(*form, key.kind));
-  TRY_VOID(form->object_name(key));
-  const std::string body = form->encode(key, value, token, std::nullopt, clock_.now().wall);
-  int absences = 0;
-  for (int tries = 0; tries < kCreateTries; ++tries) {
-    const Answer answer = api_.call(request_of(Request::Method::post, path, body), deadline);
-    if (answer.outcome == Outcome::done) return written(*form, key, &value, answer);
-    const bool is_there = answer.outcome == Outcome::refused && answer.error.code == ErrorCode::already_exists;
-    if (!is_there) return fail(error_of(answer, key.kind, key.name));
-    // What is there may be marked as deleted, and only wait for somebody to finish that.
-    TRY(const auto found, look_whose(key, deadline));
-    if (!found) {
-      // It went just now. A second time, and it is the server that contradicts itself.
-      if (++absences == 2) break;
-      continue;
-    }
-    if (!found->stored.is_deleted) return is_of(*found, &value, token) ? done_as(*found) : fail(conflict_on(key));
-    finish_deletion(key, found->stored.basis, deadline);
-  }
-  return fail(conflict_on(key));
-}
-
-Result<Request> Objects::update_of(const Key& key, const Value& value, Revision revision,
-                                   const WriteToken& token) const {
-  if (revision.value == 0) return fail(conflict_on(key));  // no record has it
-  TRY(const Form* form, form_of(key.kind));
-  TRY(std::string path, path_of(*form, key));
-  const Seen known = seen(key);
-  const Basis basis{known.uid, resource_version_of(revision)};
-  return request_of(Request::Method::put, std::move(path), form->encode(key, value, token, basis, clock_.now().wall));
-}
-
-Result<Revision> Objects::updated(const Key& key, const Value& value, const WriteToken& token, const Answer& answer,
-                                  Deadline deadline) {
-  TRY(const Form* form, form_of(key.kind));
-  if (answer.outcome == Outcome::done) {
-    return written(*form, key, &value, answer);
-  }
-  if (is_absent(answer)) return fail(conflict_on(key));
-  if (!is_conflict(answer)) return fail(error_of(answer, key.kind, key.name));
-  TRY(const auto found, look_whose(key, deadline));
-  const bool is_own = found && !found->stored.is_deleted && is_of(*found, &value, token);
-  return is_own ? done_as(*found) : fail(conflict_on(key));
-}
-
-Result<Revision> Objects::update(const Key& key, const Value& value, Revision revision, const WriteToken& token,
-                                 Deadline deadline) {
-  TRY(const Request request, update_of(key, value, revision, token));
-  return updated(key, value, token, api_.call(request, deadline), deadline);
-}
-
-Result<std::optional<Request>> Objects::removal_of(const Key& key, Revision revision) const {
-  if (revision.value == 0) return fail(conflict_on(key));
-  TRY(const Form* form, form_of(key.kind));
-  TRY(std::string path, path_of(*form, key));
-  // Nobody has changed it since, so what did not keep it then does not keep it now: it is gone at once.
-  const Seen known = seen(key);
-  const bool goes_at_once = known.revision == revision && !known.has_finalizers;
-  if (!goes_at_once && form->marks_deleted(key.kind)) return std::optional<Request>();
-  const wire::kube::ApiPreconditions only_if{known.uid, resource_version_of(revision)};
-  return request_of(Request::Method::delete_object, std::move(path), wire::kube::encode_delete_options(only_if));
-}
-
-Result<Revision> Objects::removed(const Key& key, Revision revision, const Answer& answer) const {
-  if (answer.outcome == Outcome::done) return Revision(revision.value + 1);
-  // What is gone says nobody's token; who wanted it gone has what he wants (ipam/use/ordered_commit.cc).
-  if (is_absent(answer) || is_conflict(answer)) return fail(conflict_on(key));
-  return fail(error_of(answer, key.kind, key.name));
+Result<Revision> Objects::done_by(const std::optional<Stored>& found, const Write& put, const WriteToken& token) {
+  if (!found || found->is_deleted) return fail(conflict_on(put.key));
+  const Record& record = found->record;
+  // No write is known by a token of zeros. And a foreign writer may have changed it since and kept the annotations.
+  const bool is_ours = token != WriteToken() && record.token == token;
+  const bool is_same = wire::calico::has_crd(put.key.kind) ? is_kept(*put.value, record.value)
+                                                           : record.value.index() == put.value->index();
+  if (is_ours && is_same) return record.revision;
+  return fail(conflict_on(put.key));
 }
 
 Result<std::optional<Request>> Objects::first_request(const Write& write, const WriteToken& token) const {
-  if (!keeps(write.key.kind)) return std::optional<Request>();
+  const Key& key = write.key;
+  const Revision revision = write.condition.revision;
   const bool is_new = write.condition.kind == Condition::Kind::absent && write.value;
+  const bool is_known = is_new || write.condition.kind == Condition::Kind::revision;
+  if (write.only_check || !keeps(key.kind) || !is_known) return std::optional<Request>();
+  TRY(const Form* form, form_of(key.kind));
+  TRY_VOID(form->check_write(write));
+  if (!is_new && revision.value == 0) return fail(conflict_on(key));  // no record has it
+  TRY(std::string path, form->path_of(key));
   if (is_new) {
-    TRY(const Form* form, form_of(write.key.kind));
-    TRY(std::string path, path_of(*form, write.key.kind));
-    TRY_VOID(form->object_name(write.key));
+    TRY(path, wire::kube::collection_path(form->resource_of(key.kind)));
     return request_of(Request::Method::post, std::move(path),
-                      form->encode(write.key, *write.value, token, std::nullopt, clock_.now().wall));
+                      form->encode(key, *write.value, token, std::nullopt, clock_.now().wall));
   }
-  if (write.condition.kind != Condition::Kind::revision) return std::optional<Request>();
-  if (!write.value) return removal_of(write.key, write.condition.revision);
-  TRY(Request request, update_of(write.key, *write.value, write.condition.revision, token));
-  return std::optional(std::move(request));
+  const Basis basis{seen(key).uid, resource_version_of(revision)};
+  if (write.value) {
+    return request_of(Request::Method::put, std::move(path),
+                      form->encode(key, *write.value, token, basis, clock_.now().wall));
+  }
+  return request_of(Request::Method::delete_object, std::move(path),
+                    wire::kube::encode_delete_options({basis.uid, basis.resource_version}));
 }
 
 std::optional<Result<Revision>> Objects::settled_by(const Write& write, const WriteToken& token, const Answer& answer,
                                                     Deadline deadline) {
-  if (write.condition.kind == Condition::Kind::revision) {
-    return write.value ? updated(write.key, *write.value, token, answer, deadline)
-                       : removed(write.key, write.condition.revision, answer);
-  }
-  const bool is_there = answer.outcome == Outcome::refused && answer.error.code == ErrorCode::already_exists;
-  if (is_there) return std::nullopt;
-  const auto form = form_of(write.key.kind);
-  if (!form) return fail(form.error());
-  if (answer.outcome == Outcome::done) return written(**form, write.key, &*write.value, answer);
-  return fail(error_of(answer, write.key.kind, write.key.name));
+  const Key& key = write.key;
+  const auto settle = [&]() -> Result<Revision> {
+    TRY(const Form* form, form_of(key.kind));
+    if (answer.outcome == Outcome::done) {
+      if (write.value) return written(*form, write, answer);
+      return Revision(write.condition.revision.value + 1);
+    }
+    const bool is_change = write.condition.kind == Condition::Kind::revision;
+    if (is_change && is_absent(answer)) return fail(conflict_on(key));
+    if (!is_change || !is_conflict(answer)) return fail(error_of(answer, key.kind, key.name));
+    // What is gone says nobody's token; who wanted it gone has what he wants (ipam/use/ordered_commit.cc).
+    if (!write.value) return fail(conflict_on(key));
+    TRY(const auto found, look_whose(key, deadline));
+    return done_by(found, write, token);
+  };
+  if (write.condition.kind == Condition::Kind::absent && is_there_already(answer)) return std::nullopt;
+  return settle();
 }
 
-Result<Revision> Objects::remove(const Key& key, Revision revision, const WriteToken& token, Deadline deadline) {
-  TRY(const auto request, removal_of(key, revision));
-  if (request) return removed(key, revision, api_.call(*request, deadline));
-  TRY(const Form* form, form_of(key.kind));
-  TRY(const std::string path, path_of(*form, key));
-  // The mark decides; what follows only clears away.
-  TRY(const auto found, look(key, deadline));
-  if (!found || found->stored.is_deleted || found->stored.record.revision != revision) return fail(conflict_on(key));
-  TRY(std::string body, form->marked_deleted(key.kind, found->object.value, token));
-  const Answer answer = api_.call(request_of(Request::Method::put, path, std::move(body)), deadline);
-  Revision marked;
-  if (is_conflict(answer)) {
-    TRY(const auto now, look_whose(key, deadline));
-    if (!now || !now->stored.is_deleted || !is_of(*now, nullptr, token)) return fail(conflict_on(key));
-    TRY(marked, done_as(*now));
-  } else if (answer.outcome == Outcome::done) {
-    TRY(marked, written(*form, key, nullptr, answer));
-  } else {
-    return fail(is_absent(answer) ? conflict_on(key) : error_of(answer, key.kind, key.name));
+Result<Revision> Objects::write(const Write& write, const WriteToken& token, Deadline deadline) {
+  TRY(const auto request, first_request(write, token));
+  CROFT_ASSERT(request);
+  int absences = 0;
+  for (int tries = 0; tries < kCreateTries; ++tries) {
+    if (auto settled = settled_by(write, token, api_.call(*request, deadline), deadline)) return *std::move(settled);
+    // What is there may be marked as deleted, and only wait for somebody to finish that.
+    TRY(const auto found, look_whose(write.key, deadline));
+    if (found && !found->is_deleted) return done_by(found, write, token);
+    if (found) {
+      finish_deletion(write.key, found->basis, deadline);
+    } else if (++absences == 2) {
+      break;  // it went just now; a second time, and it is the server that contradicts itself
+    }
   }
-  finish_deletion(key, {found->stored.basis.uid, resource_version_of(marked)}, deadline);
-  return marked;
+  return fail(conflict_on(write.key));
 }
 
 void Objects::finish_deletion(const Key& key, const Basis& basis, Deadline deadline) {
   const auto form = form_of(key.kind);
-  const auto path = form ? path_of(**form, key) : Result<std::string>(fail(form.error()));
+  auto path = form ? (*form)->path_of(key) : Result<std::string>(fail(form.error()));
   if (!path) return;
-  static_cast<void>(api_.call(request_of(Request::Method::delete_object, *path,
+  static_cast<void>(api_.call(request_of(Request::Method::delete_object, *std::move(path),
                                          wire::kube::encode_delete_options({basis.uid, basis.resource_version})),
                               deadline));
 }

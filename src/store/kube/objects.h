@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -9,7 +8,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "store/kube/api.h"
@@ -22,8 +20,8 @@ namespace croft::store::kube {
 /// Records as objects of an API, one at a time: what the parts of the store share. Safe to use from several threads.
 class Objects {
  public:
-  /// Both must outlive it. `finishes_deletions`: reads delete what they find marked as deleted.
-  Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock, bool finishes_deletions);
+  /// Both must outlive it.
+  Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock);
 
   /// Error: invalid_argument for a kind that this store has not.
   [[nodiscard]] Result<const Form*> form_of(Kind kind) const;
@@ -34,11 +32,7 @@ class Objects {
   [[nodiscard]] const Clock& clock() const { return clock_; }
 
   /// An object as it is; nothing where there is none.
-  struct Found {
-    Stored stored;
-    wire::kube::ApiObject object;
-  };
-  [[nodiscard]] Result<std::optional<Found>> look(const Key& key, Deadline deadline);
+  [[nodiscard]] Result<std::optional<Stored>> look(const Key& key, Deadline deadline);
   /// The record; nothing where there is none. What is only marked as deleted is none.
   [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline);
   /// The keys of all blocks of a listing but those of one length, from what the server has in memory.
@@ -72,26 +66,20 @@ class Objects {
                                       const std::function<Deadline()>& until,
                                       const std::function<Result<void>(Record&)>& take);
 
-  // Single writes. Errors, beside those of every call: conflict, naming the key, when what is there is another
-  // object than the condition says; unknown_outcome. That it is another is believed of no answer alone: an intermediary
-  // may send a request twice, and the second is refused for what the first did. What is there is read once more, and is
-  // done if it has this write's token (docs/reference/reliability.md#unknown-outcomes). With a conflict the write may
-  // still be in it, under what another has written since; and of an object that is gone nobody can tell who deleted it.
+  // Single writes, whose condition is a revision, or for a put that there is none. Errors, beside those of every call:
+  // conflict, naming the key, when what is there is another object than the condition says; unknown_outcome. That it is
+  // another is believed of no answer alone: an intermediary may send a request twice, and the second is refused for
+  // what the first did. What is there is read once more, and is done if it has this write's token
+  // (docs/reference/reliability.md#unknown-outcomes). With a conflict the write may still be in it, under what another
+  // has written since; and of an object that is gone nobody can tell who deleted it.
 
-  [[nodiscard]] Result<Revision> create(const Key& key, const Value& value, const WriteToken& token, Deadline deadline);
-  [[nodiscard]] Result<Revision> update(const Key& key, const Value& value, Revision revision, const WriteToken& token,
-                                        Deadline deadline);
-  /// At once when the object is known not to outlive it, else by a mark first, where the kind has one.
-  [[nodiscard]] Result<Revision> remove(const Key& key, Revision revision, const WriteToken& token, Deadline deadline);
-  /// What a write asks first, where that most likely is all; nothing for one that has to look before. For who sends
-  /// several writes together. Error: as of the write.
+  [[nodiscard]] Result<Revision> write(const Write& write, const WriteToken& token, Deadline deadline);
+  /// What a write asks first, where that most likely is all; nothing for other conditions and kinds that are not kept.
+  /// For sending several writes together. Error: as of the write.
   [[nodiscard]] Result<std::optional<Request>> first_request(const Write& write, const WriteToken& token) const;
   /// What the answer to that says of the write; nothing when the write is to be made as if it had not been asked.
   [[nodiscard]] std::optional<Result<Revision>> settled_by(const Write& write, const WriteToken& token,
                                                            const Answer& answer, Deadline deadline);
-  /// The second half of the deletion of an object with a mark; who writes in its place, or
-  /// opened the store to write, helps. What fails is left to the next.
-  void finish_deletion(const Key& key, const Basis& basis, Deadline deadline);
 
   /// Whether the object had this owner's label when it was seen last (Form::followed_by_label).
   [[nodiscard]] bool is_labelled(const Key& key, std::string_view owner) const;
@@ -99,57 +87,36 @@ class Objects {
   /// The position of the storage. Asks the API.
   [[nodiscard]] Result<Revision> position(Deadline deadline);
 
+ private:
   /// The error of an answer that is none of what was hoped for.
   [[nodiscard]] Error error_of(const Answer& answer, Kind kind, std::string_view name) const;
-
- private:
-  [[nodiscard]] Result<std::string> path_of(const Form& form, const Key& key) const;
-  /// What is read of a handle that can have no object, because of its name: that (core::Damaged, invalid_argument).
-  [[nodiscard]] static std::optional<Record> cannot_be(const Form& form, const Key& key);
-  [[nodiscard]] Result<std::string> path_of(const Form& form, Kind kind) const;
-  [[nodiscard]] Result<std::optional<Found>> found_in(const Form& form, const Key& key, const Answer& answer);
-  /// One selection of a listing.
+  [[nodiscard]] Result<std::optional<Stored>> found_in(const Form& form, const Key& key, const Answer& answer);
+  /// One selection of a listing, and where what it finds goes.
   struct Part {
     const core::Listing* listing = nullptr;
     const Form* form = nullptr;
     ListAsked asked;
-    const OtherLengths* other_lengths = nullptr;  ///< that it is of
+    std::vector<Record>* records = nullptr;
+    std::vector<Key>* keys = nullptr;
   };
-  [[nodiscard]] Result<std::vector<Part>> parts_of(const core::Listing& listing, bool only_names,
-                                                   bool claims_may_lag) const;
-  [[nodiscard]] Result<std::vector<Part>> parts_of(const OtherLengths& others) const;
-  /// Reads the pages of a part; `take` gets each object. False from `goes_on`, behind a page, ends the list.
-  struct PartUse {
-    std::function<void()> begin;
-    std::function<Result<void>(const wire::kube::ApiObject& object)> take;
-    std::function<bool(const wire::kube::ApiListPage& page)> goes_on;
-    std::function<Deadline()> until;
-  };
-  [[nodiscard]] Result<void> read_part(const Part& part, const PartUse& use, std::optional<Answer> first);
-  [[nodiscard]] Result<void> take_records(const Part& part, std::optional<Answer> first, Deadline deadline,
-                                          std::vector<Record>& records);
-  /// Keys by the names of objects; by the objects themselves where those do not tell.
-  [[nodiscard]] Result<std::vector<Key>> take_keys(const Part& part, Answer first, Deadline deadline);
-  static void put_in_order(std::vector<Record>& records);
+  [[nodiscard]] Result<std::vector<Part>> parts_of(const core::Listing& listing, bool claims_may_lag,
+                                                   bool only_names) const;
+  /// Reads the pages of a part; `take` gets each record, or its key alone. `begin` as ListUse's.
+  [[nodiscard]] Result<void> read_part(const Part& part, std::optional<Answer> first,
+                                       const std::function<void()>& begin, const std::function<Deadline()>& until,
+                                       const std::function<Result<void>(Record&)>& take);
   /// Error also: refused_by_configuration, when what the API has kept is not what was sent.
-  [[nodiscard]] Result<Revision> written(const Form& form, const Key& key, const Value* value, const Answer& answer);
-  [[nodiscard]] Result<Request> update_of(const Key& key, const Value& value, Revision revision,
-                                          const WriteToken& token) const;
-  [[nodiscard]] Result<Revision> updated(const Key& key, const Value& value, const WriteToken& token,
-                                         const Answer& answer, Deadline deadline);
-  /// What is there after an answer that it is another. Error: unknown_outcome, when that can't be read.
-  [[nodiscard]] Result<std::optional<Found>> look_whose(const Key& key, Deadline deadline);
-  /// Whether the write of this token made it what it is. No write is known by a token of zeros.
-  [[nodiscard]] static bool is_of(const Found& found, const Value* value, const WriteToken& token);
-  [[nodiscard]] Result<Revision> done_as(const Found& found);
-  /// Nothing where the mark comes first.
-  [[nodiscard]] Result<std::optional<Request>> removal_of(const Key& key, Revision revision) const;
-  [[nodiscard]] Result<Revision> removed(const Key& key, Revision revision, const Answer& answer) const;
-  /// What is known of an object as of a version.
+  [[nodiscard]] Result<Revision> written(const Form& form, const Write& put, const Answer& answer);
+  /// Whether what is there after an answer that it is another is of this write. Error: unknown_outcome, when that can't
+  /// be read.
+  [[nodiscard]] Result<std::optional<Stored>> look_whose(const Key& key, Deadline deadline);
+  /// The revision that a put has made. Error: conflict.
+  [[nodiscard]] static Result<Revision> done_by(const std::optional<Stored>& found, const Write& put,
+                                                const WriteToken& token);
+  /// Deletes an object that Calico has marked, to make another in its place. What fails is left to the next.
+  void finish_deletion(const Key& key, const Basis& basis, Deadline deadline);
   struct Seen {
     std::string uid;
-    Revision revision;
-    bool has_finalizers = true;
     std::string owner_label;  ///< the value of wire::kube::kOwnerLabel; empty: none
   };
   void remember(const Key& key, const wire::kube::ApiObject& object);
@@ -158,11 +125,10 @@ class Objects {
   Api& api_;
   const std::vector<std::unique_ptr<Form>> forms_;
   const bool keeps_own_;
-  const bool finishes_deletions_;
   const Clock& clock_;
   mutable std::mutex mutex_;
   /// Of objects seen last. A write says whose it is by the UID, so that it can't meet one made anew. Guarded by mutex_.
-  std::unordered_map<std::string, Seen> seen_;
+  std::map<Key, Seen> seen_;
 };
 
 /// The error for a key whose condition failed.

@@ -41,12 +41,7 @@ class RealBackend final : public ConformanceBackend {
     }
   }
   [[nodiscard]] std::unique_ptr<Store> open() override {
-    return make_kube_store(
-        client(),
-        [](kube::Api&, LayoutCare, Deadline) -> Result<Layout> {
-          return Layout{forms(), false};
-        },
-        clock_);
+    return make_kube_store(client(), {os::sha256, os::sha3_256}, clock_, {.group = wire::calico::ApiGroup::crd_v1});
   }
   void damage(const Key& key) override {
     const auto api = client();

@@ -242,7 +242,7 @@ class KubeWatch final : public Watch {
     const auto asked = readiness_question(objects_, readiness_);
     if (!asked) return;
     const Deadline soon = Deadline::after(objects_.clock().now(), std::chrono::seconds{2});
-    take_readiness(objects_, readiness_, *asked, objects_.api().call(asked->request, soon));
+    static_cast<void>(take_readiness(objects_, readiness_, *asked, objects_.api().call(asked->request, soon)));
   }
 
   Objects& objects_;

@@ -15,86 +15,46 @@ namespace croft::wire::kube {
 namespace {
 
 constexpr std::size_t kAnswerDepthMax = 200;
-constexpr std::size_t kWordBytesMax = 1024;  // names, reasons, versions
-constexpr std::size_t kContinueBytesMax = std::size_t{64} << 10;
+constexpr std::size_t kWordBytesMax = 1024;     // names, reasons, versions
 constexpr std::size_t kMessageBytesMax = 4096;  // a longer one is cut
 constexpr std::int64_t kRetryAfterMax = 86'400;
 constexpr ObjectRules kAnswerRules{.names = ObjectRules::Names::exact};
-/// A status is for persons first: one member that is odd must not hide the rest.
-constexpr ObjectRules kLenient{.names = ObjectRules::Names::exact, .on_fault = OnFault::skip};
-
 Error damaged(std::string_view what, std::string_view why) {
   return {ErrorCode::corrupt, fmt::format("{} of the API server: {}", what, why), {}};
 }
 
 MaybeFault read_word(const JsonAt& at, std::string& out) { return read_text(at, kWordBytesMax, out); }
 
-MaybeFault read_message(const JsonAt& at, std::string& out) {
-  if (at.value.kind() == JsonKind::string) out = at.value.text().substr(0, kMessageBytesMax);
-  return {};
-}
-
 // ---------------------------------------------------------------- statuses
 
-constexpr std::array<JsonMember<ApiStatus::Cause>, 3> kCauseMembers{{
-    {"reason", [](const JsonAt& at, ApiStatus::Cause& out) { return read_word(at, out.reason); }},
-    {"message", [](const JsonAt& at, ApiStatus::Cause& out) { return read_message(at, out.message); }},
-    {"field", [](const JsonAt& at, ApiStatus::Cause& out) { return read_word(at, out.field); }},
-}};
-
-MaybeFault read_causes(const JsonAt& at, ApiStatus& out) {
-  return read_list<ApiStatus::Cause>(
-      at, ApiStatus::kCausesMax,
-      [](const JsonAt& element, ApiStatus::Cause& cause) {
-        return read_object<ApiStatus::Cause>(element, kCauseMembers, cause, kLenient);
-      },
-      out.causes);
+/// A status is for persons first: one member that is odd must not hide the rest.
+std::string text_in(const std::optional<JsonRef>& object, std::string_view name,
+                    std::size_t bytes_max = kWordBytesMax) {
+  const auto text = member_of(object, name);
+  return text && text->kind() == JsonKind::string ? std::string(text->text().substr(0, bytes_max)) : std::string();
 }
 
-constexpr std::array<JsonMember<ApiStatus>, 5> kDetailsMembers{{
-    {"name", [](const JsonAt& at, ApiStatus& out) { return read_word(at, out.name); }},
-    {"kind", [](const JsonAt& at, ApiStatus& out) { return read_word(at, out.kind); }},
-    {"uid", [](const JsonAt& at, ApiStatus& out) { return read_word(at, out.uid); }},
-    {"causes", read_causes},
-    {"retryAfterSeconds",
-     [](const JsonAt& at, ApiStatus& out) -> MaybeFault {
-       std::int64_t seconds = 0;
-       if (auto fault = read_integer(at, 0, kRetryAfterMax, seconds)) return fault;
-       if (seconds > 0) out.retry_after = std::chrono::seconds{seconds};
-       return {};
-     }},
-}};
+std::int64_t number_in(const std::optional<JsonRef>& object, std::string_view name, std::int64_t max) {
+  const auto found = member_of(object, name);
+  const std::int64_t number = found ? found->integer().value_or(0) : 0;
+  return number < 0 || number > max ? 0 : number;
+}
 
-struct KindAndVersion {
-  std::string kind;
-  std::string api_version;
-};
-
-constexpr std::array<JsonMember<KindAndVersion>, 2> kTypeMembers{{
-    {"kind", [](const JsonAt& at, KindAndVersion& out) { return read_word(at, out.kind); }},
-    {"apiVersion", [](const JsonAt& at, KindAndVersion& out) { return read_word(at, out.api_version); }},
-}};
-
-constexpr std::array<JsonMember<ApiStatus>, 4> kStatusMembers{{
-    {"code",
-     [](const JsonAt& at, ApiStatus& out) -> MaybeFault {
-       std::int64_t code = 0;
-       if (auto fault = read_integer(at, 0, 999, code)) return fault;
-       out.code = static_cast<int>(code);
-       return {};
-     }},
-    {"reason", [](const JsonAt& at, ApiStatus& out) { return read_word(at, out.reason); }},
-    {"message", [](const JsonAt& at, ApiStatus& out) { return read_message(at, out.message); }},
-    {"details",
-     [](const JsonAt& at, ApiStatus& out) { return read_object<ApiStatus>(at, kDetailsMembers, out, kLenient); }},
-}};
-
-std::optional<ApiStatus> status_of(const JsonAt& at) {
-  KindAndVersion type;
-  if (read_object<KindAndVersion>(at, kTypeMembers, type, kLenient)) return {};
-  if (type.kind != "Status" || type.api_version != "v1") return {};
+std::optional<ApiStatus> status_of(JsonRef object) {
+  if (text_in(object, "kind") != "Status" || text_in(object, "apiVersion") != "v1") return {};
+  const auto details = member_of(object, "details");
   ApiStatus status;
-  if (read_object<ApiStatus>(at, kStatusMembers, status, kLenient)) return {};
+  status.code = static_cast<int>(number_in(object, "code", 999));
+  status.reason = text_in(object, "reason");
+  status.message = text_in(object, "message", kMessageBytesMax);
+  status.name = text_in(details, "name");
+  const std::int64_t seconds = number_in(details, "retryAfterSeconds", kRetryAfterMax);
+  if (seconds > 0) status.retry_after = std::chrono::seconds{seconds};
+  const auto causes = member_of(details, "causes");
+  for (auto cause = causes ? causes->first_child() : std::nullopt; cause; cause = cause->next_sibling()) {
+    if (status.causes.size() == ApiStatus::kCausesMax) break;
+    status.causes.push_back({text_in(cause, "field")});
+  }
   return status;
 }
 
@@ -117,28 +77,15 @@ constexpr std::array<JsonMember<ApiMeta>, 5> kMetaMembers{{
      }},
 }};
 
-struct Object {
-  ApiMeta of;
-  bool has_meta = false;
-};
-
-constexpr std::array<JsonMember<Object>, 1> kObjectMembers{{
-    {"metadata",
-     [](const JsonAt& at, Object& out) {
-       out.has_meta = true;
-       return read_object<ApiMeta>(at, kMetaMembers, out.of, kAnswerRules);
-     }},
-}};
-
 /// `is_whole`: an object has a name, a bookmark has not.
 MaybeFault read_meta(const JsonAt& at, bool is_whole, ApiMeta& out) {
-  Object object;
   if (at.value.kind() != JsonKind::object) return at.wrong_type("an object");
-  if (auto fault = read_object<Object>(at, kObjectMembers, object, kAnswerRules)) return fault;
-  if (!object.has_meta) return at.bad_value("it has no metadata");
-  if (is_whole && object.of.name.empty()) return at.bad_value("metadata.name is missing");
-  if (object.of.resource_version.empty()) return at.bad_value("metadata.resourceVersion is missing");
-  out = std::move(object.of);
+  const auto metadata = member_of(at.value, "metadata");
+  if (!metadata) return at.bad_value("it has no metadata");
+  if (auto fault = read_object<ApiMeta>({*metadata, &at, "metadata", {}}, kMetaMembers, out, kAnswerRules))
+    return fault;
+  if (is_whole && out.name.empty()) return at.bad_value("metadata.name is missing");
+  if (out.resource_version.empty()) return at.bad_value("metadata.resourceVersion is missing");
   return {};
 }
 
@@ -149,25 +96,6 @@ MaybeFault read_meta(const JsonAt& at, bool is_whole, ApiMeta& out) {
 }
 
 // ---------------------------------------------------------------- lists
-
-/// What a list says of itself.
-struct List {
-  KindAndVersion type;
-  ApiListPage page;
-};
-
-constexpr std::array<JsonMember<ApiListPage>, 2> kListMetaMembers{{
-    {"resourceVersion", [](const JsonAt& at, ApiListPage& out) { return read_word(at, out.resource_version); }},
-    {"continue",
-     [](const JsonAt& at, ApiListPage& out) { return read_text(at, kContinueBytesMax, out.continue_token); }},
-}};
-
-constexpr std::array<JsonMember<List>, 3> kListMembers{{
-    {"kind", [](const JsonAt& at, List& out) { return read_word(at, out.type.kind); }},
-    {"apiVersion", [](const JsonAt& at, List& out) { return read_word(at, out.type.api_version); }},
-    {"metadata", [](const JsonAt& at,
-                    List& out) { return read_object<ApiListPage>(at, kListMetaMembers, out.page, kAnswerRules); }},
-}};
 
 /// The list's own members, as an object, and the texts of its items; nothing where it is no JSON or has no items.
 struct Cut {
@@ -194,31 +122,16 @@ struct Cut {
   return has_items && is_whole ? std::optional(std::move(found)) : std::nullopt;
 }
 
-[[nodiscard]] Result<void> check_list(const KindAndVersion& type, const ApiListOf& of) {
-  const bool is_it = type.kind == of.kind + "List" && type.api_version == of.api_version;
-  const bool is_metadata =
-      of.may_be_metadata && type.kind == "PartialObjectMetadataList" && type.api_version == "meta.k8s.io/v1";
+[[nodiscard]] Result<void> check_list(JsonRef list, const ApiListOf& of) {
+  const std::string kind = text_in(list, "kind"), version = text_in(list, "apiVersion");
+  const bool is_it = kind == of.kind + "List" && version == of.api_version;
+  const bool is_metadata = of.may_be_metadata && kind == "PartialObjectMetadataList" && version == "meta.k8s.io/v1";
   if (is_it || is_metadata) return {};
-  return fail(
-      damaged("a list", fmt::format("asked for was the kind {}List of {}, and it is of the kind {} of {}", of.kind,
-                                    of.api_version, net::echo(type.kind), net::echo(type.api_version))));
+  return fail(damaged("a list", fmt::format("asked for was the kind {}List of {}, and it is of the kind {} of {}",
+                                            of.kind, of.api_version, net::echo(kind), net::echo(version))));
 }
 
 // ---------------------------------------------------------------- events
-
-struct Event {
-  std::string type;
-  std::optional<JsonRef> object;
-};
-
-constexpr std::array<JsonMember<Event>, 2> kEventMembers{{
-    {"type", [](const JsonAt& at, Event& out) { return read_word(at, out.type); }},
-    {"object",
-     [](const JsonAt& at, Event& out) -> MaybeFault {
-       out.object = at.value;
-       return {};
-     }},
-}};
 
 std::optional<ApiEvent::Type> type_of(std::string_view text) {
   using Type = ApiEvent::Type;
@@ -230,12 +143,30 @@ std::optional<ApiEvent::Type> type_of(std::string_view text) {
   return {};
 }
 
+/// "Pod of v1, shop/web-0"
+std::string told(const ApiObjectOf& of) {
+  return fmt::format("{} of {}, {}", net::echo(of.kind), net::echo(of.api_version),
+                     net::echo(of.name_space.empty() ? of.name : of.name_space + "/" + of.name));
+}
+
+[[nodiscard]] ApiObjectOf identity_of(const ApiObject& object) {
+  return {text_in(object.value, "apiVersion"), text_in(object.value, "kind"), object.meta.name_space, object.meta.name};
+}
+
 }  // namespace
 
+std::optional<JsonRef> member_of(const std::optional<JsonRef>& object, std::string_view name) {
+  std::optional<JsonRef> found;
+  if (!object || object->kind() != JsonKind::object) return found;
+  for (auto member = object->first_child(); member; member = member->next_sibling()) {
+    if (member->key() == name) found = *member;
+  }
+  return found;
+}
+
 std::optional<ApiStatus> decode_status(std::string_view json) {
-  const auto document = parse_json(json, {.bytes_max = kApiAnswerBytesMax, .depth_max = kAnswerDepthMax});
-  if (!document) return {};
-  return status_of({document->root(), nullptr, {}, {}});
+  const auto document = parse("a status", json);
+  return document ? status_of((*document)->root()) : std::nullopt;
 }
 
 Result<ApiObject> decode_object(std::string_view json) {
@@ -248,35 +179,13 @@ Result<ApiObject> decode_object(std::string_view json) {
   return ApiObject{std::move(document), root, std::move(meta)};
 }
 
-namespace {
-
-/// "Pod v1 shop/web-0"
-std::string told(const ApiObjectOf& of) {
-  return fmt::format("{} of {}, {}", net::echo(of.kind), net::echo(of.api_version),
-                     net::echo(of.name_space.empty() ? of.name : of.name_space + "/" + of.name));
-}
-
-[[nodiscard]] ApiObjectOf identity_of(const ApiObject& object) {
-  KindAndVersion type;
-  // What can't be read is left empty, and then differs.
-  static_cast<void>(read_object<KindAndVersion>({object.value, nullptr, {}, {}}, kTypeMembers, type, kLenient));
-  return {std::move(type.api_version), std::move(type.kind), object.meta.name_space, object.meta.name};
-}
-
-}  // namespace
-
-Result<void> check_object(const ApiObject& object, const ApiObjectOf& of) {
+Result<ApiObject> decode_object(std::string_view json, const ApiObjectOf& of) {
+  TRY(ApiObject object, decode_object(json));
   const ApiObjectOf is = identity_of(object);
   const bool is_it =
       is.api_version == of.api_version && is.kind == of.kind && is.name_space == of.name_space && is.name == of.name;
-  if (is_it) return {};
+  if (is_it) return object;
   return fail(damaged("an object", fmt::format("asked for was {}, and it is {}", told(of), told(is))));
-}
-
-Result<ApiObject> decode_object(std::string_view json, const ApiObjectOf& of) {
-  TRY(ApiObject object, decode_object(json));
-  TRY_VOID(check_object(object, of));
-  return object;
 }
 
 Result<void> check_event(const ApiEvent& event, const ApiListOf& of, std::string_view name) {
@@ -294,14 +203,16 @@ Result<ApiListPage> decode_list(std::string_view json, const ApiListOf& of) {
   auto found = cut(json);
   if (!found) return fail(damaged("a list", "it is no JSON, is cut off or has no items"));
   TRY(const auto document, parse("a list", found->head));
-  List list;
-  if (const auto fault = read_object<List>({document->root(), nullptr, {}, {}}, kListMembers, list, kAnswerRules)) {
-    return fail(damaged("a list", fault->to_string()));
+  TRY_VOID(check_list(document->root(), of));
+  const auto metadata = member_of(document->root(), "metadata");
+  ApiListPage page{text_in(metadata, "resourceVersion"), {}, std::move(found->items)};
+  if (page.resource_version.empty()) return fail(damaged("a list", "metadata.resourceVersion is missing"));
+  if (const auto token = member_of(metadata, "continue"); token && !token->is_null()) {
+    // Taken for the last page, what it cannot read would be missing.
+    if (token->kind() != JsonKind::string) return fail(damaged("a list", "metadata.continue: it is no string"));
+    page.continue_token = token->text();
   }
-  TRY_VOID(check_list(list.type, of));
-  if (list.page.resource_version.empty()) return fail(damaged("a list", "metadata.resourceVersion is missing"));
-  list.page.items = std::move(found->items);
-  return std::move(list.page);
+  return page;
 }
 
 Result<ApiObject> decode_item(std::string_view item, const ApiListOf& of) {
@@ -315,28 +226,23 @@ Result<ApiObject> decode_item(std::string_view item, const ApiListOf& of) {
 Result<ApiEvent> decode_event(std::string_view line) {
   constexpr std::string_view kWhat = "an event";
   TRY(auto document, parse(kWhat, line));
-  const JsonAt at{document->root(), nullptr, {}, {}};
-  Event found;
-  if (at.value.kind() != JsonKind::object) return fail(damaged(kWhat, "it is no object"));
-  if (const auto fault = read_object<Event>(at, kEventMembers, found, kAnswerRules)) {
-    return fail(damaged(kWhat, fault->to_string()));
-  }
-  const auto type = type_of(found.type);
-  if (!type) return fail(damaged(kWhat, fmt::format("its type {} is not known", net::echo(found.type))));
-  if (!found.object) return fail(damaged(kWhat, "it has no object"));
+  const auto object = member_of(document->root(), "object");
+  const std::string text = text_in(document->root(), "type");
+  const auto type = type_of(text);
+  if (!type) return fail(damaged(kWhat, fmt::format("its type {} is not known", net::echo(text))));
+  if (!object) return fail(damaged(kWhat, "it has no object"));
   ApiEvent event;
   event.type = *type;
-  const JsonAt object_at{*found.object, &at, "object", {}};
   if (*type == ApiEvent::Type::error) {
-    event.status = status_of(object_at);
+    event.status = status_of(*object);
     if (!event.status) return fail(damaged(kWhat, "it is an error without a Status"));
     return event;
   }
   ApiMeta meta;
-  if (const auto fault = read_meta(object_at, *type != ApiEvent::Type::bookmark, meta)) {
+  if (const auto fault = read_meta({*object, nullptr, "object", {}}, *type != ApiEvent::Type::bookmark, meta)) {
     return fail(damaged(kWhat, fault->to_string()));
   }
-  event.object = ApiObject{std::move(document), *found.object, std::move(meta)};
+  event.object = ApiObject{std::move(document), *object, std::move(meta)};
   return event;
 }
 

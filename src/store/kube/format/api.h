@@ -22,6 +22,9 @@
 
 namespace croft::wire::kube {
 
+/// A member of an object, the last of its name; nothing where there is none.
+[[nodiscard]] std::optional<JsonRef> member_of(const std::optional<JsonRef>& object, std::string_view name);
+
 /// What one answer may weigh: 500 blocks of 20 KB are 10 MB, and no object has more than 3 MiB. Who lists asks for less
 /// at once where it is more.
 inline constexpr std::size_t kApiAnswerBytesMax = std::size_t{16} << 20;
@@ -31,15 +34,11 @@ struct ApiStatus {
   int code = 0;         ///< of HTTP
   std::string reason;   ///< "NotFound", "AlreadyExists", "Conflict", "Expired", "Invalid", …; empty: not said
   std::string message;  ///< for a person, as the server has it: not fit for a terminal
-  std::string kind;     ///< of what was asked for; as a resource, "ipamblocks"
   std::string name;     ///< empty also where the server does not know the kind: a CRD is missing
-  std::string uid;
   /// How long to wait before asking again, as the body says it; the header Retry-After says it too.
   std::optional<std::chrono::seconds> retry_after;
   struct Cause {
-    std::string reason;   ///< "FieldValueInvalid"
-    std::string message;  ///< for a person
-    std::string field;    ///< "spec.cidr"
+    std::string field;  ///< "spec.cidr"
     friend bool operator==(const Cause&, const Cause&) = default;
   };
   std::vector<Cause> causes;  ///< the first kCausesMax
@@ -69,7 +68,7 @@ struct ApiObject {
   ApiMeta meta;
 };
 
-/// The answer to a GET, POST or PUT of one object. Error also: an object without a name or a resourceVersion.
+/// An object. Error also: one without a name or a resourceVersion.
 [[nodiscard]] Result<ApiObject> decode_object(std::string_view json);
 
 /// What one object was asked for as. A cache or proxy that mixes answers up gives another one.
@@ -79,8 +78,6 @@ struct ApiObjectOf {
   std::string name_space;  ///< empty: in none
   std::string name;
 };
-/// Whether it is that one. Error: corrupt, naming what was asked for and what came.
-[[nodiscard]] Result<void> check_object(const ApiObject& object, const ApiObjectOf& of);
 /// The answer to a GET, POST or PUT of that object. Error also: it is another one.
 [[nodiscard]] Result<ApiObject> decode_object(std::string_view json, const ApiObjectOf& of);
 

@@ -6,19 +6,17 @@
 #include <map>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/assert.h"
-#include "base/json/writer.h"
-#include "base/net/echo.h"
+#include "base/hex.h"
+#include "base/json/decode.h"
 #include "register/format/canonical_json.h"
 #include "register/format/records.h"
+#include "store/kube/format/api.h"
 
 namespace croft::wire::kube {
 namespace {
 
 using core::Kind;
-using Type = OwnField::Type;
 
 constexpr std::size_t kPlainNameBytesMax = 200;
 constexpr std::size_t kDigestDigits = 16;
@@ -26,20 +24,13 @@ constexpr std::size_t kLabelDigits = 40;
 
 // ---------------------------------------------------------------- the kinds
 
-constexpr std::array kHighWaterMark = {OwnField{"sequenceNumber", Type::big_integer}};
-constexpr std::array kPoolSet = {OwnField{"generation", Type::big_integer}};
+constexpr std::array kHighWaterMark = {OwnField{"sequenceNumber", true}};
+constexpr std::array kPoolSet = {OwnField{"generation", true}};
 constexpr std::array kNodeRange = {OwnField{"node"}, OwnField{"cidr"}};
-
-constexpr std::array kClusterCidr = {OwnField{"cidr"}, OwnField{"nodeLength", Type::integer}};
-constexpr std::array kClusterCidrs = {OwnField{"", Type::object, kClusterCidr}};
-constexpr std::array kExcluded = {OwnField{""}};
-constexpr std::array kCursors = {OwnField{"", Type::big_integer}};
-constexpr std::array kNodeRangeSet = {
-    OwnField{"generation", Type::big_integer}, OwnField{"clusterCIDRs", Type::list, kClusterCidrs},
-    OwnField{"excluded", Type::list, kExcluded}, OwnField{"cursors", Type::list, kCursors}};
-
-constexpr std::array kHeld = {OwnField{"", Type::big_integer}};
-constexpr std::array kRemovedNode = {OwnField{"node"}, OwnField{"held", Type::map, kHeld}};
+constexpr std::array kClusterCidr = {OwnField{"cidr"}, OwnField{"nodeLength"}};
+constexpr std::array kNodeRangeSet = {OwnField{"generation", true}, OwnField{"clusterCIDRs", false, kClusterCidr},
+                                      OwnField{"excluded"}, OwnField{"cursors", true}};
+constexpr std::array kRemovedNode = {OwnField{"node"}, OwnField{"held", true}};
 
 /// Of the records it is nearest to, though it is none itself.
 constexpr OwnKind kPoolKind{Kind::pool, "CroftPool", "croftpools", {}};
@@ -52,140 +43,93 @@ constexpr std::array kKinds = {
     OwnKind{Kind::removed_node, "CroftRemovedNode", "croftremovednodes", kRemovedNode},
 };
 
-// ---------------------------------------------------------------- record -> spec
+// ---------------------------------------------------------------- record and spec
 
-/// The canonical record is read as JSON and written again, value by value, as the table says.
-void write_value(JsonWriter& out, const OwnField& field, JsonRef value);
-
-void write_fields(JsonWriter& out, std::span<const OwnField> fields, JsonRef object) {
-  for (const OwnField& field : fields) {
-    for (auto member = object.first_child(); member; member = member->next_sibling()) {
-      if (member->key() != field.name) continue;
-      out.key(field.name);
-      write_value(out, field, *member);
-    }
-  }
-}
-
-void write_value(JsonWriter& out, const OwnField& field, JsonRef value) {
-  switch (field.type) {
-    case Type::text:
-    case Type::big_integer:
-      return out.text(value.text());
-    case Type::integer:
-      return out.integer(value.integer().value_or(0));
-    case Type::list:
-      out.begin_array();
-      for (auto element = value.first_child(); element; element = element->next_sibling()) {
-        write_value(out, field.parts.front(), *element);
-      }
-      return out.end_array();
-    case Type::map:
-      out.begin_object();
-      for (auto member = value.first_child(); member; member = member->next_sibling()) {
-        out.key(member->key());
-        write_value(out, field.parts.front(), *member);
-      }
-      return out.end_object();
-    case Type::object:
-      out.begin_object();
-      write_fields(out, field.parts, value);
-      return out.end_object();
-  }
-}
-
-// ---------------------------------------------------------------- spec -> record
-
-class SpecReader {
+/// Writes the members of a record as a spec has them, or the other way round. Only big integers differ. Whether a value
+/// is of its member's type register/format tells.
+class Rewriter {
  public:
-  explicit SpecReader(std::size_t bytes_expected) : out_(bytes_expected) {}
+  enum class To { spec, record };
+  Rewriter(To to, std::size_t bytes_expected) : to_(to), out_(bytes_expected) {}
 
   /// The members of an object, each of which must be there.
-  void fields(std::span<const OwnField> fields, JsonRef object, std::string_view path) {
-    bool first = true;
+  [[nodiscard]] MaybeFault fields(std::span<const OwnField> fields, const JsonAt& object) {
+    std::string_view before;
     for (const OwnField& field : fields) {
-      std::optional<JsonRef> found;
-      for (auto member = object.first_child(); member; member = member->next_sibling()) {
-        if (member->key() == field.name) found = *member;
-      }
-      const std::string at = fmt::format("{}.{}", path, field.name);
-      if (!found) return reject(at, "it is missing");
-      out_.raw(std::exchange(first, false) ? "" : ",").text(field.name).raw(":");
-      value(field, *found, at);
+      const auto found = member_of(object.value, field.name);
+      const JsonAt member{found.value_or(object.value), &object, field.name, {}};
+      if (!found) return member.bad_value("it is missing");
+      out_.raw(std::exchange(before, ",")).text(field.name).raw(":");
+      if (auto fault = value(field, member)) return fault;
     }
+    return {};
   }
   [[nodiscard]] CanonicalWriter& out() { return out_; }
-  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
 
  private:
-  void reject(std::string_view path, std::string_view why) {
-    if (!error_) error_ = Error{ErrorCode::corrupt, fmt::format("{}: {}", path, why), {}};
-  }
-
-  void value(const OwnField& field, JsonRef value, std::string_view path) {
-    switch (field.type) {
-      case Type::text:
-        if (value.kind() != JsonKind::string) return reject(path, "it is no string");
-        out_.text(value.text());
-        return;
-      case Type::integer:
-        if (!value.integer()) return reject(path, "it is no integer of 64 bits");
-        out_.number(*value.integer());
-        return;
-      case Type::big_integer:
-        return big_integer(value, path);
-      case Type::list:
-        return list(field.parts.front(), value, path);
-      case Type::map:
-        return map(field.parts.front(), value, path);
-      case Type::object:
-        if (value.kind() != JsonKind::object) return reject(path, "it is no object");
-        out_.raw("{");
-        fields(field.parts, value, path);
-        out_.raw("}");
-        return;
+  [[nodiscard]] MaybeFault value(const OwnField& field, const JsonAt& at) {
+    switch (at.value.kind()) {
+      case JsonKind::string:
+      case JsonKind::integer:
+        return scalar(field, at);
+      case JsonKind::array:
+        return list(field, at);
+      case JsonKind::object:
+        return field.parts.empty() ? map(field, at) : object(field, at);
+      default:
+        return at.bad_value("it is no text, integer, list or object");
     }
   }
 
-  void big_integer(JsonRef value, std::string_view path) {
-    const std::string_view text = value.text();
+  [[nodiscard]] MaybeFault scalar(const OwnField& field, const JsonAt& at) {
+    const std::string_view text = at.value.text();
+    const bool is_text = at.value.kind() == JsonKind::string;
+    if (!field.is_big) {
+      is_text ? out_.text(text) : out_.raw(text);
+      return {};
+    }
     std::uint64_t number = 0;
     const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (value.kind() != JsonKind::string || fault != std::errc() || end != text.data() + text.size()) {
-      return reject(path, "it is no string of a number of 64 bits");
-    }
-    out_.number(number);
+    const bool is_number = fault == std::errc() && end == text.data() + text.size();
+    if (!is_number || is_text != (to_ == To::record)) return at.bad_value("it is no string of a number of 64 bits");
+    is_text ? out_.number(number) : out_.text(text);
+    return {};
   }
 
-  void list(const OwnField& part, JsonRef value, std::string_view path) {
-    if (value.kind() != JsonKind::array) return reject(path, "it is no list");
+  [[nodiscard]] MaybeFault list(const OwnField& field, const JsonAt& at) {
     out_.raw("[");
-    std::size_t index = 0;
-    for (auto element = value.first_child(); element; element = element->next_sibling(), ++index) {
-      if (index != 0) out_.raw(",");
-      this->value(part, *element, fmt::format("{}[{}]", path, index));
-    }
+    auto fault = each_element(at, kRecordBytesMax, [&](const JsonAt& element) {
+      if (element.index != 0) out_.raw(",");
+      return value(field, element);
+    });
     out_.raw("]");
+    return fault;
   }
 
   /// In the order of names, however the server has them.
-  void map(const OwnField& part, JsonRef value, std::string_view path) {
-    if (value.kind() != JsonKind::object) return reject(path, "it is no object");
+  [[nodiscard]] MaybeFault map(const OwnField& field, const JsonAt& at) {
     std::map<std::string_view, JsonRef> members;
-    for (auto member = value.first_child(); member; member = member->next_sibling()) {
+    for (auto member = at.value.first_child(); member; member = member->next_sibling()) {
       members.insert_or_assign(member->key(), *member);
     }
-    out_.raw("{");
-    bool first = true;
+    std::string_view before = "{";
     for (const auto& [name, member] : members) {
-      out_.raw(std::exchange(first, false) ? "" : ",").text(name).raw(":");
-      this->value(part, member, fmt::format("{}[{}]", path, net::echo(name)));
+      out_.raw(std::exchange(before, ",")).text(name).raw(":");
+      if (auto fault = value(field, {member, &at, name, {}})) return fault;
     }
-    out_.raw("}");
+    out_.raw(members.empty() ? "{}" : "}");
+    return {};
   }
 
+  [[nodiscard]] MaybeFault object(const OwnField& field, const JsonAt& at) {
+    out_.raw("{");
+    auto fault = fields(field.parts, at);
+    out_.raw("}");
+    return fault;
+  }
+
+  const To to_;
   CanonicalWriter out_;
-  std::optional<Error> error_;
 };
 
 // ---------------------------------------------------------------- names
@@ -211,15 +155,9 @@ bool ends_like_a_digest(std::string_view name) {
 }
 
 std::string hex_digest(std::string_view text, const Digest& sha256, std::size_t digits) {
-  const std::string digest = sha256(text);
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string hex;
-  for (const char c : digest) {
-    const auto byte = static_cast<unsigned char>(c);
-    hex += kDigits[byte >> 4];
-    hex += kDigits[byte & 15];
-  }
-  return hex.substr(0, digits);
+  std::array<std::uint8_t, 32> bytes{};
+  std::ranges::copy(sha256(text), bytes.begin());
+  return hex_of(bytes).substr(0, digits);
 }
 
 }  // namespace
@@ -267,39 +205,28 @@ std::optional<std::string_view> owner_in_name(std::string_view name) {
 
 std::string own_spec(const OwnKind& kind, std::string_view record_name, std::string_view record) {
   const auto document = parse_json(record, {.bytes_max = kRecordBytesMax, .depth_max = 16});
-  CROFT_ASSERT(document && document->root().kind() == JsonKind::object);
-  JsonWriter out(JsonWriter::Layout::compact, record.size() + record_name.size() + 64);
-  out.begin_object();
-  out.key("name");
-  out.text(record_name);
-  for (auto member = document->root().first_child(); member; member = member->next_sibling()) {
-    if (member->key() != "v") continue;
-    out.key("formatVersion");
-    out.integer(member->integer().value_or(0));
-  }
-  write_fields(out, kind.fields, document->root());
-  out.end_object();
-  return std::move(out).take();
+  CROFT_ASSERT(document);
+  const auto version = member_of(document->root(), "v");
+  Rewriter spec(Rewriter::To::spec, record.size() + record_name.size() + 64);
+  spec.out().raw("{\"name\":").text(record_name).raw(",\"formatVersion\":").raw(version.value().text()).raw(",");
+  CROFT_ASSERT(!spec.fields(kind.fields, {document->root(), nullptr, {}, {}}));
+  return spec.out().raw("}").take();
 }
 
 Result<OwnRecord> read_own_spec(const OwnKind& kind, JsonRef spec) {
-  if (spec.kind() != JsonKind::object) return fail(ErrorCode::corrupt, "spec: it is no object");
   OwnRecord own;
-  std::optional<std::int64_t> version;
-  for (auto member = spec.first_child(); member; member = member->next_sibling()) {
-    if (member->key() == "name" && member->kind() == JsonKind::string) own.name = member->text();
-    if (member->key() == "formatVersion") version = member->integer();
-  }
+  if (const auto name = member_of(spec, "name")) own.name = name->text();
   if (own.name.empty()) return fail(ErrorCode::corrupt, "spec.name: it is missing");
+  const auto stated = member_of(spec, "formatVersion");
+  const auto version = stated ? stated->integer() : std::nullopt;
   if (!version || *version < 1) return fail(ErrorCode::corrupt, "spec.formatVersion: it is no number of a version");
-  SpecReader reader(256);
-  reader.out().raw("{\"v\":").number(*version).raw(kind.fields.empty() ? "" : ",");
+  Rewriter record(Rewriter::To::record, 256);
+  record.out().raw("{\"v\":").number(*version).raw(",");
   // What a newer version has instead is not known here: register/format says that it is newer.
   const bool is_newer = *version > static_cast<std::int64_t>(core::traits_of(kind.record).version);
-  if (!is_newer) reader.fields(kind.fields, spec, "spec");
-  if (reader.error()) return fail(*reader.error());
-  reader.out().raw(is_newer ? "\"\":0}" : "}");
-  own.record = reader.out().take();
+  const auto fault = is_newer ? MaybeFault() : record.fields(kind.fields, {spec, nullptr, "spec", {}});
+  if (fault) return fail(ErrorCode::corrupt, fault->to_string());
+  own.record = record.out().raw(is_newer ? "\"\":0}" : "}").take();
   return own;
 }
 

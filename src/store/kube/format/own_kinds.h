@@ -32,17 +32,10 @@ inline constexpr std::string_view kTokenAnnotation = "ipam.croft.dev/write-token
 
 /// A member of a `spec`.
 struct OwnField {
-  enum class Type : std::uint8_t {
-    text,
-    integer,      ///< at most 63 bits
-    big_integer,  ///< unsigned, 64 bits: a string of decimal digits in the object
-    list,         ///< of the one field in `parts`
-    map,          ///< of text to the one field in `parts`
-    object,       ///< of the fields in `parts`
-  };
   std::string_view name;
-  Type type = Type::text;
-  std::span<const OwnField> parts{};
+  /// Its integers, or those in its list or map, have 64 bits unsigned: texts of decimal digits in the object.
+  bool is_big = false;
+  std::span<const OwnField> parts{};  ///< of the objects in its list
 };
 
 /// A kind of own objects.

@@ -9,22 +9,13 @@
 
 namespace croft::wire {
 
-/// What a person writes by hand is short; a text is refused before it is parsed when it is longer.
+/// What a person writes by hand is short; a longer text is refused before it is parsed.
 inline constexpr std::size_t kYamlBytesMax = std::size_t{4} << 20;
-inline constexpr int kYamlDepthMax = 64;
-inline constexpr std::size_t kYamlNodesMax = 200'000;
-inline constexpr std::size_t kYamlDocumentsMax = 10'000;
-
-struct YamlLimits {
-  std::size_t bytes_max = kYamlBytesMax;
-  int depth_max = kYamlDepthMax;
-  std::size_t nodes_max = kYamlNodesMax;
-};
 
 /// Reads YAML, of which JSON is a part, as kubectl does: one or more documents behind `---`, empty ones left out.
-/// Scalars without quotes become null, booleans and numbers where they look like it (YAML 1.1: also `yes` and `on`).
-/// Aliases, tags of one's own, and keys that are no text or come twice are refused. Error: invalid_argument with the
-/// line, which repeats nothing of the text: a kubeconfig's path may lead to any file.
-[[nodiscard]] Result<std::vector<nlohmann::json>> parse_yaml(std::string_view text, const YamlLimits& limits = {});
+/// Scalars without quotes become null, booleans and decimal integers where they look like it (YAML 1.1: also `yes` and
+/// `on`); other numbers stay texts. Aliases, tags of one's own, and keys that are no text or come twice are refused.
+/// Error: invalid_argument with the line, which repeats nothing of the text: a kubeconfig's path may lead to any file.
+[[nodiscard]] Result<std::vector<nlohmann::json>> parse_yaml(std::string_view text);
 
 }  // namespace croft::wire

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "base/clock.h"
 #include "base/json/document.h"
@@ -25,26 +26,22 @@ inline constexpr std::size_t kObjectBytesMax = std::size_t{4} << 20;
 /// One that was read, in the form it had; a new one byte for byte as a kube-apiserver that writes protobuf.
 [[nodiscard]] std::string encode_range_allocation(const core::RangeAllocation& range);
 
+/// A value of etcd in either form, or an object of the API's answer.
+using KubernetesSource = std::variant<std::string_view, JsonRef>;
+
 /// Applies what a kube-apiserver does when it reads a Service of before dual stack: one address stands in the list too,
 /// and its family is the Service's. Addresses are texts as found, also where they are none.
 [[nodiscard]] Result<core::Service> decode_service(std::string_view place, const core::ServiceName& name,
-                                                   std::string_view bytes);
-[[nodiscard]] Result<core::Service> decode_service(std::string_view place, const core::ServiceName& name,
-                                                   JsonRef object);
+                                                   const KubernetesSource& source);
+[[nodiscard]] Result<core::IpAddressObject> decode_ip_address(std::string_view place, const std::string& address,
+                                                              const KubernetesSource& source);
+[[nodiscard]] Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, const std::string& name,
+                                                                  const KubernetesSource& source);
 
-[[nodiscard]] Result<core::IpAddressObject> decode_ip_address(std::string_view place, const std::string& address,
-                                                              std::string_view bytes);
-[[nodiscard]] Result<core::IpAddressObject> decode_ip_address(std::string_view place, const std::string& address,
-                                                              JsonRef object);
 /// A new object, in protobuf and of the version networking.k8s.io/v1 (Kubernetes 1.33 and newer). `uid` and `made` are
 /// used where the object has none.
 [[nodiscard]] std::string encode_ip_address(const core::IpAddressObject& object, const std::string& uid, WallTime made);
 /// A new object for the API, which gives it its UID and time.
 [[nodiscard]] std::string encode_ip_address_json(const core::IpAddressObject& object);
-
-[[nodiscard]] Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, const std::string& name,
-                                                                  std::string_view bytes);
-[[nodiscard]] Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, const std::string& name,
-                                                                  JsonRef object);
 
 }  // namespace croft::wire::kube

@@ -1,4 +1,4 @@
-#include "store/kube/format/objects.h"
+#include "services/format/kubernetes_objects.h"
 
 #include <filesystem>
 #include <fstream>
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <kube/kube.pb.h>
 
 namespace croft::wire::kube {
 namespace {
@@ -281,20 +280,7 @@ TEST(KubeService, WhatCanNotBeIsNamed) {
       {R"("allocateLoadBalancerNodePorts":"yes")", "spec.allocateLoadBalancerNodePorts: "},
   };
   for (const auto& [spec, text] : cases) EXPECT_NE(refusal(spec).find(text), std::string::npos) << refusal(spec);
-  EXPECT_NE(refusal("", R"("name":"a","namespace":"c")").find("metadata.namespace"), std::string::npos);
-  EXPECT_NE(refusal("", R"("name":"x","namespace":"b")").find("metadata.name"), std::string::npos);
   EXPECT_NE(refusal("", R"("creationTimestamp":"yesterday")").find("metadata.creationTimestamp"), std::string::npos);
-}
-
-TEST(KubeService, TooManyPortsAreRefused) {
-  croft::kube::Service message;
-  for (int i = 0; i <= 100'000; ++i) message.mutable_spec()->add_ports();
-  croft::kube::Unknown envelope;
-  envelope.mutable_type_meta()->set_api_version("v1");
-  envelope.mutable_type_meta()->set_kind("Service");
-  envelope.set_raw(message.SerializeAsString());
-  const auto service = decode_service(kPlace, {"", ""}, std::string("k8s\0", 4) + envelope.SerializeAsString());
-  EXPECT_NE(error_of(service).message.find("spec.ports"), std::string::npos);
 }
 
 TEST(KubeIpAddress, BothVersionsAndForms) {
@@ -323,11 +309,6 @@ TEST(KubeIpAddress, ANewOneHasKubernetesBytes) {
     const WallTime made = std::exchange(object->created, WallTime{});
     EXPECT_EQ(encode_ip_address(*object, uid, made + 999ms), bytes);
   }
-}
-
-TEST(KubeIpAddress, AnotherNameIsDamage) {
-  const Error error = error_of(decode_ip_address(kPlace, "10.96.0.21", golden("ip_address_v1_ipv4.pb")));
-  EXPECT_NE(error.message.find("metadata.name"), std::string::npos);
 }
 
 TEST(KubeServiceCidr, BothVersionsAndForms) {

@@ -1,0 +1,263 @@
+#include <array>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "base/json/writer.h"
+#include "base/net/address.h"
+#include "base/net/echo.h"
+#include "base/net/lenient.h"
+#include "services/format/kubernetes_frame.h"
+#include "services/format/kubernetes_objects.h"
+
+namespace croft::wire::kube {
+namespace {
+
+template <class Enum, std::size_t kCount>
+using Texts = std::array<std::pair<std::string_view, Enum>, kCount>;
+
+constexpr Texts<core::ServiceType, 5> kTypes = {{
+    {"", core::ServiceType::cluster_ip},
+    {"ClusterIP", core::ServiceType::cluster_ip},
+    {"NodePort", core::ServiceType::node_port},
+    {"LoadBalancer", core::ServiceType::load_balancer},
+    {"ExternalName", core::ServiceType::external_name},
+}};
+constexpr Texts<core::IpFamilyPolicy, 3> kFamilyPolicies = {{
+    {"SingleStack", core::IpFamilyPolicy::single_stack},
+    {"PreferDualStack", core::IpFamilyPolicy::prefer_dual_stack},
+    {"RequireDualStack", core::IpFamilyPolicy::require_dual_stack},
+}};
+constexpr Texts<core::ServiceProtocol, 4> kProtocols = {{
+    {"", core::ServiceProtocol::tcp},
+    {"TCP", core::ServiceProtocol::tcp},
+    {"UDP", core::ServiceProtocol::udp},
+    {"SCTP", core::ServiceProtocol::sctp},
+}};
+constexpr Texts<core::TrafficPolicy, 3> kTrafficPolicies = {{
+    {"", core::TrafficPolicy::cluster},
+    {"Cluster", core::TrafficPolicy::cluster},
+    {"Local", core::TrafficPolicy::local},
+}};
+constexpr Texts<net::Family, 2> kFamilies = {{{"IPv4", net::Family::v4}, {"IPv6", net::Family::v6}}};
+
+/// The seconds of a WallTime's range, which is 292 years to both sides.
+constexpr std::int64_t kSecondsMax = std::int64_t{1} << 33;
+
+/// Kubernetes writes an absent time as null or empty; both are absent.
+[[nodiscard]] bool is_set(const pb::Time& time) { return time.seconds() != 0; }
+[[nodiscard]] WallTime time_of(const pb::Time& time) {
+  if (time.seconds() < -kSecondsMax || time.seconds() > kSecondsMax) return {};
+  return WallTime(std::chrono::seconds{time.seconds()});
+}
+
+[[nodiscard]] std::map<std::string, std::string> map_of(
+    const google::protobuf::RepeatedPtrField<pb::MapEntry>& entries) {
+  std::map<std::string, std::string> map;
+  for (const pb::MapEntry& entry : entries) map[entry.key()] = entry.value();
+  return map;
+}
+
+/// Takes the fields of one object. The first that can't be used is the error.
+class Taker {
+ public:
+  explicit Taker(std::string_view place) : place_(place) {}
+
+  template <class Enum, std::size_t kCount>
+  void take(const Texts<Enum, kCount>& texts, const std::string& text, std::string_view field, Enum& out) {
+    for (const auto& [name, value] : texts) {
+      if (name == text) {
+        out = value;
+        return;
+      }
+    }
+    reject(field, net::echo(text) + " is not known");
+  }
+
+  void take(std::int32_t number, std::string_view field, std::uint16_t& out) {
+    if (number < 0 || number > std::numeric_limits<std::uint16_t>::max()) {
+      return reject(field, fmt::format("{} is no port", number));
+    }
+    out = static_cast<std::uint16_t>(number);
+  }
+
+  void reject(std::string_view field, const std::string& why) {
+    if (!error_) error_ = damaged(place_, fmt::format("{}: {}", field, why));
+  }
+
+  template <class Object>
+  [[nodiscard]] Result<Object> finish(Object object) {
+    if (error_) return fail(*std::move(error_));
+    return object;
+  }
+
+ private:
+  const std::string_view place_;
+  std::optional<Error> error_;
+};
+
+/// `80`, `http`, or nothing.
+std::string text_of(const pb::IntOrString& target) {
+  if (target.type() == 1) return target.str_val();
+  return target.int_val() == 0 ? "" : std::to_string(target.int_val());
+}
+
+core::ServicePort port_of(Taker& taker, const pb::ServicePort& port, int index) {
+  const auto field = [&](std::string_view name) { return fmt::format("spec.ports[{}].{}", index, name); };
+  core::ServicePort taken;
+  taken.name = port.name();
+  taker.take(kProtocols, port.protocol(), field("protocol"), taken.protocol);
+  taker.take(port.port(), field("port"), taken.port);
+  taken.target_port = text_of(port.target_port());
+  taker.take(port.node_port(), field("nodePort"), taken.node_port);
+  taken.app_protocol = port.app_protocol();
+  return taken;
+}
+
+/// As a kube-apiserver on reading: of one who was written before there were lists.
+void complete_addresses(core::Service& service) {
+  if (service.cluster_ips.empty() && !service.cluster_ip.empty()) service.cluster_ips = {service.cluster_ip};
+  if (service.type == core::ServiceType::external_name || !service.ip_families.empty()) return;
+  const auto address = net::parse_address_leniently(service.cluster_ip);
+  if (!address) return;
+  service.ip_families = {address->family()};
+  service.ip_family_policy = core::IpFamilyPolicy::single_stack;
+}
+
+/// A new IPAddress in the order and with the empty fields of Kubernetes' own writer.
+pb::IPAddress message_of(const core::IpAddressObject& object, const std::string& uid, WallTime made) {
+  pb::IPAddress message;
+  pb::ObjectMeta& metadata = *message.mutable_metadata();
+  metadata = new_metadata();
+  metadata.set_name(object.address);
+  metadata.set_uid(object.uid.empty() ? uid : object.uid);
+  const auto created = std::chrono::floor<std::chrono::seconds>(object.created == WallTime{} ? made : object.created);
+  metadata.mutable_creation_timestamp()->set_seconds(created.time_since_epoch().count());
+  metadata.mutable_creation_timestamp()->set_nanos(0);
+  for (const auto& [key, value] : object.labels) {
+    pb::MapEntry& entry = *metadata.add_labels();
+    entry.set_key(key);
+    entry.set_value(value);
+  }
+  pb::ParentReference& parent = *message.mutable_spec()->mutable_parent_ref();
+  parent.set_group(object.parent_group);
+  parent.set_resource(object.parent_resource);
+  parent.set_namespace_(object.parent.name_space);
+  parent.set_name(object.parent.name);
+  return message;
+}
+
+}  // namespace
+
+Result<core::Service> decode_service(std::string_view place, const core::ServiceName& name,
+                                     const KubernetesSource& source) {
+  TRY(const auto message, message_in<pb::Service>(place, source, kService));
+  const pb::ServiceSpec& spec = message.spec();
+  Taker taker(place);
+  core::Service service;
+  service.name = name;
+  service.uid = message.metadata().uid();
+  service.created = time_of(message.metadata().creation_timestamp());
+  service.deleting = is_set(message.metadata().deletion_timestamp());
+  service.labels = map_of(message.metadata().labels());
+  service.selector = map_of(spec.selector());
+  taker.take(kTypes, spec.type(), "spec.type", service.type);
+  service.cluster_ip = spec.cluster_ip();
+  service.cluster_ips.assign(spec.cluster_ips().begin(), spec.cluster_ips().end());
+  for (const std::string& family : spec.ip_families()) {
+    taker.take(kFamilies, family, "spec.ipFamilies", service.ip_families.emplace_back());
+  }
+  if (!spec.ip_family_policy().empty()) {
+    taker.take(kFamilyPolicies, spec.ip_family_policy(), "spec.ipFamilyPolicy", service.ip_family_policy.emplace());
+  }
+  complete_addresses(service);
+  for (int i = 0; i < spec.ports_size(); ++i) service.ports.push_back(port_of(taker, spec.ports(i), i));
+  taker.take(spec.health_check_node_port(), "spec.healthCheckNodePort", service.health_check_node_port);
+  service.external_name = spec.external_name();
+  taker.take(kTrafficPolicies, spec.external_traffic_policy(), "spec.externalTrafficPolicy",
+             service.external_traffic_policy);
+  service.external_traffic_policy_given = !spec.external_traffic_policy().empty();
+  if (spec.has_allocate_load_balancer_node_ports()) {
+    service.allocate_load_balancer_node_ports = spec.allocate_load_balancer_node_ports();
+  }
+  if (spec.has_load_balancer_class()) service.load_balancer_class = spec.load_balancer_class();
+  return taker.finish(std::move(service));
+}
+
+Result<core::IpAddressObject> decode_ip_address(std::string_view place, const std::string& address,
+                                                const KubernetesSource& source) {
+  TRY(const auto message, message_in<pb::IPAddress>(place, source, kIpAddress));
+  const pb::ParentReference& parent = message.spec().parent_ref();
+  core::IpAddressObject object;
+  object.address = address;
+  object.uid = message.metadata().uid();
+  object.created = time_of(message.metadata().creation_timestamp());
+  object.labels = map_of(message.metadata().labels());
+  object.parent_group = parent.group();
+  object.parent_resource = parent.resource();
+  object.parent = {parent.namespace_(), parent.name()};
+  return object;
+}
+
+Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, const std::string& name,
+                                                    const KubernetesSource& source) {
+  TRY(const auto message, message_in<pb::ServiceCIDR>(place, source, kServiceCidr));
+  core::ServiceCidrObject object;
+  object.name = name;
+  object.uid = message.metadata().uid();
+  object.created = time_of(message.metadata().creation_timestamp());
+  object.deleting = is_set(message.metadata().deletion_timestamp());
+  for (const std::string& text : message.spec().cidrs()) {
+    const auto cidr = net::parse_prefix_leniently(text);
+    if (!cidr) {
+      return fail(damaged(place, fmt::format("spec.cidrs[{}]: {} is no CIDR", object.cidrs.size(), net::echo(text))));
+    }
+    object.cidrs.push_back(*cidr);
+  }
+  for (const pb::Condition& condition : message.status().conditions()) {
+    if (condition.type() == "Ready") object.ready = condition.status() == "True";
+  }
+  return object;
+}
+
+std::string encode_ip_address(const core::IpAddressObject& object, const std::string& uid, WallTime made) {
+  pb::Unknown envelope = new_envelope("networking.k8s.io/v1", kIpAddress);
+  envelope.set_raw(message_of(object, uid, made).SerializeAsString());
+  return print(envelope);
+}
+
+std::string encode_ip_address_json(const core::IpAddressObject& object) {
+  JsonWriter out(JsonWriter::Layout::compact);
+  const auto member = [&](std::string_view name, std::string_view text) {
+    out.key(name);
+    out.text(text);
+  };
+  out.begin_object();
+  member("apiVersion", "networking.k8s.io/v1");
+  member("kind", kIpAddress.kind);
+  out.key("metadata");
+  out.begin_object();
+  member("name", object.address);
+  if (!object.labels.empty()) {
+    out.key("labels");
+    out.begin_object();
+    for (const auto& [key, value] : object.labels) member(key, value);
+    out.end_object();
+  }
+  out.end_object();
+  out.key("spec");
+  out.begin_object();
+  out.key("parentRef");
+  out.begin_object();
+  member("group", object.parent_group);
+  member("resource", object.parent_resource);
+  member("namespace", object.parent.name_space);
+  member("name", object.parent.name);
+  out.end_object();
+  out.end_object();
+  out.end_object();
+  return std::move(out).take();
+}
+
+}  // namespace croft::wire::kube
