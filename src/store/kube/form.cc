@@ -10,14 +10,6 @@
 
 namespace croft::store::kube {
 
-std::optional<wire::JsonRef> member_of(wire::JsonRef object, std::string_view name) {
-  if (object.kind() != wire::JsonKind::object) return std::nullopt;
-  for (auto member = object.first_child(); member; member = member->next_sibling()) {
-    if (member->key() == name) return member;
-  }
-  return std::nullopt;
-}
-
 WriteToken token_in(wire::JsonRef object) {
   WriteToken token;
   const auto meta = member_of(object, "metadata");

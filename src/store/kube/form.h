@@ -104,9 +104,6 @@ class Form {
 [[nodiscard]] Result<Revision> revision_of(const std::string& resource_version);
 [[nodiscard]] std::string resource_version_of(Revision revision);
 
-/// A member of an object; nothing where it is not there.
-[[nodiscard]] std::optional<wire::JsonRef> member_of(wire::JsonRef object, std::string_view name);
-
 /// Croft's own kinds.
 [[nodiscard]] std::unique_ptr<Form> make_own_form(wire::kube::Digest sha256);
 /// Calico's, in one of its two groups.

@@ -49,16 +49,6 @@ constexpr std::array kStatusKept = {Kept{"phase"},
                                     Kept{"ephemeralContainerStatuses", kContainerKept}};
 constexpr std::array kPodKept = {Kept{"metadata", kMetaKept}, Kept{"spec", kSpecKept}, Kept{"status", kStatusKept}};
 
-/// The last one counts, as in Go.
-std::optional<JsonRef> member_of(const std::optional<JsonRef>& object, std::string_view name) {
-  std::optional<JsonRef> found;
-  if (!object || object->kind() != JsonKind::object) return found;
-  for (auto member = object->first_child(); member; member = member->next_sibling()) {
-    if (member->key() == name) found = *member;
-  }
-  return found;
-}
-
 std::string text_of(const std::optional<JsonRef>& value) {
   return value && value->kind() == JsonKind::string ? std::string(value->text()) : std::string();
 }
