@@ -9,7 +9,7 @@
 
 #include "base/assert.h"
 #include "store/kube/format/kubeconfig.h"
-#include "store/kube/format/kubeconfig_yaml.h"
+#include "store/kube/format/yaml_documents.h"
 
 using namespace croft;
 using wire::kube::KubeAccess;
@@ -23,9 +23,10 @@ void check(const Result<KubeAccess>& access) {
     CROFT_ASSERT(!access.error().message.empty());
     return;
   }
-  CROFT_ASSERT(!access->servers.empty() && access->servers.size() <= wire::kube::kKubeServersMax);
+  const bool has_identity = access->key.is_set() || !access->token.empty() || !access->token_file.empty();
+  CROFT_ASSERT(!access->servers.empty());
   for (const auto& server : access->servers) {
-    CROFT_ASSERT(server.secure ? access->ca.is_set() : !access->has_identity());
+    CROFT_ASSERT(server.secure ? access->ca.is_set() : !has_identity);
     const auto again = wire::kube::parse_kube_server(server.text());
     CROFT_ASSERT(again && *again == server);
   }

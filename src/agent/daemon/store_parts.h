@@ -3,12 +3,11 @@
 #include "cli/stores/open_store.h"
 #include "os/look_up.h"
 #include "os/stop_signal.h"
-#include "store/kube/format/kubeconfig_yaml.h"
 
 namespace croft::app {
 
 /// With what the daemon opens stores and APIs.
-inline constexpr StoreParts kDaemonParts{kubernetes_registry, wire::kubeconfig_json, os::look_up_host,
-                                         store::kube::make_service_forms, os::ask_to_end};
+inline constexpr StoreParts kDaemonParts{kubernetes_registry, os::look_up_host, store::kube::make_service_forms,
+                                         os::ask_to_end};
 
 }  // namespace croft::app

@@ -261,4 +261,13 @@ std::optional<JsonRef> JsonRef::next_sibling() const {
   return JsonRef(document_, next, stop_);
 }
 
+std::optional<JsonRef> member_of(std::optional<JsonRef> object, std::string_view name) {
+  std::optional<JsonRef> found;
+  if (!object || object->kind() != JsonKind::object) return found;
+  for (auto member = object->first_child(); member; member = member->next_sibling()) {
+    if (member->key() == name) found = member;
+  }
+  return found;
+}
+
 }  // namespace croft::wire

@@ -24,15 +24,12 @@
 #include "os/look_up.h"
 #include "os/process.h"
 #include "sim/commands/plan_command.h"
-#include "store/kube/format/kubeconfig_yaml.h"
 #include "store/store_url.h"
 #include "vpc/commands/vpc_commands.h"
 
 namespace croft::app {
 
-StoreParts operator_parts() {
-  return {kubernetes_registry, wire::kubeconfig_json, os::look_up_host, store::kube::make_service_forms};
-}
+StoreParts operator_parts() { return {kubernetes_registry, os::look_up_host, store::kube::make_service_forms}; }
 
 namespace {
 

@@ -25,16 +25,12 @@
 #include "os/log_file.h"
 #include "os/process.h"
 #include "os/random.h"
-#include "store/kube/format/kubeconfig_yaml.h"
 #include "store/kube/pod_wishes.h"
 #include "vpc/daemon/ucloud_place.h"
 #include "vpc/door/wire_probe.h"
 
 namespace croft::app {
 namespace {
-
-/// The plugin reads the kubeconfigs that installers write, Calico's in YAML; a static program can look up no names.
-constexpr StoreParts kPluginParts{nullptr, wire::kubeconfig_json, nullptr};
 
 /// Where the other file began the call.
 template <class World>
@@ -56,11 +52,9 @@ int serve_croft_ipam(const edge::CniHost& host) {
   const os::SystemClock clock;
   os::SystemRandom random;
   edge::CroftIpamWorld world = croft_ipam_world(clock, random);
-  world.open_store = [&](const std::string& url, store::OpenMode mode) {
-    return open_store(url, mode, clock, kPluginParts);
-  };
+  world.open_store = [&](const std::string& url, store::OpenMode mode) { return open_store(url, mode, clock, {}); };
   world.ask_for_wishes = [&](const std::string& url, const core::PodIdentity& pod) -> Result<core::AnnotatedWishes> {
-    TRY(const auto api, open_kube_api(url, clock, kPluginParts, kAnnotationsTime));
+    TRY(const auto api, open_kube_api(url, clock, {}, kAnnotationsTime));
     return store::kube::ask_for_wishes(*api, pod, Deadline::after(clock.now(), kAnnotationsTime));
   };
   go_on(world, clock);
@@ -123,13 +117,13 @@ using wire::cni::DatastoreChoice;
                                                                    const Clock& clock) {
   // Only now: the lock's directory, made before, is for others too.
   os::make_files_private();
-  if (choice.kind == DatastoreChoice::Kind::store_url) return open_store(choice.url, mode, clock, kPluginParts);
+  if (choice.kind == DatastoreChoice::Kind::store_url) return open_store(choice.url, mode, clock, {});
   if (choice.kind == DatastoreChoice::Kind::kubernetes) {
     KubePlace place;
     place.kubeconfig = choice.kubeconfig;
     place.group = calico_group(choice.api_group);
     place.overrides = {choice.api_root, choice.ca_cert_file, choice.cert_file, choice.key_file, choice.token};
-    return open_kube_store(place, clock, kPluginParts, true);
+    return open_kube_store(place, clock, {}, true);
   }
   EtcdPlace place;
   place.endpoints = choice.endpoints;

@@ -5,12 +5,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/net/echo.h"
 #include "cli/stores/environment.h"
 #include "os/files.h"
-#include "store/kube/access_file.h"
+#include "store/kube/client.h"
 #include "store/store_url.h"
 
 namespace croft::app {
@@ -50,53 +49,28 @@ std::string lowered(std::string text) {
   return !status || *status;  // what can't be looked at may be
 }
 
-/// The files that a list as KUBECONFIG's names, each once.
-std::vector<std::string> paths_of(std::string_view listed) {
-  std::vector<std::string> paths;
-  while (!listed.empty()) {
-    const std::size_t colon = std::min(listed.find(':'), listed.size());
-    std::string path(listed.substr(0, colon));
-    listed.remove_prefix(std::min(colon + 1, listed.size()));
-    if (!path.empty() && std::ranges::find(paths, path) == paths.end()) paths.push_back(std::move(path));
-  }
-  return paths;
-}
-
-/// As kubectl puts the files of KUBECONFIG together. One that is there and can't be read is not passed over: kubectl
-/// ends at it, and what the others say may be another cluster's.
-[[nodiscard]] Result<wire::kube::KubeAccess> access_of_list(const std::string& listed, std::string_view context,
-                                                            KubeconfigReader reader) {
-  const std::vector<std::string> paths = paths_of(listed);
-  if (paths.empty()) return fail(ErrorCode::invalid_argument, "KUBECONFIG names no file");
-  auto access = reader == nullptr ? store::kube::read_kubeconfigs(paths, context)
-                                  : store::kube::read_kubeconfigs(paths, context, reader);
-  if (!access && access.error().code == ErrorCode::not_found && std::ranges::any_of(paths, is_there)) {
-    access.error().code = ErrorCode::invalid_argument;
-  }
-  return access;
-}
-
 /// Without overrides.
-[[nodiscard]] Result<wire::kube::KubeAccess> find_access(const KubePlace& place, KubeconfigReader reader) {
-  const auto read = [&](const std::string& path) -> Result<wire::kube::KubeAccess> {
-    if (reader == nullptr) return store::kube::read_kubeconfig(path, place.context);
-    return store::kube::read_kubeconfig(path, place.context, reader);
-  };
-  const auto read_it = [&](const std::string& path) {
-    auto access = read(path);
-    if (!access && access.error().code == ErrorCode::not_found && is_there(path)) {
-      access.error().code = ErrorCode::invalid_argument;
-    }
-    return access;
-  };
-  if (!place.kubeconfig.empty()) return read_it(place.kubeconfig);
-  if (!place.overrides.server.empty()) return wire::kube::KubeAccess();
+[[nodiscard]] Result<wire::kube::KubeAccess> find_access(const KubePlace& place) {
+  if (!place.kubeconfig.empty()) return store::kube::read_kubeconfig(place.kubeconfig, place.context);
+  if (place.overrides && !place.overrides->server.empty()) return wire::kube::KubeAccess();
   if (const std::string listed = from_environment("KUBECONFIG"); !listed.empty()) {
-    return access_of_list(listed, place.context, reader);
+    // Empty names of a list say nothing, as in "$KUBECONFIG:FILE".
+    const std::size_t begin = std::min(listed.find_first_not_of(':'), listed.size());
+    const std::string file = listed.substr(begin, listed.find_last_not_of(':') + 1 - begin);
+    if (file.empty() || file.find(':') != file.npos) {
+      return fail(
+          ErrorCode::invalid_argument,
+          "KUBECONFIG is " + net::echo(listed) +
+              "; Croft reads one file and puts none together: name it with --kubeconfig FILE, or write one with "
+              "kubectl config view --flatten");
+    }
+    return store::kube::read_kubeconfig(file, place.context);
   }
   const std::string home = from_environment("HOME");
   const std::string host = from_environment("KUBERNETES_SERVICE_HOST");
-  if (!home.empty() && (host.empty() || is_there(home + "/.kube/config"))) return read_it(home + "/.kube/config");
+  if (!home.empty() && (host.empty() || is_there(home + "/.kube/config"))) {
+    return store::kube::read_kubeconfig(home + "/.kube/config", place.context);
+  }
   if (!host.empty() && !place.context.empty()) {
     return fail(
         ErrorCode::invalid_argument,
@@ -174,9 +148,9 @@ Result<std::string> with_kube_flags(const std::string& url, const std::string& k
   return made;
 }
 
-Result<wire::kube::KubeAccess> kube_access(const KubePlace& place, KubeconfigReader reader) {
-  TRY(auto access, find_access(place, reader));
-  if (place.overrides != wire::kube::KubeOverrides()) TRY_VOID(wire::kube::override_access(access, place.overrides));
+Result<wire::kube::KubeAccess> kube_access(const KubePlace& place) {
+  TRY(auto access, find_access(place));
+  if (place.overrides) TRY_VOID(wire::kube::override_access(access, *place.overrides));
   return access;
 }
 

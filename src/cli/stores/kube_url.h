@@ -12,10 +12,10 @@ namespace croft::app {
 
 /// Where a Kubernetes API is, and how Calico's objects are called there.
 struct KubePlace {
-  std::string kubeconfig;                       ///< absolute path; empty: see kube_access
-  std::string context;                          ///< of it; empty: its current one
-  std::optional<wire::calico::ApiGroup> group;  ///< nothing: the API is asked
-  wire::kube::KubeOverrides overrides{};        ///< of what the kubeconfig says
+  std::string kubeconfig;                                ///< absolute path; empty: see kube_access
+  std::string context;                                   ///< of it; empty: its current one
+  std::optional<wire::calico::ApiGroup> group;           ///< nothing: the API is asked
+  std::optional<wire::kube::KubeOverrides> overrides{};  ///< of what the kubeconfig says
 };
 
 /// The group that a text of Calico's configuration means, in any case of letters, as Calico's plugin reads it: what is
@@ -34,9 +34,9 @@ struct KubePlace {
 [[nodiscard]] Result<std::string> with_kube_flags(const std::string& url, const std::string& kubeconfig,
                                                   const std::string& context);
 
-/// The API and the identity: of the kubeconfig; without one as kubectl chooses: KUBECONFIG (its files put together, as
-/// wire::kube::merge_kubeconfigs does), then ~/.kube/config, then what a pod is given; none is read where the overrides
-/// name a server. Errors: of read_kubeconfig and override_access; invalid_argument when there is none of them.
-[[nodiscard]] Result<wire::kube::KubeAccess> kube_access(const KubePlace& place, KubeconfigReader reader);
+/// The API and the identity: of the kubeconfig; without one as kubectl chooses: the one file of KUBECONFIG, then
+/// ~/.kube/config, then what a pod is given; none is read where the overrides name a server. Errors: of read_kubeconfig
+/// and override_access; invalid_argument when there is none of them, or KUBECONFIG names several files.
+[[nodiscard]] Result<wire::kube::KubeAccess> kube_access(const KubePlace& place);
 
 }  // namespace croft::app

@@ -38,14 +38,11 @@ constexpr std::size_t kPasswordBytesMax = 4096;
     std::optional<std::chrono::nanoseconds> request_timeout = {}) {
   static os::SystemRandom random;  // outlives every store
   store::kube::ClientOptions options;
-  TRY(options.access, kube_access(place, parts.kubeconfig));
+  TRY(options.access, kube_access(place));
   options.make_security = [](os::TlsFiles files) { return os::make_tls(std::move(files)); };
   if (parts.look_up != nullptr) options.look_up = parts.look_up;
-  if (request_timeout) {
-    options.request_timeout = *request_timeout;
-    options.read_timeout = std::min(options.read_timeout, *request_timeout);
-  }
-  return store::kube::Client::make(std::move(options), clock, random);
+  if (request_timeout) options.request_timeout = *request_timeout;
+  return store::kube::make_client(std::move(options), clock, random);
 }
 
 /// The register of a cluster is there, whatever file is not that leads to it: nobody may take that for a store that

@@ -21,10 +21,6 @@ namespace croft::app {
 /// What a program that works on Kubernetes' records gives to open_store: kubernetes_registry. Others don't link it.
 using RegistryMaker = Result<std::unique_ptr<store::etcd::Registry>> (*)(const EtcdPlace&);
 [[nodiscard]] Result<std::unique_ptr<store::etcd::Registry>> kubernetes_registry(const EtcdPlace& place);
-/// What reads a kubeconfig in YAML, for a program that carries YAML: wire::kubeconfig_json. Without it a kubeconfig
-/// must be JSON, which is YAML too.
-using KubeconfigReader = Result<std::string> (*)(std::string_view yaml);
-
 /// Likewise of Services in a Kubernetes API: store::kube::make_service_forms.
 using ServiceForms = std::vector<std::unique_ptr<store::kube::Form>> (*)();
 
@@ -32,7 +28,6 @@ struct KubePlace;
 /// What a program gives to its stores.
 struct StoreParts {
   RegistryMaker registry = nullptr;
-  KubeconfigReader kubeconfig = nullptr;
   /// os::look_up_host; without it API servers have numeric addresses, as the plugin is static and can look up none.
   Result<std::vector<std::string>> (*look_up)(const std::string& name, Deadline deadline) = nullptr;
   ServiceForms services = nullptr;

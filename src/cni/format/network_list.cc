@@ -575,14 +575,6 @@ Result<void> add_plugin_of_folder(NetworkCalls& calls, std::string_view text) {
 
 namespace {
 
-[[nodiscard]] std::optional<JsonRef> member_of(JsonRef object, std::string_view name) {
-  if (object.kind() != JsonKind::object) return std::nullopt;
-  for (auto child = object.first_child(); child; child = child->next_sibling()) {
-    if (child->key() == name) return child;
-  }
-  return std::nullopt;
-}
-
 [[nodiscard]] std::string type_of(JsonRef plugin) {
   const auto type = member_of(plugin, "type");
   return type && type->kind() == JsonKind::string ? std::string(type->text()) : std::string();

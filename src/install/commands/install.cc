@@ -44,7 +44,7 @@
 #include "os/process.h"
 #include "register/affinity.h"
 #include "register/snapshot.h"
-#include "store/kube/access_review.h"
+#include "store/kube/account.h"
 #include "store/kube/calico_cluster.h"
 #include "store/kube/format/requests.h"
 #include "store/store_url.h"
@@ -270,7 +270,7 @@ class Install {
 
   /// Of a kubeconfig that can't be read nothing is known yet: to write the plugin's is an error then.
   void note_cluster(const KubePlace& place) {
-    auto access = kube_access(place, kDaemonParts.kubeconfig);
+    auto access = kube_access(place);
     if (!access) return;
     for (const std::string& url : options_.kubeconfig.servers) {
       if (auto server = wire::kube::parse_kube_server(url)) access->servers.push_back(*std::move(server));

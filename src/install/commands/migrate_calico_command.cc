@@ -301,11 +301,10 @@ struct ConflistFiles {
                                     std::string_view option) {
   const auto place = parse_kube_url(url);
   if (!place || calicos.empty()) return {};
-  const auto reader = operator_parts().kubeconfig;
   KubePlace own;
   own.kubeconfig = calicos;
-  const auto theirs = kube_access(own, reader);
-  const auto ours = kube_access(*place, reader);
+  const auto theirs = kube_access(own);
+  const auto ours = kube_access(*place);
   if (!theirs || !ours) return {};
   const auto names = [](const wire::kube::KubeAccess& access) {
     std::vector<std::string> all;

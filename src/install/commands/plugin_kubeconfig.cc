@@ -14,8 +14,7 @@
 #include "install/format/record.h"
 #include "os/files.h"
 #include "os/secret_file.h"
-#include "store/kube/format/kube_server.h"
-#include "store/kube/service_account_token.h"
+#include "store/kube/account.h"
 
 namespace croft::app {
 namespace {
@@ -66,7 +65,7 @@ Result<std::unique_ptr<PluginKubeconfig>> PluginKubeconfig::make(PluginKubeconfi
                                                                  const std::string& store_url, const Clock& clock,
                                                                  Random& random) {
   TRY(const KubePlace place, parse_kube_url(store_url));
-  TRY(wire::kube::KubeAccess access, kube_access(place, kDaemonParts.kubeconfig));
+  TRY(wire::kube::KubeAccess access, kube_access(place));
   if (options.name_space.empty()) {
     TRY(options.name_space, namespace_of(access));
   }
@@ -114,7 +113,7 @@ Result<std::string> PluginKubeconfig::text() {
   }
   TRY(const std::string pem, ca());
   TRY(const std::string token,
-      store::kube::request_token(*api_, {options_.name_space, options_.service_account, options_.token_seconds},
+      store::kube::request_token(*api_, options_.name_space, options_.service_account, seconds(options_.token_seconds),
                                  Deadline::after(clock_.now(), kApiTime)));
   std::string made = wire::kube::encode_kubeconfig(access, pem, token);
   // The plugin reads it so: what it would refuse, as a token and no https, must not come to be on a node.
@@ -168,9 +167,9 @@ void PluginKubeconfig::ask_of_token() {
   if (!is || is->token.empty() || is->token == refused_token_) return;
   const auto api = open_as_plugin_(options_.file);
   if (!api) return;
-  const auto taken = store::kube::ask_of_token(**api, Deadline::after(now, kAskTime));
-  if (taken == store::kube::TokenTaken::yes) ask_pause_ = {};
-  if (taken != store::kube::TokenTaken::refused) return;
+  const auto is_refused = store::kube::is_token_refused(**api, Deadline::after(now, kAskTime));
+  if (is_refused == false) ask_pause_ = {};
+  if (is_refused != true) return;
   refused_token_ = is->token;
   const bool is_first = ask_pause_.count() == 0;
   ask_pause_ = std::clamp<std::chrono::nanoseconds>(ask_pause_ * 2, kAskPauseMin, kAskPauseMax);

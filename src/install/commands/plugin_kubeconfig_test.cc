@@ -18,7 +18,6 @@
 #include "install/format/record.h"
 #include "os/files.h"
 #include "os/scratch_directory.h"
-#include "store/kube/format/kube_server.h"
 
 namespace croft::app {
 namespace {

@@ -22,7 +22,6 @@
 #include "os/look_up.h"
 #include "services/commands/service_space.h"
 #include "store/kube/format/api.h"
-#include "store/kube/format/kubeconfig_yaml.h"
 #include "store/kube/format/requests.h"
 #include "store/kube/node_addresses.h"
 #include "store/store_url.h"
@@ -109,8 +108,7 @@ class Cluster {
   /// Connects nothing yet. Without a Kubernetes API there is nobody to ask.
   [[nodiscard]] Result<void> open() {
     if (store::scheme_of(line_.store_url) != store::Scheme::kube) return {};
-    TRY(api_,
-        open_kube_api(line_.store_url, line_.clock, {nullptr, wire::kubeconfig_json, os::look_up_host}, kApiTime));
+    TRY(api_, open_kube_api(line_.store_url, line_.clock, {nullptr, os::look_up_host}, kApiTime));
     return {};
   }
   /// Asked once. One that was not made by kubeadm, or says nothing to us, says nothing.
@@ -135,7 +133,7 @@ class Cluster {
     const std::string which = fmt::format("ConfigMap kube-system/kubeadm-config, {} bytes", answer.body.size());
     const auto map = wire::kube::decode_object(answer.body, {"v1", "ConfigMap", "kube-system", "kubeadm-config"});
     if (!map) return fail(unread(map.error(), which));
-    const auto text = wire::kube::member_of(wire::kube::member_of(map->value, "data"), "ClusterConfiguration");
+    const auto text = wire::member_of(wire::member_of(map->value, "data"), "ClusterConfiguration");
     auto said = wire::parse_kubeadm_config(text ? text->text() : std::string_view());
     if (!said) return fail(unread(said.error().in("data.ClusterConfiguration"), which));
     return &networking_.emplace(*std::move(said));

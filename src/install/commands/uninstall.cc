@@ -164,7 +164,7 @@ class Uninstall {
     const auto before = parse_kube_url(url);
     const auto own = parse_kube_url(options_.store);
     if (!before || !own || before->kubeconfig.empty()) return std::nullopt;
-    const auto access = kube_access(*own, kDaemonParts.kubeconfig);
+    const auto access = kube_access(*own);
     if (!access) return std::nullopt;
     const OneCluster cluster = compare_cluster(before->kubeconfig, *access);
     if (cluster != OneCluster::yes && cluster != OneCluster::by_its_ca) return std::nullopt;

@@ -33,9 +33,9 @@
 #include "noderanges/use/node_range.h"
 #include "os/files.h"
 #include "os/secret_file.h"
+#include "store/kube/account.h"
 #include "store/kube/format/kubeconfig.h"
 #include "store/kube/format/token.h"
-#include "store/kube/service_account_token.h"
 
 namespace croft::app {
 namespace {
@@ -108,9 +108,7 @@ struct ShowOptions {
   if (!url) return std::nullopt;
   const auto api = open_kube_api(*url, line.clock, operator_parts(), kTokenTime);
   if (!api) return std::nullopt;
-  const auto taken = store::kube::ask_of_token(**api, Deadline::after(line.clock.now(), kTokenTime));
-  if (taken == store::kube::TokenTaken::unknown) return std::nullopt;
-  return taken == store::kube::TokenTaken::refused;
+  return store::kube::is_token_refused(**api, Deadline::after(line.clock.now(), kTokenTime));
 }
 
 /// Of the kubeconfig that `croftd install` wrote on this machine.

@@ -72,15 +72,13 @@ class Api {
   /// Asks, and waits for the whole answer, until the deadline.
   [[nodiscard]] virtual Answer call(const Request& request, Deadline deadline) = 0;
   /// The same of several that do not depend on each other, in their order; together where the way allows it.
-  [[nodiscard]] virtual std::vector<Answer> call_all(std::span<const Request> requests, Deadline deadline);
+  [[nodiscard]] virtual std::vector<Answer> call_all(std::span<const Request> requests, Deadline deadline) {
+    std::vector<Answer> answers;
+    for (const Request& request : requests) answers.push_back(call(request, deadline));
+    return answers;
+  }
   /// Opens a watch: `path` as wire::kube::watch_path makes it. Waits until the server has taken it, not for an event.
   [[nodiscard]] virtual WatchAnswer watch(const std::string& path, Deadline deadline) = 0;
 };
-
-inline std::vector<Answer> Api::call_all(std::span<const Request> requests, Deadline deadline) {
-  std::vector<Answer> answers;
-  for (const Request& request : requests) answers.push_back(call(request, deadline));
-  return answers;
-}
 
 }  // namespace croft::store::kube

@@ -1,8 +1,6 @@
 #include "store/kube/client.h"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -12,8 +10,12 @@
 
 #include <fmt/format.h>
 
-#include "store/kube/credentials.h"
-#include "store/kube/dialer.h"
+#include "base/net/address.h"
+#include "base/time_text.h"
+#include "os/files.h"
+#include "os/secret_file.h"
+#include "store/kube/format/token.h"
+#include "store/kube/format/yaml_documents.h"
 #include "store/kube/verdict.h"
 #include "store/kube/watch_stream.h"
 
@@ -21,95 +23,357 @@ namespace croft::store::kube {
 namespace {
 
 using std::chrono::nanoseconds;
+using wire::kube::KubeServer;
 using Next = Verdict::Next;
 
+constexpr std::chrono::minutes kTokenAgeMax{1};
+/// API servers allow as much.
+constexpr std::chrono::minutes kSkewMax{1};
 constexpr nanoseconds kPauseMin = std::chrono::milliseconds{25};
+/// How often a request that was told to wait (429, 503) is sent again; as client-go.
+constexpr std::size_t kWaitsMax = 10;
 /// Requests on their way at once; a server takes about 100 streams, and watches have some of them.
 constexpr std::size_t kTogether = 48;
-/// In the order of Request::Method.
-constexpr std::array<std::string_view, 5> kMethodNames = {"GET", "POST", "PUT", "DELETE", "PATCH"};
+/// Of a page of a list, and what else is asked for meanwhile.
+constexpr std::size_t kUnreadBytesMax = std::size_t{32} << 20;
 
-Answer not_done(Error error) {
+[[nodiscard]] Answer not_done(Error error) {
   Answer answer;
   answer.error = std::move(error);
   return answer;
 }
 
-/// Without its file the API can't be asked, and that passes when the file comes.
-Error as_away(Error error) {
-  if (error.code == ErrorCode::not_found || error.code == ErrorCode::invalid_argument) {
-    error.code = ErrorCode::unavailable;
-  }
-  return error;
+[[nodiscard]] Deadline earlier(Deadline a, Deadline b) { return a.at_since_boot < b.at_since_boot ? a : b; }
+
+[[nodiscard]] bool is_numeric(const std::string& host) { return net::Address::parse(host).has_value(); }
+
+[[nodiscard]] os::TlsFiles tls_files(const wire::kube::KubeAccess& access, const KubeServer& server) {
+  const bool has_name = access.tls_server_name.empty() && !is_numeric(server.host);
+  return {.ca_file = access.ca.file,
+          .certificate_file = access.certificate.file,
+          .key_file = access.key.file,
+          .server_name = has_name ? server.host : access.tls_server_name,
+          .ca_pem = access.ca.data,
+          .certificate_pem = access.certificate.data,
+          .key_pem = access.key.data};
 }
 
-}  // namespace
-
-/// The connection all calls share, and the loop that finds a server that answers.
-class Client::Impl {
+/// The bearer token of a KubeAccess. One in a file is read again after a minute: kubelet renews those of pods when 80 %
+/// of their time is over (client-go reads every minute). Safe to use from several threads.
+class Credentials {
  public:
-  Impl(ClientOptions options, const Clock& clock, Random& random)
+  Credentials(const wire::kube::KubeAccess& access, const Clock& clock)
+      : file_(access.token_file),
+        is_pod_(!access.namespace_file.empty()),
+        clock_(clock),
+        token_(access.token_file.empty() ? access.token : std::string()) {}
+
+  /// The token to send; empty: none. The file is read now when the server has refused the token, `refused`. One that
+  /// cannot be read just now leaves the token before it in use, as in client-go. Errors, when there is none before it:
+  /// as os::read_secret_file, and unavailable when there is no file, or no token in it: that passes when it comes. The
+  /// mode is not judged in a pod: kubelet makes it, 0644 where its containers run as several users, and nobody but the
+  /// pod sees the file (Kubernetes, "Configure Service Accounts for Pods").
+  [[nodiscard]] Result<std::string> token(std::string_view refused = {}) {
+    const std::lock_guard lock(mutex_);
+    const bool is_old = !read_at_ || clock_.now().since_boot - *read_at_ >= kTokenAgeMax;
+    if (!file_.empty() && (is_old || token_ == refused)) {
+      if (const auto done = read(); !done && token_.empty()) return fail(done.error());
+    }
+    return token_;
+  }
+
+  /// The server has refused `token`: where it is from, when it ended, and what to do, for a person.
+  [[nodiscard]] std::string refusal_of(const std::string& token) const {
+    if (token.empty()) {
+      return "the kubeconfig has no token, and no client certificate that the API server takes: there is none, it "
+             "ended, or its CA is another; write a new one into the kubeconfig";
+    }
+    const std::string which = file_.empty() ? "the token of the kubeconfig" : fmt::format("the token in {}", file_);
+    const WallTime now = clock_.now().wall;
+    const auto life = wire::kube::life_of_token(token);
+    if (life && life->end <= now) {
+      return fmt::format(
+          "{} ended at {}; write a new one there (kubectl create token; croftd install makes one, and the "
+          "agent renews it)",
+          which, rfc3339_exact(life->end));
+    }
+    if (life && life->made > now + kSkewMax) {
+      return fmt::format("{} was made at {}, which this machine's clock takes for the future; set the clock", which,
+                         rfc3339_exact(life->made));
+    }
+    return fmt::format(
+        "{}{} was revoked (its service account was deleted or made anew), is of another cluster, or the "
+        "API server's clock differs; write a new one there",
+        which, life ? fmt::format(", good until {},", rfc3339_exact(life->end)) : "");
+  }
+
+ private:
+  /// With `mutex_` held.
+  [[nodiscard]] Result<void> read() {
+    read_at_ = clock_.now().since_boot;
+    const auto content = is_pod_ ? os::read_file(file_, wire::kube::kTokenBytesMax)
+                                 : os::read_secret_file(file_, wire::kube::kTokenBytesMax);
+    if (!content) {
+      const bool is_absent = content.error().code == ErrorCode::not_found;
+      return fail(is_absent ? ErrorCode::unavailable : content.error().code, "token file: " + content.error().message);
+    }
+    const std::string_view token = wire::kube::trimmed_token(*content);
+    if (!wire::kube::is_bearer_token(token)) {
+      return fail(ErrorCode::unavailable, fmt::format("token file {}: it is empty, or has no token", file_));
+    }
+    token_ = token;
+    return {};
+  }
+
+  const std::string file_;
+  const bool is_pod_;
+  const Clock& clock_;
+  std::mutex mutex_;
+  std::string token_;                   ///< guarded by mutex_
+  std::optional<nanoseconds> read_at_;  ///< guarded by mutex_: since boot
+};
+
+/// The connection all calls share, and the loop that finds a server that answers. The servers are a ring: one that
+/// fails is left for the next, and asked again after all others.
+class Client final : public Api {
+ public:
+  Client(ClientOptions options, const Clock& clock, Random& random)
       : options_(std::move(options)),
-        dialer_(options_, clock),
-        credentials_(options_.access, options_.token_age_max, clock),
+        credentials_(options_.access, clock),
         clock_(clock),
         random_(random),
-        server_(random.next() % dialer_.servers()) {}
+        server_(random.next() % options_.access.servers.size()) {
+    for (const KubeServer& server : options_.access.servers) {
+      security_.push_back(server.secure ? options_.make_security(tls_files(options_.access, server)) : nullptr);
+    }
+  }
 
-  /// An answer; when a watch was asked for and is `done`, its stream, whose body has not been read.
-  struct Reply {
-    Answer answer;
-    std::shared_ptr<os::Http2Stream> stream;
-  };
-  [[nodiscard]] Reply run(const Request& request, bool is_watch, Deadline deadline);
-  /// All at once over one connection; what that does not settle runs by itself.
-  [[nodiscard]] std::vector<Answer> run_together(std::span<const Request> requests, Deadline deadline);
-  [[nodiscard]] const ClientOptions& options() const { return options_; }
-  [[nodiscard]] Counts counts() const { return {requests_, dialer_.dials()}; }
+  [[nodiscard]] Answer call(const Request& request, Deadline deadline) override {
+    return run(request, false, deadline, begin(request, deadline)).answer;
+  }
+  /// All at once over one connection.
+  [[nodiscard]] std::vector<Answer> call_all(std::span<const Request> requests, Deadline deadline) override {
+    std::vector<Answer> answers;
+    for (std::size_t from = 0; from < requests.size(); from += kTogether) {
+      const auto some = requests.subspan(from, std::min(kTogether, requests.size() - from));
+      std::vector<Result<Attempt>> begun;
+      for (const Request& request : some) begun.push_back(begin(request, deadline));
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        answers.push_back(run(some[i], false, deadline, std::move(begun[i])).answer);
+      }
+    }
+    return answers;
+  }
+  [[nodiscard]] WatchAnswer watch(const std::string& path, Deadline deadline) override {
+    Request request;
+    request.path = path;
+    return run(request, true, deadline, begin(request, deadline));
+  }
 
  private:
   struct Connection {
     std::shared_ptr<os::Http2Connection> http2;
     std::size_t server = 0;
   };
-  struct Attempt {
-    Verdict verdict;
-    std::shared_ptr<os::Http2Stream> stream;
-  };
-  /// What has been tried for one request.
-  struct Tries {
-    std::size_t failures = 0;
-    int waits = 0;
-    std::size_t moves = 0;  ///< to another server instead of waiting
-    bool logged_in = false;
-  };
-
-  [[nodiscard]] Result<Connection> connection(Deadline deadline);
   /// A request on its way; `failed` when it is not.
-  struct Begun {
+  struct Attempt {
+    Connection on;
+    std::string token;
     std::shared_ptr<os::Http2Stream> stream;
     std::optional<Verdict> failed;
   };
-  [[nodiscard]] Begun begin(const Connection& on, const Request& request, const std::string& token, Deadline deadline);
-  [[nodiscard]] Attempt finish(const Begun& begun, const Request& request, bool is_watch, Deadline deadline);
-  /// Says where an answer that is no good came from, and keeps others from that server if need be.
-  void note_failure(Verdict& verdict, const Connection& on);
-  [[nodiscard]] std::vector<os::Http2Header> headers(const wire::kube::KubeServer& server, const Request& request,
-                                                     const std::string& token) const;
+  /// What has been tried for one request.
+  struct Tries {
+    std::size_t failures = 0, waits = 0;
+    bool logged_in = false;
+  };
+
+  [[nodiscard]] const KubeServer& server(std::size_t index) const { return options_.access.servers[index]; }
+  [[nodiscard]] std::size_t servers() const { return options_.access.servers.size(); }
+
+  /// The shared connection, or a new one: one thread dials, the others wait for it.
+  [[nodiscard]] Result<Connection> connection(Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    while (connecting_) {
+      const auto now = clock_.now();
+      if (deadline.passed(now)) {
+        return fail(ErrorCode::deadline_exceeded, "no connection to a Kubernetes API server was made in time");
+      }
+      constexpr nanoseconds kSleepMax = std::chrono::hours{1};
+      connected_.wait_for(lock, std::min(deadline.at_since_boot - now.since_boot, kSleepMax));
+    }
+    if (current_.http2 && current_.http2->is_usable()) return current_;
+    // A server that says goodbye wants its clients elsewhere.
+    if (current_.http2) server_ = (server_ + 1) % servers();
+    connecting_ = true;
+    current_ = {};
+    const std::size_t first = server_;
+    lock.unlock();
+    auto dialed = dial(first, deadline);
+    lock.lock();
+    connecting_ = false;
+    connected_.notify_all();
+    if (!dialed) return dialed;
+    server_ = dialed->server;
+    current_ = *std::move(dialed);
+    return current_;
+  }
+
+  /// To the first server, from `first` on and around, that takes one; each has the dial timeout. Errors: what the
+  /// servers said, each named: unavailable, or permission_denied, invalid_argument, … when one of them said that;
+  /// deadline_exceeded when the caller's time is over.
+  [[nodiscard]] Result<Connection> dial(std::size_t first, Deadline deadline) const {
+    ErrorCode code = ErrorCode::unavailable;
+    std::string reasons;
+    for (std::size_t i = 0; i < servers(); ++i) {
+      const Instant now = clock_.now();
+      if (deadline.passed(now)) {
+        return fail(ErrorCode::deadline_exceeded, "no Kubernetes API server could be reached in time" + reasons);
+      }
+      const std::size_t index = (first + i) % servers();
+      auto connection = dial_one(index, earlier(deadline, Deadline::after(now, options_.dial_timeout)));
+      if (connection) return Connection{*std::move(connection), index};
+      const Error& error = connection.error();
+      reasons += fmt::format("{}{}", reasons.empty() ? ": " : "; ", error.message);
+      // A file that is missing may be on its way: certificates are renewed while plugins run.
+      const bool passes = is_transient(error.code) || error.code == ErrorCode::not_found;
+      if (!passes) code = error.code;
+    }
+    return fail(code, "no Kubernetes API server can be reached" + reasons);
+  }
+
+  [[nodiscard]] Result<std::shared_ptr<os::Http2Connection>> dial_one(std::size_t index, Deadline deadline) const {
+    const KubeServer& to = server(index);
+    std::vector<std::string> addresses{to.host};
+    if (!is_numeric(to.host)) {
+      auto found = options_.look_up(to.host, deadline);
+      if (!found) return fail(found.error().in(to.text()));
+      addresses = *std::move(found);
+    }
+    Error last{ErrorCode::unavailable, fmt::format("{} has no address", to.text()), {}};
+    for (const std::string& address : addresses) {
+      const os::Endpoint endpoint{os::Endpoint::Kind::tcp, to.secure, address, to.port, {}};
+      auto transport = os::connect_transport(endpoint, security_[index].get(), clock_, deadline);
+      if (transport) {
+        os::Http2Options options;
+        options.settings_timeout = options_.dial_timeout;
+        options.unread_bytes_max = kUnreadBytesMax;
+        return os::Http2Connection::make(*std::move(transport), to.text(), options, clock_);
+      }
+      last = transport.error();
+      if (deadline.passed(clock_.now())) break;
+    }
+    return fail(last);
+  }
+
+  /// The others that wait on it go on, watches too; new calls look for another server.
+  void leave(const Connection& on) {
+    const std::lock_guard lock(mutex_);
+    if (current_.http2 != on.http2) return;
+    current_ = {};
+    server_ = (server_ + 1) % servers();
+  }
+
+  /// Errors: no time, no token, no server.
+  [[nodiscard]] Result<Attempt> begin(const Request& request, Deadline deadline) {
+    if (deadline.passed(clock_.now())) {
+      return fail(ErrorCode::deadline_exceeded, "Kubernetes: no time was left to ask");
+    }
+    TRY(std::string token, credentials_.token());
+    TRY(Connection on, connection(deadline));
+    Attempt made{std::move(on), std::move(token), nullptr, std::nullopt};
+    const auto failed = [&](const Error& error) {
+      made.failed = verdict_on_failure(request, {error, true});
+      return made;
+    };
+    if (!request.is_read()) {
+      // A server that takes connections and does nothing else must not get a write whose outcome nobody learns.
+      const auto ready = made.on.http2->wait_until_ready(deadline);
+      if (!ready) return failed(ready.error());
+    }
+    const KubeServer& to = server(made.on.server);
+    std::vector<os::Http2Header> headers = {{":method", std::string(name_of(request.method))},
+                                            {":scheme", to.secure ? "https" : "http"},
+                                            {":path", to.path_prefix + request.path},
+                                            {":authority", to.authority()},
+                                            {"user-agent", "croft/" CROFT_VERSION},
+                                            {"accept", request.accept}};
+    if (!request.body.empty()) headers.push_back({"content-type", request.content_type});
+    if (!made.token.empty()) headers.push_back({"authorization", "Bearer " + made.token});
+    auto opened = made.on.http2->open(headers, request.body, true, options_.answer_bytes_max);
+    if (!opened) return failed(opened.error());
+    made.stream = *std::move(opened);
+    return made;
+  }
+
+  [[nodiscard]] Verdict finish(const Attempt& made, const Request& request, bool is_watch, Deadline deadline) {
+    if (made.failed) return *made.failed;
+    const bool has_others = request.is_read() && servers() > 1;
+    const nanoseconds time = has_others ? options_.request_timeout / 2 : options_.request_timeout;
+    const Deadline by = earlier(deadline, Deadline::after(clock_.now(), time));
+    if (is_watch) {
+      if (!made.stream->wait_for_headers(by)) {
+        const Error late{ErrorCode::deadline_exceeded, "no answer in time", {}};
+        return verdict_on_failure(request, {late, made.stream->nothing_sent()});
+      }
+      Verdict begins = verdict_on_answer(request, made.stream->headers(), {});
+      if (begins.answer.outcome == Answer::Outcome::done) return begins;
+    }
+    auto received = made.stream->read_all(by);
+    if (received.failure) return verdict_on_failure(request, *received.failure);
+    return verdict_on_answer(request, made.stream->headers(), std::move(received.bytes));
+  }
+
+  /// Finishes what was begun, and begins again as long as that may help.
+  [[nodiscard]] WatchAnswer run(const Request& request, bool is_watch, Deadline deadline, Result<Attempt> made) {
+    for (Tries tries;; made = begin(request, deadline)) {
+      if (!made) return {not_done(made.error()), nullptr};
+      Verdict verdict = finish(*made, request, is_watch, deadline);
+      Answer& answer = verdict.answer;
+      if (answer.outcome == Answer::Outcome::done) {
+        auto stream = is_watch ? std::make_unique<Http2WatchStream>(made->stream, options_.answer_bytes_max) : nullptr;
+        return {std::move(answer), std::move(stream)};
+      }
+      if (answer.http_status == 401) answer.error.message += "; " + credentials_.refusal_of(made->token);
+      answer.error = answer.error.in(server(made->on.server).text());
+      if (verdict.server_is_bad) leave(made->on);
+      if (!goes_on(verdict, *made, tries, deadline)) return {std::move(answer), nullptr};
+    }
+  }
+
   /// Does what the verdict asks for; false when there is nothing to do, or no time for it.
-  [[nodiscard]] bool goes_on(const Verdict& verdict, const Connection& on, const std::string& token, Tries& tries,
-                             Deadline deadline);
-  [[nodiscard]] bool waits(const Verdict& verdict, const Connection& on, Tries& tries, Deadline deadline);
-  void give_up(const Connection& on);
-  [[nodiscard]] Deadline reply_by(const Request& request, Deadline deadline) const;
-  [[nodiscard]] nanoseconds jittered(nanoseconds span, int percent);
-  void sleep(nanoseconds span);
+  [[nodiscard]] bool goes_on(const Verdict& verdict, const Attempt& made, Tries& tries, Deadline deadline) {
+    const Instant now = clock_.now();
+    if (verdict.next == Next::end || deadline.passed(now)) return false;  // what was said last says more than that
+    if (verdict.next == Next::log_in) {
+      return !std::exchange(tries.logged_in, true) && credentials_.token(made.token).value_or("") != made.token;
+    }
+    const bool waits = verdict.next == Next::wait;
+    const std::size_t count = waits ? ++tries.waits : ++tries.failures;
+    if (count > (waits ? kWaitsMax : 2 * servers())) return false;
+    // A busy server (429) stays the one to ask; one that ends (503, or GOAWAY behind its answer) has others beside it.
+    const bool stays = waits && verdict.answer.http_status != 503 && made.on.http2->is_usable();
+    if (!stays && servers() > 1) leave(made.on);
+    if (!stays && count < servers()) return true;  // the other servers at once; then slower
+    nanoseconds pause = waits ? verdict.wait : kPauseMin * static_cast<std::int64_t>(count);
+    {
+      // Not all clients in step.
+      const std::lock_guard lock(mutex_);
+      pause += pause / 1000 * static_cast<std::int64_t>(random_.next() % 100);
+    }
+    if (now.since_boot + pause >= deadline.at_since_boot) return false;
+    if (options_.sleep) {
+      options_.sleep(pause);
+    } else {
+      std::this_thread::sleep_for(pause);
+    }
+    return true;
+  }
 
   const ClientOptions options_;
-  Dialer dialer_;
+  std::vector<std::shared_ptr<const os::TransportSecurity>> security_;  ///< one a server; none: http
   Credentials credentials_;
   const Clock& clock_;
-  std::atomic<std::uint64_t> requests_{0};
 
   std::mutex mutex_;
   Random& random_;           ///< guarded by mutex_
@@ -119,242 +383,32 @@ class Client::Impl {
   std::condition_variable connected_;
 };
 
-// ---------------------------------------------------------------- connections
+}  // namespace
 
-Result<Client::Impl::Connection> Client::Impl::connection(Deadline deadline) {
-  std::unique_lock lock(mutex_);
-  while (connecting_) {
-    const auto now = clock_.now();
-    if (deadline.passed(now)) {
-      return fail(ErrorCode::deadline_exceeded, "no connection to a Kubernetes API server was made in time");
+Result<wire::kube::KubeAccess> read_kubeconfig(const std::string& path, std::string_view context) {
+  TRY(const std::string text, os::read_file(path, wire::kube::kKubeconfigBytesMax));
+  const auto json = wire::kubeconfig_json(text);
+  if (!json) return fail(json.error().in(path));
+  auto access = wire::kube::decode_kubeconfig(*json, os::directory_of(path), context);
+  if (!access) return fail(access.error().in(path));
+  // Only now it is known whether there is anything to hide.
+  if (access->carries_secret()) TRY_VOID(os::read_secret_file(path, wire::kube::kKubeconfigBytesMax));
+  return access;
+}
+
+Result<std::unique_ptr<Api>> make_client(ClientOptions options, const Clock& clock, Random& random) {
+  TRY_VOID(wire::kube::check_access(options.access));
+  for (const KubeServer& server : options.access.servers) {
+    if (server.secure && !options.make_security) {
+      return fail(invalid_argument(fmt::format("{}: this program has no part for https", server.text())));
     }
-    constexpr nanoseconds kSleepMax = std::chrono::hours{1};
-    connected_.wait_for(lock, std::min(deadline.at_since_boot - now.since_boot, kSleepMax));
-  }
-  if (current_.http2 && current_.http2->is_usable()) return current_;
-  // A server that says goodbye wants its clients elsewhere.
-  if (current_.http2) server_ = (server_ + 1) % dialer_.servers();
-  connecting_ = true;
-  current_ = {};
-  const std::size_t first = server_;
-  lock.unlock();
-  auto dialed = dialer_.dial(first, deadline);
-  lock.lock();
-  connecting_ = false;
-  connected_.notify_all();
-  if (!dialed) return fail(dialed.error());
-  server_ = dialed->server;
-  current_ = {std::move(dialed->connection), dialed->server};
-  return current_;
-}
-
-/// The others that wait on it go on, watches too; new calls look for another server.
-void Client::Impl::give_up(const Connection& on) {
-  const std::lock_guard lock(mutex_);
-  if (current_.http2 != on.http2) return;
-  current_ = {};
-  server_ = (server_ + 1) % dialer_.servers();
-}
-
-// ---------------------------------------------------------------- one attempt
-
-std::vector<os::Http2Header> Client::Impl::headers(const wire::kube::KubeServer& server, const Request& request,
-                                                   const std::string& token) const {
-  std::vector<os::Http2Header> headers = {
-      {":method", std::string(kMethodNames[static_cast<std::size_t>(request.method)])},
-      {":scheme", server.secure ? "https" : "http"},
-      {":path", server.path_prefix + request.path},
-      {":authority", server.authority()},
-      {"user-agent", "croft/" CROFT_VERSION},
-      {"accept", request.accept}};
-  if (!request.body.empty()) headers.push_back({"content-type", request.content_type});
-  if (!token.empty()) headers.push_back({"authorization", "Bearer " + token});
-  return headers;
-}
-
-Deadline Client::Impl::reply_by(const Request& request, Deadline deadline) const {
-  const bool elsewhere = request.is_read() && dialer_.servers() > 1;
-  const auto span = elsewhere ? std::min(options_.read_timeout, options_.request_timeout) : options_.request_timeout;
-  return earlier(deadline, Deadline::after(clock_.now(), span));
-}
-
-Client::Impl::Begun Client::Impl::begin(const Connection& on, const Request& request, const std::string& token,
-                                        Deadline deadline) {
-  if (!request.is_read()) {
-    // A server that takes connections and does nothing else must not get a write whose outcome nobody learns.
-    const auto ready = on.http2->wait_until_ready(deadline);
-    if (!ready) return {nullptr, verdict_on_failure(request, {ready.error(), true})};
-  }
-  auto opened =
-      on.http2->open(headers(dialer_.server(on.server), request, token), request.body, true, options_.answer_bytes_max);
-  if (!opened) return {nullptr, verdict_on_failure(request, {opened.error(), true})};
-  ++requests_;
-  return {*std::move(opened), std::nullopt};
-}
-
-Client::Impl::Attempt Client::Impl::finish(const Begun& begun, const Request& request, bool is_watch,
-                                           Deadline deadline) {
-  if (begun.failed) return {*begun.failed, nullptr};
-  const auto& stream = begun.stream;
-  const Deadline by = reply_by(request, deadline);
-  if (is_watch) {
-    if (!stream->wait_for_headers(by)) {
-      const Error error{ErrorCode::deadline_exceeded, "no answer in time", {}};
-      return {verdict_on_failure(request, {error, stream->nothing_sent()}), nullptr};
-    }
-    if (const auto found = stream->headers(); http_status_of(found) == 200) {
-      return {verdict_on_answer(request, found, {}), stream};
+    if (!is_numeric(server.host) && !options.look_up) {
+      return fail(invalid_argument(fmt::format(
+          "{}: names are not looked up here; write the server's numeric address, and its name as tls-server-name",
+          server.text())));
     }
   }
-  auto received = stream->read_all(by);
-  if (received.failure) return {verdict_on_failure(request, *received.failure), nullptr};
-  Verdict verdict = verdict_on_answer(request, stream->headers(), std::move(received.bytes));
-  if (is_watch && verdict.answer.outcome == Answer::Outcome::done) {
-    const int http_status = std::exchange(verdict.answer, {}).http_status;
-    verdict.answer.error = {ErrorCode::corrupt, fmt::format("HTTP status {} is no answer to a watch", http_status), {}};
-    verdict.answer.http_status = http_status;
-  }
-  return {std::move(verdict), nullptr};
+  return std::make_unique<Client>(std::move(options), clock, random);
 }
-
-// ---------------------------------------------------------------- the loop
-
-nanoseconds Client::Impl::jittered(nanoseconds span, int percent) {
-  const std::lock_guard lock(mutex_);
-  return span + span / 100 * static_cast<std::int64_t>(random_.next() % static_cast<std::uint64_t>(percent + 1));
-}
-
-void Client::Impl::sleep(nanoseconds span) {
-  if (span.count() <= 0) return;
-  if (options_.sleep) return options_.sleep(span);
-  std::this_thread::sleep_for(span);
-}
-
-bool Client::Impl::waits(const Verdict& verdict, const Connection& on, Tries& tries, Deadline deadline) {
-  // One that is busy (429) stays the one to ask; one that ends (503, or GOAWAY behind its answer) has others beside it.
-  const bool is_leaving = verdict.answer.http_status == 503 || !on.http2->is_usable();
-  if (is_leaving) {
-    give_up(on);
-    if (++tries.moves < dialer_.servers()) return true;
-  }
-  if (++tries.waits > options_.waits_max) return false;
-  // Not all clients in step.
-  const nanoseconds span = jittered(verdict.wait, 10);
-  if (clock_.now().since_boot + span >= deadline.at_since_boot) return false;
-  sleep(span);
-  return true;
-}
-
-bool Client::Impl::goes_on(const Verdict& verdict, const Connection& on, const std::string& token, Tries& tries,
-                           Deadline deadline) {
-  if (deadline.passed(clock_.now())) return false;  // what was said last says more than that
-  switch (verdict.next) {
-    case Next::end:
-      return false;
-    case Next::log_in:
-      return !std::exchange(tries.logged_in, true) && credentials_.has_other_than(token);
-    case Next::wait:
-      return waits(verdict, on, tries, deadline);
-    case Next::elsewhere:
-      break;
-  }
-  const std::size_t failures = ++tries.failures;
-  if (failures > 2 * dialer_.servers()) return false;
-  // The other servers at once; then slower.
-  if (failures >= dialer_.servers()) {
-    const nanoseconds span = jittered(kPauseMin * failures, 100);
-    const nanoseconds now = clock_.now().since_boot;
-    if (now + span >= deadline.at_since_boot) return false;
-    sleep(span);
-  }
-  return true;
-}
-
-Client::Impl::Reply Client::Impl::run(const Request& request, bool is_watch, Deadline deadline) {
-  Tries tries;
-  for (;;) {
-    if (deadline.passed(clock_.now())) {
-      return {not_done({ErrorCode::deadline_exceeded, "Kubernetes: no time was left to ask", {}}), nullptr};
-    }
-    auto token = credentials_.token();
-    if (!token) return {not_done(as_away(token.error())), nullptr};
-    const auto on = connection(deadline);
-    if (!on) return {not_done(on.error()), nullptr};  // all servers were tried
-    Attempt made = finish(begin(*on, request, *token, deadline), request, is_watch, deadline);
-    Verdict& verdict = made.verdict;
-    if (verdict.answer.outcome == Answer::Outcome::done) {
-      return {std::move(verdict.answer), std::move(made.stream)};
-    }
-    if (verdict.answer.http_status == 401) {
-      verdict.answer.error.message += "; " + credentials_.refusal_of(*token);
-    }
-    note_failure(verdict, *on);
-    if (!goes_on(verdict, *on, *token, tries, deadline)) return {std::move(verdict.answer), nullptr};
-  }
-}
-
-void Client::Impl::note_failure(Verdict& verdict, const Connection& on) {
-  verdict.answer.error = verdict.answer.error.in(dialer_.server(on.server).text());
-  if (verdict.server_is_bad) dialer_.set_aside(on.server);
-  if (verdict.answer.http_status == 0 || verdict.server_is_bad) give_up(on);
-}
-
-std::vector<Answer> Client::Impl::run_together(std::span<const Request> requests, Deadline deadline) {
-  std::vector<Answer> answers(requests.size());
-  for (std::size_t from = 0; from < requests.size(); from += kTogether) {
-    const auto some = requests.subspan(from, std::min(kTogether, requests.size() - from));
-    std::vector<Begun> begun;
-    const auto token = credentials_.token();
-    const auto on =
-        token && some.size() > 1 ? connection(deadline) : Result<Connection>(fail(ErrorCode::unavailable, ""));
-    if (on) {
-      for (const Request& request : some) begun.push_back(begin(*on, request, *token, deadline));
-    }
-    for (std::size_t i = 0; i < some.size(); ++i) {
-      Answer& answer = answers[from + i];
-      if (!on) {
-        answer = run(some[i], false, deadline).answer;
-        continue;
-      }
-      Attempt made = finish(begun[i], some[i], false, deadline);
-      const bool is_done = made.verdict.answer.outcome == Answer::Outcome::done;
-      if (!is_done) note_failure(made.verdict, *on);
-      // What nobody has processed, and reads, may be asked again.
-      const bool is_final = is_done || made.verdict.next == Next::end;
-      answer = is_final ? std::move(made.verdict.answer) : run(some[i], false, deadline).answer;
-      begun[i].stream.reset();
-    }
-  }
-  return answers;
-}
-
-// ---------------------------------------------------------------- the client
-
-Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Client::~Client() = default;
-
-Result<std::unique_ptr<Client>> Client::make(ClientOptions options, const Clock& clock, Random& random) {
-  TRY_VOID(Dialer::check(options));
-  return std::unique_ptr<Client>(new Client(std::make_unique<Impl>(std::move(options), clock, random)));
-}
-
-Answer Client::call(const Request& request, Deadline deadline) { return impl_->run(request, false, deadline).answer; }
-
-std::vector<Answer> Client::call_all(std::span<const Request> requests, Deadline deadline) {
-  return impl_->run_together(requests, deadline);
-}
-
-WatchAnswer Client::watch(const std::string& path, Deadline deadline) {
-  Request request;
-  request.path = path;
-  auto reply = impl_->run(request, true, deadline);
-  WatchAnswer watch{std::move(reply.answer), nullptr};
-  if (reply.stream) {
-    watch.stream = std::make_unique<Http2WatchStream>(std::move(reply.stream), impl_->options().answer_bytes_max);
-  }
-  return watch;
-}
-
-Client::Counts Client::counts() const { return impl_->counts(); }
 
 }  // namespace croft::store::kube

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "http/tls.h"
@@ -13,6 +14,11 @@
 #include "store/kube/format/kubeconfig.h"
 
 namespace croft::store::kube {
+
+/// Reads a kubeconfig, YAML or JSON, from its file. `context`: as wire::kube::decode_kubeconfig. Errors: as
+/// os::read_file; those of kubeconfig_json and decode_kubeconfig, with the path; permission_denied, with the mode to
+/// set, when the file holds a token or a key and others can read it.
+[[nodiscard]] Result<wire::kube::KubeAccess> read_kubeconfig(const std::string& path, std::string_view context);
 
 struct ClientOptions {
   wire::kube::KubeAccess access;
@@ -23,15 +29,11 @@ struct ClientOptions {
   std::function<Result<std::vector<std::string>>(const std::string& name, Deadline deadline)> look_up;
   /// How long a server has to take the connection and to show that it speaks HTTP/2.
   std::chrono::nanoseconds dial_timeout = std::chrono::milliseconds{1000};
-  /// How long one server has to answer, within the deadline of the call. A write ends with an unknown outcome then.
+  /// How long one server has to answer, within the deadline of the call; half of it for a read, where there is another
+  /// server to go to. A write ends with an unknown outcome then.
   std::chrono::nanoseconds request_timeout = std::chrono::seconds{10};
-  /// The same of a read, when there is another server to go to.
-  std::chrono::nanoseconds read_timeout = std::chrono::seconds{5};
-  /// How old a token from a file may be.
-  std::chrono::nanoseconds token_age_max = std::chrono::minutes{1};
-  /// How often a request that was told to wait (429, 503) is sent again; as client-go.
-  int waits_max = 10;
-  /// A longer answer, or event of a watch, is refused: invalid_argument, as `not_done` or, of a write, `unknown`.
+  /// The one bound of an answer, or of an event of a watch. A longer one is refused: invalid_argument, as `not_done`
+  /// or, of a write, `unknown`.
   std::size_t answer_bytes_max = wire::kube::kApiAnswerBytesMax;
   /// How it waits. For tests; absent: the thread sleeps.
   std::function<void(std::chrono::nanoseconds)> sleep;
@@ -39,39 +41,17 @@ struct ClientOptions {
 
 /// A client of a Kubernetes API with one or more servers: one connection at a time, shared by all calls and watches,
 /// made when the first call comes, to a server chosen at random; when it fails, to the next. It starts no thread:
-/// whoever waits for an answer moves the answers of the others too. No call is answered from memory.
+/// whoever waits for an answer moves the answers of the others too. A server offers about 100 streams on a connection;
+/// each open watch is one of them.
 ///
-/// What it does by itself (docs/reference/kubernetes-client.md): a request that surely nobody has processed is sent
-/// again (no connection, REFUSED_STREAM, above the last stream of a GOAWAY); after GOAWAY the next request goes to the
-/// next server; 429, and 503 with Retry-After, which the API server says before it looks at a request, are waited for
-/// as long as they say, within the deadline, or another server is asked; after 401 the token's file is read once, and a
-/// new token tried. A read is also sent again when its answer was lost, or was 500, 502, 503 or 504. A write never:
-/// those end as `unknown`.
+/// What it does by itself (docs/reference/kubernetes-client.md#answers): a request that surely nobody has processed is
+/// sent again; 429, and 503 with Retry-After, are waited for as long as they say, within the deadline, or another
+/// server is asked; after 401 the token's file is read once, and a new token tried. A read is also sent again when its
+/// answer was lost, or was 500, 502, 503 or 504. A write never: those end as `unknown`.
 ///
-/// A server offers about 100 streams on a connection; each open watch is one of them.
-class Client final : public Api {
- public:
-  /// Connects nothing, reads no file. `clock` and `random` must outlive the client, `clock` its watches too.
-  /// Error: invalid_argument: no servers or too many, a name without `look_up`, https without `make_security` or CA, an
-  /// identity and no https, servers of both kinds.
-  [[nodiscard]] static Result<std::unique_ptr<Client>> make(ClientOptions options, const Clock& clock, Random& random);
-  ~Client() override;
-
-  [[nodiscard]] Answer call(const Request& request, Deadline deadline) override;
-  [[nodiscard]] std::vector<Answer> call_all(std::span<const Request> requests, Deadline deadline) override;
-  [[nodiscard]] WatchAnswer watch(const std::string& path, Deadline deadline) override;
-
-  /// Requests handed to the transport, each attempt counted, and connections begun. For tests and benchmarks.
-  struct Counts {
-    std::uint64_t requests = 0;
-    std::uint64_t dials = 0;
-  };
-  [[nodiscard]] Counts counts() const;
-
- private:
-  class Impl;
-  explicit Client(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
-};
+/// Connects nothing and reads no file before the first call. `clock` and `random` must outlive the client, `clock` its
+/// watches too. Error: invalid_argument: as wire::kube::check_access; a name without `look_up`, https without
+/// `make_security`.
+[[nodiscard]] Result<std::unique_ptr<Api>> make_client(ClientOptions options, const Clock& clock, Random& random);
 
 }  // namespace croft::store::kube

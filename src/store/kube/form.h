@@ -18,7 +18,7 @@
 // under which name, with what in it.
 namespace croft::store::kube {
 
-using wire::kube::member_of;
+using wire::member_of;
 
 /// Of one object, what every write of it needs to know.
 struct Basis {

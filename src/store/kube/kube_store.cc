@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 
 #include "store/check_request.h"
-#include "store/kube/access_review.h"
+#include "store/kube/account.h"
 #include "store/kube/calico_cluster.h"
 #include "store/kube/objects.h"
 #include "store/kube/store_watch.h"

@@ -9,7 +9,6 @@
 #include "os/digest.h"
 #include "os/random.h"
 #include "store/conformance/conformance.h"
-#include "store/kube/access_file.h"
 #include "store/kube/client.h"
 #include "store/kube/kube_store.h"
 
@@ -78,7 +77,7 @@ class RealBackend final : public ConformanceBackend {
     const char* kubeconfig = std::getenv("CROFT_TEST_KUBECONFIG");
     options.access = kube::read_kubeconfig(kubeconfig != nullptr ? kubeconfig : "", "").value();
     options.make_security = [](os::TlsFiles files) { return os::make_tls(std::move(files)); };
-    auto made = kube::Client::make(std::move(options), clock_, random_);
+    auto made = kube::make_client(std::move(options), clock_, random_);
     EXPECT_TRUE(made) << made.error().message;
     return *std::move(made);
   }

@@ -11,7 +11,6 @@
 #include "os/random.h"
 #include "store/etcd/authority_fixture.h"
 #include "store/etcd/etcd_fixture.h"
-#include "store/kube/access_file.h"
 #include "store/kube/client.h"
 
 namespace croft::store::kube {
@@ -49,7 +48,7 @@ class KubeTlsTest : public testing::Test {
     options.access = *std::move(access);
     options.make_security = os::make_tls;
     options.dial_timeout = 5s;
-    auto client = Client::make(std::move(options), clock_, random_);
+    auto client = make_client(std::move(options), clock_, random_);
     EXPECT_TRUE(client) << client.error().message;
     Request request;
     request.path = path;

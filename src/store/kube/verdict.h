@@ -21,20 +21,17 @@ struct Verdict {
     log_in,     ///< the server has done nothing: the token is refused
   } next = Next::end;
   std::chrono::nanoseconds wait{0};
-  bool server_is_bad = false;  ///< others first, for a while
+  bool server_is_bad = false;  ///< another one is asked from now on
 };
 
-/// Of an answer that is whole.
+/// Of an answer that is whole, or, without its body, of a watch that begins.
 [[nodiscard]] Verdict verdict_on_answer(const Request& request, const std::vector<os::Http2Header>& headers,
                                         std::string body);
 
 /// Of an answer that never came.
 [[nodiscard]] Verdict verdict_on_failure(const Request& request, const os::Http2Failure& failure);
 
-/// The code of a refusal.
-[[nodiscard]] ErrorCode code_of(const wire::kube::ApiStatus& status);
-
-/// `:status`; 0 where there is none that is one.
-[[nodiscard]] int http_status_of(const std::vector<os::Http2Header>& headers);
+/// "GET", "POST", …
+[[nodiscard]] std::string_view name_of(Request::Method method);
 
 }  // namespace croft::store::kube

@@ -27,7 +27,6 @@
 #include "os/files.h"
 #include "os/look_up.h"
 #include "os/process.h"
-#include "store/kube/format/kubeconfig_yaml.h"
 #include "store/store_url.h"
 #include "vpc/commands/vpc_agents.h"
 #include "vpc/commands/vpc_views.h"
@@ -120,8 +119,7 @@ std::string from_environment(const char* name) {
   TRY(const std::string node, own_node(is_there(kOwnSocket) ? std::string("unix:") + kOwnSocket : "", clock));
   TRY(const std::string cluster, cluster_of(options));
   if (!cluster.empty()) {
-    TRY(auto api,
-        open_kube_api(cluster, clock, {nullptr, wire::kubeconfig_json, os::look_up_host}, AgentCaller::kCall));
+    TRY(auto api, open_kube_api(cluster, clock, {nullptr, os::look_up_host}, AgentCaller::kCall));
     return cluster_agents(std::move(api), node, is_there(kOwnSocket) ? kOwnSocket : "");
   }
   if (is_there(kOwnSocket)) return static_agents({std::string("unix:") + kOwnSocket}, node);

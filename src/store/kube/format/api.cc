@@ -155,15 +155,6 @@ std::string told(const ApiObjectOf& of) {
 
 }  // namespace
 
-std::optional<JsonRef> member_of(const std::optional<JsonRef>& object, std::string_view name) {
-  std::optional<JsonRef> found;
-  if (!object || object->kind() != JsonKind::object) return found;
-  for (auto member = object->first_child(); member; member = member->next_sibling()) {
-    if (member->key() == name) found = *member;
-  }
-  return found;
-}
-
 std::optional<ApiStatus> decode_status(std::string_view json) {
   const auto document = parse("a status", json);
   return document ? status_of((*document)->root()) : std::nullopt;

@@ -22,9 +22,6 @@
 
 namespace croft::wire::kube {
 
-/// A member of an object, the last of its name; nothing where there is none.
-[[nodiscard]] std::optional<JsonRef> member_of(const std::optional<JsonRef>& object, std::string_view name);
-
 /// What one answer may weigh: 500 blocks of 20 KB are 10 MB, and no object has more than 3 MiB. Who lists asks for less
 /// at once where it is more.
 inline constexpr std::size_t kApiAnswerBytesMax = std::size_t{16} << 20;

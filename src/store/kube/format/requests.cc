@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/json/writer.h"
 #include "base/net/echo.h"
 
 namespace croft::wire::kube {
@@ -13,20 +12,13 @@ namespace {
 
 constexpr std::size_t kSegmentBytesMax = 253;
 
-bool is_unreserved(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-         c == '_' || c == '~';
-}
-
 /// RFC 3986, of a segment of a path or a value of a query.
 std::string percent_encoded(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    if (is_unreserved(c)) {
-      out += c;
-    } else {
-      out += fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    }
+    const bool is_unreserved = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                               std::string_view("-._~").find(c) != std::string_view::npos;
+    out += is_unreserved ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return out;
 }
@@ -101,27 +93,14 @@ std::string watch_path(std::string_view collection, const ApiWatchQuery& query) 
 }
 
 std::string encode_delete_options(const ApiPreconditions& only_if) {
-  JsonWriter out(JsonWriter::Layout::compact);
-  out.begin_object();
-  out.key("kind");
-  out.text("DeleteOptions");
-  out.key("apiVersion");
-  out.text("v1");
-  if (!only_if.uid.empty() || !only_if.resource_version.empty()) {
-    out.key("preconditions");
-    out.begin_object();
-    if (!only_if.uid.empty()) {
-      out.key("uid");
-      out.text(only_if.uid);
-    }
-    if (!only_if.resource_version.empty()) {
-      out.key("resourceVersion");
-      out.text(only_if.resource_version);
-    }
-    out.end_object();
-  }
-  out.end_object();
-  return std::move(out).take();
+  std::string conditions;
+  const auto add = [&](std::string_view name, std::string_view value) {
+    if (!value.empty()) conditions += fmt::format(R"({}"{}":"{}")", conditions.empty() ? "" : ",", name, value);
+  };
+  add("uid", only_if.uid);
+  add("resourceVersion", only_if.resource_version);
+  if (!conditions.empty()) conditions = fmt::format(R"(,"preconditions":{{{}}})", conditions);
+  return fmt::format(R"({{"kind":"DeleteOptions","apiVersion":"v1"{}}})", conditions);
 }
 
 }  // namespace croft::wire::kube

@@ -37,7 +37,7 @@ TEST(Token, WhatSaysNoEndHasNone) {
 }
 
 TEST(Token, IsAskedForAndRead) {
-  EXPECT_EQ(encode_token_request(3600),
+  EXPECT_EQ(encode_token_request(std::chrono::seconds(3600)),
             R"({"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":3600}})");
   EXPECT_EQ(decode_token_request(R"({"status":{"token":"a.b.c","expirationTimestamp":"2026-01-15T10:00:00Z"}})"),
             "a.b.c");

@@ -140,4 +140,14 @@ Result<std::vector<nlohmann::json>> parse_yaml(std::string_view text) {
               fmt::format("the text has {} bytes, more than {}", text.size(), kYamlBytesMax));
 }
 
+Result<std::string> kubeconfig_json(std::string_view yaml) {
+  const auto documents = parse_yaml(yaml);
+  if (!documents) return fail(documents.error().in("kubeconfig"));
+  if (documents->size() != 1) {
+    return fail(invalid_argument(fmt::format("kubeconfig: it has {} documents, one is wanted", documents->size())));
+  }
+  // libyaml has seen to it that texts are UTF-8; were they not, they would not be thrown about.
+  return documents->front().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 }  // namespace croft::wire

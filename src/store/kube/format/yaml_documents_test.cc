@@ -1,4 +1,4 @@
-#include "store/kube/format/kubeconfig_yaml.h"
+#include "store/kube/format/yaml_documents.h"
 
 #include <gtest/gtest.h>
 
@@ -16,8 +16,8 @@ TEST(KubeconfigYaml, BecomesTheSameJson) {
 }
 
 TEST(KubeconfigYaml, IsOneDocument) {
-  EXPECT_EQ(kubeconfig_json("").error().message, "kubeconfig: it is empty");
-  EXPECT_EQ(kubeconfig_json("---\n---\n").error().message, "kubeconfig: it is empty");
+  EXPECT_EQ(kubeconfig_json("").error().message, "kubeconfig: it has 0 documents, one is wanted");
+  EXPECT_EQ(kubeconfig_json("---\n---\n").error().message, "kubeconfig: it has 0 documents, one is wanted");
   EXPECT_EQ(kubeconfig_json("a: 1\n---\nb: 2\n").error().message, "kubeconfig: it has 2 documents, one is wanted");
   const auto broken = kubeconfig_json("token: 'secret\n");
   ASSERT_FALSE(broken);

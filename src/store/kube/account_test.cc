@@ -1,4 +1,4 @@
-#include "store/kube/access_review.h"
+#include "store/kube/account.h"
 
 #include <string>
 #include <vector>
