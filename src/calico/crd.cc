@@ -46,14 +46,6 @@ const Row* row_of(Kind kind) {
 /// Pools and reservations are resources in etcd too, with kind and metadata.
 bool is_resource(Kind kind) { return kind == Kind::pool || kind == Kind::reservation; }
 
-std::optional<JsonRef> member_of(JsonRef object, std::string_view name) {
-  if (object.kind() != JsonKind::object) return std::nullopt;
-  for (auto member = object.first_child(); member; member = member->next_sibling()) {
-    if (member->key() == name) return member;
-  }
-  return std::nullopt;
-}
-
 std::string text_in(JsonRef object, std::string_view name) {
   const auto member = member_of(object, name);
   return member && member->kind() == JsonKind::string ? std::string(member->text()) : std::string();

@@ -18,13 +18,6 @@ namespace {
 constexpr std::size_t kConditionsMax = 64;
 constexpr std::size_t kDepthMax = 8;
 
-std::optional<JsonRef> member_of(JsonRef object, std::string_view name) {
-  for (auto member = object.first_child(); member; member = member->next_sibling()) {
-    if (member->key() == name) return member;
-  }
-  return std::nullopt;
-}
-
 /// Members by name, as the API server and Croft order them differently; nothing deeper than Croft writes.
 void write_sorted(JsonWriter& out, JsonRef value, std::size_t depth) {
   if (depth > kDepthMax) return out.null();
