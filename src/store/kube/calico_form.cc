@@ -27,9 +27,7 @@ constexpr std::string_view kOwnPrefix = "ipam.croft.dev/";
 constexpr std::string_view kHostnameHash = "projectcalico.org/hostname-hash";
 
 std::optional<std::string> annotation_in(wire::JsonRef object, std::string_view name) {
-  const auto meta = member_of(object, "metadata");
-  const auto annotations = meta ? member_of(*meta, "annotations") : std::nullopt;
-  const auto text = annotations ? member_of(*annotations, name) : std::nullopt;
+  const auto text = member_of(member_of(member_of(object, "metadata"), "annotations"), name);
   return text && text->kind() == wire::JsonKind::string ? std::optional(std::string(text->text())) : std::nullopt;
 }
 
@@ -107,12 +105,6 @@ class CalicoForm final : public Form {
   }
 
   [[nodiscard]] bool marks_deleted(Kind kind) const override { return wire::calico::has_deletion_mark(kind); }
-  [[nodiscard]] std::optional<wire::kube::ApiSelection> followed_by_label(Kind kind,
-                                                                          std::string_view owner) const override {
-    if (kind != Kind::block) return {};
-    const std::string label = wire::kube::own_owner_label(owner, digests_.sha256);
-    return wire::kube::ApiSelection{fmt::format("{}={}", wire::kube::kOwnerLabel, label), {}};
-  }
   [[nodiscard]] Result<void> check_write(const Write&) const override { return {}; }
 
   [[nodiscard]] Result<Stored> decode(Kind kind, const Key* key, wire::JsonRef object,

@@ -10,19 +10,10 @@
 
 namespace croft::store::kube {
 
-std::optional<wire::JsonRef> member_of(wire::JsonRef object, std::string_view name) {
-  if (object.kind() != wire::JsonKind::object) return std::nullopt;
-  for (auto member = object.first_child(); member; member = member->next_sibling()) {
-    if (member->key() == name) return member;
-  }
-  return std::nullopt;
-}
-
 WriteToken token_in(wire::JsonRef object) {
   WriteToken token;
-  const auto meta = member_of(object, "metadata");
-  const auto annotations = meta ? member_of(*meta, "annotations") : std::nullopt;
-  const auto text = annotations ? member_of(*annotations, wire::kube::kTokenAnnotation) : std::nullopt;
+  const auto annotations = member_of(member_of(object, "metadata"), "annotations");
+  const auto text = member_of(annotations, wire::kube::kTokenAnnotation);
   if (!text) return token;
   if (const auto bytes = bytes_of_hex<std::tuple_size_v<decltype(token.bytes)>>(text->text())) token.bytes = *bytes;
   return token;

@@ -75,12 +75,6 @@ class Form {
   [[nodiscard]] virtual std::optional<Key> key_of_name(Kind /*kind*/, const std::string& /*name*/) const { return {}; }
   /// Whether a record is deleted by a mark first: others may read it, and a finalizer keep it.
   [[nodiscard]] virtual bool marks_deleted(Kind kind) const = 0;
-  /// What a watch sees an owner's records by, as Croft writes them; other programs drop the label with their next
-  /// write. Nothing for kinds without. `owner` as in the names of its records: "host/node-a".
-  [[nodiscard]] virtual std::optional<wire::kube::ApiSelection> followed_by_label(Kind /*kind*/,
-                                                                                  std::string_view /*owner*/) const {
-    return {};
-  }
   /// Error: read_only or invalid_argument for a write that must not be made; asked before anything is sent.
   [[nodiscard]] virtual Result<void> check_write(const Write& write) const = 0;
 
@@ -103,9 +97,6 @@ class Form {
 /// always done: decimal numbers that grow. Error: corrupt for anything else.
 [[nodiscard]] Result<Revision> revision_of(const std::string& resource_version);
 [[nodiscard]] std::string resource_version_of(Revision revision);
-
-/// A member of an object; nothing where it is not there.
-[[nodiscard]] std::optional<wire::JsonRef> member_of(wire::JsonRef object, std::string_view name);
 
 /// Croft's own kinds.
 [[nodiscard]] std::unique_ptr<Form> make_own_form(wire::kube::Digest sha256);

@@ -139,16 +139,12 @@ Result<std::string> Objects::path_of(const Form& form, Kind kind) const {
 
 void Objects::remember(const Key& key, const wire::kube::ApiObject& object) {
   const auto revision = revision_of(object.meta.resource_version);
-  const auto metadata = member_of(object.value, "metadata");
-  const auto finalizers = metadata ? member_of(*metadata, "finalizers") : std::nullopt;
+  const auto finalizers = member_of(member_of(object.value, "metadata"), "finalizers");
   const bool has_finalizers = object.meta.deletion_timestamp || (finalizers && finalizers->first_child());
-  const auto labels = metadata ? member_of(*metadata, "labels") : std::nullopt;
-  const auto label = labels ? member_of(*labels, wire::kube::kOwnerLabel) : std::nullopt;
   const std::lock_guard lock(mutex_);
   if (seen_.size() >= kSeenMax) seen_.clear();
   seen_.insert_or_assign(fmt::format("{} {}", static_cast<int>(key.kind), key.name),
-                         Seen{object.meta.uid, revision.value_or(Revision()), has_finalizers,
-                              label ? std::string(label->text()) : std::string()});
+                         Seen{object.meta.uid, revision.value_or(Revision()), has_finalizers});
 }
 
 namespace {
@@ -171,13 +167,6 @@ Result<Revision> Objects::position(Deadline deadline) {
   if (answer.outcome != Outcome::done) return fail(error_of(answer, kind, "list"));
   TRY(const ApiListPage page, wire::kube::decode_list(answer.body, form->list_of(kind)));
   return revision_of(page.resource_version);
-}
-
-bool Objects::is_labelled(const Key& key, std::string_view owner) const {
-  const auto form = form_of(key.kind);
-  const auto select = form ? (*form)->followed_by_label(key.kind, owner) : std::nullopt;
-  const std::string label = seen(key).owner_label;
-  return select && !label.empty() && select->label_selector.ends_with("=" + label);
 }
 
 Objects::Seen Objects::seen(const Key& key) const {
@@ -344,9 +333,8 @@ Result<void> Objects::for_each(const core::Listing& listing, std::size_t page_ma
   std::set<std::string> seen;
   for (Part& part : parts) {
     part.asked.page_objects = std::min(part.asked.page_objects, static_cast<std::int64_t>(page_max));
-    PartUse use;
+    ListUse use;
     use.begin = [] {};
-    use.goes_on = [](const ApiListPage&) { return true; };
     use.until = until;
     use.take = [&](const wire::kube::ApiObject& object) -> Result<void> {
       TRY(Stored stored, part.form->decode(listing.kind, nullptr, object.value, object.meta));
@@ -354,7 +342,7 @@ Result<void> Objects::for_each(const core::Listing& listing, std::size_t page_ma
       if (parts.size() > 1 && !seen.insert(stored.record.key.name).second) return {};
       return take(stored.record);
     };
-    TRY_VOID(read_part(part, use, {}));
+    TRY_VOID(read_part(part, std::move(use), {}));
   }
   return {};
 }
@@ -369,29 +357,17 @@ void Objects::put_in_order(std::vector<Record>& records) {
   std::ranges::reverse(records);
 }
 
-Result<void> Objects::read_part(const Part& part, const PartUse& use, std::optional<Answer> first) {
-  const Kind kind = part.listing->kind;
-  ListUse pages;
-  pages.begin = use.begin;
-  pages.until = use.until;
-  pages.error_of = [&](const Answer& answer) { return error_of(answer, kind, "list"); };
-  pages.take = [&](const ApiListPage& page) -> Result<bool> {
-    for (const std::string_view item : page.items) {
-      TRY(const auto object, wire::kube::decode_item(item, part.asked.of));
-      TRY_VOID(use.take(object));
-    }
-    return use.goes_on(page);
-  };
-  TRY_VOID(read_list(api_, part.asked, pages, std::move(first)));
+Result<void> Objects::read_part(const Part& part, ListUse use, std::optional<Answer> first) {
+  use.error_of = [&](const Answer& answer) { return error_of(answer, part.listing->kind, "list"); };
+  TRY_VOID(read_list(api_, part.asked, use, std::move(first)));
   return {};
 }
 
 Result<void> Objects::take_records(const Part& part, std::optional<Answer> first, Deadline deadline,
                                    std::vector<Record>& records) {
   const std::size_t before = records.size();
-  PartUse use;
+  ListUse use;
   use.begin = [&] { records.resize(before); };
-  use.goes_on = [](const ApiListPage&) { return true; };
   use.until = [&] { return deadline; };
   use.take = [&](const wire::kube::ApiObject& object) -> Result<void> {
     TRY(Stored stored, part.form->decode(part.listing->kind, nullptr, object.value, object.meta));
@@ -399,7 +375,7 @@ Result<void> Objects::take_records(const Part& part, std::optional<Answer> first
     if (is_in) records.push_back(std::move(stored.record));
     return {};
   };
-  return read_part(part, use, std::move(first));
+  return read_part(part, std::move(use), std::move(first));
 }
 
 Result<std::vector<Key>> Objects::take_keys(const Part& part, Answer first, Deadline deadline) {
@@ -407,7 +383,7 @@ Result<std::vector<Key>> Objects::take_keys(const Part& part, Answer first, Dead
   const Kind kind = part.listing->kind;
   const bool by_name = part.asked.of.may_be_metadata;
   bool is_unclear = false;
-  PartUse use;
+  ListUse use;
   use.begin = [&] { seen.clear(); };
   use.until = [&] { return deadline; };
   use.take = [&](const wire::kube::ApiObject& object) -> Result<void> {
@@ -422,8 +398,7 @@ Result<std::vector<Key>> Objects::take_keys(const Part& part, Answer first, Dead
     if (key && key->name.starts_with(part.listing->name_prefix)) seen.push_back(*std::move(key));
     return {};
   };
-  use.goes_on = [&](const ApiListPage&) { return !is_unclear; };
-  TRY_VOID(read_part(part, use, std::move(first)));
+  TRY_VOID(read_part(part, std::move(use), std::move(first)));
   if (!is_unclear) return seen;
   // Somebody made an object of a name that no record has: what it is, it says itself.
   Part whole = part;

@@ -93,9 +93,6 @@ class Objects {
   /// opened the store to write, helps. What fails is left to the next.
   void finish_deletion(const Key& key, const Basis& basis, Deadline deadline);
 
-  /// Whether the object had this owner's label when it was seen last (Form::followed_by_label).
-  [[nodiscard]] bool is_labelled(const Key& key, std::string_view owner) const;
-
   /// The position of the storage. Asks the API.
   [[nodiscard]] Result<Revision> position(Deadline deadline);
 
@@ -118,14 +115,8 @@ class Objects {
   [[nodiscard]] Result<std::vector<Part>> parts_of(const core::Listing& listing, bool only_names,
                                                    bool claims_may_lag) const;
   [[nodiscard]] Result<std::vector<Part>> parts_of(const OtherLengths& others) const;
-  /// Reads the pages of a part; `take` gets each object. False from `goes_on`, behind a page, ends the list.
-  struct PartUse {
-    std::function<void()> begin;
-    std::function<Result<void>(const wire::kube::ApiObject& object)> take;
-    std::function<bool(const wire::kube::ApiListPage& page)> goes_on;
-    std::function<Deadline()> until;
-  };
-  [[nodiscard]] Result<void> read_part(const Part& part, const PartUse& use, std::optional<Answer> first);
+  /// Reads the pages of a part; `error_of` is its own.
+  [[nodiscard]] Result<void> read_part(const Part& part, ListUse use, std::optional<Answer> first);
   [[nodiscard]] Result<void> take_records(const Part& part, std::optional<Answer> first, Deadline deadline,
                                           std::vector<Record>& records);
   /// Keys by the names of objects; by the objects themselves where those do not tell.
@@ -150,7 +141,6 @@ class Objects {
     std::string uid;
     Revision revision;
     bool has_finalizers = true;
-    std::string owner_label;  ///< the value of wire::kube::kOwnerLabel; empty: none
   };
   void remember(const Key& key, const wire::kube::ApiObject& object);
   [[nodiscard]] Seen seen(const Key& key) const;
