@@ -69,12 +69,10 @@ struct AgentOptions {
   std::string socket = edge::kDefaultAgentSocket;
   std::string node;
   std::vector<std::uint32_t> users = {0};
-  std::size_t workers = edge::LanesOptions{}.alone;
   std::uint32_t claim_ahead_below = 8;
   std::uint32_t claim_ahead_hold_s = 300;
   std::string tombstones = edge::kDefaultTombstones;
   PluginKubeconfigOptions kubeconfig;  ///< without a file: somebody else keeps it
-  bool no_pod_events = false;
   bool clear_network_unavailable = false;
   bool log_calls = false;
   bool reflection = false;
@@ -167,7 +165,6 @@ class AgentProgram {
     os::make_files_private();
     const store::CacheFollower follower(cached_, daemon_.clock);
     edge::AgentServerOptions server_options;
-    server_options.lanes.alone = options_.workers;
     server_options.reflection = options_.reflection;
     const auto remove_socket = listener->file_remover();
     daemon_.stop.before_forced_end(remove_socket);
@@ -250,9 +247,8 @@ class AgentProgram {
   /// Says what has changed since the last look: one line a change, not one a call.
   void look(const store::CacheFollower& follower, edge::AgentServer& server) {
     const std::string trouble = follower.trouble();
-    if (trouble != trouble_ && !trouble.empty()) log_.warn("following the store: {}", one_line(trouble));
     if (trouble.empty() && !trouble_.empty()) log_.info("following the store again");
-    trouble_ = trouble;
+    warn_of(trouble_, trouble, "following the store");
     // Each of these may wait for a store that is away; told to end, none begins any more.
     probe(server);
     for (const auto task :
@@ -302,35 +298,27 @@ class AgentProgram {
     if (tombstones_.replay(context, replay).is_store_away) next_replay_ = now.since_boot + kReplayAgain;
   }
 
-  /// One line when the API begins to refuse Events.
+  /// One line when something begins to be in the way, or is another than before.
+  void warn_of(std::string& told, const std::string& trouble, const char* what) {
+    if (!trouble.empty() && trouble != told) log_.warn("{}: {}", what, one_line(trouble));
+    told = trouble;
+  }
+
   void tell_of_events() {
     if (events_ == nullptr) return;
-    const std::string trouble = events_->counts().trouble;
-    if (trouble != events_trouble_ && !trouble.empty()) {
-      log_.warn("pods are not told why they have no address: {}", one_line(trouble));
-    }
-    events_trouble_ = trouble;
+    warn_of(events_trouble_, events_->counts().trouble, "pods are not told why they have no address");
   }
 
-  /// Likewise of annotations, which it asks for pod by pod then.
   void tell_of_wishes() {
     if (wishes_ == nullptr) return;
-    const std::string refusal = wishes_->refusal();
-    if (refusal != wishes_refusal_ && !refusal.empty()) {
-      log_.warn("annotations are not followed, each pod's is asked for: {}", one_line(refusal));
-    }
-    wishes_refusal_ = refusal;
+    warn_of(wishes_refusal_, wishes_->refusal(), "annotations are not followed, each pod's is asked for");
   }
 
-  /// One line a change.
   void tend_kubeconfig() {
     const auto tended = kubeconfig_ != nullptr ? kubeconfig_->tend() : std::nullopt;
     if (!tended) return;
     if (!tended->is_failure) log_.info("the plugin's kubeconfig: {}", one_line(tended->line));
-    if (tended->is_failure && tended->line != kubeconfig_trouble_) {
-      log_.warn("the plugin's kubeconfig: {}", one_line(tended->line));
-    }
-    kubeconfig_trouble_ = tended->is_failure ? tended->line : "";
+    warn_of(kubeconfig_trouble_, tended->is_failure ? tended->line : "", "the plugin's kubeconfig");
   }
 
   /// Says that the node's network is there, as long as the register is.
@@ -341,9 +329,7 @@ class AgentProgram {
     const auto cleared = store::kube::clear_network_unavailable(*condition_, options_.node, now.wall,
                                                                 Deadline::after(now, kConditionWait));
     if (cleared && *cleared) log_.info("node {}: NetworkUnavailable taken back", options_.node);
-    const std::string trouble = cleared ? "" : cleared.error().message;
-    if (!trouble.empty() && trouble != condition_trouble_) log_.warn("{}", one_line(trouble));
-    condition_trouble_ = trouble;
+    warn_of(condition_trouble_, cleared ? "" : cleared.error().message, "the node's condition");
   }
 
   const AgentOptions& options_;
@@ -402,7 +388,6 @@ constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
   }
   TRY(auto wishes, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kWishesTime));
   cluster.wishes = std::make_unique<store::kube::WishFollower>(std::move(wishes), options.node, daemon.clock);
-  if (options.no_pod_events) return cluster;
   store::kube::Events::Options how;
   how.node = options.node;
   TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, how.time_limit));
@@ -479,11 +464,6 @@ void add_agent_command(CLI::App& app, Daemon& daemon) {
   command->add_option("--user", options->users, "User IDs that may connect; the socket is made accessible to them")
       ->capture_default_str();
   command
-      ->add_option("--workers", options->workers,
-                   "Calls decided by themselves at once; the others are written together, many in one commit")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  command
       ->add_option("--claim-ahead-below", options->claim_ahead_below,
                    "Claim the node's next block when fewer addresses than this are free in its blocks; 0: only when an "
                    "ADD needs one. Never under a limit of blocks per node")
@@ -505,8 +485,6 @@ void add_agent_command(CLI::App& app, Daemon& daemon) {
           "The plugin's kubeconfig, which this agent keeps good: `croftd install` wrote it (default: nobody's)")
       ->envname("CROFT_PLUGIN_KUBECONFIG");
   add_plugin_kubeconfig_options(*command, options->kubeconfig);
-  command->add_flag("--no-pod-events", options->no_pod_events,
-                    "Do not tell pods, by Events, why they get no address (on a kube: store, at most one a minute)");
   command->add_flag(
       "--clear-network-unavailable", options->clear_network_unavailable,
       "Take back this node's condition NetworkUnavailable while the register is there (on a kube: store); "

@@ -97,12 +97,6 @@ class CalicoForm final : public Form {
     return kind == Kind::block ? std::optional(wire::calico::key_of_crd_name(kind, name)) : std::nullopt;
   }
 
-  [[nodiscard]] std::optional<wire::kube::ApiSelection> followed_by_label(Kind kind,
-                                                                          std::string_view owner) const override {
-    if (kind != Kind::block) return {};
-    const std::string label = wire::kube::own_owner_label(owner, digests_.sha256);
-    return wire::kube::ApiSelection{fmt::format("{}={}", wire::kube::kOwnerLabel, label), {}};
-  }
 
   [[nodiscard]] Result<Stored> decode(Kind kind, const Key* key, wire::JsonRef object,
                                       const wire::kube::ApiMeta& meta) const override {

@@ -77,12 +77,6 @@ class Form {
   /// The record that an object of this name is, where names alone tell: lists of keys need no more. Nothing where they
   /// do not.
   [[nodiscard]] virtual std::optional<Key> key_of_name(Kind /*kind*/, const std::string& /*name*/) const { return {}; }
-  /// What a watch sees an owner's records by, as Croft writes them; other programs drop the label with their next
-  /// write. Nothing for kinds without. `owner` as in the names of its records: "host/node-a".
-  [[nodiscard]] virtual std::optional<wire::kube::ApiSelection> followed_by_label(Kind /*kind*/,
-                                                                                  std::string_view /*owner*/) const {
-    return {};
-  }
   /// Error: read_only or invalid_argument for a write that must not be made; asked before anything is sent.
   [[nodiscard]] virtual Result<void> check_write(const Write& /*write*/) const { return {}; }
 

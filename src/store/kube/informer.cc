@@ -1,10 +1,13 @@
 #include "store/kube/informer.h"
 
+#include <condition_variable>
 #include <cstdint>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/pauses.h"
-#include "store/kube/format/requests.h"
+#include "store/kube/refusals.h"
 
 namespace croft::store::kube {
 namespace {
@@ -19,67 +22,80 @@ constexpr std::chrono::seconds kPauseMax{5};
 /// A watch that was open so long was one. One that ends sooner, whatever came over it, makes the next pause longer,
 /// else whatever stands before the API would be asked again and again without pause.
 constexpr std::chrono::seconds kLasting{5};
+/// API servers send a bookmark each minute: a connection that says nothing for so long is dead.
+constexpr std::chrono::minutes kSilence{5};
+
+/// From where it was, the watch would end in the same way.
+[[nodiscard]] bool is_end(ErrorCode code) {
+  return code == ErrorCode::too_old || code == ErrorCode::permission_denied || code == ErrorCode::corrupt;
+}
 
 }  // namespace
 
-Informer::Informer(Api& api, const Clock& clock, Followed followed, User& user)
-    : api_(api), clock_(clock), followed_(std::move(followed)), user_(user), thread_([this] { run(); }) {}
+Informer::Informer(Api& api, const Clock& clock, Followed followed)
+    : api_(api), clock_(clock), followed_(std::move(followed)), thread_([this] { run(); }) {}
 
 Informer::~Informer() {
   stop();
   thread_.join();
 }
 
-void Informer::stop() {
+bool Informer::is_current() const {
   const std::lock_guard lock(mutex_);
-  stopping_ = true;
-  stopped_.notify_all();
+  return is_current_;
 }
 
-bool Informer::is_stopping() const {
+std::string Informer::trouble() const {
   const std::lock_guard lock(mutex_);
-  return stopping_;
+  return trouble_;
 }
 
-bool Informer::sleeps(std::chrono::nanoseconds span) {
-  std::unique_lock lock(mutex_);
-  return !stopped_.wait_for(lock, span, [this] { return stopping_; });
+void Informer::note(bool is_current, std::optional<std::string> trouble) {
+  const std::lock_guard lock(mutex_);
+  is_current_ = is_current;
+  if (trouble) trouble_ = *std::move(trouble);
 }
 
 void Informer::run() {
   Pauses pauses(kPauseMin, kPauseMax, static_cast<std::uint64_t>(clock_.now().since_boot.count()));
-  std::optional<std::string> from;
-  const auto goes_on = [&](Next next) {
-    if (next == Next::anew) from.reset();
-    return next != Next::end && !is_stopping();
-  };
+  std::string from = followed_.from;
   while (!is_stopping()) {
-    if (!from) from = user_.begin();
-    if (from) {
-      const auto since = clock_.now().since_boot;
-      const Error why = follow(*from);
-      if (is_stopping()) return;
-      const bool lasted = clock_.now().since_boot - since >= kLasting;
-      if (lasted) pauses.reset();
-      if (!goes_on(user_.ended(why, lasted))) return;
-    }
-    if (!sleeps(pauses.next())) return;
+    bool lasted = false;
+    const Error why = follow(from, lasted);
+    if (is_stopping()) return;
+    const bool is_over = is_end(why.code);
+    if (is_over && !followed_.from.empty()) return followed_.ended(why);
+    if (is_over) from.clear();
+    // Servers end every watch after some time. What was taken counts while the next one is opened.
+    note(lasted && !is_over, is_over && why.code != ErrorCode::too_old ? std::optional(why.message) : std::nullopt);
+    if (lasted) pauses.reset();
+    std::unique_lock lock(mutex_);
+    std::condition_variable_any().wait_for(lock, stop_.get_token(), pauses.next(), [] { return false; });
   }
 }
 
-Error Informer::follow(std::string& from) {
+Error Informer::follow(std::string& from, bool& lasted) {
+  if (from.empty()) {
+    if (const auto listed = list(from); !listed) return listed.error();
+  }
   wire::kube::ApiWatchQuery query;
-  query.select = followed_.select;
+  query.select = followed_.asked.select;
   query.resource_version = from;
-  query.timeout = followed_.watch_time;
-  const WatchAnswer opened = api_.watch(wire::kube::watch_path(followed_.collection, query), in(kCallTime));
+  const WatchAnswer opened = api_.watch(wire::kube::watch_path(followed_.asked.collection, query), in(kCallTime));
   if (!opened.stream) return opened.answer.error;
-  user_.opened();
-  const Deadline end = followed_.watch_time.count() > 0 ? in(followed_.watch_time + kCallTime) : Deadline();
-  while (!is_stopping() && !end.passed(clock_.now())) {
+  note(true);
+  const Deadline lasting = in(kLasting);
+  Deadline silence = in(kSilence);
+  while (!is_stopping() && !silence.passed(clock_.now())) {
     const auto event = opened.stream->next(in(kLook));
+    if (is_stopping()) break;  // nothing is told behind stop()
+    if (!lasted && lasting.passed(clock_.now())) {
+      lasted = true;
+      note(true, "");
+    }
     if (!event) return event.error();
     if (!*event) continue;
+    silence = in(kSilence);
     if ((*event)->type == ApiEvent::Type::error) {
       return {
           (*event)->is_too_old() ? ErrorCode::too_old : ErrorCode::unavailable, "the API server has ended a watch", {}};
@@ -89,10 +105,29 @@ Error Informer::follow(std::string& from) {
   return {ErrorCode::unavailable, "a watch is over", {}};
 }
 
+Result<void> Informer::list(std::string& from) {
+  ListUse use;
+  use.begin = followed_.begin;
+  use.until = [this] { return in(kCallTime); };
+  use.take = [this](const wire::kube::ApiObject& object) -> Result<void> {
+    TRY(const Revision revision, revision_of(object.meta.resource_version));
+    return followed_.take(object, false, revision);
+  };
+  use.error_of = [this](const Answer& answer) {
+    Error error = answer.error;
+    if (lacks_right(answer)) error.message += fmt::format("; {}", followed_.remedy);
+    return error;
+  };
+  TRY(from, read_list(api_, followed_.asked, use));
+  return {};
+}
+
 Result<void> Informer::take(const ApiEvent& event, std::string& from) {
-  TRY_VOID(wire::kube::check_event(event, followed_.of, followed_.name));
+  TRY_VOID(wire::kube::check_event(event, followed_.asked.of, followed_.name));
   TRY(const Revision revision, revision_of(event.object->meta.resource_version));
-  TRY_VOID(user_.take(event, revision));
+  if (event.type != ApiEvent::Type::bookmark) {
+    TRY_VOID(followed_.take(*event.object, event.type == ApiEvent::Type::deleted, revision));
+  }
   from = event.object->meta.resource_version;
   return {};
 }

@@ -1,80 +1,74 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "base/clock.h"
-#include "store/kube/api.h"
 #include "store/kube/form.h"
+#include "store/kube/object_list.h"
 
 namespace croft::store::kube {
 
-/// What is followed.
+/// What is followed, and what is done with it. The functions are called in the informer's thread.
 struct Followed {
-  std::string collection;  ///< wire::kube::collection_path
-  wire::kube::ApiListOf of;
-  wire::kube::ApiSelection select{};
+  ListAsked asked;
   std::string name{};  ///< this object alone; empty: all
-  /// The server ends each watch after it, and a connection that is dead and does not say so ends with it; 0: when the
-  /// server likes, after some 30 to 60 minutes.
-  std::chrono::minutes watch_time{0};
+  /// Set: what is there is known as of this resourceVersion. Nothing is listed, and the informer ends where changes
+  /// were lost. Empty: it lists first, and anew after each gap.
+  std::string from{};
+  std::string_view remedy{};  ///< what to allow where the API does not permit the list
+  /// A list begins: what was taken before is void.
+  std::function<void()> begin{};
+  /// An object of the list, or of a change; `is_gone`: as it was last. Error: it makes no sense, and would come again.
+  std::function<Result<void>(const wire::kube::ApiObject& object, bool is_gone, Revision revision)> take;
+  /// The informer has ended, which only one with `from` does. too_old: changes were lost; permission_denied; corrupt:
+  /// what came makes no sense.
+  std::function<void(const Error& why)> ended{};
 };
 
-/// Follows changes of an API's objects, one watch after the other, in a thread of its own. Each begins where the one
-/// before has ended, after a pause that grows while they end soon.
+/// Follows objects of an API, by a list and then one watch after the other, in a thread of its own. Each watch begins
+/// where the one before has ended, after a pause that grows while they end soon. A watch that says nothing for five
+/// minutes, not even a bookmark, is opened anew.
 class Informer {
  public:
-  enum class Next {
-    again,  ///< from where it was
-    anew,   ///< from what User::begin() says
-    end,
-  };
-  /// Called in the informer's thread.
-  class User {
-   public:
-    virtual ~User() = default;
-    /// The resourceVersion of what is known by now. Nothing: that can't be said yet; it is asked again.
-    [[nodiscard]] virtual std::optional<std::string> begin() = 0;
-    /// A watch is open.
-    virtual void opened() {}
-    /// A change of what is followed, or only how far all has been told (bookmark). Error: it makes no sense.
-    [[nodiscard]] virtual Result<void> take(const wire::kube::ApiEvent& event, Revision revision) = 0;
-    /// A watch has ended, or there was none. too_old: changes were lost; permission_denied; corrupt: what came makes no
-    /// sense, and would come again; else it may be opened again. `lasted`: it was open for a while.
-    [[nodiscard]] virtual Next ended(const Error& why, bool lasted) = 0;
-  };
-
-  /// All must outlive it; `user` is whole by now.
-  Informer(Api& api, const Clock& clock, Followed followed, User& user);
+  /// `api` and `clock` must outlive it.
+  Informer(Api& api, const Clock& clock, Followed followed);
   ~Informer();
   Informer(const Informer&) = delete;
   Informer& operator=(const Informer&) = delete;
 
   /// Lets it end; whoever destroys many says so to all first.
-  void stop();
-  [[nodiscard]] bool is_stopping() const;
+  void stop() { stop_.request_stop(); }
+  /// What was taken is what the API has, or had a moment ago: a watch is open, or a long one has just ended.
+  [[nodiscard]] bool is_current() const;
+  /// Why the API does not let it follow: a right is missing, or what comes is not understood. Empty: it does, or what
+  /// is in the way passes. Stays until a watch has lasted.
+  [[nodiscard]] std::string trouble() const;
 
  private:
   void run();
-  /// One watch; why it has ended. `from` goes along.
-  [[nodiscard]] Error follow(std::string& from);
+  /// A list, where it is needed, and one watch; why it has ended. `from` goes along. `lasted`: it was open for a while.
+  [[nodiscard]] Error follow(std::string& from, bool& lasted);
+  [[nodiscard]] Result<void> list(std::string& from);
   [[nodiscard]] Result<void> take(const wire::kube::ApiEvent& event, std::string& from);
-  /// False: it is to end.
-  [[nodiscard]] bool sleeps(std::chrono::nanoseconds span);
+  void note(bool is_current, std::optional<std::string> trouble = {});
+  [[nodiscard]] bool is_stopping() const { return stop_.stop_requested(); }
   [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
 
   Api& api_;
   const Clock& clock_;
   const Followed followed_;
-  User& user_;
+  std::stop_source stop_;
   mutable std::mutex mutex_;
-  std::condition_variable stopped_;
-  bool stopping_ = false;  ///< guarded by mutex_
-  std::thread thread_;     ///< the last: it uses all of the above
+  bool is_current_ = false;  ///< guarded by mutex_, as below; see is_current()
+  std::string trouble_;      ///< see trouble()
+  std::thread thread_;       ///< the last: it uses all of the above
 };
 
 }  // namespace croft::store::kube

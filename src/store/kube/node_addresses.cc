@@ -14,8 +14,7 @@ namespace {
 constexpr std::size_t kAddressesMax = 64;
 
 void take_addresses(wire::JsonRef object, const std::string& node, std::vector<NodeAddress>& all) {
-  const auto status = member_of(object, "status");
-  const auto list = status ? member_of(*status, "addresses") : std::nullopt;
+  const auto list = member_of(member_of(object, "status"), "addresses");
   std::size_t count = 0;
   for (auto one = list ? list->first_child() : std::nullopt; one && count < kAddressesMax; one = one->next_sibling()) {
     ++count;

@@ -25,9 +25,8 @@ struct ListAsked {
 /// What is done with them.
 struct ListUse {
   /// Called before the first page, and again where the list has to be read anew: what was taken before is void then.
-  std::function<void()> begin = [] {};
-  /// Gets each page. False: that is enough.
-  std::function<Result<bool>(const wire::kube::ApiListPage& page)> take;
+  std::function<void()> begin;
+  std::function<Result<void>(const wire::kube::ApiObject& object)> take;
   std::function<Error(const Answer& answer)> error_of;  ///< of an answer that is no page
   std::function<Deadline()> until;                      ///< of each page
 };
@@ -35,10 +34,10 @@ struct ListUse {
 /// What asks for the first page, for who asks for more beside it.
 [[nodiscard]] Request first_page(const ListAsked& asked);
 
-/// Reads a list page by page, which are of one moment, so that no more than a page of text is in memory; a page that
-/// is longer than an answer may be is asked for in smaller parts. `first`: the answer to first_page(). The answer is
-/// the list's resourceVersion; empty where the kind is not known. Errors: of `take` and `error_of`; corrupt: what comes
-/// is no such list, or it has more than a million objects. Without an error every
+/// Reads a list page by page and object by object, so that no more than a page of text is in memory. The pages are of
+/// one moment; one that is longer than an answer may be is asked for in smaller parts. `first`: the answer to
+/// first_page(). The answer is the list's resourceVersion; empty where the kind is not known. Errors: of `take` and
+/// `error_of`; corrupt: what comes is no such list, or it has more than a million objects. Without an error every
 /// object that existed when this was called, and still does, was taken, once.
 [[nodiscard]] Result<std::string> read_list(Api& api, const ListAsked& asked, const ListUse& use,
                                             std::optional<Answer> first = {});
@@ -54,5 +53,11 @@ struct ObjectUse {
 };
 [[nodiscard]] Result<std::string> for_each_object(Api& api, const Clock& clock, const ListAsked& asked,
                                                   const ObjectUse& use);
+
+/// One object, as new as can be (read from etcd's quorum); nothing where there is none. Errors: of `error_of`; corrupt
+/// for an answer that is another's.
+[[nodiscard]] Result<std::optional<wire::kube::ApiObject>> find_object(
+    Api& api, const wire::kube::ApiResource& resource, const wire::kube::ApiObjectOf& of, Deadline deadline,
+    const std::function<Error(const Answer& answer)>& error_of);
 
 }  // namespace croft::store::kube

@@ -119,11 +119,9 @@ Error Objects::error_of(const Answer& answer, Kind kind, std::string_view name) 
 }
 
 void Objects::remember(const Key& key, const wire::kube::ApiObject& object) {
-  const auto label = member_of(member_of(member_of(object.value, "metadata"), "labels"), wire::kube::kOwnerLabel);
-  Seen seen{object.meta.uid, label ? std::string(label->text()) : std::string()};
   const std::lock_guard lock(mutex_);
-  if (seen_.size() >= kSeenMax) seen_.clear();
-  seen_.insert_or_assign(key, std::move(seen));
+  if (uids_.size() >= kSeenMax) uids_.clear();
+  uids_.insert_or_assign(key, object.meta.uid);
 }
 
 Result<Revision> Objects::position(Deadline deadline) {
@@ -138,17 +136,10 @@ Result<Revision> Objects::position(Deadline deadline) {
   return revision_of(page.resource_version);
 }
 
-bool Objects::is_labelled(const Key& key, std::string_view owner) const {
-  const auto form = form_of(key.kind);
-  const auto select = form ? (*form)->followed_by_label(key.kind, owner) : std::nullopt;
-  const std::string label = seen(key).owner_label;
-  return select && !label.empty() && select->label_selector.ends_with("=" + label);
-}
-
-Objects::Seen Objects::seen(const Key& key) const {
+std::string Objects::uid_of(const Key& key) const {
   const std::lock_guard lock(mutex_);
-  const auto found = seen_.find(key);
-  return found == seen_.end() ? Seen() : found->second;
+  const auto found = uids_.find(key);
+  return found == uids_.end() ? std::string() : found->second;
 }
 
 // ---------------------------------------------------------------- reading
@@ -301,25 +292,21 @@ Result<void> Objects::read_part(const Part& part, std::optional<Answer> first, c
                                 const std::function<Deadline()>& until,
                                 const std::function<Result<void>(Record&)>& take) {
   const core::Listing& listing = *part.listing;
-  ListUse pages;
-  pages.begin = begin;
-  pages.until = until;
-  pages.error_of = [&](const Answer& answer) { return error_of(answer, listing.kind, "list"); };
-  pages.take = [&](const ApiListPage& page) -> Result<bool> {
-    for (const std::string_view item : page.items) {
-      TRY(const auto object, wire::kube::decode_item(item, part.asked.of));
-      Stored stored;
-      if (part.asked.of.may_be_metadata) {
-        stored.record.key = part.form->key_of_name(listing.kind, object.meta.name).value();
-      } else {
-        TRY(stored, part.form->decode(listing.kind, nullptr, object.value, object.meta));
-      }
-      if (stored.is_deleted || !stored.record.key.name.starts_with(listing.name_prefix)) continue;
-      TRY_VOID(take(stored.record));
+  ListUse use;
+  use.begin = begin;
+  use.until = until;
+  use.error_of = [&](const Answer& answer) { return error_of(answer, listing.kind, "list"); };
+  use.take = [&](const wire::kube::ApiObject& object) -> Result<void> {
+    Stored stored;
+    if (part.asked.of.may_be_metadata) {
+      stored.record.key = part.form->key_of_name(listing.kind, object.meta.name).value();
+    } else {
+      TRY(stored, part.form->decode(listing.kind, nullptr, object.value, object.meta));
     }
-    return true;
+    if (stored.is_deleted || !stored.record.key.name.starts_with(listing.name_prefix)) return {};
+    return take(stored.record);
   };
-  TRY_VOID(read_list(api_, part.asked, pages, std::move(first)));
+  TRY_VOID(read_list(api_, part.asked, use, std::move(first)));
   return {};
 }
 
@@ -384,7 +371,7 @@ Result<std::optional<Request>> Objects::first_request(const Write& write, const 
     return request_of(Request::Method::post, std::move(path),
                       form->encode(key, *write.value, token, std::nullopt, clock_.now().wall));
   }
-  const Basis basis{seen(key).uid, resource_version_of(revision)};
+  const Basis basis{uid_of(key), resource_version_of(revision)};
   if (write.value) {
     return request_of(Request::Method::put, std::move(path),
                       form->encode(key, *write.value, token, basis, clock_.now().wall));

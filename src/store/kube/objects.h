@@ -81,9 +81,6 @@ class Objects {
   [[nodiscard]] std::optional<Result<Revision>> settled_by(const Write& write, const WriteToken& token,
                                                            const Answer& answer, Deadline deadline);
 
-  /// Whether the object had this owner's label when it was seen last (Form::followed_by_label).
-  [[nodiscard]] bool is_labelled(const Key& key, std::string_view owner) const;
-
   /// The position of the storage. Asks the API.
   [[nodiscard]] Result<Revision> position(Deadline deadline);
 
@@ -115,12 +112,9 @@ class Objects {
                                                 const WriteToken& token);
   /// Deletes an object that Calico has marked, to make another in its place. What fails is left to the next.
   void finish_deletion(const Key& key, const Basis& basis, Deadline deadline);
-  struct Seen {
-    std::string uid;
-    std::string owner_label;  ///< the value of wire::kube::kOwnerLabel; empty: none
-  };
   void remember(const Key& key, const wire::kube::ApiObject& object);
-  [[nodiscard]] Seen seen(const Key& key) const;
+  /// Empty: not known.
+  [[nodiscard]] std::string uid_of(const Key& key) const;
 
   Api& api_;
   const std::vector<std::unique_ptr<Form>> forms_;
@@ -128,7 +122,7 @@ class Objects {
   const Clock& clock_;
   mutable std::mutex mutex_;
   /// Of objects seen last. A write says whose it is by the UID, so that it can't meet one made anew. Guarded by mutex_.
-  std::map<Key, Seen> seen_;
+  std::map<Key, std::string> uids_;  ///< of the objects that were seen last
 };
 
 /// The error for a key whose condition failed.

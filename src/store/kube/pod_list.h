@@ -26,7 +26,7 @@ namespace croft::store::kube {
                                                                      const std::string& name, Deadline deadline);
 
 /// The same as for_each_pod() of the pods that are bound to one node, by a field selector. Errors also:
-/// invalid_argument for a name that no node can have; deadline_exceeded.
+/// deadline_exceeded.
 [[nodiscard]] Result<void> for_each_pod_of_node(Api& api, const Clock& clock, const std::string& node,
                                                 Deadline deadline, const std::function<void()>& begin,
                                                 const std::function<void(const core::collect::PodFact&)>& take);

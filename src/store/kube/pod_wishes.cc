@@ -7,20 +7,16 @@
 
 #include "base/net/echo.h"
 #include "cni/format/pod_annotations.h"
-#include "store/kube/form.h"
 #include "store/kube/format/requests.h"
 #include "store/kube/refusals.h"
 
 namespace croft::store::kube {
 namespace {
 
-using Outcome = Answer::Outcome;
-
 [[nodiscard]] Result<core::PodWishes> wishes_of(Annotated kind, const Answer& answer, const std::string& name,
                                                 const wire::kube::ApiObjectOf& of) {
-  const bool is_absent = answer.outcome == Outcome::refused && answer.status.code == 404 && !answer.status.name.empty();
-  if (is_absent) return core::PodWishes{};
-  if (answer.outcome == Outcome::done) {
+  if (is_absent(answer)) return core::PodWishes{};
+  if (answer.outcome == Answer::Outcome::done) {
     TRY(const auto object, wire::kube::decode_object(answer.body, of));
     return wishes_in(kind, object.value, name);
   }
@@ -36,8 +32,7 @@ using Outcome = Answer::Outcome;
 
 Result<core::PodWishes> wishes_in(Annotated kind, wire::JsonRef object, const std::string& name) {
   core::PodWishes wishes;
-  const auto metadata = member_of(object, "metadata");
-  const auto annotations = metadata ? member_of(*metadata, "annotations") : std::nullopt;
+  const auto annotations = member_of(member_of(object, "metadata"), "annotations");
   if (!annotations || annotations->is_null()) return wishes;
   const auto read = kind == Annotated::pod ? wire::cni::read_pod_annotations : wire::cni::read_namespace_annotations;
   const auto fault = read(wire::JsonAt{*annotations, nullptr, {}, {}}, wishes);

@@ -8,9 +8,8 @@
 
 namespace croft::store::kube {
 
-/// One stream a listing and a single record, each with a thread that waits for it, and one for all blocks that have the
-/// label of the owner whose listings are in the scope; a followed block without the label has a stream of its own.
-/// Keeps the readiness known. Both must outlive it.
+/// One stream a listing, a single record and a followed one, each with a thread that waits for it. Keeps the readiness
+/// known. Both must outlive it.
 [[nodiscard]] std::unique_ptr<Watch> make_watch(Objects& objects, CalicoReadiness& readiness, const WatchScope& scope,
                                                 Revision after);
 

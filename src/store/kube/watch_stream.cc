@@ -4,22 +4,12 @@ namespace croft::store::kube {
 
 Result<std::optional<wire::kube::ApiEvent>> Http2WatchStream::next(Deadline deadline) {
   for (bool late = false;;) {
-    if (over_) return fail(*over_);
-    const auto line = lines_.next();
-    if (!line) {
-      over_ = line.error();
-      continue;
+    TRY(const auto line, lines_.next());
+    if (line) {
+      TRY(auto event, wire::kube::decode_event(*line));
+      return std::optional(std::move(event));
     }
-    if (*line) {
-      auto event = wire::kube::decode_event(**line);
-      if (event) return std::optional(*std::move(event));
-      over_ = event.error();
-      continue;
-    }
-    if (end_) {
-      over_ = lines_.has_rest() ? end_->in("a watch broke off within an event") : *end_;
-      continue;
-    }
+    if (end_) return fail(lines_.has_rest() ? end_->in("a watch broke off within an event") : *end_);
     // An event that comes byte by byte must not be waited for beyond the deadline.
     if (late) return std::optional<wire::kube::ApiEvent>();
     auto received = stream_->read(deadline);

@@ -20,8 +20,7 @@ class Http2WatchStream final : public WatchStream {
  private:
   std::shared_ptr<os::Http2Stream> stream_;
   wire::kube::WatchLines lines_;
-  std::optional<Error> end_;   ///< of the stream, behind what `lines_` has
-  std::optional<Error> over_;  ///< of the watch
+  std::optional<Error> end_;  ///< of the stream, behind what `lines_` has
 };
 
 }  // namespace croft::store::kube

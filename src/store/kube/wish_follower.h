@@ -1,12 +1,13 @@
 #pragma once
 
-#include <cstddef>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 
 #include "base/clock.h"
+#include "store/kube/informer.h"
 #include "store/kube/pod_wishes.h"
 
 namespace croft::store::kube {
@@ -16,12 +17,11 @@ namespace croft::store::kube {
 /// threads.
 class WishFollower {
  public:
-  /// What it remembers of pods, and the same of namespaces. Who makes pods chooses how much their annotations say;
-  /// those for which there is no room have to be asked for.
-  static constexpr std::size_t kBytesMax = std::size_t{24} << 20;
+  /// Who makes pods chooses how much their annotations say: a wish of more pools and addresses is not remembered.
+  static constexpr std::size_t kNamesMax = 16;
 
   /// `clock` must outlive it.
-  WishFollower(std::unique_ptr<Api> api, std::string node, const Clock& clock, std::size_t bytes_max = kBytesMax);
+  WishFollower(std::unique_ptr<Api> api, std::string node, const Clock& clock);
   ~WishFollower();
   WishFollower(const WishFollower&) = delete;
   WishFollower& operator=(const WishFollower&) = delete;
@@ -32,18 +32,28 @@ class WishFollower {
   [[nodiscard]] Result<core::AnnotatedWishes> ask(const core::PodIdentity& pod, Deadline deadline) {
     return ask_for_wishes(*api_, pod, deadline);
   }
-  /// Why the API does not let pods or namespaces be followed, so that every one is asked for by itself: a right is
-  /// missing, or what it tells is not understood. Empty: it does, or nobody has asked for wishes yet.
+  /// Why pods or namespaces can't be followed (Informer::trouble), so that every one is asked for by itself. Empty:
+  /// they are, or nobody has asked for wishes yet.
   [[nodiscard]] std::string refusal();
 
  private:
-  class Feed;
+  struct Known {
+    std::string uid;
+    Result<core::PodWishes> wishes;
+  };
+  struct Feed {
+    std::map<std::string, Known> known;  ///< by name
+    std::unique_ptr<Informer> informer;
+  };
+  void follow(Feed& feed, Annotated kind, ListAsked asked);
+  /// `uid` empty: whoever has the name. Null: not known.
+  [[nodiscard]] static const Known* find(const Feed& feed, const std::string& name, const std::string& uid);
+
   const std::unique_ptr<Api> api_;
   const std::string node_;
   const Clock& clock_;
-  const std::size_t bytes_max_;
-  std::mutex mutex_;  ///< guards who makes the feeds
-  std::unique_ptr<Feed> pods_, namespaces_;
+  std::mutex mutex_;        ///< guards what is below
+  Feed pods_, namespaces_;  ///< the last: their threads use all of the above
 };
 
 }  // namespace croft::store::kube

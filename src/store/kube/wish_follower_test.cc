@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/manual_clock.h"
 #include "os/clock.h"
 
 namespace croft::store::kube {
@@ -222,29 +223,21 @@ TEST_F(WishFollowerTest, WhyItIsNotFollowedIsSaid) {
   EXPECT_FALSE(follower.remembered(pod_));
 }
 
-TEST_F(WishFollowerTest, MemoryIsBoundedInBytes) {
-  std::string names;
-  for (int i = 0; i < 64; ++i) names += fmt::format(R"({}\"{}\")", i == 0 ? "" : ",", std::string(200, 'a'));
-  const std::string annotation = fmt::format(R"("cni.projectcalico.org/ipv4pools":"[{}]")", names);
-  for (int i = 0; i < 40; ++i) cluster_.put_pod(fmt::format("big-{:02}", i), fmt::format("u-{}", i), annotation);
+TEST_F(WishFollowerTest, AWishOfManyNamesIsNotRemembered) {
+  const auto asks_for = [](std::size_t pools) {
+    std::string names;
+    for (std::size_t i = 0; i < pools; ++i) names += fmt::format(R"({}\"pool-{}\")", i == 0 ? "" : ",", i);
+    return fmt::format(R"("cni.projectcalico.org/ipv4pools":"[{}]")", names);
+  };
+  cluster_.put_pod("few", "u-1", asks_for(WishFollower::kNamesMax));
+  cluster_.put_pod("many", "u-2", asks_for(WishFollower::kNamesMax + 1));
   cluster_.put_namespace("");
-  WishFollower follower(std::make_unique<ClusterApi>(cluster_), "node-a", clock_, std::size_t{256} << 10);
-  const auto is_known = [&](int i) {
-    return follower.remembered({fmt::format("big-{:02}", i), "shop", fmt::format("u-{}", i)}).has_value();
-  };
-  wait_until([&] { return is_known(0); });
-  const auto known = [&] {
-    int count = 0;
-    for (int i = 0; i < 40; ++i) count += is_known(i) ? 1 : 0;
-    return count;
-  };
-  EXPECT_GE(known(), 8);
-  EXPECT_LE(known(), 20) << "of sixteen KiB and more each";
-  EXPECT_FALSE(is_known(39));
-  // One that gives up its room leaves it to another.
-  for (int i = 0; i < 2; ++i) cluster_.put_pod(fmt::format("big-{:02}", i), fmt::format("u-{}", i), "", true);
-  cluster_.put_pod("big-39", "u-39", annotation, true);
-  wait_until([&] { return is_known(39); });
+  WishFollower follower(std::make_unique<ClusterApi>(cluster_), "node-a", clock_);
+  wait_until([&] { return follower.remembered({"few", "shop", "u-1"}).has_value(); });
+  EXPECT_FALSE(follower.remembered({"many", "shop", "u-2"}));
+  // What was remembered of it before is no more.
+  cluster_.put_pod("few", "u-1", asks_for(WishFollower::kNamesMax + 1), true);
+  wait_until([&] { return !follower.remembered({"few", "shop", "u-1"}); });
 }
 
 TEST_F(WishFollowerTest, WhoIsNotKnownForSureHasToBeAskedFor) {
@@ -278,6 +271,24 @@ TEST_F(WishFollowerTest, WatchesThatEndAtOnceAreOpenedMoreAndMoreSeldom) {
     EXPECT_LE(cluster.lists, 12);
     EXPECT_GE(cluster.watches, 2);
   }
+}
+
+/// As over a connection that is dead and does not say so.
+TEST_F(WishFollowerTest, AWatchThatSaysNothingIsOpenedAnew) {
+  cluster_.put_pod("web-0", "u-1", "");
+  cluster_.put_namespace("");
+  ManualClock clock;
+  WishFollower follower(std::make_unique<ClusterApi>(cluster_), "node-a", clock);
+  wait_until([&] { return follower.remembered(pod_).has_value(); });
+  const auto watches = [&] { return cluster_.count("watch=1"); };
+  EXPECT_EQ(watches(), 2U);
+  clock.advance(std::chrono::minutes{5} - 1ms);
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(watches(), 2U);
+  clock.advance(1s);
+  wait_until([&] { return watches() == 4U; });
+  EXPECT_EQ(cluster_.lists, 2) << "they go on from where they were";
+  EXPECT_TRUE(follower.remembered(pod_));
 }
 
 /// As a cache or proxy does that mixes answers up.

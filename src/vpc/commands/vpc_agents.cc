@@ -52,11 +52,11 @@ class StaticAgents final : public AgentDirectory {
 class ClusterAgents final : public AgentDirectory {
  public:
   ClusterAgents(std::unique_ptr<store::kube::Api> api, std::string own_node, std::string own_socket)
-      : api_(std::move(api)), objects_(*api_), own_node_(std::move(own_node)), own_socket_(std::move(own_socket)) {}
+      : api_(std::move(api)), stocks_(*api_), own_node_(std::move(own_node)), own_socket_(std::move(own_socket)) {}
 
   [[nodiscard]] Result<std::vector<AgentPlace>> agents(Deadline deadline) override {
-    TRY(const auto all, objects_.ipamds(deadline));
-    const auto nodes = objects_.node_names(deadline);
+    TRY(const auto all, stocks_.all(deadline));
+    const auto nodes = store::kube::node_names(*api_, deadline);
     if (!nodes && nodes.error().code != ErrorCode::permission_denied) return fail(nodes.error());
     std::map<std::string, AgentPlace> by_node;
     for (const auto& one : all) {
@@ -77,7 +77,7 @@ class ClusterAgents final : public AgentDirectory {
 
  private:
   const std::unique_ptr<store::kube::Api> api_;
-  store::kube::VpcObjects objects_;
+  store::kube::VpcObjects<wire::kube::IpamdRecord> stocks_;
   const std::string own_node_, own_socket_;
 };
 

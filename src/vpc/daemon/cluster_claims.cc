@@ -1,35 +1,187 @@
 #include "vpc/daemon/cluster_claims.h"
 
+#include <algorithm>
+#include <ctime>
+#include <string_view>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
+#include "vpc/decide/promised.h"
+#include "vpc/format/messages.h"
 
 namespace croft::app {
+namespace {
+
+constexpr int kWritesMax = 4;
+constexpr std::size_t kReleaseTimeMax = 64;
+constexpr const char* kNever = "Never";
+constexpr std::string_view kStaticPodAnnotation = "kubernetes.io/config.hash";
+
+using wire::kube::VpcIpClaimRecord;
+
+std::string text_of(const wire::kube::ApiObject& pod, std::string_view annotation) {
+  const auto annotations = member_of(member_of(pod.value, "metadata"), "annotations");
+  const auto found = member_of(annotations, annotation);
+  return found ? std::string(found->text()) : std::string();
+}
+
+/// As Go reads a duration, as far as its letters go: who releases addresses reads it.
+bool is_release_time(const std::string& text) {
+  return text.size() <= kReleaseTimeMax && std::ranges::all_of(text, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.';
+         });
+}
+
+VpcIpClaimRecord claim_of(const core::WarmAddress& held, VpcIpClaimRecord before) {
+  const wire::vpc::PodNetwork network = wire::vpc::pod_network_of(held);
+  before.ip = network.ip;
+  before.mask = network.mask;
+  if (!network.gateway.empty()) before.gateway = network.gateway;
+  before.subnet = network.subnet;
+  before.vpc = network.vpc;
+  before.attached = true;
+  before.sandbox = network.sandbox_id;
+  before.mac = network.mac;
+  if (before.owner_stateful_set.empty()) before.owner_stateful_set = core::warm::stateful_set_of(held.pod);
+  return before;
+}
+
+/// As UK8S' agent writes it: the node's local time.
+std::string local_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  char text[sizeof "2006-01-02 15:04:05"] = {};
+  if (::localtime_r(&now, &parts) == nullptr) return {};
+  return std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts) == 0 ? std::string() : std::string(text);
+}
+
+}  // namespace
+
+Result<engine::FixedAddresses::Wish> ClusterClaims::wish_of(const core::PodIdentity& pod, Deadline deadline) {
+  TRY(const auto seen, store::kube::pod_of_stock(api_, pod.namespace_name, pod.name, deadline));
+  // A static pod runs before the API knows it, and has another UID there.
+  if (!seen) return Wish{};
+  Wish wish;
+  wish.is_fixed = text_of(*seen, wire::kube::kFixedAddressAnnotation) == "true";
+  wish.release_time = text_of(*seen, wire::kube::kReleaseTimeAnnotation);
+  if (wish.release_time.empty()) wish.release_time = kNever;
+  if (wish.is_fixed && !is_release_time(wish.release_time)) {
+    return fail(
+        invalid_argument(fmt::format("pod {}/{}: the annotation {} is {}, and must be a duration as 1h10m20s, or "
+                                     "Never",
+                                     net::echo(pod.namespace_name), net::echo(pod.name),
+                                     wire::kube::kReleaseTimeAnnotation, net::echo(wish.release_time))));
+  }
+  if (!wish.is_fixed) return wish;
+  // A late call of a sandbox whose pod is gone: what is promised is its successor's. What kubelet runs from a file has
+  // the hash of that for a UID, and the API's pod says so.
+  const bool is_another = !pod.uid.empty() && !seen->meta.uid.empty() && pod.uid != seen->meta.uid &&
+                          pod.uid != text_of(*seen, kStaticPodAnnotation);
+  if (is_another) {
+    return fail(
+        ErrorCode::conflict,
+        fmt::format("pod {}/{} is another one by now, of UID {}: its address is not given to the one of UID {}",
+                    net::echo(pod.namespace_name), net::echo(pod.name), net::echo(seen->meta.uid), net::echo(pod.uid)));
+  }
+  return wish;
+}
+
+Result<std::optional<engine::FixedAddresses::Promise>> ClusterClaims::promise_to(const core::PodIdentity& pod,
+                                                                                 Deadline deadline) {
+  TRY(const auto claim, claims_.find(pod.namespace_name, pod.name, deadline));
+  // One that names no address yet promises none; attach() fills it in.
+  if (!claim || claim->record.ip.empty()) return std::optional<Promise>();
+  auto address = net::Address::parse(claim->record.ip);
+  if (!address) return fail(ErrorCode::corrupt, address.error().in("VpcIpClaim " + claim->meta.name).message);
+  Promise promise{*address, claim->record.subnet, std::nullopt, claim->record.node};
+  if (const auto mac = net::Mac::parse(claim->record.mac)) promise.mac = *mac;
+  return std::optional(std::move(promise));
+}
+
+Result<bool> ClusterClaims::is_gone(const std::string& node, Deadline deadline) {
+  TRY(const auto nodes, store::kube::node_names(api_, deadline));
+  return lacks(nodes, node);
+}
+
+Result<void> ClusterClaims::attach(const core::WarmAddress& held, const Wish& wish, Deadline deadline) {
+  const core::PodIdentity& pod = held.pod;
+  for (int writes = 0;; ++writes) {
+    TRY(const auto before, claims_.find(pod.namespace_name, pod.name, deadline));
+    if (before && !before->record.ip.empty() && before->record.ip != held.address.to_string()) {
+      return fail(
+          ErrorCode::conflict,
+          fmt::format("the VpcIpClaim of pod {}/{} promises {} by now, and the pod was given {}; it is tried again",
+                      net::echo(pod.namespace_name), net::echo(pod.name), net::echo(before->record.ip),
+                      held.address.to_string()));
+    }
+    VpcIpClaimRecord record = claim_of(held, before ? before->record : VpcIpClaimRecord{});
+    record.node = node_;
+    if (record.release_time.empty()) record.release_time = wish.release_time.empty() ? kNever : wish.release_time;
+    if (before && before->record == record) return {};
+    const auto written = claims_.write(before, pod.namespace_name, pod.name, record, deadline);
+    if (written) return {};
+    // Read again: somebody else wrote it, or this very write came through.
+    const ErrorCode code = written.error().code;
+    const bool may_be_there = code == ErrorCode::conflict || code == ErrorCode::already_exists ||
+                              code == ErrorCode::unknown_outcome || (before && code == ErrorCode::not_found);
+    if (!may_be_there || writes == kWritesMax) return fail(written.error());
+  }
+}
+
+// ---------------------------------------------------------------- those of the whole cluster
+
+Result<std::vector<ClusterClaims::Claim>> ClusterClaims::all(Deadline deadline) {
+  auto claims = claims_.all(deadline);
+  if (!claims && claims.error().code == ErrorCode::not_found) return std::vector<Claim>();
+  return claims;
+}
 
 Result<std::vector<net::Address>> ClusterClaims::claimed(Deadline deadline) {
-  const auto claims = objects_.claims("", deadline);
+  TRY(const auto claims, all(deadline));
   std::vector<net::Address> addresses;
-  // A cluster without the kind has none.
-  if (!claims && claims.error().code == ErrorCode::not_found) return addresses;
-  if (!claims) return fail(claims.error());
-  for (const auto& claim : *claims) {
+  for (const Claim& claim : claims) {
     // Whoever may write claims in one namespace does not decide for all nodes.
-    if (claim.record.ip.empty()) continue;
-    if (const auto address = net::Address::parse(claim.record.ip)) {
-      addresses.push_back(*address);
-    } else {
-      tell_once(claim.meta.name_space + "/" + claim.meta.name, claim.record.ip);
-    }
+    if (const auto address = net::Address::parse(claim.record.ip)) addresses.push_back(*address);
   }
   return addresses;
 }
 
-void ClusterClaims::tell_once(const std::string& name, const std::string& ip) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (told_.size() >= kToldMax || !told_.insert(name + " " + ip).second) return;
+Result<int> ClusterClaims::let_go(const std::function<bool(const net::Address&)>& is_held, Deadline deadline) {
+  TRY(const auto claims, all(deadline));
+  std::optional<std::set<std::string>> nodes;
+  int gone = 0;
+  for (const Claim& claim : claims) {
+    if (!claim.meta.deletion_timestamp || !claim.record.attached || claim.record.node.empty()) continue;
+    if (claim.record.node == node_) {
+      const auto address = net::Address::parse(claim.record.ip);
+      if (address && is_held(*address)) continue;
+    } else {
+      if (!nodes) {
+        TRY(nodes, store::kube::node_names(api_, deadline));
+      }
+      if (!lacks(*nodes, claim.record.node)) continue;
+    }
+    TRY(const bool went, detach(claim, deadline));
+    gone += went ? 1 : 0;
   }
-  log_(fmt::format("VpcIpClaim {} promises nothing: its ip {} is no address; it is passed over", name, net::echo(ip)));
+  return gone;
+}
+
+Result<bool> ClusterClaims::detach(const Claim& seen, Deadline deadline) {
+  TRY(const auto now, claims_.find(seen.meta.name_space, seen.meta.name, deadline));
+  const bool is_same = now && now->meta.uid == seen.meta.uid && now->meta.deletion_timestamp &&
+                       now->record.node == seen.record.node && now->record.ip == seen.record.ip;
+  if (!is_same) return false;
+  VpcIpClaimRecord record = now->record;
+  record.attached = false;
+  record.last_detach_time = local_time();
+  const auto written = claims_.write(now, seen.meta.name_space, seen.meta.name, record, deadline);
+  if (written) return true;
+  const ErrorCode code = written.error().code;
+  if (code == ErrorCode::conflict || code == ErrorCode::not_found || code == ErrorCode::unknown_outcome) return false;
+  return fail(written.error());
 }
 
 }  // namespace croft::app

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <cstddef>
 #include <functional>
-#include <mutex>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -16,23 +16,40 @@
 
 namespace croft::app {
 
-/// What the VpcIpClaims of a cluster promise to pods. One without an address promises none yet, and one with nonsense
-/// none that anybody could be given; that is told once. Safe to use from several threads.
-class ClusterClaims final : public engine::AddressClaims {
+/// Fixed addresses as a cluster of UK8S has them: a pod's annotation asks for one, a VpcIpClaim of the pod's name in
+/// its namespace is the promise (docs/reference/warm-pool.md#fixed-addresses). Safe to use from several threads.
+class ClusterClaims final : public engine::FixedAddresses, public engine::AddressClaims {
  public:
-  /// `api` outlives it. `log` takes lines without newline.
-  ClusterClaims(store::kube::Api& api, std::function<void(const std::string& line)> log)
-      : objects_(api), log_(std::move(log)) {}
+  /// `api` outlives it; `node`: this one's name in the cluster.
+  ClusterClaims(store::kube::Api& api, std::string node) : api_(api), node_(std::move(node)), claims_(api) {}
+
+  /// Asks each time: the API may know another pod of its name by now (conflict).
+  [[nodiscard]] Result<Wish> wish_of(const core::PodIdentity& pod, Deadline deadline) override;
+  [[nodiscard]] Result<std::optional<Promise>> promise_to(const core::PodIdentity& pod, Deadline deadline) override;
+  [[nodiscard]] Result<void> attach(const core::WarmAddress& held, const Wish& wish, Deadline deadline) override;
+  [[nodiscard]] Result<bool> is_gone(const std::string& node, Deadline deadline) override;
+
+  /// A claim without an address promises none yet, and one with nonsense none that anybody could be given.
   [[nodiscard]] Result<std::vector<net::Address>> claimed(Deadline deadline) override;
+  /// Lets claims go that somebody has deleted: an attached one is held by its finalizer until whoever attached it says
+  /// that no pod lives with its address any more. Detaches what is deleted, and was attached by this node, if its
+  /// address is none of `is_held`; and what was attached by a node that the cluster has no more. A claim that says no
+  /// node is another program's. What another changed meanwhile waits for the next pass. Returns how many went.
+  [[nodiscard]] Result<int> let_go(const std::function<bool(const net::Address&)>& is_held, Deadline deadline);
 
  private:
-  void tell_once(const std::string& name, const std::string& ip);
+  using Claim = wire::kube::VpcObject<wire::kube::VpcIpClaimRecord>;
+  /// None in a cluster without the kind.
+  [[nodiscard]] Result<std::vector<Claim>> all(Deadline deadline);
+  [[nodiscard]] Result<bool> detach(const Claim& seen, Deadline deadline);
+  /// A list without this node is not to be believed.
+  [[nodiscard]] bool lacks(const std::set<std::string>& nodes, const std::string& node) const {
+    return nodes.contains(node_) && !nodes.contains(node);
+  }
 
-  static constexpr std::size_t kToldMax = 100;
-  store::kube::VpcObjects objects_;
-  const std::function<void(const std::string& line)> log_;
-  std::mutex mutex_;
-  std::set<std::string> told_;  ///< guarded by mutex_
+  store::kube::Api& api_;
+  const std::string node_;
+  store::kube::VpcObjects<wire::kube::VpcIpClaimRecord> claims_;
 };
 
 }  // namespace croft::app

@@ -1,5 +1,3 @@
-#include "vpc/daemon/deleted_claims.h"
-
 #include <memory>
 #include <string>
 
@@ -7,6 +5,7 @@
 
 #include "os/clock.h"
 #include "store/kube/fake_api_fixture.h"
+#include "vpc/daemon/cluster_claims.h"
 
 namespace croft::app {
 namespace {
@@ -48,8 +47,8 @@ class DeletedClaimsTest : public testing::Test {
     record.ip = ip;
     record.attached = true;
     record.node = node;
-    store::kube::VpcObjects objects(api_);
-    const auto made = objects.create("shop", pod, record, soon());
+    store::kube::VpcObjects<wire::kube::VpcIpClaimRecord> objects(api_);
+    const auto made = objects.write({}, "shop", pod, record, soon());
     ASSERT_TRUE(made) << made.error().message;
   }
   /// As `kubectl delete` does it.
@@ -69,7 +68,7 @@ class DeletedClaimsTest : public testing::Test {
   std::shared_ptr<FakeCluster> cluster_ = std::make_shared<FakeCluster>();
   FakeApi one_namespace_{cluster_, clock_};
   AllNamespaces api_{one_namespace_};
-  DeletedClaims claims_{api_, "node-a"};
+  ClusterClaims claims_{api_, "node-a"};
 };
 
 TEST_F(DeletedClaimsTest, OneOfThisNodeGoesOnceNoPodLivesWithItsAddress) {
@@ -95,7 +94,7 @@ TEST_F(DeletedClaimsTest, OneOfAnotherNodeGoesWhenThatIsGone) {
   EXPECT_TRUE(has("web-2")) << "UK8S' own";
   make_claim("web-3", "10.9.0.10", "node-x");
   remove("web-3");
-  DeletedClaims stranger(api_, "node-y");
+  ClusterClaims stranger(api_, "node-y");
   EXPECT_EQ(stranger.let_go([](const net::Address&) { return false; }, soon()).value_or(-1), 0)
       << "a list without the own node is not to be believed";
 }

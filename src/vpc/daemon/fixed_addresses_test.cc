@@ -1,5 +1,3 @@
-#include "vpc/daemon/fixed_addresses.h"
-
 #include <memory>
 #include <string>
 
@@ -7,6 +5,7 @@
 
 #include "os/clock.h"
 #include "store/kube/fake_api_fixture.h"
+#include "vpc/daemon/cluster_claims.h"
 
 namespace croft::app {
 namespace {
@@ -45,10 +44,10 @@ class FixedAddressesTest : public testing::Test {
   os::SystemClock clock_;
   std::shared_ptr<FakeCluster> cluster_ = std::make_shared<FakeCluster>();
   FakeApi api_{cluster_, clock_};
-  ClusterFixedAddresses fixed_{api_};
+  ClusterClaims fixed_{api_, ""};
 };
 
-TEST_F(FixedAddressesTest, AnAnnotationAsksForItAndThePodIsAskedForOnce) {
+TEST_F(FixedAddressesTest, AnAnnotationAsksForIt) {
   const auto keeps = make_pod("web-0", {{kFixedAnnotation, "true"}, {kPolicyAnnotation, "1h10m20s"}});
   const auto other = make_pod("job-1", {{kFixedAnnotation, "false"}});
   auto wish = fixed_.wish_of(keeps, soon());
@@ -57,9 +56,6 @@ TEST_F(FixedAddressesTest, AnAnnotationAsksForItAndThePodIsAskedForOnce) {
   EXPECT_EQ(wish->release_time, "1h10m20s");
   ASSERT_TRUE(fixed_.wish_of(other, soon()));
   EXPECT_FALSE(fixed_.wish_of(other, soon())->is_fixed);
-  const auto calls = api_.calls.load();
-  EXPECT_FALSE(fixed_.wish_of(other, soon())->is_fixed);
-  EXPECT_EQ(api_.calls, calls) << "it is remembered";
   EXPECT_TRUE(fixed_.wish_of(keeps, soon())->is_fixed);
   EXPECT_FALSE(fixed_.wish_of({"static-0", "shop", "u-9"}, soon())->is_fixed) << "the API does not know it";
 }
@@ -83,7 +79,7 @@ TEST_F(FixedAddressesTest, AnAddOfAPodThatIsGoneGetsNothingOfItsSuccessors) {
 
 TEST_F(FixedAddressesTest, TheClusterTellsWhichNodesAreGone) {
   cluster_->make("/api/v1/nodes/node-g", {{"metadata", {{"name", "node-g"}}}});
-  ClusterFixedAddresses fixed(api_, "node-g");
+  ClusterClaims fixed(api_, "node-g");
   EXPECT_TRUE(fixed.is_gone("node-f", soon()).value());
   EXPECT_FALSE(fixed.is_gone("node-g", soon()).value());
   cluster_->make("/api/v1/nodes/node-f", {{"metadata", {{"name", "node-f"}}}});
@@ -128,7 +124,7 @@ TEST_F(FixedAddressesTest, AnotherPodsAnswerSaysNothingOfThisOne) {
   const auto pod = make_pod("web-0", {{kFixedAnnotation, "true"}});
   make_pod("web-1", {});
   SwappedApi swapped{cluster_, clock_};
-  ClusterFixedAddresses fixed(swapped);
+  ClusterClaims fixed(swapped, "");
   const auto wish = fixed.wish_of(pod, soon());
   ASSERT_FALSE(wish);
   EXPECT_EQ(wish.error().code, ErrorCode::corrupt) << wish.error().message;

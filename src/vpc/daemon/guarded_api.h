@@ -10,8 +10,7 @@
 
 namespace croft::app {
 
-/// How long an API server that did not answer is taken to be away; then one call finds out, and the others are told
-/// what the last one was until it has.
+/// How long an API server that did not answer is taken to be away; then it is asked again.
 inline constexpr std::chrono::seconds kAwayFor{2};
 /// A call that had less time than this says nothing of the server when that is over.
 inline constexpr std::chrono::seconds kIsSilence{1};
@@ -29,16 +28,11 @@ class GuardedApi final : public store::kube::Api {
   }
 
  private:
-  /// Why not, where it is not to be asked now.
-  [[nodiscard]] std::optional<Error> begin();
-  void end(const store::kube::Answer& answer, std::chrono::nanoseconds begun);
-
   store::kube::Api& beneath_;
   const Clock& clock_;
   std::mutex mutex_;  ///< guards all below
   std::optional<Error> away_;
   std::chrono::nanoseconds ask_again_{};  ///< since boot; with away_
-  bool is_asking_ = false;                ///< with away_: one finds out whether it is back
 };
 
 }  // namespace croft::app

@@ -1,25 +1,22 @@
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/net/address.h"
 #include "register/owner.h"
 #include "store/kube/api.h"
-#include "store/kube/vpc_objects.h"
 
 namespace croft::app {
 
-/// Writes pods' addresses where Calico's policy reads them, one after the other. A pod whose annotation the API refuses
-/// is tried again behind the others, after 1 s, then twice as long, at most ten minutes; while the API does not answer
-/// at all, all of them wait, at most a minute.
+/// Writes pods' addresses where Calico's policy reads them before kubelet has reported them, one after the other. What
+/// fails is not tried again: Calico reads the address in the pod's status then.
 class PodAnnotations {
  public:
   /// `api` and `clock` outlive it; `log` takes one line for each failure, from its thread.
@@ -28,28 +25,19 @@ class PodAnnotations {
   ~PodAnnotations();
   PodAnnotations(const PodAnnotations&) = delete;
   PodAnnotations& operator=(const PodAnnotations&) = delete;
-  /// In the place of what was wanted for the same pod before. Never blocks. Beyond 4096 the oldest are forgotten.
+  /// Never blocks. Beyond 4096 the oldest are forgotten.
   void add(const core::PodIdentity& pod, const net::Address& address);
 
  private:
-  struct Wanted {
-    core::PodIdentity pod;
-    net::Address address;
-    std::chrono::nanoseconds not_before{0};  ///< since boot
-    std::chrono::nanoseconds rest = std::chrono::seconds{1};
-  };
   void run();
-  [[nodiscard]] std::optional<Wanted> next(std::unique_lock<std::mutex>& lock);
 
-  store::kube::VpcObjects objects_;
+  store::kube::Api& api_;
   const Clock& clock_;
   const std::function<void(const std::string&)> log_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  bool stopping_ = false;     ///< guarded by mutex_, as below
-  std::deque<Wanted> queue_;  ///< in the order of their arrival
-  std::chrono::nanoseconds api_not_before_{0};
-  std::chrono::nanoseconds api_rest_ = std::chrono::seconds{1};
+  bool stopping_ = false;                                         ///< guarded by mutex_, as below
+  std::deque<std::pair<core::PodIdentity, net::Address>> queue_;  ///< in the order of their arrival
   std::thread thread_;
 };
 

@@ -42,7 +42,6 @@
 #include "register/affinity.h"
 #include "store/cached/cached_store.h"
 #include "store/store_url.h"
-#include "vpc/daemon/deleted_claims.h"
 #include "vpc/daemon/pod_annotations.h"
 #include "vpc/daemon/stock_store.h"
 #include "vpc/daemon/ucloud_place.h"
@@ -187,8 +186,8 @@ class VpcAgentProgram {
   [[nodiscard]] Result<End> run() {
     TRY(auto listener, os::UnixListener::listen(options_.socket, socket_access(options_), daemon_.clock));
     os::make_files_private();
-    if (options_.calico_policy && cluster_.annotations_api != nullptr) {
-      annotations_ = std::make_unique<PodAnnotations>(*cluster_.annotations_api, daemon_.clock,
+    if (options_.calico_policy && cluster_.api != nullptr) {
+      annotations_ = std::make_unique<PodAnnotations>(*cluster_.api, daemon_.clock,
                                                       [this](const std::string& line) { note(line); });
     }
     const store::CacheFollower follower(cached_, daemon_.clock);
@@ -336,7 +335,7 @@ class VpcAgentProgram {
     world.pods = cluster_.pods.get();
     world.host = &host_;
     world.claims = cluster_.claims.get();
-    world.fixed = cluster_.fixed.get();
+    world.fixed = cluster_.claims.get();
     world.is_alive = [](std::uint32_t process, std::uint64_t began) { return os::is_running({process, began}); };
     world.log = [this](const std::string& line) { note(line); };
     if (cluster_.events != nullptr) {
@@ -355,7 +354,7 @@ class VpcAgentProgram {
     world.log = [this](const std::string& line) { note(line); };
     world.oldest_speech = options_.oldest_protocol;
     world.show = [this, &keeper](std::deque<edge::StockHeard> heard) { return show(keeper, std::move(heard)); };
-    world.fixed = cluster_.fixed.get();
+    world.fixed = cluster_.claims.get();
     if (annotations_ != nullptr) {
       world.assigned = [this](const core::PodIdentity& pod, const net::Address& address) {
         if (!pod.name.empty()) annotations_->add(pod, address);
@@ -465,7 +464,7 @@ class VpcAgentProgram {
   /// Claims that somebody deleted go when nobody lives with their address.
   void tend_claims() {
     const auto now = daemon_.clock.now().since_boot;
-    if (cluster_.claims_api == nullptr || now < next_claims_) return;
+    if (cluster_.claims == nullptr || now < next_claims_) return;
     next_claims_ = now + seconds{options_.reconcile_s};
     const auto view = engine::view_stock({cached_, daemon_.clock, daemon_.random, seconds{1}});
     if (!view) return;
@@ -473,9 +472,8 @@ class VpcAgentProgram {
     for (const core::WarmAddress& one : view->addresses) {
       if (one.state == core::WarmState::held) held.insert(one.address);
     }
-    DeletedClaims claims(*cluster_.claims_api, options_.node);
-    const auto gone = claims.let_go([&](const net::Address& address) { return held.contains(address); },
-                                    Deadline::after(daemon_.clock.now(), kVpcApiTime));
+    const auto gone = cluster_.claims->let_go([&](const net::Address& address) { return held.contains(address); },
+                                              Deadline::after(daemon_.clock.now(), kVpcApiTime));
     if (gone && *gone > 0) log_.info("{} deleted VpcIpClaims are let go: no pod lives with their addresses", *gone);
     if (!gone) log_.warn("deleted VpcIpClaims stay for now: {}", printable(gone.error().message, Printed::line));
   }

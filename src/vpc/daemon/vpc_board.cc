@@ -16,6 +16,8 @@ namespace {
 constexpr std::chrono::nanoseconds kLookAgain = std::chrono::minutes{10};
 /// Each of which somebody else was faster.
 constexpr int kTries = 4;
+/// Where all of them are.
+const std::string kNamespace = "kube-system";
 
 }  // namespace
 
@@ -25,17 +27,17 @@ Result<void> VpcBoard::publish(const cloud::Interface& interface, const Status& 
   if (own_ && own_->record == record && clock_.now().since_boot - own_at_ < kLookAgain) return {};
   // With what was read before the first try needs one request; after a conflict it is read again.
   const bool is_new = own_ && own_->record != record;
-  std::optional<wire::kube::Ipamd> before = std::exchange(own_, std::nullopt);
+  std::optional<Ipamd> before = std::exchange(own_, std::nullopt);
   if (!is_new) before.reset();
   for (int tries = 1;; ++tries) {
     if (!before) {
-      TRY(before, objects_.ipamd(node_, deadline));
+      TRY(before, stocks_.find(kNamespace, node_, deadline));
     }
     if (before && before->record == record) {
       own_ = std::move(before);
       break;
     }
-    auto written = before ? objects_.update(*before, record, deadline) : objects_.create(node_, record, deadline);
+    auto written = stocks_.write(before, kNamespace, node_, record, deadline);
     if (written) {
       own_ = *std::move(written);
       break;
@@ -51,8 +53,8 @@ Result<void> VpcBoard::publish(const cloud::Interface& interface, const Status& 
 
 Result<void> VpcBoard::clean_up(Deadline deadline) {
   // The objects first: whose node comes in between is in the list of nodes.
-  TRY(const auto all, objects_.ipamds(deadline));
-  TRY(const std::set<std::string> nodes, objects_.node_names(deadline));
+  TRY(const auto all, stocks_.all(deadline));
+  TRY(const std::set<std::string> nodes, store::kube::node_names(api_, deadline));
   std::map<std::string, std::string> absent;
   if (!nodes.contains(node_)) {
     absent_.clear();
@@ -67,7 +69,7 @@ Result<void> VpcBoard::clean_up(Deadline deadline) {
       absent.emplace(one.meta.uid, node);
       continue;
     }
-    const auto removed = objects_.remove_ipamd(one.meta, deadline);
+    const auto removed = stocks_.remove(one.meta, deadline);
     // Changed meanwhile: it is looked at anew.
     if (!removed && removed.error().code != ErrorCode::conflict && !failed) failed = removed.error();
     if (!removed) absent.emplace(one.meta.uid, node);
@@ -94,7 +96,7 @@ void VpcBoard::note_passed_over(std::map<std::string, std::string> passed_over,
 
 Result<std::vector<engine::PeerAgents::Peer>> VpcBoard::peers(
     const std::string& subnet, Deadline deadline, const std::function<void(const std::string& line)>& tell) {
-  TRY(const auto all, objects_.ipamds(deadline));
+  TRY(const auto all, stocks_.all(deadline));
   std::vector<engine::PeerAgents::Peer> peers;
   std::map<std::string, std::string> passed_over;
   for (const auto& one : all) {

@@ -19,7 +19,7 @@ class VpcBoard final : public engine::StockBoard {
  public:
   /// `address` is where this node's agent serves its peers, `10.0.0.2:7312`. `api` and `clock` must outlive it.
   VpcBoard(store::kube::Api& api, const Clock& clock, std::string node, std::string address)
-      : objects_(api), clock_(clock), node_(std::move(node)), address_(std::move(address)) {}
+      : api_(api), stocks_(api), clock_(clock), node_(std::move(node)), address_(std::move(address)) {}
 
   /// Asks the API only when something is new, or ten minutes have passed: somebody may have changed or deleted it.
   [[nodiscard]] Result<void> publish(const cloud::Interface& interface, const Status& status,
@@ -38,11 +38,13 @@ class VpcBoard final : public engine::StockBoard {
   void note_passed_over(std::map<std::string, std::string> passed_over,
                         const std::function<void(const std::string& line)>& tell);
 
-  store::kube::VpcObjects objects_;
+  using Ipamd = wire::kube::VpcObject<wire::kube::IpamdRecord>;
+  store::kube::Api& api_;
+  store::kube::VpcObjects<wire::kube::IpamdRecord> stocks_;
   const Clock& clock_;
   const std::string node_;
   const std::string address_;
-  std::optional<wire::kube::Ipamd> own_;  ///< as it was written or read last
+  std::optional<Ipamd> own_;  ///< as it was written or read last
   std::chrono::nanoseconds own_at_{};
   std::map<std::string, std::string> absent_;  ///< by UID: objects whose node was absent, and its name
   std::mutex mutex_;                           ///< guards what is below

@@ -148,65 +148,53 @@ TEST_F(VpcBoardTest, AMissingKindIsNamed) {
 }
 
 TEST_F(VpcBoardTest, FixedAddressesAreAttachedAndDetached) {
-  store::kube::VpcObjects objects(api_);
-  EXPECT_FALSE(objects.claim("default", "web-0", soon()).value());
+  store::kube::VpcObjects<VpcIpClaimRecord> objects(api_);
+  EXPECT_FALSE(objects.find("default", "web-0", soon()).value());
   VpcIpClaimRecord record;
   record.ip = "10.0.0.9";
   record.attached = true;
   record.owner_stateful_set = "web";
-  const auto made = objects.create("default", "web-0", record, soon());
+  const auto made = objects.write({}, "default", "web-0", record, soon());
   ASSERT_TRUE(made) << made.error().message;
   VpcIpClaimRecord other = record;
   other.ip = "10.0.0.10";
-  EXPECT_EQ(objects.create("default", "web-0", other, soon()).error().code, ErrorCode::already_exists);
-  EXPECT_EQ(objects.claims("default", soon()).value().size(), 1U);
+  EXPECT_EQ(objects.write({}, "default", "web-0", other, soon()).error().code, ErrorCode::already_exists);
   record.attached = false;
-  const auto detached = objects.update(*made, record, soon());
+  const auto detached = objects.write(*made, "default", "web-0", record, soon());
   ASSERT_TRUE(detached) << detached.error().message;
   EXPECT_EQ(detached->record, record);
-  EXPECT_EQ(objects.update(*made, other, soon()).error().code, ErrorCode::conflict) << "of an older version";
+  EXPECT_EQ(objects.write(*made, "default", "web-0", other, soon()).error().code, ErrorCode::conflict)
+      << "of an older version";
 }
 
 TEST_F(VpcBoardTest, PodsAreTold) {
-  store::kube::VpcObjects objects(api_);
-  const std::vector<net::Address> addresses = {net::Address::parse("10.0.0.5").value()};
-  EXPECT_EQ(objects.annotate_pod("default", "web-0", "u", addresses, soon()).error().code, ErrorCode::not_found);
+  const net::Address address = net::Address::parse("10.0.0.5").value();
+  EXPECT_EQ(store::kube::annotate_pod(api_, "default", "web-0", "u", address, soon()).error().code,
+            ErrorCode::not_found);
 }
 
 /// A proxy sends what it is sent twice, and gives the second answer.
 TEST_F(VpcBoardTest, WhatIsRepeatedOnItsWayIsDone) {
-  store::kube::VpcObjects objects(api_);
   api_.repeats = true;
-  const auto stock = objects.create("node-a", {"node-a", "10.0.0.2:7312", "subnet-1", 4, 50, 3, "normal"}, soon());
-  ASSERT_TRUE(stock) << stock.error().message;
-  const auto less = objects.update(*stock, {"node-a", "10.0.0.2:7312", "subnet-1", 3, 50, 3, "normal"}, soon());
-  ASSERT_TRUE(less) << less.error().message;
-  EXPECT_EQ(less->meta.resource_version, cluster_->object(kStocks + "/node-a")["metadata"]["resourceVersion"]);
-
-  VpcIpClaimRecord record;
-  record.ip = "10.0.0.9";
-  record.attached = true;
-  const auto claim = objects.create("shop", "web-0", record, soon());
-  ASSERT_TRUE(claim) << claim.error().message;
-  record.attached = false;
-  const auto detached = objects.update(*claim, record, soon());
-  ASSERT_TRUE(detached) << detached.error().message;
-  EXPECT_EQ(detached->record, record);
+  ASSERT_TRUE(board_.publish(interface_, {4, 3, 50, "normal"}, soon()));
+  EXPECT_EQ(cluster_->object(kStocks + "/node-a")["status"]["current"], 4);
+  ASSERT_TRUE(board_.publish(interface_, {3, 3, 50, "normal"}, soon()));
+  EXPECT_EQ(cluster_->object(kStocks + "/node-a")["status"]["current"], 3);
 }
 
 TEST_F(VpcBoardTest, WhatAnotherWroteMeanwhileIsAConflict) {
-  store::kube::VpcObjects objects(api_);
+  store::kube::VpcObjects<VpcIpClaimRecord> objects(api_);
   VpcIpClaimRecord record;
   record.ip = "10.0.0.9";
-  const auto claim = objects.create("shop", "web-0", record, soon());
+  const auto claim = objects.write({}, "shop", "web-0", record, soon());
   ASSERT_TRUE(claim) << claim.error().message;
   VpcIpClaimRecord other = record;
   other.ip = "10.0.0.10";
-  ASSERT_TRUE(objects.update(*claim, other, soon()));
+  ASSERT_TRUE(objects.write(*claim, "shop", "web-0", other, soon()));
   record.attached = true;
-  EXPECT_EQ(objects.update(*claim, record, soon()).error().code, ErrorCode::conflict);
-  EXPECT_EQ(objects.create("shop", "web-0", record, soon()).error().code, ErrorCode::already_exists);
-  EXPECT_EQ(objects.claim("shop", "web-0", soon()).value()->record, other);
+  EXPECT_EQ(objects.write(*claim, "shop", "web-0", record, soon()).error().code, ErrorCode::conflict);
+  EXPECT_EQ(objects.write({}, "shop", "web-0", record, soon()).error().code, ErrorCode::already_exists);
+  EXPECT_EQ(objects.find("shop", "web-0", soon()).value()->record, other);
 }
 
 }  // namespace

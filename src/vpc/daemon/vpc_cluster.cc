@@ -6,14 +6,10 @@
 #include <fmt/format.h>
 
 #include "agent/daemon/store_parts.h"
-#include "base/net/address.h"
-#include "base/net/echo.h"
 #include "cli/stores/open_store.h"
 #include "store/kube/format/event.h"
 #include "store/kube/pod_list.h"
-#include "store/kube/vpc_objects.h"
 #include "store/store_url.h"
-#include "vpc/daemon/cluster_claims.h"
 
 namespace croft::app {
 void tell_of_conflict(store::kube::Events& events, const std::string& node, const core::WarmAddress& address) {
@@ -30,28 +26,21 @@ Result<ClusterOfStock> cluster_of(const VpcAgentOptions& options, Daemon& daemon
   if (store::scheme_of(options.kubernetes) != store::Scheme::kube) {
     return fail(invalid_argument("--kubernetes must be kube: or kube:/path/to/kubeconfig"));
   }
-  TRY(cluster.pods_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
-  TRY(cluster.board_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
-  TRY(cluster.annotations_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
-  cluster.pods = std::make_unique<edge::ApiPods>([&api = *cluster.pods_api, &clock = daemon.clock, node = options.node](
+  TRY(cluster.api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
+  cluster.pods = std::make_unique<edge::ApiPods>([&api = *cluster.api, &clock = daemon.clock, node = options.node](
                                                      Deadline deadline, const std::function<void()>& begin,
                                                      const std::function<void(const core::collect::PodFact&)>& take) {
     return store::kube::for_each_pod_of_node(api, clock, node, deadline, begin, take);
   });
-  TRY(cluster.claims_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
-  cluster.claims = std::make_unique<ClusterClaims>(*cluster.claims_api, [tell = cluster.tell](const std::string& line) {
-    if (*tell) (*tell)(line);
-  });
-  TRY(cluster.fixed_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
-  cluster.guarded_fixed_api = std::make_unique<GuardedApi>(*cluster.fixed_api, daemon.clock);
-  cluster.fixed = std::make_unique<ClusterFixedAddresses>(*cluster.guarded_fixed_api, options.node);
+  cluster.guarded_api = std::make_unique<GuardedApi>(*cluster.api, daemon.clock);
+  cluster.claims = std::make_unique<ClusterClaims>(*cluster.guarded_api, options.node);
   store::kube::Events::Options how;
   how.component = "cni-vpc-ipamd";
   how.node = options.node;
   TRY(auto events_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, how.time_limit));
   cluster.events =
       std::make_unique<store::kube::Events>(std::move(events_api), daemon.clock, daemon.random, std::move(how));
-  cluster.board = std::make_unique<VpcBoard>(*cluster.board_api, daemon.clock, options.node, options.listen);
+  cluster.board = std::make_unique<VpcBoard>(*cluster.api, daemon.clock, options.node, options.listen);
   return cluster;
 }
 

@@ -10,7 +10,7 @@
 #include "register/warm.h"
 #include "store/kube/api.h"
 #include "store/kube/events.h"
-#include "vpc/daemon/fixed_addresses.h"
+#include "vpc/daemon/cluster_claims.h"
 #include "vpc/daemon/guarded_api.h"
 #include "vpc/daemon/vpc_agent_options.h"
 #include "vpc/daemon/vpc_board.h"
@@ -29,14 +29,12 @@ struct ClusterOfStock {
   /// Where lines for people go, once there is a place for them; from any thread.
   std::shared_ptr<std::function<void(const std::string& line)>> tell =
       std::make_shared<std::function<void(const std::string& line)>>();
-  std::unique_ptr<store::kube::Api> pods_api, board_api, annotations_api, claims_api;
+  std::unique_ptr<store::kube::Api> api;
   std::unique_ptr<edge::ApiPods> pods;
-  std::unique_ptr<engine::AddressClaims> claims;
+  std::unique_ptr<ClusterClaims> claims;
   std::unique_ptr<VpcBoard> board;
   std::unique_ptr<store::kube::Events> events;
-  std::unique_ptr<store::kube::Api> fixed_api;
-  std::unique_ptr<GuardedApi> guarded_fixed_api;
-  std::unique_ptr<ClusterFixedAddresses> fixed;
+  std::unique_ptr<GuardedApi> guarded_api;
 };
 
 /// Of `--kubernetes`; `daemon` outlives it. Errors: invalid_argument for what is no kube: URL; those of its files.

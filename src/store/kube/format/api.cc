@@ -105,20 +105,25 @@ struct Cut {
 [[nodiscard]] std::optional<Cut> cut(std::string_view json) {
   Cut found;
   bool has_items = false;
-  JsonSlices list(json);
-  while (list.is_object() && list.next()) {
-    if (list.name() != "items") {
-      found.head.append(found.head.size() == 1 ? "\"" : ",\"").append(list.name()).append("\":").append(list.text());
-      continue;
+  constexpr std::string_view kSpace = " \t\r\n";
+  json.remove_prefix(std::min(json.find_first_not_of(kSpace), json.size()));
+  const auto take_item = [&](std::string_view, std::string_view text) {
+    const std::size_t length = length_of_value(text);
+    found.items.push_back(text.substr(0, length));
+    return length;
+  };
+  const std::size_t length = each_slice(json, [&](std::string_view name, std::string_view text) {
+    if (name != "items") {
+      const std::size_t whole = length_of_value(text);
+      found.head.append(found.head.size() == 1 ? "\"" : ",\"").append(name).append("\":").append(text, 0, whole);
+      return whole;
     }
     has_items = true;
-    JsonSlices items = list.inside();
-    if (!items.is_open()) continue;  // null
-    while (items.next()) found.items.push_back(items.text());
-    list.leave(items);
-  }
+    return text.starts_with('[') ? each_slice(text, take_item) : length_of_value(text);
+  });
   found.head += '}';
-  const bool is_whole = list.is_sound() && list.behind().find_first_not_of(" \t\r\n") == std::string_view::npos;
+  const bool is_whole =
+      json.starts_with('{') && length != json.npos && json.find_first_not_of(kSpace, length) == json.npos;
   return has_items && is_whole ? std::optional(std::move(found)) : std::nullopt;
 }
 

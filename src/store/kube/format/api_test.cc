@@ -281,9 +281,6 @@ TEST(KubeRequests, Lists) {
 TEST(KubeRequests, Watches) {
   EXPECT_EQ(watch_path("/c", {}), "/c?watch=1&allowWatchBookmarks=true");
   ApiWatchQuery query;
-  query.timeout = std::chrono::seconds{300};
-  EXPECT_EQ(watch_path("/c", query), "/c?watch=1&allowWatchBookmarks=true&timeoutSeconds=300");
-  query = {};
   query.resource_version = "42";
   EXPECT_EQ(watch_path("/c", query), "/c?watch=1&allowWatchBookmarks=true&resourceVersion=42");
 }

@@ -5,138 +5,96 @@
 namespace croft::wire::kube {
 namespace {
 
-constexpr std::string_view kSpace = " \t\r\n";
+constexpr std::size_t kNoEnd = std::string_view::npos;
 
-void skip_space(std::string_view& rest) {
-  std::size_t at = 0;
-  while (at < rest.size() && kSpace.find(rest[at]) != kSpace.npos) ++at;
-  rest.remove_prefix(at);
+[[nodiscard]] std::size_t behind_space(std::string_view text, std::size_t at) {
+  return std::min(text.find_first_not_of(" \t\r\n", at), text.size());
 }
 
-/// Behind the string that begins at `at`; npos where it has no end.
+/// Behind the string that begins at `at`.
 [[nodiscard]] std::size_t behind_string(std::string_view text, std::size_t at) {
   const std::size_t begin = at++;
   for (;; ++at) {
     at = text.find('"', at);
-    if (at == text.npos) return at;
+    if (at == kNoEnd) return at;
     std::size_t before = at;
     while (before > begin + 1 && text[before - 1] == '\\') --before;
     if ((at - before) % 2 == 0) return at + 1;
   }
 }
 
-/// Behind the value that begins there; npos where it has no end.
-[[nodiscard]] std::size_t behind_value(std::string_view text) {
-  if (text.empty()) return text.npos;
-  if (text.front() == '"') return behind_string(text, 0);
-  if (text.front() != '{' && text.front() != '[') {
-    const std::size_t end = std::min(text.find_first_of(",]} \t\r\n"), text.size());
-    return end == 0 ? text.npos : end;
-  }
-  std::size_t depth = 0;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    switch (text[at]) {
-      case '"':
-        at = behind_string(text, at);
-        if (at == text.npos) return at;
-        --at;
-        break;
-      case '{':
-      case '[':
-        ++depth;
-        break;
-      case '}':
-      case ']':
-        if (--depth == 0) return at + 1;
-        break;
-      default:
-        break;
-    }
-  }
-  return text.npos;
-}
-
-void copy(JsonSlices& from, std::span<const Kept> kept, std::string& out) {
-  out += from.is_object() ? '{' : '[';
+[[nodiscard]] std::size_t copy(std::string_view text, std::span<const Kept> kept, std::string& out) {
+  const bool is_object = text.starts_with('{');
   bool is_first = true;
-  while (from.next()) {
-    const auto found = std::ranges::find(kept, from.name(), &Kept::name);
-    if (from.is_object() && found == kept.end()) continue;
+  out += is_object ? '{' : '[';
+  const std::size_t length = each_slice(text, [&](std::string_view name, std::string_view value) {
+    const auto found = std::ranges::find(kept, name, &Kept::name);
+    if (is_object && found == kept.end()) return length_of_value(value);
     if (!is_first) out += ',';
     is_first = false;
-    if (from.is_object()) out.append("\"").append(from.name()).append("\":");
-    const auto parts = from.is_object() ? found->parts : kept;
-    if (JsonSlices inside = from.inside(); !parts.empty() && inside.is_open()) {
-      copy(inside, parts, out);
-      from.leave(inside);
-    } else {
-      out += from.text();
-    }
-  }
-  out += from.is_object() ? '}' : ']';
+    if (is_object) out.append("\"").append(name).append("\":");
+    const auto parts = is_object ? found->parts : kept;
+    if (!parts.empty() && (value.starts_with('{') || value.starts_with('['))) return copy(value, parts, out);
+    const std::size_t whole = length_of_value(value);
+    if (whole != kNoEnd) out += value.substr(0, whole);
+    return whole;
+  });
+  out += is_object ? '}' : ']';
+  return length;
 }
 
 }  // namespace
 
-JsonSlices::JsonSlices(std::string_view text) : rest_(text) {
-  skip_space(rest_);
-  if (rest_.starts_with('{') || rest_.starts_with('[')) {
-    close_ = rest_.front() == '{' ? '}' : ']';
-    rest_.remove_prefix(1);
-  } else {
-    state_ = State::broken;
-    rest_ = {};
+std::size_t length_of_value(std::string_view text) {
+  if (text.starts_with('"')) return behind_string(text, 0);
+  if (!text.starts_with('{') && !text.starts_with('[')) {
+    const std::size_t end = std::min(text.find_first_of(",]} \t\r\n"), text.size());
+    return end == 0 ? kNoEnd : end;
   }
+  std::size_t depth = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '"') {
+      at = behind_string(text, at);
+      if (at == kNoEnd) return at;
+      --at;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if ((c == '}' || c == ']') && --depth == 0) {
+      return at + 1;
+    }
+  }
+  return kNoEnd;
 }
 
-bool JsonSlices::next() {
-  if (state_ == State::at_value) static_cast<void>(text());
-  if (state_ == State::over || state_ == State::broken) return false;
-  skip_space(rest_);
-  if (rest_.starts_with(close_)) {
-    state_ = State::over;
-    rest_.remove_prefix(1);
-    return false;
+std::size_t each_slice(std::string_view text, const TakeSlice& take) {
+  const bool is_object = text.starts_with('{');
+  if (!is_object && !text.starts_with('[')) return kNoEnd;
+  const char close = is_object ? '}' : ']';
+  std::size_t at = behind_space(text, 1);
+  if (text.substr(at).starts_with(close)) return at + 1;
+  for (;;) {
+    std::string_view name;
+    if (is_object) {
+      const std::size_t end = text.substr(at).starts_with('"') ? behind_string(text, at) : kNoEnd;
+      if (end == kNoEnd) return kNoEnd;
+      name = text.substr(at + 1, end - at - 2);
+      at = behind_space(text, end);
+      if (!text.substr(at).starts_with(':')) return kNoEnd;
+      at = behind_space(text, at + 1);
+    }
+    const std::size_t length = take(name, text.substr(at));
+    if (length == kNoEnd) return kNoEnd;
+    at = behind_space(text, at + length);
+    if (text.substr(at).starts_with(close)) return at + 1;
+    if (!text.substr(at).starts_with(',')) return kNoEnd;
+    at = behind_space(text, at + 1);
   }
-  const bool is_first = state_ == State::first;
-  state_ = State::broken;
-  if (!is_first) {
-    if (!rest_.starts_with(',')) return false;
-    rest_.remove_prefix(1);
-    skip_space(rest_);
-  }
-  if (is_object()) {
-    const std::size_t end = rest_.starts_with('"') ? behind_string(rest_, 0) : rest_.npos;
-    if (end == rest_.npos) return false;
-    name_ = rest_.substr(1, end - 2);
-    rest_.remove_prefix(end);
-    skip_space(rest_);
-    if (!rest_.starts_with(':')) return false;
-    rest_.remove_prefix(1);
-    skip_space(rest_);
-  }
-  state_ = State::at_value;
-  return true;
-}
-
-std::string_view JsonSlices::text() {
-  const std::size_t end = behind_value(rest_);
-  state_ = end == rest_.npos ? State::broken : State::behind_value;
-  const std::string_view value = rest_.substr(0, end == rest_.npos ? 0 : end);
-  rest_.remove_prefix(value.size());
-  return value;
-}
-
-void JsonSlices::leave(const JsonSlices& inside) {
-  state_ = inside.is_sound() ? State::behind_value : State::broken;
-  rest_ = inside.rest_;
 }
 
 std::string with_only(std::string_view text, std::span<const Kept> kept) {
-  JsonSlices slices(text);
   std::string out;
-  if (slices.is_open()) copy(slices, kept, out);
-  return slices.is_sound() ? out : std::string(text);
+  return copy(text, kept, out) == kNoEnd ? std::string(text) : out;
 }
 
 }  // namespace croft::wire::kube

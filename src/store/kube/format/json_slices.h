@@ -1,10 +1,16 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace croft::wire::kube {
+
+// Goes through a JSON text by its brackets and quotes, without reading it: a list of an API server is cut into its
+// objects so, and what nobody reads of an object is left out. A text that is no JSON may pass for it; parse_json() of
+// the pieces tells.
 
 /// A member that is kept, and which of its own are; without `parts` all of it. Lists are looked into.
 struct Kept {
@@ -12,36 +18,15 @@ struct Kept {
   std::span<const Kept> parts{};
 };
 
-/// Goes through a JSON text by its brackets and quotes, without reading it: a list of an API server is cut into its
-/// objects so, and what nobody reads of an object is left out. It takes a text for JSON that is none; parse_json() of
-/// the pieces tells.
-class JsonSlices {
- public:
-  /// At an object or a list. One that is neither is not sound.
-  explicit JsonSlices(std::string_view text);
-  [[nodiscard]] bool is_open() const { return state_ != State::broken; }
-  [[nodiscard]] bool is_object() const { return close_ == '}'; }
+/// How long the value at the beginning of a text is; npos where it has no end.
+[[nodiscard]] std::size_t length_of_value(std::string_view text);
 
-  /// Goes to the next value. False at the end, and where the text is cut off or no JSON.
-  [[nodiscard]] bool next();
-  /// In an object, as it is written.
-  [[nodiscard]] std::string_view name() const { return name_; }
-  /// The value, and goes behind it. Empty where it has no end.
-  [[nodiscard]] std::string_view text();
-  /// What is in the value, if that is an object or a list; leave() goes on behind it, once all of it was gone through.
-  [[nodiscard]] JsonSlices inside() const { return JsonSlices(rest_); }
-  void leave(const JsonSlices& inside);
-
-  /// Whether it ended where it should; to be asked behind the last one.
-  [[nodiscard]] bool is_sound() const { return state_ == State::over; }
-  /// What is behind the object or list.
-  [[nodiscard]] std::string_view behind() const { return rest_; }
-
- private:
-  enum class State { first, at_value, behind_value, over, broken } state_ = State::first;
-  std::string_view rest_, name_;
-  char close_ = ']';
-};
+/// Gets a member of an object by its name as it is written, or an element of a list, which has no name. `text` begins
+/// with the value and goes on behind it. Returns how long the value is; npos: it has no end.
+using TakeSlice = std::function<std::size_t(std::string_view name, std::string_view text)>;
+/// Takes what is in the object or list at the beginning of a text. Returns how long that is; npos where it has no end
+/// or is neither.
+[[nodiscard]] std::size_t each_slice(std::string_view text, const TakeSlice& take);
 
 /// The text with nothing of its members but those. What is no JSON comes back as it is.
 [[nodiscard]] std::string with_only(std::string_view text, std::span<const Kept> kept);

@@ -37,16 +37,8 @@ constexpr std::array kMetaKept = {Kept{"name"},
                                   Kept{"annotations", kAnnotationsKept}};
 constexpr std::array kSpecKept = {Kept{"nodeName"}, Kept{"hostNetwork"}};
 constexpr std::array kConditionKept = {Kept{"type"}, Kept{"status"}};
-constexpr std::array kStateKept = {Kept{"running"}};
-constexpr std::array kContainerKept = {Kept{"state", kStateKept}};
-constexpr std::array kStatusKept = {Kept{"phase"},
-                                    Kept{"reason"},
-                                    Kept{"podIP"},
-                                    Kept{"podIPs"},
-                                    Kept{"conditions", kConditionKept},
-                                    Kept{"containerStatuses", kContainerKept},
-                                    Kept{"initContainerStatuses", kContainerKept},
-                                    Kept{"ephemeralContainerStatuses", kContainerKept}};
+constexpr std::array kStatusKept = {Kept{"phase"}, Kept{"reason"}, Kept{"podIP"}, Kept{"podIPs"},
+                                    Kept{"conditions", kConditionKept}};
 constexpr std::array kPodKept = {Kept{"metadata", kMetaKept}, Kept{"spec", kSpecKept}, Kept{"status", kStatusKept}};
 
 std::string text_of(const std::optional<JsonRef>& value) {
@@ -64,23 +56,12 @@ void add(std::string_view text, PodFact& pod) {
   }
 }
 
-/// A pod whose sandbox is gone says so, or, by a kubelet from before 1.29, has containers of which none runs. One whose
-/// containers fail again and again has a sandbox all the while.
 bool has_no_sandbox(const std::optional<JsonRef>& status) {
   const auto conditions = member_of(status, "conditions");
   for (auto one = conditions ? conditions->first_child() : std::nullopt; one; one = one->next_sibling()) {
     if (text_of(member_of(*one, "type")) == kHasSandbox) return text_of(member_of(*one, "status")) == "False";
   }
-  bool has_containers = false;
-  for (const char* name : {"containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"}) {
-    const auto containers = member_of(status, name);
-    for (auto one = containers ? containers->first_child() : std::nullopt; one; one = one->next_sibling()) {
-      const auto running = member_of(member_of(*one, "state"), "running");
-      if (running && !running->is_null()) return false;
-      has_containers = true;
-    }
-  }
-  return has_containers;
+  return false;
 }
 
 void add_of_status(const std::optional<JsonRef>& status, PodFact& pod) {

@@ -6,13 +6,12 @@
 namespace croft::wire::kube {
 
 /// What the collector needs of a Pod (core/v1): namespace, name, UID, node, whether it is in the node's network, phase
-/// and reason, whether it is a mirror, whether it has no sandbox (the condition PodReadyToStartContainers is False, or,
-/// where there is none, as from kubelets before 1.29, none of its containers runs), and every address that it reports
-/// for itself: `status.podIPs` and `podIP`; those that Calico's plugin notes before kubelet has them
-/// (`cni.projectcalico.org/podIP`, `podIPs`); those of further networks (`k8s.v1.cni.cncf.io/network-status`, and its
-/// older name `networks-status`). A pod in its node's network reports the node's. What can't be understood among the
-/// addresses, or is above kPodAddressesMax, is noted: then nothing is concluded from the others. Error: corrupt, for a
-/// name or namespace that none can have.
+/// and reason, whether it is a mirror, whether it has no sandbox (the condition PodReadyToStartContainers is False),
+/// and every address that it reports for itself: `status.podIPs` and `podIP`; those that Calico's plugin notes before
+/// kubelet has them (`cni.projectcalico.org/podIP`, `podIPs`); those of further networks
+/// (`k8s.v1.cni.cncf.io/network-status`, and its older name `networks-status`). A pod in its node's network reports the
+/// node's. What can't be understood among the addresses, or is above kPodAddressesMax, is noted: then nothing is
+/// concluded from the others. Error: corrupt, for a name or namespace that none can have.
 [[nodiscard]] Result<core::collect::PodFact> pod_fact(JsonRef object, const ApiMeta& meta);
 
 /// A list of pods, with what pod_fact() reads of each: a tenth of their text.

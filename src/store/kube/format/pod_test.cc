@@ -133,13 +133,7 @@ TEST(Pod, OneWithoutASandboxSaysSo) {
       {"it has none", R"({"conditions":[{"type":"PodReadyToStartContainers","status":"False"}],
          "containerStatuses":[{"state":{"running":{}}}]})",
        true},
-      {"of an older kubelet, none runs",
-       R"({"containerStatuses":[{"state":{"terminated":{"exitCode":137}}},{"state":{"waiting":{},"running":null}}]})",
-       true},
-      {"of an older kubelet, one runs",
-       R"({"containerStatuses":[{"state":{"waiting":{}}}],"initContainerStatuses":[{"state":{"running":{"startedAt":"x"}}}]})",
-       false},
-      {"a debugger runs", R"({"containerStatuses":[{}],"ephemeralContainerStatuses":[{"state":{"running":{}}}]})",
+      {"an older kubelet says nothing of it", R"({"containerStatuses":[{"state":{"terminated":{"exitCode":137}}}]})",
        false}};
   for (const auto& one : cases) {
     const PodFact fact = pod(

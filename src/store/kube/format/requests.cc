@@ -88,7 +88,6 @@ std::string watch_path(std::string_view collection, const ApiWatchQuery& query) 
   made.add("allowWatchBookmarks", "true");
   made.add(query.select);
   made.add("resourceVersion", query.resource_version);
-  if (query.timeout.count() > 0) made.add("timeoutSeconds", fmt::format("{}", query.timeout.count()));
   return std::move(made).take();
 }
 

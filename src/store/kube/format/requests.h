@@ -3,7 +3,6 @@
 // What a Kubernetes API server is asked: paths with their queries, and bodies that are not objects
 // (docs/reference/kubernetes-client.md).
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -51,9 +50,9 @@ struct ApiWatchQuery {
   ApiSelection select;
   /// Changes after this one are told. Empty: what is there first, as `added`, and the changes of then on.
   std::string resource_version;
-  std::chrono::seconds timeout{0};  ///< the server ends the watch after it; 0: when it likes, 30 to 60 minutes
 };
-/// `collection` with the query of a watch; bookmarks are always asked for.
+/// `collection` with the query of a watch, which the server ends when it likes, after 30 to 60 minutes; bookmarks are
+/// always asked for.
 [[nodiscard]] std::string watch_path(std::string_view collection, const ApiWatchQuery& query);
 
 /// The body of a DELETE: only if the object is still that. Empty: any.

@@ -8,11 +8,10 @@
 // the member.
 
 #include <cstdint>
-#include <functional>
-#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/net/address.h"
 #include "base/result.h"
@@ -21,14 +20,10 @@
 
 namespace croft::wire::kube {
 
-inline constexpr ApiResource kIpamds{"vpc.uk8s.ucloud.cn", "v1beta1", "ipamds"};
-inline constexpr ApiResource kVpcIpClaims{"vpc.uk8s.ucloud.cn", "v1beta1", "vpcipclaims"};
-/// Where all of the first kind are.
-inline constexpr std::string_view kIpamdNamespace = "kube-system";
 /// Holds a claim while its address is attached.
 inline constexpr std::string_view kClaimFinalizer = "cni-vpc-ipamd";
 
-/// What an agent says of itself and of its stock.
+/// What an agent says of itself and of its stock: an `ipamds` object of kube-system, of the node's name.
 struct IpamdRecord {
   std::string node;
   std::string address;  ///< `10.0.0.2:7312`, in brackets for IPv6
@@ -38,22 +33,7 @@ struct IpamdRecord {
   friend bool operator==(const IpamdRecord&, const IpamdRecord&) = default;
 };
 
-/// An object as it was read.
-struct Ipamd {
-  IpamdRecord record;
-  ApiMeta meta;
-  std::string json;  ///< all of it, for encode_changed; empty where it came out of a list
-};
-
-[[nodiscard]] Result<Ipamd> decode_ipamd(std::string json, const std::string& name);
-/// Of an item of a list.
-[[nodiscard]] Result<IpamdRecord> decode_ipamd_record(JsonRef object);
-/// The body of a POST.
-[[nodiscard]] std::string encode_new(std::string_view name, const IpamdRecord& record);
-/// The body of a PUT: what was read, its resourceVersion and all that is not ours included, with another record.
-[[nodiscard]] Result<std::string> encode_changed(const Ipamd& before, const IpamdRecord& record);
-
-/// The fixed address of a pod, which outlives it.
+/// The fixed address of a pod, which outlives it: a `vpcipclaims` object of the pod's name in its namespace.
 struct VpcIpClaimRecord {
   std::string ip, mask, gateway;  ///< as the cloud writes them: a dotted mask
   std::string subnet, vpc;
@@ -66,35 +46,42 @@ struct VpcIpClaimRecord {
   friend bool operator==(const VpcIpClaimRecord&, const VpcIpClaimRecord&) = default;
 };
 
-struct VpcIpClaim {
-  VpcIpClaimRecord record;
+/// An object as it was read.
+template <class Record>
+struct VpcObject {
+  Record record;
   ApiMeta meta;
-  std::string json;  ///< as Ipamd's
+  std::shared_ptr<const JsonDocument> whole;  ///< for encode_vpc; null where it came out of a list
 };
 
-[[nodiscard]] Result<VpcIpClaim> decode_vpc_ip_claim(std::string json, const std::string& name_space,
-                                                     const std::string& pod);
-[[nodiscard]] Result<VpcIpClaimRecord> decode_vpc_ip_claim_record(JsonRef object);
-/// The labels and the finalizer follow from the record: it has the finalizer exactly while it is attached.
-[[nodiscard]] std::string encode_new(std::string_view name_space, std::string_view name,
-                                     const VpcIpClaimRecord& record);
-[[nodiscard]] Result<std::string> encode_changed(const VpcIpClaim& before, const VpcIpClaimRecord& record);
+/// How one of the kinds is called.
+struct VpcKind {
+  ApiResource resource;
+  std::string_view kind;
+  std::string_view name_space;  ///< where all of them are; empty: in any
+};
+template <class Record>
+[[nodiscard]] const VpcKind& vpc_kind();
+
+/// What the object of a name says of itself.
+template <class Record>
+[[nodiscard]] ApiObjectOf vpc_object_of(const std::string& name_space, const std::string& name);
+template <class Record>
+[[nodiscard]] Result<Record> decode_vpc(JsonRef object);
+/// The body of a POST; with `before`, of a PUT: what was read, its resourceVersion and all that is not ours included,
+/// with another record. A claim's labels and finalizer follow from the record: it has the finalizer exactly while it is
+/// attached.
+template <class Record>
+[[nodiscard]] std::string encode_vpc(const std::optional<VpcObject<Record>>& before, std::string_view name_space,
+                                     std::string_view name, const Record& record);
 
 /// What a pod says in its annotations of keeping its address (docs/reference/warm-pool.md#fixed-addresses).
 inline constexpr std::string_view kFixedAddressAnnotation = "network.beta.kubernetes.io/ucloud-statefulset-static-ip";
 inline constexpr std::string_view kReleaseTimeAnnotation =
     "network.beta.kubernetes.io/ucloud-statefulset-ip-claim-policy";
 
-struct NotedPod {
-  ApiMeta meta;
-  std::map<std::string, std::string, std::less<>> annotations;
-};
-/// The answer to a GET of this pod. Error: corrupt, also where it is another object or an annotation is no text.
-[[nodiscard]] Result<NotedPod> decode_noted_pod(std::string_view json, const std::string& name_space,
-                                                const std::string& name);
-
-/// A merge patch (RFC 7386) of a pod, which the API server takes for the pod of this UID only: the addresses where
-/// Calico reads them, in its spelling (`10.0.0.5/32`), the first by itself. At least one.
-[[nodiscard]] std::string encode_pod_addresses_patch(std::string_view uid, const std::vector<net::Address>& addresses);
+/// A merge patch (RFC 7386) of a pod, which the API server takes for the pod of this UID only: its address where
+/// Calico reads it, in its spelling (`10.0.0.5/32`).
+[[nodiscard]] std::string encode_pod_address_patch(std::string_view uid, const net::Address& address);
 
 }  // namespace croft::wire::kube
