@@ -34,7 +34,7 @@
 #include "os/service_manager.h"
 #include "store/cached/cached_store.h"
 #include "store/kube/events.h"
-#include "store/kube/node_condition.h"
+#include "store/kube/node_objects.h"
 #include "store/kube/wish_follower.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_url.h"
@@ -222,7 +222,7 @@ class AgentProgram {
     log_.warn("{}", one_line(line));
     if (events_ == nullptr) return;
     events_->tell({"v1", "Node", "", options_.node, options_.node},
-                  {wire::kube::Event::Type::warning, "LivingAddresses", "", line});
+                  {store::kube::Events::Type::warning, "LivingAddresses", "", line});
   }
 
   /// Null where nobody asked for one.
@@ -305,7 +305,7 @@ class AgentProgram {
   /// One line when the API begins to refuse Events.
   void tell_of_events() {
     if (events_ == nullptr) return;
-    const std::string trouble = events_->counts().trouble;
+    const std::string trouble = events_->trouble();
     if (trouble != events_trouble_ && !trouble.empty()) {
       log_.warn("pods are not told why they have no address: {}", one_line(trouble));
     }
@@ -405,7 +405,7 @@ constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
   if (options.no_pod_events) return cluster;
   store::kube::Events::Options how;
   how.node = options.node;
-  TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, how.time_limit));
+  TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, store::kube::Events::kRequestTime));
   cluster.events = std::make_unique<store::kube::Events>(std::move(api), daemon.clock, daemon.random, std::move(how));
   return cluster;
 }

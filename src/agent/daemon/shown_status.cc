@@ -1,12 +1,12 @@
 #include "agent/daemon/shown_status.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "agent/daemon/log_format.h"
 #include "ipam/audit/pool_status.h"
 #include "ipam/use/inspect.h"
 #include "noderanges/use/node_range.h"
+#include "store/kube/format/own_kinds.h"
 
 namespace croft::app {
 namespace {
@@ -27,29 +27,19 @@ void ShownStatus::show() {
 Result<void> ShownStatus::show_pools() {
   TRY(const auto pools, engine::fill_of_pools(context_));
   if (metrics_ != nullptr) metrics_->count(pools);
-  if (board_ == nullptr) {
-    tell_of_fullness(pools, {});
-    return {};
-  }
-  const auto done = board_->show(core::status_of_pools(pools));
-  tell_of_fullness(pools, done ? done->uids : std::map<std::string, std::string>());
-  TRY(const auto shown, done);
-  for (const std::string& name : shown.deleted) log_.info("croftpools {} shows no pool: deleted", one_line(name));
-  if (shown.left > 0) {
-    log_.info("status of pools: {} made, {} written, {} wait for the next round", shown.made, shown.written,
-              shown.left);
-  }
+  Result<store::kube::StatusBoard::Shown> shown;
+  if (board_ != nullptr) shown = board_->show(core::status_of_pools(pools));
+  tell_of_fullness(pools, shown ? shown->uids : std::map<std::string, std::string>());
+  if (!shown) return fail(shown.error());
+  for (const std::string& name : shown->deleted) log_.info("croftpools {} shows no pool: deleted", one_line(name));
   return {};
 }
 
 Result<void> ShownStatus::show_node_ranges() {
   TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context_));
   if (!seen.set) return {};
-  TRY_VOID(board_->show(core::status_of_node_ranges(seen)));
-  return {};
+  return board_->show(core::status_of_node_ranges(seen));
 }
-
-void ShownStatus::forget() { fullness_.clear(); }
 
 void ShownStatus::tell_of_fullness(const std::vector<core::PoolFill>& pools,
                                    const std::map<std::string, std::string>& uids) {
@@ -66,8 +56,9 @@ void ShownStatus::tell_of_fullness(const std::vector<core::PoolFill>& pools,
     if (events_ == nullptr) continue;
     const auto uid = uids.find(name);
     events_->tell(
-        store::kube::pool_shown(name, uid != uids.end() ? uid->second : std::string()),
-        {wire::kube::Event::Type::warning, fullness == core::Fullness::full ? "PoolFull" : "PoolNearlyFull", "", text});
+        {wire::kube::kOwnApiVersion, wire::kube::own_pool_kind().kind, {}, name, uid == uids.end() ? "" : uid->second},
+        {store::kube::Events::Type::warning, fullness == core::Fullness::full ? "PoolFull" : "PoolNearlyFull", "",
+         text});
   }
   fullness_ = std::move(now);
 }

@@ -17,10 +17,9 @@
 
 namespace croft::app {
 
-/// Counts how full pools are, round after round, for metrics; shows it and node ranges in the Kubernetes API that keeps
-/// them (store/kube/status_board.h); says in the log and by an Event when a pool gets nearly full, or full. It is no
-/// part of what a controller is for: what goes wrong is said in the log, once, and nothing waits for it. References
-/// outlive it. For one thread.
+/// Counts how full pools are, round after round, for metrics. Shows it and node ranges in the Kubernetes API that keeps
+/// them (store/kube/status_board.h). Says in the log and by an Event when a pool gets nearly full, or full. A failure
+/// is said in the log, once, and nothing waits for it. References outlive it. For one thread.
 class ShownStatus {
  public:
   /// `board`, `events`, `metrics`: null where there is nobody to show it to, or nobody wants it. `interval`: between
@@ -45,7 +44,7 @@ class ShownStatus {
   /// register shall take a twentieth of the time at most.
   void show();
   /// Another controller may have told of pools since.
-  void forget();
+  void forget() { fullness_.clear(); }
 
  private:
   [[nodiscard]] Result<void> show_pools();

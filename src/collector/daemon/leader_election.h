@@ -1,11 +1,7 @@
 #pragma once
 
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -17,13 +13,12 @@
 #include "agent/metrics/metrics.h"
 #include "base/result.h"
 #include "store/kube/api.h"
-#include "store/kube/fenced_store.h"
 #include "store/kube/leadership.h"
 #include "store/store.h"
 
 namespace croft::app {
 
-/// The flags, as kube-controller-manager has them.
+/// The flags, as kube-controller-manager has them. Other stores than kube: do without.
 struct LeaderElectionFlags {
   bool leader_elect = true;
   std::int64_t lease_duration_ms = 15'000;
@@ -31,24 +26,18 @@ struct LeaderElectionFlags {
   std::int64_t retry_period_ms = 2'000;
   std::string resource_name = "croftd-controller";
   std::string resource_namespace = "croft-system";
-
-  /// Those that a person has set, by name, for who has to refuse them.
-  CLI::Option* given[6] = {};
 };
 void add_leader_election_flags(CLI::App& command, LeaderElectionFlags& flags);
-/// The first one that was set; empty: none.
-[[nodiscard]] std::string first_given(const LeaderElectionFlags& flags);
 
-/// Leads or waits to, in a thread of its own, until the process is told to end; then it gives the Lease back as soon as
-/// the commit under way is done, whatever else the process still does.
+/// Leads or waits to, in a thread of its own, until the process is told to end. From then on nothing more is
+/// committed.
 class LeaderElection {
  public:
   /// References outlive it. Error: invalid_argument, naming the flag.
   [[nodiscard]] static Result<std::unique_ptr<LeaderElection>> make(const LeaderElectionFlags& flags,
                                                                     std::unique_ptr<store::kube::Api> api,
                                                                     store::Store& beneath, Daemon& daemon);
-  /// Waits until the process was told to end, and the Lease is given back.
-  ~LeaderElection();
+  ~LeaderElection() { end(); }
   LeaderElection(const LeaderElection&) = delete;
   LeaderElection& operator=(const LeaderElection&) = delete;
 
@@ -57,7 +46,7 @@ class LeaderElection {
 
   /// Both must live until end(). Says in the log who leads, whenever that changes.
   void start(spdlog::logger& log, edge::Metrics& metrics);
-  /// As the destructor.
+  /// Waits until the process was told to end, and gives the Lease back: for when the work of a leader is over.
   void end();
 
   /// Waits until this process leads, and begins work in that term: what was begun in another one commits nothing any
@@ -68,12 +57,10 @@ class LeaderElection {
 
  private:
   LeaderElection(std::unique_ptr<store::kube::Api> api, std::unique_ptr<store::kube::Leadership> leadership,
-                 store::Store& beneath, Daemon& daemon);
+                 store::Store& beneath, Daemon& daemon)
+      : daemon_(daemon), api_(std::move(api)), leadership_(std::move(leadership)), fenced_(beneath, *leadership_) {}
   void run();
-  /// Until the next attempt; true: the process is told to end.
-  [[nodiscard]] bool wait();
   void tell(const store::kube::Leadership::Attempt& attempt);
-  void give_back();
 
   Daemon& daemon_;
   const std::unique_ptr<store::kube::Api> api_;
@@ -87,10 +74,6 @@ class LeaderElection {
   bool led_ = false;
   std::string holder_;
   std::string failure_;
-
-  std::mutex mutex_;  ///< guards both below
-  std::condition_variable changed_;
-  bool ends_ = false;
 };
 
 }  // namespace croft::app
