@@ -414,7 +414,7 @@ class Controller {
   const bool is_wanted = options.leader_election.leader_elect && !options.once && !options.dry_run;
   if (!is_wanted || store::scheme_of(options.store_url) != store::Scheme::kube) return nullptr;
   // One request that hangs must not cost the Lease.
-  const milliseconds request_timeout{options.leader_election.renew_deadline_ms / 2};
+  const milliseconds request_timeout{options.leader_election.lease_duration_ms / 3};
   TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, request_timeout));
   return LeaderElection::make(options.leader_election, std::move(api), opened, daemon);
 }

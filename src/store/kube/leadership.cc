@@ -14,7 +14,6 @@
 namespace croft::store::kube {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 using Method = Request::Method;
@@ -54,34 +53,19 @@ std::string micro_time(WallTime time) {
   return text;
 }
 
-/// client-go's JitterFactor: candidates wait up to so much longer.
-nanoseconds jitter_max(const LeaseTimes& times) { return times.retry_period * 6 / 5; }
-
-[[nodiscard]] Result<void> check_times(const LeaseTimes& times) {
-  const auto ms = [](nanoseconds span) { return std::chrono::duration_cast<milliseconds>(span).count(); };
-  if (times.duration >= seconds{1} && times.renew_deadline < times.duration && times.retry_period > nanoseconds{0} &&
-      times.retry_period + jitter_max(times) < times.renew_deadline) {
-    return {};
-  }
-  return fail(invalid_argument(
-      fmt::format("lease duration {} ms, renew deadline {} ms, retry period {} ms: the duration must be at least "
-                  "1000 ms and above the deadline, and the deadline above 2.2 retry periods",
-                  ms(times.duration), ms(times.renew_deadline), ms(times.retry_period))));
-}
-
 }  // namespace
 
 // ---------------------------------------------------------------- the rules
 
-bool may_take(const LeaseRecord& record, nanoseconds unchanged, std::string_view identity, const LeaseTimes& times) {
+bool may_take(const LeaseRecord& record, nanoseconds unchanged, std::string_view identity, nanoseconds duration) {
   if (record.holder.empty() || record.holder == identity) return true;
-  return unchanged >= (record.duration_s > 0 ? nanoseconds(seconds(record.duration_s)) : times.duration);
+  return unchanged >= (record.duration_s > 0 ? nanoseconds(seconds(record.duration_s)) : duration);
 }
 
-LeaseRecord taken_record(const LeaseRecord* before, std::string_view identity, const LeaseTimes& times, WallTime now) {
+LeaseRecord taken_record(const LeaseRecord* before, std::string_view identity, nanoseconds duration, WallTime now) {
   LeaseRecord record;
   record.holder = identity;
-  record.duration_s = std::chrono::ceil<seconds>(times.duration).count();
+  record.duration_s = std::chrono::ceil<seconds>(duration).count();
   record.renewed = micro_time(now);
   const bool is_renewal = before != nullptr && before->holder == identity;
   record.acquired = is_renewal && !before->acquired.empty() ? before->acquired : record.renewed;
@@ -118,21 +102,10 @@ std::string encode_lease(std::string_view name_space, std::string_view name, std
 // ---------------------------------------------------------------- who leads
 
 Result<std::unique_ptr<Leadership>> Leadership::make(Api& api, LeadershipOptions options, const Clock& clock) {
-  TRY_VOID(check_times(options.times));
   if (options.name_space.empty()) return fail(invalid_argument("the namespace of the Lease is empty: name one"));
   TRY(std::string collection, wire::kube::collection_path(kLeases, options.name_space));
-  TRY(std::string path, wire::kube::object_path(kLeases, options.name_space, options.name));
-  return std::unique_ptr<Leadership>(
-      new Leadership(api, std::move(options), std::move(collection), std::move(path), clock));
+  return std::unique_ptr<Leadership>(new Leadership(api, std::move(options), std::move(collection), clock));
 }
-
-Leadership::Leadership(Api& api, LeadershipOptions options, std::string collection, std::string path,
-                       const Clock& clock)
-    : api_(api),
-      options_(std::move(options)),
-      collection_(std::move(collection)),
-      path_(std::move(path)),
-      clock_(clock) {}
 
 std::optional<Term> Leadership::term() const {
   const nanoseconds now = clock_.now().since_boot;
@@ -152,21 +125,12 @@ void Leadership::resign() {
 }
 
 nanoseconds Leadership::pause(Random& random) const {
-  const LeaseTimes& times = options_.times;
   const nanoseconds now = clock_.now().since_boot;
   const std::lock_guard lock(mutex_);
-  if (now < until_) return std::min(times.retry_period, until_ - now);
-  const auto more = static_cast<std::uint64_t>(jitter_max(times).count());
-  return times.retry_period + nanoseconds(static_cast<std::int64_t>(random.next() % (more + 1)));
-}
-
-Deadline Leadership::deadline_of_request() const {
-  const Instant now = clock_.now();
-  Deadline deadline = Deadline::after(now, options_.times.renew_deadline / 2);
-  const std::lock_guard lock(mutex_);
-  // A leader has to know in time that it is one no more.
-  if (now.since_boot < until_) deadline.at_since_boot = std::min(deadline.at_since_boot, until_);
-  return deadline;
+  if (now < until_) return std::min(retry_period(), until_ - now);
+  // client-go's JitterFactor.
+  const auto more = static_cast<std::uint64_t>((retry_period() * 6 / 5).count());
+  return retry_period() + nanoseconds(static_cast<std::int64_t>(random.next() % (more + 1)));
 }
 
 // ---------------------------------------------------------------- asking the API
@@ -193,8 +157,8 @@ Leadership::Attempt Leadership::take(const std::optional<Lease>& before) {
   const Instant sent = clock_.now();
   const bool is_renewal = before && before->record.holder == options_.identity;
   auto written =
-      write(before, taken_record(before ? &before->record : nullptr, options_.identity, options_.times, sent.wall),
-            deadline_of_request());
+      write(before, taken_record(before ? &before->record : nullptr, options_.identity, options_.duration, sent.wall),
+            Deadline::after(sent, options_.duration / 3));
   if (!written) {
     own_.reset();  // the next attempt reads first
     return {{}, std::move(written).error()};
@@ -202,7 +166,7 @@ Leadership::Attempt Leadership::take(const std::optional<Lease>& before) {
   own_ = *std::move(written);
   const nanoseconds now = clock_.now().since_boot;
   // Counted from before it was sent, as others count from when they see it.
-  const nanoseconds until = sent.since_boot + options_.times.renew_deadline;
+  const nanoseconds until = sent.since_boot + options_.duration * 2 / 3;
   const std::lock_guard lock(mutex_);
   if (now >= until_ || !is_renewal) ++term_;
   until_ = until;
@@ -219,7 +183,7 @@ Leadership::Attempt Leadership::attempt() {
   own_.reset();
   Request request;
   request.path = path_;
-  const Answer answer = api_.call(request, deadline_of_request());
+  const Answer answer = api_.call(request, Deadline::after(clock_.now(), options_.duration / 3));
   if (is_absent(answer)) {
     resign();  // another one may have had it meanwhile
     return take({});
@@ -231,7 +195,7 @@ Leadership::Attempt Leadership::attempt() {
   if (seen_ != lease->record) seen_at_ = now;
   seen_ = lease->record;
   if (seen_->holder != options_.identity) resign();
-  if (may_take(*seen_, now - seen_at_, options_.identity, options_.times)) return take(*std::move(lease));
+  if (may_take(*seen_, now - seen_at_, options_.identity, options_.duration)) return take(*std::move(lease));
   return {seen_->holder, {}};
 }
 

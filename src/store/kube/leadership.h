@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -29,20 +30,15 @@ struct LeaseRecord {
   friend bool operator==(const LeaseRecord&, const LeaseRecord&) = default;
 };
 
-struct LeaseTimes {
-  std::chrono::nanoseconds duration = std::chrono::seconds{15};        ///< others leave the Lease alone so long
-  std::chrono::nanoseconds renew_deadline = std::chrono::seconds{10};  ///< a leader without a renewal stops leading
-  std::chrono::nanoseconds retry_period = std::chrono::seconds{2};     ///< between two tries
-};
-
 /// Whether `identity` may write itself into a record: nobody has it, it has it itself, or it is over. A record is over
-/// once it is `unchanged` for its own duration, by the clock of this machine that never jumps. Pure.
+/// once it is `unchanged` for its own duration, or where it says none for `duration`, by the clock of this machine that
+/// never jumps. Pure.
 [[nodiscard]] bool may_take(const LeaseRecord& record, std::chrono::nanoseconds unchanged, std::string_view identity,
-                            const LeaseTimes& times);
+                            std::chrono::nanoseconds duration);
 /// The record to write in the place of `before` (null: there is no Lease), acquired and counted anew unless `identity`
 /// has it already. Pure.
-[[nodiscard]] LeaseRecord taken_record(const LeaseRecord* before, std::string_view identity, const LeaseTimes& times,
-                                       WallTime now);
+[[nodiscard]] LeaseRecord taken_record(const LeaseRecord* before, std::string_view identity,
+                                       std::chrono::nanoseconds duration, WallTime now);
 
 /// A Lease as it was read.
 struct Lease {
@@ -58,22 +54,21 @@ struct Lease {
 struct LeadershipOptions {
   std::string name_space;  ///< of the Lease
   std::string name;
-  std::string identity;  ///< of this process: no other one ever has it
-  LeaseTimes times;
+  std::string identity;                                          ///< of this process: no other one ever has it
+  std::chrono::nanoseconds duration = std::chrono::seconds{15};  ///< others leave the Lease alone so long
 };
 
 /// A time in which this process leads without a gap. Never 0.
 using Term = std::uint64_t;
 
-/// Leads, or tries to. No two processes believe to lead at once, as long as no clock runs more than duration /
-/// renew_deadline (1.5) times as fast as another; wall clocks do not matter. A process that is stopped in the middle of
+/// Leads, or tries to. No two processes believe to lead at once, as long as no clock runs more than 1.5 times
+/// as fast as another; wall clocks do not matter. A process that is stopped in the middle of
 /// a write may still send it: such a write meets the conditions of its commit.
 ///
 /// One thread calls attempt() and pause(), and release() once that is over. Any thread asks who leads.
 class Leadership {
  public:
-  /// `api` and `clock` must outlive it. Error: invalid_argument: times that do not go together, a name or namespace
-  /// that can be none.
+  /// `api` and `clock` must outlive it. Error: invalid_argument: a name or namespace that can be none.
   [[nodiscard]] static Result<std::unique_ptr<Leadership>> make(Api& api, LeadershipOptions options,
                                                                 const Clock& clock);
 
@@ -81,8 +76,8 @@ class Leadership {
     std::string holder;            ///< as far as is known
     std::optional<Error> failure;  ///< why it was neither taken, nor renewed, nor found with another one
   };
-  /// Takes or renews the Lease, or finds that another holds it. What became of a write without an answer is read back
-  /// by the next attempt.
+  /// Takes or renews the Lease, or finds that another holds it. Each request has a third of the duration. What became
+  /// of a write without an answer is read back by the next attempt.
   [[nodiscard]] Attempt attempt();
   /// How long to wait until the next one: a leader no longer than it leads without another renewal, others at random
   /// between one and 2.2 retry periods.
@@ -94,7 +89,7 @@ class Leadership {
   /// Error: as of a store; then others wait until the Lease is over.
   [[nodiscard]] Result<void> release(Deadline deadline);
 
-  /// The term it leads in now: until the renew deadline after the last renewal was sent, and no longer.
+  /// The term it leads in now: until two thirds of the duration after the last renewal was sent, and no longer.
   [[nodiscard]] std::optional<Term> term() const;
   /// When that ends unless it is renewed; nothing when it is over, or another.
   [[nodiscard]] std::optional<Deadline> end_of(Term term) const;
@@ -103,12 +98,17 @@ class Leadership {
   [[nodiscard]] const LeadershipOptions& options() const { return options_; }
 
  private:
-  Leadership(Api& api, LeadershipOptions options, std::string collection, std::string path, const Clock& clock);
-
+  Leadership(Api& api, LeadershipOptions options, std::string collection, const Clock& clock)
+      : api_(api),
+        options_(std::move(options)),
+        collection_(std::move(collection)),
+        path_(collection_ + "/" + options_.name),
+        clock_(clock) {}
+  /// Between two tries: 2 s of 15 s.
+  [[nodiscard]] std::chrono::nanoseconds retry_period() const { return options_.duration * 2 / 15; }
   /// In the place of `before`, or as a new one. Error: conflict when another was first.
   [[nodiscard]] Result<Lease> write(const std::optional<Lease>& before, const LeaseRecord& record, Deadline deadline);
   [[nodiscard]] Attempt take(const std::optional<Lease>& before);
-  [[nodiscard]] Deadline deadline_of_request() const;
 
   Api& api_;
   const LeadershipOptions options_;

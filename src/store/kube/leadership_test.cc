@@ -50,9 +50,9 @@ struct Tried {
 
 /// One process with clocks of its own.
 struct Candidate {
-  explicit Candidate(const std::shared_ptr<FakeCluster>& cluster, const std::string& identity, LeaseTimes times = {})
+  explicit Candidate(const std::shared_ptr<FakeCluster>& cluster, const std::string& identity)
       : api(cluster, clock),
-        leadership(Leadership::make(api, {"croft-system", "croftd-controller", identity, times}, clock).value()) {}
+        leadership(Leadership::make(api, {"croft-system", "croftd-controller", identity}, clock).value()) {}
   [[nodiscard]] Tried attempt() {
     auto done = leadership->attempt();
     return {leads(), std::move(done.holder), std::move(done.failure)};
@@ -84,24 +84,23 @@ std::string text_of(const Tried& attempt) { return attempt.failure ? attempt.fai
 
 /// Whoever wrote it there: a Lease that nobody could take would leave all without a leader.
 TEST(LeaseRules, TransitionsEndWithWhatTheApiTakes) {
-  const LeaseTimes times{15s, 10s, 2s};
   LeaseRecord before{"other", 15, {}, {}, 2147483646};
-  before = taken_record(&before, "a", times, {});
+  before = taken_record(&before, "a", 15s, {});
   EXPECT_EQ(before.transitions, 2147483647);
-  EXPECT_EQ(taken_record(&before, "b", times, {}).transitions, 2147483647);
+  EXPECT_EQ(taken_record(&before, "b", 1001ms, {}).transitions, 2147483647);
+  EXPECT_EQ(taken_record(&before, "b", 1001ms, {}).duration_s, 2) << "never less than is meant";
 }
 
 TEST(LeaseRules, OnlyOwnTimeSinceAChangeWasSeenEndsARecord) {
-  const LeaseTimes times;
   LeaseRecord record{"oak", 3, "", "2020-01-01T00:00:00.000000Z", 0};  // renewed years ago, it says
-  EXPECT_FALSE(may_take(record, 2999ms, "elm", times));
-  EXPECT_TRUE(may_take(record, 3s, "elm", times));
-  EXPECT_TRUE(may_take(record, 0s, "oak", times));
+  EXPECT_FALSE(may_take(record, 2999ms, "elm", 15s));
+  EXPECT_TRUE(may_take(record, 3s, "elm", 15s));
+  EXPECT_TRUE(may_take(record, 0s, "oak", 15s));
   record.duration_s = 0;  // not said: one's own counts
-  EXPECT_FALSE(may_take(record, 14s, "elm", times));
-  EXPECT_TRUE(may_take(record, 15s, "elm", times));
+  EXPECT_FALSE(may_take(record, 14s, "elm", 15s));
+  EXPECT_TRUE(may_take(record, 15s, "elm", 15s));
   record.holder = "";
-  EXPECT_TRUE(may_take(record, 0s, "elm", times));
+  EXPECT_TRUE(may_take(record, 0s, "elm", 15s));
 }
 
 // ---------------------------------------------------------------- the bytes
@@ -150,7 +149,7 @@ TEST(Lease, ANewOneAndAChange) {
 
 TEST(Lease, TimesHaveExactlySixDigits) {
   const auto text_of = [](const char* text) {
-    return taken_record(nullptr, "a", {}, parse_rfc3339(text).value()).renewed;
+    return taken_record(nullptr, "a", 1001ms, parse_rfc3339(text).value()).renewed;
   };
   EXPECT_EQ(text_of("2026-01-15T10:00:00Z"), "2026-01-15T10:00:00.000000Z");
   EXPECT_EQ(text_of("2026-01-15T10:00:59.999999999Z"), "2026-01-15T10:00:59.999999Z");
@@ -406,21 +405,8 @@ TEST_F(LeadershipTest, PausesOfCandidatesComeApartAndALeadersEndWithTheTerm) {
 TEST(Leadership, RefusesWhatCanBeNoLease) {
   ManualClock clock;
   FakeApi api(std::make_shared<FakeCluster>(), clock);
-  EXPECT_FALSE(Leadership::make(api, {"", "a", "me", {}}, clock));
-  EXPECT_FALSE(Leadership::make(api, {"a/b", "a", "me", {}}, clock));
-  EXPECT_FALSE(Leadership::make(api, {"a", "", "me", {}}, clock));
-  const auto refusal = [&](LeaseTimes times) {
-    const auto made = Leadership::make(api, {"a", "a", "me", times}, clock);
-    return made ? std::string("accepted") : made.error().message;
-  };
-  EXPECT_EQ(refusal({}), "accepted");
-  EXPECT_EQ(refusal({1s, 900ms, 200ms}), "accepted");
-  for (const LeaseTimes& times : {LeaseTimes{999ms, 900ms, 200ms}, {10s, 10s, 2s}, {15s, 10s, 0s}}) {
-    EXPECT_NE(refusal(times), "accepted");
-  }
-  EXPECT_EQ(refusal({15s, 10s, 5s}),
-            "lease duration 15000 ms, renew deadline 10000 ms, retry period 5000 ms: the duration must be at least "
-            "1000 ms and above the deadline, and the deadline above 2.2 retry periods");
+  EXPECT_FALSE(Leadership::make(api, {"", "a", "me"}, clock));
+  EXPECT_FALSE(Leadership::make(api, {"a/b", "a", "me"}, clock));
 }
 
 // ---------------------------------------------------------------- the fence
