@@ -71,7 +71,7 @@ class Controller:
         log = open(self.log_path, "ab")
         self.process = subprocess.Popen(
             [world.bin / "croftd", "controller", "--store", store, "--grace", f"{GRACE_SECONDS}s", "--interval", "300ms",
-             "--leader-elect-retry-period-ms", "200", *flags],
+             "--leader-elect-lease-duration-ms", "3000", *flags],
             env=own_environment(world.directory), stdout=log, stderr=log)
         world.stack.callback(self.process.kill)
 

@@ -840,7 +840,7 @@ def repairs_services(user):
     mending(user, act)
 
 
-@work("croft-controller", "of two controllers one leads, and the other at once when it ends", alone=True)
+@work("croft-controller", "of two controllers one leads, and the other soon after it ends", alone=True)
 def leads(user):
     flags = ("--leader-elect-resource-namespace", NAMESPACE, "--grace", "0s")
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/croftd-controller"
@@ -854,8 +854,8 @@ def leads(user):
     try:
         user.until(lambda: "this controller waits" in said_second(), said_second, "the second waits")
         first.terminate()
-        # The second would look again after two seconds at the earliest.
-        user.until(lambda: LEADS in said_second(), lambda: said_second() + said_first(), "the second leads within 1.5 s", 1.5)
+        # The second looks again after 4.4 seconds at the latest; a Lease that was not given back is free after 15.
+        user.until(lambda: LEADS in said_second(), lambda: said_second() + said_first(), "the second leads within 6 s", 6)
     finally:
         for one in (first, second):
             one.kill()
@@ -1228,8 +1228,7 @@ QUIET = {
     ("update", "blockaffinities"): "the claim is not confirmed",
     ("delete", "blockaffinities"): "the overtaken claim is left",
     ("delete", "ipamhandles"): "the handle is left",
-    ("watch", "leases"): "the second leads within 1.5 s",
-    ("update", "leases"): "the second leads within 1.5 s",
+    ("patch", "leases"): "the second leads within 6 s",
     ("update", "ipamhandles"): "the handle counts what was released",
     ("delete", "ipreservations"): "the pool's reservation is left",
     ("watch", "ipamblocks"): "the overtaken claim is left",

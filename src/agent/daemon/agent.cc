@@ -34,7 +34,7 @@
 #include "os/service_manager.h"
 #include "store/cached/cached_store.h"
 #include "store/kube/events.h"
-#include "store/kube/node_condition.h"
+#include "store/kube/node_objects.h"
 #include "store/kube/wish_follower.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_url.h"
@@ -219,7 +219,7 @@ class AgentProgram {
     log_.warn("{}", one_line(line));
     if (events_ == nullptr) return;
     events_->tell({"v1", "Node", "", options_.node, options_.node},
-                  {wire::kube::Event::Type::warning, "LivingAddresses", "", line});
+                  {store::kube::Events::Type::warning, "LivingAddresses", "", line});
   }
 
   /// Null where nobody asked for one.
@@ -306,7 +306,7 @@ class AgentProgram {
 
   void tell_of_events() {
     if (events_ == nullptr) return;
-    warn_of(events_trouble_, events_->counts().trouble, "pods are not told why they have no address");
+    warn_of(events_trouble_, events_->trouble(), "pods are not told why they have no address");
   }
 
   void tell_of_wishes() {
@@ -390,7 +390,7 @@ constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
   cluster.wishes = std::make_unique<store::kube::WishFollower>(std::move(wishes), options.node, daemon.clock);
   store::kube::Events::Options how;
   how.node = options.node;
-  TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, how.time_limit));
+  TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, store::kube::Events::kRequestTime));
   cluster.events = std::make_unique<store::kube::Events>(std::move(api), daemon.clock, daemon.random, std::move(how));
   return cluster;
 }

@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "register/owner.h"
 #include "store/kube/events.h"
-#include "store/kube/format/event.h"
 
 namespace croft::app {
 
@@ -11,7 +10,7 @@ namespace croft::app {
 inline void tell_of_refusal(store::kube::Events& events, const core::PodIdentity& pod, const Error& why) {
   if (pod.name.empty() || pod.namespace_name.empty()) return;
   events.tell({"v1", "Pod", pod.namespace_name, pod.name, pod.uid},
-              {wire::kube::Event::Type::warning, "FailedAddressAssignment", "",
+              {store::kube::Events::Type::warning, "FailedAddressAssignment", "",
                why.details.empty() ? why.message : why.message + "\n" + why.details});
 }
 

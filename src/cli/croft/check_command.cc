@@ -36,7 +36,7 @@
 #include "noderanges/commands/cluster_nodes.h"
 #include "noderanges/use/node_cidrs.h"
 #include "os/output_file.h"
-#include "store/kube/node_addresses.h"
+#include "store/kube/node_objects.h"
 #include "store/store_url.h"
 
 namespace croft::app {
@@ -364,13 +364,15 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
     }));
   }
   TRY(const auto api, open_kube_api(line.store_url, line.clock, operator_parts(), kPageTime));
-  const auto nodes = store::kube::list_node_addresses(*api, line.clock);
+  const auto nodes = store::kube::list_nodes(*api, line.clock);
   if (!nodes && !is_not_ours_to_see(line, nodes.error(), "the addresses of nodes")) return fail(nodes.error());
   if (!nodes) return findings;
   std::vector<engine::TakenSpace> taken;
-  for (const store::kube::NodeAddress& one : *nodes) {
-    taken.push_back({fmt::format("the address of node {}", one.node),
-                     net::Prefix::containing(one.address, net::bit_length(one.address.family()))});
+  for (const store::kube::NodeObject& node : *nodes) {
+    for (const net::Address& address : node.addresses) {
+      taken.push_back({fmt::format("the address of node {}", node.name),
+                       net::Prefix::containing(address, net::bit_length(address.family()))});
+    }
   }
   TRY_VOID(compare(taken, [](const engine::PoolInTakenSpace& one) {
     return fmt::format("make an IPReservation of {}, and delete the pod that has it, if one has",

@@ -340,7 +340,7 @@ class Controller {
   /// One line when the API begins to refuse Events, which are told from a thread of their own.
   void tell_of_events() {
     if (cluster_.events == nullptr) return;
-    const std::string trouble = cluster_.events->counts().trouble;
+    const std::string trouble = cluster_.events->trouble();
     if (trouble != events_trouble_ && !trouble.empty()) {
       log_.warn("no Event tells what is wrong with pools, nodes and Services: {}", one_line(trouble));
     }
@@ -407,15 +407,6 @@ class Controller {
   std::optional<Error> failed_;  ///< of the passes beside the collecting, the first
 };
 
-/// Error: invalid_argument for flags of an election where there can be none.
-[[nodiscard]] Result<void> check_election_flags(const ControllerOptions& options) {
-  const std::string flag = first_given(options.leader_election);
-  if (flag.empty() || store::scheme_of(options.store_url) == store::Scheme::kube) return {};
-  return fail(invalid_argument(fmt::format(
-      "{}: leaders are elected on a kube: store only, not on {}: leave it out; several controllers may work at once",
-      flag, net::echo(store::without_user(options.store_url)))));
-}
-
 /// Null where every controller works.
 [[nodiscard]] Result<std::unique_ptr<LeaderElection>> make_election(const ControllerOptions& options, Daemon& daemon,
                                                                     store::Store& opened) {
@@ -423,7 +414,7 @@ class Controller {
   const bool is_wanted = options.leader_election.leader_elect && !options.once && !options.dry_run;
   if (!is_wanted || store::scheme_of(options.store_url) != store::Scheme::kube) return nullptr;
   // One request that hangs must not cost the Lease.
-  const milliseconds request_timeout{options.leader_election.renew_deadline_ms / 2};
+  const milliseconds request_timeout{options.leader_election.lease_duration_ms / 3};
   TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, request_timeout));
   return LeaderElection::make(options.leader_election, std::move(api), opened, daemon);
 }
@@ -442,8 +433,7 @@ class Controller {
   // Who looks once leads nobody, and the next one shows it.
   if (options.status_interval_ms > 0 && !options.once && !options.dry_run) {
     TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kPageTime));
-    parts.board =
-        std::make_unique<store::kube::StatusBoard>(std::move(api), daemon.clock, store::kube::StatusBoard::Options{});
+    parts.board = std::make_unique<store::kube::StatusBoard>(std::move(api), daemon.clock);
   }
   const bool tells =
       (options.allocate_node_cidrs || options.repair_service_ranges || parts.board != nullptr) && !options.dry_run;
@@ -452,14 +442,12 @@ class Controller {
     TRY(const std::string host, os::host_name());
     parts.events = std::make_unique<store::kube::Events>(
         std::move(api), daemon.clock, daemon.random,
-        store::kube::Events::Options{
-            .component = "croft-controller", .node = host, .interval = kEventInterval, .each_reason = true});
+        store::kube::Events::Options{.component = "croft-controller", .node = host, .interval = kEventInterval});
   }
   return parts;
 }
 
 [[nodiscard]] Result<int> run_controller(const ControllerOptions& options, Daemon& daemon) {
-  TRY_VOID(check_election_flags(options));
   NotRead not_read;
   auto opened = options.dry_run
                     ? open_store_to_look(options.store_url, daemon.clock, kDaemonParts,

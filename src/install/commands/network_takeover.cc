@@ -20,7 +20,7 @@
 #include "ipam/use/transact.h"
 #include "os/files.h"
 #include "register/seal.h"
-#include "store/kube/node_cidrs.h"
+#include "store/kube/node_objects.h"
 #include "store/seal.h"
 #include "store/store_url.h"
 
@@ -228,7 +228,7 @@ Result<NetworkTakeover::Overlap> NetworkTakeover::overlap_of_others(const std::v
                                                                     const std::vector<core::Pool>& pools) const {
   if (store::scheme_of(options_.store) != store::Scheme::kube) return Overlap();
   TRY(const auto api, open_kube_api(options_.store, daemon_.clock, kDaemonParts, kInstallProbeTime));
-  auto said = store::kube::list_node_cidrs(*api, daemon_.clock, Deadline::after(daemon_.clock.now(), kInstallListTime));
+  auto said = store::kube::list_nodes(*api, daemon_.clock, Deadline::after(daemon_.clock.now(), kInstallListTime));
   if (!said && said.error().code == ErrorCode::permission_denied) {
     TRY(const std::optional<std::vector<net::Prefix>> own, ranges_of_node());
     if (!own) {
@@ -246,7 +246,7 @@ Result<NetworkTakeover::Overlap> NetworkTakeover::overlap_of_others(const std::v
   }
   if (!said) return fail(Error(said.error()).in("nothing was changed on this node: the podCIDRs of nodes"));
   std::vector<edge::NodeCidrs> nodes;
-  for (auto& one : *said) nodes.push_back({std::move(one.node), std::move(one.cidrs)});
+  for (auto& one : *said) nodes.push_back({std::move(one.name), std::move(one.cidrs)});
   std::vector<net::Prefix> ours;
   for (const core::Pool& pool : pools) ours.push_back(pool.cidr);
   const auto found = edge::common_range_of_others(theirs, nodes, options_.node, ours);
@@ -301,8 +301,7 @@ Result<std::optional<std::vector<net::Prefix>>> NetworkTakeover::ranges_of_node(
   using Ranges = std::optional<std::vector<net::Prefix>>;
   if (options_.skip_probe || store::scheme_of(options_.store) != store::Scheme::kube) return Ranges();
   TRY(const auto api, open_kube_api(options_.store, daemon_.clock, kDaemonParts, kInstallProbeTime));
-  auto said =
-      store::kube::find_node_cidrs(*api, options_.node, Deadline::after(daemon_.clock.now(), kInstallProbeTime));
+  auto said = store::kube::find_node(*api, options_.node, Deadline::after(daemon_.clock.now(), kInstallProbeTime));
   if (!said || said->damage) return Ranges();
   return Ranges(std::move(said->cidrs));
 }

@@ -23,7 +23,7 @@
 #include "services/commands/service_space.h"
 #include "store/kube/format/api.h"
 #include "store/kube/format/requests.h"
-#include "store/kube/node_addresses.h"
+#include "store/kube/node_objects.h"
 #include "store/store_url.h"
 
 // The first pools of a cluster: by flags, by the variables that Calico's node takes, or by kubeadm's configuration.
@@ -147,11 +147,12 @@ class Cluster {
     for (const net::Prefix& cidr : networking->service_subnets) {
       all.push_back({fmt::format("kubeadm's serviceSubnet {}", cidr.to_string()), cidr});
     }
-    TRY(const auto addresses,
-        store::kube::list_node_addresses(*api_, line_.clock, Deadline::after(line_.clock.now(), kListTime)));
-    for (const store::kube::NodeAddress& one : addresses) {
-      all.push_back({fmt::format("address {} of node {}", one.address.to_string(), one.node),
-                     net::Prefix::containing(one.address, net::bit_length(one.address.family()))});
+    TRY(const auto nodes, store::kube::list_nodes(*api_, line_.clock, Deadline::after(line_.clock.now(), kListTime)));
+    for (const store::kube::NodeObject& node : nodes) {
+      for (const net::Address& address : node.addresses) {
+        all.push_back({fmt::format("address {} of node {}", address.to_string(), node.name),
+                       net::Prefix::containing(address, net::bit_length(address.family()))});
+      }
     }
     return all;
   }

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/kube/node_cidrs.h"
+#include "store/kube/node_objects.h"
 #include "store/store_url.h"
 
 namespace croft::app {
@@ -17,10 +17,10 @@ class ClusterNodes final : public engine::NodeCidrs {
  public:
   ClusterNodes(std::unique_ptr<store::kube::Api> api, const Clock& clock) : api_(std::move(api)), clock_(clock) {}
   [[nodiscard]] Result<std::vector<OfNode>> all() override {
-    TRY(auto said, store::kube::list_node_cidrs(*api_, clock_));
+    TRY(auto nodes, store::kube::list_nodes(*api_, clock_));
     std::vector<OfNode> all;
-    for (auto& one : said) {
-      all.push_back({std::move(one.node), std::move(one.cidrs), std::move(one.damage), one.being_deleted,
+    for (auto& one : nodes) {
+      all.push_back({std::move(one.name), std::move(one.cidrs), std::move(one.damage), one.being_deleted,
                      std::move(one.written_by)});
     }
     return all;

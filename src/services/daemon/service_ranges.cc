@@ -24,7 +24,7 @@ Result<void> ServiceRanges::configure(const std::string& cluster_ip_range, const
 
 void ServiceRanges::tell(const engine::RangeRepairReport& report, const core::audit::RepairFinding& finding) {
   if (events_ == nullptr) return;
-  store::kube::Events::Told told{wire::kube::Event::Type::warning, std::string(finding.reason),
+  store::kube::Events::Told told{store::kube::Events::Type::warning, std::string(finding.reason),
                                  std::string(finding.action), finding.message};
   if (finding.service) {
     const auto service = std::ranges::find(report.services, *finding.service, &core::audit::ServiceUse::name);

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/json/writer.h"
+#include "base/time_text.h"
 #include "store/kube/format/requests.h"
 
 namespace croft::store::kube {
@@ -14,6 +16,8 @@ constexpr std::size_t kWaitingMax = 256;
 constexpr std::size_t kToldMax = 4096;
 /// An Event's name is a DNS subdomain: what it is about, a dot, and 16 digits.
 constexpr std::size_t kNameInNameMax = 200;
+/// Of events.k8s.io's `note`; core/v1 takes more, and shows it in tables.
+constexpr std::size_t kMessageMax = 1024;
 
 }  // namespace
 
@@ -29,68 +33,88 @@ Events::~Events() {
   thread_.join();
 }
 
-void Events::tell(wire::kube::Regarding about, Told told) {
+void Events::tell(Regarding about, Told told) {
   if (about.name.empty()) return;
   const Instant now = clock_.now();
-  {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(told_since_boot_, [&](const auto& one) { return now.since_boot - one.second >= options_.interval; });
-    const bool is_full = waiting_.size() >= kWaitingMax || told_since_boot_.size() >= kToldMax;
-    const std::string name = fmt::format("{} {}/{} {}", about.kind, about.name_space, about.name,
-                                         options_.each_reason ? told.reason : std::string());
-    if (is_full || !told_since_boot_.emplace(name, now.since_boot).second) {
-      ++counts_.dropped;
-      return;
-    }
-    waiting_.push_back({std::move(about), std::move(told), now.wall});
-  }
+  const std::lock_guard lock(mutex_);
+  std::erase_if(told_since_boot_, [&](const auto& one) { return now.since_boot - one.second >= options_.interval; });
+  if (waiting_.size() >= kWaitingMax || told_since_boot_.size() >= kToldMax) return;
+  const std::string name = fmt::format("{} {}/{} {}", about.kind, about.name_space, about.name, told.reason);
+  if (!told_since_boot_.emplace(name, now.since_boot).second) return;
+  waiting_.push_back({std::move(about), std::move(told), now.wall});
   wake_.notify_all();
 }
 
-Events::Counts Events::counts() const {
+std::string Events::trouble() const {
   const std::lock_guard lock(mutex_);
-  return counts_;
+  return trouble_;
 }
 
 void Events::run() {
+  std::unique_lock lock(mutex_);
   for (;;) {
-    Waiting next;
-    {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
-      if (stopping_) return;
-      next = std::move(waiting_.front());
-      waiting_.pop_front();
-    }
-    send(next);
+    wake_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+    if (stopping_) return;
+    const Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    const auto sent = send(next);
+    lock.lock();
+    trouble_ = sent ? std::string() : sent.error().message;
   }
 }
 
-void Events::send(const Waiting& waiting) {
-  const auto path = wire::kube::collection_path(kEvents, wire::kube::namespace_of_event(waiting.about));
-  std::string trouble;
-  if (!path) trouble = path.error().message;
-  if (path) {
-    wire::kube::Event event;
-    event.name = fmt::format("{}.{:016x}", waiting.about.name.substr(0, kNameInNameMax), random_.next());
-    event.regarding = waiting.about;
-    event.type = waiting.told.type;
-    event.reason = waiting.told.reason;
-    event.action = waiting.told.action;
-    event.message = waiting.told.message;
-    event.component = options_.component;
-    event.host = options_.node;
-    event.at = waiting.at;
-    Request request;
-    request.method = Request::Method::post;
-    request.path = *path;
-    request.body = wire::kube::encode_event(event);
-    const Answer answer = api_->call(request, Deadline::after(clock_.now(), options_.time_limit));
-    if (answer.outcome != Answer::Outcome::done) trouble = answer.error.message;
-  }
-  const std::lock_guard lock(mutex_);
-  ++(trouble.empty() ? counts_.sent : counts_.dropped);
-  counts_.trouble = std::move(trouble);
+Result<void> Events::send(const Waiting& waiting) {
+  const Regarding& about = waiting.about;
+  const std::string name_space = about.name_space.empty() ? "default" : about.name_space;
+  const std::string at = rfc3339_exact(std::chrono::floor<std::chrono::seconds>(waiting.at));
+  Request request;
+  request.method = Request::Method::post;
+  TRY(request.path, wire::kube::collection_path(kEvents, name_space));
+  std::string message = waiting.told.message;
+  if (message.size() > kMessageMax) message.replace(kMessageMax - 3, std::string::npos, "…");
+  wire::JsonWriter out(wire::JsonWriter::Layout::compact);
+  const auto member = [&](std::string_view name, std::string_view text) {
+    if (text.empty()) return;
+    out.key(name);
+    out.text(text);
+  };
+  out.begin_object();
+  member("apiVersion", "v1");
+  member("kind", "Event");
+  out.key("metadata");
+  out.begin_object();
+  member("name", fmt::format("{}.{:016x}", about.name.substr(0, kNameInNameMax), random_.next()));
+  member("namespace", name_space);
+  out.end_object();
+  out.key("involvedObject");
+  out.begin_object();
+  member("apiVersion", about.api_version);
+  member("kind", about.kind);
+  member("namespace", about.name_space);
+  member("name", about.name);
+  member("uid", about.uid);
+  out.end_object();
+  member("type", waiting.told.type == Type::normal ? "Normal" : "Warning");
+  member("reason", waiting.told.reason);
+  member("message", message);
+  out.key("source");
+  out.begin_object();
+  member("component", options_.component);
+  member("host", options_.node);
+  out.end_object();
+  member("firstTimestamp", at);
+  member("lastTimestamp", at);
+  out.key("count");
+  out.integer(1);
+  member("action", waiting.told.action);
+  member("reportingComponent", options_.component);
+  member("reportingInstance", options_.node);
+  out.end_object();
+  request.body = std::move(out).take();
+  const Answer answer = api_->call(request, Deadline::after(clock_.now(), kRequestTime));
+  if (answer.outcome != Answer::Outcome::done) return fail(answer.error);
+  return {};
 }
 
 }  // namespace croft::store::kube

@@ -8,25 +8,34 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "base/clock.h"
 #include "store/kube/api.h"
-#include "store/kube/format/event.h"
 
 namespace croft::store::kube {
 
-/// Tells by Events what happens to pods, nodes and Services. From a thread of its own: nobody waits for it, and what
-/// can't be sent is dropped, for it is in a log too. Safe to use from several threads.
+/// What an Event is about.
+struct Regarding {
+  std::string_view api_version = "v1";
+  std::string_view kind;   ///< "Pod"
+  std::string name_space;  ///< empty: it is in none
+  std::string name;
+  std::string uid;  ///< empty: not known
+};
+
+/// Tells by Events of core/v1 what happens to pods, nodes and Services. It has a thread of its own, so that nothing
+/// waits for it. What can't be sent is dropped, for it is in a log too. Safe to use from several threads.
 class Events {
  public:
   struct Options {
     std::string component = "croft-agent";
     std::string node;
-    std::chrono::nanoseconds interval = std::chrono::minutes(1);    ///< between two about one object
-    bool each_reason = false;                                       ///< the interval is of one object and one reason
-    std::chrono::nanoseconds time_limit = std::chrono::seconds(5);  ///< of one request
+    std::chrono::nanoseconds interval = std::chrono::minutes(1);  ///< between two of one reason about one object
   };
+  static constexpr std::chrono::seconds kRequestTime{5};
+
   /// `clock` and `random` must outlive it.
   Events(std::unique_ptr<Api> api, const Clock& clock, Random& random, Options options);
   /// Sends nothing more; waits for the request under way.
@@ -34,29 +43,26 @@ class Events {
   Events(const Events&) = delete;
   Events& operator=(const Events&) = delete;
 
-  /// What an Event says. `reason` and `action` are words in CamelCase; `action` may be empty.
+  enum class Type : std::uint8_t { normal, warning };
+  /// `reason` and `action` are words in CamelCase; `action` may be empty. A long message is cut.
   struct Told {
-    wire::kube::Event::Type type = wire::kube::Event::Type::warning;
+    Type type = Type::warning;
     std::string reason, action, message;
   };
   /// Nothing comes of it where the object has no name, within the interval, or when too many wait.
-  void tell(wire::kube::Regarding about, Told told);
+  void tell(Regarding about, Told told);
 
-  struct Counts {
-    std::uint64_t sent = 0;
-    std::uint64_t dropped = 0;  ///< within the interval, too many, or not taken by the API
-    std::string trouble;        ///< why the last one was not taken; empty: it was
-  };
-  [[nodiscard]] Counts counts() const;
+  /// Why the API did not take the last one; empty: it did.
+  [[nodiscard]] std::string trouble() const;
 
  private:
   struct Waiting {
-    wire::kube::Regarding about;
+    Regarding about;
     Told told;
     WallTime at;
   };
   void run();
-  void send(const Waiting& waiting);
+  [[nodiscard]] Result<void> send(const Waiting& waiting);
 
   const std::unique_ptr<Api> api_;
   const Clock& clock_;
@@ -67,7 +73,7 @@ class Events {
   bool stopping_ = false;
   std::deque<Waiting> waiting_;
   std::map<std::string, std::chrono::nanoseconds> told_since_boot_;  ///< by what it is about
-  Counts counts_;
+  std::string trouble_;
   std::thread thread_;
 };
 

@@ -1,261 +1,221 @@
 #include "store/kube/leadership.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/json/decode.h"
+#include "base/time_text.h"
 #include "store/kube/format/requests.h"
-#include "store/kube/objects.h"
+#include "store/kube/refusals.h"
 
 namespace croft::store::kube {
 namespace {
 
 using std::chrono::nanoseconds;
-using wire::kube::Lease;
-using wire::kube::LeaseRecord;
-using Outcome = Answer::Outcome;
+using std::chrono::seconds;
 using Method = Request::Method;
 
-Request request_of(Method method, const std::string& path, std::string body = {}) {
-  Request request;
-  request.method = method;
-  request.path = path;
-  request.body = std::move(body);
-  return request;
+constexpr wire::kube::ApiResource kLeases{"coordination.k8s.io", "v1", "leases"};
+constexpr wire::ObjectRules kRules{.names = wire::ObjectRules::Names::exact};
+
+wire::MaybeFault read(const wire::JsonAt& at, std::string& out) {
+  return wire::read_text(at, wire::kube::kApiAnswerBytesMax, out);
+}
+wire::MaybeFault read(const wire::JsonAt& at, std::int64_t& out) { return wire::read_integer(at, 0, INT32_MAX, out); }
+
+template <auto kMember>
+wire::MaybeFault read_member(const wire::JsonAt& at, LeaseRecord& out) {
+  return read(at, out.*kMember);
+}
+
+constexpr std::array<wire::JsonMember<LeaseRecord>, 5> kSpecMembers{{
+    {"holderIdentity", read_member<&LeaseRecord::holder>},
+    {"leaseDurationSeconds", read_member<&LeaseRecord::duration_s>},
+    {"acquireTime", read_member<&LeaseRecord::acquired>},
+    {"renewTime", read_member<&LeaseRecord::renewed>},
+    {"leaseTransitions", read_member<&LeaseRecord::transitions>},
+}};
+
+constexpr std::array<wire::JsonMember<LeaseRecord>, 1> kLeaseMembers{{
+    {"spec", [](const wire::JsonAt& at,
+                LeaseRecord& out) { return wire::read_object<LeaseRecord>(at, kSpecMembers, out, kRules); }},
+}};
+
+/// A MicroTime of Kubernetes: UTC with exactly six digits behind the point.
+std::string micro_time(WallTime time) {
+  const auto whole = std::chrono::floor<seconds>(time);
+  std::string text = rfc3339_exact(whole);
+  text.insert(text.size() - 1,
+              fmt::format(".{:06}", std::chrono::floor<std::chrono::microseconds>(time - whole).count()));
+  return text;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Leadership>> Leadership::make(Api& api, LeadershipOptions options, const Clock& clock) {
-  TRY_VOID(check_lease_times(options.times));
-  if (options.identity.empty()) return fail(invalid_argument("the identity of a candidate is empty: give it one"));
-  if (options.name_space.empty()) return fail(invalid_argument("the namespace of the Lease is empty: name one"));
-  TRY(std::string collection, wire::kube::collection_path(wire::kube::kLeases, options.name_space));
-  TRY(std::string path, wire::kube::object_path(wire::kube::kLeases, options.name_space, options.name));
-  return std::unique_ptr<Leadership>(
-      new Leadership(api, std::move(options), std::move(collection), std::move(path), clock));
+// ---------------------------------------------------------------- the rules
+
+bool may_take(const LeaseRecord& record, nanoseconds unchanged, std::string_view identity, nanoseconds duration) {
+  if (record.holder.empty() || record.holder == identity) return true;
+  return unchanged >= (record.duration_s > 0 ? nanoseconds(seconds(record.duration_s)) : duration);
 }
 
-Leadership::Leadership(Api& api, LeadershipOptions options, std::string collection, std::string path,
-                       const Clock& clock)
-    : api_(api),
-      options_(std::move(options)),
-      collection_(std::move(collection)),
-      path_(std::move(path)),
-      clock_(clock) {}
+LeaseRecord taken_record(const LeaseRecord* before, std::string_view identity, nanoseconds duration, WallTime now) {
+  LeaseRecord record;
+  record.holder = identity;
+  record.duration_s = std::chrono::ceil<seconds>(duration).count();
+  record.renewed = micro_time(now);
+  const bool is_renewal = before != nullptr && before->holder == identity;
+  record.acquired = is_renewal && !before->acquired.empty() ? before->acquired : record.renewed;
+  // The API takes no more of them than an int32.
+  const std::int64_t more = is_renewal ? 0 : 1;
+  if (before != nullptr) record.transitions = std::min<std::int64_t>(before->transitions + more, INT32_MAX);
+  return record;
+}
+
+// ---------------------------------------------------------------- the bytes
+
+Result<Lease> decode_lease(std::string_view json, const std::string& name_space, const std::string& name) {
+  TRY(const auto object, wire::kube::decode_object(json, {"coordination.k8s.io/v1", "Lease", name_space, name}));
+  Lease lease{{}, object.meta.resource_version};
+  const wire::JsonAt at{object.value, nullptr, {}, {}};
+  if (const auto fault = wire::read_object<LeaseRecord>(at, kLeaseMembers, lease.record, kRules)) {
+    return fail(ErrorCode::corrupt, "a Lease of the API server: " + fault->to_string());
+  }
+  return lease;
+}
+
+std::string encode_lease(std::string_view name_space, std::string_view name, std::string_view resource_version,
+                         const LeaseRecord& record) {
+  const std::string condition =
+      resource_version.empty() ? std::string() : fmt::format(R"(,"resourceVersion":"{}")", resource_version);
+  return fmt::format(
+      R"({{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{"name":"{}","namespace":"{}"{}}},)"
+      R"("spec":{{"holderIdentity":"{}","leaseDurationSeconds":{},"acquireTime":"{}","renewTime":"{}",)"
+      R"("leaseTransitions":{}}}}})",
+      name, name_space, condition, record.holder, record.duration_s, record.acquired, record.renewed,
+      record.transitions);
+}
 
 // ---------------------------------------------------------------- who leads
+
+Result<std::unique_ptr<Leadership>> Leadership::make(Api& api, LeadershipOptions options, const Clock& clock) {
+  if (options.name_space.empty()) return fail(invalid_argument("the namespace of the Lease is empty: name one"));
+  TRY(std::string collection, wire::kube::collection_path(kLeases, options.name_space));
+  return std::unique_ptr<Leadership>(new Leadership(api, std::move(options), std::move(collection), clock));
+}
 
 std::optional<Term> Leadership::term() const {
   const nanoseconds now = clock_.now().since_boot;
   const std::lock_guard lock(mutex_);
-  if (now >= until_) return std::nullopt;
-  return term_;
+  return now < until_ ? std::optional(term_) : std::nullopt;
 }
 
 std::optional<Deadline> Leadership::end_of(Term term) const {
   const nanoseconds now = clock_.now().since_boot;
   const std::lock_guard lock(mutex_);
-  if (term != term_ || now >= until_) return std::nullopt;
-  return Deadline{until_};
-}
-
-void Leadership::lose() {
-  own_.reset();
-  const std::lock_guard lock(mutex_);
-  until_ = nanoseconds{0};
+  return term == term_ && now < until_ ? std::optional(Deadline{until_}) : std::nullopt;
 }
 
 void Leadership::resign() {
   const std::lock_guard lock(mutex_);
-  resigned_ = true;
   until_ = nanoseconds{0};
 }
 
 nanoseconds Leadership::pause(Random& random) const {
   const nanoseconds now = clock_.now().since_boot;
-  {
-    const std::lock_guard lock(mutex_);
-    if (now < until_) return std::min(options_.times.retry_period, until_ - now);
-  }
-  return candidate_pause(options_.times, random);
+  const std::lock_guard lock(mutex_);
+  if (now < until_) return std::min(retry_period(), until_ - now);
+  // client-go's JitterFactor.
+  const auto more = static_cast<std::uint64_t>((retry_period() * 6 / 5).count());
+  return retry_period() + nanoseconds(static_cast<std::int64_t>(random.next() % (more + 1)));
 }
 
 // ---------------------------------------------------------------- asking the API
 
-Deadline Leadership::deadline_of_request() const {
-  const Instant now = clock_.now();
-  Deadline deadline = Deadline::after(now, options_.times.renew_deadline / 2);
-  const std::lock_guard lock(mutex_);
-  // Who leads has to know in time that it does no more.
-  if (now.since_boot < until_) deadline.at_since_boot = std::min(deadline.at_since_boot, until_);
-  return deadline;
-}
-
-wire::kube::ApiObjectOf Leadership::lease_of() const {
-  return wire::kube::lease_of(options_.name_space, options_.name);
-}
-
-Result<std::optional<Lease>> Leadership::read(Deadline deadline) {
-  Answer answer = api_.call(request_of(Method::get, path_), deadline);
-  read_version_.clear();
-  if (is_absent(answer)) return std::optional<Lease>();
-  if (answer.outcome != Outcome::done) return fail(std::move(answer.error));
-  TRY(Lease lease, wire::kube::decode_lease(std::move(answer.body), lease_of()));
-  sight_.see(lease.record, clock_.now());
-  read_version_ = lease.meta.resource_version;
-  return std::optional(std::move(lease));
-}
-
-Result<Lease> Leadership::write(const Lease* before, const LeaseRecord& record, Deadline deadline) {
-  Request request = request_of(Method::post, collection_);
-  if (before == nullptr) {
-    request.body = wire::kube::encode_new_lease(options_.name_space, options_.name, record);
-  } else {
-    request.method = Method::put;
-    request.path = path_;
-    TRY(request.body, wire::kube::encode_changed_lease(*before, record));
-  }
-  Answer answer = api_.call(request, deadline);
-  if (answer.outcome == Outcome::done) {
-    TRY(Lease lease, wire::kube::decode_lease(std::move(answer.body), lease_of()));
-    sight_.see(lease.record, clock_.now());
-    return lease;
-  }
+Result<Lease> Leadership::write(const std::optional<Lease>& before, const LeaseRecord& record, Deadline deadline) {
+  Request request;
+  request.method = before ? Method::patch : Method::post;
+  request.path = before ? path_ : collection_;
+  if (before) request.content_type = "application/merge-patch+json";
+  request.body =
+      encode_lease(options_.name_space, options_.name, before ? before->resource_version : std::string(), record);
+  const Answer answer = api_.call(request, deadline);
+  if (answer.outcome == Answer::Outcome::done) return decode_lease(answer.body, options_.name_space, options_.name);
   const ErrorCode code = answer.error.code;
   // What a POST does not find is the namespace.
-  const bool is_gone = before != nullptr && is_absent(answer);
+  const bool is_gone = before && is_absent(answer);
   if (is_gone || code == ErrorCode::already_exists || code == ErrorCode::conflict) {
     return fail(ErrorCode::conflict, "somebody else changed the Lease first");
   }
-  return fail(std::move(answer.error));
+  return fail(answer.error);
 }
 
-Leadership::Attempt Leadership::failed(Error error) const {
-  Attempt attempt;
-  attempt.leads = is_leader();
-  if (attempt.leads) attempt.holder = options_.identity;
-  attempt.failure = std::move(error);
-  return attempt;
-}
-
-Leadership::Attempt Leadership::take(const Lease* before) {
+Leadership::Attempt Leadership::take(const std::optional<Lease>& before) {
   const Instant sent = clock_.now();
-  const LeaseRecord record =
-      taken_record(before == nullptr ? nullptr : &before->record, options_.identity, options_.times, sent.wall);
-  auto written = write(before, record, deadline_of_request());
-  // A conflict may be with this very write: somebody in between sent it twice, and the first answer was lost.
-  const bool is_in_doubt =
-      !written && (written.error().code == ErrorCode::unknown_outcome || written.error().code == ErrorCode::conflict);
-  if (is_in_doubt) {
-    auto found = read(deadline_of_request());
-    // Only this process writes this identity with this time.
-    if (found && *found && (*found)->record == record) written = **std::move(found);
-  }
+  const bool is_renewal = before && before->record.holder == options_.identity;
+  auto written =
+      write(before, taken_record(before ? &before->record : nullptr, options_.identity, options_.duration, sent.wall),
+            Deadline::after(sent, options_.duration / 3));
   if (!written) {
     own_.reset();  // the next attempt reads first
-    return failed(std::move(written).error());
+    return {{}, std::move(written).error()};
   }
-  watch_.reset();
-  const bool is_renewal = before != nullptr && before->record.holder == options_.identity;
   own_ = *std::move(written);
   const nanoseconds now = clock_.now().since_boot;
-  const std::lock_guard lock(mutex_);
-  const bool was_leading = now < until_;
   // Counted from before it was sent, as others count from when they see it.
-  const nanoseconds until = sent.since_boot + options_.times.renew_deadline;
-  Attempt attempt;
-  attempt.holder = options_.identity;
-  if (resigned_) return attempt;
-  if (now >= until) {
-    until_ = nanoseconds{0};
-    attempt.failure = Error{ErrorCode::deadline_exceeded, "the Lease was renewed too late to lead by it", {}};
-    return attempt;
-  }
-  if (!was_leading || !is_renewal) ++term_;
+  const nanoseconds until = sent.since_boot + options_.duration * 2 / 3;
+  const std::lock_guard lock(mutex_);
+  if (now >= until_ || !is_renewal) ++term_;
   until_ = until;
-  attempt.leads = true;
-  return attempt;
+  if (now < until) return {options_.identity, {}};
+  return {{}, Error{ErrorCode::deadline_exceeded, "the Lease was renewed too late to lead by it", {}}};
 }
 
 Leadership::Attempt Leadership::attempt() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (resigned_) return {};
-  }
   if (own_ && is_leader()) {
-    const Lease before = *own_;
-    Attempt renewed = take(&before);
+    Attempt renewed = take(std::optional(own_));
     // Otherwise somebody wrote in between, a label only perhaps.
     if (!renewed.failure || renewed.failure->code != ErrorCode::conflict) return renewed;
   }
-  auto found = read(deadline_of_request());
-  if (!found) return failed(std::move(found).error());
-  if (!*found) {
-    lose();
-    return take(nullptr);
+  own_.reset();
+  Request request;
+  request.path = path_;
+  const Answer answer = api_.call(request, Deadline::after(clock_.now(), options_.duration / 3));
+  if (is_absent(answer)) {
+    resign();  // another one may have had it meanwhile
+    return take({});
   }
-  const Lease& lease = **found;
-  const bool is_own = lease.record.holder == options_.identity;
-  if (!is_own) lose();
-  if (sight_.may_take(options_.identity, options_.times, clock_.now())) return take(&lease);
-  Attempt attempt;
-  attempt.holder = lease.record.holder;
-  return attempt;
+  if (answer.outcome != Answer::Outcome::done) return {{}, answer.error};
+  auto lease = decode_lease(answer.body, options_.name_space, options_.name);
+  if (!lease) return {{}, std::move(lease).error()};
+  const nanoseconds now = clock_.now().since_boot;
+  if (seen_ != lease->record) seen_at_ = now;
+  seen_ = lease->record;
+  if (seen_->holder != options_.identity) resign();
+  if (may_take(*seen_, now - seen_at_, options_.identity, options_.duration)) return take(*std::move(lease));
+  return {seen_->holder, {}};
 }
-
-Leadership::Heard Leadership::listen(Deadline deadline) {
-  if (watch_ == nullptr) {
-    if (read_version_.empty()) return Heard::no_watch;
-    wire::kube::ApiWatchQuery query;
-    query.select.field_selector = "metadata.name=" + options_.name;
-    query.resource_version = read_version_;
-    watch_ = api_.watch(wire::kube::watch_path(collection_, query), deadline_of_request()).stream;
-    if (watch_ == nullptr) return Heard::no_watch;
-  }
-  using Type = wire::kube::ApiEvent::Type;
-  // Events that are there already come however late it is: a Lease that changes all the time must not keep anybody.
-  for (bool is_first = true; is_first || !deadline.passed(clock_.now()); is_first = false) {
-    const auto event = watch_->next(deadline);
-    if (event && !*event) return Heard::nothing;
-    if (!event || (*event)->type == Type::error) {
-      watch_.reset();
-      return Heard::no_watch;
-    }
-    // One that tells of something else may have left out what was asked for.
-    if (!wire::kube::check_event(**event, {lease_of().api_version, lease_of().kind, true}, options_.name)) {
-      watch_.reset();
-      return Heard::no_watch;
-    }
-    if ((*event)->type == Type::deleted) return Heard::release;
-    if ((*event)->type == Type::bookmark || !(*event)->object) continue;
-    const auto record = wire::kube::decode_lease_record((*event)->object->value);
-    if (!record) continue;  // the next attempt says so
-    sight_.see(*record, clock_.now());
-    if (record->holder.empty()) return Heard::release;
-  }
-  return Heard::nothing;
-}
-
-// ---------------------------------------------------------------- giving it back
 
 Result<void> Leadership::release(Deadline deadline) {
   resign();
-  std::optional<Lease> before = std::exchange(own_, std::nullopt);
-  constexpr int kTries = 2;
-  Error last{ErrorCode::conflict, "the Lease changes all the time", {}};
-  for (int tries = 0; tries < kTries; ++tries) {
-    if (!before) {
-      TRY(before, read(deadline));
-    }
-    if (!before || before->record.holder != options_.identity) return {};
-    const auto done = write(&*before, released_record(before->record, clock_.now().wall), deadline);
-    if (done) return {};
-    last = done.error();
-    before.reset();
-  }
-  return fail(std::move(last));
+  const std::optional<Lease> before = std::exchange(own_, std::nullopt);
+  if (!before) return {};
+  const std::string now = micro_time(clock_.now().wall);
+  // Over in a second for those who look at the time only.
+  TRY_VOID(write(before, {{}, 1, now, now, before->record.transitions}, deadline));
+  return {};
+}
+
+// ---------------------------------------------------------------- the fence
+
+Result<Revision> FencedStore::commit(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
+  const auto end = leadership_.end_of(term_);
+  if (!end) return fail(ErrorCode::unavailable, "no longer the leader: another controller goes on");
+  deadline.at_since_boot = std::min(deadline.at_since_boot, end->at_since_boot);
+  return ForwardingStore::commit(writes, token, deadline);
 }
 
 }  // namespace croft::store::kube

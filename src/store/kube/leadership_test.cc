@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
+#include "base/time_text.h"
 #include "store/kube/fake_api_fixture.h"
-#include "store/kube/fenced_store.h"
 #include "store/kube/format/fake_digest_fixture.h"
 #include "store/kube/kube_store.h"
 
@@ -41,12 +41,22 @@ class TroubledApi final : public FakeApi {
   std::function<void(const Request&)> before, after;
 };
 
+/// What came of an attempt.
+struct Tried {
+  bool leads = false;
+  std::string holder;
+  std::optional<Error> failure;
+};
+
 /// One process with clocks of its own.
 struct Candidate {
-  explicit Candidate(const std::shared_ptr<FakeCluster>& cluster, const std::string& identity, LeaseTimes times = {})
+  explicit Candidate(const std::shared_ptr<FakeCluster>& cluster, const std::string& identity)
       : api(cluster, clock),
-        leadership(Leadership::make(api, {"croft-system", "croftd-controller", identity, times}, clock).value()) {}
-  [[nodiscard]] Leadership::Attempt attempt() { return leadership->attempt(); }
+        leadership(Leadership::make(api, {"croft-system", "croftd-controller", identity}, clock).value()) {}
+  [[nodiscard]] Tried attempt() {
+    auto done = leadership->attempt();
+    return {leads(), std::move(done.holder), std::move(done.failure)};
+  }
   [[nodiscard]] bool leads() const { return leadership->is_leader(); }
 
   ManualClock clock;
@@ -68,83 +78,82 @@ class LeadershipTest : public testing::Test {
   Candidate b{cluster, "elm_b"};
 };
 
-std::string text_of(const Leadership::Attempt& attempt) {
-  return attempt.failure ? attempt.failure->message : "no failure";
-}
+std::string text_of(const Tried& attempt) { return attempt.failure ? attempt.failure->message : "no failure"; }
 
 // ---------------------------------------------------------------- the rules
 
-TEST(LeaseRules, TimesGoTogetherOrAreRefusedByName) {
-  const auto refusal = [](LeaseTimes times) {
-    const auto checked = check_lease_times(times);
-    return checked ? std::string("accepted") : checked.error().message;
-  };
-  EXPECT_EQ(refusal({}), "accepted");
-  EXPECT_EQ(refusal({1s, 900ms, 200ms}), "accepted");
-  EXPECT_EQ(refusal({999ms, 900ms, 200ms}), "lease duration 999 ms: at least 1000 ms");
-  EXPECT_EQ(refusal({10s, 10s, 2s}),
-            "renew deadline 10000 ms: below the lease duration, 10000 ms, after which another may lead");
-  EXPECT_EQ(refusal({15s, 10s, 0s}), "retry period 0 ms: above 0");
-  EXPECT_EQ(refusal({15s, 10s, 5s}), "retry period 5000 ms: 2.2 of them are to be below the renew deadline, 10000 ms");
-}
-
-TEST(LeaseRules, ALeaseSaysWholeSecondsAndNeverLess) {
-  EXPECT_EQ(lease_seconds(15s), 15);
-  EXPECT_EQ(lease_seconds(1001ms), 2);
-}
-
 /// Whoever wrote it there: a Lease that nobody could take would leave all without a leader.
 TEST(LeaseRules, TransitionsEndWithWhatTheApiTakes) {
-  const LeaseTimes times{15s, 10s, 2s};
-  wire::kube::LeaseRecord before{"other", 15, {}, {}, 2147483646};
-  before = taken_record(&before, "a", times, {});
+  LeaseRecord before{"other", 15, {}, {}, 2147483646};
+  before = taken_record(&before, "a", 15s, {});
   EXPECT_EQ(before.transitions, 2147483647);
-  EXPECT_EQ(taken_record(&before, "b", times, {}).transitions, 2147483647);
-}
-
-TEST(LeaseRules, CandidatesComeApart) {
-  SeededRandom random(7);
-  const LeaseTimes times;
-  std::chrono::nanoseconds least = 1h, most{0};
-  for (int i = 0; i < 10'000; ++i) {
-    const auto pause = candidate_pause(times, random);
-    least = std::min(least, pause);
-    most = std::max(most, pause);
-  }
-  EXPECT_GE(least, 2s);
-  EXPECT_LT(least, 2010ms);
-  EXPECT_LE(most, 4400ms);
-  EXPECT_GT(most, 4390ms);
+  EXPECT_EQ(taken_record(&before, "b", 1001ms, {}).transitions, 2147483647);
+  EXPECT_EQ(taken_record(&before, "b", 1001ms, {}).duration_s, 2) << "never less than is meant";
 }
 
 TEST(LeaseRules, OnlyOwnTimeSinceAChangeWasSeenEndsARecord) {
-  ManualClock clock;
-  LeaseSight sight;
-  const LeaseTimes times;
-  wire::kube::LeaseRecord record{"oak", 3, "", "2020-01-01T00:00:00.000000Z", 0};  // renewed years ago, it says
-  sight.see(record, clock.now());
-  EXPECT_FALSE(sight.may_take("elm", times, clock.now()));
-  EXPECT_TRUE(sight.may_take("oak", times, clock.now()));
-  clock.jump_wall(24h);
-  EXPECT_FALSE(sight.may_take("elm", times, clock.now()));
-  clock.advance(2s);
-  sight.see(record, clock.now());  // the same: it does not begin anew
-  clock.advance(999ms);
-  EXPECT_FALSE(sight.may_take("elm", times, clock.now()));
-  clock.advance(1ms);
-  EXPECT_TRUE(sight.may_take("elm", times, clock.now()));
-  record.renewed = "2020-01-01T00:00:01.000000Z";
-  sight.see(record, clock.now());
-  EXPECT_FALSE(sight.may_take("elm", times, clock.now()));
+  LeaseRecord record{"oak", 3, "", "2020-01-01T00:00:00.000000Z", 0};  // renewed years ago, it says
+  EXPECT_FALSE(may_take(record, 2999ms, "elm", 15s));
+  EXPECT_TRUE(may_take(record, 3s, "elm", 15s));
+  EXPECT_TRUE(may_take(record, 0s, "oak", 15s));
   record.duration_s = 0;  // not said: one's own counts
-  sight.see(record, clock.now());
-  clock.advance(14s);
-  EXPECT_FALSE(sight.may_take("elm", times, clock.now()));
-  clock.advance(1s);
-  EXPECT_TRUE(sight.may_take("elm", times, clock.now()));
+  EXPECT_FALSE(may_take(record, 14s, "elm", 15s));
+  EXPECT_TRUE(may_take(record, 15s, "elm", 15s));
   record.holder = "";
-  sight.see(record, clock.now());
-  EXPECT_TRUE(sight.may_take("elm", times, clock.now()));
+  EXPECT_TRUE(may_take(record, 0s, "elm", 15s));
+}
+
+// ---------------------------------------------------------------- the bytes
+
+const std::string kBegin = R"({"kind":"Lease","apiVersion":"coordination.k8s.io/v1",)"
+                           R"("metadata":{"name":"a","namespace":"n","resourceVersion":"42"})";
+
+TEST(Lease, EveryMemberArrives) {
+  const auto lease = decode_lease(
+      kBegin + R"(,"spec":{"holderIdentity":"oak_1","leaseDurationSeconds":15,"leaseTransitions":3,"strategy":"x",)"
+               R"("acquireTime":"2026-01-15T10:00:00.000000Z","renewTime":"2026-01-15T10:00:02.500000Z"}})",
+      "n", "a");
+  ASSERT_TRUE(lease) << lease.error().message;
+  EXPECT_EQ(lease->record, (LeaseRecord{"oak_1", 15, "2026-01-15T10:00:00.000000Z", "2026-01-15T10:00:02.500000Z", 3}));
+  EXPECT_EQ(lease->resource_version, "42");
+}
+
+TEST(Lease, WhatIsNotSaidIsNobodysAndDamageNamesTheMember) {
+  for (const char* spec : {R"(,"spec":{})", R"(,"spec":null)", "",
+                           R"(,"spec":{"holderIdentity":null,"leaseDurationSeconds":null,"renewTime":null})"}) {
+    const auto lease = decode_lease(kBegin + spec + "}", "n", "a");
+    ASSERT_TRUE(lease) << lease.error().message;
+    EXPECT_EQ(lease->record, LeaseRecord()) << spec;
+  }
+  const auto refusal = [](const std::string& spec) {
+    const auto lease = decode_lease(kBegin + R"(,"spec":)" + spec + "}", "n", "a");
+    return lease ? "accepted" : lease.error().message;
+  };
+  EXPECT_EQ(refusal(R"({"holderIdentity":7})"),
+            "a Lease of the API server: spec.holderIdentity: an integer (7) where a string is wanted");
+  EXPECT_EQ(refusal(R"({"leaseDurationSeconds":-1})"),
+            "a Lease of the API server: spec.leaseDurationSeconds: -1 is out of range: 0 to 2147483647");
+  EXPECT_FALSE(decode_lease(kBegin + "}", "n", "b"));
+  EXPECT_FALSE(decode_lease("not JSON", "n", "a"));
+}
+
+TEST(Lease, ANewOneAndAChange) {
+  const LeaseRecord record{"oak_1", 15, "2026-01-15T10:00:00.000000Z", "2026-01-15T10:00:02.500000Z", 4};
+  EXPECT_EQ(encode_lease("n", "a", "", record),
+            R"({"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"a","namespace":"n"},)"
+            R"("spec":{"holderIdentity":"oak_1","leaseDurationSeconds":15,"acquireTime":"2026-01-15T10:00:00.000000Z",)"
+            R"("renewTime":"2026-01-15T10:00:02.500000Z","leaseTransitions":4}})");
+  EXPECT_NE(encode_lease("n", "a", "42", record).find(R"("namespace":"n","resourceVersion":"42"},"spec")"),
+            std::string::npos);
+}
+
+TEST(Lease, TimesHaveExactlySixDigits) {
+  const auto text_of = [](const char* text) {
+    return taken_record(nullptr, "a", 1001ms, parse_rfc3339(text).value()).renewed;
+  };
+  EXPECT_EQ(text_of("2026-01-15T10:00:00Z"), "2026-01-15T10:00:00.000000Z");
+  EXPECT_EQ(text_of("2026-01-15T10:00:59.999999999Z"), "2026-01-15T10:00:59.999999Z");
+  EXPECT_EQ(text_of("1969-12-31T23:59:59.000001Z"), "1969-12-31T23:59:59.000001Z");
 }
 
 // ---------------------------------------------------------------- who leads
@@ -282,30 +291,31 @@ TEST_F(LeadershipTest, WhatIsNotOwnIsNotReleased) {
   pass(15s);
   ASSERT_TRUE(b.attempt().leads);
   const Json before = cluster->object(kPath);
-  EXPECT_TRUE(a.leadership->release(Deadline::after(a.clock.now(), 1s)));
+  EXPECT_FALSE(a.leadership->release(Deadline::after(a.clock.now(), 1s)));
   EXPECT_EQ(cluster->object(kPath), before);
 }
 
-TEST_F(LeadershipTest, ALostReplyIsReadBack) {
+TEST_F(LeadershipTest, ALostReplyIsReadBackByTheNextAttempt) {
   a.api.next_write = FakeApi::Lost::reply;
-  EXPECT_TRUE(a.attempt().leads);
+  EXPECT_FALSE(a.attempt().leads);
   pass(2s);
+  EXPECT_TRUE(a.attempt().leads);
+  EXPECT_EQ(spec()["leaseTransitions"], 0);
+  const auto term = a.leadership->term();
   a.api.next_write = FakeApi::Lost::reply;
   const auto renewed = a.attempt();
-  EXPECT_TRUE(renewed.leads);
-  EXPECT_FALSE(renewed.failure);
+  EXPECT_TRUE(renewed.leads);  // by the one before
+  EXPECT_TRUE(renewed.failure);
+  pass(2s);
+  EXPECT_TRUE(a.attempt().leads);
+  EXPECT_EQ(a.leadership->term(), term);
   pass(9s);
   EXPECT_TRUE(a.leads());
-  a.api.next_write = FakeApi::Lost::reply;
-  EXPECT_TRUE(a.leadership->release(Deadline::after(a.clock.now(), 1s)));
-  EXPECT_EQ(spec()["holderIdentity"], "");
 }
 
 TEST_F(LeadershipTest, ALostRequestIsNotTakenForARenewal) {
   a.api.next_write = FakeApi::Lost::request;
-  const auto first = a.attempt();
-  EXPECT_FALSE(first.leads);
-  EXPECT_TRUE(first.failure);
+  EXPECT_TRUE(a.attempt().failure);
   EXPECT_TRUE(a.attempt().leads);
   pass(6s);
   a.api.next_write = FakeApi::Lost::request;
@@ -314,12 +324,6 @@ TEST_F(LeadershipTest, ALostRequestIsNotTakenForARenewal) {
   EXPECT_TRUE(renewal.failure);
   pass(4s);
   EXPECT_FALSE(a.leads());
-  a.api.next_write = FakeApi::Lost::request;
-  EXPECT_TRUE(a.attempt().failure);
-  EXPECT_TRUE(a.attempt().leads);
-  a.api.next_write = FakeApi::Lost::request;
-  EXPECT_TRUE(a.leadership->release(Deadline::after(a.clock.now(), 1s)));  // asked again
-  EXPECT_EQ(spec()["holderIdentity"], "");
 }
 
 TEST_F(LeadershipTest, OfTwoThatComeTogetherOneLeads) {
@@ -378,96 +382,18 @@ TEST_F(LeadershipTest, WithoutTheResourceNobodyLeads) {
   EXPECT_TRUE(attempt.failure);
 }
 
-/// Always has something to tell.
-class Flood final : public WatchStream {
- public:
-  explicit Flood(ManualClock& clock) : clock_(clock) {}
-  [[nodiscard]] Result<std::optional<wire::kube::ApiEvent>> next(Deadline) override {
-    clock_.advance(1ms);
-    EXPECT_LT(++told_, 10'000) << "it is still listened to";
-    if (told_ >= 10'000) return fail(ErrorCode::unavailable, "enough");
-    return std::optional(wire::kube::decode_event(R"({"type":"BOOKMARK","object":{"kind":"Lease","apiVersion":)"
-                                                  R"("coordination.k8s.io/v1","metadata":{"resourceVersion":"7"}}})")
-                             .value());
-  }
-
- private:
-  ManualClock& clock_;
-  int told_ = 0;
-};
-class FloodingApi final : public FakeApi {
- public:
-  FloodingApi(std::shared_ptr<FakeCluster> cluster, ManualClock& clock)
-      : FakeApi(std::move(cluster), clock), clock_(clock) {}
-  [[nodiscard]] WatchAnswer watch(const std::string&, Deadline) override {
-    WatchAnswer opened;
-    opened.answer.outcome = Answer::Outcome::done;
-    opened.stream = std::make_unique<Flood>(clock_);
-    return opened;
-  }
-
- private:
-  ManualClock& clock_;
-};
-
-TEST_F(LeadershipTest, ALeaseThatNeverRestsKeepsNoCandidateListening) {
-  ASSERT_TRUE(a.attempt().leads);
-  ManualClock clock;
-  FloodingApi api(cluster, clock);
-  const auto who = Leadership::make(api, {"croft-system", "croftd-controller", "flooded", {}}, clock).value();
-  ASSERT_FALSE(who->attempt().leads);
-  EXPECT_EQ(who->listen(Deadline::after(clock.now(), 200ms)), Leadership::Heard::nothing);
-}
-
-TEST_F(LeadershipTest, ACandidateHearsOfTheRelease) {
-  using Heard = Leadership::Heard;
-  const auto listen = [](Candidate& who) { return who.leadership->listen(Deadline::after(who.clock.now(), 1ms)); };
-  EXPECT_EQ(listen(b), Heard::no_watch);  // it has seen none
-  ASSERT_TRUE(a.attempt().leads);
-  ASSERT_FALSE(b.attempt().leads);
-  EXPECT_EQ(listen(b), Heard::nothing);
-  pass(2s);
-  ASSERT_TRUE(a.attempt().leads);
-  EXPECT_EQ(listen(b), Heard::nothing);
-  ASSERT_TRUE(a.leadership->release(Deadline::after(a.clock.now(), 1s)));
-  EXPECT_EQ(listen(b), Heard::release);
-  EXPECT_TRUE(b.attempt().leads);
-  Candidate c(cluster, "ash_c");
-  ASSERT_FALSE(c.attempt().leads);
-  ASSERT_EQ(cluster->serve(Request::Method::delete_object, kPath, "").code, 200);
-  EXPECT_EQ(listen(c), Heard::release);
-  EXPECT_TRUE(c.attempt().leads);
-}
-
-TEST_F(LeadershipTest, WhatAWatchToldCountsAsSeen) {
-  ASSERT_TRUE(a.attempt().leads);
-  ASSERT_FALSE(b.attempt().leads);
-  pass(8s);
-  ASSERT_TRUE(a.attempt().leads);
-  EXPECT_EQ(b.leadership->listen(Deadline::after(b.clock.now(), 1ms)), Leadership::Heard::nothing);
-  pass(14s);
-  EXPECT_FALSE(b.attempt().leads);
-  pass(1s);
-  EXPECT_TRUE(b.attempt().leads);  // not 15 s after its own look
-}
-
-TEST_F(LeadershipTest, ALostWatchIsOpenedAnewAfterTheNextLook) {
-  using Heard = Leadership::Heard;
-  const auto listen = [&] { return b.leadership->listen(Deadline::after(b.clock.now(), 1ms)); };
-  ASSERT_TRUE(a.attempt().leads);
-  ASSERT_FALSE(b.attempt().leads);
-  EXPECT_EQ(listen(), Heard::nothing);
-  pass(1s);
-  ASSERT_TRUE(a.attempt().leads);
-  cluster->forget_history();
-  EXPECT_EQ(listen(), Heard::no_watch);
-  ASSERT_FALSE(b.attempt().leads);
-  EXPECT_EQ(listen(), Heard::nothing);
-}
-
-TEST_F(LeadershipTest, PausesEndWithTheTerm) {
+TEST_F(LeadershipTest, PausesOfCandidatesComeApartAndALeadersEndWithTheTerm) {
   SeededRandom random(1);
-  EXPECT_GE(a.leadership->pause(random), 2s);
+  std::chrono::nanoseconds least = 1h, most{0};
+  for (int i = 0; i < 10'000; ++i) {
+    const auto pause = a.leadership->pause(random);
+    least = std::min(least, pause);
+    most = std::max(most, pause);
+  }
+  EXPECT_GE(least, 2s);
+  EXPECT_LT(least, 2010ms);
+  EXPECT_LE(most, 4400ms);
+  EXPECT_GT(most, 4390ms);
   ASSERT_TRUE(a.attempt().leads);
   EXPECT_EQ(a.leadership->pause(random), 2s);
   pass(9s);
@@ -479,11 +405,8 @@ TEST_F(LeadershipTest, PausesEndWithTheTerm) {
 TEST(Leadership, RefusesWhatCanBeNoLease) {
   ManualClock clock;
   FakeApi api(std::make_shared<FakeCluster>(), clock);
-  EXPECT_FALSE(Leadership::make(api, {"", "a", "me", {}}, clock));
-  EXPECT_FALSE(Leadership::make(api, {"a/b", "a", "me", {}}, clock));
-  EXPECT_FALSE(Leadership::make(api, {"a", "", "me", {}}, clock));
-  EXPECT_FALSE(Leadership::make(api, {"a", "a", "", {}}, clock));
-  EXPECT_FALSE(Leadership::make(api, {"a", "a", "me", {1s, 1s, 1s}}, clock));
+  EXPECT_FALSE(Leadership::make(api, {"", "a", "me"}, clock));
+  EXPECT_FALSE(Leadership::make(api, {"a/b", "a", "me"}, clock));
 }
 
 // ---------------------------------------------------------------- the fence
@@ -523,40 +446,6 @@ TEST_F(FenceTest, CommitsOnlyInTheTermThatWasEntered) {
   EXPECT_EQ(refusal("n2"), "done");
   a.leadership->resign();
   EXPECT_EQ(refusal("n3"), no);
-  EXPECT_TRUE(fenced.wait_until_idle(0s));
-}
-
-// ---------------------------------------------------------------- written twice
-
-/// A proxy sends what it is sent twice, and gives the second answer: a conflict with itself.
-TEST_F(LeadershipTest, AWriteThatIsRepeatedOnItsWayIsDone) {
-  a.api.repeats = true;
-  auto attempt = a.attempt();
-  EXPECT_TRUE(attempt.leads) << text_of(attempt);
-  EXPECT_FALSE(attempt.failure) << text_of(attempt);
-  EXPECT_EQ(spec()["holderIdentity"], "oak_a");
-  const auto term = a.leadership->term();
-  pass(3s);
-  attempt = a.attempt();
-  EXPECT_TRUE(attempt.leads) << text_of(attempt);
-  EXPECT_FALSE(attempt.failure) << text_of(attempt);
-  EXPECT_EQ(a.leadership->term(), term) << "the same term";
-  EXPECT_TRUE(a.leadership->release(Deadline::after(a.clock.now(), 5s)));
-  EXPECT_EQ(spec()["holderIdentity"], "");
-
-  // Taken from nobody, over the object that is there.
-  b.api.repeats = true;
-  attempt = b.attempt();
-  EXPECT_TRUE(attempt.leads) << text_of(attempt);
-  EXPECT_EQ(spec()["holderIdentity"], "elm_b");
-}
-
-TEST_F(LeadershipTest, AConflictWithAnotherStaysOne) {
-  a.api.repeats = true;
-  a.api.between = [&] { cluster->edit(kPath, [](Json& lease) { lease["spec"]["holderIdentity"] = "elm_b"; }); };
-  const auto attempt = a.attempt();
-  EXPECT_FALSE(attempt.leads);
-  EXPECT_FALSE(a.leads());
 }
 
 }  // namespace

@@ -1,14 +1,14 @@
 #include "store/kube/status_board.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
+#include "base/json/writer.h"
+#include "base/time_text.h"
+#include "store/kube/form.h"
 #include "store/kube/format/own_kinds.h"
-#include "store/kube/format/own_status.h"
 #include "store/kube/format/requests.h"
 #include "store/kube/object_list.h"
 #include "store/kube/refusals.h"
@@ -17,22 +17,74 @@ namespace croft::store::kube {
 namespace {
 
 using Method = Request::Method;
-using Outcome = Answer::Outcome;
+using wire::JsonRef;
+using wire::JsonWriter;
 
-/// As core::node_range_set_key() is called.
-constexpr std::string_view kOnlyNodeRangeSet = "default";
+constexpr std::chrono::seconds kRequestTime{15};
 
-struct SeenObject {
-  wire::kube::ApiMeta meta;
-  wire::kube::StatusSeen seen;
-};
+std::string_view text_in(JsonRef object, std::string_view name) {
+  const auto found = member_of(object, name);
+  return found ? found->text() : std::string_view();
+}
 
-struct ToWrite {
-  const core::PoolStatus* pool = nullptr;
-  const SeenObject* object = nullptr;  ///< null: there is none yet
-  std::string status;
-  bool is_turn = false;
-};
+void write(JsonWriter& out, std::string_view name, std::string_view value) {
+  out.key(name);
+  out.text(value);
+}
+
+void write(JsonWriter& out, std::string_view name, std::uint64_t value) {
+  out.key(name);
+  out.unsigned_integer(value);
+}
+
+/// Since when a condition is as it is: `now`, unless the object has it as such already.
+std::string since(const core::Condition& condition, std::string_view status, JsonRef object, WallTime now) {
+  const auto before = member_of(object, "status");
+  const auto conditions = before ? member_of(*before, "conditions") : std::nullopt;
+  for (auto one = conditions ? conditions->first_child() : std::nullopt; one; one = one->next_sibling()) {
+    const std::string_view time = text_in(*one, "lastTransitionTime");
+    const bool is_same = text_in(*one, "type") == condition.type && text_in(*one, "status") == status;
+    if (is_same && parse_rfc3339(time)) return std::string(time);
+  }
+  return rfc3339_rounded_up(now);
+}
+
+void write_conditions(JsonWriter& out, const std::vector<core::Condition>& conditions, JsonRef object, WallTime now) {
+  const auto meta = member_of(object, "metadata");
+  const auto generation = meta ? member_of(*meta, "generation") : std::nullopt;
+  out.key("conditions");
+  out.begin_array();
+  for (const core::Condition& one : conditions) {
+    const std::string_view status = one.holds ? "True" : "False";
+    out.begin_object();
+    write(out, "lastTransitionTime", since(one, status, object, now));
+    write(out, "message", one.message);
+    out.key("observedGeneration");
+    out.integer(generation ? generation->integer().value_or(0) : 0);
+    write(out, "reason", one.reason);
+    write(out, "status", status);
+    write(out, "type", one.type);
+    out.end_object();
+  }
+  out.end_array();
+}
+
+/// Nothing where the object has that status.
+std::optional<Request> status_patch(std::string path, JsonRef object, const wire::kube::ApiMeta& meta,
+                                    const std::string& status) {
+  if (const auto before = member_of(object, "status")) {
+    JsonWriter out(JsonWriter::Layout::compact);
+    copy_json(out, *before);
+    if (std::move(out).take() == status) return std::nullopt;
+  }
+  Request request;
+  request.method = Method::patch;
+  request.path = std::move(path) + "/status";
+  request.content_type = "application/merge-patch+json";
+  request.body = fmt::format(R"({{"metadata":{{"uid":"{}","resourceVersion":"{}"}},"status":{}}})", meta.uid,
+                             meta.resource_version, status);
+  return request;
+}
 
 Error without_kind(Error error) {
   if (error.code == ErrorCode::not_found) {
@@ -42,151 +94,134 @@ Error without_kind(Error error) {
   return error;
 }
 
-Error with_remedy(const Answer& answer, std::string_view what) {
-  Error error = without_kind(Error(answer.error).in(what));
+}  // namespace
+
+// ---------------------------------------------------------------- the bytes
+
+std::string encode_status(const core::PoolStatus& status, JsonRef object, WallTime now) {
+  const core::PoolFill& fill = status.use;
+  JsonWriter out(JsonWriter::Layout::compact);
+  out.begin_object();
+  write(out, "blockSize", static_cast<std::uint64_t>(fill.pool.block_length));
+  write(out, "blocks", fill.blocks);
+  write(out, "capacity", fill.capacity.to_string());
+  write(out, "cidr", fill.pool.cidr.to_string());
+  write_conditions(out, status.conditions, object, now);
+  write(out, "cooling", fill.cooling);
+  write(out, "free", fill.free().to_string());
+  write(out, "held", fill.held);
+  write(out, "reserved", fill.reserved.to_string());
+  out.end_object();
+  return std::move(out).take();
+}
+
+std::string encode_status(const core::NodeRangeStatus& status, JsonRef object, WallTime now) {
+  JsonWriter out(JsonWriter::Layout::compact);
+  out.begin_object();
+  out.key("clusterCIDRs");
+  out.begin_array();
+  for (const auto& cluster : status.clusters) {
+    out.begin_object();
+    write(out, "capacity", std::uint64_t{cluster.capacity});
+    write(out, "cidr", cluster.cidr);
+    write(out, "excluded", std::uint64_t{cluster.excluded});
+    write(out, "free", std::uint64_t{cluster.capacity - std::min(cluster.capacity, cluster.taken + cluster.excluded)});
+    write(out, "taken", std::uint64_t{cluster.taken});
+    out.end_object();
+  }
+  out.end_array();
+  write_conditions(out, status.conditions, object, now);
+  write(out, "nodes", status.nodes);
+  write(out, "waiting", status.waiting);
+  out.end_object();
+  return std::move(out).take();
+}
+
+// ---------------------------------------------------------------- the rounds
+
+Result<std::optional<std::string>> StatusBoard::ask(const Request& request) {
+  Answer answer = api_->call(request, Deadline::after(clock_.now(), kRequestTime));
+  if (answer.outcome == Answer::Outcome::done) return std::optional(std::move(answer.body));
+  const ErrorCode code = answer.error.code;
+  if (is_absent(answer) || code == ErrorCode::conflict || code == ErrorCode::already_exists) {
+    return std::optional<std::string>();
+  }
+  Error error = without_kind(answer.error.in(request.path));
   if (lacks_right(answer)) {
     error.message += ": the controller needs the rights of deploy/kubernetes/access.yaml, or --status-interval 0s";
   }
-  return error;
-}
-
-Request status_patch(std::string path, const wire::kube::ApiMeta& of, std::string_view status) {
-  Request request;
-  request.method = Method::patch;
-  request.path = std::move(path) + "/status";
-  request.content_type = "application/merge-patch+json";
-  request.body = wire::kube::encode_status_patch(of, status);
-  return request;
-}
-
-}  // namespace
-
-wire::kube::Regarding pool_shown(std::string pool, std::string uid) {
-  return {wire::kube::kOwnApiVersion, wire::kube::own_pool_kind().kind, {}, std::move(pool), std::move(uid)};
-}
-
-StatusBoard::StatusBoard(std::unique_ptr<Api> api, const Clock& clock, Options options)
-    : api_(std::move(api)), clock_(clock), options_(options) {}
-
-Answer StatusBoard::ask(const Request& request) {
-  return api_->call(request, Deadline::after(clock_.now(), options_.request_time));
-}
-
-Result<bool> StatusBoard::change(const Request& request, std::string_view what) {
-  const Answer answer = ask(request);
-  if (answer.outcome == Outcome::done) return true;
-  // Whatever it is now, the next round reads it. An object that is gone has a name in the answer, a kind has none.
-  const bool is_gone = answer.error.code == ErrorCode::not_found && !answer.status.name.empty();
-  if (answer.error.code == ErrorCode::conflict || answer.error.code == ErrorCode::already_exists || is_gone) {
-    return false;
-  }
-  return fail(with_remedy(answer, what));
+  return fail(std::move(error));
 }
 
 Result<StatusBoard::Shown> StatusBoard::show(const std::vector<core::PoolStatus>& pools) {
-  const wire::kube::ApiResource resource = wire::kube::own_pool_kind().resource();
-  TRY(const std::string collection, wire::kube::collection_path(resource));
-  const wire::kube::ApiListOf of{fmt::format("{}/{}", resource.group, resource.version),
-                                 std::string(wire::kube::own_pool_kind().kind)};
-  std::map<std::string, SeenObject> seen;
+  const wire::kube::OwnKind& kind = wire::kube::own_pool_kind();
+  TRY(const std::string collection, wire::kube::collection_path(kind.resource()));
+  const WallTime now = clock_.now().wall;
+  Shown shown;
+  std::vector<Request> patches;
+  std::map<std::string, const core::PoolStatus*> missing;
+  std::vector<wire::kube::ApiMeta> without_pool;
+  const auto compare = [&](const core::PoolStatus& pool, JsonRef object, const wire::kube::ApiMeta& meta) {
+    shown.uids[meta.name] = meta.uid;
+    auto patch = status_patch(collection + "/" + meta.name, object, meta, encode_status(pool, object, now));
+    if (patch) patches.push_back(*std::move(patch));
+  };
   ObjectUse use;
   use.what = "croftpools";
-  use.begin = [&] { seen.clear(); };
-  use.take = [&](wire::JsonRef object, const wire::kube::ApiMeta& meta) -> Result<void> {
-    seen.insert_or_assign(meta.name, SeenObject{meta, wire::kube::read_status(object)});
+  use.begin = [&] {
+    shown = {};
+    patches.clear();
+    without_pool.clear();
+    for (const core::PoolStatus& pool : pools) missing[pool.use.pool.name] = &pool;
+  };
+  use.take = [&](JsonRef object, const wire::kube::ApiMeta& meta) -> Result<void> {
+    if (const auto pool = missing.extract(meta.name)) {
+      compare(*pool.mapped(), object, meta);
+    } else if (!meta.deletion_timestamp) {  // else its finalizers hold it
+      without_pool.push_back(meta);
+    }
     return {};
   };
-  const auto listed = for_each_object(*api_, clock_, {collection, of}, use);
-  if (!listed) return fail(without_kind(listed.error()));
-
-  const WallTime now = clock_.now().wall;
-  std::vector<ToWrite> to_write;
-  std::map<std::string, SeenObject> without_pool = seen;
-  for (const core::PoolStatus& pool : pools) {
-    without_pool.erase(pool.use.pool.name);
-    const auto found = seen.find(pool.use.pool.name);
-    if (found == seen.end()) {
-      to_write.push_back({&pool, nullptr, {}, true});
-      continue;
-    }
-    const SeenObject& object = found->second;
-    std::string status = wire::kube::encode_status(pool, object.seen, now);
-    if (status == object.seen.status) continue;
-    to_write.push_back({&pool, &object, std::move(status), wire::kube::is_turn(pool.conditions, object.seen)});
+  const wire::kube::ApiListOf of{std::string(wire::kube::kOwnApiVersion), std::string(kind.kind)};
+  if (const auto listed = for_each_object(*api_, clock_, {collection, of}, use); !listed) {
+    return fail(without_kind(listed.error()));
   }
-  // The order of names, beginning where the last round ended; what has turned before it.
-  const auto after = std::find_if(to_write.begin(), to_write.end(),
-                                  [&](const ToWrite& one) { return one.pool->use.pool.name >= next_; });
-  std::rotate(to_write.begin(), after, to_write.end());
-  std::stable_partition(to_write.begin(), to_write.end(), [](const ToWrite& one) { return one.is_turn; });
-
-  Shown shown;
-  for (const auto& [name, object] : seen) shown.uids[name] = object.meta.uid;
-  // Counted by themselves: anybody's objects, however many, do not keep the pools from being shown.
-  std::size_t deletions = 0;
-  for (const auto& [name, object] : without_pool) {
-    if (object.meta.deletion_timestamp) continue;  // who has put a finalizer there takes it away
-    if (deletions++ == options_.writes_max) break;
+  for (const wire::kube::ApiMeta& meta : without_pool) {
     Request request;
     request.method = Method::delete_object;
-    TRY(request.path, wire::kube::object_path(resource, {}, name));
-    request.body = wire::kube::encode_delete_options({object.meta.uid, object.meta.resource_version});
-    TRY(const bool done, change(request, fmt::format("croftpools {}", net::echo(name))));
-    if (done) shown.deleted.push_back(name);
+    request.path = collection + "/" + meta.name;
+    request.body = wire::kube::encode_delete_options({meta.uid, meta.resource_version});
+    TRY(const auto done, ask(request));
+    if (done) shown.deleted.push_back(meta.name);
   }
-  std::size_t writes = 0;
-  for (const ToWrite& one : to_write) {
-    if (writes >= options_.writes_max) {
-      ++shown.left;
-      continue;
-    }
-    const std::string& name = one.pool->use.pool.name;
-    const std::string what = fmt::format("croftpools {}", net::echo(name));
-    if (!one.is_turn) next_ = name + '\x01';
-    TRY(const std::string path, wire::kube::object_path(resource, {}, name));
-    ++writes;
-    if (one.object != nullptr) {
-      TRY(const bool done, change(status_patch(path, one.object->meta, one.status), what));
-      shown.written += done ? 1 : 0;
-      continue;
-    }
-    Request make;
-    make.method = Method::post;
-    make.path = collection;
-    make.body = wire::kube::encode_own_pool(name);
-    const Answer answer = ask(make);
-    if (answer.error.code == ErrorCode::already_exists && answer.outcome != Outcome::done) continue;
-    if (answer.outcome != Outcome::done) return fail(with_remedy(answer, what));
-    ++shown.made;
-    ++writes;
-    TRY(const auto made, wire::kube::decode_object(answer.body, {of.api_version, of.kind, {}, name}));
-    const std::string status = wire::kube::encode_status(*one.pool, wire::kube::read_status(made.value), now);
-    TRY(const bool done, change(status_patch(path, made.meta, status), what));
-    shown.written += done ? 1 : 0;
+  for (const auto& [name, pool] : missing) {
+    Request request;
+    request.method = Method::post;
+    request.path = collection;
+    request.body = fmt::format(R"({{"apiVersion":"{}","kind":"{}","metadata":{{"name":"{}"}},"spec":{{"pool":"{}"}}}})",
+                               of.api_version, of.kind, name, name);
+    TRY(const auto made, ask(request));
+    if (!made) continue;
+    TRY(const auto object, wire::kube::decode_object(*made, {of.api_version, of.kind, {}, name}));
+    compare(*pool, object.value, object.meta);
   }
-  if (shown.left == 0) next_.clear();
+  for (const Request& patch : patches) TRY_VOID(ask(patch));
   return shown;
 }
 
-Result<bool> StatusBoard::show(const core::NodeRangeStatus& ranges) {
-  const wire::kube::ApiResource resource = wire::kube::own_kind_of(core::Kind::node_range_set)->resource();
-  constexpr std::string_view kWhat = "croftnoderangesets default";
-  Request look;
-  TRY(look.path, wire::kube::object_path(resource, {}, kOnlyNodeRangeSet));
-  const Answer answer = ask(look);
-  if (answer.outcome == Outcome::refused && answer.error.code == ErrorCode::not_found && !answer.status.name.empty()) {
-    return false;
-  }
-  if (answer.outcome != Outcome::done) return fail(with_remedy(answer, kWhat));
+Result<void> StatusBoard::show(const core::NodeRangeStatus& ranges) {
+  const wire::kube::OwnKind& kind = *wire::kube::own_kind_of(core::Kind::node_range_set);
+  Request request;
+  // As core::node_range_set_key() is called.
+  TRY(request.path, wire::kube::object_path(kind.resource(), {}, "default"));
+  TRY(const auto answer, ask(request));
+  if (!answer) return {};
   TRY(const auto object,
-      wire::kube::decode_object(answer.body, {fmt::format("{}/{}", resource.group, resource.version),
-                                              std::string(wire::kube::own_kind_of(core::Kind::node_range_set)->kind),
-                                              {},
-                                              std::string(kOnlyNodeRangeSet)}));
-  const auto before = wire::kube::read_status(object.value);
-  const std::string status = wire::kube::encode_status(ranges, before, clock_.now().wall);
-  if (status == before.status) return false;
-  return change(status_patch(look.path, object.meta, status), kWhat);
+      wire::kube::decode_object(*answer,
+                                {std::string(wire::kube::kOwnApiVersion), std::string(kind.kind), {}, "default"}));
+  const std::string status = encode_status(ranges, object.value, clock_.now().wall);
+  if (const auto patch = status_patch(request.path, object.value, object.meta, status)) TRY_VOID(ask(*patch));
+  return {};
 }
 
 }  // namespace croft::store::kube

@@ -7,7 +7,6 @@
 
 #include "agent/daemon/store_parts.h"
 #include "cli/stores/open_store.h"
-#include "store/kube/format/event.h"
 #include "store/kube/pod_list.h"
 #include "store/store_url.h"
 
@@ -15,7 +14,7 @@ namespace croft::app {
 void tell_of_conflict(store::kube::Events& events, const std::string& node, const core::WarmAddress& address) {
   // As its UID the field says the node's name, and `kubectl describe node` asks for that.
   events.tell({"v1", "Node", "", node, node},
-              {wire::kube::Event::Type::warning, "AddressConflict", "Quarantine",
+              {store::kube::Events::Type::warning, "AddressConflict", "Quarantine",
                fmt::format("{} is given to no pod: {}; croft vpc get unuse -n {} lists it", address.address.to_string(),
                            address.why, node)});
 }
@@ -37,7 +36,7 @@ Result<ClusterOfStock> cluster_of(const VpcAgentOptions& options, Daemon& daemon
   store::kube::Events::Options how;
   how.component = "cni-vpc-ipamd";
   how.node = options.node;
-  TRY(auto events_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, how.time_limit));
+  TRY(auto events_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, store::kube::Events::kRequestTime));
   cluster.events =
       std::make_unique<store::kube::Events>(std::move(events_api), daemon.clock, daemon.random, std::move(how));
   cluster.board = std::make_unique<VpcBoard>(*cluster.api, daemon.clock, options.node, options.listen);
