@@ -137,15 +137,6 @@ std::string with_place(const JsonBuilder& builder, std::string_view text) {
 
 }  // namespace
 
-std::optional<JsonRef> member_of(const std::optional<JsonRef>& object, std::string_view name) {
-  std::optional<JsonRef> found;
-  if (!object || object->kind() != JsonKind::object) return found;
-  for (auto member = object->first_child(); member; member = member->next_sibling()) {
-    if (member->key() == name) found = *member;
-  }
-  return found;
-}
-
 Result<JsonDocument> parse_json(std::string_view text, const JsonLimits& limits) {
   CROFT_ASSERT(limits.bytes_max < UINT32_MAX);
   if (text.size() > limits.bytes_max) {

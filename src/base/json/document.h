@@ -62,9 +62,6 @@ class JsonRef {
   std::uint32_t stop_;  ///< the index behind the parent's last descendant
 };
 
-/// A member of an object, the last of that name, as in Go; nothing of what is no object.
-[[nodiscard]] std::optional<JsonRef> member_of(const std::optional<JsonRef>& object, std::string_view name);
-
 /// A parsed JSON text. The values lie in one array in document order, each knowing where its descendants end, so that
 /// neither building nor walking nor destroying recurses, however deep the text. Immutable; movable while no JsonRef is
 /// in use. About 24 bytes a value plus the text.

@@ -65,8 +65,8 @@ Result<void> NodeRanges::say() {
 void NodeRanges::tell(const std::string& node, const std::string& reason) {
   if (events_ == nullptr) return;
   // As its UID the field says the node's name, and `kubectl describe node` asks for that.
-  events_->tell({"v1", "Node", "", node, node},
-                {store::kube::Events::Type::normal, reason, "", fmt::format("Node {} status is now: {}", node, reason)});
+  events_->tell({"v1", "Node", "", node, node}, {store::kube::Events::Type::normal, reason, "",
+                                                 fmt::format("Node {} status is now: {}", node, reason)});
 }
 
 void NodeRanges::tell_of(const std::vector<core::SurplusRange>& surplus) {

@@ -97,7 +97,6 @@ class CalicoForm final : public Form {
     return kind == Kind::block ? std::optional(wire::calico::key_of_crd_name(kind, name)) : std::nullopt;
   }
 
-
   [[nodiscard]] Result<Stored> decode(Kind kind, const Key* key, wire::JsonRef object,
                                       const wire::kube::ApiMeta& meta) const override {
     TRY(Stored stored, stored_as(key != nullptr ? *key : wire::calico::key_of_crd_name(kind, meta.name), object, meta));

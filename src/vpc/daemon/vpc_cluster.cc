@@ -36,7 +36,8 @@ Result<ClusterOfStock> cluster_of(const VpcAgentOptions& options, Daemon& daemon
   store::kube::Events::Options how;
   how.component = "cni-vpc-ipamd";
   how.node = options.node;
-  TRY(auto events_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, store::kube::Events::kRequestTime));
+  TRY(auto events_api,
+      open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, store::kube::Events::kRequestTime));
   cluster.events =
       std::make_unique<store::kube::Events>(std::move(events_api), daemon.clock, daemon.random, std::move(how));
   cluster.board = std::make_unique<VpcBoard>(*cluster.api, daemon.clock, options.node, options.listen);
