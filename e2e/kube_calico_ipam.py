@@ -212,7 +212,7 @@ def troubles(rig):
     rig.write_kubeconfig("not.a.token")
     rig.refused("Unauthorized", 11, "t1")
     rig.kubeconfig.write_text(good.replace("current-context: calico-context", "current-context: nothing"))
-    rig.refused("calico-context", 7, "t1")
+    rig.refused('current-context: "nothing"', 7, "t1")
     rig.kubeconfig.write_text("a: [\n")
     rig.refused("kubeconfig", 7, "t1")
     rig.kubeconfig.write_text(good)

@@ -278,11 +278,11 @@ class KubeStore final : public Store, public Sealable, public Naming {
   static constexpr std::chrono::seconds kRequestMax{65};
 
   /// The records by the group that Calico has chosen, which is asked for when it is needed first. A read may do by the
-  /// older one while there is nothing better: a plugin alone is spared the question.
+  /// older one while there is nothing better: a plugin alone is spared the question, a command that looks is not.
   [[nodiscard]] Result<Objects*> as_found(Deadline deadline, bool will_do_by_guess = false) {
     const std::lock_guard lock(layout_mutex_);
     if (has_moved_) return fail(moved());
-    if (!group_ && !will_do_by_guess) {
+    if (!group_ && (!will_do_by_guess || options_.own_denied)) {
       TRY(group_, kube::discover_calico_group(*api_, deadline));
     }
     const wire::calico::ApiGroup group = group_.value_or(wire::calico::ApiGroup::crd_v1);
