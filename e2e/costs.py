@@ -333,6 +333,14 @@ def on_kube(world, table, rewrite, version):
     return wrong
 
 
+def read_anew(plugin):
+    """A program that was just linked lies in the page cache in larger pieces than one that was read, and faults less."""
+    with plugin.open("rb") as program:
+        os.fsync(program.fileno())
+        os.posix_fadvise(program.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        program.read()
+
+
 def in_a_namespace():
     """Begins anew in a network namespace of its own, on a path as short everywhere."""
     if os.environ.get("CROFT_COSTS_INSIDE"):
@@ -353,6 +361,9 @@ def test():
     if len(words) == 3:
         parts = [lambda *three: on_kube(*three, words[2])]
     wrong = []
+    bin_dir = pathlib.Path(words[0])
+    for plugin in ("calico-ipam", "croft-ipam", "croft-ipam-cluster", "croft-vpc", "host-local"):
+        read_anew(bin_dir / plugin)
     for part in parts:
         world = World("costs", words[0])
         world.prefix = "croft-costs"  # the number of a process has more digits or fewer
