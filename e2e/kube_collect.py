@@ -5,6 +5,7 @@ usage: kube_collect.py BIN_DIR VERSION
 """
 
 import json
+import pathlib
 import subprocess
 import sys
 import time
@@ -132,13 +133,14 @@ def by_pods(world, cluster, operator, controller_store):
     return controller, {live, starting, static}, {again}
 
 
-def unknown_and_damaged(cluster, kube, controller):
+def unknown_and_damaged(cluster, kube, operator, controller):
     """A node that the API never had, and a block that can't be read, keep nobody else's leak."""
     cluster.node("fir")
     in_damaged, on_ghost, leak = cluster.living("in-damaged", "fir"), cluster.add("on-ghost", "ghost"), cluster.living("leak", "oak")
     key, = (key for key, value in kube.raw("crd.projectcalico.org/ipamblocks/").items() if b'"host:fir"' in value)
     whole = kube.raw(key)[key]
-    kube.put_raw(key, whole.replace(b'"host:fir"', b'"host:fir","allocations":"none"'))
+    block = json.loads(whole)
+    kube.put_raw(key, json.dumps({**block, "spec": {**block["spec"], "allocations": "none"}}).encode())
     for name in ("leak", "in-damaged"):
         cluster.delete_pod(name)
     released = lambda address: any(" released " in line and address in line for line in controller.log().splitlines())
@@ -151,7 +153,7 @@ def unknown_and_damaged(cluster, kube, controller):
     expect(on_ghost in held(cluster.world, cluster.store), "the unknown node's")
     kube.put_raw(key, whole)
     wait_for(lambda: released(in_damaged), "what can be read again is free", 30)
-    run(cluster.world.bin / "croft", "--store", cluster.store, "ip", "list")
+    run(cluster.world.bin / "croft", "--store", operator, "ip", "release", on_ghost, "--force")
 
 
 def stalled_watches(world, cluster, kube, operator, controller_store, of_oak):
@@ -161,7 +163,9 @@ def stalled_watches(world, cluster, kube, operator, controller_store, of_oak):
     controller = Controller(world, through(controller_store), "stalled")
     agent, socket = start_agent(world, through(cluster.store), "--plugin-store", cluster.store)
     oak = Node(world, cluster.store, "oak", lambda pod: f"K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod};K8S_POD_UID={uids[pod]}")
-    oak.ipam["agent"] = str(socket)
+    # By annotations the agent follows pods, too.
+    kube.apply((pathlib.Path(__file__).resolve().parent.parent / "deploy" / "kubernetes" / "annotations.yaml").read_text())
+    oak.ipam.update(agent=str(socket), annotations="api")
     uids = {name: cluster.pod(name, "oak") for name in ("through-1", "through-2")}
     oak.add("through-1")
     wait_for(lambda: "nodes and pods from the Kubernetes API" in controller.log(), "the controller works", 20)
@@ -174,8 +178,9 @@ def stalled_watches(world, cluster, kube, operator, controller_store, of_oak):
     oak.delete("through-1")
     time.sleep(GRACE_SECONDS + 2)
     expect_equal(held(world, operator), of_oak | {late, last}, "who lives keeps its address")
-    expect(relay.swallowed > 0, "a watch had something to say")
-    say(f"{relay.swallowed} frames of watches were swallowed, and nothing that lives was freed")
+    for kind in (b'"kind":"Pod"', b'"kind":"IPAMBlock"'):
+        expect(any(kind in frame for frame in relay.swallowed), f"a watch had to say something of {kind}: {relay.swallowed}")
+    say(f"{len(relay.swallowed)} frames of watches were swallowed, and nothing that lives was freed")
     for process in (controller.process, agent):
         process.kill()
     oak.ipam["agent"] = "none"
@@ -298,7 +303,7 @@ def test():
         for name in ("oak", "elm"):
             cluster.node(name)
         controller, of_oak, of_elm = by_pods(world, cluster, operator, controller_store)
-        unknown_and_damaged(cluster, kube, controller)
+        unknown_and_damaged(cluster, kube, operator, controller)
         by_nodes(world, cluster, kube, operator, controller, of_oak, of_elm)
         stalled_watches(world, cluster, kube, operator, controller_store, of_oak)
         nothing_by_half(world, operator, cluster, kube, controller_store, of_oak)

@@ -22,7 +22,7 @@ class Relay:
         self.held = []  # (connection, frame)
         self.late = {}  # (connection, stream) of what was held, once it is passed on -> its answer has begun
         self.connections = []
-        self.stalled, self.swallowed = False, 0
+        self.stalled, self.swallowed = False, []  # frames
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.tls.load_cert_chain(kube.certificate, kube.key)
         self.to_server = ssl.create_default_context(cafile=str(kube.ca.certificate))
@@ -63,6 +63,10 @@ class Relay:
             self.loop.call_soon_threadsafe(connection.to_server.write, frame)
 
     async def _serve(self, reader, writer):
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            await self._pass_on(reader, writer)
+
+    async def _pass_on(self, reader, writer):
         from_server, to_server = await asyncio.open_connection("127.0.0.1", self.kube.port, ssl=self.to_server)
         connection = Connection(self, writer, to_server)
         self.connections.append(connection)
@@ -101,7 +105,7 @@ class Connection:
                 if kind == DATA and self.relay.stalled and frame[9:].startswith(b'{"type":'):
                     self.mute.add(stream)
                 if kind == DATA and stream in self.mute:
-                    self.relay.swallowed += 1
+                    self.relay.swallowed.append(frame)
                 else:
                     self.to_client.write(frame)
         self.to_client.close()
