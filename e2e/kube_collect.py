@@ -170,7 +170,7 @@ def stalled_watches(world, cluster, kube, operator, controller_store, of_oak):
     oak.add("through-1")
     wait_for(lambda: "nodes and pods from the Kubernetes API" in controller.log(), "the controller works", 20)
     time.sleep(1)  # watches of all that they follow are open
-    relay.stall()
+    relay.stalled = True
     dead, late = cluster.living("dead", "oak"), cluster.living("late", "oak")
     last = oak.add("through-2")[0].split("/")[0]
     cluster.delete_pod("dead")
