@@ -196,9 +196,10 @@ def long_away(rig):
     done = until_done(oak, "ADD", pods + again + both)
     asked = [sum(counts(rig.kube).values())]
     say(f"all run after {time.monotonic() - begin:.1f} s and {asked[0]} requests")
-    # A turn of the agent's has 100 DELs, a second apart: eight requests each, and one that was for nothing one. An ADD has two.
+    # A turn of the agent's has 100 DELs, a second apart: eight requests each, and one that was for nothing one. An ADD by itself
+    # has nine, and may lose its block to another a few times.
     turn = 8 * len(ended + both) + 100
-    expect(asked[0] <= 2 * (2 * len(done) + turn), f"requests as the API server is back: {counts(rig.kube)}")
+    expect(asked[0] <= 2 * turn + 40 * len(done), f"requests as the API server is back: {counts(rig.kube)}")
     while rig.left():
         expect(time.monotonic() < begin + 150, f"{len(rig.left())} DELs wait still")
         time.sleep(1)
