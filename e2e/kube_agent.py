@@ -8,6 +8,7 @@ import json
 import re
 import signal
 import sys
+import threading
 import time
 
 import lib
@@ -135,6 +136,23 @@ def costs(kube, oak):
     expect(sum(idle.values()) <= 2, f"an idle agent asks for nothing, but for the end of what it did: {idle}")
 
 
+def burst_beside_another_writer(world, kube, oak):
+    """DELs of plugins alone, as the agent makes up for those that waited: they write the node's block meanwhile, and the
+    burst stays one."""
+    alone, gone, pods = Node(world, oak.ipam["store"], "oak"), [f"gone{i}" for i in range(40)], [f"beside{i}" for i in range(110)]
+    until_done(oak, "ADD", gone)
+
+    def both():
+        others = threading.Thread(target=lambda: [alone.delete(container) for container in gone])
+        others.start()
+        until_done(oak, "ADD", pods)
+        others.join()
+    asked = cost(kube, both)
+    say(f"a burst of {len(pods)} beside {len(gone)} DELs of others: {sum(asked.values())} requests: {asked}")
+    expect(sum(asked.values()) <= 2 * (2 * len(pods) + 8 * len(gone)), f"requests beside another writer: {asked}")
+    until_done(oak, "DEL", pods)
+
+
 def tells_pods(kube, oak):
     """A pod that gets no address is told why, by an Event of its own, once a minute."""
     asked = {"ipv4_pools": ["nowhere"]}
@@ -197,6 +215,7 @@ def test():
         agent, socket = start_agent(world, of_nodes)
         oak.ipam["agent"] = str(socket)
         costs(kube, oak)
+        burst_beside_another_writer(world, kube, oak)
         tells_pods(kube, oak)
         expect_equal(findings(world, store), [], "croft check")
         killed_server(world, kube, store, oak)

@@ -5,11 +5,15 @@ usage: kube_collect.py BIN_DIR VERSION
 """
 
 import json
+import pathlib
 import subprocess
 import sys
 import time
 
+from etcd import Node
+from kube_agent import start_agent
 from kube_apiserver_lib import KubeApiserver
+from kube_relay import Relay
 from kube_store import CALICO, calico_definitions, install_definitions, make_accounts, write_kubeconfig
 from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
 
@@ -129,6 +133,63 @@ def by_pods(world, cluster, operator, controller_store):
     return controller, {live, starting, static}, {again}
 
 
+def unknown_and_damaged(cluster, kube, operator, controller):
+    """A node that the API never had, and a block that can't be read, keep nobody else's leak."""
+    cluster.node("fir")
+    in_damaged, on_ghost, leak = cluster.living("in-damaged", "fir"), cluster.add("on-ghost", "ghost"), cluster.living("leak", "oak")
+    key, = (key for key, value in kube.raw("crd.projectcalico.org/ipamblocks/").items() if b'"host:fir"' in value)
+    whole = kube.raw(key)[key]
+    block = json.loads(whole)
+    kube.put_raw(key, json.dumps({**block, "spec": {**block["spec"], "allocations": "none"}}).encode())
+    for name in ("leak", "in-damaged"):
+        cluster.delete_pod(name)
+    released = lambda address: any(" released " in line and address in line for line in controller.log().splitlines())
+    wait_for(lambda: released(leak), "the leak is free", 30)
+    time.sleep(GRACE_SECONDS + 1)
+    for address in (in_damaged, on_ghost):
+        expect(not released(address), f"{address} was released: {controller.log()}")
+    for name in ("ghost", key.rsplit("/", 1)[-1]):
+        expect(name in controller.log(), f"{name} is named: {controller.log()}")
+    expect(on_ghost in held(cluster.world, cluster.store), "the unknown node's")
+    kube.put_raw(key, whole)
+    wait_for(lambda: released(in_damaged), "what can be read again is free", 30)
+    run(cluster.world.bin / "croft", "--store", operator, "ip", "release", on_ghost, "--force")
+
+
+def stalled_watches(world, cluster, kube, operator, controller_store, of_oak):
+    """Connections stay and answer, and no watch says anything more: what lives, and came later, keeps its address."""
+    relay = Relay(world, kube)
+    through = lambda store: f"kube:{relay.kubeconfig(world.directory / store.rsplit('/', 1)[-1])}"
+    controller = Controller(world, through(controller_store), "stalled")
+    agent, socket = start_agent(world, through(cluster.store), "--plugin-store", cluster.store)
+    oak = Node(world, cluster.store, "oak", lambda pod: f"K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod};K8S_POD_UID={uids[pod]}")
+    # By annotations the agent follows pods, too.
+    kube.apply((pathlib.Path(__file__).resolve().parent.parent / "deploy" / "kubernetes" / "annotations.yaml").read_text())
+    oak.ipam.update(agent=str(socket), annotations="api")
+    uids = {name: cluster.pod(name, "oak") for name in ("through-1", "through-2")}
+    oak.add("through-1")
+    wait_for(lambda: "nodes and pods from the Kubernetes API" in controller.log(), "the controller works", 20)
+    time.sleep(1)  # watches of all that they follow are open
+    relay.stalled = True
+    dead, late = cluster.living("dead", "oak"), cluster.living("late", "oak")
+    last = oak.add("through-2")[0].split("/")[0]
+    cluster.delete_pod("dead")
+    wait_for(lambda: held(world, operator).isdisjoint({dead}), "what is dead is free", 30)
+    oak.delete("through-1")
+    time.sleep(GRACE_SECONDS + 2)
+    expect_equal(held(world, operator), of_oak | {late, last}, "who lives keeps its address")
+    for kind in (b'"kind":"Pod"', b'"kind":"IPAMBlock"'):
+        expect(any(kind in frame for frame in relay.swallowed), f"a watch had to say something of {kind}: {relay.swallowed}")
+    say(f"{len(relay.swallowed)} frames of watches were swallowed, and nothing that lives was freed")
+    for process in (controller.process, agent):
+        process.kill()
+    oak.ipam["agent"] = "none"
+    oak.delete("through-2")
+    for name in ("late", "through-1", "through-2"):
+        cluster.delete_pod(name)
+    run(world.bin / "croft", "--store", operator, "ip", "release", late, "--force")
+
+
 def by_nodes(world, cluster, kube, operator, controller, of_oak, of_elm):
     """A node that goes takes its blocks with it; its pods go as the garbage collector of pods does it."""
     kube.call("DELETE", "/api/v1/nodes/elm")
@@ -242,7 +303,9 @@ def test():
         for name in ("oak", "elm"):
             cluster.node(name)
         controller, of_oak, of_elm = by_pods(world, cluster, operator, controller_store)
+        unknown_and_damaged(cluster, kube, operator, controller)
         by_nodes(world, cluster, kube, operator, controller, of_oak, of_elm)
+        stalled_watches(world, cluster, kube, operator, controller_store, of_oak)
         nothing_by_half(world, operator, cluster, kube, controller_store, of_oak)
         half_moved(world, cluster, kube, operator)
         who_holds_nothing(world, cluster, kube, operator)

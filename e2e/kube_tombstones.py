@@ -10,10 +10,12 @@ import sys
 import time
 
 from etcd import Node
-from kube_agent import findings, start_agent, together, until_done
+from kube_agent import counts, findings, start_agent, together, until_done
 from kube_apiserver_lib import KubeApiserver
 from kube_store import install_definitions, make_accounts, write_kubeconfig
 from lib import World, expect, expect_equal, main, run, say, wait_for
+
+TRIES = 12  # of each pod while the API server is away
 
 
 class Rig:
@@ -160,8 +162,54 @@ def with_agent(rig):
     log = (rig.world.directory / "agent.log").read_text()
     expect(log.count("TOMBSTONE network=net container=a") == 20 and log.count("TOMBSTONE network=net container=vain") == 1, f"the agent says so: {log}")
     until_done(rig.oak, "DEL", names[20:])
+    long_away(rig)
     agent.terminate()
     expect_equal(agent.wait(timeout=10), 0, "the agent's end")
+
+
+def long_away(rig):
+    """An API server that is away for half an hour, with its time compressed: pods that can't start are tried again without the
+    pauses of a kubelet, while others end, and some begin anew."""
+    oak, pods, away = rig.oak, [f"pod{i}" for i in range(110)], []
+    ended, again, both, runs = ([f"{name}{i}" for i in range(count)] for name, count in (("ended", 50), ("again", 5), ("both", 5), ("runs", 10)))
+    told = until_done(oak, "ADD", ended + again + both + runs)
+
+    def all_of(command, names, code):
+        for container, (status, answer) in together(oak, command, names).items():
+            expect_equal(answer["code"] if status else 0, code, f"{command} {container}: {answer}")
+
+    rig.kube.kill()
+    begin = time.monotonic()
+    for turn in range(TRIES):
+        away += [f"{pod}-{turn}" for pod in pods]
+        for command, code in (("ADD", 11), ("DEL", 0)):
+            all_of(command, away[-len(pods):], code)
+        if turn == 1:
+            oak.more = {"prevResult": {"cniVersion": "1.0.0", "ips": []}}
+            all_of("DEL", ended + again + both, 0)
+            oak.more = {}
+            all_of("ADD", again, 11)
+    say(f"{TRIES} tries of {len(pods)} pods, and {len(ended)} DELs, took {time.monotonic() - begin:.1f} s")
+    expect_equal(sorted(set(rig.left()) - set(away)), sorted(ended + both), "DELs that wait, and were for nothing new")
+    rig.kube.start()
+    begin = time.monotonic()
+    done = until_done(oak, "ADD", pods + again + both)
+    asked = [sum(counts(rig.kube).values())]
+    say(f"all run after {time.monotonic() - begin:.1f} s and {asked[0]} requests")
+    # A turn of the agent's has 100 DELs, a second apart: eight requests each, and one that was for nothing one. An ADD by itself
+    # has nine, and may lose its block to another a few times.
+    turn = 8 * len(ended + both) + 100
+    expect(asked[0] <= 2 * turn + 40 * len(done), f"requests as the API server is back: {counts(rig.kube)}")
+    while rig.left():
+        expect(time.monotonic() < begin + 150, f"{len(rig.left())} DELs wait still")
+        time.sleep(1)
+        asked.append(sum(counts(rig.kube).values()))
+        expect(asked[-1] - asked[-2] <= turn + 200, f"requests in a second: {asked}")
+    say(f"all is made up for after {time.monotonic() - begin:.1f} s; requests by then, each second: {asked}")
+    held = {row["containerId"]: address for address, row in rig.world.held(rig.store).items()}
+    expect_equal(held, {**{name: told[name] for name in runs}, **done}, "who holds what")
+    expect_equal([done[name] for name in again], [told[name] for name in again], "who began anew has what it had")
+    until_done(oak, "DEL", [*held])
 
 
 def test():
@@ -182,4 +230,4 @@ def test():
 
 
 if __name__ == "__main__":
-    main(test, 300)
+    main(test, 600)
