@@ -237,7 +237,8 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
     }
     batch.back().is_left = [&call](const Instant& now) { return call.is_left(now); };
   }
-  const engine::BatchDone did = engine::commit_together(context_until({}), world_.cached, batch);
+  const engine::BatchDone did = engine::commit_together(context_until({}), world_.cached, batch, batch_most_);
+  batch_most_ = did.most;
   commits_ += did.commits;
   const auto end = [&](const Batched& one, Ending ending) {
     world_.log(one.line.ended(ending.outcome, ending.text));

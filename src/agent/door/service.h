@@ -154,6 +154,7 @@ class AgentService {
   std::atomic<std::uint64_t> from_store_{0};
   std::atomic<std::uint64_t> failed_{0};
   std::atomic<std::uint64_t> commits_{0};
+  std::atomic<std::size_t> batch_most_{store::kCommitWritesMax};  ///< engine::BatchDone::most of the last batch
   mutable std::atomic<std::uint64_t> network_of_callers_{0};
   std::mutex file_mutex_;
   std::optional<wire::agent::StoreFile> file_;  ///< that the store had open when that was last looked at

@@ -125,7 +125,7 @@ BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vecto
     auto& plan = std::get<core::Plan<core::AssignAnswer>>(step);
     auto* assigned = std::get_if<core::Assigned>(&plan.answer);
     if (assigned == nullptr || assigned->unfinished || has_held(*assigned)) return core::Plan<bool>{false, {}};
-    if (is_at_odds(snapshot, core::handle_of(request.owner))) return core::Plan<bool>{false, {}};
+    if (is_at_odds(snapshot, core::handle_of(request.owner), plan.writes)) return core::Plan<bool>{false, {}};
     answer = std::move(*assigned);
     return core::Plan<bool>{true, std::move(plan.writes)};
   };

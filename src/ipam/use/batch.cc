@@ -157,9 +157,10 @@ bool is_over(const BatchedCall& call, const Instant& now) {
 /// One round over the calls that wait: what is read has the deadline, what is committed the limit.
 class Round {
  public:
-  Round(const Context& context, std::span<BatchedCall> calls, Deadline deadline, Deadline limit)
+  Round(const Context& context, std::span<BatchedCall> calls, std::size_t most, Deadline deadline, Deadline limit)
       : context_(context),
         calls_(calls),
+        most_(most),
         limit_(limit),
         is_atomic_(context.store.capabilities().atomic_commit),
         loader_(context.store, deadline),
@@ -173,7 +174,7 @@ class Round {
       if (call.fate == BatchFate::alone) hold(call);
       if (call.fate != BatchFate::waits || is_behind_another(call)) continue;
       const Instant before = context_.clock.now();
-      is_full_ |= decided_ > 0 && planning_until_.passed(before);
+      is_full_ |= (decided_ > 0 && planning_until_.passed(before)) || planned_.size() == most_;
       if (is_over(call, before)) {
         call.fate = BatchFate::failed;
         call.error = late();
@@ -209,8 +210,9 @@ class Round {
   /// What each asks for first is read at once, so that a batch costs no more reads than a call. False when that failed.
   [[nodiscard]] bool read_together() {
     core::Missing all;
+    std::size_t asked = 0;
     for (BatchedCall& call : calls_) {
-      if (call.fate != BatchFate::waits || planning_until_.passed(context_.clock.now())) continue;
+      if (call.fate != BatchFate::waits || planning_until_.passed(context_.clock.now()) || asked++ >= most_) continue;
       core::Step<bool> step = call.decide(loader_.snapshot(), context_.clock.now());
       if (auto* missing = std::get_if<core::Missing>(&step)) {
         all.records.merge(missing->records);
@@ -262,6 +264,7 @@ class Round {
 
   const Context& context_;
   const std::span<BatchedCall> calls_;
+  const std::size_t most_;  ///< calls of one commit
   const Deadline limit_;
   const bool is_atomic_;
   Loader loader_;
@@ -301,6 +304,11 @@ Deadline earliest(Deadline limit, std::span<const BatchedCall> calls) {
   return first;
 }
 
+/// By how much a commit becomes smaller at a conflict that a fresh reading may not mend. The longer it takes, the
+/// likelier another writer comes between: on a store without atomic commits each call's handle is written before the
+/// block.
+constexpr std::size_t kFewer = 4;
+
 /// The store itself is in trouble, whoever asks.
 bool is_trouble_of_all(ErrorCode code) {
   return code == ErrorCode::unavailable || code == ErrorCode::permission_denied || code == ErrorCode::read_only ||
@@ -326,20 +334,28 @@ void take_error_by_all(const Error& error, std::span<BatchedCall> calls) {
 
 }  // namespace
 
-bool is_at_odds(const core::Snapshot& snapshot, const std::string& handle_id) {
+bool is_at_odds(const core::Snapshot& snapshot, const std::string& handle_id,
+                std::span<const core::PlannedWrite> writes) {
   const std::optional<core::Value>* found = snapshot.find(core::handle_key(handle_id));
   const auto* handle = found != nullptr && *found ? std::get_if<core::Handle>(&**found) : nullptr;
   if (handle == nullptr) return false;
   return std::any_of(handle->blocks.begin(), handle->blocks.end(), [&](const auto& counted) {
     const auto cidr = net::Prefix::parse(counted.first);
-    const std::optional<core::Value>* there = cidr ? snapshot.find(core::block_key(*cidr)) : nullptr;
+    if (!cidr) return true;
+    const core::Key key = core::block_key(*cidr);
+    const auto proves = [&](const core::PlannedWrite& write) {
+      return write.key == key && write.guard == core::Guard::as_read;
+    };
+    if (std::ranges::any_of(writes, proves)) return false;
+    const std::optional<core::Value>* there = snapshot.find(key);
     const auto* block = there != nullptr && *there ? std::get_if<core::Block>(&**there) : nullptr;
     return block == nullptr || core::count_of_handle(*block, handle_id) < counted.second;
   });
 }
 
-BatchDone commit_together(const Context& direct, store::Store& cached, std::span<BatchedCall> calls) {
+BatchDone commit_together(const Context& direct, store::Store& cached, std::span<BatchedCall> calls, std::size_t most) {
   BatchDone did;
+  did.most = std::max<std::size_t>(most, 1);
   store::Store* const stores[] = {&cached, &direct.store};
   std::size_t tries = 0;                     // that were in vain
   std::unique_ptr<store::Store::Turn> turn;  // null where the store has no queue
@@ -363,7 +379,7 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
                           direct.time_limit,
                           direct.not_after,
                           direct.pause_by};
-    Round round(context, calls, deadline, limit);
+    Round round(context, calls, did.most, deadline, limit);
     const bool is_to_commit = round.decide();
     if (round.trouble()) {
       if (is_worth_another_try(round.trouble()->code) && ++tries < std::size(stores)) continue;
@@ -377,7 +393,14 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
     if (done) {
       for (BatchedCall* call : round.planned()) call->fate = BatchFate::done;
       did.from_memory = tries == 0;
+      did.most = std::max(did.most, 2 * round.planned().size());
       break;
+    }
+    const bool may_be_memory = tries == 0 && direct.store.capabilities().atomic_commit;
+    if (done.error().code == ErrorCode::conflict && round.planned().size() > 1 && !may_be_memory) {
+      did.most = std::max<std::size_t>(round.planned().size() / kFewer, 1);
+      ++tries;
+      continue;
     }
     if (is_worth_another_try(done.error().code) && ++tries < std::size(stores)) continue;
     for (BatchedCall* call : round.planned()) take_error(done.error(), *call);

@@ -43,13 +43,16 @@ struct BatchedCall {
 
 /// Whether the handle counts more in a block than the block has, as a snapshot shows them. Both are written in one
 /// commit: a memory may show them as of two moments, the handle read just now beside an older block. What is decided by
-/// that would give a second address, or forget one; it goes alone.
-[[nodiscard]] bool is_at_odds(const core::Snapshot& snapshot, const std::string& handle_id);
+/// that would give a second address, or forget one; it goes alone. Of a block that these `writes` write as it was read
+/// the commit proves that it is not older: such a handle is what an earlier try left.
+[[nodiscard]] bool is_at_odds(const core::Snapshot& snapshot, const std::string& handle_id,
+                              std::span<const core::PlannedWrite> writes = {});
 
 /// What a batch did.
 struct BatchDone {
   std::size_t commits = 0;   ///< tried
   bool from_memory = false;  ///< what was done had been decided from memory alone
+  std::size_t most = 0;      ///< for the next batch
 };
 
 /// Decides the calls that wait, in their order, and commits what they plan at once: first on `cached`, then, after a
@@ -59,11 +62,14 @@ struct BatchDone {
 /// - a later call of an owner whose earlier one was not planned waits for that one;
 /// - what does not fit beside the others (kCommitWritesMax, Capabilities::commit_bytes_max) waits, with all behind it,
 ///   and so does what is not decided after a twentieth of a second;
+/// - after a conflict a commit has a quarter of the calls, and the others wait; who conflicts by itself goes alone;
 /// - whose time is over, or whose caller has left, is not begun (failed: deadline_exceeded); the others are tried again
 ///   without it. A commit that was begun has the time of the batch (Context::time_limit): one call's end fails no
 ///   other.
 /// A store that stays away or is read-only fails all that were planned. On a store without atomic commits the writes go
 /// in the order of commit_in_order. Nothing is believed that came from memory and was not confirmed by the commit.
-BatchDone commit_together(const Context& direct, store::Store& cached, std::span<BatchedCall> calls);
+/// `most`: calls of one commit, as the last batch left it (BatchDone::most).
+BatchDone commit_together(const Context& direct, store::Store& cached, std::span<BatchedCall> calls,
+                          std::size_t most = store::kCommitWritesMax);
 
 }  // namespace croft::engine

@@ -419,12 +419,30 @@ TEST_F(BatchTest, AForeignWriterCostsOneMoreCommit) {
   EXPECT_EQ(look(context).value().pools.at(0).usage.held, 6U);
 }
 
-TEST_F(BatchTest, AfterTwoConflictsEachGoesAlone) {
+TEST_F(BatchTest, AfterTwoConflictsACommitIsSmaller) {
+  Calls calls;
+  for (int i = 0; i < 20; ++i) calls.add("c" + std::to_string(i));
+  meddled.before_commit = [&](int commits) {
+    if (commits <= 2) add("other" + std::to_string(commits));
+  };
+  const BatchDone did = calls.commit(on_meddled);
+  EXPECT_EQ(did.commits, 3U);
+  EXPECT_EQ(did.most, 10U);
+  for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(calls.fates()[i], i < 5 ? BatchFate::done : BatchFate::waits) << i;
+  EXPECT_EQ(commit_together(on_meddled, meddled, calls.list, did.most).commits, 1U);
+  for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(calls.fates()[i], i < 15 ? BatchFate::done : BatchFate::waits) << i;
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(BatchTest, WhoConflictsByItselfGoesAlone) {
   Calls calls;
   for (int i = 0; i < 5; ++i) calls.add("c" + std::to_string(i));
   meddled.before_commit = [&](int commits) { add("other" + std::to_string(commits)); };
-  EXPECT_EQ(calls.commit(on_meddled).commits, 2U);
-  EXPECT_THAT(calls.fates(), Each(BatchFate::alone));
+  const BatchDone did = calls.commit(on_meddled);
+  EXPECT_EQ(did.commits, 3U);
+  EXPECT_EQ(did.most, 1U);
+  EXPECT_THAT(calls.fates(),
+              ElementsAre(BatchFate::alone, BatchFate::waits, BatchFate::waits, BatchFate::waits, BatchFate::waits));
   meddled.before_commit = nullptr;
   for (std::size_t i = 0; i < 5; ++i) EXPECT_TRUE(assign(on_meddled, calls.request(i)));
   EXPECT_THAT(findings(), IsEmpty());

@@ -215,7 +215,12 @@ void Cache::committed(std::span<const Write> writes, const WriteToken& token, Re
 
 void Cache::doubt(std::span<const Write> writes) {
   for (const Write& write : writes) {
-    if (write.key.kind == Kind::handle) keep(write.key, std::nullopt);
+    if (write.key.kind == Kind::handle) {
+      keep(write.key, std::nullopt);
+      ahead_.erase(write.key.name);
+      if (doubted_.size() >= kAheadMax) doubted_.clear();
+      doubted_.insert(write.key.name);
+    }
     if (write.key.kind == Kind::block) put_block(write.key, std::nullopt);
   }
 }
@@ -238,6 +243,7 @@ void Cache::put(const Key& key, std::optional<Record> record) {
       return put_block(key, std::move(record));
     case core::Followed::own_handles:
       ahead_.erase(key.name);
+      doubted_.erase(key.name);
       if (record && !mentions_.contains(key.name)) {
         // Written before the block that mentions it, where each record is a commit of its own.
         if (ahead_.size() >= kAheadMax) ahead_.clear();
@@ -347,7 +353,8 @@ std::optional<std::optional<Record>> Cache::record(const Key& key) const {
       return std::optional<Record>();
     }
     case core::Followed::own_handles:
-      if (!is_held && mentions_.contains(key.name)) return {};
+      if (const auto made = ahead_.find(key.name); made != ahead_.end()) return made->second;
+      if (!is_held && (mentions_.contains(key.name) || doubted_.contains(key.name))) return {};
       return find(key);
     case core::Followed::absent_mark: {
       // Only one without a claim is likely to be absent; whoever claims it has a condition on the mark.
@@ -429,35 +436,45 @@ std::optional<std::vector<Key>> Cache::names(const core::Listing& listing) const
   return found;
 }
 
-std::optional<ReadAnswer> Cache::answer(const core::Missing& wanted) {
-  if (wanted.to_keep) return {};  // as new as the store has it
-  ReadAnswer answer;
+std::optional<std::vector<Record>> Cache::list(const core::Listing& listing) const {
+  if (!holds_all_of(listing)) return {};
+  std::vector<Record> list;
+  for (auto it = records_.lower_bound({listing.kind, listing.name_prefix});
+       it != records_.end() && it->first.kind == listing.kind && it->first.name.starts_with(listing.name_prefix);
+       ++it) {
+    list.push_back(it->second);
+  }
+  return list;
+}
+
+ReadAnswer Cache::answer(const core::Missing& wanted, core::Missing& rest) {
+  if (wanted.to_keep) {  // as new as the store has it
+    rest = wanted;
+    return {};
+  }
+  ReadAnswer known;
   for (const Key& key : wanted.records) {
     auto found = record(key);
-    if (!found) return {};
-    answer.records.push_back(*std::move(found));
+    found ? known.records.push_back(*std::move(found)) : void(rest.records.insert(key));
   }
   for (const core::Listing& listing : wanted.lists) {
-    if (!holds_all_of(listing)) return {};
-    std::vector<Record>& list = answer.lists.emplace_back();
-    for (auto it = records_.lower_bound({listing.kind, listing.name_prefix});
-         it != records_.end() && it->first.kind == listing.kind && it->first.name.starts_with(listing.name_prefix);
-         ++it) {
-      list.push_back(it->second);
-    }
+    auto found = list(listing);
+    found ? known.lists.push_back(*std::move(found)) : void(rest.lists.insert(listing));
   }
   for (const core::Listing& listing : wanted.keys) {
     auto found = keys(listing);
-    if (!found) return {};
-    answer.keys.push_back(std::move(found));
+    found ? known.keys.push_back(std::move(found)) : void(rest.keys.insert(listing));
   }
   for (const core::FreeBlock& block : wanted.free_blocks) {
     const auto claimed = keys({Kind::block, core::block_names_of(block.pool.family()), block.as_stored});
-    if (!claimed) return {};
-    answer.free_blocks.push_back(core::find_free_block(block, *claimed));
-    answer.free_blocks.back().is_from_memory = true;
+    if (!claimed) {
+      rest.free_blocks.insert(block);
+      continue;
+    }
+    known.free_blocks.push_back(core::find_free_block(block, *claimed));
+    known.free_blocks.back().is_from_memory = true;
   }
-  return answer;
+  return known;
 }
 
 }  // namespace croft::store

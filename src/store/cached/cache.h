@@ -53,8 +53,8 @@ class Cache {
   /// Whether the watch will see a change of this key.
   [[nodiscard]] bool is_watched(const Key& key) const;
 
-  /// Everything wanted, or nothing when some of it is not known.
-  [[nodiscard]] std::optional<ReadAnswer> answer(const core::Missing& wanted);
+  /// What of that is known, each kind of it in its order; the others are noted in `rest`.
+  [[nodiscard]] ReadAnswer answer(const core::Missing& wanted, core::Missing& rest);
   /// One record: absent (the inner optional), or nothing when it is not known.
   [[nodiscard]] std::optional<std::optional<Record>> record(const Key& key) const;
 
@@ -70,6 +70,7 @@ class Cache {
   [[nodiscard]] core::KeyList keys(const core::Listing& listing);
   [[nodiscard]] std::optional<std::vector<Key>> names(const core::Listing& listing) const;
   [[nodiscard]] std::optional<Record> find(const Key& key) const;
+  [[nodiscard]] std::optional<std::vector<Record>> list(const core::Listing& listing) const;
   [[nodiscard]] bool is_older_than_known(const Key& key, Revision revision) const;
   [[nodiscard]] bool is_newer_than_known(const Record& record) const;
   [[nodiscard]] bool is_damaged_beside(const Key& key) const;
@@ -99,6 +100,7 @@ class Cache {
   std::map<net::Prefix, Revision> own_;               ///< blocks the node has a claim on, and since when
   std::map<std::string, std::size_t> mentions_;       ///< in how many own blocks a handle is mentioned
   std::map<std::string, Record> ahead_;               ///< handles that this process wrote and no own block mentions yet
+  std::set<std::string> doubted_;                     ///< handles that are not as was thought
   std::map<Key, Revision> deleted_;                   ///< by this process, which the watch has not told yet
   std::map<Key, Revision> touched_;                   ///< own blocks whose content is older than this
   std::size_t blocks_held_ = 0;                       ///< of the records, those of blocks

@@ -151,9 +151,12 @@ TEST(Cache, AListAsStoredIsNotAnswered) {
   WithABlock world;
   core::Missing wanted;
   wanted.keys = {{Kind::block, core::block_names_of(sample_cidr(0).family())}};
-  EXPECT_TRUE(world.cache.answer(wanted));
+  core::Missing rest;
+  EXPECT_EQ(world.cache.answer(wanted, rest).keys.size(), 1U);
+  EXPECT_FALSE(rest.unread());
   wanted.keys = {{Kind::block, core::block_names_of(sample_cidr(0).family()), true}};
-  EXPECT_FALSE(world.cache.answer(wanted));
+  EXPECT_TRUE(world.cache.answer(wanted, rest).keys.empty());
+  EXPECT_EQ(rest.keys, wanted.keys);
 }
 
 /// Its revision stays when what is beside it is mended or taken away, and nobody watches that.

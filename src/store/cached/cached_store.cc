@@ -21,6 +21,18 @@ constexpr std::chrono::milliseconds kStepWait{500};
 constexpr std::chrono::milliseconds kRetryWait{250};
 constexpr std::chrono::milliseconds kRetryWaitMax{4000};
 
+/// The answers to `wanted`: those to `rest` are in `found`, the others in `known`, each in its order.
+template <class Asked, class Answer>
+std::vector<Answer> joined(const std::set<Asked>& wanted, const std::set<Asked>& rest, std::vector<Answer> known,
+                           std::vector<Answer> found) {
+  if (rest.size() == wanted.size()) return found;
+  auto next_known = known.begin();
+  auto next_found = found.begin();
+  std::vector<Answer> all;
+  for (const Asked& asked : wanted) all.push_back(std::move(rest.contains(asked) ? *next_found++ : *next_known++));
+  return all;
+}
+
 }  // namespace
 
 CachedStore::CachedStore(Store& beneath, core::AffinityOwner node, const Clock& clock,
@@ -183,12 +195,15 @@ bool CachedStore::is_usable_now() {
   return in_use_;
 }
 
-std::optional<ReadAnswer> CachedStore::from_memory(const core::Missing& wanted) {
+ReadAnswer CachedStore::from_memory(const core::Missing& wanted, core::Missing& rest) {
   const std::lock_guard lock(mutex_);
-  if (!is_usable_now()) return {};
-  auto answer = cache_.answer(wanted);
-  if (answer) ++from_memory_;
-  return answer;
+  if (!is_usable_now()) {
+    rest = wanted;
+    return {};
+  }
+  ReadAnswer known = cache_.answer(wanted, rest);
+  if (!rest.unread()) ++from_memory_;
+  return known;
 }
 
 Result<ReadAnswer> CachedStore::pass_on(const core::Missing& wanted, Deadline deadline) {
@@ -199,10 +214,18 @@ Result<ReadAnswer> CachedStore::pass_on(const core::Missing& wanted, Deadline de
   return answer;
 }
 
+/// Only what memory does not know is asked for: what a decision rests on is proven by its commit, piece by piece.
 Result<ReadAnswer> CachedStore::read(const core::Missing& wanted, Deadline deadline) {
   TRY_VOID(check_deadline(deadline));
-  if (auto answer = from_memory(wanted)) return *std::move(answer);
-  return pass_on(wanted, deadline);
+  core::Missing rest;
+  ReadAnswer known = from_memory(wanted, rest);
+  if (!rest.unread()) return known;
+  TRY(ReadAnswer found, pass_on(rest, deadline));
+  return ReadAnswer{
+      joined(wanted.records, rest.records, std::move(known.records), std::move(found.records)),
+      joined(wanted.lists, rest.lists, std::move(known.lists), std::move(found.lists)),
+      joined(wanted.keys, rest.keys, std::move(known.keys), std::move(found.keys)),
+      joined(wanted.free_blocks, rest.free_blocks, std::move(known.free_blocks), std::move(found.free_blocks))};
 }
 
 Result<Page> CachedStore::list(const ListRequest& request, Deadline deadline) {
@@ -210,12 +233,13 @@ Result<Page> CachedStore::list(const ListRequest& request, Deadline deadline) {
   TRY_VOID(check_list(request));
   core::Missing wanted;
   (request.keys_only ? wanted.keys : wanted.lists).insert({request.kind, request.name_prefix});
-  auto answer = request.after.empty() ? from_memory(wanted) : std::nullopt;
-  if (answer && request.keys_only && answer->keys.front()->size() <= request.limit) {
-    return Page{{}, false, *answer->keys.front()};
+  core::Missing rest;
+  ReadAnswer known = request.after.empty() ? from_memory(wanted, rest) : ReadAnswer();
+  if (!known.keys.empty() && known.keys.front()->size() <= request.limit) {
+    return Page{{}, false, *known.keys.front()};
   }
-  if (answer && !request.keys_only && answer->lists.front().size() <= request.limit) {
-    return Page{std::move(answer->lists.front()), false, {}};
+  if (!known.lists.empty() && known.lists.front().size() <= request.limit) {
+    return Page{std::move(known.lists.front()), false, {}};
   }
   return beneath().list(request, deadline);
 }

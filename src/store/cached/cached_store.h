@@ -107,7 +107,8 @@ class CachedStore final : public ForwardingStore {
   void note(std::span<const Write> writes, const WriteToken& token, const Result<Revision>& committed,
             const std::map<Key, Revision>& seen);
   [[nodiscard]] Result<ReadAnswer> pass_on(const core::Missing& wanted, Deadline deadline);
-  [[nodiscard]] std::optional<ReadAnswer> from_memory(const core::Missing& wanted);
+  /// As Cache::answer; nothing is known while it is not in use.
+  [[nodiscard]] ReadAnswer from_memory(const core::Missing& wanted, core::Missing& rest);
   [[nodiscard]] Result<void> check_deadline(Deadline deadline) const;
   [[nodiscard]] bool is_usable_now();
   [[nodiscard]] Result<void> rebuild();
