@@ -51,7 +51,6 @@ enum class Followed : std::uint8_t {
   claims,       ///< the names of all, and the node's own whole
   own_blocks,   ///< those the node has a claim on
   own_handles,  ///< those that a block of the node's mentions
-  absent_mark,  ///< that there is none of a block without a claim
   stock,        ///< every one, by the agent that keeps a stock of cloud addresses; nothing by others
   nothing,
 };
@@ -90,7 +89,7 @@ inline constexpr std::array kKinds = {
     KindTraits{Kind::affinity, "affinity", 4, 1, System::calico, Followed::claims, false, {}},
     KindTraits{Kind::handle, "handle", 5, 1, System::calico, Followed::own_handles, false, {}},
     KindTraits{Kind::vacancy, "vacancy", 6, 1, System::croft, Followed::own_names, true, {}},
-    KindTraits{Kind::high_water_mark, "high_water_mark", 8, 1, System::croft, Followed::absent_mark, false, {}},
+    KindTraits{Kind::high_water_mark, "high_water_mark", 8, 1, System::croft, Followed::nothing, false, {}},
     KindTraits{Kind::pool_set, "pool_set", 9, 1, System::croft, Followed::nothing, false, {}},
     KindTraits{Kind::node, "node", 10, 1, System::calico, Followed::own_node, false,
                "says that the node is there: without it the collector frees what its pods hold, and its range is given "
@@ -109,7 +108,7 @@ inline constexpr std::array kKinds = {
     KindTraits{Kind::removed_node, "removed_node", 17, 1, System::croft, Followed::nothing, false, {}},
     KindTraits{Kind::foreign_service, "foreign_service", 18, 1, System::kubernetes, Followed::nothing, false,
                kLossOfServices},
-    KindTraits{Kind::block_beside, "block_beside", 19, 1, System::croft, Followed::absent_mark, false,
+    KindTraits{Kind::block_beside, "block_beside", 19, 1, System::croft, Followed::nothing, false,
                "says which addresses of the block still rest: without it they are given out at once"},
     KindTraits{Kind::name_space, "namespace", 20, 1, System::kubernetes, Followed::nothing, false, {}},
     // Of one node's stock of cloud addresses, in a store of the node's own.

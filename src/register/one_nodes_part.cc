@@ -31,7 +31,6 @@ NodesPart part_of(const AffinityOwner& node, Follower follower) {
         break;
       case Followed::own_blocks:  // what the claims say
       case Followed::own_handles:
-      case Followed::absent_mark:
       case Followed::stock:
       case Followed::nothing:
         break;

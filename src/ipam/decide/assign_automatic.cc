@@ -62,7 +62,12 @@ class AutomaticAssignment {
 
   /// Part 3 (part 2 are the node's own blocks): new blocks, then those that other nodes left empty.
   [[nodiscard]] AssignFlow<void> take_from_claims() {
-    if (goes_on()) TRY_VOID(search_.take_from_unlabelled());
+    if (goes_on()) {
+      if (!in_.reader.atomic_commit() && !search_.usable().empty()) {
+        prefetch_block_to_claim(in_.reader, in_.pools, *search_.usable().front(), in_.request.node, search_.claimed());
+      }
+      TRY_VOID(search_.take_from_unlabelled());
+    }
     while (goes_on()) {
       TRY_VOID(search_.check_may_claim());
       if (search_.missing() == 0) return {};

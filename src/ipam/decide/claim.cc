@@ -54,6 +54,11 @@ ClaimChoice own_block(const net::Prefix& block) {
   return choice;
 }
 
+FreeBlock first_wanted(const PoolTable& pools, const Pool& pool, const AffinityOwner& owner,
+                       const std::set<net::Prefix>& taken) {
+  return {pool.cidr, pool.block_length, start_of(pool, owner), taken, false, pools.reserved(), step_of(pool, owner)};
+}
+
 /// All that a claim of a block looks at.
 void ask_for(Reader& reader, const net::Prefix& candidate, const AffinityOwner& owner) {
   reader.ask(block_key(candidate));
@@ -142,11 +147,17 @@ std::optional<SequenceNumber> number_before(const Reader& reader, const net::Pre
   return number;
 }
 
+void prefetch_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool, const AffinityOwner& owner,
+                             const std::set<net::Prefix>& taken) {
+  const FreeBlock wanted = first_wanted(pools, pool, owner, taken);
+  ask_for(reader, wanted.start, owner);
+  static_cast<void>(reader.free_block(wanted));
+}
+
 Flow<ClaimChoice> choose_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool,
                                         const AffinityOwner& owner, const std::set<net::Prefix>& taken,
                                         const std::map<net::Prefix, const Affinity*>* own) {
-  FreeBlock wanted{pool.cidr, pool.block_length, start_of(pool, owner), taken,
-                   false,     pools.reserved(),  step_of(pool, owner)};
+  FreeBlock wanted = first_wanted(pools, pool, owner, taken);
   ask_for(reader, wanted.start, owner);  // most likely it is free
   while (reader.step()) {
     const FoundBlock* found = reader.free_block(wanted);

@@ -30,6 +30,10 @@ struct ClaimChoice {
                                                       const std::set<net::Prefix>& taken = {},
                                                       const std::map<net::Prefix, const Affinity*>* own = nullptr);
 
+/// Asks for what choose_block_to_claim() looks at first, for who is likely to need it and reads something else anyway.
+void prefetch_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool, const AffinityOwner& owner,
+                             const std::set<net::Prefix>& taken);
+
 /// The blocks of a pool that exist and may have a free address, in the owner's rotation: all of them beside foreign
 /// writers, else those with a vacancy. May leave the reader incomplete.
 [[nodiscard]] std::vector<net::Prefix> blocks_with_room(Reader& reader, const PoolTable& pools, const Pool& pool,

@@ -396,10 +396,11 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
       did.most = std::max(did.most, 2 * round.planned().size());
       break;
     }
-    const bool may_be_memory = tries == 0 && direct.store.capabilities().atomic_commit;
+    // Where each record is written by itself memory doubts the one that failed, and asks for it; elsewhere for none.
+    const bool is_atomic = direct.store.capabilities().atomic_commit;
+    const bool may_be_memory = tries == 0 && is_atomic;
     if (done.error().code == ErrorCode::conflict && round.planned().size() > 1 && !may_be_memory) {
       did.most = std::max<std::size_t>(round.planned().size() / kFewer, 1);
-      ++tries;
       continue;
     }
     if (is_worth_another_try(done.error().code) && ++tries < std::size(stores)) continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -251,7 +252,8 @@ class OrderedCommit {
     });
   }
 
-  /// Every handle that gets an address, with the higher of what it counts and will count. All together.
+  /// Every handle that gets an address, with the higher of what it counts and will count, and beside them the claims of
+  /// blocks that were made: these are the owner's by now. All together.
   [[nodiscard]] Result<void> count_up() {
     std::vector<Write> ups;
     std::vector<Write*> of;
@@ -267,8 +269,13 @@ class OrderedCommit {
       ups.push_back({write.key, std::move(raised), write.condition, false});
       of.push_back(&write);
     }
+    const std::size_t handles = ups.size();
+    for (const Write& write : std::exchange(claims_, {})) {
+      const bool is_made = made_.contains(core::block_key(value_in<core::Affinity>(write.value)->cidr));
+      (is_made ? ups : claims_).push_back({write.key, write.value, Condition::if_revision(announced_.at(write.key))});
+    }
     const auto outcomes = write_each(ups);
-    for (std::size_t i = 0; i < ups.size(); ++i) {
+    for (std::size_t i = 0; i < handles; ++i) {
       if (!outcomes[i]) return fail(outcomes[i].error());
       of[i]->condition = Condition::if_revision(*outcomes[i]);
       if (ups[i].value == of[i]->value) of[i]->only_check = true;  // nothing is left to do

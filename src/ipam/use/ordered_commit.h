@@ -10,10 +10,10 @@ namespace croft::engine {
 /// (docs/reference/calico-ipam.md#write-order). `as_read` is the snapshot the plan was made from. The order:
 ///
 ///   1. claims are announced (affinity rows `pending`, new pools disabled), new blocks are made, empty;
-///   2. what the plan depends on is looked at once more (below); handles count up, claims to be given up say so
-///      (`pendingDeletion`), high-water marks of blocks that go are raised;
+///   2. what the plan depends on is looked at once more (below); handles count up, and claims of blocks that were made
+///      are confirmed; claims to be given up say so (`pendingDeletion`), high-water marks of blocks that go are raised;
 ///   3. the blocks are written, each against the revision read: the first one decides;
-///   4. claims are confirmed, handles count what their blocks hold, rows go, hints are written.
+///   4. the other claims are confirmed, handles count what their blocks hold, rows go, hints are written.
 ///
 /// Handles and claim rows may count too high, never too low. So nothing has to be taken back, whatever stops a commit
 /// part-way: a handle that counts too many is lowered by the next call that plans it, its DEL or the collector

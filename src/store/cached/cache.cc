@@ -70,7 +70,6 @@ bool Cache::is_watched(const Key& key) const {
       return cidr && own_.contains(*cidr);
     }
     case core::Followed::own_handles:
-    case core::Followed::absent_mark:
     case core::Followed::stock:
     case core::Followed::nothing:
       return false;
@@ -251,7 +250,6 @@ void Cache::put(const Key& key, std::optional<Record> record) {
         return;
       }
       return keep(key, std::move(record));
-    case core::Followed::absent_mark:
     case core::Followed::stock:
     case core::Followed::nothing:
       return;
@@ -356,12 +354,6 @@ std::optional<std::optional<Record>> Cache::record(const Key& key) const {
       if (const auto made = ahead_.find(key.name); made != ahead_.end()) return made->second;
       if (!is_held && (mentions_.contains(key.name) || doubted_.contains(key.name))) return {};
       return find(key);
-    case core::Followed::absent_mark: {
-      // Only one without a claim is likely to be absent; whoever claims it has a condition on the mark.
-      const auto cidr = block_of(key);
-      if (!cidr || claimed_.contains(core::block_key(*cidr).name) || !is_of_pools_length(*cidr)) return {};
-      return std::optional<Record>();
-    }
     case core::Followed::stock:
     case core::Followed::nothing:
       return {};

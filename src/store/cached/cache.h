@@ -21,9 +21,9 @@ namespace croft::store {
 /// vacancies and claims, the contents of its own blocks, and of everybody else's claims the keys.
 ///
 /// It is a hint (docs/reference/reliability.md#i16). What it says is there may be gone, and from the keys it guesses
-/// what is not there: a block without a claim, of the length that its pool's blocks have, a handle that none of the
-/// node's own blocks mentions, a high-water mark. A decision that rests on it counts only when the conditions of its
-/// commit have held (ipam/use/batch.h). Not synchronised.
+/// what is not there: a block without a claim, of the length that its pool's blocks have, and a handle that none of the
+/// node's own blocks mentions. A decision that rests on it counts only when the conditions of its commit have held
+/// (ipam/use/batch.h). Not synchronised.
 class Cache {
  public:
   explicit Cache(core::AffinityOwner node, core::Follower follower = core::Follower::blocks);
