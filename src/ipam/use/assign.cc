@@ -125,7 +125,18 @@ BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vecto
     auto& plan = std::get<core::Plan<core::AssignAnswer>>(step);
     auto* assigned = std::get_if<core::Assigned>(&plan.answer);
     if (assigned == nullptr || assigned->unfinished || has_held(*assigned)) return core::Plan<bool>{false, {}};
-    if (is_at_odds(snapshot, core::handle_of(request.owner), plan.writes)) return core::Plan<bool>{false, {}};
+    core::Missing unread;
+    for (const auto& key : blocks_at_odds(snapshot, core::handle_of(request.owner))) {
+      const std::optional<core::Value>* block = snapshot.find(key);
+      if (block == nullptr) {
+        unread.records.insert(key);
+      } else if (*block && !std::holds_alternative<core::Block>(**block)) {
+        return core::Plan<bool>{false, {}};  // damaged: nobody knows what it holds
+      } else if (std::ranges::find(plan.writes, key, &core::PlannedWrite::key) == plan.writes.end()) {
+        plan.writes.push_back(core::to_check(key));  // that the owner has nothing in it the commit proves
+      }
+    }
+    if (unread.unread()) return unread;
     answer = std::move(*assigned);
     return core::Plan<bool>{true, std::move(plan.writes)};
   };

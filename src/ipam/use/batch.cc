@@ -334,23 +334,20 @@ void take_error_by_all(const Error& error, std::span<BatchedCall> calls) {
 
 }  // namespace
 
-bool is_at_odds(const core::Snapshot& snapshot, const std::string& handle_id,
-                std::span<const core::PlannedWrite> writes) {
+std::vector<core::KeyOf<core::Block>> blocks_at_odds(const core::Snapshot& snapshot, const std::string& handle_id) {
+  std::vector<core::KeyOf<core::Block>> keys;
   const std::optional<core::Value>* found = snapshot.find(core::handle_key(handle_id));
   const auto* handle = found != nullptr && *found ? std::get_if<core::Handle>(&**found) : nullptr;
-  if (handle == nullptr) return false;
-  return std::any_of(handle->blocks.begin(), handle->blocks.end(), [&](const auto& counted) {
-    const auto cidr = net::Prefix::parse(counted.first);
-    if (!cidr) return true;
-    const core::Key key = core::block_key(*cidr);
-    const auto proves = [&](const core::PlannedWrite& write) {
-      return write.key == key && write.guard == core::Guard::as_read;
-    };
-    if (std::ranges::any_of(writes, proves)) return false;
+  if (handle == nullptr) return keys;
+  for (const auto& [name, count] : handle->blocks) {
+    const auto cidr = net::Prefix::parse(name);
+    if (!cidr) continue;
+    const auto key = core::block_key(*cidr);
     const std::optional<core::Value>* there = snapshot.find(key);
     const auto* block = there != nullptr && *there ? std::get_if<core::Block>(&**there) : nullptr;
-    return block == nullptr || core::count_of_handle(*block, handle_id) < counted.second;
-  });
+    if (block == nullptr || core::count_of_handle(*block, handle_id) < count) keys.push_back(key);
+  }
+  return keys;
 }
 
 BatchDone commit_together(const Context& direct, store::Store& cached, std::span<BatchedCall> calls, std::size_t most) {

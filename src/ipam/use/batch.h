@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -41,12 +42,11 @@ struct BatchedCall {
   std::optional<Error> error{};
 };
 
-/// Whether the handle counts more in a block than the block has, as a snapshot shows them. Both are written in one
-/// commit: a memory may show them as of two moments, the handle read just now beside an older block. What is decided by
-/// that would give a second address, or forget one; it goes alone. Of a block that these `writes` write as it was read
-/// the commit proves that it is not older: such a handle is what an earlier try left.
-[[nodiscard]] bool is_at_odds(const core::Snapshot& snapshot, const std::string& handle_id,
-                              std::span<const core::PlannedWrite> writes = {});
+/// The blocks in which a handle counts more than they have, as a snapshot shows them. Both are written in one commit,
+/// or the handle first: it is what an earlier try left, or a memory shows them as of two moments, the handle read just
+/// now beside an older block. What is decided by that would give a second address, or forget one.
+[[nodiscard]] std::vector<core::KeyOf<core::Block>> blocks_at_odds(const core::Snapshot& snapshot,
+                                                                   const std::string& handle_id);
 
 /// What a batch did.
 struct BatchDone {

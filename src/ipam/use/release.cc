@@ -143,7 +143,7 @@ BatchedCall release_in_batch(const ReleaseWanted& wanted, Deadline not_after, co
     if (auto* missing = std::get_if<core::Missing>(&step)) return std::move(*missing);
     if (auto* error = std::get_if<Error>(&step)) return std::move(*error);
     auto& plan = std::get<core::Plan<core::Released>>(step);
-    const bool is_final = plan.answer.up_to.empty() && !is_at_odds(snapshot, handle_of(wanted));
+    const bool is_final = plan.answer.up_to.empty() && blocks_at_odds(snapshot, handle_of(wanted)).empty();
     if (is_final) answer = std::move(plan.answer);
     return core::Plan<bool>{is_final, std::move(plan.writes)};
   };
