@@ -104,10 +104,18 @@ void Checker::claim_changed(const std::optional<core::Value>& before, const std:
   touched_claims_.insert(row.cidr);
 }
 
-/// The block alone decides who owns it. Its owner finds it by a row, and no row says more than the block does.
+bool Checker::is_open(const net::Prefix& block) const {
+  return std::ranges::any_of(pools_, [&](const auto& known) {
+    return known.second.is_open && known.second.pool.cidr.contains(block.first());
+  });
+}
+
+/// The block alone decides who owns it. Its owner finds it by a row, and no row says more than the block does. Who
+/// deletes a pool takes the rows of blocks that are just being made: their makers remove them, empty.
 void Checker::check_claims(const net::Prefix& block) {
   const Claims& claims = claims_[block];
-  if (claims.owner && !claims.rows.contains(*claims.owner)) {
+  const bool is_being_made = claims.is_empty && !is_open(block);
+  if (claims.owner && !claims.rows.contains(*claims.owner) && !is_being_made) {
     violate("block without claim", fmt::format("{} of {}", block.to_string(), core::to_string(*claims.owner)));
   }
   for (const auto& [owner, state] : claims.rows) {
@@ -123,6 +131,7 @@ void Checker::block_changed(const std::optional<core::Value>& before, const std:
   const core::Block* is = block_in(after);
   const core::Block& either = is != nullptr ? *is : *was;
   claims_[either.cidr].owner = is != nullptr && !is->deleted ? is->affinity : std::nullopt;
+  claims_[either.cidr].is_empty = is != nullptr && core::is_empty(*is);
   touched_claims_.insert(either.cidr);
   if (is != nullptr) {
     core::SequenceNumber& last = sequences_[either.cidr];

@@ -85,11 +85,13 @@ class Checker {
   struct Claims {
     std::map<core::AffinityOwner, core::AffinityState> rows;
     std::optional<core::AffinityOwner> owner;
+    bool is_empty = false;  ///< the block
   };
 
   void pool_changed(const std::string& name, const core::Pool* pool);
   void claim_changed(const std::optional<core::Value>& before, const std::optional<core::Value>& after);
   void check_claims(const net::Prefix& block);
+  [[nodiscard]] bool is_open(const net::Prefix& block) const;
   void check_in_use(const net::Address& address, const std::string& handle, Span informed);
   void rest_begins(const net::Address& address, const core::Cooling& cooling, const std::string& handle, Span left);
   void block_changed(const std::optional<core::Value>& before, const std::optional<core::Value>& after);
