@@ -63,7 +63,8 @@ class AutomaticAssignment {
   /// Part 3 (part 2 are the node's own blocks): new blocks, then those that other nodes left empty.
   [[nodiscard]] AssignFlow<void> take_from_claims() {
     if (goes_on()) {
-      if (!in_.reader.atomic_commit() && !search_.usable().empty()) {
+      const bool may_claim = in_.pools.config().auto_allocate_blocks && !search_.is_at_limit();
+      if (may_claim && !in_.reader.atomic_commit() && !search_.usable().empty()) {
         prefetch_block_to_claim(in_.reader, in_.pools, *search_.usable().front(), in_.request.node, search_.claimed());
       }
       TRY_VOID(search_.take_from_unlabelled());

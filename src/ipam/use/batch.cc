@@ -354,7 +354,8 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
   BatchDone did;
   did.most = std::max<std::size_t>(most, 1);
   store::Store* const stores[] = {&cached, &direct.store};
-  std::size_t tries = 0;                     // that were in vain
+  std::size_t tries = 0;  // that were in vain
+  bool has_met_others = false;
   std::unique_ptr<store::Store::Turn> turn;  // null where the store has no queue
   bool has_turn = false;
   const Deadline limit = deadline_of_use_case(direct);
@@ -393,11 +394,12 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
       did.most = std::max(did.most, 2 * round.planned().size());
       break;
     }
-    // Where each record is written by itself memory doubts the one that failed, and asks for it; elsewhere for none.
-    const bool is_atomic = direct.store.capabilities().atomic_commit;
-    const bool may_be_memory = tries == 0 && is_atomic;
+    const bool may_be_memory = tries == 0 && direct.store.capabilities().atomic_commit;
     if (done.error().code == ErrorCode::conflict && round.planned().size() > 1 && !may_be_memory) {
       did.most = std::max<std::size_t>(round.planned().size() / kFewer, 1);
+      // Where each record is written by itself memory asks again for the one that failed, but not for one that was
+      // only looked at.
+      if (std::exchange(has_met_others, true)) tries = 1;
       continue;
     }
     if (is_worth_another_try(done.error().code) && ++tries < std::size(stores)) continue;

@@ -92,9 +92,10 @@ Result<ApiGroup> discover_calico_group(Api& api, Deadline deadline) {
   Request request;
   request.path = "/apis";
   const Answer answer = api.call(request, deadline);
-  if (answer.outcome == Answer::Outcome::not_done) return fail(answer.error);
-  // Whoever may not ask takes what most clusters have. What is no answer of the API must not choose the register.
-  if (answer.outcome != Answer::Outcome::done) return ApiGroup::crd_v1;
+  // Whoever may not ask takes what most clusters have. What is no answer of the API must not choose the register, nor
+  // must a server that has no time.
+  if (lacks_right(answer) || is_not_found(answer)) return ApiGroup::crd_v1;
+  if (answer.outcome != Answer::Outcome::done) return fail(answer.error);
   const auto document = wire::parse_json(answer.body, {.bytes_max = wire::kube::kApiAnswerBytesMax});
   const auto groups = document ? member_of(document->root(), "groups") : std::nullopt;
   if (!groups || groups->kind() != wire::JsonKind::array) {

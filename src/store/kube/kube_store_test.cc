@@ -666,6 +666,12 @@ class Groups final : public kube::Api {
     if (request.path != "/apis") return api_->call(request, deadline);
     ++asked;
     kube::Answer answer;
+    if (code != 200) {
+      answer.outcome = kube::Answer::Outcome::refused;
+      answer.http_status = answer.status.code = code;
+      answer.error = {code == 403 ? ErrorCode::permission_denied : ErrorCode::unavailable, "not now", {}};
+      return answer;
+    }
     answer.outcome = kube::Answer::Outcome::done;
     answer.body = std::string(R"({"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps"})") +
                   (v1_ ? R"(,{"name":"crd.projectcalico.org"})" : "") +
@@ -674,6 +680,7 @@ class Groups final : public kube::Api {
   }
   [[nodiscard]] kube::WatchAnswer watch(const std::string&, Deadline) override { return {}; }
   int asked = 0;
+  int code = 200;
 
  private:
   const std::unique_ptr<kube::Api> api_;
@@ -722,6 +729,17 @@ TEST_F(TwoGroups, TheOlderCountsWhereverItIsServed) {
   EXPECT_EQ(discovered(false, true), ApiGroup::v3);
   EXPECT_EQ(discovered(false, false), ApiGroup::crd_v1);
   EXPECT_EQ(discovered(true, true), ApiGroup::crd_v1) << "v3 is a view of it there, by Calico's API server";
+}
+
+/// A server that is just restarting has not said that the older group is the one.
+TEST_F(TwoGroups, WhatIsNoAnswerChoosesNone) {
+  Groups api(std::make_unique<kube::FakeApi>(cluster_, clock_), false, true);
+  for (const int code : {429, 500, 503}) {
+    api.code = code;
+    EXPECT_FALSE(kube::discover_calico_group(api, soon())) << code;
+  }
+  api.code = 403;
+  EXPECT_EQ(kube::discover_calico_group(api, soon()), ApiGroup::crd_v1) << "most clusters have it";
 }
 
 /// A plugin guesses the older group and is spared the question; where that would hide a register it asks.
