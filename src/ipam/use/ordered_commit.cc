@@ -122,8 +122,6 @@ class OrderedCommit {
     return found != nullptr ? value_in<T>(*found) : nullptr;
   }
 
-  // --- looking ---
-
   /// The last look at what the plan depends on without writing it, and at what a claim of a block that was just made
   /// rests on: see the header. Not from memory.
   [[nodiscard]] Result<void> look_once_more() {
@@ -293,8 +291,6 @@ class OrderedCommit {
     }
     return {};
   }
-
-  // --- after the decision ---
 
   /// A plan that writes no such record stands or falls with its handles and rows.
   [[nodiscard]] bool is_decided() const { return !blocks_.empty() || !deciding_.empty() || !new_pools_.empty(); }

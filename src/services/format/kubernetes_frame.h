@@ -42,7 +42,7 @@ extern const ObjectType kRangeAllocation, kService, kIpAddress, kServiceCidr;
 /// A value in its form: the protobuf's envelope or the JSON's members.
 using Opened = std::variant<pb::Unknown, JsonDocument>;
 
-/// Errors as those of objects.h, also for another kind of object.
+/// Errors as those of kubernetes_objects.h, also for another kind of object.
 [[nodiscard]] Result<Opened> open(std::string_view place, std::string_view bytes, const ObjectType& type);
 
 /// An object of the JSON form in the protobuf form, without envelope. Error: corrupt.

@@ -128,17 +128,11 @@ class CalicoForm final : public Form {
     }
     if (const auto* block = std::get_if<core::Block>(&value)) {
       frame.labels.emplace(kLengthLabel, std::to_string(block->cidr.length()));
-      if (block->affinity) frame.labels.emplace(wire::kube::kOwnerLabel, owner_label(*block->affinity));
     }
     return wire::calico::to_crd(key, bytes.value, frame);
   }
 
  private:
-  [[nodiscard]] std::string owner_label(const core::AffinityOwner& owner) const {
-    std::string name = core::owned_names_of(owner);  // with a slash behind it
-    name.pop_back();
-    return wire::kube::own_owner_label(name, digests_.sha256);
-  }
   [[nodiscard]] std::string object_text(Kind kind, const std::string& name) const {
     return fmt::format("{}/{}", resource_of(kind).resource, name);
   }

@@ -224,8 +224,9 @@ TEST_F(BehindAMiddlebox, WhatIsNoListOfGroupsChoosesNone) {
   EXPECT_EQ(kube::discover_calico_group(*box_, soon()).value(), ApiGroup::v3);
   kube::Answer forbidden;
   forbidden.outcome = kube::Answer::Outcome::refused;
-  forbidden.status.code = 403;
+  forbidden.http_status = forbidden.status.code = 403;
   forbidden.status.reason = "Forbidden";
+  forbidden.error = {ErrorCode::permission_denied, "forbidden", {}};
   box_->own = forbidden;
   box_->times = 1;
   EXPECT_EQ(kube::discover_calico_group(*box_, soon()).value(), ApiGroup::crd_v1);

@@ -122,7 +122,7 @@ class Objects {
   const Clock& clock_;
   mutable std::mutex mutex_;
   /// Of objects seen last. A write says whose it is by the UID, so that it can't meet one made anew. Guarded by mutex_.
-  std::map<Key, std::string> uids_;  ///< of the objects that were seen last
+  std::map<Key, std::string> uids_;
 };
 
 /// The error for a key whose condition failed.
