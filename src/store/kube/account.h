@@ -32,7 +32,8 @@ struct NeededRights {
                                                 Deadline deadline);
 
 /// Asks the server something that it answers to whom it knows, and that costs its storage nothing: whether it refuses
-/// the token with which it is asked (401: that was revoked, or is of another key). Nothing: nobody has looked at the token.
+/// the token with which it is asked (401: that was revoked, or is of another key). Nothing: nobody has looked at the
+/// token.
 [[nodiscard]] std::optional<bool> is_token_refused(Api& api, Deadline deadline);
 
 }  // namespace croft::store::kube
