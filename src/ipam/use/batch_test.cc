@@ -434,6 +434,23 @@ TEST_F(BatchTest, AfterTwoConflictsACommitIsSmaller) {
   EXPECT_THAT(findings(), IsEmpty());
 }
 
+/// A handle counts an address in a block from which nothing is taken: that it is not there the commit proves.
+TEST_F(BatchTest, ABlockThatAHandleNamesIsProven) {
+  const std::string other = add("other", "node-b");
+  const auto address = net::Address::parse(other).value();
+  const std::string block = net::Prefix::containing(address, 26).to_string();
+  const store::Write counted{core::handle_key("net.one"), core::Handle{"net.one", {{block, 1}}, false},
+                             store::Condition::if_absent(), false};
+  ASSERT_TRUE(store.commit({&counted, 1}, {}, Deadline{}));
+  Calls calls;
+  calls.add("one");
+  meddled.before_commit = [&](int commits) {
+    if (commits == 1) add("third", "node-b");  // writes that block
+  };
+  EXPECT_EQ(calls.commit(on_meddled).commits, 2U);
+  EXPECT_THAT(calls.fates(), ElementsAre(BatchFate::done));
+}
+
 TEST_F(BatchTest, WhoConflictsByItselfGoesAlone) {
   Calls calls;
   for (int i = 0; i < 5; ++i) calls.add("c" + std::to_string(i));

@@ -21,11 +21,6 @@ using Outcome = Answer::Outcome;
 
 constexpr wire::kube::ApiResource kNodes{"", "v1", "nodes"};
 
-std::optional<wire::JsonRef> member_in(wire::JsonRef object, std::string_view outer, std::string_view inner) {
-  const auto found = member_of(object, outer);
-  return found ? member_of(*found, inner) : std::nullopt;
-}
-
 std::string_view text_in(wire::JsonRef object, std::string_view name) {
   const auto found = member_of(object, name);
   return found ? found->text() : std::string_view();
@@ -52,15 +47,15 @@ NodeObject node_in(wire::JsonRef object, const wire::kube::ApiMeta& meta) {
   node.name = meta.name;
   node.being_deleted = meta.deletion_timestamp.has_value();
   // All that is there: what is left out here would be given to another.
-  each(member_in(object, "spec", "podCIDRs"), [&](wire::JsonRef one) { take_cidr(node, one.text()); });
-  const auto single = member_in(object, "spec", "podCIDR");
+  each(member_of(member_of(object, "spec"), "podCIDRs"), [&](wire::JsonRef one) { take_cidr(node, one.text()); });
+  const auto single = member_of(member_of(object, "spec"), "podCIDR");
   if (single && !single->text().empty()) take_cidr(node, single->text());
-  each(member_in(object, "metadata", "managedFields"), [&](wire::JsonRef entry) {
-    const auto spec = member_in(entry, "fieldsV1", "f:spec");
+  each(member_of(member_of(object, "metadata"), "managedFields"), [&](wire::JsonRef entry) {
+    const auto spec = member_of(member_of(entry, "fieldsV1"), "f:spec");
     const bool wrote = spec && (member_of(*spec, "f:podCIDR") || member_of(*spec, "f:podCIDRs"));
     if (wrote && node.written_by.empty()) node.written_by = text_in(entry, "manager");
   });
-  each(member_in(object, "status", "addresses"), [&](wire::JsonRef one) {
+  each(member_of(member_of(object, "status"), "addresses"), [&](wire::JsonRef one) {
     const std::string_view type = text_in(one, "type");
     if (type != "InternalIP" && type != "ExternalIP") return;
     if (const auto address = net::parse_address_leniently(text_in(one, "address"))) node.addresses.push_back(*address);
@@ -146,7 +141,7 @@ Result<bool> clear_network_unavailable(Api& api, const std::string& node, WallTi
   if (is.outcome != Outcome::done) return fail(condition_error(is, node));
   TRY(const auto object, object_in(is, node));
   bool is_unavailable = false;
-  each(member_in(object.value, "status", "conditions"), [&](wire::JsonRef one) {
+  each(member_of(member_of(object.value, "status"), "conditions"), [&](wire::JsonRef one) {
     if (text_in(one, "type") == "NetworkUnavailable") is_unavailable = text_in(one, "status") != "False";
   });
   if (!is_unavailable) return false;

@@ -39,8 +39,7 @@ void write(JsonWriter& out, std::string_view name, std::uint64_t value) {
 
 /// Since when a condition is as it is: `now`, unless the object has it as such already.
 std::string since(const core::Condition& condition, std::string_view status, JsonRef object, WallTime now) {
-  const auto before = member_of(object, "status");
-  const auto conditions = before ? member_of(*before, "conditions") : std::nullopt;
+  const auto conditions = member_of(member_of(object, "status"), "conditions");
   for (auto one = conditions ? conditions->first_child() : std::nullopt; one; one = one->next_sibling()) {
     const std::string_view time = text_in(*one, "lastTransitionTime");
     const bool is_same = text_in(*one, "type") == condition.type && text_in(*one, "status") == status;
@@ -50,8 +49,7 @@ std::string since(const core::Condition& condition, std::string_view status, Jso
 }
 
 void write_conditions(JsonWriter& out, const std::vector<core::Condition>& conditions, JsonRef object, WallTime now) {
-  const auto meta = member_of(object, "metadata");
-  const auto generation = meta ? member_of(*meta, "generation") : std::nullopt;
+  const auto generation = member_of(member_of(object, "metadata"), "generation");
   out.key("conditions");
   out.begin_array();
   for (const core::Condition& one : conditions) {
