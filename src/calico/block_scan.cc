@@ -1,7 +1,5 @@
 #include <algorithm>
 #include <cstring>
-#include <string>
-#include <utility>
 
 #include "calico/block_draft.h"
 #include "calico/json.h"

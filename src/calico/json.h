@@ -3,7 +3,6 @@
 // What the readers and writers of Calico's records have in common: objects whose unknown members survive, and errors
 // that name the key. Private to calico.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>

@@ -1,7 +1,5 @@
 #include "calico/plugin_datastore.h"
 
-#include <string>
-
 #include "base/json/document.h"
 #include "base/text/go_text.h"
 #include "cni/format/network_list.h"

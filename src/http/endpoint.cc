@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <sys/un.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 

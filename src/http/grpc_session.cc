@@ -4,7 +4,6 @@
 #include <array>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <nghttp2/nghttp2.h>

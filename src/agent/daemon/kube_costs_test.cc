@@ -277,9 +277,9 @@ TEST_F(KubeCosts, ABlockWhoseAffinityHasNoLabelsIsUsed) {
 
 class KubeCostsWithAgent : public KubeCosts {
  protected:
-  /// The block is there when the agent begins.
-  KubeCostsWithAgent() {
-    add("c0");
+  /// With a block, or without, when the agent begins.
+  explicit KubeCostsWithAgent(bool has_block = true) {
+    if (has_block) add("c0");
     follow();
   }
   void follow() {
@@ -358,6 +358,27 @@ TEST_F(KubeCostsWithAgent, ABurstWritesTheBlockOnce) {
   const auto deleted = del_all(containers(1, 41));
   EXPECT_EQ(requests_in(deleted), 41U) << text_of(deleted);
   EXPECT_LE(deleted.size(), 2U) << text_of(deleted);
+}
+
+TEST_F(KubeCostsWithAgent, AnotherBlockIsSevenRoundTrips) {
+  add_all(containers(1, 64));
+  follow();
+  const auto rounds = add_all({"c64"});
+  EXPECT_TRUE(is_asked(rounds, "POST ipamblocks")) << text_of(rounds);
+  EXPECT_LE(rounds.size(), 7U) << text_of(rounds);
+  EXPECT_LE(requests_in(rounds), 10U) << text_of(rounds);
+}
+
+class KubeCostsOfANewNode : public KubeCostsWithAgent {
+ protected:
+  KubeCostsOfANewNode() : KubeCostsWithAgent(false) {}
+};
+
+TEST_F(KubeCostsOfANewNode, TheFirstBlockIsSevenRoundTripsToo) {
+  const auto rounds = add_all({"c0"});
+  EXPECT_TRUE(is_asked(rounds, "POST ipamblocks")) << text_of(rounds);
+  EXPECT_LE(rounds.size(), 7U) << text_of(rounds);
+  EXPECT_LE(requests_in(rounds), 10U) << text_of(rounds);
 }
 
 }  // namespace

@@ -53,11 +53,11 @@ std::string lowered(std::string text) {
 [[nodiscard]] Result<wire::kube::KubeAccess> find_access(const KubePlace& place) {
   if (!place.kubeconfig.empty()) return store::kube::read_kubeconfig(place.kubeconfig, place.context);
   if (place.overrides && !place.overrides->server.empty()) return wire::kube::KubeAccess();
-  if (const std::string listed = from_environment("KUBECONFIG"); !listed.empty()) {
-    // Empty names of a list say nothing, as in "$KUBECONFIG:FILE".
-    const std::size_t begin = std::min(listed.find_first_not_of(':'), listed.size());
+  const std::string listed = from_environment("KUBECONFIG");
+  // Empty names of a list say nothing, as in "$KUBECONFIG:FILE".
+  if (const std::size_t begin = listed.find_first_not_of(':'); begin != listed.npos) {
     const std::string file = listed.substr(begin, listed.find_last_not_of(':') + 1 - begin);
-    if (file.empty() || file.find(':') != file.npos) {
+    if (file.find(':') != file.npos) {
       return fail(
           ErrorCode::invalid_argument,
           "KUBECONFIG is " + net::echo(listed) +

@@ -1,9 +1,7 @@
 #include "cli/stores/open_store.h"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "base/net/echo.h"

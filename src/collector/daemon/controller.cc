@@ -20,7 +20,6 @@
 #include "agent/daemon/shown_status.h"
 #include "agent/daemon/store_parts.h"
 #include "agent/metrics/server.h"
-#include "base/net/echo.h"
 #include "base/printable.h"
 #include "cli/stores/open_store.h"
 #include "cni/error_table.h"

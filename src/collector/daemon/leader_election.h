@@ -81,7 +81,8 @@ class LeaderElection {
     thread_.join();
     const auto done = leadership_->release(Deadline::after(daemon_.clock.now(), std::chrono::seconds(1)));
     if (!led_) return;
-    if (done) return log_->info("the Lease is given back");
+    if (done && *done) log_->info("the Lease is given back");
+    if (done) return;
     log_->warn("the Lease could not be given back, others wait until it is over: {}", one_line(done.error().message));
   }
 

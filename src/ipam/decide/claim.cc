@@ -59,6 +59,9 @@ FreeBlock first_wanted(const PoolTable& pools, const Pool& pool, const AffinityO
   return {pool.cidr, pool.block_length, start_of(pool, owner), taken, false, pools.reserved(), step_of(pool, owner)};
 }
 
+/// This block or none, by the register itself.
+FreeBlock only(const net::Prefix& block) { return {block, block.length(), block, {}, true, nullptr}; }
+
 /// All that a claim of a block looks at.
 void ask_for(Reader& reader, const net::Prefix& candidate, const AffinityOwner& owner) {
   reader.ask(block_key(candidate));
@@ -102,7 +105,7 @@ net::Intervals blocks_of_other_lengths(const std::vector<Key>& keys, const net::
 }  // namespace
 
 Flow<std::optional<net::Prefix>> block_in_the_way(Reader& reader, const net::Prefix& block) {
-  const FoundBlock* found = reader.free_block({block, block.length(), block, {}, true, nullptr});
+  const FoundBlock* found = reader.free_block(only(block));
   TRY_VOID(reader.ready());
   return found->other;
 }
@@ -165,7 +168,10 @@ Flow<ClaimChoice> choose_block_to_claim(Reader& reader, const PoolTable& pools, 
     if (own != nullptr) {
       for (const net::Prefix& block : found->passed) reader.ask(block_key(block));
     }
+    // A block of another length that nobody claims is in no memory.
+    const bool is_to_look_around = found->block && found->is_from_memory && reader.foreign_writers();
     if (found->block) ask_for(reader, *found->block, owner);
+    if (is_to_look_around) static_cast<void>(reader.free_block(only(*found->block)));
     TRY_VOID(reader.ready());
     if (own != nullptr) {
       std::vector<net::Prefix> met = found->passed;
@@ -184,8 +190,7 @@ Flow<ClaimChoice> choose_block_to_claim(Reader& reader, const PoolTable& pools, 
     }
     const net::Prefix candidate = *found->block;
     bool is_free = may_be_claimed(reader, candidate, owner);
-    if (is_free && found->is_from_memory && reader.foreign_writers()) {
-      // A block of another length that nobody claims is in no memory.
+    if (is_free && is_to_look_around) {
       TRY(const auto other, block_in_the_way(reader, candidate));
       is_free = !other;
     }

@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 #include <kube/kube.pb.h>
 
-#include "base/clock.h"
 #include "base/json/document.h"
 #include "base/result.h"
 #include "services/format/kubernetes_objects.h"

@@ -2,7 +2,6 @@
 #include <limits>
 #include <optional>
 #include <utility>
-#include <variant>
 
 #include "base/json/writer.h"
 #include "base/net/address.h"

@@ -177,7 +177,7 @@ Result<void> CachedStore::step(Deadline deadline) {
 
 CachedStore::State CachedStore::state() const {
   const std::lock_guard lock(mutex_);
-  return {in_use_, cache_.own_block_count(), cache_.affinity_count(), rebuilt_, from_memory_, passed_on_};
+  return {in_use_, cache_.own_block_count(), cache_.affinity_count(), rebuilt_, from_memory_};
 }
 
 // ---------------------------------------------------------------- reading
@@ -209,7 +209,6 @@ ReadAnswer CachedStore::from_memory(const core::Missing& wanted, core::Missing& 
 Result<ReadAnswer> CachedStore::pass_on(const core::Missing& wanted, Deadline deadline) {
   TRY(ReadAnswer answer, beneath().read(wanted, deadline));
   const std::lock_guard lock(mutex_);
-  ++passed_on_;
   if (in_use_) cache_.learn(answer);
   return answer;
 }

@@ -67,7 +67,6 @@ class CachedStore final : public ForwardingStore {
     std::size_t affinities = 0;
     std::uint64_t rebuilt = 0;      ///< how often everything was read
     std::uint64_t from_memory = 0;  ///< reads answered
-    std::uint64_t passed_on = 0;
   };
   [[nodiscard]] State state() const;
 
@@ -145,7 +144,6 @@ class CachedStore final : public ForwardingStore {
   std::uint64_t epoch_ = 0;      ///< of the store beneath, that cache_ is of
   std::uint64_t rebuilt_ = 0;
   std::uint64_t from_memory_ = 0;
-  std::uint64_t passed_on_ = 0;
   std::size_t in_flight_ = 0;               ///< commits whose answer has not come
   std::map<Key, Revision> seen_in_flight_;  ///< what the watch told meanwhile: it may be quicker than the answer
   bool fill_due_ = false;                   ///< changes came that may have left gaps

@@ -544,7 +544,7 @@ TEST_F(EtcdAloneTest, AFullQuotaIsTold) {
   server.start();
   const auto etcd = client_of({server.url()});
   Result<TxnResponse> full = fail(ErrorCode::internal, "");
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 5000; ++i) {  // etcd measures its file every 100 ms
     full = etcd->txn(put("full/" + std::to_string(i), std::string(10'000, 'x')), in(10s));
     if (!full) break;
   }

@@ -1,13 +1,10 @@
 #include <algorithm>
-#include <array>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/hex.h"
 #include "base/net/echo.h"
-#include "calico/beside.h"
 #include "calico/etcd.h"
 #include "store/calico/codec.h"
 #include "store/kube/form.h"

@@ -72,7 +72,11 @@ Result<void> Events::send(const Waiting& waiting) {
   request.method = Request::Method::post;
   TRY(request.path, wire::kube::collection_path(kEvents, name_space));
   std::string message = waiting.told.message;
-  if (message.size() > kMessageMax) message.replace(kMessageMax - 3, std::string::npos, "…");
+  if (message.size() > kMessageMax) {
+    std::size_t end = kMessageMax - 3;
+    while ((static_cast<unsigned char>(message[end]) & 0xC0U) == 0x80U) --end;  // between two characters
+    message.replace(end, std::string::npos, "…");
+  }
   wire::JsonWriter out(wire::JsonWriter::Layout::compact);
   const auto member = [&](std::string_view name, std::string_view text) {
     if (text.empty()) return;

@@ -199,14 +199,14 @@ Leadership::Attempt Leadership::attempt() {
   return {seen_->holder, {}};
 }
 
-Result<void> Leadership::release(Deadline deadline) {
+Result<bool> Leadership::release(Deadline deadline) {
   resign();
   const std::optional<Lease> before = std::exchange(own_, std::nullopt);
-  if (!before) return {};
+  if (!before) return false;
   const std::string now = micro_time(clock_.now().wall);
   // Over in a second for those who look at the time only.
   TRY_VOID(write(before, {{}, 1, now, now, before->record.transitions}, deadline));
-  return {};
+  return true;
 }
 
 // ---------------------------------------------------------------- the fence

@@ -85,9 +85,9 @@ class Leadership {
 
   /// Leads no more; the Lease stays until it is over, or release().
   void resign();
-  /// Gives the Lease back, if it has it, so that another may have it at once: once all that was done as leader is over.
-  /// Error: as of a store; then others wait until the Lease is over.
-  [[nodiscard]] Result<void> release(Deadline deadline);
+  /// Gives the Lease back so that another may have it at once: once all that was done as leader is over. False: it has
+  /// none. Error: as of a store; then others wait until the Lease is over.
+  [[nodiscard]] Result<bool> release(Deadline deadline);
 
   /// The term it leads in now: until two thirds of the duration after the last renewal was sent, and no longer.
   [[nodiscard]] std::optional<Term> term() const;

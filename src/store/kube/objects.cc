@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "register/stored_size.h"
 
 namespace croft::store::kube {
 namespace {

@@ -1,7 +1,6 @@
 #include "store/kube/store_watch.h"
 
 #include <condition_variable>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>

@@ -49,8 +49,6 @@ ErrorCode code_of(const ApiStatus& status) {
       return ErrorCode::storage_full;  // whoever asks again may have less to write
     case 429:
       return ErrorCode::unavailable;
-    case 504:
-      return ErrorCode::deadline_exceeded;
     default:
       // What was sent is Croft's own: that an admission policy or a schema won't have it is not the caller's mistake.
       return status.code >= 500 ? ErrorCode::unavailable : ErrorCode::refused_by_configuration;

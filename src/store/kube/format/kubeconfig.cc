@@ -99,7 +99,8 @@ class Reader {
   [[nodiscard]] Entry named(std::string_view kind, std::string_view name, std::string_view wanted_by) {
     const std::string list = fmt::format("{}s", kind);
     Entry entry{find(member_of(root_, list), name, kind), fmt::format("{}[{}].{}", list, name, kind)};
-    if (name.empty()) note(wanted_by, "it is missing");
+    if (name.empty())
+      note(wanted_by, fmt::format("it is missing; name one of the {}, kubectl config view shows them", list));
     if (!entry.value) {
       note(wanted_by, fmt::format("{} is not among the {}; kubectl config view shows them", net::echo(name), list));
     }

@@ -90,9 +90,13 @@ TEST(Kubeconfig, TheContextIsChosen) {
             "shows them");
   EXPECT_EQ(refusal(two, "no-user"),
             "kubeconfig: contexts[no-user].context.user: \"y\" is not among the users; kubectl config view shows them");
-  EXPECT_EQ(refusal(two, "nobody"), "kubeconfig: contexts[nobody].context.user: it is missing");
+  EXPECT_EQ(refusal(two, "nobody"),
+            "kubeconfig: contexts[nobody].context.user: it is missing; name one of the users, kubectl config view "
+            "shows them");
   for (const char* text : {"{}", "[]", "7", "null"}) {
-    EXPECT_EQ(refusal(text), "kubeconfig: current-context: it is missing") << text;
+    EXPECT_EQ(refusal(text),
+              "kubeconfig: current-context: it is missing; name one of the contexts, kubectl config view shows them")
+        << text;
   }
   EXPECT_EQ(refusal(R"({"current-context":"a"})"),
             "kubeconfig: current-context: \"a\" is not among the contexts; kubectl config view shows them");

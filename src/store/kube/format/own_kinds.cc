@@ -11,7 +11,6 @@
 #include "base/json/decode.h"
 #include "register/format/canonical_json.h"
 #include "register/format/records.h"
-#include "store/kube/format/api.h"
 
 namespace croft::wire::kube {
 namespace {

@@ -6,7 +6,6 @@
 // one, which is all that the API server carries, are strings; and `name` is the record's own name, which the object's
 // name can be too narrow for.
 
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>

@@ -1,7 +1,6 @@
 #include "store/kube/format/vpc_objects.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <optional>
 #include <type_traits>
