@@ -203,5 +203,30 @@ TEST(Cache, AnUnknownOutcomeIsReadAnew) {
   EXPECT_THAT(world.cache.unknown(8).records, testing::Contains(kBlock));
 }
 
+/// Where each record is a commit of its own a handle is written before the block that mentions it.
+TEST(Cache, AHandleWrittenAheadOfItsBlockIsKnown) {
+  WithABlock world;
+  const Key handle = core::handle_key(sample_handle_id(1));
+  const std::vector<Write> ahead = {put(Record{handle, sample_handle(1, 0), Revision(0), {}})};
+  world.cache.committed(ahead, {}, Revision(11));
+  EXPECT_EQ((*world.cache.record(handle))->revision, Revision(11));
+  world.write(12, 2);
+  EXPECT_FALSE(world.cache.unknown(8).records.contains(handle));
+  EXPECT_EQ((*world.cache.record(handle))->revision, Revision(11));
+  world.write(13, 1);
+  EXPECT_THAT(world.cache.record(handle), testing::Optional(testing::Eq(std::nullopt)));
+}
+
+TEST(Cache, AHandleOfWhoseWriteNothingIsKnownIsAskedFor) {
+  WithABlock world;
+  const Key handle = core::handle_key(sample_handle_id(1));
+  const std::vector<Write> writes = {put(Record{handle, sample_handle(1, 0), Revision(0), {}})};
+  world.cache.committed(writes, {}, Revision(11));
+  world.cache.doubt(writes);
+  EXPECT_FALSE(world.cache.record(handle)) << "it may be there, or not";
+  world.cache.committed(writes, {}, Revision(12));
+  EXPECT_EQ((*world.cache.record(handle))->revision, Revision(12));
+}
+
 }  // namespace
 }  // namespace croft::store
