@@ -178,52 +178,6 @@ def sockets(world):
     settled(cloud, [agent])
 
 
-LIST_SERVICES = bytes([7 << 3 | 2, 0])  # an empty one, which says something
-
-
-def reflection(world):
-    """What grpcurl asks, by hand: on the socket and with the flag alone."""
-    certificates = Certificates(world, "reflection-tls", ("node-a",))
-    cloud = Cloud(world, "reflection")
-    agent = Agent(cloud, low=0, high=5)
-    make_peers([agent], certificates)
-    agent.start()
-    versions = [f"grpc.reflection.{version}.ServerReflection" for version in ("v1alpha", "v1")]
-
-    def ask(channel, service, *requests):
-        return list(channel.stream_stream(f"/{service}/ServerReflectionInfo")(iter(requests), timeout=10))
-
-    for service in versions:
-        code, _ = refusal(ask, agent.channel, service, LIST_SERVICES)
-        expect_equal(code, grpc.StatusCode.UNIMPLEMENTED, "without the flag")
-    agent.restart(flags=[*agent.flags, "--grpc-reflection"])
-    for service in versions:
-        services, symbol, file, missing = ask(agent.channel, service, LIST_SERVICES, field(4, "rpc.CNIIpam.BorrowIP"),
-                                              field(3, "rpc/ipamd.proto"), field(4, "no.Such"))
-        named = {fields_of(one)[1][0].decode() for one in fields_of(fields_of(services)[6][0])[1]}
-        expect_equal(named, {"rpc.CNIIpam", "grpc.health.v1.Health", *versions}, "the services")
-        for answer in (symbol, file):
-            described, = fields_of(fields_of(answer)[4][0])[1]
-            proto = fields_of(described)
-            expect_equal((proto[1][0], proto[2][0]), (b"rpc/ipamd.proto", b"rpc"), "the file and its package")
-            methods = [fields_of(one)[1][0].decode() for one in fields_of(proto[6][0])[2]]
-            expect_equal((len(methods), {"Ping", "AddPodNetwork", "BorrowIP", "ShowStock"} - set(methods)), (15, set()), "its methods")
-        expect_equal(fields_of(fields_of(missing)[7][0])[1], [int(grpc.StatusCode.NOT_FOUND.value[0])], "nothing")
-        code, why = refusal(ask, agent.channel, service, b"\xff\xff")
-        expect_equal(code, grpc.StatusCode.INVALID_ARGUMENT, why)
-        options = (("grpc.ssl_target_name_override", "node-a"), ("grpc.enable_http_proxy", 0))
-        with grpc.secure_channel(f"127.0.0.1:{agent.port}", certificates.credentials("node-a"), options) as peers:
-            peers.unary_unary("/rpc.CNIIpam/Ping")(b"", timeout=5)
-            code, _ = refusal(ask, peers, service, LIST_SERVICES)
-            expect_equal(code, grpc.StatusCode.UNIMPLEMENTED, "over TCP")
-    # A call that goes on does not keep the agent.
-    forever = agent.channel.stream_stream(f"/{versions[0]}/ServerReflectionInfo")(endless(LIST_SERVICES), timeout=60)
-    next(forever)
-    begin = time.monotonic()
-    agent.stop()
-    expect(time.monotonic() - begin < 2 + BUSY, "reflection keeps an agent that ends")
-
-
 def versions(world):
     """Plugins and peers of an old version, or one that nobody knows."""
     def speech(newest, oldest, program):
@@ -364,11 +318,6 @@ def board(world):
     expect_equal(len(anchors), alerts.count("alert: "), "alerts with a place in the runbook")
     for anchor in anchors:
         expect(f'<a id="{anchor}"></a>\n## ' in runbook, f"the runbook has no {anchor}")
-
-
-def endless(request):
-    yield request
-    time.sleep(30)
 
 
 def outage(world):
@@ -846,7 +795,7 @@ def older_copy_in_place(world):
     expect("the store's files are others" in a.process.tail(40), a.process.tail(40))
 
 
-CASES = [*CRASHES, *LOST_ALLOCATIONS, borrowing, reflection, versions, floods, board, outage, cooldown, tokens, water_marks, sockets, last_one, lost_release,
+CASES = [*CRASHES, *LOST_ALLOCATIONS, borrowing, versions, floods, board, outage, cooldown, tokens, water_marks, sockets, last_one, lost_release,
          lost_nothing_done, throttled, deleted_outside, database_lost, older_copies, older_copy_in_place, advice, hanging_cloud, no_marks]
 
 

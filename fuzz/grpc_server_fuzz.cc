@@ -25,38 +25,19 @@ using namespace croft;
 
 constexpr std::string_view kGreeting("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
 
-/// Serves two methods, and watches over what it is told.
+/// Serves one method, and watches over what it is told.
 class Callee final : public os::GrpcHandler {
  public:
-  [[nodiscard]] os::GrpcMethodKind kind_of(std::string_view method) override {
-    if (method == "/u") return os::GrpcMethodKind::unary;
-    return method == "/s" ? os::GrpcMethodKind::streaming : os::GrpcMethodKind::unknown;
-  }
+  [[nodiscard]] bool serves(std::string_view method) override { return method == "/u"; }
   void on_request(os::GrpcRequest request) override {
     CROFT_ASSERT(request.method == "/u" && request.message.size() <= kMessageMax && !*request.hung_up);
     CROFT_ASSERT(known.insert(request.call).second);
     requests.push_back(std::move(request));
   }
-  void on_open(os::GrpcCallId call, std::string_view) override {
-    CROFT_ASSERT(known.insert(call).second);
-    streams.insert(call);
-  }
-  void on_message(os::GrpcCallId call, std::string message) override {
-    CROFT_ASSERT(streams.contains(call) && message.size() <= kMessageMax);
-    said.emplace_back(call, std::move(message));
-  }
-  void on_end(os::GrpcCallId call) override {
-    CROFT_ASSERT(streams.contains(call));
-    ended.push_back(call);
-  }
-  void on_gone(os::GrpcCallId call) override { CROFT_ASSERT(streams.erase(call) == 1); }
 
   static constexpr std::size_t kMessageMax = 1000;
   std::set<os::GrpcCallId> known;
-  std::set<os::GrpcCallId> streams;
   std::vector<os::GrpcRequest> requests;
-  std::vector<std::pair<os::GrpcCallId, std::string>> said;
-  std::vector<os::GrpcCallId> ended;
 };
 
 void answer_all(Callee& callee, os::GrpcSession& session) {
@@ -64,13 +45,6 @@ void answer_all(Callee& callee, os::GrpcSession& session) {
     session.answer({request.call, request.message.size() % 2 == 0 ? os::GrpcCode::ok : os::GrpcCode::not_found,
                     request.message, request.message});
   }
-  for (const auto& [call, message] : callee.said) session.send(call, message);
-  for (const os::GrpcCallId call : callee.ended) {
-    session.answer({call, os::GrpcCode::ok, {}, {}});
-    callee.streams.erase(call);
-  }
-  callee.said.clear();
-  callee.ended.clear();
 }
 
 }  // namespace

@@ -16,14 +16,7 @@ namespace croft::os {
 /// Names a call of one server, for as long as the server lives.
 using GrpcCallId = std::uint64_t;
 
-/// How many messages a method takes and gives.
-enum class GrpcMethodKind : std::uint8_t {
-  unknown,    ///< there is no such method
-  unary,      ///< one there, one back
-  streaming,  ///< any number, both ways
-};
-
-/// A unary call, whole.
+/// A unary call, whole. There are no others.
 struct GrpcRequest {
   GrpcCallId call = 0;
   std::string method;  ///< "/package.Service/Method"
@@ -42,28 +35,19 @@ struct GrpcAnswer {
   GrpcCallId call = 0;
   GrpcCode code = GrpcCode::ok;
   std::string text;     ///< for people; with a code other than ok
-  std::string message;  ///< of a unary call with code ok
+  std::string message;  ///< with code ok
 };
 
 /// What serves the calls of a GrpcServer. Called in the server's one thread: nothing here may block.
 class GrpcHandler {
  public:
   virtual ~GrpcHandler() = default;
-  [[nodiscard]] virtual GrpcMethodKind kind_of(std::string_view method) = 0;
+  /// Whether there is such a method.
+  [[nodiscard]] virtual bool serves(std::string_view method) = 0;
   /// The same for a peer that was let in by its certificate. A handler that says nothing here serves none of them.
-  [[nodiscard]] virtual GrpcMethodKind kind_for_peer(const GrpcPeer& /*peer*/, std::string_view /*method*/) {
-    return GrpcMethodKind::unknown;
-  }
-  /// A unary call. It is to be answered, now or later, in this thread or another; who has hung up may be left without.
+  [[nodiscard]] virtual bool serves_peer(const GrpcPeer& /*peer*/, std::string_view /*method*/) { return false; }
+  /// A call. It is to be answered, now or later, in this thread or another; who has hung up may be left without.
   virtual void on_request(GrpcRequest request) = 0;
-  /// A streaming call begins.
-  virtual void on_open(GrpcCallId call, std::string_view method) = 0;
-  /// Of a streaming call. The next one comes once something was said to this one; many wait with the peer.
-  virtual void on_message(GrpcCallId call, std::string message) = 0;
-  /// The caller says nothing more, and waits.
-  virtual void on_end(GrpcCallId call) = 0;
-  /// The caller took a streaming call back that was not answered yet, or is gone.
-  virtual void on_gone(GrpcCallId call) = 0;
   /// Everything that was there to be read at once has been: what came together can be passed on together.
   virtual void on_batch_end() {}
 };

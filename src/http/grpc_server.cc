@@ -115,11 +115,6 @@ class GrpcServer::Loop {
     for (GrpcAnswer& answer : answers) orders.push_back({Order::Kind::answer, std::move(answer)});
     give(std::move(orders));
   }
-  void send(GrpcCallId call, std::string message) {
-    std::vector<Order> orders;
-    orders.push_back({Order::Kind::message, {call, GrpcCode::ok, {}, std::move(message)}});
-    give(std::move(orders));
-  }
   void give_signs(GrpcCallId call, std::string message, Nanos first) {
     std::vector<Order> orders;
     orders.push_back({Order::Kind::signs, {call, GrpcCode::ok, {}, std::move(message)}, first});
@@ -152,7 +147,7 @@ class GrpcServer::Loop {
  private:
   /// What is to be said to a peer.
   struct Order {
-    enum class Kind : std::uint8_t { answer, message, signs };
+    enum class Kind : std::uint8_t { answer, signs };
     Kind kind = Kind::answer;
     GrpcAnswer what;
     Nanos first_sign{};
@@ -350,9 +345,6 @@ class GrpcServer::Loop {
       switch (order.kind) {
         case Order::Kind::answer:
           connection->session.answer(order.what);
-          break;
-        case Order::Kind::message:
-          connection->session.send(order.what.call, order.what.message);
           break;
         case Order::Kind::signs:
           connection->session.give_signs(order.what.call, std::move(order.what.message), order.first_sign);
@@ -577,7 +569,6 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::make(std::vector<std::unique_ptr
 
 void GrpcServer::serve(GrpcHandler& handler) { loop_->serve(handler); }
 void GrpcServer::answer(std::vector<GrpcAnswer> answers) { loop_->answer(std::move(answers)); }
-void GrpcServer::send(GrpcCallId call, std::string message) { loop_->send(call, std::move(message)); }
 void GrpcServer::give_signs(GrpcCallId call, std::string message, Nanos first) {
   loop_->give_signs(call, std::move(message), first);
 }

@@ -49,9 +49,7 @@ class GrpcServer {
   /// Ends calls, from any thread; the peers see it soon. However many there are: one wake-up, and none out of the
   /// handler itself. Calls that are gone are passed over.
   void answer(std::vector<GrpcAnswer> answers);
-  /// A message of a streaming call; likewise.
-  void send(GrpcCallId call, std::string message);
-  /// Says `message` to who waits for a unary call, at `first` (since boot) and every kGrpcSignEvery from then on, until
+  /// Says `message` to who waits for a call, at `first` (since boot) and every kGrpcSignEvery from then on, until
   /// the call is answered: from the thread that serves, whatever the others wait for. Only a client that reads a unary
   /// method as a streaming one takes more than the answer.
   void give_signs(GrpcCallId call, std::string message, std::chrono::nanoseconds first);

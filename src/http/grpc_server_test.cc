@@ -28,26 +28,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Answers "/a/Echo" at once, keeps "/a/Later" until it is told, and says everything back on "/a/Stream".
+/// Answers "/a/Echo" at once, `times` times in one answer, and keeps "/a/Later" until it is told.
 class Echo final : public GrpcHandler {
  public:
-  [[nodiscard]] GrpcMethodKind kind_of(std::string_view method) override {
-    if (method == "/a/Echo" || method == "/a/Later") return GrpcMethodKind::unary;
-    return method == "/a/Stream" ? GrpcMethodKind::streaming : GrpcMethodKind::unknown;
-  }
+  [[nodiscard]] bool serves(std::string_view method) override { return method == "/a/Echo" || method == "/a/Later"; }
   void on_request(GrpcRequest request) override {
     if (request.method == "/a/Echo") {
-      return server->answer({{request.call, GrpcCode::ok, "", std::move(request.message)}});
+      std::string all;
+      for (int i = 0; i < times; ++i) all += request.message;
+      return server->answer({{request.call, GrpcCode::ok, "", std::move(all)}});
     }
     const std::lock_guard lock(mutex_);
     later_.push_back(std::move(request));
   }
-  void on_open(GrpcCallId, std::string_view) override {}
-  void on_message(GrpcCallId call, std::string message) override {
-    for (int i = 0; i < times; ++i) server->send(call, message);
-  }
-  void on_end(GrpcCallId call) override { server->answer({{call, GrpcCode::ok, "", ""}}); }
-  void on_gone(GrpcCallId) override { ++gone; }
   void on_batch_end() override { ++batches; }
 
   [[nodiscard]] std::size_t waiting() const {
@@ -73,7 +66,6 @@ class Echo final : public GrpcHandler {
 
   GrpcServer* server = nullptr;
   std::atomic<int> times{1};
-  std::atomic<int> gone{0};
   std::atomic<int> batches{0};
 
  private:
@@ -187,21 +179,6 @@ TEST_F(GrpcServerTest, AnswersOfAnotherThreadArriveTogether) {
   EXPECT_EQ(right, 20);
 }
 
-TEST_F(GrpcServerTest, Streams) {
-  start();
-  const auto one = channel();
-  {
-    const auto stream = one->open_stream("/a/Stream");
-    ASSERT_TRUE(stream);
-    for (const std::string text : {"a", "b"}) {
-      ASSERT_TRUE((*stream)->write(text));
-      EXPECT_EQ((*stream)->read(in(20s)).message, text);
-    }
-  }
-  EXPECT_TRUE(one->call("/a/Echo", "", in(20s)).status.ok());  // takes the reset along
-  EXPECT_TRUE(soon([&] { return echo_.gone == 1; }));
-}
-
 TEST_F(GrpcServerTest, WhoGoesHasHungUp) {
   start();
   FileDescriptor socket = connect();
@@ -313,14 +290,15 @@ TEST_F(GrpcServerTest, WhoAsksAgainAndAgainIsNotClosed) {
 TEST_F(GrpcServerTest, WhoDoesNotReadIsLeft) {
   options_.session.unsent_bytes_max = 100'000;
   start();
-  echo_.times = 1000;
+  echo_.times = 50;
   const FileDescriptor socket = connect();
   const std::string wide = big_endian(4, 2) + big_endian(0x7FFFFFFF, 4);  // windows without end
   std::string bytes = std::string(kHttp2Preface) + http2_frame(Http2Type::settings, 0, 0, wide) +
-                      http2_frame(Http2Type::window_update, 0, 0, big_endian(0x7FFF0000, 4)) +
-                      grpc_headers(1, "/a/Stream") + http2_data(1, grpc_framed(std::string(1000, 'x')), false);
+                      http2_frame(Http2Type::window_update, 0, 0, big_endian(0x7FFF0000, 4));
+  for (std::uint32_t i = 0; i < 30; ++i) {
+    bytes += grpc_headers(2 * i + 1, "/a/Echo") + http2_data(2 * i + 1, grpc_framed(std::string(1000, 'x')));
+  }
   say(socket, bytes);
-  EXPECT_TRUE(soon([&] { return echo_.gone == 1; }));
   EXPECT_TRUE(is_closed(socket));
   EXPECT_TRUE(channel()->call("/a/Echo", "", in(20s)).status.ok());
 }

@@ -62,17 +62,14 @@ struct GrpcSession::Call {
   std::string encoding;
   bool takes_trailers = false;
   std::size_t metadata_bytes = 0;
-  GrpcMethodKind kind = GrpcMethodKind::unknown;
   Deadline deadline;
   GrpcUnframer unframer;
-  std::optional<std::string> message;  ///< of a unary call
-  std::size_t held = 0;                ///< in GrpcMemory
-  bool in_hand = false;                ///< the handler has it, and has not answered
-  bool asks = false;                   ///< of a streaming call: the handler has a message that it said nothing to
-  bool half_closed = false;            ///< likewise: the handler is to be told, behind the messages
+  std::optional<std::string> message;
+  std::size_t held = 0;  ///< in GrpcMemory
+  bool in_hand = false;  ///< the handler has it, and has not answered
   std::shared_ptr<std::atomic<bool>> hung_up;
 
-  // Signs of life, of a unary call.
+  // Signs of life.
   std::string sign;
   std::chrono::nanoseconds sign_due = std::chrono::nanoseconds::max();
   bool sign_goes = false;  ///< one is on its way
@@ -311,8 +308,8 @@ void GrpcSession::headers_complete(Call& call) {
     return refuse(call, GrpcCode::invalid_argument, "the content-type is not application/grpc", kUnsupportedMediaType);
   }
   if (!call.takes_trailers) return refuse(call, GrpcCode::internal, "the request lacks `te: trailers`");
-  call.kind = peer_ ? handler_.kind_for_peer(*peer_, call.path) : handler_.kind_of(call.path);
-  if (call.kind == GrpcMethodKind::unknown) {
+  const bool is_served = peer_ ? handler_.serves_peer(*peer_, call.path) : handler_.serves(call.path);
+  if (!is_served) {
     return refuse(call, GrpcCode::unimplemented,
                   fmt::format("there is no method {}", std::string_view(call.path).substr(0, kShownPathMax)));
   }
@@ -322,10 +319,6 @@ void GrpcSession::headers_complete(Call& call) {
     call.deadline = Deadline::after(clock_.now(), *span);
   }
   call.drop_metadata();
-  if (call.kind != GrpcMethodKind::streaming) return;
-  call.in_hand = true;
-  ++in_hand_;
-  handler_.on_open(call.id, call.path);
 }
 
 void GrpcSession::take_data(Call& call, std::string_view bytes) {
@@ -349,7 +342,7 @@ void GrpcSession::set_held(Call& call, std::size_t bytes) {
 
 void GrpcSession::take_messages(Call& call) {
   constexpr std::size_t kFarTooLong = 4;
-  while (const auto prefix = call.asks ? std::nullopt : call.unframer.prefix()) {
+  while (const auto prefix = call.unframer.prefix()) {
     if (prefix->flag == 1 && !call.encoding.empty() && call.encoding != "identity") {
       return refuse(call, GrpcCode::unimplemented, "compressed messages are not taken");
     }
@@ -365,27 +358,13 @@ void GrpcSession::take_messages(Call& call) {
     auto message = call.unframer.next();
     CROFT_ASSERT(message.has_value());
     if (!*message) return;
-    if (call.kind == GrpcMethodKind::streaming) {
-      count_frame();  // many messages go into one frame
-      if (ended_) return;
-      call.asks = true;
-      handler_.on_message(call.id, std::move(**message));
-    } else if (call.message) {
-      return refuse(call, GrpcCode::invalid_argument, "more than one message came");
-    } else {
-      call.message = std::move(**message);
-    }
+    if (call.message) return refuse(call, GrpcCode::invalid_argument, "more than one message came");
+    call.message = std::move(**message);
   }
 }
 
 void GrpcSession::half_closed(Call& call) {
-  call.half_closed = true;
-  if (call.asks) return;
   if (call.unframer.has_rest()) return refuse(call, GrpcCode::invalid_argument, "the request ends within a message");
-  if (call.kind == GrpcMethodKind::streaming) {
-    call.half_closed = false;
-    return handler_.on_end(call.id);
-  }
   if (!call.message) return refuse(call, GrpcCode::invalid_argument, "no message came");
   call.in_hand = true;
   ++in_hand_;
@@ -406,23 +385,17 @@ void GrpcSession::forget(std::map<std::int32_t, std::unique_ptr<Call>>::iterator
   set_held(*call, 0);
   unsent_ -= call->body.size() - call->body_taken;
   if (call->hung_up) call->hung_up->store(true);
-  if (!call->in_hand) return;
-  --in_hand_;
-  if (call->kind == GrpcMethodKind::streaming) handler_.on_gone(call->id);
+  if (call->in_hand) --in_hand_;
 }
 
 // ---------------------------------------------------------------- what goes
 
-/// An answer of our own. The handler does not hear of a call that it does not have, nor more of one that it has.
+/// An answer of our own, to a call that the handler does not have.
 void GrpcSession::refuse(Call& call, GrpcCode code, std::string_view text, int http_status) {
   call.drop_metadata();
   call.unframer = GrpcUnframer(options_.message_bytes_max);
   call.message.reset();
   account(call);
-  if (std::exchange(call.in_hand, false)) {
-    --in_hand_;
-    handler_.on_gone(call.id);
-  }
   finish(call, code, text, http_status);
 }
 
@@ -472,27 +445,14 @@ void GrpcSession::answer(const GrpcAnswer& answer) {
   --in_hand_;
   ++answered_;
   frames_ -= std::min(frames_, kFramesOfACall);
-  if (answer.code == GrpcCode::ok && call->kind == GrpcMethodKind::unary) queue(*call, answer.message);
+  if (answer.code == GrpcCode::ok) queue(*call, answer.message);
   constexpr int kOk = 200;
   if (!ended_) finish(*call, answer.code, answer.text, kOk);
 }
 
-void GrpcSession::send(GrpcCallId call, std::string_view message) {
-  Call* to = open_call(call);
-  if (to == nullptr || to->kind != GrpcMethodKind::streaming) return;
-  queue(*to, message);
-  if (ended_) return;
-  begin_body(*to);
-  to->asks = false;
-  take_messages(*to);
-  if (ended_ || to->answered) return;
-  account(*to);
-  if (to->half_closed) half_closed(*to);
-}
-
 void GrpcSession::give_signs(GrpcCallId call, std::string message, std::chrono::nanoseconds first) {
   Call* to = open_call(call);
-  if (to == nullptr || to->kind != GrpcMethodKind::unary) return;
+  if (to == nullptr) return;
   to->sign = std::move(message);
   to->sign_due = first;
 }

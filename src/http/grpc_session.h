@@ -40,8 +40,7 @@ struct GrpcMemory {
 };
 
 /// The server's side of one gRPC connection: bytes in, bytes out. It knows no socket and has no thread. It tells the
-/// handler of calls while it takes bytes in or send() makes room for the next message of a streaming call, and must not
-/// be called back from there. Not synchronised.
+/// handler of calls while it takes bytes in, and must not be called back from there. Not synchronised.
 ///
 /// Requests that are none are answered by itself, as gRPC over HTTP/2 says: 405 and 415, INVALID_ARGUMENT, INTERNAL,
 /// UNIMPLEMENTED for what is compressed. Against floods of frames stand nghttp2's limits (of acknowledgements, resets,
@@ -72,8 +71,6 @@ class GrpcSession {
 
   /// Answers a call; one that is gone or answered already is passed over.
   void answer(const GrpcAnswer& answer);
-  /// A message of a streaming call; likewise.
-  void send(GrpcCallId call, std::string_view message);
   /// GrpcServer::give_signs; likewise.
   void give_signs(GrpcCallId call, std::string message, std::chrono::nanoseconds first);
   /// When the next sign is due, since boot; max(): none is.

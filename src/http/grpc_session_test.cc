@@ -24,22 +24,12 @@ using namespace std::chrono_literals;
 /// Writes down what it is told.
 class Notes final : public GrpcHandler {
  public:
-  [[nodiscard]] GrpcMethodKind kind_of(std::string_view method) override {
-    if (method == "/a/Unary") return GrpcMethodKind::unary;
-    return method == "/a/Stream" ? GrpcMethodKind::streaming : GrpcMethodKind::unknown;
-  }
+  [[nodiscard]] bool serves(std::string_view method) override { return method == "/a/Unary"; }
   void on_request(GrpcRequest request) override {
     told.push_back("request " + request.message);
     last = request.call;
     requests.push_back(std::move(request));
   }
-  void on_open(GrpcCallId call, std::string_view method) override {
-    told.push_back("open " + std::string(method));
-    last = call;
-  }
-  void on_message(GrpcCallId, std::string message) override { told.push_back("message " + message); }
-  void on_end(GrpcCallId) override { told.push_back("end"); }
-  void on_gone(GrpcCallId) override { told.push_back("gone"); }
 
   std::vector<std::string> told;
   std::vector<GrpcRequest> requests;
@@ -118,6 +108,14 @@ class GrpcSessionTest : public testing::Test {
     EXPECT_TRUE(reply.ended);
     EXPECT_EQ(reply.data, "");
     return reply.fields.at(":status") + ", " + reply.fields.at("grpc-status");
+  }
+  /// So many calls.
+  static std::string ask_for(std::uint32_t calls) {
+    std::string all;
+    for (std::uint32_t i = 0; i < calls; ++i) {
+      all += grpc_headers(2 * i + 1, "/a/Unary") + http2_data(2 * i + 1, grpc_framed("x"));
+    }
+    return all;
   }
   /// Says it again and again, taking what comes, until the session is over: how often.
   int until_over(const std::string& bytes, int most = 100'000) {
@@ -277,84 +275,37 @@ TEST_F(GrpcSessionTest, MessagesOfAllTogetherHaveABound) {
   EXPECT_EQ(memory_.bytes, 0U);
 }
 
-TEST_F(GrpcSessionTest, AStreamingCallInPieces) {
-  greet();
-  const std::string all = grpc_headers(1, "/a/Stream") + http2_data(1, grpc_framed("one") + grpc_framed("two"), false) +
-                          http2_data(1, grpc_framed("three"));
-  for (const char c : all) say({c});
-  EXPECT_THAT(notes_.told, ElementsAre("open /a/Stream", "message one"));
-  session_->send(notes_.last, "first");
-  EXPECT_THAT(notes_.told, ElementsAre("open /a/Stream", "message one", "message two"));
-  listen();
-  EXPECT_EQ(replies_[1].data, grpc_framed("first"));
-  session_->send(notes_.last, "second");
-  session_->send(notes_.last, "third");
-  EXPECT_THAT(notes_.told, ElementsAre("open /a/Stream", "message one", "message two", "message three", "end"));
-  listen();
-  EXPECT_EQ(memory_.bytes, 0U);
-  session_->answer({notes_.last, GrpcCode::unavailable, "over", ""});
-  session_->send(notes_.last, "too late");
-  listen();
-  EXPECT_EQ(replies_[1].data, grpc_framed("first") + grpc_framed("second") + grpc_framed("third"));
-  EXPECT_EQ(replies_[1].fields.at("grpc-status"), "14");
-  EXPECT_EQ(replies_[1].fields.at("grpc-message"), "over");
-  EXPECT_TRUE(replies_[1].ended);
-  EXPECT_EQ(notes_.told.back(), "end");  // what was answered is not gone
-}
-
-/// A window has room for thousands of messages in one frame: who serves gets them one by one, and too many end the
-/// connection.
-TEST_F(GrpcSessionTest, ManyMessagesAtOnceWaitForTheirAnswers) {
-  greet();
-  std::string many;
-  for (int i = 0; i < 3000; ++i) many += grpc_framed("");
-  say(grpc_headers(1, "/a/Stream") + http2_data(1, many, false));
-  EXPECT_EQ(notes_.told.size(), 2U);
-  EXPECT_FALSE(session_->is_over());
-  for (int i = 0; i < 3000 && !session_->is_over(); ++i) session_->send(notes_.last, "x");
-  EXPECT_TRUE(session_->is_over());
-  EXPECT_LT(notes_.told.size(), 2100U);
-}
-
 TEST_F(GrpcSessionTest, WhatIsAnsweredHasABoundOfAllTogether) {
   memory_.bytes_max = 100'000;
   say(std::string(kHttp2Preface) +
       http2_frame(Http2Type::settings, 0, 0, big_endian(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 2) + big_endian(0, 4)) +
-      grpc_headers(1, "/a/Stream"));
-  for (int i = 0; i < 30 && !session_->is_over(); ++i) session_->send(notes_.last, std::string(10'000, 'x'));
+      ask_for(30));
+  for (const GrpcRequest& request : notes_.requests) {
+    if (!session_->is_over()) session_->answer({request.call, GrpcCode::ok, "", std::string(10'000, 'x')});
+  }
   EXPECT_TRUE(session_->is_over());
   EXPECT_LT(memory_.bytes, 120'000U);
   session_->hang_up();
   EXPECT_EQ(memory_.bytes, 0U);
 }
 
-TEST_F(GrpcSessionTest, AStreamingCallThatBreaksTheRulesIsGone) {
-  greet();
-  EXPECT_EQ(answer_to(grpc_headers(1, "/a/Stream") + http2_data(1, std::string("\1\0\0\0\0", 5), false)), "200, 13");
-  EXPECT_THAT(notes_.told, ElementsAre("open /a/Stream", "gone"));
-  EXPECT_EQ(session_->in_hand(), 0U);
-}
-
 TEST_F(GrpcSessionTest, WhoTakesACallBackHasHungUp) {
   greet();
   const std::string cancel = big_endian(NGHTTP2_CANCEL, 4);
-  say(grpc_headers(1, "/a/Unary") + http2_data(1, grpc_framed("x")) + grpc_headers(3, "/a/Stream"));
-  say(http2_frame(Http2Type::rst_stream, 0, 1, cancel) + http2_frame(Http2Type::rst_stream, 0, 3, cancel));
+  say(grpc_headers(1, "/a/Unary") + http2_data(1, grpc_framed("x")));
+  say(http2_frame(Http2Type::rst_stream, 0, 1, cancel));
   EXPECT_TRUE(*notes_.requests[0].hung_up);
-  EXPECT_THAT(notes_.told, ElementsAre("request x", "open /a/Stream", "gone"));
   EXPECT_EQ(session_->in_hand(), 0U);
   session_->answer({notes_.requests[0].call, GrpcCode::ok, "", "too late"});
-  session_->send(notes_.last, "too late");
   listen();
-  EXPECT_EQ(replies_[1].data + replies_[3].data, "");
+  EXPECT_EQ(replies_[1].data, "");
 }
 
 TEST_F(GrpcSessionTest, APeerThatIsGoneTakesItsCallsAlong) {
   greet();
-  say(grpc_headers(1, "/a/Unary") + http2_data(1, grpc_framed("x")) + grpc_headers(3, "/a/Stream"));
+  say(grpc_headers(1, "/a/Unary") + http2_data(1, grpc_framed("x")));
   session_.reset();
   EXPECT_TRUE(*notes_.requests[0].hung_up);
-  EXPECT_EQ(notes_.told.back(), "gone");
 }
 
 TEST_F(GrpcSessionTest, AfterAGoodbyeWhatIsOpenIsAnsweredAndNothingBegins) {
@@ -420,7 +371,7 @@ TEST_F(GrpcSessionTest, FloodsAreLeft) {
     SCOPED_TRACE(what);
     make();
     greet();
-    say(grpc_headers(1, "/a/Stream") + grpc_headers(3, "/a/No", {}, kEndHeaders | kEndStream));
+    say(grpc_headers(1, "/a/Unary") + grpc_headers(3, "/a/No", {}, kEndHeaders | kEndStream));
     listen();
     EXPECT_LE(until_over(bytes), 2001);
   }
@@ -461,12 +412,17 @@ TEST_F(GrpcSessionTest, WhatWaitsToBeSentHasABound) {
   make();
   say(std::string(kHttp2Preface) +
       http2_frame(Http2Type::settings, 0, 0, big_endian(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 2) + big_endian(0, 4)) +
-      grpc_headers(1, "/a/Stream"));
-  for (int i = 0; i < 100; ++i) session_->send(notes_.last, std::string(10'000, 'x'));
+      ask_for(30));
+  const auto answer_up_to = [&](std::size_t end) {
+    for (std::size_t i = 0; i < end; ++i) {
+      session_->answer({notes_.requests[i].call, GrpcCode::ok, "", std::string(40'000, 'x')});
+    }
+  };
+  answer_up_to(25);
   listen();
   EXPECT_EQ(replies_[1].data, "");
   EXPECT_FALSE(session_->is_over());
-  for (int i = 0; i < 10; ++i) session_->send(notes_.last, std::string(10'000, 'x'));
+  answer_up_to(30);
   EXPECT_TRUE(session_->is_over());
 }
 

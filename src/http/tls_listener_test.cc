@@ -35,22 +35,16 @@ using namespace std::chrono_literals;
 /// Answers with the caller's name before what was said; peers may call "/a/Echo" alone.
 class Door final : public GrpcHandler {
  public:
-  [[nodiscard]] GrpcMethodKind kind_of(std::string_view method) override {
-    return method == "/a/Echo" || method == "/a/Private" ? GrpcMethodKind::unary : GrpcMethodKind::unknown;
-  }
-  [[nodiscard]] GrpcMethodKind kind_for_peer(const GrpcPeer& peer, std::string_view method) override {
+  [[nodiscard]] bool serves(std::string_view method) override { return method == "/a/Echo" || method == "/a/Private"; }
+  [[nodiscard]] bool serves_peer(const GrpcPeer& peer, std::string_view method) override {
     EXPECT_FALSE(peer.name.empty());
-    return method == "/a/Echo" ? GrpcMethodKind::unary : GrpcMethodKind::unknown;
+    return method == "/a/Echo";
   }
   void on_request(GrpcRequest request) override {
     ++calls;
     const std::string name = request.peer ? request.peer->name : "nobody";
     server->answer({{request.call, GrpcCode::ok, "", name + ":" + request.message}});
   }
-  void on_open(GrpcCallId, std::string_view) override {}
-  void on_message(GrpcCallId, std::string) override {}
-  void on_end(GrpcCallId) override {}
-  void on_gone(GrpcCallId) override {}
 
   GrpcServer* server = nullptr;
   std::atomic<int> calls{0};

@@ -75,7 +75,6 @@ struct AgentOptions {
   PluginKubeconfigOptions kubeconfig;  ///< without a file: somebody else keeps it
   bool clear_network_unavailable = false;
   bool log_calls = false;
-  bool reflection = false;
   std::string metrics_bind_address;
 };
 
@@ -165,7 +164,6 @@ class AgentProgram {
     os::make_files_private();
     const store::CacheFollower follower(cached_, daemon_.clock);
     edge::AgentServerOptions server_options;
-    server_options.reflection = options_.reflection;
     const auto remove_socket = listener->file_remover();
     daemon_.stop.before_forced_end(remove_socket);
     TRY(const auto server, edge::AgentServer::start(service_, std::move(listener), server_options, daemon_.clock));
@@ -490,7 +488,6 @@ void add_agent_command(CLI::App& app, Daemon& daemon) {
       "Take back this node's condition NetworkUnavailable while the register is there (on a kube: store); "
       "not where somebody else makes routes first");
   add_metrics_option(*command, options->metrics_bind_address);
-  command->add_flag("--reflection", options->reflection, "Serve gRPC reflection, for tools such as grpcurl");
   command->add_flag("--log-calls", options->log_calls, "Log one line per call");
   command->callback([options, &daemon] { daemon.run = [options, &daemon] { return run_agent(*options, daemon); }; });
 }

@@ -29,16 +29,12 @@ using testing::HasSubstr;
 /// Says one thing to everybody.
 class Parrot final : public os::GrpcHandler {
  public:
-  [[nodiscard]] os::GrpcMethodKind kind_of(std::string_view) override { return os::GrpcMethodKind::unary; }
+  [[nodiscard]] bool serves(std::string_view) override { return true; }
   void on_request(os::GrpcRequest request) override {
     std::vector<os::GrpcAnswer> answers;
     answers.push_back({request.call, os::GrpcCode::ok, {}, words});
     server->answer(std::move(answers));
   }
-  void on_open(os::GrpcCallId, std::string_view) override {}
-  void on_message(os::GrpcCallId, std::string) override {}
-  void on_end(os::GrpcCallId) override {}
-  void on_gone(os::GrpcCallId) override {}
 
   std::string words;
   os::GrpcServer* server = nullptr;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <mutex>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,14 +11,11 @@
 #include "agent/door/health.h"
 #include "agent/door/lanes.h"
 #include "agent/door/methods.h"
-#include "agent/door/reflection.h"
 #include "agent/format/messages.h"
 
 namespace croft::edge {
 namespace {
 
-/// Watches, and calls of reflection, at once: they last as long as their callers like.
-constexpr std::size_t kStreamsMax = 64;
 /// A call that is answered sooner costs its caller no sign of life.
 constexpr std::chrono::milliseconds kFirstSign{100};
 /// But who waits for one that came late gets it so long before it turns away, and the rest of its patience with it.
@@ -29,13 +24,11 @@ constexpr std::chrono::milliseconds kFirstSignAhead{400};
 /// Which call goes where. What needs no store is answered in the server's own thread, whatever the lanes wait for.
 class Door final : public os::GrpcHandler {
  public:
-  Door(AgentService& service, Lanes& lanes, os::GrpcServer& server, const Clock& clock, bool reflection)
-      : service_(service), lanes_(lanes), server_(server), clock_(clock), reflection_(reflection) {}
+  Door(AgentService& service, Lanes& lanes, os::GrpcServer& server, const Clock& clock)
+      : service_(service), lanes_(lanes), server_(server), clock_(clock) {}
 
-  [[nodiscard]] os::GrpcMethodKind kind_of(std::string_view method) override {
-    if (agent_method_of(method) || method == GrpcHealth::kCheckMethod) return os::GrpcMethodKind::unary;
-    const bool streams = method == GrpcHealth::kWatchMethod || (reflection_ && is_reflection(method));
-    return streams ? os::GrpcMethodKind::streaming : os::GrpcMethodKind::unknown;
+  [[nodiscard]] bool serves(std::string_view method) override {
+    return agent_method_of(method) || method == GrpcHealth::kCheckMethod;
   }
 
   void on_request(os::GrpcRequest request) override {
@@ -58,54 +51,8 @@ class Door final : public os::GrpcHandler {
     if (!answers_.empty()) server_.answer(std::exchange(answers_, {}));
   }
 
-  void on_open(os::GrpcCallId call, std::string_view method) override {
-    const std::lock_guard lock(mutex_);
-    if (ending_) return answers_.push_back(farewell(call));
-    if (streams_.size() >= kStreamsMax) {
-      return answers_.push_back({call, os::GrpcCode::resource_exhausted, "too many calls of this kind at once", {}});
-    }
-    streams_.insert(call);
-    if (method != GrpcHealth::kWatchMethod) reflecting_.insert(call);
-  }
-  void on_message(os::GrpcCallId call, std::string message) override {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!streams_.contains(call)) return;  // its end is on its way
-    }
-    if (reflecting_.contains(call)) {
-      const auto answer = reflect(message, wire::agent::kServiceName);
-      if (!answer) return end(call, os::GrpcCode::invalid_argument, answer.error().message);
-      return server_.send(call, *answer);
-    }
-    const auto news = health_.watch(call, message);
-    if (!news) return end(call, os::GrpcCode::invalid_argument, news.error().message);
-    server_.send(call, news->message);
-  }
-  /// A Watch goes on: its caller says one thing, and listens.
-  void on_end(os::GrpcCallId call) override {
-    if (reflecting_.contains(call)) end(call, os::GrpcCode::ok, {});
-  }
-  void on_gone(os::GrpcCallId call) override {
-    health_.forget(call);
-    reflecting_.erase(call);
-    const std::lock_guard lock(mutex_);
-    streams_.erase(call);
-  }
-
   /// From any thread.
-  void set_serving(bool serving) {
-    for (GrpcHealth::News& news : health_.set_serving(serving)) server_.send(news.call, std::move(news.message));
-  }
-  /// Ends the calls that would not end by themselves; from any thread.
-  void end_streams() {
-    std::vector<os::GrpcAnswer> answers;
-    {
-      const std::lock_guard lock(mutex_);
-      ending_ = true;
-      for (const os::GrpcCallId call : streams_) answers.push_back(farewell(call));
-    }
-    server_.answer(std::move(answers));
-  }
+  void set_serving(bool serving) { health_.set_serving(serving); }
 
  private:
   void take_in(AgentMethod method, os::GrpcRequest request) {
@@ -122,30 +69,15 @@ class Door final : public os::GrpcHandler {
     calls_.push_back(*std::move(call));
   }
 
-  static os::GrpcAnswer farewell(os::GrpcCallId call) {
-    return {call, os::GrpcCode::unavailable, "the agent ends", {}};
-  }
-  void end(os::GrpcCallId call, os::GrpcCode code, std::string text) {
-    on_gone(call);
-    std::vector<os::GrpcAnswer> answers;
-    answers.push_back({call, code, std::move(text), {}});
-    server_.answer(std::move(answers));
-  }
-
   AgentService& service_;
   Lanes& lanes_;
   os::GrpcServer& server_;
   const Clock& clock_;
-  const bool reflection_;
   const std::string taken_ = wire::agent::encode_taken();
   GrpcHealth health_;
   // Of this round.
   std::vector<AgentCall> calls_;
   std::vector<os::GrpcAnswer> answers_;
-  std::set<os::GrpcCallId> reflecting_;
-  std::mutex mutex_;  ///< guards both below
-  std::set<os::GrpcCallId> streams_;
-  bool ending_ = false;
 };
 
 }  // namespace
@@ -157,14 +89,13 @@ class AgentServer::Parts {
       : server_(std::move(server)),
         lanes_(
             service, [this](std::vector<AgentAnswer> answers) { send(std::move(answers)); }, options.lanes),
-        door_(service, lanes_, *server_, clock, options.reflection) {
+        door_(service, lanes_, *server_, clock) {
     server_->serve(door_);
   }
 
   void stop(Deadline deadline) {
     server_->stop_listening();  // who comes from now on goes to the store at once
     door_.set_serving(false);
-    door_.end_streams();
     server_->stop(deadline);
     lanes_.stop();
   }

@@ -202,7 +202,7 @@ class VpcAgentProgram {
                                  kFirstLookAtCloud);
     };
     const std::jthread first_look(look_first);
-    TRY_VOID(server.open_door(std::move(listener), {.reflection = options_.reflection}));
+    TRY_VOID(server.open_door(std::move(listener), {}));
     TRY_VOID(open_to_peers(server));
     std::unique_ptr<edge::MetricsServer> metrics_server;
     if (!options_.metrics.empty()) {

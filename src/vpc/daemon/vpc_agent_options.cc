@@ -75,8 +75,6 @@ void add_vpc_agent_options(CLI::App& command, VpcAgentOptions& options) {
                   "Refuse plugins and agents that speak an older version of the protocol; 0: UK8S' own are served")
       ->check(CLI::Range(0, static_cast<int>(wire::vpc::kSpeechNewest)))
       ->capture_default_str();
-  command.add_flag("--grpc-reflection", options.reflection,
-                   "Serve gRPC reflection on the socket, for tools such as grpcurl");
   command.add_option("--kubernetes", options.kubernetes,
                      "kube: or kube:/path/kubeconfig: the cluster's pods, and where the agents find each other");
   command.add_option("--metrics", options.metrics, "ADDRESS:PORT for /metrics, /healthz and /readyz");

@@ -29,7 +29,6 @@ struct VpcAgentOptions {
   std::string listen;
   std::string tls_ca, tls_certificate, tls_key;
   bool operators_over_tcp = false;
-  bool reflection = false;
   std::uint32_t oldest_protocol = 0;
   std::string kubernetes;
   std::string metrics;

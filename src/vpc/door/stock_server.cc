@@ -2,12 +2,10 @@
 
 #include <atomic>
 #include <cstddef>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "agent/door/health.h"
-#include "agent/door/reflection.h"
 #include "agent/door/server.h"
 #include "vpc/format/messages.h"
 
@@ -16,8 +14,6 @@ namespace {
 
 namespace vpc = wire::vpc;
 
-/// Watches of health, and calls of reflection, at once, a door.
-constexpr std::size_t kStreamsMax = 64;
 /// The service knows one kind of number for a call; the door is in its upper bits.
 constexpr unsigned kDoorShift = 60;
 
@@ -50,20 +46,16 @@ class Door final : public os::GrpcHandler {
  public:
   Door(StockService& service, std::unique_ptr<os::GrpcServer> server, const DoorRules& rules, std::uint64_t number)
       : service_(service), server_(std::move(server)), rules_(rules), number_(number) {
-    static_cast<void>(health_.set_serving(false));
+    health_.set_serving(false);
   }
   void serve() { server_->serve(*this); }
 
-  [[nodiscard]] os::GrpcMethodKind kind_of(std::string_view method) override {
+  [[nodiscard]] bool serves(std::string_view method) override {
     const auto known = vpc::method_of(method);
-    if ((known && is_let_in(rules_, *known)) || method == GrpcHealth::kCheckMethod) return os::GrpcMethodKind::unary;
-    const bool streams = method == GrpcHealth::kWatchMethod || (rules_.reflection && is_reflection(method));
-    return streams ? os::GrpcMethodKind::streaming : os::GrpcMethodKind::unknown;
+    return (known && is_let_in(rules_, *known)) || method == GrpcHealth::kCheckMethod;
   }
   /// Whoever has a certificate of the cluster's CA is another agent, or an operator where those are let in.
-  [[nodiscard]] os::GrpcMethodKind kind_for_peer(const os::GrpcPeer&, std::string_view method) override {
-    return kind_of(method);
-  }
+  [[nodiscard]] bool serves_peer(const os::GrpcPeer&, std::string_view method) override { return serves(method); }
   void on_request(os::GrpcRequest request) override {
     const auto method = vpc::method_of(request.method);
     if (!method) return answers_.push_back(health_.check(request.call, request.message));
@@ -78,80 +70,21 @@ class Door final : public os::GrpcHandler {
     service_.go();
     if (!answers_.empty()) server_->answer(std::exchange(answers_, {}));
   }
-  void on_open(os::GrpcCallId call, std::string_view method) override {
-    const std::lock_guard lock(mutex_);
-    if (ending_ || streams_.size() >= kStreamsMax) {
-      return answers_.push_back({call,
-                                 ending_ ? os::GrpcCode::unavailable : os::GrpcCode::resource_exhausted,
-                                 ending_ ? "the agent ends" : "too many calls of this kind at once",
-                                 {}});
-    }
-    streams_.insert(call);
-    if (method != GrpcHealth::kWatchMethod) reflecting_.insert(call);
-  }
-  void on_message(os::GrpcCallId call, std::string message) override {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!streams_.contains(call)) return;
-    }
-    if (reflecting_.contains(call)) {
-      const auto answer = reflect(message, vpc::kServiceName);
-      if (!answer) return end(call, os::GrpcCode::invalid_argument, answer.error().message);
-      return server_->send(call, *answer);
-    }
-    const auto news = health_.watch(call, message);
-    if (!news) return end(call, os::GrpcCode::invalid_argument, news.error().message);
-    server_->send(call, news->message);
-  }
-  /// A Watch goes on: its caller says one thing, and listens.
-  void on_end(os::GrpcCallId call) override {
-    if (reflecting_.contains(call)) end(call, os::GrpcCode::ok, {});
-  }
-  void on_gone(os::GrpcCallId call) override {
-    health_.forget(call);
-    reflecting_.erase(call);
-    const std::lock_guard lock(mutex_);
-    streams_.erase(call);
-  }
 
   // From any thread.
 
   void answer(std::vector<os::GrpcAnswer> answers) { server_->answer(std::move(answers)); }
-  void set_serving(bool serving) {
-    for (GrpcHealth::News& news : health_.set_serving(serving)) server_->send(news.call, std::move(news.message));
-  }
+  void set_serving(bool serving) { health_.set_serving(serving); }
   void stop_listening() { server_->stop_listening(); }
-  void end_streams() {
-    std::vector<os::GrpcAnswer> answers;
-    {
-      const std::lock_guard lock(mutex_);
-      ending_ = true;
-      for (const os::GrpcCallId call : streams_) {
-        answers.push_back({call, os::GrpcCode::unavailable, "the agent ends", {}});
-      }
-    }
-    server_->answer(std::move(answers));
-  }
   void stop(Deadline deadline) { server_->stop(deadline); }
 
  private:
-  void end(os::GrpcCallId call, os::GrpcCode code, std::string text) {
-    on_gone(call);
-    std::vector<os::GrpcAnswer> answers;
-    answers.push_back({call, code, std::move(text), {}});
-    server_->answer(std::move(answers));
-  }
-
   StockService& service_;
   const std::unique_ptr<os::GrpcServer> server_;
   const DoorRules rules_;
   const std::uint64_t number_;
   GrpcHealth health_;
   std::vector<os::GrpcAnswer> answers_;  ///< of this round
-  std::set<os::GrpcCallId> reflecting_;  ///< of the server's thread alone
-  std::mutex mutex_;                     ///< guards both below
-  std::set<os::GrpcCallId> streams_;
-  bool ending_ = false;
 };
 
 }  // namespace
@@ -186,7 +119,6 @@ class StockServer::Parts {
     set_serving(false);
     // No door is opened any more; the answers below need the lock themselves.
     for (const auto& door : doors_) door->stop_listening();
-    for (const auto& door : doors_) door->end_streams();
     // Those that wait are told; the rest is done. Then their callers are waited for.
     service_.stop();
     for (const auto& door : doors_) door->stop(deadline);

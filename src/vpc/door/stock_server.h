@@ -12,9 +12,8 @@ namespace croft::edge {
 
 /// Which methods a door lets in (docs/reference/warm-pool.md#grpc).
 struct DoorRules {
-  bool plugin = true;       ///< ADD, DEL and the records of pods; ShowStock
-  bool operators = true;    ///< DescribePool, ListPodNetworkRecord, PushPool, PopPool, ListUnuse, ReleaseIP
-  bool reflection = false;  ///< gRPC's service of reflection, in both versions
+  bool plugin = true;     ///< ADD, DEL and the records of pods; ShowStock
+  bool operators = true;  ///< DescribePool, ListPodNetworkRecord, PushPool, PopPool, ListUnuse, ReleaseIP
   /// Ping, SupportMultiSubnet and BorrowIP are let in everywhere.
 };
 

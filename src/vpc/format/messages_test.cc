@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <rpc/ipamd.pb.h>
+
+#include "vpc/format/test_proto.h"
 
 namespace croft::wire::vpc {
 namespace {
@@ -143,29 +145,27 @@ TEST(VpcMessages, VersionsThatGoTogether) {
 }
 
 TEST(VpcMessages, SharedShapesAreOne) {
-  const auto shape = [](const google::protobuf::Descriptor* message) {
+  // "repeated PodNetwork Pods = 2;" without the name.
+  const auto shape = [](const std::string& message) {
     std::string text;
-    for (int i = 0; i < message->field_count(); ++i) {
-      const auto* one = message->field(i);
-      text += fmt::format("{}:{}{}{} ", one->number(), one->type_name(), one->is_repeated() ? "*" : "",
-                          one->message_type() != nullptr ? one->message_type()->name() : "");
+    for (const std::string& line : lines_of("message " + message)) {
+      const std::size_t number = line.find(" = ");
+      text += line.substr(0, line.rfind(' ', number - 1)) + line.substr(number);
     }
     return text;
   };
-  const auto same = [&](auto... messages) {
-    const std::array shapes = {shape(messages)...};
-    for (const std::string& one : shapes) EXPECT_EQ(one, shapes[0]);
-  };
-  same(rpc::GetPodNetworkRecordRequest::descriptor(), rpc::DelPodNetworkRecordRequest::descriptor());
-  same(rpc::PopPoolRequest::descriptor(), rpc::PushPoolRequest::descriptor());
-  same(rpc::DelPodNetworkResponse::descriptor(), rpc::AddPodNetworkRecordResponse::descriptor(),
-       rpc::DelPodNetworkRecordResponse::descriptor(), rpc::ReleaseIPResponse::descriptor());
-  same(rpc::AddPodNetworkResponse::descriptor(), rpc::GetPodNetworkRecordResponse::descriptor(),
-       rpc::BorrowIPResponse::descriptor(), rpc::PushPoolResponse::descriptor(), rpc::PopPoolResponse::descriptor());
-  same(rpc::ListPodNetworkRecordResponse::descriptor(), rpc::ListUnuseResponse::descriptor());
-  same(rpc::PingRequest::descriptor(), rpc::PingResponse::descriptor());
-  same(rpc::ListPodNetworkRecordRequest::descriptor(), rpc::DescribePoolRequest::descriptor(),
-       rpc::ListUnuseRequest::descriptor(), rpc::SupportMultiSubnetRequest::descriptor());
+  const std::vector<std::vector<std::string>> all = {
+      {"GetPodNetworkRecordRequest", "DelPodNetworkRecordRequest"},
+      {"PopPoolRequest", "PushPoolRequest"},
+      {"DelPodNetworkResponse", "AddPodNetworkRecordResponse", "DelPodNetworkRecordResponse", "ReleaseIPResponse"},
+      {"AddPodNetworkResponse", "GetPodNetworkRecordResponse", "BorrowIPResponse", "PushPoolResponse",
+       "PopPoolResponse"},
+      {"ListPodNetworkRecordResponse", "ListUnuseResponse"},
+      {"PingRequest", "PingResponse"},
+      {"ListPodNetworkRecordRequest", "DescribePoolRequest", "ListUnuseRequest", "SupportMultiSubnetRequest"}};
+  for (const auto& same : all) {
+    for (const std::string& message : same) EXPECT_EQ(shape(message), shape(same[0])) << message;
+  }
 }
 
 TEST(VpcMessages, UnknownFieldsArePassedOver) {

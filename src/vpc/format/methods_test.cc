@@ -1,25 +1,27 @@
 #include "vpc/format/methods.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
-#include <rpc/ipamd.pb.h>
+
+#include "vpc/format/test_proto.h"
 
 namespace croft::wire::vpc {
 namespace {
 
 TEST(VpcMethods, AreThoseOfTheProtocol) {
-  const auto* service = rpc::PodNetwork::descriptor()->file()->FindServiceByName("CNIIpam");
-  ASSERT_NE(service, nullptr);
-  EXPECT_EQ(service->full_name(), kServiceName);
-  ASSERT_EQ(service->method_count(), static_cast<int>(kMethodCount));
+  const std::vector<std::string> service = lines_of("service CNIIpam");
+  EXPECT_EQ(kServiceName, "rpc.CNIIpam");
+  ASSERT_EQ(service.size(), kMethodCount);
   for (const Method method : all_methods()) {
-    const auto* described = service->FindMethodByName(std::string(name_of(method)));
-    ASSERT_NE(described, nullptr) << name_of(method);
-    EXPECT_EQ(path_of(method), "/" + service->full_name() + "/" + described->name());
-    EXPECT_FALSE(described->client_streaming() || described->server_streaming());
+    const std::string name(name_of(method));
+    const std::string line = "rpc " + name + "(" + name + "Request) returns (" + name + "Response);";
+    EXPECT_EQ(std::ranges::count(service, line), 1) << line;
+    EXPECT_EQ(path_of(method), "/rpc.CNIIpam/" + name);
     EXPECT_EQ(method_of(path_of(method)), method);
   }
   EXPECT_EQ(name_of(Method::support_multi_subnet), "SupportMultiSubnet");
@@ -32,10 +34,9 @@ TEST(VpcMethods, OtherPathsAreNone) {
 }
 
 TEST(VpcMethods, CodesAreThoseOfTheProtocol) {
-  const auto* codes = rpc::CNIErrorCode_descriptor();
-  for (int i = 0; i < codes->value_count(); ++i) {
-    const auto* code = codes->value(i);
-    EXPECT_EQ(name_of(static_cast<CniCode>(code->number())), code->name());
+  for (const std::string& line : lines_of("enum CNIErrorCode")) {
+    const std::size_t equals = line.find(" = ");
+    EXPECT_EQ(name_of(static_cast<CniCode>(std::stoi(line.substr(equals + 3)))), line.substr(0, equals));
   }
   EXPECT_EQ(name_of(static_cast<CniCode>(7)), "unknown code");
 }
