@@ -10,7 +10,7 @@
 #include "base/net/echo.h"
 #include "base/time_text.h"
 #include "cli/stores/open_store.h"
-#include "install/door/turn.h"
+#include "install/door/node_files.h"
 #include "install/format/record.h"
 #include "os/files.h"
 #include "os/secret_file.h"
@@ -25,8 +25,6 @@ constexpr seconds kApiTime{10};
 constexpr seconds kTendEvery{5};
 /// After a failure; an API that is away comes back or not.
 constexpr seconds kTryAgain{30};
-/// After the agent's own token was refused: the next one may be in its file any moment.
-constexpr seconds kTryAgainRefused{10};
 /// The first and the longest pause after new tokens of no use, each twice as long as the last.
 constexpr seconds kUselessPauseMin{30}, kUselessPauseMax{16 * 60};
 /// A token that is revoked is noticed within this time and a half, and the time to ask.
@@ -126,6 +124,11 @@ Result<std::string> PluginKubeconfig::text() {
   return made;
 }
 
+Result<void> PluginKubeconfig::write(std::string& content) {
+  TRY(content, text());
+  return os::replace_file_durably(options_.file, content);
+}
+
 PluginKubeconfig::Reason PluginKubeconfig::reason() {
   const auto text = os::read_secret_file(options_.file, kFileBytesMax);
   if (!text && text.error().code == ErrorCode::not_found) return {.text = "it was not there", .is_absent = true};
@@ -178,9 +181,8 @@ void PluginKubeconfig::ask_of_token() {
 }
 
 Result<void> PluginKubeconfig::check_it_was_not_taken_back() const {
-  auto is_installed = edge::is_installed_kubeconfig(options_.file);
-  if (!is_installed) return fail(is_installed.error());
-  if (*is_installed) return {};
+  TRY(const wire::InstallRecord record, edge::read_record(os::directory_of(options_.file)));
+  if (record.kubeconfigs.contains(options_.file.substr(options_.file.rfind('/') + 1))) return {};
   return fail(ErrorCode::refused_by_configuration,
               fmt::format("no installation is recorded beside it ({}): Croft was taken back from this node; croftd "
                           "install writes both",
@@ -230,33 +232,19 @@ std::optional<PluginKubeconfig::Tended> PluginKubeconfig::tend() {
   const auto failed = [&](const Error& error) {
     return Tended{fmt::format("{} is to be written ({}) and is not: {}", options_.file, why.text, error.message), true};
   };
-  if (why.is_absent) {
-    const auto may = check_it_was_not_taken_back();
-    if (!may) return failed(may.error());
-  }
-  // A token that could not be written is as good as a new one: each is good for a day, and nobody revokes it.
-  const bool is_at_hand = unwritten_ && reason_of(*unwritten_).text.empty();
-  const auto content = is_at_hand ? Result<std::string>(*unwritten_) : text();
-  unwritten_.reset();
-  if (!content) {
-    next_look_ = now + (content.error().code == ErrorCode::permission_denied ? kTryAgainRefused : kTryAgain);
-    return failed(content.error());
-  }
+  // Nobody installs or takes back meanwhile.
   edge::InstallTurn turn(os::directory_of(options_.file));
-  const auto begun = turn.begin(clock_, Deadline::after(clock_.now(), {}));
-  if (!begun) unwritten_ = *content;
-  if (!begun && begun.error().code == ErrorCode::deadline_exceeded) return std::nullopt;  // soon again
-  auto done = begun;
-  // Somebody may have taken it back while the API was asked.
-  if (done && reason().is_absent) done = check_it_was_not_taken_back();
-  if (done) done = os::replace_file_durably(options_.file, *content);
+  auto done = turn.begin(clock_, Deadline::after(clock_.now(), {}));
+  if (!done && done.error().code == ErrorCode::deadline_exceeded) return std::nullopt;  // soon again
+  if (done && why.is_absent) done = check_it_was_not_taken_back();
+  std::string content;
+  if (done) done = write(content);
   if (!done) {
-    unwritten_ = *content;
     next_look_ = now + kTryAgain;
     return failed(done.error());
   }
   jitter_ = random_.next() % kJitterParts;
-  return judged(*content, why);
+  return judged(content, why);
 }
 
 }  // namespace croft::app

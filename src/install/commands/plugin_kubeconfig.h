@@ -89,6 +89,8 @@ class PluginKubeconfig {
   [[nodiscard]] Reason reason_of(const std::string& text) const;
   /// Error: refused_by_configuration, where the file was taken back; those of the record.
   [[nodiscard]] Result<void> check_it_was_not_taken_back() const;
+  /// `content` gets the file's text.
+  [[nodiscard]] Result<void> write(std::string& content);
   /// What is told of it; nothing of a token that is of no use, when the one before it was neither.
   [[nodiscard]] std::optional<Tended> judged(const std::string& written, const Reason& why);
   /// Asks the API server, when it is time, whether it still takes the token in the file.
@@ -112,7 +114,6 @@ class PluginKubeconfig {
   std::optional<std::chrono::nanoseconds> next_ask_;  ///< since boot: whether the token is taken
   std::chrono::nanoseconds ask_pause_{0};             ///< until the next time, if it is refused again
   std::string refused_token_;                         ///< the last one that was refused
-  std::optional<std::string> unwritten_;              ///< a text whose token is new, and that could not be written
   std::uint64_t jitter_ = 0;  ///< of 1024: how far into the second quarter of its life the token is renewed
 };
 
