@@ -353,7 +353,7 @@ def troubles(world, kube):
     expect(".tmp" not in answer.stderr.splitlines()[-3:], f"nothing is left behind: {answer.stderr}")
     read_only = ["unshare", "-m", "--propagation", "private", "sh", "-c",
                  'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" || exit 99; shift; "$@"', "sh", host.bin]
-    refused(host, host.install(prefix=read_only), 4, host.bin, "read-only")
+    refused(host, host.install(prefix=read_only), 4, host.bin, "Read-only")
     url, kube.url = kube.url, "https://127.0.0.1:9"
     answer = host.install()
     kube.url = url
