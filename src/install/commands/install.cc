@@ -23,7 +23,7 @@
 #include "os/files.h"
 #include "os/process.h"
 #include "register/names.h"
-#include "store/kube/format/requests.h"
+#include "store/kube/node_objects.h"
 #include "store/store_url.h"
 
 namespace croft::app {
@@ -93,13 +93,17 @@ class Install {
     std::string& on_host = options_.configurations_on_host;
     if (on_host.empty()) on_host = options_.configurations;
     if (network.calico_kubeconfig.empty()) network.calico_kubeconfig = on_host + "/calico-kubeconfig";
-    TRY_VOID(check_path("--cni-conf-dir-on-host", on_host));
-    TRY_VOID(check_path("--calico-kubeconfig", network.calico_kubeconfig));
+    TRY(const auto directory, os::file_status(options_.configurations));
+    if (!directory) {
+      return fail(ErrorCode::not_found, fmt::format("{} is not there: name the runtime's directory with --cni-conf-dir",
+                                                    options_.configurations));
+    }
     network.store = options_.store;
     if (!has_kubeconfig()) return {};
     TRY(const KubePlace place, parse_kube_url(options_.store));
     group_ = group_part(place);
     network.store = fmt::format("kube:{}/{}{}", on_host, edge::kKubeconfigName, group_);
+    TRY_VOID(parse_kube_url(network.store));
     options_.kubeconfig.file = fmt::format("{}/{}", options_.configurations, edge::kKubeconfigName);
     return {};
   }
@@ -117,13 +121,6 @@ class Install {
                          : fmt::format("--main-plugin {} is none of {}: Croft gives addresses, another plugin gives "
                                        "interfaces",
                                        net::echo(options_.main), fmt::join(names, ", ")));
-  }
-
-  [[nodiscard]] static Result<void> check_path(const char* flag, const std::string& path) {
-    if (path.starts_with('/') && path == printable(path, Printed::line)) return {};
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{} {}: give an absolute path in UTF-8 without control characters, as the node sees it",
-                            flag, net::echo(path)));
   }
 
   /// Several times: others write there too.
@@ -249,16 +246,23 @@ class Install {
 
   /// Blocks are claimed for the node of this name: nobody routes or frees those of a wrong one.
   [[nodiscard]] Result<void> check_node_is_there() const {
-    if (!has_kubeconfig()) return {};
-    store::kube::Request request;
-    TRY(request.path, wire::kube::object_path({"", "v1", "nodes"}, "", options_.network.node));
+    if (!has_kubeconfig() || options_.no_network) return {};
     TRY(const auto api, open_kube_api(options_.store, daemon_.clock, kDaemonParts, kNodeTime));
-    const auto answer = api->call(request, Deadline::after(daemon_.clock.now(), kNodeTime));
-    if (answer.http_status != 404) return {};
+    const auto found =
+        store::kube::find_node(*api, options_.network.node, Deadline::after(daemon_.clock.now(), kNodeTime));
+    if (found || found.error().code != ErrorCode::not_found) return {};
     return fail(ErrorCode::refused_by_configuration,
                 fmt::format("--node {}: the cluster has no such node. Give the name that `kubectl get nodes` shows, or "
                             "--no-probe where the node joins later",
                             net::echo(options_.network.node)));
+  }
+
+  [[nodiscard]] Result<void> ask_status(const wire::cni::NetworkList& drafted) const {
+    TRY(wire::cni::Network network, network_as_called(drafted));
+    TRY_VOID(ask_plugin_status(std::move(network), daemon_.clock, daemon_.random));
+    const bool wants_gateways =
+        !options_.no_network && (drafted.main == MainPlugin::ptp || drafted.main == MainPlugin::bridge);
+    return wants_gateways ? check_gateways(drafted, daemon_.clock, daemon_.random) : Result<void>();
   }
 
   [[nodiscard]] Result<void> await_status(const std::string& kubeconfig) {
@@ -266,7 +270,7 @@ class Install {
     if (has_kubeconfig()) drafted.store = fmt::format("kube:{}{}", kubeconfig, group_);
     const Deadline patience = Deadline::after(daemon_.clock.now(), seconds(options_.wait_s));
     for (;;) {
-      const auto able = ask_plugin_status(drafted, daemon_);
+      const auto able = ask_status(drafted);
       const bool is_soon = !able && able.error().code == ErrorCode::unavailable;
       if (!is_soon || patience.passed(daemon_.clock.now())) return able;
       tell_once(fmt::format("{}: asking again for up to {} s", able.error().message, options_.wait_s));

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "agent/daemon/daemon.h"
+#include "agent/daemon/plugin_kubeconfig.h"
 #include "base/result.h"
 #include "cni/format/network_list.h"
-#include "install/commands/plugin_kubeconfig.h"
 
 namespace croft::app {
 

@@ -15,7 +15,6 @@ namespace croft::app {
 namespace {
 
 using wire::cni::Code;
-using wire::cni::MainPlugin;
 
 [[nodiscard]] Error error_of(const wire::cni::Error& said) {
   Error error{ErrorCode::refused_by_configuration, said.msg, said.details};
@@ -26,10 +25,25 @@ using wire::cni::MainPlugin;
   return error;
 }
 
-/// Without one a pod has no route, and the main plugin fails it.
-[[nodiscard]] Result<void> check_gateways(const wire::cni::NetworkList& drafted, const Daemon& daemon) {
-  TRY(const auto store, open_store(drafted.store, store::OpenMode::existing, daemon.clock));
-  TRY(const std::vector<core::Pool> pools, engine::list_pools({*store, daemon.clock, daemon.random}));
+}  // namespace
+
+Result<void> ask_plugin_status(wire::cni::Network network, const Clock& clock, Random& random) {
+  os::make_files_private();
+  const edge::CroftIpamWorld world{
+      .open_store = [&](const std::string& url,
+                        store::OpenMode) { return open_store(url, store::OpenMode::existing, clock); },
+      .clock = clock,
+      .random = random,
+      .host_name = {},
+      .log = [](const std::string&, const std::string&) {}};
+  const edge::CniPlugin plugin = edge::croft_ipam_plugin(world);
+  const auto trouble = plugin.handlers.status({wire::cni::Command::status, {}, std::move(network)});
+  return trouble ? Result<void>(fail(error_of(*trouble).in("the plugin's STATUS"))) : Result<void>();
+}
+
+Result<void> check_gateways(const wire::cni::NetworkList& drafted, const Clock& clock, Random& random) {
+  TRY(const auto store, open_store(drafted.store, store::OpenMode::existing, clock));
+  TRY(const std::vector<core::Pool> pools, engine::list_pools({*store, clock, random}));
   for (const net::Family family : net::kFamilies) {
     const auto is_of_family = [&](const core::Pool& pool) {
       return pool.cidr.family() == family && core::is_enabled(pool) && core::allows(pool, core::PoolUse::workload);
@@ -46,25 +60,6 @@ using wire::cni::MainPlugin;
                             net::name_of(family)));
   }
   return {};
-}
-
-}  // namespace
-
-Result<void> ask_plugin_status(const wire::cni::NetworkList& drafted, const Daemon& daemon) {
-  os::make_files_private();
-  TRY(wire::cni::Network network, wire::cni::network_as_called(drafted));
-  const edge::CroftIpamWorld world{
-      .open_store = [&](const std::string& url,
-                        store::OpenMode) { return open_store(url, store::OpenMode::existing, daemon.clock); },
-      .clock = daemon.clock,
-      .random = daemon.random,
-      .host_name = drafted.node,
-      .log = [](const std::string&, const std::string&) {}};
-  const edge::CniPlugin plugin = edge::croft_ipam_plugin(world);
-  const auto trouble = plugin.handlers.status({wire::cni::Command::status, {}, std::move(network)});
-  if (trouble) return fail(error_of(*trouble).in("the plugin's STATUS"));
-  const bool wants_gateways = drafted.main == MainPlugin::ptp || drafted.main == MainPlugin::bridge;
-  return wants_gateways ? check_gateways(drafted, daemon) : Result<void>();
 }
 
 }  // namespace croft::app

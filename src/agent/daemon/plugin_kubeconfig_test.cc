@@ -1,4 +1,4 @@
-#include "install/commands/plugin_kubeconfig.h"
+#include "agent/daemon/plugin_kubeconfig.h"
 
 #include <algorithm>
 #include <chrono>
@@ -177,8 +177,8 @@ TEST_F(PluginKubeconfigTest, ANewTokenOfNoUseIsToldAndNotAskedForWithoutPause) {
     const auto one = kubeconfig();
     tokens = {token, 0, {}};
     const std::string told = tended_for(*one, 1h);
-    // At 0 s, 30 s, 90 s, 210 s, 450 s, 930 s, 1890 s, 2850 s, or later by up to a quarter.
-    EXPECT_GE(tokens.made, 7);
+    // At 0 s, 30 s, 90 s, 210 s, 450 s, 930 s, 1890 s, 2850 s, or later by up to a half.
+    EXPECT_GE(tokens.made, 6);
     EXPECT_LE(tokens.made, 8);
     EXPECT_EQ(std::ranges::count(told, '\n'), 1) << told;
     const int before = tokens.made;
@@ -197,12 +197,12 @@ TEST_F(PluginKubeconfigTest, ANewTokenOfNoUseIsToldAndNotAskedForWithoutPause) {
 TEST_F(PluginKubeconfigTest, AGoodTokenEndsThePauses) {
   const auto one = kubeconfig();
   tokens.next = "opaque";
-  EXPECT_THAT(tended_for(*one, 20s), HasSubstr("others are asked for in 30 s"));
+  EXPECT_THAT(tended_for(*one, 20s), HasSubstr("more and more seldom"));
   tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
-  EXPECT_EQ(tended_for(*one, 20s), "");
+  EXPECT_EQ(tended_for(*one, 35s), "");
   EXPECT_EQ(tokens.made, 2);
   tokens.next = "opaque";
-  EXPECT_THAT(tended_for(*one, 24h), HasSubstr("others are asked for in 30 s")) << "told again, as it is new";
+  EXPECT_THAT(tended_for(*one, 24h), HasSubstr("more and more seldom")) << "told again, as it is new";
 }
 
 /// Else a node that Croft has left would have a token of a day, which nothing takes back.
