@@ -66,8 +66,7 @@ REFUSED_VALUES = (
     *(({"controller": {"grace": text}}, "grace") for text in ("9" * 22 + "h", "169h", "10081m", "604801s", "604800001ms", "-1s", "1h\n")),
     *(({"install": {"mtu": mtu}}, "mtu") for mtu in (1, 575, 65536, -1)),
     *(({"install": {"networkName": text}}, "networkName") for text in ("a/b _", "my_net", "net-", "net.", "a..b", "n" * 189, 'a"\nb: c')),
-    *(({"install": {"replaceNetwork": text}}, "replaceNetwork") for text in ("a b", "-x", "n" * 254, "a\nb")),
-    *(({"install": {"replaceStore": text}}, "replaceStore") for text in ("/a.db", "sqlite:/a\nb", "sqlite:/" + "n" * 4096, "http://a")),
+    *(({"install": {"replace": text}}, "replace") for text in ("a b", "-x", "n" * 254, "a\nb")),
     *(({"calicoGroup": text}, "calicoGroup") for text in ("projectcalico.org/v1", "v3", "x&context=y")),
     *(({"image": {"repository": text}}, "repository") for text in ("", "r x", "x\n  y: z", "r@sha256:" + "a" * 64)),
     *(({"image": {"tag": text}}, "tag") for text in ("@sha256:" + "a" * 64, "a b", "t" * 129)),
@@ -93,7 +92,7 @@ UNSET = ("mainPlugin", "image", "image.repository", "image.pullPolicy", "namespa
          "networkPolicy", "uninstall", "calicoKinds")
 # Where nothing means the same as the default, or as nothing said.
 MAY_BE_UNSET = ("image.tag", "image.digest", "image.pullSecrets", "apiServer.host", "apiServer.port", "defaultPools.ipv4Cidr",
-                "defaultPools.ipv4BlockSize", "install.conflistName", "install.networkName", "install.replaceNetwork", "install.replaceStore", "install.alsoAs", "uninstallForce", "install.extraArgs",
+                "defaultPools.ipv4BlockSize", "install.conflistName", "install.networkName", "install.replace", "install.alsoAs", "uninstallForce", "install.extraArgs",
                 "agent.clearNetworkUnavailable", "agent.resources", "agent.nodeSelector", "agent.priorityClassName", "agent.extraArgs", "controller.resources",
                 "controller.nodeSelector", "controller.clusterCidr", "controller.priorityClassName", "controller.extraArgs", "calicoGroup")
 # Values that are odd and fine: (values, a text of what is rendered).
@@ -101,8 +100,7 @@ TAKEN_VALUES = (
     ({"install": {"cniBinDir": "/opt: x #}, y: {"}}, 'hostPath: {path: "/opt: x #}, y: {", type: DirectoryOrCreate}'),
     ({"install": {"cniConfDir": "/etc/c: #n"}}, '- "--plugin-store=kube:/etc/c: #n/croft-kubeconfig"'),
     ({"install": {"networkName": "cbr0"}}, '- "--network-name=cbr0"'),
-    ({"install": {"replaceNetwork": "my_net"}}, '- "--replace-network=my_net"'),
-    ({"install": {"replaceStore": "etcd:http://a:1?ca=/b"}}, '- "--replace-store=etcd:http://a:1?ca=/b"'),
+    ({"install": {"replace": "my_net"}}, '- "--replace=my_net"'),
     ({"uninstall": True, "uninstallForce": True}, "- --force"),
     ({"install": {"conflistName": "00-a.conflist"}}, '- "--conflist-name=00-a.conflist"'),
     ({"calicoGroup": "projectcalico.org/v3"}, '{name: CROFT_STORE, value: "kube:?group=projectcalico.org/v3"}'),

@@ -580,20 +580,7 @@ def installs(user):
     install(user, user.store)
 
 
-@work("croft-node", "croftd install: over a network that gave from the node's podCIDR")
-def installs_over_another(user):
-    name, cidr = f"n-{user.tag}", f"172.30.{user.number % 256}.0/24"
-    make_node(user.rig, name, podCIDR=cidr, podCIDRs=[cidr])
-    network = {"cniVersion": "0.3.1", "name": "kindnet", "plugins": [{"type": "ptp", "ipam": {"type": "host-local", "subnet": cidr}}]}
-    try:
-        before = {"20-kindnet.conflist": json.dumps(network)}
-        install(user, user.store, "--node", name, before=before)
-        install(user, user.store, "--node", name, "--replace-network", "kindnet", before=before)
-    finally:
-        user.rig.kube.call("DELETE", f"/api/v1/nodes/{name}")
-
-
-def install(user, store, *flags, before=None):
+def install(user, store, *flags):
     folder = user.rig.world.directory / f"host-{user.tag}-{next(user.rig.numbers_of_logs)}"
     for part in ("bin", "net.d"):
         (folder / part).mkdir(parents=True)
@@ -602,10 +589,7 @@ def install(user, store, *flags, before=None):
         (folder / "bin" / other).write_bytes(b"\x7fELF")
         (folder / "bin" / other).chmod(0o755)
     (folder / "net.d" / "calico-kubeconfig").write_text("apiVersion: v1\n")
-    for file, text in (before or {}).items():
-        (folder / "net.d" / file).write_text(text)
-    node = () if "--node" in flags else ("--node", "oak")
-    done = run(user.rig.world.bin / "croftd", "install", "--store", store, *node, "--main-plugin", "calico",
+    done = run(user.rig.world.bin / "croftd", "install", "--store", store, "--node", "oak", "--main-plugin", "calico",
                "--cni-bin-dir", folder / "bin", "--cni-conf-dir", folder / "net.d", "--api-server", user.rig.kube.url, *flags, check=False)
     if done.returncode != 0:
         raise Broken(done.stdout + done.stderr)

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/assert.h"
-#include "install/format/subnet_env.h"
+#include "noderanges/format/subnet_env.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(data, data + size);

@@ -5,45 +5,19 @@
 
 #include "agent/daemon/daemon.h"
 #include "install/commands/install.h"
-#include "install/commands/install_options.h"
-#include "install/commands/plugin_kubeconfig.h"
-#include "install/commands/uninstall.h"
 
 namespace croft::app {
-
-void add_plugin_kubeconfig_options(CLI::App& command, PluginKubeconfigOptions& options) {
-  command
-      .add_option("--api-server", options.servers,
-                  "URL of an API server with a numeric address, for the plugin to ask; may be given several times "
-                  "(default: those of the store's URL)")
-      ->envname("CROFT_API_SERVER");
-  command
-      .add_option("--api-server-name", options.server_name,
-                  "Name that the certificates of these servers have, where they have not their addresses "
-                  "(tls-server-name)")
-      ->envname("CROFT_API_SERVER_NAME");
-  command.add_option("--plugin-service-account", options.service_account, "Service account as which the plugin works")
-      ->capture_default_str();
-  command.add_option("--plugin-namespace", options.name_space,
-                     "Namespace of that service account (default: that of this process, else croft-system)");
-  command
-      .add_option("--plugin-token-seconds", options.token_seconds,
-                  "How long a token of the plugin is good; it is renewed after a quarter to half of it")
-      ->check(CLI::Range(600, 31536000))
-      ->capture_default_str();
-}
 
 void add_install_command(CLI::App& app, Daemon& daemon) {
   CLI::App* command =
       app.add_subcommand("install", "Put Croft's plugin and its configuration on this node, or take them back");
   command->footer(
-      "Programs come first, each in place of the old one at once; the network configuration, which makes the node "
-      "ready, comes last. Run it again at any time: what is there is left as it is, and where it fails the node is as "
-      "it was.");
+      "All files are drafted, the plugin answers STATUS with the drafts, and then they take their places: programs "
+      "first, the network configuration, which makes the node ready, last. Run it again at any time.");
   const auto options = std::make_shared<InstallOptions>();
   command
       ->add_option("--main-plugin", options->main,
-                   "Which plugin gives pods their interfaces: ptp, bridge, calico or flannel. There is no default")
+                   "Plugin that gives pods their interfaces: ptp, bridge, calico or flannel. There is no default")
       ->envname("CROFT_MAIN_PLUGIN");
   command->add_option("--cni-bin-dir", options->programs, "The runtime's directory of plugins")
       ->envname("CROFT_CNI_BIN_DIR")
@@ -51,11 +25,6 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
   command->add_option("--cni-conf-dir", options->configurations, "The runtime's directory of network configurations")
       ->envname("CROFT_CNI_CONF_DIR")
       ->capture_default_str();
-  command
-      ->add_option("--cni-bin-dir-on-host", options->programs_on_host,
-                   "The directory of plugins as the node sees it, where a container sees it elsewhere: for the record "
-                   "(default: the same)")
-      ->envname("CROFT_CNI_BIN_DIR_ON_HOST");
   command
       ->add_option("--cni-conf-dir-on-host", options->configurations_on_host,
                    "The same directory as the node sees it, where a container sees it elsewhere (default: the same)")
@@ -66,20 +35,11 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
                    "05-croft.conflist, which comes before Calico's own)")
       ->envname("CNI_CONF_NAME");
   command->add_option("--network-name", options->network_name,
-                      "Name of the network; part of every owner in the register, and of host-local's directory "
-                      "(default: that of the installation before; under calico and flannel that of their own "
-                      "configuration, under flannel else cbr0; k8s-pod-network)");
-  command->add_option(
-      "--replace-network", options->replaced_network,
-      "Take the place of the network of this name, of whose addresses ours knows nothing: when no pod "
-      "of it lives on any node, a DaemonSet's and static ones neither, or all were moved (docs/runbooks/migrate.md)");
-  command->add_option("--replace-store", options->replaced_store,
-                      "Take the place of the register of this URL, of whose addresses ours knows nothing: when no pod "
-                      "has its address from it any more, or all of it was moved (docs/runbooks/migrate.md)");
-  command
-      ->add_option("--flannel-subnet-env", options->subnet_env,
-                   "Where flannel's agent says the node's range, which host-local gives under flannel")
-      ->capture_default_str();
+                      "Name of the network, part of every owner in the register (default: that of the installation "
+                      "before; under calico and flannel that of their own configuration; k8s-pod-network)");
+  command->add_option("--replace", options->replaced,
+                      "Set aside another network of this node, by its name or its file's: its pods keep addresses that "
+                      "Croft does not know (docs/runbooks/kubernetes-node.md)");
   command
       ->add_option("--containerd-config", options->containerd,
                    "containerd's configuration on this node: that it looks for plugins elsewhere is told")
@@ -95,12 +55,13 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
   command->add_option("--store", options->store, "Store URL; of a kube: store the plugin gets a kubeconfig of its own")
       ->envname("CROFT_STORE")
       ->capture_default_str();
-  command->add_option("--node", options->node, "Name of this node (default: its host name)")->envname("CROFT_NODE");
+  command->add_option("--node", options->network.node, "Name of this node (default: its host name)")
+      ->envname("CROFT_NODE");
   command->add_option("--ipv4-pool", options->network.pools_v4,
                       "Pool for IPv4; may be given several times (default: any)");
   command->add_option("--ipv6-pool", options->network.pools_v6,
                       "Pool for IPv6; may be given several times (default: any)");
-  command->add_flag("--ipv6", options->assign_v6, "Give pods an IPv6 address too");
+  command->add_flag("--ipv6", options->network.assign_v6, "Give pods an IPv6 address too");
   command->add_flag("--no-ipv4", options->no_v4, "Give pods no IPv4 address");
   command->add_option("--mtu", options->network.mtu, "MTU of the pods' interfaces; 0: the plugin's own choice")
       ->check(CLI::Range(0, 65535))
@@ -114,26 +75,22 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
   command->add_flag("--no-conflist", options->no_network,
                     "Write the plugin and its kubeconfig, and no network configuration: for a node whose own one is to "
                     "call croft-ipam (croft migrate calico); instead of --main-plugin");
-  command->add_flag("--no-probe", options->skip_probe,
-                    "Write the network configuration though the plugin's way to the register was not tried, nor "
-                    "looked whether the node is there, or Calico's kubeconfig under calico");
+  command->add_flag("--no-probe", options->skip_status,
+                    "Write the network configuration without asking the plugin STATUS, or whether the node is there");
   command
-      ->add_option("--await-pools", options->pools_wait_s,
-                   "Seconds to wait for the first pool, where something makes it meanwhile; then the node gets its "
-                   "network without")
+      ->add_option("--await-pools", options->wait_s,
+                   "Seconds to ask STATUS again while it says \"try again later\", as before the first pool is made")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();
   command->add_flag("--uninstall", options->uninstall, "Take back all that was installed, and nothing else");
-  command->add_flag(
-      "--force", options->is_forced,
-      "With --uninstall: also while a network configuration that stays calls the plugin, or one comes to the "
-      "front that knows nothing of Croft's pods");
+  command->add_flag("--force", options->is_forced,
+                    "With --uninstall: also where the runtime would go by another network then");
   command->add_flag("--dry-run", options->dry_run, "Only tell what would be done");
   command->callback([options, &daemon] {
     daemon.run = [options, &daemon] {
-      for (std::string* path :
-           {&options->programs, &options->configurations, &options->programs_on_host, &options->configurations_on_host})
-        trim_path(*path);
+      for (std::string* path : {&options->programs, &options->configurations, &options->configurations_on_host}) {
+        while (path->size() > 1 && path->ends_with('/')) path->pop_back();
+      }
       return options->uninstall ? uninstall(*options, daemon) : install(*options, daemon);
     };
   });

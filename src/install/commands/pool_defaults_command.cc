@@ -51,46 +51,36 @@ struct DefaultPoolOptions {
 /// The names of one family.
 struct FamilyNames {
   net::Family family;
-  const char *pool, *cidr_flag, *cidr_variable, *calicos_cidr_variable, *size_flag, *size_variable,
-      *calicos_size_variable;
+  const char* pool;
+  const char* digit;  ///< of flags and variables
 };
-constexpr std::array<FamilyNames, 2> kFamilies{{
-    {net::Family::v4, engine::kDefaultPoolV4, "--ipv4-cidr", "CROFT_IPV4POOL_CIDR", "CALICO_IPV4POOL_CIDR",
-     "--ipv4-block-size", "CROFT_IPV4POOL_BLOCK_SIZE", "CALICO_IPV4POOL_BLOCK_SIZE"},
-    {net::Family::v6, engine::kDefaultPoolV6, "--ipv6-cidr", "CROFT_IPV6POOL_CIDR", "CALICO_IPV6POOL_CIDR",
-     "--ipv6-block-size", "CROFT_IPV6POOL_BLOCK_SIZE", "CALICO_IPV6POOL_BLOCK_SIZE"},
-}};
-/// Of Calico's node too, and not for an allocator of addresses: they are told not to be heeded.
-constexpr std::array kNotHeeded{"CALICO_IPV4POOL_IPIP",
-                                "CALICO_IPV4POOL_VXLAN",
-                                "CALICO_IPV6POOL_VXLAN",
-                                "CALICO_IPV4POOL_NAT_OUTGOING",
-                                "CALICO_IPV6POOL_NAT_OUTGOING",
-                                "CALICO_IPV4POOL_DISABLE_BGP_EXPORT",
-                                "CALICO_IPV6POOL_DISABLE_BGP_EXPORT",
-                                "CALICO_IPV4POOL_NODE_SELECTOR",
-                                "CALICO_IPV6POOL_NODE_SELECTOR"};
+constexpr std::array<FamilyNames, 2> kFamilies{
+    {{net::Family::v4, engine::kDefaultPoolV4, "4"}, {net::Family::v6, engine::kDefaultPoolV6, "6"}}};
 
 /// A text with whoever said it.
 struct Said {
   std::string by, text;
 };
-std::optional<Said> variable(const char* name) {
-  const char* value = std::getenv(name);
+std::optional<Said> variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
   if (value == nullptr || *value == '\0') return {};
   return Said{name, value};
 }
-
-/// What of a flag and two variables is there, the first of them.
-std::optional<Said> first_said(const char* flag, const std::string& given, const char* own, const char* calicos) {
-  if (!given.empty()) return Said{flag, given};
-  if (auto said = variable(own)) return said;
-  return variable(calicos);
+/// The first of a flag, Croft's variable and Calico's.
+std::optional<Said> first_said(const FamilyNames& names, const std::string& given, const char* flag, const char* part) {
+  if (!given.empty()) return Said{fmt::format("--ipv{}-{}", names.digit, flag), given};
+  for (const char* whose : {"CROFT", "CALICO"}) {
+    if (auto said = variable(fmt::format("{}_IPV{}POOL_{}", whose, names.digit, part))) return said;
+  }
+  return {};
+}
+std::optional<Said> said_cidr(const FamilyNames& names, const DefaultPoolOptions& options) {
+  return first_said(names, names.family == net::Family::v4 ? options.v4.cidr : options.v6.cidr, "cidr", "CIDR");
 }
 
 [[nodiscard]] Result<std::optional<int>> block_size_of(const FamilyNames& names, const FamilyOptions& options) {
-  const auto said = first_said(names.size_flag, options.block_size ? std::to_string(*options.block_size) : "",
-                               names.size_variable, names.calicos_size_variable);
+  const auto said =
+      first_said(names, options.block_size ? std::to_string(*options.block_size) : "", "block-size", "BLOCK_SIZE");
   if (!said) return std::optional<int>();
   const auto length = net::parse_prefix_length(said->text);
   if (!length) {
@@ -176,11 +166,11 @@ class Cluster {
 };
 
 /// The pool that is wanted of one family, or nothing.
-[[nodiscard]] Result<std::optional<core::PoolSpec>> wanted(const FamilyNames& names, const FamilyOptions& family,
-                                                           const DefaultPoolOptions& options, Cluster& cluster) {
+[[nodiscard]] Result<std::optional<core::PoolSpec>> wanted(const FamilyNames& names, const DefaultPoolOptions& options,
+                                                           Cluster& cluster) {
   core::PoolSpec spec;
   spec.name = names.pool;
-  const auto said = first_said(names.cidr_flag, family.cidr, names.cidr_variable, names.calicos_cidr_variable);
+  const auto said = said_cidr(names, options);
   if (said && said->text == kNone) return std::optional<core::PoolSpec>();
   if (said) {
     TRY(spec.cidr, prefix_argument(said->by, said->text));
@@ -197,16 +187,19 @@ class Cluster {
     if (found == nullptr) return std::optional<core::PoolSpec>();
     spec.cidr = *found;
   }
-  TRY(spec.block_length, block_size_of(names, family));
+  TRY(spec.block_length, block_size_of(names, names.family == net::Family::v4 ? options.v4 : options.v6));
   if (options.gateways == kNone) spec.gateway = core::GatewayChoice{core::GatewayChoice::Kind::none, {}};
   TRY_VOID(core::make_pool(spec));
   return std::optional(std::move(spec));
 }
 
-bool is_true(const std::string& text) {
-  std::string lower;
-  for (const char c : text) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return lower == "true";
+/// NO_DEFAULT_POOLS, where it says so in any case of letters.
+std::optional<Said> none_at_all() {
+  auto said = variable("NO_DEFAULT_POOLS");
+  if (said)
+    std::ranges::transform(said->text, said->text.begin(),
+                           [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return said && said->text == "true" ? said : std::nullopt;
 }
 
 const char* word_of(engine::DefaultPool::Outcome outcome) {
@@ -223,16 +216,14 @@ const char* word_of(engine::DefaultPool::Outcome outcome) {
 
 [[nodiscard]] Result<std::vector<core::PoolSpec>> all_wanted(const DefaultPoolOptions& options, Cluster& cluster) {
   std::vector<core::PoolSpec> specs;
-  const auto none_at_all = variable("NO_DEFAULT_POOLS");
   for (const FamilyNames& names : kFamilies) {
-    const FamilyOptions& family = names.family == net::Family::v4 ? options.v4 : options.v6;
-    if (none_at_all && is_true(none_at_all->text)) {
-      const auto said = first_said(names.cidr_flag, family.cidr, names.cidr_variable, names.calicos_cidr_variable);
+    if (none_at_all()) {
+      const auto said = said_cidr(names, options);
       if (!said) continue;
       return fail(ErrorCode::invalid_argument,
                   fmt::format("NO_DEFAULT_POOLS and {} contradict each other: leave one out", said->by));
     }
-    TRY(auto spec, wanted(names, family, options, cluster));
+    TRY(auto spec, wanted(names, options, cluster));
     if (spec) specs.push_back(*std::move(spec));
   }
   return specs;
@@ -240,16 +231,13 @@ const char* word_of(engine::DefaultPool::Outcome outcome) {
 
 /// Whether somebody said that a family gets no pool.
 bool is_none_said(const DefaultPoolOptions& options) {
-  const auto none_at_all = variable("NO_DEFAULT_POOLS");
-  if (none_at_all && is_true(none_at_all->text)) return true;
-  return std::ranges::any_of(kFamilies, [&](const FamilyNames& names) {
-    const FamilyOptions& family = names.family == net::Family::v4 ? options.v4 : options.v6;
-    const auto said = first_said(names.cidr_flag, family.cidr, names.cidr_variable, names.calicos_cidr_variable);
-    return said && said->text == kNone;
-  });
+  return none_at_all() || std::ranges::any_of(kFamilies, [&](const FamilyNames& names) {
+           const auto said = said_cidr(names, options);
+           return said && said->text == kNone;
+         });
 }
 
-/// Who runs it until there are pools must not take "nothing to do" for that.
+/// A caller that runs it until there are pools must not take "nothing to do" for that.
 [[nodiscard]] Result<void> check_has_pools(CommandLine& line, const Cluster& cluster) {
   const auto opened = line.open();
   if (!opened && opened.error().code != ErrorCode::not_found) return fail(opened.error());
@@ -264,10 +252,6 @@ bool is_none_said(const DefaultPoolOptions& options) {
 }
 
 [[nodiscard]] Result<int> make_default_pools(CommandLine& line, const DefaultPoolOptions& options) {
-  for (const char* name : kNotHeeded) {
-    if (variable(name))
-      tell(fmt::format("croft: {} is not heeded: set it on the pool, with the tool that uses it", name));
-  }
   Cluster cluster(line, options);
   TRY_VOID(cluster.open());
   TRY(const std::vector<core::PoolSpec> specs, all_wanted(options, cluster));

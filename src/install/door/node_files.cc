@@ -1,51 +1,119 @@
 #include "install/door/node_files.h"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
-#include "os/digest.h"
-#include "os/directory.h"
+#include "install/format/node_network.h"
 #include "os/files.h"
 
 namespace croft::edge {
+namespace {
 
 using wire::InstallRecord;
-using Kind = InstallRecord::Kind;
-using Entry = InstallRecord::Entry;
 
-std::string digest_of(std::string_view content) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const char c : os::sha256(content)) {
-    const auto byte = static_cast<unsigned char>(c);
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 0xf];
-  }
-  return text;
-}
+constexpr std::size_t kNamesMax = 100'000;
+constexpr std::array kProgramNames{"croft-ipam", "croft-ipam-cluster", "calico-ipam", "host-local"};
+/// Drafts of the directory of configurations, whatever the name of what they become.
+constexpr const char* kNetworkDraft = "network";
+constexpr const char* kKubeconfigDraft = "kubeconfig";
+constexpr const char* kRecordDraft = "record";
+constexpr const char* kKeptDraft = "kept";
 
-std::string path_in(const std::string& directory, std::string_view name) {
+[[nodiscard]] std::string path_in(const std::string& directory, std::string_view name) {
   return fmt::format("{}/{}", directory, name);
 }
+/// No runtime reads a name that begins with a dot.
+[[nodiscard]] std::string draft_in(const std::string& directory, std::string_view name) {
+  return fmt::format("{}/.{}.croft-draft", directory, name);
+}
+[[nodiscard]] std::string kept_of(const std::string& path) { return path + std::string(kBeforeCroft); }
 
-Result<std::optional<std::string>> content_of(const std::string& path, std::size_t bytes_max) {
-  TRY(const auto status, os::entry_status(path));
-  if (!status) return std::optional<std::string>();
-  auto content = os::read_file(path, bytes_max);
+[[nodiscard]] Result<std::optional<std::string>> content_of(const std::string& path) {
+  auto content = os::read_file(path, kProgramBytesMax);
   if (content) return std::optional(*std::move(content));
-  if (content.error().code == ErrorCode::not_found) {
-    return fail(ErrorCode::refused_by_configuration,
-                fmt::format("{} is a symbolic link to nothing: remove it, or put there what it points to", path));
-  }
+  if (content.error().code == ErrorCode::not_found) return std::optional<std::string>();
   return fail(content.error());
 }
 
-bool is_recorded(const InstallRecord& record, Kind kind, std::string_view name, std::string_view digest) {
-  return std::ranges::any_of(record.entries, [&](const Entry& entry) {
-    return entry.kind == kind && entry.name == name && entry.sha256 == digest;
-  });
+[[nodiscard]] Result<void> remove_drafts(const NodePlace& place) {
+  for (const char* name : kProgramNames) TRY_VOID(os::remove_file_durably(draft_in(place.programs, name)));
+  TRY_VOID(os::remove_file_durably(draft_in(place.programs, kKeptDraft)));
+  for (const char* name : {kNetworkDraft, kKubeconfigDraft, kRecordDraft, kKeptDraft}) {
+    TRY_VOID(os::remove_file_durably(draft_in(place.configurations, name)));
+  }
+  return {};
+}
+
+/// What is at `path` gets its second name, as a whole.
+[[nodiscard]] Result<void> keep(const std::string& path, const std::string& content) {
+  const std::string kept = kept_of(path), draft = draft_in(os::directory_of(path), kKeptDraft);
+  TRY(const auto is, content_of(kept));
+  if (is == content) return {};
+  TRY_VOID(os::remove_file_durably(draft));
+  // Not every file system knows second names, nor may everybody link what another user has.
+  if (!os::link_file(path, draft)) TRY_VOID(os::write_draft_like(draft, content, path));
+  return os::rename_durably(draft, kept);
+}
+
+[[nodiscard]] bool is_network_of_croft(const std::string& content) {
+  return wire::read_node_network("", content).is_of_croft;
+}
+
+/// One recorded file. `is_ours`: whether its content is of an installation.
+[[nodiscard]] Result<void> take_back_file(const std::string& path, bool (*is_ours)(const std::string& content),
+                                          bool dry_run, const Tell& tell) {
+  const std::string kept = kept_of(path);
+  TRY(const auto is, content_of(path));
+  TRY(const auto before, content_of(kept));
+  if (is && !is_ours(*is)) {
+    if (before != is) {
+      tell(fmt::format("{} was replaced by somebody since: left as it is", path));
+      return {};
+    }
+    tell(fmt::format("{} is what it was before", path));
+    return dry_run ? Result<void>() : os::remove_file_durably(kept);
+  }
+  if (before) {
+    tell(fmt::format("{} {} what it was before", path, dry_run ? "would be" : "is again"));
+    return dry_run ? Result<void>() : os::rename_durably(kept, path);
+  }
+  tell(is ? fmt::format("{} {}", path, dry_run ? "would be removed" : "removed")
+          : fmt::format("{} is not there (--cni-bin-dir, --cni-conf-dir)", path));
+  return dry_run || !is ? Result<void>() : os::remove_file_durably(path);
+}
+
+}  // namespace
+
+Result<InstallRecord> read_record(const std::string& configurations) {
+  const std::string path = path_in(configurations, wire::kInstallRecordName);
+  const auto text = os::read_file(path, wire::kInstallRecordBytesMax);
+  if (!text && text.error().code == ErrorCode::not_found) return InstallRecord();
+  if (!text) return fail(text.error());
+  auto record = wire::decode_install_record(*text);
+  if (record) return record;
+  Error error = record.error().in(path);
+  if (error.code == ErrorCode::corrupt) error.message += "; remove it: what it named is then left where it is";
+  return fail(std::move(error));
+}
+
+Result<std::vector<core::NodeNetwork>> read_networks(const std::string& configurations, std::string_view ours) {
+  std::vector<core::NodeNetwork> all;
+  auto names = os::list_directory(configurations, kNamesMax);
+  if (!names && names.error().code == ErrorCode::not_found) return all;
+  if (!names) return fail(names.error());
+  for (const std::string& name : *names) {
+    if (!core::is_network_file(name)) continue;
+    const std::string path = path_in(configurations, name);
+    TRY(const auto status, os::file_status(path));
+    if (status && status->type == os::FileStatus::Type::directory) continue;  // as libcni does
+    const auto text = os::read_file(path, wire::kNodeNetworkBytesMax);
+    all.push_back(text ? wire::read_node_network(name, *text, ours)
+                       : core::NodeNetwork{.file = name, .trouble = text.error().message});
+  }
+  return all;
 }
 
 bool is_program_of_croft(std::string_view content) {
@@ -55,77 +123,121 @@ bool is_program_of_croft(std::string_view content) {
   return content.starts_with(kElf) && content.find("CROFT_LOG_DIRECTORY") != content.npos;
 }
 
-std::string kept_name(const std::string& path, int number) {
-  return number == 0 ? path + std::string(kBeforeCroft) : fmt::format("{}{}-{}", path, kBeforeCroft, number);
-}
+// ---- installing
 
-bool has_same(const std::string& path, std::string_view content) {
-  const auto is = os::read_file(path, content.size());
-  return is && *is == content;
-}
+Drafts::~Drafts() { static_cast<void>(remove_drafts(place_)); }
 
-Result<int> last_kept(const std::string& path) {
-  for (int number = kKeptMax; number >= 0; --number) {
-    TRY(const auto status, os::entry_status(kept_name(path, number)));
-    if (status) return number;
+std::string Drafts::kubeconfig() const { return draft_in(place_.configurations, kKubeconfigDraft); }
+
+Result<void> Drafts::write() {
+  TRY_VOID(remove_drafts(place_));
+  for (const InstallProgram& program : plan_.programs) {
+    TRY_VOID(content_of(path_in(place_.programs, program.name)));
+    TRY_VOID(
+        os::write_draft(draft_in(place_.programs, program.name), program.content, os::FileMode::executable_by_all));
   }
-  return -1;
+  if (!plan_.kubeconfig.empty()) TRY_VOID(os::write_draft(kubeconfig(), plan_.kubeconfig));
+  if (plan_.network.empty()) return {};
+  TRY_VOID(content_of(path_in(place_.configurations, plan_.network_file)));
+  return os::write_draft(draft_in(place_.configurations, kNetworkDraft), plan_.network, os::FileMode::readable_by_all);
 }
 
-Result<std::string> kept_of_path(const std::string& path) {
-  TRY(const int last, last_kept(path));
-  return last < 0 ? std::string() : kept_name(path, last);
-}
-
-Result<PlaceToKeep> place_to_keep(const std::string& path, std::string_view content) {
-  TRY(const int last, last_kept(path));
-  if (last >= 0 && has_same(kept_name(path, last), content)) return PlaceToKeep{kept_name(path, last), true};
-  if (last < kKeptMax) return PlaceToKeep{kept_name(path, last + 1), false};
-  return fail(ErrorCode::refused_for_safety,
-              fmt::format("{} is another's and can't be kept, as {} is there: remove those beside it that nobody "
-                          "needs, and rename the last to {}",
-                          path, kept_name(path, last), kept_name(path, 0)));
-}
-
-Result<wire::cni::NetworkCalls> calls_of(const std::string& directory, std::string_view file, std::string_view text) {
-  TRY(wire::cni::NetworkCalls calls, wire::cni::read_network_calls(text));
-  const std::string& name = calls.name;
-  const bool is_folder = !name.empty() && name != "." && name != ".." && name.find('/') == name.npos;
-  if (calls.only_inlined || !is_folder || !file.ends_with(".conflist")) return calls;
-  const std::string folder = path_in(directory, name);
-  auto plugins = os::list_directory(folder, kNamesMax);
-  if (!plugins && plugins.error().code == ErrorCode::not_found) return calls;
-  if (!plugins) return fail(plugins.error());
-  std::ranges::sort(*plugins);
-  std::size_t bytes = 0;
-  for (const std::string& plugin : *plugins) {
-    const std::string path = path_in(folder, plugin);
-    const auto status = os::entry_status(path);
-    const bool is_directory = status && *status && (*status)->type == os::FileStatus::Type::directory;
-    if (!plugin.ends_with(".conf") || is_directory) continue;
-    TRY(const std::string content, os::read_file(path, wire::cni::kNetworkBytesMax));
-    bytes += content.size();
-    if (bytes > kNetworksBytesMax) {
-      return fail(ErrorCode::refused_by_configuration, fmt::format("its folder {} has more than {} MiB of plugins",
-                                                                   net::echo(name), kNetworksBytesMax >> 20));
-    }
-    auto added = wire::cni::add_plugin_of_folder(calls, content);
-    if (!added) return fail(Error(added.error()).in(net::echo(fmt::format("{}/{}", name, plugin))));
+Result<void> Drafts::write_record(const InstallRecord& before) {
+  InstallRecord record = before;
+  for (const InstallProgram& program : plan_.programs) {
+    TRY(const auto is, content_of(path_in(place_.programs, program.name)));
+    // A package's own file of this very version is not taken back.
+    if (is != program.content) record.programs.insert(program.name);
   }
-  return calls;
+  if (!plan_.kubeconfig.empty()) record.kubeconfigs.insert(kKubeconfigName);
+  if (!plan_.network.empty()) {
+    record.networks.insert(plan_.network_file);
+    record.network = plan_.network_name;
+    record.main = plan_.main;
+  }
+  if (record == before) return {};
+  const std::string draft = draft_in(place_.configurations, kRecordDraft);
+  TRY_VOID(os::write_draft(draft, encode(record)));
+  return os::rename_durably(draft, path_in(place_.configurations, wire::kInstallRecordName));
 }
 
-bool is_network_of_croft(const std::string& directory, std::string_view file, std::string_view text) {
-  const auto calls = calls_of(directory, file, text);
-  return !calls || calls->is_of_croft();
+Result<void> Drafts::put(const std::string& path, const std::string& draft, std::string_view content, bool is_ours,
+                         const Tell& tell) const {
+  TRY(const auto is, content_of(path));
+  if (is == content) {
+    tell(fmt::format("{} is as it should be", path));
+    return {};
+  }
+  if (is && !is_ours) {
+    TRY_VOID(keep(path, *is));
+    tell(fmt::format("{} was another's: kept as {}", path, kept_of(path)));
+  }
+  TRY_VOID(os::rename_durably(draft, path));
+  tell(fmt::format("{} {}", path, is ? "replaced" : "written"));
+  return {};
 }
 
-bool is_network_of_ours(const InstallRecord& record, const std::string& directory, const std::string& name) {
-  const std::string path = path_in(directory, name);
-  const auto status = os::entry_status(path);
-  if (!status || !*status || (*status)->type != os::FileStatus::Type::regular) return false;
-  const auto is = os::read_file(path, wire::cni::kNetworkBytesMax);
-  return is && is_recorded(record, Kind::network, name, digest_of(*is));
+Result<void> Drafts::take_effect(const std::vector<std::string>& aside, const Tell& tell) {
+  TRY(const InstallRecord before, read_record(place_.configurations));
+  TRY_VOID(write_record(before));
+  for (const InstallProgram& program : plan_.programs) {
+    const std::string path = path_in(place_.programs, program.name);
+    TRY(const auto is, content_of(path));
+    TRY_VOID(put(path, draft_in(place_.programs, program.name), program.content, is && is_program_of_croft(*is), tell));
+  }
+  if (!plan_.kubeconfig.empty()) {
+    TRY_VOID(put(path_in(place_.configurations, kKubeconfigName), kubeconfig(), plan_.kubeconfig, true, tell));
+  }
+  if (plan_.network.empty()) return {};
+  const std::string path = path_in(place_.configurations, plan_.network_file);
+  TRY(const auto is, content_of(path));
+  const bool is_ours = is && before.networks.contains(plan_.network_file) && is_network_of_croft(*is);
+  TRY_VOID(put(path, draft_in(place_.configurations, kNetworkDraft), plan_.network, is_ours, tell));
+  for (const std::string& file : aside) {
+    const std::string other = path_in(place_.configurations, file);
+    TRY_VOID(os::rename_durably(other, kept_of(other)));
+    tell(fmt::format("{} set aside as {}", other, kept_of(other)));
+  }
+  for (const std::string& file : before.networks) {
+    if (file == plan_.network_file) continue;
+    // What it replaced once comes back with the last installation, not before this one.
+    const std::string other = path_in(place_.configurations, file);
+    TRY(const auto old, content_of(other));
+    if (!old || !is_network_of_croft(*old)) continue;
+    TRY_VOID(os::remove_file_durably(other));
+    tell(fmt::format("{} of an earlier installation removed", other));
+  }
+  return {};
+}
+
+// ---- taking back
+
+Result<void> take_back(const NodePlace& place, bool dry_run, const Tell& tell) {
+  TRY(const InstallRecord record, read_record(place.configurations));
+  if (record == InstallRecord()) {
+    tell(fmt::format("{} has no record of an installation (--cni-conf-dir): nothing is taken back",
+                     place.configurations));
+  }
+  for (const std::string& name : record.networks) {
+    TRY_VOID(take_back_file(path_in(place.configurations, name), is_network_of_croft, dry_run, tell));
+  }
+  for (const std::string& name : record.kubeconfigs) {
+    TRY_VOID(take_back_file(
+        path_in(place.configurations, name), [](const std::string&) { return true; }, dry_run, tell));
+  }
+  // By name: croft-ipam goes before croft-ipam-cluster, which it needs.
+  for (const std::string& name : record.programs) {
+    TRY_VOID(take_back_file(
+        path_in(place.programs, name), [](const std::string& content) { return is_program_of_croft(content); }, dry_run,
+        tell));
+  }
+  if (dry_run) return {};
+  TRY_VOID(remove_drafts(place));
+  return os::remove_file_durably(path_in(place.configurations, wire::kInstallRecordName));
+}
+
+InstallTurn::~InstallTurn() {
+  if (lock_.is_held()) static_cast<void>(os::remove_file_durably(lock_.path()));
 }
 
 }  // namespace croft::edge

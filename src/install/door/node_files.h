@@ -1,63 +1,100 @@
 #pragma once
 
-#include <cstddef>
-#include <optional>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
-#include "cni/format/network_list.h"
-#include "install/door/installation.h"
+#include "install/decide/node_network.h"
 #include "install/format/record.h"
+#include "os/file_lock.h"
 
-// Single files of a node's directories: whose they are, and under which names another's is kept.
+// Croft's files on a node. All are made under draft names, the plugin is asked with the drafts, and then they take
+// their places by renames: programs first, the network configuration last, since a runtime calls the node ready by it.
 namespace croft::edge {
 
-/// Entries of a directory.
-inline constexpr std::size_t kNamesMax = 100'000;
-/// Of all network configurations of a node, and of all plugins in the folder of one.
-inline constexpr std::size_t kNetworksBytesMax = std::size_t{32} << 20;
-/// Programs or configurations of others that were kept under one name, besides the first.
-inline constexpr int kKeptMax = 9;
+/// What had a name before Croft and is another's is kept under it with this behind.
+inline constexpr std::string_view kBeforeCroft = ".before-croft";
+/// The plugin's own, beside the configurations.
+inline constexpr const char* kKubeconfigName = "croft-kubeconfig";
+/// Of one program.
+inline constexpr std::size_t kProgramBytesMax = std::size_t{256} << 20;
 
-inline constexpr const char* kIsAnothersNetwork =
-    "was replaced by somebody since: left as it is. The runtime goes by it where it is the first by name; remove it if "
-    "nobody needs it";
+/// A line for people.
+using Tell = std::function<void(const std::string& line)>;
 
-[[nodiscard]] std::string path_in(const std::string& directory, std::string_view name);
-/// Nothing where nothing is. What is no file can't be replaced by one without losing it. Errors:
-/// refused_by_configuration, of a link to nothing; of os::read_file.
-[[nodiscard]] Result<std::optional<std::string>> content_of(const std::string& path, std::size_t bytes_max);
-/// Whether a file of this name has this content.
-[[nodiscard]] bool has_same(const std::string& path, std::string_view content);
-/// SHA-256 in hexadecimal, as the record has it.
-[[nodiscard]] std::string digest_of(std::string_view content);
-[[nodiscard]] bool is_recorded(const wire::InstallRecord& record, wire::InstallRecord::Kind kind, std::string_view name,
-                               std::string_view digest);
-/// An ELF file that names Croft's variable for logs, as each release of a plugin does: one of which the record says
-/// nothing, as somebody removed it.
-[[nodiscard]] bool is_program_of_croft(std::string_view content);
-/// Whether a configuration calls Croft's plugin by its own name, or can't be read: none for a node that Croft has left.
-[[nodiscard]] bool is_network_of_croft(const std::string& directory, std::string_view file, std::string_view text);
-/// Whether what has the name is a file whose content is recorded as written here. What can't be read is not.
-[[nodiscard]] bool is_network_of_ours(const wire::InstallRecord& record, const std::string& directory,
-                                      const std::string& name);
-/// What a network configuration of this file calls, with the plugins that a list has in the folder of its name.
-[[nodiscard]] Result<wire::cni::NetworkCalls> calls_of(const std::string& directory, std::string_view file,
-                                                       std::string_view text);
-/// Of what was kept of another's `path`, the first and those that came when that was there already.
-[[nodiscard]] std::string kept_name(const std::string& path, int number);
-/// The number of what was kept last; -1: nothing was.
-[[nodiscard]] Result<int> last_kept(const std::string& path);
-/// What was there before Croft, under its second name; empty: nothing was.
-[[nodiscard]] Result<std::string> kept_of_path(const std::string& path);
-
-struct PlaceToKeep {
-  std::string path;
-  bool has_it = false;  ///< the content is there already
+/// Where a runtime looks, as this process sees it.
+struct NodePlace {
+  std::string programs;        ///< /opt/cni/bin
+  std::string configurations;  ///< /etc/cni/net.d
 };
-/// Where what is at `path` with `content` can be kept: behind all that was kept before, of which nothing is lost, so
-/// that the last one is what has to come back.
-[[nodiscard]] Result<PlaceToKeep> place_to_keep(const std::string& path, std::string_view content);
+
+/// Nothing was installed: an empty record. Errors: those of the file; corrupt and newer_version, with the remedy.
+[[nodiscard]] Result<wire::InstallRecord> read_record(const std::string& configurations);
+/// The configurations that a runtime reads, by name. `ours`: the text that is to be written.
+[[nodiscard]] Result<std::vector<core::NodeNetwork>> read_networks(const std::string& configurations,
+                                                                   std::string_view ours);
+/// An ELF file that names Croft's variable for logs, as each release of a plugin does.
+[[nodiscard]] bool is_program_of_croft(std::string_view content);
+
+struct InstallProgram {
+  std::string name;     ///< one that kProgramNames has
+  std::string content;  ///< of an ELF file
+};
+
+struct InstallPlan {
+  std::vector<InstallProgram> programs;  ///< in this order
+  std::string kubeconfig;                ///< its text, a secret; empty: none is written
+  std::string network_file, network;     ///< the configuration's name and text; empty: none is written
+  std::string network_name, main;        ///< for the record
+};
+
+/// The files of one installation. Its drafts go with it; those of a killed one go with the next.
+class Drafts {
+ public:
+  Drafts(NodePlace place, InstallPlan plan) : place_(std::move(place)), plan_(std::move(plan)) {}
+  Drafts(const Drafts&) = delete;
+  Drafts& operator=(const Drafts&) = delete;
+  ~Drafts();
+
+  /// Makes all drafts. Nothing else changes. Errors: of the files; invalid_argument where a name is a directory's.
+  [[nodiscard]] Result<void> write();
+  /// The kubeconfig's draft.
+  [[nodiscard]] std::string kubeconfig() const;
+  /// Renames all into place, the record before the first, then sets `aside` other networks. Interrupted anywhere, the
+  /// node has the old network or the new one. Errors: of the files.
+  [[nodiscard]] Result<void> take_effect(const std::vector<std::string>& aside, const Tell& tell);
+
+ private:
+  [[nodiscard]] Result<void> write_record(const wire::InstallRecord& before);
+  /// `is_ours`: what has the name was written by an installation.
+  [[nodiscard]] Result<void> put(const std::string& path, const std::string& draft, std::string_view content,
+                                 bool is_ours, const Tell& tell) const;
+
+  const NodePlace place_;
+  const InstallPlan plan_;
+};
+
+/// Removes what the record names, the configuration first; what was there before comes back. What somebody replaced
+/// since is left, and told. Errors: of the files; the record stays, and it can be run again.
+[[nodiscard]] Result<void> take_back(const NodePlace& place, bool dry_run, const Tell& tell);
+
+/// One at a time on a node: installs, takes back, or writes a kubeconfig anew. A lock in the directory of network
+/// configurations, under a name that no runtime reads; the file is there only meanwhile.
+class InstallTurn {
+ public:
+  explicit InstallTurn(const std::string& configurations) : lock_(configurations + "/croft-install.lock") {}
+  InstallTurn(const InstallTurn&) = delete;
+  InstallTurn& operator=(const InstallTurn&) = delete;
+  ~InstallTurn();
+
+  /// Errors: deadline_exceeded, when another has it; as os::FileLock::lock.
+  [[nodiscard]] Result<void> begin(const Clock& clock, Deadline deadline) { return lock_.lock(clock, deadline); }
+
+ private:
+  os::FileLock lock_;
+};
 
 }  // namespace croft::edge

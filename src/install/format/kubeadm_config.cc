@@ -1,6 +1,5 @@
 #include "install/format/kubeadm_config.h"
 
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -71,29 +70,14 @@ const Json* member(const Json& object, const char* name) {
   return said;
 }
 
-[[nodiscard]] std::string text_of(const std::vector<net::Prefix>& cidrs) {
-  std::string text;
-  for (const net::Prefix& cidr : cidrs) text += (text.empty() ? "" : ",") + cidr.to_string();
-  return text.empty() ? "none" : text;
-}
-
 }  // namespace
 
 Result<KubeadmNetworking> parse_kubeadm_config(std::string_view yaml) {
   TRY(const auto documents, parse_yaml(yaml));
-  std::optional<KubeadmNetworking> found;
   for (const Json& document : documents) {
-    if (!is_of_cluster(document, &document == documents.data())) continue;
-    TRY(KubeadmNetworking said, networking_of(document));
-    if (found && *found != said) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("two documents contradict each other: podSubnet {} and {}, serviceSubnet {} and {}",
-                              text_of(found->pod_subnets), text_of(said.pod_subnets), text_of(found->service_subnets),
-                              text_of(said.service_subnets)));
-    }
-    found = std::move(said);
+    if (is_of_cluster(document, &document == documents.data())) return networking_of(document);
   }
-  return found.value_or(KubeadmNetworking());
+  return KubeadmNetworking();
 }
 
 }  // namespace croft::wire

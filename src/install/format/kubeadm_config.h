@@ -17,9 +17,8 @@ struct KubeadmNetworking {
 };
 
 /// Reads the text `data.ClusterConfiguration` of the ConfigMap; an empty one says nothing. Of several YAML documents
-/// those of another kind are passed over. Error: invalid_argument, naming the member, also for host bits, for two
-/// subnets of one family, for two documents of the kind that say different things, and for more than 1 MiB, 20,000
-/// values or 32 of them inside each other.
+/// the first of the kind counts. Error: invalid_argument, naming the member, also for host bits, for two subnets of one
+/// family, and for more than 1 MiB, 20,000 values or 32 of them inside each other.
 [[nodiscard]] Result<KubeadmNetworking> parse_kubeadm_config(std::string_view yaml);
 
 }  // namespace croft::wire

@@ -67,14 +67,6 @@ TEST(KubeadmConfig, OfSeveralDocumentsTheClustersOwnCounts) {
   }
 }
 
-TEST(KubeadmConfig, TwoDocumentsThatContradictEachOtherAreRefused) {
-  const std::string own = "kind: ClusterConfiguration\nnetworking: {podSubnet: 10.244.0.0/16}\n---\n";
-  EXPECT_THAT(refusal(own + "kind: ClusterConfiguration\nnetworking: {podSubnet: 10.245.0.0/16}\n"),
-              HasSubstr("podSubnet 10.244.0.0/16 and 10.245.0.0/16"));
-  EXPECT_THAT(refusal(own + "kind: ClusterConfiguration\n"), HasSubstr("podSubnet 10.244.0.0/16 and none"));
-  EXPECT_THAT(refusal("networking: {podSubnet: 10.245.0.0/16}\n---\n" + own), HasSubstr("contradict"));
-}
-
 TEST(KubeadmConfig, IsBounded) {
   EXPECT_THAT(refusal("a: " + std::string(4 << 20, 'x')), HasSubstr("more than 4194304"));
   EXPECT_THAT(refusal(times(70, "[") + times(70, "]")), HasSubstr("nested deeper than 64"));

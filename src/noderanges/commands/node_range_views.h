@@ -6,8 +6,8 @@
 
 #include "cli/croft/data.h"
 #include "cli/croft/table.h"
-#include "install/format/subnet_env.h"
 #include "noderanges/decide/said_ranges.h"
+#include "noderanges/format/subnet_env.h"
 #include "noderanges/use/node_range.h"
 
 namespace croft::app {

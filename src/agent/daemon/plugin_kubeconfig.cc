@@ -1,4 +1,4 @@
-#include "install/commands/plugin_kubeconfig.h"
+#include "agent/daemon/plugin_kubeconfig.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,7 +10,7 @@
 #include "base/net/echo.h"
 #include "base/time_text.h"
 #include "cli/stores/open_store.h"
-#include "install/door/turn.h"
+#include "install/door/node_files.h"
 #include "install/format/record.h"
 #include "os/files.h"
 #include "os/secret_file.h"
@@ -25,16 +25,13 @@ constexpr seconds kApiTime{10};
 constexpr seconds kTendEvery{5};
 /// After a failure; an API that is away comes back or not.
 constexpr seconds kTryAgain{30};
-/// After the agent's own token was refused: the next one may be in its file any moment.
-constexpr seconds kTryAgainRefused{10};
-/// The first and the longest pause after new tokens of no use, each twice as long as the last.
-constexpr seconds kUselessPauseMin{30}, kUselessPauseMax{16 * 60};
+/// The first and the longest pause after a new token. It doubles when the next is wanted before three pauses are over,
+/// as where the server refuses all of them, or this node's clock is ahead.
+constexpr seconds kPauseMin{30}, kPauseMax{16 * 60};
 /// A token that is revoked is noticed within this time and a half, and the time to ask.
 constexpr seconds kAskEvery{12};
 /// For that; the agent has other things to do.
 constexpr seconds kAskTime{3};
-/// The first and the longest pause after new tokens that were refused, each twice as long as the last.
-constexpr seconds kAskPauseMin{60}, kAskPauseMax{16 * 60};
 constexpr std::size_t kFileBytesMax = std::size_t{1} << 20;
 constexpr std::size_t kPemBytesMax = std::size_t{1} << 20;
 constexpr std::size_t kNamespaceBytesMax = 256;
@@ -126,6 +123,11 @@ Result<std::string> PluginKubeconfig::text() {
   return made;
 }
 
+Result<void> PluginKubeconfig::write(std::string& content) {
+  TRY(content, text());
+  return os::replace_file_durably(options_.file, content);
+}
+
 PluginKubeconfig::Reason PluginKubeconfig::reason() {
   const auto text = os::read_secret_file(options_.file, kFileBytesMax);
   if (!text && text.error().code == ErrorCode::not_found) return {.text = "it was not there", .is_absent = true};
@@ -157,66 +159,44 @@ std::chrono::nanoseconds PluginKubeconfig::spread(std::chrono::nanoseconds pause
 
 void PluginKubeconfig::ask_of_token() {
   const Instant now = clock_.now();
-  if (open_as_plugin_ == nullptr) return;
-  if (!next_ask_) next_ask_ = now.since_boot + spread(kAskEvery / 2);
-  if (now.since_boot < *next_ask_) return;
+  if (open_as_plugin_ == nullptr || now.since_boot < std::max(next_ask_, next_token_)) return;
   next_ask_ = now.since_boot + spread(kAskEvery);
   const auto text = os::read_secret_file(options_.file, kFileBytesMax);
   const auto is = text ? wire::kube::decode_kubeconfig(*text, os::directory_of(options_.file))
                        : Result<wire::kube::KubeAccess>(fail(text.error()));
   if (!is || is->token.empty() || is->token == refused_token_) return;
   const auto api = open_as_plugin_(options_.file);
-  if (!api) return;
-  const auto is_refused = store::kube::is_token_refused(**api, Deadline::after(now, kAskTime));
-  if (is_refused == false) ask_pause_ = {};
-  if (is_refused != true) return;
-  refused_token_ = is->token;
-  const bool is_first = ask_pause_.count() == 0;
-  ask_pause_ = std::clamp<std::chrono::nanoseconds>(ask_pause_ * 2, kAskPauseMin, kAskPauseMax);
-  if (is_first) return;
-  next_ask_ = now.since_boot + spread(ask_pause_);
+  if (api && store::kube::is_token_refused(**api, Deadline::after(now, kAskTime)) == true) refused_token_ = is->token;
 }
 
 Result<void> PluginKubeconfig::check_it_was_not_taken_back() const {
-  auto is_installed = edge::is_installed_kubeconfig(options_.file);
-  if (!is_installed) return fail(is_installed.error());
-  if (*is_installed) return {};
+  TRY(const wire::InstallRecord record, edge::read_record(os::directory_of(options_.file)));
+  if (record.kubeconfigs.contains(options_.file.substr(options_.file.rfind('/') + 1))) return {};
   return fail(ErrorCode::refused_by_configuration,
               fmt::format("no installation is recorded beside it ({}): Croft was taken back from this node; croftd "
                           "install writes both",
                           wire::kInstallRecordName));
 }
 
-std::optional<PluginKubeconfig::Tended> PluginKubeconfig::judged(const std::string& written, const Reason& why) {
+std::optional<PluginKubeconfig::Tended> PluginKubeconfig::judged(const std::string& written, const Reason& why,
+                                                                 bool is_again) const {
   const auto access = wire::kube::decode_kubeconfig(written, os::directory_of(options_.file));
   const auto life = wire::kube::life_of_token(access ? access->token : std::string());
-  const Instant now = clock_.now();
+  const WallTime now = clock_.now().wall;
   const std::string done = fmt::format("{} written, as {}", options_.file, why.text);
-  if (life && now.wall < renewal_of(*life, jitter_)) {
-    useless_pause_ = {};
-    next_token_ = {};
+  if (life && now < renewal_of(*life, jitter_)) {
     return Tended{fmt::format("{}; its token is good until {}, and renewed at {}", done, rfc3339_exact(life->end),
                               rfc3339_rounded_up(renewal_of(*life, jitter_))),
                   false};
   }
-  const bool is_told = useless_pause_.count() != 0;
-  useless_pause_ = useless_pause_.count() == 0
-                       ? std::chrono::nanoseconds(kUselessPauseMin)
-                       : std::min<std::chrono::nanoseconds>(useless_pause_ * 2, kUselessPauseMax);
-  // Where the server's clock is the wrong one, all agents are told so.
-  const auto part = static_cast<std::int64_t>(random_.next() % kJitterParts);
-  next_token_ = now.since_boot + useless_pause_ + useless_pause_ / (4 * kJitterParts) * part;
-  if (is_told) return std::nullopt;
+  if (is_again) return std::nullopt;
   const std::string trouble =
       life ? fmt::format(
                  "made at {}, good until {}, it would be due again at once by this node's clock, which says "
                  "{}: set the clock of this node, or of the API server",
-                 rfc3339_exact(life->made), rfc3339_exact(life->end), rfc3339_exact(now.wall))
-           : std::string(
-                 "it does not say until when it is good: it is none that a Kubernetes API server makes; look "
-                 "at what answers for the API server");
-  return Tended{fmt::format("{}; but of the new token: {}; others are asked for in {} s, and then more and more seldom",
-                            done, trouble, std::chrono::duration_cast<seconds>(useless_pause_).count()),
+                 rfc3339_exact(life->made), rfc3339_exact(life->end), rfc3339_exact(now))
+           : "it does not say until when it is good: look at what answers for the API server";
+  return Tended{fmt::format("{}; but of the new token: {}; others are asked for more and more seldom", done, trouble),
                 true};
 }
 
@@ -230,33 +210,23 @@ std::optional<PluginKubeconfig::Tended> PluginKubeconfig::tend() {
   const auto failed = [&](const Error& error) {
     return Tended{fmt::format("{} is to be written ({}) and is not: {}", options_.file, why.text, error.message), true};
   };
-  if (why.is_absent) {
-    const auto may = check_it_was_not_taken_back();
-    if (!may) return failed(may.error());
-  }
-  // A token that could not be written is as good as a new one: each is good for a day, and nobody revokes it.
-  const bool is_at_hand = unwritten_ && reason_of(*unwritten_).text.empty();
-  const auto content = is_at_hand ? Result<std::string>(*unwritten_) : text();
-  unwritten_.reset();
-  if (!content) {
-    next_look_ = now + (content.error().code == ErrorCode::permission_denied ? kTryAgainRefused : kTryAgain);
-    return failed(content.error());
-  }
+  // Nobody installs or takes back meanwhile.
   edge::InstallTurn turn(os::directory_of(options_.file));
-  const auto begun = turn.begin(clock_, Deadline::after(clock_.now(), {}));
-  if (!begun) unwritten_ = *content;
-  if (!begun && begun.error().code == ErrorCode::deadline_exceeded) return std::nullopt;  // soon again
-  auto done = begun;
-  // Somebody may have taken it back while the API was asked.
-  if (done && reason().is_absent) done = check_it_was_not_taken_back();
-  if (done) done = os::replace_file_durably(options_.file, *content);
+  auto done = turn.begin(clock_, Deadline::after(clock_.now(), {}));
+  if (!done && done.error().code == ErrorCode::deadline_exceeded) return std::nullopt;  // soon again
+  if (done && why.is_absent) done = check_it_was_not_taken_back();
+  std::string content;
+  if (done) done = write(content);
   if (!done) {
-    unwritten_ = *content;
     next_look_ = now + kTryAgain;
     return failed(done.error());
   }
   jitter_ = random_.next() % kJitterParts;
-  return judged(*content, why);
+  const bool is_again = why.is_of_token && now < calm_;
+  pause_ = is_again ? std::min<std::chrono::nanoseconds>(pause_ * 2, kPauseMax) : kPauseMin;
+  next_token_ = now + spread(pause_);
+  calm_ = now + 3 * pause_;
+  return judged(content, why, is_again);
 }
 
 }  // namespace croft::app

@@ -59,10 +59,9 @@ class PluginKubeconfig {
   /// Looks whether the file is there, names these servers and this CA, and has most of its token's life before it; if
   /// not, writes it anew, durably and at once. To be called every now and then: most calls only look at the clock.
   /// A new token that is due again when it comes, as where this node's clock is ahead, or that can't be read, is a
-  /// failure too: it is written, for the server may take it, and another is asked for only after some time, longer
-  /// each time (30 s to 20 min), else every node would ask for ever without pause. That is told once.
-  /// Once a minute or so the API server is asked with the token in the file: one that it refuses (401), as after its
-  /// service account was made anew, is replaced. Where the new one is refused too, both come more and more seldom.
+  /// failure too: it is written, for the server may take it, and told once. Every 12 to 18 s the API server is asked
+  /// with the token in the file: one that it refuses (401), as after its service account was made anew, is replaced.
+  /// New tokens that are of no use come more and more seldom (30 s to 24 min).
   /// A file that is gone is written only where the record of `croftd install` beside it names it: what was taken back
   /// stays so. Nor is any while somebody installs or takes back.
   [[nodiscard]] std::optional<Tended> tend();
@@ -89,8 +88,10 @@ class PluginKubeconfig {
   [[nodiscard]] Reason reason_of(const std::string& text) const;
   /// Error: refused_by_configuration, where the file was taken back; those of the record.
   [[nodiscard]] Result<void> check_it_was_not_taken_back() const;
-  /// What is told of it; nothing of a token that is of no use, when the one before it was neither.
-  [[nodiscard]] std::optional<Tended> judged(const std::string& written, const Reason& why);
+  /// `content` gets the file's text.
+  [[nodiscard]] Result<void> write(std::string& content);
+  /// What is told of it; nothing of a token that is of no use, as the one before it.
+  [[nodiscard]] std::optional<Tended> judged(const std::string& written, const Reason& why, bool is_again) const;
   /// Asks the API server, when it is time, whether it still takes the token in the file.
   void ask_of_token();
   /// `pause`, and up to a half more: nodes that were started together ask one after the other.
@@ -106,13 +107,11 @@ class PluginKubeconfig {
   const OpenAsPlugin open_as_plugin_;
   const Clock& clock_;
   Random& random_;
-  std::chrono::nanoseconds next_look_{0};             ///< since boot
-  std::chrono::nanoseconds next_token_{0};            ///< since boot: no sooner, where the token alone is the reason
-  std::chrono::nanoseconds useless_pause_{0};         ///< the last one after a token that was of no use; 0: it was
-  std::optional<std::chrono::nanoseconds> next_ask_;  ///< since boot: whether the token is taken
-  std::chrono::nanoseconds ask_pause_{0};             ///< until the next time, if it is refused again
-  std::string refused_token_;                         ///< the last one that was refused
-  std::optional<std::string> unwritten_;              ///< a text whose token is new, and that could not be written
+  std::chrono::nanoseconds next_look_{0};        ///< since boot
+  std::chrono::nanoseconds next_ask_{0};         ///< since boot: whether the token is taken
+  std::chrono::nanoseconds next_token_{0};       ///< since boot: no sooner, where the token alone is the reason
+  std::chrono::nanoseconds pause_{0}, calm_{0};  ///< after the last token, and until when the next is a further one
+  std::string refused_token_;                    ///< the last one that was refused
   std::uint64_t jitter_ = 0;  ///< of 1024: how far into the second quarter of its life the token is renewed
 };
 

@@ -1,4 +1,4 @@
-#include "install/format/subnet_env.h"
+#include "noderanges/format/subnet_env.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
