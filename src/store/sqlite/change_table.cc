@@ -7,7 +7,6 @@
 
 #include "register/format/records.h"
 #include "store/sqlite/record_table.h"
-#include "store/sqlite/schema.h"
 
 namespace croft::store {
 namespace {
@@ -66,12 +65,9 @@ template <class IsWanted>
 }  // namespace
 
 Result<KnownChanges> known_changes(Database& database) {
-  TRY(const std::int64_t version, database.number(Sql::schema_version));
-  TRY(const std::int64_t last, database.last_revision());
-  if (version < kVersionWithChanges) return KnownChanges{database.told(last), database.told(last)};
-  TRY(const std::int64_t noted, database.number(Sql::last_noted_revision));
+  TRY(const Identity identity, database.identity());
   TRY(const std::int64_t floor, database.number(Sql::change_floor));
-  return KnownChanges{database.told(noted == last ? floor : last), database.told(last)};
+  return KnownChanges{database.told(floor), database.told(identity.revision)};
 }
 
 Result<std::vector<Change>> changes_after(Database& database, Revision position, const WatchScope& scope,
@@ -91,12 +87,6 @@ Result<std::vector<Change>> changes_after(Database& database, Revision position,
     }
   }
   return changes;
-}
-
-Result<void> begin_changes(Database& database) {
-  TRY(const std::int64_t last, database.last_revision());
-  TRY(const std::int64_t noted, database.number(Sql::last_noted_revision));
-  return noted == last ? Result<void>() : set_floor(database, last);
 }
 
 Result<void> note_change(Database& database, std::int64_t kind, std::string_view name, Revision revision) {
