@@ -271,22 +271,17 @@ class Recorder {
   Account& account_;
 };
 
-std::string rows_of(const char* title, const std::vector<Hold>& holds) {
-  if (holds.empty()) return "";
-  std::string text = fmt::format("{} ({}):\n", title, holds.size());
-  for (std::size_t i = 0; i < std::min(holds.size(), kShownMax); ++i) {
-    text +=
-        fmt::format("  {} {}{}\n", holds[i].address, holds[i].handle, holds[i].pod.empty() ? "" : " " + holds[i].pod);
-  }
-  if (holds.size() > kShownMax) text += fmt::format("  … and {} more\n", holds.size() - kShownMax);
-  return text;
+std::string line_of(const std::string& text) { return text; }
+std::string line_of(const Hold& hold) {
+  return hold.address + " " + hold.handle + (hold.pod.empty() ? "" : " " + hold.pod);
 }
 
-std::string rows_of(const char* title, const std::vector<std::string>& lines) {
-  if (lines.empty()) return "";
-  std::string text = fmt::format("{} ({}):\n", title, lines.size());
-  for (std::size_t i = 0; i < std::min(lines.size(), kShownMax); ++i) text += "  " + lines[i] + "\n";
-  if (lines.size() > kShownMax) text += fmt::format("  … and {} more\n", lines.size() - kShownMax);
+template <class Row>
+std::string rows_of(const char* title, const std::vector<Row>& rows) {
+  if (rows.empty()) return "";
+  std::string text = fmt::format("{} ({}):\n", title, rows.size());
+  for (std::size_t i = 0; i < std::min(rows.size(), kShownMax); ++i) text += "  " + line_of(rows[i]) + "\n";
+  if (rows.size() > kShownMax) text += fmt::format("  … and {} more\n", rows.size() - kShownMax);
   return text;
 }
 

@@ -223,16 +223,16 @@ Result<void> SqliteRestore::renew_draft(Deadline deadline) const {
   Database draft(draft_, Database::Mode::shared, clock_, deadline);
   TRY_VOID(draft.open());
   TRY(const Identity identity, draft.identity());
-  TRY_VOID(draft.run(Sql::begin_write));
+  TRY_VOID(draft.run("BEGIN IMMEDIATE"));
   TRY_VOID(
       draft.execute(fmt::format("DELETE FROM changes; UPDATE counters SET value={} WHERE id IN (1, 3); "
                                 "INSERT OR REPLACE INTO counters VALUES(7, {})",
                                 std::max(identity.revision, last) + 1, note ? note->register_id : 0)));
-  TRY_VOID(draft.run(Sql::give_register_id));
+  TRY_VOID(draft.run(kGiveRegisterId));
   TRY(const Identity renewed, draft.identity());
   // A log of before fits no more.
   TRY_VOID(draft.execute(fmt::format("PRAGMA user_version={}", user_version(kSchemaVersion, renewed.register_id))));
-  TRY_VOID(draft.run(Sql::commit));
+  TRY_VOID(draft.run("COMMIT"));
   TRY(const bool complete, draft.checkpoint());
   if (complete) return {};
   return fail(ErrorCode::unavailable, fmt::format("somebody has {} open; try again", draft_));

@@ -73,7 +73,7 @@ std::string_view Statement::bytes(int column) const {
 }
 
 Database::~Database() {
-  for (sqlite3_stmt* statement : statements_) sqlite3_finalize(statement);
+  for (const auto& [text, statement] : statements_) sqlite3_finalize(statement);
   sqlite3_close(db_);
 }
 
@@ -147,7 +147,7 @@ Result<void> Database::check_header() {
   if (application != std::to_string(kApplicationId)) {
     return fail(wrong(ErrorCode::corrupt, "it is a database of another program; correct the path of the store"));
   }
-  TRY(const std::int64_t stamped, number(Sql::user_version));
+  TRY(const std::int64_t stamped, number("PRAGMA user_version"));
   const std::int64_t version = version_of(stamped);
   if (version > kSchemaVersion) return fail(newer_version_of(path_, version));
   if (version < kOldestVersion)
@@ -178,10 +178,10 @@ Error Database::failure(int code, std::string_view doing) {
   return std::move(failure.error);
 }
 
-Result<std::unique_ptr<Statement>> Database::prepare(Sql sql) {
-  sqlite3_stmt*& statement = statements_[static_cast<std::size_t>(sql)];
+Result<std::unique_ptr<Statement>> Database::prepare(const char* sql) {
+  sqlite3_stmt*& statement = statements_[sql];
   if (statement == nullptr) {
-    const int code = sqlite3_prepare_v3(db_, text_of(sql), -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+    const int code = sqlite3_prepare_v3(db_, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
     if (code == SQLITE_ERROR) {  // our own texts are right, so the tables are not
       return fail(wrong(ErrorCode::corrupt, fmt::format("{}; restore it from a backup", sqlite3_errmsg(db_))));
     }
@@ -190,13 +190,14 @@ Result<std::unique_ptr<Statement>> Database::prepare(Sql sql) {
   return std::make_unique<Statement>(*this, statement);
 }
 
-Result<void> Database::run(Sql sql) {
+Result<void> Database::run(const char* sql, std::optional<std::int64_t> parameter) {
   TRY(const auto statement, prepare(sql));
+  if (parameter) statement->bind(1, *parameter);
   TRY_VOID(statement->step());
   return {};
 }
 
-Result<std::int64_t> Database::number(Sql sql) {
+Result<std::int64_t> Database::number(const char* sql) {
   TRY(const auto statement, prepare(sql));
   TRY(const bool row, statement->step());
   if (row) return statement->number(0);
@@ -221,7 +222,8 @@ Result<void> Database::execute(const std::string& script) {
 }
 
 Result<Identity> Database::identity() {
-  TRY(const auto row, prepare(Sql::identity));
+  TRY(const auto row, prepare("SELECT value, ifnull((SELECT value FROM counters WHERE id=5), 0), ifnull((SELECT value "
+                              "FROM counters WHERE id=7), 0) FROM counters WHERE id=1"));
   TRY(const bool found, row->step());
   const Identity identity{row->number(1), row->number(0), row->number(2)};
   if (found && identity.revision >= 0 && identity.revision < kRevisionMax) return identity;
@@ -232,7 +234,7 @@ Result<Identity> Database::identity() {
 }
 
 Result<bool> Database::fits_its_log() {
-  TRY(const std::int64_t in_log, number(Sql::user_version));
+  TRY(const std::int64_t in_log, number("PRAGMA user_version"));
   sqlite3_file* const file = database_file();
   std::array<std::uint8_t, 4> bytes{};
   if (file == nullptr || file->pMethods->xRead(file, bytes.data(), 4, kUserVersionAt) != SQLITE_OK) return true;
@@ -284,7 +286,7 @@ Result<bool> Database::checkpoint() {
 }
 
 Result<void> Database::begin_log_anew() {
-  TRY(const std::int64_t now, number(Sql::user_version));
+  TRY(const std::int64_t now, number("PRAGMA user_version"));
   return execute(fmt::format("PRAGMA user_version={}", user_version(version_of(now), stamp_of(now) + 1)));
 }
 

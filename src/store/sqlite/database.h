@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,38 +17,10 @@
 
 namespace croft::store {
 
-/// The statements a store uses. Each is compiled when it is first needed and kept.
-enum class Sql : std::uint8_t {
-  begin_read,
-  begin_write,
-  commit,
-  rollback,
-  get,
-  get_revision,
-  put,
-  remove,
-  list,
-  list_names,
-  identity,  ///< the last revision, the register's id, the id of the register that it replaced; 0: none
-  set_last_revision,
-  page_count,
-  free_page_count,
-  user_version,
-  change_floor,
-  set_change_floor,
-  note_change,
-  change_revision,
-  changes_backwards,
-  forget_changes,
-  forget_all_changes,
-  give_register_id,
-};
-inline constexpr std::size_t kSqlCount = 23;
-
 class Database;
 
 /// A compiled statement in use: bind, step, read columns. Reset when it goes out of scope; at most one at a time for
-/// each Sql of a Database.
+/// each text of a Database.
 class Statement {
  public:
   Statement(Database& database, sqlite3_stmt* statement) : database_(database), statement_(statement) {}
@@ -112,12 +85,12 @@ class Database {
   /// Until when the following calls wait for other connections.
   void set_deadline(Deadline deadline) { deadline_ = deadline; }
 
-  /// Compiles the statement when it is new.
-  [[nodiscard]] Result<std::unique_ptr<Statement>> prepare(Sql sql);
-  /// A statement without parameters and rows.
-  [[nodiscard]] Result<void> run(Sql sql);
+  /// Compiles the statement when it is new, and keeps it; `sql` must live as long as the program.
+  [[nodiscard]] Result<std::unique_ptr<Statement>> prepare(const char* sql);
+  /// A statement without rows, with one parameter at most.
+  [[nodiscard]] Result<void> run(const char* sql, std::optional<std::int64_t> parameter = {});
   /// The only number of the only row.
-  [[nodiscard]] Result<std::int64_t> number(Sql sql);
+  [[nodiscard]] Result<std::int64_t> number(const char* sql);
   /// Any SQL text, for what is done once: its first column of its first row, or nothing when there is no row.
   [[nodiscard]] Result<std::optional<std::string>> ask(const std::string& text);
   /// Several statements without rows.
@@ -205,7 +178,7 @@ class Database {
   bool met_other_history_ = false;
   bool disk_failed_ = false;
   bool last_call_was_refused_ = false;
-  std::array<sqlite3_stmt*, kSqlCount> statements_{};
+  std::map<const char*, sqlite3_stmt*> statements_;
 };
 
 }  // namespace croft::store

@@ -58,10 +58,10 @@ Result<void> make_room(const std::string& path, const Clock& clock, Deadline dea
   Database database(path, Database::Mode::shared, clock, deadline);
   TRY_VOID(database.open());
   TRY_VOID(reserve_log(database));
-  TRY_VOID(database.run(Sql::begin_write));
+  TRY_VOID(database.run("BEGIN IMMEDIATE"));
   TRY_VOID(reserve_pages(database, /*adds_data=*/true));
   TRY_VOID(database.begin_log_anew());
-  return database.run(Sql::commit);
+  return database.run("COMMIT");
 }
 
 Result<void> refuse_lost_database(const std::string& path) {

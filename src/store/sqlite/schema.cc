@@ -1,7 +1,5 @@
 #include "store/sqlite/schema.h"
 
-#include <array>
-
 #include <fmt/format.h>
 
 #include "os/files.h"
@@ -23,36 +21,6 @@ CREATE TABLE changes(
 INSERT INTO counters VALUES(1, 0), (3, 0);
 )sql";
 
-/// In the order of Sql.
-constexpr std::array<const char*, kSqlCount> kTexts{
-    "BEGIN",
-    "BEGIN IMMEDIATE",
-    "COMMIT",
-    "ROLLBACK",
-    "SELECT revision, token, checksum, value FROM records WHERE kind=?1 AND name=?2",
-    "SELECT revision, length(value) FROM records WHERE kind=?1 AND name=?2",
-    "INSERT INTO records(kind, name, revision, token, checksum, value) VALUES(?1, ?2, ?3, ?4, ?5, ?6) "
-    "ON CONFLICT(kind, name) DO UPDATE SET revision=?3, token=?4, checksum=?5, value=?6",
-    "DELETE FROM records WHERE kind=?1 AND name=?2",
-    "SELECT name, revision, token, checksum, value FROM records WHERE kind=?1 AND name>=?2 AND name<?3 "
-    "ORDER BY name LIMIT ?4",
-    "SELECT name FROM records WHERE kind=?1 AND name>=?2 AND name<?3 ORDER BY name LIMIT ?4",
-    "SELECT value, ifnull((SELECT value FROM counters WHERE id=5), 0), "
-    "ifnull((SELECT value FROM counters WHERE id=7), 0) FROM counters WHERE id=1",
-    "UPDATE counters SET value=?1 WHERE id=1",
-    "PRAGMA page_count",
-    "PRAGMA freelist_count",
-    "PRAGMA user_version",
-    "SELECT value FROM counters WHERE id=3",
-    "UPDATE counters SET value=?1 WHERE id=3",
-    "INSERT INTO changes(revision, kind, name) VALUES(?1, ?2, ?3)",
-    "SELECT revision FROM changes WHERE id=?1",
-    "SELECT revision, kind, name FROM changes ORDER BY id DESC",
-    "DELETE FROM changes WHERE id<=?1",
-    "DELETE FROM changes",
-    "INSERT OR REPLACE INTO counters VALUES(5, (random() & 0x7fffffffffffffff) | 1)",
-};
-
 /// Fills an empty file. Its durability comes after: nobody knows the draft.
 [[nodiscard]] Result<void> write_draft(const std::string& draft) {
   sqlite3* db = nullptr;
@@ -61,7 +29,7 @@ constexpr std::array<const char*, kSqlCount> kTexts{
   const std::string script = fmt::format(
       "PRAGMA page_size={}; PRAGMA auto_vacuum=NONE; PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY; BEGIN; {} {}; "
       "PRAGMA application_id={}; PRAGMA user_version={}; COMMIT; PRAGMA journal_mode=WAL",
-      kPageBytes, kTables, text_of(Sql::give_register_id), kApplicationId, kSchemaVersion);
+      kPageBytes, kTables, kGiveRegisterId, kApplicationId, kSchemaVersion);
   if (code == SQLITE_OK) code = sqlite3_exec(db, script.c_str(), nullptr, nullptr, nullptr);
   Result<void> written;
   if (code != SQLITE_OK) written = fail(failure_of(db, code, "create", draft).error);
@@ -70,8 +38,6 @@ constexpr std::array<const char*, kSqlCount> kTexts{
 }
 
 }  // namespace
-
-const char* text_of(Sql sql) { return kTexts.at(static_cast<std::size_t>(sql)); }
 
 Result<void> remove_database(const std::string& path) {
   for (const char* suffix : {"", "-wal", "-shm"}) TRY_VOID(os::remove_file_durably(path + suffix));
@@ -95,7 +61,7 @@ Error newer_version_of(const std::string& path, std::int64_t version) {
 }
 
 Result<void> upgrade(Database& database) {
-  TRY(const std::int64_t now, database.number(Sql::user_version));
+  TRY(const std::int64_t now, database.number("PRAGMA user_version"));
   if (version_of(now) == kSchemaVersion) return {};
   if (version_of(now) > kSchemaVersion) return fail(newer_version_of(database.path(), version_of(now)));
   return database.execute(fmt::format("PRAGMA user_version={}", user_version(kSchemaVersion, stamp_of(now))));

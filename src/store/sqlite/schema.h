@@ -24,7 +24,9 @@ inline constexpr std::int64_t kPageBytes = 4096;
 /// No value that SQLite makes or takes is longer: twice what a record may have.
 inline constexpr int kValueBytesMax = 16 << 20;
 
-[[nodiscard]] const char* text_of(Sql sql);
+/// Gives the register an id, random and positive.
+inline constexpr const char* kGiveRegisterId =
+    "INSERT OR REPLACE INTO counters VALUES(5, (random() & 0x7fffffffffffffff) | 1)";
 
 /// Above the version is the stamp: how often the log was begun anew, modulo 2^23. The stamp of the log is the one of
 /// the database file or the next one, so files of two times show (Database::fits_its_log).

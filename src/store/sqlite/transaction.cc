@@ -22,7 +22,7 @@ Error conflict_on(const Database& database, const Key& key) {
 
 void roll_back(Database& database) {
   // Some failures have ended the transaction already. When the rollback itself fails, nothing was committed either.
-  if (database.in_transaction()) static_cast<void>(database.run(Sql::rollback));
+  if (database.in_transaction()) static_cast<void>(database.run("ROLLBACK"));
 }
 
 /// The commits of a group on their way into one transaction.
@@ -44,8 +44,8 @@ class Group {
     for (const PendingCommit* commit : commits_) TRY_VOID(add(*commit));
     if (applied_ == 0) return identity;  // the caller rolls back
     if (adds_data_ && !log_reserved) return fail(log_reserved.error());
-    TRY_VOID(set_last_revision());
     identity.revision = database_.stored(revision_);
+    TRY_VOID(database_.run("UPDATE counters SET value=?1 WHERE id=1", identity.revision));
     TRY_VOID(reserve_pages(database_, adds_data_));
     TRY_VOID(commit());
     return identity;
@@ -56,7 +56,7 @@ class Group {
  private:
   [[nodiscard]] Result<void> begin() {
     if (database_.is_read_only()) return fail(database_.failure(SQLITE_READONLY, "write"));
-    return database_.run(Sql::begin_write);
+    return database_.run("BEGIN IMMEDIATE");
   }
 
   [[nodiscard]] Result<void> add(const PendingCommit& commit) {
@@ -80,17 +80,10 @@ class Group {
     return {};
   }
 
-  [[nodiscard]] Result<void> set_last_revision() {
-    TRY(const auto statement, database_.prepare(Sql::set_last_revision));
-    statement->bind(1, database_.stored(revision_));
-    TRY_VOID(statement->step());
-    return {};
-  }
-
   /// The one moment that decides. SQLite undoes what didn't fit or was refused before anything was committed; after
   /// other failures the commit may be on the disk, or come to be there.
   [[nodiscard]] Result<void> commit() {
-    auto committed = database_.run(Sql::commit);
+    auto committed = database_.run("COMMIT");
     if (committed || database_.last_call_was_refused()) return committed;
     return fail(ErrorCode::unknown_outcome, "the outcome of a commit is not known: " + committed.error().message);
   }
@@ -120,7 +113,7 @@ bool is_full(const Result<Revision>& result) { return !result && result.error().
 }  // namespace
 
 ReadTransaction::~ReadTransaction() {
-  if (begun_ && database_.in_transaction()) static_cast<void>(database_.run(Sql::commit));
+  if (begun_ && database_.in_transaction()) static_cast<void>(database_.run("COMMIT"));
 }
 
 std::vector<Result<Revision>> commit_group(Database& database, std::span<PendingCommit* const> group, Identity& last) {

@@ -14,7 +14,7 @@ namespace croft::store {
 /// While it lives, all reads of a connection see one moment.
 class ReadTransaction {
  public:
-  explicit ReadTransaction(Database& database) : database_(database), begun_(database.run(Sql::begin_read)) {}
+  explicit ReadTransaction(Database& database) : database_(database), begun_(database.run("BEGIN")) {}
   ReadTransaction(const ReadTransaction&) = delete;
   ReadTransaction& operator=(const ReadTransaction&) = delete;
   ~ReadTransaction();
