@@ -24,7 +24,7 @@
 #include "report.h"
 #include "store/sample_records.h"
 #include "store/sqlite/sqlite_store.h"
-#include "store/sqlite/watching_vfs.h"
+#include "store/sqlite/test_watching_vfs.h"
 
 namespace croft::store {
 namespace {

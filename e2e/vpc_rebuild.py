@@ -154,7 +154,7 @@ class Node:
         self.pods.run("ip", "address", "add", f"{address}/32", "dev", "lo")
 
     def set_aside(self):
-        return sorted(path.name for path in self.folder.glob("vpc.db.damaged-*Z*"))
+        return sorted(path.name for path in self.folder.glob("vpc.db.damaged*"))
 
     def flip(self):
         """Bits all over the database, whose log is folded into it."""

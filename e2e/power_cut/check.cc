@@ -123,8 +123,10 @@ class Checker {
     const Mount mount(path, work_ + "/mount");
     if (!mount.is_mounted()) return "the file system can't be mounted";
     const Deadline deadline = Deadline::after(clock_.now(), std::chrono::seconds{60});
-    const auto store = store::open_sqlite_store(work_ + "/mount/store/croft.db", {.verify = true}, clock_, deadline);
+    const std::string file = work_ + "/mount/store/croft.db";
+    const auto store = store::open_sqlite_store(file, {}, clock_, deadline);
     if (!store) return "the store can't be opened: " + store.error().message;
+    if (const auto whole = store::check_sqlite_pages(file, clock_, deadline); !whole) return whole.error().message;
     const auto state = read_all(**store, deadline);
     if (!state) return "the store can't be read: " + state.error().message;
     const std::uint64_t found = commits_in(*state);

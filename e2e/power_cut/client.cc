@@ -14,7 +14,7 @@
 #include "os/clock.h"
 #include "os/files.h"
 #include "store/sqlite/sqlite_store.h"
-#include "store/sqlite/watching_vfs.h"
+#include "store/sqlite/test_watching_vfs.h"
 #include "workload.h"
 
 namespace croft::e2e {

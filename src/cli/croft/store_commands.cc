@@ -1,11 +1,9 @@
 // croft store: a backup of a whole register, and the way back; what one in Kubernetes needs there.
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,10 +11,8 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "base/counted.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/json_text.h"
 #include "cni/error_table.h"
@@ -25,6 +21,7 @@
 #include "ipam/use/assign.h"
 #include "ipam/use/attachments.h"
 #include "ipam/use/inspect.h"
+#include "ipam/use/pools.h"
 #include "ipam/use/release.h"
 #include "os/files.h"
 #include "os/process.h"
@@ -72,9 +69,10 @@ constexpr std::size_t kCacheFileBytesMax = std::size_t{4} << 20;
 
 struct RestoreOptions {
   std::string file, cache_directory, node;
+  std::vector<std::string> pools;  ///< NAME=CIDR
+  bool empty = false;
   bool dry_run = false;
   bool force = false;
-  bool from_other_register = false;
 };
 
 /// An address that somebody holds.
@@ -90,15 +88,12 @@ struct Account {
   std::vector<Hold> lost;              ///< held now, and not in what is restored
   std::vector<Hold> recorded;          ///< of running pods, not in the backup
   std::vector<std::string> unclear;    ///< of running pods, and could not be recorded
-  std::vector<std::string> elsewhere;  ///< in no pool of the backup: nobody can get them
-  std::size_t resting = 0;             ///< cooling now, free in the backup: their cooldown begins anew
+  std::vector<std::string> elsewhere;  ///< in no pool of what is restored: nobody can get them before one is made
   std::vector<std::string> damaged;    ///< records of the backup that are set aside
-  bool is_whole = true;                ///< what is restored was taken as it is
-  std::vector<std::string> unrested;   ///< of these, and may be given out sooner than now, or at once
-  std::vector<std::string> missing;    ///< blocks that damaged records were about: named in what is restored, and gone
 
-  [[nodiscard]] bool is_harmless() const {
-    return unreadable_now.empty() && lost.empty() && unclear.empty() && unrested.empty();
+  /// A register that was empty a moment ago gets its pools soon.
+  [[nodiscard]] bool is_harmless(bool was_empty) const {
+    return unreadable_now.empty() && lost.empty() && unclear.empty() && (!was_empty || elsewhere.empty());
   }
 };
 
@@ -276,47 +271,31 @@ class Recorder {
   Account& account_;
 };
 
-std::string rows_of(const char* title, const std::vector<Hold>& holds) {
-  if (holds.empty()) return "";
-  std::string text = fmt::format("{} ({}):\n", title, holds.size());
-  for (std::size_t i = 0; i < std::min(holds.size(), kShownMax); ++i) {
-    text +=
-        fmt::format("  {} {}{}\n", holds[i].address, holds[i].handle, holds[i].pod.empty() ? "" : " " + holds[i].pod);
-  }
-  if (holds.size() > kShownMax) text += fmt::format("  … and {} more\n", holds.size() - kShownMax);
-  return text;
+std::string line_of(const std::string& text) { return text; }
+std::string line_of(const Hold& hold) {
+  return hold.address + " " + hold.handle + (hold.pod.empty() ? "" : " " + hold.pod);
 }
 
-std::string rows_of(const char* title, const std::vector<std::string>& lines) {
-  if (lines.empty()) return "";
-  std::string text = fmt::format("{} ({}):\n", title, lines.size());
-  for (std::size_t i = 0; i < std::min(lines.size(), kShownMax); ++i) text += "  " + lines[i] + "\n";
-  if (lines.size() > kShownMax) text += fmt::format("  … and {} more\n", lines.size() - kShownMax);
+template <class Row>
+std::string rows_of(const char* title, const std::vector<Row>& rows) {
+  if (rows.empty()) return "";
+  std::string text = fmt::format("{} ({}):\n", title, rows.size());
+  for (std::size_t i = 0; i < std::min(rows.size(), kShownMax); ++i) text += "  " + line_of(rows[i]) + "\n";
+  if (rows.size() > kShownMax) text += fmt::format("  … and {} more\n", rows.size() - kShownMax);
   return text;
 }
 
 std::string account_text(const Account& account, const RestoreOptions& options) {
   std::string text =
-      fmt::format("{} is {}, as of revision {}\n", options.file,
-                  account.is_whole ? "a whole register" : "damaged: every record that can be read was taken from it",
-                  account.revision);
+      options.empty ? "an empty register\n" : fmt::format("{}, as of revision {}\n", options.file, account.revision);
   if (!account.unreadable_now.empty()) {
-    text +=
-        "what is there now cannot be read, so nobody can say what is lost, and what rests now may be given out at "
-        "once: " +
-        account.unreadable_now + "\n";
+    text += "what is there now cannot be read, so nobody can say what is lost: " + account.unreadable_now + "\n";
   }
   text += rows_of("held now and not in what is restored: the register will not know of them", account.lost);
-  text += rows_of("running and not in the backup, recorded as held", account.recorded);
+  text += rows_of("running and not in what is restored, recorded as held", account.recorded);
   text += rows_of("damaged in what is restored, and set aside", account.damaged);
-  text += rows_of("not there, though what is restored names it: nobody knows who held its addresses", account.missing);
   text += rows_of("running, and could not be recorded", account.unclear);
-  text += rows_of("running, in no pool of the backup", account.elsewhere);
-  if (account.resting > 0) {
-    text += counted_as(account.resting, "address that rests now and is free in the backup begins its cooldown anew\n",
-                       "addresses that rest now and are free in the backup begin their cooldown anew\n");
-  }
-  text += rows_of("resting now, and may be given out at once or sooner than now", account.unrested);
+  text += rows_of("running, in no pool of what is restored", account.elsewhere);
   if (options.cache_directory.empty()) {
     text += "without --cni-cache the addresses of pods made since the backup may be given out again\n";
   }
@@ -333,105 +312,23 @@ Json holds_json(const std::vector<Hold>& holds) {
 Data account_json(const Account& account, bool done) {
   Json json = {{"restored", done},
                {"revision", account.revision},
-               {"whole", account.is_whole},
                {"unreadableNow", account.unreadable_now},
                {"lost", holds_json(account.lost)},
                {"recorded", holds_json(account.recorded)},
                {"unclear", account.unclear},
                {"inNoPool", account.elsewhere},
-               {"resting", account.resting},
-               {"notResting", account.unrested},
-               {"damaged", account.damaged},
-               {"missing", account.missing}};
+               {"damaged", account.damaged}};
   return Data(std::move(json));
 }
 
-/// Keeps from being given out at once what cools now and is free in the draft: taken and released there, it rests for
-/// a whole cooldown of its pool.
-class Resting {
- public:
-  Resting(const engine::Context& draft, core::AffinityOwner fallback, Account& account)
-      : draft_(draft), fallback_(std::move(fallback)), account_(account) {}
-
-  [[nodiscard]] Result<void> rest(const std::vector<engine::AddressView>& now) {
-    std::map<net::Prefix, std::vector<engine::AddressView>> by_block;
-    for (const engine::AddressView& view : now) {
-      if (view.state != core::AddressState::cooling || !view.block) continue;
-      const auto then = engine::show_address(draft_, view.address);
-      if (!then && is_of_the_store(then.error())) return fail(then.error());
-      if (!then) {
-        // In no pool of what is restored nobody can get it.
-        if (then.error().code != ErrorCode::not_found) note_unrested(view, then.error().message);
-        continue;
-      }
-      if (then->state == core::AddressState::cooling && then->until < view.until) note_sooner(view, *then);
-      const bool is_to_rest = then->state == core::AddressState::free && !then->pool.empty();
-      if (is_to_rest) by_block[*view.block].push_back(view);
-    }
-    for (const auto& [block, views] : by_block) {
-      TRY(const std::string why, rest_together(views));
-      if (why.empty()) continue;
-      for (const engine::AddressView& view : views) {
-        TRY(const std::string why_this, rest_together({&view, 1}));
-        if (!why_this.empty()) note_unrested(view, why_this);
-      }
-    }
-    return {};
-  }
-
- private:
-  void note_unrested(const engine::AddressView& view, const std::string& why) {
-    account_.unrested.push_back(fmt::format("{}: {}", view.address.to_string(), why));
-  }
-  /// Its pool had another cooldown then. Both are texts of one form.
-  void note_sooner(const engine::AddressView& view, const engine::AddressView& then) {
-    note_unrested(view, fmt::format("rests until {}, and in what is restored only until {}", view.until, then.until));
-  }
-  [[nodiscard]] static Result<std::string> why_unless_of_the_store(const Error& error) {
-    if (is_of_the_store(error)) return fail(error);
-    return error.message;
-  }
-
-  /// Of one block, all or none: why not, or nothing when it is done.
-  [[nodiscard]] Result<std::string> rest_together(std::span<const engine::AddressView> views) {
-    core::AssignRequest request;
-    request.owner = {"croft", "restored", ""};
-    request.node = views.front().block_owner.value_or(fallback_);
-    request.count.v4 = request.count.v6 = 0;
-    request.reserved_addresses = true;
-    for (const engine::AddressView& view : views) request.addresses.push_back(view.address);
-    const auto answer = engine::assign(draft_, request);
-    if (!answer) return why_unless_of_the_store(answer.error());
-    if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) return core::to_error(*refusal).message;
-    if (const auto released = engine::release_owner(draft_, request.owner); !released) {
-      return why_unless_of_the_store(released.error());
-    }
-    for (const engine::AddressView& view : views) {
-      const auto after = engine::show_address(draft_, view.address);
-      if (!after) return fail(after.error());
-      if (after->state == core::AddressState::cooling) {
-        ++account_.resting;
-        if (after->until < view.until) note_sooner(view, *after);
-      } else {
-        note_unrested(view, fmt::format("pool {} has no cooldown in what is restored", after->pool));
-      }
-    }
-    return std::string();
-  }
-
-  const engine::Context& draft_;
-  const core::AffinityOwner fallback_;
-  Account& account_;
-};
-
 /// Compares what is there with the draft, when the draft has what runs.
-[[nodiscard]] Result<void> compare(CommandLine& line, const std::string& path, const store::SqliteOptions& how,
-                                   const engine::Context& draft, const std::string& node, Account& account) {
+[[nodiscard]] Result<void> compare(const CommandLine& line, const std::string& path, const engine::Context& draft,
+                                   Account& account) {
   TRY(const auto then, engine::list_addresses(draft));
   const auto status = os::file_status(path);
   if (status && !*status) return {};
   const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
-  auto store = store::open_sqlite_store(path, how, line.clock, deadline);
+  auto store = store::open_sqlite_store(path, {.lock_is_held = true}, line.clock, deadline);
   auto now = store ? engine::list_addresses({**store, line.clock, line.random, kCopyLimit})
                    : Result<std::vector<engine::AddressView>>(fail(store.error()));
   if (!now) {
@@ -443,23 +340,28 @@ class Resting {
   for (Hold& hold : holds_in(*now)) {
     if (!kept.contains({hold.address, hold.handle})) account.lost.push_back(std::move(hold));
   }
-  return Resting(draft, {core::AffinityOwner::Type::host, node}, account).rest(*now);
+  return {};
 }
 
-[[nodiscard]] Result<void> prepare(CommandLine& line, const std::string& path, const RestoreOptions& options,
-                                   store::SqliteRestore& restore, Account& account) {
+[[nodiscard]] Result<void> make_pools(const engine::Context& draft, const std::vector<std::string>& pools) {
+  for (const std::string& text : pools) {
+    const std::size_t equals = std::min(text.find('='), text.size());
+    core::PoolSpec spec;
+    spec.name = text.substr(0, equals);
+    TRY(spec.cidr, net::Prefix::parse(text.substr(std::min(equals + 1, text.size()))));
+    TRY_VOID(engine::create_pool(draft, spec));
+  }
+  return {};
+}
+
+[[nodiscard]] Result<void> prepare(const CommandLine& line, const std::string& path, const RestoreOptions& options,
+                                   const store::SqliteRestore& restore, Account& account) {
   account.revision = restore.revision_of_backup();
-  account.is_whole = restore.is_whole();
   for (const Error& damage : restore.damaged()) account.damaged.push_back(damage.message);
   const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
   TRY(const auto draft, store::open_sqlite_store(restore.draft(), {}, line.clock, deadline));
   engine::Context context{*draft, line.clock, line.random, kCopyLimit};
-  if (!account.is_whole || !account.damaged.empty()) {
-    TRY(const auto missing, engine::missing_blocks(context));
-    for (const engine::MissingBlock& block : missing) {
-      account.missing.push_back(fmt::format("block {}: {}", block.cidr.to_string(), fmt::join(block.named_by, ", ")));
-    }
-  }
+  TRY_VOID(make_pools(context, options.pools));
   std::string node = options.node;
   if (node.empty()) {
     TRY(node, os::host_name());
@@ -471,21 +373,29 @@ class Resting {
     Recorder recorder(context, {core::AffinityOwner::Type::host, node}, *running, account);
     TRY_VOID(recorder.record_all());
   }
-  return compare(line, path, {.verify = true, .lock_is_held = !options.dry_run}, context, node, account);
+  return compare(line, path, context, account);
+}
+
+[[nodiscard]] Result<void> check_options(const RestoreOptions& options) {
+  if (options.empty == !options.file.empty()) {
+    return fail(ErrorCode::invalid_argument, "give the file of a backup or --empty, one of the two");
+  }
+  if (options.empty && options.cache_directory.empty()) {
+    return fail(ErrorCode::invalid_argument, "--empty needs --cni-cache (usually /var/lib/cni): it records what runs");
+  }
+  if (!options.empty && !options.pools.empty()) return fail(ErrorCode::invalid_argument, "--pool goes with --empty");
+  return {};
 }
 
 [[nodiscard]] Result<int> restore_store(CommandLine& line, const RestoreOptions& options) {
+  TRY_VOID(check_options(options));
   TRY(const std::string path, path_of(line.store_url));
   os::make_files_private();
   const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
-  TRY(const auto restore, store::SqliteRestore::begin(path, options.file,
-                                                      {.incomplete = options.force,
-                                                       .from_other_register = options.from_other_register,
-                                                       .look_only = options.dry_run},
-                                                      line.clock, deadline));
+  TRY(const auto restore, store::SqliteRestore::begin(path, options.file, options.force, line.clock, deadline));
   Account account;
   TRY_VOID(prepare(line, path, options, *restore, account));
-  const bool refused = !account.is_harmless() && !options.force;
+  const bool refused = !account.is_harmless(options.empty) && !options.force;
   const bool done = !options.dry_run && !refused;
   if (done) TRY_VOID(restore->finish(deadline));
   if (line.json()) {
@@ -498,7 +408,8 @@ class Resting {
   if (done || options.dry_run) return static_cast<int>(edge::ExitCode::fine);
   return fail(
       ErrorCode::refused_for_safety,
-      "nothing was changed: see above; `--cni-cache /var/lib/cni` keeps what runs, --force restores all the same");
+      "nothing was changed: see above; `--cni-cache /var/lib/cni` keeps what runs, --pool NAME=CIDR makes a missing "
+      "pool, --force restores all the same");
 }
 
 // ---------------------------------------------------------------- new epoch
@@ -533,17 +444,17 @@ void add_store_commands(CLI::App& app, CommandLine& line) {
   backing->callback([&line, file] { line.run = [file](CommandLine& l) { return backup_store(l, *file); }; });
 
   const auto options = std::make_shared<RestoreOptions>();
-  CLI::App* restoring = store->add_subcommand("restore", "Replace the register by a backup");
-  restoring->add_option("file", options->file, "File of `croft store backup`, or croft.db in a copy of its directory")
-      ->required();
+  CLI::App* restoring = store->add_subcommand("restore", "Replace the register by a backup, or by an empty one");
+  restoring->add_option("file", options->file, "File of `croft store backup`, or croft.db in a copy of its directory");
+  restoring->add_flag("--empty", options->empty,
+                      "Begin with an empty register instead, and what --cni-cache says runs");
+  restoring->add_option("--pool", options->pools, "With --empty: make this pool first (NAME=CIDR, may be repeated)");
   restoring->add_option("--cni-cache", options->cache_directory,
                         "The runtime's CNI cache (usually /var/lib/cni): addresses of its pods that the backup lacks "
                         "are recorded in the same step");
   restoring->add_option("--node", options->node, "With --cni-cache: the node (default: this host's name)");
   restoring->add_flag("--dry-run", options->dry_run, "Show what would be lost and change nothing");
   restoring->add_flag("--force", options->force, "Restore even if addresses that are held now would be forgotten");
-  restoring->add_flag("--from-other-register", options->from_other_register,
-                      "Accept the database of another register, with its lock file beside it");
   restoring->footer(
       "Refuses a file that is not a complete register. Lists the addresses that are held now and would be forgotten. "
       "If there are any, or if the current register cannot be read, --force is required. Running agents and plugins "

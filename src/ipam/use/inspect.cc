@@ -12,7 +12,6 @@
 #include "ipam/decide/draft.h"
 #include "ipam/use/config.h"
 #include "ipam/use/each_record.h"
-#include "register/handle_blocks.h"
 
 namespace croft::engine {
 namespace {
@@ -236,30 +235,6 @@ Result<void> for_each_block(const Context& context, const std::function<void(con
         if (!block->deleted && core::check_block(*block)) visit(*block);
       },
       OnDamage::skip);
-}
-
-Result<std::vector<MissingBlock>> missing_blocks(const Context& context) {
-  TRY(const std::vector<net::Prefix> there, list_block_cidrs(context));
-  std::map<net::Prefix, std::vector<std::string>> named;
-  const auto name = [&](const net::Prefix& cidr, std::string by) {
-    if (!std::binary_search(there.begin(), there.end(), cidr)) named[cidr].push_back(std::move(by));
-  };
-  // The key says it: a damaged affinity names its block too.
-  const auto take_affinity = [&](const store::Record& record) {
-    if (const auto cidr = core::cidr_of(record.key)) name(*cidr, "affinity " + record.key.name);
-  };
-  TRY_VOID(for_each_record(context, {core::Kind::affinity, ""}, take_affinity, OnDamage::visit));
-  const auto take_handle = [&](const store::Record& record) {
-    const auto* handle = std::get_if<core::Handle>(&record.value);
-    CROFT_ASSERT(handle != nullptr);
-    for (const auto& [cidr, count, text] : core::blocks_of(*handle).blocks) {
-      name(cidr, fmt::format("handle {} ({})", handle->id, count));
-    }
-  };
-  TRY_VOID(for_each_record(context, {core::Kind::handle, ""}, take_handle, OnDamage::skip));
-  std::vector<MissingBlock> missing;
-  for (auto& [cidr, named_by] : named) missing.push_back({cidr, std::move(named_by)});
-  return missing;
 }
 
 Result<Overview> look(const Context& context) {

@@ -28,16 +28,6 @@ namespace croft::engine {
 [[nodiscard]] Result<void> for_each_affinity(const Context& context, const std::string& name_prefix,
                                              const std::function<void(const core::Affinity&)>& visit);
 
-/// A block that an affinity or a handle names and that has no record.
-struct MissingBlock {
-  net::Prefix cidr;
-  std::vector<std::string> named_by;  ///< "affinity host/node-a/…", "handle ID (COUNT)"
-};
-
-/// What a register that has lost records still knows of its blocks, by CIDR. In a whole one: claims and releases on
-/// their way, and the over-counts that an interrupted release leaves.
-[[nodiscard]] Result<std::vector<MissingBlock>> missing_blocks(const Context& context);
-
 /// How the addresses of a block or pool are used. `reserved` counts only reserved addresses that nobody holds.
 struct Usage {
   net::Count size;

@@ -266,25 +266,6 @@ TEST_F(OperatorTest, ABlockOfNobodyIsClaimedWithTheAddressesHeldInIt) {
   EXPECT_THAT(claim_affinity(context, other, cidr).value().others, ElementsAre(cidr)) << "it is node-a's again";
 }
 
-TEST_F(OperatorTest, ALostBlockIsNamedByItsClaimAndItsHolders) {
-  pool("a", "10.1.0.0/24", 28);
-  add("c1");
-  add("c2");
-  EXPECT_TRUE(missing_blocks(context).value().empty());
-  const net::Prefix lost = list_block_cidrs(context).value().front();
-  put(core::block_key(lost), std::nullopt);
-  const auto missing = missing_blocks(context).value();
-  ASSERT_EQ(missing.size(), 1U);
-  EXPECT_EQ(missing.front().cidr, lost);
-  EXPECT_THAT(missing.front().named_by, testing::UnorderedElementsAre(HasSubstr("affinity host/node-a"),
-                                                                      "handle net.c1 (1)", "handle net.c2 (1)"));
-  // A damaged record names nobody, a damaged claim its block.
-  const core::Key claim = core::affinity_key({core::AffinityOwner::Type::host, "node-a"}, lost);
-  store.damage(claim);
-  store.damage(core::handle_key("net.c1"));
-  EXPECT_EQ(missing_blocks(context).value().front().named_by.size(), 2U);
-}
-
 TEST_F(OperatorTest, TakingALabelAwayMakesNoRecord) {
   EXPECT_EQ(label_node(context, "nope", {{"zone", std::nullopt}}).error().code, ErrorCode::not_found);
   EXPECT_THAT(list_nodes(context).value(), IsEmpty());

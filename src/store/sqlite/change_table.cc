@@ -7,32 +7,20 @@
 
 #include "register/format/records.h"
 #include "store/sqlite/record_table.h"
-#include "store/sqlite/schema.h"
 
 namespace croft::store {
 namespace {
 
 [[nodiscard]] Result<void> set_floor(Database& database, std::int64_t floor) {
-  TRY(const auto statement, database.prepare(Sql::set_change_floor));
-  statement->bind(1, floor);
-  TRY_VOID(statement->step());
-  return {};
+  return database.run("UPDATE counters SET value=?1 WHERE id=3", floor);
 }
 
 /// Forgets the changes up to the row `id`.
 [[nodiscard]] Result<void> forget_up_to(Database& database, std::int64_t id) {
-  std::int64_t floor = 0;
-  {
-    TRY(const auto row, database.prepare(Sql::change_revision));
-    row->bind(1, id);
-    TRY(const bool found, row->step());
-    if (!found) return {};
-    floor = row->number(0);
-  }
-  TRY(const auto statement, database.prepare(Sql::forget_changes));
-  statement->bind(1, id);
-  TRY_VOID(statement->step());
-  return set_floor(database, floor);
+  TRY_VOID(database.run(
+      "UPDATE counters SET value=max(value, ifnull((SELECT max(revision) FROM changes WHERE id<=?1), 0)) WHERE id=3",
+      id));
+  return database.run("DELETE FROM changes WHERE id<=?1", id);
 }
 
 /// Nothing for a kind that only a newer program knows: nobody here watches it.
@@ -52,7 +40,7 @@ template <class IsWanted>
 [[nodiscard]] Result<std::vector<ChangedKey>> keys_after(Database& database, Revision position, IsWanted is_wanted) {
   std::vector<ChangedKey> keys;
   std::set<Key> seen;
-  TRY(const auto rows, database.prepare(Sql::changes_backwards));
+  TRY(const auto rows, database.prepare("SELECT revision, kind, name FROM changes ORDER BY id DESC"));
   for (;;) {
     TRY(const bool is_row, rows->step());
     if (!is_row) return keys;
@@ -66,12 +54,9 @@ template <class IsWanted>
 }  // namespace
 
 Result<KnownChanges> known_changes(Database& database) {
-  TRY(const std::int64_t version, database.number(Sql::schema_version));
-  TRY(const std::int64_t last, database.last_revision());
-  if (version < kVersionWithChanges) return KnownChanges{database.told(last), database.told(last)};
-  TRY(const std::int64_t noted, database.number(Sql::last_noted_revision));
-  TRY(const std::int64_t floor, database.number(Sql::change_floor));
-  return KnownChanges{database.told(noted == last ? floor : last), database.told(last)};
+  TRY(const Identity identity, database.identity());
+  TRY(const std::int64_t floor, database.number("SELECT value FROM counters WHERE id=3"));
+  return KnownChanges{database.told(floor), database.told(identity.revision)};
 }
 
 Result<std::vector<Change>> changes_after(Database& database, Revision position, const WatchScope& scope,
@@ -93,15 +78,9 @@ Result<std::vector<Change>> changes_after(Database& database, Revision position,
   return changes;
 }
 
-Result<void> begin_changes(Database& database) {
-  TRY(const std::int64_t last, database.last_revision());
-  TRY(const std::int64_t noted, database.number(Sql::last_noted_revision));
-  return noted == last ? Result<void>() : set_floor(database, last);
-}
-
 Result<void> note_change(Database& database, std::int64_t kind, std::string_view name, Revision revision) {
   {
-    TRY(const auto statement, database.prepare(Sql::note_change));
+    TRY(const auto statement, database.prepare("INSERT INTO changes(revision, kind, name) VALUES(?1, ?2, ?3)"));
     statement->bind(1, database.stored(revision)).bind(2, kind).bind_text(3, name);
     TRY_VOID(statement->step());
   }
@@ -111,7 +90,7 @@ Result<void> note_change(Database& database, std::int64_t kind, std::string_view
 }
 
 Result<void> forget_all_changes(Database& database, Revision last) {
-  TRY_VOID(database.run(Sql::forget_all_changes));
+  TRY_VOID(database.run("DELETE FROM changes"));
   return set_floor(database, database.stored(last));
 }
 

@@ -27,7 +27,7 @@ struct KnownChanges {
   [[nodiscard]] bool reach_back_to(Revision position) const { return floor <= position && position <= last; }
 };
 
-/// To be asked inside a read transaction. In a database of version 1 nothing but the last revision is known.
+/// To be asked inside a read transaction.
 [[nodiscard]] Result<KnownChanges> known_changes(Database& database);
 
 /// The changes after `position` of what is in the scope or followed, each record once, as it is now, in the order of
@@ -37,8 +37,6 @@ struct KnownChanges {
 
 // The following belong into the write transaction of the changes.
 
-/// To be called before the first change: notices what was written by a program that knows no changes.
-[[nodiscard]] Result<void> begin_changes(Database& database);
 [[nodiscard]] Result<void> note_change(Database& database, std::int64_t kind, std::string_view name, Revision revision);
 /// `last`: the revision before the transaction.
 [[nodiscard]] Result<void> forget_all_changes(Database& database, Revision last);

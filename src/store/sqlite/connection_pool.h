@@ -8,8 +8,9 @@
 #include <optional>
 #include <string>
 
-#include "store/sqlite/commit_note.h"
+#include "os/files.h"
 #include "store/sqlite/database.h"
+#include "store/sqlite/identity.h"
 #include "store/sqlite/writer_gate.h"
 
 namespace croft::store {
@@ -19,12 +20,10 @@ namespace croft::store {
 /// only one connection of one process can be open (Database::Mode::alone), everybody goes through the gate, and the
 /// connection is closed when the gate is left; each new one tries the shared mode again.
 ///
-/// Before each use a connection must still have the files that the path names (Database::is_current); when they were
-/// replaced, or an older state was written over them (commit_mark.h), all are closed and opened anew, in a new
-/// generation, and the use gets a connection of that. Where it meets
-/// a page that another program copied from the log, the store is looked through, the page gets its checksum, and the
-/// use begins again (adopt_copied_pages). Where one meets damage, the lock file says so from then on, and no opening
-/// believes a page before all have been read (CommitNote::damaged). Safe to call from several threads.
+/// Each use compares the files with those that the path names (Database::is_current), and in its transaction the
+/// register with the note in the lock file and with what was seen last (check_identity). When files were replaced, or
+/// an older state was written over them, all connections are closed, since SQLite keeps one mapping of the index for a
+/// whole process, and opened anew in a new generation, and the use is run again. Safe to call from several threads.
 class ConnectionPool {
  public:
   using Use = std::function<Result<void>(Database&)>;
@@ -32,25 +31,23 @@ class ConnectionPool {
   ConnectionPool(std::string path, const Clock& clock, WriterGate& gate)
       : path_(std::move(path)), clock_(clock), gate_(gate) {}
 
-  /// Runs `use` on some connection, for reading. It may be run again, after it failed.
+  /// Runs `use` on some connection, in a read transaction: all of it sees one moment. It may be run again, after it
+  /// failed.
   [[nodiscard]] Result<void> read(Deadline deadline, const Use& use);
 
-  /// Runs `use` on the first connection; the thread must be inside the gate. It may be run again, after it failed.
+  /// Runs `use` on the first connection, outside a transaction; the thread must be inside the gate. It may be run
+  /// again, after it failed, and calls check_identity() in its transaction.
   [[nodiscard]] Result<void> write(Deadline deadline, const Use& use);
-
-  /// When the note says that somebody met damage, reads every page. Error: corrupt, where there is any; else the note
-  /// is mended.
-  [[nodiscard]] Result<void> check_noted_damage(Database& database, const std::optional<CommitNote>& note);
+  /// What a transaction saw, or committed.
+  void note_seen(const Identity& seen);
 
   /// To be called before the gate is left.
   void before_leaving_gate();
 
-  /// The disk failed under some connection, or something in the register is damaged: why nothing more can be believed,
-  /// until the store is opened again or its files are replaced.
-  [[nodiscard]] std::optional<Error> broken() const;
   /// How often the files were found replaced, or put back to an older state.
   [[nodiscard]] std::uint64_t generation() const { return generation_; }
-  /// Breaks the pool from now on.
+  /// After a failure of the disk: nothing more can be believed until the store is opened again or its files are
+  /// replaced.
   void break_with(const Error& why);
 
  private:
@@ -59,38 +56,23 @@ class ConnectionPool {
     std::unique_ptr<Database> database;
   };
 
-  /// What keeps a connection from being used, and can be mended.
-  enum class Obstacle : std::uint8_t { none, replaced, page_without_sum };
-
-  /// Runs `use`. With an obstacle what it did is void, if it was run.
-  [[nodiscard]] Result<void> use_slot(Slot& slot, Deadline deadline, const Use& use, Obstacle& met);
-  /// Attempts until one meets no obstacle. Errors: those of that attempt; deadline_exceeded; corrupt, when each meets
-  /// one.
-  [[nodiscard]] Result<void> use_current(Deadline deadline, const std::function<Result<void>(Obstacle& met)>& use);
-  void close_replaced();
-  [[nodiscard]] Result<void> adopt_copied(Deadline deadline);
-  [[nodiscard]] Result<void> adopt_copied_inside(Deadline deadline);
-  [[nodiscard]] Result<void> check_there() const;
-  [[nodiscard]] Result<void> read_on_some_slot(Deadline deadline, const Use& use, Obstacle& met);
-  [[nodiscard]] Result<void> open_current(Slot& slot, Deadline deadline, Obstacle& met);
-  [[nodiscard]] Result<void> open(Slot& slot, Database::Mode mode, Deadline deadline, Obstacle& met);
-  [[nodiscard]] Result<void> open_sound(Database& database);
+  /// Runs `use`. `replaced`: the connection must not be used any more, and what the use did is void.
+  [[nodiscard]] Result<void> use_slot(Slot& slot, Deadline deadline, const Use& use, bool& replaced);
+  [[nodiscard]] Result<void> use_current(Deadline deadline, const std::function<Result<void>(bool& replaced)>& use);
+  void close_all(std::uint16_t generation);
+  [[nodiscard]] Result<void> check_there(const std::optional<os::FileStatus>& there) const;
+  [[nodiscard]] Result<void> open(Slot& slot, Database::Mode mode, Deadline deadline, bool& replaced);
   [[nodiscard]] Result<void> read_alone(Deadline deadline, const Use& use);
-  [[nodiscard]] CommitMark seen() const;
-  void note_seen(const CommitMark& seen);
-  void note_trouble(const Database& database, const Result<void>& used, Obstacle& met);
-  void note_damage(std::int64_t register_id, bool damaged);
 
   const std::string path_;
   const Clock& clock_;
   WriterGate& gate_;
   Slot first_;
   Slot second_;
-  mutable std::mutex broken_mutex_;  ///< guards broken_
-  std::optional<Error> broken_;
   std::atomic<std::uint16_t> generation_{0};
-  mutable std::mutex seen_mutex_;  ///< guards seen_
-  CommitMark seen_;                ///< the newest commit that any connection of this generation saw
+  mutable std::mutex mutex_;  ///< guards all below
+  std::optional<Error> broken_;
+  Identity seen_;  ///< the newest that any connection of this generation saw
 };
 
 }  // namespace croft::store

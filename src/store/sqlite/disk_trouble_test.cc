@@ -83,14 +83,6 @@ class DiskTroubleTest : public SqliteStoreTest, public testing::WithParamInterfa
                             {core::vacancy_key(kSampleNode, after.cidr), core::Vacancy{}, Condition::always()}};
     return store.commit(writes, sample_token(held), soon());
   }
-  /// The store as version 1 left it; the log stays, because the other program is not the last to close it.
-  void make_version_1() const {
-    make_without_page_sums(at());
-    const auto open_too = make_at(at());
-    ASSERT_TRUE(put(*open_too, "room", 1)) << "is made by a commit";
-    as_other_program(at(), "BEGIN; DROP TABLE changes; DELETE FROM counters WHERE id>2; PRAGMA user_version=1; COMMIT");
-    std::filesystem::resize_file(at() + "-lock", 0);  // it noted nothing
-  }
   [[nodiscard]] bool handle_exists(Store& store, std::uint32_t block, std::uint32_t held) const {
     const auto handle = store.get(core::handle_key(sample_handle_id(block * 64 + held)), soon());
     EXPECT_TRUE(handle) << handle.error().message;
@@ -129,7 +121,7 @@ TEST_P(DiskTroubleTest, LoneProcessesReleaseOnAFullDisk) {
   EXPECT_EQ(add(*client(), 1999, 63).error().code, ErrorCode::storage_full);
   disk_->empty();
   for (std::uint32_t block = 0; block < 20; ++block) EXPECT_TRUE(add(*client(), 1000 + block, 63));
-  EXPECT_TRUE(open(at(), {.verify = true}));
+  EXPECT_TRUE(check(at()));
 }
 
 TEST_P(DiskTroubleTest, ADaemonReleasesOnAFullDiskAndRecoversWithoutRestart) {
@@ -145,7 +137,7 @@ TEST_P(DiskTroubleTest, ADaemonReleasesOnAFullDiskAndRecoversWithoutRestart) {
   }
   disk_->empty();
   EXPECT_TRUE(add(*store, block, 63));
-  EXPECT_TRUE(open(at(), {.verify = true}));
+  EXPECT_TRUE(check(at()));
 }
 
 // What watches follow grows with each commit; it must not take the room from the register.
@@ -163,7 +155,7 @@ TEST_P(DiskTroubleTest, ChangesAreForgottenBeforeAFullDiskRefusesWhatAddsNothing
     ASSERT_TRUE(done) << i << ": " << done.error().message;
   }
   EXPECT_EQ((*watch)->next(soon()).error().code, ErrorCode::too_old);
-  EXPECT_TRUE(open(at(), {.verify = true}));
+  EXPECT_TRUE(check(at()));
 }
 
 TEST_P(DiskTroubleTest, ReadersAndWritersShareAFullDisk) {
@@ -187,27 +179,6 @@ TEST_P(DiskTroubleTest, CreationOnAFullDiskIsRefusedAndSucceedsLater) {
   EXPECT_EQ(error_of(open(at(), {.create = true})).code, ErrorCode::storage_full);
   disk_->empty();
   EXPECT_TRUE(add(*make_at(at()), 0, 1));
-}
-
-TEST_P(DiskTroubleTest, AnOlderDatabaseOnAReadOnlyDiskIsRead) {
-  ASSERT_TRUE(add(*make_at(at()), 0, 1));
-  make_version_1();
-  ASSERT_TRUE(disk_->remount("ro"));
-  const auto store = open(at());
-  ASSERT_TRUE(store) << store.error().message;
-  EXPECT_TRUE(handle_exists(**store, 0, 1));
-  EXPECT_TRUE((*store)->position(soon()));
-  EXPECT_EQ(add(**store, 0, 2).error().code, ErrorCode::read_only);
-}
-
-TEST_P(DiskTroubleTest, AnOlderDatabaseOnAFullDiskIsUpgradedByARelease) {
-  ASSERT_TRUE(add(*make_at(at()), 0, 63));
-  make_version_1();
-  disk_->fill();
-  const auto released = release(*make_at(at()), 0, 64);
-  EXPECT_TRUE(released) << released.error().message;
-  disk_->empty();
-  EXPECT_EQ(as_other_program(at(), "PRAGMA user_version"), "2");
 }
 
 TEST_P(DiskTroubleTest, AReadOnlyDiskIsReadAndSaysWhyItIsNotWritten) {

@@ -4,8 +4,8 @@
 
 #include "os/file_lock.h"
 #include "os/files.h"
-#include "store/sqlite/commit_note.h"
 #include "store/sqlite/database.h"
+#include "store/sqlite/identity.h"
 #include "store/sqlite/room.h"
 #include "store/sqlite/schema.h"
 
@@ -25,13 +25,7 @@ namespace {
                                                 "restore it from a backup, or remove it if there was none",
                                                 path));
   }
-  TRY_VOID(refuse_mounted_file(path, status));
-  if (status.hard_links != 1) {
-    return fail(ErrorCode::corrupt, fmt::format("store {} has {} hard links, and each name would get a log of its own; "
-                                                "remove the other names",
-                                                path, status.hard_links));
-  }
-  return {};
+  return refuse_mounted_file(path, status);
 }
 
 Error nothing_there(const std::string& path) {
@@ -47,7 +41,7 @@ Error nothing_there(const std::string& path) {
   if (there) return {};  // another process was quicker
   TRY_VOID(refuse_lost_database(path));
   TRY_VOID(create_database(path));
-  return make_room(path, /*in_file=*/0, clock, deadline);
+  return make_room(path, clock, deadline);
 }
 
 }  // namespace
@@ -60,47 +54,26 @@ Result<void> refuse_mounted_file(const std::string& path, const os::FileStatus& 
                           path));
 }
 
-Result<void> make_room(const std::string& path, std::int64_t in_file, const Clock& clock, Deadline deadline) {
+Result<void> make_room(const std::string& path, const Clock& clock, Deadline deadline) {
   Database database(path, Database::Mode::shared, clock, deadline);
   TRY_VOID(database.open());
   TRY_VOID(reserve_log(database));
-  TRY_VOID(database.run(Sql::begin_write));
+  TRY_VOID(database.run("BEGIN IMMEDIATE"));
   TRY_VOID(reserve_pages(database, /*adds_data=*/true));
-  TRY_VOID(database.begin_log_anew(in_file));
-  return database.run(Sql::commit);
-}
-
-Result<void> refuse_unfinished_restore(const std::string& path) {
-  TRY(const auto aside, os::file_status(path + kLogAsideSuffix));
-  if (!aside) return {};
-  TRY(const auto draft, os::file_status(path + kRestoreDraftSuffix));
-  if (!draft) return {};  // it has its place
-  return fail(ErrorCode::corrupt,
-              fmt::format("a restore of {0} has not ended, and commits that are not in it are in {0}{1}; nothing is "
-                          "handed out. Restore a backup with \"croft --store sqlite:{0} store restore BACKUP\", or "
-                          "what was here, all of it, with \"croft --store sqlite:{0} store restore {0}\"",
-                          path, kLogAsideSuffix));
+  TRY_VOID(database.begin_log_anew());
+  return database.run("COMMIT");
 }
 
 Result<void> refuse_lost_database(const std::string& path) {
-  // Commits that would be applied to a new database.
   TRY(const auto log, os::file_status(path + "-wal"));
-  if (log && log->bytes > 0) {
-    return fail(
-        ErrorCode::corrupt,
-        fmt::format("store {0} is gone, but its log {0}-wal is there; restore it with "
-                    "\"croft --store sqlite:{0} store restore BACKUP\", or, when none of its pods runs, remove the "
-                    "log and {0}{1} to start with nothing",
-                    path, kLockSuffix));
-  }
   const auto note = read_commit_note(path);
-  if (!note) return {};
+  // Commits of the log would be applied to a new database.
+  if (!note && !(log && log->bytes > 0)) return {};
   return fail(ErrorCode::corrupt,
-              fmt::format("store {0} is gone, and {0}{1} says that it had acknowledged {2} commits; "
-                          "restore it with \"croft --store sqlite:{0} store restore BACKUP\", or, when none of its "
-                          "pods runs, remove {0}{1} "
-                          "to start with nothing",
-                          path, kLockSuffix, note->revision));
+              fmt::format("store {0} is gone, and its {1} says that it had commits. Follow "
+                          "docs/runbooks/backup-and-restore.md, or, when none of its pods runs, remove {0}-wal and "
+                          "{0}{2} to start with nothing",
+                          path, note ? "lock file" : "log", kLockSuffix));
 }
 
 Result<std::string> find_or_create(const std::string& path, const SqliteOptions& options, const Clock& clock,

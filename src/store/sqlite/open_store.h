@@ -11,11 +11,6 @@ namespace croft::store {
 
 /// The suffix of the lock file beside the database.
 inline constexpr const char* kLockSuffix = "-lock";
-/// Of what is to replace the register at a path (SqliteRestore), and of the log of that register meanwhile, where its
-/// database is less without it.
-inline constexpr const char* kRestoreDraftSuffix = "-restore";
-inline constexpr const char* kLogAsideSuffix = "-wal-old";
-
 /// Looks at what a path names without opening it, makes the store if that is wanted, and gives the path without links.
 /// After success a plausible file is there. Errors: as open_sqlite_store.
 [[nodiscard]] Result<std::string> find_or_create(const std::string& path, const SqliteOptions& options,
@@ -26,13 +21,8 @@ inline constexpr const char* kLogAsideSuffix = "-wal-old";
 [[nodiscard]] Result<void> refuse_mounted_file(const std::string& path, const os::FileStatus& status);
 
 /// Makes the log at its full size, and both files durable in their directory by a first commit. The store's lock must
-/// be held. The database file itself has the revision `in_file`, durably.
-[[nodiscard]] Result<void> make_room(const std::string& path, std::int64_t in_file, const Clock& clock,
-                                     Deadline deadline);
-
-/// Error: corrupt, where a restore has ended while the log of what is at the path was set aside: it lacks commits. To
-/// be asked when the files are open.
-[[nodiscard]] Result<void> refuse_unfinished_restore(const std::string& path);
+/// be held.
+[[nodiscard]] Result<void> make_room(const std::string& path, const Clock& clock, Deadline deadline);
 
 /// Why there is no database at a path without links: corrupt when its log, or what its lock file says, shows that there
 /// was one with commits; nothing when none was ever there.

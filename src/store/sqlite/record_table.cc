@@ -14,6 +14,17 @@
 namespace croft::store {
 namespace {
 
+constexpr const char* kGet = "SELECT revision, token, checksum, value FROM records WHERE kind=?1 AND name=?2";
+constexpr const char* kPut =
+    "INSERT INTO records(kind, name, revision, token, checksum, value) VALUES(?1, ?2, ?3, ?4, ?5, ?6) "
+    "ON CONFLICT(kind, name) DO UPDATE SET revision=?3, token=?4, checksum=?5, value=?6";
+constexpr const char* kRemove = "DELETE FROM records WHERE kind=?1 AND name=?2";
+constexpr const char* kList =
+    "SELECT name, revision, token, checksum, value FROM records WHERE kind=?1 AND name>=?2 AND name<?3 ORDER BY name "
+    "LIMIT ?4";
+constexpr const char* kListNames =
+    "SELECT name FROM records WHERE kind=?1 AND name>=?2 AND name<?3 ORDER BY name LIMIT ?4";
+
 std::string_view view_of(const WriteToken& token) {
   return {reinterpret_cast<const char*>(token.bytes.data()), token.bytes.size()};
 }
@@ -82,7 +93,7 @@ Bounds bounds_of(const ListRequest& request) {
 
 /// Calls `add` for each row of a page; true when there are more rows.
 template <class Add>
-[[nodiscard]] Result<bool> for_page(Database& database, Sql sql, const ListRequest& request, Add add) {
+[[nodiscard]] Result<bool> for_page(Database& database, const char* sql, const ListRequest& request, Add add) {
   const Bounds bounds = bounds_of(request);
   TRY(const auto rows, database.prepare(sql));
   rows->bind(1, wire::number_of(request.kind)).bind_text(2, bounds.from);
@@ -107,7 +118,7 @@ struct Present {
 };
 
 [[nodiscard]] Result<Present> present(Database& database, const EncodedWrite& write) {
-  TRY(const auto row, database.prepare(Sql::get_revision));
+  TRY(const auto row, database.prepare("SELECT revision, length(value) FROM records WHERE kind=?1 AND name=?2"));
   row->bind(1, write.kind).bind_text(2, write.key->name);
   TRY(const bool found, row->step());
   if (!found) return Present{};
@@ -134,7 +145,7 @@ std::int64_t overhead_of(const Key& key) {
 
 [[nodiscard]] Result<void> apply(Database& database, const EncodedWrite& write, std::string_view token,
                                  std::int64_t revision) {
-  TRY(const auto statement, database.prepare(write.bytes ? Sql::put : Sql::remove));
+  TRY(const auto statement, database.prepare(write.bytes ? kPut : kRemove));
   statement->bind(1, write.kind).bind_text(2, write.key->name);
   if (write.bytes) {
     statement->bind(3, revision).bind_blob(4, token).bind_blob(6, *write.bytes);
@@ -159,7 +170,7 @@ std::int64_t row_checksum(std::uint8_t kind, std::string_view name, std::int64_t
 }
 
 Result<std::optional<Record>> read_record(Database& database, const Key& key) {
-  TRY(const auto row, database.prepare(Sql::get));
+  TRY(const auto row, database.prepare(kGet));
   row->bind(1, wire::number_of(key.kind)).bind_text(2, key.name);
   TRY(const bool found, row->step());
   if (!found) return std::optional<Record>();
@@ -173,7 +184,7 @@ const Key& seal_row() {
 
 Result<std::optional<StoredSeal>> read_seal(Database& database) {
   const std::string& name = seal_row().name;
-  TRY(const auto row, database.prepare(Sql::get));
+  TRY(const auto row, database.prepare(kGet));
   row->bind(1, kSealKind).bind_text(2, name);
   TRY(const bool found, row->step());
   if (!found) return std::optional<StoredSeal>();
@@ -199,7 +210,7 @@ Result<Page> read_page(Database& database, const ListRequest& request) {
     }
     return {};
   };
-  TRY(page.more, for_page(database, request.keys_only ? Sql::list_names : Sql::list, request, add));
+  TRY(page.more, for_page(database, request.keys_only ? kListNames : kList, request, add));
   return page;
 }
 

@@ -76,7 +76,8 @@ class ReplacedFilesTest : public SqliteStoreTest {
   }
   /// Everything that grow() wrote is there, and a commit succeeds; or the code of the refusal.
   [[nodiscard]] std::optional<ErrorCode> refusal_of_grown(const std::string& at) const {
-    const auto opened = open(at, {.verify = true});
+    if (const auto whole = check(at); !whole) return whole.error().code;
+    const auto opened = open(at);
     if (!opened) return opened.error().code;
     ListRequest request;
     request.kind = Kind::high_water_mark;
@@ -86,7 +87,7 @@ class ReplacedFilesTest : public SqliteStoreTest {
     EXPECT_EQ(page->records.size(), 240U);
     const auto committed = put(**opened, "0-0" + std::string(150, 'x'), 7);
     if (!committed) return committed.error().code;
-    const auto again = open(at, {.verify = true});
+    const auto again = check(at);
     return again ? std::nullopt : std::optional(again.error().code);
   }
   enum class Lock : std::uint8_t { kept, put_back, removed };
@@ -105,7 +106,7 @@ class ReplacedFilesTest : public SqliteStoreTest {
   void restore_itself() const {
     const std::string backup = scratch_.file("restored");
     ASSERT_TRUE(backup_sqlite_store(path(), backup, clock_, soon()));
-    const auto restore = SqliteRestore::begin(path(), backup, {}, clock_, soon());
+    const auto restore = SqliteRestore::begin(path(), backup, false, clock_, soon());
     ASSERT_TRUE(restore) << restore.error().message;
     ASSERT_TRUE((*restore)->finish(soon()));
     fs::remove(backup);
@@ -143,36 +144,15 @@ TEST_F(ReplacedFilesTest, AnOlderDatabaseUnderItsNewerLogIsRefused) {
   }
 }
 
-/// As nobody had it open meanwhile, and with another process that begins the log anew.
-TEST_F(ReplacedFilesTest, AnOlderDatabaseIsFoundByAStoreThatDidNotShortenTheLogItself) {
-  const auto other = make();
-  {
-    const auto store = make();
-    shorten(*store, 1);
-    copy_to(copy());
-    ASSERT_TRUE(read(*other, "a"));
-    shorten(*store, 2);
-  }
-  ASSERT_TRUE(put(*other, "c", 1));
-  overwrite("");
-  change(Lock::removed);
-  EXPECT_EQ(code_of_reading(*other), ErrorCode::corrupt);
-}
-
 TEST_F(ReplacedFilesTest, AnOlderLogBesideItsNewerDatabaseIsRefused) {
-  for (const Lock lock : {Lock::kept, Lock::put_back, Lock::removed}) {
-    SCOPED_TRACE(static_cast<int>(lock));
-    auto store = make();
-    ASSERT_TRUE(put(*store, "a", 1));
-    copy_to(copy());
-    shorten(*store, 1);
-    ASSERT_TRUE(put(*store, "c", 1));
-    store.reset();
-    overwrite("-wal");
-    change(lock);
-    EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
-    for (const char* suffix : kSuffixes) fs::remove(path() + suffix);
-  }
+  auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  copy_to(copy());
+  shorten(*store, 1);
+  ASSERT_TRUE(put(*store, "c", 1));
+  store.reset();
+  overwrite("-wal");
+  EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
 }
 
 /// What was there before a restore is another register: its files fit the newer ones no more.
@@ -195,8 +175,6 @@ TEST_F(ReplacedFilesTest, WhatWasThereBeforeARestoreIsRefused) {
         for (const char* suffix : back) overwrite(suffix);
         if (back.size() == 2) fs::remove(path() + "-shm");
         change(lock);
-        EXPECT_EQ(code_of_reading(*store), ErrorCode::corrupt) << "while it is open";
-        EXPECT_FALSE(put(*store, "d", 1));
         store.reset();
         EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
         for (const char* suffix : kSuffixes) fs::remove(path() + suffix);
@@ -220,88 +198,9 @@ TEST_F(ReplacedFilesTest, TheDatabaseAloneOfBeforeARestoreIsRefused) {
   EXPECT_EQ(error.code, ErrorCode::corrupt);
   EXPECT_THAT(error.message, testing::HasSubstr(path() + "-lock"));
   // The ways out: the operator means this one, or restores.
-  EXPECT_TRUE(SqliteRestore::begin(path(), path(), {.incomplete = true}, clock_, soon()));
+  EXPECT_TRUE(SqliteRestore::begin(path(), path(), true, clock_, soon()));
   fs::remove(path() + "-lock");
   EXPECT_TRUE(put(*make(), "d", 1));
-}
-
-/// A restore that ends before its rename leaves the old register as it was, one that ends after it the new one.
-TEST_F(ReplacedFilesTest, ARestoreThatDidNotComeToItsEndLeavesARegister) {
-  auto store = make();
-  ASSERT_TRUE(put(*store, "a", 1));
-  copy_to(copy());
-  const std::string old_note = os::ScratchDirectory::content_of(path() + "-lock");
-  restore_itself();
-  const std::string new_note = os::ScratchDirectory::content_of(path() + "-lock");
-  ASSERT_GE(new_note.size(), 3U * 64);
-  const std::string between = old_note.substr(0, 64) + new_note.substr(64);
-  write(path() + "-lock", between);
-  EXPECT_EQ(read(*store, "a"), 1U) << "after the rename";
-  EXPECT_EQ(read(*make(), "a"), 1U);
-  ASSERT_TRUE(put(*make(), "b", 1));
-  store.reset();
-  overwrite("");
-  overwrite("-wal");
-  fs::remove(path() + "-shm");
-  write(path() + "-lock", between);
-  EXPECT_EQ(read(*make(), "a"), 1U) << "before the rename";
-  ASSERT_TRUE(put(*make(), "b", 2));
-  EXPECT_EQ(read(*make(), "b"), 2U);
-}
-
-/// Where somebody removed the lock file, two write at once: what the log says of the file must be true all the same.
-TEST_F(ReplacedFilesTest, ACommitBesideTheOneThatBeginsTheLogAnewIsNotTakenForLost) {
-  const auto store = make();
-  ASSERT_TRUE(put(*store, "a", 1));
-  {
-    Database database(path(), Database::Mode::shared, clock_, soon());
-    ASSERT_TRUE(database.open());
-    while (database.log_pages() < kLogPagesMax) {
-      ASSERT_TRUE(database.ask("UPDATE counters SET value=value+1 WHERE id=2"));
-    }
-    const auto shortened = shorten_log(database, [&](std::int64_t) { EXPECT_TRUE(put(*store, "a", 2)); });
-    EXPECT_TRUE(shortened && *shortened);
-  }
-  EXPECT_EQ(read(*make(), "a"), 2U);
-  EXPECT_TRUE(put(*store, "a", 3));
-}
-
-/// An older program begins the log anew and says nothing of it.
-TEST_F(ReplacedFilesTest, AStoreThatSaysNothingOfItsFileIsTaken) {
-  {
-    auto store = make();
-    shorten(*store, 1);
-  }
-  as_other_croft(path(), "DELETE FROM counters WHERE id=6");
-  EXPECT_EQ(read(*make(), "b"), 1U);
-  auto store = make();
-  shorten(*store, 1);
-  store.reset();
-  EXPECT_NE(as_other_program(path(), "SELECT value FROM counters WHERE id=6"), "");
-}
-
-/// Its pages hide newer ones of the file: a register of two times, which only some reads find malformed.
-TEST_F(ReplacedFilesTest, AnOlderLogUnderANewerDatabaseIsRefused) {
-  auto store = make();
-  const auto until_shortened = [&](std::uint64_t times) {
-    for (std::uint64_t i = 0; store->counters().checkpoints < times; ++i) {
-      ASSERT_LT(i, 10'000U);
-      ASSERT_TRUE(put(*store, "a", i));
-    }
-  };
-  until_shortened(1);
-  ASSERT_TRUE(put(*store, "b", 1));
-  copy_to(copy());
-  until_shortened(2);
-  ASSERT_TRUE(put(*store, "b", 2));
-  store.reset();
-  for (const char* suffix : {"-wal", "-lock"}) overwrite(suffix);
-  fs::remove(path() + "-shm");
-  const auto opened = open(path());
-  ASSERT_FALSE(opened);
-  EXPECT_EQ(opened.error().code, ErrorCode::corrupt);
-  EXPECT_NE(opened.error().message.find("-wal"), std::string::npos) << opened.error().message;
-  EXPECT_EQ(check_sqlite_pages(path(), clock_, soon()).error().code, ErrorCode::corrupt);
 }
 
 TEST_F(ReplacedFilesTest, ADatabaseThatTheLogIsStillWholeForIsTaken) {
@@ -312,37 +211,6 @@ TEST_F(ReplacedFilesTest, ADatabaseThatTheLogIsStillWholeForIsTaken) {
   store.reset();
   overwrite("");
   EXPECT_EQ(read(*make(), "a"), 2U);
-}
-
-/// Views, triggers, indexes on expressions and constraints would do what somebody else wrote.
-TEST_F(ReplacedFilesTest, TablesThatCroftDidNotMakeAreNeverUsed) {
-  const std::string alter = "PRAGMA writable_schema=ON; UPDATE sqlite_schema SET sql=";
-  int number = 0;
-  for (const std::string& sql : std::vector<std::string>{
-           "CREATE TRIGGER t BEFORE INSERT ON records BEGIN SELECT RAISE(IGNORE); END", "CREATE VIEW v AS SELECT 1",
-           "CREATE TABLE t(a)", "CREATE INDEX i ON records(length(value))", "DROP TABLE changes",
-           "ALTER TABLE counters RENAME COLUMN value TO number", "ALTER TABLE changes ADD COLUMN more TEXT",
-           alter + "replace(sql, 'kind, name)', 'kind, name), CHECK(length(value) < 9)') WHERE name='records'",
-           alter + "replace(sql, 'PRIMARY', 'UNIQUE(token) ON CONFLICT REPLACE, PRIMARY') WHERE name='records'; "
-                   "CREATE INDEX i ON records(token); UPDATE sqlite_schema SET sql=NULL, "
-                   "name='sqlite_autoindex_records_2' WHERE name='i'",
-           alter + "replace(sql, 'TEXT', 'TEXT COLLATE NOCASE') WHERE name='records'",
-           alter + "replace(sql, 'value INTEGER', 'value INTEGER DEFAULT 1') WHERE name='counters'"}) {
-    const std::string at = scratch_.file("foreign" + std::to_string(++number) + ".db");
-    ASSERT_TRUE(open(at, {.create = true}));
-    as_other_croft(at, sql);
-    const auto opened = open(at);
-    ASSERT_FALSE(opened) << sql;
-    EXPECT_EQ(opened.error().code, ErrorCode::corrupt);
-    EXPECT_THAT(opened.error().message, testing::HasSubstr("did not make")) << sql;
-    EXPECT_EQ(SqliteRestore::begin(path(), at, {}, clock_, soon()).error().code, ErrorCode::corrupt);
-    // Asked to, a restore takes the records, never the tables.
-    const auto restored = SqliteRestore::begin(path(), at, {.incomplete = true}, clock_, soon());
-    if (!restored) continue;
-    ASSERT_TRUE((*restored)->finish(soon())) << sql;
-    const auto store = open(path());
-    EXPECT_TRUE(store) << sql;
-  }
 }
 
 TEST_F(ReplacedFilesTest, ADirectorySwappedForABackupIsReadAnew) {
@@ -432,13 +300,13 @@ TEST_P(OlderCopyInPlaceTest, IsSeenByAPosition) {
   EXPECT_EQ(store_->epoch(), epoch_ + 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(WrittenSince, OlderCopyInPlaceTest, testing::Values(0, 1, 2, 3, 30));
+INSTANTIATE_TEST_SUITE_P(WrittenSince, OlderCopyInPlaceTest, testing::Values(0, 1));
 
 /// Whatever others write, in whatever order it is looked at.
 TEST_F(ReplacedFilesTest, WhatOthersCommitIsNoOtherHistory) {
   const auto store = make();
   const auto other = make();
-  for (std::uint64_t commits : {1, 2, 39, 40, 41, 80, 200}) {
+  for (std::uint64_t commits : {1, 2, 80, 200}) {
     SCOPED_TRACE(commits);
     for (std::uint64_t i = 0; i < commits; ++i) ASSERT_TRUE(put(*other, "a", i));
     EXPECT_EQ(read(*store, "a"), commits - 1);
@@ -465,18 +333,6 @@ TEST_F(ReplacedFilesTest, ThreadsThatReadAndCommitMeetNoOtherHistory) {
   threads.clear();
   EXPECT_EQ(one->epoch(), 0U);
   EXPECT_EQ(two->epoch(), 0U);
-}
-
-/// A program that leaves no mark of its commits is no other history, and what it wrote is followed.
-TEST_F(ReplacedFilesTest, CommitsOfAnOlderProgramAreNoOtherHistory) {
-  const auto store = make();
-  ASSERT_TRUE(put(*store, "a", 1));
-  for (int i = 0; i < 3; ++i) {
-    as_other_croft(path(), "UPDATE counters SET value=value+1 WHERE id IN (1, 4)");
-    EXPECT_EQ(read(*store, "a"), 1U);
-  }
-  ASSERT_TRUE(put(*store, "a", 2));
-  EXPECT_EQ(store->epoch(), 0U);
 }
 
 TEST_F(ReplacedFilesTest, AnIndexThatIsRemovedLosesNothing) {
@@ -519,17 +375,6 @@ TEST_F(ReplacedFilesTest, AnOlderCopyInPlaceIsToldByTheNoteOfTheLastCommit) {
   EXPECT_EQ(put(*store, "a", 3).error().code, ErrorCode::corrupt);
 }
 
-TEST_F(ReplacedFilesTest, AnOlderLogInPlaceIsToldByItsIndex) {
-  const auto store = make();
-  ASSERT_TRUE(put(*store, "a", 1));
-  copy_to(copy());
-  ASSERT_TRUE(put(*store, "a", 2));
-  overwrite("-wal");
-  EXPECT_EQ(code_of_reading(*store), ErrorCode::corrupt);
-  EXPECT_EQ(put(*store, "a", 3).error().code, ErrorCode::corrupt);
-  EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
-}
-
 TEST_F(ReplacedFilesTest, ALogThatIsRemovedWithItsIndexIsMissed) {
   const auto store = make();
   ASSERT_TRUE(put(*store, "a", 1));
@@ -540,23 +385,6 @@ TEST_F(ReplacedFilesTest, ALogThatIsRemovedWithItsIndexIsMissed) {
   ASSERT_FALSE(committed);
   EXPECT_EQ(committed.error().code, ErrorCode::corrupt);
   EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
-}
-
-TEST_F(ReplacedFilesTest, FilesThatAreCutAreTold) {
-  for (const std::string suffix : {"", "-wal"}) {
-    for (const std::uintmax_t size : {std::uintmax_t{0}, std::uintmax_t{32}, std::uintmax_t{5000}}) {
-      if (suffix.empty() && size > 4096) continue;  // the log has the rest: see what a power cut does
-      SCOPED_TRACE(suffix + " cut to " + std::to_string(size));
-      const auto store = make();
-      ASSERT_TRUE(put(*store, "a", 1));
-      ASSERT_TRUE(put(*store, "a", 2));
-      fs::resize_file(path() + suffix, size);
-      EXPECT_EQ(put(*store, "a", 3).error().code, ErrorCode::corrupt);
-      EXPECT_EQ(code_of_reading(*store), ErrorCode::corrupt);
-      EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
-      for (const char* each : kSuffixes) fs::remove(path() + each);
-    }
-  }
 }
 
 /// After a power cut the database may be as short as it was at the last checkpoint, with a log that has the rest,
@@ -604,111 +432,6 @@ TEST_F(ReplacedFilesTest, APowerCutInACheckpointThatStoppedHalfwayLosesNothing) 
     fs::resize_file(copy() + "/croft.db", size);
     EXPECT_EQ(refusal_of_grown(copy() + "/croft.db"), std::nullopt);
   }
-  sqlite3_close(reader);
-}
-
-TEST_F(ReplacedFilesTest, ADatabaseCutBelowWhatWasCopiedFromTheLogIsTold) {
-  const auto store = make();
-  const std::uintmax_t synced = bytes_without_log();
-  grow(*store);
-  as_other_program(path(), "PRAGMA wal_checkpoint(PASSIVE)");
-  sqlite3* reader = nullptr;  // keeps the index, which says that the log need not be read
-  ASSERT_EQ(sqlite3_open(path().c_str(), &reader), SQLITE_OK);
-  ASSERT_EQ(sqlite3_exec(reader, "BEGIN; SELECT * FROM counters", nullptr, nullptr, nullptr), SQLITE_OK);
-  fs::resize_file(path(), synced);
-  EXPECT_EQ(code_of_reading(*store), ErrorCode::corrupt);
-  EXPECT_EQ(put(*store, "a", 3).error().code, ErrorCode::corrupt);
-  sqlite3_close(reader);
-}
-
-/// Which frame a page is in says the index, which has no checksum: a flipped bit, and an older frame is read.
-TEST_F(ReplacedFilesTest, AnIndexThatDoesNotFindTheNewestPagesIsMadeAnew) {
-  const auto store = make();
-  for (std::uint64_t i = 1; i <= 8; ++i) ASSERT_TRUE(put(*store, "a", i));
-  const std::string index = os::ScratchDirectory::content_of(path() + "-shm");
-  const auto word = [&](std::size_t at, auto number) {
-    std::memcpy(&number, index.data() + at, sizeof number);
-    return number;
-  };
-  const auto frames = word(16, std::uint32_t{});
-  ASSERT_GT(frames, 16U);
-  std::vector<std::uintmax_t> places{96, 97};  // how many frames are in the database
-  for (std::uint32_t frame = 0; frame < frames; ++frame) places.push_back(136 + std::uintmax_t{4} * frame);
-  for (std::uintmax_t at = 16384; at < 32768; at += 2) {
-    if (word(at, std::uint16_t{}) != 0) places.push_back(at);
-  }
-  EXPECT_EQ(places.size(), 2U + 2U * frames);
-  for (std::size_t i = 0; i < places.size(); i += i < 2 ? 1 : 13) {
-    const std::uintmax_t at = places[i];
-    SCOPED_TRACE(at);
-    flip_bit(path() + "-shm", at);
-    // One with nothing in its cache, which can't make the index anew while the other has it.
-    const auto other = open(path());
-    EXPECT_TRUE(!other || read(**other, "a") == 8U);
-    EXPECT_TRUE(other || other.error().code == ErrorCode::corrupt) << other.error().message;
-    EXPECT_EQ(read(*store, "a"), 8U);
-    EXPECT_EQ(read(*make(), "a"), 8U);
-  }
-  // While another connection keeps the index, nobody can make it anew.
-  sqlite3* reader = nullptr;
-  ASSERT_EQ(sqlite3_open(path().c_str(), &reader), SQLITE_OK);
-  sqlite3_db_config(reader, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-  ASSERT_EQ(sqlite3_exec(reader, "SELECT * FROM counters", nullptr, nullptr, nullptr), SQLITE_OK);
-  flip_bit(path() + "-shm", 136 + std::uintmax_t{4} * (frames - 1));
-  EXPECT_EQ(code_of_reading(*store), ErrorCode::corrupt);
-  EXPECT_EQ(put(*store, "a", 9).error().code, ErrorCode::corrupt);
-  EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
-  sqlite3_close(reader);
-  EXPECT_EQ(read(*store, "a"), 8U);
-  ASSERT_TRUE(put(*store, "a", 9));
-}
-
-/// Does something at its nth reading after it was told to.
-class CountingClock final : public Clock {
- public:
-  [[nodiscard]] Instant now() const override {
-    if (left_ > 0 && --left_ == 0) then_();
-    return clock_.now();
-  }
-  void at_reading(int number, std::function<void()> then) {
-    then_ = std::move(then);
-    left_ = number;
-  }
-
- private:
-  os::SystemClock clock_;
-  std::function<void()> then_;
-  mutable int left_ = 0;
-};
-
-/// One plugin after the other has the index open for a moment, while none may make it anew.
-TEST_F(ReplacedFilesTest, AnIndexThatOthersKeepForAWhileIsWaitedFor) {
-  ASSERT_TRUE(put(*make(), "a", 8));
-  CountingClock clock;
-  auto store = open_sqlite_store(path(), {}, clock, soon());
-  ASSERT_TRUE(store);
-  sqlite3* reader = nullptr;
-  ASSERT_EQ(sqlite3_open(path().c_str(), &reader), SQLITE_OK);
-  sqlite3_db_config(reader, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-  ASSERT_EQ(sqlite3_exec(reader, "SELECT * FROM counters", nullptr, nullptr, nullptr), SQLITE_OK);
-  flip_bit(path() + "-shm", 136);
-  clock.at_reading(20, [&] { sqlite3_close(std::exchange(reader, nullptr)); });
-  EXPECT_EQ(read(**store, "a"), 8U);
-  EXPECT_EQ(reader, nullptr);
-  ASSERT_TRUE(put(**store, "a", 9));
-}
-
-TEST_F(ReplacedFilesTest, FilesThatDoNotBelongTogetherAreNoDamageWhereTimeRanOut) {
-  const auto store = make();
-  ASSERT_TRUE(put(*store, "a", 8));
-  sqlite3* reader = nullptr;
-  ASSERT_EQ(sqlite3_open(path().c_str(), &reader), SQLITE_OK);
-  sqlite3_db_config(reader, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-  ASSERT_EQ(sqlite3_exec(reader, "SELECT * FROM counters", nullptr, nullptr, nullptr), SQLITE_OK);
-  flip_bit(path() + "-shm", 136);
-  const auto found = store->get(mark_key("a"), in(std::chrono::nanoseconds{0}));
-  ASSERT_FALSE(found);
-  EXPECT_EQ(found.error().code, ErrorCode::deadline_exceeded) << found.error().message;
   sqlite3_close(reader);
 }
 
@@ -769,16 +492,6 @@ TEST_F(ReplacedFilesTest, ADamagedNoteMeansNothing) {
   ASSERT_TRUE(put(*make(), "a", 3));
   write(path() + "-lock", "");
   EXPECT_EQ(read(*make(), "a"), 3U);
-}
-
-TEST_F(ReplacedFilesTest, AStoreOfAnOlderProgramGetsItsIdWithTheFirstCommit) {
-  ASSERT_TRUE(put(*make(), "a", 1));
-  as_other_program(path(), "DELETE FROM counters WHERE id=5");
-  fs::remove(path() + "-lock");  // it noted none
-  EXPECT_EQ(read(*make(), "a"), 1U);
-  ASSERT_TRUE(put(*make(), "a", 2));
-  EXPECT_NE(as_other_program(path(), "SELECT value FROM counters WHERE id=5"), "");
-  EXPECT_EQ(read(*make(), "a"), 2U);
 }
 
 TEST_F(ReplacedFilesTest, ALockFileReplacedUnderATurnIsFollowed) {

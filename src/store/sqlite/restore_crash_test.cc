@@ -5,11 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <csignal>
 #include <filesystem>
-#include <functional>
 
 #include <gmock/gmock.h>
 
@@ -78,13 +75,12 @@ class RestoreCrashTest : public SqliteStoreTest {
   [[nodiscard]] std::string backup() const { return scratch_.file("backup"); }
 
   /// A register with most of its records in the log alone.
-  void make_register(const std::function<void()>& before_it_closes = [] {}) const {
+  void make_register() const {
     const auto made = make_at(store());
     for (std::uint64_t i = 0; i < kRecords; ++i) ASSERT_TRUE(put(*made, "a" + std::to_string(i), i));
-    before_it_closes();
   }
   [[nodiscard]] Result<void> restore(const std::string& from) const {
-    TRY(const auto restore, SqliteRestore::begin(store(), from, {.incomplete = true}, clock_, soon()));
+    TRY(const auto restore, SqliteRestore::begin(store(), from, true, clock_, soon()));
     return restore->finish(soon());
   }
   /// In a process of its own; how it ended.
@@ -105,15 +101,14 @@ class RestoreCrashTest : public SqliteStoreTest {
     EXPECT_EQ(there, kRecords) << what;
   }
   /// Whatever it met, nothing acknowledged is forgotten. How many calls were looked at.
-  void restore_in_trouble(const std::string& from, bool dies, int step, const std::function<void()>& beside) {
+  void restore_in_trouble(const std::string& from, bool dies) {
     const std::string aside = scratch_.file("aside");
     fs::copy(folder(), aside, fs::copy_options::recursive);
     int call = 0;
-    for (int ended = -1; ended != 0 && call < 200; call += step) {
+    for (int ended = -1; ended != 0 && call < 200; ++call) {
       const std::string what = (dies ? "dies at call " : "EIO at call ") + std::to_string(call);
       fs::remove_all(folder());
       fs::copy(aside, folder(), fs::copy_options::recursive);
-      beside();
       ended = in_child([&] {
         trouble = {call, dies};
         const auto restored = restore(from);
@@ -121,15 +116,12 @@ class RestoreCrashTest : public SqliteStoreTest {
         return restored && over ? 0 : 1;
       });
       ASSERT_NE(ended, -1) << what;
-      leave_beside();
-      const bool lock_file_goes = call % 2 == 1;  // as somebody may do who reads of it
-      if (lock_file_goes) fs::remove(store() + "-lock");
       if (const auto opened = open(store()); opened) {
         expect_whole(**opened, what + ", opened");
       } else {
         EXPECT_EQ(opened.error().code, ErrorCode::corrupt) << what << opened.error().message;
       }
-      const auto restored = restore(store());
+      const auto restored = restore(from);
       ASSERT_TRUE(restored) << what << restored.error().message << restored.error().details;
       expect_whole(*make_at(store()), what + ", restored again");
       for (const auto& entry : fs::directory_iterator(folder())) {
@@ -141,59 +133,12 @@ class RestoreCrashTest : public SqliteStoreTest {
     EXPECT_LT(call, 200);
     fs::remove_all(aside);
   }
-  void restore_in_trouble(
-      const std::string& from, int step = 1, const std::function<void()>& beside = [] {}) {
-    for (const bool dies : {true, false}) restore_in_trouble(from, dies, step, beside);
-  }
-
-  /// Somebody who reads the register of an earlier moment, until leave_beside().
-  void read_beside() {
-    std::array<int, 2> ready{};
-    ASSERT_EQ(::pipe(ready.data()), 0);
-    reader_ = ::fork();
-    if (reader_ == 0) {
-      sqlite3* db = nullptr;
-      sqlite3_open(store().c_str(), &db);
-      sqlite3_exec(db, "BEGIN; SELECT count(*) FROM records", nullptr, nullptr, nullptr);
-      if (::write(ready[1], "r", 1) != 1) ::_exit(1);
-      for (;;) ::pause();
-    }
-    char byte = 0;
-    EXPECT_EQ(::read(ready[0], &byte, 1), 1);
-    for (const int end : ready) ::close(end);
-    EXPECT_EQ(in_child([&] {
-                auto opened = open(store());
-                return opened && put(**opened, "a0", 100) ? 0 : 1;
-              }),
-              0);
-  }
-  void leave_beside() {
-    if (reader_ == 0) return;
-    ::kill(reader_, SIGKILL);
-    ::waitpid(reader_, nullptr, 0);
-    reader_ = 0;
-  }
-  void TearDown() override { leave_beside(); }
-
-  pid_t reader_ = 0;
 };
 
 TEST_F(RestoreCrashTest, OfABackup) {
   make_register();
   ASSERT_TRUE(backup_sqlite_store(store(), backup(), clock_, soon()));
-  restore_in_trouble(backup());
-}
-
-TEST_F(RestoreCrashTest, OfARegisterFromItselfThatIsRefused) {
-  make_register([&] { as_other_program(store(), "CREATE TABLE notes(x)"); });
-  EXPECT_EQ(error_of(open(store())).code, ErrorCode::corrupt);
-  restore_in_trouble(store());
-}
-
-TEST_F(RestoreCrashTest, WhileSomebodyReadsWhatTheLogHadBefore) {
-  make_register();
-  ASSERT_TRUE(backup_sqlite_store(store(), backup(), clock_, soon()));
-  restore_in_trouble(backup(), /*step=*/3, [&] { read_beside(); });
+  for (const bool dies : {true, false}) restore_in_trouble(backup(), dies);
 }
 
 }  // namespace

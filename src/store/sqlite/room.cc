@@ -48,8 +48,8 @@ Result<void> reserve_log(Database& database) {
 }
 
 Result<void> reserve_pages(Database& database, bool adds_data) {
-  TRY(const std::int64_t pages, database.number(Sql::page_count));
-  TRY(const std::int64_t unused, database.number(Sql::free_page_count));
+  TRY(const std::int64_t pages, database.number("PRAGMA page_count"));
+  TRY(const std::int64_t unused, database.number("PRAGMA freelist_count"));
   sqlite3_file* const file = database.database_file();
   const std::int64_t allocated = bytes_of(file) / kPageBytes;
   const bool has_pages = allocated >= pages;

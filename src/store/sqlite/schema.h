@@ -6,7 +6,6 @@
 
 #include "base/result.h"
 #include "store/sqlite/database.h"
-#include "store/sqlite/page_checksum.h"
 
 namespace croft::store {
 
@@ -14,36 +13,40 @@ namespace croft::store {
 
 /// In the header of the file: "Crof".
 inline constexpr std::int64_t kApplicationId = 0x43726f66;
-/// In the header of the file: raised when the tables or the pages change. Newer ones are refused; older ones are read
-/// as they are, and their tables upgraded by the first commit. Version 3 has the tables of version 2 and a checksum in
-/// each page, which only a new file can have (create_database, SqliteRestore).
-inline constexpr std::int64_t kSchemaVersion = kVersionWithPageSums;
-/// From this version on changes are noted (change_table.h).
-inline constexpr std::int64_t kVersionWithChanges = 2;
+/// In the header of the file, in the lowest 8 bits of user_version (version_of): raised when the tables or the pages
+/// change. Newer ones are refused. Version 3 has the same tables, and a checksum in 8 reserved bytes of each page: the
+/// bytes are left alone, and the first commit makes it version 4, which programs that expect checksums refuse.
+inline constexpr std::int64_t kSchemaVersion = 4;
+inline constexpr std::int64_t kOldestVersion = 3;
 
-[[nodiscard]] std::string_view text_of(Sql sql);
+inline constexpr std::int64_t kPageBytes = 4096;
 
 /// No value that SQLite makes or takes is longer: twice what a record may have.
 inline constexpr int kValueBytesMax = 16 << 20;
 
-/// A statement that looks at all that a database has of tables, indexes, views and triggers. Its one column: whose they
-/// are (is_schema_of), a space, the first page of the table `counters`. What ANALYZE notes about tables may be there:
-/// it changes no answer.
-[[nodiscard]] const std::string& schema_question();
-/// One that names the first of them that is not Croft's.
-[[nodiscard]] const std::string& strangers_question();
-/// They are those, to the letter, that Croft makes for this version, and no others.
-[[nodiscard]] bool is_schema_of(std::int64_t version, std::string_view answer);
+/// Gives the register an id, random and positive.
+inline constexpr const char* kGiveRegisterId =
+    "INSERT OR REPLACE INTO counters VALUES(5, (random() & 0x7fffffffffffffff) | 1)";
+
+/// Above the version is the stamp: how often the log was begun anew, modulo 2^23. The stamp of the log is the one of
+/// the database file or the next one, so files of two times show (Database::fits_its_log).
+[[nodiscard]] constexpr std::int64_t version_of(std::int64_t user_version) { return user_version & 0xff; }
+[[nodiscard]] constexpr std::int64_t stamp_of(std::int64_t user_version) { return user_version >> 8 & 0x7fffff; }
+[[nodiscard]] constexpr std::int64_t user_version(std::int64_t version, std::int64_t stamp) {
+  return (stamp & 0x7fffff) << 8 | version;
+}
 
 /// Makes a complete, empty, durable database of mode 0600 under a draft name and gives it its final one: at any moment
 /// the path names nothing or a whole database. The directory must exist and nothing may be at the path; the store's
 /// lock must be held. What an interrupted creation left is removed.
 [[nodiscard]] Result<void> create_database(const std::string& path);
 
-/// Brings the tables to the last version that the pages allow, inside a write transaction: with it they are new or as
-/// they were. Does nothing where they are. Error: newer_version, when a newer program has been here since the file was
-/// opened.
-[[nodiscard]] Result<void> upgrade_tables(Database& database);
+/// Removes a database and the files that SQLite keeps beside it.
+[[nodiscard]] Result<void> remove_database(const std::string& path);
+
+/// Gives the database the last version, inside a write transaction. Error: newer_version, when a newer program has been
+/// here since the file was opened.
+[[nodiscard]] Result<void> upgrade(Database& database);
 
 [[nodiscard]] Error newer_version_of(const std::string& path, std::int64_t version);
 

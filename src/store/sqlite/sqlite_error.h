@@ -17,13 +17,9 @@ struct SqliteFailure {
   bool disk_failed = false;
   /// SQLite refused before it changed anything: no room, read-only, or another connection in the way.
   bool refused = false;
-  /// A page of the database or of its log is damaged, or does not fit the others.
-  bool damage = false;
-  /// A page was not believed because it has no checksum (vfs.h).
-  bool no_sum = false;
 };
 
-/// Reads the failure of the last call on `db`: "cannot <doing> <path>: <SQLite's words><remedy>".
+/// Reads the failure of the last call on `db`: "cannot <doing> <path>: <SQLite's words>; <remedy>".
 /// Codes: corrupt (damaged or no database), storage_full, unavailable (busy), read_only, permission_denied, internal.
 [[nodiscard]] SqliteFailure failure_of(sqlite3* db, int code, std::string_view doing, const std::string& path);
 

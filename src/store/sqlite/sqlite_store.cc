@@ -12,9 +12,9 @@
 #include "register/format/records.h"
 #include "store/check_request.h"
 #include "store/format/seal.h"
-#include "store/sqlite/commit_note.h"
 #include "store/sqlite/commit_queue.h"
 #include "store/sqlite/connection_pool.h"
+#include "store/sqlite/identity.h"
 #include "store/sqlite/open_store.h"
 #include "store/sqlite/record_table.h"
 #include "store/sqlite/sqlite_watch.h"
@@ -72,20 +72,15 @@ class SqliteStoreImpl final : public SqliteStore {
             gate_, clock, [this](std::span<PendingCommit* const> group) { return apply_group(group); },
             [this] { tidy_up(); }) {}
 
-  [[nodiscard]] Result<void> open(const SqliteOptions& options, Deadline deadline) {
-    return connections_.read(deadline, [&](Database& database) -> Result<void> {
-      if (options.verify) return verify(database);
-      return {};
-    });
+  [[nodiscard]] Result<void> open(Deadline deadline) {
+    return connections_.read(deadline, [](Database&) { return Result<void>(); });
   }
 
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
     ReadAnswer answer;
     TRY_VOID(connections_.read(deadline, [&](Database& database) -> Result<void> {
-      const ReadTransaction as_of_one_moment(database);
-      TRY_VOID(as_of_one_moment.begun());
       TRY(answer, read_all(database, wanted));
-      return database.look_at_history();
+      return {};
     }));
     return answer;
   }
@@ -94,10 +89,8 @@ class SqliteStoreImpl final : public SqliteStore {
     TRY_VOID(check_list(request));
     Page page;
     TRY_VOID(connections_.read(deadline, [&](Database& database) -> Result<void> {
-      const ReadTransaction as_of_one_moment(database);
-      TRY_VOID(as_of_one_moment.begun());
       TRY(page, read_page(database, request));
-      return database.look_at_history();
+      return {};
     }));
     return page;
   }
@@ -105,11 +98,9 @@ class SqliteStoreImpl final : public SqliteStore {
   [[nodiscard]] Result<Revision> position(Deadline deadline) override {
     Revision last;
     TRY_VOID(connections_.read(deadline, [&](Database& database) -> Result<void> {
-      const ReadTransaction as_of_one_moment(database);
-      TRY_VOID(as_of_one_moment.begun());
-      TRY(const std::int64_t number, database.last_revision());
-      last = database.told(number);
-      return database.look_at_history();
+      TRY(const Identity identity, database.identity());
+      last = database.told(identity.revision);
+      return {};
     }));
     return last;
   }
@@ -149,7 +140,7 @@ class SqliteStoreImpl final : public SqliteStore {
     return {.atomic_commit = true, .commit_bytes_max = wire::kRecordBytesMax};
   }
 
-  /// The files and the marks of commits show it to any call.
+  /// The files and the note show it to any call.
   [[nodiscard]] std::uint64_t epoch() const override { return connections_.generation(); }
 
   [[nodiscard]] Result<os::FileId> file(Deadline deadline) override {
@@ -207,18 +198,15 @@ class SqliteStoreImpl final : public SqliteStore {
   std::vector<Result<Revision>> apply_group(std::span<PendingCommit* const> group) {
     std::vector<Result<Revision>> results;
     const auto use = [&](Database& database) -> Result<void> {
-      const auto note = decode_commit_note(gate_.lock().noted(kNotesBytes));
-      if (auto sound = connections_.check_noted_damage(database, note); !sound) return sound;
-      results = commit_group(database, group, note);
+      Identity last;
+      results = commit_group(database, group, last);
       transactions_ += 1;
-      note_commits(database, results);
+      note_commits(database, last, results);
       is_log_long_ = is_log_long(database);
-      // The pool mends that, and lets it begin again.
-      const bool begins_again = database.met_page_without_sum() || database.met_other_history();
-      if (begins_again && is_nothing_applied(results)) return fail(results.front().error());
-      if (auto why = reason_to_stop(database, results)) {
-        connections_.break_with(*why);
-        if (is_nothing_applied(results)) return fail(*std::move(why));  // the pool notes damage
+      // The pool opens the files anew, and lets it begin again.
+      if (database.met_other_history()) return fail(results.front().error());
+      for (const auto& result : results) {
+        if (!result && database.disk_failed()) connections_.break_with(result.error());
       }
       return {};
     };
@@ -230,13 +218,12 @@ class SqliteStoreImpl final : public SqliteStore {
 
   /// What has been committed counts only when it is in the files that the path names: they may have been replaced since
   /// the connection was looked at.
-  void note_commits(Database& database, std::vector<Result<Revision>>& results) const {
-    Revision last;
-    for (const auto& result : results) last = std::max(last, result.value_or(Revision()));
-    if (last == Revision()) return;
+  void note_commits(Database& database, const Identity& last, std::vector<Result<Revision>>& results) {
+    if (std::none_of(results.begin(), results.end(), [](const auto& result) { return result.has_value(); })) return;
     const auto current = database.is_current();
     if (current && *current && gate_.lock().is_at_path()) {
-      gate_.lock().note(encode_commit_note({database.register_id(), database.stored(last)}));
+      gate_.lock().note(encode_commit_note(last));
+      connections_.note_seen(last);
       return;
     }
     for (auto& result : results) {
@@ -246,35 +233,17 @@ class SqliteStoreImpl final : public SqliteStore {
     }
   }
 
-  static bool is_nothing_applied(std::span<const Result<Revision>> results) {
-    return std::none_of(results.begin(), results.end(), [](const Result<Revision>& result) {
-      return result || result.error().code == ErrorCode::unknown_outcome;
-    });
-  }
-
-  /// After these nothing more may be written before the store is opened again.
-  static std::optional<Error> reason_to_stop(const Database& database, std::span<const Result<Revision>> results) {
-    const bool may_be_mended = database.met_page_without_sum();  // by the next use
-    for (const auto& result : results) {
-      if (result) continue;
-      const bool is_damage = result.error().code == ErrorCode::corrupt && !may_be_mended;
-      if (is_damage || database.disk_failed()) return result.error();
-    }
-    return std::nullopt;
-  }
-
   void tidy_up() {
     changed_.give();
-    if (!std::exchange(is_log_long_, false)) return connections_.before_leaving_gate();
-    const Deadline soon = Deadline::after(clock_.now(), kTidyUpMax);
-    // Its failure is no failure of a commit, which has been acknowledged; the pool notes what it says about the disk.
-    static_cast<void>(connections_.write(soon, [&](Database& database) -> Result<void> {
-      TRY(const bool checkpointed, shorten_log(database, [&](std::int64_t in_file) {
-            gate_.lock().note(encode_file_note({database.register_id(), 0, in_file}), kFileNoteAt);
-          }));
-      if (checkpointed) checkpoints_ += 1;
-      return {};
-    }));
+    if (std::exchange(is_log_long_, false)) {
+      const Deadline soon = Deadline::after(clock_.now(), kTidyUpMax);
+      // Its failure is no failure of a commit, which has been acknowledged; the pool notes what it says about the disk.
+      static_cast<void>(connections_.write(soon, [&](Database& database) -> Result<void> {
+        TRY(const bool checkpointed, shorten_log(database));
+        if (checkpointed) checkpoints_ += 1;
+        return {};
+      }));
+    }
     connections_.before_leaving_gate();
   }
 
@@ -299,15 +268,14 @@ Result<std::unique_ptr<SqliteStore>> open_sqlite_store(const std::string& path, 
                                                        const Clock& clock, Deadline deadline) {
   TRY(const std::string resolved, find_or_create(path, options, clock, deadline));
   auto store = std::make_unique<SqliteStoreImpl>(resolved, clock, options.lock_is_held);
-  TRY_VOID(store->open(options, deadline));
+  TRY_VOID(store->open(deadline));
   return std::unique_ptr<SqliteStore>(std::move(store));
 }
 
 Result<void> check_sqlite_pages(const std::string& path, const Clock& clock, Deadline deadline) {
   TRY(const std::string resolved, find_or_create(path, {}, clock, deadline));
   Database database(resolved, Database::Mode::shared, clock, deadline);
-  database.believe_copied_pages();
-  TRY_VOID(open_checked(database));
+  TRY_VOID(database.open());
   return verify_pages(database);
 }
 

@@ -14,10 +14,7 @@ namespace croft::store {
 struct SqliteOptions {
   /// Make the store when there is none: its directory (mode 0700) and its files (0600).
   bool create = false;
-  /// Read the whole database once on opening and look for damage: for long-lived programs, not for a plugin.
-  bool verify = false;
-  /// For who holds the store's lock, as SqliteRestore does: only reads, waits for no lock, and mends nothing. Pages
-  /// that another program copied from the log are read as they are (vfs.h): ask for `verify` too.
+  /// The caller holds the store's lock, as SqliteRestore does: it is not taken, and nothing may be committed.
   bool lock_is_held = false;
 };
 
@@ -36,13 +33,13 @@ struct SqliteCounters {
 ///
 /// The files are looked at before each use: when they were replaced, the store goes on with what is there now. Then
 /// what was read before is void: conditions on its revisions don't hold any more (conflict), and watches end (too_old).
-/// Where acknowledged commits are missing (commit_note.h) every call fails with corrupt.
+/// Where acknowledged commits are missing (identity.h) every call fails with corrupt.
 ///
 /// Safe to call from several threads; reads go on while a commit waits for the disk. Commits of several threads share
 /// transactions. A process that forks must not use the store in the child. Turns and watches must end before the store
 /// does.
 ///
-/// A database of an older version is read as it is and upgraded by the first commit to it. Watches see what other
+/// A database of an older version is read as it is, and the first commit gives it the new one. Watches see what other
 /// processes do within about 20 ms, and know the last 10,000 changes; fewer after the disk was full.
 class SqliteStore : public Store, public Sealable {
  public:
@@ -53,7 +50,7 @@ class SqliteStore : public Store, public Sealable {
 
 /// Opens the store in the file `path`; of links in it the file they lead to. `clock` must outlive the store.
 /// Errors, each naming the path: not_found (no store there and none to be made; says how to make one); corrupt (empty,
-/// no database, another program's, of inconsistent files, with several hard links, mounted by itself); newer_version;
+/// no database, another program's, of inconsistent files, mounted by itself); newer_version;
 /// invalid_argument (no regular file, loop of links); permission_denied; read_only or storage_full (only when it is to
 /// be made); deadline_exceeded. Never waits longer than the deadline for others, and for odd files not at all.
 [[nodiscard]] Result<std::unique_ptr<SqliteStore>> open_sqlite_store(const std::string& path,

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "store/sqlite/store_fixture.h"
-#include "store/sqlite/watching_vfs.h"
+#include "store/sqlite/test_watching_vfs.h"
 #include "store/test_commits.h"
 
 namespace croft::store {
@@ -155,7 +155,7 @@ TEST_F(WatchedStoreTest, AKilledHolderOfTheLockHoldsUpNobody) {
     ::waitpid(pid, nullptr, 0);
     EXPECT_TRUE(put(*make(), "a", 1));
   }
-  EXPECT_TRUE(open(path(), {.verify = true}));
+  EXPECT_TRUE(check(path()));
 }
 
 TEST_F(WatchedStoreTest, AStoppedHolderMeansATimelyErrorThatNamesIt) {

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "store/sqlite/change_table.h"
-#include "store/sqlite/transaction.h"
 
 namespace croft::store {
 namespace {
@@ -34,9 +33,6 @@ Result<std::vector<Change>> SqliteWatch::look(Deadline deadline) {
   std::vector<Change> changes;
   Revision position;
   const auto use = [&](Database& database) -> Result<void> {
-    const ReadTransaction as_of_one_moment(database);
-    TRY_VOID(as_of_one_moment.begun());
-    TRY_VOID(database.look_at_history());
     TRY(position, last_of_known(database, position_));
     if (position == position_) return {};
     TRY(changes, changes_after(database, position_, scope_, followed_));
@@ -49,9 +45,6 @@ Result<std::vector<Change>> SqliteWatch::look(Deadline deadline) {
 
 Result<void> SqliteWatch::check_position(Deadline deadline) {
   return connections_.read(deadline, [&](Database& database) -> Result<void> {
-    const ReadTransaction as_of_one_moment(database);
-    TRY_VOID(as_of_one_moment.begun());
-    TRY_VOID(database.look_at_history());
     TRY_VOID(last_of_known(database, position_));
     return {};
   });

@@ -12,7 +12,6 @@
 #include "os/scratch_directory.h"
 #include "store/sample_records.h"
 #include "store/sqlite/sqlite_store.h"
-#include "store/sqlite/vfs.h"
 
 namespace croft::store {
 
@@ -52,37 +51,23 @@ class SqliteStoreTest : public testing::Test {
     return std::get<core::HighWaterMark>((*record)->value).sequence_number.value;
   }
 
-  /// What SQLite says to a statement, with plain settings: another program that writes the file.
-  static std::string as_other_program(const std::string& at, const std::string& sql) { return ask(at, sql, nullptr); }
-  /// The same by a program that writes pages as Croft does.
-  static std::string as_other_croft(const std::string& at, const std::string& sql) { return ask(at, sql, croft_vfs()); }
-  /// Makes a new database one of version 2: as programs made them before pages had checksums.
-  static void make_without_page_sums(const std::string& at) {
-    as_other_program(at, "PRAGMA user_version=2; PRAGMA journal_mode=DELETE");
-    sqlite3* db = nullptr;
-    EXPECT_EQ(sqlite3_open(at.c_str(), &db), SQLITE_OK);
-    // VACUUM keeps the room for checksums, so the content goes to a database without.
-    EXPECT_EQ(sqlite3_exec(db, ("ATTACH '" + at + "-old' AS old").c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
-    std::string script = ask(at,
-                             "SELECT group_concat(replace(sql, 'CREATE TABLE ', 'CREATE TABLE old.'), '; ') FROM "
-                             "sqlite_schema WHERE type='table'",
-                             nullptr);
-    script +=
-        "; INSERT INTO old.records SELECT * FROM main.records; INSERT INTO old.counters SELECT * FROM main.counters; "
-        "INSERT INTO old.changes SELECT * FROM main.changes; PRAGMA old.user_version=2; PRAGMA "
-        "old.application_id=1131573094; PRAGMA old.journal_mode=WAL";
-    EXPECT_EQ(sqlite3_exec(db, script.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
-    sqlite3_close(db);
-    std::filesystem::rename(at + "-old", at);
+  /// Opens it, and has every page looked at.
+  [[nodiscard]] Result<void> check(const std::string& at) const {
+    const auto opened = open(at);
+    if (!opened) return fail(opened.error());
+    return check_sqlite_pages(at, clock_, soon());
   }
-  static std::string ask(const std::string& at, const std::string& sql, const char* layer) {
+
+  /// What SQLite says to a statement, with plain settings: another program that writes the file.
+  static std::string as_other_program(const std::string& at, const std::string& sql) { return ask(at, sql); }
+  static std::string ask(const std::string& at, const std::string& sql) {
     sqlite3* db = nullptr;
     std::string answer;
     const auto note = [](void* out, int, char** values, char**) {
       *static_cast<std::string*>(out) = values[0] == nullptr ? "" : values[0];
       return 0;
     };
-    EXPECT_EQ(sqlite3_open_v2(at.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, layer), SQLITE_OK);
+    EXPECT_EQ(sqlite3_open_v2(at.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr), SQLITE_OK);
     EXPECT_EQ(sqlite3_exec(db, sql.c_str(), note, &answer, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
     sqlite3_close(db);
     return answer;

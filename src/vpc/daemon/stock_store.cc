@@ -1,8 +1,12 @@
 #include "vpc/daemon/stock_store.h"
 
 #include <chrono>
+#include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "os/directory.h"
 #include "os/files.h"
 #include "store/sqlite/sqlite_store.h"
 #include "vpc/use/warm_stock.h"
@@ -12,19 +16,50 @@ namespace {
 
 constexpr std::chrono::seconds kOpenLimit{10};
 constexpr std::chrono::seconds kLookLimit{1};
+constexpr const char* kDamaged = ".damaged";
+
+[[nodiscard]] Result<std::unique_ptr<store::SqliteStore>> open_whole(const std::string& path, const Clock& clock) {
+  const Deadline soon = Deadline::after(clock.now(), kOpenLimit);
+  TRY(auto opened, store::open_sqlite_store(path, {.create = true}, clock, soon));
+  TRY_VOID(store::check_sqlite_pages(path, clock, soon));
+  return opened;
+}
+
+/// Another program's database stays where it is: the path is wrong.
+/// https://www.sqlite.org/fileformat.html#the_database_header
+[[nodiscard]] Result<void> refuse_others(const std::string& path) {
+  constexpr std::string_view kMagic("SQLite format 3\0", 16), kOurs = "Crof";
+  constexpr std::size_t kApplicationIdAt = 68;
+  TRY(const auto file, os::RandomAccessFile::open(path));
+  std::string header(kApplicationIdAt + kOurs.size(), '\0');
+  TRY(const bool is_long_enough, file ? file->read_at(0, header.data(), header.size()) : Result<bool>(false));
+  if (!is_long_enough || !header.starts_with(kMagic) || header.ends_with(kOurs)) return {};
+  return fail(ErrorCode::refused_by_configuration,
+              fmt::format("store {} is a database of another program; correct the path of the store", path));
+}
+
+/// What goes last is the lock file, whose note tells that a store was here: after a crash in between the next opening
+/// is corrupt too, and the rest goes aside.
+[[nodiscard]] Result<SetAside> set_aside(const std::string& path, Error why) {
+  TRY(const std::string resolved, os::resolved_path(path));
+  TRY_VOID(refuse_others(resolved));
+  for (const char* suffix : {"", "-wal", "-shm", "-lock"}) {
+    TRY(const auto there, os::entry_status(resolved + suffix));
+    if (there) TRY_VOID(os::rename_durably(resolved + suffix, resolved + kDamaged + suffix));
+  }
+  return SetAside{resolved + kDamaged, std::move(why.message)};
+}
 
 }  // namespace
 
 Result<StockStore> open_stock_store(const std::string& path, bool was_lost, const Clock& clock, Random& random) {
-  const auto soon = [&] { return Deadline::after(clock.now(), kOpenLimit); };
-  const store::SqliteOptions options{.create = true, .verify = true};
   StockStore stock;
-  auto opened = store::open_sqlite_store(path, options, clock, soon());
+  auto opened = open_whole(path, clock);
   if (!opened && opened.error().code == ErrorCode::corrupt) {
-    auto aside = store::set_damaged_store_aside(path, clock, soon());
+    auto aside = set_aside(path, opened.error());
     if (!aside) return fail(aside.error().in("the store is damaged, and is not set aside: " + opened.error().message));
     stock.aside = *std::move(aside);
-    opened = store::open_sqlite_store(path, options, clock, soon());
+    opened = open_whole(path, clock);
   }
   if (!opened && stock.aside) {
     // Whoever mends what is in the way has to know where it went.
@@ -36,7 +71,11 @@ Result<StockStore> open_stock_store(const std::string& path, bool was_lost, cons
   bool may_have_been = was_lost;
   if (!may_have_been) {
     // An agent that died between setting aside and the note that follows would else begin with nothing.
-    TRY(may_have_been, store::has_store_set_aside(path));
+    TRY(const std::string resolved, os::resolved_path(path));
+    for (const char* suffix : {"", "-wal", "-lock"}) {
+      TRY(const auto there, os::entry_status(resolved + kDamaged + suffix));
+      may_have_been = may_have_been || there.has_value();
+    }
   }
   if (!may_have_been) return stock;
   const engine::Context context{*stock.store, clock, random};

@@ -6,16 +6,21 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "store/sqlite/set_aside.h"
 #include "store/store.h"
 
 namespace croft::app {
+
+/// A damaged store's files that got other names, so that a new one could be made in their place.
+struct SetAside {
+  std::string path;  ///< what was `<file>` is `<file>.damaged`; so are `-wal` and the others
+  std::string why;   ///< what opening said
+};
 
 /// The store of a node's stock of cloud addresses.
 struct StockStore {
   std::unique_ptr<store::Store> store;
   /// The damaged one that was here, of this opening.
-  std::optional<store::SetAside> aside;
+  std::optional<SetAside> aside;
   /// It knows nothing of what an earlier one knew: engine::begin_rebuild() was called.
   bool begins_anew = false;
 };
@@ -24,8 +29,8 @@ struct StockStore {
 /// set aside first, and who keeps the stock finds out what was in it before any address of it is given away.
 /// `was_lost`: it is known to have been here, whatever is there now.
 ///
-/// Only damage is answered so: another version, missing permission, a full or read-only disk, another program's
-/// database and a lock that does not come free are errors, and change nothing. `clock` must outlive the store.
+/// Only damage is answered so: another version, missing permission, a full or read-only disk and a lock that does not
+/// come free are errors, and change nothing. One set aside replaces the one before it. `clock` must outlive the store.
 [[nodiscard]] Result<StockStore> open_stock_store(const std::string& path, bool was_lost, const Clock& clock,
                                                   Random& random);
 

@@ -1,6 +1,8 @@
-#include "store/sqlite/watching_vfs.h"
+#pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -10,14 +12,31 @@
 #include "base/assert.h"
 
 namespace croft::store {
-namespace {
 
-DiskWatch watch;
-sqlite3_vfs* base_vfs = nullptr;
+/// Counts what SQLite asks of the disk, and makes it fail on request. For tests and benchmarks: they call
+/// install_watching_vfs() before the first store is opened. One for the whole process.
+struct DiskWatch {
+  std::atomic<std::uint64_t> syncs{0};
+  std::atomic<std::uint64_t> writes{0};
+  std::atomic<std::uint64_t> bytes_written{0};
+  /// One sync in this many reports success and does nothing: a disk that lies. 1: all of them; 0: none.
+  std::atomic<std::uint64_t> skip_one_sync_in{0};
+  /// Every sync fails with an I/O error; what was written stays in the page cache.
+  std::atomic<bool> fail_syncs{false};
+  /// Every write fails with an I/O error.
+  std::atomic<bool> fail_writes{false};
+  /// Nanoseconds that each sync takes longer.
+  std::atomic<std::int64_t> sync_delay{0};
+};
+
+namespace watched_disk {
+
+inline DiskWatch watch;
+inline sqlite3_vfs* base_vfs = nullptr;
 /// SQLite's Unix layer has a few tables of methods for its files, which share these two.
-sqlite3_io_methods base_methods{};
+inline sqlite3_io_methods base_methods{};
 
-int sync(sqlite3_file* file, int flags) {
+inline int sync(sqlite3_file* file, int flags) {
   const std::uint64_t number = ++watch.syncs;
   if (const auto delay = watch.sync_delay.load(); delay > 0)
     std::this_thread::sleep_for(std::chrono::nanoseconds{delay});
@@ -26,7 +45,7 @@ int sync(sqlite3_file* file, int flags) {
   return skip != 0 && number % skip == 0 ? SQLITE_OK : base_methods.xSync(file, flags);
 }
 
-int write(sqlite3_file* file, const void* data, int count, sqlite3_int64 offset) {
+inline int write(sqlite3_file* file, const void* data, int count, sqlite3_int64 offset) {
   ++watch.writes;
   watch.bytes_written += static_cast<std::uint64_t>(count);
   if (watch.fail_writes) return SQLITE_IOERR_WRITE;
@@ -34,7 +53,7 @@ int write(sqlite3_file* file, const void* data, int count, sqlite3_int64 offset)
 }
 
 /// The same table with our sync and write.
-const sqlite3_io_methods* watched(const sqlite3_io_methods* methods) {
+inline const sqlite3_io_methods* watched(const sqlite3_io_methods* methods) {
   static std::mutex mutex;
   static std::map<const sqlite3_io_methods*, sqlite3_io_methods> tables;
   const std::lock_guard lock(mutex);
@@ -48,13 +67,13 @@ const sqlite3_io_methods* watched(const sqlite3_io_methods* methods) {
   return &entry->second;
 }
 
-int open_file(sqlite3_vfs*, const char* path, sqlite3_file* file, int flags, int* flags_out) {
+inline int open_file(sqlite3_vfs*, const char* path, sqlite3_file* file, int flags, int* flags_out) {
   const int code = base_vfs->xOpen(base_vfs, path, file, flags, flags_out);
   if (code == SQLITE_OK) file->pMethods = watched(file->pMethods);
   return code;
 }
 
-bool install() {
+inline bool install() {
   CROFT_ASSERT(sqlite3_initialize() == SQLITE_OK);
   base_vfs = sqlite3_vfs_find(nullptr);
   CROFT_ASSERT(base_vfs != nullptr);
@@ -65,12 +84,13 @@ bool install() {
   return sqlite3_vfs_register(&ours, /*makeDflt=*/1) == SQLITE_OK;
 }
 
-}  // namespace
+}  // namespace watched_disk
 
-DiskWatch& install_watching_vfs() {
-  static const bool kInstalled = install();
+/// Puts the watch under all stores of this process.
+inline DiskWatch& install_watching_vfs() {
+  static const bool kInstalled = watched_disk::install();
   CROFT_ASSERT(kInstalled);
-  return watch;
+  return watched_disk::watch;
 }
 
 }  // namespace croft::store
