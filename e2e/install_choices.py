@@ -693,7 +693,7 @@ def other_store(world):
 
 
 def moved_store(world):
-    """One whose register was moved by `croft migrate store` is closed for good: nothing is to say, of the store that it went to."""
+    """One whose register was moved by `croft store copy` is paused for good: nothing is to say, of the store that it went to."""
     etcds = [Etcd(world) for _ in range(2)]
     host = Host(world, "moved-store")
     source = f"sqlite:{world.directory}/moved.db"
@@ -701,7 +701,7 @@ def moved_store(world):
     install = lambda etcd, *more: host.install("--main-plugin", "ptp", "--node", "oak", "--store", etcd.store, *more)
     done(host.install("--main-plugin", "ptp", "--node", "oak", "--store", source))
     refused(install(etcds[0]), 5, source, "was not moved", "--replace-store")
-    run(world.bin / "croft", "migrate", "store", "--from", source, "--to", etcds[0].store, "--apply", timeout=240)
+    run(world.bin / "croft", "store", "copy", source, etcds[0].store, timeout=240)
     refused(install(etcds[1]), 5, source, f"moved to {etcds[0].store}", "--replace-store")
     refused(install(etcds[0], "--no-probe"), 5, source, "--no-probe", "--replace-store")
     done(install(etcds[0], "--dry-run"))
@@ -714,14 +714,14 @@ def closed_register(world, moved, etcd):
     host = Host(world, "closed")
     install = lambda store, *more: host.install("--main-plugin", "ptp", "--node", "oak", "--store", store, *more)
     refused(install(moved), 1, "nothing was changed", f"moved to \"{etcd.store}\"", "--store")
-    seal = {"version": 1, "move": "0" * 32, "end": "target", "phase": "copying", "other": "sqlite:/a.db", "since": "2026-01-01T00:00:00Z"}
-    etcd.ctl("put", "/croft/v1/seal", json.dumps(seal))
+    pause = {"version": 1, "phase": "filling", "other": "sqlite:/a.db", "since": "2026-01-01T00:00:00Z"}
+    etcd.ctl("put", "/croft/v1/pause", json.dumps(pause))
     refused(install(etcd.store), 4, "being filled", "run it again then")
-    etcd.ctl("put", "/croft/v1/seal", "x")
-    refused(install(etcd.store), 1, "seal", "migrate.md#damaged-seal")
+    etcd.ctl("put", "/croft/v1/pause", "x")
+    refused(install(etcd.store), 1, "pause", "migrate.md#damaged-pause")
     expect_equal((host.names(), (host.bin / "croft-ipam").exists()), ([], False), "nothing was written")
     done(install(etcd.store, "--no-probe"))
-    etcd.ctl("del", "/croft/v1/seal")
+    etcd.ctl("del", "/croft/v1/pause")
     done(install(etcd.store))
 
 
@@ -998,8 +998,8 @@ def still_called(world):
     done(install("--no-conflist"))
     # As croft migrate calico leaves it.
     calicos = {**CALICOS, "plugins": [{**CALICOS["plugins"][0], "ipam": ipam}]}
-    (host.conf / "10-calico.conflist.switched-to-croft").write_text("")
-    stays("10-calico.conflist", json.dumps(calicos), f"`croft migrate calico --conflist {host.conf}/10-calico.conflist --back --apply`")
+    (host.conf / "10-calico.conflist.before-croft").write_text("")
+    stays("10-calico.conflist", json.dumps(calicos), f"`mv {host.conf}/10-calico.conflist.before-croft")
     (host.conf / "10-calico.conflist").write_text(json.dumps(CALICOS))
     done(uninstall())
     expect(not (host.bin / "croft-ipam").exists(), "it went")

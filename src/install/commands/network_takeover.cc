@@ -19,9 +19,9 @@
 #include "ipam/door/croft_ipam.h"
 #include "ipam/use/transact.h"
 #include "os/files.h"
-#include "register/seal.h"
+#include "register/pause.h"
 #include "store/kube/node_objects.h"
-#include "store/seal.h"
+#include "store/pause.h"
 #include "store/store_url.h"
 
 namespace croft::app {
@@ -141,7 +141,7 @@ Result<void> NetworkTakeover::check_register(const edge::NextGiver& next, const 
       if (cluster_ == OneCluster::no && store::scheme_of(before) == store::Scheme::kube) break;
       return {};
     case store::OneRegister::not_said:
-      // By its seal it is neither this one nor that to which it was moved.
+      // By its pause it is neither this one nor that to which it was moved.
       if (!look_at_move(before).to.empty() && !why_not_moved(before).empty()) break;
       told_(
           fmt::format("{}/{} has the register {}, and {} will have {}: make sure that this is the same one, as "
@@ -157,7 +157,7 @@ Result<void> NetworkTakeover::check_register(const edge::NextGiver& next, const 
       ErrorCode::refused_for_safety,
       fmt::format("{} has {}, by which the register is {}, and {} would have another one, {}: there nothing "
                   "is known of the addresses that pods keep, and they would be given again ({}). Leave "
-                  "--store as it was, or move the register (croft migrate store, docs/runbooks/migrate.md), "
+                  "--store as it was, or move the register (croft store copy, docs/runbooks/migrate.md), "
                   "or drain each node that has it, and delete there what a drain leaves, the pods of "
                   "DaemonSets and static pods; "
                   "then give --replace-store {}",
@@ -173,13 +173,12 @@ NetworkTakeover::Move NetworkTakeover::look_at_move(const std::string& before) c
   const auto opened =
       open_store(url_seen_from_here(options_, before), store::OpenMode::existing, daemon_.clock, kDaemonParts);
   if (!opened) return not_seen(opened.error());
-  auto* const sealable = dynamic_cast<store::Sealable*>(opened->get());
-  if (sealable == nullptr) return {"", "such a one can't be moved"};
-  const auto found = sealable->seal(Deadline::after(daemon_.clock.now(), kInstallProbeTime));
+  auto* const pausable = dynamic_cast<store::Pausable*>(opened->get());
+  if (pausable == nullptr) return {"", "such a one can't be moved"};
+  const auto found = pausable->pause(Deadline::after(daemon_.clock.now(), kInstallProbeTime));
   if (!found) return not_seen(found.error());
-  using core::Seal;
-  const bool is_moved = *found && (*found)->seal.end == Seal::End::source && (*found)->seal.phase == Seal::Phase::moved;
-  return is_moved ? Move{(*found)->seal.other, ""} : Move{"", "it was not moved to any other"};
+  const bool is_moved = *found && (*found)->pause.phase == core::Pause::Phase::moved;
+  return is_moved ? Move{(*found)->pause.other, ""} : Move{"", "it was not moved to any other"};
 }
 
 std::string NetworkTakeover::why_not_moved(const std::string& before) const {

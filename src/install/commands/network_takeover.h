@@ -60,13 +60,13 @@ class NetworkTakeover {
   /// The same of a register of Croft's, which `file` names.
   [[nodiscard]] Result<void> check_register(const edge::NextGiver& next, const std::string& before,
                                             const std::string& file);
-  /// What a register's seal says of a move.
+  /// What a register's pause says of a move.
   struct Move {
     std::string to;  ///< the URL of the other end, where it is complete; empty: `why_not` says why
     std::string why_not;
   };
   [[nodiscard]] Move look_at_move(const std::string& before) const;
-  /// Empty: by its seal all that the register had is in ours by now, and it gives nothing any more.
+  /// Empty: by its pause all that the register had is in ours by now, and it gives nothing any more.
   [[nodiscard]] std::string why_not_moved(const std::string& before) const;
   [[nodiscard]] static std::string name_of(const edge::NextGiver& next);
   struct Overlap {

@@ -498,8 +498,8 @@ TEST_F(InstallationTest, WhatANetworkThatStaysCallsStays) {
   EXPECT_EQ(read("bin/croft-ipam"), "(not_found)");
   both();
   write("net.d/10-calico.conflist", calls("croft-ipam"));
-  write("net.d/10-calico.conflist.switched-to-croft", "");
-  is_refused("10-calico.conflist", "croft-ipam", "croft migrate calico");
+  write("net.d/10-calico.conflist.before-croft", "");
+  is_refused("10-calico.conflist", "croft-ipam", "mv ");
   both();
   write("net.d/10-flannel.conflist", R"({"name":"cbr0","plugins":[{"type":"flannel"}]})");
   is_refused("10-flannel.conflist", "host-local", "change or remove");

@@ -160,14 +160,13 @@ Result<void> Installation::check_nothing_calls_what_goes(const InstallRecord& re
     if (!calls) continue;
     const auto program = std::ranges::find_if(going, [&](const std::string& one) { return calls->needs(one); });
     if (program == going.end()) continue;
-    TRY(const auto switched, os::entry_status(path + ".switched-to-croft"));
+    TRY(const auto switched, os::entry_status(path + ".before-croft"));
     return fail(
         ErrorCode::refused_for_safety,
         fmt::format("nothing was changed on this node: {} calls {}, which would go, and then no pod of it starts or is "
                     "taken down: {}; --force takes the program away all the same",
                     path, *program,
-                    switched ? fmt::format("`croft migrate calico --conflist {} --back --apply` first", path)
-                             : "change or remove it first"));
+                    switched ? fmt::format("`mv {0}.before-croft {0}` first", path) : "change or remove it first"));
   }
   return {};
 }
