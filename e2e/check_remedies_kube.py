@@ -266,8 +266,8 @@ def not_moved(rig, pods):
     remedy = rig.remedy("node_not_moved", "claim the podCIDR", "(`croft affinity claim`)", "move the node (docs/runbooks/migrate.md, From host-local)")
     expect(f"with {there[0]} for it" in remedy, remedy)
     rig.cli("affinity", "claim", pods.cidr(2), "--node", "node-2")
-    rig.cli("migrate", "host-local", "--dir", directory, "--pool", "p", "--pod-cidr", pods.cidr(2), "--node", "node-2",
-            "--cni-cache", rig.cache, "--apply", codes=(0, FINDINGS))
+    rig.cli("host-local", "import", "--dir", directory, "--pool", "p", "--pod-cidr", pods.cidr(2), "--node", "node-2",
+            codes=(0, FINDINGS))
     expect_equal(rig.found("node_not_moved"), [], "moved")
     held = rig.world.held(rig.store)
     expect_equal([held[address]["containerId"] if address in held else None for address in there], ["old-0", "old-1"], "who was moved")

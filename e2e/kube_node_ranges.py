@@ -169,8 +169,8 @@ def grows_while_it_moves(world, kube):
     directory = world.directory / "cbr0"
     directory.mkdir()
     (directory / "lock").touch()
-    done = croft("migrate", "host-local", "--dir", directory, "--pool", "a", "--pod-cidr", cidr(3), "--node", "node-3")
-    expect(f"block {cidr(3)} in --pod-cidr is joined's" in done.stderr, f"the move says it too: {done}")
+    done = croft("host-local", "import", "--dir", directory, "--pool", "a", "--pod-cidr", cidr(9), "--node", "node-3", "--dry-run")
+    expect('"joined"' in done.stderr, f"the import says it too: {done}")
     # The remedy.
     expect_equal(croft("affinity", "release", "--node", "joined", "--cidr", cidr(3)).returncode, 0, "released")
     for name, number in (("node-3", 3), ("joined", 9)):

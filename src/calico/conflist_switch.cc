@@ -12,6 +12,7 @@
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
 #include "calico/netconf.h"
+#include "cni/format/config.h"
 #include "cni/format/network.h"
 
 namespace croft::wire::cni {
@@ -197,7 +198,7 @@ class Switch {
   return std::move(out).take();
 }
 
-[[nodiscard]] Result<NetworkConfig> as_croft_reads_it(const std::string& config) {
+[[nodiscard]] Result<Network> as_croft_reads_it(const std::string& config) {
   const auto refusal = [](const cni::Error& error) {
     return fail(
         invalid_argument(fmt::format("croft-ipam would refuse it: {}{}{}", error.msg, error.details.empty() ? "" : ": ",
@@ -205,20 +206,20 @@ class Switch {
   };
   auto document = parse_network_config(config);
   if (!document) return refusal(document.error());
-  const auto network = read_network(*std::move(document));
+  auto network = read_network(*std::move(document));
   if (!network) return refusal(network.error());
-  auto read = decode_network_config(*network, "", needs_of(Command::add));
+  const auto read = decode_network_config(*network, "", needs_of(Command::add));
   if (!read) return refusal(read.error());
-  return *std::move(read);
+  return *std::move(network);
 }
 
 }  // namespace
 
-Result<std::vector<NetworkConfig>> read_switched(std::string_view conflist) {
+Result<std::vector<Network>> read_switched(std::string_view conflist) {
   TRY(const JsonDocument document,
       parse_json(conflist, {.bytes_max = 2 * kConflistBytesMax, .depth_max = kDepthMax, .is_secret = true}));
   const JsonRef root = document.root();
-  std::vector<NetworkConfig> all;
+  std::vector<Network> all;
   const auto read = [&](JsonRef plugin) -> Result<void> {
     const auto ipam = member(plugin, "ipam");
     if (!ipam || text(*ipam, "type") != "croft-ipam") return {};

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "calico/datastore.h"
-#include "cni/format/config.h"
+#include "cni/format/network.h"
 
 // A node's network configuration, as Calico's installer writes it, made one for croft-ipam (docs/runbooks/migrate.md).
 
@@ -45,8 +45,8 @@ struct SwitchedConflist {
 [[nodiscard]] Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::string& store,
                                                        const NodeNameOf& node_of);
 
-/// What the runtime hands to croft-ipam by the text of a SwitchedConflist, of each plugin that has it, read as it will
-/// be. Error: invalid_argument with the plugin's own words: each pod would fail.
-[[nodiscard]] Result<std::vector<NetworkConfig>> read_switched(std::string_view conflist);
+/// What the runtime hands to croft-ipam by the text of a SwitchedConflist, of each plugin that has it. Error:
+/// invalid_argument with the plugin's own words: each ADD would fail.
+[[nodiscard]] Result<std::vector<Network>> read_switched(std::string_view conflist);
 
 }  // namespace croft::wire::cni

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cni/format/config.h"
+
 namespace croft::wire::cni {
 namespace {
 
@@ -156,10 +158,12 @@ TEST(ConflistSwitch, IsReadAsThePluginWill) {
   ASSERT_TRUE(good) << good.error().message;
   ASSERT_EQ(good->size(), 1U);
   EXPECT_EQ(good->front().name, "net");
-  EXPECT_EQ(good->front().nodename, "oak");
-  EXPECT_EQ(good->front().ipam.store, "kube:/k");
-  EXPECT_TRUE(good->front().ipam.assign_v6);
-  EXPECT_EQ(good->front().ipam.asked_pools.v4.size(), 2U);
+  const auto config = decode_network_config(good->front(), "", needs_of(Command::add));
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->nodename, "oak");
+  EXPECT_EQ(config->ipam.store, "kube:/k");
+  EXPECT_TRUE(config->ipam.assign_v6);
+  EXPECT_EQ(config->ipam.asked_pools.v4.size(), 2U);
   std::string many;
   for (int i = 0; i < 65; ++i) many += (i == 0 ? "\"p" : ",\"p") + std::to_string(i) + "\"";
   const std::vector<std::vector<std::string>> wrong = {{"", "", "", "network name"},

@@ -20,6 +20,7 @@
 #include "agent/daemon/metrics_option.h"
 #include "agent/daemon/plugin_kubeconfig.h"
 #include "agent/daemon/pod_events.h"
+#include "agent/daemon/predecessors.h"
 #include "agent/daemon/store_parts.h"
 #include "agent/door/server.h"
 #include "agent/metrics/agent_metrics.h"
@@ -36,6 +37,7 @@
 #include "store/kube/events.h"
 #include "store/kube/node_objects.h"
 #include "store/kube/wish_follower.h"
+#include "store/pause.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_url.h"
 #include "vpc/door/ip_bytes.h"
@@ -288,12 +290,27 @@ class AgentProgram {
     const Instant now = daemon_.clock.now();
     if (!serving_ || now.since_boot < next_replay_) return;
     edge::Tombstones::Replay replay;
-    replay.is_ours = [&](std::string_view url) { return edge::means_store_of(world_, url); };
+    replay.is_ours = [&](std::string_view url) { return is_own(url) || predecessors_.has(url); };
     replay.log = [&](const std::string& line) { log_.info("{}", one_line(line)); };
     replay.count_max = kReplayedMax;
     replay.deadline = Deadline::after(now, kReplayWait);
     const engine::Context context{cached_.uncached(), daemon_.clock, daemon_.random, kReplayWait};
     if (tombstones_.replay(context, replay).is_store_away) next_replay_ = now.since_boot + kReplayAgain;
+    predecessors_.look(now.since_boot);
+  }
+
+  /// Of another store, of which a DEL before a move left a tombstone.
+  [[nodiscard]] Result<std::optional<core::Pause>> pause_of(const std::string& url) const {
+    TRY(const auto store, open_store(url, store::OpenMode::existing, daemon_.clock, kDaemonParts));
+    auto* const pausable = dynamic_cast<store::Pausable*>(store.get());
+    if (pausable == nullptr) return std::optional<core::Pause>();
+    TRY(const auto there, pausable->pause(Deadline::after(daemon_.clock.now(), kReplayWait)));
+    return there ? std::optional(there->pause) : std::nullopt;
+  }
+  /// A node's cluster has one API, under whatever path an operator's kubeconfig is.
+  [[nodiscard]] bool is_own(std::string_view url) const {
+    const bool is_api = store::scheme_of(url) == store::Scheme::kube;
+    return edge::means_store_of(world_, url) || (is_api && store::scheme_of(world_.store) == store::Scheme::kube);
   }
 
   /// One line when something begins to be in the way, or is another than before.
@@ -351,6 +368,8 @@ class AgentProgram {
   std::mutex living_mutex_;
   std::string living_told_;
   edge::Tombstones tombstones_;
+  Predecessors predecessors_{[this](const std::string& url) { return pause_of(url); },
+                             [this](std::string_view url) { return is_own(url); }};
   std::string trouble_;
   std::uint64_t refused_ = 0;
   bool serving_ = true;

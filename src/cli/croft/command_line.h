@@ -124,9 +124,8 @@ void add_pool_split_command(CLI::App& pool, CommandLine& line);
 void add_pool_defaults_command(CLI::App& pool, CommandLine& line);
 /// A verb of the noun host-local.
 void add_host_local_import_command(CLI::App& host_local, CommandLine& line);
-/// Verbs of the noun migrate.
-void add_migrate_host_local_command(CLI::App& migrate, CommandLine& line);
-void add_migrate_calico_command(CLI::App& migrate, CommandLine& line);
+/// Verbs of the noun store.
+void add_store_copy_commands(CLI::App& store, CommandLine& line);
 
 /// Reads an address or prefix of the command line; the error names the argument.
 [[nodiscard]] Result<net::Address> address_argument(const std::string& name, const std::string& text);

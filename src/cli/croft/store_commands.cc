@@ -468,6 +468,8 @@ void add_store_commands(CLI::App& app, CommandLine& line) {
       "controllers may run on: they forget what they remember. The register is of no Kubernetes cluster afterwards, "
       "until a controller says of which.");
   epoch->callback([&line] { line.run = [](CommandLine& l) { return begin_epoch(l); }; });
+
+  add_store_copy_commands(*store, line);
 }
 
 }  // namespace croft::app

@@ -1,8 +1,10 @@
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "base/counted.h"
@@ -13,173 +15,129 @@
 #include "cni/error_table.h"
 #include "hostlocal/commands/host_local_place.h"
 #include "hostlocal/directory/open_reservations.h"
+#include "hostlocal/door/host_local_sets.h"
 #include "hostlocal/use/host_local_import.h"
+#include "ipam/commands/pod_ranges.h"
 #include "os/process.h"
 
 namespace croft::app {
 namespace {
 
+using engine::ImportedHolder;
+using Outcome = ImportedHolder::Outcome;
+using Rows = std::vector<ImportedHolder>;
+
 struct ImportOptions {
-  std::string directory;
-  bool back = false;
+  std::string directory, config_file;
+  std::vector<std::string> ranges;
   bool force = false;
-  bool leave_behind = false;
-  std::vector<std::string> networks, ranges;
-  engine::MoveRequest request;
+  engine::ImportRequest request;
 };
 
-std::string addresses_text(const std::vector<net::Address>& addresses) {
-  std::string text;
-  for (const net::Address& address : addresses) text += (text.empty() ? "" : ",") + address.to_string();
-  return text;
+std::vector<std::string> texts_of(const ImportedHolder& row) {
+  std::vector<std::string> texts;
+  for (const net::Address& address : row.addresses) texts.push_back(address.to_string());
+  for (const net::Prefix& range : row.ranges) texts.push_back(range.to_string());
+  return texts;
 }
 
-std::size_t count_of(const std::vector<engine::MovedHolder>& all, engine::MovedHolder::Outcome outcome) {
+std::size_t count_of(const Rows& rows, Outcome outcome) {
   std::size_t count = 0;
-  for (const engine::MovedHolder& moved : all) count += moved.outcome == outcome ? moved.addresses.size() : 0;
+  for (const ImportedHolder& row : rows) count += row.outcome == outcome ? row.addresses.size() : 0;
   return count;
 }
 
-std::size_t count_at_risk(const std::vector<engine::MovedHolder>& all) {
+std::size_t count_at_risk(const Rows& rows) {
   std::size_t count = 0;
-  for (const engine::MovedHolder& moved : all) count += moved.at_risk ? moved.addresses.size() : 0;
+  for (const ImportedHolder& row : rows) count += row.at_risk ? row.addresses.size() : 0;
   return count;
 }
 
-/// Why nothing may be changed; empty: it may.
-std::string why_refused(const std::vector<engine::MovedHolder>& all, const ImportOptions& options) {
-  const std::size_t at_risk = count_at_risk(all);
-  if (!options.back) {
-    if (options.force) return {};
-    if (at_risk > 0) {
-      return fmt::format(
-          "nothing was changed: {}; mend what REASON says, or --force when nobody uses them",
-          counted_as(at_risk, "address would stay in the directory and lies in a pool that gives it to others",
-                     "addresses would stay in the directory and lie in a pool that gives them to others"));
+/// What the network's configuration lets host-local give, and the gateways of its ranges.
+[[nodiscard]] Result<void> read_configuration(const ImportOptions& options, engine::ImportRequest& request) {
+  const auto found = edge::find_range_sets({options.config_file,
+                                            request.network,
+                                            {"/var/lib/cni", "/var/lib/cni/cache"},
+                                            edge::SetSources{}.config_directory});
+  if (!found) return fail(ErrorCode::invalid_argument, "--config: " + found.error().message);
+  for (const std::string& text : found->unusable) warn("passed over " + text);
+  if (found->sets.empty()) {
+    tell(
+        fmt::format("croft: no configuration of network {} was found; what its rangeStart and rangeEnd keep out is not "
+                    "reserved: name it with --config",
+                    request.network));
+  }
+  for (const auto& set : found->sets) {
+    for (const core::host_local::Range& range : set.ranges()) {
+      request.given.push_back(range.addresses);
+      request.gateways.push_back(range.gateway);
     }
-    if (!options.ranges.empty()) return {};
-    return "nothing was changed: the pool could give the gateway of the directory's range, which is this node's own, "
-           "to a pod; name the range with --pod-cidr, or take croft migrate host-local, which knows another gateway, "
-           "and what the configuration leaves out, too; --force when the pools give none of the range's own addresses";
   }
-  std::size_t stay = 0;
-  for (const engine::MovedHolder& one : all) {
-    stay += one.at_risk && one.outcome == engine::MovedHolder::Outcome::left ? one.addresses.size() : 0;
-  }
-  const std::size_t of_pools = options.force ? 0 : at_risk - stay;
-  if (options.leave_behind) stay = 0;
-  if (stay == 0 && of_pools == 0) return {};
-  std::string text = "nothing was changed";
-  if (stay > 0) {
-    text += fmt::format(
-        ": {} would stay in the register and host-local give {} to others too; mend what REASON says{}, or "
-        "--leave-behind when nobody uses them",
-        counted(stay, "address", "es"), stay == 1 ? "it" : "them",
-        options.ranges.empty() ? ", or name what host-local is to give with --pod-cidr, where that is less than "
-                                 "this node's blocks"
-                               : "");
-  }
-  if (of_pools > 0) {
-    text += fmt::format(
-        "{} a pool that gives addresses could give {} of these to others too; `croft pool disable NAME` first, after "
-        "which no node gets an address of it, or --force when it will not, as while strict affinity is on and the "
-        "block is this node's alone",
-        stay > 0 ? "; and" : ":", of_pools);
-  }
-  return text;
+  return {};
 }
 
-/// Of `--network` and `--pod-cidr`; the rest is in the request.
-[[nodiscard]] Result<HostLocalPlace> read_options(ImportOptions& options) {
-  if (!options.back && options.leave_behind) {
-    return fail(ErrorCode::invalid_argument, "--leave-behind: it goes with --back");
-  }
-  if (!options.back && options.networks.size() > 1) {
-    return fail(ErrorCode::invalid_argument, "--network: it is the directory's; only with --back give more of them");
-  }
-  for (const std::string& range : options.ranges) {
-    TRY(const net::Prefix prefix, prefix_argument("--pod-cidr", range));
-    options.request.only_in.push_back(prefix);
-  }
-  TRY(HostLocalPlace place,
-      host_local_place(options.directory, options.networks.empty() ? std::string() : options.networks.front()));
-  options.request.network = place.network;
-  for (std::size_t i = 1; i < options.networks.size(); ++i) {
-    TRY(const HostLocalPlace more, host_local_place(options.directory, options.networks[i]));
-    options.request.more_networks.push_back(more.network);
-  }
-  return place;
-}
-
-std::string moved_table(const std::vector<engine::MovedHolder>& all, const ImportOptions& options) {
-  using Outcome = engine::MovedHolder::Outcome;
+std::string rows_text(const Rows& rows, bool is_dry_run) {
   Table table({"ADDRESSES", "CONTAINER", "IFNAME", "OUTCOME", "REASON"});
-  for (const engine::MovedHolder& moved : all) {
-    table.add({addresses_text(moved.addresses), moved.holder.container_id.substr(0, 13), moved.holder.interface_name,
-               std::string(name_of(moved.outcome)), moved.reason});
+  for (const ImportedHolder& row : rows) {
+    table.add({fmt::format("{}", fmt::join(texts_of(row), ",")), row.holder.container_id.substr(0, 13),
+               row.holder.interface_name, std::string(name_of(row.outcome)), row.reason});
   }
-  std::string text = all.empty() ? "" : table.to_string();
-  const std::string reserved = options.back ? "" : fmt::format("{} reserved, ", count_of(all, Outcome::reserved));
-  text += fmt::format("{} {} {}, {}{} left, {} clash\n", options.request.dry_run ? "would move" : "moved",
-                      counted(count_of(all, Outcome::moved), "address", "es"),
-                      options.back ? "back into the directory" : "into the pools", reserved,
-                      count_of(all, Outcome::left), count_of(all, Outcome::clashes));
-  if (!options.back && options.ranges.empty()) {
-    text +=
-        "--pod-cidr is missing: what host-local gives to nobody of its range, as the gateway, which is this node's "
-        "own, is not reserved\n";
+  std::string text = rows.empty() ? "" : table.to_string();
+  text += fmt::format("{} {}, {} left, {} clash\n", is_dry_run ? "would import" : "imported",
+                      counted(count_of(rows, Outcome::imported), "address", "es"), count_of(rows, Outcome::left),
+                      count_of(rows, Outcome::clashes));
+  if (!is_dry_run && count_of(rows, Outcome::imported) > 0) {
+    text += "host-local would hand these addresses out again: configure the network for croft-ipam.\n";
   }
-  if (options.request.dry_run || count_of(all, Outcome::moved) == 0) return text;
-  text += options.back ? "host-local hands addresses of these ranges out from now on.\n"
-                       : "host-local would hand these addresses out again: configure the network for croft-ipam.\n";
   return text;
 }
 
-Data moved_json(const std::vector<engine::MovedHolder>& all) {
+Data rows_json(const Rows& rows) {
   nlohmann::ordered_json array = nlohmann::ordered_json::array();
-  for (const engine::MovedHolder& moved : all) {
-    nlohmann::ordered_json addresses = nlohmann::ordered_json::array();
-    for (const net::Address& address : moved.addresses) addresses.push_back(address.to_string());
-    array.push_back({{"addresses", std::move(addresses)},
-                     {"containerId", moved.holder.container_id},
-                     {"ifname", moved.holder.interface_name},
-                     {"outcome", name_of(moved.outcome)},
-                     {"reason", moved.reason},
-                     {"atRisk", moved.at_risk}});
+  for (const ImportedHolder& row : rows) {
+    array.push_back({{"addresses", texts_of(row)},
+                     {"containerId", row.holder.container_id},
+                     {"ifname", row.holder.interface_name},
+                     {"outcome", name_of(row.outcome)},
+                     {"reason", row.reason},
+                     {"atRisk", row.at_risk}});
   }
   return Data(std::move(array));
 }
 
 [[nodiscard]] Result<int> import_directory(CommandLine& line, ImportOptions options) {
-  engine::MoveRequest& request = options.request;
-  TRY(const HostLocalPlace place, read_options(options));
+  engine::ImportRequest& request = options.request;
+  for (const std::string& range : options.ranges) {
+    TRY(const net::Prefix prefix, prefix_argument("--pod-cidr", range));
+    request.ranges.push_back(prefix);
+  }
+  TRY(const HostLocalPlace place, host_local_place(options.directory, request.network));
+  request.network = place.network;
   if (request.node.name.empty()) {
     TRY(request.node.name, os::host_name());
   }
-  const bool may_make = options.back && !request.dry_run;
+  TRY_VOID(read_configuration(options, request));
   TRY(const auto reservations,
-      store::hostlocal::open_reservations(place.data_dir, place.directory_name,
-                                          may_make ? store::OpenMode::create : store::OpenMode::existing, line.clock));
+      store::hostlocal::open_reservations(place.data_dir, place.directory_name, store::OpenMode::existing, line.clock));
   TRY(const engine::Context context, line.open());
-  const auto move = [&]() {
-    return options.back ? engine::move_out_of_pools(context, *reservations, request)
-                        : engine::move_into_pools(context, *reservations, request);
-  };
-  const bool dry_run = request.dry_run;
-  request.dry_run = true;
-  TRY(auto moved, move());
-  const std::string refused = why_refused(moved, options);
-  if (!dry_run && !refused.empty()) {
-    print(line.json() ? line.data(moved_json(moved)) : moved_table(moved, options));
-    return fail(ErrorCode::refused_for_safety, refused);
+  tell_of_pod_ranges(line, request.ranges, request.node.name);
+  const bool is_dry_run = std::exchange(request.dry_run, true);
+  TRY(Rows rows, engine::import_reservations(context, *reservations, request));
+  const bool is_refused = !is_dry_run && !options.force && count_at_risk(rows) > 0;
+  if (!is_dry_run && !is_refused) {
+    request.dry_run = false;
+    TRY(rows, engine::import_reservations(context, *reservations, request));
   }
-  if (request.dry_run != dry_run) {
-    request.dry_run = dry_run;
-    TRY(moved, move());
+  print(line.json() ? line.data(rows_json(rows)) : rows_text(rows, request.dry_run));
+  if (is_refused) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("nothing was changed: {}; mend what REASON says, or --force when nobody uses them",
+                            counted_as(count_at_risk(rows),
+                                       "address would stay in the directory and lies in a pool that gives it to others",
+                                       "addresses would stay in the directory and lie in a pool that gives them to "
+                                       "others")));
   }
-  print(line.json() ? line.data(moved_json(moved)) : moved_table(moved, options));
-  const bool clashes = count_of(moved, engine::MovedHolder::Outcome::clashes) > 0;
-  const bool is_fine = !clashes && count_at_risk(moved) == 0;
+  const bool is_fine = count_of(rows, Outcome::clashes) == 0 && count_at_risk(rows) == 0;
   return static_cast<int>(is_fine ? edge::ExitCode::fine : edge::ExitCode::findings);
 }
 
@@ -188,32 +146,32 @@ Data moved_json(const std::vector<engine::MovedHolder>& all) {
 void add_host_local_import_command(CLI::App& host_local, CommandLine& line) {
   const auto options = std::make_shared<ImportOptions>();
   options->request.node.type = core::AffinityOwner::Type::host;
-  CLI::App* command = host_local.add_subcommand(
-      "import", "Move a directory's reservations into pools of the store, or back with --back");
+  CLI::App* command =
+      host_local.add_subcommand("import", "Import this node's host-local reservations into pools of the store");
   command->add_option("--dir", options->directory, "The network's directory, e.g. /var/lib/cni/networks/cbr0")
       ->required();
-  command->add_option("--pool", options->request.pools, "Pool to move into, or out of; may be repeated")->required();
-  command->add_flag("--back", options->back, "Move from the pools into the directory");
-  command->add_option("--node", options->request.node.name, "Node that the addresses are on (default: the host name)");
-  command
-      ->add_option("--network", options->networks,
-                   "Name of the CNI network in the store (default: the name of the directory); with --back it may be "
-                   "repeated")
+  command->add_option("--pool", options->request.pools, "Pool to import into; may be repeated")
+      ->required()
       ->allow_extra_args(false);
   command
       ->add_option("--pod-cidr", options->ranges,
-                   "Move only addresses of this range, this node's podCIDR, and reserve its network address, its "
-                   "first one, the gateway, and its broadcast address; with --back it is what host-local gives from "
-                   "then on, of which nothing may stay in the register (default: this node's blocks); may be repeated")
+                   "This node's podCIDR: import its addresses, and reserve what host-local gives to nobody of it; may "
+                   "be repeated")
+      ->required()
       ->allow_extra_args(false);
+  command->add_option("--config", options->config_file,
+                      "host-local's configuration of the network (.conf, .conflist), for its ranges and gateways "
+                      "(default: from the runtime's cache, then flannel's, then /etc/cni/net.d)");
+  command->add_option("--node", options->request.node.name, "Node that the addresses are on (default: the host name)");
+  command->add_option("--network", options->request.network,
+                      "Name of the CNI network in the store (default: the name of the directory)");
   command->add_option("--interface", options->request.interface_name,
                       "Interface of reservations without one (plugins before v0.8.0)");
-  command->add_flag(
-      "--force", options->force,
-      "Move what can be moved, even if a pool could then give the rest, or what came back, to other pods");
-  command->add_flag("--leave-behind", options->leave_behind,
-                    "With --back: go on although host-local could give what stays in the register to other pods");
+  command->add_flag("--force", options->force, "Import what can be, even if a pool could give the rest to other pods");
   command->add_flag("--dry-run", options->request.dry_run, "Show what would happen and change nothing");
+  command->footer(
+      "Remove what is dead first, with `croft host-local repair --apply`. What was interrupted goes on with the same "
+      "command. The exit code is 3 if something clashes or stays at risk. To leave Croft again, drain the node.");
   command->callback(
       [&line, options] { line.run = [options](CommandLine& l) { return import_directory(l, *options); }; });
 }

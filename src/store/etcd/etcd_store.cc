@@ -1,5 +1,6 @@
 #include "store/etcd/etcd_store.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -21,7 +22,7 @@ namespace {
 /// etcd takes 1.5 MiB a request, unless it is told otherwise: the rest is for keys, conditions and small records.
 constexpr std::size_t kBlockBytesMax = (std::size_t{1536} - 256) << 10;
 
-class EtcdStore final : public Store, public Sealable, public HasEpoch {
+class EtcdStore final : public Store, public Pausable, public HasEpoch {
  public:
   EtcdStore(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random, std::unique_ptr<etcd::Registry> registry,
             OwnDenied own_denied)
@@ -44,7 +45,7 @@ class EtcdStore final : public Store, public Sealable, public HasEpoch {
 
   [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
                                         Deadline deadline) override {
-    return etcd::commit_writes(*kv_, places_, epoch_, clock_, writes, token, worker(), deadline);
+    return etcd::commit_writes(*kv_, places_, epoch_, clock_, writes, token, is_filling_, deadline);
   }
 
   [[nodiscard]] Result<Fate> fate_of(std::span<const Write> writes, const WriteToken& token,
@@ -82,21 +83,15 @@ class EtcdStore final : public Store, public Sealable, public HasEpoch {
     return epoch_.belong_to(kube_system, deadline);
   }
 
-  [[nodiscard]] Result<std::optional<StoredSeal>> seal(Deadline deadline) override {
-    return etcd::read_seal(*kv_, deadline);
+  [[nodiscard]] Result<std::optional<StoredPause>> pause(Deadline deadline) override {
+    return etcd::read_pause(*kv_, deadline);
   }
-  [[nodiscard]] Result<void> put_seal(const std::optional<StoredSeal>& there, const core::Seal& seal,
-                                      Deadline deadline) override {
-    return etcd::change_seal(*kv_, there, seal, deadline);
+  [[nodiscard]] Result<void> change_pause(const std::optional<StoredPause>& there,
+                                          const std::optional<core::Pause>& next, Deadline deadline) override {
+    return etcd::change_pause(*kv_, there, next, deadline);
   }
-  [[nodiscard]] Result<void> remove_seal(const StoredSeal& there, Deadline deadline) override {
-    return etcd::change_seal(*kv_, there, std::nullopt, deadline);
-  }
-  void work_under(std::string move) override {
-    const std::lock_guard lock(worker_mutex_);
-    worker_ = std::move(move);
-  }
-  /// The look at the seal is part of each transaction.
+  void fill() override { is_filling_ = true; }
+  /// That there is no pause is a condition of each transaction.
   [[nodiscard]] std::chrono::seconds settling() const override { return std::chrono::seconds(0); }
 
  private:
@@ -116,11 +111,6 @@ class EtcdStore final : public Store, public Sealable, public HasEpoch {
     return {};
   }
 
-  [[nodiscard]] std::string worker() const {
-    const std::lock_guard lock(worker_mutex_);
-    return worker_;
-  }
-
   const std::unique_ptr<etcd::Kv> kv_;
   const Clock& clock_;
   Random& random_;
@@ -130,8 +120,7 @@ class EtcdStore final : public Store, public Sealable, public HasEpoch {
   bool is_own_settled_ = false;  ///< guarded by own_mutex_
   etcd::Places places_;          ///< settle_own() changes it, before the first read
   mutable etcd::Epoch epoch_{*kv_, random_, own_denied_ != nullptr};
-  mutable std::mutex worker_mutex_;
-  std::string worker_;  ///< guarded by worker_mutex_: Sealable::work_under
+  std::atomic<bool> is_filling_ = false;  ///< Pausable::fill
 };
 
 }  // namespace

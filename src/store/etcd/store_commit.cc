@@ -19,7 +19,7 @@
 #include "store/etcd/requests.h"
 #include "store/etcd/store_read.h"
 #include "store/etcd/verdict.h"
-#include "store/format/seal.h"
+#include "store/format/pause.h"
 #include "store/write_question.h"
 
 namespace croft::store::etcd {
@@ -144,70 +144,57 @@ void add_condition(const Write& write, const std::string& place, Transaction& tx
               "etcd's space quota is used up: compact, defragment and disarm its alarm (etcdctl)");
 }
 
-/// Before the epoch, last in the transaction: that nobody has sealed the register, or that the worker's seal is what it
-/// was.
-void add_seal_condition(const std::optional<StoredSeal>& mine, Transaction& txn) {
-  txn.request.compares.push_back(mine ? Compare::unchanged(kSealPlace, static_cast<Revision>(mine->revision))
-                                      : Compare::absent(kSealPlace));
-  txn.request.failure.emplace_back(RangeRequest::one(kSealPlace));
+/// Before the epoch, last in the transaction: that nobody has paused the register.
+void add_pause_condition(Transaction& txn) {
+  txn.request.compares.push_back(Compare::absent(kPausePlace));
+  txn.request.failure.emplace_back(RangeRequest::one(kPausePlace));
 }
 
-[[nodiscard]] Result<std::optional<StoredSeal>> seal_in(const KeyValue* kv) {
-  if (kv == nullptr) return std::optional<StoredSeal>();
-  auto seal = wire::decode_seal(kv->value);
-  if (!seal) return fail(seal.error().in(kSealPlace));
-  return std::optional(StoredSeal{*std::move(seal), static_cast<std::uint64_t>(kv->mod_revision)});
+[[nodiscard]] Result<std::optional<StoredPause>> pause_in(const KeyValue* kv) {
+  if (kv == nullptr) return std::optional<StoredPause>();
+  auto pause = wire::decode_pause(kv->value);
+  if (!pause) return fail(pause.error().in(kPausePlace));
+  return std::optional(StoredPause{*std::move(pause), static_cast<std::uint64_t>(kv->mod_revision)});
 }
 
-/// Why the seal stood in the way, if it did. Its answer is the last one but the epoch's.
-[[nodiscard]] Result<void> check_seal_in(const TxnResponse& response, const std::optional<StoredSeal>& mine,
-                                         const std::string& worker) {
-  const KeyValue* kv = only_one(response.responses[response.responses.size() - 2]);
-  const bool is_mine = mine && kv != nullptr && static_cast<std::uint64_t>(kv->mod_revision) == mine->revision;
-  if (is_mine || (!mine && kv == nullptr)) return {};
-  TRY(const auto seal, seal_in(kv));
-  TRY_VOID(check_seal(seal ? std::optional(seal->seal) : std::nullopt, worker));
-  return fail(ErrorCode::conflict, "the register's seal was changed meanwhile; try again");
+/// Whether the pause stood in the way. Its answer is the last one but the epoch's.
+[[nodiscard]] Result<void> check_pause_in(const TxnResponse& response) {
+  TRY(const auto there, pause_in(only_one(response.responses[response.responses.size() - 2])));
+  return there ? Result<void>(fail(paused(there->pause))) : Result<void>();
 }
 
 }  // namespace
 
-Result<std::optional<StoredSeal>> read_seal(Kv& kv, Deadline deadline) {
-  TRY(const RangeResponse found, kv.range(RangeRequest::one(kSealPlace), deadline));
-  return seal_in(found.kvs.empty() ? nullptr : &found.kvs.front());
+Result<std::optional<StoredPause>> read_pause(Kv& kv, Deadline deadline) {
+  TRY(const RangeResponse found, kv.range(RangeRequest::one(kPausePlace), deadline));
+  return pause_in(found.kvs.empty() ? nullptr : &found.kvs.front());
 }
 
-Result<void> change_seal(Kv& kv, const std::optional<StoredSeal>& there, const std::optional<core::Seal>& seal,
-                         Deadline deadline) {
+Result<void> change_pause(Kv& kv, const std::optional<StoredPause>& there, const std::optional<core::Pause>& next,
+                          Deadline deadline) {
   TxnRequest request;
-  request.compares = {there ? Compare::unchanged(kSealPlace, static_cast<Revision>(there->revision))
-                            : Compare::absent(kSealPlace)};
-  if (seal) {
-    request.success.emplace_back(PutRequest{kSealPlace, wire::encode_seal(*seal)});
+  request.compares = {there ? Compare::unchanged(kPausePlace, static_cast<Revision>(there->revision))
+                            : Compare::absent(kPausePlace)};
+  if (next) {
+    request.success.emplace_back(PutRequest{kPausePlace, wire::encode_pause(*next)});
   } else {
-    request.success.emplace_back(DeleteRequest{kSealPlace, {}, false});
+    request.success.emplace_back(DeleteRequest{kPausePlace, {}, false});
   }
   TRY(const auto done, kv.txn(request, deadline));
   if (done.succeeded) return {};
-  return fail(ErrorCode::conflict,
-              "the register's seal was changed by somebody else; look with `croft migrate status`");
+  return fail(ErrorCode::conflict, "the register's pause was changed by somebody else");
 }
 
 Result<store::Revision> commit_writes(Kv& kv, const Places& places, Epoch& epoch, const Clock& clock,
-                                      std::span<const Write> writes, const WriteToken& token, const std::string& worker,
+                                      std::span<const Write> writes, const WriteToken& token, bool is_filling,
                                       Deadline deadline) {
   TRY_VOID(check_writes(writes));
-  std::optional<StoredSeal> mine;
-  if (!worker.empty()) {
-    TRY(mine, read_seal(kv, deadline));
-    TRY_VOID(check_seal(mine ? std::optional(mine->seal) : std::nullopt, worker));
-  }
   TRY(Epoch::Known known, epoch.of_writer(deadline));
   for (bool is_first = true;; is_first = false) {
     TRY_VOID(check_epoch(known.number, writes));
     Transaction txn;
     for (const Write& write : writes) TRY_VOID(add_write(places, clock, write, token, txn));
-    add_seal_condition(mine, txn);
+    if (!is_filling) add_pause_condition(txn);
     Epoch::add_to(txn.request, known);
     if (txn.request.success.size() > kOpsMax || txn.request.compares.size() > kOpsMax) {
       return fail(ErrorCode::invalid_argument,
@@ -225,7 +212,7 @@ Result<store::Revision> commit_writes(Kv& kv, const Places& places, Epoch& epoch
                   "etcd became another cluster, or went back, while a commit was under way");
     }
     TRY_VOID(epoch.take(only_one(response->responses.back()), response->cluster, response->revision));
-    TRY_VOID(check_seal_in(*response, mine, worker));
+    if (!is_filling) TRY_VOID(check_pause_in(*response));
     TRY(const Epoch::Known now, epoch.of_writer(deadline));
     if (now.number != known.number) return fail(of_another_epoch());
     // The record of the epoch may say more since.

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/json/writer.h"
-#include "store/format/seal.h"
+#include "store/format/pause.h"
 #include "store/kube/format/own_kinds.h"
 #include "store/kube/format/requests.h"
 #include "store/kube/refusals.h"
@@ -17,7 +17,7 @@ namespace {
 
 using wire::calico::ApiGroup;
 
-constexpr std::string_view kSealAnnotation = "ipam.croft.dev/seal";
+constexpr std::string_view kPauseAnnotation = "ipam.croft.dev/pause";
 constexpr std::string_view kInformation = "ClusterInformation default";
 
 /// In the group that is used here, or in the newer one.
@@ -39,7 +39,7 @@ constexpr std::string_view kInformation = "ClusterInformation default";
 /// What the object says; without one nobody is kept from writing.
 struct Said {
   bool is_ready = true;
-  std::optional<core::Seal> seal;
+  std::optional<core::Pause> pause;
   std::string resource_version;  ///< empty: there is no object
 };
 
@@ -54,10 +54,10 @@ struct Said {
   const auto ready = member_of(member_of(object->value, "spec"), "datastoreReady");
   said.is_ready = !(ready && ready->kind() == wire::JsonKind::boolean && !ready->boolean());
   const auto annotations = member_of(member_of(object->value, "metadata"), "annotations");
-  if (const auto text = member_of(annotations, kSealAnnotation)) {
-    auto seal = wire::decode_seal(text->text());
-    if (!seal) return fail(seal.error().in(fmt::format("{}, {}", kInformation, kSealAnnotation)));
-    said.seal = *std::move(seal);
+  if (const auto text = member_of(annotations, kPauseAnnotation)) {
+    auto pause = wire::decode_pause(text->text());
+    if (!pause) return fail(pause.error().in(fmt::format("{}, {}", kInformation, kPauseAnnotation)));
+    said.pause = *std::move(pause);
   }
   return said;
 }
@@ -133,8 +133,8 @@ std::optional<ReadinessQuestion> readiness_question(const Objects& objects, Cali
   ReadinessQuestion question;
   {
     const std::lock_guard lock(readiness.mutex);
-    // Who works under a seal looks each time: once that is gone others may write.
-    if (readiness.worker.empty() && readiness.ready_at && now - *readiness.ready_at < age_max) return {};
+    if (readiness.is_filling) return {};
+    if (readiness.ready_at && now - *readiness.ready_at < age_max) return {};
     // What the older group said counts for as long as it would have counted had it said more.
     question.of_newer_group = readiness.absent_at && now - *readiness.absent_at < kReadyAskedAfter;
   }
@@ -155,7 +155,7 @@ Result<void> take_readiness(const Objects& objects, CalicoReadiness& readiness, 
   const std::lock_guard lock(readiness.mutex);
   readiness.absent_at.reset();
   readiness.ready_at.reset();
-  if (said.seal || !readiness.worker.empty()) return check_seal(said.seal, readiness.worker);
+  if (said.pause) return fail(paused(*said.pause));
   if (!said.is_ready) {
     return fail(ErrorCode::unavailable,
                 "Calico's ClusterInformation default says datastoreReady: false, as while Calico is upgraded or its "
@@ -181,22 +181,21 @@ Result<void> check_calico_is_ready(Objects& objects, CalicoReadiness& readiness,
   return {};
 }
 
-Result<std::optional<StoredSeal>> read_seal(Objects& objects, Deadline deadline) {
+Result<std::optional<StoredPause>> read_pause(Objects& objects, Deadline deadline) {
   TRY(Said said, look(objects, deadline));
-  if (!said.seal) return std::optional<StoredSeal>();
+  if (!said.pause) return std::optional<StoredPause>();
   TRY(const Revision revision, revision_of(said.resource_version));
-  return std::optional(StoredSeal{*std::move(said.seal), revision.value});
+  return std::optional(StoredPause{*std::move(said.pause), revision.value});
 }
 
-Result<void> change_seal(Objects& objects, const std::optional<StoredSeal>& there,
-                         const std::optional<core::Seal>& seal, Deadline deadline) {
+Result<void> change_pause(Objects& objects, const std::optional<StoredPause>& there,
+                          const std::optional<core::Pause>& next, Deadline deadline) {
   TRY(const Said said, look(objects, deadline));
   const bool is_new = said.resource_version.empty();
   TRY(const Revision now, is_new ? Result<Revision>(Revision()) : revision_of(said.resource_version));
-  const bool is_as_said = there ? said.seal && now.value == there->revision : !said.seal;
+  const bool is_as_said = there ? said.pause && now.value == there->revision : !said.pause;
   if (!is_as_said) {
-    return fail(ErrorCode::conflict,
-                "the register's seal was changed by somebody else; look with `croft migrate status`");
+    return fail(ErrorCode::conflict, "the register's pause was changed by somebody else");
   }
   if (!there && !said.is_ready) {
     return fail(
@@ -206,7 +205,7 @@ Result<void> change_seal(Objects& objects, const std::optional<StoredSeal>& ther
   }
   const auto resource = informations(objects);
   wire::JsonWriter text(wire::JsonWriter::Layout::compact);
-  seal ? text.text(wire::encode_seal(*seal)) : text.null();
+  next ? text.text(wire::encode_pause(*next)) : text.null();
   Request request;
   request.method = is_new ? Request::Method::post : Request::Method::patch;
   if (!is_new) request.content_type = "application/merge-patch+json";
@@ -215,8 +214,8 @@ Result<void> change_seal(Objects& objects, const std::optional<StoredSeal>& ther
       R"({{"apiVersion":"{}/{}","kind":"ClusterInformation","metadata":{{"name":"default",{}"annotations":{{"{}":{}}}}},)"
       R"("spec":{{"datastoreReady":{}}}}})",
       resource.group, resource.version,
-      is_new ? std::string() : fmt::format(R"("resourceVersion":"{}",)", said.resource_version), kSealAnnotation,
-      std::move(text).take(), !seal);
+      is_new ? std::string() : fmt::format(R"("resourceVersion":"{}",)", said.resource_version), kPauseAnnotation,
+      std::move(text).take(), !next);
   const Answer answer = objects.api().call(request, deadline);
   if (answer.outcome == Answer::Outcome::done) return {};
   Error error = Error(answer.error).in(kInformation);
@@ -226,16 +225,7 @@ Result<void> change_seal(Objects& objects, const std::optional<StoredSeal>& ther
         error.message +
             ": the API does not know Calico's kinds; kubectl apply -f deploy/kubernetes/crds-calico.yaml makes them");
   }
-  if (error.code != ErrorCode::conflict && error.code != ErrorCode::already_exists) return fail(std::move(error));
-  // Somebody in between may have sent it twice, and the first answer was lost: then what is there is what was sent.
-  const auto then = look(objects, deadline);
-  if (!then) {
-    return fail(ErrorCode::unknown_outcome, fmt::format("{}; whether the seal is as was just written is not known: {}",
-                                                        answer.error.message, then.error().message));
-  }
-  const bool is_own = seal ? then->seal && wire::encode_seal(*then->seal) == wire::encode_seal(*seal) : !then->seal;
-  if (is_own) return {};
-  error.code = ErrorCode::conflict;
+  if (error.code == ErrorCode::already_exists) error.code = ErrorCode::conflict;
   return fail(std::move(error));
 }
 

@@ -9,7 +9,7 @@
 #include "store/kube/api.h"
 #include "store/kube/objects.h"
 #include "store/look_only.h"
-#include "store/seal.h"
+#include "store/pause.h"
 
 // What a cluster says of its Calico (docs/reference/calico-ipam.md).
 namespace croft::store::kube {
@@ -28,12 +28,12 @@ namespace croft::store::kube {
 struct CalicoReadiness {
   std::mutex mutex;
   std::optional<std::chrono::nanoseconds> ready_at;  ///< guarded by mutex: since boot; nothing: never, or not any more
-  std::string worker;                                ///< guarded by mutex: Sealable::work_under
+  bool is_filling = false;                           ///< guarded by mutex: Pausable::fill
   /// Guarded by mutex: since boot, when crd.projectcalico.org had no ClusterInformation, and whether the newer group
   /// has one is to be asked yet.
   std::optional<std::chrono::nanoseconds> absent_at;
 };
-/// For how long what was seen of it counts: who seals waits so long, and for the requests that are on their way then.
+/// For how long what was seen of it counts: who pauses waits so long, and for the requests that are on their way then.
 /// Calico's migration between its groups waits ten seconds between the lock and the first copy (defaultDrainPeriod in
 /// kube-controllers/pkg/controllers/migration/controller.go): a write that began in time must have ended by then.
 inline constexpr std::chrono::seconds kReadyFor{7};
@@ -53,18 +53,18 @@ struct ReadinessQuestion {
                                           const ReadinessQuestion& asked, const Answer& answer);
 
 /// Looks at Calico's ClusterInformation, unless what is known is younger than kReadyFor. Error: unavailable when it
-/// says `datastoreReady: false`, as while Calico is upgraded or its data moved, or is sealed for another than this
-/// worker: nothing may be written then. A cluster without one is ready, but for a worker; unless the newer group has
-/// one: then the older group is being deleted after a migration, and what is left of it must not be written.
+/// says `datastoreReady: false`, as while Calico is upgraded or its data moved, or is paused: nothing may be written
+/// then. A cluster without one is ready, unless the newer group has one: then the older group is being deleted after a
+/// migration, and what is left of it must not be written.
 [[nodiscard]] Result<void> check_calico_is_ready(Objects& objects, CalicoReadiness& readiness, Deadline deadline);
 
-// The seal (Sealable): an annotation of the same object, which says `datastoreReady: false` besides, for Calico's own
-// programs and older ones of Croft's. What a cluster had there stays. The revision is the object's.
+// The pause (Pausable): an annotation of the same object, which says `datastoreReady: false` besides, for Calico's own
+// programs. What a cluster had there stays. The revision is the object's.
 
-[[nodiscard]] Result<std::optional<StoredSeal>> read_seal(Objects& objects, Deadline deadline);
-/// Errors beside Sealable's: unavailable when the object says datastoreReady: false and there is no seal, so that
+[[nodiscard]] Result<std::optional<StoredPause>> read_pause(Objects& objects, Deadline deadline);
+/// Errors beside Pausable's: unavailable when the object says datastoreReady: false and there is no pause, so that
 /// somebody else is at work; refused_by_configuration when the API has no such kind.
-[[nodiscard]] Result<void> change_seal(Objects& objects, const std::optional<StoredSeal>& there,
-                                       const std::optional<core::Seal>& seal, Deadline deadline);
+[[nodiscard]] Result<void> change_pause(Objects& objects, const std::optional<StoredPause>& there,
+                                        const std::optional<core::Pause>& next, Deadline deadline);
 
 }  // namespace croft::store::kube

@@ -38,7 +38,7 @@ Objects::OtherLengths other_lengths_of(const core::FreeBlock& wanted) {
   return {{Kind::block, core::block_names_of(wanted.pool.family())}, wanted.length};
 }
 
-class KubeStore final : public Store, public Sealable, public Naming {
+class KubeStore final : public Store, public Pausable, public Naming {
  public:
   KubeStore(std::unique_ptr<kube::Api> api, wire::calico::Digests digests, const Clock& clock, KubeStoreOptions options)
       : api_(std::move(api)),
@@ -201,23 +201,18 @@ class KubeStore final : public Store, public Sealable, public Naming {
   /// What is remembered comes from watches, which a restore by the runbook ends.
   [[nodiscard]] std::uint64_t epoch() const override { return 0; }
 
-  [[nodiscard]] Result<std::optional<StoredSeal>> seal(Deadline deadline) override {
+  [[nodiscard]] Result<std::optional<StoredPause>> pause(Deadline deadline) override {
     TRY(Objects * objects, as_found(deadline));
-    return kube::read_seal(*objects, deadline);
+    return kube::read_pause(*objects, deadline);
   }
-  [[nodiscard]] Result<void> put_seal(const std::optional<StoredSeal>& there, const core::Seal& seal,
-                                      Deadline deadline) override {
+  [[nodiscard]] Result<void> change_pause(const std::optional<StoredPause>& there,
+                                          const std::optional<core::Pause>& next, Deadline deadline) override {
     TRY(Objects * objects, as_found(deadline));
-    return kube::change_seal(*objects, there, seal, deadline);
+    return kube::change_pause(*objects, there, next, deadline);
   }
-  [[nodiscard]] Result<void> remove_seal(const StoredSeal& there, Deadline deadline) override {
-    TRY(Objects * objects, as_found(deadline));
-    return kube::change_seal(*objects, there, std::nullopt, deadline);
-  }
-  void work_under(std::string move) override {
+  void fill() override {
     const std::lock_guard lock(ready_.mutex);
-    ready_.worker = std::move(move);
-    ready_.ready_at.reset();
+    ready_.is_filling = true;
   }
   [[nodiscard]] Result<std::string> place_of(const Key& key, Deadline deadline) override {
     TRY(const Objects* objects, as_found(deadline));
@@ -274,7 +269,7 @@ class KubeStore final : public Store, public Sealable, public Naming {
   }
 
   /// kube-apiserver's --request-timeout, and a little.
-  static constexpr std::chrono::seconds kRequestMax{65};
+  static constexpr std::chrono::seconds kRequestMax{68};
 
   /// The records by the group that Calico has chosen, which is asked for when it is needed first. A read may do by the
   /// older one while there is nothing better: a plugin alone is spared the question, a command that looks is not.

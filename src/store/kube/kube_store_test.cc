@@ -294,34 +294,6 @@ TEST_F(Repeated, WritesCostOneLookMore) {
   EXPECT_LE(proxy_->calls - before, good + 2);
 }
 
-TEST_F(Repeated, SealsArePutAndTakenAway) {
-  auto& sealable = dynamic_cast<Sealable&>(*ours_);
-  const core::Seal seal{core::Seal::End::source, core::Seal::Phase::copying, "0123456789abcdef0123456789abcdef",
-                        "etcd:http://127.0.0.1:2379", clock_.now().wall};
-  proxy_->repeats = true;
-  const auto put = sealable.put_seal(std::nullopt, seal, soon());
-  ASSERT_TRUE(put) << put.error().message;
-  auto there = sealable.seal(soon()).value();
-  ASSERT_TRUE(there);
-  core::Seal next = seal;
-  next.phase = core::Seal::Phase::moved;
-  const auto changed = sealable.put_seal(*there, next, soon());
-  ASSERT_TRUE(changed) << changed.error().message;
-  // Another's is none of ours.
-  proxy_->between = [&] {
-    core::Seal others = seal;
-    others.move = "fedcba9876543210fedcba9876543210";
-    auto& sealing = dynamic_cast<Sealable&>(*others_);
-    ASSERT_TRUE(sealing.put_seal(*sealing.seal(soon()).value(), others, soon()));
-  };
-  there = sealable.seal(soon()).value();
-  EXPECT_EQ(sealable.put_seal(*there, seal, soon()).error().code, ErrorCode::conflict);
-  there = sealable.seal(soon()).value();
-  const auto gone = sealable.remove_seal(*there, soon());
-  ASSERT_TRUE(gone) << gone.error().message;
-  EXPECT_FALSE(sealable.seal(soon()).value());
-}
-
 /// Else what is written would be taken back in parts.
 TEST_F(Repeated, WritesWhoseObjectCanNotBeReadHaveAnUnknownOutcome) {
   class NoReads final : public kube::Api {

@@ -46,10 +46,9 @@ Error after_fault(Fault fault) {
 
 class MemoryData {
  public:
-  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
-                                        const std::string& worker) {
+  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token, bool is_filling) {
     const std::lock_guard lock(mutex_);
-    TRY_VOID(check_seal(seal_ ? std::optional(seal_->seal) : std::nullopt, worker));
+    if (pause_ && !is_filling) return fail(paused(pause_->pause));
     for (const Write& write : writes) {
       if (!holds(write)) return fail(conflict_on(write.key));
     }
@@ -91,18 +90,19 @@ class MemoryData {
     for_all({kind, {}}, [&](const Entries::value_type& e) { look(e.first, e.second.value); });
   }
 
-  std::optional<StoredSeal> seal() const {
+  std::optional<StoredPause> pause() const {
     const std::lock_guard lock(mutex_);
-    return seal_;
+    return pause_;
   }
 
-  [[nodiscard]] Result<void> change_seal(const std::optional<StoredSeal>& there, const std::optional<core::Seal>& to) {
+  [[nodiscard]] Result<void> change_pause(const std::optional<StoredPause>& there,
+                                          const std::optional<core::Pause>& next) {
     const std::lock_guard lock(mutex_);
-    if ((there ? there->revision : 0) != (seal_ ? seal_->revision : 0)) {
-      return fail(ErrorCode::conflict, "the seal was changed by somebody else");
+    if ((there ? there->revision : 0) != (pause_ ? pause_->revision : 0)) {
+      return fail(ErrorCode::conflict, "the pause was changed by somebody else");
     }
     ++last_revision_.value;
-    seal_ = to ? std::optional(StoredSeal{*to, last_revision_.value}) : std::nullopt;
+    pause_ = next ? std::optional(StoredPause{*next, last_revision_.value}) : std::nullopt;
     return {};
   }
 
@@ -227,7 +227,7 @@ class MemoryData {
   mutable std::mutex mutex_;  ///< guards all below
   mutable std::condition_variable changed_;
   Entries entries_;
-  std::optional<StoredSeal> seal_;
+  std::optional<StoredPause> pause_;
   Revision last_revision_;
   std::deque<Change> history_;
   bool keeps_history_ = true;
@@ -330,12 +330,7 @@ Result<Revision> MemoryStore::commit(std::span<const Write> writes, const WriteT
   }
   const std::optional<Fault> fault = next_fault();
   if (fault && !is_applied(*fault)) return fail(after_fault(*fault));
-  std::string worker;
-  {
-    const std::lock_guard lock(mutex_);
-    worker = worker_;
-  }
-  auto committed = data_->commit(writes, token, worker);
+  auto committed = data_->commit(writes, token, is_filling_);
   if (fault) return fail(after_fault(*fault));  // the caller can't tell whether its conditions held either
   return committed;
 }
@@ -346,25 +341,15 @@ std::optional<Fault> MemoryStore::next_fault() {
   return scripted != nullptr ? std::optional(*scripted) : std::nullopt;
 }
 
-Result<std::optional<StoredSeal>> MemoryStore::seal(Deadline) { return data_->seal(); }
+Result<std::optional<StoredPause>> MemoryStore::pause(Deadline) { return data_->pause(); }
 
-Result<void> MemoryStore::change_seal(const std::optional<StoredSeal>& there, const std::optional<core::Seal>& seal) {
+Result<void> MemoryStore::change_pause(const std::optional<StoredPause>& there, const std::optional<core::Pause>& next,
+                                       Deadline) {
   const std::optional<Fault> fault = next_fault();
   if (fault && !is_applied(*fault)) return fail(after_fault(*fault));
-  auto changed = data_->change_seal(there, seal);
+  auto changed = data_->change_pause(there, next);
   if (fault) return fail(after_fault(*fault));
   return changed;
-}
-
-Result<void> MemoryStore::put_seal(const std::optional<StoredSeal>& there, const core::Seal& seal, Deadline) {
-  return change_seal(there, seal);
-}
-
-Result<void> MemoryStore::remove_seal(const StoredSeal& there, Deadline) { return change_seal(there, std::nullopt); }
-
-void MemoryStore::work_under(std::string move) {
-  const std::lock_guard lock(mutex_);
-  worker_ = std::move(move);
 }
 
 Result<std::unique_ptr<Store::Turn>> MemoryStore::take_turn(Deadline) {

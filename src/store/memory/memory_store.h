@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "store/memory/fault_script.h"
-#include "store/seal.h"
+#include "store/pause.h"
 #include "store/store.h"
 
 namespace croft::store {
@@ -17,7 +17,7 @@ namespace croft::store {
 /// turns are empty. Safe to call from several threads. Tests derive from it to act between two reads.
 class MemoryData;
 
-class MemoryStore : public Store, public Sealable {
+class MemoryStore : public Store, public Pausable {
  public:
   MemoryStore();
   /// One more client of the store that `data` is.
@@ -60,12 +60,11 @@ class MemoryStore : public Store, public Sealable {
   [[nodiscard]] Capabilities capabilities() const override;
   [[nodiscard]] std::uint64_t epoch() const override { return epoch_; }
 
-  [[nodiscard]] Result<std::optional<StoredSeal>> seal(Deadline deadline) override;
+  [[nodiscard]] Result<std::optional<StoredPause>> pause(Deadline deadline) override;
   /// Counts as a commit, with its faults.
-  [[nodiscard]] Result<void> put_seal(const std::optional<StoredSeal>& there, const core::Seal& seal,
-                                      Deadline deadline) override;
-  [[nodiscard]] Result<void> remove_seal(const StoredSeal& there, Deadline deadline) override;
-  void work_under(std::string move) override;
+  [[nodiscard]] Result<void> change_pause(const std::optional<StoredPause>& there,
+                                          const std::optional<core::Pause>& next, Deadline deadline) override;
+  void fill() override { is_filling_ = true; }
   [[nodiscard]] std::chrono::seconds settling() const override { return std::chrono::seconds(0); }
 
   /// As if the register had been put back to an older state, which the caller makes.
@@ -73,14 +72,13 @@ class MemoryStore : public Store, public Sealable {
 
  private:
   [[nodiscard]] std::optional<Fault> next_fault();
-  [[nodiscard]] Result<void> change_seal(const std::optional<StoredSeal>& there, const std::optional<core::Seal>& seal);
 
   std::shared_ptr<MemoryData> data_;
   mutable std::mutex mutex_;  ///< guards all below
   FaultScript faults_;
   CallCounts counts_;
   Capabilities capabilities_{.atomic_commit = true};
-  std::string worker_;  ///< of work_under()
+  std::atomic<bool> is_filling_ = false;
   std::atomic<std::uint64_t> epoch_{0};
 };
 

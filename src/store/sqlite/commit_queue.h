@@ -28,8 +28,7 @@ struct PendingCommit {
   WriteToken token;
   Deadline deadline;
   std::optional<Result<Revision>> result;
-  std::string worker{};       ///< Sealable::work_under
-  bool changes_seal = false;  ///< its one write is of the seal, which does not stand in its way
+  bool changes_pause = false;  ///< its one write is of the pause, which does not stand in its way
 };
 
 /// Group commit: threads that commit at the same time are served together. The first becomes the leader, waits for the

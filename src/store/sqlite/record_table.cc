@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "register/format/records.h"
-#include "store/format/seal.h"
+#include "store/format/pause.h"
 #include "store/free_block.h"
 #include "store/sqlite/change_table.h"
 #include "store/sqlite/checksum.h"
@@ -177,26 +177,26 @@ Result<std::optional<Record>> read_record(Database& database, const Key& key) {
   return std::optional(record_from(database, *row, key, 0));
 }
 
-const Key& seal_row() {
-  static const Key kRow{Kind::pool, "seal"};  // of the kind only the name counts
+const Key& pause_row() {
+  static const Key kRow{Kind::pool, "pause"};  // of the kind only the name counts
   return kRow;
 }
 
-Result<std::optional<StoredSeal>> read_seal(Database& database) {
-  const std::string& name = seal_row().name;
+Result<std::optional<StoredPause>> read_pause(Database& database) {
+  const std::string& name = pause_row().name;
   TRY(const auto row, database.prepare(kGet));
-  row->bind(1, kSealKind).bind_text(2, name);
+  row->bind(1, kPauseKind).bind_text(2, name);
   TRY(const bool found, row->step());
-  if (!found) return std::optional<StoredSeal>();
+  if (!found) return std::optional<StoredPause>();
   const std::int64_t revision = row->number(0);
   const std::string_view token = row->bytes(1), bytes = row->bytes(3);
-  if (revision <= 0 || row->number(2) != row_checksum(kSealKind, name, revision, token, bytes)) {
+  if (revision <= 0 || row->number(2) != row_checksum(kPauseKind, name, revision, token, bytes)) {
     return fail(ErrorCode::corrupt,
-                fmt::format("{}: the seal has a wrong checksum; restore the store from a backup", database.path()));
+                fmt::format("{}: the pause has a wrong checksum; restore the store from a backup", database.path()));
   }
-  auto seal = wire::decode_seal(bytes);
-  if (!seal) return fail(seal.error().in(database.path()));
-  return std::optional(StoredSeal{*std::move(seal), database.told(revision).value});
+  auto pause = wire::decode_pause(bytes);
+  if (!pause) return fail(pause.error().in(database.path()));
+  return std::optional(StoredPause{*std::move(pause), database.told(revision).value});
 }
 
 Result<Page> read_page(Database& database, const ListRequest& request) {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <span>
 
-#include "store/seal.h"
+#include "store/pause.h"
 #include "store/sqlite/commit_queue.h"
 #include "store/sqlite/database.h"
 #include "store/store.h"
@@ -30,11 +30,11 @@ struct Effect {
 };
 [[nodiscard]] Result<Effect> effect_of(Database& database, std::span<const EncodedWrite> writes);
 
-/// Where the seal is: a row of a kind that no record has.
-inline constexpr std::int64_t kSealKind = 255;
-[[nodiscard]] const Key& seal_row();
+/// Where the pause is: a row of a kind that no record has.
+inline constexpr std::int64_t kPauseKind = 255;
+[[nodiscard]] const Key& pause_row();
 /// Errors: corrupt; newer_version.
-[[nodiscard]] Result<std::optional<StoredSeal>> read_seal(Database& database);
+[[nodiscard]] Result<std::optional<StoredPause>> read_pause(Database& database);
 
 /// Notes the changes too.
 [[nodiscard]] Result<void> apply(Database& database, const PendingCommit& commit, Revision revision);

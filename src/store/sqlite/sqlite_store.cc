@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
-#include <mutex>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,7 +10,7 @@
 #include "base/assert.h"
 #include "register/format/records.h"
 #include "store/check_request.h"
-#include "store/format/seal.h"
+#include "store/format/pause.h"
 #include "store/sqlite/commit_queue.h"
 #include "store/sqlite/connection_pool.h"
 #include "store/sqlite/identity.h"
@@ -118,7 +117,6 @@ class SqliteStoreImpl final : public SqliteStore {
     TRY_VOID(check_writes(writes));
     PendingCommit pending{encode(writes), token, deadline, std::nullopt};
     TRY_VOID(check_sizes(pending.writes));
-    pending.worker = worker();
     queue_.run(pending);
     if (*pending.result) ++commits_;
     return *std::move(pending.result);
@@ -157,44 +155,29 @@ class SqliteStoreImpl final : public SqliteStore {
     return {commits_.load(), transactions_.load(), checkpoints_.load()};
   }
 
-  [[nodiscard]] Result<std::optional<StoredSeal>> seal(Deadline deadline) override {
-    std::optional<StoredSeal> found;
+  [[nodiscard]] Result<std::optional<StoredPause>> pause(Deadline deadline) override {
+    std::optional<StoredPause> found;
     TRY_VOID(connections_.read(deadline, [&](Database& database) -> Result<void> {
-      TRY(found, read_seal(database));
+      TRY(found, read_pause(database));
       return {};
     }));
     return found;
   }
-  [[nodiscard]] Result<void> put_seal(const std::optional<StoredSeal>& there, const core::Seal& seal,
-                                      Deadline deadline) override {
-    return change_seal(there ? Condition::if_revision(Revision(there->revision)) : Condition::if_absent(),
-                       wire::encode_seal(seal), deadline);
-  }
-  [[nodiscard]] Result<void> remove_seal(const StoredSeal& there, Deadline deadline) override {
-    return change_seal(Condition::if_revision(Revision(there.revision)), std::nullopt, deadline);
-  }
-  void work_under(std::string move) override {
-    const std::lock_guard lock(worker_mutex_);
-    worker_ = std::move(move);
-  }
-  [[nodiscard]] std::chrono::seconds settling() const override { return std::chrono::seconds(0); }
-
- private:
-  [[nodiscard]] std::string worker() const {
-    const std::lock_guard lock(worker_mutex_);
-    return worker_;
-  }
-
-  [[nodiscard]] Result<void> change_seal(Condition condition, std::optional<std::string> bytes, Deadline deadline) {
+  [[nodiscard]] Result<void> change_pause(const std::optional<StoredPause>& there,
+                                          const std::optional<core::Pause>& next, Deadline deadline) override {
     PendingCommit pending{{}, {}, deadline, std::nullopt};
-    pending.writes.push_back({kSealKind, &seal_row(), std::move(bytes), condition});
-    pending.changes_seal = true;
+    pending.writes.push_back({kPauseKind, &pause_row(), next ? std::optional(wire::encode_pause(*next)) : std::nullopt,
+                              there ? Condition::if_revision(Revision(there->revision)) : Condition::if_absent()});
+    pending.changes_pause = true;
     queue_.run(pending);
     if (!*pending.result) return fail(pending.result->error());
     ++commits_;
     return {};
   }
+  void fill() override {}  // no copy goes into a store of one machine
+  [[nodiscard]] std::chrono::seconds settling() const override { return std::chrono::seconds(0); }
 
+ private:
   std::vector<Result<Revision>> apply_group(std::span<PendingCommit* const> group) {
     std::vector<Result<Revision>> results;
     const auto use = [&](Database& database) -> Result<void> {
@@ -250,8 +233,6 @@ class SqliteStoreImpl final : public SqliteStore {
   const Clock& clock_;
   WriterGate gate_;
   ConnectionPool connections_;
-  mutable std::mutex worker_mutex_;
-  std::string worker_;  ///< guarded by worker_mutex_: Sealable::work_under
   ChangeSignal changed_;
   CommitQueue queue_;
   // Of whoever is inside the gate.

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "os/files.h"
-#include "store/seal.h"
+#include "store/pause.h"
 #include "store/store.h"
 
 namespace croft::store {
@@ -41,7 +41,7 @@ struct SqliteCounters {
 ///
 /// A database of an older version is read as it is, and the first commit gives it the new one. Watches see what other
 /// processes do within about 20 ms, and know the last 10,000 changes; fewer after the disk was full.
-class SqliteStore : public Store, public Sealable {
+class SqliteStore : public Store, public Pausable {
  public:
   [[nodiscard]] virtual SqliteCounters counters() const = 0;
   /// Which file the database is that this object has open, looked at anew. Errors: those of every call.

@@ -60,10 +60,10 @@ class Group {
   }
 
   [[nodiscard]] Result<void> add(const PendingCommit& commit) {
-    if (!commit.changes_seal) {
-      TRY(const auto seal, read_seal(database_));
-      if (auto open = check_seal(seal ? std::optional(seal->seal) : std::nullopt, commit.worker); !open) {
-        results_.push_back(fail(open.error()));
+    if (!commit.changes_pause) {
+      TRY(const auto pause, read_pause(database_));
+      if (pause) {
+        results_.push_back(fail(paused(pause->pause)));
         return {};
       }
     }

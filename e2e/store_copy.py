@@ -1,0 +1,227 @@
+"""`croft store copy` moves a register while pods come and go: from SQLite into an etcd, and with VERSION from there into a
+real kube-apiserver and back. It is killed again and again and goes on. No address is told to two, nothing that was told is
+lost, `croft check` is clean; a node left on the old URL is refused; an agent on the new store makes up for DELs before the switch.
+
+usage: store_copy.py BIN_DIR [VERSION]
+"""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from agent_etcd import NodeAgent
+from etcd import Node
+from etcd_lib import Etcd
+from kube_apiserver_lib import KubeApiserver
+from kube_storm import Ledger
+from kube_store import apply, is_served, make_accounts, shipped_definitions, write_kubeconfig
+from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
+
+NODES = ("node-a", "node-b")
+WORKERS_OF_A_NODE = 2
+HELD_OF_A_WORKER = 8
+LATER = 11  # CNI's "try again later"
+REFUSED = 5
+
+
+class Churn:
+    """Pods of some nodes that come and go. `stores` says which store each node names."""
+
+    def __init__(self, world, stores, seed):
+        self.world, self.stores, self.seed = world, dict(stores), seed
+        self.ledger = Ledger(10**9)
+        self.stop, self.threads, self.faults = threading.Event(), [], []
+        self.told = dict.fromkeys(stores, 0)  # how many ADDs of each node succeeded
+        self.holding, self.given_up = {}, False
+        self.tombstones = world.directory / f"tombstones-{seed}"
+
+    def __enter__(self):
+        for index, name in enumerate(self.stores):
+            for worker in range(WORKERS_OF_A_NODE):
+                thread = threading.Thread(target=self._guarded, args=(name, f"{name}-{worker}", self.seed + 10 * index + worker))
+                thread.start()
+                self.threads.append(thread)
+        return self
+
+    def __exit__(self, *why):
+        self.given_up = why[0] is not None
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+
+    def _guarded(self, *what):
+        try:
+            self._work(*what)
+        except Exception as error:  # pylint: disable=broad-except
+            self.faults.append(f"{what[1]}: {error}")
+
+    def _call(self, name, command, container):
+        node = Node(self.world, self.stores[name], name)
+        node.env = {"CROFT_TOMBSTONES": str(self.tombstones)}
+        return node.finish(node.start(command, container))
+
+    def _delete(self, name, container):
+        self.ledger.drop(container)  # from here on somebody else may get it
+        until = time.monotonic() + 400
+        while True:
+            code, answer, _ = self._call(name, "DEL", container)
+            if code == 0:
+                return
+            expect_equal((answer or {}).get("code"), LATER, f"DEL {container}: {answer}")
+            expect(time.monotonic() < until, f"DEL {container} is not done after 400 s: {answer}")
+            expect(not self.given_up, "the test has failed elsewhere")
+            time.sleep(0.3)
+
+    def _work(self, name, prefix, seed):
+        chance, mine = random.Random(seed), self.holding.setdefault(prefix, [])
+        for number in range(sys.maxsize):
+            if self.stop.is_set():
+                return
+            if mine and (chance.random() < 0.45 or len(mine) >= HELD_OF_A_WORKER):
+                self._delete(name, mine.pop(chance.randrange(len(mine))))
+                continue
+            container = f"{prefix}-{self.seed}-{number}"
+            code, answer, _ = self._call(name, "ADD", container)
+            if code == 0:
+                self.ledger.take(container, answer["ips"][0]["address"].split("/")[0])
+                self.told[name] += 1
+                mine.append(container)
+                continue
+            expect_equal((answer or {}).get("code"), LATER, f"ADD {container} on {self.stores[name]}: {answer}")
+            self.ledger.refused(answer)
+            time.sleep(0.3)
+            self._delete(name, container)
+
+    def check(self):
+        expect(not self.ledger.broken, f"two holders: {self.ledger.broken}")
+        expect(not self.faults, f"{self.faults}")
+
+    def wait_for_told(self, name, count, seconds=60):
+        begin = self.told[name]
+        wait_for(lambda: self.told[name] >= begin + count or self.faults or self.ledger.broken, f"ADDs on {name}", seconds)
+        self.check()
+
+
+def held_in(world, store):
+    """Container -> address, as the register has it."""
+    listed = json.loads(run(world.bin / "croft", "--store", store, "-o", "json", "ip", "list").stdout)
+    return {one["containerId"]: one["address"] for one in listed if one["state"] == "held"}
+
+
+def start_copy(world, source, target, *more):
+    command = [world.bin / "croft", "store", "copy", source, target, *more]
+    return subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env=own_environment(world.directory))
+
+
+def copied(world, source, target):
+    process = start_copy(world, source, target)
+    out, err = process.communicate(timeout=400)
+    expect_equal(process.returncode, 0, f"croft store copy: {out}{err}")
+    return out
+
+
+def copy(world, source, target, seed):
+    """Killed at each step, as chance has it; meanwhile pods come and go, and DELs leave tombstones."""
+    chance = random.Random(seed)
+    croft = lambda store, *words: run(world.bin / "croft", "--store", store, *words, check=False)
+    with Churn(world, dict.fromkeys(NODES, source), seed) as churn:
+        churn.wait_for_told("node-a", 10)
+        looked = run(world.bin / "croft", "store", "copy", source, target, "--dry-run")
+        expect("to write" in looked.stdout, looked.stdout)
+        kills = 0
+        for turn in range(8):
+            process = start_copy(world, source, target)
+            if turn % 2 == 0:
+                process.stderr.readline()  # both are paused
+            time.sleep(chance.uniform(0, 0.02 + 0.02 * turn))
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            if process.returncode == 0:
+                break
+            kills += 1
+            # Given up, and begun again.
+            resumed = croft(source, "store", "resume")
+            expect(resumed.returncode in (0, 1, REFUSED), f"{resumed.stdout}{resumed.stderr}")
+            early = Node(world, target, "node-d").refuse("early")
+            say(f"killed: {resumed.stdout.strip() or resumed.stderr.strip()}; the target: {early['msg'][:60]}")
+            expect(early["code"] in (LATER, 100), f"the target gives nothing before it is open: {early}")
+        copied(world, source, target)
+        again = copied(world, source, target)
+        expect("nothing to do" in again, again)
+        refused = croft(source, "store", "resume")
+        expect_equal(refused.returncode, REFUSED, f"it was moved: {refused.stdout}{refused.stderr}")
+        left = Node(world, source, "node-a").refuse("left-behind")
+        expect(left["code"] == LATER and "was moved to" in left["msg"], f"a node left on the old URL: {left}")
+        time.sleep(2)  # DELs on the old URL leave tombstones
+        waiting = len(list(churn.tombstones.glob("*.json")))
+        for name in NODES:
+            churn.stores[name] = target
+            churn.wait_for_told(name, 5)
+        say(f"killed {kills} times; {waiting} DELs waited at the switch")
+        churn.check()
+    agent = NodeAgent(world, type("Store", (), {"store": target}), f"agent-{seed}", "--tombstones", churn.tombstones)
+    wait_for(lambda: not list(churn.tombstones.glob("*.json")), "tombstones that name the old store", 90)
+    agent.kill()
+    churn.check()
+    held, told = held_in(world, target), churn.ledger.told
+    expect_equal({c: a for c, a in told.items() if held.get(c) != a}, {}, "told and not held so")
+    expect_equal({c: a for c, a in held.items() if c not in told}, {}, "held and not told")
+    checked = croft(target, "check")
+    expect_equal(checked.returncode, 0, f"croft check: {checked.stdout}{checked.stderr}")
+    say(checked.stdout.strip().splitlines()[-1])
+    for name, containers in churn.holding.items():
+        for container in containers:
+            churn._delete(name.rsplit("-", 1)[0], container)  # pylint: disable=protected-access
+
+
+def refuses(world, source, target):
+    """A store with a register of its own, one of one machine, one store twice."""
+    copy_ = lambda to: run(world.bin / "croft", "store", "copy", source, to, check=False)
+    run(world.bin / "croft", "--store", target, "pool", "create", "own", "--cidr", "10.9.0.0/24")
+    refused = copy_(target)
+    expect(refused.returncode == REFUSED and 'pool "own"' in refused.stderr, f"{refused}")
+    run(world.bin / "croft", "--store", target, "pool", "delete", "own")
+    other = f"sqlite:{world.directory}/other.db"
+    run(world.bin / "croft", "--store", other, "pool", "create", "x", "--cidr", "10.9.0.0/24")
+    expect_equal(copy_(other).returncode, REFUSED, "a store of one machine")
+    expect_equal(copy_(source).returncode, 2, "one store")
+    idle = run(world.bin / "croft", "--store", source, "store", "resume", check=False)
+    expect(idle.returncode != 0 and "not paused" in idle.stderr, f"{idle}")
+
+
+def install(world, kube):
+    names = []
+    for kind in ("croft", "calico"):
+        names += [apply(kube, part, "application/yaml") for part in shipped_definitions(kind)]
+    for name in names:
+        wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
+
+
+def test():
+    seed = random.randrange(10**6)
+    say(f"seed {seed}")
+    with World("store-copy", sys.argv[1]) as world:
+        etcd = Etcd(world)
+        file = f"sqlite:{world.directory}/register.db"
+        run(world.bin / "croft", "--store", file, "pool", "create", "four", "--cidr", "10.7.0.0/22", "--cooldown-seconds", "2")
+        run(world.bin / "croft", "--store", file, "pool", "create", "six", "--cidr", "fd00:7::/116", "--cooldown-seconds", "2",
+            "--disabled")
+        refuses(world, file, etcd.store)
+        copy(world, file, etcd.store, seed)
+        if len(sys.argv) < 3:
+            return
+        with KubeApiserver(world, sys.argv[2]) as kube:
+            install(world, kube)
+            make_accounts(kube)
+            api = f"kube:{write_kubeconfig(world, kube)}"
+            copy(world, etcd.store, api, seed + 1)
+            copy(world, api, etcd.store, seed + 2)
+
+
+if __name__ == "__main__":
+    main(test, 3500)
