@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
+#include "base/quoted.h"
 #include "store/store_url.h"
 
 namespace croft::core {
@@ -135,14 +136,14 @@ Result<NetworkVerdict> judge_networks(const std::vector<NodeNetwork>& there, con
 
 Result<void> judge_uninstall(const std::vector<std::string>& names, const std::set<std::string>& written,
                              const std::string& main) {
-  constexpr std::string_view kSwitched = ".switched-to-croft";
+  constexpr std::string_view kKept = ".before-croft";
   for (const std::string& name : names) {
-    if (name.ends_with(kSwitched)) {
-      const std::string file = name.substr(0, name.size() - kSwitched.size());
+    const std::string file = name.ends_with(kKept) ? name.substr(0, name.size() - kKept.size()) : std::string();
+    if (std::ranges::find(names, file) != names.end() && !written.contains(file)) {
       return fail(ErrorCode::refused_for_safety,
-                  fmt::format("{0} calls croft-ipam, which would go, and no pod would start. Run `croft migrate calico "
-                              "--conflist {0} --back --apply` first; --force takes the plugin away all the same",
-                              net::echo(file)));
+                  fmt::format("{0} calls croft-ipam, which would go, and no pod would start. `mv {1}.before-croft {1}` "
+                              "first; --force takes the plugin away all the same",
+                              net::echo(file), in_shell_quotes_if_needed(file)));
     }
     const bool is_left_alone = written.empty() || written.contains(name) || is_example(name) || stem_of(name) == main;
     if (is_left_alone || !is_network_file(name)) continue;

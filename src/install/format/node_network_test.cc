@@ -164,9 +164,10 @@ TEST(NodeNetwork, TakingBackLooksAtNamesAlone) {
   EXPECT_TRUE(judge_uninstall({"10-calico.conflist"}, written, "calico"));
   EXPECT_TRUE(judge_uninstall({"10-calico.conflist"}, {}, "")) << "no network of Croft's goes";
   EXPECT_FALSE(judge_uninstall({"20-kindnet.conflist"}, written, "ptp"));
-  const auto switched = judge_uninstall({"10-calico.conflist", "10-calico.conflist.switched-to-croft"}, {}, "");
+  EXPECT_TRUE(judge_uninstall({"20-kindnet.conflist.before-croft"}, written, "ptp")) << "set aside by --replace";
+  const auto switched = judge_uninstall({"10-calico.conflist", "10-calico.conflist.before-croft"}, {}, "");
   ASSERT_FALSE(switched);
-  EXPECT_NE(switched.error().message.find("--back --apply"), std::string::npos);
+  EXPECT_NE(switched.error().message.find("mv "), std::string::npos);
 }
 
 TEST(InstallRecord, IsALineOfJson) {
