@@ -223,9 +223,11 @@ std::optional<PluginKubeconfig::Tended> PluginKubeconfig::tend() {
   }
   jitter_ = random_.next() % kJitterParts;
   const bool is_again = why.is_of_token && now < calm_;
-  pause_ = is_again ? std::min<std::chrono::nanoseconds>(pause_ * 2, kPauseMax) : kPauseMin;
-  next_token_ = now + spread(pause_);
-  calm_ = now + 3 * pause_;
+  if (why.is_of_token || reason_of(content).is_of_token) {
+    pause_ = is_again ? std::min<std::chrono::nanoseconds>(pause_ * 2, kPauseMax) : kPauseMin;
+    next_token_ = now + spread(pause_);
+    calm_ = now + 3 * pause_;
+  }
   return judged(content, why, is_again);
 }
 
