@@ -73,9 +73,9 @@ def put_back(world, restored, back, removed):
             m.note_running(name, address)
         expect("backup-and-restore.md" in text, f"{what}: {text}")
         again = ("store", "restore", "--empty", "--cni-cache", m.cache, "--node", NODE)
-        expect_equal(m.croft(*again, "--force", "--dry-run", check=False).returncode, 0, f"{what}: a look")
+        expect_equal(m.croft(*again, "--dry-run", check=False).returncode, 0, f"{what}: a look")
         expect_equal(m.croft(*again, check=False).returncode, 5, f"{what}: the pools are not named")
-        m.croft(*again, "--pool", f"a={m.cidr}", "--force")
+        m.croft(*again, "--pool", f"a={m.cidr}")
         for name, address in {c: a for a, c in m.holders.items()}.items():
             expect_equal(m.held().get(address), f"net.{name}", f"{what}: who holds {address}")
         for i in range(20):

@@ -91,9 +91,9 @@ struct Account {
   std::vector<std::string> elsewhere;  ///< in no pool of what is restored: nobody can get them before one is made
   std::vector<std::string> damaged;    ///< records of the backup that are set aside
 
-  /// A register that was empty a moment ago gets its pools soon.
+  /// An empty register is for what cannot be read, and gets its pools soon.
   [[nodiscard]] bool is_harmless(bool was_empty) const {
-    return unreadable_now.empty() && lost.empty() && unclear.empty() && (!was_empty || elsewhere.empty());
+    return lost.empty() && unclear.empty() && (was_empty ? elsewhere.empty() : unreadable_now.empty());
   }
 };
 
@@ -376,19 +376,10 @@ Data account_json(const Account& account, bool done) {
   return compare(line, path, context, account);
 }
 
-[[nodiscard]] Result<void> check_options(const RestoreOptions& options) {
-  if (options.empty == !options.file.empty()) {
+[[nodiscard]] Result<int> restore_store(CommandLine& line, const RestoreOptions& options) {
+  if (!options.empty && options.file.empty()) {
     return fail(ErrorCode::invalid_argument, "give the file of a backup or --empty, one of the two");
   }
-  if (options.empty && options.cache_directory.empty()) {
-    return fail(ErrorCode::invalid_argument, "--empty needs --cni-cache (usually /var/lib/cni): it records what runs");
-  }
-  if (!options.empty && !options.pools.empty()) return fail(ErrorCode::invalid_argument, "--pool goes with --empty");
-  return {};
-}
-
-[[nodiscard]] Result<int> restore_store(CommandLine& line, const RestoreOptions& options) {
-  TRY_VOID(check_options(options));
   TRY(const std::string path, path_of(line.store_url));
   os::make_files_private();
   const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
@@ -445,13 +436,17 @@ void add_store_commands(CLI::App& app, CommandLine& line) {
 
   const auto options = std::make_shared<RestoreOptions>();
   CLI::App* restoring = store->add_subcommand("restore", "Replace the register by a backup, or by an empty one");
-  restoring->add_option("file", options->file, "File of `croft store backup`, or croft.db in a copy of its directory");
-  restoring->add_flag("--empty", options->empty,
-                      "Begin with an empty register instead, and what --cni-cache says runs");
-  restoring->add_option("--pool", options->pools, "With --empty: make this pool first (NAME=CIDR, may be repeated)");
-  restoring->add_option("--cni-cache", options->cache_directory,
-                        "The runtime's CNI cache (usually /var/lib/cni): addresses of its pods that the backup lacks "
-                        "are recorded in the same step");
+  CLI::Option* const backup = restoring->add_option(
+      "file", options->file, "File of `croft store backup`, or croft.db in a copy of its directory");
+  CLI::Option* const cache = restoring->add_option(
+      "--cni-cache", options->cache_directory,
+      "The runtime's CNI cache (usually /var/lib/cni): addresses of its pods that the backup lacks are recorded in the "
+      "same step");
+  CLI::Option* const empty =
+      restoring->add_flag("--empty", options->empty, "Begin with an empty register instead, and what --cni-cache says");
+  empty->excludes(backup)->needs(cache);
+  restoring->add_option("--pool", options->pools, "With --empty: make this pool first (NAME=CIDR, may be repeated)")
+      ->needs(empty);
   restoring->add_option("--node", options->node, "With --cni-cache: the node (default: this host's name)");
   restoring->add_flag("--dry-run", options->dry_run, "Show what would be lost and change nothing");
   restoring->add_flag("--force", options->force, "Restore even if addresses that are held now would be forgotten");

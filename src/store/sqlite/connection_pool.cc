@@ -66,7 +66,9 @@ Result<void> ConnectionPool::use_slot(Slot& slot, Deadline deadline, const Use& 
   TRY(const bool current, slot.database->is_current());
   replaced = !current;
   if (replaced) return {};
-  Database::Expected expected{read_commit_note(path_), {}};
+  const bool has_lock = gate_.is_inside() && gate_.lock().is_held();
+  Database::Expected expected{
+      has_lock ? decode_commit_note(gate_.lock().noted(kCommitNoteBytes)) : read_commit_note(path_), {}};
   {
     const std::lock_guard lock(mutex_);
     if (broken_) return fail(*broken_);
