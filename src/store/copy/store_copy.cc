@@ -59,9 +59,9 @@ class Copier {
       if (options_.dry_run) return report_;
       TRY_VOID(close(source, target));
       TRY_VOID(copy());
-      TRY_VOID(change(context_.from, source, Pause::Phase::moved, context_.to.url));
+      TRY_VOID(change(context_.from, source, pause_of(Pause::Phase::moved, context_.to.url)));
     }
-    if (!options_.dry_run) TRY_VOID(context_.to.pausable.change_pause(target, std::nullopt, soon()));
+    if (!options_.dry_run) TRY_VOID(change(context_.to, target, std::nullopt));
     return report_;
   }
 
@@ -78,19 +78,26 @@ class Copier {
     return pauses;
   }
 
-  /// Puts a pause, and `there` becomes what is stored then.
-  [[nodiscard]] Result<void> change(const CopyEnd& end, std::optional<StoredPause>& there, Pause::Phase phase,
-                                    const std::string& other) {
-    TRY_VOID(end.pausable.change_pause(there, Pause{phase, other, context_.clock.now().wall}, soon()));
+  /// Puts a pause, or takes it away, while it still is as `there` says, which becomes what is stored then. Others may
+  /// write the object that has it, as Calico does its ClusterInformation.
+  [[nodiscard]] Result<void> change(const CopyEnd& end, std::optional<StoredPause>& there,
+                                    const std::optional<Pause>& next) {
+    TRY(const auto now, end.pausable.pause(soon()));
+    const bool is_same = there && now ? there->pause == now->pause : there.has_value() == now.has_value();
+    if (!is_same) return fail(ErrorCode::conflict, "a pause was changed by somebody else; run the copy again");
+    TRY_VOID(end.pausable.change_pause(now, next, soon()));
     TRY(there, end.pausable.pause(soon()));
     return {};
+  }
+  [[nodiscard]] Pause pause_of(Pause::Phase phase, const std::string& other) const {
+    return {phase, other, context_.clock.now().wall};
   }
 
   [[nodiscard]] Result<void> close(std::optional<StoredPause>& source, std::optional<StoredPause>& target) {
     if (!target || target->pause.phase != Pause::Phase::filling) {
-      TRY_VOID(change(context_.to, target, Pause::Phase::filling, context_.from.url));
+      TRY_VOID(change(context_.to, target, pause_of(Pause::Phase::filling, context_.from.url)));
     }
-    if (!source) TRY_VOID(change(context_.from, source, Pause::Phase::copying, context_.to.url));
+    if (!source) TRY_VOID(change(context_.from, source, pause_of(Pause::Phase::copying, context_.to.url)));
     const std::chrono::seconds settling = context_.from.pausable.settling();
     context_.tell(fmt::format(
         "the source is paused: ADDs are refused until the copy is made{}",
