@@ -14,7 +14,7 @@ namespace {
 store::WriteToken new_token(const Context& context) {
   store::WriteToken token;
   for (std::size_t i = 0; i < token.bytes.size(); i += 8) {
-    const std::uint64_t bits = i == 0 && context.token_mark ? *context.token_mark : context.random.next();
+    const std::uint64_t bits = context.random.next();
     for (std::size_t k = 0; k < 8; ++k) token.bytes[i + k] = static_cast<std::uint8_t>(bits >> (8 * k));
   }
   return token;
@@ -88,13 +88,6 @@ std::vector<Result<store::Revision>> commit_each_once(const Context& context, st
     outcomes[i] = settled(context, writes.subspan(i, 1), token, std::move(outcomes[i]), deadline);
   }
   return outcomes;
-}
-
-bool bears_mark(const store::WriteToken& token, std::uint64_t mark) {
-  for (std::size_t k = 0; k < 8; ++k) {
-    if (token.bytes[k] != static_cast<std::uint8_t>(mark >> (8 * k))) return false;
-  }
-  return true;
 }
 
 }  // namespace croft::engine

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -20,8 +19,5 @@ namespace croft::engine {
 [[nodiscard]] std::vector<Result<store::Revision>> commit_each_once(const Context& context,
                                                                     std::span<const store::Write> writes,
                                                                     Deadline deadline);
-
-/// Whether a commit under Context::token_mark wrote a record.
-[[nodiscard]] bool bears_mark(const store::WriteToken& token, std::uint64_t mark);
 
 }  // namespace croft::engine

@@ -33,8 +33,6 @@ struct Context {
   Deadline not_after{};
   /// How a pause between two tries is made; empty: the thread sleeps. Tests pass the time by hand.
   std::function<void(std::chrono::nanoseconds)> pause_by{};
-  /// With what the tokens of its commits begin; empty: with chance. By it records tell a longer work than one commit.
-  std::optional<std::uint64_t> token_mark{};
   /// Whether the caller has gone its own way, sooner than not_after said: no try is begun then; empty: it can't.
   std::function<bool(const Instant& now)> is_left{};
 };
