@@ -347,12 +347,23 @@ def settled(cloud, agents, unused=frozenset(), seconds=SETTLED):
 
 
 class Certificates:
-    """Of agents, by `croft vpc certificates`."""
+    """Of agents, made by the commands of the runbook."""
 
     def __init__(self, world, name, nodes):
-        self.directory = world.directory / name
-        words = [word for node in nodes for word in ("--node", node)]
-        run(world.bin / "croft", "vpc", "certificates", "--directory", self.directory, *words)
+        self.directory = pathlib.Path(world.directory) / name
+        self.directory.mkdir(parents=True)
+        page = pathlib.Path(__file__).parent.parent / "docs/runbooks/vpc-certificates.md"
+        self.commands = re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+        self._run(self.commands[0])
+        for node in nodes:
+            self.make(node)
+
+    def make(self, node):
+        """A new certificate and key for a node."""
+        self._run(self.commands[1], NODE=node)
+
+    def _run(self, command, **variables):
+        run("sh", "-ec", f'cd "$DIRECTORY"\n{command}', env={**os.environ, "DIRECTORY": str(self.directory), **variables})
 
     def flags(self, node):
         return ["--tls-ca", self.directory / "ca.crt", "--tls-certificate", self.directory / f"{node}.crt",

@@ -29,7 +29,6 @@
 #include "base/printable.h"
 #include "cli/stores/environment.h"
 #include "cni/decision_log.h"
-#include "http/certificates.h"
 #include "http/endpoint.h"
 #include "http/tls.h"
 #include "http/tls_listener.h"
@@ -372,12 +371,12 @@ class VpcAgentProgram {
   void tell_of_certificate() {
     if (options_.tls_certificate.empty()) return;
     const auto pem = os::read_file(options_.tls_certificate, kCertificateBytesMax);
-    const auto facts = pem ? os::certificate_facts(*pem) : Result<os::CertificateFacts>(fail(pem.error()));
-    if (!facts || facts->dns_names.empty() || facts->dns_names.front() == options_.node) return;
+    const auto names = pem ? os::certificate_names(*pem) : Result<std::vector<std::string>>(fail(pem.error()));
+    if (!names || names->empty() || names->front() == options_.node) return;
     log_.error(
         "{} is of {}, and this node is {}: other nodes' agents neither lend to this one nor borrow from it; make one "
-        "with this node's name (croft vpc certificates)",
-        options_.tls_certificate, printable(facts->dns_names.front(), Printed::line), options_.node);
+        "with this node's name (docs/runbooks/vpc-certificates.md)",
+        options_.tls_certificate, printable(names->front(), Printed::line), options_.node);
   }
 
   [[nodiscard]] Result<void> open_to_peers(edge::StockServer& server) {
@@ -568,7 +567,7 @@ class VpcAgentProgram {
       (options.tls_ca.empty() || options.tls_certificate.empty() || options.tls_key.empty())) {
     return fail(
         invalid_argument("--listen needs --tls-ca, --tls-certificate and --tls-key: peers are spoken to with "
-                         "certificates only (croft vpc certificates makes them)"));
+                         "certificates only (docs/runbooks/vpc-certificates.md)"));
   }
   std::vector<engine::PeerAgents::Peer> peers;
   for (const std::string& text : options.peers) {

@@ -19,8 +19,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "http/certificates.h"
 #include "http/grpc_channel.h"
+#include "http/test_certificates.h"
 #include "http/tls.h"
 #include "http/tls_listener.h"
 #include "http/unix_listener.h"

@@ -194,8 +194,8 @@ std::optional<os::GrpcAnswer> StockService::check_node(const os::GrpcRequest& re
   if (request.peer == nullptr || read.node.empty() || read.node == request.peer->name) return std::nullopt;
   const std::string why = fmt::format(
       "the certificate is of {}, and the request says that it is of node {}: each node's agent has a certificate with "
-      "its own node's name (croft vpc certificates --node {})",
-      in_quotes(request.peer->name), in_quotes(read.node), read.node);
+      "its own node's name (docs/runbooks/vpc-certificates.md)",
+      in_quotes(request.peer->name), in_quotes(read.node));
   bool is_news = false;
   {
     const std::lock_guard lock(mutex_);
