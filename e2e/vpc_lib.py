@@ -82,8 +82,10 @@ def network_of(message):
     return {name: found.get(number, [b""])[0].decode() for number, name in NETWORK.items()}
 
 
-def add_request(sandbox, pod="", uid=""):
-    return field(1, pod or f"pod-{sandbox}") + field(2, "default") + field(3, sandbox) + field(4, "/run/netns/none") + \
+def add_request(sandbox, pod="", uid="", old=False):
+    """As our plugin asks; `old`: as UK8S' plugin does, which says no version."""
+    speech = b"" if old else field(110, bytes([1 << 3, 2]) + field(3, "a test"))
+    return speech + field(1, pod or f"pod-{sandbox}") + field(2, "default") + field(3, sandbox) + field(4, "/run/netns/none") + \
         field(5, "eth0") + field(101, uid)
 
 

@@ -558,6 +558,13 @@ class VpcAgentProgram {
     TRY(options.node, os::host_name());
   }
   TRY_VOID(core::check_node_name(options.node));
+  // UK8S' DaemonSet gives four flags and no API, which its agent finds as each pod does.
+  if (options.kubernetes.empty() && !from_environment("KUBERNETES_SERVICE_HOST").empty()) options.kubernetes = "kube:";
+  if (options.kubernetes == "none") options.kubernetes.clear();
+  if (options.calico_policy && options.kubernetes.empty()) {
+    return fail(
+        invalid_argument("--calicoPolicyFlag writes annotations, and there is no API: give --kubernetes kube:/path"));
+  }
   if (store::scheme_of(options.store) != store::Scheme::sqlite) {
     return fail(
         invalid_argument("--store must be sqlite:/path: the stock is the node's own, and has to be there when "
