@@ -119,7 +119,7 @@ class Process:
 
 
 class Cloud:
-    """croft-vpc-sim. Its API is asked by agents alone; here are its controls."""
+    """vpc_sim.py. Its API is asked by agents alone; here are its controls."""
 
     def __init__(self, world, name, nodes=("node-a",), length=24, token_life=3600):
         self.world, self.name = world, name
