@@ -160,7 +160,7 @@ def check_agent(world, kube):
     for path in ("var/log/ucloud", "run"):
         (folder / path).mkdir(parents=True)
     kube.call("POST", "/api/v1/nodes", {"metadata": {"name": "node-v"}})
-    run(world.bin / "croft", "vpc", "certificates", "--directory", folder / "etc/cni-vpc-ipamd/tls", "--node", "node-v")
+    Certificates(world, folder / "etc/cni-vpc-ipamd/tls", ("node-v",))
     listen, metrics = free_ports(2)
     arguments = []
     for one in container["args"]:

@@ -16,7 +16,7 @@ import sys
 import time
 
 from lib import Failure, World, expect, expect_equal, main, run, say, wait_for
-from vpc_lib import (ALLOCATIONS, SUBNET, Agent, Certificates, Cloud, add_request, at_once, field, fields_of, grpc, make_peers,
+from vpc_lib import (ALLOCATIONS, SUBNET, Agent, Certificates, Cloud, add_request, at_once, field, fields_of, grpc, make_peers, Process,
                      network_of, refusal, settled)
 
 BUSY = 4.0  # seconds on top of what a thing takes, for a machine that is busy with other things
@@ -189,9 +189,9 @@ def versions(world):
     code, why = refusal(b.call, "Ping", speech(9, 8, "croft 9"))
     expect_equal(code, grpc.StatusCode.FAILED_PRECONDITION, why)
     expect("croft 9 speaks version 8 to 9" in why, why)
-    held = b.add("old")  # says no version
+    held = network_of(b.call("AddPodNetwork", add_request("old", old=True))[2][0])["ip"]
     b.restart(flags=[*b.flags, "--oldest-protocol", "1"])
-    for method, request in (("Ping", b""), ("AddPodNetwork", add_request("old-too"))):
+    for method, request in (("Ping", b""), ("AddPodNetwork", add_request("old-too", old=True))):
         code, why = refusal(b.call, method, request)
         expect_equal(code, grpc.StatusCode.FAILED_PRECONDITION, f"{method}: {why}")
         expect("version skew" in why and "version 0" in why, why)
@@ -795,8 +795,33 @@ def older_copy_in_place(world):
     expect("the store's files are others" in a.process.tail(40), a.process.tail(40))
 
 
+def old_clients(world):
+    """UK8S' own plugin: its flags, an ADD that holds its node's lock, and a record whose address it took back itself."""
+    cloud = Cloud(world, "oldclients", length=29)
+    agent = Agent(cloud, low=0, high=5, flags=[*QUICK, "-availablePodIPHighWatermark=2", "-availablePodIPHighWatermark=9"])
+    alone = run(*agent.command(), "--calicoPolicyFlag=true", check=False, env={"KUBERNETES_SERVICE_HOST": ""})
+    expect("--calicoPolicyFlag" in alone.stderr and alone.returncode == 2, f"{alone.returncode} {alone.stderr}")
+    inside = Process(world, "inside", agent.command(), {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"})
+    wait_for(lambda: "serviceaccount/token" in inside.tail(), "the agent asks the API of the cluster that it is in")
+    inside.terminate(15)
+    agent.start()
+    expect("water marks 0 and 9" in agent.process.tail(), "of a flag that is given twice the last counts")
+    held = [agent.add(f"c{i}") for i in range(5)]
+    begin = time.monotonic()
+    code, why = refusal(agent.call, "AddPodNetwork", add_request("waits", old=True), timeout=60)
+    took = time.monotonic() - begin
+    expect(code == grpc.StatusCode.INTERNAL and "no addresses left" in why and took < 6, f"{took:.1f} s: {code} {why}")
+    # Its version 2 takes the address from the cloud, and then deletes the record.
+    cloud.do("delete-address", subnet=SUBNET, ip=held[0])
+    agent.call("DelPodNetworkRecord", field(1, "pod-c0") + field(2, "default") + field(3, "c0"))
+    expect_equal(agent.pool(), (set(), set()), "it is not the stock's, and does not cool into it")
+    waiting = agent.start_add("next", timeout=30)
+    expect_equal(network_of(fields_of(waiting.result())[2][0])["ip"], held[0], "what the cloud newly gives is ours")
+    settled(cloud, [agent])
+
+
 CASES = [*CRASHES, *LOST_ALLOCATIONS, borrowing, versions, floods, board, outage, cooldown, tokens, water_marks, sockets, last_one, lost_release,
-         lost_nothing_done, throttled, deleted_outside, database_lost, older_copies, older_copy_in_place, advice, hanging_cloud, no_marks]
+         lost_nothing_done, throttled, deleted_outside, database_lost, older_copies, older_copy_in_place, old_clients, advice, hanging_cloud, no_marks]
 
 
 def test():

@@ -82,8 +82,10 @@ def network_of(message):
     return {name: found.get(number, [b""])[0].decode() for number, name in NETWORK.items()}
 
 
-def add_request(sandbox, pod="", uid=""):
-    return field(1, pod or f"pod-{sandbox}") + field(2, "default") + field(3, sandbox) + field(4, "/run/netns/none") + \
+def add_request(sandbox, pod="", uid="", old=False):
+    """As our plugin asks; `old`: as UK8S' plugin does, which says no version."""
+    speech = b"" if old else field(110, bytes([1 << 3, 2]) + field(3, "a test"))
+    return speech + field(1, pod or f"pod-{sandbox}") + field(2, "default") + field(3, sandbox) + field(4, "/run/netns/none") + \
         field(5, "eth0") + field(101, uid)
 
 
@@ -117,7 +119,7 @@ class Process:
 
 
 class Cloud:
-    """croft-vpc-sim. Its API is asked by agents alone; here are its controls."""
+    """vpc_sim.py. Its API is asked by agents alone; here are its controls."""
 
     def __init__(self, world, name, nodes=("node-a",), length=24, token_life=3600):
         self.world, self.name = world, name
@@ -347,12 +349,23 @@ def settled(cloud, agents, unused=frozenset(), seconds=SETTLED):
 
 
 class Certificates:
-    """Of agents, by `croft vpc certificates`."""
+    """Of agents, made by the commands of the runbook."""
 
     def __init__(self, world, name, nodes):
-        self.directory = world.directory / name
-        words = [word for node in nodes for word in ("--node", node)]
-        run(world.bin / "croft", "vpc", "certificates", "--directory", self.directory, *words)
+        self.directory = pathlib.Path(world.directory) / name
+        self.directory.mkdir(parents=True)
+        page = pathlib.Path(__file__).parent.parent / "docs/runbooks/vpc-certificates.md"
+        self.commands = re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+        self._run(self.commands[0])
+        for node in nodes:
+            self.make(node)
+
+    def make(self, node):
+        """A new certificate and key for a node."""
+        self._run(self.commands[1], NODE=node)
+
+    def _run(self, command, **variables):
+        run("sh", "-ec", f'cd "$DIRECTORY"\n{command}', env={**os.environ, "DIRECTORY": str(self.directory), **variables})
 
     def flags(self, node):
         return ["--tls-ca", self.directory / "ca.crt", "--tls-certificate", self.directory / f"{node}.crt",

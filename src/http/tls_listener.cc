@@ -351,6 +351,14 @@ std::function<void()> TlsListener::closer() const {
   return [] {};
 }
 
+Result<std::vector<std::string>> certificate_names(const std::string& pem) {
+  tls::start_openssl();
+  const tls::Bio bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  const tls::Certificate certificate(bio ? PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr) : nullptr);
+  if (certificate) return tls::dns_names_of(certificate.get());
+  return fail(ErrorCode::invalid_argument, "no certificate that can be read: " + tls::openssl_reason());
+}
+
 std::string TlsListener::where() const {
   SocketAddress address{};
   static_cast<void>(fill(address, options_.host, port_));

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -25,6 +26,9 @@ struct TlsListenerOptions {
   /// was refused and why (once a second at most; the others are counted by GrpcServer). Must not block.
   std::function<void(const std::string&)> tell = [](const std::string&) {};
 };
+
+/// The DNS names of the first certificate in a PEM. Error: invalid_argument when none can be read.
+[[nodiscard]] Result<std::vector<std::string>> certificate_names(const std::string& pem);
 
 /// TCP with TLS for peers that have a certificate of our CA, and for nobody else: TLS as make_tls has it, a certificate
 /// for clients (extended key usage) that is valid now, ALPN `h2`. Sessions are not resumed, so that each connection

@@ -17,9 +17,9 @@
 #include <gtest/gtest.h>
 #include <openssl/ssl.h>
 
-#include "http/certificates.h"
 #include "http/grpc_channel.h"
 #include "http/grpc_server.h"
+#include "http/test_certificates.h"
 #include "http/tls.h"
 #include "http/tls_parts.h"
 #include "http/unix_listener.h"
@@ -351,6 +351,13 @@ TEST_F(TlsListenerTest, WhoHasProvenHimselfKeepsHisPlace) {
   EXPECT_GE(server_->counts().too_many, 1U);
   EXPECT_TRUE((*one)->call("/a/Echo", "", in(20s)).status.ok());
   EXPECT_TRUE((*two)->call("/a/Echo", "", in(20s)).status.ok());
+}
+
+TEST_F(TlsListenerTest, ACertificateTellsItsNames) {
+  const CertificateWithKey one = certificate(authority_, "node-1.example");
+  EXPECT_EQ(certificate_names(one.certificate).value(), std::vector<std::string>{"node-1.example"});
+  EXPECT_FALSE(certificate_names(one.key));
+  EXPECT_FALSE(certificate_names(one.certificate.substr(0, one.certificate.size() / 2)));
 }
 
 TEST_F(TlsListenerTest, NewCertificatesAreUsedWithoutARestart) {

@@ -15,7 +15,7 @@
 #include "http/tls.h"
 #include "http/transport.h"
 
-// What the client's and the server's side of TLS have in common. Only for http/tls*.cc and http/certificates.cc.
+// What the client's and the server's side of TLS have in common. Only for http/tls*.cc and test_certificates.h.
 
 namespace croft::os::tls {
 

@@ -107,8 +107,6 @@ constexpr Example kExamples[] = {
     {"vpc release", "croft vpc release 10.0.0.2 --dry-run"},
     {"vpc advise", "croft vpc advise --max-pods 64"},
     {"vpc version", "croft vpc version"},
-    {"vpc certificates", "croft vpc certificates --directory /etc/croft/vpc --node node-a --node node-b"},
-    {"vpc certificates", "croft vpc certificates --directory /etc/croft/vpc --node node-a -o yaml"},
     {"version", "croft version"},
     {"completion", "source <(croft completion bash)"},
     {"man", "croft man /usr/local/share/man/man1"},

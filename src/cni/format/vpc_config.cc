@@ -87,6 +87,9 @@ Checked<VpcConfig> decode_vpc_config(const Network& network, const std::string& 
     if (const auto fault = read_previous_addresses(root, draft.config.previous_addresses))
       return config_error_of(*fault);
   }
+  if (command == Command::gc) {
+    if (const auto fault = read_valid_attachments(root, draft.config.valid_attachments)) return config_error_of(*fault);
+  }
   const auto read = parse_args(args, kCroftArgKeys);
   core::PodIdentity pod;
   if (!read) {

@@ -39,6 +39,7 @@ struct VpcConfig {
   core::PodIdentity pod;
   /// The addresses of `prevResult`, for CHECK.
   std::vector<net::AddressWithLength> previous_addresses;
+  ValidAttachments valid_attachments;  ///< for GC
 };
 
 /// Decodes a configuration as decode_network_config() does, with the same kinds of errors. For DEL whatever is not

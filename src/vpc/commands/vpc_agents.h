@@ -49,8 +49,8 @@ class AgentDirectory {
 /// Asks agents, each call on a connection of its own. Safe to use from several threads.
 class AgentCaller {
  public:
-  /// Nothing of `tls`: nothing is encrypted. A Unix socket never is. An agent's certificate has to have its node's name
-  /// (croft vpc certificates): what is meant for one node's stock is told to no other node.
+  /// Nothing of `tls`: nothing is encrypted. A Unix socket never is. An agent's certificate has to have its node's
+  /// name: what is meant for one node's stock is told to no other node.
   AgentCaller(const Clock& clock, std::optional<os::TlsFiles> tls) : clock_(clock), tls_(std::move(tls)) {}
 
   /// The bytes of the answer. Connecting takes at most kConnect, a call kCall. Errors: unavailable when the agent

@@ -1,5 +1,10 @@
 // What vpc/provider.h promises, of UCloud's client on a cloud that loses answers, throttles and runs out.
 
+#include <sys/wait.h>
+
+#include <csignal>
+#include <cstdio>
+#include <fstream>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -7,7 +12,7 @@
 #include "base/manual_clock.h"
 #include "os/clock.h"
 #include "os/digest.h"
-#include "vpc/simulator/simulator.h"
+#include "os/scratch_directory.h"
 #include "vpc/ucloud/ucloud.h"
 
 namespace croft::cloud {
@@ -24,29 +29,39 @@ struct Family {
 class OnSimulator : public testing::TestWithParam<Family> {
  protected:
   void SetUp() override {
-    const auto config = simulator::decode_config(
-        std::string(R"({"tokenLifeSeconds":600,"subnets":[{"id":"subnet-1","range":")") + GetParam().range +
-        R"(","gateway":")" + GetParam().gateway + R"("},{"id":"subnet-2","range":"10.8.0.0/28","gateway":"10.8.0.1"}],
+    std::ofstream(scratch.file("cloud.json"))
+        << std::string(R"({"tokenLifeSeconds":600,"subnets":[{"id":"subnet-1","range":")") + GetParam().range +
+               R"(","gateway":")" + GetParam().gateway +
+               R"("},{"id":"subnet-2","range":"10.8.0.0/28","gateway":"10.8.0.1"}],
         "nodes":[{"name":"node-a","mac":"52:54:00:00:00:0a","subnet":"subnet-1"},
                  {"name":"node-b","mac":"52:54:00:00:00:0B","subnet":"subnet-1"},
-                 {"name":"node-c","mac":"52:54:00:00:00:0c","subnet":"subnet-2","address":"10.8.0.2"}]})");
-    ASSERT_TRUE(config) << config.error().message;
-    cloud = simulator::Simulator::start(*config, "127.0.0.1:0", os::sha1, clock, random).value();
+                 {"name":"node-c","mac":"52:54:00:00:00:0c","subnet":"subnet-2","address":"10.8.0.2"}]})";
+    // The shell says its number, and becomes the cloud, which says where it listens.
+    const std::string command = "echo $$; exec " CROFT_VPC_SIM " --config " + scratch.file("cloud.json");
+    output = ::popen(command.c_str(), "r");
+    ASSERT_NE(output, nullptr);
+    char host[64] = {};
+    ASSERT_EQ(std::fscanf(output, "%d listening on %63s", &process, host), 2);
+    where = host;
     a = provider("node-a");
     b = provider("node-b");
   }
-  void TearDown() override { EXPECT_EQ(sim("/sim/check"), "[]"); }
+  void TearDown() override {
+    EXPECT_EQ(sim("/sim/check"), "[]");
+    ::kill(process, SIGTERM);
+    ::pclose(output);
+  }
 
   std::unique_ptr<Provider> provider(const std::string& node) {
     ucloud::Options options;
-    options.api = os::HttpUrl::parse("http://" + cloud->where()).value();
-    options.metadata = os::HttpUrl::parse("http://" + cloud->where() + "/" + node).value();
+    options.api = os::HttpUrl::parse("http://" + where).value();
+    options.metadata = os::HttpUrl::parse("http://" + where + "/" + node).value();
     options.sha1 = os::sha1;
     options.rate = {0, 0, 0};
     return ucloud::make_ucloud(options, clock);
   }
   std::string sim(const std::string& target, const std::string& form = {}) {
-    os::Http1Client client(os::HttpUrl::parse("http://" + cloud->where()).value(), {}, clock);
+    os::Http1Client client(os::HttpUrl::parse("http://" + where).value(), {}, clock);
     const auto response = client.call({"POST", target, {}, form}, soon());
     EXPECT_TRUE(response && response->status == 200) << target << (response ? response->body : "");
     return response ? response->body : "";
@@ -65,8 +80,10 @@ class OnSimulator : public testing::TestWithParam<Family> {
   }
 
   os::SystemClock clock;
-  SeededRandom random{7};
-  std::unique_ptr<simulator::Simulator> cloud;
+  os::ScratchDirectory scratch;
+  std::FILE* output = nullptr;
+  pid_t process = 0;
+  std::string where;
   std::unique_ptr<Provider> a, b;
 };
 

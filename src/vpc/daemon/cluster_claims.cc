@@ -17,6 +17,7 @@ namespace {
 constexpr int kWritesMax = 4;
 constexpr std::size_t kReleaseTimeMax = 64;
 constexpr const char* kNever = "Never";
+constexpr std::string_view kElasticIpAnnotation = "network.kubernetes.io/eip";
 constexpr std::string_view kStaticPodAnnotation = "kubernetes.io/config.hash";
 
 using wire::kube::VpcIpClaimRecord;
@@ -59,11 +60,22 @@ std::string local_time() {
 
 }  // namespace
 
+bool is_mirror_of(const wire::kube::ApiObject& seen, const core::PodIdentity& pod) {
+  return !pod.uid.empty() && pod.uid == text_of(seen, kStaticPodAnnotation);
+}
+
 Result<engine::FixedAddresses::Wish> ClusterClaims::wish_of(const core::PodIdentity& pod, Deadline deadline) {
   TRY(const auto seen, store::kube::pod_of_stock(api_, pod.namespace_name, pod.name, deadline));
   // A static pod runs before the API knows it, and has another UID there.
   if (!seen) return Wish{};
+  if (text_of(*seen, kElasticIpAnnotation) == "true") {
+    return fail(ErrorCode::refused_by_configuration,
+                fmt::format("pod {}/{} has the annotation {}: \"true\", and no elastic addresses are served here; take "
+                            "the annotation away",
+                            net::echo(pod.namespace_name), net::echo(pod.name), kElasticIpAnnotation));
+  }
   Wish wish;
+  wish.uid = seen->meta.uid;
   wish.is_fixed = text_of(*seen, wire::kube::kFixedAddressAnnotation) == "true";
   wish.release_time = text_of(*seen, wire::kube::kReleaseTimeAnnotation);
   if (wish.release_time.empty()) wish.release_time = kNever;
@@ -77,8 +89,8 @@ Result<engine::FixedAddresses::Wish> ClusterClaims::wish_of(const core::PodIdent
   if (!wish.is_fixed) return wish;
   // A late call of a sandbox whose pod is gone: what is promised is its successor's. What kubelet runs from a file has
   // the hash of that for a UID, and the API's pod says so.
-  const bool is_another = !pod.uid.empty() && !seen->meta.uid.empty() && pod.uid != seen->meta.uid &&
-                          pod.uid != text_of(*seen, kStaticPodAnnotation);
+  const bool is_another =
+      !pod.uid.empty() && !seen->meta.uid.empty() && pod.uid != seen->meta.uid && !is_mirror_of(*seen, pod);
   if (is_another) {
     return fail(
         ErrorCode::conflict,

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "store/kube/vpc_objects.h"
+#include "vpc/daemon/cluster_claims.h"
 
 namespace croft::app {
 namespace {
@@ -35,6 +36,16 @@ void PodAnnotations::add(const core::PodIdentity& pod, const net::Address& addre
   wake_.notify_all();
 }
 
+Result<void> PodAnnotations::annotate(const core::PodIdentity& pod, const net::Address& address) {
+  const Deadline deadline = Deadline::after(clock_.now(), kWriteTime);
+  auto done = store::kube::annotate_pod(api_, pod.namespace_name, pod.name, pod.uid, address, deadline);
+  if (done || done.error().code != ErrorCode::conflict) return done;
+  // The runtime knows a static pod by the hash of its file; its mirror in the API has another UID.
+  TRY(const auto seen, store::kube::pod_of_stock(api_, pod.namespace_name, pod.name, deadline));
+  if (!seen || !is_mirror_of(*seen, pod)) return done;
+  return store::kube::annotate_pod(api_, pod.namespace_name, pod.name, seen->meta.uid, address, deadline);
+}
+
 void PodAnnotations::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -43,8 +54,7 @@ void PodAnnotations::run() {
     const auto [pod, address] = queue_.front();
     queue_.pop_front();
     lock.unlock();
-    const auto done = store::kube::annotate_pod(api_, pod.namespace_name, pod.name, pod.uid, address,
-                                                Deadline::after(clock_.now(), kWriteTime));
+    const auto done = annotate(pod, address);
     const bool is_gone =
         !done && (done.error().code == ErrorCode::not_found || done.error().code == ErrorCode::conflict);
     if (!done && !is_gone) {

@@ -30,6 +30,7 @@ class PodAnnotations {
 
  private:
   void run();
+  [[nodiscard]] Result<void> annotate(const core::PodIdentity& pod, const net::Address& address);
 
   store::kube::Api& api_;
   const Clock& clock_;

@@ -84,6 +84,17 @@ TEST_F(PodAnnotationsTest, OneThatIsRefusedHoldsUpNobody) {
   EXPECT_NE(log_.front().find("pod shop/refused is not annotated: "), std::string::npos) << log_.front();
 }
 
+TEST_F(PodAnnotationsTest, AStaticPodIsKnownByTheHashOfItsFile) {
+  cluster_->make(
+      kPods + "static",
+      {{"metadata",
+        {{"name", "static"}, {"namespace", "shop"}, {"annotations", {{"kubernetes.io/config.hash", "hash-1"}}}}}});
+  PodAnnotations annotations(api_, clock_, note_);
+  annotations.add({"static", "shop", "hash-2"}, net::Address::parse("10.0.0.5").value());
+  annotations.add({"static", "shop", "hash-1"}, net::Address::parse("10.0.0.6").value());
+  wait_for([&] { return annotation("static") == "10.0.0.6/32"; }, "the mirror is annotated");
+}
+
 TEST_F(PodAnnotationsTest, WhatThePodGotLastCounts) {
   const auto pod = make_pod("web");
   PodAnnotations annotations(api_, clock_, note_);

@@ -29,7 +29,6 @@
 #include "base/printable.h"
 #include "cli/stores/environment.h"
 #include "cni/decision_log.h"
-#include "http/certificates.h"
 #include "http/endpoint.h"
 #include "http/tls.h"
 #include "http/tls_listener.h"
@@ -372,12 +371,12 @@ class VpcAgentProgram {
   void tell_of_certificate() {
     if (options_.tls_certificate.empty()) return;
     const auto pem = os::read_file(options_.tls_certificate, kCertificateBytesMax);
-    const auto facts = pem ? os::certificate_facts(*pem) : Result<os::CertificateFacts>(fail(pem.error()));
-    if (!facts || facts->dns_names.empty() || facts->dns_names.front() == options_.node) return;
+    const auto names = pem ? os::certificate_names(*pem) : Result<std::vector<std::string>>(fail(pem.error()));
+    if (!names || names->empty() || names->front() == options_.node) return;
     log_.error(
         "{} is of {}, and this node is {}: other nodes' agents neither lend to this one nor borrow from it; make one "
-        "with this node's name (croft vpc certificates)",
-        options_.tls_certificate, printable(facts->dns_names.front(), Printed::line), options_.node);
+        "with this node's name (docs/runbooks/vpc-certificates.md)",
+        options_.tls_certificate, printable(names->front(), Printed::line), options_.node);
   }
 
   [[nodiscard]] Result<void> open_to_peers(edge::StockServer& server) {
@@ -559,6 +558,13 @@ class VpcAgentProgram {
     TRY(options.node, os::host_name());
   }
   TRY_VOID(core::check_node_name(options.node));
+  // UK8S' DaemonSet gives four flags and no API, which its agent finds as each pod does.
+  if (options.kubernetes.empty() && !from_environment("KUBERNETES_SERVICE_HOST").empty()) options.kubernetes = "kube:";
+  if (options.kubernetes == "none") options.kubernetes.clear();
+  if (options.calico_policy && options.kubernetes.empty()) {
+    return fail(
+        invalid_argument("--calicoPolicyFlag writes annotations, and there is no API: give --kubernetes kube:/path"));
+  }
   if (store::scheme_of(options.store) != store::Scheme::sqlite) {
     return fail(
         invalid_argument("--store must be sqlite:/path: the stock is the node's own, and has to be there when "
@@ -568,7 +574,7 @@ class VpcAgentProgram {
       (options.tls_ca.empty() || options.tls_certificate.empty() || options.tls_key.empty())) {
     return fail(
         invalid_argument("--listen needs --tls-ca, --tls-certificate and --tls-key: peers are spoken to with "
-                         "certificates only (croft vpc certificates makes them)"));
+                         "certificates only (docs/runbooks/vpc-certificates.md)"));
   }
   std::vector<engine::PeerAgents::Peer> peers;
   for (const std::string& text : options.peers) {

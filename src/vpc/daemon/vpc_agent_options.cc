@@ -75,8 +75,10 @@ void add_vpc_agent_options(CLI::App& command, VpcAgentOptions& options) {
                   "Refuse plugins and agents that speak an older version of the protocol; 0: UK8S' own are served")
       ->check(CLI::Range(0, static_cast<int>(wire::vpc::kSpeechNewest)))
       ->capture_default_str();
-  command.add_option("--kubernetes", options.kubernetes,
-                     "kube: or kube:/path/kubeconfig: the cluster's pods, and where the agents find each other");
+  command.add_option(
+      "--kubernetes", options.kubernetes,
+      "kube: or kube:/path/kubeconfig: the cluster's pods, and where the agents find each other (default: "
+      "kube: inside a cluster); 'none': no API");
   command.add_option("--metrics", options.metrics, "ADDRESS:PORT for /metrics, /healthz and /readyz");
   command
       .add_option("--log-directory", options.log_directory, "Directory of the log file; 'none': standard error alone")
@@ -84,6 +86,10 @@ void add_vpc_agent_options(CLI::App& command, VpcAgentOptions& options) {
   command.add_option("--demand-file", options.demand_file,
                      "What was asked for in the last day, for croft vpc advise; 'none': it is not kept (default: "
                      "vpc-demand.json beside the store)");
+  // As Go's flags, of a flag that is given twice the last counts.
+  for (CLI::Option* option : command.get_options()) {
+    if (option->get_items_expected_max() <= 1) option->take_last();
+  }
 }
 
 }  // namespace croft::app

@@ -127,6 +127,19 @@ Step<std::vector<WarmAddress>> plan_release(const Snapshot& snapshot, const Rele
   });
 }
 
+Step<std::vector<WarmAddress>> plan_forget(const Snapshot& snapshot, const Release& release) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::vector<WarmAddress>>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<std::vector<WarmAddress>> plan;
+    for (const WarmAddress* address : stock.addresses()) {
+      if (!is_meant(*address, release)) continue;
+      plan.answer.push_back(*address);
+      plan.writes.push_back(to_delete(warm_address_key(address->address)));
+    }
+    return plan;
+  });
+}
+
 Step<WarmAddress> plan_record(const Snapshot& snapshot, const WarmAddress& told, const Instant& now) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<WarmAddress>> {
     if (!told.address.is_valid()) return fail(invalid_argument("VPCIP is no address"));

@@ -68,6 +68,10 @@ struct Release {
 [[nodiscard]] Step<std::vector<WarmAddress>> plan_release(const Snapshot& snapshot, const Release& release,
                                                           const Instant& now);
 
+/// Decides that a client of UK8S' protocol took an address back by itself (DelPodNetworkRecord): the record goes, and
+/// nothing is let go. What the cloud still has of it is found as unknown. The answer is what was forgotten.
+[[nodiscard]] Step<std::vector<WarmAddress>> plan_forget(const Snapshot& snapshot, const Release& release);
+
 /// Decides what an old client tells that it did: this pod has this address. One that the stock has for somebody else is
 /// refused (already_exists); one that it does not have is taken in as held, the cloud gave it to the client.
 [[nodiscard]] Step<WarmAddress> plan_record(const Snapshot& snapshot, const WarmAddress& told, const Instant& now);

@@ -208,6 +208,24 @@ WarmAddress told(const std::string& address, const std::string& container) {
   return told;
 }
 
+/// UK8S' plugin of version 2 took the address from the cloud by itself.
+TEST(WarmRecord, WhatAnOldClientTookBackIsForgottenAndNeverCools) {
+  TestStock stock;
+  ASSERT_TRUE(stock.records.decide<WarmAddress>(
+      [&](const Snapshot& snapshot) { return plan_record(snapshot, told("10.9.0.7", "c1"), stock.clock.now()); }));
+  const auto forget = [&](const std::string& container) {
+    return stock.records
+        .decide<std::vector<WarmAddress>>([&](const Snapshot& snapshot) {
+          return plan_forget(snapshot, {{"", container, ""}, {"c1", "shop", ""}, {}, {}});
+        })
+        ->size();
+  };
+  EXPECT_EQ(forget("c2"), 0U) << "another sandbox";
+  EXPECT_EQ(forget("c1"), 1U);
+  EXPECT_FALSE(stock.find("10.9.0.7"));
+  EXPECT_EQ(forget("c1"), 0U) << "again";
+}
+
 TEST(WarmRecord, WhatAnOldClientTellsIsTakenInUnlessItIsAnothers) {
   TestStock stock;
   const auto record = [&](const WarmAddress& address) {

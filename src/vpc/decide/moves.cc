@@ -25,7 +25,9 @@ void add(Plan<Moved>& plan, WarmAddress after) {
 /// call, or its repetition, would take it from under a pod.
 bool may_come_back(const WarmAddress& known) {
   const bool was_missing = known.doubts.size() == 1 && known.doubts.front() == WarmDoubt::not_in_cloud;
-  return known.state == WarmState::lent || (known.state == WarmState::free && was_missing);
+  // The cloud's answer to our own request counts more than what was put aside before it.
+  const bool is_set_aside = known.state == WarmState::quarantined && !known.other_mac && !is_kept(known);
+  return known.state == WarmState::lent || (known.state == WarmState::free && was_missing) || is_set_aside;
 }
 
 /// Prefixes whose addresses mean something by themselves, in any subnet.

@@ -62,9 +62,10 @@ struct Moved {
 /// Writes that addresses are asked for. False: there is an intent of this id already.
 [[nodiscard]] Step<bool> plan_begin(const Snapshot& snapshot, const WarmIntent& intent);
 /// What an intent has brought: into the stock as `probing` (free, where verified; quarantined, where unfit); the intent
-/// goes. Addresses that have a record are left as they are, but for one that is `lent`, or free and doubted by the
-/// cloud alone, and has come back. One that is `releasing` goes on its way: a call to release it may still be done by
-/// the cloud. An intent that is gone is no error: the addresses are taken in all the same.
+/// goes. Addresses that have a record are left as they are, but for one that has come back: `lent`, free and doubted
+/// by the cloud alone, or quarantined with nobody else answering for it and no pod to wait for. One that is `releasing`
+/// goes on its way: a call to release it may still be done by the cloud. An intent that is gone is no error: the
+/// addresses are taken in all the same.
 [[nodiscard]] Step<Moved> plan_take(const Snapshot& snapshot, const std::string& intent_id,
                                     const std::vector<Given>& given, const Instant& now);
 /// Nothing came of it, for sure.

@@ -177,6 +177,23 @@ TEST_F(WarmMoves, WhatTheCloudSeemedToHaveTakenAwayComesBackWhenItGivesIt) {
   EXPECT_TRUE(stock_.find("10.9.0.7")->doubts.empty());
 }
 
+TEST_F(WarmMoves, WhatWasSetAsideComesBackWhenTheCloudGivesIt) {
+  stock_.take({given("10.9.0.7", true)});
+  const auto set_aside = [&](const std::string& why, std::optional<net::Mac> other) {
+    WarmAddress after = entered(*stock_.find("10.9.0.7"), WarmState::quarantined, stock_.clock.now());
+    after.why = why;
+    after.other_mac = other;
+    stock_.records.put(warm_address_key(after.address), after);
+  };
+  set_aside(waits_for("shop/web-0"), std::nullopt);
+  EXPECT_EQ(take("", {given("10.9.0.7")}), 0U) << "a pod's to have";
+  set_aside("somebody answers", net::Mac::parse("52:54:00:00:00:09").value());
+  EXPECT_EQ(take("", {given("10.9.0.7")}), 0U);
+  set_aside("the cloud has it, and there is no record", std::nullopt);
+  EXPECT_EQ(take("", {given("10.9.0.7")}), 1U);
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::probing);
+}
+
 TEST_F(WarmMoves, WhatIsSaidTwiceIsTakenOnce) {
   EXPECT_EQ(take("", {given("10.9.0.7", true), given("10.9.0.7", true)}), 1U);
 }

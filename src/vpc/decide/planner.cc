@@ -127,6 +127,8 @@ Wish plan_stock(const Counts& counts, const Marks& marks, std::uint32_t waiting,
                                                        : "the cloud is in trouble: resting";
       return wish;
     }
+    // While the stock rests, only what attachments wait for is asked for.
+    if (now.since_boot < memory.grow_not_before) more = std::min<std::uint64_t>(more, waiting - coming);
     wish.grow = static_cast<std::uint32_t>(std::min<std::uint64_t>(more, std::max<std::uint32_t>(marks.batch_max, 1)));
     wish.why = fmt::format("{} free or on their way, {} wanted", coming, wanted);
     return wish;
@@ -173,8 +175,9 @@ PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, const Marks& 
       break;
   }
   memory.grow_not_before = now.since_boot + rest;
-  const nanoseconds pause = with_jitter(marks.conflict_pause, jitter);
-  memory.one_not_before = now.since_boot + (outcome == Outcome::conflict ? std::min(rest, pause) : rest);
+  const nanoseconds pause = with_jitter(marks.waiting_pause, jitter);
+  const bool is_short = outcome == Outcome::conflict || outcome == Outcome::exhausted;
+  memory.one_not_before = now.since_boot + (is_short ? std::min(rest, pause) : rest);
   return memory;
 }
 

@@ -30,7 +30,8 @@ struct Marks {
   /// As many that others answer for may lie in quarantine beside the high mark; then no more are asked for.
   std::uint32_t conflicts_max = 32;
   std::chrono::seconds conflict_rest_max{3600};  ///< the rest of an exhausted subnet, doubled, up to this
-  std::chrono::seconds conflict_pause{5};        ///< the same where an attachment waits: one is asked for after it
+  /// After conflicts or in an exhausted subnet, where an attachment waits: what it waits for is asked for after it.
+  std::chrono::seconds waiting_pause{5};
   friend bool operator==(const Marks&, const Marks&) = default;
 };
 /// Error: invalid_argument with both values where low > high, or a mark is more than kMarkMax.

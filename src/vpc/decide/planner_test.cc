@@ -130,6 +130,14 @@ TEST_F(WarmPlanner, AnExhaustedSubnetIsLeftAloneForTwoMinutes) {
   EXPECT_EQ(wish({}).grow, 3U) << "somebody gave one back";
 }
 
+TEST_F(WarmPlanner, WhoWaitsInAnExhaustedSubnetAsksEveryFiveSeconds) {
+  grew(Outcome::exhausted);
+  EXPECT_EQ(wish({}, 2).grow, 0U);
+  clock_.advance(marks_.waiting_pause);
+  EXPECT_EQ(wish({}).grow, 0U) << "nobody waits";
+  EXPECT_EQ(wish({}, 2).grow, 2U) << "no more than is waited for";
+}
+
 TEST_F(WarmPlanner, TroubleRestsLongerEachTime) {
   std::chrono::nanoseconds last{0};
   for (int i = 0; i < 7; ++i) {
@@ -150,7 +158,7 @@ TEST_F(WarmPlanner, TroubleRestsLongerEachTime) {
 
 TEST_F(WarmPlanner, WhoWaitsIsServedWhileConflictsRest) {
   for (int i = 0; i < 2; ++i) grew(Outcome::conflict);
-  clock_.advance(marks_.conflict_pause);
+  clock_.advance(marks_.waiting_pause);
   EXPECT_EQ(wish({}).grow, 0U) << "nobody waits";
   EXPECT_EQ(wish({}, 1).grow, 1U);
   EXPECT_EQ(wish({}, 7).grow, 1U) << "one after the other";
@@ -159,8 +167,8 @@ TEST_F(WarmPlanner, WhoWaitsIsServedWhileConflictsRest) {
   EXPECT_EQ(wish(coming, 1).grow, 0U) << "his is on its way";
   grew(Outcome::conflict);
   EXPECT_EQ(wish({}, 1).grow, 0U);
-  EXPECT_EQ(wish({}, 1).look_again, clock_.now().since_boot + marks_.conflict_pause);
-  clock_.advance(marks_.conflict_pause);
+  EXPECT_EQ(wish({}, 1).look_again, clock_.now().since_boot + marks_.waiting_pause);
+  clock_.advance(marks_.waiting_pause);
   Counts full;
   full.conflicting = full.quarantined = marks_.high + marks_.conflicts_max;
   EXPECT_EQ(wish(full, 1).grow, 0U) << "no more than may lie in quarantine";

@@ -14,11 +14,6 @@ namespace {
 
 constexpr std::string_view kWaitsFor = "kept for pod ";
 
-/// For some pod.
-bool is_kept(const WarmAddress& address) {
-  return address.state == WarmState::quarantined && address.why.starts_with(kWaitsFor);
-}
-
 std::string holder_of(const WarmAddress& held) {
   return fmt::format("{}/{}, container {}", held.pod.namespace_name, held.pod.name, held.owner.container_id);
 }
@@ -37,6 +32,10 @@ std::string promise_of(const WarmIntent& intent) {
 Given kept_for(Given given, const std::string& promise) {
   given.unfit = waits_for(promise);
   return given;
+}
+
+bool is_kept(const WarmAddress& address) {
+  return address.state == WarmState::quarantined && address.why.starts_with(kWaitsFor);
 }
 
 bool is_waiting_for(const WarmAddress& address, const PodIdentity& pod) {

@@ -29,6 +29,8 @@ inline constexpr const char* kKeepsNoneKey = "keepsNoAddress";
 [[nodiscard]] std::string promise_of(const PodIdentity& pod);
 /// WarmAddress::why of one that waits for its pod.
 [[nodiscard]] std::string waits_for(const std::string& promise);
+/// Whether it lies here and waits for some pod.
+[[nodiscard]] bool is_kept(const WarmAddress& address);
 /// Whether it lies here and waits for this pod.
 [[nodiscard]] bool is_waiting_for(const WarmAddress& address, const PodIdentity& pod);
 /// What is asked for because it is promised to that pod: what it brings is kept for it, whoever finds out. Empty: it is

@@ -17,7 +17,8 @@ Result<std::vector<ApiPods::Pod>> ApiPods::pods(Deadline deadline) {
         is_too_long = is_too_long || all.size() == kPodsMax;
         if (is_too_long) return;
         Pod pod;
-        pod.pod = {fact.name, fact.namespace_name, fact.uid};
+        // The mirror of a static pod has a UID that kubelet and its runtime do not know.
+        pod.pod = {fact.name, fact.namespace_name, fact.is_mirror ? std::string() : fact.uid};
         pod.addresses = fact.addresses;
         pod.ended = fact.phase == "Succeeded" || fact.phase == "Failed";
         pod.host_network = fact.is_in_node_network;

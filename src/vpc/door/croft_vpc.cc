@@ -22,6 +22,8 @@ using cni::VpcConfig;
 
 /// For the cloud, beside what probing takes.
 constexpr std::chrono::seconds kCloudTime{30};
+/// An attachment that is younger may be missing in the runtime's list.
+constexpr std::chrono::seconds kYoung{60};
 /// Between two who race for the same new address the slower one asks again.
 constexpr int kFetchesMax = 3;
 
@@ -67,6 +69,7 @@ class VpcCall final : public CniCall {
   [[nodiscard]] Result<Added> add() const;
   [[nodiscard]] Result<std::string> del() const;
   [[nodiscard]] Result<std::string> check() const;
+  [[nodiscard]] Result<std::string> gc() const;
   [[nodiscard]] Result<void> status() const;
 
  private:
@@ -89,6 +92,7 @@ class VpcCall final : public CniCall {
   [[nodiscard]] warm::Request request() const;
   [[nodiscard]] Result<std::chrono::seconds> cooldown(store::Store& store) const;
   [[nodiscard]] Result<core::WarmAddress> assign_alone(const std::string& agent_said, std::string& how) const;
+  [[nodiscard]] Result<std::string> release(warm::Release release) const;
   [[nodiscard]] Result<void> fetch_one(store::Store& store, const std::string& agent_said) const;
   [[nodiscard]] cni::AddResult result(const core::WarmAddress& given) const {
     return result_of(given, config_, world_.node_address ? world_.node_address(given) : std::nullopt);
@@ -176,6 +180,10 @@ Result<std::string> VpcCall::del() const {
   warm::Release release;
   release.owner = owner_;
   release.pod = config_.pod;
+  return this->release(std::move(release));
+}
+
+Result<std::string> VpcCall::release(warm::Release release) const {
   std::string agent_said = world_.so_far ? world_.so_far->agent_said : "";
   if (has_agent()) {
     const auto released = world_.ask_to_release(config_.agent, release);
@@ -205,6 +213,38 @@ Result<std::string> VpcCall::check() const {
     }
   }
   return std::string();
+}
+
+/// Releases what attachments of this network hold that the runtime does not list. A young one is kept: its ADD may not
+/// have reached the list.
+Result<std::string> VpcCall::gc() const {
+  const cni::ValidAttachments& valid = config_.valid_attachments;
+  if (valid.presence != cni::ValidAttachments::Presence::given) return std::string("released=none");
+  const auto store = open(store::OpenMode::existing);
+  if (!store && store.error().code == ErrorCode::not_found) return std::string("released=none");
+  if (!store) return fail(store.error());
+  TRY(const auto view, engine::view_stock(context(**store)));
+  std::vector<net::Address> released;
+  std::size_t kept_young = 0;
+  for (const core::WarmAddress& one : view.addresses) {
+    const core::Owner& owner = one.owner;
+    if (one.state != core::WarmState::held || owner.network != config_.name || owner.container_id.empty()) continue;
+    const auto is_this = [&](const cni::Attachment& a) {
+      return a.container_id == owner.container_id && a.interface_name == owner.interface_name;
+    };
+    if (std::ranges::any_of(valid.entries, is_this)) continue;
+    const auto age = world_.clock.now().wall - one.since;
+    if (age < kYoung) {
+      ++kept_young;
+      continue;
+    }
+    warm::Release release;
+    release.owner = owner;
+    release.address = one.address;
+    TRY_VOID(this->release(std::move(release)));
+    released.push_back(one.address);
+  }
+  return fmt::format("released={} kept_young={}", list_of(released), kept_young);
 }
 
 Result<void> VpcCall::status() const {

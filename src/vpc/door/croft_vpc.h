@@ -63,7 +63,8 @@ struct CroftVpcWorld {
 /// - The result has the subnet's prefix length and, where none is configured, the node's own address as gateway, as
 ///   UK8S' plugin has it: the cloud's gateway belongs to the cloud. A default route leads there.
 /// - DEL of who holds nothing is a success. What is released rests in the stock.
-/// - CHECK looks into the stock; STATUS tries whether it can be opened.
+/// - CHECK looks into the stock; GC releases what attachments hold that the runtime does not list, one minute after
+///   their ADD at the earliest; STATUS tries whether it can be opened.
 [[nodiscard]] CniPlugin croft_vpc_plugin(const CroftVpcWorld& world);
 
 }  // namespace croft::edge

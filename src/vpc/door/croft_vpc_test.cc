@@ -1,5 +1,6 @@
 #include "vpc/door/croft_vpc.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -67,8 +68,9 @@ class CroftVpcTest : public testing::Test {
     host.environment.interface_name = "eth0";
     host.environment.path = "/opt/cni/bin";
     host.environment.args = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=" + container;
-    host.read_stdin = [text = R"({"cniVersion": "1.0.0", "name": "vpc", "ipam": {"type": "croft-vpc")" + ipam + "}" +
-                              more + "}"]() -> Result<std::string> { return text; };
+    const std::string version = command == "GC" ? "1.1.0" : "1.0.0";
+    host.read_stdin = [text = R"({"cniVersion": ")" + version + R"(", "name": "vpc", "ipam": {"type": "croft-vpc")" +
+                              ipam + "}" + more + "}"]() -> Result<std::string> { return text; };
     host.compare_netns = [](const std::string&) { return NetnsAnswer::different; };
     return run_cni(croft_vpc_plugin(world_), host);
   }
@@ -257,6 +259,24 @@ TEST_F(CroftVpcTest, CheckKnowsTheHolder) {
   const std::string previous = ", \"prevResult\": " + answer.out;
   EXPECT_EQ(call("CHECK", "c1", "", previous).exit_code, 0);
   EXPECT_NE(call("CHECK", "c2", "", previous).exit_code, 0);
+}
+
+TEST_F(CroftVpcTest, GcReleasesWhatTheRuntimeDoesNotList) {
+  const std::string listed = R"(, "cni.dev/valid-attachments": [{"containerID": "c1", "ifname": "eth0"}])";
+  ASSERT_EQ(call("ADD", "c1").exit_code, 0);
+  ASSERT_EQ(call("ADD", "c2").exit_code, 0);
+  const auto held = [&] {
+    const auto view = engine::view_stock({store_, clock_, random_}).value();
+    return std::ranges::count(view.addresses, core::WarmState::held, &core::WarmAddress::state);
+  };
+  EXPECT_EQ(call("GC", "", "", listed).exit_code, 0);
+  EXPECT_EQ(held(), 2) << "its ADD may not have reached the list";
+  clock_.advance(std::chrono::seconds{60});
+  EXPECT_EQ(call("GC", "").exit_code, 0) << "without a list nothing is known";
+  EXPECT_EQ(held(), 2);
+  EXPECT_EQ(call("GC", "", "", listed).exit_code, 0);
+  EXPECT_EQ(held(), 1);
+  EXPECT_THAT(log_.back(), HasSubstr("released=10.9.0.11"));
 }
 
 TEST_F(CroftVpcTest, FaultsOfTheConfigurationAreNamed) {

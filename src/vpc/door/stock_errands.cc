@@ -76,6 +76,20 @@ os::GrpcAnswer StockService::record(os::GrpcCallId call, const core::WarmAddress
   return ok(call, vpc::CodeAnswer{});
 }
 
+os::GrpcAnswer StockService::forget(os::GrpcCallId call, const vpc::RecordKey& key) {
+  const warm::Release release{{"", key.sandbox_id, ""}, {key.pod_name, key.pod_namespace, ""}, {}, {}};
+  const auto gone = engine::forget_in_stock(direct(Deadline::after(world_.clock.now(), kRecordMax)), release);
+  if (!gone) {
+    return answer_of(call, vpc::Method::del_pod_network_record, vpc::Failure::record_not_written, gone.error());
+  }
+  for (const core::WarmAddress& one : *gone) {
+    if (!world_.log) break;
+    world_.log(fmt::format("DelPodNetworkRecord pod={}/{} container={}: {} is not the stock's any more",
+                           key.pod_namespace, key.pod_name, key.sandbox_id, one.address.to_string()));
+  }
+  return ok(call, vpc::CodeAnswer{});
+}
+
 os::GrpcAnswer StockService::get_record(os::GrpcCallId call, const vpc::RecordKey& key) {
   const auto view = engine::view_stock(cached());
   if (!view) return answer_of(call, vpc::Method::get_pod_network_record, vpc::Failure::record_unreadable, view.error());

@@ -46,9 +46,14 @@ std::optional<os::GrpcAnswer> StockService::add_fixed(Moving moving) {
   auto wish = world_.fixed->wish_of(add.request.pod, patience);
   // Whose name it is by now is not guessed either.
   if (!wish) {
-    if (wish.error().code == ErrorCode::conflict) return failed(moving, wish.error());
+    const ErrorCode code = wish.error().code;
+    if (code == ErrorCode::conflict || code == ErrorCode::refused_by_configuration) {
+      return failed(moving, wish.error());
+    }
+    if (!warm::has_stable_name(add.request.pod)) return queue(std::move(moving));
     return failed(moving, told(wish.error().in("whether this pod keeps its address by name is not known")));
   }
+  if (add.request.pod.uid.empty()) add.request.pod.uid = wish->uid;
   if (!wish->is_fixed && !known) {
     add.request.extra[warm::kKeepsNoneKey] = "true";
     return queue(std::move(moving));

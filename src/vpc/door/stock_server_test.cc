@@ -19,8 +19,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "http/certificates.h"
 #include "http/grpc_channel.h"
+#include "http/test_certificates.h"
 #include "http/tls.h"
 #include "http/tls_listener.h"
 #include "http/unix_listener.h"
@@ -109,8 +109,9 @@ class StockServerTest : public testing::Test {
   os::GrpcReply call(Method method, const std::string& message, std::chrono::nanoseconds limit = 20s) {
     return connect(socket_)->call(vpc::path_of(method), message, Deadline::after(clock_.now(), limit));
   }
-  static std::string add_of(const std::string& container) {
+  static std::string add_of(const std::string& container, const vpc::Speech& speech = vpc::own_speech()) {
     vpc::AddPodNetworkRequest request;
+    request.speech = speech;
     request.pod_name = container;
     request.pod_namespace = "shop";
     request.sandbox_id = container;
@@ -167,6 +168,7 @@ class TestFixed final : public engine::FixedAddresses {
   std::set<std::string> keeps;                   ///< names of pods
   std::map<std::string, net::Address> promises;  ///< by name
   bool is_away = false;
+  std::string elastic;  ///< the name of a pod that wants such an address
   int refuses_to_attach = 0;
   std::string hangs;  ///< questions for pods whose names begin so wait for let_go(); empty: none does
   std::map<std::string, int> asked, asking;  ///< by name: questions, and how many of them wait
@@ -185,7 +187,8 @@ class TestFixed final : public engine::FixedAddresses {
     changed.wait(lock, [&] { return hangs.empty() || !pod.name.starts_with(hangs); });
     --asking[pod.name];
     if (is_away) return fail(ErrorCode::unavailable, "the API server does not answer");
-    return Wish{keeps.contains(pod.name), "Never"};
+    if (pod.name == elastic) return fail(ErrorCode::refused_by_configuration, "no elastic addresses are served here");
+    return Wish{keeps.contains(pod.name), "Never", "uid-of-" + pod.name};
   }
   Result<std::optional<Promise>> promise_to(const core::PodIdentity& pod, Deadline) override {
     const std::lock_guard lock(mutex);
@@ -464,6 +467,57 @@ TEST_F(StockServerTest, WhoWaitsInVainIsToldWhy) {
   EXPECT_NE(reply.status.message.find("does not answer"), std::string::npos) << reply.status.message;
 }
 
+/// UK8S' plugin holds one lock of its node for the whole ADD.
+TEST_F(StockServerTest, AnOldClientIsRefusedWithinFiveSecondsAndAPluginOfOursWaits) {
+  cloud_.fate = [] { return engine::CallFate::away; };
+  begin({.low = 0, .high = 0});
+  const auto since = clock_.now().since_boot;
+  os::GrpcReply ours;
+  std::jthread waiter([&] { ours = call(Method::add_pod_network, add_of("c2"), 7s); });
+  const auto refused = call(Method::add_pod_network, add_of("c1", {}), 60s);
+  EXPECT_EQ(refused.status.code, os::GrpcCode::internal) << refused.status.message;
+  EXPECT_LT(clock_.now().since_boot - since, 6s);
+  EXPECT_EQ(server_->service().tally().waiting, 1U);
+  waiter.join();
+  EXPECT_GT(clock_.now().since_boot - since, 6s);
+  end();
+}
+
+TEST_F(StockServerTest, ARecordThatAnOldClientDeletesIsNotTheStocksAnyMore) {
+  begin({.low = 3, .high = 50}, 30s, /*keeps=*/false);
+  vpc::RecordRequest record;
+  record.pod_network.emplace();
+  record.pod_network->pod_name = record.pod_network->sandbox_id = "c1";
+  record.pod_network->pod_namespace = "shop";
+  record.pod_network->ip = "10.9.0.200";
+  record.pod_network->mac = mac_.to_string();
+  const auto told = call(Method::add_pod_network_record, vpc::encode(record));
+  EXPECT_TRUE(told.status.ok()) << "without a mask: " << told.status.message;
+  const auto key = vpc::encode(vpc::RecordKey{"c1", "shop", "c1"});
+  EXPECT_TRUE(call(Method::del_pod_network_record, key).status.ok());
+  EXPECT_TRUE(call(Method::del_pod_network_record, key).status.ok()) << "again";
+  EXPECT_FALSE(vpc::decode_network_answer(call(Method::get_pod_network_record, key).message)->network);
+  EXPECT_TRUE(describe().cooldown.empty());
+  EXPECT_EQ(describe().pool.size(), 3U);
+  end();
+}
+
+TEST_F(StockServerTest, AnOldClientsPodHasItsUidAndNoElasticAddress) {
+  TestFixed fixed;
+  fixed.elastic = "eip";
+  fixed_ = &fixed;
+  begin({.low = 3, .high = 50});
+  const auto refused = call(Method::add_pod_network, add_of("eip", {}));
+  EXPECT_EQ(refused.status.code, os::GrpcCode::internal);
+  EXPECT_NE(refused.status.message.find("no elastic addresses"), std::string::npos) << refused.status.message;
+  const auto given = vpc::decode_network_answer(call(Method::add_pod_network, add_of("web", {})).message);
+  ASSERT_TRUE(given && given->network);
+  EXPECT_EQ(given->network->pod_uid, "uid-of-web");
+  fixed.is_away = true;
+  EXPECT_TRUE(call(Method::add_pod_network, add_of("later", {})).status.ok()) << "without an API pods start";
+  end();
+}
+
 TEST_F(StockServerTest, ADelEndsTheAddThatWaits) {
   cloud_.fate = [] { return engine::CallFate::away; };
   begin({.low = 0, .high = 0});
@@ -659,7 +713,7 @@ TEST_F(StockServerTest, OldAndUnknownVersionsAreServed) {
   const auto said = vpc::decode_ping(call(Method::ping, "").message);
   ASSERT_TRUE(said);
   EXPECT_EQ(said->speech, vpc::own_speech(0)) << "also to who says nothing";
-  EXPECT_NE(add("old"), "");
+  EXPECT_TRUE(call(Method::add_pod_network, add_of("old", {})).status.ok());
   // One of later that still speaks ours.
   EXPECT_TRUE(call(Method::ping, vpc::encode(vpc::Ping{{99, 1, "croft 9"}})).status.ok());
   // And one that does not.
@@ -680,7 +734,7 @@ TEST_F(StockServerTest, OldVersionsAreRefusedWhereThatIsConfigured) {
   ASSERT_TRUE(reply.status.ok()) << reply.status.message;
   for (const auto& [method, message] :
        {std::pair(Method::ping, std::string()),
-        {Method::add_pod_network, add_of("old")},
+        {Method::add_pod_network, add_of("old", {})},
         {Method::borrow_ip, vpc::encode(vpc::BorrowRequest{"52:54:00:00:00:02", "subnet-1", "r1"})}}) {
     const auto refused = call(method, message);
     EXPECT_EQ(refused.status.code, os::GrpcCode::failed_precondition) << vpc::name_of(method);

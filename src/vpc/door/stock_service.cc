@@ -26,6 +26,8 @@ constexpr std::size_t kCloudThreads = 4;
 constexpr std::size_t kFixedThreads = 4;
 constexpr std::size_t kBatchMax = 128;
 // docs/reference/warm-pool.md#deadlines
+/// UK8S' plugin holds one lock of its node for an ADD: one without hope would keep away the DEL that frees an address.
+constexpr nanoseconds kOldWaitMax = std::chrono::seconds{4};
 constexpr nanoseconds kDelMax = std::chrono::seconds{5};
 constexpr nanoseconds kLookMax = std::chrono::seconds{10};
 constexpr nanoseconds kTellingTime = std::chrono::milliseconds{200};
@@ -109,8 +111,12 @@ std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcReq
       return take_add(std::move(request));
     case vpc::Method::del_pod_network:
       return take_del(std::move(request));
-    case vpc::Method::del_pod_network_record:
-      return take_del_record(std::move(request));
+    case vpc::Method::del_pod_network_record: {
+      auto key = vpc::decode_record_key(request.message);
+      if (!key) return malformed(call, key.error());
+      if (key->sandbox_id.empty()) return ok(call, vpc::CodeAnswer{});
+      return queue(records_, call, {[this, call, key = *std::move(key)] { return forget(call, key); }});
+    }
     case vpc::Method::add_pod_network_record: {
       const auto read = vpc::decode_record_request(request.message);
       if (!read) return malformed(call, read.error());
@@ -194,8 +200,8 @@ std::optional<os::GrpcAnswer> StockService::check_node(const os::GrpcRequest& re
   if (request.peer == nullptr || read.node.empty() || read.node == request.peer->name) return std::nullopt;
   const std::string why = fmt::format(
       "the certificate is of {}, and the request says that it is of node {}: each node's agent has a certificate with "
-      "its own node's name (croft vpc certificates --node {})",
-      in_quotes(request.peer->name), in_quotes(read.node), read.node);
+      "its own node's name (docs/runbooks/vpc-certificates.md)",
+      in_quotes(request.peer->name), in_quotes(read.node));
   bool is_news = false;
   {
     const std::lock_guard lock(mutex_);
@@ -222,8 +228,11 @@ std::optional<os::GrpcAnswer> StockService::take_add(os::GrpcRequest request) {
   moving.id = request.call;
   moving.limit = limit_of(request, world_.wait_max);
   moving.hung_up = std::move(request.hung_up);
+  moving.is_old = read->speech.newest == 0;
   const core::PodIdentity pod = add.request.pod;
-  const bool may_be_fixed = world_.fixed != nullptr && warm::has_stable_name(pod);
+  // Of a client of version 0 the API tells also what it wants beside an address.
+  const bool may_be_fixed =
+      world_.fixed != nullptr && !pod.name.empty() && (warm::has_stable_name(pod) || moving.is_old);
   moving.what = std::move(add);
   if (!may_be_fixed) return queue(std::move(moving));
   moving.since = world_.clock.now().since_boot;
@@ -248,24 +257,6 @@ std::optional<os::GrpcAnswer> StockService::take_del(os::GrpcRequest request) {
     if (!del.release.address) return malformed(request.call, invalid_argument("VPCIP is no address: " + named.ip));
   }
   if (named.sandbox_id.empty() && !del.release.address) return ok(request.call, vpc::CodeAnswer{});
-  Moving moving;
-  moving.id = request.call;
-  moving.limit = limit_of(request, kDelMax);
-  moving.hung_up = std::move(request.hung_up);
-  moving.what = std::move(del);
-  return queue(std::move(moving));
-}
-
-/// Upstream's plugin releases, and then deletes the record; ours went with the release. One that was not released is.
-std::optional<os::GrpcAnswer> StockService::take_del_record(os::GrpcRequest request) {
-  auto read = vpc::decode_record_key(request.message);
-  if (!read) return malformed(request.call, read.error());
-  if (read->sandbox_id.empty()) return ok(request.call, vpc::CodeAnswer{});
-  StockDel del;
-  del.is_record = true;
-  del.release.owner = {"", std::move(read->sandbox_id), ""};
-  del.release.pod = {std::move(read->pod_name), std::move(read->pod_namespace), ""};
-  del.release.cooldown = world_.keeper.options().cooldown;
   Moving moving;
   moving.id = request.call;
   moving.limit = limit_of(request, kDelMax);
@@ -356,6 +347,17 @@ void StockService::move_on() {
   }
 }
 
+/// Whatever kept the stock empty, the caller is told that it gets no address, and has no use of asking elsewhere.
+Error StockService::none_in_time() const {
+  Error why = world_.keeper.trouble().value_or(Error{{}, "no address came into the stock in time", {}});
+  why.code = ErrorCode::exhausted;
+  return why;
+}
+
+bool StockService::is_without_hope(const Moving& add, const Instant& now) {
+  return add.is_old && !add.may_hope && now.since_boot - add.since >= kOldWaitMax;
+}
+
 void StockService::serve(std::vector<std::unique_ptr<Moving>> batch) {
   std::vector<os::GrpcAnswer> answers;
   const Instant now = world_.clock.now();
@@ -370,11 +372,7 @@ void StockService::serve(std::vector<std::unique_ptr<Moving>> batch) {
         moving->hung_up != nullptr && *moving->hung_up && std::holds_alternative<StockAdd>(moving->what);
     if (!is_gone && !moving->limit.passed(now)) return false;
     Error why{ErrorCode::deadline_exceeded, "it is too late", {}};
-    if (moving->has_waited) {
-      // Whatever kept the stock empty, the caller is told that it gets no address, and has no use of asking elsewhere.
-      why = world_.keeper.trouble().value_or(Error{{}, "no address came into the stock in time", {}});
-      why.code = ErrorCode::exhausted;
-    }
+    if (moving->has_waited) why = none_in_time();
     answers.push_back(failed(*moving, why));
     return true;
   });
@@ -427,6 +425,8 @@ void StockService::serve(std::vector<std::unique_ptr<Moving>> batch) {
           answers.push_back(failed(*batch[i], ends()));
         } else if (is_deleted_behind(i, std::get<StockAdd>(batch[i]->what).request.owner.container_id)) {
           answers.push_back(deleted(*batch[i]));
+        } else if (is_without_hope(*batch[i], now)) {
+          answers.push_back(failed(*batch[i], none_in_time()));
         } else {
           empty_handed.push_back(std::move(batch[i]));
         }
@@ -479,7 +479,11 @@ std::optional<Result<void>> StockService::serve_alone(Moving& moving) {
   auto answer = engine::assign_from_stock(context, add.request, may_give_);
   if (!answer) return Result<void>(fail(answer.error()));
   auto* assigned = std::get_if<warm::Assigned>(&*answer);
-  if (assigned == nullptr) return std::nullopt;
+  if (assigned == nullptr) {
+    const warm::Counts& counts = std::get<warm::Empty>(*answer).counts;
+    moving.may_hope = counts.probing + counts.asked > 0 || !may_give_();
+    return std::nullopt;
+  }
   add.answer = std::move(*assigned);
   return Result<void>();
 }
@@ -509,7 +513,7 @@ os::GrpcAnswer StockService::done(Moving& moving) {
     for (const core::WarmAddress& one : del->answer) addresses += " " + one.address.to_string();
     heard("DEL", owner_text(del->release.owner, del->release.pod),
           addresses.empty() ? "ok, nothing held" : "ok, released" + addresses);
-    if (world_.log && (!del->is_record || !addresses.empty())) {
+    if (world_.log) {
       world_.log(fmt::format("DEL {} ok{}", owner_text(del->release.owner, del->release.pod),
                              addresses.empty() ? " nothing held" : " released" + addresses));
     }
@@ -548,9 +552,6 @@ os::GrpcAnswer StockService::failed(const Moving& moving, const Error& error) {
   heard(del != nullptr ? "DEL" : "ADD", owner_text(owner, pod), "failed: " + error.message);
   if (del == nullptr && world_.refused) world_.refused(pod, error);
   if (error.code == ErrorCode::unavailable) return {moving.id, os::GrpcCode::unavailable, error.message, {}};
-  if (del != nullptr && del->is_record) {
-    return answer_of(moving.id, vpc::Method::del_pod_network_record, vpc::Failure::record_not_written, error);
-  }
   if (del != nullptr) return answer_of(moving.id, vpc::Method::del_pod_network, vpc::Failure::not_released, error);
   return answer_of(moving.id, vpc::Method::add_pod_network, vpc::Failure::no_address, error);
 }

@@ -80,7 +80,6 @@ struct StockAdd {
 struct StockDel {
   core::warm::Release release;
   std::vector<core::WarmAddress> answer{};
-  bool is_record = false;  ///< of DelPodNetworkRecord
 };
 
 /// The calls of the protocol. ADDs and DELs that wait are decided one after the other and written in one commit, in the
@@ -118,6 +117,8 @@ class StockService {
     std::chrono::nanoseconds since{};
     std::shared_ptr<const std::atomic<bool>> hung_up;
     bool has_waited = false;
+    bool is_old = false;    ///< of a client of version 0, which keeps its node's other calls waiting meanwhile
+    bool may_hope = false;  ///< addresses were on their way when it was looked at last
     std::optional<engine::FixedAddresses::Wish> fixed{};  ///< of an ADD whose pod keeps its address
   };
   /// Anything else: answered by what it returns, or later where it returns nothing.
@@ -135,7 +136,6 @@ class StockService {
 
   [[nodiscard]] std::optional<os::GrpcAnswer> take_add(os::GrpcRequest request);
   [[nodiscard]] std::optional<os::GrpcAnswer> take_del(os::GrpcRequest request);
-  [[nodiscard]] std::optional<os::GrpcAnswer> take_del_record(os::GrpcRequest request);
   [[nodiscard]] std::optional<os::GrpcAnswer> queue(Moving moving);
   [[nodiscard]] std::optional<os::GrpcAnswer> queue(Lane& lane, os::GrpcCallId call, Errand errand);
 
@@ -151,6 +151,8 @@ class StockService {
   [[nodiscard]] static std::deque<Errand>::iterator next_of(Lane& lane);
   void serve(std::vector<std::unique_ptr<Moving>> batch);
   [[nodiscard]] std::optional<Result<void>> serve_alone(Moving& moving);
+  [[nodiscard]] Error none_in_time() const;
+  [[nodiscard]] static bool is_without_hope(const Moving& add, const Instant& now);
   void finish(std::unique_ptr<Moving>& moving, std::vector<os::GrpcAnswer>& answers);
   [[nodiscard]] os::GrpcAnswer done(Moving& moving);
   [[nodiscard]] std::optional<os::GrpcAnswer> add_fixed(Moving moving);
@@ -164,6 +166,7 @@ class StockService {
   [[nodiscard]] Deadline limit_of(const os::GrpcRequest& request, std::chrono::nanoseconds span) const;
 
   [[nodiscard]] os::GrpcAnswer record(os::GrpcCallId call, const core::WarmAddress& told);
+  [[nodiscard]] os::GrpcAnswer forget(os::GrpcCallId call, const wire::vpc::RecordKey& key);
   [[nodiscard]] os::GrpcAnswer get_record(os::GrpcCallId call, const wire::vpc::RecordKey& key);
   [[nodiscard]] os::GrpcAnswer list_records(os::GrpcCallId call);
   [[nodiscard]] os::GrpcAnswer describe(os::GrpcCallId call);

@@ -88,6 +88,9 @@ TEST(Vpc, PodsAsAListTellsOfThem) {
   ASSERT_EQ(all->size(), 1U);
   EXPECT_EQ(all->front().pod, (core::PodIdentity{"web-0", "shop", "u1"}));
   EXPECT_EQ(all->front().addresses, fact.addresses);
+  fact.is_mirror = true;
+  EXPECT_EQ(pods.pods({})->front().pod.uid, "") << "the runtime knows a static pod by another";
+  fact.is_mirror = false;
   EXPECT_FALSE(all->front().ended || all->front().host_network);
   for (const char* phase : {"Succeeded", "Failed"}) {
     fact.phase = phase;

@@ -232,7 +232,10 @@ Result<core::WarmAddress> warm_address_of(const PodNetwork& network) {
   const auto ip = parsed_ip(network);
   if (!ip) return fail(wrong("VPCIP", fmt::format("\"{}\" is no address", network.ip)));
   address.address = *ip;
-  TRY(address.prefix_length, prefix_length_of(network.mask, ip->family()));
+  // UK8S' own plugin records an address of its own without one.
+  if (!network.mask.empty()) {
+    TRY(address.prefix_length, prefix_length_of(network.mask, ip->family()));
+  }
   if (!network.gateway.empty()) {
     const auto gateway = net::Address::parse(network.gateway);
     if (!gateway || gateway->family() != ip->family()) {

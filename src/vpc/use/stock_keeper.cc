@@ -114,6 +114,7 @@ nanoseconds StockKeeper::step() {
     if (!view) return world_.clock.now().since_boot + kFindAgain;
   }
 
+  if (gave_back_.exchange(false)) memory_ = warm::without_exhaustion(memory_);
   if (released_conflicts_.exchange(false)) memory_ = warm::without_conflicts(memory_);
   const Instant now = world_.clock.now();
   standing_.note(view->addresses, now);

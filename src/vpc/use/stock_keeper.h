@@ -217,7 +217,8 @@ class StockKeeper {
   [[nodiscard]] Result<std::size_t> probe_all(const std::vector<core::WarmAddress>& addresses);
   [[nodiscard]] bool borrow();
   void settle(const StockView& view);
-  void release_again(std::vector<core::WarmAddress> rest);
+  void release_again(std::vector<core::WarmAddress> rest,
+                     const std::function<bool(const core::WarmAddress&)>& may_still_come);
   void settle_intents(StockView& view);
   void settle_rebuild(const core::WarmIntent& intent);
   void settle_lending(const core::WarmAddress& address, bool may_still_come);
@@ -261,6 +262,7 @@ class StockKeeper {
   std::atomic<std::uint64_t> compared_with_cloud_{kNoEpoch};  ///< by the last look that the cloud answered
   std::atomic<std::uint64_t> told_another_{kNoEpoch};         ///< that it is another one than before
   std::atomic<bool> look_again_{false};                       ///< the look before serving has left doubts
+  std::atomic<bool> gave_back_{false};                        ///< the subnet has addresses again
   std::atomic<bool> released_conflicts_{false};               ///< an operator released what others answered for
   std::mutex first_look_;                                     ///< held by who looks before serving
 

@@ -472,6 +472,36 @@ TEST_F(ReleasedAgainTest, WhatTheCloudStillHasHereGoes) {
   EXPECT_FALSE(node_.find(address_));
 }
 
+/// A release whose answer is lost: the cloud is asked by name at once.
+TEST_F(StockKeeperTest, WhatWasReleasedUnheardIsForgottenAtOnce) {
+  static_cast<void>(node_.keeper->step());
+  const net::Address address = *node_.recorded().begin();
+  cloud_.fate = [] { return CallFate::reply_lost; };
+  ASSERT_FALSE(node_.keeper->pop(address, {}));
+  cloud_.fate = [] { return CallFate::done; };
+  static_cast<void>(node_.keeper->step());
+  EXPECT_NE(node_.find(address)->state, core::WarmState::releasing);
+  EXPECT_EQ(node_.counts().free, 3U) << "the cloud gave it anew";
+}
+
+TEST_F(StockKeeperTest, WhatWasToBeReleasedServesWhoWaits) {
+  TestCloud small(1);
+  Node node(small, clock_, 2);
+  node.options.marks = {.low = 1, .high = 1};
+  node.begin();
+  static_cast<void>(node.keeper->step());
+  const net::Address address = *node.recorded().begin();
+  small.fate = [] { return CallFate::request_lost; };
+  ASSERT_FALSE(node.keeper->pop(address, {}));
+  small.fate = [] { return CallFate::done; };
+  static_cast<void>(node.keeper->step());
+  EXPECT_EQ(node.find(address)->state, core::WarmState::releasing) << "the call may still come";
+  node.keeper->set_waiting(1);
+  clock_.advance(61s);
+  static_cast<void>(node.keeper->step());
+  EXPECT_EQ(node.add("c1"), address.to_string());
+}
+
 TEST_F(StockKeeperTest, WhatTheHostUsesIsNotGivenBack) {
   static_cast<void>(node_.keeper->step());
   const net::Address used = *node_.recorded().begin();

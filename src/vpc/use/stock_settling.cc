@@ -32,13 +32,11 @@ void StockKeeper::settle(const StockView& first) {
       const auto now = view_stock(context());
       if (!now) return;
       auto rest = in_state(*now, core::WarmState::releasing);
-      // A call that nobody heard of may still come: were the address given to us anew before that, it would be taken
-      // from under a pod.
+      // A call that nobody heard of may still come, and would take the address from under a pod.
       const auto may_still_come = [&](const core::WarmAddress& one) {
         return standing_.seen_for(one, world_.clock.now()) < options_.doubt;
       };
-      std::erase_if(rest, may_still_come);
-      if (!rest.empty()) release_again(std::move(rest));
+      if (!rest.empty()) release_again(std::move(rest), may_still_come);
       for (const core::WarmAddress& one : in_state(*now, core::WarmState::lending)) {
         settle_lending(one, may_still_come(one));
       }
@@ -51,10 +49,11 @@ void StockKeeper::settle(const StockView& first) {
       [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_forget_lent(snapshot, lent); }));
 }
 
-/// With leaving_ held, of addresses whose release nobody heard of. Meanwhile the cloud may have given one anew, to
-/// another node or to this one, and the records may be an older copy: it goes only where the cloud has it on this
-/// interface still, and nothing here uses it.
-void StockKeeper::release_again(std::vector<core::WarmAddress> rest) {
+/// With leaving_ held, of addresses whose release nobody heard of. The cloud is asked for each by name. One that it
+/// does not have here goes at once. One that it still has, and that no call may take any more, is kept where an ADD
+/// waits, and else released again, unless something here uses it.
+void StockKeeper::release_again(std::vector<core::WarmAddress> rest,
+                                const std::function<bool(const core::WarmAddress&)>& may_still_come) {
   if (world_.host == nullptr) return;  // a plugin alone leaves it to the agent
   std::vector<net::Address> gone;
   std::vector<core::WarmAddress> ours;
@@ -68,6 +67,7 @@ void StockKeeper::release_again(std::vector<core::WarmAddress> rest) {
     }
     // Where a card was replaced, or the records are those of another node, the one of then is not ours to take from.
     if (*there && (*there)->mac == interface->mac) {
+      if (may_still_come(one)) continue;
       core::WarmAddress here = one;
       here.mac = interface->mac;
       ours.push_back(std::move(here));
@@ -79,6 +79,8 @@ void StockKeeper::release_again(std::vector<core::WarmAddress> rest) {
     const auto done = decide<warm::Moved>(
         [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_gone(snapshot, gone); });
     if (!done) return note_trouble(done.error());
+    // The subnet has it again, perhaps for a pod that waits.
+    gave_back_ = true;
   }
   if (ours.empty()) return;
   warm::Look look;
@@ -90,6 +92,19 @@ void StockKeeper::release_again(std::vector<core::WarmAddress> rest) {
     return look.host->contains(one.address) || warm::is_used_by_pod(look, one.address);
   });
   if (ours.empty()) return;
+  bool is_waited_for = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_waited_for = waiting_ > 0;
+  }
+  if (is_waited_for) {
+    std::vector<net::Address> kept;
+    for (const core::WarmAddress& one : ours) kept.push_back(one.address);
+    const auto done = decide<warm::Moved>(
+        [&](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_keep(snapshot, kept, {}, now); });
+    if (!done) return note_trouble(done.error());
+    return world_.stocked();
+  }
   if (const auto done = give_back(std::move(ours), cloud_deadline()); !done) note_trouble(done.error());
 }
 

@@ -509,8 +509,13 @@ Result<void> StockKeeper::give_back(std::vector<core::WarmAddress> addresses, De
   if (!gone.empty()) {
     TRY_VOID(decide<warm::Moved>(
         [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_gone(snapshot, gone); }));
-    const std::lock_guard lock(mutex_);
-    tally_.given_back += gone.size();
+    gave_back_ = true;
+    {
+      const std::lock_guard lock(mutex_);
+      tally_.given_back += gone.size();
+      is_due_ = is_due_ || waiting_ > 0;
+    }
+    wake_.notify_all();
   }
   if (!kept.empty()) {
     TRY_VOID(decide<warm::Moved>(

@@ -142,9 +142,11 @@ class FixedAddresses {
   struct Wish {
     bool is_fixed = false;
     std::string release_time;  ///< how long it is kept after its pod's end, as Go writes a duration, or "Never"
+    std::string uid{};         ///< the pod's; empty: the API does not know the pod
   };
-  /// From memory where that is current, so that no API is waited for. Error: conflict, the pod of this name is another
-  /// one by now, and keeps the address; any other: nothing is known of this pod.
+  /// From memory where that is current, so that no API is waited for. Errors: conflict, the pod of this name is another
+  /// one by now, and keeps the address; refused_by_configuration, it wants what is not served; any other: nothing is
+  /// known of this pod.
   [[nodiscard]] virtual Result<Wish> wish_of(const core::PodIdentity& pod, Deadline deadline) = 0;
 
   struct Promise {

@@ -74,6 +74,11 @@ BatchedCall release_to_stock_in_batch(const warm::Release& release, Deadline not
   return call;
 }
 
+Result<std::vector<core::WarmAddress>> forget_in_stock(const Context& context, const warm::Release& release) {
+  return transact(context, TurnTaking::before_writing,
+                  [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_forget(snapshot, release); });
+}
+
 Result<core::WarmAddress> record_in_stock(const Context& context, const core::WarmAddress& told) {
   return transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant& now) {
     return warm::plan_record(snapshot, told, now);

@@ -38,6 +38,9 @@ using MayGive = std::function<bool()>;
 [[nodiscard]] BatchedCall release_to_stock_in_batch(const core::warm::Release& release, Deadline not_after,
                                                     std::vector<core::WarmAddress>& answer);
 
+/// An old client took an address back by itself (core::warm::plan_forget): what was forgotten.
+[[nodiscard]] Result<std::vector<core::WarmAddress>> forget_in_stock(const Context& context,
+                                                                     const core::warm::Release& release);
 /// What an old client tells that it did (core::warm::plan_record). Error: already_exists where it is another's.
 [[nodiscard]] Result<core::WarmAddress> record_in_stock(const Context& context, const core::WarmAddress& told);
 
