@@ -23,17 +23,9 @@ void take(http::response<http::string_body>&& from, HttpResponse& into) {
   into.body = std::move(from.body());
 }
 
-void take(http::request<http::string_body>&& from, HttpRequest& into) {
-  into.method = std::string(from.method_string());
-  into.target = std::string(from.target());
-  into.headers = headers_of(from);
-  into.body = std::move(from.body());
-}
-
-template <bool is_request, class Message>
 class Parser final : public Http1Parser {
  public:
-  Parser(Message& into, const Http1Limits& limits) : into_(into) {
+  Parser(HttpResponse& into, const Http1Limits& limits) : into_(into) {
     // Eager, Beast 1.74 goes on into a body whose length it has just refused.
     parser_.eager(false);
     parser_.header_limit(static_cast<std::uint32_t>(limits.header_bytes_max));
@@ -76,8 +68,8 @@ class Parser final : public Http1Parser {
     return fail(invalid_argument("HTTP: " + error.message()));
   }
 
-  Message& into_;
-  http::parser<is_request, http::string_body> parser_;
+  HttpResponse& into_;
+  http::response_parser<http::string_body> parser_;
   std::string waiting_;
   bool taken_ = false;
 };
@@ -85,10 +77,7 @@ class Parser final : public Http1Parser {
 }  // namespace
 
 std::unique_ptr<Http1Parser> make_response_parser(HttpResponse& into, const Http1Limits& limits) {
-  return std::make_unique<Parser<false, HttpResponse>>(into, limits);
-}
-std::unique_ptr<Http1Parser> make_request_parser(HttpRequest& into, const Http1Limits& limits) {
-  return std::make_unique<Parser<true, HttpRequest>>(into, limits);
+  return std::make_unique<Parser>(into, limits);
 }
 
 }  // namespace croft::os

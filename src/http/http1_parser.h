@@ -17,7 +17,7 @@ struct Http1Limits {
   std::size_t body_bytes_max = std::size_t{4} << 20;
 };
 
-/// Reads one message. Not synchronised.
+/// Reads one response. Not synchronised.
 class Http1Parser {
  public:
   virtual ~Http1Parser() = default;
@@ -30,6 +30,5 @@ class Http1Parser {
 
 /// `into` is filled when the message is complete, and must live that long.
 [[nodiscard]] std::unique_ptr<Http1Parser> make_response_parser(HttpResponse& into, const Http1Limits& limits);
-[[nodiscard]] std::unique_ptr<Http1Parser> make_request_parser(HttpRequest& into, const Http1Limits& limits);
 
 }  // namespace croft::os

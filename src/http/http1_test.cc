@@ -1,11 +1,12 @@
-#include <atomic>
-#include <thread>
+#include <future>
+#include <optional>
+#include <string>
 
 #include <gtest/gtest.h>
 
 #include "http/http1_client.h"
 #include "http/http1_parser.h"
-#include "http/http1_server.h"
+#include "http/http1_server_fixture.h"
 #include "os/clock.h"
 
 namespace croft::os {
@@ -98,10 +99,7 @@ TEST(Http1Parser, HasLimits) {
 
 class Http1 : public testing::Test {
  protected:
-  std::unique_ptr<Http1Server> serve(Http1Server::Handler handler, const Http1ServerOptions& options = {}) {
-    return Http1Server::listen("127.0.0.1:0", std::move(handler), clock, options).value();
-  }
-  Http1Client client(const Http1Server& server, const std::string& path = {}, std::size_t body_max = 1 << 20) {
+  Http1Client client(const Http1ServerFixture& server, const std::string& path = {}, std::size_t body_max = 1 << 20) {
     Http1Options options;
     options.body_bytes_max = body_max;
     return {HttpUrl::parse("http://" + server.where() + path).value(), options, clock};
@@ -113,13 +111,12 @@ class Http1 : public testing::Test {
 
 TEST_F(Http1, AsksAndIsAnswered) {
   HttpRequest seen;
-  const auto server = serve([&](const HttpRequest& request, Http1Server::Exchange&) -> std::optional<HttpResponse> {
+  const Http1ServerFixture server([&](const HttpRequest& request) {
     seen = request;
     return HttpResponse{201, {{"X-Back", "yes"}}, std::string(100'000, 'b')};
   });
   const HttpRequest request{"POST", "/?Action=A", {{"X-Test", "1 2"}}, std::string(50'000, 'a')};
-  auto asked = client(*server, "/node-a");
-  const auto response = asked.call(request, in(seconds(10)));
+  const auto response = client(server, "/node-a").call(request, in(seconds(10)));
   ASSERT_TRUE(response) << response.error().message;
   EXPECT_EQ(response->status, 201);
   EXPECT_EQ(response->body.size(), 100'000U);
@@ -129,13 +126,16 @@ TEST_F(Http1, AsksAndIsAnswered) {
 }
 
 TEST_F(Http1, TellsWhetherAnythingWasSent) {
-  const auto server = serve([&](const HttpRequest& request, Http1Server::Exchange& exchange) {
-    if (request.target == "/hang") exchange.wait(std::chrono::hours(1), true);
+  std::promise<void> end;
+  const std::shared_future<void> ended = end.get_future().share();
+  const Http1ServerFixture server([&](const HttpRequest& request) {
+    if (request.target == "/hang") ended.wait();
     return std::optional<HttpResponse>();
   });
-  auto asked = client(*server);
+  auto asked = client(server);
   EXPECT_EQ(asked.call({"GET", "/lost", {}, {}}, in(seconds(10))).error().code, ErrorCode::unknown_outcome);
   EXPECT_EQ(asked.call({"GET", "/hang", {}, {}}, in(milliseconds(80))).error().code, ErrorCode::unknown_outcome);
+  end.set_value();
   EXPECT_EQ(asked.call({"GET", "/", {}, {}}, in(milliseconds(0))).error().code, ErrorCode::deadline_exceeded);
   for (const HttpRequest& wrong :
        {HttpRequest{"GE T", "/", {}, {}}, HttpRequest{"GET", "/a b", {}, {}}, HttpRequest{"GET", "", {}, {}},
@@ -147,18 +147,14 @@ TEST_F(Http1, TellsWhetherAnythingWasSent) {
 }
 
 TEST_F(Http1, TakesNoMoreThanItsLimit) {
-  const auto server = serve([&](const HttpRequest&, Http1Server::Exchange&) {
-    return std::optional(HttpResponse{200, {}, std::string(2000, 'x')});
-  });
-  EXPECT_EQ(client(*server, {}, 1000).call({}, in(seconds(10))).error().code, ErrorCode::unknown_outcome);
-  EXPECT_EQ(client(*server, {}, 2000).call({}, in(seconds(10))).value().body.size(), 2000U);
+  const Http1ServerFixture server([](const HttpRequest&) { return HttpResponse{200, {}, std::string(2000, 'x')}; });
+  EXPECT_EQ(client(server, {}, 1000).call({}, in(seconds(10))).error().code, ErrorCode::unknown_outcome);
+  EXPECT_EQ(client(server, {}, 2000).call({}, in(seconds(10))).value().body.size(), 2000U);
 }
 
 TEST_F(Http1, LooksUpNamesAndRemembersThem) {
-  const auto server = serve([&](const HttpRequest&, Http1Server::Exchange&) {
-    return std::optional(HttpResponse{200, {}, "ok"});
-  });
-  const std::string port = server->where().substr(server->where().rfind(':'));
+  const Http1ServerFixture server([](const HttpRequest&) { return HttpResponse{200, {}, "ok"}; });
+  const std::string port = server.where().substr(server.where().rfind(':'));
   const HttpUrl url = HttpUrl::parse("http://api.example" + port).value();
   bool is_away = false;
   Http1Options options;
@@ -173,54 +169,6 @@ TEST_F(Http1, LooksUpNamesAndRemembersThem) {
   EXPECT_TRUE(asked.call({}, in(seconds(10))));
   EXPECT_EQ(Http1Client(url, options, clock).call({}, in(seconds(1))).error().code, ErrorCode::unavailable);
   EXPECT_EQ(Http1Client(url, {}, clock).call({}, in(seconds(1))).error().code, ErrorCode::invalid_argument);
-}
-
-TEST_F(Http1, ServerEndsAtOnceAndHasBounds) {
-  std::atomic<int> stopped = 0;
-  std::atomic<int> inside = 0;
-  Http1ServerOptions options;
-  options.connections_max = 4;
-  auto server = serve(
-      [&](const HttpRequest&, Http1Server::Exchange& exchange) {
-        ++inside;
-        if (exchange.wait(std::chrono::hours(1), false) == Http1Server::Waited::stopping) ++stopped;
-        return std::optional<HttpResponse>();
-      },
-      options);
-  std::vector<std::thread> threads;
-  auto asked = client(*server);
-  for (int i = 0; i < 8; ++i) {
-    threads.emplace_back([&] { EXPECT_FALSE(asked.call({}, in(seconds(60)))); });
-  }
-  while (inside < 4) std::this_thread::sleep_for(milliseconds(5));
-  std::this_thread::sleep_for(milliseconds(50));
-  EXPECT_EQ(inside, 4);
-  const auto before = clock.now().since_boot;
-  server.reset();
-  EXPECT_LT(clock.now().since_boot - before, seconds(5));
-  for (auto& thread : threads) thread.join();
-  EXPECT_EQ(stopped, 4);
-}
-
-TEST_F(Http1, ServerNoticesClientsThatGo) {
-  std::atomic<bool> gone = false;
-  const auto server = serve([&](const HttpRequest&, Http1Server::Exchange& exchange) {
-    gone = exchange.wait(std::chrono::hours(1), true) == Http1Server::Waited::client_gone;
-    return std::optional<HttpResponse>();
-  });
-  EXPECT_FALSE(client(*server).call({}, in(milliseconds(50))));
-  for (int i = 0; i < 2000 && !gone; ++i) std::this_thread::sleep_for(milliseconds(5));
-  EXPECT_TRUE(gone);
-}
-
-TEST_F(Http1, ServerListensOnNumbersOnly) {
-  const auto handler = [](const HttpRequest&, Http1Server::Exchange&) { return std::optional<HttpResponse>(); };
-  for (const char* wrong :
-       {"", "localhost:0", "127.0.0.1", "::1:0", "[127.0.0.1]:0", "127.0.0.1:x", "[::1]", "127.0.0.1:65536"}) {
-    EXPECT_EQ(Http1Server::listen(wrong, handler, clock).error().code, ErrorCode::invalid_argument) << wrong;
-  }
-  const auto first = serve(handler);
-  EXPECT_EQ(Http1Server::listen(first->where(), handler, clock).error().code, ErrorCode::unavailable);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
-#include "http/http1_server.h"
+#include "http/http1_server_fixture.h"
 #include "os/clock.h"
 #include "os/digest.h"
 
@@ -77,10 +77,8 @@ class Scripted : public testing::Test {
   };
 
   void SetUp() override {
-    server_ = os::Http1Server::listen(
-                  "127.0.0.1:0",
-                  [this](const os::HttpRequest& request, os::Http1Server::Exchange&) { return answer(request); }, clock)
-                  .value();
+    server_ =
+        std::make_unique<os::Http1ServerFixture>([this](const os::HttpRequest& request) { return answer(request); });
     restart();
   }
 
@@ -160,7 +158,7 @@ class Scripted : public testing::Test {
 
  private:
   std::mutex mutex_;
-  std::unique_ptr<os::Http1Server> server_;
+  std::unique_ptr<os::Http1ServerFixture> server_;
 };
 
 TEST_F(Scripted, FindsItsInterface) {
