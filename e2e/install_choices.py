@@ -154,7 +154,7 @@ AGAIN = [
     ("taken back before another", {"20-kindnet.conflist": KINDNET}, ("--uninstall",), 5, ("20-kindnet.conflist", "--force"), ["20-kindnet.conflist"]),
     ("taken back before another, forced", {"20-kindnet.conflist": KINDNET}, ("--uninstall", "--force"), 0, (), None),
     ("taken back before an example", {"87-podman.conflist": network("podman", bridge())}, ("--uninstall",), 0, (), None),
-    ("taken back before a switched one", {"30-x.conflist.switched-to-croft": ""}, ("--uninstall",), 5, ("--back --apply",), ["30-x.conflist.switched-to-croft"]),
+    ("taken back before a switched one", {"30-x.conflist": KINDNET, "30-x.conflist.before-croft": ""}, ("--uninstall",), 5, ("30-x.conflist", "mv "), ["30-x.conflist", "30-x.conflist.before-croft"]),
 ]
 
 

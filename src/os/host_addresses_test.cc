@@ -130,20 +130,5 @@ TEST(Interfaces, ByNameAndByMac) {
   });
 }
 
-TEST(Interfaces, TheDefaultRoutes) {
-  in_private_network([] {
-    shell("ip link add one type veth peer name two && ip link set one up && ip link set two up");
-    EXPECT_EQ(*default_route_interface(false, kClock, soon()), std::nullopt);
-    shell("ip route add default dev one metric 200 && ip route add default dev two metric 100");
-    shell("ip route add default dev one table 77 && ip -6 route add default dev one");
-    const int one = find_interface("one", kClock, soon())->index;
-    const int two = find_interface("two", kClock, soon())->index;
-    EXPECT_EQ(*default_route_interface(false, kClock, soon()), two);
-    EXPECT_EQ(*default_route_interface(true, kClock, soon()), one);
-    shell("ip route del default dev two && ip route add default metric 50 nexthop dev two nexthop dev one");
-    EXPECT_EQ(*default_route_interface(false, kClock, soon()), two);
-  });
-}
-
 }  // namespace
 }  // namespace croft::os

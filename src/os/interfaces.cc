@@ -159,31 +159,6 @@ Result<std::vector<AddressOnInterface>> list_addresses(const Clock& clock, Deadl
   return all;
 }
 
-Result<std::optional<int>> default_route_interface(bool is_v6, const Clock& clock, Deadline deadline) {
-  std::optional<std::pair<std::uint32_t, int>> best;
-  TRY_VOID(dump_routes(
-      RTM_GETROUTE, RTM_NEWROUTE, is_v6 ? AF_INET6 : AF_INET, clock, deadline, [&] { best.reset(); },
-      [&](Payload payload) -> Result<void> {
-        const auto header = read<rtmsg>(payload);
-        if (!header || header->rtm_dst_len != 0 || header->rtm_type != RTN_UNICAST) return {};
-        if ((header->rtm_flags & RTM_F_CLONED) != 0) return {};
-        std::uint32_t table = header->rtm_table, metric = 0;
-        std::optional<int> interface;
-        for_each_attribute(payload, sizeof(rtmsg), [&](std::uint16_t type, Payload value) {
-          if (type == RTA_TABLE) table = read<std::uint32_t>(value).value_or(table);
-          if (type == RTA_PRIORITY) metric = read<std::uint32_t>(value).value_or(metric);
-          if (type == RTA_OIF) interface = read<int>(value);
-          if (type == RTA_MULTIPATH && !interface) {
-            if (const auto hop = read<rtnexthop>(value)) interface = hop->rtnh_ifindex;
-          }
-        });
-        if (table != RT_TABLE_MAIN || !interface) return {};
-        if (!best || metric < best->first) best = {metric, *interface};
-        return {};
-      }));
-  return best ? std::optional(best->second) : std::nullopt;
-}
-
 Result<std::vector<IpBytes>> list_host_routes(const Clock& clock, Deadline deadline) {
   std::vector<IpBytes> all;
   for (const std::uint8_t family : {std::uint8_t{AF_INET}, std::uint8_t{AF_INET6}}) {

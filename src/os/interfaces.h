@@ -40,10 +40,6 @@ struct AddressOnInterface {
 /// Every address of every interface, 65,536 at most (more: unavailable). Of a point-to-point link the own side.
 [[nodiscard]] Result<std::vector<AddressOnInterface>> list_addresses(const Clock& clock, Deadline deadline);
 
-/// The index of the interface that the default route of the main table leads to, the one with the lowest metric; of a
-/// route with several next hops the first. Absent: there is none.
-[[nodiscard]] Result<std::optional<int>> default_route_interface(bool is_v6, const Clock& clock, Deadline deadline);
-
 /// Every destination that a route leads to by itself (/32, /128), in all tables: those that leave it unreachable too,
 /// but no broadcast, multicast and anycast address and no exception of a destination (a path's MTU). 65,536 at most.
 [[nodiscard]] Result<std::vector<IpBytes>> list_host_routes(const Clock& clock, Deadline deadline);

@@ -160,54 +160,6 @@ Result<JsonDocument> parse_json(std::string_view text, const JsonLimits& limits)
   return std::move(builder).take();
 }
 
-namespace {
-
-/// The code unit of the escape at the front, `\uXXXX`.
-[[nodiscard]] std::optional<std::uint16_t> code_unit(std::string_view text) {
-  constexpr std::size_t kSize = 6;
-  if (text.size() < kSize || !text.starts_with("\\u")) return {};
-  std::uint16_t unit = 0;
-  const char* const last = text.data() + kSize;
-  const auto [end, error] = std::from_chars(text.data() + 2, last, unit, 16);
-  if (error != std::errc{} || end != last) return {};
-  return unit;
-}
-
-}  // namespace
-
-std::string text_as_go_reads_it(std::string_view text) {
-  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-  constexpr std::size_t kEscape = 6;
-  const auto is_in = [](std::optional<std::uint16_t> unit, unsigned first, unsigned last) {
-    return unit && *unit >= first && *unit <= last;
-  };
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    std::size_t size = 1;
-    if (text.front() == '\\' && text.size() > 1) {
-      const auto unit = code_unit(text);
-      size = unit ? kEscape : 2;
-      const bool is_pair = is_in(unit, 0xD800, 0xDBFF) && is_in(code_unit(text.substr(kEscape)), 0xDC00, 0xDFFF);
-      if (is_pair) size = 2 * kEscape;
-      if (!is_pair && is_in(unit, 0xD800, 0xDFFF)) {
-        out += kReplacement;
-      } else if (!unit && static_cast<unsigned char>(text[1]) >= 0x80) {
-        out += text.front();  // no escape: the byte behind it is looked at by itself
-        size = 1;
-      } else {
-        out += text.substr(0, size);
-      }
-    } else {
-      const Rune rune = first_rune(text);
-      size = rune.size;
-      out += rune.valid ? text.substr(0, size) : kReplacement;
-    }
-    text.remove_prefix(size);
-  }
-  return out;
-}
-
 std::string_view name_of(JsonKind kind) {
   switch (kind) {
     case JsonKind::null:

@@ -112,8 +112,4 @@ struct JsonLimits {
 /// A member of an object, the last of its name, as in Go; nothing where it, or the object, is not there.
 [[nodiscard]] std::optional<JsonRef> member_of(std::optional<JsonRef> object, std::string_view name);
 
-/// The text with what Go's encoding/json takes for U+FFFD written as that: bytes that are no UTF-8, and halves of
-/// surrogate pairs. For files of others whose meaning to a Go program counts; up to three times as long.
-[[nodiscard]] std::string text_as_go_reads_it(std::string_view text);
-
 }  // namespace croft::wire

@@ -270,22 +270,6 @@ TEST(JsonDecode, LenientDecodingSkipsOnlyWhatIsBroken) {
   EXPECT_EQ(decode("[]", out, OnFault::skip), "");
 }
 
-TEST(JsonDocument, WhatGoReplacesIsReplaced) {
-  constexpr const char* kBad = "\xEF\xBF\xBD";
-  const auto read = [](std::string_view text) {
-    const auto parsed = parse_json(text_as_go_reads_it(text));
-    return parsed ? std::string(parsed->root().text()) : parsed.error().message;
-  };
-  EXPECT_EQ(read("\"a\xff\xfe\xc3\xa9\""), fmt::format("a{0}{0}\xc3\xa9", kBad));
-  EXPECT_EQ(read(R"("\ud800")"), kBad);
-  EXPECT_EQ(read(R"("\udc00\ud83d\ude00")"), fmt::format("{}\xF0\x9F\x98\x80", kBad));
-  EXPECT_EQ(read(R"("\ud800\u0041\ud800x")"), fmt::format("{0}A{0}x", kBad));
-  EXPECT_EQ(read(R"("\\ud800")"), R"(\ud800)");
-  // What is no JSON to Go either stays none.
-  for (const char* wrong : {"\"\\\xff\"", "\"\\", "\xff", R"("\ud8")"})
-    EXPECT_FALSE(parse_json(text_as_go_reads_it(wrong)));
-}
-
 TEST(JsonDocument, ValuesAreBounded) {
   const JsonLimits four{.values_max = 4};
   EXPECT_TRUE(parse_json("[1,2,3]", four));

@@ -149,21 +149,6 @@ bool same_member_name(std::string_view key, std::string_view name) {
   return key.empty() && name.empty();
 }
 
-std::string folded_member_name(std::string_view key) {
-  std::string text;
-  while (!key.empty()) {
-    const Rune rune = first_rune(key);
-    const char32_t code = folded(rune.code);
-    if (code < 0x80) {
-      text += static_cast<char>(code);
-    } else {
-      text += key.substr(0, rune.size);
-    }
-    key.remove_prefix(rune.size);
-  }
-  return text;
-}
-
 std::string go_clean_path(std::string_view path) {
   const bool rooted = path.starts_with('/');
   std::vector<std::string_view> parts;

@@ -36,7 +36,5 @@ struct Rune {
 /// Whether Go's encoding/json takes `key` for the member `name`, which must be ASCII: equal without regard to ASCII
 /// case, with U+017F (long s) read as `s` and U+212A (Kelvin sign) as `k`.
 [[nodiscard]] bool same_member_name(std::string_view key, std::string_view name);
-/// The same text for all names that are one such name where that is of ASCII.
-[[nodiscard]] std::string folded_member_name(std::string_view key);
 
 }  // namespace croft::wire

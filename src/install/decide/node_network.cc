@@ -48,15 +48,21 @@ namespace {
 /// Its pods keep addresses that Croft does not know; only people can say that they are gone.
 [[nodiscard]] Result<void> give_up(const NodeNetwork& there, const WantedNetwork& own, NetworkVerdict& verdict) {
   const bool is_said = !own.replaced.empty() && (own.replaced == there.name || own.replaced == there.file);
+  const bool is_own = is_register(there.giver.program);
   if (!is_said) {
     return fail(ErrorCode::refused_for_safety,
                 fmt::format("a node has one network, and this one has {}; {} would be another. Drain the node and "
-                            "remove that file, or set it aside with --replace {}: its pods keep addresses that Croft "
+                            "remove that file, {}or set it aside with --replace {}: its pods keep addresses that Croft "
                             "does not know",
-                            text_of(there), own.file, net::echo(there.name.empty() ? there.file : there.name)));
+                            text_of(there), own.file,
+                            is_own ? "or move the register (`croft store copy`) and give --replace, " : "",
+                            net::echo(there.name.empty() ? there.file : there.name)));
   }
-  verdict.told.push_back(
-      fmt::format("{}: set aside; pods of it keep addresses that Croft does not know", net::echo(there.file)));
+  verdict.told.push_back(fmt::format(
+      is_own
+          ? "{}: it names another store now, which knows its pods if the register was moved there (`croft store copy`)"
+          : "{}: its pods keep addresses that Croft does not know",
+      net::echo(there.file)));
   const bool is_overwritten = there.file == own.file || own.written.contains(there.file);
   if (!is_overwritten) verdict.set_aside.push_back(there.file);
   return {};
@@ -138,13 +144,15 @@ Result<void> judge_uninstall(const std::vector<std::string>& names, const std::s
                              const std::string& main) {
   constexpr std::string_view kKept = ".before-croft";
   for (const std::string& name : names) {
-    const std::string file = name.ends_with(kKept) ? name.substr(0, name.size() - kKept.size()) : std::string();
-    if (std::ranges::find(names, file) != names.end() && !written.contains(file)) {
-      return fail(ErrorCode::refused_for_safety,
-                  fmt::format("{0} calls croft-ipam, which would go, and no pod would start. `mv {1}.before-croft {1}` "
-                              "first; --force takes the plugin away all the same",
-                              net::echo(file), in_shell_quotes_if_needed(file)));
-    }
+    if (!name.ends_with(kKept)) continue;
+    const std::string file = name.substr(0, name.size() - kKept.size());
+    if (std::ranges::find(names, file) == names.end() || written.contains(file)) continue;
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{0} calls croft-ipam, which would go, and no pod would start. `mv {1}.before-croft {1}` "
+                            "first; --force takes the plugin away all the same",
+                            net::echo(file), in_shell_quotes_if_needed(file)));
+  }
+  for (const std::string& name : names) {
     const bool is_left_alone = written.empty() || written.contains(name) || is_example(name) || stem_of(name) == main;
     if (is_left_alone || !is_network_file(name)) continue;
     return fail(ErrorCode::refused_for_safety,

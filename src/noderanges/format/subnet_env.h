@@ -1,8 +1,6 @@
 #pragma once
 
-#include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/net/address_with_length.h"
@@ -26,7 +24,6 @@ struct SubnetEnv {
   bool ip_masquerade = true;
   friend bool operator==(const SubnetEnv&, const SubnetEnv&) = default;
 };
-inline constexpr std::size_t kSubnetEnvBytesMax = std::size_t{64} << 10;
 inline constexpr int kMtuMin = 68;  ///< RFC 791
 inline constexpr int kMtuMax = 65535;
 
@@ -36,10 +33,5 @@ inline constexpr int kMtuMax = 65535;
 
 /// As flanneld writes it: IPv4, IPv6, MTU, masquerading, each value on a line.
 [[nodiscard]] std::string encode_subnet_env(const SubnetEnv& env);
-
-/// Reads `KEY=VALUE` lines in any order; empty ones and keys it doesn't know are passed over, of a key that comes twice
-/// the last counts. Errors, invalid_argument: what the plugin misses too (`missing FLANNEL_MTU, ...`), a value that
-/// doesn't parse (the key is named), a text above kSubnetEnvBytesMax.
-[[nodiscard]] Result<SubnetEnv> decode_subnet_env(std::string_view text);
 
 }  // namespace croft::wire

@@ -155,8 +155,9 @@ Result<void> Database::check_header() {
   // Another journal mode would mean that somebody changed the file; writing in that mode is not what was tested.
   TRY(const auto journal, ask("PRAGMA journal_mode"));
   if (journal != "wal") {
-    return fail(wrong(ErrorCode::corrupt, fmt::format("its journal mode is {}, not wal; set it back with "
-                                                      "\"PRAGMA journal_mode=wal\"",
+    return fail(wrong(ErrorCode::corrupt, fmt::format("its journal mode is {}, not wal, as of a backup that was put "
+                                                      "here by hand; use `croft store restore BACKUP --cni-cache "
+                                                      "/var/lib/cni` (docs/runbooks/backup-and-restore.md)",
                                                       journal.value_or("unknown"))));
   }
   TRY_VOID(ask("PRAGMA synchronous=FULL"));
