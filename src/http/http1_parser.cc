@@ -23,6 +23,8 @@ void take(http::response<http::string_body>&& from, HttpResponse& into) {
   into.body = std::move(from.body());
 }
 
+auto wrong(const boost::system::error_code& error) { return fail(invalid_argument("HTTP: " + error.message())); }
+
 class Parser final : public Http1Parser {
  public:
   Parser(HttpResponse& into, const Http1Limits& limits) : into_(into) {
@@ -63,9 +65,6 @@ class Parser final : public Http1Parser {
     if (!taken_) take(parser_.release(), into_);
     taken_ = true;
     return true;
-  }
-  static auto wrong(const boost::system::error_code& error) {
-    return fail(invalid_argument("HTTP: " + error.message()));
   }
 
   HttpResponse& into_;

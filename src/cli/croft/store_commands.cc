@@ -26,6 +26,7 @@
 #include "os/files.h"
 #include "os/process.h"
 #include "store/epoch.h"
+#include "store/pause.h"
 #include "store/sqlite/backup.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_url.h"
@@ -90,10 +91,12 @@ struct Account {
   std::vector<std::string> unclear;    ///< of running pods, and could not be recorded
   std::vector<std::string> elsewhere;  ///< in no pool of what is restored: nobody can get them before one is made
   std::vector<std::string> damaged;    ///< records of the backup that are set aside
+  std::string paused;  ///< what the register that is there tells its writers: it is moved, or being moved
 
   /// An empty register is for what cannot be read, and gets its pools soon.
   [[nodiscard]] bool is_harmless(bool was_empty) const {
-    return lost.empty() && unclear.empty() && (was_empty ? elsewhere.empty() : unreadable_now.empty());
+    return lost.empty() && unclear.empty() && paused.empty() &&
+           (was_empty ? elsewhere.empty() : unreadable_now.empty());
   }
 };
 
@@ -291,6 +294,10 @@ std::string account_text(const Account& account, const RestoreOptions& options) 
   if (!account.unreadable_now.empty()) {
     text += "what is there now cannot be read, so nobody can say what is lost: " + account.unreadable_now + "\n";
   }
+  if (!account.paused.empty()) {
+    text += "a restore opens this register again, and two registers would give the same addresses: " + account.paused +
+            "\n";
+  }
   text += rows_of("held now and not in what is restored: the register will not know of them", account.lost);
   text += rows_of("running and not in what is restored, recorded as held", account.recorded);
   text += rows_of("damaged in what is restored, and set aside", account.damaged);
@@ -317,7 +324,8 @@ Data account_json(const Account& account, bool done) {
                {"recorded", holds_json(account.recorded)},
                {"unclear", account.unclear},
                {"inNoPool", account.elsewhere},
-               {"damaged", account.damaged}};
+               {"damaged", account.damaged},
+               {"paused", account.paused}};
   return Data(std::move(json));
 }
 
@@ -329,6 +337,10 @@ Data account_json(const Account& account, bool done) {
   if (status && !*status) return {};
   const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
   auto store = store::open_sqlite_store(path, {.lock_is_held = true}, line.clock, deadline);
+  if (auto* const pausable = store ? dynamic_cast<store::Pausable*>(store->get()) : nullptr; pausable != nullptr) {
+    const auto there = pausable->pause(deadline);
+    if (there && *there) account.paused = store::paused((*there)->pause).message;
+  }
   auto now = store ? engine::list_addresses({**store, line.clock, line.random, kCopyLimit})
                    : Result<std::vector<engine::AddressView>>(fail(store.error()));
   if (!now) {
@@ -362,12 +374,12 @@ Data account_json(const Account& account, bool done) {
   TRY(const auto draft, store::open_sqlite_store(restore.draft(), {}, line.clock, deadline));
   engine::Context context{*draft, line.clock, line.random, kCopyLimit};
   TRY_VOID(make_pools(context, options.pools));
-  std::string node = options.node;
-  if (node.empty()) {
-    TRY(node, os::host_name());
-  }
-  TRY_VOID(core::check_node_name(node));
   if (!options.cache_directory.empty()) {
+    std::string node = options.node;
+    if (node.empty()) {
+      TRY(node, os::host_name());
+    }
+    TRY_VOID(core::check_node_name(node));
     auto running = read_running(options.cache_directory);
     if (!running) return fail(ErrorCode::invalid_argument, "--cni-cache: " + running.error().message);
     Recorder recorder(context, {core::AffinityOwner::Type::host, node}, *running, account);

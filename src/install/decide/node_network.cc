@@ -58,11 +58,9 @@ namespace {
                             is_own ? "or move the register (`croft store copy`) and give --replace, " : "",
                             net::echo(there.name.empty() ? there.file : there.name)));
   }
-  verdict.told.push_back(fmt::format(
-      is_own
-          ? "{}: it names another store now, which knows its pods if the register was moved there (`croft store copy`)"
-          : "{}: its pods keep addresses that Croft does not know",
-      net::echo(there.file)));
+  verdict.told.push_back(net::echo(there.file) +
+                         (is_own ? ": it names another register now; its pods are known there after `croft store copy`"
+                                 : ": its pods keep addresses that Croft does not know"));
   const bool is_overwritten = there.file == own.file || own.written.contains(there.file);
   if (!is_overwritten) verdict.set_aside.push_back(there.file);
   return {};

@@ -42,6 +42,10 @@ using Plain = std::unique_ptr<sqlite3, int (*)(sqlite3*)>;
   return owner;
 }
 
+/// A backup's stamp is so far from its register's that the log of a living one does not fit it, should somebody put the
+/// backup in the database's place by hand.
+constexpr std::int64_t kFarStamp = std::int64_t{1} << 22;
+
 [[nodiscard]] Result<void> run(sqlite3* db, const char* sql, const std::string& path) {
   return checked(db, sqlite3_exec(db, sql, nullptr, nullptr, nullptr), "write", path);
 }
@@ -93,6 +97,7 @@ Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::str
   const std::string draft = target + "-new";
   TRY_VOID(remove_database(draft));
   RegisterCopy result;
+  std::int64_t far_stamp = 0;
   const auto make = [&]() -> Result<void> {
     {
       Database there_now(resolved, Database::Mode::shared, clock, deadline);
@@ -107,12 +112,15 @@ Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::str
       Database copied(draft, Database::Mode::shared, clock, deadline);
       TRY_VOID(copied.open());
       TRY_VOID(verify_pages(copied));
+      TRY(const std::int64_t stamped, copied.number("PRAGMA user_version"));
+      far_stamp = user_version(version_of(stamped), stamp_of(stamped) + kFarStamp);
       TRY(const Identity identity, copied.identity());
       result.revision = static_cast<std::uint64_t>(identity.revision);
     }
     // No mode that needs files beside it.
     TRY(const Plain plain, open_plain(draft, SQLITE_OPEN_READWRITE));
-    return run(plain.get(), "PRAGMA journal_mode=DELETE", draft);
+    const std::string settings = fmt::format("PRAGMA journal_mode=DELETE; PRAGMA user_version={}", far_stamp);
+    return run(plain.get(), settings.c_str(), draft);
   };
   if (auto made = make(); !made) {
     static_cast<void>(remove_database(draft));
