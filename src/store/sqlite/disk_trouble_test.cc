@@ -150,7 +150,7 @@ TEST_P(DiskTroubleTest, ChangesAreForgottenBeforeAFullDiskRefusesWhatAddsNothing
   while (add(*store, block, 63)) ++block;
   const auto watch = store->watch({}, store->position(soon()).value(), soon());
   ASSERT_TRUE(watch);
-  for (std::uint64_t i = 0; i < 1000; ++i) {
+  for (std::uint64_t i = 0; i < 3000; ++i) {
     const auto done = put(*store, name, i);
     ASSERT_TRUE(done) << i << ": " << done.error().message;
   }
