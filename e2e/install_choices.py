@@ -138,7 +138,7 @@ AGAIN = [
     ("another MTU", {}, ("--mtu", "1400"), 0, ("replaced",), []),
     ("another name of the file", {}, ("--conflist-name", "11-croft.conflist"), 0, ("removed",), ["11-croft.conflist"]),
     ("another register", {}, ("--store", "NO_GATEWAY"), 5, (OWN, *ONE_NETWORK), []),
-    ("another register, said", {}, ("--store", "WITH_GATEWAY", "--replace", "k8s-pod-network"), 0, ("does not know",), []),
+    ("another register, said", {}, ("--store", "WITH_GATEWAY", "--replace", "k8s-pod-network"), 0, ("another register", "croft store copy"), []),
     ("host-local in the register's place", {}, ("--main-plugin", "flannel"), 5, ONE_NETWORK, []),
     ("another network behind ours", {"20-kindnet.conflist": KINDNET}, (), 0, ("20-kindnet.conflist", "the runtime goes by"), ["20-kindnet.conflist"]),
     ("another network before ours", {"05-kindnet.conflist": KINDNET}, (), 5, ("05-kindnet.conflist", *ONE_NETWORK), ["05-kindnet.conflist"]),

@@ -9,15 +9,18 @@ cloud and the agent away too. A pod of a StatefulSet comes back with the address
 the node's records have.
 """
 
+import base64
 import ipaddress
 import json
 import time
 import urllib.parse
 import urllib.request
+from types import SimpleNamespace
 
 from article import Story, deployment
 from cluster import CONTROL, IMAGE, TREE, play
-from lib import expect, expect_equal, run, say, wait_for
+from lib import expect, expect_equal, say, wait_for
+from vpc_lib import Certificates
 
 DEPLOY = TREE / "deploy"
 SUBNET = "10.200.0.0/24"
@@ -96,9 +99,10 @@ class VpcStory(Story):
     def agent_fills_its_stock(self):
         self.cluster.apply((DEPLOY / "kubernetes" / "crds-vpc.yaml").read_text())
         wait_for(lambda: self.cluster.kubectl("get", "ipamds", "-A", check=False).returncode == 0, "the kinds are served", 30)
-        made = run(self.cluster.bin / "croft", "vpc", "certificates", "--directory", self.cluster.place / "vpc-tls", "--node",
-                   "node-1", "-o", "yaml").stdout
-        self.cluster.apply(made)
+        made = Certificates(SimpleNamespace(directory=self.cluster.place), "vpc-tls", ["node-1"]).directory
+        self.cluster.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cni-vpc-ipamd-tls", "namespace": "kube-system"},
+                            "data": {name: base64.b64encode((made / name).read_bytes()).decode()
+                                     for name in ("ca.crt", "node-1.crt", "node-1.key")}})
         self.cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "uk8sconfig", "namespace": "kube-system"},
                             "data": {"UCLOUD_API_ENDPOINT": API}})
         text = (DEPLOY / "kubernetes" / "cni-vpc-ipamd.yml").read_text()
