@@ -50,7 +50,9 @@ Meaning meaning_of(int primary) {
 }  // namespace
 
 SqliteFailure failure_of(sqlite3* db, int code, std::string_view doing, const std::string& path) {
-  const int primary = code == SQLITE_IOERR_NOMEM ? SQLITE_NOMEM : code & 0xff;
+  int primary = code & 0xff;
+  if (code == SQLITE_IOERR_NOMEM) primary = SQLITE_NOMEM;
+  if (code == SQLITE_IOERR_SHORT_READ) primary = SQLITE_CORRUPT;  // the file ends too early: no call has failed
   const int system_errno = db == nullptr ? 0 : sqlite3_system_errno(db);
   const bool lacks_index = is_lack_of_room_for_index(code, system_errno);
   SqliteFailure failure;

@@ -13,10 +13,8 @@ sqlite3_vfs* base_vfs = nullptr;
 int open_file(sqlite3_vfs*, const char* path, sqlite3_file* file, int flags, int* flags_out) {
   int is_there = 0;
   if ((flags & SQLITE_OPEN_WAL) != 0) base_vfs->xAccess(base_vfs, path, SQLITE_ACCESS_EXISTS, &is_there);
-  if (is_there == 0) return base_vfs->xOpen(base_vfs, path, file, flags, flags_out);
-  const int opened = base_vfs->xOpen(base_vfs, path, file, flags & ~SQLITE_OPEN_CREATE, flags_out);
-  // It may have gone in between.
-  return opened == SQLITE_CANTOPEN ? base_vfs->xOpen(base_vfs, path, file, flags, flags_out) : opened;
+  if (is_there != 0) flags &= ~SQLITE_OPEN_CREATE;
+  return base_vfs->xOpen(base_vfs, path, file, flags, flags_out);
 }
 
 bool register_vfs() {
