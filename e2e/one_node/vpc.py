@@ -12,15 +12,15 @@ the node's records have.
 import base64
 import ipaddress
 import json
+import os
+import re
 import time
 import urllib.parse
 import urllib.request
-from types import SimpleNamespace
 
 from article import Story, deployment
 from cluster import CONTROL, IMAGE, TREE, play
-from lib import expect, expect_equal, say, wait_for
-from vpc_lib import Certificates
+from lib import expect, expect_equal, run, say, wait_for
 
 DEPLOY = TREE / "deploy"
 SUBNET = "10.200.0.0/24"
@@ -99,7 +99,10 @@ class VpcStory(Story):
     def agent_fills_its_stock(self):
         self.cluster.apply((DEPLOY / "kubernetes" / "crds-vpc.yaml").read_text())
         wait_for(lambda: self.cluster.kubectl("get", "ipamds", "-A", check=False).returncode == 0, "the kinds are served", 30)
-        made = Certificates(SimpleNamespace(directory=self.cluster.place), "vpc-tls", ["node-1"]).directory
+        made, page = self.cluster.place / "vpc-tls", (TREE / "docs/runbooks/vpc-certificates.md").read_text()
+        made.mkdir()
+        for command in re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+            run("sh", "-ec", f"cd {made}\n{command}", env={**os.environ, "NODE": "node-1"})
         self.cluster.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cni-vpc-ipamd-tls", "namespace": "kube-system"},
                             "data": {name: base64.b64encode((made / name).read_bytes()).decode()
                                      for name in ("ca.crt", "node-1.crt", "node-1.key")}})
