@@ -155,6 +155,11 @@ def copy(world, source, target, seed):
         expect("nothing to do" in again, again)
         refused = croft(source, "store", "resume")
         expect_equal(refused.returncode, REFUSED, f"it was moved: {refused.stdout}{refused.stderr}")
+        if source.startswith("sqlite:"):
+            backup = world.directory / f"{seed}.backup"
+            expect_equal(croft(source, "store", "backup", backup).returncode, 0, "a backup of what was moved")
+            restored = croft(source, "store", "restore", backup)
+            expect(restored.returncode == REFUSED and "two registers" in restored.stdout, f"it opens no moved one: {restored}")
         left = Node(world, source, "node-a").refuse("left-behind")
         expect(left["code"] == LATER and "was moved to" in left["msg"], f"a node left on the old URL: {left}")
         time.sleep(2)  # DELs on the old URL leave tombstones
