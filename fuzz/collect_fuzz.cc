@@ -399,10 +399,6 @@ class World {
   /// As a node's own daemon does it: not through a request with a container.
   void add_tunnel() {
     const std::uint32_t node = in_.below(kNodes);
-    AssignRequest wanted;
-    wanted.node = host(node);
-    static_cast<void>(register_.decide<EnsureAnswer>(
-        [&](const Snapshot& s) { return plan_ensure_block(s, wanted, Family::v4, writers_now()); }));
     for (const Block& block : blocks()) {
       Attribute attribute;
       attribute.handle_id = "ipip-tunnel-addr-" + name_of_node(node);

@@ -92,14 +92,6 @@ using AssignAnswer = std::variant<Assigned, Refusal>;
 [[nodiscard]] Step<AssignAnswer> plan_assign(const Snapshot& snapshot, const AssignRequest& request,
                                              const Instant& now);
 
-/// A block that a node has, or its refusal.
-using EnsureAnswer = std::variant<net::Prefix, Refusal>;
-
-/// Decides that a node has a block of the family (docs/reference/calico-ipam.md#ensure-block): one it owns, with room
-/// or not, else a newly claimed one. Owner and pod of the request are not looked at.
-[[nodiscard]] Step<EnsureAnswer> plan_ensure_block(const Snapshot& snapshot, const AssignRequest& request,
-                                                   net::Family family, const Instant& now);
-
 /// Where a node starts to look for blocks in a pool: FNV-1 of its name, over the number of blocks
 /// (docs/reference/calico-ipam.md#rotation), so that nodes start at different places and the processes of one node at
 /// the same.

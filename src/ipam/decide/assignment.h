@@ -24,7 +24,7 @@ using AssignFlow = Flow<T, Refusal>;
 [[nodiscard]] inline auto refuse(Refusal refusal) { return fail(Stop<Refusal>(std::move(refusal))); }
 
 /// One assignment in the making: what its steps work with, and what they have come to. assign_explicit.h serves wanted
-/// addresses, assign_automatic.h any, plan_ensure_block a block without an address.
+/// addresses, assign_automatic.h any.
 struct Assignment {
   Assignment(Reader& to_read, const AssignRequest& asked, const Instant& now)
       : reader(to_read), request(asked), pools(to_read), draft(to_read, pools, now) {

@@ -71,7 +71,6 @@ class World {
         {"release", &World::release},
         {"claim", &World::claim},
         {"give-up", &World::give_up},
-        {"ensure-block", &World::ensure_block},
         {"free-cooled", &World::free_cooled},
         {"mend-handle", &World::mend_handle},
         {"handle", &World::handle},
@@ -423,17 +422,6 @@ class World {
     const auto done =
         decide<AffinityOutcome>([&](const Snapshot& s) { return plan_release_affinity(s, wanted, now()); });
     if (done) say("{}", text_of(*done));
-  }
-  void ensure_block(Command& c) {
-    AssignRequest wanted;
-    wanted.node = host(c.word("a node"));
-    const net::Family family = c.flag("ipv6") ? net::Family::v6 : net::Family::v4;
-    c.done();
-    const auto done =
-        decide<EnsureAnswer>([&](const Snapshot& s) { return plan_ensure_block(s, wanted, family, now()); });
-    if (!done) return;
-    if (const auto* refusal = std::get_if<Refusal>(&*done)) return say_refusal(*refusal);
-    say("{}", std::get<net::Prefix>(*done).to_string());
   }
   void free_cooled(Command& c) {
     const net::Prefix cidr = Command::prefix_of(c.word("a block"));

@@ -176,12 +176,4 @@ Result<bool> give_back_ahead(const Context& context, const core::AffinityOwner& 
   return outcome == core::AffinityOutcome::released;
 }
 
-Result<core::EnsureAnswer> ensure_block(const Context& context, const core::AssignRequest& request,
-                                        net::Family family) {
-  TRY_VOID(core::check_node_name(request.node.name));
-  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
-    return core::plan_ensure_block(snapshot, request, family, now);
-  });
-}
-
 }  // namespace croft::engine

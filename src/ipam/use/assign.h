@@ -40,8 +40,4 @@ namespace croft::engine {
 [[nodiscard]] Result<bool> give_back_ahead(const Context& context, const core::AffinityOwner& node,
                                            const core::ClaimedAhead& ahead);
 
-/// Sees to it that a node has a block (core::plan_ensure_block).
-[[nodiscard]] Result<core::EnsureAnswer> ensure_block(const Context& context, const core::AssignRequest& request,
-                                                      net::Family family);
-
 }  // namespace croft::engine

@@ -369,20 +369,6 @@ TEST_F(Cluster, AnExplicitAddressMayCoolIfAsked) {
   EXPECT_THAT(findings(), IsEmpty());
 }
 
-TEST_F(Cluster, EnsureBlockClaimsOnceAndAnswersTheSame) {
-  bare_pool("a", "10.1.0.0/28", 30);
-  bare_pool("b", "10.2.0.0/28", 30);
-  const auto first = ensure_block(context, request(""), net::Family::v4);
-  ASSERT_TRUE(first) << first.error().message;
-  const net::Prefix cidr = std::get<net::Prefix>(*first);
-  EXPECT_TRUE(prefix("10.1.0.0/28").contains(cidr));
-  const auto commits = store.counts().commit;
-  EXPECT_EQ(std::get<net::Prefix>(ensure_block(context, request(""), net::Family::v4).value()), cidr);
-  EXPECT_EQ(store.counts().commit, commits);
-  const auto none = ensure_block(context, request(""), net::Family::v6);
-  EXPECT_EQ(std::get<core::Refusal>(none.value()).code, ErrorCode::no_pool);
-}
-
 TEST_F(Cluster, ClaimsOfAffinityAreExact) {
   bare_pool("a", "10.1.0.0/28", 30);
   const auto claimed = claim_affinity(context, kNodeA, prefix("10.1.0.0/28"));
