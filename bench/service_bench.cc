@@ -86,7 +86,7 @@ class Likeness {
     for (std::size_t i = 0; i < keys.size(); ++i) {
       const auto record = context_.store.get(keys[i], engine::deadline_of_use_case(context_));
       check(record.has_value() && record->has_value(), "no record " + keys[i].name);
-      writes_.push_back({others[i], (*record)->value, store::Condition::always(), false});
+      writes_.push_back({others[i], *(*record)->value, store::Condition::always(), false});
     }
     std::get<core::Service>(writes_.back().value.value()).name = kLikeness;
   }

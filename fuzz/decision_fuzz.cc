@@ -169,7 +169,7 @@ class World {
       const Prefix cidr = any_prefix(in_, family, net::bit_length(family) - 6, net::bit_length(family));
       switch (in_.below(4)) {
         case 0:
-          register_.put(high_water_mark_key(cidr), HighWaterMark{SequenceNumber(in_.wide())});
+          register_.put(high_water_mark_key(cidr), HighWaterMark{SequenceNumber(in_.wide() % kHighWaterMarkMax)});
           break;
         case 1:
           register_.put(vacancy_key(node(in_.below(2)), cidr), Vacancy{});

@@ -65,7 +65,10 @@ Result<State> read_all(store::Store& store, Deadline deadline) {
     request.kind = static_cast<store::Kind>(kind);
     request.limit = store::kListLimitMax;
     TRY(auto page, store.list(request, deadline));
-    for (auto& record : page.records) state.emplace(std::move(record.key), std::move(record.value));
+    for (auto& record : page.records) {
+      if (!record.value) return fail(std::move(record.value).error());
+      state.emplace(std::move(record.key), *std::move(record.value));
+    }
   }
   return state;
 }

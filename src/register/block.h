@@ -63,26 +63,22 @@ struct Cooling {
 inline constexpr std::size_t kClockMarksMax = 16;
 /// By how much the wall clocks of two machines may differ without a cooldown becoming shorter.
 inline constexpr std::chrono::hours kClockSkewMax{1};
-/// Of a pool or configuration that is damaged: longer than anybody waits for it to be mended.
+/// Of a pool or configuration that cannot be read: longer than anybody waits for it to be mended.
 inline constexpr std::chrono::seconds kUnknownCooldown = std::chrono::hours{24 * 365 * 50};
 
 /// How long released addresses rest: Croft's cooldown, a property of the pool, and Calico's, of the configuration.
 struct Cooldowns {
   std::chrono::seconds own{0};
   std::chrono::seconds calicos{0};
-  bool calicos_unknown = false;  ///< the configuration is damaged: what rests in Calico's way goes on resting
   Cooldowns() = default;
   Cooldowns(std::chrono::seconds own_only) : own(own_only) {}  // NOLINT: a pool without Calico has only this one
   Cooldowns(std::chrono::seconds own_one, std::chrono::seconds calicos_one) : own(own_one), calicos(calicos_one) {}
   /// The one by which an address released now rests; the longer, so that no promise is broken.
-  [[nodiscard]] bool calicos_way() const {
-    return calicos_unknown ? own.count() == 0 : calicos.count() > 0 && calicos >= own;
-  }
+  [[nodiscard]] bool calicos_way() const { return calicos.count() > 0 && calicos >= own; }
   /// How long this address rests. One second more in Calico's way, which records no fractions. There too the pool's
   /// counts when it is longer by now: that of the configuration may be taken back, and is recorded nowhere.
   [[nodiscard]] std::chrono::seconds of(const Cooling& cooling) const {
     if (!cooling.in_calicos_way) return std::max(own, cooling.cooldown);
-    if (calicos_unknown) return kUnknownCooldown;
     const std::chrono::seconds longer = std::max(own, calicos);
     return longer.count() > 0 ? longer + std::chrono::seconds{1} : longer;
   }

@@ -26,8 +26,6 @@ const FreeBlock kFreeBlock{prefix("10.0.0.0/26"), 28, prefix("10.0.0.0/28"), {},
 /// What a decision would write that forgot to look whether it has been told everything.
 Plan<int> careless() { return {7, {to_delete(kKey)}}; }
 
-Value damaged() { return Damaged{Kind::pool, Error{ErrorCode::corrupt, "pool web is damaged", {}}, {}}; }
-
 /// Every way to ask.
 std::vector<std::pair<std::string, Ask>> asks() {
   return {
@@ -81,8 +79,7 @@ TEST(Decide, NothingIsSaidToBeWrongBeforeAllIsRead) {
 
 TEST(Decide, NothingIsPlannedOnADamagedRecordThatItRestsOn) {
   Snapshot snapshot = full();
-  snapshot.set(kKey, damaged());
-  snapshot.set_list(kListing, {{kKey, damaged()}});
+  snapshot.set_unreadable(kKey, {ErrorCode::corrupt, "pool web is damaged", {}});
   const auto plans_after = [&](const Ask& ask) {
     return decide(snapshot, [&](Reader& reader) -> IntFlow {
       ask(reader);

@@ -96,29 +96,15 @@ struct Namespace {
   friend bool operator==(const Namespace&, const Namespace&) = default;
 };
 
-/// In the place of a record that is stored but can't be understood: damaged bytes, or of a newer version. Of its
-/// content nothing is known, but that it is there. Stores give it out and take it from nobody; it never is absence.
-struct Damaged {
-  Kind kind = Kind::pool;
-  Error error;  ///< corrupt, newer_version, refused_by_configuration (encrypted); invalid_argument: can never be there
-  /// The pool or block as Calico has it, where its record is whole and only what Croft keeps beside it is damaged.
-  /// Nobody may assign or release by it: cooldown, gateway and what rests are not known.
-  std::variant<std::monostate, Pool, Block> whole{};
-  friend bool operator==(const Damaged&, const Damaged&) = default;
-};
-
-/// Everything a store keeps. The alternative decides the kind. Service addresses exist in Kubernetes' form only: as
+/// Everything a store keeps. The alternative decides the kind. A record that is there but cannot be read has no value:
+/// stores give its Error in its place (store::Record). Service addresses exist in Kubernetes' form only: as
 /// objects where it keeps them so, else as bits of a range.
-using Value =
-    std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, HighWaterMark, PoolSet, Node,
-                 RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange, NodeRangeSet, RemovedNode,
-                 ForeignService, BlockBeside, Namespace, WarmAddress, WarmIntent, WarmNode, Damaged>;
-static_assert(std::variant_size_v<Value> == kKindCount + 1);  // Damaged is no kind
+using Value = std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, HighWaterMark, PoolSet,
+                           Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange, NodeRangeSet,
+                           RemovedNode, ForeignService, BlockBeside, Namespace, WarmAddress, WarmIntent, WarmNode>;
+static_assert(std::variant_size_v<Value> == kKindCount);
 
-[[nodiscard]] inline Kind kind_of(const Value& value) {
-  const auto* damaged = std::get_if<Damaged>(&value);
-  return damaged != nullptr ? damaged->kind : static_cast<Kind>(value.index());
-}
+[[nodiscard]] inline Kind kind_of(const Value& value) { return static_cast<Kind>(value.index()); }
 /// The value without what a foreign format holds besides.
 [[nodiscard]] inline Value without_rest(Value value) {
   std::visit(
@@ -127,16 +113,6 @@ static_assert(std::variant_size_v<Value> == kKindCount + 1);  // Damaged is no k
       },
       value);
   return value;
-}
-/// Why a record can't be understood; null when it can.
-[[nodiscard]] inline const Error* damage_of(const Value& value) {
-  const auto* damaged = std::get_if<Damaged>(&value);
-  return damaged != nullptr ? &damaged->error : nullptr;
-}
-/// Whether of a record only what Croft keeps beside it can't be understood.
-[[nodiscard]] inline bool is_damaged_beside(const Value& value) {
-  const auto* damaged = std::get_if<Damaged>(&value);
-  return damaged != nullptr && !std::holds_alternative<std::monostate>(damaged->whole);
 }
 /// The key of a record: its kind and a name that is unique within the kind. Names are valid UTF-8 without control
 /// characters, at most kKeyNameBytesMax bytes; they order bytewise.

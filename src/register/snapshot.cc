@@ -41,12 +41,16 @@ void put_in(std::vector<Key>& list, const Key& key, bool is_there) {
 
 }  // namespace
 
+UnreadableRecords Snapshot::unreadable(const Listing& listing) const {
+  const auto first = unreadable_.lower_bound({listing.kind, listing.name_prefix});
+  const auto last =
+      std::find_if(first, unreadable_.end(), [&](const auto& record) { return !is_in(listing, record.first); });
+  return {first, last};
+}
+
 void Snapshot::set_planned(const Key& key, std::optional<Value> value) {
   for (auto& [listing, list] : lists_) {
     if (is_in(listing, key)) put_in(list, key, value);
-  }
-  for (auto& [listing, damaged] : damaged_) {
-    if (is_in(listing, key)) put_in(damaged, key, std::nullopt);
   }
   for (auto& [listing, keys] : keys_) {
     if (!is_in(listing, key) || std::binary_search(keys->begin(), keys->end(), key) == value.has_value()) continue;

@@ -4,10 +4,10 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string>
 #include <type_traits>
@@ -36,6 +36,7 @@ struct Listing {
 };
 
 using KeyedValue = std::pair<Key, Value>;
+using UnreadableRecords = std::ranges::subrange<std::map<Key, Error>::const_iterator>;
 
 /// A list of keys in their order, shared by those who hold it: of a large cluster's blocks there are many thousands.
 using KeyList = std::shared_ptr<const std::vector<Key>>;
@@ -47,13 +48,17 @@ inline constexpr std::uint64_t kDecisionStepsMax = std::uint64_t{1} << 22;
 /// one that was not looked up is unknown, which is something else.
 class Snapshot {
  public:
-  void set(const Key& key, std::optional<Value> value) { records_[key] = std::move(value); }
+  void set(const Key& key, std::optional<Value> value) {
+    unreadable_.erase(key);
+    records_[key] = std::move(value);
+  }
+  /// The record is there, and cannot be read. It is in no list.
+  void set_unreadable(const Key& key, Error why) {
+    records_[key] = std::nullopt;
+    unreadable_.insert_or_assign(key, std::move(why));
+  }
   void set_list(const Listing& listing, std::vector<KeyedValue> records) {
     if (listing.kind == Kind::reservation) reserved_.reset();
-    const auto is_sound = [](const KeyedValue& record) { return damage_of(record.second) == nullptr; };
-    const auto damaged = std::stable_partition(records.begin(), records.end(), is_sound);
-    damaged_[listing].assign(std::make_move_iterator(damaged), std::make_move_iterator(records.end()));
-    records.erase(damaged, records.end());
     lists_[listing] = std::move(records);
   }
   void set_keys(const Listing& listing, KeyList keys) { keys_[listing] = std::move(keys); }
@@ -95,13 +100,18 @@ class Snapshot {
   /// Made once from all reservations, once they have been read; kept for the next look at the same snapshot.
   [[nodiscard]] const std::shared_ptr<const net::Intervals>& reserved() const { return reserved_; }
   void set_reserved(std::shared_ptr<const net::Intervals> reserved) const { reserved_ = std::move(reserved); }
-  /// Null when the key was not looked up.
+  /// Null when the key was not looked up; empty when the record is absent or unreadable.
   [[nodiscard]] const std::optional<Value>* find(const Key& key) const { return find_in(records_, key); }
-  /// Without the damaged records.
+  /// Without the unreadable records.
   [[nodiscard]] const std::vector<KeyedValue>* list(const Listing& listing) const { return find_in(lists_, listing); }
-  /// Only these.
-  [[nodiscard]] const std::vector<KeyedValue>* damaged(const Listing& listing) const {
-    return find_in(damaged_, listing);
+  /// Why a record that was read cannot be understood; null when it can, is absent or unknown.
+  [[nodiscard]] const Error* unreadable(const Key& key) const { return find_in(unreadable_, key); }
+  /// The same of all that were read of a listing, ascending by key.
+  [[nodiscard]] UnreadableRecords unreadable(const Listing& listing) const;
+  /// Whether the record is there, be it readable or not.
+  [[nodiscard]] bool has(const Key& key) const {
+    const auto* found = find(key);
+    return (found != nullptr && found->has_value()) || unreadable(key) != nullptr;
   }
   [[nodiscard]] const std::vector<Key>* keys(const Listing& listing) const {
     const KeyList* found = find_in(keys_, listing);
@@ -118,7 +128,7 @@ class Snapshot {
 
   std::map<Key, std::optional<Value>> records_;
   std::map<Listing, std::vector<KeyedValue>> lists_;
-  std::map<Listing, std::vector<KeyedValue>> damaged_;
+  std::map<Key, Error> unreadable_;
   std::map<Listing, KeyList> keys_;
   std::map<FreeBlock, FoundBlock> free_blocks_;
   std::set<Key> planned_;
@@ -155,9 +165,9 @@ struct Missing {
 /// absent or just unknown. It is called again with a fuller snapshot. Should it forget that, what it plans does not
 /// leave decide() all the same.
 ///
-/// A damaged record is not absent. Who asks with get() or list() rests on it: the decision ends with its error. Who can
-/// do without it asks with sound(), and looks with damage() and damaged() what was left out. Of hints (is_hint) a
-/// damaged one is as good as none.
+/// A record that cannot be read is not absent. A decision that asks with get() or list() rests on it, and ends with its
+/// error. One that can do without asks with sound(), and looks with damage() and damaged() what was left out. An
+/// unreadable hint (is_hint) is as good as none.
 class Reader {
  public:
   explicit Reader(const Snapshot& snapshot) : snapshot_(snapshot) { snapshot.set_steps(0); }
@@ -181,10 +191,7 @@ class Reader {
     if (snapshot_.find(key) == nullptr) missing_.records.insert(key);
   }
   /// Why a record can't be understood; null when it can, is absent or unknown.
-  [[nodiscard]] const Error* damage(const Key& key) const {
-    const std::optional<Value>* found = snapshot_.find(key);
-    return found != nullptr && found->has_value() ? damage_of(**found) : nullptr;
-  }
+  [[nodiscard]] const Error* damage(const Key& key) const { return snapshot_.unreadable(key); }
   /// The same without noting: null also when the key is unknown.
   template <class T>
   [[nodiscard]] const T* find(const KeyOf<T>& key) const {
@@ -193,9 +200,9 @@ class Reader {
   }
   /// Empty when unknown, and when one of its records is damaged (then noted).
   [[nodiscard]] const std::vector<KeyedValue>& list(const Listing& listing) {
-    const auto& damaged = this->damaged(listing);
+    const auto damaged = this->damaged(listing);
     if (damaged.empty() || is_hint(listing.kind)) return sound(listing);
-    note_damage(*damage_of(damaged.front().second));
+    note_damage(damaged.front().second);
     return kNoRecords;
   }
   /// Without the damaged ones.
@@ -204,11 +211,8 @@ class Reader {
     if (found == nullptr) missing_.lists.insert(listing);
     return found != nullptr ? *found : kNoRecords;
   }
-  /// Only the damaged ones, of a list that was asked for.
-  [[nodiscard]] const std::vector<KeyedValue>& damaged(const Listing& listing) const {
-    const auto* found = snapshot_.damaged(listing);
-    return found != nullptr ? *found : kNoRecords;
-  }
+  /// Only the unreadable ones, of a list that was asked for.
+  [[nodiscard]] UnreadableRecords damaged(const Listing& listing) const { return snapshot_.unreadable(listing); }
   [[nodiscard]] const std::vector<Key>& keys(const Listing& listing) {
     const auto* found = snapshot_.keys(listing);
     if (found == nullptr) missing_.keys.insert(listing);

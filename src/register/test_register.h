@@ -21,6 +21,12 @@ namespace croft::core {
 class TestRegister {
  public:
   void put(const Key& key, Value value) { records_.insert_or_assign(key, std::move(value)); }
+  /// From now on the record of a key is there and cannot be read.
+  void damage(const Key& key, ErrorCode code = ErrorCode::corrupt) {
+    records_.erase(key);
+    unreadable_.insert_or_assign(key, Error{code, key.name + " is damaged", {}});
+  }
+  [[nodiscard]] const std::map<Key, Error>& unreadable() const { return unreadable_; }
   [[nodiscard]] const std::map<Key, Value>& records() const { return records_; }
   template <class T>
   [[nodiscard]] const T* get(const KeyOf<T>& key) const {
@@ -83,6 +89,7 @@ class TestRegister {
   void apply(const std::vector<PlannedWrite>& writes) {
     for (const PlannedWrite& write : writes) {
       if (write.only_check) continue;
+      unreadable_.erase(write.key);
       if (write.value) {
         records_.insert_or_assign(write.key, *write.value);
       } else {
@@ -103,6 +110,9 @@ class TestRegister {
     for (auto it = first_of(listing); it != records_.end() && is_in(listing, it->first); ++it) {
       keys.push_back(it->first);
     }
+    for (const auto& [key, why] : unreadable_) {
+      if (is_in(listing, key)) keys.insert(std::ranges::lower_bound(keys, key), key);
+    }
     if (knows_claimed && !listing.as_stored && listing.kind == Kind::block) keep_claimed(keys);
     return keys;
   }
@@ -119,11 +129,15 @@ class TestRegister {
     for (const Key& key : missing.records) {
       const auto it = records_.find(key);
       snapshot.set(key, it == records_.end() ? std::nullopt : std::optional<Value>(it->second));
+      if (const auto why = unreadable_.find(key); why != unreadable_.end()) snapshot.set_unreadable(key, why->second);
     }
     for (const Listing& listing : missing.lists) {
       std::vector<KeyedValue> values;
       for (auto it = first_of(listing); it != records_.end() && is_in(listing, it->first); ++it) values.push_back(*it);
       for (const auto& [key, value] : values) snapshot.set(key, value);
+      for (const auto& [key, why] : unreadable_) {
+        if (is_in(listing, key)) snapshot.set_unreadable(key, why);
+      }
       snapshot.set_list(listing, std::move(values));
     }
     for (const Listing& listing : missing.keys) snapshot.set_keys(listing, keys_of(listing));
@@ -141,6 +155,7 @@ class TestRegister {
   };
 
   std::map<Key, Value> records_;
+  std::map<Key, Error> unreadable_;
   std::optional<Batch> batch_;
 };
 

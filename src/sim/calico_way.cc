@@ -38,7 +38,7 @@ class Library {
   /// Takes an address of a block for the handle, if it has one. Error: conflict, with the handle as it was before.
   [[nodiscard]] Result<std::optional<core::AssignedAddress>> take_from(const Record& record, const core::Pool& pool,
                                                                        const core::AssignRequest& request) {
-    const auto& block = std::get<core::Block>(record.value);
+    const auto& block = std::get<core::Block>(*record.value);
     const core::Cooldowns cooldowns(pool.cooldown);
     core::Attribute attribute;
     const std::string handle = core::handle_of(request.owner);
@@ -69,7 +69,7 @@ class Library {
     TRY(const auto there, get(key));
     if (!there) return {};
     if (by_objects_) {
-      TRY_VOID(put(key, there->value, Condition::always()));
+      TRY_VOID(put(key, *there->value, Condition::always()));
       TRY_VOID(get(key));
     }
     TRY_VOID(put(key, std::nullopt, Condition::always()));
@@ -164,7 +164,7 @@ Result<core::AssignAnswer> calico_add(const engine::Context& context, Server& se
   };
   for (const Record& row : own) {
     TRY_VOID(library.get(row.key));
-    TRY(auto block, library.get(core::block_key(std::get<core::Affinity>(row.value).cidr)));
+    TRY(auto block, library.get(core::block_key(std::get<core::Affinity>(*row.value).cidr)));
     TRY(const bool is_taken, take(std::move(block)));
     if (is_taken) return core::AssignAnswer(std::move(answer));
   }
@@ -191,12 +191,12 @@ void calico_del(const engine::Context& context, const std::string& handle_id) {
     for (int tries = 0; tries < kTries; ++tries) {
       TRY(const auto record, library.get(key));
       if (!record) return {};
-      const core::HandleBlocks held = core::blocks_of(std::get<core::Handle>(record->value));
+      const core::HandleBlocks held = core::blocks_of(std::get<core::Handle>(*record->value));
       if (held.blocks.empty()) return {};
       const core::Key block_key = core::block_key(held.blocks.front().cidr);
       TRY(const auto block, library.get(block_key));
       if (!block) return {};
-      const auto& before = std::get<core::Block>(block->value);
+      const auto& before = std::get<core::Block>(*block->value);
       const auto ordinals = core::held_by_handle(before, handle_id);
       const auto done = library.put(block_key, core::stamped(core::release(before, ordinals, {}, context.clock.now())),
                                     Condition::if_revision(block->revision));

@@ -65,7 +65,7 @@ void Checker::put_back(Server& server) {
   counted_.clear();
   std::vector<Changed> all;
   for (store::Record& record : server.copy().records)
-    all.push_back({record.key, std::nullopt, std::move(record.value)});
+    all.push_back({record.key, std::nullopt, *std::move(record.value)});
   committed(all);
 }
 
@@ -248,7 +248,7 @@ std::optional<core::Block> Checker::find(Server& server, const std::string& hand
     const auto prefix = net::Prefix::parse(cidr).value();
     if (count <= 0 || !prefix.contains(address)) continue;
     const auto record = server.records().get(core::block_key(prefix), {}).value();
-    const auto* block = record ? std::get_if<core::Block>(&record->value) : nullptr;
+    const auto* block = record ? record->get_if<core::Block>() : nullptr;
     const auto ordinal = net::ordinal_of(prefix, address);
     if (block == nullptr || !ordinal) continue;
     const core::Attribute* holder = core::attribute_of(*block, *ordinal);

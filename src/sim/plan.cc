@@ -219,9 +219,9 @@ void Fleet::take_over_today() {
     return at->second;
   };
   for (const store::Record& record : plan_.today->records) {
-    const store::Write write{record.key, record.value, store::Condition::always()};
+    const store::Write write{record.key, *record.value, store::Condition::always()};
     (void)server_.records().commit({&write, 1}, {}, {});
-    if (const auto* node = std::get_if<core::Node>(&record.value)) node_of(node->name);
+    if (const auto* node = record.get_if<core::Node>()) node_of(node->name);
     if (record.key.kind == core::Kind::affinity) claimed_.put(record.key);
   }
   for (const PodOfToday& held : plan_.today->pods) {

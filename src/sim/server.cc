@@ -114,7 +114,7 @@ Result<Revision> Server::apply(std::span<const store::Write> writes, const store
     }
     const auto at = static_cast<std::size_t>(std::distance(keys.records.begin(), keys.records.find(write.key)));
     std::optional<core::Value> was;
-    if (before[at]) was = before[at]->value;
+    if (before[at]) was = *before[at]->value;
     if (!write.value && !was) continue;
     told_.push_back({schedule_.now(), write.value ? Change::put({write.key, *write.value, *done, token})
                                                   : Change::deleted(write.key, *done)});
@@ -172,7 +172,7 @@ Server::Copy Server::copy() {
 void Server::put_back(const Copy& copy) {
   std::map<core::Key, std::optional<core::Value>> to;
   for (const store::Record& record : this->copy().records) to[record.key] = std::nullopt;
-  for (const store::Record& record : copy.records) to[record.key] = record.value;
+  for (const store::Record& record : copy.records) to[record.key] = *record.value;
   for (auto& [key, value] : to) {
     const store::Write write{key, std::move(value), store::Condition::always()};
     (void)records_.commit({&write, 1}, {}, {});

@@ -42,11 +42,11 @@ Result<void> begin_with(Plan& plan, store::Store& store, const Clock& clock) {
     TRY_VOID(store.for_each(
         {kind, "", "", store::kListLimitMax}, [&] { return Deadline::after(clock.now(), kPageTime); },
         [&](store::Record& record) -> Result<void> {
-          if (core::damage_of(record.value) != nullptr) return {};
-          if (const auto* pool = std::get_if<core::Pool>(&record.value)) today.pools.push_back(*pool);
-          if (const auto* config = std::get_if<core::IpamConfig>(&record.value)) today.config = *config;
+          if (!record.value) return {};
+          if (const auto* pool = record.get_if<core::Pool>()) today.pools.push_back(*pool);
+          if (const auto* config = record.get_if<core::IpamConfig>()) today.config = *config;
           if (kind == core::Kind::node) nodes.insert(record.key.name);
-          if (const auto* block = std::get_if<core::Block>(&record.value)) take_pods(*block, today.pods);
+          if (const auto* block = record.get_if<core::Block>()) take_pods(*block, today.pods);
           today.records.push_back(std::move(record));
           return {};
         }));

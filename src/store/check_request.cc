@@ -27,10 +27,6 @@ namespace {
                                              core::name_of(core::kind_of(*write.value)), write.key.name,
                                              core::name_of(write.key.kind))));
   }
-  if (write.value && core::damage_of(*write.value) != nullptr) {
-    return fail(invalid_argument(
-        fmt::format("the {} {} is damaged and can't be written", core::name_of(write.key.kind), write.key.name)));
-  }
   if (write.only_check && write.value) {
     return fail(invalid_argument(fmt::format("a value for {}, which is only to be checked", write.key.name)));
   }

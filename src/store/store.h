@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
@@ -36,9 +37,17 @@ struct WriteToken {
 
 struct Record {
   Key key;
-  Value value;
+  /// Or why it cannot be read: corrupt, newer_version, refused_by_configuration (encrypted); invalid_argument: the
+  /// store has no place for such a key.
+  Result<Value> value;
   Revision revision;
   WriteToken token;  ///< of the commit that wrote this revision; all zero where the format has no place for it
+
+  /// The value as one of its kind; null when it cannot be read, or is of another.
+  template <class T>
+  [[nodiscard]] const T* get_if() const {
+    return value ? std::get_if<T>(&*value) : nullptr;
+  }
 };
 
 /// What must be true of a key for a write to it to be allowed.
@@ -179,10 +188,10 @@ inline constexpr std::size_t kCommitWritesMax = 126;
 /// The register of who holds what: typed records with revisions, changed by compare-and-swap
 /// (docs/promises.md#store-contract).
 ///
-/// A record whose bytes can't be understood (damaged, or of a newer version) is given out as core::Damaged, by reads,
-/// lists and watches alike, with a key and a revision as any other; it costs only itself. It may be deleted and
-/// replaced under a condition; a commit that would write one is refused (invalid_argument). Of damage that leaves in
-/// doubt which records there are, every call fails with `corrupt`.
+/// A record whose bytes cannot be understood (damaged, or of a newer version) is given out with an Error in the place
+/// of its value, by reads, lists and watches alike, with a key and a revision as any other; it costs only itself. It
+/// may be deleted and replaced under a condition. Damage that leaves in doubt which records there are fails every call
+/// with `corrupt`.
 ///
 /// All calls block, none longer than its deadline by more than one disk operation, and may come from several threads.
 /// Errors that every call can return: unavailable or deadline_exceeded (nothing was changed), permission_denied,

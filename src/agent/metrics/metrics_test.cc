@@ -32,7 +32,7 @@ struct World : engine::Services {
   void damage(F f) {
     const store::Key key = core::range_allocation_key(core::kServiceIps);
     const auto record = store.get(key, Deadline{}).value();
-    auto range = std::get<core::RangeAllocation>(record->value);
+    auto range = std::get<core::RangeAllocation>(*record->value);
     auto bits = core::service::range_from<core::service::ServiceCidr>({range.range, range.data})->range;
     f(bits);
     range.data = bits.snapshot().data;

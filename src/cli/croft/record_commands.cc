@@ -10,7 +10,6 @@
 
 #include "base/net/echo.h"
 #include "base/net/prefix.h"
-#include "base/quoted.h"
 #include "cli/croft/command_line.h"
 #include "ipam/use/commit_once.h"
 #include "register/records.h"
@@ -54,8 +53,8 @@ struct RemoveOptions {
 }
 
 [[nodiscard]] Result<void> refuse_what_is_used(const engine::Context& context, core::Kind kind,
-                                               const std::string& subject, bool is_beside) {
-  const bool is_shared = context.store.capabilities().foreign_writers && !is_beside;
+                                               const std::string& subject) {
+  const bool is_shared = context.store.capabilities().foreign_writers;
   const std::string_view others = is_shared ? loss_of_others(kind) : std::string_view();
   const std::string_view loss = core::loss_without(kind);
   if (loss.empty() && others.empty()) return {};
@@ -77,22 +76,15 @@ struct RemoveOptions {
   TRY(const auto record, context.store.get(key, deadline));
   const std::string subject = fmt::format("{} {}", options.kind, options.name);
   if (!record) return fail(ErrorCode::not_found, "there is no record " + subject);
-  const Error* damage = core::damage_of(record->value);
-  if (damage == nullptr) return fail(ErrorCode::refused_for_safety, "record " + subject + " is not damaged");
-  if (damage->code != ErrorCode::corrupt) {
+  if (record->value) return fail(ErrorCode::refused_for_safety, "record " + subject + " is not damaged");
+  const Error& why = record->value.error();
+  if (why.code != ErrorCode::corrupt) {
     return fail(ErrorCode::refused_for_safety,
-                "record " + subject + " is not damaged, it only can't be read here: " + damage->message);
-  }
-  const bool is_beside = core::is_damaged_beside(record->value);
-  if (is_beside && *kind == core::Kind::block) {
-    return fail(
-        ErrorCode::refused_for_safety,
-        fmt::format("record {} is not damaged, only what is beside it ({}): croft record remove block_beside {}",
-                    subject, damage->message, in_shell_quotes_if_needed(options.name)));
+                "record " + subject + " is not damaged, it only can't be read here: " + why.message);
   }
   // Whoever has a damaged node record is there all the same: the collector must not take the node for gone.
   const bool is_written_anew = *kind == core::Kind::node && !context.store.capabilities().foreign_writers;
-  if (!options.force && !is_written_anew) TRY_VOID(refuse_what_is_used(context, *kind, subject, is_beside));
+  if (!options.force && !is_written_anew) TRY_VOID(refuse_what_is_used(context, *kind, subject));
   std::optional<core::Value> anew;
   if (is_written_anew) {
     TRY_VOID(core::check_node_name(options.name));
@@ -100,18 +92,8 @@ struct RemoveOptions {
     node.name = options.name;
     anew = std::move(node);
   }
-  if (is_beside && *kind == core::Kind::pool) {
-    anew = std::get<core::Pool>(std::get<core::Damaged>(record->value).whole);  // without what is beside it
-  }
   const store::Write write{key, std::move(anew), store::Condition::if_revision(record->revision)};
   TRY_VOID(engine::commit_once(context, {&write, 1}, deadline));
-  if (is_beside) {
-    print(
-        fmt::format("what was beside {0} removed, {0} itself stays: it has no gateway and no cooldown until they are "
-                    "set again (docs/runbooks/damaged-records.md)\n",
-                    subject));
-    return 0;
-  }
   print(is_written_anew ? fmt::format("record {} written anew, without labels; `croft node remove {}` says that the "
                                       "node is gone\n",
                                       subject, options.name)

@@ -34,7 +34,7 @@ TEST(TableTest, ColumnsAreAsWideAsTheirWidestCellAndEmptyReadsDash) {
 /// A record of others holds a byte that is no UTF-8: it is shown, and so is the rest.
 TEST_F(Views, BytesThatAreNoTextKeepNothingFromBeingShown) {
   core::Block block =
-      std::get<core::Block>(store.get(core::block_key(prefix("10.1.0.0/29")), Deadline{}).value()->value);
+      std::get<core::Block>(*store.get(core::block_key(prefix("10.1.0.0/29")), Deadline{}).value()->value);
   for (core::Attribute& attribute : block.attributes) {
     if (attribute.handle_id) attribute.secondary["pod"] = "x\xffy";
   }

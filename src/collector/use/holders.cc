@@ -31,7 +31,7 @@ HolderLife lives_as(const core::audit::RunningPod& pod) {
 [[nodiscard]] Result<bool> was_node_removed(const Context& context, const AddressView& held) {
   if (held.node.empty() || !held.block) return false;
   TRY(const auto record, context.store.get(core::removed_node_key(held.node), deadline_of_use_case(context)));
-  const auto* removed = record ? std::get_if<core::RemovedNode>(&record->value) : nullptr;
+  const auto* removed = record ? record->get_if<core::RemovedNode>() : nullptr;
   if (removed == nullptr) return false;
   const auto mark = removed->held.find(held.block->to_string());
   if (mark == removed->held.end() || mark->second < held.sequence_number) return false;

@@ -149,12 +149,12 @@ TEST_F(Holders, ARemovedNodeHasNobodyOfThen) {
   LifeKnown reported;
   reported.runtime.pods = {{{"web-0", "shop", "u1"}, "node-a", {address_}}};
   EXPECT_EQ(state(reported), State::lives);
-  const auto removed = store.get(core::removed_node_key("node-a"), Deadline{}).value()->value;
-  auto before = std::get<core::RemovedNode>(removed);
+  const auto removed = store.get(core::removed_node_key("node-a"), Deadline{}).value();
+  auto before = std::get<core::RemovedNode>(*removed->value);
   before.held.begin()->second = core::SequenceNumber(held.sequence_number.value - 1);
   put(core::removed_node_key("node-a"), before);
   EXPECT_EQ(state({}), State::unknown) << "it came back, and gave the address then";
-  put(core::removed_node_key("node-a"), std::get<core::RemovedNode>(removed));
+  put(core::removed_node_key("node-a"), std::get<core::RemovedNode>(*removed->value));
   add("c2");
   EXPECT_EQ(state({}), State::unknown) << "it came back, maybe with its containers";
 }

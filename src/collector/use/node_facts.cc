@@ -14,7 +14,7 @@ Result<core::collect::Facts> NodeFacts::facts() {
   const auto nodes_read = for_each_record(
       context_, {core::Kind::node, ""},
       [&](const store::Record& record) {
-        const auto* node = std::get_if<core::Node>(&record.value);
+        const auto* node = record.get_if<core::Node>();
         if (node == nullptr) {  // damaged: that the node is there is known all the same
           nodes.push_back({record.key.name, {}, {}});
           return;

@@ -52,8 +52,8 @@ Result<RegisterLook> look_at_register(const Context& context, bool may_lack) {
     }
   };
   const auto take_block = [&](const store::Record& record) {
-    if (const Error* damage = core::damage_of(record.value)) return leave_out(damage->message);
-    const auto* block = std::get_if<core::Block>(&record.value);
+    if (!record.value) return leave_out(record.value.error().message);
+    const auto* block = record.get_if<core::Block>();
     CROFT_ASSERT(block != nullptr);
     const auto valid = core::check_block(*block);
     if (!valid) return leave_out(valid.error().message);
@@ -73,7 +73,7 @@ Result<RegisterLook> look_at_register(const Context& context, bool may_lack) {
   TRY_VOID(pass_over(Kind::affinity, for_each_in_any_order(
                                          context, {Kind::affinity, "", "", store::kListLimitMax},
                                          [&](const store::Record& record) {
-                                           const auto* affinity = std::get_if<core::Affinity>(&record.value);
+                                           const auto* affinity = record.get_if<core::Affinity>();
                                            CROFT_ASSERT(affinity != nullptr);
                                            look.view.add_affinity(*affinity);
                                          },
@@ -83,7 +83,7 @@ Result<RegisterLook> look_at_register(const Context& context, bool may_lack) {
   TRY_VOID(pass_over(Kind::removed_node, for_each_record(
                                              context, {Kind::removed_node, ""},
                                              [&](const store::Record& record) {
-                                               const auto* removed = std::get_if<core::RemovedNode>(&record.value);
+                                               const auto* removed = record.get_if<core::RemovedNode>();
                                                CROFT_ASSERT(removed != nullptr);
                                                look.view.add_removed(*removed);
                                                removals.push_back(*removed);

@@ -451,7 +451,7 @@ TEST_F(Sweep, ACorruptBlockIsNamedAndLeftAlone) {
   const std::vector<net::Prefix> cidrs = list_block_cidrs(context).value();
   for (const net::Prefix& cidr : cidrs) {
     if (cidr.contains(ip(dead.c_str()))) continue;
-    core::Block bad = std::get<core::Block>(store.get(core::block_key(cidr), Deadline{}).value()->value);
+    core::Block bad = std::get<core::Block>(*store.get(core::block_key(cidr), Deadline{}).value()->value);
     bad.attributes.clear();
     put(core::block_key(cidr), bad);
   }
@@ -493,7 +493,7 @@ TEST_F(Sweep, AHandleThatNoRecordCanHaveKeepsNothing) {
   std::vector<std::string> bad;
   for (const char* name : {"bad-1", "bad-2", "bad-3"}) bad.push_back(add_pod(name));
   const net::Prefix cidr = show_address(context, ip(one.c_str()))->block.value();
-  core::Block block = std::get<core::Block>(store.get(core::block_key(cidr), Deadline{}).value()->value);
+  core::Block block = std::get<core::Block>(*store.get(core::block_key(cidr), Deadline{}).value()->value);
   for (core::Attribute& attribute : block.attributes) {
     if (attribute.handle_id && attribute.handle_id->find("bad") != std::string::npos) {
       put(core::handle_key(*attribute.handle_id), std::nullopt);

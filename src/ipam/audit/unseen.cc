@@ -12,13 +12,6 @@
 namespace croft::core::audit {
 namespace {
 
-/// What is damaged beside a block is a record by itself, and was read as one too.
-Key key_of(const Unreadable& unreadable) {
-  const auto& [read_as, error, beside] = unreadable;
-  const auto cidr = beside && read_as.kind == Kind::block ? block_cidr_of(read_as) : std::nullopt;
-  return cidr ? Key(block_beside_key(*cidr)) : read_as;
-}
-
 constexpr std::string_view kRestore = "restore the store from a backup";
 constexpr std::string_view kRunbook = "docs/runbooks/damaged-records.md has what else can be done";
 
@@ -40,9 +33,9 @@ bool is_removable(Kind kind, bool foreign_writers) {
   }
 }
 
-Finding finding_of(const Key& key, const Unreadable& unreadable, bool foreign_writers) {
-  const auto& [read_as, error, beside] = unreadable;
-  const auto cidr = read_as.kind == Kind::block ? block_cidr_of(read_as) : std::nullopt;
+Finding finding_of(const Unreadable& unreadable, bool foreign_writers) {
+  const auto& [key, error] = unreadable;
+  const auto cidr = key.kind == Kind::block ? block_cidr_of(key) : std::nullopt;
   const std::string subject = std::string(name_of(key.kind)) + " " + (key.name.empty() ? "(all)" : key.name);
   if (error.code == ErrorCode::newer_version) {
     return {Finding::Kind::record_newer, subject, error.message, "upgrade Croft here"};
@@ -51,13 +44,6 @@ Finding finding_of(const Key& key, const Unreadable& unreadable, bool foreign_wr
   if (key.kind == Kind::block && !key.name.empty()) {
     return {Finding::Kind::block_corrupt, "block " + cidr->to_string(), error.message,
             fmt::format("{}; its addresses stay taken until then. {}", kRestore, kRunbook)};
-  }
-  if (beside && key.kind == Kind::pool) {
-    return {Finding::Kind::record_unreadable, subject, error.message,
-            fmt::format("restore it from a backup or write it anew (docs/runbooks/damaged-records.md); else `croft "
-                        "record remove pool {}` takes away that alone: the pool stays, its gateway and cooldown are "
-                        "to be set again",
-                        in_shell_quotes_if_needed(key.name))};
   }
   if (key.kind == Kind::block_beside && !key.name.empty()) {
     return {Finding::Kind::record_unreadable, subject, error.message,
@@ -104,10 +90,12 @@ std::set<std::string> Unseen::names_of(Kind kind) const {
 std::vector<Finding> Unseen::findings(bool foreign_writers) const {
   std::vector<Finding> findings;
   std::set<Key> told;
+  const std::set<std::string> beside = names_of(Kind::block_beside);
   for (const Unreadable& one : unreadable_) {
     if (one.error.code == ErrorCode::permission_denied) continue;
-    const Key key = key_of(one);
-    if (told.insert(key).second) findings.push_back(finding_of(key, one, foreign_writers));
+    // What is beside a block is a record of its own, and told as that.
+    if (one.key.kind == Kind::block && beside.contains(one.key.name)) continue;
+    if (told.insert(one.key).second) findings.push_back(finding_of(one, foreign_writers));
   }
   return findings;
 }

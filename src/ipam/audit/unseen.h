@@ -15,7 +15,6 @@ namespace croft::core::audit {
 struct Unreadable {
   Key key;
   Error error;  ///< corrupt or newer_version; permission_denied: this account may not look, and it is no finding
-  bool beside = false;  ///< Calico's own record is whole, only what Croft keeps beside it is damaged
 };
 
 /// What a look at the register could not see: what that leaves unknown is not held against the records it saw.

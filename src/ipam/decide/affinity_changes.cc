@@ -38,7 +38,7 @@ Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityO
                                        const Instant& now) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<ClaimOutcome>> {
     const PoolTable pools(reader);
-    const auto* mark = reader.get(high_water_mark_key(cidr));
+    static_cast<void>(reader.get(high_water_mark_key(cidr)));
     static_cast<void>(reader.get(affinity_key(owner, cidr)));
     Draft draft(reader, pools, now);
     TRY(auto block, draft.block(cidr));
@@ -62,7 +62,6 @@ Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityO
     }
     TRY(const auto other, block_in_the_way(reader, cidr));
     if (other) return fail(ErrorCode::refused_by_configuration, in_the_way_text(*other, cidr));
-    if (mark != nullptr && !is_credible(*mark)) return fail(damaged_mark(cidr, *mark));
     draft.put_claimed(new_block(cidr, owner, now, number_before(reader, cidr)), *pool, {});
     return finish(draft, ClaimOutcome::claimed);
   });

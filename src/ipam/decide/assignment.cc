@@ -20,9 +20,8 @@ Labels Assignment::node_labels() {
 }
 
 Flow<Block> Assignment::make_block(const Prefix& cidr) {
-  const auto* mark = reader.get(high_water_mark_key(cidr));
+  static_cast<void>(reader.get(high_water_mark_key(cidr)));
   TRY_VOID(reader.ready());
-  if (mark != nullptr && !is_credible(*mark)) return fail(damaged_mark(cidr, *mark));
   return new_block(cidr, request.node, draft.now(), number_before(reader, cidr));
 }
 

@@ -69,16 +69,12 @@ void ask_for(Reader& reader, const net::Prefix& candidate, const AffinityOwner& 
   reader.ask(affinity_key(owner, candidate));
 }
 
-/// Whether there is no such block, and nothing of it is damaged. A mark above which no block can be made keeps its
-/// block out; the others don't suffer from it.
+/// Whether there is no such block, and nothing of it is damaged.
 bool may_be_claimed(const Reader& reader, const net::Prefix& candidate, const AffinityOwner& owner) {
   const auto stored = block_key(candidate);
-  const auto mark_key = high_water_mark_key(candidate);
-  for (const Key& key : {Key(mark_key), Key(affinity_key(owner, candidate)), Key(stored)}) {
+  for (const Key& key : {Key(high_water_mark_key(candidate)), Key(affinity_key(owner, candidate)), Key(stored)}) {
     if (reader.damage(key) != nullptr) return false;
   }
-  const auto* mark = reader.find(mark_key);
-  if (mark != nullptr && !is_credible(*mark)) return false;
   const auto* block = reader.find(stored);
   return block == nullptr || (block->deleted && check_writable(*block));
 }
@@ -86,8 +82,7 @@ bool may_be_claimed(const Reader& reader, const net::Prefix& candidate, const Af
 /// Whether a block is there that the store's answer did not count. What this commit makes itself is no such block.
 bool is_unknown(const Reader& reader, const net::Prefix& block) {
   const auto key = block_key(block);
-  const auto* found = reader.snapshot().find(key);
-  return found != nullptr && found->has_value() && !reader.snapshot().is_planned(key);
+  return reader.snapshot().has(key) && !reader.snapshot().is_planned(key);
 }
 
 /// The blocks within `cidr` that are not of this length.

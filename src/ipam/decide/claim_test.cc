@@ -90,7 +90,7 @@ TEST_F(Claim, WhatIsDamagedKeepsOnlyItsOwnBlockOut) {
   EXPECT_FALSE(choose());
   const net::Prefix start = missing_.free_blocks.begin()->start;
   knows(start);
-  snapshot_.set(affinity_key(kNode, start), Damaged{Kind::affinity, {ErrorCode::corrupt, "damaged", {}}, {}});
+  snapshot_.set_unreadable(affinity_key(kNode, start), {ErrorCode::corrupt, "damaged", {}});
   answer(start);
   EXPECT_FALSE(choose());
   EXPECT_FALSE(missing_.free_blocks.begin()->as_stored);

@@ -15,6 +15,14 @@
 namespace croft::core {
 namespace {
 
+/// In the place of a configuration that cannot be read: it may be strict, and may let addresses rest.
+IpamConfig unknown_config() {
+  IpamConfig config;
+  config.strict_affinity = true;
+  config.ip_cooldown_seconds = static_cast<std::uint32_t>(kUnknownCooldown.count());
+  return config;
+}
+
 /// What contains a CIDR comes before it; of equal ones the first name.
 std::vector<const Pool*> by_cidr(std::vector<const Pool*> pools) {
   std::ranges::stable_sort(pools, {}, [](const Pool* pool) { return pool->cidr; });
@@ -29,7 +37,7 @@ PoolTable::PoolTable(Reader& reader) : foreign_writers_(reader.foreign_writers()
     pools_.push_back(std::get_if<Pool>(&value));
     CROFT_ASSERT(pools_.back() != nullptr);
   }
-  for (const auto& [key, value] : reader.damaged(all_pools)) damaged_pool_ = *damage_of(value);
+  for (const auto& [key, why] : reader.damaged(all_pools)) damaged_pool_ = why;
   const auto& reservations = reader.sound(all_reservations);
   reserved_ = reader.snapshot().reserved();
   if (reserved_ == nullptr) {
@@ -49,12 +57,9 @@ PoolTable::PoolTable(Reader& reader) : foreign_writers_(reader.foreign_writers()
         reader.snapshot().list(all_reservations) != nullptr && reader.snapshot().list(all_pools) != nullptr;
     if (has_all) reader.snapshot().set_reserved(reserved_);
   }
-  for (const auto& [key, value] : reader.damaged(all_reservations)) {
-    damaged_reservations_.emplace_back(key.name, *damage_of(value));
-  }
+  for (const auto& [key, why] : reader.damaged(all_reservations)) damaged_reservations_.emplace_back(key.name, why);
   if (const auto* config = reader.sound(ipam_config_key())) config_ = *config;
-  config_damaged_ = reader.damage(ipam_config_key()) != nullptr;
-  if (config_damaged_) config_.strict_affinity = true;
+  if (reader.damage(ipam_config_key()) != nullptr) config_ = unknown_config();
 }
 
 const Error* PoolTable::damaged_reservation(const Pool& pool) const {
@@ -104,9 +109,7 @@ Cooldowns PoolTable::cooldowns_of(const net::Prefix& block) const {
   const Pool* pool = containing(block.first());
   // A pool that is gone may come back, and with it its cooldown: no sooner than the longest.
   const auto when_gone = damaged_pool_ ? kUnknownCooldown : kCooldownMax;
-  Cooldowns cooldowns{pool != nullptr ? pool->cooldown : when_gone, std::chrono::seconds{config_.ip_cooldown_seconds}};
-  cooldowns.calicos_unknown = config_damaged_;
-  return cooldowns;
+  return {pool != nullptr ? pool->cooldown : when_gone, std::chrono::seconds{config_.ip_cooldown_seconds}};
 }
 
 std::vector<net::Prefix> kept_by(const Pool& pool) {
@@ -120,16 +123,6 @@ std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, co
   const auto first_end = first_cooldown_end(block, pools.cooldowns_of(block.cidr), now);
   if (!first_end) return {};
   return Vacancy{*first_end};
-}
-
-bool is_credible(const HighWaterMark& mark) { return mark.sequence_number.value <= kHighWaterMarkMax; }
-
-Error damaged_mark(const net::Prefix& block, const HighWaterMark& mark) {
-  return {ErrorCode::corrupt,
-          fmt::format("{} {} is damaged: sequence number {} is out of range; restore it from a backup, or delete it: "
-                      "the block then begins with the time",
-                      name_of(Kind::high_water_mark), high_water_mark_key(block).name, mark.sequence_number.value),
-          {}};
 }
 
 std::uint32_t count_of_handle(const Block& block, const std::string& handle_id) {
@@ -285,8 +278,8 @@ void Draft::write_handles(Writes& writes) {
     const auto key = handle_key(id);
     // A store that can keep no record of this name has none that counts: an address that a block names it for goes all
     // the same, only none comes to it.
-    const Error* damage = reader_.damage(key);
-    if (damage != nullptr && damage->code == ErrorCode::invalid_argument && !gains(id)) continue;
+    const Error* why = reader_.damage(key);
+    if (why != nullptr && why->code == ErrorCode::invalid_argument && !gains(id)) continue;
     const Handle* stored = reader_.get(key);
     Handle handle = stored != nullptr ? *stored : Handle{id, {}, false};
     for (const auto& [cidr, change] : changes_) {

@@ -20,8 +20,7 @@ namespace croft::core {
 
 /// The pools, reservations and switches of a snapshot, as every decision looks at them. What is damaged is left out,
 /// and what that leaves unknown is taken for the worse: addresses of a damaged pool are in no pool and go on cooling, a
-/// damaged reservation may keep any address, a damaged configuration is strict about affinity and says nothing of
-/// cooldowns.
+/// damaged reservation may keep any address, a damaged configuration is strict about affinity and lets addresses rest.
 class PoolTable {
  public:
   /// Reads all pools and reservations and the configuration; meaningful once the reader is ready.
@@ -59,7 +58,6 @@ class PoolTable {
   std::vector<std::pair<std::string, Error>> damaged_reservations_;  ///< by name
   bool foreign_writers_ = false;
   IpamConfig config_;
-  bool config_damaged_ = false;
 };
 
 /// Changes to blocks and handles that belong to one commit. Holds working copies, so that one decision may touch a
@@ -145,11 +143,6 @@ template <class Answer>
 
 /// The vacancy a block has (records.h); absent when nothing is free and nothing cools.
 [[nodiscard]] std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now);
-
-/// Whether a block can be made above the mark; another is damage.
-[[nodiscard]] bool is_credible(const HighWaterMark& mark);
-/// Says so, with the remedy.
-[[nodiscard]] Error damaged_mark(const net::Prefix& block, const HighWaterMark& mark);
 
 /// How many addresses of the block a handle holds.
 [[nodiscard]] std::uint32_t count_of_handle(const Block& block, const std::string& handle_id);

@@ -84,7 +84,7 @@ TEST_F(OnePool, CreatedAgainGetsItsReservationBack) {
 /// A damaged one is not absent: the operator removes it first.
 TEST_F(OnePool, CreatedAgainLeavesADamagedReservation) {
   create();
-  reg_.put(reservation_key("pool-a"), Damaged{Kind::reservation, {ErrorCode::corrupt, "damaged", {}}});
+  reg_.damage(reservation_key("pool-a"));
   EXPECT_TRUE(create().existed_before);
   EXPECT_FALSE(has_reservation());
 }

@@ -132,11 +132,9 @@ Flow<bool> FamilySearch::raise_number(Block& block, bool is_claimed) {
   if (is_claimed || in_.reader.atomic_commit() || block.unallocated.free_count() == 0) return true;
   const HighWaterMark* mark = in_.reader.sound(high_water_mark_key(block.cidr));
   TRY_VOID(in_.reader.ready());
-  const Error* damage = in_.reader.damage(high_water_mark_key(block.cidr));
-  if (damage != nullptr) passed_over_ = *damage;
-  if (mark != nullptr && !is_credible(*mark)) passed_over_ = damaged_mark(block.cidr, *mark);
-  if (damage != nullptr || (mark != nullptr && !is_credible(*mark))) {
-    reasons_[pool_of(block.cidr)] = passed_over_->message;
+  if (const Error* damage = in_.reader.damage(high_water_mark_key(block.cidr))) {
+    passed_over_ = *damage;
+    reasons_[pool_of(block.cidr)] = damage->message;
     return false;
   }
   if (mark != nullptr) {

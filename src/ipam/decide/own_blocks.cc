@@ -37,9 +37,9 @@ std::size_t OwnBlocks::count(Reader& reader, const AffinityOwner& node, net::Fam
   if (!reader.foreign_writers()) return owned_in(reader, node, family, usable).size();
   return static_cast<std::size_t>(std::count_if(rows.begin(), rows.end(), [&](const auto& row) {
     if (!place_of(row.first, usable)) return false;
-    const std::optional<Value>* looked_at = reader.snapshot().find(block_key(row.first));
-    if (looked_at == nullptr || (*looked_at && damage_of(**looked_at) != nullptr)) return true;
-    const auto* block = *looked_at ? std::get_if<Block>(&**looked_at) : nullptr;
+    const auto key = block_key(row.first);
+    if (reader.snapshot().find(key) == nullptr || reader.damage(key) != nullptr) return true;
+    const Block* block = reader.find(key);
     return block != nullptr && !block->deleted && block->affinity == node;
   }));
 }

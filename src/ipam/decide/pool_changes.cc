@@ -73,8 +73,7 @@ std::vector<Key> claims_on_nothing(Reader& reader, const net::Prefix& pool, cons
 std::vector<PlannedWrite> reservation_again(const Reader& reader, const Pool& pool) {
   Reservation reservation = reservation_for(pool);
   const auto key = reservation_key(reservation.name);
-  const bool is_there = reader.snapshot().find(key)->has_value();  // sound or not
-  if (is_there || reservation.cidrs.empty() || (reader.foreign_writers() && !pool.gateway)) return {};
+  if (reader.snapshot().has(key) || reservation.cidrs.empty() || (reader.foreign_writers() && !pool.gateway)) return {};
   return {to_put(key, std::move(reservation)), to_check(pool_key(pool.name))};
 }
 
@@ -156,16 +155,14 @@ bool is_to_be_completed(const Pool& pool, const PoolSpec& wanted) {
 std::optional<bool> are_pools_there(const Snapshot& snapshot, const std::vector<PoolSpec>& wanted) {
   const Listing listing{Kind::pool, ""};
   const auto* pools = snapshot.list(listing);
-  const auto* damaged = snapshot.damaged(listing);
   if (pools == nullptr) return {};
   return std::all_of(wanted.begin(), wanted.end(), [&](const PoolSpec& spec) {
-    const auto is_named = [&](const KeyedValue& one) { return one.first == pool_key(spec.name); };
-    const auto found = std::find_if(pools->begin(), pools->end(), is_named);
+    const auto found = std::ranges::find(*pools, pool_key(spec.name), &KeyedValue::first);
     if (found != pools->end()) {
       const Pool& pool = std::get<Pool>(found->second);
       return disagreement(pool, spec).empty() && !is_to_be_completed(pool, spec);
     }
-    return damaged != nullptr && std::any_of(damaged->begin(), damaged->end(), is_named);
+    return snapshot.unreadable(pool_key(spec.name)) != nullptr;
   });
 }
 

@@ -188,26 +188,6 @@ TEST(PoolShape, AFullPoolTakesAsManyStepsAsItHasBlocks) {
   EXPECT_LT(scene.steps, 40000U);
 }
 
-/// A mark that no block can be made above is named where its block is wanted, and passed over where any will do.
-TEST(PoolShape, ADamagedHighWaterMarkKeepsOnlyItsOwnBlockOut) {
-  for (const std::uint64_t mark : {~std::uint64_t{0} - 1, (std::uint64_t{1} << 63) - 2, kHighWaterMarkMax + 1}) {
-    PoolScene scene(prefix("10.0.0.0/28"), 30);
-    for (const std::uint32_t i : {0U, 1U, 2U}) {
-      scene.put(high_water_mark_key(scene.pool.cidr.subprefix(i, 30)), HighWaterMark{SequenceNumber(mark)});
-    }
-    EXPECT_EQ(scene.add("c1"), "10.0.0.12");
-    AssignRequest wanted = request(Family::v4, "c2");
-    wanted.addresses = {net::Address::parse("10.0.0.1").value()};
-    const auto answer = scene.assign(wanted);
-    ASSERT_FALSE(answer);
-    EXPECT_EQ(answer.error().code, ErrorCode::corrupt);
-    EXPECT_THAT(answer.error().message, HasSubstr("ipv4/10.0.0.0/30 is damaged: sequence number"));
-    const auto claimed = scene.decide<ClaimOutcome>(
-        [&](const Snapshot& s) { return plan_claim_affinity(s, kNode, prefix("10.0.0.0/30"), scene.clock.now()); });
-    EXPECT_FALSE(claimed);
-  }
-}
-
 TEST(PoolShape, ABlockWithoutRoomToCountIsDamageAndNoDeath) {
   PoolScene scene(prefix("10.0.0.0/29"), 30);
   ASSERT_EQ(net::Prefix::containing(net::Address::parse(scene.add()).value(), 29), scene.pool.cidr);

@@ -36,8 +36,7 @@ bool is_of_old_form(const Attribute& holder, const std::string& handle_id) {
 
 /// Whether the store has no place for such a handle, so that nobody could ever get anything by it.
 bool can_never_be(const Snapshot& snapshot, const Key& handle) {
-  const std::optional<Value>* stored = snapshot.find(handle);
-  const Error* why = stored != nullptr && stored->has_value() ? damage_of(**stored) : nullptr;
+  const Error* why = snapshot.unreadable(handle);
   return why != nullptr && why->code == ErrorCode::invalid_argument;
 }
 

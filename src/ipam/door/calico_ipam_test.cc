@@ -92,7 +92,7 @@ class CalicoIpamTest : public testing::Test {
     ASSERT_TRUE(engine::assign(context(), request));
     // As Calico before 3.0 wrote it: without attributes.
     const core::Key key = core::block_key(net::Prefix::containing(a, 26));
-    auto block = std::get<core::Block>(data_.get(key, Deadline{}).value()->value);
+    auto block = std::get<core::Block>(*data_.get(key, Deadline{}).value()->value);
     for (core::Attribute& attribute : block.attributes) {
       if (attribute.handle_id == handle) attribute.secondary = attributes;
     }
@@ -252,7 +252,7 @@ TEST_F(CalicoIpamTest, AttributesAreCalicosAndTheInterface) {
   write_nodename("node-f\n");
   add("c1", "", "K8S_POD_NAME=web-0;K8S_POD_NAMESPACE=shop");
   const auto record = data_.get(core::block_key(net::Prefix::parse("10.1.0.0/32").value()), Deadline{}).value();
-  const auto& block = std::get<core::Block>(record->value);
+  const auto& block = std::get<core::Block>(*record->value);
   EXPECT_EQ(block.attributes.at(0).handle_id, "net.c1");
   EXPECT_THAT(
       block.attributes.at(0).secondary,
@@ -308,7 +308,7 @@ TEST_F(CalicoIpamTest, DelReleasesWhatCalicoWroteWithoutAnInterface) {
   pool("a", "10.1.0.0/24", 26);
   add("c1");
   const core::Key key = core::block_key(engine::list_block_cidrs(context()).value().at(0));
-  auto block = std::get<core::Block>(data_.get(key, Deadline{}).value()->value);
+  auto block = std::get<core::Block>(*data_.get(key, Deadline{}).value()->value);
   block.attributes.at(0).secondary.erase("ifname");
   put(key, block);
   EXPECT_EQ(run({.command = "DEL", .container = "c1", .interface_name = "net1"}), CniAnswer());

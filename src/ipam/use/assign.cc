@@ -18,8 +18,7 @@ class OwnWork {
  public:
   /// Every answer that a decision of the call came to, whatever became of its plan.
   void note(const core::Snapshot& snapshot, const core::AssignRequest& request, core::AssignAnswer& answer) {
-    const auto* handle = snapshot.find(core::handle_key(core::handle_of(request.owner)));
-    may_have_handle_ |= handle != nullptr && handle->has_value();
+    may_have_handle_ |= snapshot.has(core::handle_key(core::handle_of(request.owner)));
     auto* assigned = std::get_if<core::Assigned>(&answer);
     if (assigned == nullptr) return;
     for (core::AssignedAddress& one : assigned->addresses) {
@@ -127,10 +126,9 @@ BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vecto
     if (assigned == nullptr || assigned->unfinished || has_held(*assigned)) return core::Plan<bool>{false, {}};
     core::Missing unread;
     for (const auto& key : blocks_at_odds(snapshot, core::handle_of(request.owner))) {
-      const std::optional<core::Value>* block = snapshot.find(key);
-      if (block == nullptr) {
+      if (snapshot.find(key) == nullptr) {
         unread.records.insert(key);
-      } else if (*block && !std::holds_alternative<core::Block>(**block)) {
+      } else if (snapshot.unreadable(key) != nullptr) {
         return core::Plan<bool>{false, {}};  // damaged: nobody knows what it holds
       } else if (std::ranges::find(plan.writes, key, &core::PlannedWrite::key) == plan.writes.end()) {
         plan.writes.push_back(core::to_check(key));  // that the owner has nothing in it the commit proves

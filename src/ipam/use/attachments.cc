@@ -50,7 +50,7 @@ Result<HeldOnNode> held_on_node(const Context& context, const core::Owner& owner
   core::audit::AddressesByNetwork found;
   for (const net::Prefix& cidr : cidrs) {
     TRY(const auto record, context.store.get(core::block_key(cidr), deadline));
-    const auto* block = record ? std::get_if<core::Block>(&record->value) : nullptr;
+    const auto* block = record ? record->get_if<core::Block>() : nullptr;
     if (block == nullptr || block->deleted || !core::check_block(*block)) continue;
     core::audit::add_held_elsewhere(*block, owner, found);
     for (const net::Ordinal ordinal : core::held_by(*block, owner)) {

@@ -18,9 +18,9 @@ namespace {
   const auto done = for_each_in_any_order(
       context, {handles.kind, "", "", store::kListLimitMax},
       [&](store::Record& record) {
-        if (const Error* damage = core::damage_of(record.value)) {
-          look.add_unreadable({record.key, *damage});
-        } else if (look.add_handle(record.key, std::get<core::Handle>(record.value))) {
+        if (!record.value) {
+          look.add_unreadable({record.key, record.value.error()});
+        } else if (look.add_handle(record.key, std::get<core::Handle>(*record.value))) {
           empty[record.key] = record.revision;
         }
       },

@@ -281,7 +281,7 @@ TEST_F(BatchTest, WhatIsPlannedOutlivesLaterReading) {
   EXPECT_THAT(seen, Each("planned"));
   for (const char* name : {"n1", "n2"}) {
     const auto stored = store.get(core::node_key(name), Deadline{}).value();
-    EXPECT_EQ(std::get<core::Node>(stored->value).labels.at("by"), "planned") << name;
+    EXPECT_EQ(std::get<core::Node>(*stored->value).labels.at("by"), "planned") << name;
   }
 }
 
@@ -488,7 +488,7 @@ class LostBeneathAnother : public testing::TestWithParam<store::Capabilities>, p
     meddler_.lose = [this] {
       const auto blocks = store.list({core::Kind::block, "", "", 10}, {}).value().records;
       ASSERT_EQ(blocks.size(), 1U);
-      core::Block block = std::get<core::Block>(blocks.front().value);
+      core::Block block = std::get<core::Block>(*blocks.front().value);
       ++block.sequence_number.value;
       put(blocks.front().key, std::move(block));
     };

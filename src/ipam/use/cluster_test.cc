@@ -54,7 +54,7 @@ class Cluster : public testing::Test, public World {
   core::Block block(const char* cidr) {
     const auto record = store.get(core::block_key(prefix(cidr)), Deadline{}).value();
     EXPECT_TRUE(record) << cidr;
-    return record ? std::get<core::Block>(record->value) : core::Block();
+    return record ? std::get<core::Block>(*record->value) : core::Block();
   }
   bool exists(const core::Key& key) { return store.get(key, Deadline{}).value().has_value(); }
 
@@ -430,7 +430,7 @@ class BesideCalico : public Cluster {
     put(core::affinity_key(owner, block.cidr), core::Affinity{owner, block.cidr, state, false});
   }
   core::AffinityState state_of_row(const core::AffinityOwner& owner, const char* cidr) {
-    return std::get<core::Affinity>(store.get(core::affinity_key(owner, prefix(cidr)), Deadline{}).value()->value)
+    return std::get<core::Affinity>(*store.get(core::affinity_key(owner, prefix(cidr)), Deadline{}).value()->value)
         .state;
   }
 };

@@ -33,13 +33,12 @@ DamageTelling::DamageTelling(std::unique_ptr<store::Store> beneath, Tell tell)
 DamageTelling::~DamageTelling() = default;
 
 void DamageTelling::look(const store::Record& record) {
-  const Error* damage = core::damage_of(record.value);
-  if (damage == nullptr) return;
+  if (record.value) return;
   const std::lock_guard lock(mutex_);
   std::set<std::string>& told = told_[record.key.kind];
   if (told.size() > kToldOfAKindMax || !told.insert(record.key.name).second) return;
-  if (told.size() <= kToldOfAKindMax) return tell_(record.key, *damage);
-  tell_(record.key, {damage->code,
+  if (told.size() <= kToldOfAKindMax) return tell_(record.key, record.value.error());
+  tell_(record.key, {record.value.error().code,
                      fmt::format("more than {} records of kind {} are damaged; the others are not named here, "
                                  "`croft check` names them",
                                  kToldOfAKindMax, core::name_of(record.key.kind)),

@@ -14,13 +14,11 @@
 
 namespace croft::engine {
 
-/// The record of a key for who rests on what it says. Errors: those of the store, and that of a damaged record.
+/// The record of a key for who rests on what it says. Errors: those of the store, and that of an unreadable record.
 [[nodiscard]] inline Result<std::optional<store::Record>> get_sound(const Context& context, const core::Key& key,
                                                                     Deadline deadline) {
   TRY(auto record, context.store.get(key, deadline));
-  if (record) {
-    if (const Error* damage = core::damage_of(record->value)) return fail(*damage);
-  }
+  if (record && !record->value) return fail(record->value.error());
   return record;
 }
 
@@ -32,9 +30,7 @@ namespace croft::engine {
   wanted.to_keep = true;
   TRY(store::ReadAnswer answer, context.store.read(wanted, deadline));
   std::optional<store::Record> record = std::move(answer.records.front());
-  if (record) {
-    if (const Error* damage = core::damage_of(record->value)) return fail(*damage);
-  }
+  if (record && !record->value) return fail(record->value.error());
   return record;
 }
 
@@ -50,10 +46,8 @@ namespace detail {
 template <class Visit>
 [[nodiscard]] Result<void> visit_one(store::Record& record, Visit& visit, OnDamage on_damage) {
   if (record.key.kind == core::Kind::block && !core::block_cidr_of(record.key)) return {};
-  if (const Error* damage = core::damage_of(record.value); damage != nullptr && on_damage != OnDamage::visit) {
-    if (on_damage == OnDamage::skip) return {};
-    return fail(*damage);
-  }
+  if (!record.value && on_damage == OnDamage::fail) return fail(record.value.error());
+  if (!record.value && on_damage == OnDamage::skip) return {};
   if constexpr (std::is_void_v<decltype(visit(record))>) {
     visit(record);
     return {};

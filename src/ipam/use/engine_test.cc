@@ -356,7 +356,7 @@ TEST_F(Engine, ACooldownLastsWhileItsPoolIsAway) {
   const std::string first = add("c1");
   add("c2");
   del("c1");
-  const auto record = store.get(core::pool_key("a"), Deadline{}).value()->value;
+  const core::Value record = *store.get(core::pool_key("a"), Deadline{}).value()->value;
   put(core::pool_key("a"), std::nullopt);
   clock.advance(std::chrono::seconds(32));
   del("c2");  // a write of the block
@@ -452,7 +452,7 @@ class AlwaysFirst : public store::ForwardingStore {
   AlwaysFirst(store::Store& beneath, core::Key block) : ForwardingStore(beneath), block_(std::move(block)) {}
   [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
                                                Deadline deadline) override {
-    core::Block block = std::get<core::Block>(beneath().get(block_, deadline).value()->value);
+    core::Block block = std::get<core::Block>(*beneath().get(block_, deadline).value()->value);
     const store::Write write{block_, core::stamped(std::move(block)), store::Condition::always()};
     EXPECT_TRUE(beneath().commit({&write, 1}, {}, deadline));
     return ForwardingStore::commit(writes, token, deadline);

@@ -76,7 +76,7 @@ TEST(FromMemory, WhatIsHeldInABlockWithoutAClaimIsHeldStill) {
   world.follow();
   const auto block = world.others.context.store.get(core::handle_key("net.c"), Deadline{}).value();
   ASSERT_TRUE(block);
-  for (const auto& [cidr, count] : std::get<core::Handle>(block->value).blocks) {
+  for (const auto& [cidr, count] : std::get<core::Handle>(*block->value).blocks) {
     if (cidr.find(':') != cidr.npos) continue;  // the other family's keeps the handle in memory
     ASSERT_TRUE(release_affinity(world.others.context, {both.node, World::prefix(cidr.c_str()), false, {}}));
   }
@@ -98,12 +98,12 @@ TEST(FromMemory, AHandleThatAnotherWroteSinceGoesWithTheLastAddress) {
   EXPECT_NE(world.add("c"), "");
   world.follow();
   const core::Key key = core::handle_key("net.c");
-  auto handle = std::get<core::Handle>(world.others.store.get(key, Deadline{}).value()->value);
+  auto handle = std::get<core::Handle>(*world.others.store.get(key, Deadline{}).value()->value);
   const auto cidr = handle.blocks.begin()->first;
   ++handle.blocks.begin()->second;
   world.others.put(key, handle);
   const core::Key block_key = core::block_key(World::prefix(cidr.c_str()));
-  auto block = std::get<core::Block>(world.others.store.get(block_key, Deadline{}).value()->value);
+  auto block = std::get<core::Block>(*world.others.store.get(block_key, Deadline{}).value()->value);
   const std::uint32_t free = block.unallocated.order().front();
   const auto held = std::ranges::find_if(
       block.attributes, [](const core::Attribute& attribute) { return attribute.handle_id == "net.c"; });

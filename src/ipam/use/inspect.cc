@@ -36,7 +36,7 @@ class Frame {
     TRY_VOID(for_each_record(
         context, {core::Kind::reservation, ""},
         [&](const store::Record& record) {
-          const auto* reservation = std::get_if<core::Reservation>(&record.value);
+          const auto* reservation = record.get_if<core::Reservation>();
           CROFT_ASSERT(reservation != nullptr);
           frame.reserved_.insert(frame.reserved_.end(), reservation->cidrs.begin(), reservation->cidrs.end());
         },
@@ -53,9 +53,9 @@ class Frame {
     frame.pool_missing_ = pool_keys->size() > frame.pools_.size();
     TRY(const auto config, context.store.get(core::ipam_config_key(), deadline));
     if (config) {
-      const auto* known = std::get_if<core::IpamConfig>(&config->value);
-      frame.config_damaged_ = known == nullptr;
-      if (known != nullptr) frame.calicos_cooldown_ = std::chrono::seconds{known->ip_cooldown_seconds};
+      const auto* known = config->value ? &std::get<core::IpamConfig>(*config->value) : nullptr;
+      frame.calicos_cooldown_ =
+          known != nullptr ? std::chrono::seconds{known->ip_cooldown_seconds} : core::kUnknownCooldown;
       frame.is_strict_ = known != nullptr && known->strict_affinity;
     }
     return frame;
@@ -75,9 +75,7 @@ class Frame {
   [[nodiscard]] core::Cooldowns cooldowns_of(const net::Prefix& block) const {
     const core::Pool* pool = pool_of(block.first());
     const auto when_gone = pool_missing_ ? core::kUnknownCooldown : core::kCooldownMax;
-    core::Cooldowns cooldowns{pool != nullptr ? pool->cooldown : when_gone, calicos_cooldown_};
-    cooldowns.calicos_unknown = config_damaged_;
-    return cooldowns;
+    return {pool != nullptr ? pool->cooldown : when_gone, calicos_cooldown_};
   }
 
  private:
@@ -86,7 +84,6 @@ class Frame {
   net::Intervals intervals_;   ///< the same
   bool pool_missing_ = false;  ///< one is damaged
   std::chrono::seconds calicos_cooldown_{0};
-  bool config_damaged_ = false;
   bool is_strict_ = false;
 };
 
@@ -187,7 +184,7 @@ Result<std::vector<core::Pool>> list_pools(const Context& context) {
   TRY_VOID(for_each_record(
       context, {core::Kind::pool, ""},
       [&](store::Record& record) {
-        auto* pool = std::get_if<core::Pool>(&record.value);
+        auto* pool = record.get_if<core::Pool>();
         CROFT_ASSERT(pool != nullptr);
         pools.push_back(std::move(*pool));
       },
@@ -217,7 +214,7 @@ Result<void> for_each_affinity(const Context& context, const std::string& name_p
   return for_each_record(
       context, {core::Kind::affinity, name_prefix},
       [&](const store::Record& record) {
-        const auto* affinity = std::get_if<core::Affinity>(&record.value);
+        const auto* affinity = record.get_if<core::Affinity>();
         CROFT_ASSERT(affinity != nullptr);
         if (!affinity->deleted) visit(*affinity);
       },
@@ -230,7 +227,7 @@ Result<void> for_each_block(const Context& context, const std::function<void(con
   return for_each_in_any_order(
       context, {core::Kind::block, "", "", kBlocksPage},
       [&](const store::Record& record) {
-        const auto* block = std::get_if<core::Block>(&record.value);
+        const auto* block = record.get_if<core::Block>();
         CROFT_ASSERT(block != nullptr);
         if (!block->deleted && core::check_block(*block)) visit(*block);
       },
@@ -309,7 +306,7 @@ std::string AddressView::type() const {
 Result<BlockView> show_block(const Context& context, const net::Prefix& cidr) {
   TRY(const Frame frame, Frame::read(context));
   TRY(const auto record, get_sound(context, core::block_key(cidr), deadline_of(context)));
-  const core::Block* found = record ? &std::get<core::Block>(record->value) : nullptr;
+  const core::Block* found = record ? &std::get<core::Block>(*record->value) : nullptr;
   if (found != nullptr) {
     TRY_VOID(core::check_block(*found));
   }
@@ -325,7 +322,7 @@ Result<std::optional<core::Affinity>> claim_on(const Context& context, const cor
   const core::Key key = core::affinity_key(*block.affinity, block.cidr);
   TRY(const auto record, get_sound(context, key, deadline_of(context)));
   if (!record) return std::optional<core::Affinity>();
-  return std::optional(std::get<core::Affinity>(record->value));
+  return std::optional(std::get<core::Affinity>(*record->value));
 }
 
 Result<std::vector<AddressView>> list_addresses(const Context& context) {
@@ -364,7 +361,7 @@ Result<AddressView> show_address(const Context& context, const net::Address& add
   if (it != cidrs.end()) {
     TRY(const auto record, get_sound(context, core::block_key(*it), deadline_of(context)));
     if (record) {
-      const auto* block = std::get_if<core::Block>(&record->value);
+      const auto* block = record->get_if<core::Block>();
       CROFT_ASSERT(block != nullptr);
       TRY_VOID(core::check_block(*block));
       if (!block->deleted) {

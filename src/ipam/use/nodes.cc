@@ -27,7 +27,7 @@ Result<std::vector<NodeView>> list_nodes(const Context& context) {
     view.node = std::get<core::Node>(value);
     view.recorded = true;
   }
-  for (const auto& [key, damage] : *loader.snapshot().damaged(listing)) nodes[key.name].recorded = true;
+  for (const auto& [key, why] : loader.snapshot().unreadable(listing)) nodes[key.name].recorded = true;
   TRY_VOID(for_each_block(context, [&](const core::Block& block) {
     const bool is_hosts = block.affinity && block.affinity->type == core::AffinityOwner::Type::host;
     if (is_hosts) ++nodes[block.affinity->name].blocks;
@@ -111,7 +111,7 @@ struct HeldOnNode {
   TRY_VOID(for_each_record(
       context, {core::Kind::block, ""},
       [&](const store::Record& record) {
-        const auto* block = std::get_if<core::Block>(&record.value);
+        const auto* block = record.get_if<core::Block>();
         if (block == nullptr || !core::check_block(*block)) {
           found.damaged.push_back(record.key.name);
         } else if (!block->deleted) {
@@ -159,7 +159,7 @@ struct HeldOnNode {
   TRY_VOID(for_each_record(
       context, {core::Kind::node_range, ""},
       [&](const store::Record& record) {
-        const auto& range = std::get<core::NodeRange>(record.value);
+        const auto& range = std::get<core::NodeRange>(*record.value);
         if (range.node == name) held += (held.empty() ? "" : ", ") + range.cidr.to_string();
       },
       OnDamage::skip));

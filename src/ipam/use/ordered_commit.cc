@@ -186,10 +186,10 @@ class OrderedCommit {
   [[nodiscard]] Result<void> announce_leaving(const Write& write) {
     TRY(const auto record, get_sound(context_, write.key, deadline_));
     if (!record) return {};
-    core::Affinity row = std::get<core::Affinity>(record->value);
+    core::Affinity row = std::get<core::Affinity>(*record->value);
     row.state = core::AffinityState::pending_deletion;
     TRY(const Revision revision, put(write.key, row, Condition::if_revision(record->revision)));
-    left_.push_back({write.key, record->value, Condition::if_revision(revision), false});
+    left_.push_back({write.key, *record->value, Condition::if_revision(revision), false});
     return {};
   }
 
@@ -199,7 +199,7 @@ class OrderedCommit {
     const core::Affinity& claim = std::get<core::Affinity>(*row.value);
     const auto block = get_newest(context_, core::block_key(claim.cidr), deadline_);
     if (!block) return;
-    const core::Block* now = *block ? std::get_if<core::Block>(&(*block)->value) : nullptr;
+    const core::Block* now = *block ? (*block)->get_if<core::Block>() : nullptr;
     if (now != nullptr && now->affinity == claim.owner) static_cast<void>(put(row.key, row.value, row.condition));
   }
 
@@ -207,7 +207,7 @@ class OrderedCommit {
   [[nodiscard]] Result<void> raise_mark(const Key& key, const core::HighWaterMark& mark) const {
     TRY(const auto record, get_sound(context_, key, deadline_));
     if (!record) return without_revision(put(key, mark, Condition::if_absent()));
-    if (std::get<core::HighWaterMark>(record->value).sequence_number >= mark.sequence_number) return {};
+    if (std::get<core::HighWaterMark>(*record->value).sequence_number >= mark.sequence_number) return {};
     return without_revision(put(key, mark, Condition::if_revision(record->revision)));
   }
 

@@ -39,7 +39,7 @@ struct OrderedWorld : World {
     wanted.lists = {{kind, ""}};
     const auto answer = store.read(wanted, Deadline{});
     std::vector<T> values;
-    for (const store::Record& record : answer->lists.front()) values.push_back(std::get<T>(record.value));
+    for (const store::Record& record : answer->lists.front()) values.push_back(std::get<T>(*record.value));
     return values;
   }
 
@@ -73,7 +73,7 @@ struct OrderedWorld : World {
   void confirm_claims() {
     for (auto row : all<core::Affinity>(core::Kind::affinity)) {
       const auto block = store.get(core::block_key(row.cidr), Deadline{}).value();
-      const bool is_owners = block && std::get<core::Block>(block->value).affinity == row.owner;
+      const bool is_owners = block && std::get<core::Block>(*block->value).affinity == row.owner;
       if (!is_owners || row.state != core::AffinityState::pending) continue;
       row.state = core::AffinityState::confirmed;
       put(core::affinity_key(row.owner, row.cidr), row);
@@ -83,7 +83,7 @@ struct OrderedWorld : World {
   void drop_rows_of_others() {
     for (const auto& row : all<core::Affinity>(core::Kind::affinity)) {
       const auto block = store.get(core::block_key(row.cidr), Deadline{}).value();
-      if (block && std::get<core::Block>(block->value).affinity == row.owner) continue;
+      if (block && std::get<core::Block>(*block->value).affinity == row.owner) continue;
       put(core::affinity_key(row.owner, row.cidr), std::nullopt);
     }
   }
@@ -405,7 +405,7 @@ struct TakenBlock : OrderedWorld {
     clock.advance(24h);
   }
   [[nodiscard]] core::AffinityState claim_on(const net::Prefix& cidr) {
-    return std::get<core::Affinity>(store.get(core::affinity_key(owner, cidr), Deadline{}).value()->value).state;
+    return std::get<core::Affinity>(*store.get(core::affinity_key(owner, cidr), Deadline{}).value()->value).state;
   }
   const core::AffinityOwner owner{core::AffinityOwner::Type::host, "node-b"};
 };
@@ -414,7 +414,7 @@ struct TakenBlock : OrderedWorld {
 TEST(OrderedTaking, AClaimWhoseOwnerWasFasterIsConfirmedAgain) {
   TakenBlock world;
   Taker taker(world.store, [&](const net::Prefix& cidr) {
-    core::Block block = std::get<core::Block>(world.store.get(core::block_key(cidr), Deadline{}).value()->value);
+    core::Block block = std::get<core::Block>(*world.store.get(core::block_key(cidr), Deadline{}).value()->value);
     auto taken = core::take_next(block, {"net.rival", {}, {}, {}}, [](const net::Address&) { return false; });
     world.put(core::block_key(cidr), taken->block);
   });
@@ -634,8 +634,8 @@ class ToldAsConflict final : public store::ForwardingStore {
 /// Writes a block once more as it is, as somebody who took another address of it.
 void write_again(World& world, const core::Key& key) {
   const auto record = world.store.get(key, Deadline{}).value();
-  if (!record || !std::holds_alternative<core::Block>(record->value)) return;
-  world.put(key, core::stamped(std::get<core::Block>(record->value)));
+  if (!record || !std::holds_alternative<core::Block>(*record->value)) return;
+  world.put(key, core::stamped(std::get<core::Block>(*record->value)));
 }
 
 /// An address is eaten by none of these, and a DEL leaves none.
@@ -693,7 +693,7 @@ TEST(LateBlock, StartsAboveTheMarkOfItsSuccessor) {
     EXPECT_EQ(world.add("a", node).substr(0, 6), "10.79.");
     const auto block = world.store.get(core::block_key(cidr), Deadline{}).value();
     ASSERT_TRUE(block);
-    const auto& now = std::get<core::Block>(block->value);
+    const auto& now = std::get<core::Block>(*block->value);
     EXPECT_GT(now.sequence_number, mark.sequence_number) << node;
     for (const auto& [ordinal, number] : now.sequence_number_for_allocation) {
       EXPECT_GT(core::SequenceNumber(number), mark.sequence_number) << node;

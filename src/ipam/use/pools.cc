@@ -56,7 +56,7 @@ Result<void> ensure_pools(const Context& context, const std::vector<core::PoolSp
     // One that is there and damaged is not made anew; it serves nobody, and the others do.
     if (existing == pools.end()) {
       TRY(const auto record, context.store.get(core::pool_key(spec.name), deadline_of_use_case(context)));
-      if (record && core::damage_of(record->value) != nullptr) continue;
+      if (record && !record->value) continue;
     }
     const auto created = create_pool(context, spec);
     if (created) continue;

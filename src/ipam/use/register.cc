@@ -55,16 +55,14 @@ class RegisterReader {
     return {};
   }
 
-  [[nodiscard]] bool is_sound(const store::Record& record) {
-    const Error* damage = core::damage_of(record.value);
-    if (damage != nullptr) result_.unreadable.push_back({record.key, *damage, core::is_damaged_beside(record.value)});
-    return damage == nullptr;
-  }
-
   void remember(const core::Key& key, const std::optional<store::Record>& record) {
-    if (record && !is_sound(*record)) return result_.snapshot.set(key, std::nullopt);
-    result_.snapshot.set(key, record ? std::optional(record->value) : std::nullopt);
-    if (record) result_.revisions[key] = record->revision;
+    if (!record) return result_.snapshot.set(key, std::nullopt);
+    if (!record->value) {
+      result_.unreadable.push_back({key, record->value.error()});
+      return result_.snapshot.set(key, std::nullopt);
+    }
+    result_.snapshot.set(key, *record->value);
+    result_.revisions[key] = record->revision;
   }
 
   void remember(const core::Listing& listing, std::vector<store::Record>& records) {
@@ -72,8 +70,7 @@ class RegisterReader {
     values.reserve(records.size());
     for (store::Record& record : records) {
       remember(record.key, record);
-      if (core::damage_of(record.value) != nullptr) continue;
-      values.emplace_back(record.key, std::move(record.value));
+      if (record.value) values.emplace_back(record.key, *std::move(record.value));
     }
     result_.snapshot.set_list(listing, std::move(values));
   }

@@ -27,7 +27,7 @@ struct Meddled : World {
   }
   [[nodiscard]] std::optional<core::Handle> handle() {
     const auto record = store.get(core::handle_key("net.c1"), Deadline{}).value();
-    return record ? std::optional(std::get<core::Handle>(record->value)) : std::nullopt;
+    return record ? std::optional(std::get<core::Handle>(*record->value)) : std::nullopt;
   }
   void edit(std::map<std::string, std::uint32_t> blocks) {
     core::Handle edited = *handle();

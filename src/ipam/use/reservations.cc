@@ -13,7 +13,7 @@ Result<std::vector<core::Reservation>> list_reservations(const Context& context)
   std::vector<core::Reservation> found;
   TRY_VOID(for_each_record(
       context, {core::Kind::reservation, ""},
-      [&](store::Record& record) { found.push_back(std::move(std::get<core::Reservation>(record.value))); },
+      [&](store::Record& record) { found.push_back(std::move(std::get<core::Reservation>(*record.value))); },
       OnDamage::skip));
   return found;
 }

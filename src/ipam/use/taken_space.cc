@@ -44,7 +44,7 @@ Result<ServiceSpace> service_space(const Context& context) {
   ServiceSpace space;
   auto done = for_each_record(
       context, {core::Kind::service, ""},
-      [&](const store::Record& record) { add_addresses(std::get<core::Service>(record.value), space.taken); },
+      [&](const store::Record& record) { add_addresses(std::get<core::Service>(*record.value), space.taken); },
       OnDamage::skip);
   if (done) return space;
   if (done.error().code != ErrorCode::permission_denied) return fail(std::move(done.error()));
@@ -57,7 +57,7 @@ Result<std::vector<TakenSpace>> service_cidrs(const Context& context) {
   TRY_VOID(for_each_record(
       context, {core::Kind::service_cidr, ""},
       [&](const store::Record& record) {
-        for (const net::Prefix& cidr : std::get<core::ServiceCidrObject>(record.value).cidrs) {
+        for (const net::Prefix& cidr : std::get<core::ServiceCidrObject>(*record.value).cidrs) {
           taken.push_back({fmt::format("ServiceCIDR {} ({})", net::echo(record.key.name), cidr.to_string()), cidr});
         }
       },

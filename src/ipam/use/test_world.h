@@ -85,14 +85,14 @@ struct World {
   void config(const std::function<void(core::IpamConfig&)>& change) {
     core::IpamConfig config;
     if (const auto stored = store.get(core::ipam_config_key(), Deadline{}).value()) {
-      config = std::get<core::IpamConfig>(stored->value);
+      config = std::get<core::IpamConfig>(*stored->value);
     }
     change(config);
     put(core::ipam_config_key(), config);
   }
   /// Changes a stored pool past all rules.
   void change_pool(const std::string& name, const std::function<void(core::Pool&)>& change) {
-    core::Pool pool = std::get<core::Pool>(store.get(core::pool_key(name), Deadline{}).value()->value);
+    core::Pool pool = std::get<core::Pool>(*store.get(core::pool_key(name), Deadline{}).value()->value);
     change(pool);
     put(core::pool_key(name), pool);
   }

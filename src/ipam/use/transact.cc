@@ -47,7 +47,8 @@ void Loader::remember(const core::Key& key, std::optional<store::Record> record)
   if (planned_.contains(key)) return;
   if (record) {
     conditions_[key] = store::Condition::if_revision(record->revision);
-    snapshot_.set(key, std::move(record->value));
+    if (!record->value) return snapshot_.set_unreadable(key, std::move(record->value).error());
+    snapshot_.set(key, *std::move(record->value));
   } else {
     conditions_[key] = store::Condition::if_absent();
     snapshot_.set(key, std::nullopt);
@@ -59,7 +60,7 @@ void Loader::remember_list(const core::Listing& listing, std::vector<store::Reco
   values.reserve(records.size());
   for (store::Record& record : records) {
     const core::Key key = record.key;
-    values.emplace_back(key, record.value);
+    if (record.value) values.emplace_back(key, *record.value);
     remember(key, std::move(record));
   }
   snapshot_.set_list(listing, std::move(values));

@@ -36,7 +36,7 @@ bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
   std::vector<core::RecordedRange> recorded;
   std::map<net::Prefix, store::Revision> revisions;
   TRY_VOID(for_each_record(context, {core::Kind::node_range, ""}, [&](const store::Record& record) {
-    const auto& range = std::get<core::NodeRange>(record.value);
+    const auto& range = std::get<core::NodeRange>(*record.value);
     recorded.push_back({range, record.revision.value});
     revisions.insert_or_assign(range.cidr, record.revision);
   }));

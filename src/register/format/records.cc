@@ -65,6 +65,7 @@ constexpr std::uint32_t kBlockLengthMax = 128;
 
 bool fits_block_length(const core::Pool& pool) { return core::is_block_length(pool.cidr, pool.block_length); }
 bool fits_cooldown(const core::Pool& pool) { return core::is_cooldown(pool.cooldown); }
+bool has_room_above(const core::HighWaterMark& mark) { return mark.sequence_number.value <= core::kHighWaterMarkMax; }
 
 constexpr auto kPool =
     fields(field("name", &core::Pool::name), field("cidr", &core::Pool::cidr),
@@ -102,7 +103,9 @@ constexpr auto kHandle = fields(field("handleID", &core::Handle::id), field("blo
                                 field("deleted", &core::Handle::deleted));
 
 constexpr auto kVacancy = fields(field("readyAt", &core::Vacancy::ready_at));
-constexpr auto kHighWaterMark = fields(field("sequenceNumber", &core::HighWaterMark::sequence_number));
+constexpr auto kHighWaterMark =
+    fields(checked(field("sequenceNumber", &core::HighWaterMark::sequence_number), has_room_above,
+                   "sequenceNumber leaves a block above it no room to count"));
 constexpr auto kPoolSet = fields(field("generation", &core::PoolSet::generation));
 
 constexpr auto kOrchestratorRef = fields(field("nodeName", &core::OrchestratorRef::node_name),
@@ -140,8 +143,6 @@ void write_record(CanonicalWriter& out, const Record& record) {
     write_members(out, record);  // of another file (fields.h)
   }
 }
-/// Stores refuse them before.
-void write_record(CanonicalWriter&, const core::Damaged&) { CROFT_ASSERT(false); }
 
 template <std::size_t kIndex>
 core::Value read_record(CanonicalReader& in) {

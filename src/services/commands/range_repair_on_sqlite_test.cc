@@ -56,7 +56,7 @@ class RangeRepairOnSqlite : public testing::Test {
   static void leak(store::Store& store, const char* address) {
     const auto key = core::range_allocation_key(core::kServiceIps);
     const auto record = store.get(key, Deadline{}).value();
-    auto range = std::get<core::RangeAllocation>(record->value);
+    auto range = std::get<core::RangeAllocation>(*record->value);
     auto bits = core::service::range_from<core::service::ServiceCidr>({range.range, range.data})->range;
     ASSERT_TRUE(bits.take(*net::parse_address(address)));
     range.data = bits.snapshot().data;

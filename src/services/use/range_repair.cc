@@ -29,8 +29,7 @@ using Records = std::array<std::optional<store::Record>, kNames.size()>;
   TRY(auto read, context.store.get_many(keys, deadline_of_use_case(context)));
   CROFT_ASSERT(read.size() == kNames.size());
   for (const auto& record : read) {
-    if (!record) continue;
-    if (const Error* damage = core::damage_of(record->value)) return fail(*damage);
+    if (record && !record->value) return fail(record->value.error());
   }
   Records records;
   std::ranges::move(read, records.begin());
@@ -78,11 +77,12 @@ struct Look {
     look.service_revisions.push_back(record.revision);
   };
   TRY_VOID(for_each_record(context, {core::Kind::service, ""}, [&](const store::Record& record) {
-    add(record, std::get<core::Service>(record.value), can.foreign_writers && can.services != core::System::kubernetes);
+    add(record, std::get<core::Service>(*record.value),
+        can.foreign_writers && can.services != core::System::kubernetes);
   }));
   if (!can.foreign_writers) return {};
   const auto others = for_each_record(context, {core::Kind::foreign_service, ""}, [&](const store::Record& record) {
-    add(record, std::get<core::ForeignService>(record.value).service, can.services == core::System::kubernetes);
+    add(record, std::get<core::ForeignService>(*record.value).service, can.services == core::System::kubernetes);
   });
   if (others) return {};
   return fail(others.error().in(fmt::format("{} Services hold values of the same ranges and could not be read",
@@ -103,10 +103,10 @@ struct Look {
   if (options.form == ClusterIpForm::bitmap) return look;
   TRY_VOID(for_each_record(context, {core::Kind::ip_address, ""}, [&](store::Record& record) {
     look.object_revisions[record.key.name] = record.revision;
-    look.objects.push_back(std::get<core::IpAddressObject>(std::move(record.value)));
+    look.objects.push_back(std::get<core::IpAddressObject>(*std::move(record.value)));
   }));
   TRY_VOID(for_each_record(context, {core::Kind::service_cidr, ""}, [&](store::Record& record) {
-    look.cidrs.push_back(std::get<core::ServiceCidrObject>(std::move(record.value)));
+    look.cidrs.push_back(std::get<core::ServiceCidrObject>(*std::move(record.value)));
   }));
   return look;
 }
@@ -158,7 +158,7 @@ class Pass {
 
   [[nodiscard]] const core::RangeAllocation* stored(std::size_t index) const {
     const auto& record = look_.records[index];
-    return record ? &std::get<core::RangeAllocation>(record->value) : nullptr;
+    return record ? &std::get<core::RangeAllocation>(*record->value) : nullptr;
   }
 
   void decide() {

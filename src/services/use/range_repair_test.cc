@@ -41,7 +41,7 @@ struct World : Services {
   void damage(std::string_view name, F f) {
     const store::Key key = core::range_allocation_key(name);
     const auto record = store.get(key, Deadline{}).value();
-    auto range = std::get<core::RangeAllocation>(record->value);
+    auto range = std::get<core::RangeAllocation>(*record->value);
     auto bits = core::service::range_from<M>({range.range, range.data})->range;
     f(bits);
     range.data = bits.snapshot().data;
@@ -282,7 +282,7 @@ struct Objects : World {
   std::optional<core::IpAddressObject> object(const std::string& ip) {
     const auto record = store.get(core::ip_address_key(ip), Deadline{}).value();
     if (!record) return std::nullopt;
-    return std::get<core::IpAddressObject>(record->value);
+    return std::get<core::IpAddressObject>(*record->value);
   }
 };
 

@@ -155,7 +155,7 @@ Result<std::optional<StoredService>> get_service(const Context& context, const c
   if (!core::check_service_name(name).empty()) return std::optional<StoredService>();  // and no key either
   TRY(auto record, get_sound(context, core::service_key(name), deadline_of_use_case(context)));
   if (!record) return std::optional<StoredService>();
-  return std::optional(StoredService{std::get<core::Service>(std::move(record->value)), record->revision});
+  return std::optional(StoredService{std::get<core::Service>(*std::move(record->value)), record->revision});
 }
 
 Result<std::vector<StoredService>> list_services(const Context& context, const std::string& name_space) {
@@ -166,7 +166,7 @@ Result<std::vector<StoredService>> list_services(const Context& context, const s
   TRY_VOID(for_each_record(
       context, listing,
       [&](store::Record& record) {
-        services.push_back({std::get<core::Service>(std::move(record.value)), record.revision});
+        services.push_back({std::get<core::Service>(*std::move(record.value)), record.revision});
       },
       OnDamage::skip));
   return services;

@@ -78,7 +78,7 @@ struct Services {
     std::set<std::string> result;
     const auto record = store.get(core::range_allocation_key(name), Deadline{}).value();
     if (!record) return result;
-    const auto& range = std::get<core::RangeAllocation>(record->value);
+    const auto& range = std::get<core::RangeAllocation>(*record->value);
     const auto restored = core::service::range_from<M>({range.range, range.data});
     EXPECT_TRUE(restored) << range.range;
     if (!restored) return result;

@@ -12,7 +12,7 @@ namespace {
 
 /// The handles that a record mentions, if it is a block's.
 std::vector<std::string_view> handles_in(const Record& record) {
-  const auto* block = std::get_if<core::Block>(&record.value);
+  const auto* block = record.get_if<core::Block>();
   return block != nullptr ? core::handles_holding(*block) : std::vector<std::string_view>();
 }
 
@@ -86,16 +86,17 @@ bool Cache::is_older_than_known(const Key& key, Revision revision) const {
   return known != records_.end() && known->second.revision > revision;
 }
 
-/// What is beside a block changes without the block's revision, and without news when an operator mends it.
-bool Cache::is_damaged_beside(const Key& key) const {
+/// It is read anew each time: what is beside a block changes without the block's revision, and without news when an
+/// operator mends it.
+bool Cache::is_unreadable_block(const Key& key) const {
   const auto known = records_.find(key);
-  return key.kind == Kind::block && known != records_.end() && core::is_damaged_beside(known->second.value);
+  return key.kind == Kind::block && known != records_.end() && !known->second.value;
 }
 
 bool Cache::is_newer_than_known(const Record& record) const {
   const auto known = records_.find(record.key);
   const bool is_same =
-      known != records_.end() && known->second.revision == record.revision && !is_damaged_beside(record.key);
+      known != records_.end() && known->second.revision == record.revision && !is_unreadable_block(record.key);
   return !is_same && !is_older_than_known(record.key, record.revision);
 }
 
@@ -123,7 +124,7 @@ void Cache::learn_all(const core::Missing& wanted, const ReadAnswer& answer) {
 }
 
 bool Cache::wants(const Key& key) const {
-  if (records_.contains(key) && !touched_.contains(key) && !is_damaged_beside(key)) return false;
+  if (records_.contains(key) && !touched_.contains(key) && !is_unreadable_block(key)) return false;
   if (key.kind == Kind::handle) return mentions_.contains(key.name);
   const auto cidr = key.kind == Kind::block ? block_of(key) : std::nullopt;
   return cidr && own_.contains(*cidr);
@@ -167,7 +168,7 @@ bool Cache::apply(const std::vector<Change>& changes) {
 /// Whether of two forms of one revision the watch's is the later one. What is beside a pool has no revision of its own
 /// either, and each change of it is read and comes in its order (Watch).
 bool Cache::tells_anew(const Record& known, const Record& seen) const {
-  return (known.key.kind == Kind::pool || is_damaged_beside(known.key)) && known.value != seen.value;
+  return (known.key.kind == Kind::pool || is_unreadable_block(known.key)) && known.value != seen.value;
 }
 
 /// False for what is known, be it from a write of our own that the watch comes to only now.
@@ -343,7 +344,7 @@ std::optional<std::optional<Record>> Cache::record(const Key& key) const {
       if (!is_held && affinity_names_.contains(key.name)) return {};
       return find(key);
     case core::Followed::own_blocks: {
-      if (touched_.contains(key) || is_damaged_beside(key)) return {};
+      if (touched_.contains(key) || is_unreadable_block(key)) return {};
       const auto cidr = block_of(key);
       if (is_held) return find(key);
       if (!cidr || claimed_.contains(core::block_key(*cidr).name) || !is_of_pools_length(*cidr)) return {};
@@ -366,7 +367,7 @@ bool Cache::is_named_by_a_handle(const net::Prefix& block) const {
   const std::string name = block.to_string();
   for (auto it = records_.lower_bound({Kind::handle, ""}); it != records_.end() && it->first.kind == Kind::handle;
        ++it) {
-    const auto* handle = std::get_if<core::Handle>(&it->second.value);
+    const auto* handle = it->second.get_if<core::Handle>();
     if (handle != nullptr && handle->blocks.contains(name)) return true;
   }
   return false;
@@ -374,7 +375,7 @@ bool Cache::is_named_by_a_handle(const net::Prefix& block) const {
 
 bool Cache::is_of_pools_length(const net::Prefix& block) const {
   for (auto it = records_.lower_bound({Kind::pool, ""}); it != records_.end() && it->first.kind == Kind::pool; ++it) {
-    const auto* pool = std::get_if<core::Pool>(&it->second.value);
+    const auto* pool = it->second.get_if<core::Pool>();
     if (pool != nullptr && !core::may_be_block_of(*pool, block)) return false;
   }
   return true;

@@ -73,7 +73,7 @@ class Cache {
   [[nodiscard]] std::optional<std::vector<Record>> list(const core::Listing& listing) const;
   [[nodiscard]] bool is_older_than_known(const Key& key, Revision revision) const;
   [[nodiscard]] bool is_newer_than_known(const Record& record) const;
-  [[nodiscard]] bool is_damaged_beside(const Key& key) const;
+  [[nodiscard]] bool is_unreadable_block(const Key& key) const;
   [[nodiscard]] bool tells_anew(const Record& known, const Record& seen) const;
   [[nodiscard]] bool is_there(const Key& key) const;
   [[nodiscard]] bool wants(const Key& key) const;

@@ -19,7 +19,7 @@ Record block(std::uint64_t revision, std::uint32_t held) {
 Record claim(std::uint64_t revision) {
   return {kClaim, core::Affinity{kSampleNode, sample_cidr(0)}, Revision(revision), {}};
 }
-Write put(const Record& record) { return {record.key, record.value, Condition::always()}; }
+Write put(const Record& record) { return {record.key, *record.value, Condition::always()}; }
 Write remove(const Key& key) { return {key, std::nullopt, Condition::always()}; }
 
 /// A cache that knows of one own block, claimed and written at revision 10.
@@ -32,7 +32,7 @@ struct WithABlock {
   [[nodiscard]] std::optional<std::size_t> held() const {
     const auto known = cache.record(kBlock);
     if (!known) return {};
-    return *known ? std::get<core::Block>((*known)->value).attributes.size() : 0;
+    return *known ? std::get<core::Block>(*(*known)->value).attributes.size() : 0;
   }
   void write(std::uint64_t revision, std::uint32_t count) {
     const std::vector<Write> writes = {put(block(0, count))};
@@ -159,11 +159,10 @@ TEST(Cache, AListAsStoredIsNotAnswered) {
 }
 
 /// Its revision stays when what is beside it is mended or taken away, and nobody watches that.
-TEST(Cache, ABlockBesideWhichSomethingIsDamagedIsReadEachTime) {
+TEST(Cache, AnUnreadableBlockIsReadEachTime) {
   WithABlock world;
   Record damaged = block(11, 1);
-  const auto whole = std::get<core::Block>(damaged.value);
-  damaged.value = core::Damaged{core::Kind::block, Error{ErrorCode::corrupt, "damaged", {}}, whole};
+  damaged.value = fail(ErrorCode::corrupt, "damaged");
   EXPECT_TRUE(world.cache.apply({Change::touched(kBlock, Revision(11))}));
   ReadAnswer read;
   read.records = {damaged};
@@ -186,7 +185,7 @@ TEST(Cache, APoolBesideWhichSomethingChangedIsBelievedAnew) {
     value.cooldown = std::chrono::seconds(cooldown_seconds);
     return Record{key, std::move(value), Revision(11), {}};
   };
-  const auto known = [&] { return std::get<core::Pool>((*cache.record(key))->value).cooldown.count(); };
+  const auto known = [&] { return std::get<core::Pool>(*(*cache.record(key))->value).cooldown.count(); };
   EXPECT_TRUE(cache.apply({Change::put(pool(600))}));
   EXPECT_FALSE(cache.apply({Change::put(pool(600))})) << "an echo";
   EXPECT_TRUE(cache.apply({Change::put(pool(0))})) << "what was beside it was removed";

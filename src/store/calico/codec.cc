@@ -54,25 +54,24 @@ std::optional<OwnBytes> split_own(std::string_view stored) {
   return Decoded{std::move(value), own->token};
 }
 
-/// In the place of a pool or block beside which something is damaged.
-template <class Whole>
-core::Damaged damaged_beside(const Key& key, Whole whole, Error error) {
+/// Without gateway, cooldown and what rests nobody may give or release by the record.
+tl::unexpected<Error> damaged_beside(const Key& key, Error error) {
   error.message += fmt::format("; Calico's own record of {} {} is whole", core::name_of(key.kind), key.name);
-  return {key.kind, std::move(error), std::move(whole)};
+  return fail(std::move(error));
 }
 
-Value with_beside(const Key& key, Value value, const std::optional<std::string>& beside) {
+[[nodiscard]] Result<Value> with_beside(const Key& key, Value value, const std::optional<std::string>& beside) {
   if (!beside) return value;
   if (auto* block = std::get_if<core::Block>(&value)) {
     // One that contradicts itself is damaged, whatever is beside it.
     if (!core::check_block(*block)) return value;
     auto cooling = wire::decode_cooling_beside(*place_beside(key), *beside);
-    if (!cooling) return damaged_beside(key, std::move(*block), std::move(cooling).error());
+    if (!cooling) return damaged_beside(key, std::move(cooling).error());
     return core::with_cooling(std::move(*block), *cooling);
   }
   if (auto* pool = std::get_if<core::Pool>(&value)) {
     auto known = wire::decode_pool_beside(*place_beside(key), *beside);
-    if (!known) return damaged_beside(key, std::move(*pool), std::move(known).error());
+    if (!known) return damaged_beside(key, std::move(known).error());
     if (known->cidr == pool->cidr) {
       pool->gateway = known->gateway;
       pool->cooldown = known->cooldown;
@@ -125,7 +124,7 @@ Result<Decoded> decode(const Key& key, const std::string& place, std::string_vie
   if (is_calicos(key.kind)) {
     auto value = wire::calico::decode_value(key, bytes);
     if (!value) return fail(value.error().in(place));
-    decoded.value = with_beside(key, *std::move(value), beside);
+    TRY(decoded.value, with_beside(key, *std::move(value), beside));
   } else {
     TRY(decoded, decode_own(key, place, bytes));
   }

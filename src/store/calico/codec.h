@@ -26,9 +26,8 @@ struct Decoded {
   WriteToken token;
 };
 
-/// The record in the bytes at `place` and in those beside it. A pool or block that is whole, beside which something is
-/// damaged, is core::Damaged with it. Errors, naming the place: corrupt (also a block that contradicts itself),
-/// newer_version.
+/// The record in the bytes at `place` and in those beside it. Errors, naming the place of the two: corrupt (also a
+/// block that contradicts itself), newer_version.
 [[nodiscard]] Result<Decoded> decode(const Key& key, const std::string& place, std::string_view bytes,
                                      const std::optional<std::string>& beside);
 

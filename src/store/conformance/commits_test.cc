@@ -147,7 +147,7 @@ TEST_P(StoreConformance, ValuesOfEveryKindComeBackAsTheyWere) {
       {core::handle_key(handle.id), handle},
       {core::vacancy_key(kSampleNode, block.cidr),
        core::Vacancy{WallTime(std::chrono::nanoseconds{1768471205123456789})}},
-      {core::high_water_mark_key(block.cidr), mark(~std::uint64_t{0})},
+      {core::high_water_mark_key(block.cidr), mark(core::kHighWaterMarkMax)},
       {core::pool_set_key(), core::PoolSet{3}},
       {core::node_key("node-a"), core::Node{"node-a", {{"zone", "a"}}, {{"k8s", "a"}}, {}}},
       {core::range_allocation_key(core::kServiceIps), core::RangeAllocation{"10.0.0.0/24", "\x08\x02\x01"}},
@@ -172,7 +172,8 @@ TEST_P(StoreConformance, ValuesOfEveryKindComeBackAsTheyWere) {
   for (const auto& [key, value] : records) {
     const auto record = store_->get(key, soon());
     ASSERT_TRUE(record && *record) << core::name_of(key.kind);
-    EXPECT_EQ(without_rest((*record)->value), value) << core::name_of(key.kind);
+    ASSERT_TRUE((*record)->value) << (*record)->value.error().message;
+    EXPECT_EQ(without_rest(*(*record)->value), value) << core::name_of(key.kind);
   }
 }
 

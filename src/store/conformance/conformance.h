@@ -90,7 +90,7 @@ class StoreConformance : public testing::TestWithParam<BackendCase> {
     const auto record = store.get(mark_key(name), soon());
     EXPECT_TRUE(record) << record.error().message;
     if (!record || !*record) return std::nullopt;
-    return std::get<core::HighWaterMark>((*record)->value).sequence_number.value;
+    return std::get<core::HighWaterMark>(*(*record)->value).sequence_number.value;
   }
 
   /// Adds one to a mark by compare-and-swap, as often as it takes.

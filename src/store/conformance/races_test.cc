@@ -14,7 +14,7 @@ void StoreConformance::increment(Store& store, const std::string& name) const {
   for (;;) {
     const auto record = store.get(mark_key(name), soon());
     ASSERT_TRUE(record) << record.error().message;
-    const std::uint64_t n = *record ? std::get<core::HighWaterMark>((*record)->value).sequence_number.value : 0;
+    const std::uint64_t n = *record ? std::get<core::HighWaterMark>(*(*record)->value).sequence_number.value : 0;
     const Condition condition = *record ? Condition::if_revision((*record)->revision) : Condition::if_absent();
     const auto committed = store.commit(std::vector{put(name, n + 1, condition)}, next_token(), soon());
     if (committed) return;

@@ -22,7 +22,7 @@ std::vector<Change> take(Watch& watch, std::size_t count, const Clock& clock) {
 }
 
 std::uint64_t number_in(const Change& change) {
-  return std::get<core::HighWaterMark>(change.record->value).sequence_number.value;
+  return std::get<core::HighWaterMark>(*change.record->value).sequence_number.value;
 }
 
 TEST_P(StoreConformance, ReadIsWhatGetAndListSay) {
@@ -164,7 +164,7 @@ TEST_P(StoreConformance, AWatchedRecordComesWhole) {
     const auto changes = take(**watch, 1, clock_);
     ASSERT_FALSE(changes.empty());
     ASSERT_TRUE(changes.back().record);
-    EXPECT_EQ(std::get<core::Pool>(changes.back().record->value).cooldown, std::chrono::seconds(seconds));
+    EXPECT_EQ(std::get<core::Pool>(*changes.back().record->value).cooldown, std::chrono::seconds(seconds));
   }
 }
 

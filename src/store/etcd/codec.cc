@@ -34,7 +34,7 @@ Result<Record> decode(const Places& places, const Key& key, const wire::etcd::Ke
     // Of a newer version, or encrypted at rest by Kubernetes: sound, but not for Croft to read as it is.
     const bool is_sound = error.code == ErrorCode::newer_version || error.code == ErrorCode::refused_by_configuration;
     if (!is_sound) error.code = ErrorCode::corrupt;
-    record.value = core::Damaged{key.kind, std::move(error)};
+    record.value = fail(std::move(error));
   }
   record.key = key;
   record.revision = in_epoch(epoch, kv.mod_revision);

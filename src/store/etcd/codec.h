@@ -19,8 +19,8 @@ namespace croft::store::etcd {
 [[nodiscard]] calico::StoredBytes encode(const Places& places, const Value& value, const WriteToken& token,
                                          WallTime now);
 
-/// The record in a key's value and the one beside it, which are of `epoch`; core::Damaged, naming the key, when they
-/// can't be understood or a block contradicts itself.
+/// The record in a key's value and the one beside it, which are of `epoch`. When they cannot be understood, or a block
+/// contradicts itself, the record's error names the key.
 [[nodiscard]] Result<Record> decode(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
                                     const std::optional<std::string>& beside, EpochNumber epoch);
 

@@ -14,6 +14,7 @@ namespace {
 using core::Key;
 using core::Kind;
 using testing::HasSubstr;
+using testing::Not;
 
 net::Prefix prefix(const char* text) { return net::Prefix::parse(text).value(); }
 
@@ -30,7 +31,7 @@ struct BesideRecords : testing::Test {
     cooling.released_at.wall = WallTime(std::chrono::seconds{1});
     block = core::with_cooling(std::move(block), {{3, core::SequenceNumber(5), cooling}});
   }
-  [[nodiscard]] Value read(const Key& key, std::string value, std::optional<std::string> beside) const {
+  [[nodiscard]] Result<Value> read(const Key& key, std::string value, std::optional<std::string> beside) const {
     wire::etcd::KeyValue kv;
     kv.key = places.place_of(key).value();
     kv.value = std::move(value);
@@ -41,49 +42,31 @@ struct BesideRecords : testing::Test {
   core::Block block;
 };
 
-TEST_F(BesideRecords, OfAPoolTheyAreDamagedAlone) {
-  const Key key = core::pool_key("a");
-  const calico::StoredBytes stored = encode(places, pool, {}, {});
-  ASSERT_TRUE(stored.beside);
-  for (const std::string beside : {"", "{", "{\"v\":1}", "{\"v\":2,\"x\":1}"}) {
-    const Value read_back = read(key, stored.value, beside);
-    ASSERT_TRUE(core::is_damaged_beside(read_back)) << beside;
-    EXPECT_EQ(core::kind_of(read_back), Kind::pool);
-    EXPECT_THAT(core::damage_of(read_back)->message, HasSubstr("/croft/v1/beside/pool/a"));
-    EXPECT_THAT(core::damage_of(read_back)->message, HasSubstr("Calico's own record of pool a is whole"));
-    // Written as it is by Calico's record, the pool has nothing beside it, and Calico's record is as it was.
-    const auto* whole = std::get_if<core::Pool>(&std::get<core::Damaged>(read_back).whole);
-    ASSERT_NE(whole, nullptr);
-    const calico::StoredBytes again = encode(places, *whole, {}, {});
-    EXPECT_EQ(again.value, stored.value);
-    EXPECT_EQ(again.beside, std::nullopt);
-  }
-  const Value both = read(key, "{", "{");
-  ASSERT_NE(core::damage_of(both), nullptr);
-  EXPECT_FALSE(core::is_damaged_beside(both));
-  EXPECT_EQ(core::damage_of(read(key, stored.value, stored.beside)), nullptr);
-}
-
-TEST_F(BesideRecords, OfABlockTheyAreDamagedAlone) {
-  const Key key = core::block_key(block.cidr);
-  const calico::StoredBytes stored = encode(places, block, {}, {});
-  ASSERT_TRUE(stored.beside);
-  const Value read_back = read(key, stored.value, "{");
-  ASSERT_TRUE(core::is_damaged_beside(read_back));
-  EXPECT_EQ(core::damage_of(read_back)->code, ErrorCode::corrupt);
-  EXPECT_THAT(core::damage_of(read_back)->message, HasSubstr("/croft/v1/beside/block/ipv4/10.0.0.8/29"));
-  EXPECT_THAT(core::damage_of(read_back)->message, HasSubstr("Calico's own record of block ipv4/10.0.0.8/29 is whole"));
-  const Value newer = read(key, stored.value, "{\"v\":2,\"x\":1}");
-  ASSERT_TRUE(core::is_damaged_beside(newer));
-  EXPECT_EQ(core::damage_of(newer)->code, ErrorCode::newer_version);
-  // A block that contradicts itself is damaged, whatever is beside it.
-  core::Block deleted = block;
-  deleted.deleted = true;
-  deleted.unallocated.take(net::Ordinal(0));
-  const Value both = read(key, encode(places, deleted, {}, {}).value, "{");
-  ASSERT_NE(core::damage_of(both), nullptr);
-  EXPECT_FALSE(core::is_damaged_beside(both));
-  EXPECT_EQ(read(key, stored.value, stored.beside), Value(block));
+/// Nobody gives or releases by half of what is known.
+TEST_F(BesideRecords, WhatCannotBeReadBesideARecordMakesItUnreadable) {
+  const auto expect_unreadable = [&](const Key& key, const Value& value, const char* place, const char* whole) {
+    const calico::StoredBytes stored = encode(places, value, {}, {});
+    ASSERT_TRUE(stored.beside);
+    EXPECT_TRUE(read(key, stored.value, stored.beside));
+    for (const std::string beside : {"", "{", "{\"v\":1}", "{\"v\":2,\"x\":1}"}) {
+      const Result<Value> read_back = read(key, stored.value, beside);
+      ASSERT_FALSE(read_back) << beside;
+      EXPECT_THAT(read_back.error().message, HasSubstr(place));
+      EXPECT_THAT(read_back.error().message, HasSubstr(whole));
+      const bool is_newer = beside.starts_with("{\"v\":2");
+      EXPECT_EQ(read_back.error().code, is_newer ? ErrorCode::newer_version : ErrorCode::corrupt) << beside;
+    }
+  };
+  expect_unreadable(core::pool_key("a"), pool, "/croft/v1/beside/pool/a", "Calico's own record of pool a is whole");
+  expect_unreadable(core::block_key(block.cidr), block, "/croft/v1/beside/block/ipv4/10.0.0.8/29",
+                    "Calico's own record of block ipv4/10.0.0.8/29 is whole");
+  EXPECT_EQ(
+      read(core::block_key(block.cidr), encode(places, block, {}, {}).value, encode(places, block, {}, {}).beside),
+      Value(block));
+  // Calico's own record is told first.
+  const Result<Value> both = read(core::pool_key("a"), "{", "{");
+  ASSERT_FALSE(both);
+  EXPECT_THAT(both.error().message, Not(HasSubstr("is whole")));
 }
 
 }  // namespace

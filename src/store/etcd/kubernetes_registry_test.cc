@@ -101,7 +101,8 @@ TEST_F(KubernetesRegistryTest, ARangeGoesUnderKubernetesKeyInItsForm) {
   EXPECT_TRUE(bytes.starts_with(std::string("k8s\0", 4)));
   EXPECT_NE(bytes.find("30000-32767"), bytes.npos);
   const Record record = ports(*store_);
-  EXPECT_EQ(without_rest(record.value), Value(core::RangeAllocation{"30000-32767", std::string("\x01\0", 2), nullptr}));
+  EXPECT_EQ(without_rest(*record.value),
+            Value(core::RangeAllocation{"30000-32767", std::string("\x01\0", 2), nullptr}));
   EXPECT_EQ(record.token, WriteToken{});
 }
 
@@ -110,14 +111,14 @@ TEST_F(KubernetesRegistryTest, OfTwoWritersOneWins) {
   const auto other = open();
   const Record mine = ports(*store_);
   const Record theirs = ports(*other);
-  auto changed = std::get<core::RangeAllocation>(theirs.value);
+  auto changed = std::get<core::RangeAllocation>(*theirs.value);
   changed.data = "\x02";
   ASSERT_TRUE(commit(*other, {put(changed, Condition::if_revision(theirs.revision))}));
-  changed = std::get<core::RangeAllocation>(mine.value);
+  changed = std::get<core::RangeAllocation>(*mine.value);
   changed.data = "\x04";
   EXPECT_EQ(code_of(commit(*store_, {put(changed, Condition::if_revision(mine.revision))})), ErrorCode::conflict);
   EXPECT_EQ(code_of(commit(*store_, {put(changed, Condition::if_absent())})), ErrorCode::conflict);
-  EXPECT_EQ(std::get<core::RangeAllocation>(ports(*store_).value).data, "\x02");
+  EXPECT_EQ(std::get<core::RangeAllocation>(*ports(*store_).value).data, "\x02");
 }
 
 TEST_F(KubernetesRegistryTest, JsonStaysJsonAndKeepsItsMetadata) {
@@ -126,7 +127,7 @@ TEST_F(KubernetesRegistryTest, JsonStaysJsonAndKeepsItsMetadata) {
           R"("range":"30000-32767","data":""})"
           "\n");
   const Record record = ports(*store_);
-  auto range = std::get<core::RangeAllocation>(record.value);
+  auto range = std::get<core::RangeAllocation>(*record.value);
   range.data = "\x01";
   ASSERT_TRUE(commit(*store_, {put(range, Condition::if_revision(record.revision))}));
   EXPECT_EQ(raw("/registry/ranges/servicenodeports"),
@@ -146,7 +147,7 @@ TEST_F(KubernetesRegistryTest, ATwelveBitmapPassesBothWays) {
     revision = *done;
     const auto record = store_->get(key, soon());
     ASSERT_TRUE(record && *record);
-    EXPECT_EQ(without_rest((*record)->value), Value(range));
+    EXPECT_EQ(without_rest(*(*record)->value), Value(range));
   }
 }
 
@@ -165,7 +166,7 @@ TEST_F(KubernetesRegistryTest, ServicesOfKubernetesAreReadOnly) {
   const Key key = core::service_key({"default", "web"});
   const auto record = store->get(key, soon());
   ASSERT_TRUE(record && *record);
-  const auto service = std::get<core::Service>((*record)->value);
+  const auto service = std::get<core::Service>(*(*record)->value);
   EXPECT_EQ(service.cluster_ip, "10.96.0.9");
   ListRequest request;
   request.kind = Kind::service;
@@ -194,8 +195,8 @@ std::vector<std::string> services_in(Store& store, Kind kind, Deadline deadline)
   EXPECT_TRUE(page) << page.error().message;
   std::vector<std::string> found;
   for (const Record& record : page->records) {
-    const auto* foreign = std::get_if<core::ForeignService>(&record.value);
-    const core::Service& service = foreign != nullptr ? foreign->service : std::get<core::Service>(record.value);
+    const auto* foreign = record.get_if<core::ForeignService>();
+    const core::Service& service = foreign != nullptr ? foreign->service : std::get<core::Service>(*record.value);
     found.push_back(record.key.name + " " + service.cluster_ip);
   }
   return found;
@@ -222,7 +223,7 @@ TEST_F(KubernetesRegistryTest, TheServicesOfTheOtherKindAreThereToo) {
     const auto record = store->get(key, soon());
     ASSERT_TRUE(record && *record);
     EXPECT_EQ(code_of(commit(*store, {{key, std::nullopt, Condition::always()}})), ErrorCode::read_only);
-    EXPECT_EQ(code_of(commit(*store, {{key, (*record)->value, Condition::always()}})), ErrorCode::read_only);
+    EXPECT_EQ(code_of(commit(*store, {{key, *(*record)->value, Condition::always()}})), ErrorCode::read_only);
     Write check{key, std::nullopt, Condition::if_absent()};
     check.only_check = true;
     EXPECT_EQ(code_of(commit(*store, {put({"30000-32767", "", nullptr}, Condition::if_absent()), check})),
@@ -242,7 +243,7 @@ TEST_F(KubernetesRegistryTest, AnIpAddressIsMadeReplacedAsSeenAndDeleted) {
   EXPECT_EQ(*store_->fate_of(writes, sample_token(2), soon()), Fate::lost);
   const auto record = store_->get(key, soon());
   ASSERT_TRUE(record && *record);
-  const auto stored = std::get<core::IpAddressObject>((*record)->value);
+  const auto stored = std::get<core::IpAddressObject>(*(*record)->value);
   EXPECT_EQ(stored.uid.size(), 36U);
   EXPECT_NE(stored.created, WallTime{});
   EXPECT_EQ(stored.parent, object.parent);
@@ -260,8 +261,8 @@ TEST_F(KubernetesRegistryTest, AServiceCidrIsReadOnly) {
   const Key key = core::service_cidr_key("kubernetes");
   const auto record = store_->get(key, soon());
   ASSERT_TRUE(record && *record);
-  EXPECT_EQ(std::get<core::ServiceCidrObject>((*record)->value).cidrs.size(), 1U);
-  EXPECT_EQ(code_of(commit(*store_, {{key, (*record)->value, Condition::always()}})), ErrorCode::read_only);
+  EXPECT_EQ(std::get<core::ServiceCidrObject>(*(*record)->value).cidrs.size(), 1U);
+  EXPECT_EQ(code_of(commit(*store_, {{key, *(*record)->value, Condition::always()}})), ErrorCode::read_only);
 }
 
 TEST_F(KubernetesRegistryTest, AWatchSeesThem) {
@@ -283,9 +284,9 @@ TEST_F(KubernetesRegistryTest, AWatchSeesThem) {
   // The two are watched apart, and come in either order.
   std::sort(seen.begin(), seen.end(), [](const Change& a, const Change& b) { return a.key < b.key; });
   EXPECT_EQ(seen[0].key, ports_key());
-  EXPECT_EQ(std::get<core::RangeAllocation>(seen[0].record->value).data, "\x01");
+  EXPECT_EQ(std::get<core::RangeAllocation>(*seen[0].record->value).data, "\x01");
   EXPECT_EQ(seen[1].key, core::service_key({"default", "web"}));
-  EXPECT_EQ(std::get<core::Service>(seen[1].record->value).ports.front().node_port, 30080);
+  EXPECT_EQ(std::get<core::Service>(*seen[1].record->value).ports.front().node_port, 30080);
 }
 
 TEST_F(KubernetesRegistryTest, ALostReplyIsSettledByTheRecordThatNamesTheCommit) {
@@ -305,8 +306,8 @@ TEST_F(KubernetesRegistryTest, DamageNamesTheKey) {
   put_raw("/registry/ranges/servicenodeports", "k8s:enc:aescbc:v1:key:…");
   const auto damage = [&]() -> std::optional<Error> {
     const auto record = store_->get(ports_key(), soon());
-    const Error* error = record && *record ? core::damage_of((*record)->value) : nullptr;
-    return error != nullptr ? std::optional(*error) : std::nullopt;
+    const bool is_damaged = record && *record && !(*record)->value;
+    return is_damaged ? std::optional((*record)->value.error()) : std::nullopt;
   };
   const auto encrypted = damage();
   ASSERT_TRUE(encrypted);

@@ -97,14 +97,11 @@ class CalicoForm final : public Form {
   [[nodiscard]] Result<Stored> decode(Kind kind, const Key* key, wire::JsonRef object,
                                       const wire::kube::ApiMeta& meta) const override {
     TRY(Stored stored, stored_as(key != nullptr ? *key : wire::calico::key_of_crd_name(kind, meta.name), object, meta));
-    auto value = read(kind, key, object, meta, stored);
-    if (value) {
-      stored.record.value = *std::move(value);
-      return stored;
+    stored.record.value = read(kind, key, object, meta, stored);
+    if (!stored.record.value) {
+      Error& error = stored.record.value.error();
+      error.message = with_record_named(std::move(error.message), stored.record.key);
     }
-    Error error = std::move(value).error();
-    error.message = with_record_named(std::move(error.message), stored.record.key);
-    stored.record.value = core::Damaged{kind, std::move(error), {}};
     return stored;
   }
 

@@ -138,8 +138,7 @@ class KubernetesForm final : public Form {
     const std::string name = kind_.about.is_namespaced ? meta.name_space + "/" + meta.name : meta.name;
     TRY(Stored stored, stored_as({kind, name}, object, meta));
     // One that can't be understood stands there as such: who needs it says so, and all others go on.
-    auto value = kind_.decode(object, meta);
-    stored.record.value = value ? *std::move(value) : Value(core::Damaged{kind, std::move(value).error(), {}});
+    stored.record.value = kind_.decode(object, meta);
     return stored;
   }
   [[nodiscard]] std::string encode(const Key&, const Value& value, const WriteToken&, const std::optional<Basis>&,

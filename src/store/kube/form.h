@@ -28,7 +28,7 @@ struct Basis {
 
 /// An object as a record.
 struct Stored {
-  Record record;  ///< its value core::Damaged where it can't be understood
+  Record record;
   Basis basis;
   /// It is marked as deleted: nobody may take it for a record, and whoever meets it may delete it.
   bool is_deleted = false;
@@ -80,9 +80,9 @@ class Form {
   /// Error: read_only or invalid_argument for a write that must not be made; asked before anything is sent.
   [[nodiscard]] virtual Result<void> check_write(const Write& /*write*/) const { return {}; }
 
-  /// An object of the kind's resource. What can't be understood is core::Damaged, under the key that it has by its
-  /// spec or else `key`, where that is given, or else by its own name. Error: corrupt when not even the frame is right:
-  /// a resourceVersion that is no number.
+  /// An object of the kind's resource. A record that cannot be understood has the key that it has by its spec or else
+  /// `key`, where that is given, or else by its own name. Error: corrupt when not even the frame is right: a
+  /// resourceVersion that is no number.
   [[nodiscard]] virtual Result<Stored> decode(Kind kind, const Key* key, wire::JsonRef object,
                                               const wire::kube::ApiMeta& meta) const = 0;
   /// The object to send, with the token. Without `basis` it is made, else put in the place of that one.

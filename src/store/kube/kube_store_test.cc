@@ -357,11 +357,11 @@ class MarkedBlock : public testing::Test {
     const auto store = backend_.open();
     const auto read = store->get(core::block_key(cidr_), soon());
     ASSERT_TRUE(read && *read);
-    const auto* damaged = std::get_if<core::Damaged>(&(*read)->value);
-    ASSERT_NE(damaged, nullptr);
-    EXPECT_EQ(damaged->error.code, ErrorCode::corrupt);
-    EXPECT_NE(damaged->error.message.find("10.1.2.0/30"), std::string::npos) << damaged->error.message;
-    EXPECT_NE(damaged->error.message.find("deleted"), std::string::npos) << damaged->error.message;
+    ASSERT_FALSE((*read)->value);
+    const Error& why = (*read)->value.error();
+    EXPECT_EQ(why.code, ErrorCode::corrupt);
+    EXPECT_NE(why.message.find("10.1.2.0/30"), std::string::npos) << why.message;
+    EXPECT_NE(why.message.find("deleted"), std::string::npos) << why.message;
     core::Missing together;
     together.records.insert(core::block_key(cidr_));
     together.lists.insert({Kind::block, "", true});
@@ -401,7 +401,7 @@ TEST_F(MarkedBlock, ThatIsNotUnderstoodIsSetAside) {
   backend_.cluster().edit(kBlockPath, [](auto& object) { object["spec"]["allocations"] = "odd"; });
   const auto read = backend_.open()->get(core::block_key(cidr_), soon());
   ASSERT_TRUE(read && *read);
-  EXPECT_TRUE(std::holds_alternative<core::Damaged>((*read)->value));
+  EXPECT_FALSE((*read)->value);
   EXPECT_FALSE(backend_.cluster().object(kBlockPath).is_null());
 }
 
@@ -430,9 +430,9 @@ TEST_F(MarkedBlock, ThatAFinalizerKeepsIsSetAside) {
   ASSERT_TRUE(store->commit({&removal, 1}, {}, soon()));
   const auto kept = store->get(core::block_key(cidr_), soon()).value();
   ASSERT_TRUE(kept);
-  const auto* damaged = std::get_if<core::Damaged>(&kept->value);
-  ASSERT_NE(damaged, nullptr);
-  EXPECT_NE(damaged->error.message.find("a finalizer keeps"), std::string::npos) << damaged->error.message;
+  ASSERT_FALSE(kept->value);
+  const std::string why = kept->value.error().message;
+  EXPECT_NE(why.find("a finalizer keeps"), std::string::npos) << why;
 }
 
 /// Read as damaged, because of its name: a DEL of it ends (ipam/decide/release.h), and nothing is written under it.
@@ -460,16 +460,16 @@ TEST(KubeStore, AHandleThatCanHaveNoObjectIsReadAsOneThatCanNotBe) {
       const auto& record = read->records[at++];
       ASSERT_EQ(record.has_value(), key.name != "net.zz");
       if (!record) continue;
-      const auto* damaged = std::get_if<core::Damaged>(&record->value);
-      ASSERT_EQ(damaged != nullptr, key.name == id);
-      if (damaged == nullptr) continue;
-      EXPECT_EQ(damaged->error.code, ErrorCode::invalid_argument);
-      EXPECT_NE(damaged->error.message.find("can have no object in Kubernetes"), std::string::npos);
-      EXPECT_EQ(damaged->error.message.find("net.Abc") != std::string::npos, is_twin) << damaged->error.message;
+      ASSERT_EQ(record->value.has_value(), key.name != id);
+      if (record->value) continue;
+      const Error& why = record->value.error();
+      EXPECT_EQ(why.code, ErrorCode::invalid_argument);
+      EXPECT_NE(why.message.find("can have no object in Kubernetes"), std::string::npos);
+      EXPECT_EQ(why.message.find("net.Abc") != std::string::npos, is_twin) << why.message;
     }
     const auto alone = store->get(core::handle_key(id), soon());
     ASSERT_TRUE(alone && *alone);
-    EXPECT_TRUE(std::holds_alternative<core::Damaged>((*alone)->value));
+    EXPECT_FALSE((*alone)->value);
     EXPECT_FALSE(put(id));
   }
   // Asked before anything is written.
@@ -481,7 +481,7 @@ TEST(KubeStore, AHandleThatCanHaveNoObjectIsReadAsOneThatCanNotBe) {
   EXPECT_EQ(naming.place_of(core::handle_key("my_net.c"), soon()).error().code, ErrorCode::invalid_argument);
   const auto kept = store->get(core::handle_key("net.Abc"), soon());
   ASSERT_TRUE(kept && *kept);
-  EXPECT_TRUE(std::holds_alternative<core::Handle>((*kept)->value));
+  EXPECT_TRUE(std::holds_alternative<core::Handle>(*(*kept)->value));
   // Once the one is gone the other can be.
   const Write gone{core::handle_key("net.Abc"), std::nullopt, Condition::if_revision((*kept)->revision)};
   ASSERT_TRUE(store->commit({&gone, 1}, WriteToken{{2}}, soon()));

@@ -207,7 +207,7 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
     }
     if (key.kind != Kind::handle) return fail(path.error());
     // A handle that can have no object, because of its name, is read as that.
-    together.records[i] = Record{key, core::Damaged{key.kind, path.error(), {}}, {}, {}};
+    together.records[i] = Record{key, fail(path.error()), {}, {}};
   }
   std::vector<Part> parts;
   const auto ask = [&](Result<std::vector<Part>> some, std::vector<Record>* records,
@@ -324,7 +324,7 @@ Result<Revision> Objects::written(const Form& form, const Write& put, const Answ
   if (wire::calico::has_crd(key.kind)) {
     // An admission webhook or policy may change anything on its way: who was told of an address must have it.
     TRY(const Stored stored, form.decode(key.kind, &key, object->value, object->meta));
-    if (!is_kept(*put.value, stored.record.value)) {
+    if (!stored.record.value || !is_kept(*put.value, *stored.record.value)) {
       return fail(ErrorCode::refused_by_configuration,
                   fmt::format("{} {} was written, but what the API has kept is not what was sent: either its "
                               "CustomResourceDefinition is of a version that lacks a member (look at it, and upgrade "
@@ -349,8 +349,7 @@ Result<Revision> Objects::done_by(const std::optional<Stored>& found, const Writ
   const Record& record = found->record;
   // No write is known by a token of zeros. And a foreign writer may have changed it since and kept the annotations.
   const bool is_ours = token != WriteToken() && record.token == token;
-  const bool is_same = wire::calico::has_crd(put.key.kind) ? is_kept(*put.value, record.value)
-                                                           : record.value.index() == put.value->index();
+  const bool is_same = record.value && (!wire::calico::has_crd(put.key.kind) || is_kept(*put.value, *record.value));
   if (is_ours && is_same) return record.revision;
   return fail(conflict_on(put.key));
 }

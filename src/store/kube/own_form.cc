@@ -43,8 +43,7 @@ class OwnForm final : public Form {
     const bool is_named = key == nullptr && name && !name->text().empty() &&
                           wire::kube::own_object_name(name->text(), sha256_) == meta.name;
     if (is_named) stored.record.key.name = name->text();
-    auto value = read(stored.record.key, spec, meta);
-    stored.record.value = value ? *std::move(value) : Value(core::Damaged{kind, std::move(value).error(), {}});
+    stored.record.value = read(stored.record.key, spec, meta);
     return stored;
   }
 

@@ -15,7 +15,7 @@ namespace croft::store {
 namespace {
 
 struct Entry {
-  Value value;
+  Result<Value> value;
   Revision revision;
   WriteToken token;
 };
@@ -87,7 +87,9 @@ class MemoryData {
 
   void look_at(Kind kind, const std::function<void(const Key&, const Value&)>& look) const {
     const std::lock_guard lock(mutex_);
-    for_all({kind, {}}, [&](const Entries::value_type& e) { look(e.first, e.second.value); });
+    for_all({kind, {}}, [&](const Entries::value_type& e) {
+      if (e.second.value) look(e.first, *e.second.value);
+    });
   }
 
   std::optional<StoredPause> pause() const {
@@ -113,19 +115,9 @@ class MemoryData {
 
   void damage(const Key& key, ErrorCode code) {
     const std::lock_guard lock(mutex_);
-    Error error{code, fmt::format("record {} {} is damaged", core::name_of(key.kind), key.name), {}};
-    damage(key, core::Damaged{key.kind, std::move(error)});
-  }
-
-  void damage_beside(const Key& key) {
-    const std::lock_guard lock(mutex_);
-    Error error{
-        ErrorCode::corrupt, fmt::format("what is beside {} {} is damaged", core::name_of(key.kind), key.name), {}};
-    core::Damaged damaged{key.kind, std::move(error)};
-    const Value before = entries_.at(key).value;
-    if (const auto* pool = std::get_if<core::Pool>(&before)) damaged.whole = *pool;
-    if (const auto* block = std::get_if<core::Block>(&before)) damaged.whole = *block;
-    damage(key, std::move(damaged));
+    ++last_revision_.value;
+    put(key, fail(code, fmt::format("record {} {} is damaged", core::name_of(key.kind), key.name)), {});
+    changed_.notify_all();
   }
 
   void keep_no_history() {
@@ -168,12 +160,6 @@ class MemoryData {
  private:
   using Entries = std::map<Key, Entry>;
 
-  void damage(const Key& key, core::Damaged damaged) {
-    ++last_revision_.value;
-    apply({key, std::move(damaged), Condition::always(), false}, {});
-    changed_.notify_all();
-  }
-
   static Record record_of(const Entries::value_type& e) {
     return {e.first, e.second.value, e.second.revision, e.second.token};
   }
@@ -207,15 +193,22 @@ class MemoryData {
 
   void apply(const Write& write, const WriteToken& token) {
     if (write.only_check) return;
-    if (write.value) {
-      entries_.insert_or_assign(write.key, Entry{*write.value, last_revision_, token});
-      if (keeps_history_) history_.push_back(Change::put(*find(write.key)));
-    } else if (entries_.erase(write.key) == 0) {
+    if (write.value) return put(write.key, *write.value, token);
+    if (entries_.erase(write.key) > 0) remember([&] { return Change::deleted(write.key, last_revision_); });
+  }
+
+  void put(const Key& key, Result<Value> value, const WriteToken& token) {
+    entries_.insert_or_assign(key, Entry{std::move(value), last_revision_, token});
+    remember([&] { return Change::put(*find(key)); });
+  }
+
+  template <class MakeChange>
+  void remember(MakeChange change) {
+    if (!keeps_history_) {
+      forgotten_ = last_revision_;
       return;
-    } else if (keeps_history_) {
-      history_.push_back(Change::deleted(write.key, last_revision_));
     }
-    if (!keeps_history_) forgotten_ = last_revision_;
+    history_.push_back(change());
     if (history_.size() <= kHistoryMax) return;
     forgotten_ = history_.front().revision;
     history_.pop_front();
@@ -369,8 +362,6 @@ void MemoryStore::set_capabilities(Capabilities capabilities) {
 }
 
 void MemoryStore::damage(const Key& key, ErrorCode code) { data_->damage(key, code); }
-
-void MemoryStore::damage_beside(const Key& key) { data_->damage_beside(key); }
 
 void MemoryStore::forget_history() { data_->forget_history(); }
 

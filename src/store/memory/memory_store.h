@@ -30,13 +30,11 @@ class MemoryStore : public Store, public Pausable {
   /// Whether there is a record of the key: without a copy of it.
   [[nodiscard]] bool contains(const Key& key) const;
 
-  /// Shows every record of a kind, in place: no call of the store within.
+  /// Shows every readable record of a kind, in place: no call of the store within.
   void look_at(Kind kind, const std::function<void(const Key&, const Value&)>& look) const;
 
-  /// From now on the record of a key, which is made if need be, can't be understood.
+  /// From now on the record of a key, which is made if need be, cannot be read.
   void damage(const Key& key, ErrorCode code = ErrorCode::corrupt);
-  /// From now on what is beside the record of a pool or block, which is there, can't be understood.
-  void damage_beside(const Key& key);
   /// From now on changes are not remembered: watches get too_old. For simulations of very many commits.
   void keep_no_history();
   /// Forgets past changes, as a compaction does: watches that have not seen them get too_old.

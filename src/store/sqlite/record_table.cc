@@ -59,8 +59,7 @@ std::int64_t checksum_of(const Key& key, std::int64_t revision, std::string_view
 /// The record; what can't be understood is damaged. Its revision is that of the row, which conditions compare.
 [[nodiscard]] Record record_from(const Database& database, const Statement& row, Key key, int first_column) {
   Record record;
-  auto value = value_from(database, row, key, first_column);
-  record.value = value ? *std::move(value) : Value(core::Damaged{key.kind, std::move(value).error()});
+  record.value = value_from(database, row, key, first_column);
   record.key = std::move(key);
   record.revision = database.told(row.number(first_column));
   const std::string_view token = row.bytes(first_column + 1);

@@ -48,7 +48,7 @@ class SqliteStoreTest : public testing::Test {
     const auto record = store.get(mark_key(name), soon());
     EXPECT_TRUE(record) << record.error().message;
     if (!record || !*record) return std::nullopt;
-    return std::get<core::HighWaterMark>((*record)->value).sequence_number.value;
+    return std::get<core::HighWaterMark>(*(*record)->value).sequence_number.value;
   }
 
   /// Opens it, and has every page looked at.

@@ -158,7 +158,7 @@ Result<void> verify(Database& database, std::vector<Error>& damaged) {
     const ListRequest all{static_cast<Kind>(kind), "", "", std::numeric_limits<std::int32_t>::max()};
     TRY(const Page page, read_page(database, all));
     for (const Record& record : page.records) {
-      if (const Error* const damage = core::damage_of(record.value)) damaged.push_back(*damage);
+      if (!record.value) damaged.push_back(record.value.error());
     }
   }
   return {};

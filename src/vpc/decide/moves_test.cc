@@ -260,7 +260,7 @@ TEST(WarmGround, WithoutTheRangeTheAnswersOwnWordCounts) {
 
 TEST_F(WarmMoves, ADamagedRecordsAddressIsNotTakenInAnew) {
   const auto key = warm_address_key(address_of("10.9.0.7"));
-  stock_.records.put(key, Damaged{Kind::warm_address, {ErrorCode::corrupt, "damaged", {}}});
+  stock_.records.damage(key);
   EXPECT_EQ(take("", {given("10.9.0.7", true), given("10.9.0.8", true)}), 1U);
 }
 

@@ -26,7 +26,7 @@ Flow<Stock> Stock::read(Reader& reader) {
   TRY_VOID(reader.ready());
   Stock stock;
   stock.node_ = node;
-  for (const KeyedValue& damaged : reader.damaged(kAddresses)) stock.damaged_.push_back(damaged.first.name);
+  for (const auto& [key, why] : reader.damaged(kAddresses)) stock.damaged_.push_back(key.name);
   if (addresses.size() + stock.damaged_.size() > kStockMax) {
     return fail(ErrorCode::corrupt, fmt::format("the stock has more than {} addresses: this is no node's", kStockMax));
   }

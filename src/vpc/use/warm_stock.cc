@@ -95,8 +95,8 @@ Result<StockView> view_stock(const Context& context) {
         if (const auto* address = std::get_if<core::WarmAddress>(&value)) view.addresses.push_back(*address);
         if (const auto* intent = std::get_if<core::WarmIntent>(&value)) view.intents.push_back(*intent);
       }
-      for (const auto& [key, value] : reader.damaged(listing)) {
-        view.damaged.push_back(*core::damage_of(value));
+      for (const auto& [key, why] : reader.damaged(listing)) {
+        view.damaged.push_back(why);
         view.damaged_keys.insert(key.name);
       }
     }

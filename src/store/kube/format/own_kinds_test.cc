@@ -24,7 +24,8 @@ net::Prefix cidr(const char* text) { return net::Prefix::parse(text).value(); }
 std::vector<std::pair<core::Key, core::Value>> samples() {
   const std::uint64_t high = ~std::uint64_t{0};
   return {
-      {core::high_water_mark_key(cidr("10.0.0.64/26")), core::HighWaterMark{core::SequenceNumber(high)}},
+      {core::high_water_mark_key(cidr("10.0.0.64/26")),
+       core::HighWaterMark{core::SequenceNumber(core::kHighWaterMarkMax)}},
       {core::pool_set_key(), core::PoolSet{3}},
       {core::node_range_key(cidr("10.244.3.0/24")), core::NodeRange{"a \"b\" <c>\n", cidr("10.244.3.0/24")}},
       {core::node_range_set_key(),
