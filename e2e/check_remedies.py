@@ -235,7 +235,7 @@ def pool_gone(r):
 @row("sequence_behind", "etcd")
 def sequence_behind(r):
     r.etcd.put(f"/croft/v1/high_water_mark/ipv4/{r.block}", json.dumps(
-        {"token": "0" * 32, "record": {"v": 1, "sequenceNumber": 2**63 - 1}}, separators=(",", ":")))
+        {"token": "0" * 32, "record": {"v": 1, "sequenceNumber": 2**63 - 2**22}}, separators=(",", ":")))
 
 
 @row("affinity_missing", "sqlite", gone="later")
