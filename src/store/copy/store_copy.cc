@@ -122,26 +122,31 @@ class Copier {
     return all;
   }
 
+  [[nodiscard]] static Result<void> check_sound(const std::map<std::string, Record>& records, std::string_view end) {
+    for (const auto& [name, record] : records) {
+      if (record.value) continue;
+      return fail(refused(fmt::format("{} of {} cannot be read: {}; mend it first (docs/runbooks/damaged-records.md)",
+                                      name_of_record(record.key), end, record.value.error().message)));
+    }
+    return {};
+  }
+
   /// Calls `take(key, in_source, in_target, due)` for each name that one of the stores has; null where it has none.
   template <class Take>
   [[nodiscard]] Result<void> compare(Kind kind, Take take) {
     TRY(auto here, read_all(context_.from.store, kind));
     TRY(auto there, read_all(context_.to.store, kind));
+    TRY_VOID(check_sound(here, "FROM"));
+    TRY_VOID(check_sound(there, "TO"));
     for (const auto& [name, record] : here) {
-      if (const Error* damage = core::damage_of(record.value)) {
-        return fail(
-            refused(fmt::format("{} of FROM cannot be read: {}; mend it first "
-                                "(docs/runbooks/damaged-records.md)",
-                                name_of_record(record.key), damage->message)));
-      }
       const auto found = there.find(name);
       const Record* present = found == there.end() ? nullptr : &found->second;
-      TRY(Due due, core::due(kind, &record.value, present != nullptr ? &present->value : nullptr));
+      TRY(Due due, core::due(kind, &*record.value, present != nullptr ? &*present->value : nullptr));
       TRY_VOID(take(&record, present, std::move(due)));
       if (found != there.end()) there.erase(found);
     }
     for (const auto& [name, record] : there) {
-      TRY(Due due, core::due(kind, nullptr, &record.value));
+      TRY(Due due, core::due(kind, nullptr, &*record.value));
       TRY_VOID(take(nullptr, &record, std::move(due)));
     }
     return {};

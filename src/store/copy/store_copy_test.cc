@@ -117,7 +117,7 @@ TEST_F(StoreCopy, CarriesEverythingAndPausesTheSourceForGood) {
   EXPECT_EQ(addresses_in(to_), resting);  // what cools, too, and until when
   const auto mark = to_.store.get(core::high_water_mark_key(World::prefix("10.1.0.240/28")), {}).value();
   ASSERT_TRUE(mark);
-  EXPECT_EQ(std::get<core::HighWaterMark>(mark->value).sequence_number, core::SequenceNumber(9));
+  EXPECT_EQ(std::get<core::HighWaterMark>(*mark->value).sequence_number, core::SequenceNumber(9));
   EXPECT_FALSE(add(from_, "late"));
   EXPECT_FALSE(del(from_, "first-9"));
   EXPECT_TRUE(add(to_, "late"));
@@ -251,7 +251,7 @@ TEST_F(StoreCopy, WhatAnotherProgramWroteIntoTheTargetIsNotOverwritten) {
   ASSERT_FALSE(copy());
   const store::Page page = to_.store.list({Kind::block, "", ""}, {}).value();
   ASSERT_FALSE(page.records.empty());
-  auto block = std::get<core::Block>(page.records.front().value);
+  auto block = std::get<core::Block>(*page.records.front().value);
   block.sequence_number.value += 2;
   to_.store.fill();
   to_.put(core::block_key(block.cidr), block);
