@@ -163,8 +163,6 @@ def programs(world, kube):
     say(findings.strip().splitlines()[-1])
     expect(len(json.dumps(listed)) > 10, "the list is not empty")
 
-    twins(world, kube, store, croft)
-
     # Calico says that its data must not be written.
     info = {"apiVersion": "crd.projectcalico.org/v1", "kind": "ClusterInformation", "metadata": {"name": "default"},
             "spec": {"datastoreReady": False}}
@@ -172,42 +170,6 @@ def programs(world, kube):
     refused = subprocess.run([*map(str, croft), "pool", "create", "second", "--cidr", "10.1.0.0/16"], capture_output=True, text=True,
                              check=False, timeout=60)
     expect(refused.returncode != 0 and "datastoreReady" in refused.stderr, f"a write to what is not ready: {refused}")
-
-
-def twins(world, kube, store, croft):
-    """Container IDs that only upper case tells apart have one object between them: it is whose ADD came first."""
-    del kube
-    node = Node(world, store, "node-a")
-    held = lambda: sorted(entry["handle"] for entry in json.loads(run(*croft, "-o", "json", "ip", "list").stdout)
-                          if entry["state"] == "held" and "win" in entry["handle"].lower())
-    (address,) = node.add("Twin")
-    for container in ("twin", "tWIN"):
-        answer = node.refuse(container)
-        expect_equal(answer["code"], 7, f"what is refused is the name: {answer}")
-        text = json.dumps(answer)
-        expect(f"net.{container}" in text and "net.Twin" in text, f"both are named: {text}")
-        node.delete(container)
-        expect_equal(held(), ["net.Twin"], f"after the DEL of {container}")
-        say(f"refused: {answer['msg']} {answer.get('details', '')}")
-    expect_equal(node.add("Twin"), [address], "the first one has its address")
-    node.delete("Twin")
-    node.add("twin")
-    node.delete("Twin")
-    expect_equal(held(), ["net.twin"], "the other one's turn")
-    node.delete("twin")
-    for turn in range(5):
-        calls = {c: node.start("ADD", c) for c in (f"twin{turn}", f"Twin{turn}", f"TWIN{turn}")}
-        codes = {c: node.finish(process)[0] for c, process in calls.items()}
-        expect_equal(sorted(codes.values())[0], 0, f"one has an address: {codes}")
-        expect_equal(list(codes.values()).count(0), 1, f"and one alone: {codes}")
-        winner = next(c for c, code in codes.items() if code == 0)
-        for container in codes:
-            if container != winner:
-                node.delete(container)
-        expect_equal(held(), [f"net.{winner}"], "nothing of the winner's was freed")
-        node.delete(winner)
-    expect_equal(held(), [], "all is given back")
-    expect_equal(run(*croft, "check", check=False).returncode, 0, "croft check")
 
 
 def test():

@@ -1,19 +1,27 @@
 #include "register/handle_blocks.h"
 
+#include "base/assert.h"
+
 namespace croft::core {
 
-HandleBlocks blocks_of(const Handle& handle) {
-  HandleBlocks named;
-  named.blocks.reserve(handle.blocks.size());
-  for (const auto& [text, count] : handle.blocks) {
-    const auto cidr = net::Prefix::parse(text);
-    if (cidr) {
-      named.blocks.push_back({*cidr, count, text});
-    } else if (!named.damage) {
-      named.damage = Error{ErrorCode::corrupt, "handle " + handle.id + ": " + cidr.error().message, {}};
+std::vector<HandleBlock> blocks_of(const Handle& handle) {
+  std::vector<HandleBlock> blocks;
+  blocks.reserve(handle.blocks.size());
+  for (const auto& [name, count] : handle.blocks) {
+    const auto cidr = net::Prefix::parse(name);
+    CROFT_ASSERT(cidr.has_value());
+    blocks.push_back({*cidr, count, name});
+  }
+  return blocks;
+}
+
+Result<void> check_handle(const Handle& handle) {
+  for (const auto& [name, count] : handle.blocks) {
+    if (const auto cidr = net::Prefix::parse(name); !cidr) {
+      return fail(ErrorCode::corrupt, "handle " + handle.id + ": " + cidr.error().message);
     }
   }
-  return named;
+  return {};
 }
 
 }  // namespace croft::core

@@ -191,9 +191,9 @@ void calico_del(const engine::Context& context, const std::string& handle_id) {
     for (int tries = 0; tries < kTries; ++tries) {
       TRY(const auto record, library.get(key));
       if (!record) return {};
-      const core::HandleBlocks held = core::blocks_of(std::get<core::Handle>(*record->value));
-      if (held.blocks.empty()) return {};
-      const core::Key block_key = core::block_key(held.blocks.front().cidr);
+      const auto held = core::blocks_of(std::get<core::Handle>(*record->value));
+      if (held.empty()) return {};
+      const core::Key block_key = core::block_key(held.front().cidr);
       TRY(const auto block, library.get(block_key));
       if (!block) return {};
       const auto& before = std::get<core::Block>(*block->value);

@@ -37,11 +37,12 @@ struct WriteToken {
 
 struct Record {
   Key key;
-  /// Or why it cannot be read: corrupt, newer_version, refused_by_configuration (encrypted); invalid_argument: the
-  /// store has no place for such a key.
+  /// Or why it cannot be read: corrupt, newer_version, refused_by_configuration (encrypted).
   Result<Value> value;
   Revision revision;
   WriteToken token;  ///< of the commit that wrote this revision; all zero where the format has no place for it
+  /// Where only what Croft keeps beside a pool or block of Calico's cannot be read: the record without that.
+  std::shared_ptr<const Value> calicos = nullptr;
 
   /// The value as one of its kind; null when it cannot be read, or is of another.
   template <class T>

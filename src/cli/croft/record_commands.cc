@@ -84,8 +84,10 @@ struct RemoveOptions {
   }
   // Whoever has a damaged node record is there all the same: the collector must not take the node for gone.
   const bool is_written_anew = *kind == core::Kind::node && !context.store.capabilities().foreign_writers;
-  if (!options.force && !is_written_anew) TRY_VOID(refuse_what_is_used(context, *kind, subject));
+  const bool is_beside = record->calicos != nullptr;
+  if (!options.force && !is_written_anew && !is_beside) TRY_VOID(refuse_what_is_used(context, *kind, subject));
   std::optional<core::Value> anew;
+  if (is_beside) anew = *record->calicos;
   if (is_written_anew) {
     TRY_VOID(core::check_node_name(options.name));
     core::Node node;
@@ -94,6 +96,13 @@ struct RemoveOptions {
   }
   const store::Write write{key, std::move(anew), store::Condition::if_revision(record->revision)};
   TRY_VOID(engine::commit_once(context, {&write, 1}, deadline));
+  if (is_beside) {
+    print(
+        fmt::format("what Croft keeps beside {0} removed, {0} itself stays: it has no gateway and no cooldown, and "
+                    "nothing in it rests\n",
+                    subject));
+    return 0;
+  }
   print(is_written_anew ? fmt::format("record {} written anew, without labels; `croft node remove {}` says that the "
                                       "node is gone\n",
                                       subject, options.name)

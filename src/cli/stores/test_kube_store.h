@@ -86,5 +86,4 @@ class KubeTestStore final : private KubeTestParts, public store::ForwardingStore
 namespace croft::engine {
 using TestStore = app::KubeTestStore;
 inline constexpr bool kMakesNodes = false;
-inline constexpr bool kKeepsNonsense = false;
 }  // namespace croft::engine

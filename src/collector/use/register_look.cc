@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "base/assert.h"
 #include "ipam/decide/draft.h"
 #include "ipam/use/each_record.h"
 
@@ -45,23 +44,15 @@ Result<RegisterLook> look_at_register(const Context& context, bool may_lack) {
   RegisterLook look;
   if (!pools->config().auto_allocate_blocks || is_config_damaged) look.view.set_claimed_by_hand();
   const Instant now = context.clock.now();
-  const auto leave_out = [&](std::string what) {
-    look.view.set_partial();
-    if (look.alarms.size() < kCorruptNamedMax) {
-      look.alarms.push_back({core::collect::Alarm::Kind::block_corrupt, std::move(what)});
-    }
-  };
   const auto take_block = [&](const store::Record& record) {
-    if (!record.value) return leave_out(record.value.error().message);
-    const auto* block = record.get_if<core::Block>();
-    CROFT_ASSERT(block != nullptr);
-    const auto valid = core::check_block(*block);
-    if (!valid) return leave_out(valid.error().message);
-    if (block->deleted) return;
-    if (record.key != core::block_key(block->cidr)) {
-      return leave_out("block " + record.key.name + " holds block " + block->cidr.to_string());
+    if (!record.value) {
+      look.view.set_partial();
+      if (look.alarms.size() == kCorruptNamedMax) return;
+      look.alarms.push_back({core::collect::Alarm::Kind::block_corrupt, record.value.error().message});
+      return;
     }
-    look.view.add_block(*block, pools->cooldowns_of(block->cidr), now);
+    const auto& block = std::get<core::Block>(*record.value);
+    if (!block.deleted) look.view.add_block(block, pools->cooldowns_of(block.cidr), now);
   };
   TRY_VOID(for_each_in_any_order(context, {Kind::block, "", "", kBlocksPage}, take_block, OnDamage::visit));
   const auto pass_over = [&](Kind kind, const Result<void>& read) -> Result<void> {
@@ -73,9 +64,8 @@ Result<RegisterLook> look_at_register(const Context& context, bool may_lack) {
   TRY_VOID(pass_over(Kind::affinity, for_each_in_any_order(
                                          context, {Kind::affinity, "", "", store::kListLimitMax},
                                          [&](const store::Record& record) {
-                                           const auto* affinity = record.get_if<core::Affinity>();
-                                           CROFT_ASSERT(affinity != nullptr);
-                                           look.view.add_affinity(*affinity);
+                                           const auto& affinity = std::get<core::Affinity>(*record.value);
+                                           look.view.add_affinity(affinity);
                                          },
                                          OnDamage::skip)));
   // A damaged note of a removal removes nothing.
@@ -83,10 +73,9 @@ Result<RegisterLook> look_at_register(const Context& context, bool may_lack) {
   TRY_VOID(pass_over(Kind::removed_node, for_each_record(
                                              context, {Kind::removed_node, ""},
                                              [&](const store::Record& record) {
-                                               const auto* removed = record.get_if<core::RemovedNode>();
-                                               CROFT_ASSERT(removed != nullptr);
-                                               look.view.add_removed(*removed);
-                                               removals.push_back(*removed);
+                                               const auto& removed = std::get<core::RemovedNode>(*record.value);
+                                               look.view.add_removed(removed);
+                                               removals.push_back(removed);
                                              },
                                              OnDamage::skip)));
   look.spent = spent_of(std::move(removals), look.view);

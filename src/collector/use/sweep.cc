@@ -64,9 +64,6 @@ Step<Batch> plan_leaks(const Snapshot& snapshot, const std::vector<Leak>& leaks,
   Batch batch;
   std::vector<core::AddressToRelease> wanted, addresses;
   std::vector<Evidence> proven;
-  if (block != nullptr) {
-    if (const auto valid = core::check_block(*block); !valid) return valid.error();
-  }
   for (const Leak& leak : leaks) {
     auto evidence = block != nullptr ? prove(leak, *block, facts, now) : std::nullopt;
     if (!evidence || (asked != nullptr && !asked->confirms(*evidence, leak, *block, facts, now))) {
@@ -81,8 +78,7 @@ Step<Batch> plan_leaks(const Snapshot& snapshot, const std::vector<Leak>& leaks,
   if (!reader.complete()) return reader.missing();
   for (std::size_t i = 0; i < proven.size(); ++i) {
     const Error* damage = sees_handles ? reader.damage(core::handle_key(proven[i].handle)) : nullptr;
-    // What the store can keep no record of needs none written (ipam/decide/draft.h).
-    if (damage != nullptr && damage->code != ErrorCode::invalid_argument) {
+    if (damage != nullptr) {
       batch.unwritable.emplace(proven[i].handle, *damage);
       continue;
     }
@@ -106,9 +102,6 @@ Step<std::vector<Evidence>> plan_proofs(const Snapshot& snapshot, const std::vec
   const auto* block = reader.get(core::block_key(leaks.front().block));
   if (!reader.complete()) return reader.missing();
   std::vector<Evidence> proven;
-  if (block != nullptr) {
-    if (const auto valid = core::check_block(*block); !valid) return valid.error();
-  }
   for (const Leak& leak : leaks) {
     auto evidence = block != nullptr ? prove(leak, *block, facts, now) : std::nullopt;
     if (evidence) proven.push_back(*std::move(evidence));

@@ -60,12 +60,9 @@ Step<Addresses> held_addresses(const Snapshot& snapshot, const Owner& owner) {
     TRY_VOID(reader.ready());
     Addresses held;
     if (handle == nullptr) return Plan<Addresses>{};
-    const HandleBlocks named = blocks_of(*handle);
-    if (named.damage) return fail(*named.damage);
-    for (const auto& [cidr, count, name] : named.blocks) {
+    for (const auto& [cidr, count, name] : blocks_of(*handle)) {
       const Block* block = reader.get(block_key(cidr));
       if (block == nullptr) continue;
-      TRY_VOID(check_block(*block));
       for (const net::Ordinal ordinal : held_by(*block, owner)) held.push_back(net::address_at(cidr, ordinal));
     }
     std::sort(held.begin(), held.end());

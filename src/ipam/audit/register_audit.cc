@@ -49,7 +49,7 @@ class RegisterAudit::Impl {
     }
     check_pools();
     check_left_reservations();
-    for (const auto& [key, value] : reader_.list({Kind::block, ""})) check_one_block(key, std::get<Block>(value));
+    for (const auto& [key, value] : reader_.list({Kind::block, ""})) check_one_block(std::get<Block>(value));
     check_overlaps();
     check_affinities();
     add(runtime_.findings_together());
@@ -173,29 +173,10 @@ class RegisterAudit::Impl {
     }
   }
 
-  void check_one_block(const Key& key, const Block& block) {
-    const auto valid = check_block(block);
-    if (valid && block.deleted) return;
-    const auto place = block_cidr_of(key);
-    if (!place) {
-      report_.findings.push_back(
-          no_block(key, valid ? "it holds block " + block.cidr.to_string() : valid.error().message));
-      return;
-    }
+  void check_one_block(const Block& block) {
+    if (block.deleted) return;
     ++report_.blocks;
     const std::string subject = "block " + block.cidr.to_string();
-    if (!valid) {
-      unseen_.add_block(block.cidr);
-      unseen_.add_block(*place);
-      add(FindingKind::block_corrupt, subject, valid.error().message,
-          "restore the store from a backup; its addresses stay taken");
-      return;
-    }
-    if (key != block_key(block.cidr)) {
-      add(FindingKind::block_corrupt, subject, "it is stored under the name " + key.name,
-          "restore the store from a backup");
-      return;
-    }
     blocks_[block.cidr] = &block;
     if (block.affinity && block.affinity->type == AffinityOwner::Type::host) {
       report_.blocks_of_nodes.push_back({block.cidr, block.affinity->name});

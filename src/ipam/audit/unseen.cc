@@ -36,16 +36,20 @@ bool is_removable(Kind kind, bool foreign_writers) {
 Finding finding_of(const Unreadable& unreadable, bool foreign_writers) {
   const auto& [key, error] = unreadable;
   const auto cidr = key.kind == Kind::block ? block_cidr_of(key) : std::nullopt;
-  const std::string subject = std::string(name_of(key.kind)) + " " + (key.name.empty() ? "(all)" : key.name);
+  const std::string subject = std::string(name_of(key.kind)) + " " + key.name;
   if (error.code == ErrorCode::newer_version) {
     return {Finding::Kind::record_newer, subject, error.message, "upgrade Croft here"};
   }
-  if (key.kind == Kind::block && !key.name.empty() && !cidr) return no_block(key, error.message);
-  if (key.kind == Kind::block && !key.name.empty()) {
+  if (key.kind == Kind::block && !cidr) {
+    return {Finding::Kind::block_corrupt, subject,
+            "its name is no CIDR, and nobody has an address by it: " + error.message,
+            fmt::format("`croft record remove block {} --force`", key.name)};
+  }
+  if (key.kind == Kind::block) {
     return {Finding::Kind::block_corrupt, "block " + cidr->to_string(), error.message,
             fmt::format("{}; its addresses stay taken until then. {}", kRestore, kRunbook)};
   }
-  if (key.kind == Kind::block_beside && !key.name.empty()) {
+  if (key.kind == Kind::block_beside) {
     return {Finding::Kind::record_unreadable, subject, error.message,
             fmt::format("restore the store from a backup; one that no backup has: `croft record remove {} {} --force`; "
                         "what rests there may then be given out at once",
@@ -57,7 +61,7 @@ Finding finding_of(const Unreadable& unreadable, bool foreign_writers) {
   }
   return {Finding::Kind::record_unreadable, subject, error.message,
           fmt::format("restore the store from a backup; one that no backup has: `croft record remove {} {}{}`",
-                      name_of(key.kind), key.name.empty() ? "NAME" : in_shell_quotes_if_needed(key.name),
+                      name_of(key.kind), in_shell_quotes_if_needed(key.name),
                       loss_without(key.kind).empty() || key.kind == Kind::node ? "" : " --force")};
 }
 
@@ -67,7 +71,7 @@ Unseen::Unseen(const std::vector<Unreadable>& unreadable) : unreadable_(unreadab
   for (const Unreadable& one : unreadable_) {
     if (one.key.name.empty()) unlistable_.insert(one.key.kind);
     const auto cidr = one.key.kind == Kind::block ? block_cidr_of(one.key) : std::nullopt;
-    if (cidr) add_block(*cidr);
+    if (cidr) blocks_.insert(cidr->to_string());
   }
 }
 
@@ -98,12 +102,6 @@ std::vector<Finding> Unseen::findings(bool foreign_writers) const {
     if (told.insert(one.key).second) findings.push_back(finding_of(one, foreign_writers));
   }
   return findings;
-}
-
-Finding no_block(const Key& key, const std::string& what) {
-  return {Finding::Kind::block_corrupt, "block " + key.name,
-          "its name is no CIDR, and nobody has an address by it: " + what,
-          fmt::format("`croft record remove block {} --force`", key.name)};
 }
 
 }  // namespace croft::core::audit

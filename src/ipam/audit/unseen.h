@@ -11,10 +11,10 @@
 
 namespace croft::core::audit {
 
-/// A record that is there and cannot be read. Without a name: the whole kind cannot even be listed.
+/// A record that is there and cannot be read. Without a name, permission_denied: this account may not read the kind.
 struct Unreadable {
   Key key;
-  Error error;  ///< corrupt or newer_version; permission_denied: this account may not look, and it is no finding
+  Error error;
 };
 
 /// What a look at the register could not see: what that leaves unknown is not held against the records it saw.
@@ -23,14 +23,11 @@ class Unseen {
  public:
   explicit Unseen(const std::vector<Unreadable>& unreadable);
 
-  /// A block that was read, and says nothing that can be believed.
-  void add_block(const net::Prefix& cidr) { blocks_.insert(cidr.to_string()); }
-
   /// Whether a block may be there although it was not read.
   [[nodiscard]] bool may_have_block(const std::string& cidr) const {
     return lacks_all(Kind::block) || blocks_.contains(cidr);
   }
-  /// Whether the records of a kind could not even be listed.
+  /// Whether this account may not read the kind.
   [[nodiscard]] bool lacks_all(Kind kind) const { return unlistable_.contains(kind); }
   /// Whether any record of the kind could not be read.
   [[nodiscard]] bool lacks_some(Kind kind) const;
@@ -47,8 +44,5 @@ class Unseen {
   std::set<std::string> blocks_;
   std::set<Kind> unlistable_;
 };
-
-/// Of a record in the place of blocks under a name that is no CIDR.
-[[nodiscard]] Finding no_block(const Key& key, const std::string& what);
 
 }  // namespace croft::core::audit

@@ -87,9 +87,7 @@ Step<bool> plan_mend_handle(const Snapshot& snapshot, const std::string& handle_
     if (handle == nullptr) return Plan<bool>{false, {}};
     Handle mended = *handle;
     std::vector<PlannedWrite> writes;
-    const HandleBlocks named = blocks_of(*handle);
-    if (named.damage) return fail(*named.damage);
-    for (const auto& [cidr, count, name] : named.blocks) {
+    for (const auto& [cidr, count, name] : blocks_of(*handle)) {
       const Block* block = reader.get(block_key(cidr));
       if (block != nullptr) TRY_VOID(check_writable(*block));
       const std::uint32_t held = block != nullptr ? count_of_handle(*block, handle_id) : 0;

@@ -69,9 +69,7 @@ Blocks unnamed_blocks(const Assignment& in) {
   if (is_planted("repeat_forgotten")) return {};
   std::vector<Prefix> blocks(unnamed.begin(), unnamed.end());
   if (handle != nullptr) {
-    const HandleBlocks named = blocks_of(*handle);
-    if (named.damage) return fail(*named.damage);
-    for (const auto& [cidr, count, name] : named.blocks) blocks.push_back(cidr);
+    for (const auto& [cidr, count, name] : blocks_of(*handle)) blocks.push_back(cidr);
   }
   for (const Prefix& cidr : blocks) in.reader.ask(block_key(cidr));
   TRY_VOID(in.reader.ready());

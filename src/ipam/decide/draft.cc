@@ -276,10 +276,6 @@ void Draft::write_handles(Writes& writes) {
   for (const auto& [id, blocks] : dropped_) ids.insert(id);
   for (const std::string& id : ids) {
     const auto key = handle_key(id);
-    // A store that can keep no record of this name has none that counts: an address that a block names it for goes all
-    // the same, only none comes to it.
-    const Error* why = reader_.damage(key);
-    if (why != nullptr && why->code == ErrorCode::invalid_argument && !gains(id)) continue;
     const Handle* stored = reader_.get(key);
     Handle handle = stored != nullptr ? *stored : Handle{id, {}, false};
     for (const auto& [cidr, change] : changes_) {

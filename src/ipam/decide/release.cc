@@ -34,21 +34,13 @@ bool is_of_old_form(const Attribute& holder, const std::string& handle_id) {
   return holder.secondary.empty();
 }
 
-/// Whether the store has no place for such a handle, so that nobody could ever get anything by it.
-bool can_never_be(const Snapshot& snapshot, const Key& handle) {
-  const Error* why = snapshot.unreadable(handle);
-  return why != nullptr && why->code == ErrorCode::invalid_argument;
-}
-
 /// The blocks to look at, in the order of the handle.
-[[nodiscard]] Result<std::vector<HandleBlocks::Counted>> blocks_to_look_at(const Handle& handle,
-                                                                           const std::string& after, bool& has_more) {
-  HandleBlocks named = blocks_of(handle);
-  if (named.damage) return fail(*std::move(named.damage));
-  std::erase_if(named.blocks, [&](const HandleBlocks::Counted& one) { return one.name <= after; });
-  has_more = named.blocks.size() > kReleaseBlocksMax;
-  if (has_more) named.blocks.erase(named.blocks.begin() + kReleaseBlocksMax, named.blocks.end());
-  return std::move(named.blocks);
+std::vector<HandleBlock> blocks_to_look_at(const Handle& handle, const std::string& after, bool& has_more) {
+  std::vector<HandleBlock> blocks = blocks_of(handle);
+  std::erase_if(blocks, [&](const HandleBlock& one) { return one.name <= after; });
+  has_more = blocks.size() > kReleaseBlocksMax;
+  if (has_more) blocks.erase(blocks.begin() + kReleaseBlocksMax, blocks.end());
+  return blocks;
 }
 
 /// Releases the ordinals that `held` finds in the blocks of a handle.
@@ -56,13 +48,12 @@ template <class Held>
 Step<Released> release_from_handle(const Snapshot& snapshot, const std::string& handle_id, const Instant& now,
                                    const std::string& after, Held held) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Released>> {
-    if (can_never_be(snapshot, handle_key(handle_id))) return Plan<Released>{};
     const Handle* handle = reader.get(handle_key(handle_id));
     TRY_VOID(reader.ready());
     if (handle == nullptr) return Plan<Released>{};  // two of the three DELs of a pod: they read the handle alone
 
     bool has_more = false;
-    TRY(const auto blocks, blocks_to_look_at(*handle, after, has_more));
+    const auto blocks = blocks_to_look_at(*handle, after, has_more);
     const PoolTable pools(reader);
     for (const auto& one : blocks) reader.ask(block_key(one.cidr));
     TRY_VOID(reader.ready());

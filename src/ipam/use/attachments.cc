@@ -51,7 +51,7 @@ Result<HeldOnNode> held_on_node(const Context& context, const core::Owner& owner
   for (const net::Prefix& cidr : cidrs) {
     TRY(const auto record, context.store.get(core::block_key(cidr), deadline));
     const auto* block = record ? record->get_if<core::Block>() : nullptr;
-    if (block == nullptr || block->deleted || !core::check_block(*block)) continue;
+    if (block == nullptr || block->deleted) continue;
     core::audit::add_held_elsewhere(*block, owner, found);
     for (const net::Ordinal ordinal : core::held_by(*block, owner)) {
       result.unnamed.push_back(

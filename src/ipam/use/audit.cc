@@ -10,13 +10,12 @@
 namespace croft::engine {
 namespace {
 
-/// Notes the revisions of those that are empty. A page that can't be read as a whole is read record by record.
+/// Notes the revisions of those that are empty.
 [[nodiscard]] Result<void> add_handles(const Context& context, core::audit::RegisterAudit& look,
                                        std::map<core::Key, store::Revision>& empty,
                                        std::map<core::Kind, Error>& not_allowed) {
-  const core::Listing handles{core::Kind::handle, ""};
   const auto done = for_each_in_any_order(
-      context, {handles.kind, "", "", store::kListLimitMax},
+      context, {core::Kind::handle, "", "", store::kListLimitMax},
       [&](store::Record& record) {
         if (!record.value) {
           look.add_unreadable({record.key, record.value.error()});
@@ -26,21 +25,11 @@ namespace {
       },
       OnDamage::visit);
   if (!done && done.error().code == ErrorCode::permission_denied) {
-    look.add_unreadable({{handles.kind, ""}, done.error()});
-    not_allowed.emplace(handles.kind, done.error());
+    look.add_unreadable({{core::Kind::handle, ""}, done.error()});
+    not_allowed.emplace(core::Kind::handle, done.error());
     return {};
   }
-  const bool is_damage =
-      !done && (done.error().code == ErrorCode::corrupt || done.error().code == ErrorCode::newer_version);
-  if (!is_damage) return done;
-  core::Missing wanted;
-  wanted.lists.insert(handles);
-  TRY(const Register found, read_register(context, wanted));
-  for (const auto& [key, value] : *found.snapshot.list(handles)) {
-    if (look.add_handle(key, std::get<core::Handle>(value))) empty[key] = found.revisions.at(key);
-  }
-  for (const core::audit::Unreadable& one : found.unreadable) look.add_unreadable(one);
-  return {};
+  return done;
 }
 
 }  // namespace

@@ -34,17 +34,6 @@ class AuditTest : public testing::Test, public World {
   core::Block block_;
 };
 
-TEST_F(AuditTest, BlockThatContradictsItself) {
-  block_.allocations[7] = 0;
-  put(core::block_key(block_.cidr), block_);
-  EXPECT_THAT(findings(), Contains(HasSubstr("block_corrupt")));
-}
-
-TEST_F(AuditTest, BlockUnderAnothersName) {
-  put(core::block_key(prefix("10.9.0.0/29")), block_);
-  EXPECT_THAT(findings(), Contains(HasSubstr("stored under the name ipv4/10.9.0.0/29")));
-}
-
 TEST_F(AuditTest, BlockWithoutPoolAndOverlap) {
   put(core::block_key(prefix("10.9.0.0/29")), core::new_block(prefix("10.9.0.0/29"), {}, clock.now(), {}));
   put(core::block_key(prefix("10.9.0.4/30")), core::new_block(prefix("10.9.0.4/30"), {}, clock.now(), {}));
@@ -251,41 +240,6 @@ TEST_F(AuditTest, WithoutARightTheRestIsJudged) {
   }
 }
 
-/// A store in which some records cannot be read, each alone or in a list.
-class DamagedStore : public store::MemoryStore {
- public:
-  using MemoryStore::MemoryStore;
-  std::map<core::Key, ErrorCode> damaged;
-  std::set<core::Kind> unlistable;
-
-  Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override {
-    if (request.keys_only && unlistable.contains(request.kind)) return fail(ErrorCode::corrupt, "a key is damaged");
-    auto page = MemoryStore::list(request, deadline);
-    for (const store::Record& record : page->records) {
-      if (const auto error = error_of(record.key)) return fail(*error);
-    }
-    return page;
-  }
-  Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
-    for (const core::Key& key : wanted.records) {
-      if (const auto error = error_of(key)) return fail(*error);
-    }
-    core::Missing records;
-    records.records = wanted.records;
-    TRY(store::ReadAnswer answer, MemoryStore::read(records, deadline));
-    TRY_VOID(store::read_by_pages(*this, wanted, answer, deadline));
-    return answer;
-  }
-
- private:
-  [[nodiscard]] std::optional<Error> error_of(const core::Key& key) const {
-    if (unlistable.contains(key.kind)) return Error{ErrorCode::corrupt, "a key is damaged", {}};
-    const auto it = damaged.find(key);
-    if (it == damaged.end()) return {};
-    return Error{it->second, "record " + key.name + " is damaged", {}};
-  }
-};
-
 /// A server that takes connections and says nothing: every call ends with its deadline.
 class SilentStore : public store::MemoryStore {
  public:
@@ -318,17 +272,16 @@ class DamageTest : public AuditTest {
  protected:
   std::vector<std::string> found() {
     std::vector<std::string> texts;
-    const AuditReport report = audit({damaged_, clock, random}, {}).value();
+    const AuditReport report = audit(context, {}).value();
     for (const core::audit::Finding& f : report.findings) {
       texts.push_back(std::string(name_of(f.kind)) + " " + f.subject);
     }
     return texts;
   }
-  DamagedStore damaged_{store.data()};
 };
 
 TEST_F(DamageTest, IsAFindingAndTheRestIsCheckedAllTheSame) {
-  damaged_.damaged = {{core::block_key(block_.cidr), ErrorCode::corrupt}};
+  store.damage(core::block_key(block_.cidr));
   EXPECT_THAT(found(), ElementsAre("block_corrupt block 10.1.0.8/29"))
       << "claims, hints and handles of a block that can't be read are not held against it";
   put(core::handle_key("net.c9"), core::Handle{"net.c9", {{"10.1.0.0/29", 1}}, false});
@@ -336,9 +289,9 @@ TEST_F(DamageTest, IsAFindingAndTheRestIsCheckedAllTheSame) {
 }
 
 TEST_F(DamageTest, OfOtherRecordsAndOfNewerVersions) {
-  damaged_.damaged = {{core::handle_key("net.c1"), ErrorCode::corrupt},
-                      {core::affinity_key(node_, block_.cidr), ErrorCode::newer_version},
-                      {core::ipam_config_key(), ErrorCode::corrupt}};
+  store.damage(core::handle_key("net.c1"));
+  store.damage(core::affinity_key(node_, block_.cidr), ErrorCode::newer_version);
+  store.damage(core::ipam_config_key());
   EXPECT_THAT(found(), testing::UnorderedElementsAre("record_unreadable handle net.c1",
                                                      "record_newer affinity host/node-a/ipv4/10.1.0.8/29",
                                                      "record_unreadable ipam_config default"));
@@ -361,24 +314,6 @@ TEST_F(DamageTest, OfWhatOthersDecideOver) {
     EXPECT_THAT(found(), ElementsAre("record_unreadable " + std::string(core::name_of(key.kind)) + " " + key.name));
     put(key, value);
   }
-}
-
-TEST_F(DamageTest, OfAWholeKind) {
-  damaged_.unlistable = {core::Kind::handle};
-  EXPECT_THAT(found(), ElementsAre("record_unreadable handle (all)"));
-  damaged_.unlistable = {core::Kind::block};
-  EXPECT_THAT(found(), ElementsAre("record_unreadable block (all)"));
-}
-
-TEST_F(DamageTest, AmongManyPagesLosesNothingElse) {
-  for (int i = 0; i < 250; ++i) {
-    const std::string id = "net.h" + std::to_string(1000 + i);
-    put(core::handle_key(id), core::Handle{id, {{"10.1.0.0/29", 1}}, false});
-  }
-  damaged_.damaged = {{core::handle_key("net.h1150"), ErrorCode::corrupt}};
-  const auto all = found();
-  EXPECT_EQ(std::count_if(all.begin(), all.end(), [](const auto& f) { return f.starts_with("handle_empty"); }), 249);
-  EXPECT_THAT(all, Contains("record_unreadable handle net.h1150"));
 }
 
 /// As many as there are pools, and not as there are pairs.

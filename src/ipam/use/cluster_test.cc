@@ -500,21 +500,5 @@ TEST_F(BesideCalico, TheLimitCountsItsBlocks) {
   EXPECT_THAT(add(wanted).front(), HasSubstr("no more than 2"));
 }
 
-TEST_F(BesideCalico, OneBlockThatContradictsItselfStopsNobody) {
-  bare_pool("a", "10.1.0.0/28", 30);
-  foreign_block(kNodeA, "10.1.0.4/30", 2);
-  core::Block broken = block("10.1.0.4/30");
-  broken.attributes.pop_back();
-  put(core::block_key(broken.cidr), broken);
-  EXPECT_THAT(add("c1"), StartsWith("10.1.0."));
-  EXPECT_EQ(block("10.1.0.4/30"), broken);
-  EXPECT_THAT(findings(), testing::Contains(StartsWith("block_corrupt block 10.1.0.4/30")));
-  put(core::block_key(broken.cidr), std::nullopt);
-  put(core::affinity_key(kNodeA, broken.cidr), std::nullopt);
-  for (int i = 0; i < 2; ++i) {
-    put(core::handle_key("k8s-pod-network." + std::to_string(i) + "10.1.0.4/30"), std::nullopt);
-  }
-}
-
 }  // namespace
 }  // namespace croft::engine

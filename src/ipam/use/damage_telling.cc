@@ -7,26 +7,6 @@
 
 namespace croft::engine {
 
-class TellingWatch final : public store::Watch {
- public:
-  TellingWatch(DamageTelling& store, std::unique_ptr<store::Watch> beneath)
-      : store_(store), beneath_(std::move(beneath)) {}
-
-  [[nodiscard]] Result<std::vector<store::Change>> next(Deadline deadline) override {
-    TRY(auto changes, beneath_->next(deadline));
-    for (const store::Change& change : changes) {
-      if (change.record) store_.look(*change.record);
-    }
-    return changes;
-  }
-  void follow(const core::Key& key, store::Revision after) override { beneath_->follow(key, after); }
-  void unfollow(const core::Key& key) override { beneath_->unfollow(key); }
-
- private:
-  DamageTelling& store_;
-  std::unique_ptr<store::Watch> beneath_;
-};
-
 DamageTelling::DamageTelling(store::Store& beneath, Tell tell) : ForwardingStore(beneath), tell_(std::move(tell)) {}
 DamageTelling::DamageTelling(std::unique_ptr<store::Store> beneath, Tell tell)
     : ForwardingStore(*beneath), owned_(std::move(beneath)), tell_(std::move(tell)) {}
@@ -68,12 +48,6 @@ Result<store::ReadAnswer> DamageTelling::read(const core::Missing& wanted, Deadl
     for (const store::Record& record : list) look(record);
   }
   return answer;
-}
-
-Result<std::unique_ptr<store::Watch>> DamageTelling::watch(const store::WatchScope& scope, store::Revision after,
-                                                           Deadline deadline) {
-  TRY(auto watch, ForwardingStore::watch(scope, after, deadline));
-  return std::unique_ptr<store::Watch>(std::make_unique<TellingWatch>(*this, std::move(watch)));
 }
 
 }  // namespace croft::engine

@@ -15,10 +15,10 @@
 
 namespace croft::engine {
 
-/// A store that tells of every damaged record that comes out of another one, once a record as long as it lives, and of
-/// more than kToldOfAKindMax of a kind only that there are more. What it gives is the same. A program has it around its
-/// store, so that what is set aside somewhere is named. The store beneath must outlive it; `tell` may be called from
-/// several threads, one at a time.
+/// A store that tells of every damaged record that is read from another one (what a watch shows is not looked at), once
+/// a record as long as it lives, and of more than kToldOfAKindMax of a kind only that there are more. What it gives is
+/// the same. A program has it around its store, so that what is set aside somewhere is named. The store beneath must
+/// outlive it; `tell` may be called from several threads, one at a time.
 class DamageTelling final : public store::ForwardingStore {
  public:
   using Tell = std::function<void(const core::Key&, const Error&)>;
@@ -37,11 +37,8 @@ class DamageTelling final : public store::ForwardingStore {
   [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override;
   [[nodiscard]] Result<void> for_each(store::ListRequest request, const std::function<Deadline()>& until,
                                       const std::function<Result<void>(store::Record&)>& take) override;
-  [[nodiscard]] Result<std::unique_ptr<store::Watch>> watch(const store::WatchScope& scope, store::Revision after,
-                                                            Deadline deadline) override;
 
  private:
-  friend class TellingWatch;
   void look(const store::Record& record);
 
   std::unique_ptr<store::Store> owned_;

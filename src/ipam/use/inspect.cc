@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "base/assert.h"
 #include "base/net/intervals.h"
 #include "base/time_text.h"
 #include "ipam/decide/draft.h"
@@ -36,9 +35,8 @@ class Frame {
     TRY_VOID(for_each_record(
         context, {core::Kind::reservation, ""},
         [&](const store::Record& record) {
-          const auto* reservation = record.get_if<core::Reservation>();
-          CROFT_ASSERT(reservation != nullptr);
-          frame.reserved_.insert(frame.reserved_.end(), reservation->cidrs.begin(), reservation->cidrs.end());
+          const auto& reservation = std::get<core::Reservation>(*record.value);
+          frame.reserved_.insert(frame.reserved_.end(), reservation.cidrs.begin(), reservation.cidrs.end());
         },
         OnDamage::skip));
     for (const core::Pool& pool : frame.pools_) {
@@ -183,12 +181,7 @@ Result<std::vector<core::Pool>> list_pools(const Context& context) {
   std::vector<core::Pool> pools;
   TRY_VOID(for_each_record(
       context, {core::Kind::pool, ""},
-      [&](store::Record& record) {
-        auto* pool = record.get_if<core::Pool>();
-        CROFT_ASSERT(pool != nullptr);
-        pools.push_back(std::move(*pool));
-      },
-      OnDamage::skip));
+      [&](store::Record& record) { pools.push_back(std::get<core::Pool>(*std::move(record.value))); }, OnDamage::skip));
   return pools;
 }
 
@@ -214,9 +207,8 @@ Result<void> for_each_affinity(const Context& context, const std::string& name_p
   return for_each_record(
       context, {core::Kind::affinity, name_prefix},
       [&](const store::Record& record) {
-        const auto* affinity = record.get_if<core::Affinity>();
-        CROFT_ASSERT(affinity != nullptr);
-        if (!affinity->deleted) visit(*affinity);
+        const auto& affinity = std::get<core::Affinity>(*record.value);
+        if (!affinity.deleted) visit(affinity);
       },
       OnDamage::skip);
 }
@@ -227,9 +219,8 @@ Result<void> for_each_block(const Context& context, const std::function<void(con
   return for_each_in_any_order(
       context, {core::Kind::block, "", "", kBlocksPage},
       [&](const store::Record& record) {
-        const auto* block = record.get_if<core::Block>();
-        CROFT_ASSERT(block != nullptr);
-        if (!block->deleted && core::check_block(*block)) visit(*block);
+        const auto& block = std::get<core::Block>(*record.value);
+        if (!block.deleted) visit(block);
       },
       OnDamage::skip);
 }
@@ -307,9 +298,6 @@ Result<BlockView> show_block(const Context& context, const net::Prefix& cidr) {
   TRY(const Frame frame, Frame::read(context));
   TRY(const auto record, get_sound(context, core::block_key(cidr), deadline_of(context)));
   const core::Block* found = record ? &std::get<core::Block>(*record->value) : nullptr;
-  if (found != nullptr) {
-    TRY_VOID(core::check_block(*found));
-  }
   if (found == nullptr || found->deleted) {
     return fail(ErrorCode::not_found, "there is no block " + cidr.to_string() + "; `croft block list` names them");
   }
@@ -361,12 +349,8 @@ Result<AddressView> show_address(const Context& context, const net::Address& add
   if (it != cidrs.end()) {
     TRY(const auto record, get_sound(context, core::block_key(*it), deadline_of(context)));
     if (record) {
-      const auto* block = record->get_if<core::Block>();
-      CROFT_ASSERT(block != nullptr);
-      TRY_VOID(core::check_block(*block));
-      if (!block->deleted) {
-        return address_view(frame, view_of(frame, *block, now), *net::ordinal_of(*it, address), now);
-      }
+      const auto& block = std::get<core::Block>(*record->value);
+      if (!block.deleted) return address_view(frame, view_of(frame, block, now), *net::ordinal_of(*it, address), now);
     }
   }
   const core::Pool* pool = frame.pool_of(address);

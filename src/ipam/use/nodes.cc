@@ -112,7 +112,7 @@ struct HeldOnNode {
       context, {core::Kind::block, ""},
       [&](const store::Record& record) {
         const auto* block = record.get_if<core::Block>();
-        if (block == nullptr || !core::check_block(*block)) {
+        if (block == nullptr) {
           found.damaged.push_back(record.key.name);
         } else if (!block->deleted) {
           count_held(*block);

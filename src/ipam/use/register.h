@@ -21,9 +21,8 @@ struct Register {
 /// (core::audit::Unreadable without a name, permission_denied).
 using MayLack = std::set<core::Kind>;
 
-/// Reads everything wanted (records and lists with values), as of one moment if nothing is damaged. A damaged record
-/// costs only itself: then lists are read page by page, and a page that has one is read record by record. Errors: those
-/// of the store, but corrupt and newer_version, and permission_denied of what it may lack.
+/// Reads everything wanted (records and lists with values), as of one moment where the store can give so much at once
+/// and all of it may be read. Errors: those of the store, but permission_denied of what it may lack.
 [[nodiscard]] Result<Register> read_register(const Context& context, const core::Missing& wanted,
                                              const MayLack& may_lack = {});
 

@@ -33,8 +33,7 @@ namespace croft::engine {
 
 #ifndef CROFT_TEST_STORE_HEADER
 using TestStore = store::MemoryStore;
-inline constexpr bool kMakesNodes = true;     ///< nodes are records that Croft writes
-inline constexpr bool kKeepsNonsense = true;  ///< also what contradicts itself
+inline constexpr bool kMakesNodes = true;  ///< nodes are records that Croft writes
 #endif
 
 /// A clock by which every time limit is over once a store was given so many commits.

@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "register/format/canonical_json.h"
 #include "register/format/fields.h"
+#include "register/handle_blocks.h"
 
 namespace croft::wire {
 namespace {
@@ -257,6 +258,9 @@ Result<core::Value> decode_record(const core::Key& key, std::string_view bytes) 
   if (own_key && *own_key != key) return fail(damaged(key, "it says that it is " + own_key->name));
   if (const auto* block = std::get_if<core::Block>(&value)) {
     if (const auto checked = core::check_block(*block); !checked) return fail(damaged(key, checked.error().message));
+  }
+  if (const auto* handle = std::get_if<core::Handle>(&value)) {
+    if (const auto checked = core::check_handle(*handle); !checked) return fail(damaged(key, checked.error().message));
   }
   return value;
 }

@@ -10,6 +10,7 @@
 #include "calico/records.h"
 #include "register/cooling_beside.h"
 #include "register/format/records.h"
+#include "register/handle_blocks.h"
 #include "store/calico/layout.h"
 
 namespace croft::store::calico {
@@ -63,8 +64,6 @@ tl::unexpected<Error> damaged_beside(const Key& key, Error error) {
 [[nodiscard]] Result<Value> with_beside(const Key& key, Value value, const std::optional<std::string>& beside) {
   if (!beside) return value;
   if (auto* block = std::get_if<core::Block>(&value)) {
-    // One that contradicts itself is damaged, whatever is beside it.
-    if (!core::check_block(*block)) return value;
     auto cooling = wire::decode_cooling_beside(*place_beside(key), *beside);
     if (!cooling) return damaged_beside(key, std::move(cooling).error());
     return core::with_cooling(std::move(*block), *cooling);
@@ -131,7 +130,15 @@ Result<Decoded> decode(const Key& key, const std::string& place, std::string_vie
   if (const auto* block = std::get_if<core::Block>(&decoded.value)) {
     if (const auto valid = core::check_block(*block); !valid) return fail(valid.error().in(place));
   }
+  if (const auto* handle = std::get_if<core::Handle>(&decoded.value)) {
+    if (const auto valid = core::check_handle(*handle); !valid) return fail(valid.error().in(place));
+  }
   return decoded;
+}
+
+std::shared_ptr<const Value> without_beside(const Key& key, const std::string& place, std::string_view bytes) {
+  auto alone = decode(key, place, bytes, std::nullopt);
+  return alone ? std::make_shared<const Value>(std::move(alone->value)) : nullptr;
 }
 
 bool is_written_by(const Key& key, const Value& value, const WriteToken& token, std::string_view stored) {

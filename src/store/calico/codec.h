@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,10 @@ struct Decoded {
 /// block that contradicts itself), newer_version.
 [[nodiscard]] Result<Decoded> decode(const Key& key, const std::string& place, std::string_view bytes,
                                      const std::optional<std::string>& beside);
+
+/// The record without what is beside it; null when that cannot be read either.
+[[nodiscard]] std::shared_ptr<const Value> without_beside(const Key& key, const std::string& place,
+                                                          std::string_view bytes);
 
 /// Whether what is stored was written by a commit with this value and token: by the token where the format has it,
 /// else because it is what that commit would have written.

@@ -35,6 +35,7 @@ Result<Record> decode(const Places& places, const Key& key, const wire::etcd::Ke
     const bool is_sound = error.code == ErrorCode::newer_version || error.code == ErrorCode::refused_by_configuration;
     if (!is_sound) error.code = ErrorCode::corrupt;
     record.value = fail(std::move(error));
+    if (beside) record.calicos = calico::without_beside(key, kv.key, kv.value);
   }
   record.key = key;
   record.revision = in_epoch(epoch, kv.mod_revision);

@@ -31,11 +31,11 @@ struct BesideRecords : testing::Test {
     cooling.released_at.wall = WallTime(std::chrono::seconds{1});
     block = core::with_cooling(std::move(block), {{3, core::SequenceNumber(5), cooling}});
   }
-  [[nodiscard]] Result<Value> read(const Key& key, std::string value, std::optional<std::string> beside) const {
+  [[nodiscard]] Record read(const Key& key, std::string value, std::optional<std::string> beside) const {
     wire::etcd::KeyValue kv;
     kv.key = places.place_of(key).value();
     kv.value = std::move(value);
-    return decode(places, key, kv, beside, EpochNumber{}).value().value;
+    return decode(places, key, kv, beside, EpochNumber{}).value();
   }
   Places places{nullptr};
   core::Pool pool;
@@ -47,10 +47,14 @@ TEST_F(BesideRecords, WhatCannotBeReadBesideARecordMakesItUnreadable) {
   const auto expect_unreadable = [&](const Key& key, const Value& value, const char* place, const char* whole) {
     const calico::StoredBytes stored = encode(places, value, {}, {});
     ASSERT_TRUE(stored.beside);
-    EXPECT_TRUE(read(key, stored.value, stored.beside));
+    const Record sound = read(key, stored.value, stored.beside);
+    EXPECT_TRUE(sound.value && !sound.calicos);
     for (const std::string beside : {"", "{", "{\"v\":1}", "{\"v\":2,\"x\":1}"}) {
-      const Result<Value> read_back = read(key, stored.value, beside);
+      const Record record = read(key, stored.value, beside);
+      const Result<Value>& read_back = record.value;
       ASSERT_FALSE(read_back) << beside;
+      ASSERT_TRUE(record.calicos);
+      EXPECT_EQ(*record.calicos, read(key, stored.value, std::nullopt).value) << "what stays when that is removed";
       EXPECT_THAT(read_back.error().message, HasSubstr(place));
       EXPECT_THAT(read_back.error().message, HasSubstr(whole));
       const bool is_newer = beside.starts_with("{\"v\":2");
@@ -60,13 +64,13 @@ TEST_F(BesideRecords, WhatCannotBeReadBesideARecordMakesItUnreadable) {
   expect_unreadable(core::pool_key("a"), pool, "/croft/v1/beside/pool/a", "Calico's own record of pool a is whole");
   expect_unreadable(core::block_key(block.cidr), block, "/croft/v1/beside/block/ipv4/10.0.0.8/29",
                     "Calico's own record of block ipv4/10.0.0.8/29 is whole");
-  EXPECT_EQ(
-      read(core::block_key(block.cidr), encode(places, block, {}, {}).value, encode(places, block, {}, {}).beside),
-      Value(block));
+  EXPECT_EQ(read(core::block_key(block.cidr), encode(places, block, {}, {}).value, encode(places, block, {}, {}).beside)
+                .value,
+            Value(block));
   // Calico's own record is told first.
-  const Result<Value> both = read(core::pool_key("a"), "{", "{");
-  ASSERT_FALSE(both);
-  EXPECT_THAT(both.error().message, Not(HasSubstr("is whole")));
+  const Record both = read(core::pool_key("a"), "{", "{");
+  ASSERT_FALSE(both.value || both.calicos);
+  EXPECT_THAT(both.value.error().message, Not(HasSubstr("is whole")));
 }
 
 }  // namespace

@@ -141,20 +141,14 @@ class CalicoForm final : public Form {
     stored.is_deleted = found->is_deleted && kind != Kind::block;
     if (!found->key) return fail(ErrorCode::corrupt, fmt::format("{}: its spec does not say which record it is", text));
     const auto name = object_name(*found->key);
-    if (kind == Kind::handle && key != nullptr && *key != *found->key && name && *name == meta.name) {
-      // Nothing is damaged: the name is another's, and so this one holds nothing.
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("handle {} can have no object in Kubernetes while {} has one: their names are told apart "
-                              "by upper case only, and are the same there ({}); give the network or the container "
-                              "another name",
-                              net::echo(key->name), net::echo(found->key->name), object_text(kind, meta.name)));
-    }
     if (!name || *name != meta.name || (key != nullptr && *key != *found->key)) {
       return fail(ErrorCode::corrupt, fmt::format("{}: its spec is that of {}", text, net::echo(found->key->name)));
     }
     stored.record.key = *found->key;
-    auto decoded = calico::decode(*found->key, text, found->bytes, annotation_in(object, kBesideAnnotation));
+    const auto beside = annotation_in(object, kBesideAnnotation);
+    auto decoded = calico::decode(*found->key, text, found->bytes, beside);
     if (!decoded) {
+      if (beside) stored.record.calicos = calico::without_beside(*found->key, text, found->bytes);
       Error error = std::move(decoded).error();
       if (error.code != ErrorCode::newer_version) error.code = ErrorCode::corrupt;
       return fail(std::move(error));

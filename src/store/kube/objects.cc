@@ -205,9 +205,8 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
       asked.push_back(i);
       continue;
     }
+    // A handle that can have no object, because of its name, is in none: nobody can hold anything by it.
     if (key.kind != Kind::handle) return fail(path.error());
-    // A handle that can have no object, because of its name, is read as that.
-    together.records[i] = Record{key, fail(path.error()), {}, {}};
   }
   std::vector<Part> parts;
   const auto ask = [&](Result<std::vector<Part>> some, std::vector<Record>* records,
