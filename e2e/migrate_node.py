@@ -299,7 +299,7 @@ def calico(world, etcd):
     # The plugin's STATUS says what is wrong.
     run(world.bin / "croft", "--store", etcd.store, "pool", "disable", "a")
     text = migrate("--apply", code=REFUSED)
-    expect("nothing was switched: STATUS" in text, text)
+    expect("nothing was switched: the plugin's STATUS" in text, text)
     elsewhere = migrate("--apply", "--plugin-store", "etcd:http://127.0.0.1:1", code=REFUSED)
     expect("STATUS" in elsewhere, elsewhere)
     expect_equal((file.read_text(), there()), (old, [file.name]), "as it was")

@@ -144,6 +144,9 @@ def copy(world, source, target, seed):
             if process.returncode == 0:
                 break
             kills += 1
+            if turn % 2 == 0:
+                checked = croft(source, "check")
+                expect(checked.returncode == 3 and "store_paused" in checked.stdout, f"croft check of an unfinished copy: {checked}")
             # Given up, and begun again.
             resumed = croft(source, "store", "resume")
             expect(resumed.returncode in (0, 1, REFUSED), f"{resumed.stdout}{resumed.stderr}")
@@ -155,6 +158,8 @@ def copy(world, source, target, seed):
         expect("nothing to do" in again, again)
         refused = croft(source, "store", "resume")
         expect_equal(refused.returncode, REFUSED, f"it was moved: {refused.stdout}{refused.stderr}")
+        checked = croft(source, "check")
+        expect(checked.returncode == 3 and "was moved to" in checked.stdout, f"croft check of what was moved: {checked}")
         if source.startswith("sqlite:"):
             backup = world.directory / f"{seed}.backup"
             expect_equal(croft(source, "store", "backup", backup).returncode, 0, "a backup of what was moved")

@@ -171,7 +171,7 @@ void PluginKubeconfig::ask_of_token() {
 
 Result<void> PluginKubeconfig::check_it_was_not_taken_back() const {
   TRY(const wire::InstallRecord record, edge::read_record(os::directory_of(options_.file)));
-  if (record.kubeconfigs.contains(options_.file.substr(options_.file.rfind('/') + 1))) return {};
+  if (record.kubeconfig) return {};
   return fail(ErrorCode::refused_by_configuration,
               fmt::format("no installation is recorded beside it ({}): Croft was taken back from this node; croftd "
                           "install writes both",

@@ -93,7 +93,7 @@ class PluginKubeconfigTest : public testing::Test {
   /// As `croftd install` leaves it.
   void install() const {
     wire::InstallRecord record;
-    record.kubeconfigs = {"kubeconfig"};
+    record.kubeconfig = true;
     EXPECT_TRUE(os::replace_file_durably(record_path, encode(record)));
   }
   /// As `croftd install --uninstall` does.

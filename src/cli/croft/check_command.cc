@@ -37,6 +37,7 @@
 #include "noderanges/use/node_cidrs.h"
 #include "os/output_file.h"
 #include "store/kube/node_objects.h"
+#include "store/pause.h"
 #include "store/store_url.h"
 
 namespace croft::app {
@@ -52,6 +53,7 @@ struct CheckOptions {
 };
 constexpr std::size_t kNodesShownMax = 20;
 constexpr std::size_t kTakenNamedMax = 10;
+constexpr std::chrono::seconds kPauseTime{30};
 constexpr std::chrono::minutes kCheckLimit{10};
 /// Who makes up for what a DEL left needs no longer when the store is there.
 constexpr std::chrono::minutes kReplayMax{1};
@@ -381,6 +383,25 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   return findings;
 }
 
+/// One end of `croft store copy`. Asked of the store itself, as nothing around it says so.
+[[nodiscard]] Result<void> look_at_pause(CommandLine& line, std::vector<core::audit::Finding>& findings) {
+  const auto opened = open_by_url(line.store_url, store::OpenMode::existing, line.clock);
+  auto* const pausable = opened ? dynamic_cast<store::Pausable*>(opened->get()) : nullptr;
+  const auto there = pausable != nullptr ? pausable->pause(Deadline::after(line.clock.now(), kPauseTime))
+                                         : Result<std::optional<store::StoredPause>>();
+  const Error* const why = !opened ? &opened.error() : !there ? &there.error() : nullptr;
+  if (why != nullptr) return is_not_ours_to_see(line, *why, "whether it is paused") ? Result<void>() : fail(*why);
+  if (!*there) return {};
+  const std::string said = store::paused((*there)->pause).message;
+  const std::size_t remedy_at = said.rfind(": ");
+  findings.push_back({core::audit::Finding::Kind::store_paused,
+                      store::without_user(line.store_url),
+                      said.substr(0, remedy_at),
+                      said.substr(remedy_at + 2),
+                      {}});
+  return {};
+}
+
 /// Pools that are full, or nearly so.
 [[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_fullness(CommandLine& line,
                                                                          const engine::Context& context) {
@@ -399,6 +420,7 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   TRY(const auto ranges, telling_pod_ranges(line, context));
   TRY(engine::AuditReport report, look_as_asked(context, live, ranges, line, options));
   note_not_read(line, report);
+  TRY_VOID(look_at_pause(line, report.findings));
   report.findings.insert(report.findings.end(), not_done.begin(), not_done.end());
   TRY(const auto of_ranges, look_at_ranges(line, context, report.findings));
   report.findings.insert(report.findings.end(), of_ranges.begin(), of_ranges.end());

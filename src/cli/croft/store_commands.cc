@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,7 +15,6 @@
 #include "cli/croft/command_line.h"
 #include "cli/croft/json_text.h"
 #include "cni/error_table.h"
-#include "cni/format/cache.h"
 #include "collector/door/cni_cache.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/attachments.h"
@@ -39,15 +37,13 @@ using Json = nlohmann::ordered_json;
 constexpr std::chrono::minutes kCopyLimit{10};
 constexpr std::chrono::seconds kEpochLimit{30};
 constexpr std::size_t kShownMax = 50;
-constexpr std::size_t kCacheFilesMax = 1'000'000;
-constexpr std::size_t kCacheFileBytesMax = std::size_t{4} << 20;
 
 [[nodiscard]] Result<std::string> path_of(const std::string& url) {
   if (auto path = store::file_of_store(url)) return *std::move(path);
+  const bool is_etcd = store::scheme_of(url) == store::Scheme::etcd;
   return fail(ErrorCode::invalid_argument,
-              fmt::format("store {} is not a file; of an etcd, etcd itself makes snapshots "
-                          "(docs/runbooks/backup-and-restore.md)",
-                          url));
+              fmt::format("store {} is not a file, and is backed up where it is kept: docs/runbooks/{}.md",
+                          store::without_user(url), is_etcd ? "backup-and-restore-etcd" : "restore-kubernetes-api"));
 }
 
 // ---------------------------------------------------------------- backup
@@ -128,56 +124,21 @@ struct Account {
   return holds;
 }
 
-/// What the runtime says is running, of one machine.
-struct Running {
-  std::vector<wire::cni::CacheEntry> entries;
-  std::set<std::string> handles;
-  std::vector<std::string> unreadable;
-};
-
-[[nodiscard]] Result<void> read_running_in(const std::string& directory, Running& running) {
-  TRY(const auto names, os::list_directory(directory, kCacheFilesMax));
-  for (const std::string& name : names) {
-    const auto bytes = os::read_file(directory + "/" + name, kCacheFileBytesMax);
-    if (!bytes && bytes.error().code == ErrorCode::not_found) continue;
-    auto entry = bytes ? wire::cni::read_whole_cache_entry(*bytes) : Result<wire::cni::CacheEntry>(fail(bytes.error()));
-    if (!entry) {
-      running.unreadable.push_back(fmt::format("{}/{}: {}", directory, name, entry.error().message));
-      continue;
-    }
-    if (entry->addresses.empty()) continue;
-    running.handles.insert(core::handle_of(entry->owner));
-    running.entries.push_back(*std::move(entry));
-  }
-  return {};
-}
-
-/// What Multus keeps below has the names under which addresses are held, and comes first.
-[[nodiscard]] Result<Running> read_running(const std::string& cache_directory) {
-  Running running;
-  const auto of_multus = read_running_in(cache_directory + "/multus/results", running);
-  if (!of_multus && of_multus.error().code != ErrorCode::not_found) return fail(of_multus.error());
-  TRY_VOID(read_running_in(cache_directory + "/results", running));
-  return running;
-}
-
 /// Records in a draft what running pods hold.
 class Recorder {
  public:
-  Recorder(engine::Context& context, core::AffinityOwner node, const Running& running, Account& account)
-      : context_(context), node_(std::move(node)), running_(running), account_(account) {}
+  Recorder(engine::Context& context, core::AffinityOwner node, Account& account)
+      : context_(context), node_(std::move(node)), account_(account) {}
 
-  [[nodiscard]] Result<void> record_all() {
-    for (const std::string& text : running_.unreadable) account_.unclear.push_back(text);
-    for (const wire::cni::CacheEntry& entry : running_.entries) TRY_VOID(record(entry));
+  [[nodiscard]] Result<void> record_all(const core::audit::LiveAttachments& running) {
+    for (const core::UnreadableEntry& entry : running.unreadable) account_.unclear.push_back(entry.what);
+    for (const core::CachedAttachment& entry : running.entries) handles_.insert(core::handle_of(entry.owner));
+    for (const core::CachedAttachment& entry : running.entries) TRY_VOID(record(entry));
     return {};
   }
 
  private:
-  /// Why something could not be done; nothing when it was.
-  using Refused = Result<std::optional<std::string>>;
-
-  [[nodiscard]] Result<void> record(const wire::cni::CacheEntry& entry) {
+  [[nodiscard]] Result<void> record(const core::CachedAttachment& entry) {
     std::vector<net::Address> wanted;
     for (const net::Address& address : entry.addresses) {
       const auto view = engine::show_address(context_, address);
@@ -194,13 +155,13 @@ class Recorder {
     if (wanted.empty()) return {};
     const auto held = engine::held_addresses(context_, entry.owner);
     if (held && std::set(held->begin(), held->end()) == std::set(wanted.begin(), wanted.end())) return {};
-    const auto why = held ? assign_anyhow(entry, wanted, !held->empty()) : Refused(fail(held.error()));
-    if (!why && is_of_the_store(why.error())) return fail(why.error());
+    const auto done = held ? assign_over(entry, wanted, !held->empty()) : Result<void>(fail(held.error()));
+    if (!done && is_of_the_store(done.error())) return done;
     for (const net::Address& address : wanted) {
-      if (!why || *why) {
-        note_unclear(entry, address, why ? **why : why.error().message);
-      } else {
+      if (done) {
         account_.recorded.push_back({address.to_string(), core::handle_of(entry.owner), pod_of(entry)});
+      } else {
+        note_unclear(entry, address, done.error().message);
       }
     }
     return {};
@@ -213,19 +174,24 @@ class Recorder {
            view.handle_id.ends_with("." + owner.container_id);
   }
 
-  void note_unclear(const wire::cni::CacheEntry& entry, const net::Address& address, const std::string& why) {
+  void note_unclear(const core::CachedAttachment& entry, const net::Address& address, const std::string& why) {
     account_.unclear.push_back(fmt::format("{} of {}: {}", address.to_string(), text_of(entry), why));
   }
 
-  [[nodiscard]] Refused assign_anyhow(const wire::cni::CacheEntry& entry, const std::vector<net::Address>& wanted,
-                                      bool holds_others) {
-    if (!holds_others && !assign(entry, wanted)) return std::optional<std::string>();
-    return assign_over(entry, wanted, holds_others);
-  }
-
-  /// Why not; nothing when it is done.
-  [[nodiscard]] std::optional<std::string> assign(const wire::cni::CacheEntry& entry,
-                                                  const std::vector<net::Address>& wanted) {
+  /// The runtime knows better than a backup who runs: what stands in the way is released where its holder is not
+  /// running, and does not rest.
+  [[nodiscard]] Result<void> assign_over(const core::CachedAttachment& entry, const std::vector<net::Address>& wanted,
+                                         bool holds_others) {
+    if (holds_others) TRY_VOID(engine::release_owner(context_, entry.owner));
+    for (const net::Address& address : wanted) {
+      TRY(const engine::AddressView view, engine::show_address(context_, address));
+      if (view.state != core::AddressState::held) continue;
+      if (handles_.contains(view.handle_id)) {
+        return fail(ErrorCode::conflict, fmt::format("{} runs and holds it too", view.handle_id));
+      }
+      const core::AddressToRelease in_the_way{address, view.handle_id, view.sequence_number};
+      TRY_VOID(engine::release_addresses(context_, {in_the_way}));
+    }
     core::AssignRequest request;
     request.owner = entry.owner;
     request.pod = entry.pod;
@@ -234,44 +200,25 @@ class Recorder {
     request.addresses = wanted;
     request.reserved_addresses = true;
     request.cooling_addresses = true;
-    const auto answer = engine::assign(context_, request);
-    if (!answer) return answer.error().message;
-    if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) {
-      const Error error = core::to_error(*refusal);
-      return error.details.empty() ? error.message : error.message + ": " + error.details;
-    }
-    return {};
+    TRY(const auto answer, engine::assign(context_, request));
+    const auto* const refusal = std::get_if<core::Refusal>(&answer);
+    if (refusal == nullptr) return {};
+    const Error error = core::to_error(*refusal);
+    return fail(ErrorCode::conflict, error.details.empty() ? error.message : error.message + ": " + error.details);
   }
 
-  /// The runtime knows better than a backup who runs: what stands in the way is released where its holder is not
-  /// running, and does not rest.
-  [[nodiscard]] Refused assign_over(const wire::cni::CacheEntry& entry, const std::vector<net::Address>& wanted,
-                                    bool holds_others) {
-    if (holds_others) TRY_VOID(engine::release_owner(context_, entry.owner));
-    for (const net::Address& address : wanted) {
-      TRY(const engine::AddressView view, engine::show_address(context_, address));
-      if (view.state != core::AddressState::held) continue;
-      if (running_.handles.contains(view.handle_id)) {
-        return std::optional(fmt::format("{} runs and holds it too", view.handle_id));
-      }
-      const core::AddressToRelease in_the_way{address, view.handle_id, view.sequence_number};
-      TRY_VOID(engine::release_addresses(context_, {in_the_way}));
-    }
-    return assign(entry, wanted);
-  }
-
-  static std::string pod_of(const wire::cni::CacheEntry& entry) {
+  static std::string pod_of(const core::CachedAttachment& entry) {
     return entry.pod.name.empty() ? "" : entry.pod.namespace_name + "/" + entry.pod.name;
   }
-  static std::string text_of(const wire::cni::CacheEntry& entry) {
+  static std::string text_of(const core::CachedAttachment& entry) {
     const std::string pod = pod_of(entry);
     return core::handle_of(entry.owner) + (pod.empty() ? "" : " (pod " + pod + ")");
   }
 
   engine::Context& context_;
   const core::AffinityOwner node_;
-  const Running& running_;
   Account& account_;
+  std::set<std::string> handles_;  ///< that run
 };
 
 std::string line_of(const std::string& text) { return text; }
@@ -380,10 +327,10 @@ Data account_json(const Account& account, bool done) {
       TRY(node, os::host_name());
     }
     TRY_VOID(core::check_node_name(node));
-    auto running = read_running(options.cache_directory);
+    const auto running = edge::read_cni_caches({options.cache_directory}, /*is_the_machine=*/true);
     if (!running) return fail(ErrorCode::invalid_argument, "--cni-cache: " + running.error().message);
-    Recorder recorder(context, {core::AffinityOwner::Type::host, node}, *running, account);
-    TRY_VOID(recorder.record_all());
+    Recorder recorder(context, {core::AffinityOwner::Type::host, node}, account);
+    TRY_VOID(recorder.record_all(running->attachments));
   }
   return compare(line, path, context, account);
 }

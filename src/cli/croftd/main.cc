@@ -48,6 +48,7 @@ std::vector<std::string> examples_of(std::string_view path) {
       {"controller", "croftd controller --once --dry-run --output json"},
       {"controller", "croftd controller --store kube: --leader-elect-lease-duration-ms 30000"},
       {"install", "croftd install --main-plugin ptp --store kube:"},
+      {"install", "croft --store sqlite:/var/lib/croft/croft.db pool create pods --cidr 10.64.0.0/24"},
       {"install", "croftd install --main-plugin bridge --store sqlite:/var/lib/croft/croft.db"},
       {"install", "croftd install --uninstall"},
       {"vpc-agent", "croftd vpc-agent --low-water-mark 110 --high-water-mark 110"},

@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "base/net/echo.h"
 #include "cli/stores/etcd_url.h"
 #include "cli/stores/kube_url.h"
 #include "cli/stores/open_sqlite.h"

@@ -14,11 +14,11 @@ using Netns = core::CachedAttachment::Netns;
 Result<CniCache> read_cni_caches(const std::vector<std::string>& directories, bool is_the_machine) {
   core::host_local::SignsOfLife read;
   for (const std::string& directory : std::set(directories.begin(), directories.end())) {
-    TRY_VOID(read_cached_attachments(directory, read));
     const std::string of_multus = directory + "/multus";
-    if (std::ranges::find(directories, of_multus) != directories.end()) continue;
-    const auto more = read_cached_attachments(of_multus, read);
+    const bool is_named = std::ranges::find(directories, of_multus) != directories.end();
+    const auto more = is_named ? Result<void>() : read_cached_attachments(of_multus, read);
     if (!more && more.error().code != ErrorCode::not_found) return fail(more.error());
+    TRY_VOID(read_cached_attachments(directory, read));
   }
   if (!read.unseen.empty()) return fail(ErrorCode::permission_denied, read.unseen.front());
   CniCache cache;

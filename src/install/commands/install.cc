@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -13,7 +11,9 @@
 #include "agent/daemon/store_parts.h"
 #include "base/net/echo.h"
 #include "base/printable.h"
+#include "cli/stores/etcd_url.h"
 #include "cli/stores/kube_url.h"
+#include "cli/stores/open_sqlite.h"
 #include "cli/stores/open_store.h"
 #include "cni/format/containerd.h"
 #include "install/commands/plugin_status.h"
@@ -37,7 +37,6 @@ constexpr seconds kNodeTime{10};
 constexpr seconds kAskAgain{1};
 /// Another one may wait for an API meanwhile.
 constexpr seconds kTurnTime{60};
-constexpr std::size_t kNamesMax = 100'000;
 
 void tell(const std::string& line) {
   static_cast<void>(os::write_standard_output(printable(line, Printed::line) + "\n"));
@@ -55,6 +54,10 @@ class Install {
     TRY_VOID(check_main_plugin());
     TRY_VOID(wire::cni::network_as_called(options_.network));
     TRY_VOID(read_programs());
+    plan_.network_file = options_.network_file;
+    plan_.network_name = options_.network.name;
+    plan_.main = options_.main;
+    if (!options_.no_network) plan_.network = encode_network_list(options_.network);
     if (options_.dry_run) return show();
     const auto done = write();
     if (!done) return fail(Error(done.error()).in("the node's network is as it was"));
@@ -99,12 +102,16 @@ class Install {
                                                     options_.configurations));
     }
     network.store = options_.store;
+    if (asks_register()) {
+      const auto scheme = store::scheme_of(options_.store);
+      if (!scheme) return fail(unknown_store(options_.store));
+      if (scheme == store::Scheme::etcd) TRY_VOID(parse_etcd_url(options_.store));
+    }
     if (!has_kubeconfig()) return {};
     TRY(const KubePlace place, parse_kube_url(options_.store));
     group_ = group_part(place);
-    network.store = fmt::format("kube:{}/{}{}", on_host, edge::kKubeconfigName, group_);
-    TRY_VOID(parse_kube_url(network.store));
-    options_.kubeconfig.file = fmt::format("{}/{}", options_.configurations, edge::kKubeconfigName);
+    network.store = fmt::format("kube:{}/{}{}", on_host, wire::kKubeconfigName, group_);
+    options_.kubeconfig.file = fmt::format("{}/{}", options_.configurations, wire::kKubeconfigName);
     return {};
   }
 
@@ -118,8 +125,8 @@ class Install {
     if (is_known != options_.no_network) return {};
     return fail(ErrorCode::invalid_argument,
                 is_known ? "--main-plugin with --no-conflist: no configuration is written that would name it"
-                         : fmt::format("--main-plugin {} is none of {}: Croft gives addresses, another plugin gives "
-                                       "interfaces",
+                         : fmt::format("--main-plugin {}: Croft gives addresses, and another plugin interfaces. Name "
+                                       "that one: {}",
                                        net::echo(options_.main), fmt::join(names, ", ")));
   }
 
@@ -229,10 +236,6 @@ class Install {
           PluginKubeconfig::make(options_.kubeconfig, options_.store, daemon_.clock, daemon_.random));
       TRY(plan_.kubeconfig, kubeconfig->text());
     }
-    plan_.network_file = options_.network_file;
-    plan_.network_name = options_.network.name;
-    plan_.main = options_.main;
-    if (!options_.no_network) plan_.network = encode_network_list(options_.network);
     edge::Drafts drafts({options_.programs, options_.configurations}, plan_);
     TRY_VOID(drafts.write());
     if (!options_.skip_status && asks_register()) {
@@ -278,14 +281,18 @@ class Install {
     }
   }
 
+  static void tell_change(const std::string& path, const std::string& wanted) {
+    const auto is = os::read_file(path, edge::kProgramBytesMax);
+    tell(path + (is && *is == wanted ? " is as it should be" : " would be written"));
+  }
+
   [[nodiscard]] Result<int> show() const {
-    for (const auto& program : plan_.programs)
-      tell(fmt::format("{}/{} would be written", options_.programs, program.name));
-    if (has_kubeconfig()) tell(fmt::format("{} would be written", options_.kubeconfig.file));
+    for (const auto& one : plan_.programs) tell_change(fmt::format("{}/{}", options_.programs, one.name), one.content);
+    if (has_kubeconfig()) tell(fmt::format("{} would be written with a new token", options_.kubeconfig.file));
     for (const std::string& file : verdict_.set_aside) tell(fmt::format("{} would be set aside", net::echo(file)));
     if (options_.no_network) return 0;
-    tell(fmt::format("{}/{} would be written:", options_.configurations, options_.network_file));
-    static_cast<void>(os::write_standard_output(encode_network_list(options_.network)));
+    tell_change(fmt::format("{}/{}", options_.configurations, options_.network_file), plan_.network);
+    static_cast<void>(os::write_standard_output(plan_.network));
     return 0;
   }
 
@@ -307,7 +314,7 @@ Result<int> install(InstallOptions options, const Daemon& daemon) { return Insta
 
 Result<int> uninstall(const InstallOptions& options, const Daemon& daemon) {
   edge::InstallTurn turn(options.configurations);
-  TRY(const auto names, os::list_directory(options.configurations, kNamesMax));
+  TRY(const auto names, os::list_directory(options.configurations, edge::kNamesMax));
   if (!options.dry_run) TRY_VOID(turn.begin(daemon.clock, Deadline::after(daemon.clock.now(), kTurnTime)));
   TRY(const wire::InstallRecord record, edge::read_record(options.configurations));
   if (!options.is_forced) {

@@ -37,9 +37,10 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
   command->add_option("--network-name", options->network_name,
                       "Name of the network, part of every owner in the register (default: that of the installation "
                       "before; under calico and flannel that of their own configuration; k8s-pod-network)");
-  command->add_option("--replace", options->replaced,
-                      "Set aside another network of this node, by its name or its file's: its pods keep addresses that "
-                      "Croft does not know (docs/runbooks/kubernetes-node.md)");
+  CLI::Option* const replace = command->add_option(
+      "--replace", options->replaced,
+      "Set aside another network of this node, by its name or its file's: its pods keep addresses that "
+      "Croft does not know (docs/runbooks/kubernetes-node.md)");
   command
       ->add_option("--containerd-config", options->containerd,
                    "containerd's configuration on this node: that it looks for plugins elsewhere is told")
@@ -72,9 +73,10 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
       "--calico-kubeconfig", options->network.calico_kubeconfig,
       "Kubeconfig of Calico's plugin, as the node sees it (default: calico-kubeconfig beside the configuration)");
   add_plugin_kubeconfig_options(*command, options->kubeconfig);
-  command->add_flag("--no-conflist", options->no_network,
-                    "Write the plugin and its kubeconfig, and no network configuration: for a node whose own one is to "
-                    "call croft-ipam (croft migrate calico); instead of --main-plugin");
+  CLI::Option* const no_conflist = command->add_flag(
+      "--no-conflist", options->no_network,
+      "Write the plugin and its kubeconfig, and no network configuration: for a node whose own one is to "
+      "call croft-ipam (croft migrate calico); instead of --main-plugin");
   command->add_flag("--no-probe", options->skip_status,
                     "Write the network configuration without asking the plugin STATUS, or whether the node is there");
   command
@@ -82,9 +84,13 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
                    "Seconds to ask STATUS again while it says \"try again later\", as before the first pool is made")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();
-  command->add_flag("--uninstall", options->uninstall, "Take back all that was installed, and nothing else");
-  command->add_flag("--force", options->is_forced,
-                    "With --uninstall: also where the runtime would go by another network then");
+  CLI::Option* const uninstalls =
+      command->add_flag("--uninstall", options->uninstall, "Take back all that was installed, and nothing else");
+  replace->excludes(no_conflist)->excludes(uninstalls);
+  command
+      ->add_flag("--force", options->is_forced,
+                 "With --uninstall: also where the runtime would go by another network then")
+      ->needs(uninstalls);
   command->add_flag("--dry-run", options->dry_run, "Only tell what would be done");
   command->callback([options, &daemon] {
     daemon.run = [options, &daemon] {

@@ -1,5 +1,4 @@
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -10,10 +9,11 @@
 #include "calico/conflist_switch.h"
 #include "calico/nodename_file.h"
 #include "cli/croft/command_line.h"
-#include "cli/stores/open_store.h"
 #include "cni/error_table.h"
 #include "cni/format/network_list.h"
-#include "ipam/door/croft_ipam.h"
+#include "install/commands/install.h"
+#include "install/commands/plugin_status.h"
+#include "install/door/node_files.h"
 #include "os/executable.h"
 #include "os/files.h"
 #include "os/process.h"
@@ -25,18 +25,9 @@ namespace {
 
 struct CalicoOptions {
   std::string conflist, plugin_store, node;
-  std::string programs = "/opt/cni/bin";
+  std::string programs = kDefaultPrograms;
   bool apply = false;
 };
-
-/// Runtimes read names that end in .conf, .conflist and .json only.
-constexpr const char* kBackupSuffix = ".before-croft";
-
-[[nodiscard]] Result<std::string> read_conflist(const std::string& path) {
-  auto text = os::read_file(path, wire::cni::kConflistBytesMax);
-  if (!text) return fail(text.error().in(path));
-  return text;
-}
 
 [[nodiscard]] Error refused(const std::string& why) {
   return {ErrorCode::refused_for_safety, "nothing was switched: " + why, {}};
@@ -105,38 +96,28 @@ constexpr const char* kBackupSuffix = ".before-croft";
 
 /// Asks the plugin, in this process, whether pods would start with each network of the new text.
 [[nodiscard]] Result<void> ask_status(const CommandLine& line, const std::string& text) {
-  TRY(const std::string host_name, os::host_name());
-  const edge::CroftIpamWorld world{
-      .open_store = [&](const std::string& url,
-                        store::OpenMode) { return open_store(url, store::OpenMode::existing, line.clock); },
-      .clock = line.clock,
-      .random = line.random,
-      .host_name = host_name,
-      .log = [](const std::string&, const std::string&) {}};
-  const edge::CniPlugin plugin = edge::croft_ipam_plugin(world);
   auto networks = wire::cni::read_switched(text);
   if (!networks) return fail(refused(networks.error().message));
   for (wire::cni::Network& network : *networks) {
-    const auto trouble = plugin.handlers.status({wire::cni::Command::status, {}, std::move(network)});
-    if (!trouble) continue;
-    return fail(
-        refused(fmt::format("STATUS of croft-ipam on {}: {}{}{}; mend that, or name another register with "
-                            "--plugin-store",
-                            network.name, trouble->msg, trouble->details.empty() ? "" : ": ", trouble->details)));
+    const auto able = ask_plugin_status(std::move(network), line.clock, line.random);
+    if (able) continue;
+    Error error = refused(able.error().message + "; mend that, or name another register with --plugin-store");
+    error.details = able.error().details;
+    return fail(std::move(error));
   }
   return {};
 }
 
 /// Calico's installer may write the file at any moment: what was read is what is kept.
 [[nodiscard]] Result<void> switch_file(const std::string& path, const std::string& before, const std::string& next) {
-  TRY(const std::string now, read_conflist(path));
+  TRY(const std::string now, os::read_file(path, wire::cni::kConflistBytesMax));
   if (now != before) return fail(refused(fmt::format("somebody wrote {} since it was read; run it again", path)));
-  const std::string backup_path = path + kBackupSuffix;
+  const std::string backup_path = path + std::string(core::kBeforeCroft);
   TRY(const auto status, os::file_status(backup_path));
   if (!status) {
     TRY_VOID(os::replace_file_like(backup_path, before, path));
   } else {
-    TRY(const std::string backup, read_conflist(backup_path));
+    TRY(const std::string backup, os::read_file(backup_path, wire::cni::kConflistBytesMax));
     if (backup != before) {
       return fail(
           refused(fmt::format("{} has something else than {}, which Calico's installer wrote anew; remove the "
@@ -149,7 +130,7 @@ constexpr const char* kBackupSuffix = ".before-croft";
 
 [[nodiscard]] Result<int> migrate_calico(CommandLine& line, const CalicoOptions& options) {
   TRY(const std::string path, os::resolved_path(options.conflist));
-  TRY(const std::string before, read_conflist(path));
+  TRY(const std::string before, os::read_file(path, wire::cni::kConflistBytesMax));
   auto next = wire::cni::switch_to_croft(
       before, options.plugin_store,
       [&options](const wire::cni::NodeNameSources& sources) { return node_name(options, sources); });
@@ -159,7 +140,7 @@ constexpr const char* kBackupSuffix = ".before-croft";
     return static_cast<int>(edge::ExitCode::fine);
   }
   std::string text = fmt::format("{}: {} to croft-ipam on {}; the old file is kept as {}{}\n", path,
-                                 counted(next->plugins, "plugin"), next->store, path, kBackupSuffix);
+                                 counted(next->plugins, "plugin"), next->store, path, core::kBeforeCroft);
   if (!next->node.empty()) text += fmt::format("the node's name, as Calico has it: {}\n", next->node);
   if (!next->dropped.empty()) {
     text += fmt::format("left out, as croft-ipam does not have it: ipam.{}\n", fmt::join(next->dropped, ", ipam."));
@@ -173,7 +154,7 @@ constexpr const char* kBackupSuffix = ".before-croft";
     return static_cast<int>(edge::ExitCode::fine);
   }
   TRY_VOID(switch_file(path, before, next->text));
-  print(fmt::format("switched; the way back is mv {0}{1} {0}\n", path, kBackupSuffix));
+  print(fmt::format("switched; the way back is mv {0}{1} {0}\n", path, core::kBeforeCroft));
   return static_cast<int>(edge::ExitCode::fine);
 }
 

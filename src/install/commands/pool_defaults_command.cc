@@ -203,15 +203,8 @@ std::optional<Said> none_at_all() {
 }
 
 const char* word_of(engine::DefaultPool::Outcome outcome) {
-  switch (outcome) {
-    case engine::DefaultPool::Outcome::made:
-      return "created";
-    case engine::DefaultPool::Outcome::there:
-      return "unchanged";
-    case engine::DefaultPool::Outcome::to_be_made:
-      return "would be created";
-  }
-  return "";
+  if (outcome == engine::DefaultPool::Outcome::there) return "unchanged";
+  return outcome == engine::DefaultPool::Outcome::made ? "created" : "would be created";
 }
 
 [[nodiscard]] Result<std::vector<core::PoolSpec>> all_wanted(const DefaultPoolOptions& options, Cluster& cluster) {
@@ -270,17 +263,12 @@ bool is_none_said(const DefaultPoolOptions& options) {
   for (const engine::DefaultPool& one : pools) {
     if (one.outcome != engine::DefaultPool::Outcome::there) continue;
     tell_if_unallocatable(one.pool);
-    if (options.gateways != kNone && !one.pool.gateway) {
-      tell(fmt::format(
-          "croft: pool {} is there and has no gateway, which ptp and bridge need: --gateways gives one to a "
-          "pool that is made, and leaves this one as it is",
-          one.pool.name));
+    if (one.pool.disabled) {
+      tell(
+          fmt::format("croft: pool {0} is there and disabled: no pod gets an address of it. If nobody meant that, "
+                      "`croft pool enable {0}`",
+                      one.pool.name));
     }
-    if (!one.pool.disabled) continue;
-    tell(
-        fmt::format("croft: pool {} is there and disabled: no pod gets an address of it. If nobody meant that, `croft "
-                    "pool enable {}`",
-                    one.pool.name, one.pool.name));
   }
   if (line.json()) {
     std::vector<nlohmann::ordered_json> rows;

@@ -22,6 +22,9 @@ namespace {
   return file;
 }
 
+/// Main plugins that are installed with a configuration of their own.
+[[nodiscard]] bool brings_network(std::string_view main) { return main == "calico" || main == "flannel"; }
+
 /// Configurations that packages ship as examples.
 [[nodiscard]] bool is_example(std::string_view file) {
   constexpr std::array<std::string_view, 4> kExamples = {"crio-bridge", "podman", "podman-bridge", "loopback"};
@@ -102,12 +105,8 @@ std::string name_of_network(const std::vector<NodeNetwork>& there, const std::st
   for (const NodeNetwork& one : there) {
     if (one.giver.program == "croft-ipam" && !one.name.empty()) return one.name;
   }
-  const bool brings_its_own = main == "calico" || main == "flannel";
   for (const NodeNetwork& one : there) {
-    const auto& inside = one.delegates;
-    const auto copy = std::ranges::find(inside, main, &NodeNetwork::main);
-    if (brings_its_own && one.main == main && !one.name.empty()) return one.name;
-    if (brings_its_own && copy != inside.end() && !copy->name.empty()) return copy->name;
+    if (brings_network(main) && one.main == main && !one.name.empty()) return one.name;
   }
   return main == "flannel" ? "cbr0" : "k8s-pod-network";
 }
@@ -117,41 +116,50 @@ Result<NetworkVerdict> judge_networks(const std::vector<NodeNetwork>& there, con
   const bool is_again = std::ranges::any_of(
       there, [&](const NodeNetwork& one) { return is_written(one) && is_same_giver(one.giver, own.giver); });
   NetworkVerdict verdict;
+  bool is_replaced = false;
+  const auto replace = [&](const NodeNetwork& one) {
+    is_replaced = true;
+    return give_up(one, own, verdict);
+  };
   for (const NodeNetwork& one : there) {
     const bool gives = !one.giver.program.empty();
     const bool is_same = is_same_giver(one.giver, own.giver);
     if (is_written(one) || one.file == own.file) {
-      if (gives && !is_same) TRY_VOID(give_up(one, own, verdict));
+      if (gives && !is_same) TRY_VOID(replace(one));
     } else if (is_multus_of_ours(one, own)) {
       TRY_VOID(judge_multus(one, own, verdict));
     } else if (one.file < own.file) {
-      TRY_VOID(give_up(one, own, verdict));
+      TRY_VOID(replace(one));
     } else if (is_again) {
       const bool is_known = is_same || is_example(one.file) || (!gives && one.trouble.empty());
       if (!is_known) {
         verdict.told.push_back(fmt::format("this node has {} too; the runtime goes by {}", text_of(one), own.file));
       }
     } else if ((gives && !is_same && !is_example(one.file)) || !one.trouble.empty()) {
-      TRY_VOID(give_up(one, own, verdict));
+      TRY_VOID(replace(one));
     }
+  }
+  if (!own.replaced.empty() && !is_replaced) {
+    verdict.told.push_back(fmt::format("--replace {}: no network of that name is in the way, so none was set aside",
+                                       net::echo(own.replaced)));
   }
   return verdict;
 }
 
 Result<void> judge_uninstall(const std::vector<std::string>& names, const std::set<std::string>& written,
                              const std::string& main) {
-  constexpr std::string_view kKept = ".before-croft";
   for (const std::string& name : names) {
-    if (!name.ends_with(kKept)) continue;
-    const std::string file = name.substr(0, name.size() - kKept.size());
+    if (!name.ends_with(kBeforeCroft)) continue;
+    const std::string file = name.substr(0, name.size() - kBeforeCroft.size());
     if (std::ranges::find(names, file) == names.end() || written.contains(file)) continue;
     return fail(ErrorCode::refused_for_safety,
-                fmt::format("{0} calls croft-ipam, which would go, and no pod would start. `mv {1}.before-croft {1}` "
-                            "first; --force takes the plugin away all the same",
-                            net::echo(file), in_shell_quotes_if_needed(file)));
+                fmt::format("{0} calls croft-ipam, which would go, and no pod would start. `mv {1}{2} {1}` first; "
+                            "--force takes the plugin away all the same",
+                            net::echo(file), in_shell_quotes_if_needed(file), kBeforeCroft));
   }
   for (const std::string& name : names) {
-    const bool is_left_alone = written.empty() || written.contains(name) || is_example(name) || stem_of(name) == main;
+    const bool is_mains = brings_network(main) && stem_of(name) == main;
+    const bool is_left_alone = written.empty() || written.contains(name) || is_example(name) || is_mains;
     if (is_left_alone || !is_network_file(name)) continue;
     return fail(ErrorCode::refused_for_safety,
                 fmt::format("with Croft's network taken back the runtime goes by {}, which does not know the addresses "

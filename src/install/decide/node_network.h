@@ -11,6 +11,9 @@
 // it (docs/runbooks/kubernetes-node.md#over-another-network). A runtime takes the first by name.
 namespace croft::core {
 
+/// What had a name before Croft and is another's is kept under it with this behind. No runtime reads such a name.
+inline constexpr std::string_view kBeforeCroft = ".before-croft";
+
 /// The IPAM plugin that gives a network's addresses, and where it keeps them.
 struct NetworkGiver {
   std::string program;  ///< empty: the network gives no addresses

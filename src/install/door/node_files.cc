@@ -1,6 +1,5 @@
 #include "install/door/node_files.h"
 
-#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -14,7 +13,6 @@ namespace {
 
 using wire::InstallRecord;
 
-constexpr std::size_t kNamesMax = 100'000;
 constexpr std::array kProgramNames{"croft-ipam", "croft-ipam-cluster", "calico-ipam", "host-local"};
 /// Drafts of the directory of configurations, whatever the name of what they become.
 constexpr const char* kNetworkDraft = "network";
@@ -29,7 +27,7 @@ constexpr const char* kKeptDraft = "kept";
 [[nodiscard]] std::string draft_in(const std::string& directory, std::string_view name) {
   return fmt::format("{}/.{}.croft-draft", directory, name);
 }
-[[nodiscard]] std::string kept_of(const std::string& path) { return path + std::string(kBeforeCroft); }
+[[nodiscard]] std::string kept_of(const std::string& path) { return path + std::string(core::kBeforeCroft); }
 
 [[nodiscard]] Result<std::optional<std::string>> content_of(const std::string& path) {
   auto content = os::read_file(path, kProgramBytesMax);
@@ -149,7 +147,7 @@ Result<void> Drafts::write_record(const InstallRecord& before) {
     // A package's own file of this very version is not taken back.
     if (is != program.content) record.programs.insert(program.name);
   }
-  if (!plan_.kubeconfig.empty()) record.kubeconfigs.insert(kKubeconfigName);
+  if (!plan_.kubeconfig.empty()) record.kubeconfig = true;
   if (!plan_.network.empty()) {
     record.networks.insert(plan_.network_file);
     record.network = plan_.network_name;
@@ -186,7 +184,7 @@ Result<void> Drafts::take_effect(const std::vector<std::string>& aside, const Te
     TRY_VOID(put(path, draft_in(place_.programs, program.name), program.content, is && is_program_of_croft(*is), tell));
   }
   if (!plan_.kubeconfig.empty()) {
-    TRY_VOID(put(path_in(place_.configurations, kKubeconfigName), kubeconfig(), plan_.kubeconfig, true, tell));
+    TRY_VOID(put(path_in(place_.configurations, wire::kKubeconfigName), kubeconfig(), plan_.kubeconfig, true, tell));
   }
   if (plan_.network.empty()) return {};
   const std::string path = path_in(place_.configurations, plan_.network_file);
@@ -221,9 +219,9 @@ Result<void> take_back(const NodePlace& place, bool dry_run, const Tell& tell) {
   for (const std::string& name : record.networks) {
     TRY_VOID(take_back_file(path_in(place.configurations, name), is_network_of_croft, dry_run, tell));
   }
-  for (const std::string& name : record.kubeconfigs) {
+  if (record.kubeconfig) {
     TRY_VOID(take_back_file(
-        path_in(place.configurations, name), [](const std::string&) { return true; }, dry_run, tell));
+        path_in(place.configurations, wire::kKubeconfigName), [](const std::string&) { return true; }, dry_run, tell));
   }
   // By name: croft-ipam goes before croft-ipam-cluster, which it needs.
   for (const std::string& name : record.programs) {

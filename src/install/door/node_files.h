@@ -15,10 +15,8 @@
 // their places by renames: programs first, the network configuration last, since a runtime calls the node ready by it.
 namespace croft::edge {
 
-/// What had a name before Croft and is another's is kept under it with this behind.
-inline constexpr std::string_view kBeforeCroft = ".before-croft";
-/// The plugin's own, beside the configurations.
-inline constexpr const char* kKubeconfigName = "croft-kubeconfig";
+/// Of a directory.
+inline constexpr std::size_t kNamesMax = 100'000;
 /// Of one program.
 inline constexpr std::size_t kProgramBytesMax = std::size_t{256} << 20;
 

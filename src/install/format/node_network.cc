@@ -12,8 +12,6 @@ using Json = nlohmann::json;
 using core::NetworkGiver;
 using core::NodeNetwork;
 
-/// Of networks that call networks.
-constexpr int kDepthMax = 8;
 constexpr const char* kDefaultStore = "sqlite:/var/lib/croft/croft.db";
 constexpr const char* kHostLocals = "/var/lib/cni/networks";
 /// Plugins that give no addresses themselves.
@@ -60,7 +58,7 @@ constexpr std::array<std::string_view, 13> kInterfaces = {"bridge", "calico",   
   return giver;
 }
 
-[[nodiscard]] NodeNetwork read(const std::string& file, const Json& root, const Json& ours, int depth) {
+[[nodiscard]] NodeNetwork read(const std::string& file, const Json& root, const Json& ours, bool is_inside) {
   NodeNetwork network{.file = file};
   const Json& list = member_of(root, "plugins");
   const bool is_list = list.is_array();
@@ -83,11 +81,8 @@ constexpr std::array<std::string_view, 13> kInterfaces = {"bridge", "calico",   
     if (network.other.empty()) network.other = text_of(plugin, "clusterNetwork");
     network.calls_others = network.calls_others || delegates.is_array() || !network.other.empty() ||
                            text_of(plugin, "type").starts_with("multus");
-    if (!delegates.is_array()) continue;
-    if (depth == kDepthMax) network.trouble = "delegates: too many levels";
-    for (const Json& one : delegates) {
-      if (depth < kDepthMax) network.delegates.push_back(read("", one, ours, depth + 1));
-    }
+    if (is_inside || !delegates.is_array()) continue;
+    for (const Json& one : delegates) network.delegates.push_back(read("", one, ours, true));
   }
   // Flannel's own configuration lacks that member, and Croft's calls nothing of Croft by name.
   network.is_of_croft = network.giver.program.starts_with("croft-") ||
@@ -100,7 +95,7 @@ constexpr std::array<std::string_view, 13> kInterfaces = {"bridge", "calico",   
 NodeNetwork read_node_network(const std::string& file, std::string_view text, std::string_view ours) {
   const Json root = Json::parse(text, nullptr, false);
   if (root.is_discarded()) return {.file = file, .trouble = "it is no JSON"};
-  return read(file, root, Json::parse(ours, nullptr, false), 0);
+  return read(file, root, Json::parse(ours, nullptr, false), false);
 }
 
 }  // namespace croft::wire

@@ -13,10 +13,9 @@ using Json = nlohmann::json;
 
 constexpr int kVersion = 1;
 constexpr std::size_t kNameBytesMax = 200;
-constexpr std::array<std::pair<const char*, std::set<std::string> InstallRecord::*>, 3> kKinds = {
-    {{"program", &InstallRecord::programs},
-     {"kubeconfig", &InstallRecord::kubeconfigs},
-     {"network", &InstallRecord::networks}}};
+constexpr const char* kKubeconfigKind = "kubeconfig";
+constexpr std::array<std::pair<const char*, std::set<std::string> InstallRecord::*>, 2> kKinds = {
+    {{"program", &InstallRecord::programs}, {"network", &InstallRecord::networks}}};
 
 }  // namespace
 
@@ -33,6 +32,7 @@ std::string encode(const InstallRecord& record) {
   for (const auto& [kind, names] : kKinds) {
     for (const std::string& name : record.*names) files.push_back({{"kind", kind}, {"name", name}});
   }
+  if (record.kubeconfig) files.push_back({{"kind", kKubeconfigKind}, {"name", kKubeconfigName}});
   const Json json{{"version", kVersion}, {"files", files}, {"network", record.network}, {"mainPlugin", record.main}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -52,6 +52,10 @@ Result<InstallRecord> decode_install_record(std::string_view text) {
   record.main = text_of(json, "mainPlugin");
   for (const Json& file : json.value("files", Json::array())) {
     const std::string kind = text_of(file, "kind"), name = text_of(file, "name");
+    if (kind == kKubeconfigKind) {
+      record.kubeconfig = true;
+      continue;
+    }
     const auto known = std::ranges::find_if(kKinds, [&](const auto& one) { return one.first == kind; });
     if (known == kKinds.end() || !is_install_name(name)) {
       return fail(ErrorCode::corrupt, "files: one has no plain name, or an unknown kind");

@@ -13,7 +13,7 @@ namespace croft::wire {
 /// runtime's two directories.
 struct InstallRecord {
   std::set<std::string> programs = {};
-  std::set<std::string> kubeconfigs = {};
+  bool kubeconfig = false;
   std::set<std::string> networks = {};  ///< of several only one is there; the others were renamed
   std::string network = {};             ///< its name, which the next installation keeps
   std::string main = {};                ///< `--main-plugin`
@@ -23,6 +23,8 @@ struct InstallRecord {
 /// The file's name, beside the network configurations; a runtime takes it for none.
 inline constexpr const char* kInstallRecordName = "croft-install.record";
 inline constexpr std::size_t kInstallRecordBytesMax = 65536;
+/// The plugin's kubeconfig, there too.
+inline constexpr const char* kKubeconfigName = "croft-kubeconfig";
 
 /// A plain name of a file in a directory: letters, digits, `.`, `-` and `_`, no dot in front, at most 200 bytes.
 [[nodiscard]] bool is_install_name(std::string_view name);

@@ -53,6 +53,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Finding::Kind::r
     "pod_gone",
     "node_gone",
     "block_node_gone",
+    "store_paused",
     "holder_in_doubt",
     "register_damaged",
 };

@@ -66,6 +66,7 @@ struct Finding {
     pod_gone,               ///< an address is held for a pod that the cluster does not have
     node_gone,              ///< an address is held on a node that the cluster does not have
     block_node_gone,        ///< a block belongs to such a node
+    store_paused,           ///< the register takes no writes: it was moved, or a copy of it is not done
     holder_in_doubt,        ///< an address is held for a pod or node that is there, and that does not seem to use it
     register_damaged,       ///< the register as a whole cannot be read, or is older than what was acknowledged
   } kind;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -209,25 +208,23 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, bool incomplet
                           backup, revision_, kLockSuffix, note->revision));
 }
 
-/// Brings all of the old register into its database, as far as it can be read. The answer: its last revision, as far as
-/// anything tells.
-Result<std::int64_t> SqliteRestore::end_old(Deadline deadline) const {
-  const auto note = read_commit_note(path_);
-  std::int64_t last = note ? note->revision : 0;
+/// Brings all of the old register into its database, as far as it can be read. The answer: its id by the note, and its
+/// last revision, as far as anything tells.
+Result<Identity> SqliteRestore::end_old(Deadline deadline) const {
+  Identity last = read_commit_note(path_).value_or(Identity());
   TRY(const auto there, os::file_status(path_));
   if (!there || there->bytes == 0) return last;
   Database old(path_, Database::Mode::shared, clock_, deadline);
   if (!old.open()) return last;
-  if (const auto identity = old.identity()) last = std::max(last, identity->revision);
+  if (const auto identity = old.identity()) last.revision = std::max(last.revision, identity->revision);
   const Deadline readers_are_gone = Deadline::after(clock_.now(), kReadersMax);
   for (auto done = old.checkpoint(); done && !*done && !readers_are_gone.passed(clock_.now()); done = old.checkpoint())
     sqlite3_sleep(5);
   return last;
 }
 
-Result<void> SqliteRestore::renew_draft(Deadline deadline) const {
-  TRY(const std::int64_t last, end_old(deadline));
-  const auto note = read_commit_note(path_);
+Result<Identity> SqliteRestore::renew_draft(Deadline deadline) const {
+  TRY(const Identity last, end_old(deadline));
   Database draft(draft_, Database::Mode::shared, clock_, deadline);
   TRY_VOID(draft.open());
   TRY(const Identity identity, draft.identity());
@@ -235,29 +232,26 @@ Result<void> SqliteRestore::renew_draft(Deadline deadline) const {
   TRY_VOID(
       draft.execute(fmt::format("DELETE FROM changes; UPDATE counters SET value={} WHERE id IN (1, 3); "
                                 "INSERT OR REPLACE INTO counters VALUES(7, {})",
-                                std::max(identity.revision, last) + 1, note ? note->register_id : 0)));
+                                std::max(identity.revision, last.revision) + 1, last.register_id)));
   TRY_VOID(draft.run(kGiveRegisterId));
   TRY(const Identity renewed, draft.identity());
   // A log of before fits no more.
   TRY_VOID(draft.execute(fmt::format("PRAGMA user_version={}", user_version(kSchemaVersion, renewed.register_id))));
   TRY_VOID(draft.run("COMMIT"));
   TRY(const bool complete, draft.checkpoint());
-  if (complete) return {};
+  if (complete) return renewed;
   return fail(ErrorCode::unavailable, fmt::format("somebody has {} open; try again", draft_));
 }
 
 Result<void> SqliteRestore::finish(Deadline deadline) {
-  TRY_VOID(renew_draft(deadline));
+  TRY(const Identity renewed, renew_draft(deadline));
   for (const char* suffix : {"-wal", "-shm"}) TRY_VOID(os::remove_file_durably(draft_ + suffix));
   TRY_VOID(os::sync_file(draft_));
   // The old log must be gone before the new database has the name: it would be applied to it.
   for (const char* suffix : {"-wal", "-shm"}) TRY_VOID(os::remove_file_durably(path_ + suffix));
   TRY_VOID(os::rename_durably(draft_, path_));
   TRY_VOID(make_room(path_, clock_, deadline));
-  Database restored(path_, Database::Mode::shared, clock_, deadline);
-  TRY_VOID(restored.open());
-  TRY(const Identity identity, restored.identity());
-  lock_.note(encode_commit_note(identity));
+  lock_.note(encode_commit_note(renewed));
   return os::sync_file(lock_.path());
 }
 

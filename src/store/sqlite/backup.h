@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "os/file_lock.h"
+#include "store/sqlite/database.h"
 
 namespace croft::store {
 
@@ -57,8 +58,8 @@ class SqliteRestore {
  private:
   SqliteRestore(std::string path, const Clock& clock);
   [[nodiscard]] Result<void> make_draft(const std::string& backup, bool incomplete, Deadline deadline);
-  [[nodiscard]] Result<std::int64_t> end_old(Deadline deadline) const;
-  [[nodiscard]] Result<void> renew_draft(Deadline deadline) const;
+  [[nodiscard]] Result<Identity> end_old(Deadline deadline) const;
+  [[nodiscard]] Result<Identity> renew_draft(Deadline deadline) const;
   void remove_draft() const;
 
   const std::string path_;

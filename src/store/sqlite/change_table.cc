@@ -1,6 +1,5 @@
 #include "store/sqlite/change_table.h"
 
-#include <algorithm>
 #include <limits>
 #include <optional>
 #include <set>

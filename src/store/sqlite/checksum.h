@@ -28,15 +28,9 @@ class Checksum {
   static constexpr std::uint64_t kMultiplier = 0x9e3779b97f4a7c15;
 
   static std::uint64_t word_of(std::string_view bytes) {
+    static_assert(std::endian::native == std::endian::little);
     std::uint64_t word = 0;
-    if constexpr (std::endian::native == std::endian::little) {
-      if (bytes.size() == sizeof word) {  // one load
-        std::memcpy(&word, bytes.data(), sizeof word);
-        return word;
-      }
-    }
-    for (std::size_t i = 0; i < bytes.size(); ++i)
-      word |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+    std::memcpy(&word, bytes.data(), bytes.size());
     return word;
   }
 

@@ -35,12 +35,8 @@ void ConnectionPool::note_seen(const Identity& seen) {
 }
 
 Result<void> ConnectionPool::check_there(const std::optional<os::FileStatus>& there) const {
-  // As while somebody copies another one over it. SQLite would remove the log beside it.
-  if (there && there->bytes == 0) {
-    return fail(ErrorCode::corrupt,
-                fmt::format("{} is empty; follow docs/runbooks/backup-and-restore.md to restore it", path_));
-  }
-  if (there) return {};
+  // Empty as while somebody copies another one over it. SQLite would remove the log beside it.
+  if (there) return check_file(path_, *there);
   TRY_VOID(refuse_lost_database(path_));
   return fail(ErrorCode::unavailable,
               fmt::format("{} was removed while it was open; put it back, or start again", path_));

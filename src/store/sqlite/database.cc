@@ -236,6 +236,7 @@ Result<Identity> Database::identity() {
 
 Result<bool> Database::fits_its_log() {
   TRY(const std::int64_t in_log, number("PRAGMA user_version"));
+  if (version_of(in_log) > kSchemaVersion) return fail(newer_version_of(path_, version_of(in_log)));
   sqlite3_file* const file = database_file();
   std::array<std::uint8_t, 4> bytes{};
   if (file == nullptr || file->pMethods->xRead(file, bytes.data(), 4, kUserVersionAt) != SQLITE_OK) return true;

@@ -118,7 +118,8 @@ class Database {
 
   /// Read now. Error: corrupt, also for a revision that no register reaches: one given after it could not be told.
   [[nodiscard]] Result<Identity> identity();
-  /// Database file and log are of one time, by their stamps (schema.h). Within a transaction.
+  /// Database file and log are of one time, by their stamps (schema.h). Within a transaction. Error: newer_version,
+  /// when a newer program has been here since the file was opened.
   [[nodiscard]] Result<bool> fits_its_log();
 
   /// Database, log, index and lock file are still the files that this connection has open, none of them shortened.

@@ -140,6 +140,20 @@ TEST_P(DiskTroubleTest, ADaemonReleasesOnAFullDiskAndRecoversWithoutRestart) {
   EXPECT_TRUE(check(at()));
 }
 
+TEST_P(DiskTroubleTest, TheSparePagesAreForCommitsThatAddLittle) {
+  const auto store = make_at(at());
+  disk_->fill();
+  std::uint32_t block = 0;
+  while (add(*store, block, 63)) ++block;
+  // About 250 of the 384 pages.
+  for (std::uint64_t i = 0; i < 1500; ++i) {
+    const std::string number = std::to_string(i);
+    const auto done = put(*store, std::string(200 - number.size(), '0') + number, i);
+    ASSERT_TRUE(done) << i << ": " << done.error().message;
+  }
+  EXPECT_TRUE(check(at()));
+}
+
 // What watches follow grows with each commit; it must not take the room from the register.
 TEST_P(DiskTroubleTest, ChangesAreForgottenBeforeAFullDiskRefusesWhatAddsNothing) {
   const std::shared_ptr<SqliteStore> store = make_at(at());

@@ -12,22 +12,6 @@
 namespace croft::store {
 namespace {
 
-/// What the status of a path says against opening it as a database.
-[[nodiscard]] Result<void> check_file(const std::string& path, const os::FileStatus& status) {
-  if (status.type != os::FileStatus::Type::regular) {
-    return fail(
-        ErrorCode::invalid_argument,
-        fmt::format("store {} is {}, not a regular file; correct the path", path,
-                    status.type == os::FileStatus::Type::directory ? "a directory" : "a pipe, socket or device"));
-  }
-  if (status.bytes == 0) {
-    return fail(ErrorCode::corrupt, fmt::format("store {} is empty: no database was ever in it or its content is lost; "
-                                                "restore it from a backup, or remove it if there was none",
-                                                path));
-  }
-  return refuse_mounted_file(path, status);
-}
-
 Error nothing_there(const std::string& path) {
   return {ErrorCode::not_found,
           fmt::format("no store at {}; \"croft pool create\" makes one, or correct the path", path),
@@ -45,6 +29,21 @@ Error nothing_there(const std::string& path) {
 }
 
 }  // namespace
+
+Result<void> check_file(const std::string& path, const os::FileStatus& status) {
+  if (status.type != os::FileStatus::Type::regular) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("store {} is {}, not a regular file; correct the path", path,
+                    status.type == os::FileStatus::Type::directory ? "a directory" : "a pipe, socket or device"));
+  }
+  if (status.bytes == 0) {
+    return fail(ErrorCode::corrupt, fmt::format("store {} is empty: follow docs/runbooks/backup-and-restore.md to "
+                                                "restore it, or remove it if no database was ever in it",
+                                                path));
+  }
+  return refuse_mounted_file(path, status);
+}
 
 Result<void> refuse_mounted_file(const std::string& path, const os::FileStatus& status) {
   if (!status.is_mount_point) return {};

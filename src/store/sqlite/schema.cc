@@ -60,11 +60,4 @@ Error newer_version_of(const std::string& path, std::int64_t version) {
           {}};
 }
 
-Result<void> upgrade(Database& database) {
-  TRY(const std::int64_t now, database.number("PRAGMA user_version"));
-  if (version_of(now) == kSchemaVersion) return {};
-  if (version_of(now) > kSchemaVersion) return fail(newer_version_of(database.path(), version_of(now)));
-  return database.execute(fmt::format("PRAGMA user_version={}", user_version(kSchemaVersion, stamp_of(now))));
-}
-
 }  // namespace croft::store

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "base/result.h"
 #include "store/sqlite/database.h"
@@ -14,8 +13,8 @@ namespace croft::store {
 /// In the header of the file: "Crof".
 inline constexpr std::int64_t kApplicationId = 0x43726f66;
 /// In the header of the file, in the lowest 8 bits of user_version (version_of): raised when the tables or the pages
-/// change. Newer ones are refused. Version 3 has the same tables, and a checksum in 8 reserved bytes of each page: the
-/// bytes are left alone, and the first commit makes it version 4, which programs that expect checksums refuse.
+/// change. Newer ones are refused. Version 3 differs in 8 reserved bytes of each page, which SQLite passes over: it is
+/// read and written as it is, and stays version 3.
 inline constexpr std::int64_t kSchemaVersion = 4;
 inline constexpr std::int64_t kOldestVersion = 3;
 
@@ -43,10 +42,6 @@ inline constexpr const char* kGiveRegisterId =
 
 /// Removes a database and the files that SQLite keeps beside it.
 [[nodiscard]] Result<void> remove_database(const std::string& path);
-
-/// Gives the database the last version, inside a write transaction. Error: newer_version, when a newer program has been
-/// here since the file was opened.
-[[nodiscard]] Result<void> upgrade(Database& database);
 
 [[nodiscard]] Error newer_version_of(const std::string& path, std::int64_t version);
 

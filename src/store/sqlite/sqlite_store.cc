@@ -124,14 +124,7 @@ class SqliteStoreImpl final : public SqliteStore {
 
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override {
     TRY_VOID(gate_.enter(deadline));
-    has_committed_ = false;
-    return std::unique_ptr<Turn>(std::make_unique<GateTurn>(gate_, [this] {
-      if (has_committed_) {
-        tidy_up();
-      } else {
-        connections_.before_leaving_gate();
-      }
-    }));
+    return std::unique_ptr<Turn>(std::make_unique<GateTurn>(gate_, [this] { tidy_up(); }));
   }
 
   [[nodiscard]] Capabilities capabilities() const override {
@@ -195,7 +188,6 @@ class SqliteStoreImpl final : public SqliteStore {
     };
     const auto used = connections_.write(group.front()->deadline, use);
     if (!used) results.assign(group.size(), fail(used.error()));
-    has_committed_ = true;
     return results;
   }
 
@@ -235,9 +227,7 @@ class SqliteStoreImpl final : public SqliteStore {
   ConnectionPool connections_;
   ChangeSignal changed_;
   CommitQueue queue_;
-  // Of whoever is inside the gate.
-  bool has_committed_ = false;  ///< in this turn
-  bool is_log_long_ = false;    ///< by the last commit
+  bool is_log_long_ = false;  ///< by the last commit; of whoever is inside the gate
   std::atomic<std::uint64_t> commits_{0};
   std::atomic<std::uint64_t> transactions_{0};
   std::atomic<std::uint64_t> checkpoints_{0};

@@ -39,8 +39,8 @@ struct SqliteCounters {
 /// transactions. A process that forks must not use the store in the child. Turns and watches must end before the store
 /// does.
 ///
-/// A database of an older version is read as it is, and the first commit gives it the new one. Watches see what other
-/// processes do within about 20 ms, and know the last 10,000 changes; fewer after the disk was full.
+/// Watches see what other processes do within about 20 ms, and know the last 10,000 changes; fewer after the disk was
+/// full.
 class SqliteStore : public Store, public Pausable {
  public:
   [[nodiscard]] virtual SqliteCounters counters() const = 0;

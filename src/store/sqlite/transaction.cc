@@ -8,7 +8,6 @@
 #include "store/sqlite/identity.h"
 #include "store/sqlite/record_table.h"
 #include "store/sqlite/room.h"
-#include "store/sqlite/schema.h"
 
 namespace croft::store {
 namespace {
@@ -39,7 +38,6 @@ class Group {
     TRY_VOID(begin());
     TRY(Identity identity, check_identity(database_));
     revision_ = database_.told(identity.revision);
-    TRY_VOID(upgrade(database_));
     if (forget_changes_) TRY_VOID(forget_all_changes(database_, revision_));
     for (const PendingCommit* commit : commits_) TRY_VOID(add(*commit));
     if (applied_ == 0) return identity;  // the caller rolls back
