@@ -98,15 +98,6 @@ TEST_F(ReleaseOldHandle, WhatElseIsUnderTheHandleStays) {
 
 TEST_F(ReleaseOldHandle, NobodysHandleIsASuccess) { EXPECT_THAT(release("ns.pod"), IsEmpty()); }
 
-TEST_F(ReleaseOldHandle, AHandleThatNamesNoBlockIsNamed) {
-  reg.put(handle_key("ns.pod"), Handle{"ns.pod", {{"10.0.0.0", 1}}, false, {}});
-  const auto done =
-      reg.decide<Released>([&](const Snapshot& s) { return plan_release_old_handle(s, "ns.pod", clock.now()); });
-  ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().code, ErrorCode::corrupt);
-  EXPECT_TRUE(done.error().message.starts_with("handle ns.pod: ")) << done.error().message;
-}
-
 TEST_F(ReleaseOldHandle, WithoutAHandleNothingElseIsRead) {
   Snapshot snapshot;
   snapshot.set(handle_key("net.c1"), std::nullopt);

@@ -54,7 +54,7 @@ TEST_F(BesideRecords, WhatCannotBeReadBesideARecordMakesItUnreadable) {
       const Result<Value>& read_back = record.value;
       ASSERT_FALSE(read_back) << beside;
       ASSERT_TRUE(record.calicos);
-      EXPECT_EQ(*record.calicos, read(key, stored.value, std::nullopt).value) << "what stays when that is removed";
+      EXPECT_EQ(core::without_rest(*record.calicos), core::without_rest(*read(key, stored.value, std::nullopt).value));
       EXPECT_THAT(read_back.error().message, HasSubstr(place));
       EXPECT_THAT(read_back.error().message, HasSubstr(whole));
       const bool is_newer = beside.starts_with("{\"v\":2");
