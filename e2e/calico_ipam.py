@@ -79,7 +79,7 @@ class Rig:
 
 
 def printed(version, address, form):
-    """What the plugin prints for one IPv4 address, byte for byte (docs/reference/calico-ipam.md#plugin-result)."""
+    """What the plugin prints for one IPv4 address, byte for byte (docs/notes/calico-ipam.md#plugin-result)."""
     if form == "by family":
         return (f'{{\n    "cniVersion": "{version}",\n    "ip4": {{\n        "ip": "{address}",\n        "routes": [\n'
                 f'            {{\n                "dst": "{address}"\n            }}\n        ]\n    }},\n'

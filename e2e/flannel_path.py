@@ -39,7 +39,7 @@ SUBNET_ENV = {
 # What kube-flannel's 10-flannel.conflist gives the plugin.
 NETCONF = {"cniVersion": "0.3.1", "name": "cbr0", "type": "flannel",
            "delegate": {"hairpinMode": True, "isDefaultGateway": True}}
-# Byte for byte: docs/reference/node-ranges.md#delegate.
+# Byte for byte: docs/notes/node-ranges.md#delegate.
 GOLDEN_DELEGATE = (
     '{"cniVersion":"0.3.1","hairpinMode":true,"ipMasq":false,"ipam":{"ranges":[[{"subnet":"10.244.0.0/24"}]],'
     '"routes":[{"dst":"10.244.0.0/16"}],"type":"host-local"},"isDefaultGateway":true,"isGateway":true,"mtu":1450,'
@@ -201,7 +201,7 @@ def flannel_node(world, croft, debian, families, form):
     say("  DEL by both, each also of what the other added")
 
 
-# docs/reference/host-local.md#worked-example, which is host-local's own documentation's.
+# docs/notes/host-local.md#worked-example, which is host-local's own documentation's.
 def article(data):
     return {
         "cniVersion": "1.0.0", "name": "article",

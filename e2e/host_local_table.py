@@ -1,8 +1,8 @@
 """What `host-local` must answer, as a table: every row runs with the reference's binary and with Croft's.
 
 A row gives the state of the directory, the calls, for each call the exit code and the exact bytes, and the directory
-afterwards: names, contents, modes. Row numbers are those of docs/reference/host-local.md#cases
-and docs/reference/cni.md#cases; the other rows are named after what they are about.
+afterwards: names, contents, modes. Row numbers are those of docs/notes/host-local.md#cases
+and docs/notes/cni.md#cases; the other rows are named after what they are about.
 Where the two programs are to differ, the row says why; the
 reasons are printed at the end.
 
@@ -620,7 +620,7 @@ got(119, ONE, FIRST, env={"netns": "/no/such/netns", "override": False})
 
 # ---- beside the numbered cases ----------------------------------------------------------------------------------
 
-# docs/reference/cni.md#error-order
+# docs/notes/cni.md#error-order
 ORDER = "cni 1.1 looks for missing variables before it looks at the values"
 bad("error-order", ONE, Per(E("required env variables [CNI_NETNS] missing", 4), E("interface name is . or ..", 4), ORDER), ifname=".",
     env={"netns": ""})
@@ -636,7 +636,7 @@ row("process", {**ONE, "padding": "x" * (2 << 20)}, add(Per(R(FIRST), starts("",
     Per({"10.1.2.2": DUMMY, **cursors("10.1.2.2")}, NOTHING, "standard input is capped at 1 MiB"))
 got("process", {**ONE, "padding": "x" * 1000000}, FIRST)
 
-# docs/reference/cni.md#json-rules
+# docs/notes/cni.md#json-rules
 D = '"dataDir":"@D@"'
 for text in (f'{{"CNIVERSION":"1.0.0","NAME":"mynet","IPAM":{{{D},"RANGES":[[{{"SUBNET":"10.1.2.0/24"}}]]}}}}',
              f'{{"cniVersion":"1.0.0","name":"a","name":"mynet","ipam":{{{D}}},"ipam":{{"ranges":[[{{"subnet":"10.1.2.0/24"}}]]}}}}'
@@ -653,7 +653,7 @@ for change in ({"ranges": 5}, {"ranges": [[{"subnet": 5}]]}, {"dataDir": 5}, {"r
     bad("json-rules", net(**change), Per(Want(1, "code 999", lambda out, place: json.loads(out)["code"] == 999), starts(""),
                                   OWN_TEXT))
 
-# docs/reference/cni.md#results
+# docs/notes/cni.md#results
 row("results", net("10.1.2.0/24", routes=[{"dst": "10.9.0.7/8", "gw": "10.1.2.9"}, {"dst": "10.8.0.0/16"}]),
     add(R(FIRST, routes=[{"dst": "10.9.0.7/8", "gw": "10.1.2.9"}, {"dst": "10.8.0.0/16"}])), ANY, versions=ALL)
 many = {"dst": "10.8.0.0/16", "gw": "10.1.2.9", "mtu": 1400, "advmss": 1360, "priority": 7, "table": 0, "scope": 0}
@@ -679,7 +679,7 @@ row("ranges", net("10.1.2.0/24 s=10.1.2.255"),
     [add(Per(R(f"{a}/24 10.1.2.1"), E(IR0 + "RangeStart 10.1.2.255 not in network 10.1.2.0/24"), LEAVES), c)
      for c, a in (("a", "10.1.2.255"), ("b", "10.1.3.0"))],
     Per({"10.1.2.255": holder("a"), "10.1.3.0": holder("b"), **cursors("10.1.3.0")}, NOTHING, LEAVES))
-# Only the gateway of the containing range is skipped (docs/reference/host-local.md#round-robin).
+# Only the gateway of the containing range is skipped (docs/notes/host-local.md#round-robin).
 row("round-robin", net(["10.1.2.0/29 e=10.1.2.3 g=10.1.2.5", "10.1.2.0/29 s=10.1.2.4 g=10.1.2.2"]),
     fill(*gw("10.1.2.5", "10.1.2.1/29", "10.1.2.2/29", "10.1.2.3/29"), *gw("10.1.2.2", "10.1.2.4/29", "10.1.2.5/29",
                                                                           "10.1.2.6/29"),
@@ -691,11 +691,11 @@ row("round-robin", net("10.1.2.0/29"), [*fill(*gw("10.1.2.1", "10.1.2.2/29", "10
                                 add(R("10.1.2.2/29 10.1.2.1"), "d")],
     {"10.1.2.3": holder("c1"), "10.1.2.4": DUMMY, "10.1.2.6": holder("b"), "10.1.2.2": holder("d"), **cursors("10.1.2.2")})
 
-# Routes as they come (docs/reference/host-local.md#configuration).
+# Routes as they come (docs/notes/host-local.md#configuration).
 row("configuration", net("10.1.2.0/24", routes=[{"gw": "1.2.3.4"}]), add(R(FIRST, routes=[{"dst": "<nil>", "gw": "1.2.3.4"}])), ANY)
 bad("configuration", net("10.1.2.0/24", routes=[{"dst": "x"}]), "invalid CIDR address: x")
 bad("configuration", net("10.1.2.0/24", routes=[{"dst": "10.0.0.0/8", "gw": "x"}]), "invalid IP address: x")
-# A symbolic link counts as its target (docs/reference/host-local.md#matching).
+# A symbolic link counts as its target (docs/notes/host-local.md#matching).
 row("matching", ONE, add(E(FA0 + "10.1.2.3 has been allocated to dummy, duplicate allocation is not allowed")), ANY,
     state={"10.1.2.3": LINK}, outside={"target": DUMMY})
 row("matching", ONE, [check(), delete()], {}, state={"10.1.2.3": LINK}, outside={"target": DUMMY})
@@ -715,7 +715,7 @@ for step in (add, delete, check):
     row("OS", ONE, step(starts("")), ANY, state={"lock": DIRECTORY})
 row("OS", net("10.1.2.0/24", resolvConf="@T@"), add(E("read @T@: is a directory")), NOTHING)
 
-# ---- holes of the reference (docs/reference/host-local.md#faults) -----------------------------------------------
+# ---- holes of the reference (docs/notes/host-local.md#faults) -----------------------------------------------
 
 row("H1", ONE, delete(), Per({"10.1.2.2": ""}, ANY, H1), state={"10.1.2.2": ""})
 H4 = "H4: an error at the cursor leaves no reservation"

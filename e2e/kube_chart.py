@@ -305,7 +305,7 @@ def installs(world, tools):
         expect_equal(labels.get("pod-security.kubernetes.io/enforce"), "privileged", "agents use the node's network")
         # What the agent wrote of a node goes as the page says.
         command = re.search(r"^kubectl (patch node) NODE (--subresource=status --type=strategic -p) '(.*)'$",
-                            (TREE / "docs" / "kubernetes.md").read_text(), re.MULTILINE)
+                            (TREE / "docs" / "runbooks" / "kubernetes-node.md").read_text(), re.MULTILINE)
         tools.kubectl(admin, "apply", "-f", "-", given=json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}}))
         both = {"status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "NetworkUnavailable", "status": "False", "reason": "CroftIsUp"}]}}
         for patch, left in ((json.dumps(both), {"Ready", "NetworkUnavailable"}), (command[3], {"Ready"})):

@@ -240,6 +240,20 @@ def looks_with_its_role(world, kube, before):
     expect("what is Croft's own" in dry_run(world, looker.store), "the dry run says so")
 
 
+def is_as_the_readme_says(world, kube):
+    """One pod goes, and a handle counts what no block holds: README.md shows what `croft check` says then."""
+    kube.call("DELETE", "/api/v1/namespaces/default/pods/web-2?gracePeriodSeconds=0")
+    handle = "k8s-pod-network.9f"
+    kube.call("POST", f"{CALICO}/ipamhandles", {"apiVersion": "crd.projectcalico.org/v1", "kind": "IPAMHandle", "metadata": {"name": handle},
+                                                "spec": {"handleID": handle, "block": {BLOCK: 1}, "deleted": False}})
+    looker = Looker(world, kube, "reader-of-the-readme", ["cluster-admin"])
+    looker.may("list", "ipamblocks", "crd.projectcalico.org")
+    done = run(world.bin / "croft", "--kubeconfig", looker.path, "check", check=False, env={**own_environment(world.directory)})
+    readme = (LOOK.parent.parent.parent / "README.md").read_text()
+    expect(done.returncode == 3 and f"$ croft --kubeconfig ~/.kube/config check\n{done.stdout}```" in readme, f"README.md shows:\n{done.stdout}{done.stderr}")
+    say("check finds what README.md shows")
+
+
 def in_etcd(world):
     """The same of a Calico in etcd, by a user who may read below /calico/ alone."""
     authority = Authority(world.directory, "authority")
@@ -296,6 +310,7 @@ def test():
             before = state_of(kube)
             views(world, kube, before)
             looks_with_its_role(world, kube, before)
+            is_as_the_readme_says(world, kube)
         return None
 
 

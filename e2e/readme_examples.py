@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What the pages for users show is true: every network configuration in docs/configuration.md works as it stands there
-(VERSION, ADD through its main plugin, CHECK, DEL), and the terminal at the top of README.md shows what it would show.
+(VERSION, ADD through its main plugin, CHECK, DEL), and the terminal of README.md shows what it would show.
 
 Only the places where the register and the log are kept are replaced. In the terminal each command has to succeed, and
 its addresses have to be those that README.md shows; --terminal prints the block anew, to be put there.

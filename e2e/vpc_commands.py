@@ -1,6 +1,6 @@
 """`croft vpc` and `cnivpctl` against agents of several nodes: tables, choices, confirmations, and an agent that is dead or slow.
 
-The agents are ours, of Python's gRPC and bytes that are written here by hand from docs/reference/warm-pool.md#grpc.
+The agents are ours, of Python's gRPC and bytes that are written here by hand from docs/notes/warm-pool.md#grpc.
 
 usage: vpc_commands.py BIN_DIR
 """

@@ -23,7 +23,7 @@ import threading
 import time
 import urllib.parse
 
-# Codes of the API (docs/reference/warm-pool.md#ucloud-api).
+# Codes of the API (docs/notes/warm-pool.md#ucloud-api).
 RATE_LIMITED, NO_ACTION, UNKNOWN_ACTION, NO_SIGNATURE, BAD_SIGNATURE, NO_SUCH_USER, NO_SUCH_TOKEN = 153, 160, 161, 170, 171, 172, 174
 NO_PROJECT, ZONE_NOT_ALLOWED, EXHAUSTED, NO_SUCH_ADDRESS = 292, 293, 57000, 58221
 # Codes of this simulator where the API's own are not known; nobody may rely on them.

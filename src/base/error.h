@@ -7,8 +7,8 @@
 
 namespace croft {
 
-/// What went wrong, as far as callers decide by it. One table in cni/error_table.h turns a code into a CNI code and an
-/// exit code; nothing else does.
+/// The kind of failure, as far as callers decide by it. One table in cni/error_table.h turns a code into a CNI code and
+/// an exit code; nothing else does.
 enum class ErrorCode : std::uint8_t {
   invalid_argument,          ///< input is wrong; the message names the field, the value and the remedy
   not_found,                 ///< the thing named does not exist

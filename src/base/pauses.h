@@ -6,8 +6,8 @@
 
 namespace croft {
 
-/// The pauses of one who asks a server again and again: each twice as long as the one before, up to a bound, and
-/// drawn from its second half, so that the agents of a cluster do not come back in step. Of one thread.
+/// The pauses of one who asks a server again and again. Each is twice as long as the one before, up to a bound, and
+/// drawn from its second half, so that the agents of a cluster do not come back in step. Used by one thread.
 class Pauses {
  public:
   /// `seed`: any number that other agents do not have too, as a reading of a clock in nanoseconds.

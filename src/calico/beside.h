@@ -11,7 +11,8 @@
 #include "base/result.h"
 #include "register/cooling_beside.h"
 
-// What Croft keeps in records of its own beside Calico's, where those have no place for it (docs/formats/calico.md).
+// The data that Croft keeps in records of its own beside Calico's, where those have no place for it
+// (docs/formats/calico.md).
 namespace croft::wire {
 
 /// Beside a pool. `cidr` tells whether it is of this pool, or of one before it with the same name.

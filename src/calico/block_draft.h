@@ -30,10 +30,10 @@ struct BlockDraft {
 };
 
 /// Reads a block in the one spelling that Calico and Croft give to nearly all: no white space, no unknown or old
-/// members, ASCII. Nothing for every other, damaged ones too: the general way reads them and says what is wrong. What
-/// both read they read the same. It stays because it pays: a full block of 19 KB, read whole by decode_block, takes a
-/// seventh to a tenth of the general way's time (g++ -O2 on a busy machine, best of 60: 0.8 for 5.7 ms). `calico_bench`
-/// measures both.
+/// members, ASCII. Nothing for every other, damaged ones too: the general way reads them and says what is wrong. A text
+/// that both read they read the same. It stays because it pays. A full block of 19 KB, read whole by decode_block,
+/// takes a seventh to a tenth of the general way's time (g++ -O2 on a busy machine, best of 60: 0.8 for 5.7 ms).
+/// `calico_bench` measures both.
 [[nodiscard]] std::optional<BlockDraft> scan_block(std::string_view bytes);
 
 }  // namespace croft::wire::calico

@@ -38,8 +38,8 @@ constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6",
   }
   return found;
 }
-/// Of objects and lists with one name Go makes one of both, and of others it takes the last: in what order they come to
-/// a plugin the runtime decides, which writes a list's plugins anew with their names sorted.
+/// Go makes one of objects and lists with one name, and takes the last of others. In which order they come to a plugin
+/// the runtime decides, which writes a list's plugins anew with their names sorted.
 [[nodiscard]] Result<void> check_only_once(JsonRef object, std::string_view name, std::string_view path = "") {
   int count = 0;
   if (object.kind() != JsonKind::object) return {};
@@ -48,7 +48,8 @@ constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6",
   return fail(
       invalid_argument(fmt::format("{}{}: it is there {} times: leave the one that counts", path, name, count)));
 }
-/// Of what decides where Calico has its records, which name the node has, and what becomes of the IPAM's own.
+/// Checks the members that decide where Calico has its records, which name the node has, and what becomes of the IPAM's
+/// own.
 [[nodiscard]] Result<void> check_each_once(JsonRef plugin) {
   std::vector<std::string> names = {"nodename", "nodename_file", "nodename_file_optional", "hostname"};
   add_datastore_names(names);

@@ -16,7 +16,7 @@ namespace croft::wire::cni {
 
 inline constexpr std::size_t kConflistBytesMax = std::size_t{1} << 20;
 
-/// What says the node's name where the configuration does not (`nodename`), as Calico's plugins take it
+/// The sources of the node's name where the configuration does not say it (`nodename`), as Calico's plugins take it
 /// (docs/formats/calico-ipam.md).
 struct NodeNameSources {
   std::string file;  ///< `nodename_file`, or its default
@@ -36,8 +36,8 @@ struct SwitchedConflist {
   std::vector<std::string> dropped;
 };
 
-/// In each plugin of the list (or in the one of a .conf) whose `ipam.type` is `calico-ipam` that becomes `croft-ipam`
-/// with `ipam.store`; pools and families asked for stay, and everything outside `ipam`. `store`: the URL; empty: the
+/// In each plugin of the list (or in the one of a .conf) an `ipam.type` of `calico-ipam` becomes `croft-ipam` with
+/// `ipam.store`. Pools and families asked for stay, and everything outside `ipam`. `store`: the URL; empty: the
 /// Kubernetes API of the plugin's own kubeconfig, or its etcd where that needs no files. `node_of` is asked where the
 /// plugin names no node: croft-ipam knows no file with the name, and the blocks are the node's that Calico took.
 /// Errors: invalid_argument, naming what is wrong, for what is no configuration, for a datastore that Calico does not
@@ -45,8 +45,8 @@ struct SwitchedConflist {
 [[nodiscard]] Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::string& store,
                                                        const NodeNameOf& node_of);
 
-/// What the runtime hands to croft-ipam by the text of a SwitchedConflist, of each plugin that has it. Error:
-/// invalid_argument with the plugin's own words: each ADD would fail.
+/// The configuration that the runtime hands to croft-ipam by the text of a SwitchedConflist, for each plugin that has
+/// it. Error: invalid_argument with the plugin's own words: each ADD would fail.
 [[nodiscard]] Result<std::vector<Network>> read_switched(std::string_view conflist);
 
 }  // namespace croft::wire::cni

@@ -189,7 +189,7 @@ std::optional<core::Key> key_in(Kind kind, JsonRef spec, const std::string& name
   }
 }
 
-/// Of the metadata, what the server keeps by itself or every write says anew.
+/// Members of the metadata that the server keeps by itself, or that every write says anew.
 bool is_the_servers(std::string_view name) {
   constexpr std::array kNames = {
       "name",       "namespace", "uid",           "resourceVersion",   "creationTimestamp",
@@ -218,7 +218,7 @@ void write_texts_of(JsonWriter& out, const Texts& texts) {
   out.end_object();
 }
 
-/// What the object has besides its record, as one JSON object; empty when it is what a new one would have.
+/// The rest of the object besides its record, as one JSON object; empty when it is what a new one would have.
 std::string kept_of(Kind kind, ApiGroup group, JsonRef object, JsonRef metadata, std::string_view own_prefix) {
   Texts labels = texts_in(metadata, "labels");
   Texts annotations = texts_in(metadata, "annotations");

@@ -1,9 +1,9 @@
 #pragma once
 
 // Calico's records as objects of the Kubernetes API (docs/formats/calico-crd.md): names, and the way between an object
-// and the bytes that the same record has in etcd (calico/etcd.h, resources.h), which have readers and writers
-// already. What an object has besides travels through those bytes as one more unknown member, and so through
-// core::ForeignRest: an object that was read is written again with its labels, annotations, finalizers and owners.
+// and the bytes of the same record in etcd. These have readers and writers already (calico/etcd.h, resources.h). The
+// rest of an object travels through those bytes as one more unknown member, and so through core::ForeignRest. An object
+// that was read is written again with its labels, annotations, finalizers and owners.
 
 #include <cstdint>
 #include <functional>
@@ -40,8 +40,8 @@ struct Digests {
   std::function<std::string(std::string_view)> sha3_256;
 };
 
-/// The object's name, as Calico makes it: of a block its CIDR, `10-0-0-64-26`; of an affinity the owner in front of
-/// that, cut and with a digest from 253 bytes on; a handle's in lower case. Errors: invalid_argument for a key that has
+/// The object's name, as Calico makes it. A block has its CIDR, `10-0-0-64-26`; an affinity the owner in front of that,
+/// cut and with a digest from 253 bytes on; a handle its own in lower case. Errors: invalid_argument for a key that has
 /// none, and for a name that the API refuses: not of a–z, 0–9, `-` and `.`, or longer than 253 bytes.
 [[nodiscard]] Result<std::string> crd_name(const core::Key& key, const Digests& digests);
 /// The record that an object of this name may be, where its spec does not tell.
@@ -61,7 +61,7 @@ struct FromCrd {
 /// spec, a mark that is none.
 [[nodiscard]] Result<FromCrd> from_crd(core::Kind kind, ApiGroup group, JsonRef object, std::string_view own_prefix);
 
-/// What an object to write has besides its record.
+/// The rest of an object to write besides its record.
 struct CrdFrame {
   ApiGroup group = ApiGroup::crd_v1;
   std::string name;
@@ -70,7 +70,7 @@ struct CrdFrame {
   std::map<std::string, std::string> labels;
   std::map<std::string, std::string> annotations;
 };
-/// The object for bytes of encode_value. What was kept by from_crd comes first, the frame's labels and annotations
+/// The object for bytes of encode_value. Members kept by from_crd come first; the frame's labels and annotations
 /// replace those of the same names.
 [[nodiscard]] std::string to_crd(const core::Key& key, std::string_view bytes, const CrdFrame& frame);
 

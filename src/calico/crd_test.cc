@@ -93,7 +93,7 @@ TEST(Crd, NamesBackToRecords) {
 
 // ---------------------------------------------------------------- objects
 
-/// The examples of docs/reference/calico-ipam.md, in JSON.
+/// Objects as Calico writes them, in JSON.
 constexpr std::string_view kBlock = R"({"apiVersion":"crd.projectcalico.org/v1","kind":"IPAMBlock",
  "metadata":{"name":"10-0-0-64-30","uid":"u-1","resourceVersion":"7","generation":3,"managedFields":[{"manager":"x"}],
   "creationTimestamp":"2026-01-15T10:00:00Z","annotations":{"projectcalico.org/metadata":"{\"creationTimestamp\":null}"}},

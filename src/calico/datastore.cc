@@ -38,7 +38,7 @@ MaybeFault read_token(const JsonAt& at, std::string& out) {
 
 constexpr std::array<JsonMember<Members>, 2> kKubernetesMembers = {
     {{"kubeconfig", take<&Members::kubeconfig>}, {"k8s_api_root", take<&Members::api_root>}}};
-/// What the main plugin reads is passed over here; of the certificates here Calico's IPAM plugin reads none either.
+/// Members for the main plugin are passed over here; Calico's IPAM plugin reads none of the certificates here either.
 constexpr std::array<JsonMember<Members>, 1> kPolicyMembers = {
     {{"k8s_auth_token", [](const JsonAt& at, Members& out) { return read_token(at, out.token); }}}};
 

@@ -9,7 +9,7 @@
 #include "base/json/decode.h"
 
 // Where the register is, as the configuration of the personality `calico-ipam` says it
-// (docs/reference/calico-ipam.md#plugin-configuration). docs/formats/calico-ipam.md has the table of members.
+// (docs/notes/calico-ipam.md#plugin-configuration). docs/formats/calico-ipam.md has the table of members.
 
 namespace croft::wire::cni {
 

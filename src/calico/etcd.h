@@ -13,8 +13,8 @@
 #include "base/result.h"
 #include "register/records.h"
 
-// Calico's data in etcd (docs/formats/calico.md): keys, and the JSON under them. What is written is byte for byte what
-// Calico's library writes for the same value; members that are not known here survive reading and writing.
+// Calico's data in etcd (docs/formats/calico.md): keys, and the JSON under them. It writes byte for
+// byte what Calico's library writes for the same value; members that are not known here survive reading and writing.
 namespace croft::wire::calico {
 
 // ---------------------------------------------------------------- keys
@@ -92,7 +92,7 @@ struct AttributeRest {
   friend bool operator==(const AttributeRest&, const AttributeRest&) = default;
 };
 
-/// What core::Block has no place for. The default is a block that Calico just made.
+/// The members that core::Block has no place for. The default is a block that Calico just made.
 struct BlockRest {
   // Go tells an absent list from an empty one. Only looked at while the list is empty.
   bool attributes_null = true;
@@ -149,7 +149,7 @@ struct IpamConfigRecord {
 
 // Writing. Members that Calico knows first and in its order, then the others as they were found.
 
-/// Times are cut to the second, as Calico does. What Croft alone knows of a cooling address (clock since boot, previous
+/// Times are cut to the second, as Calico does. Croft's own knowledge of a cooling address (clock since boot, previous
 /// holder) has no place here. Unknown members of an attribute go with the allocation they belonged to, as long as its
 /// handle and one sequence number of its ordinals are the same.
 [[nodiscard]] std::string encode(const BlockRecord& record);

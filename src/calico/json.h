@@ -1,6 +1,6 @@
 #pragma once
 
-// What the readers and writers of Calico's records have in common: objects whose unknown members survive, and errors
+// The common part of the readers and writers of Calico's records: objects whose unknown members survive, and errors
 // that name the key. Private to calico.
 
 #include <cstddef>

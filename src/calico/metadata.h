@@ -28,12 +28,12 @@ struct Frame {
 void begin_resource(JsonWriter& out, std::string_view kind, const std::string& name, const Metadata& metadata,
                     const std::map<std::string, std::string>& labels);
 
-/// What stands behind the spec of a resource.
+/// The members behind the spec of a resource.
 inline constexpr std::string_view kBehindSpec[] = {"status"};
 
-/// Of `members` those with these names, in this order.
+/// Writes those of `members` with these names, in this order.
 void write_some(JsonWriter& out, const RawMembers& members, std::span<const std::string_view> names);
-/// Of `members` those without these names, as found.
+/// Writes those of `members` without these names, as found.
 void write_others(JsonWriter& out, const RawMembers& members, std::span<const std::string_view> names);
 
 /// A text that is left out when it is empty.

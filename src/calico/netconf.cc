@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::int64_t kCountMax = std::numeric_limits<std::int32_t>::max();
 
-/// What is gathered before the parts are put together.
+/// The parts before they are put together.
 struct Draft {
   CalicoNetconf config;
   std::string store;
@@ -120,7 +120,7 @@ void note_near_misses(const JsonAt& object, const std::vector<std::string>& know
   }));
 }
 
-/// What Calico or CNI have besides is no slip, however near it looks.
+/// A member that Calico or CNI has is no slip, however near it looks.
 void note_near_misses(const JsonAt& root, std::vector<NearMiss>& out) {
   std::vector<std::string> known = {"cniVersion", "name", "type", "ipam", "args", "dns", "ips", "qps"};
   add_datastore_names(known);

@@ -16,7 +16,7 @@
 #include "cni/format/network.h"
 #include "register/owner.h"
 
-// The network configuration of the personality `calico-ipam` (docs/reference/calico-ipam.md#plugin-configuration).
+// The network configuration of the personality `calico-ipam` (docs/notes/calico-ipam.md#plugin-configuration).
 // docs/formats/calico-ipam.md has the table of members and says what differs.
 
 namespace croft::wire::cni {
@@ -56,13 +56,13 @@ struct CalicoNetconf {
   bool assign_v6 = false;
   net::PerFamily<std::vector<core::AskedPool>> asked_pools;  ///< `ipv4_pools`, `ipv6_pools`
 
-  // Of CNI_ARGS.
+  // The address that CNI_ARGS ask for.
   std::optional<net::Address> requested_address;
   core::PodIdentity pod;  ///< members the runtime did not say are empty
 
   std::vector<NearMiss> near_misses;  ///< ADD only: the first kNearMissesMax
 
-  /// Whether Kubernetes called: pod and namespace are known (docs/reference/calico-ipam.md#plugin-configuration).
+  /// Whether Kubernetes called: pod and namespace are known (docs/notes/calico-ipam.md#plugin-configuration).
   [[nodiscard]] bool is_kubernetes() const { return !pod.name.empty() && !pod.namespace_name.empty(); }
   friend bool operator==(const CalicoNetconf&, const CalicoNetconf&) = default;
 };

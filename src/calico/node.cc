@@ -12,7 +12,7 @@ using core::TunnelKind;
 
 constexpr std::size_t kOrchestratorsMax = 256;
 
-// What is passed on, where Calico writes it.
+// Members that are passed on, where Calico writes them.
 constexpr std::string_view kBgpBefore[] = {"asNumber", "ipv4Address", "ipv6Address"};
 constexpr std::string_view kVxlanMac[] = {"vxlanTunnelMACAddr"};
 constexpr std::string_view kVxlanMacV6[] = {"vxlanTunnelMACAddrV6"};

@@ -49,7 +49,7 @@ core::ForeignRestPtr box(Record record) {
   return std::make_shared<Box<Record>>(std::move(record));
 }
 
-/// What `rest` holds; the default when it holds nothing of this format.
+/// The content of `rest`; the default when it holds nothing of this format.
 template <class Record>
 Record unbox(const core::ForeignRestPtr& rest) {
   const auto* held = dynamic_cast<const Box<Record>*>(rest.get());

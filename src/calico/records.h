@@ -13,7 +13,7 @@
 // Calico's records in etcd as core values: what core has no place for travels in core::ForeignRest.
 namespace croft::wire::calico {
 
-/// What a new resource (pool, reservation, node) says of itself.
+/// The birth of a new resource (pool, reservation, node).
 struct Birth {
   std::string uid;
   WallTime at{};

@@ -40,7 +40,7 @@ constexpr Names<Encapsulation, 3> kEncapsulations = {{
     {Encapsulation::cross_subnet, "CrossSubnet"},
 }};
 
-// What is passed on, where Calico writes it.
+// Members that are passed on, where Calico writes them.
 constexpr std::string_view kOldPoolMembers[] = {"ipip", "nat-outgoing"};
 
 template <class T, std::size_t N>
@@ -197,8 +197,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(0, end);
 }
 
-/// What an entry reserves; nothing if it is neither CIDR nor address. An older Calico reads zeros in front, a newer one
-/// ends at them: they are reserved all the same.
+/// The prefix that an entry reserves; nothing if it is neither CIDR nor address. An older Calico reads zeros in front,
+/// a newer one ends at them: they are reserved all the same.
 std::optional<Prefix> reserved_by(std::string_view entry) {
   const std::string_view text = trimmed(entry);
   if (const auto cidr = net::parse_prefix_leniently(text)) return cidr;
@@ -281,8 +281,8 @@ std::vector<std::string> entries_of(const ReservationRecord& record) {
   return entries;
 }
 
-/// What a record reserves whose other members are damaged: they say nothing that a decision needs, and to know less of
-/// what is reserved would stop every assignment. Nothing when there is no such list.
+/// The prefixes reserved by a record whose other members are damaged. These say nothing that a decision needs, and to
+/// know less of what is reserved would stop every assignment. Nothing when there is no such list.
 std::optional<std::vector<std::string>> entries_alone(const Key& key, std::string_view bytes) {
   constexpr JsonMember<ReservationDraft> kSpecAlone[] = {{"spec", [](const JsonAt& at, ReservationDraft& out) {
                                                             return read_kept<ReservationDraft>(

@@ -17,7 +17,7 @@
 // here.
 namespace croft::wire::calico {
 
-/// What a resource says of itself besides its name. For a new one: a random UID, the time, and nothing else.
+/// The metadata of a resource besides its name. For a new one: a random UID, the time, and nothing else.
 struct Metadata {
   std::string uid;                            ///< empty: not there
   std::optional<WallTime> created;            ///< kept to the second
@@ -28,7 +28,7 @@ struct Metadata {
   friend bool operator==(const Metadata&, const Metadata&) = default;
 };
 
-/// What core::Pool has no place for. The default is a pool that Calico just made, v3.30 or newer.
+/// The members that core::Pool has no place for. The default is a pool that Calico just made, v3.30 or newer.
 struct PoolRest {
   /// The CIDR where it is no strict one, as with host bits: it is written again as it was found. Empty: it is strict.
   std::string cidr_as_found;
@@ -71,7 +71,7 @@ struct ReservationRecord {
   friend bool operator==(const ReservationRecord&, const ReservationRecord&) = default;
 };
 
-/// What core::Node has no place for.
+/// The members that core::Node has no place for.
 struct NodeRest {
   std::optional<RawMembers> bgp;        ///< nothing: no such object
   std::optional<RawMembers> wireguard;  ///< nothing: no such object

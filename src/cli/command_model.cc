@@ -68,7 +68,7 @@ std::string plain_value(const std::string& type_name) {
   std::string text;
   for (const std::string& choice : choices_in(type_name)) text += (text.empty() ? "" : "|") + choice;
   if (!text.empty()) return text;
-  // Whoever made the option said what it takes.
+  // The option's author said what it takes.
   std::string first = type_name.substr(0, type_name.find(':'));
   const std::string_view own[] = {"TEXT", "INT", "UINT", "FLOAT", "BOOLEAN", "ENUM"};
   if (std::ranges::none_of(own, [&](std::string_view one) { return first.starts_with(one); })) return first;

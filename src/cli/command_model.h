@@ -36,13 +36,13 @@ struct CommandModel {
 /// The command lines that show a command ("pool create"; "" is the program).
 using Examples = std::function<std::vector<std::string>(const std::string& path)>;
 
-/// Of a program's own App: all of it.
+/// The model of a program's own App: all of it.
 [[nodiscard]] CommandModel model_of(const CLI::App& app, const Examples& examples);
 
 /// Gives an App, and the commands that are added to it afterwards, the help of help_page().
 void use_help_pages(CLI::App& app, const Examples& examples);
 
-/// What an option takes, in plain words, from what CLI11 says of it: "TEXT:{a,b}" is "a|b", "INT in [0 - 9]" "0 to 9".
+/// The value that an option takes, in plain words, from CLI11's: "TEXT:{a,b}" is "a|b", "INT in [0 - 9]" "0 to 9".
 [[nodiscard]] std::string plain_value(const std::string& type_name);
 /// The values of "TEXT:{a,b}" or of "{a->0,b->1} OR {0,1}".
 [[nodiscard]] std::vector<std::string> choices_in(const std::string& type_name);

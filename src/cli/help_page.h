@@ -18,7 +18,7 @@ namespace croft::app {
 /// Its description with what it is by default and where else it may come from.
 [[nodiscard]] std::string option_text(const OptionModel& option);
 
-/// What `--help` prints of the command at `path`: its own arguments and options, those that every command takes, and
+/// The output of `--help` of the command at `path`: its own arguments and options, those that every command takes, and
 /// its own examples.
 [[nodiscard]] std::string help_page(const CommandModel& root, const std::vector<std::string>& path);
 

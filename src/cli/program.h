@@ -13,7 +13,7 @@ class ParseError;
 
 namespace croft::app {
 
-// What the programs with a command line do alike.
+// The common behaviour of programs with a command line.
 
 /// Prints help and version to standard output; what is wrong with the line is told in our own words where it can be.
 /// `arguments` are without the program's name. Returns the exit code.

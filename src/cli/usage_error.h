@@ -8,9 +8,9 @@
 
 namespace croft::app {
 
-/// What is wrong with a command line that could not be read, in words for who typed it: a command or an option that
-/// does not exist, with what may have been meant, or a command that is missing. `arguments` are without the program's
-/// name. nullopt: none of these; what the parser says is all there is.
+/// The error of a command line that could not be read, in words for a person. It names a command or an option that does
+/// not exist, with the nearest ones, or a missing command. `arguments` are without the program's name. nullopt: none of
+/// these; what the parser says is all there is.
 [[nodiscard]] std::optional<std::string> usage_error(const CommandModel& root,
                                                      const std::vector<std::string>& arguments);
 

@@ -16,7 +16,7 @@
 #include "hostlocal/decide/reservation.h"
 
 // The contract of host-local's reservations: one directory a network, shared with any plugin that keeps the rules of
-// the reference (docs/reference/host-local.md#files). It is not a Store: no revisions, no conditional commits; one
+// the reference (docs/notes/host-local.md#files). It is not a Store: no revisions, no conditional commits; one
 // lock, and files.
 
 namespace croft::store {
@@ -30,7 +30,7 @@ enum class Match : std::uint8_t {
   container,  ///< the container alone, recorded without an interface (by an old plugin)
 };
 
-/// How sure a "nobody" has to be. What is found is always read from its file.
+/// How sure a "nobody" has to be. A reservation that is found is always read from its file.
 enum class Care : std::uint8_t {
   quick,     ///< the index is believed, and a file that can't be read is somebody else's
   thorough,  ///< in a directory of ordinary size (kThoroughCountMax) every file is read before "nobody" is said
@@ -43,7 +43,7 @@ struct NewReservation {
   std::optional<std::size_t> set;
 };
 
-/// What came of reserving.
+/// The outcome of reserving.
 enum class Reserved : std::uint8_t {
   done,   ///< all of them, on disk
   taken,  ///< one of them was taken by somebody who did not ask for the lock; nothing was reserved: decide again
@@ -65,7 +65,7 @@ class Reservations {
   [[nodiscard]] virtual Result<bool> is_taken(const net::Address& address) = 0;
   /// nullopt when there is no cursor or it is no address. An error when it cannot be read.
   [[nodiscard]] virtual Result<std::optional<net::Address>> cursor(std::size_t set) = 0;
-  /// Who holds one address: nullopt when it is free.
+  /// The holder of one address: nullopt when it is free.
   [[nodiscard]] virtual Result<std::optional<Reservation>> look_up(const net::Address& address) = 0;
   /// All reservations, by address: every file is read. Other files are passed over; one that can't be read, and a link,
   /// which is not followed, has no holder.

@@ -12,7 +12,7 @@
 namespace croft::os {
 namespace {
 
-/// Who is refused again and again must not keep the loop from its other work.
+/// A peer that is refused again and again must not keep the loop from its other work.
 constexpr int kRefusedAtOnce = 64;
 
 bool is_out_of_descriptors(int error_number) {

@@ -39,7 +39,7 @@ int http_status_of(const std::vector<Http2Header>& headers) {
   return status;
 }
 
-/// What an answer that has come to its end says: trailers, or headers alone when there is no body.
+/// The status of an answer that has come to its end: trailers, or headers alone when there is no body.
 GrpcStatus status_of_answer(const std::vector<Http2Header>& headers, const std::vector<Http2Header>& trailers) {
   const auto& last = trailers.empty() ? headers : trailers;
   const std::string* code_text = http_status_of(headers) == 200 ? find(last, "grpc-status") : nullptr;

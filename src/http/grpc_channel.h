@@ -20,7 +20,7 @@ namespace croft::os {
 struct GrpcStatus {
   GrpcCode code = GrpcCode::ok;
   std::string message;
-  /// Whether the server itself said so, in an answer that is whole; else it is what we make of a failure on the way:
+  /// Whether the server itself said so, in an answer that is whole. Else it is our word for a failure on the way:
   /// unavailable, deadline_exceeded, internal (the peer does not speak gRPC), resource_exhausted (answer too large).
   bool from_server = false;
   /// True: no handler of the server can have seen the call. Never set when the server itself said so.

@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 17> kCodeNames = {
     "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
     "DATA_LOSS", "UNAUTHENTICATED"};
 
-/// Of a `grpc-timeout`.
+/// A unit of `grpc-timeout`.
 struct Unit {
   char letter;
   std::int64_t nanoseconds;

@@ -34,9 +34,9 @@ enum class GrpcCode : std::uint8_t {
 };
 /// "UNAVAILABLE" and so on.
 [[nodiscard]] std::string_view name_of(GrpcCode code);
-/// What `grpc-status` says; nothing when that is no number. A number without a name is `unknown`.
+/// The code that `grpc-status` names; nothing when that is no number. A number without a name is `unknown`.
 [[nodiscard]] std::optional<GrpcCode> parse_grpc_code(std::string_view text);
-/// What gRPC prescribes when an answer has no `grpc-status`: 401 unauthenticated, 403 permission_denied, 404
+/// The code that gRPC prescribes when an answer has no `grpc-status`: 401 unauthenticated, 403 permission_denied, 404
 /// unimplemented, 429, 502, 503, 504 unavailable, 400 internal, else unknown.
 [[nodiscard]] GrpcCode grpc_code_of_http(int http_status);
 
@@ -54,7 +54,7 @@ enum class GrpcCode : std::uint8_t {
 /// A message as it travels: not compressed, four bytes of length, the bytes.
 [[nodiscard]] std::string grpc_framed(std::string_view message);
 
-/// What stands before the bytes of a message.
+/// The prefix of the bytes of a message.
 struct GrpcPrefix {
   std::uint8_t flag = 0;  ///< 1: compressed; more are not defined
   std::uint32_t length = 0;
@@ -67,14 +67,14 @@ class GrpcUnframer {
   explicit GrpcUnframer(std::size_t message_bytes_max, std::string bytes = {})
       : message_bytes_max_(message_bytes_max), buffer_(std::move(bytes)) {}
   void add(std::string_view bytes) { buffer_ += bytes; }
-  /// What the next message begins with, for a look before next(); nothing when more bytes are needed.
+  /// The prefix of the next message, for a look before next(); nothing when more bytes are needed.
   [[nodiscard]] std::optional<GrpcPrefix> prefix() const;
   /// The next whole message; nothing when more bytes are needed. Errors: corrupt (compressed, or a flag that does not
   /// exist), invalid_argument (longer than the bound): no further call makes sense.
   [[nodiscard]] Result<std::optional<std::string>> next();
   /// True when a message has begun and is not whole: at the end of a body it was cut.
   [[nodiscard]] bool has_rest() const { return rest_bytes() > 0; }
-  /// What of the bytes is in no message that was taken.
+  /// The bytes that are in no message that was taken.
   [[nodiscard]] std::size_t rest_bytes() const { return buffer_.size() - taken_; }
 
  private:

@@ -24,7 +24,7 @@ struct GrpcRequest {
   Deadline deadline;  ///< when the caller stops waiting, as it said
   /// Whether the caller took the call back, or is gone. Readable from any thread.
   std::shared_ptr<const std::atomic<bool>> hung_up;
-  /// Who called over a listener that knows its callers by certificates (TlsListener); null: over a Unix socket.
+  /// The caller, over a listener that knows its callers by certificates (TlsListener); null: over a Unix socket.
   std::shared_ptr<const GrpcPeer> peer;
   /// When the last sign of life went to the caller (GrpcServer::give_signs), since boot; 0: none did.
   std::shared_ptr<const std::atomic<std::chrono::nanoseconds>> told = nullptr;
@@ -38,7 +38,7 @@ struct GrpcAnswer {
   std::string message;  ///< with code ok
 };
 
-/// What serves the calls of a GrpcServer. Called in the server's one thread: nothing here may block.
+/// The service behind a GrpcServer. Called in the server's one thread: nothing here may block.
 class GrpcHandler {
  public:
   virtual ~GrpcHandler() = default;

@@ -12,7 +12,7 @@
 
 namespace croft::os {
 
-/// Who called over a listener that knows its callers by certificates.
+/// A caller over a listener that knows its callers by certificates.
 struct GrpcPeer {
   std::string name;     ///< the first DNS name of its certificate, or the common name if that has none; never empty
   std::string address;  ///< where it called from: `10.0.0.2:41234`, `[fd00::2]:41234`
@@ -28,7 +28,7 @@ class GuardedTransport : public Transport {
   };
   /// Goes on with the proof; never blocks.
   [[nodiscard]] virtual Proof prove() = 0;
-  /// Who it is. Only after prove() said `given`; never null then.
+  /// The peer's identity. Only after prove() said `given`; never null then.
   [[nodiscard]] virtual std::shared_ptr<const GrpcPeer> peer() const = 0;
 };
 
@@ -53,7 +53,7 @@ class GrpcListener {
   /// After next(): somebody waits who can be neither accepted nor refused, as there is no descriptor at all. To be
   /// tried again after a pause: descriptor() stays readable.
   [[nodiscard]] virtual bool is_stuck() const = 0;
-  /// What makes that nobody finds the way here any more; from any thread, also after this object.
+  /// A function that closes the way here to new callers; from any thread, also after this object.
   [[nodiscard]] virtual std::function<void()> closer() const = 0;
   /// Where it listens, for people.
   [[nodiscard]] virtual std::string where() const = 0;

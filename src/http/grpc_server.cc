@@ -31,13 +31,13 @@ using Nanos = std::chrono::nanoseconds;
 
 constexpr Nanos kNever = Nanos::max();
 constexpr std::size_t kReadBuffer = 64U << 10;
-/// Of one connection in one round: the others have their turn.
+/// The reads of one connection in one round: the others have their turn.
 constexpr int kReadsInARound = 4;
 constexpr int kAcceptsInARound = 128;
 /// Before another attempt to accept when there is no descriptor at all.
 constexpr Nanos kStuckPause = std::chrono::milliseconds{50};
 
-// What an event is about: the alarm, a listener, or the number of a connection.
+// The subject of an event: the alarm, a listener, or the number of a connection.
 constexpr std::uint64_t kAlarm = 0;
 constexpr std::uint64_t kFirstListener = 1;
 constexpr std::size_t kListenersMax = 4;
@@ -78,7 +78,7 @@ struct Door {
 
 }  // namespace
 
-/// Everything. What other threads do passes through `mutex_`; the rest belongs to the thread that serves.
+/// Everything. Work of other threads passes through `mutex_`; the rest belongs to the thread that serves.
 class GrpcServer::Loop {
  public:
   Loop(std::vector<std::unique_ptr<GrpcListener>> listeners, const GrpcServerOptions& options, const Clock& clock)
@@ -145,7 +145,7 @@ class GrpcServer::Loop {
   }
 
  private:
-  /// What is to be said to a peer.
+  /// Something to be said to a peer.
   struct Order {
     enum class Kind : std::uint8_t { answer, signs };
     Kind kind = Kind::answer;
@@ -185,7 +185,7 @@ class GrpcServer::Loop {
       CROFT_ASSERT(ready >= 0 || errno == EINTR);
       now_ = clock_.now().since_boot;
       read_all(std::span(events).first(static_cast<std::size_t>(std::max(ready, 0))));
-      // What is done may lead to more of it.
+      // Each step may lead to more work.
       do {
         carry_out();
         look_at_the_time();
@@ -253,7 +253,7 @@ class GrpcServer::Loop {
         ++too_many_;
         return;
       }
-      // Who holds places without a proof keeps nobody out who has one: those need moments.
+      // A connection that holds a place without a proof keeps nobody out who has one: those need moments.
       ++unproven_;
       close(*find(*door.unproven.begin()));
     }
@@ -270,7 +270,7 @@ class GrpcServer::Loop {
     ++door.open;
     if (connection.guarded) door.unproven.insert(number);
     set_due(connection, now_ + options_.greeting_max);
-    // Who connects has something to say, mostly.
+    // A peer that connects mostly has something to say.
     read(connection);
   }
 
@@ -303,7 +303,7 @@ class GrpcServer::Loop {
       if (moved->bytes > 0) connection.session.receive(std::as_bytes(std::span(buffer_)).first(moved->bytes));
       all = moved->would_block || connection.session.is_over();
     }
-    // What it has decrypted already wakes nobody.
+    // Bytes that it has decrypted already wake nobody.
     if (!all) unread_.push_back(connection.number);
     touch(connection);
   }
@@ -327,7 +327,7 @@ class GrpcServer::Loop {
     return false;
   }
 
-  /// What the handler and other threads want to be said, and to be ended.
+  /// Does what the handler and other threads want to be said, and to be ended.
   void carry_out() {
     std::vector<Order> orders = std::exchange(own_, {});
     bool closed = false;
@@ -531,7 +531,7 @@ class GrpcServer::Loop {
   mutable std::mutex counts_mutex_;
   Counts counts_;
 
-  // Of the loop alone.
+  // Used by the loop alone.
   Nanos now_{};
   std::vector<Order> own_;  ///< by the handler
   GrpcMemory memory_;       ///< before the sessions, which count in it

@@ -28,14 +28,14 @@ struct GrpcServerOptions {
 };
 
 /// A gRPC server on a Unix socket (UnixListener), on TCP for peers with certificates (TlsListener), or on several of
-/// them: one thread moves the bytes of all connections, and sleeps without a timer unless a
-/// connection may become too old. It knows no protocol above gRPC; see GrpcSession for what a peer may do to it.
+/// them. One thread moves the bytes of all connections, and sleeps without a timer unless a connection may become too
+/// old. It knows no protocol above gRPC; see GrpcSession for what a peer may do to it.
 class GrpcServer {
  public:
   /// Listens, and serves nobody yet. `clock` must outlive it. Error: unavailable when descriptors are missing.
   [[nodiscard]] static Result<std::unique_ptr<GrpcServer>> make(std::unique_ptr<GrpcListener> listener,
                                                                 const GrpcServerOptions& options, const Clock& clock);
-  /// With one to four listeners. Who floods one of them with connections takes none from the others.
+  /// With one to four listeners. A flood of connections to one of them takes none from the others.
   [[nodiscard]] static Result<std::unique_ptr<GrpcServer>> make(std::vector<std::unique_ptr<GrpcListener>> listeners,
                                                                 const GrpcServerOptions& options, const Clock& clock);
   /// As stop() with no patience.
@@ -49,8 +49,8 @@ class GrpcServer {
   /// Ends calls, from any thread; the peers see it soon. However many there are: one wake-up, and none out of the
   /// handler itself. Calls that are gone are passed over.
   void answer(std::vector<GrpcAnswer> answers);
-  /// Says `message` to who waits for a call, at `first` (since boot) and every kGrpcSignEvery from then on, until
-  /// the call is answered: from the thread that serves, whatever the others wait for. Only a client that reads a unary
+  /// Says `message` to the caller that waits, at `first` (since boot) and every kGrpcSignEvery from then on, until the
+  /// call is answered. The thread that serves says it, whatever the others wait for. Only a client that reads a unary
   /// method as a streaming one takes more than the answer.
   void give_signs(GrpcCallId call, std::string message, std::chrono::nanoseconds first);
 

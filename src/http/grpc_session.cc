@@ -17,9 +17,9 @@ namespace {
 constexpr std::size_t kUnsentAtOnce = 64U << 10;
 /// Frames that wait to be sent: no peer that reads has so many.
 constexpr std::size_t kWaitingFramesMax = 1000;
-/// What a call that was answered may have taken, for the count of frames.
+/// The frames that an answered call may have taken, for the count of frames.
 constexpr std::uint32_t kFramesOfACall = 16;
-/// Of the text of an answer: clients take 8 KiB of metadata, and each byte may become three.
+/// The size of an answer's text: clients take 8 KiB of metadata, and each byte may become three.
 constexpr std::size_t kAnswerTextMax = 2000;
 constexpr std::size_t kShownPathMax = 200;
 constexpr std::size_t kFrameHeadBytes = 9;
@@ -35,7 +35,7 @@ nghttp2_nv field(std::string_view name, std::string_view value) {
           NGHTTP2_NV_FLAG_NONE};
 }
 
-/// What is sent uncompressed, as protobuf.
+/// The type of uncompressed protobuf.
 bool is_grpc_type(std::string_view type) {
   constexpr std::string_view kType = "application/grpc";
   constexpr std::string_view kProto = "+proto";
@@ -84,14 +84,14 @@ struct GrpcSession::Call {
   GrpcCode code = GrpcCode::ok;
   std::string text;  ///< as it travels
 
-  /// What only the beginning of a call needs.
+  /// Drops the data that only the beginning of a call needs.
   void drop_metadata() {
     for (std::string* gone : {&http_method, &content_type, &timeout}) std::string().swap(*gone);
   }
   [[nodiscard]] std::string code_text() const { return fmt::format("{}", static_cast<int>(code)); }
 };
 
-/// What nghttp2 calls; the last argument is the session.
+/// The callbacks of nghttp2; the last argument is the session.
 struct GrpcSessionCallbacks {
   using Call = GrpcSession::Call;
 
@@ -469,7 +469,7 @@ void GrpcSession::send_signs(std::chrono::nanoseconds now) {
   for (const auto& [stream, call] : calls_) {
     if (ended_ || !call->in_hand || call->sign_due > now) continue;
     call->sign_due = now + kGrpcSignEvery;
-    // Who does not read gets no second one behind the first.
+    // A peer that does not read gets no second one behind the first.
     if (std::exchange(call->sign_goes, true)) continue;
     queue(*call, call->sign);
     if (!ended_) begin_body(*call);

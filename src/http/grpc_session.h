@@ -20,7 +20,7 @@ namespace croft::os {
 /// The time between two signs of life to one caller.
 inline constexpr std::chrono::milliseconds kGrpcSignEvery{500};
 
-/// What one peer may do to the server.
+/// The bounds of one peer.
 struct GrpcSessionOptions {
   /// A longer message is answered INVALID_ARGUMENT; one of more than four times as much RESOURCE_EXHAUSTED, gRPC's word
   /// for it. Neither is kept.
@@ -55,7 +55,7 @@ class GrpcSession {
   GrpcSession(const GrpcSession&) = delete;
   GrpcSession& operator=(const GrpcSession&) = delete;
 
-  /// Whose session it is (GrpcRequest::peer). Before the first receive(); else it is nobody's.
+  /// The owner of the session (GrpcRequest::peer). Before the first receive(); else it is nobody's.
   void set_peer(std::shared_ptr<const GrpcPeer> peer) { peer_ = std::move(peer); }
 
   /// Numbers of connections are below this.
@@ -64,7 +64,7 @@ class GrpcSession {
 
   /// Takes in what the peer has sent.
   void receive(std::span<const std::byte> bytes);
-  /// What is to be sent to it, a bounded part at once; valid until the next call of anything.
+  /// The bytes to send to it, a bounded part at once; valid until the next call of anything.
   [[nodiscard]] std::string_view unsent();
   /// So much of unsent() has been taken.
   void sent(std::size_t bytes);
@@ -80,12 +80,13 @@ class GrpcSession {
   /// All that unsent() had has been taken, not before `now` (GrpcRequest::told).
   void note_told(std::chrono::nanoseconds now);
 
-  /// Takes no more calls, and says so (GOAWAY). What is open goes on.
+  /// Takes no more calls, and says so (GOAWAY). Open calls go on.
   void go_away();
   /// The peer is gone, and with it all its calls.
   void hang_up();
 
-  /// Nothing is to be read any more. What unsent() has is sent if that is possible at once, and the connection closed.
+  /// Nothing is to be read any more. The bytes of unsent() are sent if that is possible at once, and the connection is
+  /// closed.
   [[nodiscard]] bool is_over();
   /// Whether the peer has shown that it speaks HTTP/2.
   [[nodiscard]] bool has_greeted() const { return greeted_; }

@@ -22,7 +22,7 @@ struct HttpUrl {
   /// mark, a host that is none.
   [[nodiscard]] static Result<HttpUrl> parse(std::string_view text);
   [[nodiscard]] std::string text() const;
-  /// Of `Host`: without the port when that is the usual one.
+  /// The value of `Host`: without the port when that is the usual one.
   [[nodiscard]] std::string authority() const;
   friend bool operator==(const HttpUrl&, const HttpUrl&) = default;
 };

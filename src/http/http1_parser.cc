@@ -50,7 +50,7 @@ class Parser final : public Http1Parser {
   [[nodiscard]] Result<void> end() override {
     boost::system::error_code error;
     if (!waiting_.empty()) return fail(invalid_argument("HTTP: it ends in the middle"));
-    // Of nothing at all Beast would make a message of nothing.
+    // Beast would make an empty message of no bytes at all.
     if (!parser_.got_some()) return fail(invalid_argument("HTTP: nothing came"));
     parser_.put_eof(error);
     if (error) return wrong(error);

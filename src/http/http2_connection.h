@@ -24,7 +24,8 @@ struct Http2Options {
   std::size_t header_bytes_max = 64U << 10;  ///< of one answer, headers and trailers together
   std::size_t streams_max = 1000;            ///< open at once; further ones are refused here
   std::size_t unsent_bytes_max = std::size_t{64} << 20;
-  /// Of all answers together that nobody has taken yet. The one with which they become more fails: invalid_argument.
+  /// The bound of all answers together that nobody has taken yet. The one with which they become more fails:
+  /// invalid_argument.
   std::size_t unread_bytes_max = std::size_t{256} << 20;
 };
 
@@ -90,7 +91,7 @@ class Http2Stream {
   /// Error: unavailable when the stream has ended; invalid_argument when too much is waiting.
   [[nodiscard]] Result<void> write(std::string_view bytes, bool end);
 
-  /// What is new.
+  /// The news of a stream.
   struct Received {
     std::string bytes;                    ///< of the body, in order; may be empty
     bool ended = false;                   ///< the answer is complete: headers(), trailers()
@@ -110,7 +111,8 @@ class Http2Stream {
   /// Whether none of the request can have left this process. To be asked after a timeout.
   [[nodiscard]] bool nothing_sent() const;
 
-  /// Of the answer, with `:status`; complete after wait_for_headers(), the first bytes of the body, or the end.
+  /// The headers of the answer, with `:status`; complete after wait_for_headers(), the first bytes of the body, or the
+  /// end.
   [[nodiscard]] std::vector<Http2Header> headers() const;
   [[nodiscard]] std::vector<Http2Header> trailers() const;
 

@@ -43,7 +43,7 @@ std::string printable(std::string_view text) {
 
 }  // namespace
 
-/// What nghttp2 calls; the last argument is the Session.
+/// The callbacks of nghttp2; the last argument is the Session.
 struct Http2Callbacks {
   using Session = Http2Connection::Session;
 
@@ -319,7 +319,7 @@ void Http2Connection::Session::drop(const std::shared_ptr<State>& state) {
 
 // ---------------------------------------------------------------- bytes
 
-/// What nghttp2 wants to send, up to a bound, into `out_`.
+/// Moves the bytes that nghttp2 wants to send, up to a bound, into `out_`.
 void Http2Connection::Session::refill() {
   if (out_taken_ == out_.size()) {
     out_.clear();

@@ -18,7 +18,7 @@
 
 namespace croft::os {
 
-/// What is known of one stream. All of it is guarded by the session's mutex.
+/// The state of one stream. All of it is guarded by the session's mutex.
 struct Http2Stream::State {
   std::int32_t id = -1;
 
@@ -79,7 +79,7 @@ class Http2Connection::Session {
   [[nodiscard]] bool has_passed(Deadline deadline) const { return deadline.passed(clock_.now()); }
 
   /// Moves bytes, or sleeps while another thread does, until done() or the connection is broken (true), or the deadline
-  /// (false). Whoever makes done() true notifies `wake`.
+  /// (false). A thread that makes done() true notifies `wake`.
   template <class Done>
   [[nodiscard]] bool wait(Lock& lock, std::condition_variable& wake, Done done, Deadline deadline);
 

@@ -201,7 +201,7 @@ struct Stamp {
   friend bool operator==(const Stamp&, const Stamp&) = default;
 };
 
-/// What tells whether a file is another one now; nothing when it is not there.
+/// The stamp that tells whether a file is another one now; nothing when it is not there.
 std::optional<Stamp> stamp_of(const std::string& path) {
   const auto status = file_status(path);
   const auto modified = modification_time(path);

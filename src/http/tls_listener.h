@@ -20,19 +20,21 @@ struct TlsListenerOptions {
   std::uint16_t port = 0;  ///< 0: one that is free
   /// Ours, and who may have signed those of the peers. All three are needed; `server_name` and `any_name` say nothing
   /// here. Files are looked at when somebody connects, once a second at most, and read again when they are other ones
-  /// or were changed: who connects after that meets the new ones. What can not be used is told, and the old go on.
+  /// or were changed. Later connections meet the new ones. A file that can not be used is told, and the old ones go on.
   TlsFiles files;
-  /// Told, for a log, in the thread of the server: that certificates were read again, that they could not be, and who
-  /// was refused and why (once a second at most; the others are counted by GrpcServer). Must not block.
+  /// Told, for a log, in the thread of the server: certificates that were read again, or could not be, and peers that
+  /// were refused, with the reason. Refusals are told once a second at most; GrpcServer counts the others. Must not
+  /// block.
   std::function<void(const std::string&)> tell = [](const std::string&) {};
 };
 
 /// The DNS names of the first certificate in a PEM. Error: invalid_argument when none can be read.
 [[nodiscard]] Result<std::vector<std::string>> certificate_names(const std::string& pem);
 
-/// TCP with TLS for peers that have a certificate of our CA, and for nobody else: TLS as make_tls has it, a certificate
-/// for clients (extended key usage) that is valid now, ALPN `h2`. Sessions are not resumed, so that each connection
-/// shows its certificate anew. Whoever is silent for half a minute while something is on its way to him counts as gone.
+/// TCP with TLS for peers that have a certificate of our CA, and for nobody else. TLS is as make_tls has it, with a
+/// certificate for clients (extended key usage) that is valid now, and ALPN `h2`. Sessions are not resumed, so that
+/// each connection shows its certificate anew. A peer that is silent for half a minute while something is on its way to
+/// it counts as gone.
 class TlsListener final : public GrpcListener {
  public:
   /// Errors: invalid_argument for an address that is none; already_exists when another program listens there;

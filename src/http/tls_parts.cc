@@ -78,7 +78,7 @@ using ReadFile = Result<std::string> (*)(const std::string&, std::size_t);
   if (pem.text.empty()) {
     auto read = how(pem.file, kPemBytesMax);
     if (!read) {
-      // What stands in a file's place is as little a certificate as what can't be read.
+      // Something else in a file's place is as little a certificate as what can't be read.
       const bool is_none = read.error().code == ErrorCode::invalid_argument;
       Error error = std::move(read).error().in("TLS file");
       if (is_none) error.code = ErrorCode::permission_denied;
@@ -171,8 +171,8 @@ Result<Context> make_context(const TlsFiles& files, const SSL_METHOD* method) {
   Context context(SSL_CTX_new(method));
   if (!context) return fail(ErrorCode::internal, "OpenSSL: " + openssl_reason());
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
-  // For TLS 1.2: a key of its own for each connection, and no padding for anybody to ask about (CBC). What etcd's and
-  // Kubernetes' own servers offer has these.
+  // For TLS 1.2: a key of its own for each connection, and no padding for anybody to ask about (CBC). The suites of
+  // etcd's and Kubernetes' own servers are among these.
   if (SSL_CTX_set_cipher_list(context.get(), "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {
     return fail(ErrorCode::internal, "OpenSSL: " + openssl_reason());
   }

@@ -15,7 +15,7 @@
 #include "http/tls.h"
 #include "http/transport.h"
 
-// What the client's and the server's side of TLS have in common. Only for http/tls*.cc and test_certificates.h.
+// The common parts of the client's and the server's side of TLS. Only for http/tls*.cc and test_certificates.h.
 
 namespace croft::os::tls {
 
@@ -34,7 +34,7 @@ using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
 
 inline constexpr std::string_view kProtocol = "h2";
 
-/// What OpenSSL noted last, and nothing of it is left.
+/// Takes the last reason that OpenSSL noted, and leaves nothing of it.
 [[nodiscard]] std::string openssl_reason();
 
 /// Starts OpenSSL without the machine's configuration file, which may name libraries to load. Once; cheap after that.
@@ -54,8 +54,8 @@ struct Pem {
 /// certificate is verified by the CA. Errors: as make_tls has them for its files.
 [[nodiscard]] Result<Context> make_context(const TlsFiles& files, const SSL_METHOD* method);
 
-/// What a connection reads from and writes to. OpenSSL's own socket BIO writes with write(2), which ends the process
-/// when the peer has gone.
+/// The bytes that a connection reads from and writes to. OpenSSL's own socket BIO writes with write(2), which ends the
+/// process when the peer has gone.
 struct Pipe {
   Transport* transport = nullptr;
   std::size_t readable = 0;  ///< bytes until the next look at the time
@@ -66,8 +66,8 @@ inline constexpr std::size_t kReadableAtOnce = std::size_t{256} << 10;
 /// A connection of the context over the pipe, which must outlive it. Error: internal.
 [[nodiscard]] Result<Connection> make_connection(SSL_CTX* context, Pipe& pipe);
 
-/// The DNS names of a certificate (SAN), and its common name; empty where one is longer than a name may be or has other
-/// bytes than visible ASCII, so that each may be compared and logged.
+/// The DNS names of a certificate (SAN), and its common name. A name is empty where it is longer than a name may be or
+/// has other bytes than visible ASCII, so that each may be compared and logged.
 [[nodiscard]] std::vector<std::string> dns_names_of(const X509* certificate);
 [[nodiscard]] std::string common_name_of(const X509* certificate);
 

@@ -16,7 +16,7 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  /// What came of one read or write. `bytes` may be less than asked; 0 with neither flag cannot be.
+  /// The result of one read or write. `bytes` may be less than asked; 0 with neither flag cannot be.
   struct Moved {
     std::size_t bytes = 0;
     bool would_block = false;  ///< nothing now: poll descriptor()
@@ -49,7 +49,7 @@ class TransportSecurity {
                                                                    const TransportSecurity* security,
                                                                    const Clock& clock, Deadline deadline);
 
-/// Whether the other end of a TCP socket is this one: where nobody listens on a port of those that the kernel gives to
+/// Whether the other end of a TCP socket is this one. Where nobody listens on a port of those that the kernel gives to
 /// clients, it may give the very same, and connects the socket to itself.
 [[nodiscard]] bool is_connected_to_itself(int socket);
 

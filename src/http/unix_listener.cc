@@ -56,7 +56,7 @@ std::function<void()> UnixListener::file_remover() const {
   };
 }
 
-/// Who has to own the socket's file, and its mode, so that all who may connect can.
+/// The owner and mode that the socket's file needs, so that all who may connect can.
 UnixListener::FileAccess UnixListener::file_access() const {
   std::vector<std::uint32_t> others = options_.users;
   std::erase_if(others, [](std::uint32_t user) { return user == 0 || user == ::geteuid(); });

@@ -19,18 +19,18 @@
 namespace croft::os {
 
 struct UnixListenerOptions {
-  /// Who may connect (SO_PEERCRED). The file's mode follows: 0600 for root and this process's own user; it belongs to
-  /// the one other user, if there is one; with several it is 0666, and the look at the peer alone decides.
+  /// The users that may connect (SO_PEERCRED). The file's mode follows. It is 0600 for root and this process's own
+  /// user; the file belongs to the one other user, if there is one; with several it is 0666, and the look at the peer
+  /// alone decides.
   std::vector<std::uint32_t> users = {0};
   /// In the place of 0600. A mode with rights for a group: the file's group is root's where this process is root's.
   std::uint32_t file_mode = 0600;
-  /// Of its directory, less the umask, where that has to be made; its parents have 0755.
+  /// The mode of its directory, less the umask, where that has to be made; its parents have 0755.
   std::uint32_t directory_mode = 0755;
 };
 
-/// A Unix socket with a gate, for a loop that waits for many descriptors: who connects is checked before a byte is
-/// read, and running out of descriptors refuses connections instead of ending the service. It never blocks. Not
-/// synchronised.
+/// A Unix socket with a gate, for a loop that waits for many descriptors. A peer is checked before a byte is read, and
+/// running out of descriptors refuses connections instead of ending the service. It never blocks. Not synchronised.
 class UnixListener final : public GrpcListener {
  public:
   /// Makes the socket, and its directory when that is missing. A socket that a dead process left is
@@ -43,14 +43,14 @@ class UnixListener final : public GrpcListener {
   ~UnixListener() override;
 
   [[nodiscard]] int descriptor() const override { return gate_.descriptor(); }
-  /// The next connection, not blocking, of somebody who may connect; nothing when nobody else waits. Whoever may not is
-  /// closed at once. After many of those it returns as well: descriptor() is readable still, then.
+  /// The next connection, not blocking, of somebody who may connect; nothing when nobody else waits. A connection of
+  /// anybody else is closed at once. After many of those it returns as well: descriptor() is readable still, then.
   [[nodiscard]] std::optional<FileDescriptor> accept();
   /// The same for a server: without a guard, the look at the user has been enough.
   [[nodiscard]] std::optional<Accepted> next() override;
   [[nodiscard]] bool is_stuck() const override { return gate_.is_stuck(); }
-  /// What removes the socket's file, if it is this one's still, so that nobody finds the way any more; from any thread,
-  /// also after this object.
+  /// A function that removes the socket's file, if it is still this one's, so that nobody finds the way any more; from
+  /// any thread, also after this object.
   [[nodiscard]] std::function<void()> file_remover() const;
   [[nodiscard]] std::function<void()> closer() const override { return file_remover(); }
   [[nodiscard]] std::string where() const override { return path_; }

@@ -37,10 +37,10 @@ DirectoryStamp stamp_from(const struct stat& s) { return {{s.st_dev, s.st_ino}, 
 
 enum class Kinds : std::uint8_t { regular, any };
 
-/// What a descriptor gives, from where it stands; of what is no regular file nothing, unless any kind is wanted.
-/// Returns the error number, 0 for success. A regular file has been read when it is as large as what was read, without
-/// a read of nothing. With `after`, the status after the reading, by which its kind is told too: one system call less
-/// than before and after.
+/// The content of a descriptor, from where it stands; nothing for anything but a regular file, unless any kind is
+/// wanted. Returns the error number, 0 for success. A regular file has been read when it is as large as what was read,
+/// without a read of nothing. With `after`, the status after the reading, by which its kind is told too: one system
+/// call less than before and after.
 int read_descriptor(int fd, std::size_t bytes_max, SmallFile& result, Kinds kinds, struct stat* after = nullptr) {
   std::array<char, 1024> buffer;  // as large as almost all contents, left uninitialised on purpose
   struct stat before {};
@@ -229,7 +229,7 @@ Result<std::optional<DatedFile>> Directory::read_dated(const char* name, std::si
   return std::optional(std::move(result));
 }
 
-/// What read() answers when the file could not be opened, from errno.
+/// The answer of read() when the file could not be opened, from errno.
 Result<std::optional<SmallFile>> Directory::unopened(const char* name) const {
   if (errno == ENOENT) return std::optional<SmallFile>();
   if (errno == ENXIO || errno == ELOOP)
@@ -256,7 +256,7 @@ Result<std::optional<WallTime>> Directory::modified(const char* name) const {
 Result<DraftFile> Directory::open_draft(const char* draft, unsigned mode) const {
   FileDescriptor nameless(::openat(file_.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
   if (nameless.is_open()) return DraftFile(std::move(nameless), file_.get(), {});
-  // What file systems and kernels without it answer.
+  // The answers of file systems and kernels without it.
   if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT) {
     return fail(path_error("open", path_of(draft), errno));
   }

@@ -19,8 +19,8 @@ namespace croft::os {
 /// "<operation> <path>: <reason, lower case>". Codes as system_error.
 [[nodiscard]] Error path_error(std::string_view operation, std::string_view path, int error_number);
 
-/// What tells whether a directory's entries were changed. The kernel sets both times to the same moment whenever an
-/// entry comes, goes or is renamed; only somebody who sets the first by hand makes them differ.
+/// The stamp that tells whether a directory's entries were changed. The kernel sets both times to the same moment
+/// whenever an entry comes, goes or is renamed; only somebody who sets the first by hand makes them differ.
 struct DirectoryStamp {
   FileId id;
   std::int64_t modified_ns = 0;
@@ -36,7 +36,7 @@ struct SmallFile {
   friend bool operator==(const SmallFile&, const SmallFile&) = default;
 };
 
-/// A file with the time of its last change after the reading, so that what was read is not newer; absent when it is no
+/// A file with the time of its last change after the reading, so that its content is not newer. Absent when it is no
 /// regular file or has lost its name meanwhile.
 struct DatedFile {
   SmallFile file;

@@ -7,7 +7,7 @@
 
 namespace croft::os {
 
-/// What can be run of what a path names, symbolic links followed.
+/// The kind of program that a path names, symbolic links followed.
 enum class Runnable : std::uint8_t {
   absent,  ///< nothing is there
   no,      ///< no regular file, an empty one, or nobody may run it by its mode

@@ -6,11 +6,11 @@
 
 namespace croft::os {
 
-/// A call with a stack of its own, which may stop in the middle and go on later, all in one thread: so that code which
-/// waits can run on simulated time. Not to be moved to another thread.
+/// A call with a stack of its own, which may stop in the middle and go on later, all in one thread. So code that waits
+/// can run on simulated time. Not to be moved to another thread.
 class Fiber {
  public:
-  /// What `body` throws ends the program: it catches what it expects.
+  /// An exception of `body` ends the program: it catches what it expects.
   explicit Fiber(std::function<void()> body);
   /// The body has ended, or has not begun.
   ~Fiber();

@@ -111,7 +111,7 @@ Result<void> FileLock::open() {
   if (!file.is_open()) {
     return fail(options_.go_errors ? path_error("open", path_, errno) : system_error("open lock file", path_, errno));
   }
-  // What is written to a standard stream must not end in here, whatever streams the process was given.
+  // Words for a standard stream must not end in here, whatever streams the process was given.
   if (file.get() <= STDERR_FILENO) {
     file = FileDescriptor(::fcntl(file.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
     if (!file.is_open()) return fail(system_error("open lock file", path_, errno));

@@ -16,7 +16,7 @@ namespace croft::os {
 /// One FileLock serves one thread at a time; two FileLocks on one path exclude each other also within a process. The
 /// kernel drops the lock when the process dies. A waiter sleeps in the kernel, in the order of arrival; at its deadline
 /// a timer signal to its thread ends the wait. The signal is kWaitTimeoutSignalOffset above SIGRTMIN and belongs to
-/// this class: its handler does nothing, and no code of the process may block it for good in other threads or wait for
+/// this class. Its handler does nothing, and no code of the process may block it for good in other threads or wait for
 /// it.
 class FileLock {
  public:
@@ -50,8 +50,8 @@ class FileLock {
   /// The file at the path is still the one that is locked; false too when it can't be looked at. The lock must be held.
   [[nodiscard]] bool is_at_path() const;
 
-  /// Puts a note at the front of the file, or so many bytes behind it, without sync and as well as it can be done; of
-  /// one length always, and short enough not to be torn. The lock must be held.
+  /// Puts a note at the front of the file, or so many bytes behind it, without sync and as well as it can be done.
+  /// Notes are of one length, and short enough not to be torn. The lock must be held.
   void note(std::string_view text, std::size_t at = 0) const;
   /// The first bytes of the file, up to `bytes_max`. The lock must be held.
   [[nodiscard]] std::string noted(std::size_t bytes_max) const;

@@ -67,7 +67,7 @@ FileStatus status_from(const struct statx& s) {
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-/// Who may use a new file.
+/// The users of a new file.
 struct Access {
   mode_t mode = kFileMode;
   std::optional<std::pair<uid_t, gid_t>> owner = std::nullopt;  ///< nothing: whoever makes it
@@ -94,7 +94,7 @@ int give_access(int fd, const Access& access) {
   mode_t mode = access.mode;
   if (access.owner && ::fchown(fd, access.owner->first, access.owner->second) != 0) {
     if (errno != EPERM && errno != EINVAL) return errno;
-    // The group alone may still be given by its members. What runs as its owner would run as another.
+    // The group alone may still be given by its members. A program that runs as its owner would run as another.
     static_cast<void>(!::fchown(fd, static_cast<uid_t>(-1), access.owner->second));
     mode &= ~static_cast<mode_t>(S_ISUID | S_ISGID);
   }

@@ -11,7 +11,7 @@
 
 namespace croft::os {
 
-/// What a path names, and which file it is: two FileIds are equal when they are the same file.
+/// The file that a path names: two FileIds are equal when they are the same file.
 struct FileId {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -79,8 +79,7 @@ struct FileStatus {
 /// A relative path as one from the root, by the current directory; without `.` and `..`. Nothing has to be there.
 [[nodiscard]] std::string absolute_path(const std::string& path);
 
-/// What may be done with a new file: read by its user alone (0600), or by all (0644), or run by all (0755), whatever
-/// the umask.
+/// The mode of a new file: read by its user alone (0600), or by all (0644), or run by all (0755), whatever the umask.
 enum class FileMode : std::uint8_t { for_user, readable_by_all, executable_by_all };
 
 /// Puts a file with this content in place of what has the name, durably and at once: after a crash the name has the old
@@ -94,9 +93,9 @@ enum class FileMode : std::uint8_t { for_user, readable_by_all, executable_by_al
 [[nodiscard]] Result<void> write_draft(const std::string& path, std::string_view content,
                                        FileMode mode = FileMode::for_user);
 
-/// As replace_file_durably and write_draft, with the mode, the owner and the group that the file `like` has, which may
-/// be the one that is replaced: as far as this user may give them, and no bit more than `like` has. Error also:
-/// not_found, of `like`.
+/// As replace_file_durably and write_draft, with the mode, the owner and the group of the file `like`, which may be the
+/// one that is replaced. They are kept as far as this user may give them, and no bit more. Error also: not_found, of
+/// `like`.
 [[nodiscard]] Result<void> replace_file_like(const std::string& path, std::string_view content,
                                              const std::string& like);
 [[nodiscard]] Result<void> write_draft_like(const std::string& path, std::string_view content, const std::string& like);

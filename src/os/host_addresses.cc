@@ -27,7 +27,7 @@ namespace croft::os {
 namespace {
 
 constexpr std::size_t kNamespacesMax = 65'536;
-/// Who makes a namespace makes the file before the mount, who removes it the other way round.
+/// A namespace's maker makes the file before the mount, and removes it the other way round.
 constexpr int kLooksAtUnmounted = 10;
 constexpr std::chrono::milliseconds kBetweenLooks{20};
 

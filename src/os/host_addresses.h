@@ -13,7 +13,7 @@ inline constexpr const char* kNamedNamespaces = "/run/netns";
 /// More addresses than these are refused.
 inline constexpr std::size_t kHostAddressesMax = 65'536;
 
-/// What this host has, by who says so; each once and in order.
+/// The addresses that this host uses, by source; each once and in order.
 struct HostUse {
   std::vector<IpBytes> own;                      ///< interfaces and routes of this thread's namespace
   std::vector<std::vector<IpBytes>> namespaces;  ///< interfaces of each of the others: whoever may change it says this

@@ -16,9 +16,9 @@
 namespace croft::os {
 namespace {
 
-/// Of lo in every network namespace (LOOPBACK_IFINDEX).
+/// The index of lo in every network namespace (LOOPBACK_IFINDEX).
 constexpr int kLoopbackDevice = 1;
-/// Of DHCP, which older headers do not name (RTPROT_DHCP).
+/// The protocol of DHCP, which older headers do not name (RTPROT_DHCP).
 constexpr std::uint8_t kProtocolDhcp = 16;
 
 bool is_made_by_hand_or_program(std::uint8_t protocol) {

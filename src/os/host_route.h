@@ -20,19 +20,18 @@ struct Route {
   bool has_gateway = false;   ///< somebody on the way, of whatever family
   bool has_several_ways = false;
   int device = 0;  ///< 0: none
-  /// Who made it (rtm_protocol): the kernel, or what came over the network (a redirect, an advertisement, DHCP), says
-  /// nothing of a pod. Plugins' are `boot`, Calico's `boot` or 80.
+  /// The maker of the route (rtm_protocol): the kernel, or a message of the network (a redirect, an advertisement,
+  /// DHCP), says nothing of a pod. Plugins' are `boot`, Calico's `boot` or 80.
   std::uint8_t protocol = 0;
 };
 /// Out of an rtmsg and the attributes behind it; nothing when that is none.
 [[nodiscard]] std::optional<Route> parse_route(std::span<const std::uint8_t> payload);
 
-/// Whether a route shows that somebody behind a device of this host lives with the address: it leads to this very
-/// address
-/// (/32, /128) over one device without a gateway, as `ptp`'s and Calico's plugin make one for each pod. What goes over
-/// a gateway lives elsewhere, lo leads to nobody, a prefix says nothing of one address, a route that a neighbour's
-/// router advertisement made is its sender's word, and the host's own addresses are no pod's: whether a pool may have
-/// these is asked when it is made.
+/// Whether a route shows that somebody behind a device of this host lives with the address. It leads to this very
+/// address (/32, /128) over one device without a gateway, as `ptp`'s and Calico's plugin make one for each pod. A
+/// destination behind a gateway lives elsewhere, lo leads to nobody, and a prefix says nothing of one address. A route
+/// of a neighbour's router advertisement is its sender's word. The host's own addresses are no pod's: whether a pool
+/// may have these is asked when it is made.
 [[nodiscard]] bool shows_life(const Route& route, const IpBytes& address);
 
 /// The device of such a route in the network namespace of the calling thread; nothing when there is none. One request

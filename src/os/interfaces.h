@@ -37,11 +37,13 @@ struct AddressOnInterface {
   IpBytes address;
   std::uint8_t prefix_length = 0;
 };
-/// Every address of every interface, 65,536 at most (more: unavailable). Of a point-to-point link the own side.
+/// Every address of every interface, 65,536 at most (more: unavailable). A point-to-point link counts with its own
+/// side.
 [[nodiscard]] Result<std::vector<AddressOnInterface>> list_addresses(const Clock& clock, Deadline deadline);
 
-/// Every destination that a route leads to by itself (/32, /128), in all tables: those that leave it unreachable too,
-/// but no broadcast, multicast and anycast address and no exception of a destination (a path's MTU). 65,536 at most.
+/// Every destination that a route leads to by itself (/32, /128), in all tables, 65,536 at most. Those that leave it
+/// unreachable count too; broadcast, multicast and anycast addresses and exceptions of a destination (a path's MTU) do
+/// not.
 [[nodiscard]] Result<std::vector<IpBytes>> list_host_routes(const Clock& clock, Deadline deadline);
 
 }  // namespace croft::os

@@ -16,7 +16,7 @@ namespace croft::os {
 namespace {
 
 constexpr std::size_t kLineBytesMax = 4096;
-/// What a line begins with, `0` for any digit; then a fraction of a second may follow, then kLineZone.
+/// The beginning of a line, `0` for any digit; then a fraction of a second may follow, then kLineZone.
 constexpr std::string_view kLineStart = "0000-00-00 00:00:00";
 constexpr std::string_view kLineZone = " +0000 UTC ";
 constexpr std::size_t kLineTimeBytesMax = 40;

@@ -60,7 +60,7 @@ bool can_be_somebodys(const IpBytes& ip) {
   return !is_zero(ip.bytes) && (ip.is_v6 ? ip.bytes[0] != 0xff : ip.bytes[0] < 224);
 }
 
-/// RFC 1071's sum over the pseudo header of RFC 8200 §8.1 and the message. Of a right message with its checksum: 0.
+/// RFC 1071's sum over the pseudo header of RFC 8200 §8.1 and the message. A right message with its checksum gives 0.
 std::uint16_t checksum(Bytes source, Bytes destination, Bytes message) {
   std::uint32_t sum = static_cast<std::uint32_t>(message.size()) + kIcmpv6;
   const auto add = [&](Bytes bytes) {

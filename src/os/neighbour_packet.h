@@ -25,7 +25,7 @@ using ProbeNonce = std::array<std::uint8_t, 6>;
 /// 5227 §2.3). IPv6: an unsolicited neighbour advertisement to all nodes, with the override flag (RFC 4861 §7.2.6).
 [[nodiscard]] std::string announcement_frame(const IpBytes& address, const MacBytes& own);
 
-/// What a frame says of an address.
+/// A frame's statement about an address.
 struct NeighbourSign {
   enum class Kind : std::uint8_t {
     has,   ///< `mac` uses the address
@@ -41,7 +41,7 @@ struct NeighbourSign {
 /// protocols, a VLAN tag in the frame, lengths that do not fit, ARP of other hardware or protocol, an all-zero or
 /// multicast MAC, IPv6 with another hop limit than 255 or extension headers, a wrong checksum, what RFC 4861 §7.1 tells
 /// receivers to drop. An ordinary question for somebody's address (an ARP request or a solicitation with a sender) says
-/// nothing of the address it asks for; it says that its sender has the sender's.
+/// nothing of the address it asks for. It says that its sender has the sender's.
 [[nodiscard]] std::array<std::optional<NeighbourSign>, 2> signs_in(std::span<const std::uint8_t> frame);
 
 /// 33:33:ff and the last three bytes of an IPv6 address: where its solicited-node group is sent to (RFC 2464 §7).

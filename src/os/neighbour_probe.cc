@@ -31,7 +31,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// What is looked at of a frame. Neighbour discovery's are shorter; a longer one fails by its checksum.
+/// The bytes of a frame that are looked at. Neighbour discovery's are shorter; a longer one fails by its checksum.
 constexpr std::size_t kFrameBytes = 2048;
 constexpr int kReceiveBufferBytes = 4 << 20;
 /// Frames that are read, or sent, before the clock is looked at again: no flood holds up the window.
@@ -154,7 +154,7 @@ void take_if_among(std::vector<sock_filter>& out, std::uint32_t at, const std::s
 /// `wanted`: the last four bytes of the addresses; empty: any.
 std::vector<sock_filter> filter_of(bool is_v6, const std::set<std::uint32_t>& wanted) {
   std::vector<sock_filter> out;
-  // What came in a VLAN is no answer of this network. The kernel takes the tag off; where this host has no interface of
+  // A frame in a VLAN is no answer of this network. The kernel takes the tag off; where this host has no interface of
   // that VLAN it forgets it too, and calls the frame another host's.
   load(out, BPF_B, static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT));
   demand(out, 0);
@@ -289,8 +289,8 @@ class PacketSocket {
   FileDescriptor socket_;
 };
 
-/// The memberships of solicited-node groups. Through the IPv6 stack, so that switches which look at MLD pass their
-/// frames (RFC 4862 §5.4.2); where that is off or has no room, the interface lets every group in.
+/// The memberships of solicited-node groups. It goes through the IPv6 stack, so that switches which look at MLD pass
+/// their frames (RFC 4862 §5.4.2). Where that is off or has no room, the interface lets every group in.
 class Groups {
  public:
   [[nodiscard]] Result<void> join(const PacketSocket& socket, const NetworkInterface& interface,
@@ -418,7 +418,8 @@ class Window {
     return more;
   }
 
-  /// What had come when the window ended: it is within the buffer, so this has an end, flood or not.
+  /// Reads the frames that had come when the window ended: they are within the buffer, so this has an end, flood or
+  /// not.
   [[nodiscard]] Result<void> drain() {
     constexpr int kRounds = kReceiveBufferBytes / 256 / kFramesAtOnce;  // no frame takes less of the buffer
     for (int i = 0; i < kRounds; ++i) {
@@ -437,7 +438,7 @@ class Window {
     for (const std::size_t i : place->second) {
       if (!found_[i]) found_[i] = sign.mac;
     }
-    // Who only asks has to hear of us too: we go on asking.
+    // A node that only asks has to hear of us too: we go on asking.
     if (asks) return;
     had_[place->second.front()] = true;
     --left_;

@@ -33,12 +33,12 @@ struct ProbeTiming {
 /// More at once are refused.
 inline constexpr std::size_t kProbedMax = 4096;
 
-/// Asks the Ethernet of an interface whether somebody has any of these addresses, all in one window: RFC 5227 §2.1 for
-/// IPv4, RFC 4862 §5.4 for IPv6, whose solicitations go out as often as the ARP probes. Answers in the order of
-/// `addresses`: the MAC of who has it or means to have it too, the first one seen; absent: nobody said a word. What the
-/// host's own kernel has is not seen here. Ends early when somebody has each of
-/// them. Two who ask at the same time both hear of it, unless one of them has only just begun when the other has asked
-/// for the last time: then the one that began first does. Never does none of the two.
+/// Asks the Ethernet of an interface whether somebody has any of these addresses, all in one window. It follows RFC
+/// 5227 §2.1 for IPv4 and RFC 4862 §5.4 for IPv6, whose solicitations go out as often as the ARP probes. Answers in the
+/// order of `addresses`: the MAC of who has it or means to have it too, the first one seen; absent: nobody said a word.
+/// The host's own addresses are not seen here. Ends early when somebody has each of them. Two who ask at the same time
+/// both hear of it, unless one of them has only just begun when the other has asked for the last time. Then the one
+/// that began first does. Never does none of the two.
 ///
 /// Safe to call from several threads, each of which asks for itself. Needs CAP_NET_RAW. `interface_name` is looked up
 /// in the calling thread's network namespace, and the sockets stay with that very interface.

@@ -37,7 +37,7 @@ constexpr std::size_t kMountTableBytesMax = std::size_t{64} << 20;
 constexpr std::size_t kUnseenLinesMax = 8;
 constexpr ino_t kInitialPidNamespace = 0xEFFFFFFC;  // PROC_PID_INIT_INO; part of the kernel's interface by now
 
-/// What was not there any more when it was looked at is no gap.
+/// An entry that had gone when it was looked at is no gap.
 bool means_gone(int error_number) { return error_number == ENOENT || error_number == ESRCH || error_number == ENOTDIR; }
 
 std::optional<std::string> text_of(const sockaddr* address) {

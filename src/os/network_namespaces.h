@@ -21,7 +21,7 @@ struct NetworkNamespace {
   std::vector<InterfaceAddress> addresses;
 };
 
-/// What a look at the network namespaces of this machine found.
+/// The result of a look at the network namespaces of this machine.
 struct NamespaceSurvey {
   std::vector<NetworkNamespace> namespaces;
   /// Why there may be more than was seen, a line each. Empty: every namespace that was there before the look began and
@@ -29,9 +29,9 @@ struct NamespaceSurvey {
   std::vector<std::string> unseen;
 };
 
-/// Enters every network namespace and reads its addresses: that of each process, those in /run/netns and
-/// /var/run/netns, and those that are kept by a mount in the mount namespace of any process (as container engines do in
-/// places of their own). Each is entered once, in a thread made for this look: the caller's thread stays where it is.
+/// Enters every network namespace and reads its addresses. These are the addresses of each process's namespace, of
+/// those in /run/netns and /var/run/netns, and of those kept by a mount in the mount namespace of any process, as
+/// container engines do. Each is entered once, in a thread made for this look: the caller's thread stays where it is.
 ///
 /// Needs root. In a PID namespace that is not the machine's, processes outside are not seen; unless
 /// `own_processes_are_all`, that is a line of `unseen` too. Namespaces that live in a file descriptor alone, or in a
@@ -45,7 +45,7 @@ enum class NamespacePath : std::uint8_t {
   unseen,     ///< it can't be looked at, or the kernel does not say what it is
   unmounted,  ///< a file is there, and no namespace is mounted on it as this process sees it
 };
-/// What a path names. Waits for nothing.
+/// The kind of thing that a path names. Waits for nothing.
 [[nodiscard]] NamespacePath look_at_namespace_path(const std::string& path);
 
 /// Why this process does not see the machine's files, mounts and processes as the runtime does, in a container as a

@@ -11,12 +11,12 @@
 
 namespace croft::os {
 
-/// What every program does first: of the descriptors 0 to 2 those that it was not given are opened, so that no file of
-/// its own gets such a number and is written over by words for a person. What comes from such an input is empty, what
-/// goes to such an output fails, what goes to such an error stream is lost.
+/// The first act of every program: it opens those of the descriptors 0 to 2 that it was not given. So no file of its
+/// own gets such a number and is written over by words for a person. Such an input is empty; output there fails, and
+/// words for such an error stream are lost.
 void fill_standard_streams();
 
-/// What a plugin does first: fill_standard_streams(), inherited descriptors from 3 on are closed, a write to a closed
+/// The first act of a plugin: fill_standard_streams(), inherited descriptors from 3 on are closed, a write to a closed
 /// pipe is an error instead of a signal.
 void prepare_plugin_process();
 
@@ -27,8 +27,8 @@ void survive_file_size_limit();
 /// Files this process makes are private from now on (umask 077).
 void make_files_private();
 
-/// What is freed stays with the process up to so many bytes, for the next call: a daemon that gives it back after each
-/// one asks the kernel for it again each time.
+/// Keeps up to so many freed bytes in the process for the next call. A daemon that gives them back after each one asks
+/// the kernel for them again each time.
 void keep_freed_memory(std::size_t bytes);
 
 /// This machine's host name, lower case.
@@ -48,8 +48,8 @@ struct ProcessName {
 /// All of standard input, but no more than `bytes_max` bytes: the rest is not read.
 [[nodiscard]] Result<std::string> read_standard_input(std::size_t bytes_max);
 
-/// What a person answers on a terminal; nothing where standard input or the error stream is none. The question goes to
-/// the error stream.
+/// A person's answer on a terminal; nothing where standard input or the error stream is none. The question goes to the
+/// error stream.
 [[nodiscard]] std::optional<std::string> ask_on_terminal(std::string_view question);
 
 /// Ends the process at once: no destructors of static objects, no exit handlers. Everything must be written.

@@ -14,7 +14,7 @@
 namespace croft::os {
 namespace {
 
-/// What one request may be without ever being cut, 256 bytes (random(7)).
+/// The size of one request that is never cut, 256 bytes (random(7)).
 constexpr std::size_t kDrawsMax = 32;
 /// A plugin draws the 16 bytes of a write token and ends.
 constexpr std::size_t kFirstDraws = 2;

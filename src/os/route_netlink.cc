@@ -105,7 +105,7 @@ struct Message {
   return std::optional(message);
 }
 
-/// What an NLMSG_ERROR says: the number of the error, 0 for none.
+/// The error number of an NLMSG_ERROR, 0 for none.
 int error_of(std::span<const std::uint8_t> payload) {
   nlmsgerr error{};
   if (payload.size() < sizeof error.error) return EIO;
@@ -155,7 +155,7 @@ class Dump {
   Conversation talk_;
 };
 
-/// What the kernel answers for an address that no route leads to, or one that says so (fib_props).
+/// The kernel's answers for an address that no route leads to, or one that says so (fib_props).
 bool is_no_route(int error) {
   return error == ENETUNREACH || error == EHOSTUNREACH || error == EACCES || error == EINVAL || error == EAGAIN;
 }

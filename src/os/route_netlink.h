@@ -16,11 +16,10 @@ namespace croft::os {
 ///
 /// `request` is RTM_GETLINK, RTM_GETADDR or RTM_GETROUTE, `family` AF_UNSPEC, AF_INET or AF_INET6. `take` gets the
 /// payload of each answer, whose type is `answer`: the kind's own header and the attributes behind it; it stops the
-/// dump by an error. `begin` is called before the first one, and again when the kernel says that what it told is not
-/// of one moment (NLM_F_DUMP_INTR) or that it lost some: what was taken before is void then. Page by page: no more
-/// than 64 KiB are held here.
-/// Errors: those of `take`; deadline_exceeded; unavailable when the kernel's tables change faster than they can be
-/// read, or the kernel refuses.
+/// dump by an error. `begin` is called before the first one, and again when the kernel says that its answers are not of
+/// one moment (NLM_F_DUMP_INTR) or that it lost some. Routes taken before are void then. Page by page: no more than 64
+/// KiB are held here. Errors: those of `take`; deadline_exceeded; unavailable when the kernel's tables change faster
+/// than they can be read, or the kernel refuses.
 [[nodiscard]] Result<void> dump_routes(std::uint16_t request, std::uint16_t answer, std::uint8_t family,
                                        const Clock& clock, Deadline deadline, const std::function<void()>& begin,
                                        const std::function<Result<void>(std::span<const std::uint8_t> payload)>& take);

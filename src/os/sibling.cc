@@ -31,7 +31,8 @@ namespace {
   return ::dup2(memory.get(), STDIN_FILENO) == STDIN_FILENO ? 0 : errno;
 }
 
-/// Of this program's file, also where it was replaced meanwhile: the link then has " (deleted)" behind its name.
+/// The directory of this program's file, also where it was replaced meanwhile: the link then has " (deleted)" behind
+/// its name.
 [[nodiscard]] Result<std::string> own_directory() {
   std::string own(PATH_MAX, '\0');
   const ssize_t length = ::readlink("/proc/self/exe", own.data(), own.size());

@@ -30,11 +30,11 @@ class StopSignal {
   /// Waits; true as soon as the process is told to end, also when that was before the call. Once true, always true.
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds span);
 
-  /// What a forced end cuts off: work, as by a crash, which is code 1; or reading that nobody waits for, which is an
-  /// orderly end.
+  /// The thing that a forced end cuts off: work, as by a crash, which is code 1; or reading that nobody waits for,
+  /// which is an orderly end.
   enum class CutsOff { work, reading };
-  /// What is to be done, in a thread of ours, when the process did not end within the patience, right before it ends.
-  /// It must wait for nothing that work may hold. Replaces what was given before.
+  /// The last act, in a thread of ours, when the process did not end within the patience. It must wait for nothing that
+  /// work may hold. Replaces what was given before.
   void before_forced_end(std::function<void()> last_act, CutsOff what = CutsOff::work);
 
  private:

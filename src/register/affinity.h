@@ -11,7 +11,7 @@
 namespace croft::core {
 
 /// Who a block can belong to: a node, or a virtual owner such as the load balancer
-/// (docs/reference/calico-ipam.md#block, `affinity`).
+/// (docs/notes/calico-ipam.md#block, `affinity`).
 struct AffinityOwner {
   enum class Type : std::uint8_t { host, virtual_owner } type = Type::host;
   std::string name;
@@ -23,7 +23,7 @@ struct AffinityOwner {
 /// Reads what to_string writes. Error: corrupt.
 [[nodiscard]] Result<AffinityOwner> parse_affinity_owner(const std::string& text);
 
-/// How far a claim has come (docs/reference/calico-ipam.md#affinity). A pending claim does not own the block; only the
+/// How far a claim has come (docs/notes/calico-ipam.md#affinity). A pending claim does not own the block; only the
 /// block decides.
 enum class AffinityState : std::uint8_t { pending, confirmed, pending_deletion };
 

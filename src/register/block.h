@@ -46,7 +46,7 @@ struct Cooling {
   /// The last holder, for people; not a claim to the address. Empty when unknown.
   std::string previous_handle;
   SharedMap<std::string, std::string> previous_secondary;
-  /// Recorded in Calico's own way (`releasedAt`, docs/reference/calico-ipam.md#freeing), which only a Calico that knows
+  /// Recorded in Calico's own way (`releasedAt`, docs/notes/calico-ipam.md#freeing), which only a Calico that knows
   /// cool-down understands: its cooldown is the configuration's, not the pool's. Means nothing in stores of Croft's own
   /// format.
   bool in_calicos_way = false;
@@ -84,7 +84,7 @@ struct Cooldowns {
   }
 };
 
-/// What a block knows about the holder of one or several of its ordinals (docs/reference/calico-ipam.md#attributes).
+/// What a block knows about the holder of one or several of its ordinals (docs/notes/calico-ipam.md#attributes).
 /// Either somebody holds (handle and owner maps) or the address cools (`cooling` set, the others empty).
 struct Attribute {
   std::optional<std::string> handle_id;
@@ -97,7 +97,7 @@ struct Attribute {
   friend bool operator==(const Attribute&, const Attribute&) = default;
 };
 
-/// A slice of a pool, the unit of commit. Carries every field of docs/reference/calico-ipam.md#block, so that Calico's
+/// A slice of a pool, the unit of commit. Carries every field of docs/notes/calico-ipam.md#block, so that Calico's
 /// formats lose nothing. Never edited in place: the functions below return the changed block.
 struct Block {
   net::Prefix cidr;
@@ -136,7 +136,7 @@ inline constexpr std::uint32_t kBlockSizeMax = std::uint32_t{1} << kBlockHostBit
 /// Number of addresses of a block of this prefix: 1 to kBlockSizeMax.
 [[nodiscard]] std::uint32_t block_size(const net::Prefix& cidr);
 
-/// A new block, all free in order 0..n-1 (docs/reference/calico-ipam.md#new-block). Its sequence number is the later of
+/// A new block, all free in order 0..n-1 (docs/notes/calico-ipam.md#new-block). Its sequence number is the later of
 /// the wall clock in nanoseconds and one more than `high_water_mark`, so that a block made again never repeats one,
 /// also after the clock was set back. The mark is at most kHighWaterMarkMax, or the number of a block that was checked.
 [[nodiscard]] Block new_block(const net::Prefix& cidr, std::optional<AffinityOwner> owner, const Instant& now,
@@ -151,7 +151,7 @@ inline constexpr std::uint32_t kBlockSizeMax = std::uint32_t{1} << kBlockHostBit
 
 /// Frees each ordinal whose cooldown has ended at `now`: to the tail of the free list, longest released first, sequence
 /// entry removed. Changes no sequence number: it becomes part of the next write
-/// (docs/reference/calico-ipam.md#block-gc).
+/// (docs/notes/calico-ipam.md#block-gc).
 [[nodiscard]] Block with_cooled_freed(Block block, const Cooldowns& cooldowns, const Instant& now);
 
 /// Whether the cooldown of a released address has ended, as the machine and boot of `now` can know it.
@@ -203,14 +203,14 @@ struct Taken {
 [[nodiscard]] const Attribute* attribute_of(const Block& block, net::Ordinal ordinal);
 
 /// The sequence number of an allocation; 0 when the block has none for it
-/// (docs/reference/calico-ipam.md#release-from-block).
+/// (docs/notes/calico-ipam.md#release-from-block).
 [[nodiscard]] SequenceNumber sequence_of(const Block& block, net::Ordinal ordinal);
 
 /// The ordinals that `owner` holds in the block, ascending.
 [[nodiscard]] std::vector<net::Ordinal> held_by(const Block& block, const Owner& owner);
 
 /// Releases ordinals, each of which must be held: to cooling when a cooldown is positive, else to free
-/// (docs/reference/calico-ipam.md#freeing).
+/// (docs/notes/calico-ipam.md#freeing).
 [[nodiscard]] Block release(Block block, std::span<const net::Ordinal> ordinals, const Cooldowns& cooldowns,
                             const Instant& now);
 
@@ -222,7 +222,7 @@ struct Taken {
 /// The ordinals that a handle holds, whoever its owners are, ascending.
 [[nodiscard]] std::vector<net::Ordinal> held_by_handle(const Block& block, const std::string& handle_id);
 
-/// The handle of addresses that Calico keeps out of use on Windows nodes (docs/reference/calico-ipam.md#host-reserved).
+/// The handle of addresses that Calico keeps out of use on Windows nodes (docs/notes/calico-ipam.md#host-reserved).
 /// A block with no others is empty.
 inline constexpr const char* kWindowsReservedHandle = "windows-reserved-ipam-handle";
 

@@ -17,7 +17,7 @@ enum class TunnelKind : std::uint8_t { ipip, vxlan_v4, vxlan_v6, wireguard_v4, w
 
 [[nodiscard]] net::Family family_of(TunnelKind kind);
 
-/// An address that a node took from a pool for its own end of a tunnel (docs/reference/calico-ipam.md#tunnels).
+/// An address that a node took from a pool for its own end of a tunnel (docs/notes/calico-ipam.md#tunnels).
 struct TunnelAddress {
   TunnelKind kind = TunnelKind::ipip;
   net::Address address;

@@ -8,7 +8,7 @@
 
 namespace croft::core {
 
-/// The prefix that a node's pods get their addresses from (docs/reference/node-ranges.md#contract). The key says which;
+/// The prefix that a node's pods get their addresses from (docs/notes/node-ranges.md#contract). The key says which;
 /// the record, who has it. At most one node has a prefix, because the key is made by create-if-absent.
 struct NodeRange {
   std::string node;

@@ -26,7 +26,7 @@ struct PodIdentity {
   friend bool operator==(const PodIdentity&, const PodIdentity&) = default;
 };
 
-// Keys of the owner metadata of an allocation (docs/reference/calico-ipam.md#attributes, `secondary`).
+// Keys of the owner metadata of an allocation (docs/notes/calico-ipam.md#attributes, `secondary`).
 inline constexpr const char* kNodeKey = "node";
 inline constexpr const char* kTimestampKey = "timestamp";
 inline constexpr const char* kPodKey = "pod";
@@ -38,7 +38,7 @@ inline constexpr const char* kInterfaceKey = "ifname";
 /// ("a","b.c").
 inline constexpr const char* kNetworkKey = "network";
 
-/// The handle of an owner: `<network>.<containerID>` (docs/reference/calico-ipam.md#handles). All interfaces of a
+/// The handle of an owner: `<network>.<containerID>` (docs/notes/calico-ipam.md#handles). All interfaces of a
 /// container share it.
 [[nodiscard]] std::string handle_of(const Owner& owner);
 
@@ -53,7 +53,7 @@ inline constexpr const char* kNetworkKey = "network";
 [[nodiscard]] std::optional<Owner> owner_of(const std::string& handle_id,
                                             const std::map<std::string, std::string>& secondary);
 
-/// Index "blocks that hold addresses of this handle", with counts (docs/reference/calico-ipam.md#handle). Never counts
+/// Index "blocks that hold addresses of this handle", with counts (docs/notes/calico-ipam.md#handle). Never counts
 /// too few.
 struct Handle {
   std::string id;

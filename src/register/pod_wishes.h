@@ -10,7 +10,7 @@
 namespace croft::core {
 
 /// What a pod, or its namespace, asks for in annotations (docs/configuration.md): of Croft's names or, where it has not
-/// these, of Calico's (docs/reference/calico-ipam.md#annotations).
+/// these, of Calico's (docs/notes/calico-ipam.md#annotations).
 struct PodWishes {
   net::PerFamily<std::optional<std::vector<AskedPool>>> pools;  ///< in the place of the configuration's
   std::vector<net::Address> addresses;                          ///< of a pod only

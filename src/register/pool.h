@@ -15,13 +15,13 @@
 
 namespace croft::core {
 
-/// What a pool may be used for (docs/reference/calico-ipam.md#pools, `allowedUses`).
+/// What a pool may be used for (docs/notes/calico-ipam.md#pools, `allowedUses`).
 enum class PoolUse : std::uint8_t { workload, tunnel, load_balancer };
 
-/// Whether a pool serves requests that do not name it (docs/reference/calico-ipam.md#pools, `assignmentMode`).
+/// Whether a pool serves requests that do not name it (docs/notes/calico-ipam.md#pools, `assignmentMode`).
 enum class AssignmentMode : std::uint8_t { automatic, manual };
 
-/// Encapsulation of a pool's traffic (docs/reference/calico-ipam.md#pools); it has no effect on assignment and is
+/// Encapsulation of a pool's traffic (docs/notes/calico-ipam.md#pools); it has no effect on assignment and is
 /// carried for the formats only.
 enum class Encapsulation : std::uint8_t { never, always, cross_subnet };
 
@@ -43,7 +43,7 @@ struct Pool {
   bool nat_outgoing = false;
   bool disable_bgp_export = false;
   /// Why nothing may be assigned now, though it is not disabled: it is being deleted, smaller than its blocks, or its
-  /// status says so (docs/reference/calico-ipam.md#pools, `status.conditions[Allocatable]`). Empty: something may.
+  /// status says so (docs/notes/calico-ipam.md#pools, `status.conditions[Allocatable]`). Empty: something may.
   /// Croft's own records don't have it.
   std::string unallocatable;
 
@@ -68,10 +68,10 @@ struct Pool {
   friend bool operator==(const Pool&, const Pool&) = default;
 };
 
-/// Whether the pool gives new addresses at all (docs/reference/calico-ipam.md#pools, "enabled").
+/// Whether the pool gives new addresses at all (docs/notes/calico-ipam.md#pools, "enabled").
 [[nodiscard]] inline bool is_enabled(const Pool& pool) { return !pool.disabled && pool.unallocatable.empty(); }
 
-/// Whether the pool may be used so (docs/reference/calico-ipam.md#pools, `allowedUses`).
+/// Whether the pool may be used so (docs/notes/calico-ipam.md#pools, `allowedUses`).
 [[nodiscard]] bool allows(const Pool& pool, PoolUse use);
 
 /// A pool that a request asks for, by its name or its CIDR.
@@ -120,7 +120,7 @@ inline constexpr std::size_t kPoolNameBytesMax = 253;
 /// The same of the name of another kind, which `what` names.
 [[nodiscard]] Result<void> check_object_name(std::string_view what, const std::string& name);
 
-/// A complete pool from a spec with the defaults of docs/reference/calico-ipam.md#pools and of
+/// A complete pool from a spec with the defaults of docs/notes/calico-ipam.md#pools and of
 /// docs/promises.md#cooling. When no block size is given and the pool is smaller than the default block, the pool
 /// becomes one block. Errors (invalid_argument, naming the field): name, block size out of range or larger than the
 /// pool, no assignable address left beside network, gateway and broadcast, gateway outside the pool or on its network

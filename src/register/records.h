@@ -28,7 +28,7 @@
 
 namespace croft::core {
 
-/// Cluster-wide switches (docs/reference/calico-ipam.md#ipam-configuration).
+/// Cluster-wide switches (docs/notes/calico-ipam.md#ipam-configuration).
 struct IpamConfig {
   bool strict_affinity = false;
   bool auto_allocate_blocks = true;

@@ -10,7 +10,7 @@
 #include "base/net/prefix.h"
 #include "register/foreign_rest.h"
 
-// Kubernetes' Service as the allocation of its addresses and ports sees it (docs/reference/service-ranges.md#service).
+// Kubernetes' Service as the allocation of its addresses and ports sees it (docs/notes/service-ranges.md#service).
 // Words and defaults are those of Kubernetes' API; what is absent there is absent here.
 
 namespace croft::core {
@@ -69,7 +69,7 @@ struct Service {
   friend bool operator==(const Service&, const Service&) = default;
 };
 
-/// Kubernetes' IPAddress object (docs/reference/service-ranges.md#ip-address): who holds one Service address where
+/// Kubernetes' IPAddress object (docs/notes/service-ranges.md#ip-address): who holds one Service address where
 /// bitmaps are no longer used.
 struct IpAddressObject {
   std::string address;  ///< its name: the canonical text
@@ -83,7 +83,7 @@ struct IpAddressObject {
   friend bool operator==(const IpAddressObject&, const IpAddressObject&) = default;
 };
 
-/// Kubernetes' ServiceCIDR object (docs/reference/service-ranges.md#ip-address).
+/// Kubernetes' ServiceCIDR object (docs/notes/service-ranges.md#ip-address).
 struct ServiceCidrObject {
   std::string name;
   std::string uid;

@@ -13,7 +13,7 @@
 #include "register/block.h"
 #include "register/owner.h"
 
-// One node's stock of cloud addresses (docs/reference/warm-pool.md): what the agent, the plugin when it works alone,
+// One node's stock of cloud addresses (docs/notes/warm-pool.md): what the agent, the plugin when it works alone,
 // and the operator's commands share in a store of the node's own. `vpc/decide` decides by it.
 
 namespace croft::core {

@@ -46,7 +46,7 @@ Result<Advice> advise(const Plan& plan, const Measured& measured) {
     const double idle = static_cast<double>(of.space.spare + of.space.cooling) / static_cast<double>(of.nodes);
     tried.push_back({length, std::move(of), idle});
   }
-  /// Of a pod that starts with all others, and of one that is replaced.
+  /// The requests of a pod that starts with all others, and of one that is replaced.
   const auto requests = [](const Tried& one) { return one.measured.requests_an_add + one.measured.requests_a_pod; };
   const auto cheapest = std::ranges::min_element(tried, {}, requests);
   const Tried* best = &*cheapest;

@@ -21,7 +21,7 @@ namespace croft::sim {
 /// actors of one process.
 class Agent {
  public:
-  /// What is referred to outlives it; the schedule does nothing of it once it is dead.
+  /// The referenced objects outlive it; the schedule does nothing of it once it is dead.
   Agent(Server& server, const MachineClock& clock, Random& random, std::string node, Way& way, engine::Living living);
 
   /// A call on its way: the plugin waits for `answered`, and says when it has gone its own way.

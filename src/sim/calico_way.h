@@ -10,7 +10,7 @@
 
 namespace croft::sim {
 
-/// An ADD with the requests of Calico's library (docs/reference/calico-ipam.md#requests), one after the other: the
+/// An ADD with the requests of Calico's library (docs/notes/calico-ipam.md#requests), one after the other: the
 /// configuration, the node, lists of reservations, pools and the node's claims; claim and block of each own block until
 /// one has room; handle and block written. A claim lists all blocks of the cluster and takes the first one that is
 /// nobody's, in the node's rotation; without any, blocks are read one by one to borrow. Blocks and their addresses are

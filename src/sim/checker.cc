@@ -110,8 +110,8 @@ bool Checker::is_open(const net::Prefix& block) const {
   });
 }
 
-/// The block alone decides who owns it. Its owner finds it by a row, and no row says more than the block does. Who
-/// deletes a pool takes the rows of blocks that are just being made: their makers remove them, empty.
+/// The block alone decides who owns it. Its owner finds it by a row, and no row says more than the block does. The
+/// deleter of a pool takes the rows of blocks that are just being made: their makers remove them, empty.
 void Checker::check_claims(const net::Prefix& block) {
   const Claims& claims = claims_[block];
   const bool is_being_made = claims.is_empty && !is_open(block);

@@ -29,12 +29,12 @@ class Checker {
  public:
   explicit Checker(const Schedule& schedule) : schedule_(schedule) {}
 
-  /// What was broken first, as "what: detail"; empty: nothing was.
+  /// The first violation, as "what: detail"; empty: none.
   [[nodiscard]] const std::string& violation() const { return violation_; }
   /// When that was seen.
   [[nodiscard]] Span violated_at() const { return violated_at_; }
 
-  /// Of a machine that boots: by its boots the times of releases are told.
+  /// A machine boots: by its boots the times of releases are told.
   void booted(const MachineClock& clock) { boots_[clock.boot()] = clock.booted_at(); }
 
   void committed(const std::vector<Changed>& changes);
@@ -42,7 +42,7 @@ class Checker {
   void put_back(Server& server);
 
   /// An ADD was answered with these. From now on the owner lives with them.
-  /// With `strict_node`, only from blocks of this node. What was committed until `informed`, its decision knew.
+  /// With `strict_node`, only from blocks of this node. Its decision knew the commits until `informed`.
   void given(Server& server, const core::Owner& owner, const std::vector<net::Address>& addresses,
              const std::string& strict_node, Span informed);
   /// Whether the register has the owner as holder of them.
@@ -59,7 +59,7 @@ class Checker {
 
   /// Whether the enabled pools of the family have as many blocks.
   [[nodiscard]] bool has_room(net::Family family, std::size_t blocks) const;
-  /// Who lives with the address; empty: nobody.
+  /// The pod that lives with the address; empty: none.
   [[nodiscard]] std::string living_with(const net::Address& address) const;
 
  private:
@@ -102,7 +102,7 @@ class Checker {
   [[nodiscard]] std::optional<core::Block> find(Server& server, const std::string& handle,
                                                 const net::Address& address) const;
   void check_counts(const std::string& handle);
-  /// What is held without a living holder; empty: nothing.
+  /// An address that is held without a living holder; empty: none.
   [[nodiscard]] std::string leak() const;
   /// Null: there never was one.
   [[nodiscard]] const KnownPool* pool_of(const net::Address& address) const;

@@ -41,7 +41,7 @@ struct HangsUp {
   HangsUp& operator=(const HangsUp&) = delete;
 };
 
-/// What a commit made of a record, for people.
+/// The change of a record by a commit, for people.
 std::string text_of(const Changed& changed) {
   if (!changed.after) return "gone";
   if (const auto* block = std::get_if<core::Block>(&*changed.after)) {
@@ -97,7 +97,7 @@ Cluster::Cluster(Schedule& schedule, const Setup& setup)
     }
     checker_.committed(changes);
   });
-  // What is there before anything goes wrong is made without time.
+  // The state before anything goes wrong is made without time.
   const engine::Context context{server_.records(), control_clock_, control_random_};
   for (const Setup::Pool& pool : setup_.pools) {
     const auto made = engine::create_pool(context, spec_of(pool));
@@ -149,7 +149,7 @@ void Cluster::start_machine(Node& node) {
   checker_.booted(node.clock);
   node.machine = std::make_unique<Process>(schedule_);
   if (setup_.agents) start_agent(node);
-  // What the runtime has of before goes; each pod that is bound to the node is made anew.
+  // The runtime's sandboxes of before go; each pod that is bound to the node is made anew.
   for (const auto& [container, sandbox] : node.sandboxes) {
     schedule_.spawn(*node.machine, [this, &node, container = container] { remove_sandbox(node, container); });
   }
@@ -290,7 +290,7 @@ Result<void> Cluster::del(Node& node, const core::Owner& owner) {
     const auto released = engine::release_owner(context, owner);
     if (!released) done = fail(released.error());
   }
-  // What the store does not take now waits on the node's disk.
+  // A DEL that the store does not take now waits on the node's disk.
   if (!done) node.tombstones.insert_or_assign(core::handle_of(owner), owner);
   return {};
 }
@@ -339,7 +339,7 @@ core::AssignRequest Cluster::request_for(const Node& node, const Pod& pod, const
   return request;
 }
 
-/// What was committed until then, a call of this node that begins now knows.
+/// A call of this node that begins now knows the commits until then.
 Span Cluster::informed(const Node& node) const {
   const Server::Troubles& troubles = server_.troubles();
   const Span troubled =

@@ -22,7 +22,7 @@
 
 namespace croft::sim {
 
-/// What a run begins with.
+/// The beginning of a run.
 struct Setup {
   std::string store = "etcd";
   std::uint64_t seed = 1;  ///< of the times that calls take, and of chance in the engine
@@ -58,7 +58,7 @@ struct Step {
 /// How long a call of the plugin may take; then a DEL leaves a tombstone (ipam/door).
 inline constexpr Span kAddTime = std::chrono::seconds(90), kDelTime = std::chrono::seconds(15);
 
-/// What a run came to, beside the checker's word.
+/// The result of a run, beside the checker's word.
 struct Counts {
   std::uint64_t adds = 0, refused = 0, failed = 0, dels = 0, collected = 0, killed = 0;
   Counts& operator+=(const Counts& other);
@@ -76,7 +76,7 @@ class Cluster {
   [[nodiscard]] Checker& checker() { return checker_; }
   [[nodiscard]] Server& server() { return server_; }
   [[nodiscard]] const Counts& counts() const { return counts_; }
-  /// Of all that happened so far: two runs of one script have the same.
+  /// A digest of all that happened so far: two runs of one script have the same.
   [[nodiscard]] std::uint64_t trace() const { return trace_; }
   /// Takes a line for each thing that happens; empty: nobody reads it.
   void tell_to(std::function<void(const std::string&)> tell) { tell_ = std::move(tell); }

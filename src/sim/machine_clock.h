@@ -7,8 +7,8 @@
 
 namespace croft::sim {
 
-/// What the wall clocks of a run show at its beginning, but for their skew, if nothing else is said: 2026-01-15
-/// 10:00:00 UTC.
+/// The time that the wall clocks of a run show at its beginning, but for their skew, if nothing else is said:
+/// 2026-01-15 10:00:00 UTC.
 inline constexpr WallTime kBeginning{std::chrono::seconds(1768471200)};
 
 /// The clocks of one machine: the wall clock may be wrong and be set, the other counts from the boot.

@@ -27,7 +27,7 @@ class ClaimedKeys {
   void put(const core::Key& affinity) { apply(affinity, true); }
 
   [[nodiscard]] core::KeyList list(net::Family family) { return keys_[family == net::Family::v4 ? 0 : 1].list(); }
-  /// Of claims.
+  /// The number of claims.
   [[nodiscard]] std::size_t count() const { return affinities_.size(); }
   [[nodiscard]] bool contains(const core::Key& block) const { return claims_.contains(block.name); }
 
@@ -61,8 +61,8 @@ class NodeStore final : public store::ForwardingStore {
   const ClaimedKeys* claimed_;
 };
 
-/// What the memory of a node's agent answers (store/cached), for thousands of nodes in one process: its own records
-/// are those of the server at that moment, and take no time. What an agent does not know is asked for beneath.
+/// The answers of the memory of a node's agent (store/cached), for thousands of nodes in one process. Its own records
+/// are those of the server at that moment, and take no time. Records that an agent does not know are asked for beneath.
 class NodeMemory final : public store::ForwardingStore {
  public:
   NodeMemory(store::Store& direct, Server& server, ClaimedKeys& claimed, const core::AffinityOwner& node);

@@ -672,7 +672,7 @@ Result<Measured> run(const Plan& plan) {
   like.block_length = measured.block_length;
   Plan part = part_of(like, kPartNodes);
   while (size_of(*part.pool) > static_cast<double>(kGrowMax) && part.nodes > 1) part = part_of(part, part.nodes / 2);
-  // Of a pool that is large for its nodes a piece fills up as the whole does.
+  // A piece of a pool that is large for its nodes fills up as the whole does.
   const int most = net::bit_length(part.pool->family()) - std::countr_zero(kGrowMax);
   part.pool =
       net::Prefix::containing(part.pool->first(), std::min(std::max(part.pool->length(), most), *part.block_length));

@@ -62,7 +62,7 @@ struct Latency {
   double p50 = 0, p90 = 0, p99 = 0;  ///< milliseconds
 };
 
-/// What a run of a plan came to.
+/// The measures of a run of a plan.
 struct Measured {
   net::Prefix pool;
   int block_length = 0;

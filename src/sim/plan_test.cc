@@ -61,7 +61,7 @@ TEST(Plan, AnAgentTakesFewerRequestsThanCalicosLibrary) {
   plan.way = Plan::Way::calico;
   const Measured calico = run(plan).value();
   EXPECT_LT(agents.requests_an_add, 3);
-  // Ten, and the claims (docs/reference/calico-ipam.md#requests).
+  // Ten, and the claims (docs/notes/calico-ipam.md#requests).
   EXPECT_NEAR(calico.requests_an_add, 10.25, 0.5);
   EXPECT_GT(agents.adds_a_second, calico.adds_a_second);
 }

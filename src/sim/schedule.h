@@ -12,14 +12,14 @@ namespace croft::sim {
 using Span = std::chrono::nanoseconds;
 inline constexpr Span kNever = Span::max();
 
-/// What stops an actor whose process was killed: thrown where it waits, caught by the schedule alone.
+/// The exception that stops an actor whose process was killed: thrown where it waits, caught by the schedule alone.
 struct Killed {};
 
 class Process;
 struct Actor;
 
-/// Simulated time. Events happen in the order of their times, and of those of one time in the order in which they were
-/// asked for: a run is a function of its input. Actors are calls that may wait, each on a stack of its own
+/// Simulated time. Events happen in the order of their times, and those of one time in the order in which they were
+/// asked for. So a run is a function of its input. Actors are calls that may wait, each on a stack of its own
 /// (os/fiber.h). One thread.
 class Schedule {
  public:
@@ -88,7 +88,7 @@ class Process {
 /// Waits in an actor. Ends with Killed when its process is killed.
 void sleep(Span span);
 
-/// What actors wait for.
+/// The event that actors wait for.
 class Signal {
  public:
   /// Wakes all that wait now.

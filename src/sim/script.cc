@@ -49,7 +49,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-/// What a word NAME=VALUE, or NAME alone with an empty value, may say. False: it may not.
+/// The value of a word NAME=VALUE, or of NAME alone, which is empty. False: it may not.
 using Take = std::function<bool(std::string_view value)>;
 
 Take flag(bool& to) {
@@ -230,7 +230,7 @@ Script script_of(std::uint64_t seed) {
   if (setup.dual_stack) {
     setup.pools.push_back({"six", net::Prefix::parse("fd00::/121").value(), 124, setup.pools.front().cooldown});
   }
-  // Of the troubles each run has its own: where all come at once, each hides what another would show.
+  // Each run has troubles of its own: where all come at once, each hides what another would show.
   std::vector<const Cluster::Verb*> troubles;
   int weights = 0;
   for (std::size_t i = kLoad; i < verbs.size(); ++i) {

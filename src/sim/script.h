@@ -32,7 +32,7 @@ struct Script {
 /// A script made of chance alone: a cluster, a load, and of all troubles some.
 [[nodiscard]] Script script_of(std::uint64_t seed);
 
-/// What a run came to.
+/// The result of a run.
 struct Outcome {
   std::string violation;  ///< as the checker has it; empty: every promise was kept
   Span violated_at{0};

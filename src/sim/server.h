@@ -48,7 +48,7 @@ struct Manners {
 [[nodiscard]] std::optional<Manners> manners_of(std::string_view name);
 inline constexpr std::array kStores{"kubernetes", "etcd", "sqlite"};
 
-/// What goes wrong with one commit on its way.
+/// The trouble of one commit on its way.
 enum class Mishap : std::uint8_t {
   lose_reply,    ///< applied; the client gets unknown_outcome
   lose_request,  ///< not applied; the client gets unknown_outcome
@@ -149,7 +149,7 @@ class Server {
   bool keeps_history_ = true;
   Troubles troubles_;
   std::uint64_t watchers_ = 0;
-  /// What commits of the last moment changed, where answers do not wait for the disk ("sync_after_answer").
+  /// The changes of the last moment's commits, where answers do not wait for the disk ("sync_after_answer").
   std::deque<std::pair<Span, Changed>> unsynced_;
   std::vector<Told> told_;  ///< every change so far, in the order of revisions
   Signal changed_;
@@ -163,8 +163,8 @@ class Server {
 /// A process's way to the server. Calls are made by actors.
 class Client final : public store::Store {
  public:
-  /// `clock`: of its machine; `way`: of its machine too, null when nothing ever goes wrong there. What is referred to
-  /// outlives it.
+  /// `clock`: of its machine; `way`: of its machine too, null when nothing ever goes wrong there. The referenced
+  /// objects outlive it.
   Client(Server& server, const MachineClock& clock, Way* way = nullptr) : server_(server), clock_(clock), way_(way) {}
 
   [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;

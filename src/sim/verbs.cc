@@ -1,4 +1,4 @@
-// What people and fate do to the cluster.
+// The deeds of people and fate in the cluster.
 
 #include <algorithm>
 #include <utility>

@@ -7,7 +7,7 @@
 
 namespace croft::store {
 
-// What every backend refuses before it does anything, in the same words. All errors: invalid_argument.
+// The requests that every backend refuses before it does anything, in the same words. All errors: invalid_argument.
 
 /// 1 to kCommitWritesMax writes, no key twice, each value of its key's kind, each name a legal one.
 [[nodiscard]] Result<void> check_writes(std::span<const Write> writes);

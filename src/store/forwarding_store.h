@@ -11,9 +11,9 @@
 
 namespace croft::store {
 
-/// Another store, with every call. Who decorates a store derives from this and overrides what it changes; the store
-/// beneath must outlive it. Only commit_each() goes through commit(), one write after the other: so it can't pass
-/// by what was overridden there; who does not override that forwards it.
+/// Another store, with every call. A decorator of a store derives from this and overrides what it changes; the store
+/// beneath must outlive it. Only commit_each() goes through commit(), one write after the other: so it can't pass by
+/// what was overridden there; who does not override that forwards it.
 class ForwardingStore : public Store {
  public:
   explicit ForwardingStore(Store& beneath) : beneath_(beneath) {}

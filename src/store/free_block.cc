@@ -173,7 +173,7 @@ class PagedSearch {
     }
     return keys;
   }
-  /// Of a key that tells no block the place is that of its neighbours: it is passed over there.
+  /// A key that tells no block has the place of its neighbours: it is passed over there.
   [[nodiscard]] std::uint32_t place_of(const Key& key) const {
     const auto cidr = core::block_cidr_of(key);
     return cidr ? slices_.place_of(slices_.of(cidr->first())) : 0;

@@ -12,7 +12,7 @@
 
 namespace croft::store {
 
-/// What one look at a store shows of its blocks.
+/// The blocks in one look at a store.
 struct BlockKeys {
   KeyPage page;
   std::set<Key> there;  ///< of the keys that were asked for by themselves, those that are there
@@ -21,8 +21,8 @@ struct BlockKeys {
 /// Lists a page of the keys of blocks, if one is wanted, and looks for single ones, if any are given.
 using LookAtBlocks = std::function<Result<BlockKeys>(const std::optional<ListRequest>& page, std::span<const Key>)>;
 
-/// Answers from a store that lists keys in the order of their names. Of IPv4 it reads on from where the search begins,
-/// a page at a time, until a block is free: what a claim costs doesn't grow with the pool, nor with how full it is. The
+/// Answers from a store that lists keys in the order of their names. For IPv4 it reads on from where the search begins,
+/// a page at a time, until a block is free. So a claim's cost doesn't grow with the pool, nor with how full it is. The
 /// names of IPv6 blocks are not in the order of their addresses, and all of them are listed.
 [[nodiscard]] Result<core::FoundBlock> find_free_block(const core::FreeBlock& wanted, const LookAtBlocks& look);
 inline constexpr std::size_t kBlockKeysAtOnce = 500;

@@ -12,7 +12,7 @@ namespace croft::store {
 /// shown. Why.
 using OwnDenied = std::function<void(const Error&)>;
 
-/// A store for commands that only look: it refuses every write, whoever asks for it. What it shows may lack records
+/// A store for commands that only look: it refuses every write, whoever asks for it. Its view may lack records
 /// (cli/stores/open_store.h), so nothing may be decided from it that is then written.
 class LookOnly final : public ForwardingStore {
  public:

@@ -41,7 +41,7 @@ class Pausable {
   [[nodiscard]] virtual std::chrono::seconds settling() const = 0;
 };
 
-/// What a commit to a paused store answers: unavailable, saying what goes on and what to do.
+/// The answer of a commit to a paused store: unavailable, saying what goes on and what to do.
 [[nodiscard]] Error paused(const core::Pause& pause);
 
 }  // namespace croft::store

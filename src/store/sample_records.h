@@ -93,7 +93,7 @@ inline const core::AffinityOwner kSampleNode{core::AffinityOwner::Type::host, "w
   return object;
 }
 
-/// What an ADD commits: the block with one more address, and the handle of its holder.
+/// The writes of an ADD: the block with one more address, and the handle of its holder.
 [[nodiscard]] inline std::vector<Write> sample_add(std::uint32_t block_index, std::uint32_t held, Condition of_block) {
   const std::uint64_t number = std::uint64_t{block_index} * 64 + held;
   const core::Handle handle = sample_handle(number, block_index);

@@ -29,7 +29,7 @@ using core::Value;
 using Revision = Strong<struct RevisionTag, std::uint64_t>;
 
 /// Names one logical commit, chosen by the caller at random. It is stored with every record the commit puts, so that a
-/// caller whose reply was lost can recognise its own write (docs/reference/reliability.md#unknown-outcomes).
+/// caller whose reply was lost can recognise its own write (docs/notes/reliability.md#unknown-outcomes).
 struct WriteToken {
   std::array<std::uint8_t, 16> bytes{};
   friend auto operator<=>(const WriteToken&, const WriteToken&) = default;
@@ -51,7 +51,7 @@ struct Record {
   }
 };
 
-/// What must be true of a key for a write to it to be allowed.
+/// The state of a key that allows a write to it.
 struct Condition {
   enum class Kind : std::uint8_t {
     absent,    ///< create: no record has the key
@@ -96,7 +96,7 @@ struct KeyPage {
   bool more = false;
 };
 
-/// What read() found, in the order of core::Missing.
+/// The result of read(), in the order of core::Missing.
 struct ReadAnswer {
   std::vector<std::optional<Record>> records;
   std::vector<std::vector<Record>> lists;
@@ -104,7 +104,7 @@ struct ReadAnswer {
   std::vector<core::FoundBlock> free_blocks;
 };
 
-/// What became of a commit whose reply was lost (docs/reference/reliability.md#unknown-outcomes).
+/// The fate of a commit whose reply was lost (docs/notes/reliability.md#unknown-outcomes).
 enum class Fate : std::uint8_t {
   applied,
   lost,            ///< it was not and never will be applied: another writer came first
@@ -136,7 +136,7 @@ struct Change {
   }
 };
 
-/// What a watch looks at: single records, and all records of listings.
+/// The objects of a watch: single records, and all records of listings.
 struct WatchScope {
   std::vector<Key> records;
   std::vector<core::Listing> lists;
@@ -145,42 +145,42 @@ struct WatchScope {
 [[nodiscard]] bool is_in(const WatchScope& scope, const Key& key);
 
 /// Follows the changes of some records, from one thread at a time. It is a hint, not a truth
-/// (docs/reference/reliability.md#i16): what is decided by it is confirmed by the conditions of a commit.
+/// (docs/notes/reliability.md#i16): what is decided by it is confirmed by the conditions of a commit.
 class Watch {
  public:
   virtual ~Watch() = default;
 
   /// The changes since the call before. Waits for at least one until the deadline, and may come back earlier with none.
   /// Those of one record come in their order; of several between two calls the earlier ones may be left out, and some
-  /// may come twice. Those of different records may come in another order than they were made, and those of one commit
-  /// apart: a backend that watches several ranges (etcd) does not know how far each of them is.
-  /// Errors: too_old (changes were lost: read everything and watch anew), and those of every call.
+  /// may come twice. Changes of different records may come in another order than they were made, and those of one
+  /// commit apart. A backend that watches several ranges (etcd) does not know how far each of them is. Errors: too_old
+  /// (changes were lost: read everything and watch anew), and those of every call.
   [[nodiscard]] virtual Result<std::vector<Change>> next(Deadline deadline) = 0;
 
   /// From now on also says that this record, which is not in the scope, has been `touched` or `deleted`: every change
-  /// after `after`, a position that is not older than the watch. What was followed before is forgotten.
+  /// after `after`, a position that is not older than the watch. Records that were followed before are forgotten.
   virtual void follow(const Key& key, Revision after) = 0;
   /// No more of a record that was followed.
   virtual void unfollow(const Key& key) = 0;
 };
 
-/// What decisions have to know of a backend. What a call costs there is its own affair.
+/// The properties of a backend that decisions have to know. The cost of a call there is its own affair.
 struct Capabilities {
   bool atomic_commit = false;  ///< commit() of several writes is all or nothing
   /// Programs other than Croft may write blocks, affinities and handles: what Croft keeps beside them (vacancies) is
   /// then a hint that may be incomplete.
   bool foreign_writers = false;
   /// A commit whose reply was lost may still be applied, as late as it likes: who goes on without it has to change
-  /// first what it would change (docs/reference/reliability.md#unknown-outcomes).
+  /// first what it would change (docs/notes/reliability.md#unknown-outcomes).
   bool late_commits = false;
-  /// What the blocks that one commit writes may come to, by core::bytes_of; what else a commit has is small, and has
-  /// room besides. A commit that is larger than the store takes nevertheless ends in storage_full.
+  /// The bound of the blocks that one commit writes, by core::bytes_of; the rest of a commit is small, and has room
+  /// besides. A commit that is larger than the store takes nevertheless ends in storage_full.
   std::size_t commit_bytes_max = core::kNoBytesMax;
   /// Kinds of which the store never has a record. Vacancies, where what they tell is found in the blocks themselves;
   /// Kubernetes' kinds, where the program has no part for them or no API shows them (ranges of Services), and
   /// namespaces outside of a Kubernetes API.
   core::Kinds lacks{Kind::name_space};
-  /// Whose the records of Kind::service are; foreign_service are the other's.
+  /// The system that owns the records of Kind::service; foreign_service are the other's.
   core::System services = core::System::croft;
 };
 /// etcd takes 128 conditions, and two are of the register itself.
@@ -202,17 +202,17 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  /// Everything a decision asks for: as of one moment where the backend can (every one with atomic_commit can), else
-  /// the records first, which are of one moment in any case, then the lists. Lists are complete, however long. A free
-  /// block is a hint: whoever makes it has the condition that there is none. How it is found is the backend's own.
+  /// Everything a decision asks for, as of one moment where the backend can (every one with atomic_commit can). Else
+  /// the records come first, which are of one moment in any case, then the lists. Lists are complete, however long. A
+  /// free block is a hint: whoever makes it has the condition that there is none. How it is found is the backend's own.
   [[nodiscard]] virtual Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) = 0;
 
   [[nodiscard]] virtual Result<Page> list(const ListRequest& request, Deadline deadline) = 0;
 
   /// Calls `take` for every record of a kind, in whatever order: one that exists all the time comes exactly once. No
   /// more than a page of them, of at most `request.limit`, is in memory. With `keys_only` the records have no values.
-  /// Each page has to be read until `until()`, asked for when it begins. What `take` returns ends it when it failed.
-  /// Decorated stores that override list() are asked by it. Error also: too_old, where a store could not go on.
+  /// Each page has to be read until `until()`, asked for when it begins. An error of `take` ends it. Decorated stores
+  /// that override list() are asked by it. Error also: too_old, where a store could not go on.
   [[nodiscard]] virtual Result<void> for_each(ListRequest request, const std::function<Deadline()>& until,
                                               const std::function<Result<void>(Record&)>& take);
 
@@ -231,9 +231,9 @@ class Store {
   [[nodiscard]] virtual std::vector<Result<Revision>> commit_each(std::span<const Write> writes,
                                                                   const WriteToken& token, Deadline deadline);
 
-  /// What became of a commit of this object that ended in unknown_outcome, as far as the records tell now. Without a
-  /// put among the writes a deleted record tells by being gone, which another deleter may have caused: then `lost` is
-  /// the answer, and deciding again is right.
+  /// The fate of a commit of this object that ended in unknown_outcome, as far as the records tell now. Without a put
+  /// among the writes a deleted record tells by being gone, which another deleter may have caused: then `lost` is the
+  /// answer, and deciding again is right.
   [[nodiscard]] virtual Result<Fate> fate_of(std::span<const Write> writes, const WriteToken& token, Deadline deadline);
 
   /// The position from which a watch sees everything that a read begun after this call does not.
@@ -255,10 +255,10 @@ class Store {
 
   [[nodiscard]] virtual Capabilities capabilities() const = 0;
 
-  /// How many epochs of the register this object has met: grows when a call finds another register in the place of the
-  /// one before, one that was restored, or the same put back to an older state. What was remembered, or concluded from
-  /// two looks, with another number is void: what the one had and the other lacks was not taken away by anybody.
-  /// A store whose memory is no older than what it watches has one epoch only.
+  /// How many epochs of the register this object has met. It grows when a call finds another register in the place of
+  /// the one before: a restored one, or the same put back to an older state. Memory, and conclusions from two looks,
+  /// with another number are void: a record that only one of the two has was not taken away by anybody. A store whose
+  /// memory is no older than what it watches has one epoch only.
   [[nodiscard]] virtual std::uint64_t epoch() const = 0;
 
   // Shorter forms of the above.
@@ -271,8 +271,8 @@ class Store {
   [[nodiscard]] Result<KeyPage> list_keys(ListRequest request, Deadline deadline);
 };
 
-/// For a store that cannot read everything at once: adds to `answer`, which has the records, the lists and free blocks,
-/// page by page and so not as of one moment.
+/// For a store that cannot read everything at once. It adds to `answer`, which has the records, the lists and free
+/// blocks, page by page and so not as of one moment.
 [[nodiscard]] Result<void> read_by_pages(Store& store, const core::Missing& wanted, ReadAnswer& answer,
                                          Deadline deadline);
 

@@ -6,8 +6,8 @@
 
 namespace croft::store {
 
-// What a store's URL says to those who open none: nobody else looks at schemes (docs/configuration.md). What is behind
-// the scheme a backend reads, and cli/stores/open_store opens it.
+// The parts of a store's URL for code that opens none: nobody else looks at schemes (docs/configuration.md). A backend
+// reads the part behind the scheme, and cli/stores/open_store opens it.
 
 enum class Scheme {
   sqlite,  ///< `sqlite:/absolute/path.db`: a file of this machine
@@ -18,7 +18,7 @@ enum class Scheme {
 /// The scheme of a URL; absent where it is none of these.
 [[nodiscard]] std::optional<Scheme> scheme_of(std::string_view url);
 
-/// What is behind the scheme; all of a URL without one.
+/// The part behind the scheme; all of a URL without one.
 [[nodiscard]] std::string_view behind_scheme(std::string_view url);
 
 /// The path of a store that is a file; absent for any other. It may be relative: only who opens refuses that.
@@ -28,7 +28,7 @@ enum class Scheme {
 /// them; who gives one all the same, or gives something else for a URL, finds them in no log.
 [[nodiscard]] std::string without_user(std::string_view url);
 
-/// Whether two URLs mean one store. Of a path "//", "/./" and a "/" at its end say nothing. Of etcd the members count,
+/// Whether two URLs mean one store. In a path "//", "/./" and a "/" at its end say nothing. For etcd the members count,
 /// in any order, and not the files of a client: plugin and agent may have certificates of their own.
 [[nodiscard]] bool name_one_store(std::string_view a, std::string_view b);
 

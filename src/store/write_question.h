@@ -9,7 +9,7 @@
 
 namespace croft::store {
 
-/// A commit that asks whether the store takes writes, without making one: its condition can never hold, so it gets as
+/// A commit that asks whether the store takes writes, without making one. Its condition can never hold, so it gets as
 /// far as a commit can and ends as a conflict. A store that can tell more without writing, as whether its account may
 /// write at all, knows the question by is_write_question().
 [[nodiscard]] inline Write write_question() {

@@ -14,7 +14,7 @@
 #include "base/result.h"
 
 // What Croft needs of a cloud that gives addresses to the interfaces of its machines
-// (docs/reference/warm-pool.md#ucloud-api). One folder beside this a cloud; vpc/conformance holds all of them to this
+// (docs/notes/warm-pool.md#ucloud-api). One folder beside this a cloud; vpc/conformance holds all of them to this
 // page.
 
 namespace croft::cloud {

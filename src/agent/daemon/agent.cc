@@ -81,7 +81,7 @@ struct AgentOptions {
 };
 
 /// A watch of a Kubernetes API loses nothing that it does not tell of, and to read all claims of a large cluster costs
-/// its server seconds: some hours apart, and not all agents at once.
+/// its server seconds. So it happens some hours apart, and not for all agents at once.
 store::CachedStoreOptions memory_options(const AgentOptions& options, Random& random) {
   store::CachedStoreOptions memory;
   if (store::scheme_of(options.store_url) != store::Scheme::kube) return memory;
@@ -108,7 +108,7 @@ std::function<void(const core::PodIdentity& pod, const Error& why)> telling(stor
   return [events](const core::PodIdentity& pod, const Error& why) { tell_of_refusal(*events, pod, why); };
 }
 
-/// What an agent asks and tells a Kubernetes API besides the register. Null: nothing.
+/// The agent's side of a Kubernetes API besides the register. Null: nothing.
 struct ClusterOfAgent {
   std::unique_ptr<store::kube::Events> events;
   std::unique_ptr<store::kube::WishFollower> wishes;
@@ -299,7 +299,7 @@ class AgentProgram {
     predecessors_.look(now.since_boot);
   }
 
-  /// Of another store, of which a DEL before a move left a tombstone.
+  /// The pause of another store, for which a DEL before a move left a tombstone.
   [[nodiscard]] Result<std::optional<core::Pause>> pause_of(const std::string& url) const {
     TRY(const auto store, open_store(url, store::OpenMode::existing, daemon_.clock, kDaemonParts));
     auto* const pausable = dynamic_cast<store::Pausable*>(store.get());
@@ -391,7 +391,7 @@ std::function<Result<wire::agent::StoreFile>(Deadline)> file_of(store::Store& op
 /// For a read of annotations that memory does not have.
 constexpr std::chrono::seconds kWishesTime{5};
 
-/// Of memory; what a full batch uses.
+/// The memory that a full batch uses.
 constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
 
 [[nodiscard]] Result<ClusterOfAgent> cluster_of(const AgentOptions& options, Daemon& daemon) {
@@ -488,18 +488,17 @@ void add_agent_command(CLI::App& app, Daemon& daemon) {
       ->capture_default_str();
   command
       ->add_option("--claim-ahead-hold-seconds", options->claim_ahead_hold_s,
-                   "Give such a block back when nobody has used it for so long")
+                   "Give a block that was claimed ahead back after this time without use")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
   command
       ->add_option("--tombstones", options->tombstones,
-                   "Directory where DELs leave what they could not release; 'none': there is none")
+                   "Directory of the releases that DELs could not make; 'none': no such directory")
       ->envname("CROFT_TOMBSTONES")
       ->capture_default_str();
   command
-      ->add_option(
-          "--plugin-kubeconfig", options->kubeconfig.file,
-          "The plugin's kubeconfig, which this agent keeps good: `croftd install` wrote it (default: nobody's)")
+      ->add_option("--plugin-kubeconfig", options->kubeconfig.file,
+                   "Kubeconfig of the plugin to renew, as `croftd install` wrote it (default: none)")
       ->envname("CROFT_PLUGIN_KUBECONFIG");
   add_plugin_kubeconfig_options(*command, options->kubeconfig);
   command->add_flag(

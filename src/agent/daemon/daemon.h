@@ -15,7 +15,7 @@ namespace croft::app {
 /// A daemon's main loop comes round at least so often, and says so to systemd (WatchdogSec in deploy/systemd).
 inline constexpr std::chrono::minutes kTurnMax{1};
 
-/// What every subcommand of croftd works with, and what runs when the command line has been read.
+/// The common parts of every subcommand of croftd, and the function that runs when the command line has been read.
 struct Daemon {
   const Clock& clock;
   Random& random;

@@ -51,19 +51,19 @@ class PluginKubeconfig {
   /// invalid_argument: the plugin would refuse it, as where the server is no https, or one by name.
   [[nodiscard]] Result<std::string> text();
 
-  /// What was done, or why it could not be.
+  /// The action taken, or why it could not be.
   struct Tended {
     std::string line;
     bool is_failure = false;
   };
   /// Looks whether the file is there, names these servers and this CA, and has most of its token's life before it; if
   /// not, writes it anew, durably and at once. To be called every now and then: most calls only look at the clock.
-  /// A new token that is due again when it comes, as where this node's clock is ahead, or that can't be read, is a
-  /// failure too: it is written, for the server may take it, and told once. Every 12 to 18 s the API server is asked
-  /// with the token in the file: one that it refuses (401), as after its service account was made anew, is replaced.
-  /// New tokens that are of no use come more and more seldom (30 s to 24 min).
-  /// A file that is gone is written only where the record of `croftd install` beside it names it: what was taken back
-  /// stays so. Nor is any while somebody installs or takes back.
+  /// A new token may be due again when it comes, as where this node's clock is ahead, or may not be readable. That is a
+  /// failure too: the token is written, for the server may take it, and told once. Every 12 to 18 s the API server is
+  /// asked with the token in the file. One that it refuses (401), as after its service account was made anew, is
+  /// replaced. New tokens that are of no use come more and more seldom (30 s to 24 min). A file that is gone is written
+  /// only where the record of `croftd install` beside it names it: what was taken back stays so. Nor is any while
+  /// somebody installs or takes back.
   [[nodiscard]] std::optional<Tended> tend();
 
  private:
@@ -90,15 +90,15 @@ class PluginKubeconfig {
   [[nodiscard]] Result<void> check_it_was_not_taken_back() const;
   /// `content` gets the file's text.
   [[nodiscard]] Result<void> write(std::string& content);
-  /// What is told of it; nothing of a token that is of no use, as the one before it.
+  /// The words about it; nothing for a token that is of no use, as the one before it.
   [[nodiscard]] std::optional<Tended> judged(const std::string& written, const Reason& why, bool is_again) const;
   /// Asks the API server, when it is time, whether it still takes the token in the file.
   void ask_of_token();
   /// `pause`, and up to a half more: nodes that were started together ask one after the other.
   [[nodiscard]] std::chrono::nanoseconds spread(std::chrono::nanoseconds pause);
   [[nodiscard]] Result<std::string> ca() const;
-  /// Whom the plugin is to ask. The plugin looks up no names: where this process asks by name, the numeric servers that
-  /// the file has from its installation stay.
+  /// The server that the plugin is to ask. The plugin looks up no names: where this process asks by name, the numeric
+  /// servers that the file has from its installation stay.
   [[nodiscard]] wire::kube::KubeAccess access_of_plugin() const;
 
   const PluginKubeconfigOptions options_;

@@ -9,7 +9,7 @@
 namespace croft::edge {
 
 inline constexpr const char* kDefaultAgentSocket = "/run/croft/agent.sock";
-/// What switches the agent off in the place of a path.
+/// The word that switches the agent off in the place of a path.
 inline constexpr const char* kNoAgent = "none";
 /// How long a plugin waits for an answer or a sign of life of its agent before it goes to the store itself
 /// (docs/promises.md#plugin-alone).

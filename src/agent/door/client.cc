@@ -52,7 +52,8 @@ struct Waiting {
   return {ErrorCode::unavailable, fmt::format("the agent's answer is not one to this request: {}", why), {}};
 }
 
-/// What can be seen of an answer without the store. Who held addresses before gets these, whatever it asks for now.
+/// The checks of an answer that need no store. An owner that held addresses before gets these, whatever it asks for
+/// now.
 [[nodiscard]] Result<void> check_answer(const core::Assigned& answer, const core::AssignRequest& request) {
   std::set<net::Address> seen;
   net::PerFamily<std::size_t> count{};

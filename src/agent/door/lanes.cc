@@ -51,12 +51,12 @@ std::vector<AgentCall> Lanes::add(std::vector<AgentCall> calls) {
     }
     is_to_wake = !committing_ && !waiting_.empty();
   }
-  // Who commits looks by itself when it has done so.
+  // The committing thread looks by itself when it has done so.
   if (is_to_wake) something_waits_.notify_one();
   return refused;
 }
 
-/// With mutex_ held: what may go now, in its order. Who waits behind another call of its owner stays.
+/// With mutex_ held: what may go now, in its order. A call that waits behind another of its owner stays.
 std::vector<AgentCall> Lanes::next_batch() {
   std::vector<AgentCall> batch;
   std::deque<AgentCall> rest;
@@ -82,7 +82,7 @@ void Lanes::put_back(AgentService::Together& served) {
     releases_waiting_ += is_release(*call) ? 1 : 0;
     waiting_.push_front(std::move(*call));
   }
-  // Of one owner's calls the first goes; the others wait for it, before those that nothing was done for.
+  // The first of one owner's calls goes; the others wait for it, before those that nothing was done for.
   std::deque<AgentCall> behind;
   for (AgentCall& call : served.alone) {
     (at_work_.insert(call.owner).second ? alone_ : behind).push_back(std::move(call));

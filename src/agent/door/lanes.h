@@ -22,7 +22,7 @@ struct LanesOptions {
 };
 
 /// The order of an agent's calls. One thread commits together what waits; a few serve, one by one, what has to be
-/// decided by itself, so that it delays nobody. Calls for one owner are served in the order in which they came: a
+/// decided by itself, so that it delays nobody. Calls for one owner are served in the order in which they came. A
 /// runtime that kills an ADD sends its DEL at once, and the DEL must see what the ADD, whose plugin may be gone,
 /// commits. Safe to call from several threads.
 class Lanes {

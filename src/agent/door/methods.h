@@ -16,7 +16,7 @@ enum class AgentMethod : std::uint8_t { assign, release, status };
 /// Which of them a gRPC method is; nothing when it is none.
 [[nodiscard]] std::optional<AgentMethod> agent_method_of(std::string_view method);
 
-/// What the service says of a call, as gRPC says it.
+/// The service's result of a call, as gRPC says it.
 [[nodiscard]] os::GrpcAnswer answer_of(os::GrpcCallId call, Result<std::string> done);
 
 /// A call that is not taken, as too many wait.

@@ -21,7 +21,8 @@ constexpr std::chrono::milliseconds kFirstSign{100};
 /// But who waits for one that came late gets it so long before it turns away, and the rest of its patience with it.
 constexpr std::chrono::milliseconds kFirstSignAhead{400};
 
-/// Which call goes where. What needs no store is answered in the server's own thread, whatever the lanes wait for.
+/// Which call goes where. A call that needs no store is answered in the server's own thread, whatever the lanes wait
+/// for.
 class Door final : public os::GrpcHandler {
  public:
   Door(AgentService& service, Lanes& lanes, os::GrpcServer& server, const Clock& clock)
@@ -75,7 +76,7 @@ class Door final : public os::GrpcHandler {
   const Clock& clock_;
   const std::string taken_ = wire::agent::encode_taken();
   GrpcHealth health_;
-  // Of this round.
+  // The calls of this round.
   std::vector<AgentCall> calls_;
   std::vector<os::GrpcAnswer> answers_;
 };

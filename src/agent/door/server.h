@@ -21,7 +21,7 @@ void silence_protobuf();
 
 /// The gRPC server of the agent, with gRPC's service of health, on
 /// http/grpc_server.h. Bounds what one peer may send: 64 KiB a message (more is INVALID_ARGUMENT), 8 KiB of metadata,
-/// 32 streams a connection, 512 connections; and those without a call end after half a minute. Status and health are
+/// 32 streams a connection, 512 connections. Connections without a call end after half a minute. Status and health are
 /// answered whatever the store does. Silences protobuf's own log in this process.
 class AgentServer {
  public:
@@ -38,7 +38,7 @@ class AgentServer {
   /// Takes no more connections and calls, lets those that are there end until the deadline, and stops serving.
   void stop(Deadline deadline);
 
-  /// What the service of health says from now on: "serving" at first.
+  /// The answer of the health service from now on: "serving" at first.
   void set_serving(bool serving);
 
   [[nodiscard]] os::GrpcServer::Counts connections() const;

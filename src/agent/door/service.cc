@@ -115,7 +115,7 @@ bool means_store_of(const AgentWorld& world, std::string_view url) {
 }
 
 /// The moment after which nothing may be begun for the call. It is kept in the clock that plugin and agent share, and
-/// not as a span from now: a call that lay in the socket while this process was stopped is old, whatever its span.
+/// not as a span from now. A call that lay in the socket while this process was stopped is old, whatever its span.
 Result<Deadline> AgentService::admit(const agent::Caller& caller, Deadline not_after) const {
   if (!means_store_of(world_, caller.store)) {
     return fail(ErrorCode::refused_by_configuration,
@@ -229,7 +229,7 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
       const auto is_complete = heed_remembered(*assign);
       batch.push_back(
           engine::assign_in_batch(assign->request, assign->pools, call.limit, one.assigned, &world_.living));
-      // What is wrong with them is said by who goes alone.
+      // The call that goes alone says what is wrong with them.
       if (!is_complete || !*is_complete) batch.back().fate = engine::BatchFate::alone;
     } else {
       const auto& release = std::get<agent::ReleaseCall>(call.what);

@@ -22,7 +22,7 @@
 
 namespace croft::edge {
 
-/// What the agent works with; `app` fills it in. References outlive the service.
+/// The outside of the agent; `app` fills it in. References outlive the service.
 struct AgentWorld {
   store::Store& cached;  ///< answers from memory, may be behind (ipam/use/batch.h)
   store::Store& direct;  ///< the same store itself
@@ -34,7 +34,7 @@ struct AgentWorld {
   std::function<void(wire::agent::AgentStatus& status)> describe_cache;
   /// Takes one line for each decision, without newline; never fails. May be called from several threads.
   std::function<void(const std::string& line)> log;
-  /// Of a store that is a file, which one it has open, looked at anew until the deadline. Null for other stores.
+  /// The identity of the file that a file store has open, looked at anew until the deadline. Null for other stores.
   std::function<Result<wire::agent::StoreFile>(Deadline deadline)> file = nullptr;
   /// The node's next block is claimed when fewer addresses than this are free in its blocks; 0: when an ADD needs it.
   std::uint32_t claim_ahead_below = 8;
@@ -46,8 +46,8 @@ struct AgentWorld {
   /// Takes why a pod got no address, as its runtime is told; never fails. May be called from several threads. Null:
   /// nobody wants to know.
   std::function<void(const core::PodIdentity& pod, const Error& why)> refused = nullptr;
-  /// What the annotations of a pod and its namespace ask for, as far as memory has them; nothing: they have to be asked
-  /// for. Null: calls that want them are not served.
+  /// The wishes in the annotations of a pod and its namespace, as far as memory has them; nothing: they have to be
+  /// asked for. Null: calls that want them are not served.
   std::function<std::optional<Result<core::AnnotatedWishes>>(const core::PodIdentity& pod)> remembered_wishes = nullptr;
   /// The same, asked of the Kubernetes API. Null as above.
   std::function<Result<core::AnnotatedWishes>(const core::PodIdentity& pod, Deadline deadline)> ask_for_wishes =
@@ -88,7 +88,7 @@ struct AgentCall {
 };
 
 /// The Error says that a call was not served at all: invalid_argument, refused_by_configuration (another store or node
-/// is meant), deadline_exceeded (the caller has gone its own way). What the engine says is an answer.
+/// is meant), deadline_exceeded (the caller has gone its own way). A result of the engine is an answer.
 struct AgentAnswer {
   std::uint64_t id = 0;
   Result<std::string> message;
@@ -105,7 +105,7 @@ class AgentService {
   [[nodiscard]] Result<AgentCall> take_assign(std::string_view message, Deadline not_after) const;
   [[nodiscard]] Result<AgentCall> take_release(std::string_view message, Deadline not_after) const;
 
-  /// What became of calls that were served together.
+  /// The outcome of calls that were served together.
   struct Together {
     std::vector<AgentAnswer> answers;
     std::vector<AgentCall> alone;    ///< for serve_alone()
@@ -134,7 +134,7 @@ class AgentService {
 
  private:
   [[nodiscard]] Result<Deadline> admit(const wire::agent::Caller& caller, Deadline not_after) const;
-  /// What only shows once it is a call's turn: whether its caller is still there, and means this file.
+  /// A refusal that only shows once it is a call's turn: whether its caller is still there, and means this file.
   [[nodiscard]] std::optional<Error> refusal_of(const AgentCall& call);
   [[nodiscard]] Result<bool> means_this_file(const AgentCall& call);
   [[nodiscard]] Result<core::AssignAnswer> assign_alone(const wire::agent::AssignCall& call,

@@ -185,7 +185,7 @@ void fill(pb::PoolSpec& out, const core::PoolSpec& spec) {
   if (spec.disabled) out.set_disabled(*spec.disabled);
 }
 
-/// What make_pool() checks is left to it; here only what it takes for granted.
+/// The checks of make_pool() are left to it; here only its preconditions.
 [[nodiscard]] Result<core::PoolSpec> pool_spec_of(const pb::PoolSpec& in) {
   core::PoolSpec spec;
   TRY_VOID(check_text("pools.name", in.name()));

@@ -17,9 +17,9 @@
 #include "register/pod_wishes.h"
 #include "register/pool.h"
 
-// What plugin and agent say to each other (proto/croft/agent.proto), bytes <-> values. Both sides use this pair; what
-// the other side sent is checked against the bounds before anything looks at it. The only place that sees protobuf.
-// All errors of decoding: invalid_argument, naming the member.
+// The messages between plugin and agent (proto/croft/agent.proto), bytes <-> values. Both sides use this pair; what the
+// other side sent is checked against the bounds before anything looks at it. The only place that sees protobuf. All
+// errors of decoding: invalid_argument, naming the member.
 
 namespace croft::wire::agent {
 
@@ -45,13 +45,13 @@ struct StoreFile {
   friend bool operator==(const StoreFile&, const StoreFile&) = default;
 };
 
-/// What every call that may write says about itself: which store and node it means, and until when it may be begun.
+/// The head of every call that may write: which store and node it means, and until when it may be begun.
 struct Caller {
   std::string store;  ///< the URL
   std::string node;
   BootId boot;
   Deadline expires;
-  /// Of a store that is a file, which one: the path may name another one by now than the agent has open.
+  /// The identity of a file store: the path may name another one by now than the agent has open.
   std::optional<StoreFile> file = {};
   /// The inode of its network namespace; 0: it does not say.
   std::uint64_t network_namespace = 0;
@@ -68,7 +68,7 @@ struct AssignCall {
   Caller caller;
   std::vector<core::PoolSpec> pools;  ///< made first when they are absent
   core::AssignRequest request;        ///< its node is the caller's
-  /// What else is to come from annotations in the Kubernetes API; absent: nothing.
+  /// The further wishes to take from annotations in the Kubernetes API; absent: none.
   std::optional<core::WishesWanted> annotations = {};
 };
 

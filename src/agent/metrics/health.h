@@ -14,8 +14,8 @@
 
 namespace croft::edge {
 
-/// What a daemon answers who asks how it is, as Kubernetes' probes do (`/healthz`, `/readyz`). Alive is who comes to
-/// the end of its work; ready who could do all of it when it was last tried. Safe to use from several threads.
+/// A daemon's answers about its health, as Kubernetes' probes ask (`/healthz`, `/readyz`). Alive is who comes to the
+/// end of its work; ready who could do all of it when it was last tried. Safe to use from several threads.
 class Health {
  public:
   /// Work that takes longer than this is taken for stuck. `clock` must outlive it.
@@ -26,7 +26,7 @@ class Health {
   void begin_work();
   void end_work();
 
-  /// What keeps a part of the work from being done; empty: nothing does. Parts are named in the answer.
+  /// The problem that keeps a part of the work from being done; empty: none. Parts are named in the answer.
   void set(const std::string& part, std::string problem);
 
   /// Nothing was tried: another process works now.
@@ -51,8 +51,8 @@ class Health {
   std::map<std::string, std::string> problems_;  ///< by part
 };
 
-/// Looks at a Health from a thread of its own, so that nobody need ask over a network: what asks there can be kept from
-/// its answer by whoever else connects.
+/// Looks at a Health from a thread of its own, so that nobody need ask over a network. A question there can be kept
+/// from its answer by whoever else connects.
 class Watchdog {
  public:
   /// `stuck` is called once, on that thread, with what Health::alive() says when it says no; `health` must outlive

@@ -66,7 +66,7 @@ struct ClusterCidrSeries {
   std::uint64_t tries_count = 0;
   double tries_sum = 0;
 
-  /// What a look finds that this process did not do, others did.
+  /// Changes that this process did not make, others did.
   void see(const core::ClusterCidrUse& use) {
     if (use.taken > taken) allocations += use.taken - taken;
     if (use.taken < taken) releases += taken - use.taken;

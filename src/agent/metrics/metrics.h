@@ -11,12 +11,12 @@
 
 namespace croft::edge {
 
-/// What a controller has seen, for Prometheus (docs/metrics.md). Counts are of this process, since its start.
+/// A controller's observations, for Prometheus (docs/metrics.md). Counts are of this process, since its start.
 ///
-/// Of pools, as they were when they were last counted, and of the collector.
+/// The figures of pools, as they were when they were last counted, and of the collector.
 ///
-/// Of ranges, under the names of kube-apiserver and kube-controller-manager (docs/reference/service-ranges.md#metrics,
-/// #repair-metrics; docs/reference/node-ranges.md#metrics; docs/reference/kubernetes-client.md#leases):
+/// Ranges, under the names of kube-apiserver and kube-controller-manager (docs/notes/service-ranges.md#metrics,
+/// #repair-metrics; docs/notes/node-ranges.md#metrics; docs/notes/kubernetes-client.md#leases):
 ///
 ///   kube_apiserver_clusterip_allocator_allocated_ips {cidr}        gauge, addresses
 ///   kube_apiserver_clusterip_allocator_available_ips {cidr}        gauge, addresses
@@ -49,8 +49,8 @@ class Metrics {
   /// One that could read nothing. The gauges stay.
   void count_failed_repair();
 
-  /// One pass over node ranges. What others gave out or took back since the pass before counts too, and what was
-  /// there before the first pass as given out, as in the reference.
+  /// One pass over node ranges. Ranges that others gave out or took back since the pass before count too, and those
+  /// from before the first pass as given out, as in the reference.
   void count(const engine::NodeRangesReconciled& done);
 
   /// Whether this process leads by a Lease, from now on.

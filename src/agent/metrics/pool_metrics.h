@@ -20,7 +20,7 @@ class PoolMetrics {
   void count(const engine::SweepReport& pass);
   void count_failed_pass();
   void forget();
-  /// Of pools, in Prometheus' text format: written when they are counted, as there may be thousands.
+  /// The figures of pools, in Prometheus' text format: written when they are counted, as there may be thousands.
   [[nodiscard]] const std::string& pools_text() const { return pools_text_; }
   /// The rest.
   void collect(std::vector<prometheus::MetricFamily>& all) const;

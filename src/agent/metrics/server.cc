@@ -57,7 +57,7 @@ Answer answer_of(http::status status, std::string text, const char* type = "text
   return answer;
 }
 
-/// What is served, and from where.
+/// The pages that are served, and their source.
 struct Served {
   std::function<std::string()> metrics;
   const Health* health;  ///< null: nothing is said of it
@@ -87,7 +87,7 @@ struct Served {
   }
 };
 
-/// What to tell a client whose request can't be read; nothing to one that is gone or said nothing.
+/// The answer to a client whose request can't be read; nothing to one that is gone or said nothing.
 std::optional<Answer> answer_to_broken(const error_code& error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow) {
     return answer_of(http::status::request_header_fields_too_large, "the header is too large\n");

@@ -17,7 +17,7 @@
 
 namespace croft::edge {
 
-/// What there is to tell of a stock of cloud addresses, at one moment.
+/// The figures of a stock of cloud addresses at one moment.
 struct StockFigures {
   core::warm::Counts counts;
   std::uint32_t low = 0, high = 0;

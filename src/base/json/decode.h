@@ -1,6 +1,6 @@
 #pragma once
 
-// Decoding JSON values into structs by the rules of Go's encoding/json (docs/reference/cni.md#json-rules): member names
+// Decoding JSON values into structs by the rules of Go's encoding/json (docs/notes/cni.md#json-rules): member names
 // in any case, each occurrence of a member applied in document order, so that a later scalar wins and objects merge;
 // unknown members ignored; null leaves what is there, except that it empties a list; a list replaces the one before it.
 
@@ -161,7 +161,8 @@ template <class T>
   });
 }
 
-/// ObjectRules::Unknown::refused by itself, for an object that several tables read. What is no object has no members.
+/// ObjectRules::Unknown::refused by itself, for an object that several tables read. A value that is no object has no
+/// members.
 [[nodiscard]] MaybeFault refuse_unknown_members(const JsonAt& at, const std::vector<std::string>& known);
 
 }  // namespace croft::wire

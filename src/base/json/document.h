@@ -11,9 +11,9 @@
 
 namespace croft::wire {
 
-/// What a network configuration on standard input may weigh: with a pod's annotations, which the API takes 256 KiB of,
-/// and Go writes six bytes for one of some. A reader of standard input takes one byte more than this and leaves the
-/// refusal to parse_json.
+/// The size of a network configuration on standard input: with a pod's annotations, which the API takes 256 KiB of, and
+/// Go writes six bytes for one of some. A reader of standard input takes one byte more than this and leaves the refusal
+/// to parse_json.
 inline constexpr std::size_t kStdinBytesMax = std::size_t{2} << 20;
 /// Arrays and objects inside each other; Go's limit.
 inline constexpr std::size_t kJsonDepthMax = 10'000;

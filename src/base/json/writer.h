@@ -34,7 +34,7 @@ class JsonWriter {
   /// JSON that is written already, in one line: a value of somebody else's that is passed on.
   void raw(std::string_view json);
 
-  /// What was written; all objects and arrays must be closed.
+  /// The written text; all objects and arrays must be closed.
   [[nodiscard]] std::string take() &&;
 
  private:

@@ -32,10 +32,10 @@ class Address {
     return {family, value};
   }
 
-  /// Reads dotted quad or the text forms of RFC 4291 §2.2, an embedded dotted quad included; as strict as Go's
+  /// Reads dotted quad or the text forms of RFC 4291 §2.2, an embedded dotted quad included. It is as strict as Go's
   /// netip.ParseAddr: octets without leading zeros, groups of 1 to 4 hex digits, nothing before or after. Unlike there,
-  /// a zone ("fe80::1%eth0") is refused: a zone has no meaning off its host. Error: invalid_argument, message
-  /// `invalid IP address "<text>": <reason> (at "<rest where reading stopped>")`, texts as base/net/echo.h shows them.
+  /// a zone ("fe80::1%eth0") is refused: a zone has no meaning off its host. Error: invalid_argument, message `invalid
+  /// IP address "<text>": <reason> (at "<rest where reading stopped>")`, texts as base/net/echo.h shows them.
   [[nodiscard]] static Result<Address> parse(std::string_view text);
 
   [[nodiscard]] constexpr bool is_valid() const { return family_ != Family{}; }
@@ -84,7 +84,7 @@ class Address {
   U128 value_{};
 };
 
-/// What Address::parse accepts, without the error text; usable in constant expressions.
+/// The texts that Address::parse accepts, without the error text; usable in constant expressions.
 [[nodiscard]] constexpr std::optional<Address> parse_address(std::string_view text) {
   const AddressScan scan = scan_address(text);
   return scan.ok() ? std::optional(Address::from(scan.family, scan.value)) : std::nullopt;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The reader of address texts, usable in constant expressions. What it accepts is said at Address::parse; callers
-// outside net use that or parse_address.
+// The reader of address texts, usable in constant expressions. Address::parse says what it accepts; callers outside net
+// use that or parse_address.
 
 #include <array>
 #include <cstddef>

@@ -111,7 +111,7 @@ class Prefix {
   return value <= bit_length(Family::v6) ? std::optional(value) : std::nullopt;
 }
 
-/// What Prefix::parse accepts, without the error text; usable in constant expressions.
+/// The texts that Prefix::parse accepts, without the error text; usable in constant expressions.
 [[nodiscard]] constexpr std::optional<Prefix> parse_prefix(std::string_view text) {
   const std::size_t slash = text.rfind('/');
   if (slash == text.npos) return std::nullopt;

@@ -100,8 +100,8 @@ std::optional<Ordinal> DenseBitmap::take_next() {
   return ordinal;
 }
 
-/// find_free() below size_, without a branch for whether the word of `from` has a place: in a crowded space that is
-/// anyone's guess, and a processor that guesses wrong loses more than it takes to look at the words behind always.
+/// find_free() below size_, without a branch for whether the word of `from` has a place. In a crowded space that is
+/// anyone's guess, and a wrong guess of the processor costs more than to look at the words behind always.
 std::uint32_t DenseBitmap::find_free_crowded(std::uint32_t from) const {
   // All three words exist: that of an ordinal, the one above it, and the one below a clear bit of level 1, since bits
   // past the end are set.

@@ -12,12 +12,12 @@
 
 namespace croft::core::space {
 
-/// A space as one bit an ordinal under a tree of summaries, for Service addresses, ports and node ranges: every
+/// A space as one bit an ordinal under a tree of summaries, for Service addresses, ports and node ranges. Every
 /// operation but for_each_taken is O(log64 size), at most six steps, whether the space is empty or all but full.
 ///
 /// Level 0 holds the ordinals, 64 a word; a set bit means taken. In each level above, a set bit means that the word
 /// below it is full; there is a level 1, and the top level is one word. A search for a free ordinal goes up until a
-/// word has a clear bit at or after the place, then down along the first clear bits: it never looks at a run of taken
+/// word has a clear bit at or after the place, then down along the first clear bits. It never looks at a run of taken
 /// ordinals. Bits past the end of a level are set from the start, so that they are never found free.
 ///
 ///   level 1                  [ 1 0 0 1 … ]          word 0 below is full, words 1 and 2 are not

@@ -10,9 +10,10 @@ namespace croft::core::space {
 
 using net::Ordinal;
 
-/// What every space can do. A space is the ordinals 0 to size() - 1, each of them free or taken; what an ordinal stands
-/// for outside (an address, a port, a node's prefix) is its owner's affair. Not synchronised: one thread at a time, or
-/// a copy each. An ordinal given in must be below size(); anything else is a programmer's error and stops the process.
+/// The common operations of every space. A space is the ordinals 0 to size() - 1, each of them free or taken. The
+/// meaning of an ordinal outside (an address, a port, a node's prefix) is its owner's affair. Not synchronised: one
+/// thread at a time, or a copy each. An ordinal given in must be below size(); anything else is a programmer's error
+/// and stops the process.
 ///
 ///   size()             the number of ordinals, free and taken
 ///   free_count()       the number of free ones, in O(1)

@@ -9,8 +9,8 @@
 #include "base/assert.h"
 #include "base/net/u128.h"
 
-// The sparse form of a space: any size up to 2^128, memory for what is taken only. host-local's range sets use it, on
-// numbers that are addresses (IPv4 ones as their IPv4-mapped form), so that a /64 or a /0 costs nothing.
+// The sparse form of a space: any size up to 2^128, memory for what is taken only. host-local's range sets use it.
+// Their numbers are addresses, IPv4 ones in IPv4-mapped form, so that a /64 or a /0 costs nothing.
 
 namespace croft::core::space {
 

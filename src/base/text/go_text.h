@@ -33,8 +33,8 @@ struct Rune {
 /// empty one. So `..` takes away the name before it, also where that is a link.
 [[nodiscard]] std::string go_clean_path(std::string_view path);
 
-/// Whether Go's encoding/json takes `key` for the member `name`, which must be ASCII: equal without regard to ASCII
-/// case, with U+017F (long s) read as `s` and U+212A (Kelvin sign) as `k`.
+/// Whether Go's encoding/json takes `key` for the member `name`, which must be ASCII. They are equal without regard to
+/// ASCII case, with U+017F (long s) read as `s` and U+212A (Kelvin sign) as `k`.
 [[nodiscard]] bool same_member_name(std::string_view key, std::string_view name);
 
 }  // namespace croft::wire

@@ -55,7 +55,7 @@ constexpr std::size_t kNodesShownMax = 20;
 constexpr std::size_t kTakenNamedMax = 10;
 constexpr std::chrono::seconds kPauseTime{30};
 constexpr std::chrono::minutes kCheckLimit{10};
-/// Who makes up for what a DEL left needs no longer when the store is there.
+/// Making up for DELs takes no longer once the store is there.
 constexpr std::chrono::minutes kReplayMax{1};
 /// A container on its way out, or in, seems to live with an address that it does not hold; not so long.
 constexpr std::chrono::seconds kSecondLook{3};
@@ -109,7 +109,7 @@ std::string report_text(const CommandLine& line, const engine::AuditReport& repo
   return text;
 }
 
-/// What DELs left on this node and nobody made up for.
+/// The findings for DELs on this node that nobody made up for.
 [[nodiscard]] Result<std::vector<core::audit::Finding>> releases_not_done(const CommandLine& line,
                                                                           const CheckOptions& options) {
   using Kind = core::audit::Finding::Kind;
@@ -145,7 +145,8 @@ std::string report_text(const CommandLine& line, const engine::AuditReport& repo
   return findings;
 }
 
-/// Who may look at the rest of the register and not at this, as a node's own user of an etcd, hears of the rest.
+/// An account that may look at the rest of the register and not at this, as a node's own user of an etcd, hears of the
+/// rest.
 [[nodiscard]] bool is_not_ours_to_see(CommandLine& line, const Error& error,
                                       const std::string& what = "the ranges of nodes") {
   if (error.code != ErrorCode::permission_denied) return false;
@@ -247,8 +248,8 @@ bool is_of_living(const core::audit::Finding& finding) {
   return finding.kind == Kind::not_held || finding.kind == Kind::pod_not_held || finding.kind == Kind::node_not_moved;
 }
 
-/// What lives is read behind the register: a DEL, or an ADD, in between looks like an address that is nobody's. So what
-/// is told of the living is what a second look tells too, of the same address; it is told as that one has it.
+/// Living addresses are read after the register: a DEL, or an ADD, in between looks like an address that is nobody's.
+/// So what is told of the living is what a second look tells too, of the same address; it is told as that one has it.
 [[nodiscard]] Result<engine::AuditReport> audit_twice(const engine::Context& context,
                                                       const std::optional<core::audit::LiveAttachments>& live,
                                                       const std::vector<core::NodeRange>& pod_ranges, ClusterPods& pods,
@@ -332,7 +333,8 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   return pod_ranges(line);
 }
 
-/// What somebody else made over a pool later: a pool's own making is refused then. By the API of a `kube:` store.
+/// Findings for space that somebody else took over a pool later: a pool's own making is refused then. By the API of a
+/// `kube:` store.
 [[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_taken_space(CommandLine& line,
                                                                             const engine::Context& context) {
   std::vector<core::audit::Finding> findings;

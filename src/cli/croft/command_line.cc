@@ -1,4 +1,4 @@
-// What every command uses, and the tree of all commands.
+// The common parts of all commands, and the tree of all commands.
 
 #include "cli/croft/command_line.h"
 
@@ -51,7 +51,7 @@ Result<std::unique_ptr<store::Store>> open_by_url(const std::string& url, store:
 
 namespace {
 
-/// Who refuses a read says which right lacks; the rest is the request and the account.
+/// The server that refuses a read says which right lacks; the rest is the request and the account.
 [[nodiscard]] std::string right_in(const std::string& refusal) {
   const std::size_t from = refusal.find("cannot ");
   return from == refusal.npos ? refusal : refusal.substr(from, refusal.find(" (", from) - from);
@@ -75,7 +75,7 @@ std::string_view CommandLine::if_absent() const {
 
 Result<engine::Context> CommandLine::take(Result<std::unique_ptr<store::Store>> opened) {
   if (!opened) return fail(opened.error());
-  // What is left out of an answer is named beside it, once.
+  // Records that are left out of an answer are named beside it, once.
   store = std::make_unique<engine::DamageTelling>(*std::move(opened), [](const store::Key&, const Error& damage) {
     static_cast<void>(os::write_standard_error(
         "croft: damaged record, set aside: " + printable(damage.message, Printed::line) + "\n"));

@@ -49,14 +49,14 @@ struct CommandLine {
   std::string cluster_words{};  ///< the options that name it beside the store, each after a space
   std::map<std::string, std::set<std::string>> not_read{};  ///< note_not_read: what, by the right that lacks
 
-  /// Settles which store is meant, once the line has been read: --store, or else the Kubernetes API that --context and
-  /// --kubeconfig name, or that kubectl talks to when the program is called as its plugin (`kubectl croft`); or else
-  /// the one on this machine. Error: invalid_argument for flags that contradict each other.
+  /// Settles which store is meant, once the line has been read. It is --store; or else the Kubernetes API that
+  /// --context and --kubeconfig name, or that kubectl talks to when the program is its plugin (`kubectl croft`); or
+  /// else the one on this machine. Error: invalid_argument for flags that contradict each other.
   [[nodiscard]] Result<void> choose_store(bool is_kubectl_plugin);
   /// Opens the store of --store; with `create` an absent one is made.
   [[nodiscard]] Result<engine::Context> open(bool create = false);
   /// The same for a command that only looks: with the rights to read Calico's records nothing of Croft's has to be
-  /// there (open_store_to_look). What is written by it is refused.
+  /// there (open_store_to_look). Writes through it are refused.
   [[nodiscard]] Result<engine::Context> look();
   /// Something that this account may not read, and that was passed over: "running pods". main() tells of all in a line.
   void note_not_read(const std::string& what, const Error& why);
@@ -79,7 +79,7 @@ struct CommandLine {
 
 /// Prints to standard output; a closed pipe ends the program quietly.
 void print(const std::string& text, Printed how = Printed::text);
-/// What was passed over as this account may not read it, in one line; empty: nothing.
+/// The records that were passed over as this account may not read them, in one line; empty: none.
 [[nodiscard]] std::string not_read_text(const CommandLine& line);
 
 /// A line on standard error.

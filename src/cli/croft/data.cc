@@ -14,8 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The bytes at the front of `text` of a character that JSON may have as it is and YAML may not, or takes for the end
-/// of a line; 0 when there is none.
+/// The bytes, at the front of `text`, of a character that JSON may have as it is, and that YAML may not or takes for
+/// the end of a line. 0 when there is none.
 std::size_t foreign_to_yaml(std::string_view text) {
   if (text.starts_with('\x7f')) return 1;
   if (text.size() >= 2 && text[0] == '\xc2' && static_cast<unsigned char>(text[1]) < 0xa0) return 2;

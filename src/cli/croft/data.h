@@ -7,9 +7,9 @@
 
 namespace croft::app {
 
-/// What `-o json` and `-o yaml` print: a value that is built once and written in either form, the members in the order
-/// in which they were put. Bytes that are no UTF-8, which a record of others may have, become U+FFFD: one of them must
-/// not keep all the rest from being shown. Cheap to copy.
+/// The output of `-o json` and `-o yaml`: a value that is built once and written in either form, the members in the
+/// order in which they were put. Bytes that are no UTF-8, which a record of others may have, become U+FFFD: one of them
+/// must not keep all the rest from being shown. Cheap to copy.
 class Data {
  public:
   /// Nothing, where a table is printed instead; it has no text.

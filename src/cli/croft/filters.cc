@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kNamedMax = 8;
 
-/// What is near, else some of what there is.
+/// Near names, else some of those that exist.
 std::string instead_of(const std::string& name, const std::vector<std::string>& known) {
   if (known.empty()) return "; there are none";
   std::string meant = did_you_mean(name, known);

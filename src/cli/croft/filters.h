@@ -14,7 +14,7 @@ void warn(const std::string& text);
 [[nodiscard]] Result<void> check_known(const engine::Context& context, const std::string& node,
                                        const std::string& pool);
 
-/// What there is instead of a pool of this name: "; did you mean …?" or the names of some.
+/// The alternatives to a pool of this name: "; did you mean …?" or the names of some.
 [[nodiscard]] Result<Error> no_such_pool(const engine::Context& context, const std::string& pool);
 
 }  // namespace croft::app

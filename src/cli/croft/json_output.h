@@ -23,7 +23,7 @@ namespace croft::app {
 [[nodiscard]] Data json_of(const std::vector<engine::AddressView>& addresses);
 [[nodiscard]] Data json_of(const std::vector<core::audit::Finding>& findings);
 [[nodiscard]] Data json_of(const std::vector<engine::NodeView>& nodes);
-/// Of the plugin's token, as `croft node show` has it.
+/// The plugin's token, as `croft node show` has it.
 struct TokenShown {
   std::string file;
   WallTime made, end;
@@ -38,7 +38,7 @@ struct TokenShown {
 [[nodiscard]] Data json_of(const core::PoolsSplit& split);
 [[nodiscard]] Data json_of(const core::Explanation& explanation);
 
-/// What became of addresses and of records of handles that were to go.
+/// The outcome for addresses and records of handles that were to go.
 struct ReleaseOutcome {
   core::AddressReleases addresses;
   std::vector<std::string> handles_mended, handles_kept;

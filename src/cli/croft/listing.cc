@@ -49,7 +49,7 @@ void show(const CommandLine& line, const Listing& listing) {
   while (!stop.wait_for(kWatchPeriod)) {
     const auto next = looked(line, look);
     if (!next) {
-      // Who waits for something to change waits also while the store is away.
+      // A watcher waits also while the store is away.
       const ErrorCode code = next.error().code;
       if (code != ErrorCode::unavailable && code != ErrorCode::deadline_exceeded) return fail(next.error());
       if (!std::exchange(is_away, true)) {

@@ -11,7 +11,7 @@
 
 namespace croft::app {
 
-/// What a command that lists something shows.
+/// The table that a listing command shows.
 struct Listing {
   std::string nothing;  ///< what is said when there are no rows: "No pools."
   Table table;
@@ -30,7 +30,7 @@ void add_list_options(CLI::App& command, CommandLine& line);
 /// The same of something that is in no store.
 [[nodiscard]] Result<int> list_without_store(CommandLine& line, const std::function<Result<Listing>()>& look);
 
-/// What is new in a table of which `before` was shown: rows that were not there, or not so; then a line for each first
+/// The changes of a table of which `before` was shown: rows that were not there, or not so; then a line for each first
 /// cell that is gone. Lines as Table::lines() has them.
 [[nodiscard]] std::string changed_lines(const std::vector<std::string>& before, const std::vector<std::string>& now);
 

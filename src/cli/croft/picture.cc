@@ -16,7 +16,7 @@ using core::AddressState;
 constexpr std::size_t kColumns = 64;
 constexpr std::size_t kStripHalvesMax = kColumns * 2 * 2;  // two lines of the strip
 
-/// What one half of a character shows.
+/// The state that one half of a character shows.
 enum class Half { nothing, free, reserved, cooling, held };
 
 const char* plain(Half upper, Half lower) {

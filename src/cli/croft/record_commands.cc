@@ -29,7 +29,7 @@ struct RemoveOptions {
   return std::nullopt;
 }
 
-/// What the programs of others do without a record of theirs that they may read although Croft can't; empty: it is not
+/// The harm to programs of others when a record that Croft can't read goes, which they may read; empty: it is not
 /// theirs.
 [[nodiscard]] std::string_view loss_of_others(core::Kind kind) {
   switch (core::traits_of(kind).system) {
@@ -82,7 +82,7 @@ struct RemoveOptions {
     return fail(ErrorCode::refused_for_safety,
                 "record " + subject + " is not damaged, it only can't be read here: " + why.message);
   }
-  // Whoever has a damaged node record is there all the same: the collector must not take the node for gone.
+  // A node whose record is damaged is there all the same: the collector must not take it for gone.
   const bool is_written_anew = *kind == core::Kind::node && !context.store.capabilities().foreign_writers;
   const bool is_beside = record->calicos != nullptr;
   if (!options.force && !is_written_anew && !is_beside) TRY_VOID(refuse_what_is_used(context, *kind, subject));

@@ -71,7 +71,7 @@ class ReportReader : public nlohmann::json_sax<nlohmann::json> {
 
   /// Why it ended before the end; nothing when the text is no JSON.
   [[nodiscard]] const std::optional<Error>& fault() const { return fault_; }
-  /// What can only be said at the end.
+  /// The checks that only the end allows.
   [[nodiscard]] Result<void> finish() const {
     if (!has_allocations_) return fail(wrong("allocations", "not an object"));
     return {};
@@ -170,7 +170,7 @@ class ReportReader : public nlohmann::json_sax<nlohmann::json> {
     for (const char* member : {"inUse", "coolingDown", "sequenceNumber", "handle", "unusedBy", "ID", "Revision"})
       forget(member);
   }
-  /// Of a member that comes again the last counts; in doubt an address is in use.
+  /// The last of repeated members counts; in doubt an address is in use.
   void forget(std::string_view member) {
     if (member == "inUse") in_use_ = true;
     if (member == "coolingDown") cooling_ = false;
@@ -210,7 +210,7 @@ class ReportReader : public nlohmann::json_sax<nlohmann::json> {
   Part part_ = Part::other;
   bool has_allocations_ = false;
   string_t address_, member_;
-  // Of the element at hand:
+  // The element at hand:
   bool in_use_ = true, cooling_ = false, by_cluster_ = false;
   std::optional<std::uint64_t> sequence_;
   string_t handle_, id_, revision_;

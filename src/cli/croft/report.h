@@ -26,7 +26,7 @@ struct ReportOrigin {
 
 [[nodiscard]] std::string report_of(const engine::AuditReport& report, const ReportOrigin& origin);
 
-/// What a report says may go.
+/// The entries that a report declares free to go.
 struct ReportContent {
   std::string version;
   std::string cluster;  ///< clusterGUID
@@ -41,8 +41,8 @@ inline constexpr std::size_t kReportDepthMax = 16;
 /// and no more memory than a few times its length, whatever is in it. Error: invalid_argument naming the member.
 [[nodiscard]] Result<ReportContent> parse_report(std::string_view text);
 
-/// What all of several reports (at least one) agree on: same address, handle and sequence number, same handle and
-/// revision.
+/// The entries that all of several reports (at least one) share: same address, handle and sequence number, same handle
+/// and revision.
 [[nodiscard]] ReportContent intersection_of(const std::vector<ReportContent>& reports);
 
 /// The clusterGUID of a store.

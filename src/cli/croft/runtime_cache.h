@@ -26,7 +26,7 @@ struct RuntimeCache {
 /// Adds the options; `first` is what --cni-cache is for.
 void add_runtime_cache_options(CLI::App& command, RuntimeCache& cache, const std::string& first);
 
-/// What the runtime knows; nothing without a directory. Warns of entries that can't be told to be there or gone.
+/// The runtime's knowledge; nothing without a directory. Warns of entries that can't be told to be there or gone.
 /// Errors: invalid_argument for options that do not fit together or the store, and for a directory that is no cache;
 /// not_found for a node that the register does not know.
 [[nodiscard]] Result<std::optional<core::audit::LiveAttachments>> read_runtime_cache(const engine::Context& context,

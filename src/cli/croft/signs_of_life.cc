@@ -22,7 +22,7 @@ Result<void> SignsOfLife::look(const CommandLine& line, const engine::Context& c
   auto nodes = cluster_->nodes(context);
   if (!nodes && nodes.error().code != ErrorCode::permission_denied) return fail(nodes.error());
   if (!nodes) warn("the cluster is not asked for nodes: " + nodes.error().message);
-  // Of a cluster beside the store nodes tell that it is the one.
+  // The nodes of a cluster beside the store tell that it is the one.
   if (!nodes && line.cluster_url != line.store_url) return {};
   if (nodes && nodes->node_count() > 0) known_.nodes = *std::move(nodes);
   auto pods = cluster_->running_pods();

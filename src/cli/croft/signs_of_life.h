@@ -9,7 +9,7 @@
 
 namespace croft::app {
 
-/// What can be learned of who lives. An address that is on an interface of this machine is somebody's, whatever a cache
+/// The sources that say who lives. An address that is on an interface of this machine is somebody's, whatever a cache
 /// lacks: runtimes keep theirs in several places. Elsewhere than on the node, and without root, nothing is seen of
 /// that.
 class SignsOfLife {

@@ -38,8 +38,8 @@ struct Layout {
   }
 };
 
-/// Makes a line fit: takes from the widest columns, but not from the first, which names what the row is about; then
-/// from the gaps; and leaves out the last columns when that is not enough.
+/// Makes a line fit. It takes from the widest columns, but not from the first, which names the row's subject; then from
+/// the gaps; and leaves out the last columns when that is not enough.
 void fit(Layout& layout, std::size_t width) {
   while (layout.widths.size() > 1 && layout.total() > width) {
     const auto widest = std::max_element(layout.widths.begin() + 1, layout.widths.end());

@@ -4,7 +4,7 @@
 
 namespace croft::app {
 
-/// What `croft --version` prints: the version, the commit when the tree it was built from has one, the libraries.
+/// The output of `croft --version`: the version, the commit when the tree it was built from has one, the libraries.
 [[nodiscard]] std::string version_text();
 
 }  // namespace croft::app

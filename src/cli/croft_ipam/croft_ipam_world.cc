@@ -10,7 +10,7 @@
 namespace croft::app {
 namespace {
 
-/// Of one boot, as the agent's socket.
+/// The lock's directory lasts one boot, as the agent's socket.
 constexpr const char* kTurns = "/run/croft";
 
 }  // namespace

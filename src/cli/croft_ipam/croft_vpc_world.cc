@@ -42,7 +42,7 @@ template <class Answer, class Ask>
   return std::nullopt;
 }
 
-/// Of the host's own namespace: `ptp` makes a route to each pod there.
+/// Addresses of the host's own namespace: `ptp` makes a route to each pod there.
 [[nodiscard]] Result<std::set<net::Address>> used_by_host(const Clock& clock) {
   const Deadline deadline = Deadline::after(clock.now(), kHostTime);
   std::set<net::Address> used;

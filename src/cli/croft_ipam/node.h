@@ -20,12 +20,12 @@ namespace croft::app {
 /// before they enter the container's.
 [[nodiscard]] engine::DeviceOf device_of_living(const Clock& clock);
 
-/// What the runtime's environment says of places on this node.
+/// The places on this node by the runtime's environment.
 struct NodePaths {
   std::string agent_socket;  ///< CROFT_AGENT, else the default
   std::string tombstones;    ///< CROFT_TOMBSTONES, else the default
-  /// A value that is neither an absolute path nor "none" (refused_by_configuration, naming it): it would be another
-  /// place for each directory that a runtime calls from, and a DEL left in one is found by nobody.
+  /// A value that is neither an absolute path nor "none" is refused_by_configuration, naming it. It would be another
+  /// place for each directory that a runtime calls from, and nobody finds a DEL left in one.
   std::optional<Error> fault;
 };
 [[nodiscard]] NodePaths node_paths();

@@ -25,7 +25,7 @@ struct EtcdPlace {
 [[nodiscard]] Result<EtcdPlace> parse_etcd_url(const std::string& url);
 
 /// Error: invalid_argument, naming the endpoint, when a password would go over a connection that anybody on the way can
-/// read, or when some endpoints are https and others are not: whoever can cut the ones is asked instead of them.
+/// read. The same when some endpoints are https and others are not: whoever can cut the ones is asked instead of them.
 [[nodiscard]] Result<void> check_secrecy(const EtcdPlace& place);
 
 }  // namespace croft::app

@@ -26,7 +26,8 @@ struct KubePlace {
 /// from CALICO_API_GROUP. Error: invalid_argument naming the part.
 [[nodiscard]] Result<KubePlace> parse_kube_url(const std::string& url);
 
-/// What says the same group in another URL of this kind: `?group=projectcalico.org/v3`; empty where none was given.
+/// The query that names the same group in another URL of this kind: `?group=projectcalico.org/v3`; empty where none was
+/// given.
 [[nodiscard]] std::string group_part(const KubePlace& place);
 
 /// The URL with what `croft --kubeconfig` and `--context` say; either may be empty. A relative path is one from the
@@ -34,8 +35,8 @@ struct KubePlace {
 [[nodiscard]] Result<std::string> with_kube_flags(const std::string& url, const std::string& kubeconfig,
                                                   const std::string& context);
 
-/// The API and the identity: of the kubeconfig; without one as kubectl chooses: the one file of KUBECONFIG, then
-/// ~/.kube/config, then what a pod is given; none is read where the overrides name a server. Errors: of read_kubeconfig
+/// The API and the identity of the kubeconfig. Without one as kubectl chooses: the one file of KUBECONFIG, then
+/// ~/.kube/config, then a pod's own access. None is read where the overrides name a server. Errors: of read_kubeconfig
 /// and override_access; invalid_argument when there is none of them, or KUBECONFIG names several files.
 [[nodiscard]] Result<wire::kube::KubeAccess> kube_access(const KubePlace& place);
 

@@ -42,7 +42,7 @@ constexpr std::size_t kPasswordBytesMax = 4096;
   return store::kube::make_client(std::move(options), clock, random);
 }
 
-/// The register of a cluster is there, whatever file is not that leads to it: nobody may take that for a store that
+/// The register of a cluster is there, even if a file that leads to it is not. Nobody may take that for a store that
 /// does not exist, and a DEL by it for done.
 template <class Opened>
 [[nodiscard]] Result<Opened> as_away(Result<Opened> opened) {

@@ -17,14 +17,15 @@
 
 namespace croft::app {
 
-/// What a program that works on Kubernetes' records gives to open_store: kubernetes_registry. Others don't link it.
+/// The argument of open_store in a program that works on Kubernetes' records: kubernetes_registry. Others don't link
+/// it.
 using RegistryMaker = Result<std::unique_ptr<store::etcd::Registry>> (*)(const EtcdPlace&);
 [[nodiscard]] Result<std::unique_ptr<store::etcd::Registry>> kubernetes_registry(const EtcdPlace& place);
 /// Likewise of Services in a Kubernetes API: store::kube::make_service_forms.
 using ServiceForms = std::vector<std::unique_ptr<store::kube::Form>> (*)();
 
 struct KubePlace;
-/// What a program gives to its stores.
+/// The parts that a program gives to its stores.
 struct StoreParts {
   RegistryMaker registry = nullptr;
   /// os::look_up_host; without it API servers have numeric addresses, as the plugin is static and can look up none.
@@ -40,9 +41,9 @@ struct StoreParts {
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_store(const std::string& url, store::OpenMode mode,
                                                                const Clock& clock, const StoreParts& parts = {});
 
-/// The same for a command that only looks. It refuses writes, and needs nothing of Croft's: kinds of Croft's own that a
-/// Kubernetes API does not have are empty, and so are those that this account may not read there or in an etcd, which
-/// `own_denied` is told. May be called with the first read; must not be null.
+/// The same for a command that only looks. It refuses writes, and needs nothing of Croft's. Kinds of Croft's own that a
+/// Kubernetes API does not have are empty, and so are those that this account may not read there or in an etcd;
+/// `own_denied` is told of these. May be called with the first read; must not be null.
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_store_to_look(const std::string& url, const Clock& clock,
                                                                        const StoreParts& parts,
                                                                        store::OwnDenied own_denied);

@@ -11,19 +11,19 @@
 #include "ipam/use/transact.h"
 #include "register/owner.h"
 
-// What the personalities on a store have in common about tombstones (cni/door/tombstones.h).
+// The common part of the personalities on a store about tombstones (cni/door/tombstones.h).
 
 namespace croft::edge {
 
-/// What a DEL answers that failed with `why`: that it is left for later, where that failure may pass and a tombstone
-/// could be left, else the failure. `sign` as Tombstones::leave has it.
+/// The answer of a DEL that failed with `why`: left for later, where that failure may pass and a tombstone could be
+/// left, else the failure. `sign` as Tombstones::leave has it.
 [[nodiscard]] Result<GivenBack> defer_release(const Tombstones& tombstones, wire::Tombstone tombstone,
                                               Tombstones::Sign sign, const Error& why);
 
 /// At the begin of an ADD (Tombstones::lift).
 [[nodiscard]] Result<Tombstones::Lifted> lift_tombstone(const Tombstones& tombstones, const core::Owner& owner,
                                                         const Clock& clock);
-/// What is to be said of it in the log; mostly nothing.
+/// The words about it for the log; mostly none.
 [[nodiscard]] std::string lifted_text(const Tombstones::Lifted& lifted);
 
 /// An agent looks after its node's tombstones every few seconds; one that leaves them so long can't see them.

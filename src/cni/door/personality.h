@@ -18,13 +18,13 @@
 #include "cni/format/error.h"
 #include "cni/format/result.h"
 
-// What the personalities of the plugin have in common: how a call is decoded, how it ends in the log and before the
-// runtime, and how it goes to the node's agent. A personality is what is left: its mapping and its words.
+// The common part of the plugin's personalities: how a call is decoded, how it ends in the log and before the runtime,
+// and how it goes to the node's agent. A personality is what is left: its mapping and its words.
 
 namespace croft::edge {
 
-/// One call of a personality, from the decoded configuration on: its line in the log. What a personality makes for each
-/// call derives from it.
+/// One call of a personality, from the decoded configuration on: its line in the log. The objects that a personality
+/// makes for each call derive from it.
 class CniCall {
  public:
   /// Takes one line, without newline; never fails. Empty: nothing is logged.
@@ -54,13 +54,13 @@ class CniCall {
 /// " container=… ifname=…" for a subject; nothing for GC and STATUS, which are of no container.
 [[nodiscard]] std::string attachment_text(const CniRequest& request);
 
-/// What an ADD answers, and what the log says of it.
+/// The answer of an ADD, and its line in the log.
 struct Added {
   wire::cni::AddResult result;
   std::string words;
 };
 
-/// What a DEL gave back.
+/// The addresses that a DEL gave back.
 struct GivenBack {
   std::vector<net::Address> addresses;
   std::string why_none =
@@ -80,7 +80,7 @@ struct AgentDoor {
 };
 
 /// Asks the node's agent, if there is one. Nothing: the plugin goes to the store itself; when an agent is there and did
-/// not serve, `not_served` gets the reason. What an agent does with a call that was given up here does no harm: it
+/// not serve, `not_served` gets the reason. An agent that goes on with a call that was given up here does no harm: it
 /// decides on the same records, and the owner has one answer.
 template <class Ask, class NotServed>
 auto through_agent(const AgentDoor& door, Ask ask, NotServed not_served)

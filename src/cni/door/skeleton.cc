@@ -19,7 +19,7 @@ using MaybeError = std::optional<wire::cni::Error>;
 
 CniAnswer failed(const wire::cni::Error& error) { return {1, print_error(error), {}}; }
 
-/// What an empty CNI_COMMAND prints: a person called the plugin by hand.
+/// The text for an empty CNI_COMMAND: a person called the plugin by hand.
 std::string about_text(const CniPlugin& plugin) {
   return fmt::format("{}\nCNI protocol versions supported: {}\n", plugin.about,
                      fmt::join(plugin.supported_versions, ", "));

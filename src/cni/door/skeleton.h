@@ -15,7 +15,7 @@
 #include "cni/format/version.h"
 
 // The dispatcher of a CNI plugin: from environment and standard input to one call of a handler and one JSON document.
-// It follows the reference's order of checks (docs/reference/cni.md#error-order), because the order decides which error
+// It follows the reference's order of checks (docs/notes/cni.md#error-order), because the order decides which error
 // is seen. All I/O is injected; nothing here knows a store.
 
 namespace croft::edge {
@@ -23,14 +23,14 @@ namespace croft::edge {
 /// A checked request, as a handler gets it.
 struct CniRequest {
   wire::cni::Command command = wire::cni::Command::add;
-  /// Members that the command does not require are as they came for ADD, DEL and CHECK; for GC and STATUS container ID
+  /// Members that the command does not require are as they came for ADD, DEL and CHECK. For GC and STATUS container ID
   /// and interface name were not checked and are empty here.
   wire::cni::Environment environment;
   wire::cni::Network network;  ///< standard input, of one of the plugin's versions
 };
 
-/// What the plugin does. A command without handler succeeds silently, ADD included, as in the reference. Handlers must
-/// not print: what they return is the one document of standard output.
+/// The plugin's work. A command without handler succeeds silently, ADD included, as in the reference. Handlers must not
+/// print: what they return is the one document of standard output.
 struct CniHandlers {
   std::function<wire::cni::Checked<wire::cni::AddResult>(const CniRequest&)> add;
   std::function<std::optional<wire::cni::Error>(const CniRequest&)> del, check, gc;
@@ -68,7 +68,7 @@ struct CniHost {
   std::function<NetnsAnswer(const std::string& path)> compare_netns;
 };
 
-/// What the process has to print before it ends.
+/// The output of the process before it ends.
 struct CniAnswer {
   int exit_code = 0;
   std::string out;  ///< standard output: empty or one JSON document
@@ -79,7 +79,7 @@ struct CniAnswer {
 /// Runs one CNI call. The exit code is 0, or 1 with an error object in `out`.
 ///
 /// Where it leaves the reference: CNI_NETNS is compared with the plugin's own namespace *before* ADD runs, not after
-/// (docs/reference/host-local.md#h14). So standard output never carries two documents, and a refused ADD leaves nothing
+/// (docs/notes/host-local.md#h14). So standard output never carries two documents, and a refused ADD leaves nothing
 /// behind. For DEL it is after, as in the reference: what can be given back is, and only then comes the complaint.
 [[nodiscard]] CniAnswer run_cni(const CniPlugin& plugin, const CniHost& host);
 

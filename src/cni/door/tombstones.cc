@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kLock = "lock";
 constexpr std::string_view kEnding = ".json";
 constexpr std::string_view kSetAside = ".damaged";
-/// Of those to which the runtime had no result of an ADD.
+/// The ending for tombstones to which the runtime had no result of an ADD.
 constexpr std::string_view kUnsure = ".unsure.json";
 /// How long a replay waits for another one: that one does the same work.
 constexpr std::chrono::milliseconds kLockWaitMax{100};
@@ -222,7 +222,7 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
   if (!lock.lock(clock_, wait)) return Outcome::left;
   const auto content = os::read_own_file(path, wire::kTombstoneBytesMax);
   if (!content && content.error().code == ErrorCode::permission_denied) tell_once(path, content.error(), what);
-  // What could not be read says nothing of the file: there may be no descriptor, or no memory, for now.
+  // A failed read says nothing of the file: there may be no descriptor, or no memory, for now.
   if (!content && content.error().code != ErrorCode::invalid_argument) return Outcome::left;
   auto tombstone = content ? wire::decode_tombstone(*content) : Result<wire::Tombstone>(fail(content.error()));
   if (tombstone && name_of(tombstone->owner) != name && name_of(tombstone->owner, kUnsure) != name) {
@@ -240,7 +240,7 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
     what.log(line.ended("error", fmt::format("set_aside={} ", kSetAside) + text_of(tombstone.error())));
     return Outcome::left;
   }
-  // Of a time to come it is old: the clock was set back.
+  // A tombstone from the future is old: the clock was set back.
   const auto age = clock_.now().wall - tombstone->left_at;
   const bool is_young = age >= age.zero() && age < what.age_min;
   if (!what.is_ours(tombstone->store) || is_young) return Outcome::left;
@@ -256,7 +256,8 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
     what.log(line.ended("error", text_of(released.error())));
     return Outcome::left;
   }
-  // What can't be removed is released once more: a success that frees nothing, until an ADD of the owner lifts it.
+  // A file that can't be removed is released once more: a success that frees nothing, until an ADD of the owner lifts
+  // it.
   static_cast<void>(os::remove_file_durably(path));
   what.log(line.ended("ok", "released=" + list_of(released->addresses)));
   return Outcome::done;

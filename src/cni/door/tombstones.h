@@ -18,12 +18,12 @@
 #include "ipam/use/transact.h"
 #include "register/owner.h"
 
-// What DELs leave on the disk of their node while neither agent nor store can be reached: a file for each owner, by
-// which the release is made up for later (docs/formats/tombstones.md, docs/promises.md#promise-3).
+// The files that DELs leave on the disk of their node while neither agent nor store can be reached. Each owner has one,
+// by which the release is made up for later (docs/formats/tombstones.md, docs/promises.md#promise-3).
 //
 // A DEL can't read the sequence number of what it would release: the store is away. So a tombstone is of an owner, and
-// an ADD of that owner removes it, durably, before it asks for anything. Who replays one holds the lock of the
-// directory from looking whether it is there until it is gone; an ADD that finds one waits for that lock.
+// an ADD of that owner removes it, durably, before it asks for anything. A replay holds the lock of the directory from
+// looking whether a tombstone is there until it is gone; an ADD that finds one waits for that lock.
 namespace croft::edge {
 
 inline constexpr const char* kDefaultTombstones = "/var/lib/croft/tombstones";
@@ -35,17 +35,17 @@ inline constexpr std::size_t kTombstonesMax = 10'000;
 /// How many of others. Beyond that the oldest goes: the collector finds what its owner may hold.
 inline constexpr std::size_t kUnsureMax = 1'000;
 
-/// Which of the failures of a release may be gone later by themselves or by what somebody does to the store: those that
-/// the runtime is told to try again after.
+/// The failures of a release that may be gone later by themselves, or by a mended store: those after which the runtime
+/// is told to try again.
 [[nodiscard]] bool can_be_made_up_for(ErrorCode code);
 
 /// One directory. Safe to use from several threads and processes at once. Nothing there is an empty one.
 class Tombstones {
  public:
-  /// Of an empty directory, or kNoTombstones, none are kept.
+  /// With an empty directory, or kNoTombstones, none are kept.
   Tombstones(std::string directory, const Clock& clock);
 
-  /// What a DEL knows of an ADD of its owner: the runtime hands over the result of one that succeeded, or does not.
+  /// A DEL's knowledge of an ADD of its owner: the runtime hands over the result of one that succeeded, or does not.
   enum class Sign : std::uint8_t { none, result };
   /// Leaves one, durably, in place of an earlier one of the owner; `left_at` is set here. The directory is made when it
   /// is missing. Answers how many of others, likewise without a sign, had to go for it. Errors:
@@ -65,7 +65,7 @@ class Tombstones {
 
   struct Waiting {
     std::string path;
-    /// Or why it can't be read. What was set aside as damaged is corrupt, whatever it holds by now.
+    /// Or why it can't be read. A file that was set aside as damaged is corrupt, whatever it holds by now.
     Result<wire::Tombstone> content;
   };
   /// All that are there now, those that were set aside too, by path. Takes no lock and changes nothing. Errors: the
@@ -88,13 +88,12 @@ class Tombstones {
     std::size_t done = 0;
     bool is_store_away = false;  ///< the last one failed in a way that may pass: it stays
   };
-  /// Releases for those who could not, as far as it gets, those with a sign first; never fails. What can't be read is
-  /// set aside with the ending
-  /// `.damaged`. What others may have written is left as it is, and named once by each object. The context's store is
-  /// the one that is_ours means; its limits are cut to the deadline.
+  /// Releases for those who could not, as far as it gets, those with a sign first; never fails. A file that can't be
+  /// read is set aside with the ending `.damaged`. Files that others may have written are left as they are, and named
+  /// once by each object. The context's store is the one that is_ours means; its limits are cut to the deadline.
   Replayed replay(const engine::Context& context, const Replay& what) const;
 
-  /// Whether one is there that was left so long ago, whoever it is for. What can't be looked at isn't there.
+  /// Whether one is there that was left so long ago, whoever it is for. A file that can't be looked at isn't there.
   [[nodiscard]] bool has_older(std::chrono::seconds age) const;
 
   /// Whether a replay could have the directory's lock. Errors: invalid_argument, naming it, where something else is in
@@ -104,12 +103,12 @@ class Tombstones {
  private:
   [[nodiscard]] bool are_kept() const { return !directory_.empty(); }
   [[nodiscard]] std::string path_of(std::string_view name) const;
-  /// What stands in the place of the directory, and can be none.
+  /// The obstacle in the place of the directory.
   [[nodiscard]] std::optional<Waiting> obstacle_to_tombstones() const;
   enum class Outcome { done, left, away };
   [[nodiscard]] Result<std::size_t> make_room_for(const std::string& unsure) const;
   [[nodiscard]] Outcome replay_one(const std::string& name, const engine::Context& context, const Replay& what) const;
-  /// Of what stays as it is; once.
+  /// Tells of a file that stays as it is; once.
   void tell_once(const std::string& path, const Error& error, const Replay& what) const;
 
   struct Told {

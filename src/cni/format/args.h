@@ -38,13 +38,14 @@ struct Args {
   friend bool operator==(const Args&, const Args&) = default;
 };
 
-/// Reads `KEY=value;KEY=value` by the rules and with the error texts of docs/reference/cni.md#cni-args: keys are
-/// case-sensitive, a repeated key's last value wins, nothing is trimmed, unknown keys are an error unless IgnoreUnknown
-/// is true anywhere in the text. `IP` is parsed only when `known_keys` has it; it may be a list with commas, as the
-/// plugin `static` reads it and Multus sends it. Error: invalid_argument, message beginning with "ARGS: ".
+/// Reads `KEY=value;KEY=value` by the rules and with the error texts of docs/notes/cni.md#cni-args. Keys are
+/// case-sensitive, a repeated key's last value wins, and nothing is trimmed. Unknown keys are an error unless
+/// IgnoreUnknown is true anywhere in the text. `IP` is parsed only when `known_keys` has it; it may be a list with
+/// commas, as the plugin `static` reads it and Multus sends it. Error: invalid_argument, message beginning with "ARGS:
+/// ".
 [[nodiscard]] Result<Args> parse_args(std::string_view text, std::span<const std::string_view> known_keys);
 
-/// `<ip>[/<len>]`, the form of requested addresses in every channel (docs/reference/cni.md#conventions). The length is
+/// `<ip>[/<len>]`, the form of requested addresses in every channel (docs/notes/cni.md#conventions). The length is
 /// checked and dropped; an IPv4-mapped address is the IPv4 one, as in the reference. nullopt when it is no such text.
 [[nodiscard]] std::optional<net::Address> parse_requested_address(std::string_view text);
 

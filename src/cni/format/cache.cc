@@ -16,7 +16,7 @@ namespace {
 
 /// No configuration is deeper; printing one goes as deep as it is.
 constexpr std::size_t kDepthMax = 200;
-/// Of a list: no file has room for as many.
+/// The bound of a list: no file has room for as many.
 constexpr std::size_t kElementsMax = kCacheEntryBytesMax;
 
 struct CachedResult {
@@ -32,7 +32,7 @@ struct EntryDraft {
   CachedResult result;
 };
 
-/// What has another shape is passed over, and counts as absent. Of a repeated member the last one counts.
+/// A member of another shape is passed over, and counts as absent. The last of repeated members counts.
 template <class T>
 MaybeFault read_loosely(const JsonAt& at, std::span<const JsonMember<T>> members, T& out) {
   return read_object<T>(at, members, out, {.names = ObjectRules::Names::exact, .on_fault = OnFault::skip});

@@ -9,12 +9,12 @@
 #include "register/owner.h"
 
 // One file of libcni's result cache (`<cacheDir>/results/<network>-<containerID>-<ifname>`,
-// docs/reference/cni.md#result-cache).
+// docs/notes/cni.md#result-cache).
 
 namespace croft::wire::cni {
 
-/// All that a file says about its attachment. What is absent or of another shape stays empty, but for the owner:
-/// members networkName, containerId, ifName of kind cniCacheV1.
+/// All that a file says about its attachment. A member that is absent or of another shape stays empty, but for the
+/// owner: members networkName, containerId, ifName of kind cniCacheV1.
 struct CacheEntry {
   core::Owner owner;
   std::string netns;                    ///< a path; where old runtimes write none, the result's first sandbox

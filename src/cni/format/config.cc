@@ -17,7 +17,7 @@
 namespace croft::wire::cni {
 namespace {
 
-/// What is gathered before the parts are put together.
+/// The parts before they are put together.
 struct Draft {
   NetworkConfig config;
   ConfigNeeds needs;

@@ -64,7 +64,7 @@ struct IpamSection {
   /// of are of use to it.
   std::vector<Route> routes;
   bool status_when_full = false;
-  /// What to take from annotations in the Kubernetes API (`annotations`: "api"); absent: nothing.
+  /// The wishes to take from annotations in the Kubernetes API (`annotations`: "api"); absent: none.
   std::optional<core::WishesWanted> annotations;
   friend bool operator==(const IpamSection&, const IpamSection&) = default;
 };
@@ -86,7 +86,7 @@ struct NetworkConfig {
   friend bool operator==(const NetworkConfig&, const NetworkConfig&) = default;
 };
 
-/// Which parts of the configuration are looked at. What is not needed is not even checked for its type.
+/// Which parts of the configuration are looked at. A member that is not needed is not even checked for its type.
 struct ConfigNeeds {
   bool assignment = false;       ///< pools, families, choices of pools, requested addresses, CNI_ARGS
   bool previous_result = false;  ///< the addresses of prevResult
@@ -100,10 +100,10 @@ struct ConfigNeeds {
 [[nodiscard]] ConfigNeeds needs_of(Command command);
 
 /// Decodes a configuration. The errors name the member and its value:
-/// - code 999 for a JSON type that does not fit (docs/reference/cni.md#json-rules), e.g. `ipam.store: an integer (5)
+/// - code 999 for a JSON type that does not fit (docs/notes/cni.md#json-rules), e.g. `ipam.store: an integer (5)
 ///   where a string is wanted`;
 /// - code 7 for a value that is not allowed;
-/// - code 4 for CNI_ARGS, with the texts of docs/reference/cni.md#cni-args.
+/// - code 4 for CNI_ARGS, with the texts of docs/notes/cni.md#cni-args.
 Checked<NetworkConfig> decode_network_config(const Network& network, const std::string& args, const ConfigNeeds& needs);
 
 }  // namespace croft::wire::cni

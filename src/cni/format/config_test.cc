@@ -87,7 +87,7 @@ TEST(Config, RoutesAreRead) {
   EXPECT_THAT(config.ipam.routes, ElementsAre(everything, one));
 }
 
-// docs/reference/cni.md#json-rules
+// docs/notes/cni.md#json-rules
 TEST(Config, MembersMatchInAnyCaseAndObjectsMerge) {
   const NetworkConfig config = *decode(
       R"({"NAME":"net","Ipam":{"type":"x","store":"memory:","nodename":"a"},"ipam":{"NodeName":"b","POOLS":null},"blocK":1})");

@@ -27,7 +27,7 @@ constexpr unsigned bit(Command command) { return 1U << static_cast<unsigned>(com
 constexpr unsigned kAttachment = bit(Command::add) | bit(Command::check) | bit(Command::del);
 constexpr unsigned kAll = kAttachment | bit(Command::gc) | bit(Command::status);
 
-/// One row of the table in docs/reference/cni.md#environment.
+/// One row of the table in docs/notes/cni.md#environment.
 struct Variable {
   const char* name;
   std::string Environment::*value;

@@ -39,17 +39,17 @@ struct Environment {
 /// `^[a-zA-Z0-9][a-zA-Z0-9_.\-]*$` over the whole text: the rule for container IDs and network names.
 [[nodiscard]] bool is_cni_name(std::string_view text);
 
-// Single checks with the texts of docs/reference/cni.md#environment-errors; nullopt when the value is fine.
+// Single checks with the texts of docs/notes/cni.md#environment-errors; nullopt when the value is fine.
 [[nodiscard]] std::optional<Error> check_container_id(const std::string& container_id);
 [[nodiscard]] std::optional<Error> check_interface_name(const std::string& interface_name);
 [[nodiscard]] std::optional<Error> check_network_name(const std::string& network_name);
 
-/// Steps 1 and 2 of the dispatch (docs/reference/cni.md#error-order): the first invalid variable in table order wins
+/// Steps 1 and 2 of the dispatch (docs/notes/cni.md#error-order): the first invalid variable in table order wins
 /// over any missing one; else all missing ones are named together. A variable that the command does not need is not
 /// looked at.
 [[nodiscard]] std::optional<Error> check_environment(const Environment& environment);
 
-/// What a personality can keep of an owner. The specification sets no limits and the reference accepts any length.
+/// The bounds of an owner in a personality. The specification sets no limits and the reference accepts any length.
 struct OwnerLimits {
   std::size_t network_bytes_max = 255;
   /// For `<network>.<containerID>`, the handle (register/owner.h).

@@ -218,7 +218,7 @@ std::string args_refusal(std::string_view text) {
   return args ? "" : args.error().message;
 }
 
-// docs/reference/cni.md#cases, row 87, and #cni-args.
+// docs/notes/cni.md#cases, row 87, and #cni-args.
 TEST(Args, TextsOfTheReference) {
   EXPECT_EQ(args_refusal(""), "");
   EXPECT_EQ(args_refusal("IgnoreUnknown=True;Unk=nown"), "");

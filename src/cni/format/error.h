@@ -9,7 +9,7 @@
 
 namespace croft::wire::cni {
 
-/// Error codes of the CNI specification that Croft produces (docs/reference/cni.md#error-codes), and Croft's own from
+/// Error codes of the CNI specification that Croft produces (docs/notes/cni.md#error-codes), and Croft's own from
 /// 100 on (docs/promises.md#cni-codes).
 enum class Code : std::uint16_t {
   incompatible_version = 1,

@@ -7,7 +7,7 @@
 #include "cni/format/error.h"
 
 // The two members of a network configuration that every personality has, read the way the dispatcher does
-// (docs/reference/cni.md#error-order).
+// (docs/notes/cni.md#error-order).
 
 namespace croft::wire::cni {
 

@@ -13,7 +13,7 @@
 namespace croft::wire::cni {
 namespace {
 
-/// What containerd 2 hands to plugins whose configuration asks for it: then annotations of pods need no access to the
+/// The capability by which containerd 2 hands annotations to plugins: then annotations of pods need no access to the
 /// API.
 constexpr std::string_view kPodAnnotations = "io.kubernetes.cri.pod-annotations";
 
@@ -179,7 +179,7 @@ std::string encode_network_list(const NetworkList& list) {
 
 namespace {
 
-/// What of it people say.
+/// The texts in it that people wrote.
 [[nodiscard]] std::vector<const std::string*> texts_of(const NetworkList& list) {
   std::vector<const std::string*> texts{&list.name, &list.node, &list.store, &list.calico_kubeconfig};
   for (const auto* pools : {&list.pools_v4, &list.pools_v6}) {

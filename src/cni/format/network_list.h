@@ -31,7 +31,7 @@ inline constexpr std::array<MainPluginName, 4> kMainPlugins = {{{"ptp", MainPlug
                                                                 {"calico", MainPlugin::calico},
                                                                 {"flannel", MainPlugin::flannel}}};
 
-/// What a node's network configuration list is made of.
+/// The parts of a node's network configuration list.
 struct NetworkList {
   std::string name =
       "k8s-pod-network";  ///< Calico's default: blocks and handles of a cluster of Calico's go on being right

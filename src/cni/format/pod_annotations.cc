@@ -55,7 +55,7 @@ MaybeFault read_families(const JsonAt& at, std::optional<net::PerFamily<bool>>& 
   return {};
 }
 
-/// What an annotation says, without the prefix of its name.
+/// The wish of an annotation, without the prefix of its name.
 MaybeFault read_wish(const JsonAt& at, std::string_view name, PodWishes& out) {
   if (name == "ipAddrs")
     return read_list_in(at, [&](const JsonAt& list) { return read_addresses(list, out.addresses); });

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a pod asks for in its annotations, as containerd 2 hands them over: `runtimeConfig` with the capability
+// The wishes in a pod's annotations, as containerd 2 hands them over: `runtimeConfig` with the capability
 // `io.kubernetes.cri.pod-annotations`, which the configuration has to declare; and as the Kubernetes API has them.
 
 #include <string_view>

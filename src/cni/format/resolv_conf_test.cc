@@ -11,7 +11,7 @@ using testing::IsEmpty;
 
 cni::Dns parse(std::string_view text) { return parse_resolv_conf(text).value(); }
 
-// docs/reference/host-local.md#cases-plugin, rows 15 to 17.
+// docs/notes/host-local.md#cases-plugin, rows 15 to 17.
 TEST(ResolvConf, ReadsWhatTheReferencesTestsRead) {
   EXPECT_THAT(parse("\n\t\tnameserver 192.0.2.0\n\t\tnameserver 192.0.2.1\n\t\t").nameservers,
               ElementsAre("192.0.2.0", "192.0.2.1"));

@@ -37,7 +37,7 @@ struct Dns {
   friend bool operator==(const Dns&, const Dns&) = default;
 };
 
-/// What ADD answers. Interfaces belong to the plugin that called us; an IPAM plugin has none.
+/// The answer of ADD. Interfaces belong to the plugin that called us; an IPAM plugin has none.
 struct AddResult {
   std::vector<AssignedAddress> ips;
   std::vector<Route> routes;
@@ -45,7 +45,7 @@ struct AddResult {
   friend bool operator==(const AddResult&, const AddResult&) = default;
 };
 
-/// The result in the form of a version (docs/reference/cni.md#results), byte for byte as the reference prints it: four
+/// The result in the form of a version (docs/notes/cni.md#results), byte for byte as the reference prints it: four
 /// blanks, no newline behind. Before 0.3.0 there is room for one address a family: the first is printed, routes of a
 /// family without address are dropped. Errors, code 999: a version that is not in kSupportedVersions; no address at all
 /// before 0.3.0.

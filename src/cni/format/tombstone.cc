@@ -84,7 +84,7 @@ Result<Tombstone> decode_tombstone(std::string_view bytes) {
   if (!document) return fail(ErrorCode::corrupt, document.error().message);
   Read read;
   const MaybeFault fault = read_object<Read>(JsonAt{document->root(), nullptr, {}, {}}, kMembers, read, kRules);
-  // Of a newer version anything may be otherwise.
+  // A newer version may mean anything else.
   if (read.version > kVersion) {
     return fail(ErrorCode::newer_version,
                 fmt::format("version: {} is newer than this program, which knows {}", read.version, kVersion));

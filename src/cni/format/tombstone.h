@@ -9,8 +9,8 @@
 #include "base/result.h"
 #include "register/owner.h"
 
-// What a DEL leaves on its node's disk while neither agent nor store can be reached (docs/formats/tombstones.md,
-// docs/promises.md#promise-3).
+// The file that a DEL leaves on its node's disk while neither agent nor store can be reached
+// (docs/formats/tombstones.md, docs/promises.md#promise-3).
 
 namespace croft::wire {
 

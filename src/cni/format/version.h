@@ -14,11 +14,11 @@ namespace croft::wire::cni {
 /// The versions of the CNI specification that Croft speaks, oldest first.
 inline constexpr std::array<std::string_view, 7> kSupportedVersions = {"0.1.0", "0.2.0", "0.3.0", "0.3.1",
                                                                        "0.4.0", "1.0.0", "1.1.0"};
-/// What an absent `cniVersion` means.
+/// The meaning of an absent `cniVersion`.
 inline constexpr std::string_view kDefaultVersion = "0.1.0";
 inline constexpr std::string_view kNewestVersion = kSupportedVersions.back();
 
-/// Orders versions (docs/reference/cni.md#versions): one to three integer parts, missing ones 0, the empty text 0.1.0.
+/// Orders versions (docs/notes/cni.md#versions): one to three integer parts, missing ones 0, the empty text 0.1.0.
 struct VersionNumber {
   std::int64_t major = 0, minor = 0, micro = 0;
   friend auto operator<=>(const VersionNumber&, const VersionNumber&) = default;

@@ -26,7 +26,7 @@ struct VpcConfig {
   std::string store = kDefaultVpcStore;
   std::optional<std::string> log_file;
   std::string subnet;  ///< empty: the node's own
-  /// What the pod's traffic goes to: an address of the host's side of its link. Absent: the node's own address in the
+  /// The target of the pod's traffic: an address of the host's side of its link. Absent: the node's own address in the
   /// subnet.
   net::PerFamily<std::optional<net::Address>> gateways;
   std::vector<Route> routes;           ///< absent: the default route

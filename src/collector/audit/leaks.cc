@@ -199,7 +199,7 @@ class LeakSearch {
     }
   }
 
-  /// What tells one interface of a pod's sandboxes from its others.
+  /// The text that tells one interface of a pod's sandboxes from its others.
   static std::string line_of(const Allocation& one, const AllocationOwner& owner) {
     return fmt::format("{}/{} {} {} {}", owner.namespace_name, owner.pod, owner.network, owner.interface_name,
                        one.address.family() == net::Family::v4 ? 4 : 6);

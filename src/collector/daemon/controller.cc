@@ -45,7 +45,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Between passes when the grace, and with it the collecting, is off (docs/reference/calico-ipam.md#collector).
+/// Between passes when the grace, and with it the collecting, is off (docs/notes/calico-ipam.md#collector).
 constexpr milliseconds kIntervalWithoutGrace = std::chrono::minutes(5);
 constexpr milliseconds kIntervalMin{1};
 /// For a page of a list: the server reads 500 pods.
@@ -115,7 +115,7 @@ class FactsOfOwner final : public engine::FactSource {
   const Clock& clock_;
 };
 
-/// What a controller asks a Kubernetes API besides the register; null where there is none.
+/// The parts of a controller that ask a Kubernetes API besides the register; null where there is none.
 struct ClusterParts {
   std::unique_ptr<engine::PodSource> pods;
   std::unique_ptr<engine::NodeCidrs> cidrs;
@@ -123,7 +123,7 @@ struct ClusterParts {
   std::unique_ptr<store::kube::StatusBoard> board;
 };
 
-/// What a dry run passes over, as this account may not read it: what, and why.
+/// The kinds that a dry run passes over, as this account may not read them, each with the reason.
 using NotRead = std::map<std::string, Error>;
 
 /// The store, its source of facts, and what the looks so far have left.
@@ -172,8 +172,8 @@ class Controller {
                                            : "the store's nodes (pods are not known)",
               options_.grace_ms, options_.dry_run ? ", dry run: nothing is written" : "");
     TRY_VOID(serve_metrics());
-    // What can't work as it was asked for is said at once; a store that is away for now is waited for, and so is what
-    // the register refuses: a pool that is in the way may go, and leaks are collected meanwhile.
+    // An option that can't work is refused at once. A store that is away for now is waited for, and so is a refusal by
+    // the register. A pool that is in the way may go, and leaks are collected meanwhile.
     if (options_.allocate_node_cidrs) {
       const auto done = prepare_node_ranges();
       if (!done && !may_come_true(done.error().code)) return fail(done.error());
@@ -183,7 +183,8 @@ class Controller {
                                          options_.service_node_port_range, options_.dry_run));
     }
     if (options_.once) return run_once();
-    // Whoever runs this starts it again; nothing has to ask for that, where others could keep it from an answer.
+    // The supervisor starts the ended process again; nothing has to ask for that, where others could keep it from an
+    // answer.
     const edge::Watchdog watchdog(health_, std::min(kWatchInterval, milliseconds(options_.work_timeout_ms)),
                                   [](const std::string& text) { end_stuck(text); });
     os::tell_service_manager("READY=1");
@@ -246,7 +247,7 @@ class Controller {
       tell_of_events();
       if (election_ != nullptr && !(term && election_->leads_in(*term))) {
         metrics_.forget_pools();
-        // Who waits for its turn is as good as it can be.
+        // A controller that waits for its turn is as good as it can be.
         health_.forget();
         health_.set("leading", "");
         term = election_->wait_for_term();
@@ -284,7 +285,7 @@ class Controller {
     return static_cast<int>(edge::ExitCode::fine);
   }
 
-  /// What was seen in another term: another controller may have led since.
+  /// Forgets observations of another term: another controller may have led since.
   void forget() {
     memory_ = {};
     shown_status_.forget();
@@ -319,7 +320,7 @@ class Controller {
     return node_ranges_.pass();
   }
 
-  /// What goes wrong here keeps nobody from collecting.
+  /// Failures here keep nobody from collecting.
   void pass_over_node_ranges() {
     const auto done = node_ranges_pass();
     health_.set("node ranges", done ? std::string() : done.error().message);
@@ -409,7 +410,7 @@ class Controller {
 /// Null where every controller works.
 [[nodiscard]] Result<std::unique_ptr<LeaderElection>> make_election(const ControllerOptions& options, Daemon& daemon,
                                                                     store::Store& opened) {
-  // Who writes nothing takes the work from nobody, and who was told to look once looks.
+  // A controller that writes nothing takes the work from nobody, and `--once` looks once.
   const bool is_wanted = options.leader_election.leader_elect && !options.once && !options.dry_run;
   if (!is_wanted || store::scheme_of(options.store_url) != store::Scheme::kube) return nullptr;
   // One request that hangs must not cost the Lease.
@@ -429,7 +430,7 @@ class Controller {
   if (options.allocate_node_cidrs) {
     TRY(parts.cidrs, open_node_cidrs(options.store_url, daemon.clock, kDaemonParts));
   }
-  // Who looks once leads nobody, and the next one shows it.
+  // A controller that looks once leads nobody, and the next one shows it.
   if (options.status_interval_ms > 0 && !options.once && !options.dry_run) {
     TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kPageTime));
     parts.board = std::make_unique<store::kube::StatusBoard>(std::move(api), daemon.clock);
@@ -480,9 +481,9 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
                       "API that keeps the store, and of another store uses the node records and collects only what "
                       "belongs to nodes that are gone");
   command
-      ->add_option("--grace", options->grace_ms,
-                   "Something is collected when it looks dead in two looks this far apart, e.g. 30s, 15m, 1h; 0s turns "
-                   "collecting off")
+      ->add_option(
+          "--grace", options->grace_ms,
+          "Time between the two looks in which something must look dead, e.g. 30s, 15m, 1h; 0s: collect nothing")
       ->transform(duration)
       ->check(CLI::Range(std::int64_t{0}, kDurationMax))
       ->default_str("15m")
@@ -514,9 +515,8 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
       ->default_str("1m")
       ->type_name("DURATION");
   command
-      ->add_option(
-          "--work-timeout", options->work_timeout_ms,
-          "A pass that takes longer is stuck: the process ends with 1, so that whoever runs it starts it again")
+      ->add_option("--work-timeout", options->work_timeout_ms,
+                   "Longest time of a pass; a longer one is stuck and ends the process with exit code 1")
       ->transform(duration)
       ->check(CLI::Range(std::int64_t{1}, kDurationMax))
       ->default_str("15m")

@@ -54,7 +54,7 @@ class LeaderElection {
                                                                     store::Store& beneath, Daemon& daemon) {
     store::kube::LeadershipOptions options{flags.resource_namespace, "croftd-controller", {}};
     TRY(const std::string host, os::host_name());
-    // What no other process has ever had.
+    // An identity that no other process has ever had.
     options.identity = fmt::format("{}_{:016x}{:016x}", host, daemon.random.next(), daemon.random.next());
     options.duration = std::chrono::milliseconds(flags.lease_duration_ms);
     auto leadership = store::kube::Leadership::make(*api, std::move(options), daemon.clock);
@@ -146,7 +146,7 @@ class LeaderElection {
   edge::Metrics* metrics_ = nullptr;
   std::thread thread_;
 
-  // Of that thread: what was told last.
+  // Used by that thread: the state that was told last.
   bool led_ = false;
   std::string holder_;
   std::string failure_;

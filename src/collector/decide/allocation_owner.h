@@ -8,8 +8,8 @@
 
 namespace croft::core::collect {
 
-/// Who an allocation is for, out of its attributes, as far as collecting it goes
-/// (docs/reference/calico-ipam.md#collector-valid). The views live as long as the attribute.
+/// The owner of an allocation, out of its attributes, as far as collecting it goes
+/// (docs/notes/calico-ipam.md#collector-valid). The views live as long as the attribute.
 struct AllocationOwner {
   enum class Kind : std::uint8_t {
     pod,     ///< names a pod and its namespace
@@ -43,10 +43,10 @@ struct HeldForPod {
   bool is_static = false;  ///< AllocationOwner::is_static
   std::uint64_t uid = 0;   ///< uid_identity() of the pod's
 };
-/// Decides whether it looks dead. What counts is the pod's own list of addresses, compared as values; never where the
-/// pod runs (docs/reference/calico-ipam.md#upstream-faults: #12257, #5044). A UID that is recorded and is not the pod's
-/// proves that it is another pod; one that either side lacks proves nothing. Of a static pod nothing is concluded while
-/// its node is there.
+/// Decides whether it looks dead. The pod's own list of addresses counts, compared as values; never where the pod runs
+/// (docs/notes/calico-ipam.md#upstream-faults: #12257, #5044). A UID that is recorded and is not the pod's proves that
+/// it is another pod; one that either side lacks proves nothing. Nothing is concluded about a static pod while its node
+/// is there.
 [[nodiscard]] Doubt doubt_of_pod(const Facts& facts, const Facts::Pod& pod, const HeldForPod& held);
 
 }  // namespace croft::core::collect

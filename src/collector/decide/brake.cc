@@ -38,7 +38,7 @@ std::string some_of(const std::vector<std::string>& names) {
   return names.size() > kNamed ? text + ", …" : text;
 }
 
-/// Nodes go, but not all that hold something at once: then the list speaks of another cluster, or names nodes otherwise
+/// Nodes go, but not all that hold something at once. Then the list speaks of another cluster, or names nodes otherwise
 /// than the allocations do (a host name is not always the node's name).
 std::optional<Alarm> other_nodes(const RegisterView& view, const Facts& facts, const Memory& before) {
   std::vector<bool> holds(view.nodes().size());
@@ -74,7 +74,7 @@ std::optional<Alarm> shrunken_list(const Facts& facts, const Memory& before) {
   return {};
 }
 
-/// Of two servers one may lag behind, and a cache may answer for them.
+/// One of two servers may lag behind, and a cache may answer for them.
 std::optional<Alarm> older_list(const Facts& facts, const Memory& before) {
   if (!facts.pods_revision || !before.pods_revision || *facts.pods_revision >= *before.pods_revision) return {};
   return Alarm{Kind::pods_went_back,

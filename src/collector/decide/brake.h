@@ -37,7 +37,7 @@ struct Alarm {
 /// Stable lower-case name: "pods_shrunken".
 [[nodiscard]] std::string_view name_of(Alarm::Kind kind);
 
-/// How many addresses one pass may free (docs/reference/reliability.md#brake): the larger of 10 and 1 % of those held.
+/// How many addresses one pass may free (docs/notes/reliability.md#brake): the larger of 10 and 1 % of those held.
 [[nodiscard]] std::size_t allowance(std::size_t held);
 
 /// Whether a list shows so much less than in the look before that it proves nothing.

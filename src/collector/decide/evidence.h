@@ -40,9 +40,9 @@ struct Evidence {
 [[nodiscard]] std::optional<Evidence> prove(const Leak& leak, const Block& block, const Facts& facts,
                                             const Instant& now);
 
-/// Whether what a list proved stands when each pod and node in question was asked for by itself: `asked` has these
-/// alone of pods, and the nodes of the list with those that turned out to be there. A list may be older than it seems,
-/// or leave something out.
+/// Whether a list's proof stands when each pod and node in question was asked for by itself. `asked` has these pods
+/// alone, and the nodes of the list with those that turned out to be there. A list may be older than it seems, or leave
+/// something out.
 [[nodiscard]] bool is_confirmed(const Evidence& by_list, const Leak& leak, const Block& block, const Facts& facts,
                                 const Facts& asked, const Instant& now);
 /// Whether a pod, asked for by itself, is the one that an address was held for, though the list had it not.

@@ -43,7 +43,7 @@ struct PodFact {
   bool has_no_sandbox = false;
 };
 
-/// What is known about nodes and pods at one moment, from outside the register: the second source without which no
+/// The knowledge about nodes and pods at one moment, from outside the register: the second source without which no
 /// address is collected (docs/promises.md#promise-4). Filled once, then only read. Packed: 500,000 pods take about 60
 /// MiB.
 class Facts {
@@ -55,7 +55,7 @@ class Facts {
   std::string incomplete_because;
   /// Which Kubernetes cluster they are of: the UID of its namespace kube-system. Empty: not said.
   std::string cluster;
-  /// What the list of pods is of, as its source counts its changes; absent: it does not.
+  /// The revision of the list of pods, as its source counts its changes; absent: it does not.
   std::optional<std::uint64_t> pods_revision;
 
   /// The same without pods, for those that are asked for one by one; not frozen.
@@ -81,7 +81,7 @@ class Facts {
     return tunnels_.contains(address.unmapped());
   }
 
-  /// What is known about one pod name.
+  /// The knowledge about one pod name.
   struct Pod {
     enum class Answer : std::uint8_t {
       absent,  ///< no pod has the name

@@ -50,7 +50,7 @@ class Judge {
 
   [[nodiscard]] Memory& memory() { return verdict_.memory; }
 
-  /// What was seen before is seen again; else it begins now.
+  /// A suspicion of before goes on; else it begins now.
   template <class Map, class Name>
   [[nodiscard]] Sighting sighting(const Map& seen, const Name& name) const {
     const auto it = remembers_ ? seen.find(name) : seen.end();
@@ -138,10 +138,10 @@ class Judge {
     confirmed_.push_back({view_.blocks()[row.block].cidr, address, row.sequence, row.handle, first, node_end(row)});
   }
 
-  /// Whether a pod reports an address that it was given later, in the place of this one. What a pod reports may be of
-  /// a sandbox before, where its node's kubelet is away, and is of its first interface only: by itself it proves
-  /// nothing against another address that the pod holds. What came later the sequence numbers of one block tell; over
-  /// blocks nothing does, as clocks are set, and those of two machines differ.
+  /// Whether a pod reports an address that it was given later, in the place of this one. A pod's report may be of a
+  /// sandbox before, where its node's kubelet is away, and is of its first interface only. By itself it proves nothing
+  /// against another address that the pod holds. The sequence numbers of one block tell which came later; over blocks
+  /// nothing does, as clocks are set, and those of two machines differ.
   [[nodiscard]] bool is_superseded(const HeldRow& row, const Facts::Pod& pod) {
     if (rows_by_pod_.empty()) {
       const auto& held = view_.held();
@@ -312,7 +312,7 @@ class Judge {
   Verdict verdict_;
 };
 
-/// What is done also when nothing may be concluded.
+/// The verdict when nothing may be concluded.
 Verdict keep_all(const RegisterView& view, Alarm alarm, Memory memory) {
   Verdict verdict;
   for (const BlockRow& row : view.blocks()) {

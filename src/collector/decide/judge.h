@@ -17,13 +17,13 @@
 namespace croft::core::collect {
 
 struct Settings {
-  /// How far the two looks are apart that something must look dead in (docs/reference/calico-ipam.md#collector:
+  /// How far the two looks are apart that something must look dead in (docs/notes/calico-ipam.md#collector:
   /// leakGracePeriod). 0: nothing is collected, what looks dead is counted all the same.
   std::chrono::nanoseconds grace = std::chrono::minutes(15);
 };
 
 /// An allocation that looked dead in two looks a grace apart, unchanged in between, as have all others of its handle.
-/// Whoever releases it reads its block again and asks prove() (evidence.h).
+/// The releaser reads its block again and asks prove() (evidence.h).
 struct Leak {
   /// Why its node, when it is not in the list, counts as gone.
   enum class NodeEnd : std::uint8_t {
@@ -58,7 +58,7 @@ struct StrayHandle {
   Sighting first;
 };
 
-/// What one look concludes.
+/// The conclusion of one look.
 struct Verdict {
   Memory memory;  ///< for the next look
 
@@ -76,10 +76,10 @@ struct Verdict {
 };
 
 /// Decides what may be collected. `register_read` is when reading the register ended; `now` is after the facts came.
-/// A look that proves nothing (brake.h) leaves everything alone but ended cooldowns: incomplete or old facts leave the
-/// memory as it was, an empty, shrunken or older list makes it begin anew, so that two whole looks must follow.
-/// A node is gone when the list lacks it and an earlier list of the same source had it, or an operator removed it.
-/// About what is held on a node that was never listed nothing is concluded, whatever the list of pods says: alarm.
+/// A look that proves nothing (brake.h) leaves everything alone but ended cooldowns. Incomplete or old facts leave the
+/// memory as it was. An empty, shrunken or older list makes it begin anew, so that two whole looks must follow. A node
+/// is gone when the list lacks it and an earlier list of the same source had it, or an operator removed it. About what
+/// is held on a node that was never listed nothing is concluded, whatever the list of pods says: alarm.
 [[nodiscard]] Verdict judge(const RegisterView& view, const Facts& facts, const Memory& before,
                             const Settings& settings, const Instant& register_read, const Instant& now);
 

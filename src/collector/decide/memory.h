@@ -21,9 +21,10 @@ struct Sighting {
   friend bool operator==(const Sighting&, const Sighting&) = default;
 };
 
-/// What earlier looks leave to the next one: not the register, only what looked dead or left over in it, and which
-/// nodes the list of nodes has had. Kept by one process; a collector that starts anew starts with its first look, and
-/// knows of no node that it is gone but those an operator removed (RemovedNode). About 100 bytes an entry.
+/// The memory that earlier looks leave to the next one. It has not the register, only what looked dead or left over in
+/// it, and which nodes the list of nodes has had. Kept by one process; a collector that starts anew starts with its
+/// first look, and knows of no node that it is gone but those an operator removed (RemovedNode). About 100 bytes an
+/// entry.
 struct Memory {
   struct Suspect {
     SequenceNumber sequence;

@@ -66,7 +66,7 @@ void RegisterView::add_block(const Block& block, const Cooldowns& cooldowns, con
     held.sequence = sequence_of(block, net::Ordinal(ordinal));
     if (held.kind == AllocationOwner::Kind::pod) ++pod_count_;
   }
-  // What Windows keeps for itself leaves a block empty; is_empty knows.
+  // Windows' own entries leave a block empty; is_empty knows.
   row.empty &= held_.size() == held_before || is_empty(block);
   block_numbers_[block.cidr] = block_number;
   blocks_.push_back(row);

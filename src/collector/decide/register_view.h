@@ -39,7 +39,7 @@ struct BlockRow {
   bool has_cooled = false;                        ///< some cooldown has ended and is not written down
 };
 
-/// What one look at the register has seen, of a size that a cluster of half a million addresses fits in: 48 bytes an
+/// The result of one look at the register, of a size that a cluster of half a million addresses fits in: 48 bytes an
 /// allocation. Filled record by record, blocks first, then handles.
 class RegisterView {
  public:
@@ -57,7 +57,7 @@ class RegisterView {
   /// A handle record; one that no allocation bears is kept by its name, up to kStrayHandlesMax of them.
   void add_handle(const std::string& id);
 
-  /// What an operator said of a node that was taken away. Behind the blocks.
+  /// An operator's word on a node that was taken away. Behind the blocks.
   void add_removed(const RemovedNode& removed);
 
   /// Whether the node of an allocation was taken away while it held just this.

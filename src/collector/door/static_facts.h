@@ -8,10 +8,10 @@
 
 namespace croft::edge {
 
-/// Facts out of a file (collector/format/facts.h), read anew each time it is asked. Whoever knows the cluster keeps the
-/// file current and replaces it in one step. A file older than `age_max` or from the future, by the time it says or
-/// else by when it was last written, is marked incomplete: its pods may be others by now. Errors: those of reading,
-/// naming the file and the member.
+/// Facts out of a file (collector/format/facts.h), read anew each time it is asked. A program that knows the cluster
+/// keeps the file current and replaces it in one step. A file older than `age_max` or from the future, by its own time
+/// or else by its last write, is marked incomplete: its pods may be others by now. Errors: those of reading, naming the
+/// file and the member.
 class StaticFacts final : public engine::FactSource {
  public:
   StaticFacts(std::string path, std::chrono::nanoseconds age_max, const Clock& clock)

@@ -13,7 +13,7 @@
 
 namespace croft::wire {
 
-/// What a file says.
+/// The content of a file.
 struct FactsFile {
   std::vector<core::collect::NodeFact> nodes;
   std::optional<std::vector<core::collect::PodFact>> pods;  ///< absent: not known
@@ -24,7 +24,7 @@ struct FactsFile {
 
 /// 5,000 nodes with all their labels and 150,000 pods take about 54 MB, and 1.8 million values.
 inline constexpr std::size_t kFactsBytesMax = std::size_t{96} << 20;
-/// Of JSON, whatever they are: they are in memory for as long as the file is read.
+/// The number of JSON values, whatever they are: they are in memory for as long as the file is read.
 inline constexpr std::size_t kFactsValuesMax = 6'000'000;
 inline constexpr std::size_t kFactsNodesMax = 100'000;
 inline constexpr std::size_t kFactsPodsMax = 500'000;

@@ -17,7 +17,7 @@
 
 namespace croft::engine {
 
-/// What a command could learn of who lives, outside the register. Any of it may be missing.
+/// The signs of life that a command could learn outside the register. Any of it may be missing.
 struct LifeKnown {
   core::audit::Runtime runtime{};                  ///< what a node's runtime knows, and the running pods of a cluster
   std::map<net::Address, std::string> configured;  ///< on interfaces of this machine, and where
@@ -36,16 +36,16 @@ struct HolderLife {
     unknown,  ///< nothing proves it
     lives,    ///< something shows that the address is in use
   } state = State::unknown;
-  /// A clause. Of `unknown`: why nothing proves it, empty where nobody was asked. Of `lives`: what is said of the
-  /// address, "is configured on eth0". Empty for `gone`.
+  /// A clause. With `unknown`: why nothing proves it, empty where nobody was asked. With `lives`: the statement about
+  /// the address, "is configured on eth0". Empty for `gone`.
   std::string why{};
 };
 
 /// Judges an address that is held. The holder lives when the address is on an interface or reported by a pod, when the
-/// runtime has its container, or when its pod is there. It is gone when the runtime does not know its container or only
-/// with a network namespace that is gone, when an operator removed its node since, or when its pod is not there, was
-/// evicted or has another UID; of a tunnel's address, when the cluster does not have its node. The runtime outweighs
-/// the other proofs. Errors: of the store, and of `find_pod`.
+/// runtime has its container, or when its pod is there. It is gone when the runtime does not know its container, or
+/// only with a network namespace that is gone. It is gone when an operator removed its node since, or when its pod is
+/// not there, was evicted or has another UID. A tunnel's address is gone when the cluster does not have its node. The
+/// runtime outweighs the other proofs. Errors: of the store, and of `find_pod`.
 [[nodiscard]] Result<HolderLife> life_of_holder(const Context& context, const AddressView& held,
                                                 const LifeKnown& known);
 

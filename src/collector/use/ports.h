@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "collector/decide/facts.h"
 
-// What the engine needs from outside and cannot know itself. Adapters are in edge/.
+// The knowledge that the engine needs from outside. Adapters are in edge/.
 
 namespace croft::engine {
 

@@ -15,10 +15,10 @@ using core::Kind;
 
 /// A block of 256 addresses takes a quarter of a megabyte in memory.
 constexpr std::size_t kBlocksPage = 50;
-/// Of corrupt blocks so many are named; the others are left alone all the same.
+/// Names so many corrupt blocks; the others are left alone all the same.
 constexpr std::size_t kCorruptNamedMax = 100;
 
-/// What was said of nodes taken away has an end too. A block that can't be read may hold what is meant.
+/// The records of removed nodes that have come to their end. A block that can't be read may hold what is meant.
 std::vector<core::RemovedNode> spent_of(std::vector<core::RemovedNode> removals,
                                         const core::collect::RegisterView& view) {
   if (removals.empty() || view.is_partial()) return {};

@@ -31,14 +31,14 @@ using core::collect::Leak;
 /// In batches, so that no commit outgrows its limit of records: each address may bring a handle.
 constexpr std::size_t kLeaksBatch = 48;
 
-/// What one batch of a block's leaks came to.
+/// The outcome for one batch of a block's leaks.
 struct Batch {
   std::vector<Evidence> released;
   std::size_t changed_meanwhile = 0;
   std::map<std::string, Error> unwritable;  ///< handles whose records are damaged: what they hold stays held
 };
 
-/// What pods and nodes turned out to be when each was asked for by itself.
+/// The answers for pods and nodes that were asked for by themselves.
 struct Asked {
   core::collect::Facts facts;
   std::set<std::pair<std::string, std::string>> pods;  ///< by namespace and name
@@ -110,8 +110,8 @@ Step<std::vector<Evidence>> plan_proofs(const Snapshot& snapshot, const std::vec
 }
 
 constexpr std::size_t kNotDoneNamedMax = 20;
-/// Of pods and nodes that are asked for by themselves, how many may get no answer: in a row, and in a pass. An answer
-/// is awaited for 15 seconds, and a controller that is stuck for minutes is ended.
+/// How many pods and nodes that are asked for by themselves may get no answer: in a row, and in a pass. An answer is
+/// awaited for 15 seconds, and a controller that is stuck for minutes is ended.
 constexpr std::size_t kSilentInARowMax = 3, kSilentMax = 5;
 constexpr std::string_view kRemedy = "; `croft check` names the record that is in the way, and its remedy";
 constexpr std::string_view kReplaced =
@@ -162,7 +162,7 @@ class Pass {
   }
 
  private:
-  /// What is wrong with one record stays there; a store that is away ends the pass.
+  /// An error of one record stays there; a store that is away ends the pass.
   void note(const Error& error, const std::string& subject) {
     const bool is_about_the_record = error.code == ErrorCode::corrupt || error.code == ErrorCode::invalid_argument ||
                                      error.code == ErrorCode::internal || error.code == ErrorCode::newer_version;
@@ -172,8 +172,8 @@ class Pass {
     }
     if (!is_about_the_record) report_.failure = error;
   }
-  /// What answers as the API said something odd, or nothing, of one pod or node that was asked for by itself, which
-  /// stays unsure. Where it says nothing several times in a row, or may not be asked, the pass ends.
+  /// The API gave an odd answer, or none, about one pod or node that was asked for by itself, which stays unsure. Where
+  /// it says nothing several times in a row, or may not be asked, the pass ends.
   void note_unsure(const Error& error, const std::string& subject) {
     const bool is_silent = error.code == ErrorCode::unavailable || error.code == ErrorCode::deadline_exceeded;
     silent_in_a_row_ = is_silent ? silent_in_a_row_ + 1 : 0;

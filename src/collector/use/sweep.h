@@ -16,7 +16,7 @@ struct SweepOptions {
   bool dry_run = false;  ///< decide and prove, write nothing
 };
 
-/// What one pass of the collector saw and did.
+/// The observations and actions of one pass of the collector.
 struct SweepReport {
   bool dry_run = false;
   Instant began, ended;
@@ -33,12 +33,12 @@ struct SweepReport {
   std::optional<Error> failure;
 };
 
-/// One pass of the collector (docs/promises.md#promise-4): reads the register, then asks for the facts, decides
-/// (collector/decide), and releases what is proven dead: addresses under handle and sequence number, each looked at
-/// again in its block as it is then, and its pod and a node that is gone asked for by themselves where the source can
-/// be. `memory` is what earlier passes left; it is replaced, in a dry run too. Several collectors may run at once. A
-/// pass that only counts writes nothing. Errors: those of reading the register and of the source; `memory` is then as
-/// before.
+/// One pass of the collector (docs/promises.md#promise-4). It reads the register, asks for the facts, decides
+/// (collector/decide), and releases what is proven dead, addresses under handle and sequence number. Each address is
+/// looked at again in its block as it is then; its pod, and a node that is gone, are asked for by themselves where the
+/// source can be. `memory` is what earlier passes left; it is replaced, in a dry run too. Several collectors may run at
+/// once. A pass that only counts writes nothing. Errors: those of reading the register and of the source; `memory` is
+/// then as before.
 [[nodiscard]] Result<SweepReport> sweep(const Context& context, FactSource& source, core::collect::Memory& memory,
                                         const SweepOptions& options);
 

@@ -99,7 +99,7 @@ bool is_wanted(const ReservationRow& row, const HostLocalOptions& options) {
   if (tells) warn_of_unreadable(life.unreadable);
   HostLocalList shown = list_of(directory, life.attachments, place.network, found.sets, line.clock.now().wall);
   shown.source = found.source;
-  // Of all reservations: the sets are as full as they are.
+  // The sets count all reservations: they are as full as they are.
   std::string sets = line.listing.no_headers ? "" : "\n" + sets_text(shown, line.in_colour());
   if (sets.ends_with('\n')) sets.pop_back();
   std::erase_if(shown.reservations, [&](const ReservationRow& row) { return !is_wanted(row, options); });

@@ -53,7 +53,7 @@ std::size_t count_at_risk(const Rows& rows) {
   return count;
 }
 
-/// What the network's configuration lets host-local give, and the gateways of its ranges.
+/// Reads the addresses that the network's configuration lets host-local give, and the gateways of its ranges.
 [[nodiscard]] Result<void> read_configuration(const ImportOptions& options, engine::ImportRequest& request) {
   const auto found = edge::find_range_sets({options.config_file,
                                             request.network,
@@ -170,8 +170,8 @@ void add_host_local_import_command(CLI::App& host_local, CommandLine& line) {
   command->add_flag("--force", options->force, "Import what can be, even if a pool could give the rest to other pods");
   command->add_flag("--dry-run", options->request.dry_run, "Show what would happen and change nothing");
   command->footer(
-      "Remove what is dead first, with `croft host-local repair --apply`. What was interrupted goes on with the same "
-      "command. The exit code is 3 if something clashes or stays at risk. To leave Croft again, drain the node.");
+      "Remove what is dead first, with `croft host-local repair --apply`. The same command continues an interrupted "
+      "import. The exit code is 3 if something clashes or stays at risk. To leave Croft again, drain the node.");
   command->callback(
       [&line, options] { line.run = [options](CommandLine& l) { return import_directory(l, *options); }; });
 }

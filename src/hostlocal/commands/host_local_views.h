@@ -21,7 +21,7 @@ struct ReservationRow {
   std::chrono::nanoseconds age{};
   std::vector<std::string> notes;
 
-  /// Of the runtime's cache; empty when it does not say.
+  /// The pod by the runtime's cache; empty when it does not say.
   [[nodiscard]] std::string pod() const;
   [[nodiscard]] std::string name_space() const;
 };
@@ -38,7 +38,7 @@ struct SetRow {
   [[nodiscard]] double percent() const;
 };
 
-/// What `croft host-local list` shows.
+/// The output of `croft host-local list`.
 struct HostLocalList {
   std::vector<ReservationRow> reservations;
   std::vector<SetRow> sets;

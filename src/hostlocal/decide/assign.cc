@@ -13,7 +13,7 @@ using net::Address;
 
 Error refusal(std::string message) { return {ErrorCode::refused_by_configuration, std::move(message), {}}; }
 
-/// What one set came to: a pick or a refusal.
+/// The outcome for one set: a pick or a refusal.
 struct Outcome {
   std::optional<Candidate> candidate;
   Error refusal;

@@ -13,12 +13,12 @@
 #include "hostlocal/decide/range_set.h"
 
 // The decision of a host-local ADD, pure: which address of each range set an attachment gets, or why none
-// (docs/reference/host-local.md#add). The texts of refusals are the reference's.
+// (docs/notes/host-local.md#add). The texts of refusals are the reference's.
 
 namespace croft::core::host_local {
 
-/// What a decision may ask about the reservations of a network. All answers are of one moment: nobody else writes while
-/// a decision is made. An error of any of them ends the decision with that error.
+/// The questions of a decision about the reservations of a network. All answers are of one moment: nobody else writes
+/// while a decision is made. An error of any of them ends the decision with that error.
 class Taken {
  public:
   virtual ~Taken() = default;
@@ -44,7 +44,7 @@ struct Pick {
   friend bool operator==(const Pick&, const Pick&) = default;
 };
 
-/// What was decided. With a refusal the picks are those of the sets before the one that failed: they are not to be
+/// The decision. With a refusal the picks are those of the sets before the one that failed. They are not to be
 /// reserved, but the reference has moved their cursors by then, and so do we.
 struct Decision {
   std::vector<Pick> picks;       ///< one a set, in the order of the sets

@@ -9,7 +9,7 @@
 #include "hostlocal/decide/round_robin.h"
 #include "hostlocal/decide/test_range_sets.h"
 
-// Numbers in brackets are rows of docs/reference/host-local.md#cases.
+// Numbers in brackets are rows of docs/notes/host-local.md#cases.
 
 namespace croft::core::host_local {
 namespace {
@@ -196,7 +196,7 @@ TEST(Assign, RefusesASecondAddressOfTheSet) {
   EXPECT_EQ(outcome(kPlain, {}, book), Lines{"0: 10.1.2.3/24 via 10.1.2.1"});
 }
 
-// docs/reference/host-local.md#h7
+// docs/notes/host-local.md#h7
 TEST(Assign, ARequestSkipsTheCheckForASecondAddress) {
   Book book;
   book.taken = {address("10.1.2.2")};

@@ -16,7 +16,7 @@ namespace {
 using Kind = Finding::Kind;
 using Netns = CachedAttachment::Netns;
 
-/// What is known about the life of one reservation's holder.
+/// The verdict on the life of one reservation's holder.
 struct Verdict {
   enum class Life : std::uint8_t { alive, doubtful, gone } life = Life::gone;
   std::vector<std::string> evidence;

@@ -15,12 +15,12 @@
 #include "hostlocal/decide/reservation.h"
 #include "register/cached_attachment.h"
 
-// What a host-local directory says, compared with what lives on this machine. Pure: facts in, findings out. The rule of
-// a proven leak is on Finding::proven; when in doubt, an address is kept.
+// Compares a host-local directory with what lives on this machine. Pure: facts in, findings out. The rule of a proven
+// leak is on Finding::proven; when in doubt, an address is kept.
 
 namespace croft::core::host_local {
 
-/// What lives on this machine, from two sources that know nothing of each other.
+/// The life on this machine, from two sources that know nothing of each other.
 struct SignsOfLife {
   std::map<net::Address, std::string> configured;  ///< where: "eth0 in /run/netns/a"
   std::size_t namespaces = 0;                      ///< that were looked at
@@ -95,12 +95,12 @@ using AttachmentsByHolder = std::map<Holder, const CachedAttachment*>;
 /// nullptr when there is none. A holder without interface has any attachment of the container.
 [[nodiscard]] const CachedAttachment* find_attachment(const AttachmentsByHolder& attachments, const Holder& holder);
 
-/// What both looks proved about a reservation that did not change in between; the findings are those of the second.
+/// The findings, as of the second look, that both looks proved about a reservation which did not change in between.
 [[nodiscard]] std::vector<Finding> proven_by_both(const std::vector<Finding>& first,
                                                   const std::vector<Finding>& second);
 
-/// The brake: refused_for_safety when more than `share` of all reservations would go. What was written before this boot
-/// does not count.
+/// The brake: refused_for_safety when more than `share` of all reservations would go. Reservations from before this
+/// boot do not count.
 [[nodiscard]] Result<void> check_share(const std::vector<Finding>& proven, std::size_t reservations, double share);
 
 /// "3h12m", "45s", "12d4h": the two largest units.

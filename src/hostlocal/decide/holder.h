@@ -5,7 +5,7 @@
 
 namespace croft::core::host_local {
 
-/// Who holds a reservation of a host-local network: the container, and the interface in it.
+/// The holder of a reservation of a host-local network: the container, and the interface in it.
 struct Holder {
   std::string container_id;
   /// Empty: recorded by a plugin before v0.8.0, which knew the container only; such a record matches any interface.

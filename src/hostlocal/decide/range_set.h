@@ -13,7 +13,7 @@
 #include "base/result.h"
 
 // Range sets, the shape of host-local's configuration: an attachment gets one address of each set; the ranges of a set
-// are alternatives. Rules and error texts are the reference's (docs/reference/host-local.md#load-order, #ranges),
+// are alternatives. Rules and error texts are the reference's (docs/notes/host-local.md#load-order, #ranges),
 // because callers match them.
 
 namespace croft::core::host_local {
@@ -62,9 +62,9 @@ class RangeSet {
   std::vector<Range> ranges_;
 };
 
-/// Checks one range and fills in what was not given (docs/reference/host-local.md#ranges): the first address after the
-/// network address as gateway and first address; the last of the prefix, in IPv4 the one before the broadcast address,
-/// as last. Errors: invalid_argument with the reference's text.
+/// Checks one range and fills in what was not given (docs/notes/host-local.md#ranges). Gateway and first address are
+/// the one after the network address; the last is that of the prefix, in IPv4 the one before the broadcast address.
+/// Errors: invalid_argument with the reference's text.
 [[nodiscard]] Result<Range> make_range(const RangeSpec& spec);
 
 /// Which addresses of a subnet host-local gives to nobody, in order: the network address, the gateways, in IPv4 the

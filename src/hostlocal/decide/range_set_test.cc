@@ -4,7 +4,7 @@
 
 #include "hostlocal/decide/test_range_sets.h"
 
-// Numbers in brackets are rows of docs/reference/host-local.md#cases.
+// Numbers in brackets are rows of docs/notes/host-local.md#cases.
 
 namespace croft::core::host_local {
 namespace {
@@ -63,7 +63,7 @@ TEST(RangeSet, TheSmallestAndTheLargestSubnets) {
   EXPECT_EQ(range_of(spec("::/0")), "::1-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff via ::1 in ::/0");
 }
 
-// docs/reference/host-local.md#h16: small IPv6 values stay IPv6.
+// docs/notes/host-local.md#h16: small IPv6 values stay IPv6.
 TEST(RangeSet, SmallIpv6ValuesStayIpv6) {
   EXPECT_EQ(range_of(spec("::100:0/120")), "::100:1-::100:ff via ::100:1 in ::100:0/120");
 }

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "hostlocal/decide/range_set.h"
 
-// The order in which the addresses of a set are tried (docs/reference/host-local.md#round-robin): a ring over all
+// The order in which the addresses of a set are tried (docs/notes/host-local.md#round-robin). It is a ring over all
 // ranges of the set, from the address behind the cursor round to the cursor itself, each address once, a range's own
 // gateway never.
 
@@ -34,7 +34,7 @@ struct Candidate {
   friend bool operator==(const Candidate&, const Candidate&) = default;
 };
 
-/// What is left of a range above one of its addresses; nullopt when nothing is.
+/// The rest of a range above one of its addresses; nullopt when there is none.
 [[nodiscard]] std::optional<net::AddressRange> behind(const net::AddressRange& range, const net::Address& address);
 
 /// The first free address of the ring; nullopt when there is none. `next_free(AddressRange)` gives

@@ -10,7 +10,7 @@
 
 #include "hostlocal/decide/test_range_sets.h"
 
-// Numbers in brackets are rows of docs/reference/host-local.md#cases.
+// Numbers in brackets are rows of docs/notes/host-local.md#cases.
 
 namespace croft::core::host_local {
 
@@ -131,7 +131,7 @@ TEST(RoundRobin, OnlyTheGatewayOfTheRangeItselfIsPassedOver) {
   EXPECT_EQ(first({spec("10.1.2.0/24")}, {}, "2001:db8::7"), "10.1.2.2");
 }
 
-// docs/reference/host-local.md#h16
+// docs/notes/host-local.md#h16
 TEST(RoundRobin, CarriesThroughAll128Bits) {
   EXPECT_EQ(first({spec("::100:0/120")}, {}), "::100:2");
   EXPECT_EQ(first({spec("::/64")}, {}, "::ff:ffff"), "::100:0");
@@ -174,7 +174,7 @@ TEST(RoundRobin, PassesAnErrorOn) {
   EXPECT_EQ(found.error(), error);
 }
 
-// ---- against the iterator of docs/reference/host-local.md#round-robin, one address at a time
+// ---- against the iterator of docs/notes/host-local.md#round-robin, one address at a time
 
 class Iterator {
  public:

@@ -41,7 +41,7 @@ class HolderTable {
     return false;
   }
 
-  /// False when it is not there. What probing brought behind it moves up, so that no mark has to stay.
+  /// False when it is not there. Entries that probing brought behind it move up, so that no mark has to stay.
   bool remove(std::uint32_t hash, core::space::SparsePlace place) {
     const std::uint32_t mask = cells_.size() - 1;
     const auto found = find(hash, place);

@@ -28,7 +28,7 @@ constexpr std::uint64_t kTablesOffset = 4096;
 /// Keeps the sizes computed from a damaged header within reason.
 constexpr std::uint32_t kSlotsMax = 1U << 26;
 
-/// What the file begins with.
+/// The beginning of the file.
 struct Header {
   std::array<char, 8> magic = kMagic;
   std::uint32_t format = kFormat;

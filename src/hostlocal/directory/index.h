@@ -18,8 +18,8 @@ namespace croft::store::hostlocal {
 
 /// No index is made for a directory with fewer reservations: it is read on each call.
 inline constexpr std::uint64_t kIndexedCountMin = 33;
-/// An index is not used longer than this without a look at all files: it bounds how long what nobody could see, such as
-/// a reservation edited in place, stays unseen.
+/// An index is not used longer than this without a look at all files. It bounds how long an invisible change, such as a
+/// reservation edited in place, stays unseen.
 inline constexpr std::chrono::nanoseconds kIndexAgeMax = std::chrono::hours{1};
 
 /// `<dataDir>/.croft/<network>.index`.

@@ -78,7 +78,7 @@ class DirectoryReservations final : public Reservations {
  private:
   [[nodiscard]] const os::Directory& directory() const { return files_.directory(); }
 
-  /// What the view finds, read from the files; nothing when the index turns out to be wrong.
+  /// The reservations that the view finds, read from the files; nothing when the index turns out to be wrong.
   [[nodiscard]] Result<std::optional<std::vector<Reservation>>> find_in_files(View& view, const std::string& key);
   [[nodiscard]] Result<Reserved> undo(std::span<const NewReservation> placed, Result<Reserved> outcome);
 

@@ -19,9 +19,8 @@ inline constexpr std::chrono::seconds kLockWaitMax{90};
 /// with the object. `network` must be a CNI network name (no slash, not starting with a dot). `clock` must outlive the
 /// object. Errors: as path_error gives them; deadline_exceeded, naming the process that holds the lock.
 ///
-/// What it keeps beside the files is an index, `<data_dir>/.croft/<network>.index`: see
-/// docs/adr/0005-host-local-index.md. Where it can't be kept (read-only, a file system with coarse times), each call
-/// reads all files.
+/// Beside the files it keeps an index, `<data_dir>/.croft/<network>.index`: see docs/adr/0005-host-local-index.md.
+/// Where it can't be kept (read-only, a file system with coarse times), each call reads all files.
 [[nodiscard]] Result<std::unique_ptr<Reservations>> open_reservations(
     const std::string& data_dir, const std::string& network, OpenMode mode, const Clock& clock,
     std::chrono::nanoseconds lock_wait = kLockWaitMax);

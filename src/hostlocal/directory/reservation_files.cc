@@ -17,7 +17,7 @@ namespace files = wire::host_local;
 /// A content is a container ID, a line end and an interface name; nothing an environment variable can carry is longer.
 constexpr std::size_t kContentBytesMax = std::size_t{132} << 10;
 constexpr std::size_t kCursorBytesMax = 256;
-/// What the names begin with that contents have before they get their own, where files without name are not known.
+/// The beginning of the names that contents have before they get their own, where files without name are not known.
 constexpr std::string_view kDraftStart = ".croft.new.";
 /// An empty file younger than this may be one that a plugin of the old kind is about to write, should somebody have
 /// removed the lock file under it.

@@ -14,7 +14,8 @@ namespace croft::store::hostlocal {
 
 /// Whether a file has nothing in it: what a crash left, or what a plugin of the old kind is about to write.
 [[nodiscard]] bool is_empty_file(const os::SmallFile& file);
-/// Who a file says holds its address. A text that is no CNI container ID is somebody's note: it names nobody.
+/// The holder of its address by a file's content. A text that is no CNI container ID is somebody's note: it names
+/// nobody.
 [[nodiscard]] std::optional<Holder> holder_of(const os::SmallFile& file);
 
 /// The files in a network's directory: one for each address that is held, with its name, and one for each set's cursor.

@@ -29,7 +29,7 @@ class ScannedView final : public View {
   void remove(const net::Address& address, std::uint32_t hash) override;
   [[nodiscard]] bool failed() const override { return false; }
 
-  // What an index is written from.
+  // The condition for writing an index from it.
   [[nodiscard]] bool is_fit_for_index() const { return fit_; }
   [[nodiscard]] const core::space::SparseTakenSet& taken() const { return taken_; }
   [[nodiscard]] const std::vector<std::uint64_t>& holder_cells() const { return holders_.cells; }

@@ -19,8 +19,8 @@ namespace croft::store::hostlocal {
 /// The same where the family is known: an IPv4-mapped number of an IPv6 range stays IPv6.
 [[nodiscard]] net::Address address_of(net::U128 number, net::Family family);
 
-/// What is known of a directory without reading it again: either everything was read just now, or the index says so.
-/// A view says where to look; what it says of holders has to be read from the file before anything is done about it.
+/// The knowledge of a directory without reading it again: either everything was read just now, or the index says so. A
+/// view says where to look; what it says of holders has to be read from the file before anything is done about it.
 class View {
  public:
   virtual ~View() = default;

@@ -10,8 +10,8 @@ namespace {
 
 namespace files = wire::host_local;
 
-/// Kernels before 6.13 stamp with a clock that ticks every 1 to 10 ms: two changes in one tick have one stamp. What is
-/// older than this has no such twin to come.
+/// Kernels before 6.13 stamp with a clock that ticks every 1 to 10 ms: two changes in one tick have one stamp. An older
+/// stamp has no such twin to come.
 constexpr std::chrono::milliseconds kStampAgeMin{50};
 
 /// Whether every change after this stamp was taken shows in the next one. A change sets both times to one value: where
@@ -134,8 +134,8 @@ void ViewUpkeep::mark_changed() {
   if (marked) seen_at_ = *marked;
 }
 
-/// Gives the directory a time of modification that the kernel never does: one second before its time of change, which
-/// the kernel keeps equal to it on every change of an entry.
+/// Gives the directory a time of modification that the kernel never does. It is one second before its time of change,
+/// which the kernel keeps equal to it on every change of an entry.
 Result<os::DirectoryStamp> ViewUpkeep::mark_directory() {
   constexpr std::int64_t kApartNs = 1'000'000'000;
   const std::int64_t mark = clock_.now().wall.time_since_epoch().count() - kApartNs;

@@ -21,8 +21,8 @@ namespace croft::store::hostlocal {
 /// an index for the next call. docs/adr/0005-host-local-index.md has the rules. `files` and `clock` must outlive the
 /// object.
 ///
-/// Who changes files calls expect_unchanged() right before, mark_changed() right behind, before the directory is
-/// synced, and has the view follow; when in doubt what the files are now, forget(). publish() comes last.
+/// A writer of files calls expect_unchanged() right before, mark_changed() right behind, before the directory is
+/// synced, and has the view follow; when in doubt about the files it calls forget().
 class ViewUpkeep {
  public:
   /// A file of the directory that has an address for a name, and is not one of the names an index can stand for.
@@ -40,7 +40,7 @@ class ViewUpkeep {
   [[nodiscard]] Result<View*> need_view();
   /// The one there is; null when nothing had to be looked at yet.
   [[nodiscard]] View* view() { return index_ ? static_cast<View*>(index_.get()) : scanned_.get(); }
-  /// What a view of all files leaves out.
+  /// The files that a view of all files leaves out.
   [[nodiscard]] const std::vector<OddFile>& odd_files() const { return odd_files_; }
   /// Why a file could not be read when all were read last.
   [[nodiscard]] const std::optional<Error>& unreadable() const { return unreadable_; }
@@ -49,7 +49,7 @@ class ViewUpkeep {
   /// The view is not believed any more, and no index again.
   void forget();
 
-  /// What the view says must still be so, else it is not to become an index.
+  /// The state that must still hold, else the view is not to become an index.
   void expect_unchanged();
   /// From here on every change by somebody else shows.
   void mark_changed();
@@ -79,8 +79,9 @@ class ViewUpkeep {
   bool index_is_wrong_ = false;
   std::vector<OddFile> odd_files_;  ///< with scanned_
   std::optional<Error> unreadable_;
-  /// The stamp that the view is of: the one the index counts for, or the one before and after all files were read, then
-  /// the one we marked the directory with. Absent: what the view says may be behind, and no index is written.
+  /// The stamp that the view is of. It is the one the index counts for, or the one before and after all files were
+  /// read, then the one we marked the directory with. Absent: what the view says may be behind, and no index is
+  /// written.
   std::optional<os::DirectoryStamp> seen_at_;
   bool changed_ = false;
 };

@@ -11,7 +11,7 @@
 
 namespace croft::edge {
 
-/// What the personality `host-local` works with; `app` fills it in.
+/// The outside of the personality `host-local`; `app` fills it in.
 struct HostLocalWorld {
   /// Opens and locks a network's reservations; makes the directory when it is missing.
   std::function<Result<std::unique_ptr<store::Reservations>>(const std::string& data_dir, const std::string& network)>
@@ -29,7 +29,7 @@ struct HostLocalWorld {
 };
 
 /// The personality `host-local`: the reference plugin's configuration, files, results and errors
-/// (docs/reference/host-local.md), all errors with code 999. `world` must outlive the plugin. Where it does better than
+/// (docs/notes/host-local.md), all errors with code 999. `world` must outlive the plugin. Where it does better than
 /// the reference:
 /// - an ADD that fails, for whatever reason, leaves no reservation and touches no other one;
 /// - DEL and GC need `name` and `ipam.dataDir` of the configuration and nothing else; a DEL that cannot remove a file

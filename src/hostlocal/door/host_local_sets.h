@@ -22,9 +22,9 @@ struct FoundSets {
   std::vector<std::string> unusable;             ///< files that could not be used, and why; the first few
 };
 
-/// The range sets of a network: of the file that was given, else of the newest entry of the runtime's cache (`results`)
-/// that has this network's configuration, else of the newest one that flannel made (`flannel`), else of the first file
-/// of the configuration directory. Error: the given file can't be used.
+/// The range sets of a network, from the file that was given. Else they are those of the newest entry of the runtime's
+/// cache (`results`) that has this network's configuration, else of the newest one that flannel made (`flannel`), else
+/// of the first file of the configuration directory. Error: the given file can't be used.
 [[nodiscard]] Result<FoundSets> find_range_sets(const SetSources& sources);
 
 }  // namespace croft::edge

@@ -279,7 +279,7 @@ constexpr std::array<JsonMember<Draft>, 2> kReleaseMembers = {
 
 // ---- from the draft to the configuration
 
-/// The reference's steps after decoding (docs/reference/host-local.md#load-order), in its order. nullopt: go on.
+/// The reference's steps after decoding (docs/notes/host-local.md#load-order), in its order. nullopt: go on.
 std::optional<Error> take_requested(const std::string& args_text, const Draft& draft, HostLocalConfig& config) {
   const auto args = parse_args(args_text, kHostLocalArgKeys);
   if (!args) return refused(args.error().message);

@@ -16,7 +16,7 @@
 #include "hostlocal/decide/range_set.h"
 
 // The network configuration of the personality `host-local`: the grammar, order of checks and error texts of the
-// reference (docs/reference/host-local.md#configuration, #load-order, #ranges).
+// reference (docs/notes/host-local.md#configuration, #load-order, #ranges).
 
 namespace croft::wire::cni {
 
@@ -48,9 +48,9 @@ struct HostLocalConfig {
 
 /// Decodes what the command needs:
 /// - ADD, CHECK, STATUS: everything, with the reference's errors in its order
-///   (docs/reference/host-local.md#load-order), code 999. `ipam.statusWhenFull` only for STATUS, `prevResult` only for
+///   (docs/notes/host-local.md#load-order), code 999. `ipam.statusWhenFull` only for STATUS, `prevResult` only for
 ///   CHECK.
-/// - DEL and GC need `name` and `ipam.dataDir` alone (docs/reference/host-local.md#h10): a release must not fail
+/// - DEL and GC need `name` and `ipam.dataDir` alone (docs/notes/host-local.md#h10): a release must not fail
 ///   because of ranges, routes or CNI_ARGS. A fault in `dataDir` itself is still an error, because the wrong directory
 ///   would be answered with success; no `ipam` at all is the same fault, with the reference's text. GC reads the list
 ///   of attachments besides. `set_count` is what can be counted, `sets` stays empty.

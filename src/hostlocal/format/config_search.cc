@@ -35,7 +35,7 @@ const Json* find_plugin(const Json& config) {
   return nullptr;
 }
 
-/// What libcni adds before it calls a plugin.
+/// The members that libcni adds before it calls a plugin.
 Json as_called(const Json& plugin, const Json& config, const Json& capability_args) {
   Json called = plugin;
   for (const char* name : {"name", "cniVersion"}) {

@@ -7,7 +7,7 @@
 #include "base/net/test_values.h"
 #include "cni/format/network.h"
 
-// Numbers in brackets are rows of docs/reference/host-local.md#cases.
+// Numbers in brackets are rows of docs/notes/host-local.md#cases.
 
 namespace croft::wire::cni {
 namespace {
@@ -75,7 +75,7 @@ const std::string kPlain = R"("ranges":[[{"subnet":"10.1.2.0/24"}]])";
 
 // ---- ranges
 
-// docs/reference/node-ranges.md#delegate
+// docs/notes/node-ranges.md#delegate
 TEST(HostLocalConfig, ReadsWhatFlannelWrites) {
   const HostLocalConfig config = *decode(
       R"({"cniVersion":"0.3.1","hairpinMode":true,"ipMasq":false,"ipam":{"ranges":[[{"subnet":"10.244.0.0/24"}]],)"
@@ -90,7 +90,7 @@ TEST(HostLocalConfig, ReadsWhatFlannelWrites) {
   EXPECT_THAT(config.requested_addresses, IsEmpty());
 }
 
-// docs/reference/host-local.md#worked-example
+// docs/notes/host-local.md#worked-example
 TEST(HostLocalConfig, ReadsTheWorkedExample) {
   const HostLocalConfig config = *decode(with(
       R"("type":"host-local","ranges":[[{"subnet":"10.10.0.0/16","rangeStart":"10.10.1.20","rangeEnd":"10.10.3.50",)"
@@ -152,7 +152,7 @@ TEST(HostLocalConfig, SetsAreCheckedInOrderThenTheirOverlap) {
             "invalid range set 2: Network 10.1.2.0/31 too small to allocate from");
 }
 
-// [12, 52, 53]; docs/reference/host-local.md#load-order, step 5
+// [12, 52, 53]; docs/notes/host-local.md#load-order, step 5
 TEST(HostLocalConfig, OldVersionsHaveOneSetAFamily) {
   const std::vector<std::vector<std::string>> two = {{"10.1.2.0/24"}, {"11.1.2.0/24"}};
   EXPECT_EQ(refusal(with_sets(two, "", "0.2.0")), "CNI version 0.2.0 does not support more than 1 address per family");
@@ -195,7 +195,7 @@ TEST(HostLocalConfig, RangesAreCheckedAsTheyWereWritten) {
             "invalid range set 0: RangeStart 192.0.2.50 not in network 192.0.2.0/24");
 }
 
-// docs/reference/cni.md#json-rules
+// docs/notes/cni.md#json-rules
 TEST(HostLocalConfig, EndsAndGatewaysAreAddresses) {
   for (const char* member : {"rangeStart", "rangeEnd", "gateway"}) {
     for (const std::string text : {"foo", "10.1.2.010", " 10.1.2.9", "10.1.2.9/24", "fe80::1%eth0"}) {
@@ -246,7 +246,7 @@ TEST(HostLocalConfig, RequestedAddressesAreTexts) {
   EXPECT_EQ(refusal(with(kPlain, R"(,"args":{"cni":{"ips":[""]}})")), "cannot understand ip: IP <nil> not v4 nor v6");
   EXPECT_EQ(refusal(with(kPlain, R"(,"args":{"cni":{"ips":["10.1.2.3",5]}})")),
             "invalid network config: args.cni.ips[1]: an integer (5) where a string is wanted");
-  // docs/reference/host-local.md#h15: the reference crashes.
+  // docs/notes/host-local.md#h15: the reference crashes.
   EXPECT_EQ(refusal(with(kPlain, R"(,"args":{"cni":{"ips":[null]}})")),
             "invalid network config: args.cni.ips[0]: null where a string is wanted");
   EXPECT_EQ(refusal(with(kPlain, R"(,"runtimeConfig":{"ips":[null]})")),
@@ -268,7 +268,7 @@ TEST(HostLocalConfig, CniArgsAreRefusedWithCode999) {
   EXPECT_EQ(refusal(with(kPlain), Command::add, "IgnoreUnknown=1;K8S_POD_NAME=a;K8S_POD_UID=b"), "");
 }
 
-// docs/reference/host-local.md#load-order
+// docs/notes/host-local.md#load-order
 TEST(HostLocalConfig, FaultsAreFoundInTheReferencesOrder) {
   const std::string no_address = R"(,"args":{"cni":{"ips":[""]}})";
   const std::string bad_json = R"(,"runtimeConfig":{"ipRanges":[[{"subnet":"x"}]]})";
@@ -326,7 +326,7 @@ TEST(HostLocalConfig, PathsAreTexts) {
   }
 }
 
-// docs/reference/cni.md#json-rules
+// docs/notes/cni.md#json-rules
 TEST(HostLocalConfig, MembersMatchInAnyCaseAndObjectsMerge) {
   const HostLocalConfig config = *decode(
       R"({"NAME":"mynet","CNIVERSION":"1.0.0","IPAM":{"RANGES":[[{"Subnet":"10.1.2.0/24","RANGEstart":"10.1.2.9"}]]},)"
@@ -372,7 +372,7 @@ TEST(HostLocalConfig, EverythingHasALimit) {
 
 // ---- commands
 
-// docs/reference/host-local.md#h10
+// docs/notes/host-local.md#h10
 TEST(HostLocalConfig, AReleaseNeedsNameAndDataDirAlone) {
   const std::string broken = with(R"("ranges":[[{"subnet":"x"}],5],"routes":5,"dataDir":"/a","resolvConf":7,"type":{})",
                                   R"(,"runtimeConfig":{"ipRanges":[[]],"ips":[null]},"args":7)");

@@ -8,7 +8,7 @@
 #include "base/net/address.h"
 #include "hostlocal/decide/holder.h"
 
-// The files of a host-local directory (docs/reference/host-local.md#files, #matching): one a reservation, one cursor a
+// The files of a host-local directory (docs/notes/host-local.md#files, #matching): one a reservation, one cursor a
 // range set, `lock`.
 
 namespace croft::wire::host_local {
@@ -22,7 +22,8 @@ using core::host_local::Holder;
 /// container ID alone when there is no interface name.
 [[nodiscard]] std::string print_holder(const Holder& holder);
 
-/// What two contents must agree in to be the same holder: the content without white space (Unicode's) at both ends.
+/// The part in which two contents must agree to be the same holder: the content without white space (Unicode's) at both
+/// ends.
 [[nodiscard]] std::string_view holder_key(std::string_view content);
 
 /// Reads a content: up to the first CR LF the container, behind it the interface. nullopt for an empty one (a crash of

@@ -4,7 +4,7 @@
 
 #include "base/net/test_values.h"
 
-// Numbers in brackets are rows of docs/reference/host-local.md#cases.
+// Numbers in brackets are rows of docs/notes/host-local.md#cases.
 
 namespace croft::wire::host_local {
 namespace {

@@ -18,7 +18,7 @@ using store::Match;
 using store::Reservation;
 using store::Reservations;
 
-/// What a decision asks, answered from the files.
+/// The answers to a decision's questions, from the files.
 class LockedTaken final : public core::host_local::Taken {
  public:
   LockedTaken(Reservations& reservations, const Holder& asker, const std::function<void(const std::string&)>& warn)
@@ -64,7 +64,8 @@ std::vector<net::Address> addresses_of(const std::vector<Reservation>& reservati
   return addresses;
 }
 
-/// What a holder has: by container and interface, else by the container alone (docs/reference/host-local.md#matching).
+/// The reservations of a holder: by container and interface, else by the container alone
+/// (docs/notes/host-local.md#matching).
 [[nodiscard]] Result<std::vector<Reservation>> find_held(Reservations& reservations, const Holder& holder) {
   TRY(auto held, reservations.held_by(holder, Match::exact, Care::thorough));
   if (!held.empty()) return held;

@@ -18,7 +18,7 @@
 
 namespace croft::engine {
 
-/// What a host-local ADD wants.
+/// The wishes of a host-local ADD.
 struct RangeRequest {
   store::Holder holder;
   const std::vector<core::host_local::RangeSet>& sets;
@@ -35,8 +35,8 @@ struct RangeRequest {
 
 /// Releases what the holder has, durably, and answers with it. Files of an old plugin, which name the container only,
 /// are released when nothing names the interface; with two range sets or more also besides, as in the reference. Error:
-/// a file that can't be read, when less was found than there are sets: it may be the holder's. What was found is
-/// released even then.
+/// a file that can't be read, when less was found than there are sets: it may be the holder's. The reservations found
+/// are released even then.
 [[nodiscard]] Result<std::vector<net::Address>> release_from_ranges(store::Reservations& reservations,
                                                                     const store::Holder& holder, std::size_t set_count);
 
@@ -58,8 +58,8 @@ struct CollectedReservations {
 
 /// Releases every reservation of the network whose holder is not in `alive`, but the young ones (kReservationAgeMin;
 /// one dated in the future counts as young). One that names the container only lives as long as any interface of it.
-/// What does not say who holds it is left alone, unless it is empty: that is nobody's. Goes on after an error, also
-/// when a file can't be read, and returns the first.
+/// A file that does not say who holds it is left alone, unless it is empty: that is nobody's. Goes on after an error,
+/// also when a file can't be read, and returns the first.
 [[nodiscard]] Result<CollectedReservations> collect_from_ranges(store::Reservations& reservations,
                                                                 const std::set<store::Holder>& alive,
                                                                 const Instant& now);

@@ -181,7 +181,7 @@ net::Prefix prefix_of(const net::Address& address) {
   return net::Prefix::containing(address, net::bit_length(address.family()));
 }
 
-/// What lies in a range beside others.
+/// The addresses of a range between others.
 std::vector<net::AddressRange> gaps_between(const net::Prefix& range, std::vector<net::AddressRange> others) {
   const auto whole = net::AddressRange::of(range);
   std::erase_if(others, [&](const net::AddressRange& other) { return !other.overlaps(whole); });
@@ -197,8 +197,8 @@ std::vector<net::AddressRange> gaps_between(const net::Prefix& range, std::vecto
   return gaps;
 }
 
-/// Reserves what host-local gives to nobody of a range: its ends, its gateway, what its configuration leaves out. What
-/// has a file is its holder's.
+/// Reserves what host-local gives to nobody of a range: its ends, its gateway, what its configuration leaves out. An
+/// address that has a file is its holder's.
 [[nodiscard]] Result<void> keep_out(const Context& context, const std::vector<Reservation>& files,
                                     const ImportRequest& request, const net::Prefix& range,
                                     std::vector<ImportedHolder>& result) {

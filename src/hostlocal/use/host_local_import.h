@@ -24,14 +24,14 @@ struct ImportRequest {
   std::vector<net::Prefix> ranges;  ///< of this node; only addresses inside one of them are imported; at least one
   std::string interface_name;       ///< for reservations of an old plugin, which name none; empty: they are left
   bool dry_run = false;             ///< says what would happen and changes nothing
-  /// Of the ranges, where they are not the first addresses. A gateway is the node's own.
+  /// The gateways of the ranges, where they are not the first addresses. A gateway is the node's own.
   std::vector<net::Address> gateways = {};
-  /// What host-local's configuration lets it give (rangeStart, rangeEnd). What else a range has is of routers, as a
-  /// rule, and of hosts with fixed addresses. Empty: not known.
+  /// The addresses that host-local's configuration lets it give (rangeStart, rangeEnd). The rest of a range belongs to
+  /// routers, as a rule, and to hosts with fixed addresses. Empty: not known.
   std::vector<net::AddressRange> given = {};
 };
 
-/// What became of the addresses of one holder.
+/// The outcome for the addresses of one holder.
 struct ImportedHolder {
   enum class Outcome : std::uint8_t {
     imported,  ///< or, in a dry run, could be

@@ -54,7 +54,7 @@ TEST_F(HostLocalUse, GivesAnAddressOfEachSetAndMovesBothCursors) {
   EXPECT_EQ(data_.files.at("10.1.2.2"_ip).holder, kDummy);
 }
 
-// docs/reference/host-local.md#cases, row 113, and #h6: what was given out before stays, what this call took does not
+// docs/notes/host-local.md#cases, row 113, and #h6: what was given out before stays, what this call took does not
 // come into being.
 TEST_F(HostLocalUse, ARefusalReservesNothingAndMovesTheCursorsOfTheSetsBefore) {
   for (std::uint64_t i = 2; i <= 7; ++i) data_.put(Address::v6({0x20010db800000000, i}), Holder{"other", "eth0"});

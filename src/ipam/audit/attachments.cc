@@ -27,7 +27,7 @@ std::string words_of(const Owner& owner) {
                      owner.network);
 }
 
-/// What keeps every node from new addresses alike, and no node can mend: no room, or a damaged record.
+/// An error that keeps every node from new addresses alike, and that no node can mend: no room, or a damaged record.
 bool is_of_the_register(ErrorCode code) {
   return code == ErrorCode::exhausted || code == ErrorCode::corrupt || code == ErrorCode::newer_version;
 }

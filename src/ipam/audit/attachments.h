@@ -22,11 +22,11 @@
 #include "register/pool.h"
 #include "register/snapshot.h"
 
-// What the register says of the attachments that a runtime asks about: CNI's CHECK, STATUS and GC.
+// The register's word on the attachments that a runtime asks about: CNI's CHECK, STATUS and GC.
 
 namespace croft::core::audit {
 
-/// What the blocks that an owner's handle names say it holds, ascending. Writes nothing.
+/// The addresses, ascending, that an owner holds by the blocks which its handle names. Writes nothing.
 [[nodiscard]] Step<std::vector<net::Address>> held_addresses(const Snapshot& snapshot, const Owner& owner);
 
 /// Adds what the owner's container holds of the block in other networks than the owner's, by network.
@@ -46,13 +46,13 @@ struct StatusRequest {
   net::PerFamily<std::vector<AskedPool>> pools;
   bool fail_when_full = false;  ///< else what keeps every node from new addresses alike is no fault of this one
 };
-/// What an ADD of some pod on the node would be answered: pools for some namespaces alone, or for who names them,
-/// serve. Writes nothing.
+/// The answer that an ADD of some pod on the node would get: pools for some namespaces alone, or used only by name,
+/// count as serving. Writes nothing.
 [[nodiscard]] Step<AssignAnswer> try_assign(const Snapshot& snapshot, const StatusRequest& request, const Instant& now);
 /// Why the node is not ready by that answer; nothing when it is.
 [[nodiscard]] std::optional<Error> unready(const AssignAnswer& answer, bool fail_when_full);
 
-/// What a GC names as alive, as libcni's GCAttachment: container ID and interface name.
+/// The attachments that a GC names as alive, as libcni's GCAttachment: container ID and interface name.
 using GcAttachments = std::set<std::pair<std::string, std::string>>;
 /// The list is authoritative for this network on this node and nothing else.
 struct Authority {
@@ -66,8 +66,8 @@ struct Garbage {
   std::size_t kept_young = 0;  ///< held by nobody valid, but younger than kCollectAgeMin
 };
 /// CNI GC (docs/promises.md#cni-gc): adds what the block has that is held by owners of this network on this node who
-/// are not valid. Who is younger than kCollectAgeMin, or of unknown age, is kept: its ADD may not have reached the list
-/// yet. Whose owner is not certain, or whose node is not recorded, is kept too.
+/// are not valid. An address younger than kCollectAgeMin, or of unknown age, is kept: its ADD may not have reached the
+/// list yet. One whose owner is not certain, or whose node is not recorded, is kept too.
 void add_garbage(const Block& block, const Authority& authority, const GcAttachments& valid, const Instant& now,
                  Garbage& garbage);
 

@@ -16,7 +16,7 @@ void add(Report& report, Finding::Kind kind, std::string subject, std::string wh
   report.findings.push_back({kind, std::move(subject), std::move(what), std::move(remedy)});
 }
 
-/// Of addresses that the DEL of a living container may not find.
+/// Addresses that the DEL of a living container may not find.
 constexpr std::string_view kFoundOnceGone =
     "leave the addresses to their holder while it lives; those that its DEL leaves behind the controller frees, or "
     "`croft check --cni-cache` on that node names them";

@@ -35,7 +35,7 @@ LivingComparison::LivingComparison(const Runtime& runtime) : node_(runtime.node)
   }
 }
 
-/// Of a pod any of its containers may hold it; what says nothing of pods may be its.
+/// Any container of a pod may hold it; a record that says nothing of pods may be the pod's.
 bool LivingComparison::is_of(const Living& living, const Attribute& attribute) {
   // A virtual machine's address is that of each pod that runs it.
   if (attribute.secondary.contains(kMachineKey)) return true;
@@ -113,7 +113,7 @@ std::vector<Finding> LivingComparison::findings(const GiverOf& giver_of) const {
     if (living.holds) continue;
     const Giver giver = giver_of(address, node_of(living));
     if (giver == Giver::unknown) continue;
-    // What somebody else holds, or held a moment ago, was given here.
+    // An address that somebody else holds, or held a moment ago, was given here.
     if (giver != Giver::here && living.holder.empty()) {
       not_moved[node_of(living)].emplace(address, giver);
       continue;

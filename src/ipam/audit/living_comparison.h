@@ -19,16 +19,16 @@ namespace croft::core::audit {
 /// How many pods whose address nobody holds are named.
 inline constexpr std::size_t kPodsNamedMax = 10;
 
-/// Compares the addresses that somebody lives with, as the runtime and the pods of the cluster say, with what is held:
-/// after the register was put back to an older state, what it has as free, or gave to another since, may be in use.
-/// `runtime` must outlive it.
+/// Compares the addresses that somebody lives with, as the runtime and the pods of the cluster say, with what is held.
+/// After the register was put back to an older state, addresses that it has as free, or gave to another since, may be
+/// in use. `runtime` must outlive it.
 class LivingComparison {
  public:
   explicit LivingComparison(const Runtime& runtime);
 
   /// An address that is held, or cools.
   void see(const net::Address& address, const Attribute& attribute);
-  /// Whose an address is that nobody holds.
+  /// The program that gave an address which nobody holds.
   enum class Giver : std::uint8_t {
     unknown,    ///< it is not Croft's to give, or its block could not be read
     here,       ///< it is
@@ -37,8 +37,8 @@ class LivingComparison {
   };
   /// `node` may be empty: not known.
   using GiverOf = std::function<Giver(const net::Address& address, const std::string& node)>;
-  /// Once all have been seen: who lives with an address that he does not hold. Of a node whose addresses host-local
-  /// still gives that is told once.
+  /// Once all have been seen: who lives with an address that he does not hold. A node whose addresses host-local still
+  /// gives is told once.
   [[nodiscard]] std::vector<Finding> findings(const GiverOf& giver_of) const;
 
  private:

@@ -64,7 +64,7 @@ Condition ready(const PoolFill& fill) {
   return {"Ready", true, "AddressesFree", ""};
 }
 
-/// Of what may be used at all.
+/// A share of the addresses that may be used at all.
 constexpr double kOpenShareMin = 0.1;
 
 }  // namespace

@@ -9,8 +9,8 @@
 #include "noderanges/decide/node_range_look.h"
 #include "register/pool.h"
 
-// What is said of a pool, and of what node ranges are cut from, to people who ask a Kubernetes API about them
-// (docs/formats/kubernetes-own.md#status): numbers, and statements that hold or do not.
+// The status of a pool, and of what node ranges are cut from, for people who ask a Kubernetes API about them
+// (docs/formats/kubernetes-own.md#status). It has numbers, and statements that hold or do not.
 
 namespace croft::core {
 
@@ -55,11 +55,11 @@ struct PoolStatus {
   PoolFill use;
   std::vector<Condition> conditions;
 };
-/// Of all pools there are, in their order. n log n steps.
+/// The status of each pool, in the order given. n log n steps.
 [[nodiscard]] std::vector<PoolStatus> status_of_pools(std::vector<PoolFill> pools);
 
-/// What node ranges are cut from, with what holds of it: Ready (every node that is known has its ranges), Exhausted
-/// (one of the cluster CIDRs is full), Overlaps (two nodes have the same addresses).
+/// The address space that node ranges are cut from, with its conditions. Ready: every node that is known has its
+/// ranges. Exhausted: one of the cluster CIDRs is full. Overlaps: two nodes have the same addresses.
 struct NodeRangeStatus {
   struct Cluster {
     std::string cidr;

@@ -126,7 +126,7 @@ class RegisterAudit::Impl {
     report_.findings.push_back({kind, std::move(subject), std::move(what), std::move(remedy)});
   }
 
-  /// What records say is reserved, apart from what pools keep by themselves.
+  /// The addresses that records reserve, apart from those that pools keep by themselves.
   [[nodiscard]] net::Intervals recorded_reservations() {
     std::vector<net::Prefix> cidrs;
     for (const auto& [key, value] : reader_.sound({Kind::reservation, ""})) {
@@ -182,7 +182,7 @@ class RegisterAudit::Impl {
       report_.blocks_of_nodes.push_back({block.cidr, block.affinity->name});
     }
     const Pool* pool = pools_.containing(block.cidr.first());
-    // Of a pool that can't be read nobody knows which blocks lie in it.
+    // A pool that cannot be read may have any block in it.
     if (pool == nullptr ? !unseen_.lacks_some(Kind::pool) : pool->block_length != block.cidr.length()) {
       add(FindingKind::block_without_pool, subject,
           (pool == nullptr ? "it lies in no pool"
@@ -199,7 +199,7 @@ class RegisterAudit::Impl {
     check_addresses(block);
   }
 
-  /// Who has its addresses, the first few: "; pod shop/web-0 (handle net.0f3c) on node n1 has 10.5.0.0".
+  /// The first few holders of its addresses: "; pod shop/web-0 (handle net.0f3c) on node n1 has 10.5.0.0".
   [[nodiscard]] std::string holders_text(const Block& block) const {
     constexpr std::size_t kNamedMax = 3;
     std::string text;
@@ -214,7 +214,7 @@ class RegisterAudit::Impl {
     return held > kNamedMax ? fmt::format("{}, and {} more are held", text, held - kNamedMax) : text;
   }
 
-  /// What becomes of a block that should not be there: its holders keep what they have.
+  /// The fate of a block that should not be there: its holders keep what they have.
   [[nodiscard]] static std::string until_empty(const Block& block) {
     const std::string end = "its holders keep their addresses until they end; ";
     if (!block.affinity || block.affinity->type != AffinityOwner::Type::host) return end + "then it is deleted";
@@ -313,8 +313,8 @@ class RegisterAudit::Impl {
   }
 
   /// Known is what is in a pool, and in a block of which it is known what it holds: one that was read, or none.
-  /// While nodes move from host-local, as docs/runbooks/migrate.md has it, no node gets an address of another's block:
-  /// the range of one that has not moved is whole, and its pods' addresses are nobody's here.
+  /// While nodes move from host-local (docs/runbooks/migrate.md), no node gets an address of another's block. The range
+  /// of a node that has not moved is whole, and its pods' addresses are nobody's here.
   [[nodiscard]] LivingComparison::Giver giver_of(const net::Address& address, const std::string& node) {
     using Giver = LivingComparison::Giver;
     const Pool* pool = pools_.containing(address);
@@ -410,7 +410,7 @@ Missing wanted_by_audit(bool foreign_writers, bool with_services) {
   Missing everything;
   for (const Kind kind : kKindsRead) everything.lists.insert({kind, ""});
   everything.records = {ipam_config_key(), pool_set_key(), node_range_set_key()};
-  // Of these only whether they can be read: others decide over what they say, and stop at one that is damaged.
+  // Only asks whether these can be read: others decide over their content, and stop at a damaged one.
   everything.lists.insert({Kind::node_range, ""});
   everything.lists.insert({Kind::removed_node, ""});
   if (foreign_writers) everything.lists.insert({Kind::block_beside, ""});

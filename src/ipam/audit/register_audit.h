@@ -11,12 +11,12 @@
 
 namespace croft::core::audit {
 
-/// What a look at the register has to see: lists with values, and records; the list of handles for audit_register()
-/// alone. `with_services`: Services are the register's own, not Kubernetes'.
+/// The reads that a look at the register needs: lists with values, and records; the list of handles for
+/// audit_register() alone. `with_services`: Services are the register's own, not Kubernetes'.
 [[nodiscard]] Missing wanted_by_audit(bool foreign_writers, bool with_services);
 
-/// The look in two parts: what there is besides handles, all at once, and then each handle, of which nothing is kept
-/// but its name: one may have a megabyte, and there is one for each pod. `snapshot` and `unreadable` must outlive it.
+/// The look in two parts: all but handles at once, and then each handle, of which only the name is kept. A handle may
+/// have a megabyte, and each pod has one. `snapshot` and `unreadable` must outlive it.
 class RegisterAudit {
  public:
   RegisterAudit(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable, const Runtime& runtime,
@@ -37,7 +37,7 @@ class RegisterAudit {
   std::unique_ptr<Impl> impl_;
 };
 
-/// What contradicts itself in the register as it was seen. A damaged record is a finding, and what it would have said
+/// Finds the contradictions in the register as it was seen. A damaged record is a finding, and what it would have said
 /// is not held against the others. With `runtime.live`, also addresses whose attachment is not among them; when it has
 /// no entry at all, that is said instead.
 [[nodiscard]] Report audit_register(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable,

@@ -16,7 +16,7 @@
 #include "register/owner.h"
 #include "register/records.h"
 
-// What a look at the register is told as.
+// The report of a look at the register.
 namespace croft::core::audit {
 
 /// Something wrong or left over in the register, and what to do about it.
@@ -79,8 +79,8 @@ struct Finding {
 };
 [[nodiscard]] std::string_view name_of(Finding::Kind kind);
 
-/// Who holds or held an address, as far as its attributes say: "pod shop/web-0 (handle net.0f3c) on node n1", "handle
-/// net.0f3c on node n1".
+/// The past or present holder of an address, as far as its attributes say: "pod shop/web-0 (handle net.0f3c) on node
+/// n1", "handle net.0f3c on node n1".
 [[nodiscard]] std::string holder_text(const std::string& handle_id,
                                       const std::map<std::string, std::string>& attributes);
 
@@ -122,7 +122,7 @@ struct BlockOfNode {
   std::string node;
 };
 
-/// What a look found.
+/// The result of a look.
 struct Report {
   std::vector<Finding> findings;
   std::vector<std::string> notes;  ///< what is worth knowing and no fault, a sentence each

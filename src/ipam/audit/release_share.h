@@ -18,7 +18,7 @@ class ReleaseShare {
  public:
   /// The list must outlive this.
   explicit ReleaseShare(const std::vector<AddressToRelease>& addresses);
-  /// Counts the block. What is wanted of it goes as far as it is still held by whom the list says.
+  /// Counts the block. Each wanted address counts as far as its listed holder still has it.
   void add(const Block& block);
   /// Error: refused_for_safety when more than `share` of what is held on some node would go.
   [[nodiscard]] Result<void> check(double share) const;

@@ -18,7 +18,8 @@
 
 namespace croft::core::audit {
 
-/// Attachments the runtime knows (collector/door/cni_cache.h reads them). Whose namespace is gone does not live.
+/// Attachments the runtime knows (collector/door/cni_cache.h reads them). A container whose namespace is gone does not
+/// live.
 struct LiveAttachments {
   std::vector<CachedAttachment> entries;
   std::vector<UnreadableEntry> unreadable;  ///< whoever such an entry may be about counts as known
@@ -61,7 +62,7 @@ class RuntimeComparison {
   [[nodiscard]] std::vector<Finding> findings_together() const;
 
  private:
-  /// What the cache says about the holder of an allocation, whose handle may be read in several ways.
+  /// The cache's word on the holder of an allocation, whose handle may be read in several ways.
   struct Known {
     bool may_live = false;
     const CachedAttachment* entry = nullptr;
@@ -70,7 +71,7 @@ class RuntimeComparison {
   /// By entries of its container in other networks.
   [[nodiscard]] Known known_by_container(const std::string& container_id) const;
 
-  /// Whose address of one family it is.
+  /// The owner of an address of one family.
   struct Claim {
     std::string network, namespace_name, pod, uid, interface_name;
     net::Family family = net::Family::v4;

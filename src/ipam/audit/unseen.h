@@ -17,8 +17,8 @@ struct Unreadable {
   Error error;
 };
 
-/// What a look at the register could not see: what that leaves unknown is not held against the records it saw.
-/// `unreadable` must outlive it.
+/// The part of the register that a look could not see. It is not held against the records that were seen. `unreadable`
+/// must outlive it.
 class Unseen {
  public:
   explicit Unseen(const std::vector<Unreadable>& unreadable);

@@ -60,7 +60,7 @@ std::string usable_text(const core::PoolFact& fact, const core::FamilyFacts& fac
   return text + indent + lenders_text(fact, explanation);
 }
 
-/// What is said of a pool behind its name.
+/// The words about a pool that follow its name.
 std::string verdict_of(const core::PoolFact& fact, const core::FamilyFacts& facts,
                        const core::Explanation& explanation) {
   if (fact.usable) return fact.selected + "\n" + usable_text(fact, facts, explanation);

@@ -69,7 +69,7 @@ struct ReleaseOptions {
                     list});
 }
 
-/// What a pod holds now, each address with the holder and the sequence number that were seen.
+/// The addresses that a pod holds now, each with the holder and the sequence number that were seen.
 [[nodiscard]] Result<std::vector<core::AddressToRelease>> held_by_pod(const engine::Context& context,
                                                                       const ReleaseOptions& options) {
   TRY(const std::vector<engine::AddressView> addresses, engine::list_addresses(context));
@@ -195,9 +195,9 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
   return fail(std::move(error));
 }
 
-/// A released address is given to another pod: two live with it when its holder does. What a report lists was proven
-/// when it was made; of that only what turns out to live is refused. From here on the holder that was asked for is
-/// meant, and no successor.
+/// A released address is given to another pod: two live with it when its holder does. A report's entries were proven
+/// when it was made; only those that turn out to live are refused. From here on the holder that was asked for is meant,
+/// and no successor.
 [[nodiscard]] Result<std::string> not_proven_gone(const engine::Context& context, const SignsOfLife& life,
                                                   bool is_report, ReportContent& content) {
   using State = engine::HolderLife::State;
@@ -212,7 +212,7 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
                           (!one.sequence_number || *one.sequence_number == view->sequence_number);
     if (view->state != core::AddressState::held || !is_meant) continue;
     TRY(const engine::HolderLife holder, engine::life_of_holder(context, *view, life.known()));
-    // What a cluster's lists showed is asked for again; what a runtime proved stands.
+    // Evidence from a cluster's lists is asked for again; a runtime's proof stands.
     const bool must_be_proven = !is_report || content.by_cluster.contains(one.address);
     if (holder.state == State::lives || (holder.state == State::unknown && must_be_proven)) {
       if (++found > kNamedMax) continue;

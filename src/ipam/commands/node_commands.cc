@@ -111,7 +111,7 @@ struct ShowOptions {
   return store::kube::is_token_refused(**api, Deadline::after(line.clock.now(), kTokenTime));
 }
 
-/// Of the kubeconfig that `croftd install` wrote on this machine.
+/// The token of the kubeconfig that `croftd install` wrote on this machine.
 [[nodiscard]] Result<std::optional<TokenShown>> plugin_token(const CommandLine& line, const std::string& file) {
   if (file.empty()) return std::optional<TokenShown>();
   TRY(const std::string text, os::read_secret_file(file, kKubeconfigBytesMax));
@@ -227,7 +227,7 @@ std::string node_text(const engine::NodeView& view, const std::vector<std::strin
   return static_cast<int>(released.not_empty.empty() ? edge::ExitCode::fine : edge::ExitCode::refused_for_safety);
 }
 
-/// What a dry run says instead.
+/// The words of a dry run instead.
 std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::Prefix>& ranges,
                     const std::string& name) {
   std::string text;
@@ -249,8 +249,8 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
   return cidrs;
 }
 
-/// What is held on a node, once its cluster has neither the node nor any of the holders. Error: refused_for_safety,
-/// with those that may live.
+/// The addresses held on a node, once its cluster has neither the node nor any of the holders. Error:
+/// refused_for_safety, with those that may live.
 [[nodiscard]] Result<std::vector<core::AddressToRelease>> held_by_nobody(const CommandLine& line,
                                                                          const engine::Context& context,
                                                                          const std::string& name) {

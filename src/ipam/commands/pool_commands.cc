@@ -19,7 +19,7 @@
 namespace croft::app {
 namespace {
 
-/// What `create` and `set` take alike.
+/// The options that `create` and `set` share.
 struct PoolSettings {
   std::string name, gateway;
   std::optional<std::int64_t> cooldown_seconds;

@@ -4,7 +4,7 @@
 
 namespace croft::app {
 
-/// Who wants a pool that is there, and that something outside keeps from giving addresses, is told.
+/// Warns when the pool exists but cannot serve.
 void tell_if_unallocatable(const core::Pool& pool);
 
 }  // namespace croft::app

@@ -94,7 +94,7 @@ Step<bool> plan_mend_handle(const Snapshot& snapshot, const std::string& handle_
       if (held == 0) mended.blocks.erase(name);
       if (held > 0) mended.blocks[name] = held;
       // Somebody may have counted the handle up and be about to write the block
-      // (docs/reference/calico-ipam.md#write-order): written anew, it makes that write fail.
+      // (docs/notes/calico-ipam.md#write-order): written anew, it makes that write fail.
       if (block != nullptr && held < count) {
         writes.push_back(to_put(block_key(cidr), stamped(*block)));
       } else {

@@ -10,7 +10,7 @@
 
 namespace croft::core {
 
-/// What became of one claim.
+/// The outcome of one claim.
 enum class AffinityOutcome : std::uint8_t {
   released,            ///< the owner no longer has the block; an empty one is gone
   not_there,           ///< there was no such claim
@@ -27,21 +27,21 @@ struct AffinityRelease {
   std::optional<SequenceNumber> sequence_number;
 };
 
-/// Decides that an owner gives a block up (docs/reference/calico-ipam.md#affinity-operations): an empty block goes, one
+/// Decides that an owner gives a block up (docs/notes/calico-ipam.md#affinity-operations): an empty block goes, one
 /// with addresses becomes nobody's. Works also when its pool is gone. An address that cools makes a block not empty.
 [[nodiscard]] Step<AffinityOutcome> plan_release_affinity(const Snapshot& snapshot, const AffinityRelease& release,
                                                           const Instant& now);
 
-/// What became of one block that was to be claimed.
+/// The outcome for one block that was to be claimed.
 enum class ClaimOutcome : std::uint8_t { claimed, had_already, belongs_to_others };
 
-/// Decides the claim of one exact block of an enabled pool for an owner (docs/reference/calico-ipam.md#claim-affinity).
+/// Decides the claim of one exact block of an enabled pool for an owner (docs/notes/calico-ipam.md#claim-affinity).
 /// A block of nobody becomes the owner's, with all that is held in it. Errors: invalid_argument when no enabled pool
 /// has this block.
 [[nodiscard]] Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityOwner& owner,
                                                      const net::Prefix& cidr, const Instant& now);
 
-/// Decides that a block's ended cooldowns are written down (docs/reference/calico-ipam.md#cold-ips); false: there was
+/// Decides that a block's ended cooldowns are written down (docs/notes/calico-ipam.md#cold-ips); false: there was
 /// none.
 [[nodiscard]] Step<bool> plan_free_cooled(const Snapshot& snapshot, const net::Prefix& cidr, const Instant& now);
 

@@ -37,8 +37,8 @@ std::vector<Address> wanted_of(Family family, const AssignRequest& request) {
 
 using Blocks = std::set<Prefix>;
 
-/// Of the blocks that were read anyway, those of the node and those that were taken from, the ones that hold something
-/// of the owner which its handle does not name: somebody deleted or edited that. Reads nothing.
+/// The blocks, among those of the node and those taken from, that hold something of the owner and that its handle does
+/// not name: somebody deleted or edited the handle. Reads nothing.
 Blocks unnamed_blocks(const Assignment& in) {
   const Snapshot& snapshot = in.reader.snapshot();
   const Handle* handle = in.reader.find(handle_key(in.handle_id));
@@ -63,8 +63,8 @@ Blocks unnamed_blocks(const Assignment& in) {
   return read;
 }
 
-/// What the owner holds already, in every block its handle names and in those that it should name too; with these the
-/// handle is mended.
+/// Collects the addresses that the owner holds already, in the blocks that its handle names and in those that it should
+/// name too. The latter mend the handle.
 [[nodiscard]] Flow<void> collect_held(Assignment& in, const Handle* handle, const Blocks& unnamed) {
   if (is_planted("repeat_forgotten")) return {};
   std::vector<Prefix> blocks(unnamed.begin(), unnamed.end());

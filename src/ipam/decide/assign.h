@@ -28,16 +28,16 @@ struct AssignRequest {
   net::PerFamily<std::vector<AskedPool>> pools;
   /// Addresses wanted exactly.
   std::vector<net::Address> addresses;
-  /// Whether one of these may be a reserved one, as Calico allows (docs/reference/calico-ipam.md#assign-ip).
+  /// Whether one of these may be a reserved one, as Calico allows (docs/notes/calico-ipam.md#assign-ip).
   bool reserved_addresses = false;
   /// Whether one of these may cool: who asks knows that it is in use already.
   bool cooling_addresses = false;
   PoolUse use = PoolUse::workload;
-  /// Of the pod's namespace, for pools with a namespaceSelector.
+  /// Labels of the pod's namespace, for pools with a namespaceSelector.
   std::map<std::string, std::string> namespace_labels;
   /// Nobody is served: whether some pod could be, of whatever namespace, and whatever pool it names.
   bool for_some_pod = false;
-  /// The most blocks of a family the node may own in the usable pools (docs/reference/calico-ipam.md#block-limit); a
+  /// The most blocks of a family the node may own in the usable pools (docs/notes/calico-ipam.md#block-limit); a
   /// smaller one in the configuration counts. 0: the configuration's alone.
   std::uint32_t block_limit = 0;
   /// The limit when neither says anything; 0: none.
@@ -49,7 +49,7 @@ struct AssignRequest {
 };
 inline constexpr std::uint32_t kCalicoBlockLimit = 20;  ///< Calico's default_block_limit
 
-/// The limit of blocks that counts for a request (docs/reference/calico-ipam.md#block-limit); 0: none.
+/// The limit of blocks that counts for a request (docs/notes/calico-ipam.md#block-limit); 0: none.
 [[nodiscard]] std::uint32_t block_limit_of(const AssignRequest& request, const IpamConfig& config);
 
 struct AssignedAddress {
@@ -77,7 +77,7 @@ inline constexpr std::size_t kAssignBlocksMax = 12;
 
 using AssignAnswer = std::variant<Assigned, Refusal>;
 
-/// Decides an assignment (docs/reference/calico-ipam.md#auto-assign, #assign-ip, as far as docs/promises.md#shapes does
+/// Decides an assignment (docs/notes/calico-ipam.md#auto-assign, #assign-ip, as far as docs/promises.md#shapes does
 /// not say otherwise):
 /// - what the owner holds already is the answer again: in the blocks that its handle names, and in those that were read
 ///   for this anyway, of which the handle may have been lost; then it is mended;
@@ -93,7 +93,7 @@ using AssignAnswer = std::variant<Assigned, Refusal>;
                                              const Instant& now);
 
 /// Where a node starts to look for blocks in a pool: FNV-1 of its name, over the number of blocks
-/// (docs/reference/calico-ipam.md#rotation), so that nodes start at different places and the processes of one node at
+/// (docs/notes/calico-ipam.md#rotation), so that nodes start at different places and the processes of one node at
 /// the same.
 [[nodiscard]] std::uint32_t rotation_start(const AffinityOwner& owner);
 

@@ -13,8 +13,8 @@ namespace {
 
 using net::Prefix;
 
-/// How many blocks are searched for one that was left empty while there may be others to borrow from: whoever finds
-/// none so soon borrows, and whoever may not borrow searches all.
+/// How many blocks are searched for an empty one while there may be others to borrow from. After these an ADD that may
+/// borrow does so; one that may not searches all.
 constexpr std::size_t kReclaimLookMax = 256;
 constexpr std::size_t kReleaseOutsideMax = 4;
 

@@ -17,7 +17,7 @@
 
 namespace croft::core {
 
-/// What a step of an assignment comes to, or why it ended; a refusal of a part is one of all (but see end_short).
+/// The result of a step of an assignment, or why it ended; a refusal of a part is one of all (but see end_short).
 template <class T>
 using AssignFlow = Flow<T, Refusal>;
 
@@ -36,7 +36,7 @@ struct Assignment {
   const std::string handle_id = handle_of(request.owner);
   PoolTable pools;
   Draft draft;
-  /// What the owner held before.
+  /// The addresses that the owner held before.
   std::vector<AssignedAddress> held;
   /// Blocks without a free address in which some cool.
   std::set<net::Prefix> cooling;
@@ -54,11 +54,11 @@ struct Assignment {
   /// The commit holds no more.
   [[nodiscard]] bool unfinished() const { return crowded || draft.size() >= kAssignBlocksMax; }
   [[nodiscard]] AssignedAddress described(const Block& block, const net::Address& address, bool held_before) const;
-  /// Handle and owner metadata as in docs/reference/calico-ipam.md#plugin-add, and the interface.
+  /// Handle and owner metadata as in docs/notes/calico-ipam.md#plugin-add, and the interface.
   [[nodiscard]] Attribute attribute() const;
   [[nodiscard]] std::string too_large_text(const net::Prefix& cidr) const;
-  /// What is written when nothing could be assigned: marks on the cooling addresses that were in the way and whose
-  /// cooldown this boot does not count yet, so that whoever asks again finds it ended. May leave the reader incomplete.
+  /// The writes when nothing could be assigned: marks on the cooling addresses in the way whose cooldown this boot does
+  /// not count yet. So the next try finds the cooldown ended. May leave the reader incomplete.
   [[nodiscard]] std::vector<PlannedWrite> marks();
 };
 

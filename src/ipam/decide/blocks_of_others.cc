@@ -12,7 +12,7 @@ namespace {
 using net::Prefix;
 
 /// How long a block must have been empty before another node takes it over
-/// (docs/reference/calico-ipam.md#new-block-search).
+/// (docs/notes/calico-ipam.md#new-block-search).
 constexpr std::chrono::minutes kReclaimAgeMin{1};
 /// Blocks of others are read together in growing batches: the first ones often do, and a full pool has thousands.
 constexpr std::size_t kWalkBatchMin = 16;

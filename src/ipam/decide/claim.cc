@@ -79,7 +79,8 @@ bool may_be_claimed(const Reader& reader, const net::Prefix& candidate, const Af
   return block == nullptr || (block->deleted && check_writable(*block));
 }
 
-/// Whether a block is there that the store's answer did not count. What this commit makes itself is no such block.
+/// Whether a block is there that the store's answer did not count. A block that this commit makes itself does not
+/// count.
 bool is_unknown(const Reader& reader, const net::Prefix& block) {
   const auto key = block_key(block);
   return reader.snapshot().has(key) && !reader.snapshot().is_planned(key);

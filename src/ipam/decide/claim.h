@@ -21,10 +21,10 @@ struct ClaimChoice {
 };
 
 /// Chooses a block that does not exist yet and has an address to give. The search begins at the owner's own place, and
-/// the store makes it (FreeBlock); what it found is looked up, and passed over when it is there after all or something
-/// of it is damaged. `taken` are blocks that the same decision has claimed already. `own` are the blocks that the owner
-/// is known to have, for who wants to hear of another one: in a store whose lists may lag a claim of moments ago is
-/// among the blocks that the search meets.
+/// the store makes it (FreeBlock). The block found is looked up, and passed over when it is there after all or
+/// something of it is damaged. `taken` are blocks that the same decision has claimed already. `own` are the blocks that
+/// the owner is known to have, for a caller that wants another one. In a store whose lists lag, the search may meet a
+/// claim of moments ago.
 [[nodiscard]] Flow<ClaimChoice> choose_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool,
                                                       const AffinityOwner& owner,
                                                       const std::set<net::Prefix>& taken = {},

@@ -18,9 +18,9 @@ struct ClaimedAhead {
   friend bool operator==(const ClaimedAhead&, const ClaimedAhead&) = default;
 };
 
-/// Decides that a node claims its next block before it is needed: when it has blocks in the pools that a request like
-/// `like` uses, and fewer than `least_free` addresses are free in them. So a node is never more than one ahead. Owner,
-/// pod and addresses of the request are not looked at.
+/// Decides that a node claims its next block before it is needed. It does so when it has blocks in the pools that a
+/// request like `like` uses, and fewer than `least_free` addresses are free in them. So a node is never more than one
+/// ahead. Owner, pod and addresses of the request are not looked at.
 ///
 /// Nothing is claimed (an answer without a block): when there is enough; for a node without a block, whose first ADD
 /// claims one anyhow; under a limit of blocks that somebody set (AssignRequest::block_limit,

@@ -8,7 +8,7 @@
 
 namespace croft::core {
 
-/// What is to change in the cluster-wide switches; absent members stay as they are.
+/// A change of the cluster-wide switches; absent members stay as they are.
 struct ConfigChange {
   std::optional<bool> strict_affinity;
   std::optional<bool> auto_allocate_blocks;
@@ -18,12 +18,12 @@ struct ConfigChange {
 };
 
 /// The narrower of the two bounds that Calico's formats have, so that a value fits both
-/// (docs/reference/calico-ipam.md#ipam-configuration).
+/// (docs/notes/calico-ipam.md#ipam-configuration).
 inline constexpr std::uint32_t kMaxBlocksPerHostMax = 1'000'000;
 inline constexpr std::uint32_t kIpCooldownSecondsMax = 1200;
 
 /// Checks switches that belong together: their bounds, and Calico's two rules
-/// (docs/reference/calico-ipam.md#set-config). Errors: invalid_argument for a value out of its bounds,
+/// (docs/notes/calico-ipam.md#set-config). Errors: invalid_argument for a value out of its bounds,
 /// refused_by_configuration for values that contradict each other.
 [[nodiscard]] Result<void> check_config(const IpamConfig& config);
 

@@ -117,7 +117,7 @@ std::vector<net::Prefix> kept_by(const Pool& pool) {
 }
 
 std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now) {
-  // What lives is free for the register, which keeps this longer than it is alive.
+  // A living address is free for the register, which keeps this longer than it is alive.
   const auto is_reserved = [&](const net::Address& address) { return pools.is_reserved(address); };
   if (free_count(block, is_reserved) > 0) return Vacancy{};
   const auto first_end = first_cooldown_end(block, pools.cooldowns_of(block.cidr), now);

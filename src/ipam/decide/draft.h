@@ -47,7 +47,7 @@ class PoolTable {
   /// How long addresses of a block cool: its pool's cooldown, or the default when its pool is gone; in Calico's way as
   /// the configuration says.
   [[nodiscard]] Cooldowns cooldowns_of(const net::Prefix& block) const;
-  /// The defaults when there is no record (docs/reference/calico-ipam.md#get-config).
+  /// The defaults when there is no record (docs/notes/calico-ipam.md#get-config).
   [[nodiscard]] const IpamConfig& config() const { return config_; }
 
  private:
@@ -61,15 +61,15 @@ class PoolTable {
 };
 
 /// Changes to blocks and handles that belong to one commit. Holds working copies, so that one decision may touch a
-/// block several times; stamps, affinities, vacancies and handle counts are added when the writes are taken out: a
+/// block several times. Stamps, affinities, vacancies and handle counts are added when the writes are taken out. A
 /// block whose owner changed takes the rows of both along, and one that is nobody's and empty goes. Blocks that are too
 /// large for one commit lose their spare parts (stored_size.h).
 class Draft {
  public:
   Draft(Reader& reader, const PoolTable& pools, const Instant& now) : reader_(reader), pools_(pools), now_(now) {}
 
-  /// The working copy of a block, cooled addresses freed and the others marked as seen (block.h); absent when there is
-  /// no such block, a deleted one is in its place or it is unknown (the reader notes that). Error: corrupt.
+  /// The working copy of a block, cooled addresses freed and the others marked as seen (block.h). Absent when there is
+  /// no such block, a deleted one is in its place, or it is unknown, which the reader notes. Error: corrupt.
   [[nodiscard]] Result<std::optional<Block>> block(const net::Prefix& cidr);
 
   /// Replaces the working copy. `handle_ids` are the handles whose count in this block may have changed.
@@ -136,9 +136,9 @@ template <class Answer>
   return {std::move(answer), draft.writes()};
 }
 
-/// The addresses that a pool keeps out of use by itself, whatever reservation there is: of a pool with a gateway, which
-/// is Croft's own member, those of the reservation made with it. A pool without one may be another program's, which
-/// hands them out; of these only the record says so.
+/// The addresses that a pool keeps out of use by itself, whatever reservation there is. A pool with a gateway, Croft's
+/// own member, keeps those of the reservation made with it. A pool without one may be another program's, which hands
+/// them out; of these only the record says so.
 [[nodiscard]] std::vector<net::Prefix> kept_by(const Pool& pool);
 
 /// The vacancy a block has (records.h); absent when nothing is free and nothing cools.

@@ -17,7 +17,7 @@ struct OwnBlockFact {
   std::string fault;                    ///< why nothing is taken from it whatever is free; empty: nothing
 };
 
-/// What is known of one pool that was considered, in the order of consideration.
+/// The facts about one pool that was considered, in the order of consideration.
 struct PoolFact {
   std::string pool;
   net::Prefix cidr;
@@ -50,7 +50,7 @@ struct FamilyFacts {
   std::uint32_t block_limit = 0;  ///< 0: none
 };
 
-/// What an ADD would do, and on what grounds.
+/// The outcome that an ADD would have, and its grounds.
 struct Explanation {
   AssignAnswer answer;
   std::vector<ExplainedAddress> addresses;  ///< when the answer assigns

@@ -67,7 +67,7 @@ AssignFlow<void> FamilySearch::take_from_own(const Prefix& cidr) {
     if (row != nullptr) in_.draft.drop_affinity(*row);
     return {};
   }
-  // Whoever knows only the pool's length of today may have made blocks over this one.
+  // A program that knows only the pool's length of today may have made blocks over this one.
   if (const Pool* pool = pool_of(cidr); pool->block_length != cidr.length()) {
     reasons_[pool] = fmt::format("block {} is not of /{}, and out of use", cidr.to_string(), pool->block_length);
     return {};

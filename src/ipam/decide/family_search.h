@@ -43,16 +43,16 @@ class FamilySearch {
   [[nodiscard]] bool is_at_limit();
   /// Makes a block that the node has no claim on yet, and takes from it.
   [[nodiscard]] AssignFlow<void> claim_new(const net::Prefix& cidr, const Pool& pool);
-  /// What the record of the node's claim on a block says is not known: the block is passed over, and noted. The record
-  /// must have been asked for.
+  /// The record of the node's claim on a block is damaged: the block is passed over, and noted. The record must have
+  /// been asked for.
   [[nodiscard]] bool is_claim_damaged(const net::Prefix& cidr);
   /// Takes from a block that another node left, which is the node's from now on. False: nothing was to be had of it.
   [[nodiscard]] bool take_over(Block block, const Pool& pool);
   /// Takes as much as is missing and there; true when that was something.
   bool take_all(Block block, const Pool* claimed_in = nullptr);
-  /// A block that may have nobody's claim may have come late, by a request that was given up long ago, after a
-  /// successor came and went, where a commit writes one record: its number is raised above the mark which that one
-  /// left, before anything is taken. False when that can't be read.
+  /// A block that may have nobody's claim may have come late, where a commit writes one record. The request was given
+  /// up long ago, and a successor came and went. Its number is raised above the mark which that one left, before
+  /// anything is taken. False when that can't be read.
   [[nodiscard]] Flow<bool> raise_number(Block& block, bool is_claimed = false);
 
   /// Why a pool has nothing; what is known already stays.

@@ -12,7 +12,7 @@ struct KeptOut {
 };
 
 /// Decides that addresses are given to nobody: those that no reservation has go into the one of this name, beside what
-/// is in it. Whoever holds one keeps it. Error: of a damaged record of that name.
+/// is in it. Holders of such an address keep it. Error: of a damaged record of that name.
 [[nodiscard]] Step<KeptOut> plan_keep_out(const Snapshot& snapshot, const std::string& name,
                                           const std::vector<net::Prefix>& addresses);
 

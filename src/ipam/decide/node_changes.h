@@ -12,7 +12,7 @@ namespace croft::core {
 /// Labels to set, or, with nothing, to take away.
 using LabelChanges = std::map<std::string, std::optional<std::string>>;
 
-/// Decides new labels of a node; a node without a record gets one. What else the record says stays. Error:
+/// Decides new labels of a node; a node without a record gets one. The rest of the record stays. Error:
 /// invalid_argument for a name or label that Kubernetes would not take; not_found when there is no record and nothing
 /// is to be set.
 [[nodiscard]] Step<Node> plan_label_node(const Snapshot& snapshot, const std::string& name,

@@ -86,7 +86,7 @@ OwnBlocks find_own_blocks(Reader& reader, const AffinityOwner& node, net::Family
         outside.insert(*cidr);
       }
     }
-    // Of a damaged vacancy the name is left.
+    // Only the name of a damaged vacancy is known.
     for (const auto& [key, value] : reader.damaged({Kind::vacancy, owned_names_of(node, family)})) {
       const auto cidr = cidr_of(key);
       const auto place = cidr ? place_of(*cidr, usable) : std::nullopt;

@@ -27,7 +27,8 @@ struct Occupation {
   std::uint32_t held = 0, cooling = 0;
 };
 
-/// Of a pool that is gone. The set of pools keeps out whoever makes the pool meanwhile: it has its reservation first.
+/// Deletes the reservation of a pool that is gone. The set of pools keeps out whoever makes the pool meanwhile: it has
+/// its reservation first.
 [[nodiscard]] Flow<Plan<PoolDeleted>> delete_left_reservation(Reader& reader, const std::string& name) {
   PlannedWrite generation = next_pool_set(reader);
   const auto key = reservation_key(reservation_name_of(name));
@@ -57,7 +58,7 @@ void delete_block(const Block& block, std::vector<PlannedWrite>& writes) {
   writes.push_back(to_delete(block_key(block.cidr)));
 }
 
-/// Claims in a pool on blocks that are not there: an interrupted deletion leaves them. Of these a commit has room for.
+/// Claims in a pool on blocks that are not there: an interrupted deletion leaves them. A commit has room for these.
 std::vector<Key> claims_on_nothing(Reader& reader, const net::Prefix& pool, const std::vector<net::Prefix>& blocks) {
   constexpr std::size_t kClaimsMax = 40;
   std::vector<Key> result;
@@ -88,7 +89,7 @@ net::Prefix block_of_gateway(const Pool& pool) { return net::Prefix::containing(
          state_of(*block, *net::ordinal_of(cidr, *pool.gateway)) != AddressState::free;
 }
 
-/// The pool's reservation with the gateway that it gets. What is in it stays: pods live by the gateway of before.
+/// The pool's reservation with the gateway that it gets. Its content stays: pods live by the gateway of before.
 [[nodiscard]] Flow<PlannedWrite> keep_gateways_out(Reader& reader, const Pool& before, const Pool& pool) {
   const auto key = reservation_key(reservation_name_of(pool.name));
   const Reservation* const stored = reader.get(key);
@@ -119,8 +120,8 @@ net::Prefix block_of_gateway(const Pool& pool) { return net::Prefix::containing(
   return {};
 }
 
-/// Whether a pool that is gone, blocks and all that lives in them left behind, may be made again: one with the same
-/// blocks, of which no gateway is somebody's address. Error: refused_by_configuration.
+/// Whether a deleted pool, with its blocks and all that lives in them left behind, may be made again. It may with the
+/// same blocks, none of which has the gateway as somebody's address. Error: refused_by_configuration.
 [[nodiscard]] Flow<void> check_leftover(Reader& reader, const Pool& pool, const std::vector<net::Prefix>& blocks) {
   const auto refused = [&](const net::Prefix& block, const std::string& why) {
     return fail(ErrorCode::refused_by_configuration,

@@ -20,12 +20,12 @@ struct PoolCreated {
 [[nodiscard]] bool is_to_be_completed(const Pool& pool, const PoolSpec& wanted);
 
 /// Decides the creation of a pool together with its reservation; of a pool that is there and agrees with the spec, the
-/// reservation alone when it is gone. One that is half made is enabled after the same looks at everything else as of a
-/// new one, unless a block of it shows that it was in use once; one that somebody disabled stays so. Errors: what
-/// make_pool() finds; already_exists when a pool of this name is there and disagrees (the message says in what) ;
-/// refused_by_configuration when the CIDR overlaps another pool, another claim on the address space (address_claims.h),
-/// or blocks of a deleted pool that are of another length, or hold the new one's gateway. A pool that somebody deleted
-/// under living pods can so be made again as it was.
+/// reservation alone when it is gone. A half made pool is enabled after the same looks as for a new one, unless a block
+/// shows that it was in use once. One that somebody disabled stays so. Errors: what make_pool() finds; already_exists
+/// when a pool of this name is there and disagrees (the message says in what) ; refused_by_configuration when the CIDR
+/// overlaps another pool, another claim on the address space (address_claims.h), or blocks of a deleted pool that are
+/// of another length, or hold the new one's gateway. A pool that somebody deleted under living pods can so be made
+/// again as it was.
 [[nodiscard]] Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spec);
 
 /// Whether all of these pools are there, none half made, and agree with what is wanted; a damaged one is there, and not
@@ -33,10 +33,10 @@ struct PoolCreated {
 /// Nothing when the snapshot has no list of the pools.
 [[nodiscard]] std::optional<bool> are_pools_there(const Snapshot& snapshot, const std::vector<PoolSpec>& wanted);
 
-/// Decides that a pool gets all that the spec says of it (with_settings); a half made or half deleted one whose flag
-/// `disabled` is said counts as meant so from then on. A new gateway is kept out of use, and so is the one before, by
-/// which pods live. Errors: not_found; those of with_settings(); refused_by_configuration, of one to be enabled that
-/// overlaps another pool, and of a gateway that somebody holds.
+/// Decides that a pool gets all that the spec says of it (with_settings). A half made or half deleted one counts as
+/// meant so once its flag `disabled` is said. A new gateway is kept out of use, and so is the one before, by which pods
+/// live. Errors: not_found; those of with_settings(); refused_by_configuration, of one to be enabled that overlaps
+/// another pool, and of a gateway that somebody holds.
 [[nodiscard]] Step<Pool> plan_change_pool(const Snapshot& snapshot, const PoolSpec& change);
 
 /// Decides that a pool is disabled and marked as being deleted (Pool::being_deleted). Error: not_found.
@@ -46,11 +46,11 @@ struct PoolDeleted {
   bool complete = false;  ///< false: one batch of blocks went, call again
 };
 
-/// Decides one step of deleting a pool: its empty blocks with their claims go in batches (their sequence numbers are
-/// kept); last, by themselves, the pool, its reservation and claims on blocks that are gone already. The pool must be
-/// disabled first, so that no block is claimed meanwhile. Of a pool that is gone it deletes the reservation that was
-/// left (pool_of_reservation). Errors: not_found; refused_for_safety when an address is held or cooling (names the
-/// block and how many) or the pool is not disabled.
+/// Decides one step of deleting a pool. Its empty blocks with their claims go in batches, and their sequence numbers
+/// are kept. Last, by themselves, go the pool, its reservation and claims on blocks that are gone already. The pool
+/// must be disabled first, so that no block is claimed meanwhile. For a pool that is gone it deletes the reservation
+/// that was left (pool_of_reservation). Errors: not_found; refused_for_safety when an address is held or cooling (names
+/// the block and how many) or the pool is not disabled.
 [[nodiscard]] Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& name, const Instant& now);
 inline constexpr std::size_t kDeleteBlocksMax = 20;
 

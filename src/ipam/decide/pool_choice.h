@@ -22,7 +22,7 @@ using Labels = std::map<std::string, std::string>;
 [[nodiscard]] Result<bool> selects_namespace(const Pool& pool, const Labels& namespace_labels);
 
 /// The labels of a pod's namespace: those that the caller gave, or what the store says of it, where it can and a pool
-/// asks for some. One that is not there has none (docs/reference/calico-ipam.md#selectors). May leave the reader
+/// asks for some. One that is not there has none (docs/notes/calico-ipam.md#selectors). May leave the reader
 /// incomplete.
 [[nodiscard]] Labels namespace_labels_of(Reader& reader, const PoolTable& pools, const PodIdentity& pod,
                                          const Labels& given);
@@ -33,7 +33,7 @@ struct PoolRequest {
   std::string node;
   PoolUse use = PoolUse::workload;
   /// By name or CIDR, in the order of use; empty: every pool that serves the node. Asking for a pool by name overrides
-  /// its selectors and its assignment mode (docs/reference/calico-ipam.md#pool-choice).
+  /// its selectors and its assignment mode (docs/notes/calico-ipam.md#pool-choice).
   std::vector<AskedPool> asked;
   Labels node_labels;
   Labels namespace_labels;
@@ -49,7 +49,7 @@ struct PoolChoice {
 };
 [[nodiscard]] PoolChoice choose_pools(const PoolTable& pools, const PoolRequest& request);
 
-/// Whether the owner of an empty block may keep it (docs/reference/calico-ipam.md#keep-or-give-up): always, unless its
+/// Whether the owner of an empty block may keep it (docs/notes/calico-ipam.md#keep-or-give-up): always, unless its
 /// pool is there and no longer selects the owner's node. May leave the reader incomplete.
 [[nodiscard]] bool keeps_affinity(Reader& reader, const PoolTable& pools, const Block& block);
 

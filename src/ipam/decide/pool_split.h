@@ -10,7 +10,7 @@
 
 namespace croft::core {
 
-/// What becomes of the gateway of a pool that is split: an address outside a part can't be the gateway of its pods.
+/// The fate of the gateway of a pool that is split: an address outside a part can't be the gateway of its pods.
 enum class SplitGateways : std::uint8_t {
   refuse,         ///< a pool with a gateway is not split
   none,           ///< the parts have none: pods get /32 or /128
@@ -33,9 +33,9 @@ struct PoolsSplit {
 };
 
 /// Decides that a pool is replaced by parts of equal size, `split-<name>-<i>`, with the same settings
-/// (docs/reference/calico-ipam.md#pool-split). One commit: the pool never is missing, and the guard on its set lets no
+/// (docs/notes/calico-ipam.md#pool-split). One commit: the pool never is missing, and the guard on its set lets no
 /// overlapping one come meanwhile. Blocks keep their size and so stay valid, each in the part that contains it, with
-/// all their addresses; a claim under way fails on the pool being gone and is decided again. So nothing has to be
+/// all their addresses. A claim under way fails, since the pool is gone, and is decided again. So nothing has to be
 /// locked or emptied before. Errors: not_found; invalid_argument when the number is no power of two, too large, or the
 /// parts would be smaller than a block; refused_by_configuration when the pool has a gateway and nothing is said of it;
 /// already_exists for the name of a part; refused_for_safety when a new gateway is held or cooling.

@@ -25,7 +25,7 @@ Block released_from(Reader& reader, const PoolTable& pools, Block block, const s
   return block;
 }
 
-/// What plan_release_old_handle means of that which bears the handle.
+/// The holder that plan_release_old_handle means, among those which bear the handle.
 bool is_of_old_form(const Attribute& holder, const std::string& handle_id) {
   const auto pod = holder.secondary.find(kPodKey);
   const auto name_space = holder.secondary.find(kNamespaceKey);

@@ -15,10 +15,10 @@
 namespace croft::core {
 
 // An emptied block whose pool no longer selects its node is given up with the release
-// (docs/reference/calico-ipam.md#keep-or-give-up).
+// (docs/notes/calico-ipam.md#keep-or-give-up).
 
-/// What a release did. An owner or address that held nothing is a success with nothing in it
-/// (docs/reference/calico-ipam.md#release).
+/// The result of a release. An owner or address that held nothing is a success with nothing in it
+/// (docs/notes/calico-ipam.md#release).
 struct Released {
   std::vector<net::Address> addresses;
   /// The last block that was looked at, as the handle names it, when more are left than one plan takes; else empty.
@@ -27,8 +27,8 @@ struct Released {
   bool at_odds = false;
 };
 
-/// Decides a DEL: everything the owner holds in the blocks that its handle names goes to cooling (or free, with a pool
-/// cooldown of 0), and the handle counts what is left, or goes. A block that holds fewer than the handle counts is
+/// Decides a DEL. Everything that the owner holds in the blocks which its handle names goes to cooling, or is free with
+/// a pool cooldown of 0. The handle counts the rest, or goes. A block that holds fewer than the handle counts is
 /// written anew, so that no write of an ADD that was killed comes to it later. One plan looks at no more than
 /// kReleaseBlocksMax blocks, and writes no more than one commit can hold; when more are left, releasing `after` the
 /// last one goes on.
@@ -37,15 +37,15 @@ struct Released {
 inline constexpr std::size_t kReleaseBlocksMax = 16;
 
 /// Decides the release of what a handle holds that is of the form of Calico before 3.0
-/// (docs/reference/calico-ipam.md#plugin-del): a pod's `<namespace>.<name>`, else the container's ID. Such a text may
-/// also be the handle of today's form of another network's container (`<network>.<containerID>`), or that of a node's
-/// tunnel address: only what records this very pod is meant, or what has no attributes at all, as nothing of Calico's
-/// since 3.0 or of Croft's. In batches as plan_release_owner.
+/// (docs/notes/calico-ipam.md#plugin-del): a pod's `<namespace>.<name>`, else the container's ID. Such a text may also
+/// be the handle of another network's container today (`<network>.<containerID>`), or of a node's tunnel address. So
+/// only holders that record this very pod are meant, or those without any attributes, as nothing of Calico's since 3.0
+/// or of Croft's has. In batches as plan_release_owner.
 [[nodiscard]] Step<Released> plan_release_old_handle(const Snapshot& snapshot, const std::string& handle_id,
                                                      const Instant& now, const std::string& after = {});
 
-/// One address to release, with what the caller believes about its holder. What is given must match, so that a late
-/// release never frees a successor (docs/reference/calico-ipam.md#release-from-block, #invariants 8).
+/// One address to release, with what the caller believes about its holder. All that is given must match, so that a late
+/// release never frees a successor (docs/notes/calico-ipam.md#release-from-block, #invariants 8).
 struct AddressToRelease {
   net::Address address;
   std::optional<std::string> handle_id;

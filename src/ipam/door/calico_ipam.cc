@@ -114,7 +114,7 @@ class Call final : public CniCall {
       fmt::format("nodename_file {}: {}; set nodename in the network configuration", path, name.error().message));
 }
 
-/// docs/reference/calico-ipam.md#plugin-configuration.
+/// docs/notes/calico-ipam.md#plugin-configuration.
 [[nodiscard]] Result<std::string> node_name_of(const Call& call) {
   const CalicoNetconf& config = call.config();
   if (!config.nodename.empty()) return config.nodename;
@@ -150,7 +150,7 @@ class Call final : public CniCall {
   return request;
 }
 
-/// Where virtual machines keep their addresses (docs/reference/calico-ipam.md#virtual-machines), the pod that runs one
+/// Where virtual machines keep their addresses (docs/notes/calico-ipam.md#virtual-machines), the pod that runs one
 /// would need the machine's address, and its migration the same one again. This version can't see the machine, so it
 /// must not make as if.
 [[nodiscard]] Result<void> check_no_virtual_machine(const Call& call, const engine::Context& context) {
@@ -202,7 +202,7 @@ auto ask_agent(const Call& call, const std::string& node, Ask ask) {
   return std::get<core::Assigned>(*std::move(answer));
 }
 
-/// docs/reference/calico-ipam.md#plugin-result: an address has the length of its block, one that was asked for its full
+/// docs/notes/calico-ipam.md#plugin-result: an address has the length of its block, one that was asked for its full
 /// length; a route to each.
 cni::AddResult result_of(const core::Assigned& assigned, bool requested) {
   cni::AddResult result;
@@ -218,7 +218,7 @@ cni::AddResult result_of(const core::Assigned& assigned, bool requested) {
 
 // ---- DEL
 
-/// The handle under which Calico before 3.0 kept this container's address (docs/reference/calico-ipam.md#plugin-del);
+/// The handle under which Calico before 3.0 kept this container's address (docs/notes/calico-ipam.md#plugin-del);
 /// nothing when it would be in the form of today's: then it may be another container's.
 std::optional<std::string> old_handle_of(const Call& call) {
   const CalicoNetconf& config = call.config();

@@ -18,7 +18,7 @@
 
 namespace croft::edge {
 
-/// What the personality `calico-ipam` works with; `app` fills it in.
+/// The outside of the personality `calico-ipam`; `app` fills it in.
 struct CalicoIpamWorld {
   /// Opens the register that the configuration names.
   std::function<Result<std::unique_ptr<store::Store>>(const wire::cni::DatastoreChoice& choice, store::OpenMode mode)>
@@ -37,7 +37,7 @@ struct CalicoIpamWorld {
   std::string agent_socket = {};
   /// Where DELs leave what they can't release now (cni/door/tombstones.h); empty: nowhere.
   std::string tombstones = {};
-  /// What is wrong with the places above: every call is refused with it.
+  /// An error in the places above: every call is refused with it.
   std::optional<Error> misplaced = {};
   /// Asks the node's kernel who lives with an address; null: nobody is asked.
   engine::DeviceOf device_of = nullptr;
@@ -51,7 +51,7 @@ inline constexpr std::chrono::seconds kCalicoWorkMax{90};
 inline constexpr std::chrono::seconds kCalicoDelLockWaitMax{60};
 
 /// The personality: Calico's configuration, handles and results on Croft's engine
-/// (docs/reference/calico-ipam.md#plugin, docs/formats/calico-ipam.md). ADD and DEL; CHECK succeeds without work;
+/// (docs/notes/calico-ipam.md#plugin, docs/formats/calico-ipam.md). ADD and DEL; CHECK succeeds without work;
 /// STATUS and GC need a newer version than it speaks. It reads the files that the configuration names (the node's name)
 /// and locks the one that all calls of a host share. `world` must outlive the plugin.
 [[nodiscard]] CniPlugin calico_ipam_plugin(const CalicoIpamWorld& world);

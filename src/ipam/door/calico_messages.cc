@@ -35,8 +35,8 @@ std::string list_of_usable(const core::Refusal& refusal) {
   return text;
 }
 
-/// The first pool that was asked for and is not usable, as Calico reports it: a CIDR by determinePools, a name by the
-/// plugin itself, before any address is looked for.
+/// The first requested pool that is not usable, as Calico reports it: determinePools checks a CIDR, the plugin itself a
+/// name, before any address is looked for.
 std::string unusable_pool(const core::Refusal& refusal, const core::AssignRequest& request) {
   for (const auto family : net::kFamilies) {
     for (const core::AskedPool& asked : request.pools[family]) {

@@ -55,7 +55,7 @@ cni::AddResult result_of(const core::Assigned& assigned, const std::vector<cni::
 constexpr std::chrono::seconds kDelTimeMax{14};
 
 /// How long a call waits for its turn on this node. Behind it an ADD has the time of a use case, and both are over
-/// before a kubelet gives up (two minutes); a DEL has what is left of its own, and then leaves a tombstone.
+/// before a kubelet gives up after two minutes. A DEL has the rest of its own time, and then leaves a tombstone.
 constexpr std::chrono::seconds kAddTurnWaitMax{60};
 constexpr std::chrono::seconds kDelTurnWaitMax{10};
 constexpr std::chrono::seconds kConnectMax{2};
@@ -130,7 +130,7 @@ class Call final : public CniCall {
                                                   Deadline limit = {}) const;
   template <class Ask>
   auto through_agent(Path& path, Ask ask) const;
-  /// What is to come from annotations in the API; nothing where the call is for no pod.
+  /// The annotations to read from the API; nothing where the call is for no pod.
   [[nodiscard]] Result<std::optional<core::WishesWanted>> annotations() const;
   [[nodiscard]] Result<core::AssignAnswer> assign_alone(Path& path, const core::AssignRequest& request) const;
   [[nodiscard]] Result<core::Assigned> assign(Path& path) const;

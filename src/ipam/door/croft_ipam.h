@@ -18,7 +18,7 @@
 
 namespace croft::edge {
 
-/// What the personality `croft-ipam` works with; `app` fills it in.
+/// The outside of the personality `croft-ipam`; `app` fills it in.
 struct CroftIpamWorld {
   /// Opens a store by its URL.
   std::function<Result<std::unique_ptr<store::Store>>(const std::string& url, store::OpenMode mode)> open_store;
@@ -35,9 +35,9 @@ struct CroftIpamWorld {
   std::string agent_socket = kDefaultAgentSocket;
   /// Where DELs leave what they can't release now (cni/door/tombstones.h); empty: nowhere.
   std::string tombstones = {};
-  /// What is wrong with the places above: every call is refused with it.
+  /// An error in the places above: every call is refused with it.
   std::optional<Error> misplaced = {};
-  /// What the annotations of a pod and its namespace ask for, from the Kubernetes API that a store's URL names; for
+  /// The wishes in the annotations of a pod and its namespace, from the Kubernetes API that a store's URL names; for
   /// ipam.annotations "api". Null: there is none.
   std::function<Result<core::AnnotatedWishes>(const std::string& store_url, const core::PodIdentity& pod)>
       ask_for_wishes = nullptr;

@@ -13,7 +13,7 @@ namespace croft::engine {
 [[nodiscard]] Result<core::AffinityOutcome> release_affinity(const Context& context,
                                                              const core::AffinityRelease& release, bool apply = true);
 
-/// What became of several claims.
+/// The outcome of several claims.
 struct AffinitiesReleased {
   std::vector<net::Prefix> released;
   std::vector<net::Prefix> not_empty;  ///< kept: they hold addresses
@@ -22,7 +22,7 @@ struct AffinitiesReleased {
 };
 
 /// Gives up all blocks of an owner, of both families, also when their pools are gone
-/// (docs/reference/calico-ipam.md#release-host-affinities): empty ones go; others become nobody's, or stay with
+/// (docs/notes/calico-ipam.md#release-host-affinities): empty ones go; others become nobody's, or stay with
 /// `must_be_empty`.
 [[nodiscard]] Result<AffinitiesReleased> release_host_affinities(const Context& context,
                                                                  const core::AffinityOwner& owner, bool must_be_empty,
@@ -32,7 +32,7 @@ struct AffinitiesReleased {
 /// their holders are proven gone.
 [[nodiscard]] Result<AffinitiesReleased> remove_host(const Context& context, const core::AffinityOwner& owner);
 
-/// What became of a claim of several blocks.
+/// The outcome of a claim of several blocks.
 struct AffinitiesClaimed {
   std::vector<net::Prefix> claimed;  ///< also those that the owner had already
   std::vector<net::Prefix> others;   ///< belong to somebody else

@@ -13,7 +13,7 @@
 namespace croft::engine {
 namespace {
 
-/// What a call has done itself, as far as it knows: another look finds it held.
+/// The work that a call knows to have done itself: another look finds it held.
 class OwnWork {
  public:
   /// Every answer that a decision of the call came to, whatever became of its plan.
@@ -66,9 +66,9 @@ bool has_held(const core::Assigned& assigned) {
   });
 }
 
-/// Whether no address was found by what was read a part after the other: while others release in the one and take in
-/// the other, a pool looks full that never was. Nothing is written by a refusal, so no condition shows it. Where a turn
-/// is taken nobody writes meanwhile.
+/// Whether no address was found because parts were read one after the other. While others release in one part and take
+/// in the other, a pool looks full that never was. Nothing is written by a refusal, so no condition shows it. Where a
+/// turn is taken nobody writes meanwhile.
 [[nodiscard]] bool seems_full(const Context& context, const core::AssignAnswer& answer) {
   const auto* refusal = std::get_if<core::Refusal>(&answer);
   return refusal != nullptr && refusal->code == ErrorCode::exhausted && context.store.capabilities().late_commits;

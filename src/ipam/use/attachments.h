@@ -17,10 +17,10 @@
 
 namespace croft::engine {
 
-/// What an owner is recorded to hold, ascending; empty when nothing.
+/// The addresses that an owner is recorded to hold, ascending; empty when none.
 [[nodiscard]] Result<std::vector<net::Address>> held_addresses(const Context& context, const core::Owner& owner);
 
-/// What a container holds in another network than its DEL is of.
+/// An address that a container holds in another network than its DEL's.
 struct HeldElsewhere {
   std::string network;
   std::vector<net::Address> addresses;
@@ -31,18 +31,18 @@ struct HeldOnNode {
   std::vector<core::AddressToRelease> unnamed;
   std::vector<HeldElsewhere> elsewhere;
 };
-/// What an owner holds as far as the blocks of its node say: of use when a DEL finds nothing, because the handle was
-/// lost or the network was renamed meanwhile, or less than the handle counts. Reads no more than kHeldOnNodeBlocksMax
-/// blocks, for no longer than kHeldOnNodeTime. A memory of the store may be asked: what it finds is given back only
-/// where the store has it so.
+/// The addresses of an owner by the blocks of its node. Useful when a DEL finds nothing, or less than the handle
+/// counts: the handle was lost, or the network was renamed meanwhile. Reads no more than kHeldOnNodeBlocksMax blocks,
+/// for no longer than kHeldOnNodeTime. A memory of the store may be asked: what it finds is given back only where the
+/// store has it so.
 [[nodiscard]] Result<HeldOnNode> held_on_node(const Context& context, const core::Owner& owner,
                                               const core::AffinityOwner& node);
 inline constexpr std::size_t kHeldOnNodeBlocksMax = 64;
 inline constexpr std::chrono::seconds kHeldOnNodeTime{2};
 
-/// Whether the store takes writes, without making one (store::write_question). Where somebody else writes just now, and
-/// goes on for long, it is not waited for: that says nothing against the store, and a node must not become unready by
-/// it. Errors: those of a commit, but conflict.
+/// Whether the store takes writes, without making one (store::write_question). It does not wait for another writer that
+/// goes on for long: that says nothing against the store, and must not make a node unready. Errors: those of a commit,
+/// but conflict.
 [[nodiscard]] Result<void> check_writable(const Context& context);
 
 /// CNI CHECK: what is recorded for the owner against what the runtime believes in (`expected`, from prevResult), by

@@ -41,10 +41,10 @@ using RunningPods = std::function<Result<std::vector<core::audit::RunningPod>>()
 /// for all), and reports what contradicts itself (core::audit::audit_register).
 /// Records that change meanwhile may show up as findings; a second look tells. With `live`, also addresses whose
 /// attachment is not among them, unless they are held for less than `grace`. With `live_node` only what is held on that
-/// node is compared with `live`. Whoever lives with an address that he does not hold is told, of `live` and of `pods`,
-/// which are asked for behind the blocks, so that whoever holds an address then is among them; `pod_ranges`, what
-/// nodes' objects say, tells which of those host-local gave. `asked_with`: Runtime's. Changes nothing. Without the
-/// right to read a kind the rest is judged; pools and blocks are needed.
+/// node is compared with `live`. Reports each address of `live` and `pods` whose user does not hold it. Both are read
+/// after the blocks, so that every holder is among them; `pod_ranges`, from the nodes' objects, tells which addresses
+/// host-local gave. `asked_with`: Runtime's. Changes nothing. Without the right to read a kind the rest is judged;
+/// pools and blocks are needed.
 [[nodiscard]] Result<AuditReport> audit(const Context& context, const std::optional<core::audit::LiveAttachments>& live,
                                         std::chrono::seconds grace = kCollectAgeMin, const std::string& live_node = "",
                                         const RunningPods& pods = nullptr, std::vector<core::NodeRange> pod_ranges = {},

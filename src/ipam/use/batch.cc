@@ -17,10 +17,10 @@
 namespace croft::engine {
 namespace {
 
-/// How long a batch is decided: the turn is held meanwhile, and a single decision may take a second at the worst. What
-/// has not been decided by then waits for the next one.
+/// How long a batch is decided: the turn is held meanwhile, and a single decision may take a second at the worst. Calls
+/// that have not been decided by then wait for the next one.
 constexpr std::chrono::milliseconds kPlanningTime{50};
-/// What records that are no blocks may come to in one commit: well below what etcd leaves beside the blocks.
+/// The bytes that records other than blocks may have in one commit: well below what etcd leaves beside the blocks.
 constexpr std::size_t kOtherBytesMax = std::size_t{96} << 10;
 
 /// A bound for a record that is no block, in any format. Few kinds have names or lists of a length that counts.
@@ -58,8 +58,8 @@ struct Size {
   }
 };
 
-/// The writes that several plans come to, each record once, and how each is guarded. What is to be written is shown by
-/// the loader's snapshot.
+/// The writes that several plans come to, each record once, and how each is guarded. The loader's snapshot shows the
+/// writes.
 class JointPlan {
  public:
   JointPlan(Loader& loader, bool keeps_before) : loader_(loader), keeps_before_(keeps_before) {}
@@ -103,7 +103,7 @@ class JointPlan {
     return result;
   }
 
-  /// What was read, without the plans: what a commit in order goes by.
+  /// The snapshot as read, without the plans: the base of a commit in order.
   [[nodiscard]] core::Snapshot as_read() const {
     core::Snapshot snapshot = loader_.snapshot();
     for (const auto& [key, one] : net_) {
@@ -130,7 +130,7 @@ class JointPlan {
       if (keeps_before_ && before != nullptr) one.before = *before;
       size_ += size;
     } else {
-      // Of the first plan that rests on what was read, the condition counts for all.
+      // The first plan that rests on a reading sets the condition for all.
       const bool is_unguarded = one.condition.kind == store::Condition::Kind::any;
       if (is_unguarded && loader_.has_loaded(write.key)) one.condition = loader_.condition_of(write);
       if (!write.only_check) {
@@ -207,7 +207,8 @@ class Round {
   [[nodiscard]] bool is_behind_another(const BatchedCall& call) const { return held_.contains(call.owner); }
   void hold(const BatchedCall& call) { held_.insert(call.owner); }
 
-  /// What each asks for first is read at once, so that a batch costs no more reads than a call. False when that failed.
+  /// Reads at once what each call asks for first, so that a batch costs no more reads than a call. False when that
+  /// failed.
   [[nodiscard]] bool read_together() {
     core::Missing all;
     std::size_t asked = 0;
@@ -318,8 +319,8 @@ bool is_trouble_of_all(ErrorCode code) {
 /// On a fresh reading, and over another connection perhaps.
 bool is_worth_another_try(ErrorCode code) { return code == ErrorCode::conflict || is_trouble_of_all(code); }
 
-/// What an error means for those whom it concerns: it is their answer, or each finds out alone, or, when somebody's
-/// time was up, the others go on.
+/// Applies an error to the calls it concerns. It is their answer, or each finds out alone, or, when somebody's time was
+/// up, the others go on.
 void take_error(const Error& error, BatchedCall& call) {
   if (error.code == ErrorCode::deadline_exceeded) return;
   call.fate = is_trouble_of_all(error.code) ? BatchFate::failed : BatchFate::alone;

@@ -14,17 +14,17 @@
 #include "register/snapshot.h"
 #include "store/store.h"
 
-// Combining: calls that wait for one node are decided one after the other on one snapshot, each on what the ones before
-// it plan, and are written in one commit (docs/adr/0013-combining.md).
+// Combining: calls that wait for one node are decided one after the other on one snapshot, each on the plans before it.
+// They are written in one commit (docs/adr/0013-combining.md).
 
 namespace croft::engine {
 
-/// What became of a call of a batch.
+/// The outcome of a call of a batch.
 enum class BatchFate : std::uint8_t {
   waits,  ///< nothing yet: there was no room, or an earlier call of its owner goes first. The next batch has it
   done,   ///< its plan is committed, durably: the answer it kept holds
-  /// It is to be decided again by itself, on the store: it plans nothing, is refused, met an error or conflicts that
-  /// did not end, or nobody knows what became of the commit. Its use case finds what is there.
+  /// It is to be decided again by itself, on the store: it plans nothing, is refused, met an error or lasting
+  /// conflicts, or the commit's outcome is unknown. Its use case finds what is there.
   alone,
   failed,  ///< `error` is its answer: nothing was changed for it
 };
@@ -43,20 +43,20 @@ struct BatchedCall {
 };
 
 /// The blocks in which a handle counts more than they have, as a snapshot shows them. Both are written in one commit,
-/// or the handle first: it is what an earlier try left, or a memory shows them as of two moments, the handle read just
-/// now beside an older block. What is decided by that would give a second address, or forget one.
+/// or the handle first. Such a difference is left by an earlier try, or a memory shows two moments: the handle read
+/// just now beside an older block. A decision on it would give a second address, or forget one.
 [[nodiscard]] std::vector<core::KeyOf<core::Block>> blocks_at_odds(const core::Snapshot& snapshot,
                                                                    const std::string& handle_id);
 
-/// What a batch did.
+/// The result of a batch.
 struct BatchDone {
   std::size_t commits = 0;   ///< tried
   bool from_memory = false;  ///< what was done had been decided from memory alone
   std::size_t most = 0;      ///< for the next batch
 };
 
-/// Decides the calls that wait, in their order, and commits what they plan at once: first on `cached`, then, after a
-/// conflict or when the store was away, on a fresh reading of `direct.store`. No call's refusal, damage, haste or size
+/// Decides the calls that wait, in their order, and commits their plans at once. It works first on `cached`; after a
+/// conflict, or when the store was away, on a fresh reading of `direct.store`. No call's refusal, damage, haste or size
 /// fails or delays another:
 /// - who plans nothing that is final leaves no trace in what the others see, and goes alone;
 /// - a later call of an owner whose earlier one was not planned waits for that one;

@@ -1,7 +1,7 @@
 #include "ipam/use/affinities.h"
 #include "ipam/use/test_world.h"
 
-// What a cluster asks of the allocator (docs/reference/calico-ipam.md#algorithms, #cases-allocator).
+// What a cluster asks of the allocator (docs/notes/calico-ipam.md#algorithms).
 namespace croft::engine {
 namespace {
 

@@ -20,8 +20,8 @@ store::WriteToken new_token(const Context& context) {
   return token;
 }
 
-/// The revision of a commit that turned out to be applied; none when another writer has been at the first record since,
-/// or it was a delete: no record has that revision, so no later condition on it will hold.
+/// The revision of a commit that turned out to be applied. None when another writer has been at the first record since,
+/// or it was a delete: no later condition on that revision will hold.
 store::Revision revision_of(const Context& context, const store::Write& first, const store::WriteToken& token,
                             Deadline deadline) {
   const auto record = context.store.get(first.key, deadline);
@@ -43,7 +43,7 @@ constexpr std::chrono::seconds kPauseMax{1};
       fmt::format("it may or may not have been written; sending it again failed: {}", committed.error().message));
 }
 
-/// What came of a commit: `committed` is what the store said of it first.
+/// Settles a commit: `committed` is the store's first answer.
 [[nodiscard]] Result<store::Revision> settled(const Context& context, std::span<const store::Write> writes,
                                               const store::WriteToken& token, Result<store::Revision> committed,
                                               Deadline deadline) {

@@ -10,7 +10,7 @@
 #include "register/pool.h"
 
 // The first pools of a cluster, which every node may ask for at its start: who comes first makes them, the others find
-// them (docs/reference/calico-ipam.md#pools).
+// them (docs/notes/calico-ipam.md#pools).
 namespace croft::engine {
 
 inline constexpr const char* kDefaultPoolV4 = "default-ipv4-ippool";
@@ -32,7 +32,7 @@ struct DefaultPoolsOptions {
 };
 
 /// Makes each of these pools, in their order and one a family, unless the register has a pool of its family, also one
-/// that somebody disabled. One that is half made is completed. Of many who do so at once one makes it, and the others
+/// that somebody disabled. One that is half made is completed. When many do so at once, one makes it and the others
 /// find it. Errors: refused_by_configuration when the CIDR overlaps taken space or another claim, with both names, and
 /// when the only pool of the family is a half made one that is not wanted so; those of create_pool and of `taken`. The
 /// ones before it are made.

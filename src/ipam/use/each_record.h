@@ -34,7 +34,7 @@ namespace croft::engine {
   return record;
 }
 
-/// What becomes of a walk that meets a damaged record.
+/// The handling of a damaged record during a walk.
 enum class OnDamage : std::uint8_t {
   fail,  ///< it ends with the record's error: who visits rests on seeing all
   skip,  ///< the others are visited (DamageTelling says what is left out)
@@ -61,8 +61,8 @@ template <class Visit>
 /// Calls `visit(store::Record&)` for all records of a listing in the order of names, page by page; what it returns, if
 /// a Result<void>, ends the walk when it failed. Each page has the whole time limit: a register of half a million
 /// addresses may be far away. No common moment: what changes meanwhile is seen as it was or as it became.
-/// What stands in the place of blocks under a name without a CIDR is none, damaged or not.
-/// Errors: those of the store, of `visit`, and of a damaged record unless `on_damage` says otherwise.
+/// A record in the place of blocks under a name without a CIDR is none, damaged or not. Errors: those of the store, of
+/// `visit`, and of a damaged record unless `on_damage` says otherwise.
 template <class Visit>
 [[nodiscard]] Result<void> for_each_record(const Context& context, const core::Listing& listing, Visit visit,
                                            OnDamage on_damage = OnDamage::fail,

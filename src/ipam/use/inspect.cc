@@ -26,7 +26,7 @@ Deadline deadline_of(const Context& context) { return deadline_of_use_case(conte
   return std::move(answer.keys.front());
 }
 
-/// Pools and reservations as read outside a decision. What is damaged is left out.
+/// Pools and reservations as read outside a decision. Damaged records are left out.
 class Frame {
  public:
   [[nodiscard]] static Result<Frame> read(const Context& context) {
@@ -110,7 +110,7 @@ std::string text_of(const std::map<std::string, std::string>& map, const char* k
   return it == map.end() ? "" : it->second;
 }
 
-/// Of a time that has passed: no second that is still to come.
+/// Never shows a time that has passed as a second that is still to come.
 std::string whole_seconds(WallTime time) { return rfc3339_exact(std::chrono::floor<std::chrono::seconds>(time)); }
 
 void describe_holder(AddressView& view, const std::string& handle_id,
@@ -194,7 +194,7 @@ Result<std::vector<net::Prefix>> list_block_cidrs(const Context& context) {
     missing.keys.insert(listing);
     TRY_VOID(loader.load(missing));
     for (const core::Key& key : *loader.snapshot().keys(listing)) {
-      // What else is there holds no address, and `croft check` names it.
+      // Other keys there hold no address, and `croft check` names them.
       if (const auto cidr = core::block_cidr_of(key)) cidrs.push_back(*cidr);
     }
   }

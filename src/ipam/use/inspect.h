@@ -70,7 +70,7 @@ struct AddressView {
 
   /// Held on a node that is not the owner of its block; also when nobody owns it.
   [[nodiscard]] bool borrowed() const;
-  /// "pod", "vmi", or what the holder's attribute `type` says (docs/reference/calico-ipam.md#show-borrowed); empty when
+  /// "pod", "vmi", or what the holder's attribute `type` says (docs/notes/calico-ipam.md#show-borrowed); empty when
   /// unknown.
   [[nodiscard]] std::string type() const;
 };

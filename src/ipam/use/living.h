@@ -37,8 +37,8 @@ inline constexpr int kLivingLooksMax = 10;
 inline constexpr std::chrono::milliseconds kBetweenLivingLooks{50};
 
 /// Decides an ADD so that it gets no address that somebody on its node lives with: what it holds already may be its own
-/// and is not asked about. What lives joins AssignRequest::living, and it is decided again. Nothing is written for it.
-/// Where the kernel can't be asked the ADD goes on without, and a line says so.
+/// and is not asked about. Living addresses join AssignRequest::living, and it is decided again. Nothing is written for
+/// it. Where the kernel can't be asked the ADD goes on without, and a line says so.
 class PastLiving {
  public:
   /// Both must outlive it; `living` may be null.

@@ -76,7 +76,7 @@ Result<void> check_node_known(const Context& context, const std::string& name) {
 
 namespace {
 
-/// What is held on a node, in whosever blocks.
+/// The addresses held on a node, in any block.
 struct HeldOnNode {
   core::RemovedNode record;
   std::uint64_t count = 0;

@@ -39,13 +39,13 @@ struct NodeRemoved {
   AffinitiesReleased affinities;
   bool record_deleted = false;
 };
-/// Gives up the blocks of a node that is gone (remove_host), and its record. Refused for safety when addresses are held
-/// on it, or a damaged block leaves that open, or when it has a record and a node range (whoever gives ranges back does
-/// so behind this), in a dry run too; with `force` they stay held, and that an operator took their node away is written
-/// down (core::RemovedNode), so that the collector may free them as it frees those of a node that is gone. A node that
-/// the register does not know is no error: its ranges may be somebody else's to give back. When some blocks could not
-/// be given up the record stays, so that doing it again goes on; and on a store shared with foreign writers, who keep
-/// records of nodes themselves.
+/// Gives up the blocks of a node that is gone (remove_host), and its record. Refused for safety, in a dry run too, when
+/// addresses are held on it, or a damaged block leaves that open, or when it has a record and a node range (whoever
+/// gives ranges back does so behind this). With `force` they stay held, and the removal is written down
+/// (core::RemovedNode). So the collector may free them as it frees those of a node that is gone. A node that the
+/// register does not know is no error: its ranges may be somebody else's to give back. When some blocks could not be
+/// given up the record stays, so that doing it again goes on. It stays too on a store shared with foreign writers, who
+/// keep records of nodes themselves.
 [[nodiscard]] Result<NodeRemoved> remove_node(const Context& context, const NodeRemoval& removal);
 
 }  // namespace croft::engine

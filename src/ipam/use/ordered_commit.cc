@@ -194,7 +194,7 @@ class OrderedCommit {
   }
 
   /// A block may have been written before another one failed, and what looks like a conflict may be our own write, sent
-  /// twice. Whose it is now it says itself.
+  /// twice. The record itself now says whose it is.
   void take_back(const Write& row) const {
     const core::Affinity& claim = std::get<core::Affinity>(*row.value);
     const auto block = get_newest(context_, core::block_key(claim.cidr), deadline_);
@@ -212,7 +212,7 @@ class OrderedCommit {
   }
 
   /// A block that comes into being with holders does so empty first. So a handle never counts a block before it exists,
-  /// one that counts a block that does not exist can be lowered safely, and nobody has an address of it before
+  /// and one that counts a missing block can be lowered safely. Nobody has an address of the block before
   /// look_once_more().
   [[nodiscard]] Result<void> make_block(Write& write) {
     if (!write.value || read_before<core::Block>(write.key) != nullptr) return {};
@@ -230,7 +230,7 @@ class OrderedCommit {
     return {};
   }
 
-  /// What others have changed since stays. A successor starts above its number.
+  /// Changes by others since then stay. A successor starts above its number.
   void remove_made() const {
     for (const auto& [key, made] : made_) {
       const auto mark = core::high_water_mark_key(core::cidr_of(key).value());
@@ -250,8 +250,8 @@ class OrderedCommit {
     });
   }
 
-  /// Every handle that gets an address, with the higher of what it counts and will count, and beside them the claims of
-  /// blocks that were made: these are the owner's by now. All together.
+  /// Every handle that gets an address, with the higher of its present and future count, and the claims of blocks that
+  /// were made: these are the owner's by now. All together.
   [[nodiscard]] Result<void> count_up() {
     std::vector<Write> ups;
     std::vector<Write*> of;
@@ -281,8 +281,8 @@ class OrderedCommit {
     return {};
   }
 
-  /// Every handle as it is planned. Error: conflict, where somebody counted meanwhile. What else fails leaves a count
-  /// too high.
+  /// Every handle as it is planned. Error: conflict, where somebody counted meanwhile. Other failures leave a count too
+  /// high.
   [[nodiscard]] Result<void> count_exactly() const {
     std::vector<Write> writes;
     std::ranges::copy_if(handles_, std::back_inserter(writes), [](const Write& write) { return !write.only_check; });
@@ -313,7 +313,7 @@ class OrderedCommit {
     return counted;
   }
 
-  /// Whoever asked for a pool wants to use it: that it stayed disabled is no success. One that others have changed
+  /// The caller of a pool wants to use it: a pool that stayed disabled is no success. One that others have changed
   /// since is theirs by now.
   void enable(const Write& write, std::optional<Error>& trouble) const {
     if (std::get<core::Pool>(*write.value).disabled) return;

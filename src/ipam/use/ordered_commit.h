@@ -7,7 +7,7 @@
 namespace croft::engine {
 
 /// Commits the writes of one plan, one by one, to a store that has no atomic commit
-/// (docs/reference/calico-ipam.md#write-order). `as_read` is the snapshot the plan was made from. The order:
+/// (docs/notes/calico-ipam.md#write-order). `as_read` is the snapshot the plan was made from. The order:
 ///
 ///   1. claims are announced (affinity rows `pending`, new pools disabled), new blocks are made, empty;
 ///   2. what the plan depends on is looked at once more (below); handles count up, and claims of blocks that were made
@@ -16,11 +16,11 @@ namespace croft::engine {
 ///   4. the other claims are confirmed, handles count what their blocks hold, rows go, hints are written.
 ///
 /// Handles and claim rows may count too high, never too low. So nothing has to be taken back, whatever stops a commit
-/// part-way: a handle that counts too many is lowered by the next call that plans it, its DEL or the collector
-/// (core::plan_mend_handle), a row without its block by the next claim. A call that is decided again finds its own
-/// part: an address that its owner holds is the answer. Two things only are put right at once: an empty block whose
-/// pool changed meanwhile is removed by its maker, and a claim whose block could not be given up, and is its owner's
-/// still, says again that it holds.
+/// part-way. A handle that counts too many is lowered by the next call that plans it, its DEL or the collector
+/// (core::plan_mend_handle). A row without its block goes with the next claim. A call that is decided again finds its
+/// own part: an address that its owner holds is the answer. Two things only are put right at once. An empty block whose
+/// pool changed meanwhile is removed by its maker. A claim whose block could not be given up, and is its owner's still,
+/// says again that it holds.
 ///
 /// A handle is written each time that an address comes to it, also where it counts enough: a late write of its old
 /// revision fails then. It is lowered or deleted under the revision that was read before the blocks were written; each

@@ -25,9 +25,9 @@ namespace croft::engine {
 [[nodiscard]] Result<core::Pool> change_pool(const Context& context, const core::PoolSpec& change);
 [[nodiscard]] Result<core::Pool> set_pool_disabled(const Context& context, const std::string& name, bool disabled);
 
-/// Deletes a pool that holds nothing, with its blocks and its reservation; disables it first, and marks it as being
-/// deleted, so that one which was cut short is told by audit(), and ended by asking again. When it is in use after all
-/// it stays as it was: refused_for_safety. Error: not_found.
+/// Deletes a pool that holds nothing, with its blocks and its reservation. It is disabled and marked as being deleted
+/// first, so that audit() tells of an interrupted deletion, and asking again ends it. When it is in use after all it
+/// stays as it was: refused_for_safety. Error: not_found.
 [[nodiscard]] Result<void> delete_pool(const Context& context, const std::string& name);
 
 /// Replaces a pool by parts of it in one commit (core::plan_split_pool); without `apply` only says what would come.

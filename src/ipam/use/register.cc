@@ -42,7 +42,7 @@ class RegisterReader {
     for (const core::Key& key : wanted.records) remember(key, *record++);
   }
 
-  /// What this account may not read, and can be done without.
+  /// Passes over records that this account may not read, and that can be done without.
   [[nodiscard]] Result<void> pass_over(core::Kind kind, const Error& error) {
     if (error.code != ErrorCode::permission_denied || !may_lack_.contains(kind)) return fail(error);
     result_.unreadable.push_back({{kind, ""}, error});

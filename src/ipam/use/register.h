@@ -10,14 +10,14 @@
 
 namespace croft::engine {
 
-/// What was read for a look at the register that decides nothing.
+/// The records read for a look at the register that decides nothing.
 struct Register {
   core::Snapshot snapshot;
   std::map<core::Key, store::Revision> revisions;
   std::vector<core::audit::Unreadable> unreadable;
 };
 
-/// What of a register may be left unread where this account may not read it: `kinds`, each as a whole then
+/// The kinds of a register that may be left unread where this account may not read them, each as a whole
 /// (core::audit::Unreadable without a name, permission_denied).
 using MayLack = std::set<core::Kind>;
 

@@ -42,8 +42,8 @@ namespace {
 
 constexpr std::size_t kReleaseBatch = 64;
 
-/// Who names an address only means whoever holds it at the first look: when it is decided again, because another came
-/// first or a reply was lost, a successor is left alone.
+/// A request that names only an address means its holder at the first look. When it is decided again, after a conflict
+/// or a lost reply, a successor is left alone.
 void pin(const core::Snapshot& snapshot, const net::Prefix& cidr, std::vector<core::AddressToRelease>& batch,
          std::set<net::Address>& pinned) {
   core::Reader reader(snapshot);

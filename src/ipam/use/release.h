@@ -25,7 +25,7 @@ namespace croft::engine {
 /// Releases what a handle of the form of Calico before 3.0 holds (core::plan_release_old_handle), likewise.
 [[nodiscard]] Result<core::Released> release_old_handle(const Context& context, const std::string& handle_id);
 
-/// Who is to lose all: an owner, or a handle as release_old_handle() takes it.
+/// The one that is to lose all: an owner, or a handle as release_old_handle() takes it.
 using ReleaseWanted = std::variant<core::Owner, std::string>;
 /// The handle meant.
 [[nodiscard]] std::string handle_of(const ReleaseWanted& wanted);
@@ -39,15 +39,15 @@ using ReleaseWanted = std::variant<core::Owner, std::string>;
 void mend_handle(const Context& context, const std::string& handle_id);
 inline constexpr std::chrono::seconds kMendTime{5};
 
-/// Releases given addresses wherever their blocks are; see core::plan_release_addresses for what must match. Of one
-/// that comes without a sequence number the holder at the first look is meant, not a successor. Without `apply` it only
-/// says what would come of it.
+/// Releases given addresses wherever their blocks are; see core::plan_release_addresses for what must match. An address
+/// without a sequence number means the holder at the first look, not a successor. Without `apply` it only says what
+/// would come of it.
 [[nodiscard]] Result<core::AddressReleases> release_addresses(const Context& context,
                                                               const std::vector<core::AddressToRelease>& addresses,
                                                               bool apply = true);
 
-/// The brake: refused_for_safety when more than `share` of what is held on some node would go with these addresses, as
-/// far as they are still held by whom they say (core::audit::ReleaseShare).
+/// The brake: refused_for_safety when these addresses are more than `share` of those held on some node, as far as the
+/// named holders still have them (core::audit::ReleaseShare).
 [[nodiscard]] Result<void> check_release_share(const Context& context,
                                                const std::vector<core::AddressToRelease>& addresses, double share);
 

@@ -6,7 +6,7 @@
 #include "ipam/use/transact.h"
 #include "register/pool.h"
 
-// Addresses that are never handed out by themselves (docs/reference/calico-ipam.md#reservations).
+// Addresses that are never handed out by themselves (docs/notes/calico-ipam.md#reservations).
 namespace croft::engine {
 
 /// All reservations, ascending by name; damaged ones are left out (`croft check` names them).

@@ -24,7 +24,7 @@ struct ServiceSpace {
 };
 
 /// The addresses that Services have, where nothing tells from which range: a Kubernetes API shows no bitmaps, and
-/// before 1.33 it has no ServiceCIDRs. Of such a range this is all that can be known. Nothing where ranges are known,
+/// before 1.33 it has no ServiceCIDRs. This is all that can be known of such a range. Nothing where ranges are known,
 /// which stand against a pool by themselves (core::AddressClaims). Errors: those of the store.
 [[nodiscard]] Result<ServiceSpace> service_space(const Context& context);
 
@@ -32,14 +32,14 @@ struct ServiceSpace {
 /// store.
 [[nodiscard]] Result<std::vector<TakenSpace>> service_cidrs(const Context& context);
 
-/// Of a pool that gives addresses a part that is somebody's, and that no reservation keeps from pods.
+/// A part of a pool that is somebody's, and that no reservation keeps from pods.
 struct PoolInTakenSpace {
   std::string pool;
   net::Prefix shared;
   std::string whose;
 };
-/// What came after its pool, as check_space() refuses a pool only in the moment of its making. Errors: those of the
-/// store.
+/// The space taken after its pool was made; check_space() refuses a pool only in the moment of its making. Errors:
+/// those of the store.
 [[nodiscard]] Result<std::vector<PoolInTakenSpace>> pools_in_taken_space(const Context& context,
                                                                          const std::vector<TakenSpace>& taken);
 

@@ -141,7 +141,7 @@ void Conflicts::wait_for_rivals(Deadline deadline) {
 
 namespace {
 
-/// What a commit in order writes before the record that decides (ordered_commit.h).
+/// The records that a commit in order writes before the one that decides (ordered_commit.h).
 [[nodiscard]] bool is_index(core::Kind kind) {
   return kind == core::Kind::handle || kind == core::Kind::affinity || kind == core::Kind::high_water_mark ||
          core::is_hint(kind);

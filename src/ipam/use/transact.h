@@ -22,7 +22,8 @@
 
 namespace croft::engine {
 
-/// What every use case works with. References outlive the calls; use from one thread at a time, one Context a thread.
+/// The common arguments of every use case. References outlive the calls; use from one thread at a time, one Context a
+/// thread.
 struct Context {
   store::Store& store;
   const Clock& clock;
@@ -94,7 +95,7 @@ class Loader {
 /// Guarded writes first: they decide, and the first put among them is the witness of an unknown outcome.
 void in_order_of_commit(std::vector<store::Write>& writes);
 
-/// Tries after which a use case gives up on conflicts (docs/reference/calico-ipam.md#algorithms: 100).
+/// Tries after which a use case gives up on conflicts (docs/notes/calico-ipam.md#algorithms: 100).
 inline constexpr int kTriesMax = 100;
 /// Rounds of reading within one try; a decision that asks for more has lost its way.
 inline constexpr int kReadRoundsMax = 100000;
@@ -105,7 +106,7 @@ inline constexpr int kReadRoundsMax = 100000;
 [[nodiscard]] Result<void> commit_settled(const Context& context, const core::Snapshot& as_read,
                                           std::vector<store::Write> writes, Deadline deadline);
 
-/// What a use case answers that is at its deadline and has written nothing.
+/// The answer of a use case that is at its deadline and has written nothing.
 [[nodiscard]] Error late();
 /// The same of one whose caller has gone its own way (Context::is_left).
 [[nodiscard]] Error left();
@@ -141,11 +142,11 @@ template <class Look>
 /// The revisions that a try rests on.
 using Basis = std::map<core::Key, store::Condition>;
 
-/// The conflicts of one call, and its waits between them. Who has met another writer finds something changed when he
-/// reads again, and waits a random time: up to what the try took, from its reading to its conflict, times the number of
-/// conflicts. Where a try takes next to nothing the bound is moments, and grows to a second behind sixteen. A wait
-/// leaves time for one more try. Where all is as it was, the store says "conflict" of something else, and will again:
-/// it is asked more and more seldom, and kUnchangedMax times.
+/// The conflicts of one call, and its waits between them. A caller that has met another writer finds something changed
+/// when it reads again. It waits a random time: up to what the try took, from its reading to its conflict, times the
+/// number of conflicts. Where a try takes next to nothing the bound is moments, and grows to a second behind sixteen. A
+/// wait leaves time for one more try. Where all is as it was, the store says "conflict" of something else, and will
+/// again: it is asked more and more seldom, and kUnchangedMax times.
 class Conflicts {
  public:
   /// The first try begins now, each further one when wait() returns.
@@ -168,10 +169,11 @@ class Conflicts {
 };
 inline constexpr int kUnchangedMax = 10;
 
-/// What a plan with these writes rests on, without the indexes that its own commit writes before it may fail.
+/// The readings that a plan with these writes rests on, without the indexes that its own commit writes before it may
+/// fail.
 [[nodiscard]] Basis basis_of(const std::vector<store::Write>& writes);
 
-/// What a use case answers whose deadline has come while it met a conflict at each try.
+/// The answer of a use case whose deadline has come while it met a conflict at each try.
 [[nodiscard]] Error late_by_conflicts(int tries);
 
 /// Decides and commits until it holds: reads what `decide` asks for, commits its plan against what was read, and starts

@@ -12,7 +12,7 @@
 
 namespace croft::engine {
 
-/// What of the pools that are to be there is not: only found out together with what a decision reads anyhow.
+/// The state of the wanted pools, only found out together with what a decision reads anyhow.
 enum class Pools : std::uint8_t { not_seen, there, to_be_made };
 
 /// transact() for a decision that needs these pools: makes those that are absent first, by ensure_pools. Where all are

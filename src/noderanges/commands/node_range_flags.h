@@ -10,7 +10,7 @@
 
 namespace croft::app {
 
-/// kube-controller-manager's flags of node ranges, as they were given (docs/reference/node-ranges.md#flags).
+/// kube-controller-manager's flags of node ranges, as they were given (docs/notes/node-ranges.md#flags).
 struct NodeRangeFlags {
   std::string cluster_cidr;  ///< one or more, with commas between
   int mask_size = 0;         ///< each 0: not given

@@ -12,7 +12,7 @@
 
 namespace croft::core::node_range {
 
-/// One cluster CIDR cut into node ranges of one length, some of them taken (docs/reference/node-ranges.md#cidr-set). It
+/// One cluster CIDR cut into node ranges of one length, some of them taken (docs/notes/node-ranges.md#cidr-set). It
 /// behaves as kube-controller-manager's CidrSet: round robin, so that a range given back comes again only when the
 /// others had their turn; what is occupied or given back may be longer or shorter than a node range, or contain the
 /// whole cluster CIDR. Unlike there, the next free one is found without a scan, and excluded ranges stay taken

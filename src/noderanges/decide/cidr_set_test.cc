@@ -8,7 +8,7 @@
 
 #include "base/net/test_values.h"
 
-// Names in brackets are rows of docs/reference/node-ranges.md#cases.
+// Names in brackets are rows of docs/notes/node-ranges.md#cases.
 
 namespace croft::core::node_range {
 namespace {

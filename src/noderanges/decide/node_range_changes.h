@@ -10,7 +10,7 @@
 #include "register/snapshot.h"
 
 // Decisions about node ranges: the prefixes that nodes take their pods' addresses from
-// (docs/reference/node-ranges.md#contract). The records are the truth: one of each range that says who has it, and one
+// (docs/notes/node-ranges.md#contract). The records are the truth: one of each range that says who has it, and one
 // for all of them with the cluster CIDRs, which every commit here writes. So what one decision saw free, no other gives
 // away meanwhile. Where commits are not atomic, two may give one node two: surplus.h.
 
@@ -20,7 +20,7 @@ namespace croft::core {
 struct NodeRangeAdded {
   net::Prefix cidr;
   net::Prefix cluster_cidr;
-  std::uint32_t tries = 0;  ///< taken ones that were passed over (docs/reference/node-ranges.md#metrics)
+  std::uint32_t tries = 0;  ///< taken ones that were passed over (docs/notes/node-ranges.md#metrics)
   friend bool operator==(const NodeRangeAdded&, const NodeRangeAdded&) = default;
 };
 

@@ -7,7 +7,7 @@
 #include "register/node_range.h"
 
 // What two who give ranges at once leave, where a store writes one record at a time: a node with two ranges of one
-// family by its records, of which its object can say one only (docs/reference/node-ranges.md); and ranges of two nodes
+// family by its records, of which its object can say one only (docs/notes/node-ranges.md); and ranges of two nodes
 // that overlap, cut by one of them with the mask size of before.
 namespace croft::core {
 

@@ -16,7 +16,7 @@ struct SubnetEnvFamily {
   friend bool operator==(const SubnetEnvFamily&, const SubnetEnvFamily&) = default;
 };
 
-/// flannel's `/run/flannel/subnet.env` (docs/reference/node-ranges.md#subnet-env): the node's range for the CNI plugin
+/// flannel's `/run/flannel/subnet.env` (docs/notes/node-ranges.md#subnet-env): the node's range for the CNI plugin
 /// on it.
 struct SubnetEnv {
   std::vector<SubnetEnvFamily> families;  ///< one or two: IPv4, then IPv6

@@ -7,7 +7,7 @@ namespace {
 
 using namespace net::literals;
 
-// As flanneld v0.26 wrote them (docs/reference/node-ranges.md#subnet-env).
+// As flanneld v0.26 wrote them (docs/notes/node-ranges.md#subnet-env).
 constexpr const char* kFour =
     "FLANNEL_NETWORK=10.244.0.0/16\nFLANNEL_SUBNET=10.244.1.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n";
 constexpr const char* kBoth =

@@ -10,7 +10,7 @@
 #include "noderanges/decide/said_ranges.h"
 #include "noderanges/use/node_range.h"
 
-// Node ranges beside the nodes' own objects (docs/reference/node-ranges.md#contract). Croft's records are the truth and
+// Node ranges beside the nodes' own objects (docs/notes/node-ranges.md#contract). Croft's records are the truth and
 // are committed first; what a node's object says follows, and never changes again. So whoever dies in between leaves a
 // range that the next pass says.
 

@@ -61,7 +61,7 @@ struct ReconcileOptions {
 };
 
 /// What a cluster CIDR went through in one pass, under the meanings of kube-controller-manager's metrics
-/// (docs/reference/node-ranges.md#metrics).
+/// (docs/notes/node-ranges.md#metrics).
 struct ClusterCidrCounts {
   std::uint64_t allocations = 0;     ///< node ranges taken
   std::uint64_t releases = 0;        ///< node ranges given back

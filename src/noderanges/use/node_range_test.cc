@@ -10,7 +10,7 @@
 #include "ipam/use/test_meddler.h"
 #include "ipam/use/test_world.h"
 
-// Names in brackets are rows of docs/reference/node-ranges.md#cases.
+// Names in brackets are rows of docs/notes/node-ranges.md#cases.
 
 namespace croft::engine {
 namespace {
@@ -588,7 +588,7 @@ TEST(NodeRange, AFailedCommitLeavesNothing) {  // [N9]
   EXPECT_EQ(world.take("b"), "10.0.0.0/24 fd00::/64");
 }
 
-TEST(NodeRange, ALostReplyGivesOneRange) {  // docs/reference/node-ranges.md#quirks
+TEST(NodeRange, ALostReplyGivesOneRange) {  // docs/notes/node-ranges.md#quirks
   for (const store::Fault fault : {store::Fault::lose_reply, store::Fault::lose_request, store::Fault::conflict}) {
     NodeWorld world;
     ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24), cut("fd00::/48", 64)}), "changed");

@@ -14,7 +14,7 @@
 #include "services/audit/repair_finding.h"
 #include "services/audit/service_use.h"
 
-// The same for clusters that keep Service addresses as objects (docs/reference/service-ranges.md#object-repair). The
+// The same for clusters that keep Service addresses as objects (docs/notes/service-ranges.md#object-repair). The
 // caller reads the Services before the IPAddress objects: who makes a Service makes its objects first, so an object
 // that is missing then is missing. One without a Service may belong to a Service in the making; its age tells.
 

@@ -15,7 +15,7 @@
 #include "services/decide/node_ports.h"
 #include "services/decide/service_addresses.h"
 
-// One pass of the repair of Kubernetes' ranges (docs/reference/service-ranges.md#repair): makes each range anew from
+// One pass of the repair of Kubernetes' ranges (docs/notes/service-ranges.md#repair): makes each range anew from
 // what the Services hold, and says what was wrong with the stored one.
 //
 // What the caller must do for it to be safe: read the records of the ranges first, all Services after that, of every
@@ -45,7 +45,7 @@ struct LeakedValue {
 };
 /// What the passes before left of a range: ascending by value. One that a pass sees in use, or free, is forgotten; so
 /// is one that was freed. (In the reference it is remembered, and freed at once if it leaks again:
-/// docs/reference/service-ranges.md#leak-memory.)
+/// docs/notes/service-ranges.md#leak-memory.)
 using Leaks = std::vector<LeakedValue>;
 
 /// A leaked value is kept in the passes before this one.

@@ -10,7 +10,7 @@
 
 #include "base/net/test_values.h"
 
-// The names in brackets are the rows of docs/reference/service-ranges.md#cases-repair.
+// The names in brackets are the rows of docs/notes/service-ranges.md#cases-repair.
 
 namespace croft::core::audit {
 namespace {
@@ -356,7 +356,7 @@ TEST(RangeRepair, BandsAreThoseOfTheRecord) {
   EXPECT_EQ(range.last.in_dynamic, (BandUse{238, 1}));
 }
 
-/// The reference's loop in the plainest form, with the quirks of docs/reference/service-ranges.md#quirks mended.
+/// The reference's loop in the plainest form, with the quirks of docs/notes/service-ranges.md#quirks mended.
 struct Model {
   std::set<int> stored;
   std::map<int, int> seen;  ///< value: passes in which it looked leaked

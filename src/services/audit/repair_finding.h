@@ -12,7 +12,7 @@
 
 namespace croft::core::audit {
 
-/// One thing a repair found (docs/reference/service-ranges.md#repair, #object-repair), in the field's words.
+/// One thing a repair found (docs/notes/service-ranges.md#repair, #object-repair), in the field's words.
 struct RepairFinding {
   /// The values of the label `type` of the field's metrics. `full` is here for their sake: nothing finds it, since
   /// taking a value by name never says so. `unknown` is damage.

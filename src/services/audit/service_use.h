@@ -33,7 +33,7 @@ struct ServiceUse {
 /// family is freed. `None` and the empty text stand for nothing.
 [[nodiscard]] bool may_mean_one_of(net::Family family, const std::string& unreadable);
 
-/// The numbers that count as its own (docs/reference/service-ranges.md#repair-ports). One that two protocols share
+/// The numbers that count as its own (docs/notes/service-ranges.md#repair-ports). One that two protocols share
 /// occurs once; one that it has twice in the same protocol occurs twice. The health check's is TCP: next to a port of
 /// another protocol with that number it is left out.
 [[nodiscard]] std::vector<std::uint16_t> collect_node_ports(const ServiceUse& use);

@@ -21,7 +21,7 @@ struct RangeSnapshot {
   friend bool operator==(const RangeSnapshot&, const RangeSnapshot&) = default;
 };
 
-/// Kubernetes' allocator of a range of Service addresses or node ports (docs/reference/service-ranges.md#bitmap): the
+/// Kubernetes' allocator of a range of Service addresses or node ports (docs/notes/service-ranges.md#bitmap): the
 /// ordinals 0 to size() - 1, taken by name or the next one. To find the next as "the first free one at or
 /// after a uniform start" costs the same in an empty range and in one that is all but full, and falls on each ordinal
 /// as often as the reference's search step by step, so not evenly on the free ones.

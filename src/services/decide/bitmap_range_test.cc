@@ -11,7 +11,7 @@
 
 #include "base/manual_clock.h"
 
-// The names in brackets are the rows of docs/reference/service-ranges.md#cases.
+// The names in brackets are the rows of docs/notes/service-ranges.md#cases.
 
 namespace croft::core::service {
 namespace {

@@ -12,7 +12,7 @@
 #include "services/decide/service_refusal.h"
 
 // What becomes of a Service and of the ranges when one is made, changed or deleted
-// (docs/reference/service-ranges.md#service): one plan, one commit. So nothing is ever allocated for a Service that is
+// (docs/notes/service-ranges.md#service): one plan, one commit. So nothing is ever allocated for a Service that is
 // not there, and nothing has to be taken back; Kubernetes' own order, allocate first and store later, leaks when
 // something fails between.
 

@@ -9,7 +9,7 @@
 namespace croft::core {
 
 /// Settles the policy and the families of a Service that is made, or changed from `before`, on a cluster that has
-/// addresses of `cluster` (one or two families, the default first); docs/reference/service-ranges.md#families.
+/// addresses of `cluster` (one or two families, the default first); docs/notes/service-ranges.md#families.
 /// `service` must have been normalized (cluster_ips.h).
 [[nodiscard]] FieldErrors settle_families(Service& service, const Service* before,
                                           const std::vector<net::Family>& cluster);

@@ -8,7 +8,7 @@
 #include "services/decide/type_changes.h"
 #include "services/decide/validation.h"
 
-// The tables of docs/reference/service-ranges.md#family-tables. A cell is the policy's letter and the families; x:
+// The tables of docs/notes/service-ranges.md#family-tables. A cell is the policy's letter and the families; x:
 // refused.
 
 namespace croft::core {

@@ -8,7 +8,7 @@
 
 namespace croft::core {
 
-/// Takes the node ports and the health check's port of a new Service (docs/reference/service-ranges.md#node-ports).
+/// Takes the node ports and the health check's port of a new Service (docs/notes/service-ranges.md#node-ports).
 /// Ports of one number, TCP and UDP, share a node port.
 [[nodiscard]] std::optional<ServiceRefusal> take_node_ports(Service& service, Allocators& allocators);
 

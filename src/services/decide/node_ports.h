@@ -9,7 +9,7 @@
 #include "services/decide/mapped_range.h"
 
 // The ports that Services have on every node (node ports) as kube-apiserver's bitmap keeps them. Rules and texts are
-// the reference's (docs/reference/service-ranges.md#offsets, #flags, #bands, #range-errors).
+// the reference's (docs/notes/service-ranges.md#offsets, #flags, #bands, #range-errors).
 
 namespace croft::core::service {
 

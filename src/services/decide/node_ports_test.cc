@@ -9,7 +9,7 @@
 #include "base/manual_clock.h"
 #include "base/test_messages.h"
 
-// The names in brackets are the rows of docs/reference/service-ranges.md#cases.
+// The names in brackets are the rows of docs/notes/service-ranges.md#cases.
 
 namespace croft::core::service {
 namespace {
@@ -93,7 +93,7 @@ TEST(NodePorts, ASnapshotRestoredElsewhere_P4) {
 }
 
 TEST(NodePorts, TheBytesOfAnExample) {
-  // docs/reference/service-ranges.md#example-b.
+  // docs/notes/service-ranges.md#example-b.
   const auto read = range_from<NodePortRange>({"30000-32767", std::string("\1\0\0\0\0\0\0\0\0\0\0", 11)});
   ASSERT_TRUE(read);
   EXPECT_EQ(taken_of(read->range), std::vector<int>{30080});

@@ -10,7 +10,7 @@
 #include "base/net/lenient.h"
 #include "register/service.h"
 
-// What is asked of a Service in several places; the words of docs/reference/service-ranges.md#service.
+// What is asked of a Service in several places; the words of docs/notes/service-ranges.md#service.
 
 namespace croft::core {
 

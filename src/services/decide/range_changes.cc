@@ -13,7 +13,7 @@
 namespace croft::core {
 namespace {
 
-/// What a dry run's first port is when it has none (docs/reference/service-ranges.md#port-operation).
+/// What a dry run's first port is when it has none (docs/notes/service-ranges.md#port-operation).
 constexpr int kDryFirstPort = 32769;
 
 [[nodiscard]] NotTaken not_taken(const Error& error) { return {error.message, error.code == ErrorCode::exhausted}; }

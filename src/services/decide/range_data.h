@@ -6,7 +6,7 @@
 
 #include "base/space/dense_bitmap.h"
 
-// The bytes in which Kubernetes keeps a range (docs/reference/service-ranges.md#bit-order): the big-endian magnitude of
+// The bytes in which Kubernetes keeps a range (docs/notes/service-ranges.md#bit-order): the big-endian magnitude of
 // one number, whose bit `o` says that ordinal `o` is taken. So ordinal 0 is the lowest bit of the last byte, and a
 // beginning of the bytes means nothing without their number.
 

@@ -7,8 +7,8 @@
 #include "services/decide/test_service.h"
 #include "services/decide/type_changes.h"
 
-// Addresses, node ports and what a change keeps or wipes (docs/reference/service-ranges.md#service). Names in brackets
-// are rows of docs/reference/service-ranges.md#cases-services.
+// Addresses, node ports and what a change keeps or wipes (docs/notes/service-ranges.md#service). Names in brackets
+// are rows of docs/notes/service-ranges.md#cases-services.
 
 namespace croft::core {
 namespace {

@@ -11,7 +11,7 @@
 #include "services/decide/mapped_range.h"
 
 // The addresses of Services (ClusterIPs) as kube-apiserver's bitmaps keep them. Rules and texts are the reference's
-// (docs/reference/service-ranges.md#offsets, #flags, #bands, #range-errors).
+// (docs/notes/service-ranges.md#offsets, #flags, #bands, #range-errors).
 
 namespace croft::core::service {
 

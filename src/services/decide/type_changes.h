@@ -9,11 +9,11 @@ namespace croft::core {
 void apply_defaults(Service& service);
 
 /// Values that were allocated and that the caller does not repeat stay: a manifest without them can be applied again
-/// (docs/reference/service-ranges.md#patch).
+/// (docs/notes/service-ranges.md#patch).
 void keep_allocated_values(Service& service, const Service& before);
 
 /// Wipes what the new type has no use for, unless the caller changed it at the same time
-/// (docs/reference/service-ranges.md#type-changes).
+/// (docs/notes/service-ranges.md#type-changes).
 void drop_values_of_type(Service& service, const Service& before);
 
 }  // namespace croft::core

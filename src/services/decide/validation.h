@@ -8,7 +8,7 @@ namespace croft::core {
 inline constexpr auto kIpFamilyPolicyField = "spec.ipFamilyPolicy";
 
 /// What can be said of the addresses, families and the policy of a Service by themselves, before anything is allocated
-/// (docs/reference/service-ranges.md#immutability); nothing for ExternalName.
+/// (docs/notes/service-ranges.md#immutability); nothing for ExternalName.
 [[nodiscard]] FieldErrors check_cluster_ip_fields(const Service& service);
 
 /// Whether a Service may have this name in this namespace.

@@ -8,7 +8,7 @@
 #include "ipam/use/test_world.h"
 #include "services/use/test_services.h"
 
-// The Service transaction; numbers in brackets are rows of docs/reference/service-ranges.md#cases-services.
+// The Service transaction; numbers in brackets are rows of docs/notes/service-ranges.md#cases-services.
 
 namespace croft::engine {
 namespace {

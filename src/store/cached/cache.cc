@@ -19,7 +19,7 @@ std::vector<std::string_view> handles_in(const Record& record) {
 /// Handles whose blocks are not written yet: more than one commit makes.
 constexpr std::size_t kAheadMax = 1024;
 
-/// What is in one list and not in the other.
+/// The entries of one list that are not in the other.
 std::vector<std::string> without(const std::vector<std::string_view>& ids,
                                  const std::vector<std::string_view>& others) {
   std::vector<std::string_view> rest;
@@ -165,7 +165,7 @@ bool Cache::apply(const std::vector<Change>& changes) {
   return is_news;
 }
 
-/// Whether of two forms of one revision the watch's is the later one. What is beside a pool has no revision of its own
+/// Whether of two forms of one revision the watch's is the later one. The data beside a pool has no revision of its own
 /// either, and each change of it is read and comes in its order (Watch).
 bool Cache::tells_anew(const Record& known, const Record& seen) const {
   return (known.key.kind == Kind::pool || is_unreadable_block(known.key)) && known.value != seen.value;

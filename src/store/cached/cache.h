@@ -16,19 +16,19 @@
 
 namespace croft::store {
 
-/// What one node knows of the register without asking (or, core::Follower::stock, of its stock of cloud addresses, all
-/// of it): pools, reservations, configuration, its own node record, its
-/// vacancies and claims, the contents of its own blocks, and of everybody else's claims the keys.
+/// One node's knowledge of the register without asking (or, core::Follower::stock, of its whole stock of cloud
+/// addresses). It has pools, reservations, configuration, its own node record, its vacancies and claims, the contents
+/// of its own blocks, and the keys of everybody else's claims.
 ///
-/// It is a hint (docs/reference/reliability.md#i16). What it says is there may be gone, and from the keys it guesses
-/// what is not there: a block without a claim, of the length that its pool's blocks have, and a handle that none of the
-/// node's own blocks mentions. A decision that rests on it counts only when the conditions of its commit have held
+/// It is a hint (docs/notes/reliability.md#i16). A record that it has may be gone, and from the keys it guesses what is
+/// not there. These are a block without a claim, of the length that its pool's blocks have, and a handle that none of
+/// the node's own blocks mentions. A decision that rests on it counts only when the conditions of its commit have held
 /// (ipam/use/batch.h). Not synchronised.
 class Cache {
  public:
   explicit Cache(core::AffinityOwner node, core::Follower follower = core::Follower::blocks);
 
-  /// What is to be read first, and then what `unknown()` says.
+  /// The first reading, which comes before that of `unknown()`.
   [[nodiscard]] core::Missing first_read() const;
   /// Takes in what a read found; `wanted` is what was asked. Newer knowledge of a record is not replaced by older.
   void learn_all(const core::Missing& wanted, const ReadAnswer& answer);
@@ -37,7 +37,7 @@ class Cache {
   /// Own blocks whose content is not known, and handles they mention: at most `most` of them.
   [[nodiscard]] core::Missing unknown(std::size_t most) const;
 
-  /// What must be watched, whatever blocks the node has.
+  /// The scope that must be watched, whatever blocks the node has.
   [[nodiscard]] WatchScope scope() const;
   /// The blocks whose records must be followed as well, with the revision of the claim (0: of the first read): changes
   /// from there on matter. own_blocks_generation() changes with every block that comes or goes.
@@ -53,13 +53,13 @@ class Cache {
   /// Whether the watch will see a change of this key.
   [[nodiscard]] bool is_watched(const Key& key) const;
 
-  /// What of that is known, each kind of it in its order; the others are noted in `rest`.
+  /// The known part of that, each kind in its order; the others are noted in `rest`.
   [[nodiscard]] ReadAnswer answer(const core::Missing& wanted, core::Missing& rest);
   /// One record: absent (the inner optional), or nothing when it is not known.
   [[nodiscard]] std::optional<std::optional<Record>> record(const Key& key) const;
 
   [[nodiscard]] std::size_t own_block_count() const { return own_.size(); }
-  /// What is held with its content.
+  /// The number of records held with their content.
   [[nodiscard]] std::size_t record_count() const { return records_.size() + ahead_.size(); }
   [[nodiscard]] std::size_t affinity_count() const { return affinity_names_.size(); }
 

@@ -276,7 +276,8 @@ std::vector<Result<Revision>> CachedStore::commit_each_noted(bool from_memory, s
   return outcomes;
 }
 
-/// With mutex_ held: a commit is no longer under way. What the watch has told since the first of those under way began.
+/// With mutex_ held: a commit is no longer under way. The changes that the watch has told since the first of those
+/// under way began.
 std::map<Key, Revision> CachedStore::seen_while_in_flight() {
   return --in_flight_ == 0 ? std::exchange(seen_in_flight_, {}) : seen_in_flight_;
 }

@@ -25,12 +25,12 @@ namespace croft::store {
 inline constexpr unsigned kReadLimitDoublings = 4;
 
 struct CachedStoreOptions {
-  /// What is kept in memory: what an allocator of blocks looks at, or a stock of cloud addresses alone.
+  /// The records kept in memory: those that an allocator of blocks looks at, or a stock of cloud addresses alone.
   core::Follower follower = core::Follower::blocks;
   /// How long the watch may stay behind a commit of this process before it counts as broken.
   std::chrono::nanoseconds lag_max = std::chrono::seconds(1);
-  /// For one read of the follower. Twice as long after each time that everything could not be read, up to
-  /// kReadLimitDoublings times: where many begin at once, and each needs longer than this, none would ever come to an
+  /// For one read of the follower. The limit doubles after each time that everything could not be read, up to
+  /// kReadLimitDoublings times. Where many begin at once, and each needs longer than this, none would ever come to an
   /// end.
   std::chrono::nanoseconds read_limit = std::chrono::seconds(10);
   /// Everything is read anew after this time: a watch of etcd 3.4 can lose an event and not say so.
@@ -43,10 +43,9 @@ struct CachedStoreOptions {
 /// A store that answers from memory what one node looks at again and again (cache.h), and passes everything else on to
 /// the store beneath. Commits always go there; after one that was done the memory has it at once.
 ///
-/// What it answers from memory may be old or a guess: only an answer that ended in a successful commit may be believed
-/// (ipam/use/batch.h does that). While the watch beneath is broken, lags or has lost changes, nothing is answered
-/// from memory. Turns are taken here first and then beneath, so that the threads of this process don't meet in
-/// conflicts.
+/// Its answers from memory may be old or guesses: only an answer that ended in a successful commit may be believed
+/// (ipam/use/batch.h does that). While the watch beneath is broken, lags or has lost changes, nothing is answered from
+/// memory. Turns are taken here first and then beneath, so that the threads of this process don't meet in conflicts.
 ///
 /// Safe to call from several threads; step() from one. The store beneath and the clock must outlive it.
 class CachedStore final : public ForwardingStore {
@@ -54,7 +53,7 @@ class CachedStore final : public ForwardingStore {
   CachedStore(Store& beneath, core::AffinityOwner node, const Clock& clock, const CachedStoreOptions& options = {});
   ~CachedStore() override;
 
-  /// The same store without answers from memory. What passes through it is noticed all the same.
+  /// The same store without answers from memory. Commits that pass through it are noticed all the same.
   [[nodiscard]] Store& uncached() { return uncached_; }
 
   /// One step of following the store: reads everything when nothing is known or all is old, else waits for changes

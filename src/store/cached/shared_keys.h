@@ -9,8 +9,8 @@
 
 namespace croft::store {
 
-/// Keys in their order, given out without copying. Changes wait until the list is asked for again: who asked before has
-/// mostly let go of it by then, while a list that is still held has to be copied. Not synchronised.
+/// Keys in their order, given out without copying. Changes wait until the list is asked for again. An earlier caller
+/// has mostly let go of it by then, while a list that is still held has to be copied. Not synchronised.
 class SharedKeys {
  public:
   /// Does nothing when it is there.

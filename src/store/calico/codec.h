@@ -13,7 +13,7 @@
 // them; Croft's own with their write token. Kubernetes' objects are not among them.
 namespace croft::store::calico {
 
-/// What is stored for a record: its value, and that of the place beside it (nothing: none).
+/// The stored bytes of a record: its value, and that of the place beside it (nothing: none).
 struct StoredBytes {
   std::string value;
   std::optional<std::string> beside;

@@ -15,7 +15,7 @@ namespace croft::store::calico {
 /// True for the kinds that Calico has.
 [[nodiscard]] bool is_calicos(core::Kind kind);
 
-/// What stands in front of the name of an own record; also for a kind that is Calico's or Kubernetes' elsewhere.
+/// The prefix of the name of an own record; also for a kind that is Calico's or Kubernetes' elsewhere.
 [[nodiscard]] std::string own_root_of(core::Kind kind);
 
 /// Where Croft keeps what Calico's record has no place for: beside pools and blocks; nothing for others.

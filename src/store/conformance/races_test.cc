@@ -157,7 +157,7 @@ class LossyClient {
   bool applies_;
 };
 
-// docs/reference/reliability.md#unknown-outcomes: read back; token there: done; revision unchanged: the same compare
+// docs/notes/reliability.md#unknown-outcomes: read back; token there: done; revision unchanged: the same compare
 // and token again.
 TEST_P(StoreConformance, ALostReplyIsResolvedByTheToken) {
   for (const bool applied : {true, false}) {

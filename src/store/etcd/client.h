@@ -30,12 +30,12 @@ struct ClientOptions {
   std::size_t response_bytes_max = std::size_t{64} << 20;
 };
 
-/// A client of an etcd cluster: one connection at a time, shared by all calls, made when the first call comes, to a
-/// member chosen at random; when that fails, to the next. It starts no thread: whoever waits for an answer moves the
-/// answers of the others too. No call is answered from memory.
+/// A client of an etcd cluster. All calls share one connection at a time, made when the first call comes, to a member
+/// chosen at random; when that fails, to the next. It starts no thread: whoever waits for an answer moves the answers
+/// of the others too. No call is answered from memory.
 ///
-/// A member whose answer is none (no message, too large, not what was asked for) is set aside for half a minute: a read
-/// is asked of the next, a write ends with an unknown outcome.
+/// A member whose answer is none (no message, too large, not what was asked for) is set aside for half a minute. A read
+/// is asked of the next; a write ends with an unknown outcome.
 ///
 /// An answer of another cluster than before, or of a revision below one that was seen before it was asked for, begins
 /// another history().
@@ -54,7 +54,7 @@ class Client final : public Kv {
 
   /// Forgets what is older than a revision, for everybody. Already forgotten is a success.
   [[nodiscard]] Result<void> compact(Revision revision, Deadline deadline);
-  /// What the member that serves this client says of itself.
+  /// The status that the member which serves this client reports.
   [[nodiscard]] Result<StatusResponse> status(Deadline deadline);
 
   /// Requests handed to the transport, each attempt counted, and connections begun. For tests and benchmarks.

@@ -31,7 +31,7 @@ Result<Record> decode(const Places& places, const Key& key, const wire::etcd::Ke
     record.token = decoded->token;
   } else {
     Error error = std::move(decoded).error();
-    // Of a newer version, or encrypted at rest by Kubernetes: sound, but not for Croft to read as it is.
+    // A record of a newer version, or encrypted at rest by Kubernetes, is sound, but not for Croft to read as it is.
     const bool is_sound = error.code == ErrorCode::newer_version || error.code == ErrorCode::refused_by_configuration;
     if (!is_sound) error.code = ErrorCode::corrupt;
     record.value = fail(std::move(error));
@@ -52,7 +52,7 @@ bool is_written_by(const Places& places, const Key& key, const Value& value, con
 
 bool names_its_commit(const Places& places, const Write& write) {
   if (places.registry_of(write.key.kind) == nullptr) return calico::names_its_commit(write);
-  // Of Kubernetes' objects only one that is new, and has a UID of its own.
+  // Writes only one kind of Kubernetes' objects, and only a new one with a UID of its own.
   return write.value && write.key.kind == Kind::ip_address && std::get<core::IpAddressObject>(*write.value).uid.empty();
 }
 

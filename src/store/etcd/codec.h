@@ -24,8 +24,8 @@ namespace croft::store::etcd {
 [[nodiscard]] Result<Record> decode(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
                                     const std::optional<std::string>& beside, EpochNumber epoch);
 
-/// Whether what is stored was written by a commit with this value and token: by the token where the format has it,
-/// else because it is what that commit would have written.
+/// Whether the stored value was written by a commit with this value and token. The token tells where the format has it,
+/// else the value is what that commit would have written.
 [[nodiscard]] bool is_written_by(const Places& places, const Key& key, const Value& value, const WriteToken& token,
                                  std::string_view stored);
 

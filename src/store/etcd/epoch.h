@@ -32,7 +32,7 @@ static_assert(wire::etcd::kRevisionMax == (Revision{1} << kRevisionBits) - 1);
   return static_cast<Revision>(revision.value & static_cast<std::uint64_t>(wire::etcd::kRevisionMax));
 }
 
-/// What a register says of itself (docs/formats/calico.md#epoch).
+/// A register's record of itself (docs/formats/calico.md#epoch).
 struct EpochRecord {
   std::uint64_t epoch = 0;    ///< random, not 0
   std::uint64_t cluster = 0;  ///< the etcd cluster that it was written in
@@ -41,7 +41,7 @@ struct EpochRecord {
 /// The key of it, beside the roots of Croft's own records.
 inline constexpr const char* kEpochPlace = "/croft/v1/epoch";
 
-/// What one store object knows of the register's epoch. Each first answer of a read brings the record, and each commit
+/// One store object's knowledge of the register's epoch. Each first answer of a read brings the record, and each commit
 /// compares it. Another epoch, another cluster and an older state of the same one (Kv::history) all begin another
 /// number. The first writer of a register makes one. Safe to call from several threads.
 class Epoch {
@@ -51,7 +51,7 @@ class Epoch {
 
   [[nodiscard]] EpochNumber number();
 
-  /// What a commit compares.
+  /// The values that a commit compares.
   struct Known {
     EpochNumber number = 0;
     std::optional<std::string> record;  ///< as it is stored; absent: there is none

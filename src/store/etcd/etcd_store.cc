@@ -95,7 +95,7 @@ class EtcdStore final : public Store, public Pausable, public HasEpoch {
   [[nodiscard]] std::chrono::seconds settling() const override { return std::chrono::seconds(0); }
 
  private:
-  /// Of who only looks: whether Croft's own records may be read is asked once, as etcd refuses a read as a whole.
+  /// A store that only looks asks once whether Croft's own records may be read, as etcd refuses a read as a whole.
   [[nodiscard]] Result<void> settle_own(Deadline deadline) {
     if (!own_denied_) return {};
     const std::lock_guard lock(own_mutex_);

@@ -20,7 +20,7 @@ using wire::etcd::TxnRequest;
 using wire::etcd::TxnResponse;
 using wire::etcd::WatchCreate;
 
-/// What next() of a watch stream brings.
+/// The result of next() of a watch stream.
 struct WatchUpdate {
   enum class What : std::uint8_t {
     idle,       ///< nothing until the deadline; the connection is alive as far as is known
@@ -39,7 +39,7 @@ struct WatchUpdate {
 };
 
 /// Several watches on one stream. A watch is a hint: events can be late, and etcd 3.4 has known ways to lose one
-/// (docs/reference/reliability.md#etcd-faults), so whoever watches also lists now and then.
+/// (docs/notes/reliability.md#etcd-faults), so whoever watches also lists now and then.
 ///
 /// next() is for one thread; add() and cancel() may come from others meanwhile. A peer that is silent is asked for a
 /// sign of life; without one for ten seconds in next() the stream counts as lost.
@@ -75,7 +75,7 @@ class Kv {
   /// One that writes is sent once, unless it is certain that nobody processed it. The outcomes:
   /// - a TxnResponse: done, or `succeeded` false and the other branch done;
   /// - unknown_outcome: it may have been applied, or may be yet. When is_no_space(error), etcd has answered that its
-  ///   quota is used up: it says so before it applies a write, but also after it applied one that crossed the line
+  ///   quota is used up. It says so before it applies a write, but also after it applied one that crossed the line
   ///   together with others. Nothing is on its way any more then: one range() that is not serializable settles it.
   /// - every other error: it was not applied and never will be. unavailable when it could not be sent;
   ///   deadline_exceeded when the time was over before it was.
@@ -83,7 +83,7 @@ class Kv {
   [[nodiscard]] virtual Result<TxnResponse> txn(const TxnRequest& request, Deadline deadline) = 0;
 
   /// How often an answer was of another cluster, or of an older state, than one before it. It has grown before the
-  /// call that met it returns. What was read before it grew is void.
+  /// call that met it returns. Values read before it grew are void.
   [[nodiscard]] virtual std::uint64_t history() const = 0;
 
   /// A stream without watches.

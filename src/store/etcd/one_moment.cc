@@ -11,7 +11,7 @@
 namespace croft::store::etcd {
 namespace {
 
-/// What the pages of one listing may come to: half a million keys. Who lists for ever is stopped by it.
+/// The bytes of the pages of one listing: half a million keys. It stops a list without an end.
 constexpr std::size_t kListingBytesMax = std::size_t{96} << 20;
 
 [[nodiscard]] Result<void> count_bytes(const RangeResponse& page, std::size_t& bytes) {

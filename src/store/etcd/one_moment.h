@@ -40,11 +40,11 @@ auto read_in_one_epoch(Epoch& epoch, Read read) -> decltype(read(EpochNumber{}))
                                         Deadline deadline,
                                         const std::function<Result<void>(const wire::etcd::KeyValue&)>& visit);
 
-/// What is beside the records of a kind, read in the same way.
+/// The data beside the records of a kind, read in the same way.
 [[nodiscard]] Result<std::map<Key, std::string>> all_beside(Kv& kv, Kind kind, const RangeRequest& request,
                                                             const RangeResponse& first, Revision moment,
                                                             Deadline deadline);
-/// What of it is beside this record.
+/// The part of it that is beside this record.
 [[nodiscard]] std::optional<std::string> beside_of(const Key& key, const std::map<Key, std::string>& all);
 
 }  // namespace croft::store::etcd

@@ -127,7 +127,7 @@ std::optional<core::Key> Places::record_at(Kind kind, std::string_view place) co
   }
   const auto parsed = wire::calico::parse_key(place);
   if (!parsed) {
-    // Of a block the CIDR is taken, however it is spelled.
+    // The CIDR of a block's key is taken, however it is spelled.
     const bool is_blocks = kind == Kind::block && place.starts_with(wire::calico::blocks_prefix());
     auto listed = is_blocks ? listed_at(kind, place) : std::nullopt;
     return listed && core::block_cidr_of(*listed) ? std::move(listed) : std::nullopt;

@@ -46,7 +46,7 @@ class Places {
   /// The record of a key of this kind; nothing for a key that belongs to none. A block whose key has host bits or
   /// another spelling keeps it in its name (core::block_cidr_of).
   [[nodiscard]] std::optional<core::Key> record_at(core::Kind kind, std::string_view place) const;
-  /// The same for a list of keys alone, which is a hint and may be long: a block's CIDR is not parsed, so that a name
+  /// The same for a list of keys alone, which is a hint and may be long. A block's CIDR is not parsed, so that a name
   /// may come out that no record can have.
   [[nodiscard]] std::optional<core::Key> listed_at(core::Kind kind, std::string_view place) const;
   /// The ranges, ascending, that hold every key of a listing, and maybe others: whoever lists filters by name. The

@@ -22,7 +22,7 @@ class Registry {
   [[nodiscard]] virtual bool has(Kind kind) const = 0;
   /// Whether Croft's own Services take from the registry's ranges although Services are the registry's.
   [[nodiscard]] virtual bool shares_own_services() const = 0;
-  /// What stands in front of a record's name in its key. `kind` is one of the registry's.
+  /// The prefix of a record's name in its key. `kind` is one of the registry's.
   [[nodiscard]] virtual std::string root_of(Kind kind) const = 0;
   /// Error: read_only or invalid_argument for a write that must not be made; asked before anything is sent.
   [[nodiscard]] virtual Result<void> check_write(const Write& write) const = 0;

@@ -7,7 +7,7 @@
 #include "store/etcd/format/api.h"
 #include "store/etcd/place.h"
 
-// What the store's requests to etcd have in common.
+// The common part of the store's requests to etcd.
 namespace croft::store::etcd {
 
 /// etcd's own limit of operations in a transaction.
@@ -25,7 +25,7 @@ inline constexpr std::int64_t kKeysAtOnce = 10000;
   return request;
 }
 
-/// What the answer to RangeRequest::one has; null when there is no such key.
+/// The key-value of the answer to RangeRequest::one; null when there is no such key.
 [[nodiscard]] inline const wire::etcd::KeyValue* only_one(const wire::etcd::ResponseOp& response) {
   const auto& kvs = std::get<wire::etcd::RangeResponse>(response).kvs;
   return kvs.empty() ? nullptr : &kvs.front();

@@ -29,7 +29,7 @@ class ResumingWatch {
   [[nodiscard]] std::uint64_t connects() const { return connects_; }
 
  private:
-  /// One watch of the caller. The server knows it by another id, a new one for each start: it keeps the id of a watch
+  /// One watch of the caller. The server knows it by another id, a new one for each start. It keeps the id of a watch
   /// that it ended, and events of an old start may still be on their way.
   struct Watched {
     WatchCreate create;  ///< start_revision is where it would resume

@@ -132,8 +132,8 @@ void add_condition(const Write& write, const std::string& place, Transaction& tx
   return put != writes.end() ? *put : writes.front();
 }
 
-/// etcd says that its space is used up before it applies a write, but also after the one that crossed the line: what
-/// is stored tells, and nothing can come later.
+/// etcd says that its space is used up before it applies a write, but also after the one that crossed the line. The
+/// stored value tells, and nothing can come later.
 [[nodiscard]] Result<store::Revision> settle_full(Kv& kv, const Places& places, Epoch& epoch,
                                                   std::span<const Write> writes, const WriteToken& token,
                                                   const Error& error, Deadline deadline) {

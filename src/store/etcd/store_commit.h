@@ -15,7 +15,7 @@ namespace croft::store::etcd {
 
 /// The pause's key, beside the roots of Croft's own records.
 inline constexpr const char* kPausePlace = "/croft/v1/pause";
-/// What Pausable says of it; its revision is etcd's mod_revision.
+/// The pause as Pausable has it; its revision is etcd's mod_revision.
 [[nodiscard]] Result<std::optional<StoredPause>> read_pause(Kv& kv, Deadline deadline);
 /// Put in the place of `there`, or taken away.
 [[nodiscard]] Result<void> change_pause(Kv& kv, const std::optional<StoredPause>& there,

@@ -26,7 +26,7 @@ struct Listed {
   const KeyValue* kv;
 };
 
-/// What of an answer the request asks for, in its order.
+/// The entries of an answer that the request asks for, in its order.
 [[nodiscard]] std::vector<Listed> listed_in(const RangeResponse& answer, const ListRequest& request,
                                             const Places& places) {
   std::vector<Listed> listed;

@@ -9,7 +9,7 @@
 
 namespace croft::store::etcd {
 
-/// One page of a list, as Store::list. What is beside its records is of the same moment as they are.
+/// One page of a list, as Store::list. The data beside its records is of the same moment as they are.
 [[nodiscard]] Result<Page> list_page(Kv& kv, const Places& places, Epoch& epoch, const ListRequest& request,
                                      Deadline deadline);
 

@@ -11,7 +11,7 @@
 namespace croft::store::etcd {
 
 /// Everything a decision asks for, as Store::read: in one request the first page of all, then what did not fit, as of
-/// the same moment. What one request can't ask for is read apart, and its lists from `store`.
+/// the same moment. Kinds that one request can't ask for are read apart, and its lists from `store`.
 [[nodiscard]] Result<ReadAnswer> read_wanted(Store& store, Kv& kv, const Places& places, Epoch& epoch,
                                              const core::Missing& wanted, Deadline deadline);
 

@@ -55,7 +55,7 @@ class StoreWatch final : public Watch {
   void follow(const Key& key, store::Revision after) override {
     auto place = places_.place_of(key);
     if (!place || followed_.contains(*place)) return;
-    // What is beside a record changes together with it.
+    // The data beside a record changes together with it.
     followed_.try_emplace(*place, Followed{key, add_range(*place, "", after)});
   }
 
@@ -119,7 +119,7 @@ class StoreWatch final : public Watch {
     return std::nullopt;
   }
 
-  /// What an event says about one of the records that are watched.
+  /// Adds the change that an event tells about one of the records that are watched.
   [[nodiscard]] Result<void> add_change(const Event& event, Deadline deadline, std::vector<Change>& changes) {
     const store::Revision revision = in_epoch(number_, event.kv.mod_revision);
     if (event.kv.key == kEpochPlace) {

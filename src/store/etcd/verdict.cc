@@ -33,7 +33,7 @@ Verdict refused(ErrorCode code, const os::GrpcStatus& status, std::string_view w
   return {error_of(code, status).in(why), false, false};
 }
 
-/// Nothing was changed. Whoever asks again may have less to write.
+/// Nothing was changed. The next try may have less to write.
 Verdict too_large(const os::GrpcStatus& status) {
   return refused(ErrorCode::storage_full, status,
                  "larger than etcd takes at once (--max-request-bytes of its members)");

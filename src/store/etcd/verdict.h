@@ -5,7 +5,7 @@
 
 namespace croft::store::etcd {
 
-/// What a call that failed means (docs/reference/reliability.md#unknown-outcomes).
+/// The meaning of a call that failed (docs/notes/reliability.md#unknown-outcomes).
 struct Verdict {
   Error error;
   bool try_again = false;     ///< nothing was changed, and another member may answer

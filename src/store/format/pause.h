@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "register/pause.h"
 
-// What says that a register takes no writes (docs/formats/records.md#pause).
+// The record that says that a register takes no writes (docs/formats/records.md#pause).
 
 namespace croft::wire {
 

@@ -85,7 +85,7 @@ std::optional<bool> is_token_refused(Api& api, Deadline deadline) {
   request.path = "/version";
   const Answer answer = api.call(request, deadline);
   if (answer.http_status == 401) return true;
-  // Who is asked too much has not looked at the token.
+  // A server that refuses for being asked too much has not looked at the token.
   const bool has_looked = answer.outcome == Answer::Outcome::done || answer.http_status == 403;
   return has_looked ? std::optional(false) : std::nullopt;
 }

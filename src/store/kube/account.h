@@ -11,10 +11,10 @@
 #include "base/result.h"
 #include "store/kube/api.h"
 
-// What an API lets its caller do, and the tokens of service accounts.
+// The rights of an account in an API, and the tokens of service accounts.
 namespace croft::store::kube {
 
-/// Of one kind of objects in the whole cluster; the texts are of static storage.
+/// Rights for one kind of objects in the whole cluster; the texts are of static storage.
 struct NeededRights {
   std::string_view group, resource;
   std::vector<std::string_view> verbs;  ///< as in a role: get, list, create, update, delete
@@ -31,9 +31,8 @@ struct NeededRights {
                                                 const std::string& service_account, std::chrono::seconds life,
                                                 Deadline deadline);
 
-/// Asks the server something that it answers to whom it knows, and that costs its storage nothing: whether it refuses
-/// the token with which it is asked (401: that was revoked, or is of another key). Nothing: nobody has looked at the
-/// token.
+/// Asks the server something that it answers to callers it knows, and that costs its storage nothing. It shows whether
+/// the server refuses the token (401): that was revoked, or is of another key. Nothing: nobody has looked at the token.
 [[nodiscard]] std::optional<bool> is_token_refused(Api& api, Deadline deadline);
 
 }  // namespace croft::store::kube

@@ -28,7 +28,7 @@ struct Request {
   [[nodiscard]] bool is_read() const { return method == Method::get || keeps_nothing; }
 };
 
-/// What came of a request. Exactly one of four, and never a guess (docs/reference/reliability.md#unknown-outcomes).
+/// The result of a request. Exactly one of four, and never a guess (docs/notes/reliability.md#unknown-outcomes).
 struct Answer {
   enum class Outcome : std::uint8_t {
     done,      ///< 2xx; `body`
@@ -59,7 +59,7 @@ class WatchStream {
   [[nodiscard]] virtual Result<std::optional<wire::kube::ApiEvent>> next(Deadline deadline) = 0;
 };
 
-/// What came of opening a watch: `done` with `stream`, or as any read.
+/// The result of opening a watch: `done` with `stream`, or as any read.
 struct WatchAnswer {
   Answer answer;
   std::unique_ptr<WatchStream> stream;

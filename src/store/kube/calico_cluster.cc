@@ -36,7 +36,7 @@ constexpr std::string_view kInformation = "ClusterInformation default";
 /// There is no such object, or the kind is not served.
 [[nodiscard]] bool is_not_found(const Answer& answer) { return is_absent(answer) || is_unknown(answer); }
 
-/// What the object says; without one nobody is kept from writing.
+/// The object's statement; without one, writes are open to all.
 struct Said {
   bool is_ready = true;
   std::optional<core::Pause> pause;
@@ -92,8 +92,8 @@ Result<ApiGroup> discover_calico_group(Api& api, Deadline deadline) {
   Request request;
   request.path = "/apis";
   const Answer answer = api.call(request, deadline);
-  // Whoever may not ask takes what most clusters have. What is no answer of the API must not choose the register, nor
-  // must a server that has no time.
+  // An account that may not ask takes what most clusters have. An answer that is not the API's must not choose the
+  // register, nor must a server that has no time.
   if (lacks_right(answer) || is_not_found(answer)) return ApiGroup::crd_v1;
   if (answer.outcome != Answer::Outcome::done) return fail(answer.error);
   const auto document = wire::parse_json(answer.body, {.bytes_max = wire::kube::kApiAnswerBytesMax});
@@ -135,7 +135,7 @@ std::optional<ReadinessQuestion> readiness_question(const Objects& objects, Cali
     const std::lock_guard lock(readiness.mutex);
     if (readiness.is_filling) return {};
     if (readiness.ready_at && now - *readiness.ready_at < age_max) return {};
-    // What the older group said counts for as long as it would have counted had it said more.
+    // The older group's answer counts for as long as it would have counted had it said more.
     question.of_newer_group = readiness.absent_at && now - *readiness.absent_at < kReadyAskedAfter;
   }
   question.request.path = path_of(informations(objects, question.of_newer_group));
@@ -147,7 +147,7 @@ Result<void> take_readiness(const Objects& objects, CalicoReadiness& readiness, 
   if (asked.of_newer_group) return note_newer(readiness, answer);
   const auto resource = informations(objects);
   Said said;
-  // Who may not read it is told so by its first write.
+  // A program that may not read it is told so by its first write.
   if (!lacks_right(answer)) {
     TRY(said, said_in(resource, answer));
   }

@@ -11,7 +11,7 @@
 #include "store/look_only.h"
 #include "store/pause.h"
 
-// What a cluster says of its Calico (docs/reference/calico-ipam.md).
+// A cluster's statements about its Calico (docs/notes/calico-ipam.md).
 namespace croft::store::kube {
 
 /// The group that has Calico's objects, chosen as Calico chooses (libcalico-go/lib/backend/k8s/discovery.go): v3 only
@@ -54,12 +54,12 @@ struct ReadinessQuestion {
 
 /// Looks at Calico's ClusterInformation, unless what is known is younger than kReadyFor. Error: unavailable when it
 /// says `datastoreReady: false`, as while Calico is upgraded or its data moved, or is paused: nothing may be written
-/// then. A cluster without one is ready, unless the newer group has one: then the older group is being deleted after a
-/// migration, and what is left of it must not be written.
+/// then. A cluster without one is ready, unless the newer group has one. Then the older group is being deleted after a
+/// migration, and the rest of it must not be written.
 [[nodiscard]] Result<void> check_calico_is_ready(Objects& objects, CalicoReadiness& readiness, Deadline deadline);
 
 // The pause (Pausable): an annotation of the same object, which says `datastoreReady: false` besides, for Calico's own
-// programs. What a cluster had there stays. The revision is the object's.
+// programs. Existing content there stays. The revision is the object's.
 
 [[nodiscard]] Result<std::optional<StoredPause>> read_pause(Objects& objects, Deadline deadline);
 /// Errors beside Pausable's: unavailable when the object says datastoreReady: false and there is no pause, so that

@@ -14,11 +14,11 @@ namespace {
 
 using wire::calico::ApiGroup;
 
-/// What Calico's objects have no place for (calico/beside.h): of a block what cools in it, of a pool gateway and
-/// cooldown. In the object itself, so that both are written at once.
+/// The data that Calico's objects have no place for (calico/beside.h): cooling addresses of a block, gateway and
+/// cooldown of a pool. In the object itself, so that both are written at once.
 constexpr std::string_view kBesideAnnotation = "ipam.croft.dev/beside";
-/// Of a block: the length of its CIDR, so that those of other lengths can be asked for. Calico's library drops it with
-/// its next write: then a block is found among the others, where it does no harm.
+/// The length of a block's CIDR, so that blocks of other lengths can be asked for. Calico's library drops it with its
+/// next write: then a block is found among the others, where it does no harm.
 constexpr std::string_view kLengthLabel = "ipam.croft.dev/length";
 constexpr std::string_view kOwnPrefix = "ipam.croft.dev/";
 constexpr std::string_view kHostnameHash = "projectcalico.org/hostname-hash";
@@ -62,8 +62,8 @@ class CalicoForm final : public Form {
     return wire::calico::crd_name(key, digests_);
   }
 
-  /// Of a node's affinities those with Calico's labels; `as_stored` first those without, which versions before 3.31
-  /// make: one that is labelled in between is seen twice and not missed. Calico itself, from 3.31 on, only sees the
+  /// Selects a node's affinities by Calico's labels; `as_stored` first adds those without, which versions before 3.31
+  /// make. One that is labelled in between is seen twice and not missed. Calico itself, from 3.31 on, only sees the
   /// former.
   [[nodiscard]] std::vector<wire::kube::ApiSelection> selections(const core::Listing& listing) const override {
     constexpr std::string_view kHost = "host/";
@@ -156,7 +156,7 @@ class CalicoForm final : public Form {
     if (const auto* block = std::get_if<core::Block>(&decoded->value)) {
       TRY(stored.is_deleted, may_obey_mark(*block, text));
     }
-    // What is written into it goes with the last finalizer.
+    // A write into it goes with the last finalizer.
     if (meta.deletion_timestamp && !stored.is_deleted && wire::calico::has_deletion_mark(kind)) {
       return fail(ErrorCode::corrupt, text + ": it is being deleted, and a finalizer keeps its object");
     }

@@ -34,7 +34,7 @@ constexpr nanoseconds kPauseMin = std::chrono::milliseconds{25};
 constexpr std::size_t kWaitsMax = 10;
 /// Requests on their way at once; a server takes about 100 streams, and watches have some of them.
 constexpr std::size_t kTogether = 48;
-/// Of a page of a list, and what else is asked for meanwhile.
+/// The bytes of a page of a list, and of what else is asked for meanwhile.
 constexpr std::size_t kUnreadBytesMax = std::size_t{32} << 20;
 
 [[nodiscard]] Answer not_done(Error error) {
@@ -71,7 +71,7 @@ class Credentials {
   /// The token to send; empty: none. The file is read now when the server has refused the token, `refused`. One that
   /// cannot be read just now leaves the token before it in use, as in client-go. Errors, when there is none before it:
   /// as os::read_secret_file, and unavailable when there is no file, or no token in it: that passes when it comes. The
-  /// mode is not judged in a pod: kubelet makes it, 0644 where its containers run as several users, and nobody but the
+  /// mode is not judged in a pod. Kubelet makes it, 0644 where its containers run as several users, and nobody but the
   /// pod sees the file (Kubernetes, "Configure Service Accounts for Pods").
   [[nodiscard]] Result<std::string> token(std::string_view refused = {}) {
     const std::lock_guard lock(mutex_);
@@ -182,7 +182,7 @@ class Client final : public Api {
     std::shared_ptr<os::Http2Stream> stream;
     std::optional<Verdict> failed;
   };
-  /// What has been tried for one request.
+  /// The attempts at one request.
   struct Tries {
     std::size_t failures = 0, waits = 0;
     bool logged_in = false;

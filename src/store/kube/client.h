@@ -39,15 +39,15 @@ struct ClientOptions {
   std::function<void(std::chrono::nanoseconds)> sleep;
 };
 
-/// A client of a Kubernetes API with one or more servers: one connection at a time, shared by all calls and watches,
-/// made when the first call comes, to a server chosen at random; when it fails, to the next. It starts no thread:
-/// whoever waits for an answer moves the answers of the others too. A server offers about 100 streams on a connection;
-/// each open watch is one of them.
+/// A client of a Kubernetes API with one or more servers. All calls and watches share one connection at a time, made
+/// when the first call comes, to a server chosen at random; when it fails, to the next. It starts no thread: whoever
+/// waits for an answer moves the answers of the others too. A server offers about 100 streams on a connection; each
+/// open watch is one of them.
 ///
-/// What it does by itself (docs/reference/kubernetes-client.md#answers): a request that surely nobody has processed is
-/// sent again; 429, and 503 with Retry-After, are waited for as long as they say, within the deadline, or another
-/// server is asked; after 401 the token's file is read once, and a new token tried. A read is also sent again when its
-/// answer was lost, or was 500, 502, 503 or 504. A write never: those end as `unknown`.
+/// It repeats by itself (docs/notes/kubernetes-client.md#answers): a request that surely nobody has processed is sent
+/// again. 429, and 503 with Retry-After, are waited for within the deadline, or another server is asked. After 401 the
+/// token's file is read once, and a new token tried. A read is also sent again when its answer was lost, or was 500,
+/// 502, 503 or 504. A write never: those end as `unknown`.
 ///
 /// Connects nothing and reads no file before the first call. `clock` and `random` must outlive the client, `clock` its
 /// watches too. Error: invalid_argument: as wire::kube::check_access; a name without `look_up`, https without

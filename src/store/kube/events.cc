@@ -16,7 +16,7 @@ constexpr std::size_t kWaitingMax = 256;
 constexpr std::size_t kToldMax = 4096;
 /// An Event's name is a DNS subdomain: what it is about, a dot, and 16 digits.
 constexpr std::size_t kNameInNameMax = 200;
-/// Of events.k8s.io's `note`; core/v1 takes more, and shows it in tables.
+/// The bound of events.k8s.io's `note`; core/v1 takes more, and shows it in tables.
 constexpr std::size_t kMessageMax = 1024;
 
 }  // namespace

@@ -16,7 +16,7 @@
 
 namespace croft::store::kube {
 
-/// What an Event is about.
+/// The subject of an Event.
 struct Regarding {
   std::string_view api_version = "v1";
   std::string_view kind;   ///< "Pod"
@@ -26,7 +26,7 @@ struct Regarding {
 };
 
 /// Tells by Events of core/v1 what happens to pods, nodes and Services. It has a thread of its own, so that nothing
-/// waits for it. What can't be sent is dropped, for it is in a log too. Safe to use from several threads.
+/// waits for it. An Event that can't be sent is dropped, for it is in a log too. Safe to use from several threads.
 class Events {
  public:
   struct Options {

@@ -20,7 +20,7 @@ namespace croft::store::kube {
 
 using wire::member_of;
 
-/// Of one object, what every write of it needs to know.
+/// The facts about one object that every write of it needs.
 struct Basis {
   std::string uid;
   std::string resource_version;
@@ -34,7 +34,7 @@ struct Stored {
   bool is_deleted = false;
 };
 
-/// What URLs and the objects themselves say of a kind.
+/// The statements of URLs and objects about a kind.
 struct FormKind {
   wire::kube::ApiResource resource;
   std::string_view kind;                     ///< "CroftPoolSet", "IPAMBlock"
@@ -52,25 +52,25 @@ class Form {
   virtual ~Form() = default;
 
   [[nodiscard]] virtual bool has(Kind kind) const = 0;
-  /// Of a kind it has.
+  /// For a kind that it has.
   [[nodiscard]] virtual FormKind about(Kind kind) const = 0;
   [[nodiscard]] wire::kube::ApiResource resource_of(Kind kind) const { return about(kind).resource; }
-  /// What lists of a kind it has say of themselves, and what is read of their objects.
+  /// The statements of lists of a kind about themselves, and the members read of their objects.
   [[nodiscard]] wire::kube::ApiListOf list_of(Kind kind) const;
   /// The object's name. Error: invalid_argument for a key that can have none.
   [[nodiscard]] virtual Result<std::string> object_name(const Key& key) const = 0;
   /// Where the object of a key is. Error: as of object_name().
   [[nodiscard]] Result<std::string> path_of(const Key& key) const;
-  /// What the object of a key says of itself. Error: as of object_name().
+  /// The statement of a key's object about itself. Error: as of object_name().
   [[nodiscard]] Result<wire::kube::ApiObjectOf> object_of(const Key& key) const;
-  /// What together find every record whose name begins so, and maybe others; asked in this order. At least one; an
-  /// empty one finds all. Unless the listing is `as_stored`, records may be missing that are not as this version of
-  /// Calico writes them: a node's affinities without Calico's labels.
+  /// The selections, in the order of asking, that together find every record whose name begins so, and maybe others. At
+  /// least one; an empty one finds all. Unless the listing is `as_stored`, records may be missing that are not as this
+  /// version of Calico writes them: a node's affinities without Calico's labels.
   [[nodiscard]] virtual std::vector<wire::kube::ApiSelection> selections(const core::Listing& /*listing*/) const {
     return {{}};
   }
-  /// What finds every object of a kind but those whose names end in this length, as far as they say so, and maybe
-  /// others. Nothing where that can't be asked.
+  /// The selection that finds every object of a kind but those whose names end in this length, as far as they say so,
+  /// and maybe others. Nothing where that can't be asked.
   [[nodiscard]] virtual std::optional<wire::kube::ApiSelection> but_length(Kind /*kind*/, int /*length*/) const {
     return {};
   }

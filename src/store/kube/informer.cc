@@ -66,7 +66,7 @@ void Informer::run() {
     const bool is_over = is_end(why.code);
     if (is_over && !followed_.from.empty()) return followed_.ended(why);
     if (is_over) from.clear();
-    // Servers end every watch after some time. What was taken counts while the next one is opened.
+    // Servers end every watch after some time. The list that was taken counts while the next watch is opened.
     note(lasted && !is_over, is_over && why.code != ErrorCode::too_old ? std::optional(why.message) : std::nullopt);
     if (lasted) pauses.reset();
     std::unique_lock lock(mutex_);

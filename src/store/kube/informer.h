@@ -15,7 +15,7 @@
 
 namespace croft::store::kube {
 
-/// What is followed, and what is done with it. The functions are called in the informer's thread.
+/// The objects that are followed, and what is done with them. The functions are called in the informer's thread.
 struct Followed {
   ListAsked asked;
   std::string name{};  ///< this object alone; empty: all
@@ -45,7 +45,7 @@ class Informer {
 
   /// Lets it end; whoever destroys many says so to all first.
   void stop() { stop_.request_stop(); }
-  /// What was taken is what the API has, or had a moment ago: a watch is open, or a long one has just ended.
+  /// Whether memory is what the API has, or had a moment ago: a watch is open, or a long one has just ended.
   [[nodiscard]] bool is_current() const;
   /// Why the API does not let it follow: a right is missing, or what comes is not understood. Empty: it does, or what
   /// is in the way passes. Stays until a watch has lasted.

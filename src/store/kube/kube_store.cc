@@ -30,7 +30,7 @@ constexpr int kTriesMax = 20;
 /// Pages of one list are of one moment, which is not older.
 constexpr std::chrono::seconds kListAgeMax{60};
 
-/// How many candidates for a free block are asked for by themselves, in how many requests at once: the first most
+/// How many candidates for a free block are asked for by themselves, in how many requests at once. The first most
 /// likely is free, and to list all blocks costs most.
 constexpr std::array<std::size_t, 3> kCandidates = {1, 3, 12};
 
@@ -54,7 +54,7 @@ class KubeStore final : public Store, public Pausable, public Naming {
     asked.keys = wanted.keys;
     asked.claims_may_lag = !wanted.to_keep;
     for (const core::FreeBlock& block : wanted.free_blocks) asked.other_lengths.insert(other_lengths_of(block));
-    // Who reads will write: whether Calico's data is ready is asked along (Objects::Wanted::beside).
+    // A reader will write: whether Calico's data is ready is asked along (Objects::Wanted::beside).
     TRY(Objects::Together found, read_objects(asked, deadline));
     ReadAnswer answer;
     answer.records = std::move(found.records);
@@ -198,7 +198,7 @@ class KubeStore final : public Store, public Pausable, public Naming {
             .services = core::System::kubernetes};
   }
 
-  /// What is remembered comes from watches, which a restore by the runbook ends.
+  /// Memory comes from watches, which a restore by the runbook ends.
   [[nodiscard]] std::uint64_t epoch() const override { return 0; }
 
   [[nodiscard]] Result<std::optional<StoredPause>> pause(Deadline deadline) override {
@@ -226,7 +226,7 @@ class KubeStore final : public Store, public Pausable, public Naming {
   [[nodiscard]] std::chrono::seconds settling() const override { return kube::kReadyFor + kRequestMax; }
 
  private:
-  /// `keys` are those of blocks of other lengths. Of some blocks it is known already whether they are there.
+  /// `keys` are those of blocks of other lengths. For some blocks it is known already whether they are there.
   [[nodiscard]] Result<core::FoundBlock> find_free(const core::FreeBlock& wanted, std::vector<Key> keys,
                                                    const std::map<Key, bool>& known, Deadline deadline) {
     // Whether the one block of such a question is there its own record tells.
@@ -295,8 +295,8 @@ class KubeStore final : public Store, public Pausable, public Naming {
     objects = std::make_unique<Objects>(*api_, std::move(forms), clock_);
     return objects.get();
   }
-  /// After an error: whether Calico's records have gone to its other group since, as when they were migrated. What says
-  /// nothing of that is none.
+  /// After an error: whether Calico's records have gone to its other group since, as when they were migrated. An object
+  /// that says nothing of that counts as absent.
   [[nodiscard]] bool has_moved(Deadline deadline) {
     if (options_.group) return false;
     const auto now = kube::discover_calico_group(*api_, deadline);
@@ -401,7 +401,7 @@ class KubeStore final : public Store, public Pausable, public Naming {
     const auto resource = form->resource_of(Kind::block);
     const kube::NeededRights needed{resource.group, resource.resource, {"update"}};
     const auto done = kube::check_rights(objects.api(), {&needed, 1}, deadline);
-    // What can't be told is nothing against it: a node must not go because of it.
+    // An unanswered question is nothing against it: a node must not go because of it.
     if (done || done.error().code != ErrorCode::permission_denied) return {};
     return fail(ErrorCode::permission_denied,
                 done.error().message +

@@ -145,7 +145,7 @@ Result<Lease> Leadership::write(const std::optional<Lease>& before, const LeaseR
   const Answer answer = api_.call(request, deadline);
   if (answer.outcome == Answer::Outcome::done) return decode_lease(answer.body, options_.name_space, options_.name);
   const ErrorCode code = answer.error.code;
-  // What a POST does not find is the namespace.
+  // A POST that finds nothing lacks the namespace.
   const bool is_gone = before && is_absent(answer);
   if (is_gone || code == ErrorCode::already_exists || code == ErrorCode::conflict) {
     return fail(ErrorCode::conflict, "somebody else changed the Lease first");

@@ -16,8 +16,8 @@
 #include "store/forwarding_store.h"
 #include "store/kube/api.h"
 
-// Who of several processes leads, by a Lease as client-go's leader election has it
-// (docs/reference/kubernetes-client.md#leases).
+// The leader among several processes, by a Lease as client-go's leader election has it
+// (docs/notes/kubernetes-client.md#leases).
 namespace croft::store::kube {
 
 /// The `spec` of a Lease of coordination.k8s.io/v1.
@@ -76,8 +76,8 @@ class Leadership {
     std::string holder;            ///< as far as is known
     std::optional<Error> failure;  ///< why it was neither taken, nor renewed, nor found with another one
   };
-  /// Takes or renews the Lease, or finds that another holds it. Each request has a third of the duration. What became
-  /// of a write without an answer is read back by the next attempt.
+  /// Takes or renews the Lease, or finds that another holds it. Each request has a third of the duration. The next
+  /// attempt reads back the outcome of a write without an answer.
   [[nodiscard]] Attempt attempt();
   /// How long to wait until the next one: a leader no longer than it leads without another renewal, others at random
   /// between one and 2.2 retry periods.
@@ -116,7 +116,7 @@ class Leadership {
   const std::string path_;
   const Clock& clock_;
 
-  // Of the one thread.
+  // Used by the one thread alone.
   std::optional<LeaseRecord> seen_;      ///< the record that was read last
   std::chrono::nanoseconds seen_at_{0};  ///< since boot, when that was new
   std::optional<Lease> own_;             ///< as this process wrote it last, unless it may be another by now
@@ -127,7 +127,7 @@ class Leadership {
 };
 
 /// A store whose commits begin only while a process leads, in the term in which it began its work, and end with that
-/// term at the latest; else they are refused (unavailable, nothing was changed). Reads pass. Safe to use from several
+/// term at the latest. Else they are refused (unavailable, nothing was changed). Reads pass. Safe to use from several
 /// threads.
 class FencedStore final : public ForwardingStore {
  public:

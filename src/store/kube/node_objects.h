@@ -9,7 +9,7 @@
 #include "base/net/prefix.h"
 #include "store/kube/api.h"
 
-// What Kubernetes' nodes say of their network, and what Croft says there.
+// The statements of Kubernetes' nodes about their network, and Croft's about them.
 namespace croft::store::kube {
 
 struct NodeObject {
@@ -19,7 +19,8 @@ struct NodeObject {
   std::optional<Error> damage;  ///< something else that stands there is no range
   bool being_deleted = false;
   std::string written_by;  ///< the manager of these, by managedFields; empty: none
-  /// InternalIP and ExternalIP in `status.addresses`; ::ffff:10.0.0.5 is 10.0.0.5. What is no address is left out.
+  /// InternalIP and ExternalIP in `status.addresses`; ::ffff:10.0.0.5 is 10.0.0.5. A text that is no address is left
+  /// out.
   std::vector<net::Address> addresses;
 };
 

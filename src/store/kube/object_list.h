@@ -22,7 +22,7 @@ struct ListAsked {
   std::int64_t page_objects = 500;
 };
 
-/// What is done with them.
+/// The use of the objects.
 struct ListUse {
   /// Called before the first page, and again where the list has to be read anew: what was taken before is void then.
   std::function<void()> begin;
@@ -31,7 +31,7 @@ struct ListUse {
   std::function<Deadline()> until;                      ///< of each page
 };
 
-/// What asks for the first page, for who asks for more beside it.
+/// The request for the first page, for a caller that asks for more beside it.
 [[nodiscard]] Request first_page(const ListAsked& asked);
 
 /// Reads a list page by page and object by object, so that no more than a page of text is in memory. The pages are of
@@ -48,7 +48,7 @@ struct ObjectUse {
   std::function<void()> begin;
   std::function<Result<void>(wire::JsonRef object, const wire::kube::ApiMeta& meta)> take;
   Deadline deadline{};  ///< of the whole list; each page has 15 s besides
-  /// What to allow where the API does not permit the list.
+  /// The right to grant where the API does not permit the list.
   std::string_view remedy = "the controller needs the rights of deploy/kubernetes/access.yaml";
 };
 [[nodiscard]] Result<std::string> for_each_object(Api& api, const Clock& clock, const ListAsked& asked,

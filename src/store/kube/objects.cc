@@ -18,8 +18,8 @@ using Outcome = Answer::Outcome;
 constexpr const char* kAsRemembered = "0";
 constexpr int kCreateTries = 8;
 constexpr std::size_t kSeenMax = 20'000;
-/// Who holds an ordinal, as far as it decides whether another may: the handle, whether it cools, and the second owner
-/// of a virtual machine's, by which the collector knows that it is one.
+/// Compares the holder of an ordinal, as far as it decides whether another may hold it. That is the handle, whether it
+/// cools, and the second owner of a virtual machine's, by which the collector knows that it is one.
 [[nodiscard]] bool is_held_alike(const core::Block& sent, const core::Block& kept, std::size_t ordinal) {
   const auto& before = sent.allocations[ordinal];
   const auto& after = kept.allocations[ordinal];
@@ -31,9 +31,9 @@ constexpr std::size_t kSeenMax = 20'000;
          one.alternate_owner == other.alternate_owner;
 }
 
-/// Whether what an API has kept says what was sent, as far as something is decided by it. Of what people set that is
-/// all of it: an API server drops what its schema does not know. Older definitions of blocks lack members that decide
-/// nothing.
+/// Whether what an API has kept says what was sent, as far as something is decided by it. Members that people set are
+/// part of that as a whole: an API server drops those that its schema does not know. Older definitions of blocks lack
+/// members that decide nothing.
 [[nodiscard]] bool is_kept(const Value& sent, const Value& kept) {
   if (kept.index() != sent.index()) return false;  // it can't be understood
   const auto* block = std::get_if<core::Block>(&sent);
@@ -63,7 +63,7 @@ constexpr std::size_t kSeenMax = 20'000;
   return request;
 }
 
-/// Ascending by name. Of one that two selections found the later look counts.
+/// Ascending by name. For an object that two selections found, the later look counts.
 template <class Kept, class KeyOf>
 void put_in_order(std::vector<Kept>& all, KeyOf key_of) {
   std::ranges::stable_sort(all, {}, key_of);
@@ -124,7 +124,7 @@ void Objects::remember(const Key& key, const wire::kube::ApiObject& object) {
 }
 
 Result<Revision> Objects::position(Deadline deadline) {
-  // Of either there are few.
+  // Both kinds are few.
   const Kind kind = keeps_own_ ? Kind::pool_set : Kind::pool;
   TRY(const Form* form, form_of(kind));
   ListAsked asked{.collection = {}, .of = form->list_of(kind), .page_objects = 1};
@@ -180,9 +180,9 @@ Result<std::vector<Objects::Part>> Objects::parts_of(const core::Listing& listin
   for (const wire::kube::ApiSelection& select : form->selections(listing)) {
     Part& part = parts.emplace_back(Part{&listing, form, asked});
     part.asked.select = select;
-    // A node's own claims are looked at by each ADD. A server that has to ask its etcd goes through those of the whole
-    // cluster; what it remembers is as good: who is told of a claim reads the block, and who is not told of the last
-    // one meets its block before it makes another (ipam/decide/claim.h).
+    // A node's own claims are looked at by each ADD. A server that has to ask its etcd goes through the affinities of
+    // the whole cluster; its memory is as good. An agent that is told of a claim reads the block, and one that is not
+    // told of the last meets its block before it makes another (ipam/decide/claim.h).
     if (listing.kind == Kind::affinity && claims_may_lag && !select.label_selector.empty()) {
       part.asked.resource_version = kAsRemembered;
     }
@@ -272,7 +272,7 @@ Result<void> Objects::for_each(const core::Listing& listing, std::size_t page_ma
                                const std::function<Deadline()>& until,
                                const std::function<Result<void>(Record&)>& take) {
   TRY(std::vector<Part> parts, parts_of(listing, false, false));
-  // What a selection after the first finds again was labelled in between.
+  // An object that a later selection finds again was labelled in between.
   std::set<std::string> seen;
   for (Part& part : parts) {
     part.asked.page_objects = std::min(part.asked.page_objects, static_cast<std::int64_t>(page_max));
@@ -315,7 +315,7 @@ Result<Revision> Objects::written(const Form& form, const Write& put, const Answ
   TRY(const wire::kube::ApiObjectOf of, form.object_of(key));
   const auto object = wire::kube::decode_object(answer.body, of);
   if (!object) {
-    // What is no answer to it says nothing of what was sent.
+    // An answer to something else says nothing of what was sent.
     return fail(ErrorCode::unknown_outcome, fmt::format("{} {} may or may not have been written: {}",
                                                         core::name_of(key.kind), key.name, object.error().message));
   }
@@ -389,7 +389,8 @@ std::optional<Result<Revision>> Objects::settled_by(const Write& write, const Wr
     const bool is_change = write.condition.kind == Condition::Kind::revision;
     if (is_change && is_absent(answer)) return fail(conflict_on(key));
     if (!is_change || !is_conflict(answer)) return fail(error_of(answer, key.kind, key.name));
-    // What is gone says nobody's token; who wanted it gone has what he wants (ipam/use/ordered_commit.cc).
+    // An object that is gone shows nobody's token; a writer that wanted it gone has what it wants
+    // (ipam/use/ordered_commit.cc).
     if (!write.value) return fail(conflict_on(key));
     TRY(const auto found, look_whose(key, deadline));
     return done_by(found, write, token);
@@ -404,7 +405,7 @@ Result<Revision> Objects::write(const Write& write, const WriteToken& token, Dea
   int absences = 0;
   for (int tries = 0; tries < kCreateTries; ++tries) {
     if (auto settled = settled_by(write, token, api_.call(*request, deadline), deadline)) return *std::move(settled);
-    // What is there may be marked as deleted, and only wait for somebody to finish that.
+    // An object that is there may be marked as deleted, and only wait for somebody to finish that.
     TRY(const auto found, look_whose(write.key, deadline));
     if (found && !found->is_deleted) return done_by(found, write, token);
     if (found) {

@@ -24,15 +24,15 @@ class Objects {
 
   /// Error: invalid_argument for a kind that this store has not.
   [[nodiscard]] Result<const Form*> form_of(Kind kind) const;
-  /// Whether there are records of a kind at all. What is beside a block is in the block's own object here, and goes
-  /// with it; hints are not kept (Capabilities::lacks); without a form for Croft's own kinds none of these are.
+  /// Whether there are records of a kind at all. Data beside a block is in the block's own object here, and goes with
+  /// it. Hints are not kept (Capabilities::lacks), nor any of Croft's own kinds without a form for them.
   [[nodiscard]] bool keeps(Kind kind) const;
   [[nodiscard]] Api& api() const { return api_; }
   [[nodiscard]] const Clock& clock() const { return clock_; }
 
   /// An object as it is; nothing where there is none.
   [[nodiscard]] Result<std::optional<Stored>> look(const Key& key, Deadline deadline);
-  /// The record; nothing where there is none. What is only marked as deleted is none.
+  /// The record; nothing where there is none. An object that is only marked as deleted is none.
   [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline);
   /// The keys of all blocks of a listing but those of one length, from what the server has in memory.
   struct OtherLengths {
@@ -40,7 +40,7 @@ class Objects {
     int length = 0;
     friend auto operator<=>(const OtherLengths&, const OtherLengths&) = default;
   };
-  /// What is asked for together.
+  /// The objects that are asked for together.
   struct Wanted {
     std::vector<Key> records;
     std::set<core::Listing> lists;  ///< all records
@@ -68,15 +68,15 @@ class Objects {
   // Single writes, whose condition is a revision, or for a put that there is none. Errors, beside those of every call:
   // conflict, naming the key, when what is there is another object than the condition says; unknown_outcome. That it is
   // another is believed of no answer alone: an intermediary may send a request twice, and the second is refused for
-  // what the first did. What is there is read once more, and is done if it has this write's token
-  // (docs/reference/reliability.md#unknown-outcomes). With a conflict the write may still be in it, under what another
-  // has written since; and of an object that is gone nobody can tell who deleted it.
+  // what the first did. The object that is there is read once more, and the write is done if it has this write's token
+  // (docs/notes/reliability.md#unknown-outcomes). With a conflict the write may still be in it, under what another has
+  // written since; and of an object that is gone nobody can tell who deleted it.
 
   [[nodiscard]] Result<Revision> write(const Write& write, const WriteToken& token, Deadline deadline);
-  /// What a write asks first, where that most likely is all; nothing for other conditions and kinds that are not kept.
-  /// For sending several writes together. Error: as of the write.
+  /// The request that a write makes first, where that most likely is all; nothing for other conditions and kinds that
+  /// are not kept. For sending several writes together. Error: as of the write.
   [[nodiscard]] Result<std::optional<Request>> first_request(const Write& write, const WriteToken& token) const;
-  /// What the answer to that says of the write; nothing when the write is to be made as if it had not been asked.
+  /// The outcome that the answer means for the write; nothing when the write is to be made as if it had not been asked.
   [[nodiscard]] std::optional<Result<Revision>> settled_by(const Write& write, const WriteToken& token,
                                                            const Answer& answer, Deadline deadline);
 
@@ -109,7 +109,7 @@ class Objects {
   /// The revision that a put has made. Error: conflict.
   [[nodiscard]] static Result<Revision> done_by(const std::optional<Stored>& found, const Write& put,
                                                 const WriteToken& token);
-  /// Deletes an object that Calico has marked, to make another in its place. What fails is left to the next.
+  /// Deletes an object that Calico has marked, to make another in its place. A failure is left to the next caller.
   void finish_deletion(const Key& key, const Basis& basis, Deadline deadline);
   void remember(const Key& key, const wire::kube::ApiObject& object);
   /// Empty: not known.
@@ -120,7 +120,8 @@ class Objects {
   const bool keeps_own_;
   const Clock& clock_;
   mutable std::mutex mutex_;
-  /// Of objects seen last. A write says whose it is by the UID, so that it can't meet one made anew. Guarded by mutex_.
+  /// The UIDs of the objects seen last. A write says whose it is by the UID, so that it can't meet one made anew.
+  /// Guarded by mutex_.
   std::map<Key, std::string> uids_;
 };
 

@@ -37,7 +37,7 @@ Result<std::optional<std::uint64_t>> for_each_pod(Api& api, const Clock& clock, 
 
 Result<std::optional<core::collect::PodFact>> find_pod(Api& api, const std::string& namespace_name,
                                                        const std::string& name, Deadline deadline) {
-  // What can be no name is no pod's.
+  // A text that can be no name is no pod's.
   if (!wire::kube::is_path_segment(namespace_name) || !wire::kube::is_path_segment(name)) return std::nullopt;
   TRY(const auto object,
       find_object(api, {"", "v1", "pods"}, {"v1", "Pod", namespace_name, name}, deadline, [](const Answer& answer) {

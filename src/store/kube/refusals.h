@@ -2,7 +2,7 @@
 
 #include "store/kube/api.h"
 
-// What a refusal says.
+// The meaning of a refusal.
 namespace croft::store::kube {
 
 /// A right is missing, which it helps to give. A certificate or a token that is refused has the same code,

@@ -3,8 +3,8 @@
 #include "services/format/kubernetes_objects.h"
 #include "store/kube/form.h"
 
-// What tells of the addresses and node ports of Services (docs/formats/kubernetes.md#api). The bitmaps beside them are
-// in the etcd of the kube-apiservers alone.
+// The selection that finds what tells of addresses and node ports of Services (docs/formats/kubernetes.md#api). The
+// bitmaps beside them are in the etcd of the kube-apiservers alone.
 
 namespace croft::store::kube {
 namespace {

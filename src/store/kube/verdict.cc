@@ -50,7 +50,7 @@ ErrorCode code_of(const ApiStatus& status) {
     case 429:
       return ErrorCode::unavailable;
     default:
-      // What was sent is Croft's own: that an admission policy or a schema won't have it is not the caller's mistake.
+      // Croft itself made what was sent: a refusal by an admission policy or a schema is not the caller's mistake.
       return status.code >= 500 ? ErrorCode::unavailable : ErrorCode::refused_by_configuration;
   }
 }
@@ -166,7 +166,7 @@ Verdict verdict_on_failure(const Request& request, const os::Http2Failure& failu
   } else {
     verdict = unclear(request, std::move(error));
   }
-  // What is beyond our own bounds will be so everywhere.
+  // An answer beyond our own bounds will be so everywhere.
   if (code == ErrorCode::invalid_argument) verdict.next = Next::end;
   verdict.server_is_bad = true;
   return verdict;

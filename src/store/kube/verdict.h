@@ -11,7 +11,7 @@
 
 namespace croft::store::kube {
 
-/// What one attempt came to, and what to do next (docs/reference/kubernetes-client.md#answers).
+/// The result of one attempt, and what to do next (docs/notes/kubernetes-client.md#answers).
 struct Verdict {
   Answer answer;  ///< if nothing else is done
   enum class Next : std::uint8_t {
@@ -24,11 +24,11 @@ struct Verdict {
   bool server_is_bad = false;  ///< another one is asked from now on
 };
 
-/// Of an answer that is whole, or, without its body, of a watch that begins.
+/// For a whole answer, or, without its body, for a watch that begins.
 [[nodiscard]] Verdict verdict_on_answer(const Request& request, const std::vector<os::Http2Header>& headers,
                                         std::string body);
 
-/// Of an answer that never came.
+/// For an answer that never came.
 [[nodiscard]] Verdict verdict_on_failure(const Request& request, const os::Http2Failure& failure);
 
 /// "GET", "POST", …

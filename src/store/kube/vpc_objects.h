@@ -28,7 +28,7 @@ class VpcObjects {
   explicit VpcObjects(Api& api) : api_(api) {}
 
   /// All there are, of all namespaces. An ipamd that can't be read is left out, so that nobody's nonsense hides the
-  /// others; a claim that can't be read is an error: what it holds must not look free.
+  /// others. A claim that can't be read is an error: what it holds must not look free.
   [[nodiscard]] Result<std::vector<Object>> all(Deadline deadline);
   /// Nothing where there is none.
   [[nodiscard]] Result<std::optional<Object>> find(const std::string& name_space, const std::string& name,

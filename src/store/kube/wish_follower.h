@@ -12,12 +12,12 @@
 
 namespace croft::store::kube {
 
-/// What the annotations of the pods of one node, and of all namespaces, ask for: from memory, which follows the API
+/// The wishes in the annotations of the pods of one node, and of all namespaces: from memory, which follows the API
 /// from the first question on. A hint of moments ago, as what a kubelet knows of a pod is. Safe to use from several
 /// threads.
 class WishFollower {
  public:
-  /// Who makes pods chooses how much their annotations say: a wish of more pools and addresses is not remembered.
+  /// A pod's author chooses how much its annotations say: a wish of more pools and addresses is not remembered.
   static constexpr std::size_t kNamesMax = 16;
 
   /// `clock` must outlive it.
@@ -26,7 +26,8 @@ class WishFollower {
   WishFollower(const WishFollower&) = delete;
   WishFollower& operator=(const WishFollower&) = delete;
 
-  /// Of a pod that memory knows by name and UID, and its namespace. Nothing: ask(). An Error is that of wishes_in().
+  /// The wishes of a pod that memory knows by name and UID, and of its namespace. Nothing: ask(). An Error is that of
+  /// wishes_in().
   [[nodiscard]] std::optional<Result<core::AnnotatedWishes>> remembered(const core::PodIdentity& pod);
   /// As ask_for_wishes().
   [[nodiscard]] Result<core::AnnotatedWishes> ask(const core::PodIdentity& pod, Deadline deadline) {

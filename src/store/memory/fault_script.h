@@ -5,7 +5,7 @@
 
 namespace croft::store {
 
-/// What goes wrong with one commit.
+/// The trouble of one commit.
 enum class Fault : std::uint8_t {
   lose_reply,      ///< applied, but the caller gets unknown_outcome
   lose_request,    ///< not applied, and the caller gets unknown_outcome

@@ -39,8 +39,8 @@ class MemoryStore : public Store, public Pausable {
   void keep_no_history();
   /// Forgets past changes, as a compaction does: watches that have not seen them get too_old.
   void forget_history();
-  /// What capabilities() says, for tests of code that must do without. Without atomic_commit a commit of several writes
-  /// is refused.
+  /// Sets the answer of capabilities(), for tests of code that must do without. Without atomic_commit a commit of
+  /// several writes is refused.
   void set_capabilities(Capabilities capabilities);
 
   /// Replaces the script. Commits already made count on.

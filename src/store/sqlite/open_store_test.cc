@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 class OpenStoreTest : public SqliteStoreTest {
  protected:
-  /// The error of opening, which must come within the two seconds of docs/reference/reliability.md#missing-store and
+  /// The error of opening, which must come within the two seconds of docs/notes/reliability.md#missing-store and
   /// name the path.
   Error refusal(const std::string& at, SqliteOptions options = {}) const {
     const auto start = clock_.now().since_boot;

@@ -91,7 +91,7 @@ std::string from_environment(const char* name) {
 }
 
 /// The cluster whose objects name the agents, as a `kube:` URL; empty: none is known. As cnivpctl looks for it
-/// (docs/reference/warm-pool.md#cnivpctl), but that the agent of this machine goes before files that nobody named.
+/// (docs/notes/warm-pool.md#cnivpctl), but that the agent of this machine goes before files that nobody named.
 [[nodiscard]] Result<std::string> cluster_of(const VpcOptions& options) {
   if (!options.kubernetes.empty()) {
     if (store::scheme_of(options.kubernetes) == store::Scheme::kube) return options.kubernetes;

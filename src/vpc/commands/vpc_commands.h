@@ -11,7 +11,7 @@ namespace croft::app {
 void add_vpc_commands(CLI::App& app, CommandLine& line);
 
 /// The program under the name `cnivpctl`, in the manner of the one that UK8S has
-/// (docs/reference/warm-pool.md#cnivpctl): errors are one line `error: <text>` on standard output, with exit code 1.
+/// (docs/notes/warm-pool.md#cnivpctl): errors are one line `error: <text>` on standard output, with exit code 1.
 /// Returns the exit code.
 [[nodiscard]] int run_cnivpctl(int argc, char** argv, const Clock& clock);
 

@@ -13,7 +13,7 @@
 #include "cli/croft/table.h"
 #include "vpc/format/messages.h"
 
-// What `croft vpc get` and `cnivpctl get` show (docs/reference/warm-pool.md#cnivpctl): pure, from what agents said to
+// What `croft vpc get` and `cnivpctl get` show (docs/notes/warm-pool.md#cnivpctl): pure, from what agents said to
 // text. `now` is in seconds since the epoch.
 
 namespace croft::app {

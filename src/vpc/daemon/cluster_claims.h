@@ -20,7 +20,7 @@ namespace croft::app {
 [[nodiscard]] bool is_mirror_of(const wire::kube::ApiObject& seen, const core::PodIdentity& pod);
 
 /// Fixed addresses as a cluster of UK8S has them: a pod's annotation asks for one, a VpcIpClaim of the pod's name in
-/// its namespace is the promise (docs/reference/warm-pool.md#fixed-addresses). Safe to use from several threads.
+/// its namespace is the promise (docs/notes/warm-pool.md#fixed-addresses). Safe to use from several threads.
 class ClusterClaims final : public engine::FixedAddresses, public engine::AddressClaims {
  public:
   /// `api` outlives it; `node`: this one's name in the cluster.

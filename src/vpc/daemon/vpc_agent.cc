@@ -1,5 +1,5 @@
 // `croftd vpc-agent`: keeps a stock of cloud addresses on a node and serves UK8S' protocol
-// (docs/reference/warm-pool.md).
+// (docs/notes/warm-pool.md).
 
 #include <algorithm>
 #include <atomic>
@@ -78,7 +78,7 @@ constexpr std::size_t kCertificateBytesMax = std::size_t{64} << 10;
   return std::string(store::behind_scheme(options.store));
 }
 
-/// docs/reference/warm-pool.md#deadlines
+/// docs/notes/warm-pool.md#deadlines
 [[nodiscard]] os::UnixListenerOptions socket_access(const VpcAgentOptions& options) {
   os::UnixListenerOptions access;
   access.users = options.users;

@@ -9,7 +9,7 @@
 #include "base/result.h"
 
 // Which marks a node's stock of cloud addresses wants, from what was asked of it
-// (docs/reference/warm-pool.md#uk8s-flags). Pure: the same record gives the same advice.
+// (docs/notes/warm-pool.md#uk8s-flags). Pure: the same record gives the same advice.
 
 namespace croft::core::warm {
 

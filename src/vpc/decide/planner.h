@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "vpc/decide/stock.h"
 
-// How large the stock should be, and when: between two water marks (docs/reference/warm-pool.md#control-loop). Pure
+// How large the stock should be, and when: between two water marks (docs/notes/warm-pool.md#control-loop). Pure
 // arithmetic on counts; the stock's scenarios are in vpc/decide/scenarios.
 
 namespace croft::core::warm {
@@ -103,7 +103,7 @@ struct Wish {
 /// Somebody looked into the conflicts and says that they are over: nothing rests for them any more.
 [[nodiscard]] PlannerMemory without_conflicts(PlannerMemory memory);
 
-/// "dry", "hungry", "normal" or "overflow", as other agents read it (docs/reference/warm-pool.md#control-loop).
+/// "dry", "hungry", "normal" or "overflow", as other agents read it (docs/notes/warm-pool.md#control-loop).
 [[nodiscard]] std::string status_of(const Counts& counts, const Marks& marks);
 
 }  // namespace croft::core::warm

@@ -11,7 +11,7 @@
 #include "vpc/decide/assign.h"
 #include "vpc/decide/moves.h"
 
-// Addresses that a pod keeps by its name, over its ends and over nodes (docs/reference/warm-pool.md#fixed-addresses).
+// Addresses that a pod keeps by its name, over its ends and over nodes (docs/notes/warm-pool.md#fixed-addresses).
 // The promise itself is a VpcIpClaim in the cluster. Here is what the stock knows of it: a record whose holder has such
 // a promise (WarmAddress::extra, kPromisedKey) does not cool and become anybody's when he lets go; it is quarantined
 // for the pod of that name.

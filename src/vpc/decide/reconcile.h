@@ -19,7 +19,7 @@
 #include "vpc/decide/standing.h"
 
 // What the stock's records, the cloud, the pods and the host say of the same addresses, and what follows where they
-// differ (docs/reference/warm-pool.md#reconcile). Nothing is concluded from the word of one source, from one look, or
+// differ (docs/notes/warm-pool.md#reconcile). Nothing is concluded from the word of one source, from one look, or
 // from a list that is not known to be whole; nothing is ever given back to the cloud by this. But what the first look
 // speaks against is given to no pod until a later one does not (WarmAddress::doubts).
 

@@ -13,7 +13,7 @@ namespace {
 
 namespace vpc = wire::vpc;
 
-// docs/reference/warm-pool.md#deadlines
+// docs/notes/warm-pool.md#deadlines
 constexpr std::chrono::seconds kPingTime{1};
 constexpr std::chrono::seconds kAddTime{60};
 constexpr std::chrono::seconds kDelTime{5};

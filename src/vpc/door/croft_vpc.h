@@ -56,7 +56,7 @@ struct CroftVpcWorld {
   std::optional<Error> misplaced = {};
 };
 
-/// The personality `croft-vpc`: a cloud's addresses for pods (docs/reference/warm-pool.md#cnivpc), as an IPAM plugin
+/// The personality `croft-vpc`: a cloud's addresses for pods (docs/notes/warm-pool.md#cnivpc), as an IPAM plugin
 /// under `ptp`. `world` must outlive the plugin.
 /// - ADD asks the node's agent, and takes from the node's stock itself when none answers: the same records, so the same
 ///   answer. An empty stock makes it ask the cloud, and the wire.

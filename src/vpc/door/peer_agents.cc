@@ -13,7 +13,7 @@ namespace {
 
 namespace vpc = wire::vpc;
 
-/// docs/reference/warm-pool.md#borrowing: a dead peer costs no more than this.
+/// docs/notes/warm-pool.md#borrowing: a dead peer costs no more than this.
 constexpr std::chrono::seconds kConnectMax{1};
 
 /// As a peer says it, and as anybody may be shown it.

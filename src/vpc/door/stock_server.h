@@ -10,7 +10,7 @@
 
 namespace croft::edge {
 
-/// Which methods a door lets in (docs/reference/warm-pool.md#grpc).
+/// Which methods a door lets in (docs/notes/warm-pool.md#grpc).
 struct DoorRules {
   bool plugin = true;     ///< ADD, DEL and the records of pods; ShowStock
   bool operators = true;  ///< DescribePool, ListPodNetworkRecord, PushPool, PopPool, ListUnuse, ReleaseIP

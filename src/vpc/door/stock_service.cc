@@ -25,7 +25,7 @@ constexpr std::size_t kCloudThreads = 4;
 /// Each waits for one answer of the API server at a time.
 constexpr std::size_t kFixedThreads = 4;
 constexpr std::size_t kBatchMax = 128;
-// docs/reference/warm-pool.md#deadlines
+// docs/notes/warm-pool.md#deadlines
 /// UK8S' plugin holds one lock of its node for an ADD: one without hope would keep away the DEL that frees an address.
 constexpr nanoseconds kOldWaitMax = std::chrono::seconds{4};
 constexpr nanoseconds kDelMax = std::chrono::seconds{5};

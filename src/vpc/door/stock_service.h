@@ -31,7 +31,7 @@
 #include "vpc/use/stock_keeper.h"
 #include "vpc/use/warm_stock.h"
 
-// What UK8S' protocol asks of a stock of cloud addresses (docs/reference/warm-pool.md#grpc), without sockets.
+// What UK8S' protocol asks of a stock of cloud addresses (docs/notes/warm-pool.md#grpc), without sockets.
 
 namespace croft::edge {
 

@@ -54,7 +54,7 @@ std::string field(int number, const std::string& text) {
   return bytes + text;
 }
 
-// Written out by hand from the numbers in docs/reference/warm-pool.md#grpc, not by the code that is tested.
+// Written out by hand from the numbers in docs/notes/warm-pool.md#grpc, not by the code that is tested.
 std::string sample_bytes() {
   return field(1, "cart-0") + field(2, "shop") + field(3, "5b7e") + field(4, "7f3c") + field(5, "/run/netns/a") +
          field(6, "10.9.0.7") + field(7, "uvnet-1") + field(8, "subnet-1") + field(9, "10.9.0.1") +

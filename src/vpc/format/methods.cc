@@ -63,7 +63,7 @@ constexpr std::array<std::pair<CniCode, std::string_view>, 16> kCodes = {{
     {CniCode::borrow_ip_failure, "CNIBorrowIPFailure"},
 }};
 
-// docs/reference/warm-pool.md#grpc-errors
+// docs/notes/warm-pool.md#grpc-errors
 constexpr auto kAnswers = std::to_array<FailureAnswer>({
     {Method::add_pod_network, Failure::pod_unreadable, CniCode::kubernetes_api_error, RpcStatus::internal},
     {Method::add_pod_network, Failure::no_address, CniCode::allocate_secondary_ip_failure, RpcStatus::internal},

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-// The methods of UK8S' node agent, and what it answers when one fails (docs/reference/warm-pool.md#grpc). Data only.
+// The methods of UK8S' node agent, and what it answers when one fails (docs/notes/warm-pool.md#grpc). Data only.
 
 namespace croft::wire::vpc {
 

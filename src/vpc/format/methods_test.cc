@@ -41,7 +41,7 @@ TEST(VpcMethods, CodesAreThoseOfTheProtocol) {
   EXPECT_EQ(name_of(static_cast<CniCode>(7)), "unknown code");
 }
 
-// docs/reference/warm-pool.md#grpc-errors, row by row.
+// docs/notes/warm-pool.md#grpc-errors, row by row.
 TEST(VpcMethods, FailuresAreAnsweredAsDocumented) {
   const auto answered = [](Method method, Failure failure) {
     const auto answer = answer_of(method, failure);

@@ -176,7 +176,7 @@ class Ucloud final : public Provider {
         if (known == found) return *interface_;
       }
     }
-    // docs/reference/warm-pool.md#ucloud-api: the interface is the object, where the API tells it.
+    // docs/notes/warm-pool.md#ucloud-api: the interface is the object, where the API tells it.
     const auto answer = read(wu::describe_host_request(scope(found), found.instance), deadline);
     if (!answer) {
       if (answer.error().code == ErrorCode::not_found) return found;

@@ -26,7 +26,7 @@
 #include "vpc/use/warm_stock.h"
 
 // Keeps a node's stock of cloud addresses between its water marks: asks the cloud and the wire, gives back, lends and
-// borrows, and settles what crashes and lost replies left (docs/reference/warm-pool.md). No ADD or DEL waits for it but
+// borrows, and settles what crashes and lost replies left (docs/notes/warm-pool.md). No ADD or DEL waits for it but
 // one that finds the stock empty.
 
 namespace croft::engine {

@@ -489,7 +489,7 @@ Result<void> StockKeeper::give_back(std::vector<core::WarmAddress> addresses, De
   const auto on_host = used_by_host(deadline);
   if (!on_host) trouble = on_host.error();
   for (const core::WarmAddress& address : addresses) {
-    // docs/reference/warm-pool.md#states: the record is no witness against the host.
+    // docs/notes/warm-pool.md#states: the record is no witness against the host.
     if (on_host && on_host->contains(address.address)) {
       used.push_back(address.address);
       continue;

@@ -20,7 +20,7 @@
 namespace croft::engine {
 
 /// Asks the wire whether somebody uses an address: RFC 5227 probes for IPv4, RFC 4862 duplicate address detection for
-/// IPv6 (docs/reference/warm-pool.md#arp-probe).
+/// IPv6 (docs/notes/warm-pool.md#arp-probe).
 class AddressProbe {
  public:
   virtual ~AddressProbe() = default;
@@ -79,7 +79,7 @@ class StockBoard {
 
   struct Status {
     std::uint32_t free = 0, low = 0, high = 0;
-    /// "dry", "hungry", "normal" or "overflow" (docs/reference/warm-pool.md#control-loop).
+    /// "dry", "hungry", "normal" or "overflow" (docs/notes/warm-pool.md#control-loop).
     std::string status;
   };
   /// Errors as a store has them; the next call says it anew.
@@ -133,7 +133,7 @@ class AddressClaims {
   [[nodiscard]] virtual Result<std::vector<net::Address>> claimed(Deadline deadline) = 0;
 };
 
-/// Which pods keep their address by name, and which one it is (docs/reference/warm-pool.md#fixed-addresses).
+/// Which pods keep their address by name, and which one it is (docs/notes/warm-pool.md#fixed-addresses).
 class FixedAddresses {
  public:
   virtual ~FixedAddresses() = default;

@@ -106,7 +106,7 @@ void fill(pb::WatchCreateRequest& out, const WatchCreate& watch) {
   out.set_prev_kv(watch.previous);
   if (watch.without_puts) out.add_filters(pb::WatchCreateRequest::NOPUT);
   if (watch.without_deletes) out.add_filters(pb::WatchCreateRequest::NODELETE);
-  // What a server sends must fit its own limit of a message; without this a large revision ends the stream.
+  // A server's message must fit its own limit; without this a large revision ends the stream.
   out.set_fragment(true);
 }
 
@@ -122,7 +122,7 @@ template <class Message>
   return message;
 }
 
-// What is not to be taken in at all.
+// Messages that are not to be taken in at all.
 
 /// The fields of a message, one by one, as they stand in its bytes.
 class Fields {
@@ -202,7 +202,7 @@ std::size_t keys_asked_for(const RangeRequest& range) {
   return range.count_only ? 0 : keys_asked_for(range.range_end, range.limit);
 }
 
-/// What an answer to a transaction has, or may have at the most, together.
+/// The sum, or its bound, of the parts of an answer to a transaction.
 struct Size {
   std::size_t parts = 0;
   std::size_t keys = 0;
@@ -250,7 +250,7 @@ Error more_than_asked(std::string_view what) {
   return {ErrorCode::corrupt, fmt::format("etcd's answer has more {} than were asked for", what), {}};
 }
 
-// What was taken in.
+// Messages that were taken in.
 
 KeyValue take(mvccpb::KeyValue& kv) {
   return {std::move(*kv.mutable_key()), std::move(*kv.mutable_value()), kv.create_revision(), kv.mod_revision(),

@@ -181,8 +181,8 @@ struct StatusResponse {
 
 // Reading. Error: corrupt when the bytes are not such a message, or contradict what was asked: keys that were not asked
 // for, more of them, not in their order, values where there were to be none; a branch that can't have run, parts of
-// another kind or number than it has; revisions that no store has. What comes back needs no further look. An answer is
-// not taken in before its parts have been counted: empty ones take a hundred times their bytes.
+// another kind or number than it has; revisions that no store has. A returned answer needs no further look. An answer
+// is not taken in before its parts have been counted: empty ones take a hundred times their bytes.
 [[nodiscard]] Result<RangeResponse> decode_range(std::string_view bytes, const RangeRequest& request);
 [[nodiscard]] Result<TxnResponse> decode_txn(std::string_view bytes, const TxnRequest& request);
 [[nodiscard]] Result<WatchResponse> decode_watch(std::string_view bytes);

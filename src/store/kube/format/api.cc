@@ -242,7 +242,7 @@ Result<ApiEvent> decode_event(std::string_view line) {
 }
 
 void WatchLines::add(std::string_view bytes) {
-  // What was given out is forgotten only here, and not for each line anew.
+  // Bytes that were given out are dropped only here, and not for each line anew.
   bytes_.erase(0, taken_);
   looked_ -= taken_;
   taken_ = 0;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a Kubernetes API server answers, in JSON: statuses, single objects, pages of lists, events of watches
-// (docs/reference/kubernetes-client.md). What is in an object beyond its metadata is for others to read.
+// The answers of a Kubernetes API server, in JSON: statuses, single objects, pages of lists, events of watches
+// (docs/notes/kubernetes-client.md). Members of an object beyond its metadata are for others to read.
 //
 // Errors of reading: corrupt, naming what was read and the member. Member names are exact, unknown ones are passed
 // over.
@@ -22,8 +22,8 @@
 
 namespace croft::wire::kube {
 
-/// What one answer may weigh: 500 blocks of 20 KB are 10 MB, and no object has more than 3 MiB. Who lists asks for less
-/// at once where it is more.
+/// The size of one answer: 500 blocks of 20 KB are 10 MB, and no object has more than 3 MiB. A list that has more is
+/// asked for in smaller pages.
 inline constexpr std::size_t kApiAnswerBytesMax = std::size_t{16} << 20;
 
 /// Why the server did not do what it was asked for.
@@ -47,7 +47,7 @@ struct ApiStatus {
 /// Nothing when the text is no Status: what stands between us and the API answers in its own words.
 [[nodiscard]] std::optional<ApiStatus> decode_status(std::string_view json);
 
-/// Of an object's `metadata`, what every reader needs.
+/// The members of an object's `metadata` that every reader needs.
 struct ApiMeta {
   std::string name;
   std::string name_space;        ///< empty: the object is in none
@@ -68,7 +68,7 @@ struct ApiObject {
 /// An object. Error also: one without a name or a resourceVersion.
 [[nodiscard]] Result<ApiObject> decode_object(std::string_view json);
 
-/// What one object was asked for as. A cache or proxy that mixes answers up gives another one.
+/// The identity under which one object was asked for. A cache or proxy that mixes answers up gives another one.
 struct ApiObjectOf {
   std::string api_version;  ///< "v1", "crd.projectcalico.org/v1"
   std::string kind;
@@ -78,8 +78,8 @@ struct ApiObjectOf {
 /// The answer to a GET, POST or PUT of that object. Error also: it is another one.
 [[nodiscard]] Result<ApiObject> decode_object(std::string_view json, const ApiObjectOf& of);
 
-/// What a list was asked for of. It says itself what it is of (the items, in lists of Kubernetes' own kinds, don't),
-/// and from a list of something else it would follow that nothing exists.
+/// The identity under which a list was asked for. It says itself what it is of (the items, in lists of Kubernetes' own
+/// kinds, don't), and from a list of something else it would follow that nothing exists.
 struct ApiListOf {
   std::string api_version;       ///< "v1", "crd.projectcalico.org/v1"
   std::string kind;              ///< of the items: "Pod"; the list's own is "PodList"
@@ -90,7 +90,7 @@ struct ApiListOf {
 
 /// A part of a list, its objects still to be read, one at a time: no more than one is in memory as values.
 struct ApiListPage {
-  /// What the whole list is of: a watch goes on from here.
+  /// The version of the whole list: a watch goes on from here.
   std::string resource_version;
   std::string continue_token;           ///< asks for the next page; empty: this is the last
   std::vector<std::string_view> items;  ///< the objects' texts, in the text that was given
@@ -101,7 +101,7 @@ struct ApiListPage {
 /// An object of such a page. Error also: it has no name, no resourceVersion, or not the namespace that it must have.
 [[nodiscard]] Result<ApiObject> decode_item(std::string_view item, const ApiListOf& of);
 
-/// What a watch tells.
+/// An event of a watch.
 struct ApiEvent {
   enum class Type : std::uint8_t {
     added,     ///< `object` is new, or there when the watch began
@@ -119,7 +119,7 @@ struct ApiEvent {
 /// One line of a watch. Error also: an unknown type.
 [[nodiscard]] Result<ApiEvent> decode_event(std::string_view line);
 /// Whether it tells of such an object, and in a namespace if those are; `name`: of this one only, unless it is empty.
-/// Of an event of the type `error`, nothing. Error: corrupt, naming what was asked for and what came.
+/// Nothing for an event of the type `error`. Error: corrupt, naming what was asked for and what came.
 [[nodiscard]] Result<void> check_event(const ApiEvent& event, const ApiListOf& of, std::string_view name = {});
 
 /// Cuts the body of a watch into its lines, however it comes.

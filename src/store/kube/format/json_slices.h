@@ -8,9 +8,9 @@
 
 namespace croft::wire::kube {
 
-// Goes through a JSON text by its brackets and quotes, without reading it: a list of an API server is cut into its
-// objects so, and what nobody reads of an object is left out. A text that is no JSON may pass for it; parse_json() of
-// the pieces tells.
+// Goes through a JSON text by its brackets and quotes, without reading it. So a list of an API server is cut into its
+// objects, and the members that nobody reads are left out. A text that is no JSON may pass for it; parse_json() of the
+// pieces tells.
 
 /// A member that is kept, and which of its own are; without `parts` all of it. Lists are looked into.
 struct Kept {
@@ -28,7 +28,7 @@ using TakeSlice = std::function<std::size_t(std::string_view name, std::string_v
 /// or is neither.
 [[nodiscard]] std::size_t each_slice(std::string_view text, const TakeSlice& take);
 
-/// The text with nothing of its members but those. What is no JSON comes back as it is.
+/// The text with nothing of its members but those. A text that is no JSON comes back as it is.
 [[nodiscard]] std::string with_only(std::string_view text, std::span<const Kept> kept);
 
 }  // namespace croft::wire::kube

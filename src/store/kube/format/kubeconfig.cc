@@ -28,7 +28,7 @@ constexpr std::string_view kNoPrograms =
 struct NotDone {
   std::string_view member, remedy;
 };
-/// Of clusters and users.
+/// Members of clusters and users.
 constexpr std::array<NotDone, 6> kNotDone{{
     {"exec", kNoPrograms},
     {"auth-provider", kNoPrograms},
@@ -95,7 +95,7 @@ class Reader {
     }
     return std::nullopt;
   }
-  /// Of `contexts`, `clusters` or `users`; `wanted_by` says who names it.
+  /// An entry of `contexts`, `clusters` or `users`; `wanted_by` says who names it.
   [[nodiscard]] Entry named(std::string_view kind, std::string_view name, std::string_view wanted_by) {
     const std::string list = fmt::format("{}s", kind);
     Entry entry{find(member_of(root_, list), name, kind), fmt::format("{}[{}].{}", list, name, kind)};

@@ -1,7 +1,7 @@
 #pragma once
 
 // How to reach a Kubernetes API and as whom: a kubeconfig, client-go's format, or what a pod is given
-// (docs/reference/kubernetes-client.md). No file is read here.
+// (docs/notes/kubernetes-client.md). No file is read here.
 
 #include <cstddef>
 #include <cstdint>
@@ -81,7 +81,7 @@ struct KubeAccess {
 /// `token` are the texts themselves; no other identity of `access` goes in.
 [[nodiscard]] std::string encode_kubeconfig(const KubeAccess& access, std::string_view ca_pem, std::string_view token);
 
-/// What takes the place of parts of a kubeconfig, as client-go's overrides do; empty: nothing does.
+/// Replacements for parts of a kubeconfig, as client-go's overrides; empty: none.
 struct KubeOverrides {
   std::string server;  ///< the URL of one, in the place of all
   std::string ca_file;
@@ -92,8 +92,8 @@ struct KubeOverrides {
 /// part: no URL, no token; those of check_access.
 [[nodiscard]] Result<void> override_access(KubeAccess& access, const KubeOverrides& overrides);
 
-/// What kubelet gives to a pod: KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and a directory with `token`, `ca.crt`
-/// and `namespace`. Error: invalid_argument, naming the variables, when they are no host and port.
+/// The access that kubelet gives to a pod: KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and a directory with
+/// `token`, `ca.crt` and `namespace`. Error: invalid_argument, naming the variables, when they are no host and port.
 [[nodiscard]] Result<KubeAccess> in_cluster_access(std::string_view host, std::string_view port);
 
 }  // namespace croft::wire::kube

@@ -31,7 +31,7 @@ constexpr std::array kNodeRangeSet = {OwnField{"generation", true}, OwnField{"cl
                                       OwnField{"excluded"}, OwnField{"cursors", true}};
 constexpr std::array kRemovedNode = {OwnField{"node"}, OwnField{"held", true}};
 
-/// Of the records it is nearest to, though it is none itself.
+/// Named after the records it is nearest to, though it is none itself.
 constexpr OwnKind kPoolKind{Kind::pool, "CroftPool", "croftpools", {}};
 
 constexpr std::array kKinds = {
@@ -221,7 +221,7 @@ Result<OwnRecord> read_own_spec(const OwnKind& kind, JsonRef spec) {
   if (!version || *version < 1) return fail(ErrorCode::corrupt, "spec.formatVersion: it is no number of a version");
   Rewriter record(Rewriter::To::record, 256);
   record.out().raw("{\"v\":").number(*version).raw(",");
-  // What a newer version has instead is not known here: register/format says that it is newer.
+  // A newer version's members are not known here: register/format says that it is newer.
   const bool is_newer = *version > static_cast<std::int64_t>(core::traits_of(kind.record).version);
   const auto fault = is_newer ? MaybeFault() : record.fields(kind.fields, {spec, nullptr, "spec", {}});
   if (fault) return fail(ErrorCode::corrupt, fault->to_string());

@@ -23,8 +23,8 @@ namespace croft::wire::kube {
 inline constexpr std::string_view kOwnGroup = "ipam.croft.dev";
 inline constexpr std::string_view kOwnVersion = "v1alpha1";
 inline constexpr std::string_view kOwnApiVersion = "ipam.croft.dev/v1alpha1";
-/// What every own object is labelled with: whose the record is, by the beginning of its name, so that the records of
-/// one node are asked for by a selector. See own_owner_label().
+/// The label of every own object: whose the record is, by the beginning of its name, so that a selector finds the
+/// records of one node. See own_owner_label().
 inline constexpr std::string_view kOwnerLabel = "ipam.croft.dev/owner";
 /// The write token of the commit that wrote an object, Croft's own or Calico's: 32 hex digits.
 inline constexpr std::string_view kTokenAnnotation = "ipam.croft.dev/write-token";
@@ -52,15 +52,15 @@ struct OwnKind {
 /// Null for a kind of record that is Calico's or Kubernetes', or that Croft doesn't keep in a Kubernetes API.
 [[nodiscard]] const OwnKind* own_kind_of(core::Kind kind);
 
-/// What is shown of a pool, under its name: the pool itself is Calico's object, in which nothing of Croft's is written.
-/// No record: nobody reads it to decide.
+/// The view of a pool, under its name: the pool itself is Calico's object, in which nothing of Croft's is written. No
+/// record: nobody reads it to decide.
 [[nodiscard]] const OwnKind& own_pool_kind();
 
 /// A digest: any bytes to its 32 bytes. SHA-256 wherever this header asks for one (os/digest.h).
 using Digest = std::function<std::string(std::string_view)>;
 
-/// The object's name: the record's where that can be one (a DNS subdomain of at most 200 characters that does not look
-/// like the other form); else what of it can, and 16 hex digits of its digest.
+/// The object's name. It is the record's where that can be one (a DNS subdomain of at most 200 characters that does not
+/// look like the other form); else its usable part, and 16 hex digits of its digest.
 [[nodiscard]] std::string own_object_name(std::string_view record_name, const Digest& sha256);
 /// The value of kOwnerLabel for records whose names begin with `owner`, as "host/node-a" or "nobody": the first 40 hex
 /// digits of its digest.
@@ -72,7 +72,7 @@ using Digest = std::function<std::string(std::string_view)>;
 /// A `spec` for a record in the canonical bytes of register/format. Asserts that they are such.
 [[nodiscard]] std::string own_spec(const OwnKind& kind, std::string_view record_name, std::string_view record);
 
-/// What a `spec` says.
+/// The content of a `spec`.
 struct OwnRecord {
   std::string name;
   std::string record;  ///< canonical bytes, as wire::decode_record reads them

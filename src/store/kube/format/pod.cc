@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 2> kNetworkStatuses = {"k8s.v1.cni.cncf.i
 constexpr std::array<std::string_view, 2> kCalicosAddresses = {"cni.projectcalico.org/podIP",
                                                                "cni.projectcalico.org/podIPs"};
 
-/// Of a pod's status, by kubelets from 1.29 on.
+/// A condition of a pod's status, by kubelets from 1.29 on.
 constexpr std::string_view kHasSandbox = "PodReadyToStartContainers";
 
 /// On what the API shows of a pod that a kubelet read from a file. No API server lets it be set or taken away later.
@@ -127,7 +127,7 @@ Result<PodFact> pod_fact(JsonRef object, const ApiMeta& meta) {
   const auto again = std::ranges::unique(pod.addresses);
   pod.addresses.erase(again.begin(), again.end());
   if (pod.addresses.size() > kPodAddressesMax) {
-    // Who may write annotations of one pod must not stop what is done for all others.
+    // An author of one pod's annotations must not stop what is done for all others.
     pod.addresses.resize(kPodAddressesMax);
     pod.has_unreadable_address = true;
   }

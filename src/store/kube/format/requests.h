@@ -1,7 +1,7 @@
 #pragma once
 
-// What a Kubernetes API server is asked: paths with their queries, and bodies that are not objects
-// (docs/reference/kubernetes-client.md).
+// The requests to a Kubernetes API server: paths with their queries, and bodies that are not objects
+// (docs/notes/kubernetes-client.md).
 
 #include <cstdint>
 #include <string>

@@ -11,7 +11,7 @@
 
 namespace croft::wire::kube {
 
-/// What a token may weigh, also in its file. The API server itself takes 1 MiB of headers.
+/// The size of a token, also in its file. The API server itself takes 1 MiB of headers.
 inline constexpr std::size_t kTokenBytesMax = std::size_t{32} << 10;
 
 /// Whether a text can be the value of a header: not empty nor too long, ASCII without spaces and control characters.
@@ -25,8 +25,8 @@ struct TokenLife {
   WallTime end;
   friend bool operator==(const TokenLife&, const TokenLife&) = default;
 };
-/// What a service account's token, a JSON Web Token, says of itself; nobody has checked its signature. Nothing for what
-/// is none, or says no end. One that does not say when it was made was made at 1970.
+/// The life of a service account's token, a JSON Web Token, by its own claims; nobody has checked its signature.
+/// Nothing for what is none, or says no end. One that does not say when it was made was made at 1970.
 [[nodiscard]] std::optional<TokenLife> life_of_token(std::string_view token);
 
 /// The body of a TokenRequest (authentication.k8s.io/v1) for a token of the API server's own audience.

@@ -28,7 +28,7 @@ struct VpcField {
   bool unless_empty = false;  ///< a text: written only where there is one
 };
 
-/// What is of one kind only.
+/// The parts that differ by kind.
 template <class Record>
 struct Of;
 template <>

@@ -1,8 +1,8 @@
 #pragma once
 
 // The objects by which agents of a stock of cloud addresses find each other, and by which fixed addresses are kept, as
-// the cluster has them for UK8S (docs/reference/warm-pool.md): kinds of the group vpc.uk8s.ucloud.cn, and what Calico
-// reads from a pod.
+// UK8S' clusters have them (docs/notes/warm-pool.md). They are kinds of the group vpc.uk8s.ucloud.cn, and members of a
+// pod that Calico reads.
 //
 // Reading is tolerant: unknown members are kept by the writers, missing ones are empty or 0. Errors: corrupt, naming
 // the member.
@@ -23,7 +23,7 @@ namespace croft::wire::kube {
 /// Holds a claim while its address is attached.
 inline constexpr std::string_view kClaimFinalizer = "cni-vpc-ipamd";
 
-/// What an agent says of itself and of its stock: an `ipamds` object of kube-system, of the node's name.
+/// An agent's record of itself and its stock: an `ipamds` object of kube-system, of the node's name.
 struct IpamdRecord {
   std::string node;
   std::string address;  ///< `10.0.0.2:7312`, in brackets for IPv6
@@ -63,7 +63,7 @@ struct VpcKind {
 template <class Record>
 [[nodiscard]] const VpcKind& vpc_kind();
 
-/// What the object of a name says of itself.
+/// The statement of a name's object about itself.
 template <class Record>
 [[nodiscard]] ApiObjectOf vpc_object_of(const std::string& name_space, const std::string& name);
 template <class Record>
@@ -75,7 +75,7 @@ template <class Record>
 [[nodiscard]] std::string encode_vpc(const std::optional<VpcObject<Record>>& before, std::string_view name_space,
                                      std::string_view name, const Record& record);
 
-/// What a pod says in its annotations of keeping its address (docs/reference/warm-pool.md#fixed-addresses).
+/// A pod's annotations about keeping its address (docs/notes/warm-pool.md#fixed-addresses).
 inline constexpr std::string_view kFixedAddressAnnotation = "network.beta.kubernetes.io/ucloud-statefulset-static-ip";
 inline constexpr std::string_view kReleaseTimeAnnotation =
     "network.beta.kubernetes.io/ucloud-statefulset-ip-claim-policy";

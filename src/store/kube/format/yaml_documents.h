@@ -10,7 +10,7 @@
 
 namespace croft::wire {
 
-/// What a person writes by hand is short; a longer text is refused before it is parsed.
+/// A text by hand is short; a longer one is refused before it is parsed.
 inline constexpr std::size_t kYamlBytesMax = std::size_t{4} << 20;
 
 /// Reads YAML, of which JSON is a part, as kubectl does: one or more documents behind `---`, empty ones left out.

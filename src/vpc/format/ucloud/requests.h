@@ -11,7 +11,7 @@
 
 namespace croft::wire::ucloud {
 
-// What each action is asked with; docs/reference/warm-pool.md#ucloud-api. MACs are sent in capital letters. Parameters
+// What each action is asked with; docs/notes/warm-pool.md#ucloud-api. MACs are sent in capital letters. Parameters
 // without a value are not sent.
 
 /// Where and for whom.

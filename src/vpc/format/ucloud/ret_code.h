@@ -7,7 +7,7 @@
 
 namespace croft::wire::ucloud {
 
-// The codes of the API that mean something to us; docs/reference/warm-pool.md#ucloud-api. All others are `other`.
+// The codes of the API that mean something to us; docs/notes/warm-pool.md#ucloud-api. All others are `other`.
 inline constexpr std::int64_t kOk = 0;
 inline constexpr std::int64_t kTimedOut = 110;
 inline constexpr std::int64_t kGatewayFault = 130;

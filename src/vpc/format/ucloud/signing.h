@@ -10,7 +10,7 @@
 
 namespace croft::wire::ucloud {
 
-/// What a request says, by name; docs/reference/warm-pool.md#ucloud-api.
+/// What a request says, by name; docs/notes/warm-pool.md#ucloud-api.
 using Parameters = std::vector<std::pair<std::string, std::string>>;
 
 /// Any bytes to the 20 bytes of their SHA-1 (os/digest.h).

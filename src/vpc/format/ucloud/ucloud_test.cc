@@ -23,7 +23,7 @@ std::string signature(Parameters parameters) {
   return all.back().second;
 }
 
-// docs/reference/warm-pool.md#ucloud-api: the vectors.
+// docs/notes/warm-pool.md#ucloud-api: the vectors.
 TEST(UcloudSigning, SignsAsPublished) {
   EXPECT_EQ(signature({{"Action", "DescribeUHostInstance"}, {"Region", "cn-bj2"}, {"Limit", "10"}}),
             "cba5cf5ec4d4233d206b1b54951e3787350a642f");
