@@ -88,7 +88,6 @@ class GrpcServer::Loop {
       closers_.push_back(listener->closer());
       doors_.emplace_back().listener = std::move(listener);
     }
-    memory_.bytes_max = options.memory_bytes_max;
   }
 
   [[nodiscard]] Result<void> open() {

@@ -19,7 +19,6 @@ namespace croft::os {
 struct GrpcServerOptions {
   GrpcSessionOptions session;
   std::size_t connections_max = 512;  ///< open at once, of each listener; further ones are closed at once
-  std::size_t memory_bytes_max = GrpcMemory{}.bytes_max;  ///< GrpcMemory
   /// For the peer to prove itself, where the listener asks for that, and to show that it speaks HTTP/2.
   std::chrono::nanoseconds greeting_max = std::chrono::seconds{5};
   /// A connection of which the handler has no call for so long is closed, also while a request is half there or an

@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t kUnsentAtOnce = 64U << 10;
 /// Frames that wait to be sent: no peer that reads has so many.
 constexpr std::size_t kWaitingFramesMax = 1000;
+/// Frames a second beyond those of calls that were answered; then the peer is left.
+constexpr std::uint32_t kFramesMax = 2000;
 /// The frames that an answered call may have taken, for the count of frames.
 constexpr std::uint32_t kFramesOfACall = 16;
 /// The size of an answer's text: clients take 8 KiB of metadata, and each byte may become three.
@@ -283,7 +285,7 @@ void GrpcSession::count_frames(std::span<const std::byte> bytes) {
 }
 
 void GrpcSession::count_frame() {
-  if (++frames_ <= options_.frames_max) return;
+  if (++frames_ <= kFramesMax) return;
   const auto now = clock_.now().since_boot;
   if (now - frames_since_ < std::chrono::seconds{1}) return end(NGHTTP2_ENHANCE_YOUR_CALM);
   frames_ = 1;

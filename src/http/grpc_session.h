@@ -28,7 +28,6 @@ struct GrpcSessionOptions {
   std::size_t metadata_bytes_max = 8U << 10;  ///< of a call, counted as HTTP/2 does; more is RESOURCE_EXHAUSTED
   std::uint32_t streams_max = 32;             ///< calls open at once; further ones are refused
   std::size_t unsent_bytes_max = 1U << 20;    ///< who does not read what he asked for is left
-  std::uint32_t frames_max = 2000;            ///< a second, beyond those of calls that were answered; then he is left
 };
 
 /// The memory that messages take from their first byte to the end of their call, and answers until the peer has taken
@@ -44,7 +43,7 @@ struct GrpcMemory {
 ///
 /// Requests that are none are answered by itself, as gRPC over HTTP/2 says: 405 and 415, INVALID_ARGUMENT, INTERNAL,
 /// UNIMPLEMENTED for what is compressed. Against floods of frames stand nghttp2's limits (of acknowledgements, resets,
-/// CONTINUATION) and `frames_max`.
+/// CONTINUATION) and a limit of frames a second.
 class GrpcSession {
  public:
   /// `connection` makes the ids of its calls: connection_of() finds it again. The rest must outlive the session.

@@ -95,8 +95,6 @@ class Relay {
     while (cut_) std::this_thread::yield();
   }
   [[nodiscard]] int accepted() const { return accepted_; }
-  /// Bytes that came from the client.
-  [[nodiscard]] std::uint64_t requested_bytes() const { return requested_bytes_; }
 
  private:
   struct Pair {
@@ -120,11 +118,10 @@ class Relay {
   }
 
   /// Moves what is there; false at the end.
-  static bool move(int from, int to, bool lose, std::atomic<std::uint64_t>* count) {
+  static bool move(int from, int to, bool lose) {
     std::array<char, 65536> buffer;
     const ssize_t size = ::recv(from, buffer.data(), buffer.size(), 0);
     if (size <= 0) return false;
-    if (count != nullptr) *count += static_cast<std::uint64_t>(size);
     return lose || ::send(to, buffer.data(), static_cast<std::size_t>(size), MSG_NOSIGNAL) == size;
   }
 
@@ -139,10 +136,10 @@ class Relay {
       std::size_t i = 1;
       for (Pair& pair : pairs_) {
         if (wanted[i++].revents != 0) {
-          pair.over = !move(pair.client.get(), pair.server.get(), lose_requests_, &requested_bytes_);
+          pair.over = !move(pair.client.get(), pair.server.get(), lose_requests_);
         }
         if (wanted[i++].revents != 0 && !pair.over) {
-          pair.over = !move(pair.server.get(), pair.client.get(), lose_answers_, nullptr);
+          pair.over = !move(pair.server.get(), pair.client.get(), lose_answers_);
         }
       }
       pairs_.remove_if([](const Pair& pair) { return pair.over; });
@@ -160,7 +157,6 @@ class Relay {
   std::atomic<bool> cut_{false};
   std::atomic<bool> stop_{false};
   std::atomic<int> accepted_{0};
-  std::atomic<std::uint64_t> requested_bytes_{0};
   std::thread thread_;
 };
 

@@ -41,7 +41,6 @@ FileStatus status_from(const struct stat& s) {
   status.id = {s.st_dev, s.st_ino};
   status.bytes = static_cast<std::uint64_t>(s.st_size);
   status.allocated_bytes = static_cast<std::uint64_t>(s.st_blocks) * 512;  // the unit of st_blocks, see stat(3)
-  status.hard_links = s.st_nlink;
   return status;
 }
 

@@ -22,7 +22,6 @@ struct FileStatus {
   FileId id;
   std::uint64_t bytes = 0;
   std::uint64_t allocated_bytes = 0;  ///< less than `bytes` when the file has holes
-  std::uint64_t hard_links = 0;
   bool is_mount_point = false;  ///< of a file or directory that was mounted at this very path, where the kernel says so
 };
 

@@ -244,7 +244,6 @@ TEST_F(EtcdClientTest, TellsItsStatus) {
   const auto status = client()->status(in(10s));
   ASSERT_TRUE(status) << status.error().message;
   EXPECT_TRUE(status->version.starts_with("3.")) << status->version;
-  EXPECT_NE(status->leader_id, 0U);
 }
 
 TEST_F(EtcdClientTest, SeveralThreadsShareOneConnection) {

@@ -29,7 +29,6 @@ void fill(pb::RangeRequest& out, const RangeRequest& range) {
   out.set_serializable(range.serializable);
   out.set_keys_only(range.keys_only);
   out.set_count_only(range.count_only);
-  out.set_min_mod_revision(range.min_mod_revision);
 }
 
 void fill(pb::PutRequest& out, const PutRequest& put) {
@@ -102,10 +101,7 @@ void fill(pb::WatchCreateRequest& out, const WatchCreate& watch) {
   out.set_key(watch.key);
   out.set_range_end(watch.range_end);
   out.set_start_revision(watch.start_revision);
-  out.set_progress_notify(watch.progress_notify);
   out.set_prev_kv(watch.previous);
-  if (watch.without_puts) out.add_filters(pb::WatchCreateRequest::NOPUT);
-  if (watch.without_deletes) out.add_filters(pb::WatchCreateRequest::NODELETE);
   // A server's message must fit its own limit; without this a large revision ends the stream.
   out.set_fragment(true);
 }
@@ -486,9 +482,7 @@ Result<StatusResponse> decode_status(std::string_view bytes) {
   StatusResponse response;
   TRY(response.revision, check_revision(message.header().revision(), 0, "the revision"));
   response.version = std::move(*message.mutable_version());
-  response.database_bytes = message.dbsize();
   response.member_id = message.header().member_id();
-  response.leader_id = message.leader();
   response.errors.assign(message.errors().begin(), message.errors().end());
   return response;
 }

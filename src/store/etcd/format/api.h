@@ -43,7 +43,6 @@ struct RangeRequest {
   bool serializable = false;  ///< whatever the member has, perhaps old. Never for what decides "free"
   bool keys_only = false;
   bool count_only = false;
-  Revision min_mod_revision = 0;  ///< filter applied after the range was read: no saving for the server
 
   [[nodiscard]] static RangeRequest one(std::string key) {
     RangeRequest request;
@@ -129,10 +128,7 @@ struct WatchCreate {
   std::string key;
   std::string range_end;
   Revision start_revision = 0;  ///< events from this write on; 0: from now on
-  bool without_puts = false;    ///< filters
-  bool without_deletes = false;
-  bool previous = false;         ///< events have the record before them, where it was not compacted
-  bool progress_notify = false;  ///< the server tells its revision when there was no event for ten minutes
+  bool previous = false;        ///< events have the record before them, where it was not compacted
   friend bool operator==(const WatchCreate&, const WatchCreate&) = default;
 };
 struct WatchCancel {
@@ -164,9 +160,7 @@ struct WatchResponse {
 struct StatusResponse {
   Revision revision = 0;
   std::string version;
-  std::int64_t database_bytes = 0;
   std::uint64_t member_id = 0;
-  std::uint64_t leader_id = 0;  ///< 0: the member knows none
   std::vector<std::string> errors;
 };
 

@@ -32,12 +32,11 @@ TEST(EtcdApi, ARangeIsWrittenWithEtcdsNumbers) {
   request.serializable = true;
   request.keys_only = true;
   request.count_only = true;
-  request.min_mod_revision = 5;
-  // Taken from etcd's rpc.proto by hand: 1 key, 2 range_end, 3 limit, 4 revision, 7, 8, 9 flags, 10 min_mod_revision.
+  // Taken from etcd's rpc.proto by hand: 1 key, 2 range_end, 3 limit, 4 revision, 7, 8, 9 flags.
   EXPECT_EQ(encode(request),
             "\x0A\x01"
             "a\x12\x01"
-            "b\x18\x03\x20\x04\x38\x01\x40\x01\x48\x01\x50\x05");
+            "b\x18\x03\x20\x04\x38\x01\x40\x01\x48\x01");
 }
 
 TEST(EtcdApi, ATransactionIsWrittenWithEtcdsNumbers) {
@@ -58,9 +57,8 @@ TEST(EtcdApi, AWatchIsWrittenWithEtcdsNumbers) {
   watch.id = 2;
   watch.key = "k";
   watch.start_revision = 9;
-  watch.without_deletes = true;
-  // WatchCreateRequest: 1 key, 3 start_revision, 5 filters (packed, NODELETE 1), 7 watch_id, 8 fragment.
-  EXPECT_EQ(encode(WatchRequest(watch)), "\x0A\x0C\x0A\x01k\x18\x09\x2A\x01\x01\x38\x02\x40\x01");
+  // WatchCreateRequest: 1 key, 3 start_revision, 7 watch_id, 8 fragment.
+  EXPECT_EQ(encode(WatchRequest(watch)), "\x0A\x09\x0A\x01k\x18\x09\x38\x02\x40\x01");
   EXPECT_EQ(encode(WatchRequest(WatchCancel{3})), "\x12\x02\x08\x03");
   EXPECT_EQ(encode(WatchRequest(WatchProgress{})), std::string("\x1A\x00", 2));
 }
