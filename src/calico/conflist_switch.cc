@@ -51,7 +51,7 @@ constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6",
 /// Checks the members that decide where Calico has its records, which name the node has, and what becomes of the IPAM's
 /// own.
 [[nodiscard]] Result<void> check_each_once(JsonRef plugin) {
-  std::vector<std::string> names = {"nodename", "nodename_file", "nodename_file_optional", "hostname"};
+  std::vector<std::string> names = {"nodename"};
   add_datastore_names(names);
   for (const std::string& name : names) TRY_VOID(check_only_once(plugin, name));
   if (const auto kubernetes = member(plugin, "kubernetes")) {
@@ -65,14 +65,6 @@ constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6",
 [[nodiscard]] std::string text(JsonRef object, std::string_view name) {
   const auto found = member(object, name);
   return found && found->kind() == JsonKind::string ? std::string(found->text()) : std::string();
-}
-
-[[nodiscard]] NodeNameSources sources_of(JsonRef plugin) {
-  NodeNameSources sources{text(plugin, "nodename_file"), false, text(plugin, "hostname")};
-  if (sources.file.empty()) sources.file = kDefaultNodenameFile;
-  const auto optional = member(plugin, "nodename_file_optional");
-  sources.file_is_optional = optional && optional->kind() == JsonKind::boolean && optional->boolean();
-  return sources;
 }
 
 [[nodiscard]] bool is_calicos(JsonRef plugin) {
@@ -112,7 +104,7 @@ constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6",
 
 class Switch {
  public:
-  Switch(std::string store, const NodeNameOf& node_of) : store_(std::move(store)), node_of_(node_of) {}
+  Switch(std::string store, std::string node) : store_(std::move(store)), node_(std::move(node)) {}
 
   [[nodiscard]] Result<void> write(JsonRef plugin) {
     for (const std::string_view whole : {"ipam", "kubernetes"}) TRY_VOID(check_only_once(plugin, whole));
@@ -127,13 +119,16 @@ class Switch {
     if (store.empty()) {
       TRY(store, store_of(plugin, datastore));
     }
-    std::string node;
-    if (text(plugin, "nodename").empty()) {
-      TRY(node, node_of_(sources_of(plugin)));
+    // Calico's operator writes none: its plugins find the name in a file.
+    const bool is_named_there = !text(plugin, "nodename").empty();
+    if (!is_named_there && node_.empty()) {
+      return fail(
+          invalid_argument("the configuration has no nodename: give the one of Calico's blocks with --node, as "
+                           "/var/lib/calico/nodename has it"));
     }
+    const std::string node = is_named_there ? std::string() : node_;
     ++result.plugins;
     result.store = store;
-    result.node = node;
     result.datastores.push_back(datastore);
     out.begin_object();
     for (auto child = plugin.first_child(); child; child = child->next_sibling()) {
@@ -177,7 +172,7 @@ class Switch {
   }
 
   const std::string store_;
-  const NodeNameOf& node_of_;
+  const std::string node_;
 };
 
 /// As libcni makes it: the plugin's own members, and the list's name and version.
@@ -236,14 +231,13 @@ Result<std::vector<Network>> read_switched(std::string_view conflist) {
   return all;
 }
 
-Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::string& store,
-                                         const NodeNameOf& node_of) {
+Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::string& store, const std::string& node) {
   // Calico's policy may have a token.
   auto document = parse_json(conflist, {.bytes_max = kConflistBytesMax, .depth_max = kDepthMax, .is_secret = true});
   if (!document) return fail(document.error());
   const JsonRef root = document->root();
   if (root.kind() != JsonKind::object) return fail(invalid_argument("it is no JSON object"));
-  Switch work(store, node_of);
+  Switch work(store, node);
   TRY_VOID(check_only_once(root, "plugins"));
   const auto plugins = member(root, "plugins");
   if (!plugins) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,19 +15,9 @@ namespace croft::wire::cni {
 
 inline constexpr std::size_t kConflistBytesMax = std::size_t{1} << 20;
 
-/// The sources of the node's name where the configuration does not say it (`nodename`), as Calico's plugins take it
-/// (docs/formats/calico-ipam.md).
-struct NodeNameSources {
-  std::string file;  ///< `nodename_file`, or its default
-  bool file_is_optional = false;
-  std::string hostname;  ///< counts after the file
-};
-using NodeNameOf = std::function<Result<std::string>(const NodeNameSources& sources)>;
-
 struct SwitchedConflist {
   std::string text;         ///< of the new file
   std::string store;        ///< that its plugin will ask
-  std::string node;         ///< that the new file names, as the old one does not; empty: the old one does
   std::size_t plugins = 0;  ///< whose IPAM was calico-ipam; 0: the text is the old one
   /// Where Calico's IPAM of each of them has its records, as far as its configuration says.
   std::vector<DatastoreChoice> datastores;
@@ -37,13 +26,12 @@ struct SwitchedConflist {
 };
 
 /// In each plugin of the list (or in the one of a .conf) an `ipam.type` of `calico-ipam` becomes `croft-ipam` with
-/// `ipam.store`. Pools and families asked for stay, and everything outside `ipam`. `store`: the URL; empty: the
-/// Kubernetes API of the plugin's own kubeconfig, or its etcd where that needs no files. `node_of` is asked where the
-/// plugin names no node: croft-ipam knows no file with the name, and the blocks are the node's that Calico took.
-/// Errors: invalid_argument, naming what is wrong, for what is no configuration, for a datastore that Calico does not
-/// have, or where no store was given and none is found; those of `node_of`.
+/// `ipam.store`; pools and families asked for stay, and everything outside `ipam`. `store`: the URL; empty: the
+/// Kubernetes API of the plugin's own kubeconfig, or its etcd where that needs no files. `node`: the node's name,
+/// written where the plugin names none. Errors: invalid_argument, naming what is wrong, for what is no configuration,
+/// for a datastore that Calico does not have, or where no store or no node was given and none is found.
 [[nodiscard]] Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::string& store,
-                                                       const NodeNameOf& node_of);
+                                                       const std::string& node);
 
 /// The configuration that the runtime hands to croft-ipam by the text of a SwitchedConflist, for each plugin that has
 /// it. Error: invalid_argument with the plugin's own words: each ADD would fail.

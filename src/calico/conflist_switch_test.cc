@@ -12,9 +12,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// Of a configuration that names its node.
-Result<std::string> nobody(const NodeNameSources&) { return fail(invalid_argument("nobody knows the node's name")); }
-
 constexpr const char* kCalicos = R"({
   "name": "k8s-pod-network", "cniVersion": "0.3.1",
   "plugins": [
@@ -26,7 +23,7 @@ constexpr const char* kCalicos = R"({
 })";
 
 TEST(ConflistSwitch, ChangesTheIpamAndNothingElse) {
-  const auto switched = switch_to_croft(kCalicos, "", nobody);
+  const auto switched = switch_to_croft(kCalicos, "", "");
   ASSERT_TRUE(switched) << switched.error().message;
   EXPECT_EQ(switched->plugins, 1U);
   EXPECT_EQ(switched->store, "kube:/etc/cni/net.d/calico-kubeconfig");
@@ -41,9 +38,9 @@ TEST(ConflistSwitch, ChangesTheIpamAndNothingElse) {
 }
 
 TEST(ConflistSwitch, TwiceIsOnce) {
-  const auto once = switch_to_croft(kCalicos, "kube:/etc/croft/kubeconfig", nobody);
+  const auto once = switch_to_croft(kCalicos, "kube:/etc/croft/kubeconfig", "");
   ASSERT_TRUE(once);
-  const auto twice = switch_to_croft(once->text, "", nobody);
+  const auto twice = switch_to_croft(once->text, "", "");
   ASSERT_TRUE(twice);
   EXPECT_EQ(twice->plugins, 0U);
   EXPECT_EQ(twice->text, once->text);
@@ -57,7 +54,7 @@ TEST(ConflistSwitch, WhatDecidesIsThereOnce) {
     const auto switched =
         switch_to_croft(R"({"plugins":[{"type":"calico",)" + plugin + R"("kubernetes":{"kubeconfig":"/k")" +
                             kubernetes + R"(},"ipam":{"type":"calico-ipam")" + ipam + "}}]}",
-                        "", [](const NodeNameSources&) -> Result<std::string> { return std::string("n"); });
+                        "", "n");
     return switched ? "switched" : switched.error().message;
   };
   EXPECT_EQ(refusal("", "", ""), "switched");
@@ -72,8 +69,6 @@ TEST(ConflistSwitch, WhatDecidesIsThereOnce) {
       {"etcd_discovery_srv", R"("etcd_discovery_srv":"a","etcd_discovery_SRV":"",)"},
       {"calico_api_group", R"("calico_api_group":"projectcalico.org/v3","Calico_api_group":"",)"},
       {"nodename", R"("nodename":"a","NodeName":"b",)"},
-      {"nodename_file", R"("nodename_file":"/a","NODENAME_FILE":"/b",)"},
-      {"hostname", R"("hostname":"a","Hostname":"b",)"},
       {"kubernetes.kubeconfig", "", R"(,"Kubeconfig":"/other")"},
       {"ipam.type", "", "", R"(,"Type":"host-local")"},
       {"ipam.type", "", "", R"(,"type":"calico-ipam")"},
@@ -88,47 +83,36 @@ TEST(ConflistSwitch, WhatDecidesIsThereOnce) {
 TEST(ConflistSwitch, KnowsAnEtcdWithoutFilesOnly) {
   const std::string plain =
       R"({"type":"calico","nodename":"n","etcd_endpoints":"http://10.0.0.1:2379,http://10.0.0.2:2379","ipam":{"type":"calico-ipam"}})";
-  EXPECT_EQ(switch_to_croft(plain, "", nobody)->store, "etcd:http://10.0.0.1:2379,http://10.0.0.2:2379");
+  EXPECT_EQ(switch_to_croft(plain, "", "")->store, "etcd:http://10.0.0.1:2379,http://10.0.0.2:2379");
   const std::string secure =
       R"({"type":"calico","nodename":"n","etcd_endpoints":"https://10.0.0.1:2379","etcd_ca_cert_file":"/ca",
     "ipam":{"type":"calico-ipam"}})";
-  EXPECT_THAT(switch_to_croft(secure, "", nobody).error().message, HasSubstr("--plugin-store"));
-  EXPECT_EQ(switch_to_croft(secure, "etcd:https://10.0.0.1:2379?ca=/ca", nobody)->store,
+  EXPECT_THAT(switch_to_croft(secure, "", "").error().message, HasSubstr("--plugin-store"));
+  EXPECT_EQ(switch_to_croft(secure, "etcd:https://10.0.0.1:2379?ca=/ca", "")->store,
             "etcd:https://10.0.0.1:2379?ca=/ca");
   EXPECT_THAT(
-      switch_to_croft(R"({"type":"calico","nodename":"n","ipam":{"type":"calico-ipam"}})", "", nobody).error().message,
+      switch_to_croft(R"({"type":"calico","nodename":"n","ipam":{"type":"calico-ipam"}})", "", "").error().message,
       HasSubstr("no kubeconfig"));
 }
 
-/// As the tigera operator writes it.
-TEST(ConflistSwitch, TheNodeIsNamedAsCalicoNamesIt) {
-  NodeNameSources asked;
-  const NodeNameOf node_of = [&asked](const NodeNameSources& sources) -> Result<std::string> {
-    asked = sources;
-    return std::string("ip-10-0-0-7.ec2.internal");
-  };
+/// The tigera operator writes no nodename.
+TEST(ConflistSwitch, TheNodeIsNamedWhereTheConfigurationDoesNot) {
   const auto plugin = [](const std::string& more) {
     return R"({"type":"calico","ipam":{"type":"calico-ipam"},"kubernetes":{"kubeconfig":"/k"})" + more + "}";
   };
-  const auto switched = switch_to_croft(plugin(R"(,"nodename_file_optional":false)"), "", node_of).value();
-  EXPECT_THAT(switched.text, HasSubstr(R"("nodename": "ip-10-0-0-7.ec2.internal")"));
-  EXPECT_EQ(switched.node, "ip-10-0-0-7.ec2.internal");
-  EXPECT_EQ(asked.file, "/var/lib/calico/nodename");
-  EXPECT_FALSE(asked.file_is_optional);
-  static_cast<void>(switch_to_croft(
-      plugin(R"(,"nodename":"","nodename_file":"/n","nodename_file_optional":true,"hostname":"h")"), "", node_of));
-  EXPECT_EQ(asked.file, "/n");
-  EXPECT_TRUE(asked.file_is_optional);
-  EXPECT_EQ(asked.hostname, "h");
-  EXPECT_EQ(switch_to_croft(plugin(R"(,"nodename":"own")"), "", node_of)->node, "");
-  EXPECT_THAT(switch_to_croft(plugin(""), "", nobody).error().message, HasSubstr("nobody knows"));
+  const std::string name = "ip-10-0-0-7.ec2.internal";
+  for (const char* none : {R"(,"nodename_file_optional":false)", R"(,"nodename":"")"}) {
+    EXPECT_THAT(switch_to_croft(plugin(none), "", name)->text, HasSubstr(R"("nodename": ")" + name + '"')) << none;
+    EXPECT_THAT(switch_to_croft(plugin(none), "", "").error().message, HasSubstr("--node")) << none;
+  }
+  EXPECT_THAT(switch_to_croft(plugin(R"(,"nodename":"own")"), "", name)->text, Not(HasSubstr(name)));
 }
 
 TEST(ConflistSwitch, KeepsTheGroupOfTheKinds) {
   const auto store = [](const std::string& group) {
     return switch_to_croft(R"({"type":"calico","nodename":"n","calico_api_group":")" + group +
                                R"(","ipam":{"type":"calico-ipam"},"kubernetes":{"kubeconfig":"/k"}})",
-                           "", nobody)
+                           "", "")
         .value()
         .store;
   };
@@ -139,7 +123,7 @@ TEST(ConflistSwitch, KeepsTheGroupOfTheKinds) {
 
 TEST(ConflistSwitch, RefusesWhatIsNoConfiguration) {
   for (const char* wrong : {"", "[]", "{", R"({"plugins": {}})", "null"}) {
-    EXPECT_FALSE(switch_to_croft(wrong, "kube:", nobody)) << wrong;
+    EXPECT_FALSE(switch_to_croft(wrong, "kube:", "")) << wrong;
   }
 }
 
@@ -149,7 +133,7 @@ TEST(ConflistSwitch, IsReadAsThePluginWill) {
     const auto switched =
         switch_to_croft("{" + list + R"("plugins":[{"type":"calico","kubernetes":{"kubeconfig":"/k"},)" + plugin +
                             R"("ipam":{"type":"calico-ipam")" + ipam + R"(}},{"type":"portmap"}]})",
-                        "", [](const NodeNameSources&) -> Result<std::string> { return std::string("oak"); });
+                        "", "oak");
     EXPECT_TRUE(switched) << switched.error().message;
     return read_switched(switched->text);
   };
@@ -184,7 +168,7 @@ TEST(ConflistSwitch, SaysWhereCalicoHasItsRecords) {
   const auto datastore = [](const std::string& members) {
     const auto switched =
         switch_to_croft(R"({"type":"calico","nodename":"n","ipam":{"type":"calico-ipam"},)" + members + "}",
-                        "kube:/etc/croft/kubeconfig", nobody);
+                        "kube:/etc/croft/kubeconfig", "");
     EXPECT_TRUE(switched) << switched.error().message;
     EXPECT_EQ(switched->datastores.size(), 1U);
     return url_of(switched->datastores.at(0));
@@ -196,7 +180,7 @@ TEST(ConflistSwitch, SaysWhereCalicoHasItsRecords) {
   EXPECT_EQ(datastore(R"("etcd_discovery_srv":"example.org")"), "etcd:");
   EXPECT_EQ(datastore(R"("datastore_type":"etcdv3")"), "etcd:");
   const auto odd = switch_to_croft(
-      R"({"type":"calico","nodename":"n","datastore_type":"files","ipam":{"type":"calico-ipam"}})", "kube:", nobody);
+      R"({"type":"calico","nodename":"n","datastore_type":"files","ipam":{"type":"calico-ipam"}})", "kube:", "");
   ASSERT_FALSE(odd);
   EXPECT_THAT(odd.error().message, HasSubstr("datastore_type"));
 }

@@ -95,7 +95,7 @@ void add_store_copy_commands(CLI::App& store, CommandLine& line) {
   copying->add_flag("--dry-run", options->copy.dry_run, "Look through both stores and change nothing");
   copying->footer(
       "Pauses FROM, copies, compares, and opens TO: meanwhile ADDs are refused, and DELs leave tombstones. Called "
-      "again, it goes on where it was interrupted. Run one at a time.");
+      "again, it goes on where it was interrupted. Run one at a time. No copy leads back into SQLite.");
   copying->callback([&line, options] {
     line.run = [options](CommandLine& l) { return copy(l, options->from, options->to, options->copy); };
   });

@@ -7,7 +7,6 @@
 
 #include "base/counted.h"
 #include "calico/conflist_switch.h"
-#include "calico/nodename_file.h"
 #include "cli/croft/command_line.h"
 #include "cni/error_table.h"
 #include "cni/format/network_list.h"
@@ -17,7 +16,6 @@
 #include "os/executable.h"
 #include "os/files.h"
 #include "os/process.h"
-#include "register/names.h"
 #include "store/store_url.h"
 
 namespace croft::app {
@@ -31,39 +29,6 @@ struct CalicoOptions {
 
 [[nodiscard]] Error refused(const std::string& why) {
   return {ErrorCode::refused_for_safety, "nothing was switched: " + why, {}};
-}
-
-/// The node's name, where the configuration does not have it, as Calico's plugins find it.
-[[nodiscard]] Result<std::string> node_name(const CalicoOptions& options, const wire::cni::NodeNameSources& sources) {
-  constexpr const char* kRemedy = "name the node, as Calico's blocks have it, with --node";
-  std::string name = options.node;
-  if (name.empty()) {
-    const auto content = os::read_file(sources.file, wire::cni::kNodenameFileBytesMax);
-    const bool is_there = content || content.error().code != ErrorCode::not_found;
-    // Calico's plugin makes no pod then, so nothing says which name it would take.
-    if (!is_there && !sources.file_is_optional) {
-      return fail(ErrorCode::refused_for_safety,
-                  fmt::format("nodename: the configuration has none, and {}, where Calico's plugins find it, is not "
-                              "there; {}",
-                              sources.file, kRemedy));
-    }
-    if (!content && is_there) return fail(Error(content.error()).in("nodename"));
-    if (content) {
-      auto in_file = wire::cni::decode_nodename_file(*content);
-      if (!in_file) {
-        return fail(ErrorCode::invalid_argument,
-                    fmt::format("nodename: {}: {}; {}", sources.file, in_file.error().message, kRemedy));
-      }
-      name = *std::move(in_file);
-    }
-  }
-  if (name.empty()) name = sources.hostname;
-  if (name.empty()) {
-    TRY(name, os::host_name());
-  }
-  const auto checked = core::check_node_name(name);
-  if (checked) return name;
-  return fail(ErrorCode::invalid_argument, fmt::format("nodename: {}; {}", checked.error().message, kRemedy));
 }
 
 /// What Calico gave is in its own datastore; another one knows nothing of it.
@@ -131,9 +96,7 @@ struct CalicoOptions {
 [[nodiscard]] Result<int> migrate_calico(CommandLine& line, const CalicoOptions& options) {
   TRY(const std::string path, os::resolved_path(options.conflist));
   TRY(const std::string before, os::read_file(path, wire::cni::kConflistBytesMax));
-  auto next = wire::cni::switch_to_croft(
-      before, options.plugin_store,
-      [&options](const wire::cni::NodeNameSources& sources) { return node_name(options, sources); });
+  auto next = wire::cni::switch_to_croft(before, options.plugin_store, options.node);
   if (!next) return fail(next.error().in(path));
   if (next->plugins == 0) {
     print(fmt::format("{}: no plugin has the IPAM calico-ipam: nothing to switch\n", path));
@@ -141,7 +104,6 @@ struct CalicoOptions {
   }
   std::string text = fmt::format("{}: {} to croft-ipam on {}; the old file is kept as {}{}\n", path,
                                  counted(next->plugins, "plugin"), next->store, path, core::kBeforeCroft);
-  if (!next->node.empty()) text += fmt::format("the node's name, as Calico has it: {}\n", next->node);
   if (!next->dropped.empty()) {
     text += fmt::format("left out, as croft-ipam does not have it: ipam.{}\n", fmt::join(next->dropped, ", ipam."));
   }
@@ -174,8 +136,7 @@ void add_migrate_commands(CLI::App& app, CommandLine& line) {
                       "URL of the register as the plugin on the node is to name it (default: the API of Calico's own "
                       "kubeconfig, or its etcd)");
   command->add_option("--node", options->node,
-                      "The node's name, where the configuration has none (default: as Calico's plugins find it, from "
-                      "/var/lib/calico/nodename)");
+                      "The node's name where the configuration has none, as /var/lib/calico/nodename has it");
   command
       ->add_option("--cni-bin-dir", options->programs,
                    "The runtime's directory of plugins, where croft-ipam has to be before anything is switched")
