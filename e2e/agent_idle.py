@@ -7,7 +7,6 @@ bytes, the one that commits) may sleep only for each other and for the disk: no 
 sleeps after a pause as without one (the calmest call after each pause counts).
 """
 
-import json
 import os
 import pathlib
 import re
@@ -16,11 +15,11 @@ import subprocess
 import sys
 import time
 
-from lib import World, expect, expect_equal, main, own_environment, require_programs, say, wait_for
+from lib import World, call_ipam, expect, expect_equal, main, require_programs, say, wait_for, wait_for_agents_memory
 
 NODE = "node-a"
-PAUSES = (0.0, 0.5, 1.0, 2.0, 5.0)  # seconds before a call
-CALLS = 3  # after each pause: a plugin that waits for a processor adds sleeps, so the calmest counts
+PAUSES = (0.0, 0.5, 1.0)  # seconds before a call
+CALLS = 5  # after each pause: a plugin that waits for a processor adds sleeps, so the calmest counts
 SLEEPS_MAX = 12  # of both threads in one call; 7 are usual
 LINE = re.compile(r"^(\d+)\s+(\d+\.\d+) (?:<\.\.\. )?(\w+)(.*)$")
 
@@ -70,22 +69,16 @@ def test():
              world.bin / "croftd", "agent", "--store", store, "--socket", socket, "--node", NODE], stderr=errors)
         world.stack.callback(lambda: (end(agent, signal.SIGKILL), errors.close()))
         wait_for(socket.exists, "the agent's socket")
-        time.sleep(1.5)
-        config = json.dumps({"cniVersion": "1.0.0", "name": "net", "ipam": {
-            "type": "croft-ipam", "store": store, "nodename": NODE, "agent": str(socket),
-            "log_file_path": str(world.directory / "ipam.log")}})
+        wait_for_agents_memory(world, socket)
         pauses = [pause for pause in PAUSES for _ in range(CALLS)]
         for i, pause in enumerate(pauses):
             time.sleep(pause)
-            env = {**own_environment(world.directory), "CNI_COMMAND": "ADD", "CNI_CONTAINERID": f"c{i}",
-                   "CNI_NETNS": "/var/run/netns/none", "CNI_IFNAME": "eth0", "CNI_PATH": str(world.bin)}
-            done = subprocess.run([world.bin / "croft-ipam"], env=env, input=config, text=True, capture_output=True,
-                                  timeout=60, check=False)
-            expect_equal((done.returncode, done.stderr), (0, ""), done.stdout)
+            code, answer = call_ipam(world, "ADD", f"c{i}", store, NODE, agent=str(socket))
+            expect_equal(code, 0, f"{answer}")
         log = (world.directory / "ipam.log").read_text()
         expect_equal(log.count("via=agent"), len(pauses), "served by the agent")
         end(agent, signal.SIGTERM)
-        calls = [until_answered(call) for call in traced_calls(trace)]
+        calls = [until_answered(call) for call in traced_calls(trace)[-len(pauses):]]
         expect_equal(len(calls), len(pauses), "connections in the trace")
         calmest = {}
         for pause, call in zip(pauses, calls):

@@ -11,7 +11,7 @@ import sys
 
 sys.dont_write_bytecode = True
 from etcd_lib import free_ports
-from lib import World, expect, expect_equal, main, own_environment, run, say, start_agent, wait_for
+from lib import World, call_ipam, expect, expect_equal, main, own_environment, run, say, start_agent, wait_for
 from metrics import Controller
 from prometheus_lib import Prometheus, program
 
@@ -52,12 +52,10 @@ class Run:
         made.write_text(json.dumps({"nodes": [{"name": "node-a"}], "complete": True, "pods": [{"namespace": "default", "name": name, "node": "node-a"} for name in names]}))
         made.rename(self.facts)
 
-    def add(self, pod, check=True):
-        config = {"cniVersion": "1.0.0", "name": "net", "ipam": {"type": "croft-ipam", "store": self.store, "nodename": "node-a", "agent": str(self.socket)}}
-        return run(self.world.bin / "croft-ipam", stdin=json.dumps(config), check=check, env={
-            **own_environment(self.world.directory), "CNI_COMMAND": "ADD", "CNI_CONTAINERID": f"of-{pod}", "CNI_IFNAME": "eth0",
-            "CNI_NETNS": "/var/run/netns/none", "CNI_PATH": str(self.world.bin),
-            "CNI_ARGS": f"K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod};K8S_POD_INFRA_CONTAINER_ID=of-{pod}"})
+    def add(self, pod):
+        """Whether it got an address."""
+        args = f"K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod};K8S_POD_INFRA_CONTAINER_ID=of-{pod}"
+        return call_ipam(self.world, "ADD", f"of-{pod}", self.store, args=args, agent=str(self.socket))[0] == 0
 
     def snapshot(self):
         samples = self.prometheus.query('{job="croft-controller"}')
@@ -103,14 +101,14 @@ def live(world):
         wait_for(lambda: a.free() is not None, "the first count", 30)
         room = int(a.free())
         for pod in pods[:5]:
-            a.add(pod)
+            expect(a.add(pod), f"an address for {pod}")
         a.record("room", lambda: a.free() == room - 5, "five pods", a.some_passes("ok"))
         for pod in pods[5:room - 2]:
-            a.add(pod)
+            expect(a.add(pod), f"an address for {pod}")
         a.record("nearly full", lambda: a.free() == 2, "two are free", a.some_passes("ok"))
         for pod in pods[room - 2:room]:
-            a.add(pod)
-        expect(a.add(pods[-1], check=False).returncode != 0, "nothing is free")
+            expect(a.add(pod), f"an address for {pod}")
+        expect(not a.add(pods[-1]), "nothing is free")
         a.record("full", lambda: a.free() == 0, "nothing is free", a.some_passes("ok"))
         # As many more pods as had addresses keep the list from having shrunk: what looks dead is what is missing in it.
         a.tell_pods(pods[3:])

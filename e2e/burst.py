@@ -12,7 +12,7 @@ import threading
 import time
 
 from etcd_lib import Etcd
-from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
+from lib import World, call_environment, expect, expect_equal, ipam_config, main, run, say, wait_for
 
 NODE = "node-a"
 PODS = 110
@@ -52,14 +52,9 @@ class Burst:
         return answer[0] if isinstance(answer, list) else answer
 
     def start(self, command, container, agent=None):
-        config = json.dumps({"cniVersion": "1.0.0", "name": "net", "ipam": {
-            "type": "croft-ipam", "store": self.store, "nodename": NODE, "log_file_path": str(self.log),
-            "agent": str(agent or self.socket)}})
-        env = {**own_environment(self.world.directory),
-               "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
-               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin)}
-        process = subprocess.Popen([self.world.bin / "croft-ipam"], env=env, text=True, stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        config = ipam_config(self.store, NODE, log_file_path=str(self.log), agent=str(agent or self.socket))
+        process = subprocess.Popen([self.world.bin / "croft-ipam"], env=call_environment(self.world, command, container),
+                                   text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         return process, config
 
     def together(self, calls):
@@ -94,7 +89,7 @@ class Burst:
 def at_once(burst, count_commits):
     with burst.agent():
         names = [f"pod-{i}" for i in range(PODS)]
-        for _ in range(3):
+        for _ in range(2):
             before = count_commits()
             held = burst.add(names)
             commits = count_commits() - before
@@ -106,14 +101,14 @@ def at_once(burst, count_commits):
             burst.delete(names)
             burst.sound({})
         status = burst.status()
-        expect(int(status["servedFromCache"]) > 5 * PODS, f"the memory hardly ever served: {status}")
+        expect(int(status["servedFromCache"]) > 3 * PODS, f"the memory hardly ever served: {status}")
         expect_equal(status["failed"], "0", "calls that failed")
 
 
 def killed_in_a_burst(burst):
     """kill -9 somewhere in a burst: who was not answered goes alone, and nobody gets what another has."""
     chance = random.Random(SEED)
-    for turn in range(8):
+    for turn in range(4):
         names = [f"k{turn}-{i}" for i in range(48)]
         with burst.agent() as agent:
             killer = threading.Timer(chance.uniform(0.0, 0.12), agent.kill)
@@ -127,13 +122,13 @@ def killed_in_a_burst(burst):
             burst.delete(names)
             killer.join()
         burst.sound({})
-    say(f"8 agents killed in bursts of ADDs and 8 in bursts of DELs (seed {SEED}): nothing lost, nothing held twice")
+    say(f"4 agents killed in bursts of ADDs and 4 in bursts of DELs (seed {SEED}): nothing lost, nothing held twice")
 
 
 def with_lone_plugins(burst):
     """Others write the same block in the middle of the batches."""
     with burst.agent():
-        for turn in range(4):
+        for turn in range(2):
             calls = [("ADD", f"l{turn}-{i}", "none" if i % 5 == 0 else None) for i in range(60)]
             addresses = burst.together(calls)
             expect_equal(len(set(addresses)), len(calls), "distinct addresses")
@@ -141,7 +136,7 @@ def with_lone_plugins(burst):
             burst.together([("DEL", name, via) for _, name, via in calls])
             burst.sound({})
         # Of one container by both ways at once: one address.
-        for i in range(20):
+        for i in range(8):
             both = burst.together([("ADD", f"same-{i}"), ("ADD", f"same-{i}", "none"), ("ADD", f"same-{i}")])
             expect_equal(len(set(both)), 1, "one owner, one address")
             burst.delete([f"same-{i}"])

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-from lib import World, expect, expect_equal, main, own_environment, run, say
+from lib import World, begin_ipam, expect, expect_equal, main, run, say
 
 GRACE = "1500ms"  # a list may be half as old
 
@@ -25,27 +25,15 @@ class Rig:
         self.facts_file = world.directory / "facts.json"
         self.pods, self.nodes = {}, ["node-a", "node-b"]
 
-    def environment(self, command, pod):
-        return {**own_environment(self.world.directory),
-                "CNI_COMMAND": command, "CNI_CONTAINERID": f"c-{pod}", "CNI_NETNS": "/var/run/netns/none",
-                "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin),
-                "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=ns;K8S_POD_NAME={pod}"}
-
-    def config(self, node):
-        return json.dumps({"cniVersion": "1.0.0", "name": "net", "ipam": {
-            "type": "croft-ipam", "store": self.store, "nodename": node,
-            "log_file_path": str(self.world.directory / "ipam.log")}})
+    def begin(self, pod, node):
+        return begin_ipam(self.world, "ADD", f"c-{pod}", self.store, node, f"IgnoreUnknown=1;K8S_POD_NAMESPACE=ns;K8S_POD_NAME={pod}")
 
     def add(self, pod, node="node-a"):
-        done = run(self.world.bin / "croft-ipam", stdin=self.config(node), env=self.environment("ADD", pod))
-        return json.loads(done.stdout)["ips"][0]["address"].split("/")[0]
+        return json.loads(self.begin(pod, node).communicate(timeout=60)[0])["ips"][0]["address"].split("/")[0]
 
     def add_killed(self, pod, node="node-a"):
         """The plugin commits and dies before anybody hears its answer: nobody will ever send a DEL."""
-        process = subprocess.Popen([self.world.bin / "croft-ipam"], env=self.environment("ADD", pod), text=True,
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        process.stdin.write(self.config(node))
-        process.stdin.close()
+        process = self.begin(pod, node)
         end = time.monotonic() + 15
         while pod not in [row["pod"] for row in self.world.held(self.store).values()]:
             expect(time.monotonic() < end, f"{pod} is not recorded")

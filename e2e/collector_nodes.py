@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 
-from lib import World, expect, expect_equal, main, run, say
+from lib import World, call_ipam, expect, expect_equal, main, run, say
 
 GRACE = "1500ms"  # a list may be half as old
 FINDINGS, REFUSED = 3, 5  # exit codes
@@ -27,14 +27,8 @@ class Rig:
         return done.stdout + done.stderr
 
     def add(self, pod, node):
-        config = {"cniVersion": "1.0.0", "name": "net", "ipam": {
-            "type": "croft-ipam", "store": self.store, "nodename": node,
-            "log_file_path": str(self.world.directory / "ipam.log")}}
-        env = {"CNI_COMMAND": "ADD", "CNI_CONTAINERID": f"c-{pod}", "CNI_NETNS": "/var/run/netns/none",
-               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin),
-               "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=ns;K8S_POD_NAME={pod};K8S_POD_UID=uid-{pod}"}
-        done = run(self.world.bin / "croft-ipam", stdin=json.dumps(config), env=env)
-        return json.loads(done.stdout)["ips"][0]["address"].split("/")[0]
+        args = f"IgnoreUnknown=1;K8S_POD_NAMESPACE=ns;K8S_POD_NAME={pod};K8S_POD_UID=uid-{pod}"
+        return call_ipam(self.world, "ADD", f"c-{pod}", self.store, node, args)[1]["ips"][0]["address"].split("/")[0]
 
     def write(self, nodes, pods=None):
         facts = {"nodes": [{"name": name} for name in nodes], "complete": True}

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 
-from lib import World, expect, expect_equal, main, own_environment, require_programs, run, say, skip
+from lib import World, call_environment, expect, expect_equal, ipam_config, main, require_programs, run, say, skip
 
 POOLS = [{"name": "a", "cidr": "10.77.0.0/27", "blockSize": 29, "cooldownSeconds": 0},
          {"name": "six", "cidr": "fd77::/123", "blockSize": 125, "cooldownSeconds": 0}]
@@ -41,19 +41,14 @@ class Rig:
         return f"sqlite:{self.state}/croft.db"
 
     def config(self):
-        return json.dumps({"cniVersion": "1.0.0", "name": "net", "ipam": {
-            "type": "croft-ipam", "store": self.store, "log_file_path": str(self.world.directory / "ipam.log"),
-            "nodename": "node-a", "pools": POOLS, "assign_ipv6": "true"}})
+        return ipam_config(self.store, "node-a", pools=POOLS, assign_ipv6="true")
 
     def call(self, command, container, fault=None):
         """One CNI call, traced when `fault` is given: options for strace. (finished, answer): not finished means killed."""
-        env = {**own_environment(self.world.directory),
-               "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
-               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin)}
         words = [str(self.world.bin / "croft-ipam")]
         if fault is not None:
             words = ["strace", "-f", "-o", str(self.trace), *fault] + words
-        done = subprocess.run(words, input=self.config(), env=env, capture_output=True, text=True, timeout=60,
+        done = subprocess.run(words, input=self.config(), env=call_environment(self.world, command, container), capture_output=True, text=True, timeout=60,
                               check=False)
         if done.returncode in (-9, 137):
             return False, None

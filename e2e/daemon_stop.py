@@ -7,7 +7,6 @@ usage: daemon_stop.py BIN_DIR
 
 import contextlib
 import fcntl
-import json
 import os
 import pathlib
 import signal
@@ -18,7 +17,7 @@ import sys
 import time
 
 from etcd_lib import Etcd
-from lib import World, expect, expect_equal, main, own_environment, say, wait_for
+from lib import World, begin_ipam, expect, expect_equal, main, say, wait_for
 
 END_WITHIN = 5.0
 SERVING, NOT_SERVING = 1, 2
@@ -99,14 +98,7 @@ class Rig:
             yield process
 
     def add(self, store, container):
-        config = {"cniVersion": "1.0.0", "name": "net", "ipam": {
-            "type": "croft-ipam", "store": store, "nodename": "oak", "agent": str(self.socket)}}
-        env = {**own_environment(self.world.directory), "CNI_COMMAND": "ADD", "CNI_CONTAINERID": container,
-               "CNI_IFNAME": "eth0", "CNI_NETNS": "/var/run/netns/none", "CNI_PATH": str(self.world.bin)}
-        process = subprocess.Popen([self.world.bin / "croft-ipam"], env=env, text=True, stdin=subprocess.PIPE,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        process.stdin.write(json.dumps(config))
-        process.stdin.close()
+        process = begin_ipam(self.world, "ADD", container, store, "oak", agent=str(self.socket))
         self.world.stack.callback(process.wait)
         self.world.stack.callback(process.kill)
         return process

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from etcd_lib import Etcd
-from lib import World, expect, expect_equal, main, own_environment, run, say
+from lib import World, call_environment, expect, expect_equal, main, run, say
 
 PROCESSES = 24
 
@@ -27,12 +27,8 @@ class Node:
 
     def start(self, command, container, **ipam):
         config = json.dumps({"cniVersion": "1.0.0", "name": self.network, **self.more, "ipam": {**self.ipam, **ipam}})
-        env = {**own_environment(self.world.directory),
-               "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
-               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin), "PATH": os.environ["PATH"]}
-        env.update(self.env)
-        if self.args:
-            env["CNI_ARGS"] = self.args(container)
+        env = call_environment(self.world, command, container, self.args(container) if self.args else "",
+                               **{"PATH": os.environ["PATH"], **self.env})
         process = subprocess.Popen([self.world.bin / "croft-ipam"], env=env, text=True, stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         process.stdin.write(config)

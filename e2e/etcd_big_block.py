@@ -93,48 +93,10 @@ def another_block(world, etcd):
     say("whatever is held in it can be released")
 
 
-def nothing_left(world, etcd):
-    """Without one: code 100, with the reason."""
-    world.croft(etcd.store, "pool", "create", "b", "--cidr", "10.81.0.0/21", "--block-size", "21", "--cooldown-seconds",
-                "600", "--gateway", "none")
-    elm = Node(world, etcd.store, "elm", pod_of)
-    elm.ipam["ipv4_pools"] = ["b"]
-    elm.add("one")
-    fill_as_calico(etcd, "10.81.0.0/21", REQUEST_MAX - 200)
-    answer = elm.refuse("two")
-    expect_equal(answer["code"], 100, f"code of {answer}")
-    expect("smaller blocks" in answer["details"], f"no reason in {answer}")
-    elm.delete("two")
-    elm.delete("one")
-    say("with no block left the refusal says why")
-
-
-def near_the_limit(world, etcd):
-    """ADD after ADD up to the limit: none fails, and from some point on they go to the second block."""
-    world.croft(etcd.store, "pool", "create", "c", "--cidr", "10.82.0.0/20", "--block-size", "21", "--cooldown-seconds",
-                "600", "--gateway", "none")
-    ash = Node(world, etcd.store, "ash", pod_of)
-    ash.ipam["ipv4_pools"] = ["c"]
-    first = block_of(etcd, ash.add("c0")[0])
-    fill_as_calico(etcd, first, 1280 * 1024 - 85000)
-    containers = ["c0"]
-    while len(containers) < 40:
-        containers.append(f"c{len(containers)}")
-        if block_of(etcd, ash.add(containers[-1])[0]) != first:
-            break
-    expect(5 < len(containers) < 40, f"{len(containers)} containers, {stored(etcd, first)} bytes")
-    for container in containers:
-        ash.delete(container)
-    expect(stored(etcd, first) < REQUEST_MAX, "more bytes than etcd takes")
-    say("a block is full before it is too large")
-
-
 def test():
     with World("etcd-big-block", sys.argv[1]) as world:
         etcd = Etcd(world)
         another_block(world, etcd)
-        nothing_left(world, etcd)
-        near_the_limit(world, etcd)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import time
 import etcd_cluster_lib as faults
 import history as checks
 from etcd_cluster_lib import Cluster, Network
-from lib import (Failure, World, expect, expect_equal, main, own_environment, require_network_namespaces,
+from lib import (Failure, World, call_environment, expect, expect_equal, ipam_config, main, require_network_namespaces,
                  require_programs, say, wait_for)
 
 POOLS = {"four": ("10.88.0.0/26", "29", 0), "six": ("fd88::/119", "124", 1)}
@@ -52,13 +52,9 @@ class Worker(threading.Thread):
 
     def call(self, op, container, kill_after=None):
         """One call; its line of history. An answer that no fault excuses is a failure."""
-        config = json.dumps({"cniVersion": "1.0.0", "name": "net", "ipam": {
-            "type": "croft-ipam", "store": self.store, "nodename": self.name, "assign_ipv6": True,
-            "log_file_path": str(self.run_.world.directory / "ipam.log")}})
-        env = {**own_environment(self.run_.world.directory),
-               "CNI_COMMAND": op, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
-               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.run_.world.bin), "PATH": os.environ["PATH"],
-               "CROFT_AGENT": str(self.run_.world.directory / "no-agent")}
+        config = ipam_config(self.store, self.name, assign_ipv6=True)
+        env = call_environment(self.run_.world, op, container, PATH=os.environ["PATH"],
+                               CROFT_AGENT=str(self.run_.world.directory / "no-agent"))
         begin = self.run_.history.now()
         program = ["nsenter", f"--net={self.namespace.path}", self.run_.world.bin / "croft-ipam"]
         with subprocess.Popen(program, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,

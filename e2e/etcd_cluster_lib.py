@@ -324,33 +324,23 @@ def pause_leader(cluster, draw):
             leader.process.send_signal(signal.SIGCONT)
 
 
-@contextlib.contextmanager
-def cut_leader(cluster, _draw):
-    """From the other members, both ways; its clients still reach it."""
-    leader = cluster.must_know_leader()
-    with rules_that_meet_packets() as rules:
-        rules.cut(leader.namespace, [m.address for m in cluster.others(leader)])
-        cluster.wait_for_other_leader(leader)
-        yield
+def cut_from_members(name, waits=True, **ways):
+    """A fault of the leader's packets to and from the other members; its clients still reach it."""
+    @contextlib.contextmanager
+    def fault(cluster, _draw):
+        leader = cluster.must_know_leader()
+        with rules_that_meet_packets() as rules:
+            rules.cut(leader.namespace, [m.address for m in cluster.others(leader)], **ways)
+            if waits:
+                cluster.wait_for_other_leader(leader)
+            yield
+    fault.__name__ = name
+    return fault
 
 
-@contextlib.contextmanager
-def mute_leader(cluster, _draw):
-    """What it sends to the other members is lost; it hears them."""
-    leader = cluster.must_know_leader()
-    with rules_that_meet_packets() as rules:
-        rules.cut(leader.namespace, [m.address for m in cluster.others(leader)], incoming=False)
-        cluster.wait_for_other_leader(leader)
-        yield
-
-
-@contextlib.contextmanager
-def deafen_leader(cluster, _draw):
-    """What the other members send to it is lost; they hear it until it gives up."""
-    leader = cluster.must_know_leader()
-    with rules_that_meet_packets() as rules:
-        rules.cut(leader.namespace, [m.address for m in cluster.others(leader)], outgoing=False)
-        yield
+cut_leader = cut_from_members("cut_leader")
+mute_leader = cut_from_members("mute_leader", incoming=False)
+deafen_leader = cut_from_members("deafen_leader", waits=False, outgoing=False)  # the others hear it until it gives up
 
 
 @contextlib.contextmanager
@@ -364,19 +354,19 @@ def cut_minority(cluster, draw):
         yield
 
 
-@contextlib.contextmanager
-def cut_clients(cluster, _draw):
-    with rules_that_meet_packets() as rules:
-        rules.cut(cluster.network.clients, [m.address for m in cluster.members])
-        yield
+def cut_of_clients(name, **ways):
+    """Of the answers alone: requests arrive and are done."""
+    @contextlib.contextmanager
+    def fault(cluster, _draw):
+        with rules_that_meet_packets() as rules:
+            rules.cut(cluster.network.clients, [m.address for m in cluster.members], **ways)
+            yield
+    fault.__name__ = name
+    return fault
 
 
-@contextlib.contextmanager
-def deafen_clients(cluster, _draw):
-    """Requests arrive and are done; no answer comes back."""
-    with rules_that_meet_packets() as rules:
-        rules.cut(cluster.network.clients, [m.address for m in cluster.members], outgoing=False)
-        yield
+cut_clients = cut_of_clients("cut_clients")
+deafen_clients = cut_of_clients("deafen_clients", outgoing=False)
 
 
 @contextlib.contextmanager
@@ -498,24 +488,7 @@ def lose_packets(cluster, _draw):
         yield
 
 
-@contextlib.contextmanager
-def narrow(cluster, _draw):
-    """256 kbit/s out of each member, to the others and to the clients together."""
-    for member in cluster.members:
-        member.namespace.run("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "256kbit", "burst", "16kb",
-                             "latency", "400ms")
-    held_back = 0
-    try:
-        yield
-    finally:
-        for member in cluster.members:
-            shown, = json.loads(member.namespace.run("tc", "-s", "-j", "qdisc", "show", "dev", "eth0", "root").stdout)
-            held_back += shown["overlimits"]
-            member.namespace.run("tc", "qdisc", "del", "dev", "eth0", "root")
-    expect(held_back > 0, "no packet had to wait")
-
-
 NO_SPACE_QUOTA = 16 << 20
 FAULTS = [kill_leader, kill_follower, kill_all, replace_member, pause_leader, cut_leader, mute_leader, deafen_leader,
           cut_minority, cut_clients, deafen_clients, reset_clients, drop_replies, compact, defragment, no_space,
-          lose_packets, narrow]
+          lose_packets]

@@ -28,6 +28,8 @@ import time
 
 PLUGINS = pathlib.Path("/usr/lib/cni")  # Debian's containernetworking-plugins
 SKIPPED = 77  # what ctest takes for "skipped"
+# How often a kernel asks whether somebody else has an address of its own, before it uses it. In a test nobody has.
+DUPLICATES_ASKED = "/proc/sys/net/ipv6/conf/default/dad_transmits"
 PATIENCE = 15  # seconds; how long to wait for what should happen at once
 
 
@@ -251,7 +253,7 @@ class World:
         namespace = Namespace(f"{self.prefix}-{name}")
         run("ip", "netns", "add", namespace.name)
         self.stack.callback(run, "ip", "netns", "delete", namespace.name, check=False)
-        namespace.run("ip", "link", "set", "lo", "up")
+        namespace.run("sh", "-c", f"ip link set lo up && echo 0 >{DUPLICATES_ASKED}")
         return namespace
 
     def nameless_netns(self):
@@ -280,6 +282,35 @@ class World:
     def held(self, store):
         """The rows of `croft ip list` that somebody holds, by address."""
         return {row["address"]: row for row in self.croft(store, "ip", "list") if row["state"] == "held"}
+
+
+def call_environment(world, command, container, args="", **more):
+    """Of a plugin's call on eth0 of a pod whose namespace nobody looks at."""
+    return {**own_environment(world.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_IFNAME": "eth0",
+            "CNI_NETNS": "/var/run/netns/none", "CNI_PATH": str(world.bin), "CNI_ARGS": args, **more}
+
+
+def ipam_config(store, node, version="1.0.0", network="net", **ipam):
+    """A network whose addresses are croft-ipam's."""
+    return json.dumps({"cniVersion": version, "name": network,
+                       "ipam": {"type": "croft-ipam", "store": store, "nodename": node, **ipam}})
+
+
+def begin_ipam(world, command, container, store, node="node-a", args="", env=None, **ipam):
+    """A call of croft-ipam that is under way."""
+    process = subprocess.Popen([world.bin / "croft-ipam"], env=call_environment(world, command, container, args, **(env or {})),
+                               text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdin.write(ipam_config(store, node, **ipam))
+    process.stdin.close()
+    process.stdin = None
+    return process
+
+
+def call_ipam(world, command, container, store, node="node-a", args="", env=None, **ipam):
+    """One call of croft-ipam: its exit code and its answer, None when there is none."""
+    process = begin_ipam(world, command, container, store, node, args, env, **ipam)
+    out, _ = process.communicate(timeout=60)
+    return process.returncode, json.loads(out) if out.strip() else None
 
 
 def start_agent(world, store, node, socket, *options, env=None):

@@ -1,81 +1,181 @@
-"""The operator's commands on one sqlite store: config, node, affinity, block, pool split, explain, check with a damaged
-record, reports and release from them. Neither root nor network.
+"""The operator's commands on one sqlite store, with the plugin's addresses in it: filters, watching, a terminal, completion in a
+real bash; node, affinity, split, check with reports and damage, release. Help, manual pages and misspelt words are
+command_tree_test.cc's.
 
 usage: operator_commands.py BIN_DIR
 """
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
-from lib import World, expect, expect_equal, main, own_environment, run, say, write_past_croft
+from lib import World, call_ipam, expect, expect_equal, main, own_environment, run, say, wait_for, write_past_croft
 
-FINDINGS, REFUSED = 3, 5  # exit codes
+NOT_FOUND, USAGE, FINDINGS, REFUSED = 1, 2, 3, 5  # exit codes
+POOLS = 120
 
 
 class Operator:
-    def __init__(self, world):
+    def __init__(self, world, name):
         self.world = world
-        self.store = world.store()
+        self.store = world.store(name)
         self.path = self.store.removeprefix("sqlite:")
 
-    def text(self, *arguments, code=0):
+    def run(self, *arguments, code=0):
         done = run(self.world.bin / "croft", "--store", self.store, *arguments, check=False)
         expect_equal(done.returncode, code, f"exit code of croft {' '.join(arguments)}: {done.stdout}{done.stderr}")
+        return done
+
+    def text(self, *arguments, code=0):
+        done = self.run(*arguments, code=code)
         return done.stdout + done.stderr
 
     def data(self, *arguments):
-        return self.world.croft(self.store, *arguments)
+        return json.loads(self.run(*arguments, "-o", "json").stdout)
 
-    def plugin(self, command, container, node):
-        config = {"cniVersion": "1.0.0", "name": "net", "type": "bridge",
-                  "ipam": {"type": "croft-ipam", "store": self.store, "nodename": node,
-                           "log_file_path": str(self.world.directory / "log")}}
-        env = {**os.environ, **own_environment(self.world.directory),
-               "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
-               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin)}
-        done = run(self.world.bin / "croft-ipam", stdin=json.dumps(config), env=env)
-        return json.loads(done.stdout)["ips"][0]["address"].split("/")[0] if command == "ADD" else None
+    def add(self, container, node, pod="p", namespace="default"):
+        """The plugin's answer."""
+        args = f"IgnoreUnknown=1;K8S_POD_NAMESPACE={namespace};K8S_POD_NAME={pod}"
+        return call_ipam(self.world, "ADD", container, self.store, node, args)[1]
+
+    def address(self, container, node):
+        return self.add(container, node)["ips"][0]["address"].split("/")[0]
 
 
-def config_commands(croft):
-    croft.text("config", "set", "--auto-allocate-blocks", "false", code=1)
-    expect("nothing to set" in croft.text("config", "set", code=2), "config set without an option")
-    croft.text("config", "set", "--strict-affinity", "true", "--max-blocks-per-host", "4")
-    shown = croft.data("config", "show")[0]
-    expect_equal((shown["strictAffinity"], shown["maxBlocksPerHost"], shown["autoAllocateBlocks"]), (True, 4, True),
-                 "config show")
-    expect("strictAffinity" in croft.text("config", "show"), "config show as a table")
-    croft.text("config", "set", "--max-blocks-per-host", "0", "--strict-affinity", "false")
+# ---------------------------------------------------------------- lists, and release by pod
+
+def unknown_names(croft):
+    for command in (["ip", "list"], ["block", "list"]):
+        for flag, name, meant in (("--pool", "webb", "web"), ("--node", "node-b", "node-a")):
+            done = croft.run(*command, flag, name, code=NOT_FOUND)
+            expect(name in done.stderr and f'did you mean "{meant}"' in done.stderr and not done.stdout, done.stderr)
+    expect('did you mean "web"' in croft.run("pool", "show", "wbe", code=NOT_FOUND).stderr, "pool show")
 
 
-def pool_settings(croft):
-    """What a person changes of a pool, and addresses that he keeps from pods."""
-    croft.text("pool", "create", "late", "--cidr", "10.7.0.0/28", "--block-size", "29", "--node-selector", 'rack == "a"')
-    expect("nothing to set" in croft.text("pool", "set", "late", code=2), "pool set without an option")
-    expect("late" in croft.text("pool", "set", "lste", "--priority", "1", code=1), "a name that is nearly one")
-    croft.text("pool", "set", "late", "--node-selector", "rack ==", code=2)
-    shown = croft.data("pool", "set", "late", "--cooldown-seconds", "0", "--gateway", "10.7.0.9", "--priority", "9",
-                       "--node-selector", "")[0]
-    expect_equal((shown["cooldownSeconds"], shown["gateway"], shown["priority"], shown["nodeSelector"], shown["blockSize"]),
-                 (0, "10.7.0.9", 9, "all()", 29), "pool set")
-    croft.text("reservation", "create", "printers", "--cidr", "10.7.0.2,10.7.0.3", "--cidr", "10.7.0.8/29")
-    expect("unchanged" in croft.text("reservation", "create", "printers", "--cidr", "10.7.0.2,10.7.0.3,10.7.0.8/29"), "once more")
-    rows = {row["name"]: row["reservedCIDRs"] for row in croft.data("reservations", "list")}
-    expect_equal(rows["printers"], ["10.7.0.2/32", "10.7.0.3/32", "10.7.0.8/29"], "reservation list")
-    expect("10.7.0.1/32" in rows["pool-late"] and "10.7.0.9/32" in rows["pool-late"], f"both gateways: {rows}")
-    expect_equal(croft.plugin("ADD", "first", "new-node"), "10.7.0.4", "the pool of the highest priority, past what is kept")
-    told = croft.text("reservation", "create", "more", "--cidr", "10.7.0.4")
-    expect("1 address of reservation more is held" in told, told)
-    croft.text("reservation", "delete", "pool-late", code=REFUSED)
-    for name in ("printers", "more"):
-        croft.text("reservation", "delete", name)
-    croft.text("reservation", "delete", "more", code=1)
-    croft.plugin("DEL", "first", "new-node")
-    croft.text("pool", "set", "late", "--disabled", "true")
-    croft.text("pool", "delete", "late")
+def lists(croft):
+    rows = croft.run("ip", "list", "--no-headers", "--sort-by", "pod").stdout.splitlines()
+    expect_equal([row.split()[5] for row in rows], ["default/a", "default/b", "system/b"], "sorted by pod")
+    expect("ADDRESS" in croft.run("ip", "list").stdout, "headings")
+    expect("HANDLE" in croft.run("ip", "list", "-o", "wide").stdout, "wide")
+    error = croft.run("ip", "list", "--sort-by", "podd", code=USAGE).stderr
+    expect("--sort-by" in error and 'did you mean "pod"' in error, error)
+    expect_equal(len(croft.data("ip", "list", "--namespace", "system")), 1, "of a namespace")
+    expect_equal(len(croft.data("ip", "list", "--pod", "default/b")), 1, "of a pod")
+    croft.run("node", "label", "node-a", "zone=x")
+    expect_equal(len(croft.data("ip", "list", "-l", "zone=x")), 3, "on labelled nodes")
+    expect_equal(len(croft.data("ip", "list", "-l", "zone!=x")), 0, "on other nodes")
+    expect_equal(len(croft.data("node", "list", "-l", "zone")), 1, "labelled nodes")
+    croft.run("ip", "list", "-l", "a in (b)", code=USAGE)
+    states = [{row["state"] for row in croft.data("ip", "list", *more)} for more in ([], ["--all"], ["--state", "reserved"])]
+    expect_equal(states, [{"held"}, {"held", "reserved"}, {"reserved"}], "reserved addresses")
+    number = croft.data("ip", "list")[0]["sequenceNumber"]
+    expect(isinstance(number, str) and int(number) > 2**53, f"a sequence number is text: {number!r}")
+    block = croft.data("block", "list")[0]
+    expect(isinstance(block["sequenceNumber"], str), f"of a block too: {block}")
+    expect(all(isinstance(n, str) for n in block["sequenceNumberForAllocation"].values()), f"{block}")
 
+
+def terminal(croft):
+    """In a terminal of 60 columns no row is longer."""
+    done = run("script", "-qec", f"stty cols 60; {croft.world.bin}/croft --store {croft.store} ip list", "/dev/null",
+               check=False)
+    rows = [row for row in done.stdout.splitlines() if row.startswith("10.")]
+    expect(rows and all(len(row) <= 60 for row in rows), f"rows in a terminal: {done.stdout}{done.stderr}")
+
+
+def release(croft):
+    croft.run("ip", "release", "--pod", "b", code=USAGE)
+    error = croft.run("ip", "release", "--pod", "default/bb", code=NOT_FOUND).stderr
+    expect("holds no address" in error and 'did you mean "default/b"' in error, error)
+    croft.run("ip", "release", "--pod", "default/b", "--max-share", "0.1", code=REFUSED)
+    expect("would be released" in croft.run("ip", "release", "--pod", "default/b", "--dry-run").stdout, "a dry run")
+    expect_equal(croft.data("ip", "list", "--pod", "default/b")[0]["state"], "held", "after it")
+    croft.run("ip", "release", "--pod", "default/b", "--sequence", "7", code=USAGE)
+    croft.run("ip", "release", "--from-report", "none", "--handle", "net.b", code=USAGE)
+    croft.add("left", "node-b", "twice")
+    croft.add("runs", "node-c", "twice")
+    two = croft.run("ip", "release", "--pod", "default/twice", "--max-share", "1", code=REFUSED).stderr
+    expect("2 sandboxes" in two and "net.left" in two and "net.runs" in two, two)
+    croft.run("ip", "release", "--pod", "default/twice", "--handle", "net.none", code=NOT_FOUND)
+    croft.run("ip", "release", "--pod", "default/twice", "--handle", "net.left", "--max-share", "1", "--force")
+    states = {row["handle"]: row["state"] for row in croft.data("ip", "list", "--pod", "default/twice")}
+    expect_equal(states, {"net.left": "cooling", "net.runs": "held"}, "of two sandboxes")
+    croft.run("ip", "release", "--pod", "default/twice", "--max-share", "1", "--force")
+    expect_equal({row["state"] for row in croft.data("ip", "list", "--pod", "default/twice")}, {"cooling"}, "the other")
+    croft.run("ip", "release", "--pod", "default/b", "--force")
+    expect_equal([row["state"] for row in croft.data("ip", "list", "--pod", "default/b")], ["cooling"], "released")
+    expect_equal([row["state"] for row in croft.data("ip", "list", "--pod", "system/b")], ["held"], "another's of that name")
+
+
+def watching(croft):
+    out = croft.world.directory / "watched"
+    with open(out, "wb") as file:
+        watch = subprocess.Popen([croft.world.bin / "croft", "--store", croft.store, "pool", "list", "--watch"], stdout=file)
+    try:
+        wait_for(lambda: "NAME" in out.read_text(), "the first look")
+        croft.run("pool", "create", "later", "--cidr", "10.99.0.0/24")
+        wait_for(lambda: "later" in out.read_text(), "the new row")
+        croft.run("pool", "delete", "later")
+        wait_for(lambda: "later   gone" in out.read_text(), "the row that went")
+        expect_equal(out.read_text().count("\nweb"), 1, "rows that did not change")
+    finally:
+        watch.send_signal(signal.SIGINT)
+        code = watch.wait(10)
+    expect_equal(code, 0, "exit code after Ctrl-C")
+    croft.run("pool", "list", "--watch", "-o", "json", code=USAGE)
+
+
+def completion(croft):
+    script = croft.run("completion", "bash").stdout
+
+    def complete(*words):
+        asked = f"""{script}
+COMP_WORDS=({' '.join(f"'{w}'" for w in words)}); COMP_CWORD={len(words) - 1}; _croft; printf '%s\\n' "${{COMPREPLY[@]}}\""""
+        return run("bash", "--norc", "-c", asked).stdout.split()
+
+    expect_equal(complete("croft", "po"), ["pool"], "nouns")
+    expect({"list", "show", "create"} <= set(complete("croft", "pool", "")), "verbs")
+    expect_equal(complete("croft", "pools", "create", "a", "--ci"), ["--cidr"], "options")
+    expect_equal(complete("croft", "ip", "ls", "--state", "c"), ["cooling"], "choices")
+    expect_equal(complete("croft", "ip", "list", "-o", "j"), ["json"], "choices of common options")
+    expect_equal(complete("croft", "store", "backup", ""), [], "names of files are the shell's")
+    for shell in ("zsh", "fish"):
+        script = croft.run("completion", shell).stdout
+        expect("pool" in script and "--" in script, f"completion {shell}")
+        if subprocess.run(["which", shell], capture_output=True, check=False).returncode == 0:
+            run(shell, "-n", stdin=script)
+    expect("fish" in croft.run("completion", "tcsh", code=USAGE).stderr, "another shell")
+
+
+def no_store(croft):
+    """Who names no store, and has none on this machine, may mean a cluster's."""
+    inside = ["unshare", *(["--map-root-user"] if os.geteuid() else []), "-m", "--propagation", "private", "sh", "-c", 'mount -t tmpfs tmpfs /var/lib && exec "$@"', "sh"]
+    env = {name: value for name, value in own_environment(croft.world.directory).items() if name != "CROFT_STORE"}
+    said = run(*inside, croft.world.bin / "croft", "check", check=False, env={**env, "PATH": os.environ["PATH"]})
+    expect(said.returncode == 4 and "no store at /var/lib/croft/croft.db" in said.stderr, f"{said}")
+    for flag in ("--kubeconfig", "--store"):
+        expect(flag in said.stderr, said.stderr)
+    said = run(croft.world.bin / "croft", "--store", f"sqlite:{croft.world.directory}/none.db", "check", check=False)
+    expect(said.returncode == 4 and "no store at" in said.stderr and "--kubeconfig" not in said.stderr, f"who named one: {said}")
+
+
+def many_pools(croft):
+    """The answer first, and no line for each of hundreds of pools that are all the same."""
+    for i in range(POOLS):
+        croft.run("pool", "create", f"p-{i:03}", "--cidr", f"10.{200 + i // 256}.{i % 256}.0/24", "--disabled")
+    text = croft.run("explain", "--node", "node-a", "--pool", "p-000", code=1).stdout
+    expect(text.startswith("Answer: refused") and len(text) < 4000, f"explain: {len(text)} bytes: {text[:400]}")
+    croft.run("pool", "disable", "web")
+    text = croft.run("explain", "--node", "node-a", code=1).stdout
+    expect(text.startswith("Answer: refused") and len(text) < 4000, f"explain: {len(text)} bytes: {text[:400]}")
+    answer = croft.add("cx", "node-a", "x")
+    expect(answer["code"] in (11, 102) and len(answer["details"]) < 2000, f"{answer}")
+    expect(f"{POOLS - 2} more: " in answer["details"], answer["details"])
+
+
+# ---------------------------------------------------------------- nodes, blocks, reports
 
 def node_commands(croft, node):
     croft.text("node", "label", "extra", "zone=a", "rack=7")
@@ -125,30 +225,6 @@ def hands(croft, held, node):
     expect("nothing found" in text, f"check after taking the block back: {text}")
 
 
-def views(croft, held, node):
-    block = croft.data("ip", "show", held[0])[0]["block"]
-    text = croft.text("block", "show", block)
-    expect("confirmed" in text and node in text and "█" in text, f"block show: {text}")
-    croft.text("block", "show", "10.1.0.0/29", code=1)
-    text = croft.text("pool", "show", "--show-blocks")
-    expect("GROUPING" in text and block in text and "%" in text, f"pool show: {text}")
-    expect_equal(croft.data("pool", "show", "a", "--show-blocks")[0]["blockUsage"][0]["cidr"], block, "blockUsage")
-    expect_equal([row["address"] for row in croft.data("ip", "list", "--handle", "net.c1")], [held[0]], "by handle")
-    expect_equal(croft.data("ip", "list", "--borrowed"), [], "nothing is borrowed")
-    expect("No borrowed addresses." in croft.text("ip", "list", "--borrowed"), "ip list --borrowed")
-    text = croft.text("ip", "show", held[0])
-    expect("Handle:    net.c1" in text and "Sequence:" in text and "ifname: eth0" in text, f"ip show: {text}")
-
-
-def explain(croft, node):
-    told = croft.data("explain", "--node", node)[0]
-    expect_equal((told["addresses"][0]["origin"], told["families"][0]["pools"][0]["pool"]), ("own block", "a"), "explain")
-    before = {row["address"] for row in croft.data("ip", "list")}
-    text = croft.text("explain", "--node", "elsewhere", "--pool", "nowhere", code=1)
-    expect("refused (refused_by_configuration): the given pool (nowhere)" in text, f"explain: {text}")
-    expect_equal({row["address"] for row in croft.data("ip", "list")}, before, "explain changes nothing")
-
-
 def split(croft, held):
     croft.text("pool", "split", "2", "--name", "a", code=1)  # the gateway
     croft.text("pool", "split", "3", "--name", "a", "--gateways", "none", code=2)
@@ -179,7 +255,7 @@ def reports(croft, held):
     report = json.loads(first.read_text())
     expect_equal({ip for ip, list_ in report["allocations"].items() if not list_[0]["inUse"]}, set(held), "unused")
     croft.text("ip", "release", held[2], "--force")
-    new = croft.plugin("ADD", "c4", "node-z")
+    new = croft.address("c4", "node-z")
     croft.text("check", "--cni-cache", str(cache), "--grace-seconds", "0", "--report", str(second),
                "--show-problem-ips", code=FINDINGS)
     both = ["--from-report", str(first), "--from-report", str(second)]
@@ -245,17 +321,18 @@ def closed_streams(croft):
 
 def test():
     with World("operator", sys.argv[1]) as world:
-        croft = Operator(world)
-        node = "node-a"
-        croft.text("pool", "create", "a", "--cidr", "10.1.0.0/24", "--block-size", "28")
-        held = [croft.plugin("ADD", f"c{i}", node) for i in (1, 2, 3)]
-        node = croft.data("ip", "show", held[0])[0]["node"]
-        config_commands(croft)
-        pool_settings(croft)
+        croft = Operator(world, "lists")
+        croft.run("pool", "create", "web", "--cidr", "10.1.0.0/24")
+        for container, pod, namespace in (("c1", "b", "default"), ("c2", "a", "default"), ("c3", "b", "system")):
+            croft.add(container, "node-a", pod, namespace)
+        for part in (unknown_names, lists, terminal, release, watching, completion, many_pools, no_store):
+            part(croft)
+
+        croft, node = Operator(world, "nodes"), "node-a"
+        croft.run("pool", "create", "a", "--cidr", "10.1.0.0/24", "--block-size", "28")
+        held = [croft.address(f"c{i}", node) for i in (1, 2, 3)]
         node_commands(croft, node)
         hands(croft, held, node)
-        views(croft, held, node)
-        explain(croft, node)
         split(croft, held)
         reports(croft, held)
         closed_streams(croft)

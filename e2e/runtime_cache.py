@@ -7,7 +7,7 @@ usage: runtime_cache.py BIN_DIR
 import json
 import sys
 
-from lib import World, expect, expect_equal, main, own_environment, run, say
+from lib import World, call_ipam, expect, expect_equal, main, run, say
 
 FINDINGS = 3  # exit code
 
@@ -20,14 +20,10 @@ class Rig:
         self.log = world.directory / "ipam.log"
 
     def plugin(self, command, container, pod, network="net", address=None):
-        config = {"cniVersion": "1.0.0", "name": network, "ipam": {
-            "type": "croft-ipam", "store": self.store, "nodename": "node-a"}}
-        env = {**own_environment(self.world.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
-               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin),
-               "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=ns;K8S_POD_NAME={pod};K8S_POD_UID=uid-{pod}"
-                           + (f";IP={address}" if address else "")}
-        done = run(self.world.bin / "croft-ipam", stdin=json.dumps(config), env=env)
-        return json.loads(done.stdout)["ips"][0]["address"].split("/")[0] if command == "ADD" else None
+        args = f"IgnoreUnknown=1;K8S_POD_NAMESPACE=ns;K8S_POD_NAME={pod};K8S_POD_UID=uid-{pod}" + (f";IP={address}" if address else "")
+        code, answer = call_ipam(self.world, command, container, self.store, args=args, network=network)
+        expect_equal(code, 0, f"{command} {container}: {answer}")
+        return answer["ips"][0]["address"].split("/")[0] if command == "ADD" else None
 
     def entry(self, container, netns, network="net", address=None, pod=None, directory=None):
         ((directory or self.cache / "results") / f"{network}-{container}-eth0").write_text(json.dumps(

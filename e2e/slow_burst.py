@@ -19,7 +19,7 @@ from etcd_lib import Etcd
 from kube_agent import counts
 from kube_apiserver_lib import KubeApiserver
 from kube_store import install_definitions, make_accounts, write_kubeconfig
-from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
+from lib import World, call_environment, expect, expect_equal, ipam_config, main, own_environment, run, say, wait_for
 
 NODE = "oak"
 PODS = 110
@@ -39,13 +39,10 @@ class Pods:
         self.log = world.directory / f"ipam-{time.monotonic_ns()}.log"
         self.tombstones = world.directory / "tombstones"
         self.ledger, self.lock = [], threading.Lock()
-        self.config = json.dumps({"cniVersion": "1.0.0", "name": "net", "ipam": {
-            "type": "croft-ipam", "store": store, "nodename": NODE, "log_file_path": str(self.log), "agent": agent}})
+        self.config = ipam_config(store, NODE, log_file_path=str(self.log), agent=agent)
 
     def begin(self, command, sandbox):
-        env = {**own_environment(self.world.directory), "CROFT_TOMBSTONES": str(self.tombstones),
-               "CNI_COMMAND": command, "CNI_CONTAINERID": sandbox, "CNI_NETNS": "/var/run/netns/none",
-               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin)}
+        env = call_environment(self.world, command, sandbox, CROFT_TOMBSTONES=str(self.tombstones))
         return subprocess.Popen([self.world.bin / "croft-ipam"], env=env, text=True, stdin=subprocess.PIPE,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 

@@ -4,34 +4,73 @@ restore beside damage: no address gets a second holder, and there is always a wa
 usage: store_put_back.py BIN_DIR
 """
 
+import contextlib
+import json
+import pathlib
 import shutil
 import sys
-import time
 
-import machine_lib
-from lib import World, expect, expect_equal, main, require_programs, run, say
-from machine_lib import CORRUPT, NODE, SUFFIXES
+from lib import World, call_ipam, expect, expect_equal, main, require_programs, run, say, start_agent, wait_for
 
+NODE = "node-a"
+SUFFIXES = ("", "-wal", "-shm", "-lock")
+CORRUPT = 101
 MANY = 20
 
 
-class Machine(machine_lib.Machine):
-    """It knows who got which address."""
+class Machine:
+    """A store in a directory of its own, plugins, perhaps an agent, and a runtime's cache. It knows who got which address."""
 
     def __init__(self, world, name, cooldown=0):
-        self.holders = {}
-        self.cidr = "10.79.0.0/22"
-        super().__init__(world, name, self.cidr, 28, cooldown)
+        self.world, self.holders, self.cidr = world, {}, "10.79.0.0/22"
+        self.folder = world.directory / name
+        self.folder.mkdir()
+        self.db = self.folder / "croft.db"
+        self.store = f"sqlite:{self.db}"
+        self.socket = world.directory / f"{name}.sock"
+        self.log = world.directory / f"{name}.log"
+        self.cache = world.directory / f"{name}-cni"
+        (self.cache / "results").mkdir(parents=True)
+        self.croft("pool", "create", "a", "--cidr", self.cidr, "--block-size", 28, "--cooldown-seconds", cooldown)
+
+    def call(self, command, container, agent=False, **ipam):
+        """(CNI code, 0 for success; the addresses; the text)"""
+        code, answer = call_ipam(self.world, command, container, self.store, NODE, version="1.1.0", log_file_path=str(self.log), **ipam,
+                                 agent=str(self.socket) if agent else "none")
+        expect(code in (0, 1), f"{command} {container}: exit {code}")
+        if code != 0:
+            return answer["code"], [], answer["msg"]
+        return 0, [ip["address"].split("/")[0] for ip in (answer or {}).get("ips", [])], ""
 
     def add(self, container, **how):
-        address = super().add(container, **how)
-        expect(self.holders.get(address, container) == container,
-               f"two holders of {address}: {self.holders.get(address)} and {container}")
-        self.holders[address] = container
-        return address
+        code, addresses, text = self.call("ADD", container, **how)
+        expect_equal(code, 0, f"ADD {container}: {text}")
+        holder = self.holders.setdefault(addresses[0], container)
+        expect(holder == container, f"two holders of {addresses[0]}: {holder} and {container}")
+        return addresses[0]
+
+    def path(self, suffix):
+        return pathlib.Path(str(self.db) + suffix)
+
+    def note_running(self, container, address):
+        """As libcni does after an ADD."""
+        entry = {"kind": "cniCacheV1", "containerId": container, "ifName": "eth0", "networkName": "net",
+                 "result": {"cniVersion": "1.0.0", "ips": [{"address": f"{address}/24"}]}}
+        (self.cache / "results" / f"net-{container}-eth0").write_text(json.dumps(entry))
 
     def croft(self, *arguments, check=True):
-        return super().croft(*arguments, check=check)
+        return run(self.world.bin / "croft", "--store", self.store, *arguments, check=check)
+
+    def held(self):
+        return {address: row["handle"] for address, row in self.world.held(self.store).items()}
+
+    @contextlib.contextmanager
+    def agent(self):
+        agent = start_agent(self.world, self.store, NODE, self.socket)
+        yield
+        expect(agent.poll() is None, "the agent died")
+        agent.terminate()
+        agent.wait(timeout=30)
 
     def add_until_log_begins_anew(self, name):
         """Its header has other salts then, once something is written."""
@@ -176,10 +215,46 @@ def restore_of_what_cooled(world):
     say("who runs with an address that cools in a backup is recorded")
 
 
+def backup_and_restore(world):
+    """While an agent serves: what the runtime knows to run is recorded, and what is lost is said."""
+    m = Machine(world, "restore")
+    backup = world.directory / "croft.backup"
+    with m.agent():
+        for i in range(5):
+            m.note_running(f"c{i}", m.add(f"c{i}", agent=True))
+        m.croft("store", "backup", backup)
+        expect_equal(m.croft("store", "backup", backup, check=False).returncode, 1, "a backup is not overwritten")
+        for i in range(3):  # gone since, and their addresses are in other hands
+            expect_equal(m.call("DEL", f"c{i}", agent=True)[0], 0, "DEL")
+            (m.cache / "results" / f"net-c{i}-eth0").unlink()
+        m.holders = {address: name for address, name in m.holders.items() if name in ("c3", "c4")}
+        running = {f"n{i}": m.add(f"n{i}", agent=True) for i in range(8)}
+        for name, address in running.items():
+            m.note_running(name, address)
+        lost, before = m.add("unknown", agent=True), m.held()
+        again = ("store", "restore", backup, "--cni-cache", m.cache, "--node", NODE)
+        expect_equal(m.croft("store", "restore", backup, check=False).returncode, 5, "a restore that forgets addresses")
+        done = m.croft(*again, check=False)
+        expect(done.returncode == 5 and lost in done.stdout, f"what the runtime does not know is lost: {done}")
+        expect_equal(m.held(), before, "held after a refusal")
+        m.croft(*again, "--force")
+        held = m.held()
+        expect_equal({name: held.get(address) for name, address in running.items()}, {name: f"net.{name}" for name in running}, "held")
+        m.holders = {address: handle.split(".")[1] for address, handle in held.items()}
+        for i in range(20):
+            m.add(f"x{i}", agent=i % 2 == 0)
+        wait_for(lambda: (m.add("last", agent=True), "via=agent" in m.log.read_text().splitlines()[-1])[1], "the agent serves the restored register")
+        for garbage in (b"", b"no register", backup.read_bytes()[:9000]):
+            (world.directory / "garbage").write_bytes(garbage)
+            expect_equal(m.croft("store", "restore", world.directory / "garbage", "--force", check=False).returncode, 1, "restore of garbage")
+        m.croft("check")
+    say("backup and restore while an agent serves")
+
+
 def test():
     require_programs("strace")
     with World("put-back", sys.argv[1]) as world:
-        for part in (older_files, restore_of_what_cooled, restore_beside_damage, restore_killed):
+        for part in (older_files, backup_and_restore, restore_of_what_cooled, restore_beside_damage, restore_killed):
             part(world)
 
 

@@ -4,29 +4,16 @@ usage: storm.py BIN_DIR
 """
 
 import json
-import subprocess
 import sys
 
-from lib import World, expect_equal, main, own_environment, say
+from lib import World, begin_ipam, expect_equal, main, say
 
 PROCESSES = 64
 
 
 def together(world, command, store):
     """All calls at once; their answers in order. Every one must succeed."""
-    config = json.dumps({"cniVersion": "1.0.0", "name": "net", "ipam": {
-        "type": "croft-ipam", "store": store, "log_file_path": str(world.directory / "ipam.log")}})
-    processes = []
-    for i in range(PROCESSES):
-        env = {**own_environment(world.directory),
-               "CNI_COMMAND": command, "CNI_CONTAINERID": f"c{i}", "CNI_NETNS": "/var/run/netns/none",
-               "CNI_IFNAME": "eth0", "CNI_PATH": str(world.bin)}
-        processes.append(subprocess.Popen([world.bin / "croft-ipam"], env=env, text=True, stdin=subprocess.PIPE,
-                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE))
-    for process in processes:
-        process.stdin.write(config)
-        process.stdin.close()
-        process.stdin = None
+    processes = [begin_ipam(world, command, f"c{i}", store) for i in range(PROCESSES)]
     answers = []
     for process in processes:
         out, err = process.communicate(timeout=60)

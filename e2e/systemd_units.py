@@ -5,7 +5,6 @@ directories, no new privileges, the capabilities, umask and limits of the unit.
 usage: systemd_units.py BIN_DIR
 """
 
-import json
 import os
 import pathlib
 import re
@@ -16,7 +15,7 @@ import socket
 import subprocess
 import sys
 
-from lib import World, expect, expect_equal, main, own_environment, require_programs, run, say, skip, wait_for
+from lib import World, call_ipam, expect, expect_equal, main, require_programs, run, say, skip, wait_for
 
 UNITS = pathlib.Path(__file__).resolve().parent.parent / "deploy" / "systemd"
 EXPOSURE_MAX = 3.5  # of systemd-analyze security: 10 is a service without any hardening
@@ -115,11 +114,8 @@ def test():
                  "--node", "oak"]
         for _ in runs(world, agent, words, (state, runtime), lambda log: "serving node" in log):
             for command in ("ADD", "DEL"):
-                config = {"cniVersion": "1.0.0", "name": "net", "ipam": {
-                    "type": "croft-ipam", "store": store, "nodename": "oak", "agent": str(socket)}}
-                run(world.bin / "croft-ipam", stdin=json.dumps(config), env={
-                    **own_environment(world.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": "c1",
-                    "CNI_IFNAME": "eth0", "CNI_NETNS": "/var/run/netns/none", "CNI_PATH": str(world.bin)})
+                code, answer = call_ipam(world, command, "c1", store, "oak", agent=str(socket))
+                expect_equal(code, 0, f"{command}: {answer}")
             lines = (world.directory / "ipam.log").read_text(encoding="utf-8").splitlines()
             expect(all("via=agent" in line for line in lines), f"not served by the agent: {lines}")
         expect(not socket.exists(), "the socket is left")
