@@ -84,7 +84,7 @@ double best_of(Run run) {
   SeededRandom random(1);
   const engine::Context context{store, clock, random};
   engine::RangeRepairOptions options;
-  options.cidrs = core::service::ServiceCidrs{cidr.cidr(), {}, false};
+  options.cidrs = core::service::ServiceCidrs{cidr.cidr(), {}};
   options.node_ports = ports;
   options.write = true;
   const store::Key key = core::range_allocation_key(core::kServiceIps);

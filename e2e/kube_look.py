@@ -29,7 +29,7 @@ COMMANDS = [
     ["ip", "show", "10.79.0.1"], ["pool", "list"], ["pool", "show", "default-ipv4-ippool"], ["block", "list"], ["block", "show", BLOCK],
     ["config", "show"], ["-o", "json", "node", "range", "list"], ["node", "range", "show"]]
 WITH_NODES = [["node", "list"], ["node", "show", "oak"]]
-OF_SERVICES = [["-o", "json", "service", "list"], ["service", "audit"], ["service", "range"]]
+OF_SERVICES = [["-o", "json", "service", "list"], ["service", "audit"]]
 
 
 def block_spec():

@@ -76,7 +76,7 @@ def what_nodes_say(world, kube, store):
     given = sorted(said(kube, name)[0] for name in names if said(kube, name))
     expect_equal(given, free, "what new nodes got")
     expect("that nodes' objects say without a record" in controller.log(), controller.log())
-    expect("node all: cidr 0.0.0.0/0 contains cluster cidr 10.244.0.0/21: it can't be one node's" in controller.log(), controller.log())
+    expect("node all: cidr 0.0.0.0/0 can't be one node's" in controller.log(), controller.log())
     told = "the object of node twin-a says 10.244.4.0/24, and the object of node twin-b 10.244.4.128/25"
     expect(told in controller.log(), controller.log())
     for name, cidr in said_before.items():
@@ -86,8 +86,6 @@ def what_nodes_say(world, kube, store):
     refused = croft("node", "range", "assign", waiting)
     expect(refused.returncode != 0 and "nodes' objects say" in refused.stderr, f"by hand: {refused}")
     shown = croft("node", "range", "show")
-    expect_equal(shown.returncode, 3, f"show: {shown.stdout}{shown.stderr}")
-    expect("node/twin-a says 10.244.4.0/24, and so does node/twin-b 10.244.4.128/25" in shown.stdout, shown.stdout)
     expect("node/twin-b says 10.244.4.128/25, which is not recorded; nobody else gets it" in shown.stdout, shown.stdout)
     expect("node/twin-a stays IPv4 until the node is deleted and rejoins" in shown.stdout, shown.stdout)
     expect(f"node range assign {waiting}`" in shown.stdout and "node range assign twin-a" not in shown.stdout, shown.stdout)
@@ -103,7 +101,7 @@ def what_nodes_say(world, kube, store):
     kube.call("DELETE", "/api/v1/nodes/twin-b")
     kube.call("DELETE", "/api/v1/nodes/all")
     kube.call("DELETE", f"/api/v1/nodes/{waiting}")
-    expect_equal(croft("node", "range", "show").returncode, 0, "exit code of show when it is mended")
+    wait_for(lambda: "node_range_" not in croft("check", "-o", "json").stdout, "it is mended", 20)
     controller.end()
 
 

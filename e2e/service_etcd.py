@@ -1,5 +1,4 @@
-"""Services and node ranges on a real etcd: what the commands do on sqlite they do there; several writers at once; writers
-that are killed. Needs no root.
+"""Services and node ranges on a real etcd: what the commands do on sqlite they do there; writers that are killed. Needs no root.
 
 usage: service_etcd.py BIN_DIR
 """
@@ -8,7 +7,6 @@ import concurrent.futures
 import ipaddress
 import json
 import random
-import re
 import subprocess
 import sys
 import time
@@ -19,7 +17,6 @@ from lib import World, expect, expect_equal, main, run, say
 from service_commands import Services
 
 FOUND = 3
-WRITERS = 8
 KILLS = 10
 NODES = 30
 
@@ -69,41 +66,6 @@ def as_on_sqlite(world, etcd):
     expect_equal(etcd.ctl("get", "--prefix", "--keys-only", "/registry/").stdout.split(),
                  ["/registry/ranges/" + name for name in sorted(ranges)], "ranges where a kube-apiserver has them")
     say("as on sqlite, and all given back")
-
-
-def manifests(writer, count):
-    """Every second of them with a node port."""
-    return "---\n".join(f"""
-apiVersion: v1
-kind: Service
-metadata: {{name: s{writer}-{i}}}
-spec: {{type: {"NodePort" if i % 2 else "ClusterIP"}, ports: [{{port: 80}}]}}
-""" for i in range(count))
-
-
-def until_it_is_full(world, etcd):
-    start_anew(etcd)
-    services = Services(world, etcd.store, ("--make-ranges",))
-    services.text("create", "first", "--tcp", "80", "--service-cluster-ip-range", "10.1.0.0/26",
-                  "--service-node-port-range", "30000-30063")
-    files = [world.directory / f"writer-{writer}.yaml" for writer in range(WRITERS)]
-    for writer, file in enumerate(files):
-        file.write_text(manifests(writer, 9))
-    running = [subprocess.Popen(services.command("create", "-f", str(file)), stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True) for file in files]
-    said = [process.communicate(timeout=100) for process in running]
-    made = [name for out, _ in said for name in re.findall(r"^service/(\S+) created$", out, re.MULTILINE)]
-    full = [line for _, err in said for line in err.splitlines() if line.endswith("range is full")]
-    expect_equal((len(made), len(set(made)), len(full)), (61, 61, WRITERS * 9 - 61), f"of 72 on 61 addresses: {said}")
-    held = [ip for ip in taken(services) if "." in ip]
-    wanted = {str(ip) for ip in ipaddress.ip_network("10.1.0.0/26").hosts()}
-    expect_equal((len(held), set(held)), (62, wanted), "addresses")
-    expect_equal(expect_clean(services)["serviceips"]["used"], 62, "taken in the range")
-    for name in made[:5]:
-        services.text("delete", name)
-    services.text("create", "later", "--tcp", "80")
-    expect_equal(expect_clean(services)["serviceips"]["used"], 58, "taken after five went and one came")
-    say(f"{WRITERS} writers at once: 62 addresses, each to one Service")
 
 
 def killed(world, etcd):
@@ -191,7 +153,7 @@ def node_ranges(world, etcd):
 def test():
     with World("service-etcd", sys.argv[1]) as world:
         etcd = Etcd(world)
-        for part in (as_on_sqlite, until_it_is_full, killed, node_ranges):
+        for part in (as_on_sqlite, killed, node_ranges):
             began = time.monotonic()
             part(world, etcd)
             say(f"  {time.monotonic() - began:.1f} s")

@@ -101,10 +101,7 @@ class SetAndModel {
 
  private:
   SetAndModel(CidrSet set, std::uint64_t cursor)
-      : set_(std::move(set)),
-        taken_(set_.size()),
-        excluded_(set_.size()),
-        cursor_(static_cast<std::size_t>(cursor % taken_.size())) {}
+      : set_(std::move(set)), taken_(set_.size()), cursor_(static_cast<std::size_t>(cursor % taken_.size())) {}
 
   /// Without a model: what it says of itself.
   static void large(CidrSet set, Bytes& in) {
@@ -118,24 +115,12 @@ class SetAndModel {
       const auto changed = set.occupy(cidr);
       CROFT_ASSERT(changed.has_value() == set.cluster().cidr.overlaps(cidr));
       if (changed) CROFT_ASSERT(set.taken() == held + *changed);
-      set.exclude(cidr);
-      if (changed) CROFT_ASSERT(set.excluded_count() > 0 && set.excluded_count() <= set.taken());
     }
   }
 
   void act(Bytes& in) {
-    switch (in.below(6)) {
-      case 0:
-      case 1:
-        return take_next();
-      case 2:
-        return occupy(prefix(in));
-      case 3:
-      case 4:
-        return release(prefix(in));
-      default:
-        return exclude(prefix(in));
-    }
+    if (in.below(2) == 0) return take_next();
+    occupy(prefix(in));
   }
 
   /// Any one, or one in it, around it or beside it.
@@ -168,7 +153,6 @@ class SetAndModel {
     const std::size_t index = (cursor_ + tries) % taken_.size();
     CROFT_ASSERT(found->tries == tries && found->cidr == set_.at(static_cast<std::uint32_t>(index)));
     taken_[index] = true;
-    ++allocations_;
     cursor_ = (index + 1) % taken_.size();
   }
 
@@ -179,47 +163,19 @@ class SetAndModel {
       if (!taken_[i]) ++changed;
       taken_[i] = true;
     }
-    allocations_ += changed;
     const auto done = set_.occupy(cidr);
     CROFT_ASSERT(indices.empty() ? !done.has_value() : done.value() == changed);
-  }
-
-  void release(const Prefix& cidr) {
-    std::uint32_t changed = 0;
-    const auto indices = overlapped(cidr);
-    for (const std::size_t i : indices) {
-      if (!taken_[i] || excluded_[i]) continue;
-      taken_[i] = false;
-      ++changed;
-    }
-    releases_ += changed;
-    const auto done = set_.release(cidr);
-    CROFT_ASSERT(indices.empty() ? !done.has_value() : done.value() == changed);
-  }
-
-  void exclude(const Prefix& cidr) {
-    for (const std::size_t i : overlapped(cidr)) {
-      if (!taken_[i]) ++allocations_;
-      taken_[i] = true;
-      excluded_[i] = true;
-    }
-    set_.exclude(cidr);
   }
 
   void check() const {
     const auto count = static_cast<std::size_t>(std::ranges::count(taken_, true));
     CROFT_ASSERT(set_.taken() == count && set_.is_full() == (count == taken_.size()));
-    CROFT_ASSERT(set_.excluded_count() == static_cast<std::size_t>(std::ranges::count(excluded_, true)));
-    for (std::size_t i = 0; i < excluded_.size(); ++i) {
-      CROFT_ASSERT(set_.is_excluded(static_cast<std::uint32_t>(i)) == excluded_[i]);
-    }
-    CROFT_ASSERT(set_.cursor() == cursor_ && set_.allocations() == allocations_ && set_.releases() == releases_);
+    CROFT_ASSERT(set_.cursor() == cursor_);
   }
 
   CidrSet set_;
-  std::vector<bool> taken_, excluded_;
+  std::vector<bool> taken_;
   std::size_t cursor_;
-  std::uint64_t allocations_ = 0, releases_ = 0;
 };
 
 // ---------------------------------------------------------------- the decisions

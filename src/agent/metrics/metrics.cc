@@ -166,7 +166,7 @@ class Metrics::State {
         port_repairs_.add(findings_of(report, range));
         if (is_new) ports = series_of<core::service::NodePortRange>(*range.write);
         if (!is_new && range.present) ports = series_of(range.in_static, range.in_dynamic);
-      } else if (!report.objects) {  // else a bitmap that is left over, or a copy of the objects
+      } else {
         address_repairs_.add(findings_of(report, range));
         if (is_new) addresses[range.write->range] = series_of<core::service::ServiceCidr>(*range.write);
         if (!is_new && range.present) addresses[range.range] = series_of(range.in_static, range.in_dynamic);

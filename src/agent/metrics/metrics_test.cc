@@ -18,7 +18,7 @@ using Type = core::audit::RepairFinding::Type;
 /// Services on a store in memory, a repair of their ranges, and what it has told.
 struct World : engine::Services {
   using Services::Services;
-  engine::RangeRepairOptions repair_options{{}, {}, engine::ClusterIpForm::automatic, true};
+  engine::RangeRepairOptions repair_options{{}, {}, true};
   engine::RangeRepairMemory memory;
   Metrics metrics;
 
@@ -177,15 +177,7 @@ TEST(Metrics, ARangeThatIsGoneHasNoGauge) {
 TEST(Metrics, AddressesThatAreObjects) {
   engine::RangeRepairReport report;
   report.objects = true;
-  report.bitmap_beside = true;
   report.applied = true;
-  core::audit::RangeRepair bitmap;
-  bitmap.name = core::kServiceIps;
-  bitmap.range = "10.0.0.0/24";
-  bitmap.present = true;
-  bitmap.in_dynamic = {238, 5};
-  bitmap.findings.emplace_back().type = Type::duplicate;
-  report.ranges.push_back(bitmap);
   core::audit::IpAddressAudit& audit = report.addresses.emplace();
   audit.cidrs.push_back({"kubernetes", prefix("10.0.0.0/24"), {16, 1}, {238, 2}});
   audit.cidrs.push_back({"kubernetes", prefix("fd00::/64"), {256, 0}, {~std::uint64_t{0} - 256, 0}});

@@ -77,7 +77,6 @@ constexpr Example kExamples[] = {
     {"service show", "croft service show web"},
     {"service audit", "croft service audit"},
     {"service repair", "croft service repair --apply"},
-    {"service range", "croft service range servicenodeports"},
     {"store", "croft store backup /var/backups/croft.db"},
     {"store backup", "croft store backup /var/backups/croft.db"},
     {"store restore", "croft store restore /var/backups/croft.db --dry-run"},

@@ -37,6 +37,7 @@
 #include "services/audit/range_repair.h"
 #include "services/decide/changes.h"
 #include "services/decide/service_refusal.h"
+#include "services/decide/service_words.h"
 
 // Decisions told as text: ipam/scenarios/testdata/*/*.txt. A file is a test. With CROFT_REWRITE_SCENARIOS set, each
 // file is written anew with what its commands print, to be read as a diff.
@@ -638,20 +639,13 @@ class World {
     service.name = {"default", c.word("a name")};
     service.selector = {{"app", service.name.name}};
     const std::string type = c.option("type", "ClusterIP");
-    static const std::map<std::string, ServiceType> kTypes = {{"ClusterIP", ServiceType::cluster_ip},
-                                                              {"NodePort", ServiceType::node_port},
-                                                              {"LoadBalancer", ServiceType::load_balancer}};
-    if (!kTypes.contains(type)) throw Malformed("unknown type " + type);
-    service.type = kTypes.at(type);
+    const auto known = value_in(kServiceTypes, type);
+    if (!known) throw Malformed("unknown type " + type);
+    service.type = *known;
     service.cluster_ips = c.list("ip");
     if (!service.cluster_ips.empty()) service.cluster_ip = service.cluster_ips.front();
     const std::string policy = c.option("policy");
-    static const std::map<std::string, IpFamilyPolicy> kPolicies = {
-        {"SingleStack", IpFamilyPolicy::single_stack},
-        {"PreferDualStack", IpFamilyPolicy::prefer_dual_stack},
-        {"RequireDualStack", IpFamilyPolicy::require_dual_stack}};
-    if (!policy.empty() && !kPolicies.contains(policy)) throw Malformed("unknown policy " + policy);
-    if (!policy.empty()) service.ip_family_policy = kPolicies.at(policy);
+    if (!policy.empty()) service.ip_family_policy = value_in(kFamilyPolicies, policy);
     std::vector<std::string> node_ports = c.list("node-port");
     std::vector<std::string> ports = c.has("port") ? c.list("port") : std::vector<std::string>{"80"};
     for (std::size_t i = 0; i < ports.size(); ++i) {
@@ -680,20 +674,19 @@ class World {
     for (const std::string& note : changed.notes) say("  {}", note);
   }
   void service(Command& c) {
-    const ServiceOptions options{c.flag("dry-run"), false};
     const Service wanted = service_of(c);
     say_service(decide<ServiceAnswer>(
-        [&](const Snapshot& s) { return plan_create_service(s, wanted, ranges(), options, now(), random_); }));
+        [&](const Snapshot& s) { return plan_create_service(s, wanted, ranges(), now(), random_); }));
   }
   void update_service(Command& c) {
     const Service wanted = service_of(c);
     say_service(decide<ServiceAnswer>(
-        [&](const Snapshot& s) { return plan_update_service(s, wanted, std::nullopt, ranges(), {}, random_); }));
+        [&](const Snapshot& s) { return plan_update_service(s, wanted, std::nullopt, ranges(), random_); }));
   }
   void delete_service(Command& c) {
     const ServiceName name{"default", c.word("a name")};
     c.done();
-    say_service(decide<ServiceAnswer>([&](const Snapshot& s) { return plan_delete_service(s, name, {}, random_); }));
+    say_service(decide<ServiceAnswer>([&](const Snapshot& s) { return plan_delete_service(s, name, random_); }));
   }
   /// The record goes without a word to the ranges, as after a crash of another program between its two writes.
   void forget_service(Command& c) {
@@ -712,12 +705,12 @@ class World {
     std::vector<audit::ServiceUse> uses;
     for (const Service* service : all<Service>()) uses.push_back(audit::use_of(*service));
     std::vector<audit::AddressRangeSeen> addresses;
-    addresses.push_back(seen(kServiceIps, service::ServiceCidr::make(ranges().cidrs.primary).value()));
-    if (ranges().cidrs.secondary.is_valid()) {
-      addresses.push_back(seen(kSecondaryServiceIps, service::ServiceCidr::make(ranges().cidrs.secondary).value()));
+    addresses.push_back(seen(kServiceIps, service::ServiceCidr::make(ranges().cidrs->primary).value()));
+    if (ranges().cidrs->secondary.is_valid()) {
+      addresses.push_back(seen(kSecondaryServiceIps, service::ServiceCidr::make(ranges().cidrs->secondary).value()));
     }
     std::vector<audit::RangeRepair> repairs = audit::repair_addresses(addresses, uses);
-    repairs.push_back(audit::repair_node_ports(seen(kServiceNodePorts, ranges().node_ports), uses));
+    repairs.push_back(audit::repair_node_ports(seen(kServiceNodePorts, *ranges().node_ports), uses));
     for (const audit::RangeRepair& repair : repairs) {
       if (repair.failure) say_error(*repair.failure);
       for (const audit::RepairFinding& finding : repair.findings) {

@@ -11,7 +11,7 @@
 
 namespace croft::core::audit {
 
-/// What contradicts itself in the ranges of nodes, by the records and by what the nodes' objects say, with the remedy.
+/// Finds contradictions in the ranges of nodes, by the records and by the nodes' objects, with the remedy.
 /// `unreadable`: what nodes' objects say that is no range, by node.
 [[nodiscard]] std::vector<Finding> audit_node_ranges(const NodeRangesSeen& seen, const SaidComparison& said,
                                                      const std::vector<std::pair<std::string, Error>>& unreadable);

@@ -61,59 +61,6 @@ std::vector<std::string> bare_in(const core::NodeRangesSeen& seen, const SaidVie
   return bare;
 }
 
-std::string text_of_said(const SaidView& said) {
-  std::string text;
-  for (const core::SaidOverlap& one : said.compared.overlaps) {
-    text += fmt::format("node/{} says {}, and {} node/{} {}: `croft check` has the remedy\n", one.said.node,
-                        one.said.cidr.to_string(), one.other_is_recorded ? "the record of" : "so does", one.other.node,
-                        one.other.cidr.to_string());
-  }
-  for (const core::DifferingCidrs& one : said.compared.differing) {
-    text += fmt::format("node/{} says {}, and its record {}: `croft check` has the remedy\n", one.node,
-                        net::joined(one.said), net::joined(one.recorded));
-  }
-  for (const core::NodeRange& one : said.compared.too_wide) {
-    text += fmt::format(
-        "node/{} says {}, which can't be one node's and keeps nothing from others: `croft check` has "
-        "the remedy\n",
-        one.node, one.cidr.to_string());
-  }
-  for (const core::NodeRange& one : said.compared.unrecorded) {
-    text +=
-        fmt::format("node/{} says {}, which is not recorded; nobody else gets it\n", one.node, one.cidr.to_string());
-  }
-  for (const auto& [node, error] : said.unreadable) {
-    text += fmt::format("node/{}: {}\n", node, error.message);
-  }
-  return text;
-}
-
-void add_said(Json& json, const SaidView& said) {
-  json["saidOverlaps"] = Json::array();
-  for (const core::SaidOverlap& one : said.compared.overlaps) {
-    json["saidOverlaps"].push_back({{"nodes", {one.said.node, one.other.node}},
-                                    {"cidrs", {one.said.cidr.to_string(), one.other.cidr.to_string()}},
-                                    {"otherRecorded", one.other_is_recorded}});
-  }
-  json["saidDiffering"] = Json::array();
-  for (const core::DifferingCidrs& one : said.compared.differing) {
-    json["saidDiffering"].push_back(
-        {{"node", one.node}, {"said", prefixes_json(one.said)}, {"recorded", prefixes_json(one.recorded)}});
-  }
-  json["saidTooWide"] = Json::array();
-  for (const core::NodeRange& one : said.compared.too_wide) {
-    json["saidTooWide"].push_back({{"node", one.node}, {"cidr", one.cidr.to_string()}});
-  }
-  json["saidUnrecorded"] = Json::array();
-  for (const core::NodeRange& one : said.compared.unrecorded) {
-    json["saidUnrecorded"].push_back({{"node", one.node}, {"cidr", one.cidr.to_string()}});
-  }
-  json["saidUnreadable"] = Json::array();
-  for (const auto& [node, error] : said.unreadable) {
-    json["saidUnreadable"].push_back({{"node", node}, {"error", error.message}});
-  }
-}
-
 }  // namespace
 
 Table table_of(const std::vector<core::NodeRangeSeen>& ranges, bool wide) {
@@ -168,16 +115,11 @@ std::string text_of(const core::NodeRangesSeen& seen, const SaidView& said) {
     text +=
         fmt::format("node/{} keeps {}, which lies in no cluster CIDR\n", one.range.node, one.range.cidr.to_string());
   }
-  for (const auto& [outer, inner] : seen.collisions) {
-    text += fmt::format("node/{} and node/{} collide: {} and {}\n", outer.node, inner.node, outer.cidr.to_string(),
-                        inner.cidr.to_string());
-  }
-  for (const auto& [node, cidrs] : seen.surplus) {
+  for (const core::NodeRange& one : said.unrecorded) {
     text +=
-        fmt::format("node/{} has {}, and can say one of a family: `croft node range assign {}` gives back the rest\n",
-                    node, net::joined(cidrs), node);
+        fmt::format("node/{} says {}, which is not recorded; nobody else gets it\n", one.node, one.cidr.to_string());
   }
-  return text + text_of_said(said);
+  return text;
 }
 
 Data json_of(const core::NodeRangesSeen& seen, const SaidView& said) {
@@ -203,16 +145,10 @@ Data json_of(const core::NodeRangesSeen& seen, const SaidView& said) {
   for (const core::NodeRangeSeen& one : seen.ranges) {
     if (!one.cluster_cidr) json["outside"].push_back({{"node", one.range.node}, {"cidr", one.range.cidr.to_string()}});
   }
-  json["collisions"] = Json::array();
-  for (const auto& [outer, inner] : seen.collisions) {
-    json["collisions"].push_back(
-        {{"nodes", {outer.node, inner.node}}, {"cidrs", {outer.cidr.to_string(), inner.cidr.to_string()}}});
+  json["saidUnrecorded"] = Json::array();
+  for (const core::NodeRange& one : said.unrecorded) {
+    json["saidUnrecorded"].push_back({{"node", one.node}, {"cidr", one.cidr.to_string()}});
   }
-  json["surplus"] = Json::array();
-  for (const auto& [node, cidrs] : seen.surplus) {
-    json["surplus"].push_back({{"node", node}, {"cidrs", prefixes_json(cidrs)}});
-  }
-  add_said(json, said);
   return Data(std::vector<Json>(1, json));
 }
 
@@ -228,35 +164,42 @@ Data json_of(const core::NodeRangesReleased& released) {
   return Data(std::vector<Json>(1, json));
 }
 
-Result<wire::SubnetEnv> subnet_env_of(const core::NodeRangesSeen& seen, const std::string& node, int mtu,
-                                      bool ip_masquerade, const std::vector<core::NodeRange>& said) {
+Result<std::string> subnet_env_of(const core::NodeRangesSeen& seen, const std::string& node, int mtu,
+                                  bool ip_masquerade, const std::vector<core::NodeRange>& said) {
   const bool is_said = std::ranges::find(said, node, &core::NodeRange::node) != said.end();
-  wire::SubnetEnv env{{}, mtu, ip_masquerade};
+  std::string text;
   for (const net::Family family : {net::Family::v4, net::Family::v6}) {
-    const auto range = std::ranges::find_if(seen.ranges, [&](const core::NodeRangeSeen& one) {
+    const auto found = std::ranges::find_if(seen.ranges, [&](const core::NodeRangeSeen& one) {
       return one.range.node == node && one.range.cidr.family() == family &&
              (!is_said || std::ranges::find(said, one.range) != said.end());
     });
-    if (range == seen.ranges.end()) continue;
-    wire::SubnetEnvFamily one;
+    if (found == seen.ranges.end()) continue;
+    const net::Prefix& range = found->range.cidr;
+    std::string networks;
     for (const core::ClusterCidrUse& use : seen.use) {
-      if (use.cluster.cidr.family() == family) one.networks.push_back(use.cluster.cidr);
+      if (use.cluster.cidr.family() != family) continue;
+      networks += (networks.empty() ? "" : ",") + use.cluster.cidr.to_string();
     }
-    // Of a configuration before: what is known is the node's own.
-    if (one.networks.empty()) one.networks.push_back(range->range.cidr);
-    TRY(one.subnet, wire::first_usable(range->range.cidr));
-    env.families.push_back(std::move(one));
+    // The range is of a configuration before: only the node's own is known.
+    if (networks.empty()) networks = range.to_string();
+    const auto usable = range.first().next();
+    if (!usable || !range.contains(*usable)) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("{} has one address only, and it would be the gateway's", range.to_string()));
+    }
+    const char* prefix = family == net::Family::v4 ? "FLANNEL" : "FLANNEL_IPV6";
+    text += fmt::format("{0}_NETWORK={1}\n{0}_SUBNET={2}/{3}\n", prefix, networks, usable->to_string(), range.length());
   }
-  if (env.families.empty() && is_said) {
+  if (text.empty() && is_said) {
     return fail(ErrorCode::not_found,
                 fmt::format("no range that the object of node {} says is recorded: `croft node range show` tells them",
                             net::echo(node)));
   }
-  if (env.families.empty()) {
+  if (text.empty()) {
     return fail(ErrorCode::not_found,
                 fmt::format("node {} has no range: `croft node range assign {}`", net::echo(node), node));
   }
-  return env;
+  return text + fmt::format("FLANNEL_MTU={}\nFLANNEL_IPMASQ={}\n", mtu, ip_masquerade);
 }
 
 }  // namespace croft::app

@@ -30,14 +30,14 @@ class NodeRanges {
   /// The success is whether something held it back (alarms).
   [[nodiscard]] Result<bool> pass();
 
-  /// What earlier passes have seen.
+  /// Drops what earlier passes have seen.
   void forget() {
     memory_ = {};
     said_ = {};
   }
 
  private:
-  /// What to leave as it is; an alarm when nothing may be given.
+  /// Sets what to leave as it is. False when nothing may be given.
   [[nodiscard]] Result<bool> adopt(engine::ReconcileOptions& options);
   [[nodiscard]] Result<void> say();
   void tell_of(const std::vector<core::SurplusRange>& surplus);

@@ -1,7 +1,5 @@
 #include "noderanges/decide/cidr_set.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "base/assert.h"
@@ -31,18 +29,11 @@ Result<CidrSet> CidrSet::make(const ClusterCidr& cluster, std::uint64_t cursor) 
   return CidrSet(cluster, size, static_cast<std::uint32_t>(cursor % size));
 }
 
-std::uint32_t CidrSet::excluded_count() const {
-  std::uint32_t count = 0;
-  for (const auto& [first, last] : excluded_) count += last - first + 1;
-  return count;
-}
-
 std::optional<CidrSet::Found> CidrSet::take_next() {
   const auto found = bits_.next_free(Ordinal{cursor_});
   if (!found) return std::nullopt;
   const bool was_free = bits_.take(*found);
   CROFT_ASSERT(was_free);
-  ++allocations_;
   // All between the cursor and what was found are taken. The size is a power of two: the mask is the remainder.
   const std::uint32_t tries = (found->value - cursor_) & (size() - 1);
   cursor_ = (found->value + 1) & (size() - 1);
@@ -65,40 +56,11 @@ Result<std::pair<std::uint32_t, std::uint32_t>> CidrSet::indices_of(const net::P
 Result<std::uint32_t> CidrSet::occupy(const net::Prefix& cidr) {
   TRY(const auto indices, indices_of(cidr));
   // Whole words: a prefix may overlap 2^24 node ranges, and a hundred prefixes the same ones.
-  const std::uint32_t changed = bits_.take_all(Ordinal{indices.first}, Ordinal{indices.second});
-  allocations_ += changed;
-  return changed;
-}
-
-Result<std::uint32_t> CidrSet::release(const net::Prefix& cidr) {
-  TRY(const auto indices, indices_of(cidr));
-  std::uint32_t changed = 0;
-  for (std::uint32_t i = indices.first; i <= indices.second; ++i) {
-    if (!is_excluded(i) && bits_.give_back(Ordinal{i})) ++changed;
-  }
-  releases_ += changed;
-  return changed;
+  return bits_.take_all(Ordinal{indices.first}, Ordinal{indices.second});
 }
 
 void CidrSet::exclude(const net::Prefix& cidr) {
-  const auto indices = indices_of(cidr);
-  if (!indices) return;
-  static_cast<void>(occupy(cidr));
-  auto [first, last] = *indices;
-  // What it touches is absorbed, so that the ranges stay apart.
-  std::erase_if(excluded_, [&](const auto& other) {
-    if (other.second < first || last < other.first) return false;
-    first = std::min(first, other.first);
-    last = std::max(last, other.second);
-    return true;
-  });
-  const auto place = std::ranges::lower_bound(excluded_, std::pair{first, last});
-  excluded_.insert(place, {first, last});
-}
-
-bool CidrSet::is_excluded(std::uint32_t index) const {
-  const auto next = std::ranges::upper_bound(excluded_, index, {}, &std::pair<std::uint32_t, std::uint32_t>::first);
-  return next != excluded_.begin() && index <= std::prev(next)->second;
+  if (const auto changed = occupy(cidr)) excluded_ += *changed;
 }
 
 }  // namespace croft::core::node_range

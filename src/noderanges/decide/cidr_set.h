@@ -14,9 +14,9 @@ namespace croft::core::node_range {
 
 /// One cluster CIDR cut into node ranges of one length, some of them taken (docs/notes/node-ranges.md#cidr-set). It
 /// behaves as kube-controller-manager's CidrSet: round robin, so that a range given back comes again only when the
-/// others had their turn; what is occupied or given back may be longer or shorter than a node range, or contain the
-/// whole cluster CIDR. Unlike there, the next free one is found without a scan, and excluded ranges stay taken
-/// whatever is given back over them. A value; one thread at a time.
+/// others had their turn; what is occupied may be longer or shorter than a node range, or contain the whole cluster
+/// CIDR. Unlike there, the next free one is found without a scan, and each decision makes the set anew from the
+/// records.
 class CidrSet {
  public:
   /// Past these a set is refused: IPv6 as in the reference; IPv4, where that has no limit, at 2 MiB of bits.
@@ -33,11 +33,8 @@ class CidrSet {
   [[nodiscard]] std::uint32_t taken() const { return bits_.size() - bits_.free_count(); }
   [[nodiscard]] bool is_full() const { return bits_.free_count() == 0; }
   /// The node ranges that are excluded, each counted once.
-  [[nodiscard]] std::uint32_t excluded_count() const;
+  [[nodiscard]] std::uint32_t excluded_count() const { return excluded_; }
   [[nodiscard]] std::uint64_t cursor() const { return cursor_; }
-  /// Node ranges that became taken, and that became free again, since the set was made.
-  [[nodiscard]] std::uint64_t allocations() const { return allocations_; }
-  [[nodiscard]] std::uint64_t releases() const { return releases_; }
 
   /// The node range number `index`, which must be below size().
   [[nodiscard]] net::Prefix at(std::uint32_t index) const {
@@ -56,14 +53,11 @@ class CidrSet {
   /// when it contains the cluster CIDR. Error: invalid_argument, `cidr <a> is out the range of cluster cidr <b>`.
   [[nodiscard]] Result<std::pair<std::uint32_t, std::uint32_t>> indices_of(const net::Prefix& cidr) const;
 
-  /// Takes, or gives back, every node range that the prefix overlaps; those that were so already don't count. The
-  /// cursor stays. Returns how many changed. Errors as indices_of.
+  /// Takes every node range that the prefix overlaps; the cursor stays. Returns how many were free. Errors as
+  /// indices_of.
   [[nodiscard]] Result<std::uint32_t> occupy(const net::Prefix& cidr);
-  [[nodiscard]] Result<std::uint32_t> release(const net::Prefix& cidr);
-
-  /// Takes what the prefix overlaps for good: release() leaves it taken. A prefix elsewhere changes nothing.
+  /// Likewise what no node may have, before anything else is taken. A prefix elsewhere changes nothing.
   void exclude(const net::Prefix& cidr);
-  [[nodiscard]] bool is_excluded(std::uint32_t index) const;
 
  private:
   CidrSet(const ClusterCidr& cluster, std::uint32_t size, std::uint32_t cursor)
@@ -72,9 +66,7 @@ class CidrSet {
   ClusterCidr cluster_;
   space::DenseBitmap bits_;
   std::uint32_t cursor_;
-  std::uint64_t allocations_ = 0;
-  std::uint64_t releases_ = 0;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> excluded_;  ///< first and last, ascending, apart
+  std::uint32_t excluded_ = 0;
 };
 
 }  // namespace croft::core::node_range

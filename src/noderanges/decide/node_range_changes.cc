@@ -118,32 +118,16 @@ std::optional<NodeRangeAdded> take_of(net::Family family, const Reader& reader, 
 }
 
 /// Where an adopted range would lie, or why it can't.
-[[nodiscard]] Result<const CidrSet*> place_of(const std::string& node, const net::Prefix& cidr,
-                                              std::size_t ranges_before, const std::vector<CidrSet>& sets) {
-  const CidrSet* of_family = nullptr;
-  for (const CidrSet& set : sets) {
-    const net::Prefix& cluster = set.cluster().cidr;
-    const bool is_wide = !can_be_one_nodes(cidr, {set.cluster()});
-    if (is_wide && cluster.contains(cidr) && cluster != cidr) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("cidr {} is {} ranges of cluster cidr {}: it can't be one node's", cidr.to_string(),
-                              std::uint64_t{1} << std::min(63, set.cluster().node_length - cidr.length()),
-                              cluster.to_string()));
-    }
-    if (!is_wide && cluster.contains(cidr)) return &set;
-    if (cidr.contains(cluster)) {
-      return fail(ErrorCode::invalid_argument, fmt::format("cidr {} contains cluster cidr {}: it can't be one node's",
-                                                           cidr.to_string(), cluster.to_string()));
-    }
-    if (cluster.family() == cidr.family() && of_family == nullptr) of_family = &set;
-  }
-  if (of_family == nullptr) {
+[[nodiscard]] Result<net::Prefix> place_of(const std::string& node, const net::Prefix& cidr,
+                                           const std::vector<ClusterCidr>& cluster_cidrs) {
+  if (!can_be_one_nodes(cidr, cluster_cidrs)) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("node:{} has an allocated cidr: {} at index:{} that does not exist in cluster cidrs "
-                            "configuration",
-                            node, cidr.to_string(), ranges_before));
+                fmt::format("cidr {} can't be one node's: it is more than {} node ranges, or all of a cluster CIDR",
+                            cidr.to_string(), 1 << kSaidBitsMax));
   }
-  return fail(of_family->indices_of(cidr).error());
+  if (const auto place = cluster_cidr_of(cidr, cluster_cidrs)) return *place;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("node {} has {}, which lies in no cluster CIDR", net::echo(node), cidr.to_string()));
 }
 
 /// Whether the range is free for the node.
@@ -193,10 +177,6 @@ Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& sn
     std::vector<PlannedWrite> writes;
     bool any_added = false;
     for (const std::string& node : nodes) {
-      if (const auto before = std::ranges::find(answers, node, &NodeRangesAssigned::node); before != answers.end()) {
-        answers.push_back({node, before->cidrs, {}, before->refusal});
-        continue;
-      }
       auto& answer = answers.emplace_back(NodeRangesAssigned{node, table.ranges_of(node), {}, {}});
       auto made = node_record(reader, node, record);
       if (!made) {
@@ -236,7 +216,6 @@ Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const s
     const NodeRangeTable table(reader);
     TRY_VOID(table.check(reader));
     if (!table.is_configured()) return fail(not_configured());
-    TRY(const auto sets, table.sets());
     TRY(auto made, node_record(reader, node, record));
 
     NodeRangesAssigned answer{node, table.ranges_of(node), {}, {}};
@@ -245,7 +224,7 @@ Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const s
     if (std::ranges::find(answer.cidrs, cidr) != answer.cidrs.end()) {
       return Plan<NodeRangesAssigned>{std::move(answer), std::move(writes)};
     }
-    TRY(const CidrSet* place, place_of(node, cidr, answer.cidrs.size(), sets));
+    TRY(const net::Prefix place, place_of(node, cidr, table.stored()->cluster_cidrs));
     for (const net::Prefix& has : answer.cidrs) {
       if (has.family() != cidr.family()) continue;
       return fail(
@@ -262,10 +241,9 @@ Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const s
     if (const auto* other = reader.find(node_range_key(cidr))) {
       return fail(ErrorCode::already_exists, fmt::format("{} is the range of node {}", cidr.to_string(), other->node));
     }
-    const ClusterCidr& cluster = place->cluster();
     answer.cidrs.push_back(cidr);
     table.put_in_order(answer.cidrs);
-    answer.added.push_back({cidr, cluster.cidr, 0});
+    answer.added.push_back({cidr, place, 0});
     writes.push_back(to_put(node_range_key(cidr), NodeRange{node, cidr}));
     writes.push_back(table.next_set({}));
     return guarded(reader, std::move(answer), std::move(writes));

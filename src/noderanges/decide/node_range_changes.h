@@ -35,12 +35,12 @@ struct NodeRangesAssigned {
   std::optional<Error> refusal;
 };
 
-/// What happens to a node without a record.
+/// The treatment of a node without a record.
 enum class NodeRecord : std::uint8_t { make, demand };
 
 /// Decides ranges for nodes: one for each family that has a cluster CIDR and that the node has no range of yet, from
-/// the first cluster CIDR with room; all families of a node or none. One answer a node, in their order; a name that
-/// comes again gets nothing more. A node that has all costs no write. Never from what is excluded, nor from Service
+/// the first cluster CIDR with room; all families of a node or none. One answer a node, in their order; each is
+/// named once. A node that has all costs no write. Never from what is excluded, nor from Service
 /// ranges and pools that the store knows (register/address_claims.h), nor what overlaps anything that is `said`
 /// outside the register to be a node's, with a record or without, whosever it is and however long, as far as it can be
 /// one node's (can_be_one_nodes). A node whose object says a range already gets none: the object takes no other for as
@@ -70,7 +70,7 @@ struct NodeRangesReleased {
 /// Only if the node has no record, and exactly these ranges, in whichever order; the commit rests on both.
 using OnlyIfGone = std::optional<std::vector<net::Prefix>>;
 
-/// What a record of the node says: that its pods may live in its ranges.
+/// Whether a node's record, by which its pods may live in its ranges, keeps them.
 enum class IfRecorded : std::uint8_t { refuse, release };
 
 /// Decides that a node gives back all its ranges, or those of them that `only_these` names. Error: refused_for_safety

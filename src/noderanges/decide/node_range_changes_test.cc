@@ -34,28 +34,6 @@ class NodeRangeChanges : public testing::Test {
   TestRegister register_;
 };
 
-/// Never configured so; each of the two would give out the same range.
-TEST_F(NodeRangeChanges, StoredClusterCidrsThatOverlapAreDamage) {
-  store({{prefix("10.0.0.0/16"), 24}, {prefix("10.0.0.0/15"), 24}});
-  const auto done = assign({"a", "b"});
-  ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().code, ErrorCode::corrupt);
-  EXPECT_NE(done.error().message.find("10.0.0.0/15 overlaps cluster CIDR 10.0.0.0/16"), std::string::npos)
-      << done.error().message;
-}
-
-/// Each takes 2 MiB to look through.
-TEST_F(NodeRangeChanges, MoreStoredClusterCidrsThanAllowedAreDamage) {
-  std::vector<ClusterCidr> clusters;
-  for (std::uint32_t i = 0; i <= kClusterCidrsMax; ++i) clusters.push_back({prefix("10.0.0.0/8").subprefix(i, 24), 32});
-  store(clusters);
-  ASSERT_FALSE(look());
-  EXPECT_EQ(look().error().code, ErrorCode::corrupt);
-  clusters.pop_back();
-  store(clusters);
-  EXPECT_TRUE(look());
-}
-
 TEST_F(NodeRangeChanges, StoredLengthsThatCannotBeAreDamage) {
   for (const int length : {-1, 0, 7, 33, 128, 1 << 30}) {
     store({{prefix("10.0.0.0/8"), length}});
@@ -65,17 +43,6 @@ TEST_F(NodeRangeChanges, StoredLengthsThatCannotBeAreDamage) {
   store({{prefix("::/0"), 128}});
   ASSERT_FALSE(look());
   EXPECT_EQ(look().error().code, ErrorCode::corrupt);
-}
-
-TEST_F(NodeRangeChanges, ANodeThatIsNamedTwiceGetsItsRangesOnce) {
-  store({{prefix("10.0.0.0/16"), 24}, {prefix("fd00::/48"), 64}});
-  const auto done = assign({"a", "b", "a"});
-  ASSERT_TRUE(done) << done.error().message;
-  ASSERT_EQ(done->size(), 3U);
-  EXPECT_EQ(done->at(0).added.size(), 2U);
-  EXPECT_EQ(done->at(2).cidrs, done->at(0).cidrs);
-  EXPECT_TRUE(done->at(2).added.empty());
-  EXPECT_EQ(look()->ranges.size(), 4U);
 }
 
 /// 2^24 node ranges, and prefixes that cover all of them again and again.

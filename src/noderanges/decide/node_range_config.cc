@@ -15,7 +15,7 @@ namespace {
 
 using node_range::CidrSet;
 
-/// What can be said of cluster CIDRs by themselves.
+/// Checks cluster CIDRs by themselves.
 [[nodiscard]] Result<void> check_spec(const NodeRangeSpec& spec, const std::vector<net::Prefix>& excluded) {
   if (spec.cluster_cidrs.empty() || spec.cluster_cidrs.size() > kClusterCidrsMax) {
     return fail(ErrorCode::invalid_argument,

@@ -8,10 +8,10 @@
 #include "register/node_range.h"
 #include "register/snapshot.h"
 
-// What node ranges are cut from: the cluster CIDRs.
+// The cluster CIDRs that node ranges are cut from.
 namespace croft::core {
 
-/// What node ranges are to be cut from.
+/// The wanted cluster CIDRs.
 struct NodeRangeSpec {
   std::vector<ClusterCidr> cluster_cidrs;  ///< 1 to kClusterCidrsMax; tried in this order within a family
   std::vector<net::Prefix> excluded;       ///< at most kExcludedMax; may lie elsewhere

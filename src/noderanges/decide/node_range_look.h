@@ -11,7 +11,7 @@
 #include "register/node_range.h"
 #include "register/snapshot.h"
 
-// What an operator sees of node ranges.
+// Node ranges as an operator sees them.
 namespace croft::core {
 
 /// How full a cluster CIDR is, in node ranges.

@@ -75,7 +75,6 @@ void NodeRangeTable::put_in_order(std::vector<net::Prefix>& cidrs) const {
 Result<std::vector<node_range::CidrSet>> NodeRangeTable::sets(const std::vector<NodeRange>& said) const {
   std::vector<node_range::CidrSet> result;
   if (!stored_) return result;
-  TRY_VOID(check_stored());
   const auto excluded_ranges = excluded();
   for (std::size_t i = 0; i < stored_->cluster_cidrs.size(); ++i) {
     auto set =
@@ -98,25 +97,6 @@ PlannedWrite NodeRangeTable::next_set(const std::vector<node_range::CidrSet>& se
   if (!sets.empty()) next.cursors.clear();
   for (const node_range::CidrSet& set : sets) next.cursors.push_back(set.cursor());
   return to_put(node_range_set_key(), std::move(next));
-}
-
-/// What is never configured: one could not be looked through, and two that overlap would each give out the same.
-Result<void> NodeRangeTable::check_stored() const {
-  const auto& clusters = stored_->cluster_cidrs;
-  if (clusters.size() > kClusterCidrsMax) {
-    return fail(ErrorCode::corrupt, fmt::format("stored configuration of node ranges: {} cluster CIDRs, at most {} "
-                                                "are allowed; restore the record from a backup",
-                                                clusters.size(), kClusterCidrsMax));
-  }
-  for (auto cluster = clusters.begin(); cluster != clusters.end(); ++cluster) {
-    const auto other = std::find_if(clusters.begin(), cluster,
-                                    [&](const ClusterCidr& before) { return before.cidr.overlaps(cluster->cidr); });
-    if (other == cluster) continue;
-    return fail(ErrorCode::corrupt, fmt::format("stored configuration of node ranges: cluster CIDR {} overlaps cluster "
-                                                "CIDR {}; restore the record from a backup",
-                                                cluster->cidr.to_string(), other->cidr.to_string()));
-  }
-  return {};
 }
 
 }  // namespace croft::core

@@ -35,7 +35,7 @@ class NodeRangeTable {
   /// Ascending by CIDR.
   [[nodiscard]] const std::vector<NodeRange>& ranges() const { return ranges_; }
   [[nodiscard]] const AddressClaims& claims() const { return *claims_; }
-  /// What no node may get.
+  /// Prefixes that no node may get.
   [[nodiscard]] std::vector<net::Prefix> excluded() const;
 
   /// The ranges of a node: of the first family first, then by CIDR.
@@ -48,8 +48,6 @@ class NodeRangeTable {
   [[nodiscard]] PlannedWrite next_set(const std::vector<node_range::CidrSet>& sets) const;
 
  private:
-  [[nodiscard]] Result<void> check_stored() const;
-
   std::optional<NodeRangeSet> stored_;
   std::optional<AddressClaims> claims_;
   std::vector<NodeRange> ranges_;

@@ -59,7 +59,7 @@ std::vector<SaidOverlap> overlaps_of(const std::vector<NodeRange>& said, const s
 
 bool can_be_one_nodes(const net::Prefix& cidr, const std::vector<ClusterCidr>& cluster_cidrs) {
   return std::ranges::none_of(cluster_cidrs, [&](const ClusterCidr& cluster) {
-    // Of a cluster CIDR of one range that is all there is to say.
+    // A cluster CIDR may be one range.
     if (cidr.contains(cluster.cidr)) return cidr != cluster.cidr || cluster.cidr.length() < cluster.node_length;
     return cluster.cidr.contains(cidr) && cluster.node_length - cidr.length() > kSaidBitsMax;
   });

@@ -6,7 +6,7 @@
 #include "base/net/prefix.h"
 #include "register/node_range.h"
 
-// What nodes' own objects say of their ranges, beside Croft's records (docs/notes/node-ranges.md#said).
+// Ranges that nodes' own objects say, beside Croft's records (docs/notes/node-ranges.md#said).
 namespace croft::core {
 
 /// Whether a range that an object says can be one node's. A kubelet registers its node's object with whatever it likes,

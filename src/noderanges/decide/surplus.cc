@@ -24,9 +24,9 @@ std::vector<SurplusRange> surplus_ranges(const std::vector<RecordedRange>& recor
       if (one != ranges.front() && !is_said(*one)) surplus.push_back({one->range, ranges.front()->range.cidr});
     }
   }
-  // Of those that overlap, what is said and what came first; also beside one that goes itself, for who looks at another
-  // moment may see that one alone. Sorted, what lies inside a prefix comes behind it, so that
-  // only the prefixes around a range have to be kept at hand.
+  // Of two that overlap the one that is said stays, else the first; also beside one that goes itself, since another
+  // pass may see that one alone. Sorted, what lies inside a prefix comes behind it, so that only the prefixes around a
+  // range have to be kept at hand.
   std::vector<const RecordedRange*> sorted;
   for (const RecordedRange& one : recorded) sorted.push_back(&one);
   std::ranges::sort(sorted, {}, [](const RecordedRange* one) { return one->range.cidr; });

@@ -6,7 +6,7 @@
 #include "base/net/prefix.h"
 #include "register/node_range.h"
 
-// What two who give ranges at once leave, where a store writes one record at a time: a node with two ranges of one
+// Two programs that give ranges at once leave, where a store writes one record at a time: a node with two ranges of one
 // family by its records, of which its object can say one only (docs/notes/node-ranges.md); and ranges of two nodes
 // that overlap, cut by one of them with the mask size of before.
 namespace croft::core {

@@ -57,7 +57,7 @@ std::vector<core::NodeRange> all_said(const std::vector<NodeCidrs::OfNode>& all)
   return said;
 }
 
-/// What another node says of these.
+/// Another node's word about these.
 const core::NodeRange* said_by_another(const std::vector<core::NodeRange>& said, const std::string& node,
                                        const std::vector<net::Prefix>& cidrs) {
   for (const core::NodeRange& other : said) {

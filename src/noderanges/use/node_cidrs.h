@@ -16,13 +16,13 @@
 
 namespace croft::engine {
 
-/// What one run of a controller remembers.
+/// The memory of one run of a controller.
 struct NodeCidrsMemory {
   std::set<std::string> without;     ///< nodes whose objects said nothing when they were looked at last
   std::optional<std::string> rival;  ///< another program gives ranges to nodes: from then on nothing is given
 };
 
-/// What the objects of all nodes say, as far as it can be read, and what cannot.
+/// The words of all nodes' objects, readable and unreadable.
 struct NodeCidrsLook {
   std::vector<core::NodeRange> said;
   std::vector<std::pair<std::string, Error>> unreadable;  ///< by node
@@ -46,8 +46,8 @@ struct NodeCidrsAdopted {
 
 /// Takes down what nodes' objects say already, before anything is given: as Kubernetes' own controller does when it
 /// starts. A range that appears on a node which had none, and is not what Croft has for it, was given by another
-/// program: nobody else may give ranges, and this controller stops doing so (NodeCidrsMemory::rival). What cannot be
-/// read as a range holds nobody up: nobody can take addresses from it. Nothing while node ranges are not configured.
+/// program: nobody else may give ranges, and this controller stops doing so (NodeCidrsMemory::rival). A text
+/// that is no range holds nobody up: nobody can take addresses from it. Nothing while node ranges are not configured.
 /// Errors: of the store and of `cidrs`.
 [[nodiscard]] Result<NodeCidrsAdopted> adopt_node_cidrs(const Context& context, NodeCidrs& cidrs,
                                                         NodeCidrsMemory& memory, bool dry_run);

@@ -29,7 +29,7 @@ bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
 }
 
 /// Gives back what nodes have beside another range of the family, and what overlaps another's, all of it: also what
-/// somebody left who died. What another gives back in the same moment is in the answer too. `kept` gets what is left.
+/// somebody left who died. The answer includes what another gives back in the same moment. `kept` gets what is left.
 [[nodiscard]] Result<std::vector<core::SurplusRange>> settle_surplus(
     const Context& context, const std::vector<core::NodeRange>& said,
     std::map<net::Prefix, std::string>* kept = nullptr) {
@@ -72,7 +72,7 @@ bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
     if (!has_two && !may_have_surplus(context)) return answers;
     std::map<net::Prefix, std::string> kept;
     TRY_VOID(settle_surplus(context, said, &kept));
-    // What is to be told may have been given back, here or by another before this look: then it is decided again. Two
+    // An answer may have been given back, here or by another before this reading: then it is decided again. Two
     // of a family that stay are both said.
     const bool is_so = std::ranges::all_of(answers, [&](const core::NodeRangesAssigned& one) {
       return std::ranges::all_of(one.cidrs, [&](const net::Prefix& cidr) {
@@ -89,7 +89,7 @@ bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
                                                        const core::OnlyIfGone& only_if_gone,
                                                        core::IfRecorded if_recorded, bool apply = true) {
   using Answer = core::NodeRangesReleased;
-  // What is given back is what the node has at the first look: another may have given it back in between.
+  // The ranges of the first reading are given back: another may have given them back in between.
   std::optional<std::vector<net::Prefix>> first;
   const auto decide = [&](const core::Snapshot& snapshot, const Instant&) -> core::Step<Answer> {
     auto step = core::plan_release_node_ranges(snapshot, node, only_if_gone, if_recorded, first);
@@ -138,7 +138,7 @@ class Reconciling {
   }
 
  private:
-  /// Of one who died before it looked, or of a version that did not.
+  /// A program may have died before it looked, or be of a version that did not.
   [[nodiscard]] Result<void> look_at_surplus() {
     const bool is_settled =
         result_.seen.surplus.empty() && (result_.seen.collisions.empty() || !may_have_surplus(context_));
@@ -278,7 +278,7 @@ Result<core::NodeRangesAssigned> adopt_node_range(const Context& context, const 
         return core::plan_adopt_node_range(snapshot, node, cidr, record_in(context), said);
       }));
   if (answer.added.empty() || !may_have_surplus(context)) return answer;
-  // What was given to it meanwhile is not what its object says.
+  // A range given to it meanwhile is not the one that its object says.
   std::vector<core::NodeRange> all_said = said;
   all_said.push_back({node, cidr});
   TRY_VOID(settle_surplus(context, all_said));

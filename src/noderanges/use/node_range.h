@@ -42,8 +42,8 @@ namespace croft::engine {
 
 [[nodiscard]] Result<core::NodeRangesSeen> look_at_node_ranges(const Context& context);
 
-/// What reconcile remembers of the looks before: since when, within this boot, a range's node has been gone. Only looks
-/// that saw nodes count; one that saw none, or less than half of those before, begins it anew.
+/// The memory of reconcile from one look to the next: since when, within this boot, a range's node has been gone. Only
+/// looks that saw nodes count; one that saw none, or less than half of those before, begins it anew.
 struct GoneNodes {
   std::map<std::pair<std::string, net::Prefix>, std::chrono::nanoseconds> since;
   std::size_t nodes = 0;    ///< with a record, in the last look that saw any
@@ -56,11 +56,11 @@ struct ReconcileOptions {
   bool dry_run = false;  ///< only say what would be done
   /// Nodes that get no further range.
   std::set<std::string> as_they_are{};
-  /// What nodes' objects say, recorded or not: nobody else gets what overlaps it.
+  /// Ranges that nodes' objects say, recorded or not: nobody else gets what overlaps them.
   std::vector<core::NodeRange> said{};
 };
 
-/// What a cluster CIDR went through in one pass, under the meanings of kube-controller-manager's metrics
+/// Counts of a cluster CIDR in one pass, under the meanings of kube-controller-manager's metrics
 /// (docs/notes/node-ranges.md#metrics).
 struct ClusterCidrCounts {
   std::uint64_t allocations = 0;     ///< node ranges taken

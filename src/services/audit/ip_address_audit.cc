@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,7 +12,7 @@
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
 #include "services/decide/service_addresses.h"
-#include "services/decide/service_refusal.h"
+#include "services/decide/service_words.h"
 
 namespace croft::core::audit {
 namespace {
@@ -71,7 +72,6 @@ class Audit {
 
   [[nodiscard]] IpAddressAudit run() {
     for (const ServiceUse& service : services_) {
-      if (service.type == ServiceType::external_name) continue;
       for (const std::string& text : service.cluster_ips) look_at(service, text);
     }
     for (const IpAddressObject& object : objects_) look_at(object);
@@ -106,13 +106,13 @@ class Audit {
 
   void mend(const net::Address& address, const ServiceName& service, bool remove) {
     result_.mends.push_back({address.to_string(), remove, ip_address_for(address, service), service});
-    mended_.emplace(address.to_string(), true);
+    mended_.insert(address.to_string());
   }
 
   void look_at(const ServiceUse& service, const std::string& text) {
     const auto parsed = net::parse_address_leniently(text);
     if (!parsed) {
-      unreadable_.emplace_back(text, &service.name);
+      if (unreadable_ == nullptr) unreadable_ = &service.name;
       add(Type::invalid, "ClusterIPNotValid", text, &service.name, false,
           fmt::format("Cluster IP {} is not a valid IP; please recreate service", net::echo(text)),
           "ClusterIPValidation");
@@ -167,14 +167,6 @@ class Audit {
     }
   }
 
-  /// A Service whose address can't be read, and may be the object's.
-  [[nodiscard]] const ServiceName* unreadable_for(const IpAddressObject& object) const {
-    const auto address = net::parse_address_leniently(object.address);
-    const auto found = std::ranges::find_if(
-        unreadable_, [&](const auto& one) { return !address || may_mean_one_of(address->family(), one.first); });
-    return found != unreadable_.end() ? found->second : nullptr;
-  }
-
   void remove(const IpAddressObject& object, const ServiceName* rests_on) {
     IpAddressMend mend{object.address, true, std::nullopt,
                        rests_on != nullptr ? std::optional(*rests_on) : std::nullopt};
@@ -190,13 +182,12 @@ class Audit {
     if (!is_managed(object) || mended_.contains(object.address)) return;
     const auto leaked = [&](std::string_view reason, std::string_view what, const ServiceName* rests_on) {
       const auto seen = leaked_for_.find(object.address);
-      const ServiceName* unreadable = unreadable_for(object);
-      const bool is_freed = unreadable == nullptr && seen != leaked_for_.end() && seen->second >= kIpAddressLeakAge;
+      const bool is_freed = unreadable_ == nullptr && seen != leaked_for_.end() && seen->second >= kIpAddressLeakAge;
       result_.leaked.push_back(object.address);
       add(Type::leak, reason, object.address, nullptr, is_freed,
-          unreadable != nullptr
+          unreadable_ != nullptr
               ? fmt::format("{}: kept, as the address of Service {} can't be read and may be this one", what,
-                            unreadable->to_string())
+                            unreadable_->to_string())
               : fmt::format("{}{}", what, is_freed ? ": cleaning up" : ": flagging for later clean up"),
           "IPAddressAllocation");
       if (is_freed) return remove(object, rests_on);
@@ -236,8 +227,8 @@ class Audit {
   const LeakedFor& leaked_for_;
   std::unordered_map<std::string, const IpAddressObject*> by_address_;
   std::map<ServiceName, const ServiceUse*> by_name_;
-  std::unordered_map<std::string, bool> mended_;
-  std::vector<std::pair<std::string, const ServiceName*>> unreadable_;  ///< texts of Services that are no address
+  std::unordered_set<std::string> mended_;
+  const ServiceName* unreadable_ = nullptr;  ///< the first Service whose address can't be read: no object is removed
   std::unordered_map<std::string, const ServiceUse*> claimed_;  ///< objects that refer to a Service without the address
   IpAddressAudit result_;
 };

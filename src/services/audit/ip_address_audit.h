@@ -11,12 +11,10 @@
 #include "base/clock.h"
 #include "register/service.h"
 #include "services/audit/range_repair.h"
-#include "services/audit/repair_finding.h"
-#include "services/audit/service_use.h"
 
 // The same for clusters that keep Service addresses as objects (docs/notes/service-ranges.md#object-repair). The
-// caller reads the Services before the IPAddress objects: who makes a Service makes its objects first, so an object
-// that is missing then is missing. One without a Service may belong to a Service in the making; its age tells.
+// caller reads the Services before the IPAddress objects. A kube-apiserver makes a Service's objects first, so an
+// object that is missing then is missing. One without a Service may belong to a Service in the making; its age tells.
 
 namespace croft::core::audit {
 
@@ -28,13 +26,13 @@ inline constexpr std::chrono::seconds kIpAddressLeakAge{60};
 /// A Service whose object is younger than itself may not show the address yet.
 inline constexpr std::chrono::seconds kIpAddressYoungAge{5};
 
-/// What makes the objects right. To be done only while the object is as it was read, and `service` still what it was:
-/// as read, or absent if it was.
+/// A change that makes the objects right. Valid only while the object is as it was read, and `service` still what it
+/// was: as read, or absent if it was.
 struct IpAddressMend {
   std::string address;
   bool remove = false;                  ///< there is one, and it goes (before `make`, if both)
   std::optional<IpAddressObject> make;  ///< without UID and time
-  std::optional<ServiceName> service;   ///< on whom this rests
+  std::optional<ServiceName> service;   ///< the Service that this rests on
   friend bool operator==(const IpAddressMend&, const IpAddressMend&) = default;
 };
 

@@ -5,149 +5,101 @@
 
 #include <fmt/format.h>
 
-#include "base/net/lenient.h"
 #include "base/net/prefix.h"
 
 namespace croft::core::audit {
 namespace {
 
-class Decision {
- public:
-  Decision(const RangesSeen& seen, const RangesWanted& wanted, std::span<const ServiceUse> services)
-      : seen_(seen), wanted_(wanted), services_(services) {}
+void fail_range(RangesDecided& decided, std::string_view name, ErrorCode code, std::string message) {
+  decided.failures.push_back({std::string(name), Error{code, std::move(message), {}}});
+}
 
-  [[nodiscard]] RangesDecided addresses(const AddressClaims& claims) {
-    std::vector<AddressRangeSeen> ranges;
-    for (std::size_t i = 0; i < kPortRange; ++i) {
-      if (auto wanted = wanted_cidr(i)) ranges.push_back(range_seen(i, *wanted));
-    }
-    if (ranges.empty()) {
-      const bool is_asked_for = std::ranges::any_of(services_, [](const auto& s) { return !s.cluster_ips.empty(); });
-      if (is_asked_for) lacks(kServiceIps, "--service-cluster-ip-range");
-      return std::move(decided_);
-    }
-    if (ranges.size() == 2 && ranges[0].wanted.cidr().family() == ranges[1].wanted.cidr().family()) {
-      of_one_family(ranges);
-      return std::move(decided_);
-    }
-    for (RangeRepair& repair : repair_addresses(ranges, services_)) {
-      refuse_claimed(repair, claims);
-      decided_.repairs.push_back(std::move(repair));
-    }
-    drop_second(ranges.front().wanted);
-    return std::move(decided_);
-  }
+[[nodiscard]] const RangeAllocation* stored_in(const RangesSeen& seen, std::string_view name) {
+  const auto found = seen.stored.find(name);
+  return found != seen.stored.end() ? &found->second : nullptr;
+}
 
-  [[nodiscard]] RangesDecided node_ports() {
-    std::optional<service::NodePortRange> wanted = wanted_.node_ports;
-    if (const RangeAllocation* range = stored(kPortRange); !wanted && range != nullptr) {
-      wanted = made(kPortRange, service::NodePortRange::parse(range->range));
-      if (!wanted) return std::move(decided_);
-    }
-    if (!wanted) {
-      const bool is_asked_for = std::ranges::any_of(services_, [](const auto& s) {
-        return s.type != ServiceType::external_name && (!s.node_ports.empty() || s.health_check_node_port != 0);
-      });
-      if (is_asked_for) lacks(kServiceNodePorts, "--service-node-port-range");
-      return std::move(decided_);
-    }
-    decided_.repairs.push_back(repair_node_ports(range_seen(kPortRange, *wanted), services_));
-    return std::move(decided_);
-  }
-
- private:
-  [[nodiscard]] const RangeAllocation* stored(std::size_t index) const {
-    const auto& range = seen_.stored[index];
-    return range ? &*range : nullptr;
-  }
-
-  /// What the range is to be; nothing, and maybe a failure, when nobody says.
-  [[nodiscard]] std::optional<service::ServiceCidr> wanted_cidr(std::size_t index) {
-    if (wanted_.cidrs) {
-      const net::Prefix& cidr = index == 0 ? wanted_.cidrs->primary : wanted_.cidrs->secondary;
-      if (!cidr.is_valid()) return std::nullopt;
-      return made(index, service::ServiceCidr::make(cidr));
-    }
-    const RangeAllocation* range = stored(index);
-    if (range == nullptr) return std::nullopt;
-    return made(index, service::ServiceCidr::parse(range->range));
-  }
-
-  template <class M>
-  [[nodiscard]] std::optional<M> made(std::size_t index, Result<M> range) {
-    if (range) return *std::move(range);
-    fail_range(kRangeNames[index], ErrorCode::corrupt,
-               fmt::format("the range of the record {}: {}", kRangeNames[index], range.error().message));
+/// A range that is to be `wanted`, else what its record says; nothing when neither says, or after a failure.
+template <service::RangeMap M>
+[[nodiscard]] std::optional<RangeSeen<M>> range_seen(const RangesSeen& seen, std::string_view name, bool by_flag,
+                                                     std::optional<Result<M>> wanted, RangesDecided& decided) {
+  const RangeAllocation* record = stored_in(seen, name);
+  if (!by_flag && record != nullptr) wanted = M::parse(record->range);
+  if (!wanted) return std::nullopt;
+  if (!*wanted) {
+    fail_range(decided, name, ErrorCode::corrupt,
+               fmt::format("the range of the record {}: {}", name, wanted->error().message));
     return std::nullopt;
   }
+  RangeSeen<M> result{std::string(name), {}, **std::move(wanted), {}};
+  if (record != nullptr) result.stored = *record;
+  if (const auto leaks = seen.leaks.find(result.name); leaks != seen.leaks.end()) result.leaks = leaks->second;
+  return result;
+}
 
-  template <class M>
-  [[nodiscard]] RangeSeen<M> range_seen(std::size_t index, M wanted) const {
-    RangeSeen<M> seen{std::string(kRangeNames[index]), {}, std::move(wanted), {}};
-    if (const RangeAllocation* range = stored(index)) seen.stored = *range;
-    if (const auto leaks = seen_.leaks.find(seen.name); leaks != seen_.leaks.end()) seen.leaks = leaks->second;
-    return seen;
-  }
+void lacks(RangesDecided& decided, std::string_view name, const char* flag) {
+  fail_range(decided, name, ErrorCode::invalid_argument,
+             fmt::format("there is no record {}, and Services hold values of it: give {}", name, flag));
+}
 
-  void of_one_family(const std::vector<AddressRangeSeen>& ranges) {
-    fail_range(kRangeNames[1], ErrorCode::refused_by_configuration,
-               fmt::format("the records {} ({}) and {} ({}) are of one family: say with --service-cluster-ip-range "
-                           "what the ranges are to be",
-                           kRangeNames[0], ranges[0].wanted.text(), kRangeNames[1], ranges[1].wanted.text()));
-  }
-
-  /// Where a range is not yet, somebody else may be.
-  static void refuse_claimed(RangeRepair& repair, const AddressClaims& claims) {
-    if (!is_moved(repair)) return;
-    const auto cidr = net::Prefix::parse(repair.write->range);
-    const auto claim = cidr ? claims.against_services(*cidr) : std::nullopt;
-    if (!claim) return;
-    repair.failure = Error{
-        ErrorCode::refused_by_configuration,
-        fmt::format("the range {} overlaps {}; choose another --service-cluster-ip-range", repair.write->range, *claim),
-        {}};
-    repair.write.reset();
-  }
-
-  void drop_second(const service::ServiceCidr& primary) {
-    const RangeAllocation* second = stored(1);
-    const bool is_alone = wanted_.cidrs && !wanted_.cidrs->secondary.is_valid();
-    const auto cidr = second != nullptr ? net::parse_prefix_leniently(second->range) : std::nullopt;
-    if (!is_alone || !cidr || cidr->family() != primary.cidr().family()) return;
-    decided_.repairs.push_back(drop_second_range(std::string(kRangeNames[1]), *second, primary, services_));
-  }
-
-  void lacks(std::string_view name, const char* flag) {
-    fail_range(name, ErrorCode::invalid_argument,
-               fmt::format("there is no record {}, and Services hold values of it: give {}", name, flag));
-  }
-
-  void fail_range(std::string_view name, ErrorCode code, std::string message) {
-    decided_.failures.push_back({std::string(name), Error{code, std::move(message), {}}});
-  }
-
-  const RangesSeen& seen_;
-  const RangesWanted& wanted_;
-  const std::span<const ServiceUse> services_;
-  RangesDecided decided_;
-};
+/// Where a range is not yet, somebody else may be.
+void refuse_claimed(RangeRepair& repair, const AddressClaims& claims) {
+  if (!is_moved(repair)) return;
+  const auto cidr = net::Prefix::parse(repair.write->range);
+  const auto claim = cidr ? claims.against_services(*cidr) : std::nullopt;
+  if (!claim) return;
+  repair.failure = Error{
+      ErrorCode::refused_by_configuration,
+      fmt::format("the range {} overlaps {}; choose another --service-cluster-ip-range", repair.write->range, *claim),
+      {}};
+  repair.write.reset();
+}
 
 }  // namespace
 
-FormInUse form_in_use(ClusterIpForm form, bool has_bitmap, bool has_addresses, bool has_cidrs) {
-  if (form != ClusterIpForm::automatic) return {form == ClusterIpForm::objects, false};
-  const bool objects = (has_addresses || has_cidrs) && (!has_bitmap || (has_addresses && has_cidrs));
-  return {objects, objects && has_bitmap};
-}
-
 RangesDecided decide_addresses(const RangesSeen& seen, const RangesWanted& wanted, std::span<const ServiceUse> services,
                                const AddressClaims& claims) {
-  return Decision(seen, wanted, services).addresses(claims);
+  RangesDecided decided;
+  std::vector<AddressRangeSeen> ranges;
+  const auto add = [&](std::string_view name, const net::Prefix& cidr) {
+    std::optional<Result<service::ServiceCidr>> range;
+    if (cidr.is_valid()) range = service::ServiceCidr::make(cidr);
+    if (auto one = range_seen(seen, name, wanted.cidrs.has_value(), std::move(range), decided)) {
+      ranges.push_back(*std::move(one));
+    }
+  };
+  const service::ServiceCidrs cidrs = wanted.cidrs.value_or(service::ServiceCidrs{});
+  add(kServiceIps, cidrs.primary);
+  add(kSecondaryServiceIps, cidrs.secondary);
+  if (ranges.empty()) {
+    const bool is_asked_for = std::ranges::any_of(services, [](const auto& s) { return !s.cluster_ips.empty(); });
+    if (is_asked_for && decided.failures.empty()) lacks(decided, kServiceIps, "--service-cluster-ip-range");
+    return decided;
+  }
+  if (ranges.size() == 2 && ranges[0].wanted.cidr().family() == ranges[1].wanted.cidr().family()) {
+    fail_range(decided, kSecondaryServiceIps, ErrorCode::refused_by_configuration,
+               fmt::format("the records {} ({}) and {} ({}) are of one family: say with --service-cluster-ip-range "
+                           "what the ranges are to be",
+                           kServiceIps, ranges[0].wanted.text(), kSecondaryServiceIps, ranges[1].wanted.text()));
+    return decided;
+  }
+  decided.repairs = repair_addresses(ranges, services);
+  for (RangeRepair& repair : decided.repairs) refuse_claimed(repair, claims);
+  return decided;
 }
 
 RangesDecided decide_node_ports(const RangesSeen& seen, const RangesWanted& wanted,
                                 std::span<const ServiceUse> services) {
-  return Decision(seen, wanted, services).node_ports();
+  RangesDecided decided;
+  std::optional<Result<service::NodePortRange>> range;
+  if (wanted.node_ports) range = *wanted.node_ports;
+  if (const auto one = range_seen(seen, kServiceNodePorts, range.has_value(), std::move(range), decided)) {
+    decided.repairs.push_back(repair_node_ports(*one, services));
+    return decided;
+  }
+  const bool is_asked_for = std::ranges::any_of(services, [](const auto& s) { return !s.node_ports.empty(); });
+  if (is_asked_for && decided.failures.empty()) lacks(decided, kServiceNodePorts, "--service-node-port-range");
+  return decided;
 }
 
 bool is_moved(const RangeRepair& repair) {

@@ -9,7 +9,7 @@
 #include "base/counted.h"
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
-#include "services/decide/service_refusal.h"
+#include "services/decide/service_words.h"
 
 namespace croft::core::audit {
 namespace {
@@ -111,11 +111,6 @@ class Rebuild {
     }
   }
 
-  /// Keeps what is taken, and does not take what is free.
-  void keep(const Value& value) {
-    if (works() && left_.give_back(value)) static_cast<void>(rebuilt_.take(value));
-  }
-
   void add(Type type, std::string_view reason, std::string value, std::optional<ServiceName> service, bool mended,
            std::string message, std::string_view action = Words::kAction) {
     result_.findings.push_back(
@@ -151,7 +146,7 @@ class Rebuild {
     std::size_t named = 0;
     std::array<std::uint64_t, 2> unnamed{};  // that wait, that are freed
     left_.for_each_taken([&](const Value& value) {
-      // What is outside the range as it is to be goes with the old range.
+      // A value outside the wanted range goes with the old range.
       if (!seen_.wanted.ordinal_of(value)) return;
       const RangeValue as_value(value);
       while (before != seen_.leaks.end() && before->value < as_value) ++before;
@@ -201,29 +196,40 @@ AddressRebuild* rebuild_of(std::vector<AddressRebuild>& all, net::Family family)
 
 }  // namespace
 
+ServiceUse use_of(const Service& service) {
+  ServiceUse use{service.name, service.created, service.type, {}, {}, false, service.uid};
+  if (service.type == ServiceType::external_name) return use;
+  const auto& ips = service.cluster_ips;
+  if (!ips.empty() && !ips.front().empty() && ips.front() != kHeadless) use.cluster_ips = ips;
+  for (const ServicePort& port : service.ports) {
+    if (port.node_port != 0) use.node_ports.push_back({port.protocol, port.node_port});
+  }
+  if (const auto health = service.health_check_node_port) use.node_ports.push_back({ServiceProtocol::tcp, health});
+  return use;
+}
+
+std::vector<std::uint16_t> collect_node_ports(const ServiceUse& use) {
+  std::vector<std::uint16_t> result;
+  const auto& ports = use.node_ports;
+  for (auto port = ports.begin(); port != ports.end(); ++port) {
+    const auto has_number = [&](const auto& other) { return other.number == port->number; };
+    const bool is_new = std::none_of(ports.begin(), port, has_number);
+    const bool is_twice = std::any_of(
+        ports.begin(), port, [&](const auto& other) { return has_number(other) && other.protocol == port->protocol; });
+    if (is_new || is_twice) result.push_back(port->number);
+  }
+  return result;
+}
+
 std::string text_of(const RangeValue& value) {
   if (const auto* address = std::get_if<net::Address>(&value)) return address->to_string();
   return std::to_string(std::get<int>(value));
 }
 
 std::string_view name_of(RepairFinding::Type type) {
-  switch (type) {
-    case Type::leak:
-      return "leak";
-    case Type::repair:
-      return "repair";
-    case Type::full:
-      return "full";
-    case Type::out_of_range:
-      return "outOfRange";
-    case Type::duplicate:
-      return "duplicate";
-    case Type::invalid:
-      return "invalid";
-    case Type::unknown:
-      return "unknown";
-  }
-  return "unknown";
+  constexpr std::array<std::string_view, RepairFinding::kTypeCount> kNames{
+      "leak", "repair", "full", "outOfRange", "duplicate", "invalid", "unknown"};
+  return kNames[static_cast<std::size_t>(type)];
 }
 
 RepairCounts counts_of(const std::vector<RepairFinding>& findings) {
@@ -246,9 +252,7 @@ std::vector<RangeRepair> repair_addresses(std::span<const AddressRangeSeen> rang
         rebuilds.front().add(Type::invalid, "ClusterIPNotValid", text, service.name, false,
                              fmt::format("Cluster IP {} is not a valid IP; please recreate service", net::echo(text)),
                              "ClusterIPValidation");
-        for (AddressRebuild& rebuild : rebuilds) {
-          if (may_mean_one_of(rebuild.wanted().cidr().family(), text)) rebuild.keep_all_for(service.name);
-        }
+        for (AddressRebuild& rebuild : rebuilds) rebuild.keep_all_for(service.name);
         continue;
       }
       if (AddressRebuild* rebuild = rebuild_of(rebuilds, address->family())) {
@@ -266,50 +270,10 @@ std::vector<RangeRepair> repair_addresses(std::span<const AddressRangeSeen> rang
   return result;
 }
 
-RangeRepair drop_second_range(const std::string& name, const RangeAllocation& stored,
-                              const service::ServiceCidr& primary, std::span<const ServiceUse> services) {
-  RangeRepair repair;
-  repair.name = name;
-  repair.range = stored.range;
-  repair.present = true;
-  const auto restored = service::range_from<service::ServiceCidr>({stored.range, stored.data});
-  if (!restored) {
-    repair.failure = Error{
-        ErrorCode::corrupt, AddressWords::unreadable(primary, restored.error().message + " (record " + name + ")"), {}};
-    return repair;
-  }
-  const service::ServiceCidr& map = restored->range.map();
-  repair.in_static.size = std::min(map.band(), map.size());
-  repair.in_dynamic.size = map.size() - repair.in_static.size;
-  restored->range.for_each_taken([&](const net::Address& address) {
-    ++(map.ordinal_of(address)->value < map.band() ? repair.in_static : repair.in_dynamic).used;
-  });
-  const bool is_held = std::ranges::any_of(services, [&](const ServiceUse& service) {
-    return std::ranges::any_of(service.cluster_ips, [&](const std::string& text) {
-      const auto address = net::parse_address_leniently(text);
-      if (!address) return may_mean_one_of(map.cidr().family(), text);
-      return map.ordinal_of(*address) && !primary.ordinal_of(*address);
-    });
-  });
-  if (is_held) return repair;
-  repair.remove = true;
-  repair.findings.push_back(
-      {Type::repair, "RangeNotConfigured", AddressWords::kAction, name, stored.range, std::nullopt,
-       fmt::format("the range {} of the record {} is not configured any more; removing the record",
-                   net::echo(stored.range), name),
-       true});
-  return repair;
-}
-
 RangeRepair repair_node_ports(const PortRangeSeen& range, std::span<const ServiceUse> services) {
   Rebuild<service::NodePortRange, PortWords> rebuild(range);
   for (const ServiceUse& service : services) {
-    if (service.type == ServiceType::external_name) continue;
     for (const std::uint16_t port : collect_node_ports(service)) rebuild.use(port, service.name);
-  }
-  for (const ServiceUse& service : services) {
-    if (service.type != ServiceType::external_name) continue;
-    for (const std::uint16_t port : collect_node_ports(service)) rebuild.keep(port);
   }
   return rebuild.finish();
 }
@@ -319,7 +283,6 @@ RangeRepair compare_node_ports(const std::optional<service::NodePortRange>& rang
   const service::NodePortRange any = service::NodePortRange::parse("1-65535").value();
   service::NodePorts held(range.value_or(any));
   for (const ServiceUse& service : services) {
-    if (service.type == ServiceType::external_name) continue;
     for (const std::uint16_t port : collect_node_ports(service)) static_cast<void>(held.take(port));
   }
   service::RangeSnapshot snapshot = held.snapshot();

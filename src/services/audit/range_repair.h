@@ -1,37 +1,87 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "register/allocation.h"
-#include "services/audit/repair_finding.h"
-#include "services/audit/service_use.h"
+#include "register/service.h"
 #include "services/decide/node_ports.h"
 #include "services/decide/service_addresses.h"
 
 // One pass of the repair of Kubernetes' ranges (docs/notes/service-ranges.md#repair): makes each range anew from
 // what the Services hold, and says what was wrong with the stored one.
 //
-// What the caller must do for it to be safe: read the records of the ranges first, all Services after that, of every
-// kind that takes from the ranges, as of a moment not before, and write a range only if its record is still the one
-// that was read.
-// - Who takes a value writes the range no later than the Service: a kube-apiserver before it, Croft in the same commit.
-//   A Service that the list did not show took its value before the range was read, then the value is in the stored
-//   range, counts as leaked and stays; or after that, then the range has changed, and the write fails.
-// - Who gives a value back writes the range no earlier than the Service. A value that is free in what was read belongs
-//   to a Service that was gone by then, so the later list can't show it and have it taken again. One that is freed
-//   after that changes the range, and the write fails.
-// So a value is freed only when three passes found it without a Service: longer than any kube-apiserver needs between
-// its two writes. (A kube-apiserver frees the ports of an update before it writes the Service; a pass in between takes
-// them again, and three passes later they are free. Nobody has lost anything.)
+// The caller reads the records of the ranges first, then all Services of every kind that takes from them. It writes a
+// range only if its record is still the one that was read. Then:
+// - A value is taken in the range no later than its Service is written. The Service that the list missed either took
+// its
+//   value before the range was read, so it counts as leaked and stays, or after that, and the write fails.
+// - A value is given back in the range no earlier than its Service goes. So a value that was free when read belongs to
+//   no Service of the later list; one freed after that changes the range, and the write fails.
+// A value is freed only when three passes found it without a Service: longer than any kube-apiserver needs between its
+// two writes.
 
 namespace croft::core::audit {
+
+/// The part of a Service that a repair needs: a hundred thousand of them are kept at once. An ExternalName holds
+/// nothing.
+struct ServiceUse {
+  struct NodePort {
+    ServiceProtocol protocol = ServiceProtocol::tcp;
+    std::uint16_t number = 0;
+  };
+  ServiceName name;
+  WallTime created{};
+  ServiceType type = ServiceType::cluster_ip;
+  std::vector<std::string> cluster_ips;  ///< as written, `None` left out: maybe no addresses at all
+  std::vector<NodePort> node_ports;      ///< of its ports, in their order, then its health check's
+  /// Croft's own beside a Kubernetes: where addresses are IPAddress objects none can be its.
+  bool beside_kubernetes = false;
+  std::string uid{};
+};
+
+[[nodiscard]] ServiceUse use_of(const Service& service);
+
+/// The numbers that count as its own (docs/notes/service-ranges.md#repair-ports). One that two protocols share
+/// occurs once; one that it has twice in the same protocol occurs twice. The health check's is TCP.
+[[nodiscard]] std::vector<std::uint16_t> collect_node_ports(const ServiceUse& use);
+
+/// One thing a repair found (docs/notes/service-ranges.md#repair, #object-repair), in the field's words.
+struct RepairFinding {
+  /// The values of the label `type` of the field's metrics. `full` is here for their sake: nothing finds it, since
+  /// taking a value by name never says so. `unknown` is damage.
+  enum class Type : std::uint8_t { leak, repair, full, out_of_range, duplicate, invalid, unknown };
+  static constexpr std::size_t kTypeCount = 7;
+
+  Type type = Type::repair;
+  std::string_view reason;  ///< of the event: ClusterIPNotAllocated; for what has none, a word of Croft's own
+  std::string_view action;  ///< of the event: ClusterIPAllocation
+  std::string range;        ///< name of the record: serviceips; `ipaddresses` where addresses are objects
+  std::string value;        ///< the address or port; a text that is neither as it stands
+  std::optional<ServiceName> service;  ///< whose value it is; nothing for leaks
+  std::string message;
+  /// The writes of this pass put it right: a value taken or an object made, one that leaked freed for good.
+  bool mended = false;
+  std::uint64_t count = 1;  ///< more: it stands for so many values of its type, which have no finding of their own
+  friend bool operator==(const RepairFinding&, const RepairFinding&) = default;
+};
+
+/// `leak`, `repair`, `full`, `outOfRange`, `duplicate`, `invalid`, `unknown`.
+[[nodiscard]] std::string_view name_of(RepairFinding::Type type);
+
+/// How many of each type, as the field's metrics count: a leak when it is freed.
+using RepairCounts = std::array<std::size_t, RepairFinding::kTypeCount>;
+[[nodiscard]] RepairCounts counts_of(const std::vector<RepairFinding>& findings);
 
 /// A value of a range: an address or a port.
 using RangeValue = std::variant<net::Address, int>;
@@ -43,9 +93,8 @@ struct LeakedValue {
   unsigned passes = 1;
   friend bool operator==(const LeakedValue&, const LeakedValue&) = default;
 };
-/// What the passes before left of a range: ascending by value. One that a pass sees in use, or free, is forgotten; so
-/// is one that was freed. (In the reference it is remembered, and freed at once if it leaks again:
-/// docs/notes/service-ranges.md#leak-memory.)
+/// Values that the passes before left of a range: ascending by value. One that a pass sees in use, or free, is
+/// forgotten (docs/notes/service-ranges.md#leak-memory).
 using Leaks = std::vector<LeakedValue>;
 
 /// A leaked value is kept in the passes before this one.
@@ -82,29 +131,21 @@ struct RangeRepair {
   std::vector<RepairFinding> findings;  ///< of each Service in the order given, then the leaks, ascending
   /// The record as it is to be: made when absent; nothing when it is so already.
   std::optional<RangeAllocation> write;
-  bool remove = false;  ///< the record is to go; `write` is nothing then
-  Leaks leaks;          ///< for the next pass, once `write` is stored
+  Leaks leaks;  ///< for the next pass, once `write` is stored
   /// The record can't be read as a range: nothing else above but the name, and nothing is written.
   std::optional<Error> failure;
 };
 
 /// The addresses of one family or of two. Findings that concern no range (texts that are no address, families without
 /// a range) are in the first. Addresses are read as a kube-apiserver reads them (base/net/lenient.h); a Service whose
-/// address can't be read keeps every leak of its family.
+/// address can't be read keeps every leak.
 [[nodiscard]] std::vector<RangeRepair> repair_addresses(std::span<const AddressRangeSeen> ranges,
                                                         std::span<const ServiceUse> services);
 
-/// A second range that is not configured any more: its record goes once no Service has an address of it that the range
-/// that is left, `primary`, lacks. Else it stays as it is, and what is said of the Services says why.
-[[nodiscard]] RangeRepair drop_second_range(const std::string& name, const RangeAllocation& stored,
-                                            const service::ServiceCidr& primary, std::span<const ServiceUse> services);
-
-/// The node ports. Those of an ExternalName are nobody's, unlike in the reference: they are neither taken nor reported,
-/// but kept where they are taken, so that two repairs don't work against each other.
 [[nodiscard]] RangeRepair repair_node_ports(const PortRangeSeen& range, std::span<const ServiceUse> services);
 
-/// What the Services alone tell of the node ports, where their range is not to be seen: ports of two Services, and
-/// those outside of what the range is said to be. Use is what the Services have. Nothing is to be written. Without
+/// Compares the node ports of Services alone, where their range is not to be seen: ports of two Services, and
+/// those outside of `range`. Use is what the Services have. Nothing is to be written. Without
 /// `range` any port will do.
 [[nodiscard]] RangeRepair compare_node_ports(const std::optional<service::NodePortRange>& range,
                                              std::span<const ServiceUse> services);

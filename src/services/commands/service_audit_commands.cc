@@ -23,8 +23,6 @@ struct AuditFlags {
   std::vector<std::string> etcd_servers;
   std::string etcd_ca_file, etcd_certificate_file, etcd_key_file, etcd_prefix = "/registry";
   std::string cidrs, node_ports;
-  engine::ClusterIpForm form = engine::ClusterIpForm::automatic;
-  std::string range;  ///< of `range`: only this one
   bool apply = false;
   int passes = 0;  ///< 0: as it comes
   std::int64_t interval_ms = std::chrono::duration_cast<milliseconds>(std::chrono::minutes(3)).count();
@@ -51,12 +49,11 @@ struct AuditFlags {
   if (!flags.node_ports.empty()) {
     TRY(options.node_ports, core::service::parse_node_port_flag(flags.node_ports));
   }
-  options.form = flags.form;
   options.write = write;
   return options;
 }
 
-/// What could not be done is an error, after all else was said.
+/// A failure is the error, after all else was said.
 [[nodiscard]] Result<int> ended(const engine::RangeRepairReport& report, bool has_findings) {
   if (!report.failures.empty()) return fail(report.failures.front().error);
   return static_cast<int>(has_findings ? edge::ExitCode::findings : edge::ExitCode::fine);
@@ -72,34 +69,16 @@ struct AuditFlags {
   return ended(report, !findings.empty());
 }
 
-[[nodiscard]] Result<int> show_ranges(CommandLine& line, const AuditFlags& flags) {
-  TRY(const engine::RangeRepairOptions options, repair_options(flags, false));
-  TRY(const engine::Context context, open_store_of_services(line, flags, true));
-  engine::RangeRepairMemory memory;
-  TRY(const engine::RangeRepairReport report, engine::repair_ranges(context, options, memory));
-  print(line.json() ? line.data(ranges_json_of(report, flags.range))
-                    : picture_of(report, flags.range, line.wide(), line.in_colour()),
-        Printed::coloured);
-  return ended(report, false);
-}
-
 [[nodiscard]] bool has_waiting_leaks(const engine::RangeRepairReport& report) {
   if (report.addresses && report.addresses->to_be_seen_again > 0) return true;
-  return std::ranges::any_of(report.ranges, [&](const auto& range) {
-    return !range.leaks.empty() && !(report.bitmap_beside && range.name != core::kServiceNodePorts);
-  });
+  return std::ranges::any_of(report.ranges, [](const auto& range) { return !range.leaks.empty(); });
 }
 
 /// Findings that the last pass did not put right, or would not have.
 [[nodiscard]] bool leaves_something(const engine::RangeRepairReport& report) {
-  if (!report.changed_meanwhile.empty()) return true;
   const auto findings = report.findings();
-  if (!report.applied) return !findings.empty();
-  return std::ranges::any_of(findings, [&](const core::audit::RepairFinding& finding) {
-    const bool is_written =
-        !(report.bitmap_beside && (finding.range == core::kServiceIps || finding.range == core::kSecondaryServiceIps));
-    return !finding.mended || !is_written;
-  });
+  return !report.changed_meanwhile.empty() ||
+         !std::ranges::all_of(findings, [&](const auto& finding) { return report.applied && finding.mended; });
 }
 
 [[nodiscard]] Result<int> repair_ranges(CommandLine& line, const AuditFlags& flags) {
@@ -111,20 +90,16 @@ struct AuditFlags {
   engine::RangeRepairMemory memory;
   std::vector<core::audit::RepairFinding> findings;
   engine::RangeRepairReport report;
-  // The report comes before the first write, on whichever stream has no data to carry.
-  bool is_shown = false;
-  const auto show = [&](const engine::RangeRepairReport& seen) {
-    if (std::exchange(is_shown, true)) return;
-    const std::string text = text_of(seen, seen.findings(), line.wide());
-    if (line.json()) {
-      static_cast<void>(os::write_standard_error(text));
-    } else {
-      print(text);
-    }
-  };
   for (int pass = 1; pass <= passes; ++pass) {
-    TRY(report, engine::repair_ranges(context, options, memory, show));
-    show(report);
+    TRY(report, engine::repair_ranges(context, options, memory));
+    if (pass == 1) {
+      const std::string text = text_of(report, report.findings(), line.wide());
+      if (line.json()) {
+        static_cast<void>(os::write_standard_error(text));
+      } else {
+        print(text);
+      }
+    }
     findings = merged(std::move(findings), report.findings());
     for (const engine::RangeFailure& failure : report.failures) {
       tell(fmt::format("pass {}: {}: {}", pass, failure.range, printable(failure.error.message, Printed::line)));
@@ -166,14 +141,6 @@ void add_audit_flags(CLI::App& command, AuditFlags& flags) {
   command.add_option("--service-cluster-ip-range", flags.cidrs,
                      "Expected Service address ranges, as in the kube-apiservers' flag (default: as stored)");
   command.add_option("--service-node-port-range", flags.node_ports, "Expected node port range (default: as stored)");
-  command
-      .add_option("--cluster-ip-form", flags.form,
-                  "How addresses are stored: bitmap, objects (Kubernetes 1.33 and newer) or auto")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, engine::ClusterIpForm>{{"auto", engine::ClusterIpForm::automatic},
-                                                       {"bitmap", engine::ClusterIpForm::bitmap},
-                                                       {"objects", engine::ClusterIpForm::objects}}))
-      ->default_str("auto");
 }
 
 CLI::App* add_verb(CLI::App& service, CommandLine& line, const char* verb, const char* help,
@@ -198,7 +165,7 @@ void add_service_audit_commands(CLI::App& service, CommandLine& line) {
   const auto flags = std::make_shared<AuditFlags>();
   CLI::App* repairing =
       add_verb(service, line, "repair", "Audit, and with --apply fix what can be fixed", flags, repair_ranges);
-  repairing->add_flag("--apply", flags->apply, "Write the repairs after the report, by compare-and-swap");
+  repairing->add_flag("--apply", flags->apply, "Write the repairs, by compare-and-swap");
   repairing
       ->add_option("--passes", flags->passes,
                    "Maximum number of passes; a leaked bit is freed in the third (default: 3 with --apply, otherwise "
@@ -218,11 +185,6 @@ void add_service_audit_commands(CLI::App& service, CommandLine& line) {
   repairing->footer(
       "The exit code is 3 if something is left: without --apply any finding, with --apply what no repair can fix "
       "(values of two Services, values outside the ranges).");
-
-  const auto shown = std::make_shared<AuditFlags>();
-  add_verb(service, line, "range", "The ranges as pictures: what is taken, in which band; -o wide: who holds what",
-           shown, show_ranges)
-      ->add_option("NAME", shown->range, "Only this one: serviceips, secondaryserviceips or servicenodeports");
 }
 
 }  // namespace croft::app

@@ -23,9 +23,6 @@ using audit::RangeValue;
 using audit::RepairFinding;
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMapColumns = 64;
-constexpr std::size_t kCellsMax = kMapColumns * 8;
-
 /// One line of the table of ranges: a bitmap, or a prefix of a ServiceCIDR.
 struct RangeLine {
   std::string name, range;
@@ -34,7 +31,7 @@ struct RangeLine {
   bool unseen = false;  ///< nothing is known of it
 };
 
-[[nodiscard]] std::vector<RangeLine> lines_of(const engine::RangeRepairReport& report, const std::string& name = {}) {
+[[nodiscard]] std::vector<RangeLine> lines_of(const engine::RangeRepairReport& report) {
   std::vector<RangeLine> lines;
   for (const audit::RangeRepair& range : report.ranges) {
     lines.push_back({range.name, range.range, range.in_static, range.in_dynamic, range.present,
@@ -45,11 +42,10 @@ struct RangeLine {
       lines.push_back({use.name, use.cidr.to_string(), use.in_static, use.in_dynamic, true});
     }
   }
-  if (!name.empty()) std::erase_if(lines, [&](const RangeLine& line) { return line.name != name; });
   return lines;
 }
 
-/// What is in a register that others write may hold anything.
+/// A register that others write may hold anything.
 [[nodiscard]] std::string shown(std::string text) {
   std::ranges::replace_if(
       text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
@@ -73,11 +69,11 @@ struct RangeLine {
 }
 
 /// Which bitmaps cover only the beginning of their range.
-[[nodiscard]] std::string cut_text(const engine::RangeRepairReport& report, const std::string& name = {}) {
+[[nodiscard]] std::string cut_text(const engine::RangeRepairReport& report) {
   std::string text;
   for (const audit::RangeRepair& range : report.ranges) {
     const auto cidr = net::parse_prefix_leniently(range.range);
-    if ((!name.empty() && range.name != name) || !cidr || !core::service::exceeds_service_bitmap(*cidr)) continue;
+    if (!cidr || !core::service::exceeds_service_bitmap(*cidr)) continue;
     text +=
         fmt::format("{} covers the first {} addresses of {}, as each bitmap does: no Service gets one beyond them\n",
                     shown(range.name), core::service::kServiceV6AddressesMax, cidr->to_string());
@@ -85,7 +81,7 @@ struct RangeLine {
   return text;
 }
 
-/// Who holds each value by what the Services say, ascending.
+/// The holders of each value by the Services, ascending.
 using Holders = std::map<RangeValue, std::vector<std::string>>;
 
 [[nodiscard]] Holders holders_of(const engine::RangeRepairReport& report) {
@@ -95,7 +91,6 @@ using Holders = std::map<RangeValue, std::vector<std::string>>;
       if (const auto address = net::parse_address_leniently(text))
         holders[*address].push_back(service.name.to_string());
     }
-    if (service.type == core::ServiceType::external_name) continue;
     for (const std::uint16_t port : audit::collect_node_ports(service)) {
       holders[static_cast<int>(port)].push_back(service.name.to_string());
     }
@@ -103,29 +98,26 @@ using Holders = std::map<RangeValue, std::vector<std::string>>;
   return holders;
 }
 
-/// Calls f(value, ordinal) for each value that the record says is taken.
+/// Calls f(value) for each value that the record says is taken.
 template <core::service::RangeMap M, class F>
 void for_each_taken(const core::RangeAllocation& range, F f) {
   const auto restored = core::service::range_from<M>({range.range, range.data});
-  if (!restored) return;
-  const M& map = restored->range.map();
-  restored->range.for_each_taken([&](const auto& value) { f(RangeValue(value), map.ordinal_of(value)->value); });
-}
-
-template <class F>
-void for_each_taken(const std::string& name, const core::RangeAllocation& range, F f) {
-  if (name == core::kServiceNodePorts) return for_each_taken<core::service::NodePortRange>(range, f);
-  for_each_taken<core::service::ServiceCidr>(range, f);
+  if (restored) restored->range.for_each_taken([&](const auto& value) { f(RangeValue(value)); });
 }
 
 [[nodiscard]] std::string holders_text(const engine::RangeRepairReport& report) {
   Holders holders = holders_of(report);
   std::uint64_t unheld = 0;
+  const auto add = [&](const RangeValue& value) {
+    if (holders.contains(value)) return;
+    if (++unheld <= audit::kLeakFindingsMax) holders[value];
+  };
   for (const auto& [name, range] : report.stored) {
-    for_each_taken(name, range, [&](const RangeValue& value, std::uint32_t) {
-      if (holders.contains(value)) return;
-      if (++unheld <= audit::kLeakFindingsMax) holders[value];
-    });
+    if (name == core::kServiceNodePorts) {
+      for_each_taken<core::service::NodePortRange>(range, add);
+    } else {
+      for_each_taken<core::service::ServiceCidr>(range, add);
+    }
   }
   Table table({"VALUE", "HELD BY"});
   for (const auto& [value, names] : holders) {
@@ -156,39 +148,6 @@ void for_each_taken(const std::string& name, const core::RangeAllocation& range,
   return table.to_string();
 }
 
-/// A picture of `size` places, `taken` ascending: a place a character, or several, then by how many are taken.
-[[nodiscard]] std::string strip(const std::vector<std::uint32_t>& taken, std::uint32_t first, std::uint32_t size,
-                                bool colour) {
-  const std::size_t cells = std::min<std::size_t>(size, kCellsMax);
-  std::vector<std::uint64_t> count(cells);
-  const auto cell_of = [&](std::uint64_t place) { return static_cast<std::size_t>(place * cells / size); };
-  for (const std::uint32_t place : taken) {
-    if (place >= first && place - first < size) ++count[cell_of(place - first)];
-  }
-  std::string text;
-  for (std::size_t i = 0; i < cells; ++i) {
-    if (i % kMapColumns == 0) text += i == 0 ? "  " : "\n  ";
-    const std::uint64_t places = std::max<std::uint64_t>(size / cells, 1);
-    const char* sign = count[i] == 0                ? "·"
-                       : count[i] >= places         ? "█"
-                       : count[i] * 3 >= places * 2 ? "▓"
-                       : count[i] * 3 >= places     ? "▒"
-                                                    : "░";
-    text += colour && count[i] > 0 ? fmt::format("\x1b[38;5;34m{}\x1b[0m", sign) : sign;
-  }
-  return text + "\n";
-}
-
-[[nodiscard]] std::string band_text(const char* name, const BandUse& use, const std::vector<std::uint32_t>& taken,
-                                    std::uint32_t first, bool colour) {
-  if (use.size == 0) return {};
-  const auto size = static_cast<std::uint32_t>(use.size);
-  const std::uint64_t places = size / std::min<std::uint64_t>(size, kCellsMax);
-  std::string text = fmt::format(" {} band, {} taken", name, use_text(use));
-  if (places > 1) text += fmt::format(", about {} a character", places);
-  return text + "\n" + strip(taken, first, size, colour);
-}
-
 [[nodiscard]] Json json_of(const RangeLine& line) {
   const auto use = [](const BandUse& band) { return Json{{"size", band.size}, {"used", band.used}}; };
   return {{"name", line.name},
@@ -211,12 +170,6 @@ void for_each_taken(const std::string& name, const core::RangeAllocation& range,
   return json;
 }
 
-[[nodiscard]] Json ranges_json(const engine::RangeRepairReport& report, const std::string& name) {
-  Json ranges = Json::array();
-  for (const RangeLine& line : lines_of(report, name)) ranges.push_back(json_of(line));
-  return ranges;
-}
-
 }  // namespace
 
 std::vector<RepairFinding> merged(std::vector<RepairFinding> before, const std::vector<RepairFinding>& after) {
@@ -237,11 +190,6 @@ std::vector<RepairFinding> merged(std::vector<RepairFinding> before, const std::
 std::string text_of(const engine::RangeRepairReport& report, const std::vector<RepairFinding>& findings, bool wide) {
   std::string text = fmt::format("{}; addresses are kept as {}\n", counted(report.services.size(), "service"),
                                  report.objects ? "IPAddress objects" : "bitmaps");
-  if (report.bitmap_beside) {
-    text +=
-        "There is a bitmap of addresses beside the objects. It is looked at but never written; an API server of "
-        "1.34 or newer does not use it: --cluster-ip-form objects leaves it out.\n";
-  }
   if (report.bitmaps_unseen) {
     text +=
         "Which node ports are taken is in the etcd of the kube-apiservers, and no API shows it: the Services were "
@@ -261,30 +209,15 @@ std::string text_of(const engine::RangeRepairReport& report, const std::vector<R
   return text;
 }
 
-std::string picture_of(const engine::RangeRepairReport& report, const std::string& name, bool wide, bool colour) {
-  std::string text = table_of(lines_of(report, name)) + cut_text(report, name);
-  for (const audit::RangeRepair& range : report.ranges) {
-    const auto stored = report.stored.find(range.name);
-    if (stored == report.stored.end() || (!name.empty() && range.name != name)) continue;
-    std::vector<std::uint32_t> taken;
-    for_each_taken(range.name, stored->second,
-                   [&](const RangeValue&, std::uint32_t ordinal) { taken.push_back(ordinal); });
-    text += fmt::format("\n{} {}\n", shown(range.name), shown(range.range));
-    text += band_text("static", range.in_static, taken, 0, colour);
-    text += band_text("dynamic", range.in_dynamic, taken, static_cast<std::uint32_t>(range.in_static.size), colour);
-  }
-  if (wide) text += "\n" + holders_text(report);
-  return text;
-}
-
 Data json_of(const engine::RangeRepairReport& report, const std::vector<RepairFinding>& findings) {
-  Json list = Json::array(), failures = Json::array();
+  Json ranges = Json::array(), list = Json::array(), failures = Json::array();
+  for (const RangeLine& line : lines_of(report)) ranges.push_back(json_of(line));
   for (const RepairFinding& finding : findings) list.push_back(json_of(finding));
   for (const engine::RangeFailure& failure : report.failures) {
     failures.push_back({{"range", failure.range}, {"message", failure.error.message}});
   }
   Json json = {{"form", report.objects ? "objects" : "bitmap"},
-               {"ranges", ranges_json(report, "")},
+               {"ranges", std::move(ranges)},
                {"services", report.services.size()},
                {"findings", std::move(list)},
                {"applied", report.applied},
@@ -292,10 +225,6 @@ Data json_of(const engine::RangeRepairReport& report, const std::vector<RepairFi
                {"failures", std::move(failures)},
                {"bitmapsUnseen", report.bitmaps_unseen}};
   return Data(std::move(json));
-}
-
-Data ranges_json_of(const engine::RangeRepairReport& report, const std::string& name) {
-  return Data(ranges_json(report, name));
 }
 
 }  // namespace croft::app

@@ -159,64 +159,9 @@ TEST_F(ServiceAuditViews, Json) {
             "changedMeanwhile: []\n"
             "failures: []\n"
             "bitmapsUnseen: false\n");
-  EXPECT_EQ(ranges_json_of(report, "nosuch").json(), "[]\n");
-  EXPECT_EQ(ranges_json_of(report, "servicenodeports").yaml(),
-            "- name: \"servicenodeports\"\n  range: \"30000-30031\"\n  size: 32\n  used: 1\n"
-            "  static:\n    size: 16\n    used: 1\n  dynamic:\n    size: 16\n    used: 0\n  present: true\n");
 }
 
-TEST_F(ServiceAuditViews, Pictures) {
-  EXPECT_EQ(picture_of(look(), "", false, false),
-            "NAME               RANGE         USED      STATIC    DYNAMIC\n"
-            "serviceips         10.0.0.0/28   2 of 14   0 of 0    2 of 14\n"
-            "servicenodeports   30000-30031   1 of 32   1 of 16   0 of 16\n"
-            "\n"
-            "serviceips 10.0.0.0/28\n"
-            " dynamic band, 2 of 14 taken\n"
-            "  ··█········█··\n"
-            "\n"
-            "servicenodeports 30000-30031\n"
-            " static band, 1 of 16 taken\n"
-            "  ·█··············\n"
-            " dynamic band, 0 of 16 taken\n"
-            "  ················\n");
-  EXPECT_THAT(picture_of(look(), "serviceips", true, false), HasSubstr("HELD BY"));
-  EXPECT_EQ(picture_of(look(), "nosuch", false, false), "NAME   RANGE   USED   STATIC   DYNAMIC\n");
-}
-
-/// The rest of a line in which nothing is taken.
-std::string picture_line(std::size_t places) {
-  std::string text;
-  for (std::size_t i = 0; i < places; ++i) text += "·";
-  return text + "\n";
-}
-
-TEST(ServiceAuditPictures, Bands) {
-  engine::Services services("10.0.0.0/20");
-  for (int i = 1; i <= 40; ++i) {
-    const auto name = "s" + std::to_string(i);
-    ASSERT_EQ(
-        services.create(engine::Services::with_ip(engine::Services::service(name), "10.0.1." + std::to_string(i))),
-        "ok");
-  }
-  ASSERT_EQ(services.create(engine::Services::with_ip(engine::Services::service("first"), "10.0.0.1")), "ok");
-  engine::RangeRepairMemory memory;
-  const auto report = engine::repair_ranges(services.context, {}, memory);
-  ASSERT_TRUE(report);
-  const auto row = [](const std::string& front) { return "  " + front + picture_line(64 - width_of(front)); };
-  const std::string free = row("");
-  EXPECT_EQ(picture_of(*report, "serviceips", false, false),
-            "NAME         RANGE         USED         STATIC     DYNAMIC\n"
-            "serviceips   10.0.0.0/20   41 of 4094   1 of 256   40 of 3838\n"
-            "\nserviceips 10.0.0.0/20\n"
-            " static band, 1 of 256 taken\n" +
-                row("█") + free + free + free + " dynamic band, 40 of 3838 taken, about 7 a character\n" +
-                row("█████░") + free + free + free + free + free + free + free);
-  const std::string coloured = picture_of(*report, "serviceips", false, true);
-  EXPECT_THAT(coloured, HasSubstr("\n  \x1b[38;5;34m█\x1b[0m·"));
-}
-
-TEST(ServiceAuditPictures, ABitmapThatCoversTheBeginningOfItsRange) {
+TEST(ServiceAuditText, ABitmapThatCoversTheBeginningOfItsRange) {
   engine::Services services("fd00::/64");
   ASSERT_EQ(services.create(engine::Services::with_ip(engine::Services::service("last"), "fd00::ffff")), "ok");
   engine::RangeRepairMemory memory;
@@ -228,9 +173,6 @@ TEST(ServiceAuditPictures, ABitmapThatCoversTheBeginningOfItsRange) {
   EXPECT_THAT(text_of(*report, {}, false),
               HasSubstr("1 of 65279\nservicenodeports   30000-32767   0 of 2768    0 of 86    0 of 2682\n" + told +
                         "no findings\n"));
-  EXPECT_THAT(picture_of(*report, "serviceips", false, false),
-              HasSubstr("1 of 65279\n" + told + "\nserviceips fd00::/64\n"));
-  EXPECT_THAT(picture_of(*report, "servicenodeports", false, false), testing::Not(HasSubstr("covers")));
   engine::Services whole("fd00::/112");
   const auto fits = engine::repair_ranges(whole.context, {}, memory);
   ASSERT_TRUE(fits);
@@ -262,10 +204,9 @@ TEST(ServiceAuditObjects, Ranges) {
             "kubernetes         10.96.0.0/24   3 of 254                    1 of 16    2 of 238\n"
             "mo?re              fd00::/64      3 of 18446744073709551615   0 of 256   3 of 18446744073709551359\n"
             "no findings\n");
-  report.bitmap_beside = true;
   report.changed_meanwhile = {"10.96.0.7", "x\x1b[2J"};
   const std::string text = text_of(report, {}, false);
-  EXPECT_THAT(text, HasSubstr("objects\nThere is a bitmap of addresses beside the objects. "));
+  EXPECT_THAT(text, HasSubstr("IPAddress objects\n"));
   EXPECT_THAT(text, HasSubstr("\n10.96.0.7 was changed by others during the look: "));
   EXPECT_THAT(text, HasSubstr("\nx?[2J was changed by others during the look: "));
 }

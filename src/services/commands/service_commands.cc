@@ -12,6 +12,7 @@
 #include "os/files.h"
 #include "os/process.h"
 #include "services/commands/service_views.h"
+#include "services/decide/service_words.h"
 #include "services/format/service_manifest.h"
 #include "services/use/service.h"
 #include "store/kube/format/yaml_documents.h"
@@ -22,28 +23,20 @@ namespace {
 
 constexpr int kRefused = static_cast<int>(edge::ExitCode::error);
 
-/// What the flags of `create` and `update` say. Absent ones change nothing.
+/// The flags of `create` and `update`, for addresses and ports; a manifest has the rest. Absent ones change nothing.
 struct ServiceFlags {
   std::string name, name_space = "default", file;
-  std::optional<std::string> type, policy, external_name, traffic_policy, load_balancer_class;
-  std::optional<std::vector<std::string>> tcp, udp, sctp, ips, families, selector, labels;
-  std::optional<std::uint16_t> health_check_node_port;
-  std::optional<bool> allocate_node_ports;
+  std::optional<std::string> type, policy;
+  std::optional<std::vector<std::string>> tcp, udp, sctp, ips, families;
   std::string cidrs, node_ports;
-  bool dry_run = false, make_ranges = false, with_kubernetes_service = false;
+  bool dry_run = false, make_ranges = false;
 };
 
-[[nodiscard]] Result<std::map<std::string, std::string>> pairs_argument(const char* flag,
-                                                                        const std::vector<std::string>& texts) {
-  std::map<std::string, std::string> pairs;
-  for (const std::string& text : texts) {
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos) {
-      return fail(ErrorCode::invalid_argument, fmt::format("{}: {} is not KEY=VALUE", flag, net::echo(text)));
-    }
-    pairs[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  return pairs;
+template <class T, std::size_t N>
+[[nodiscard]] Result<T> word_argument(const char* flag, const core::Words<T, N>& words, const std::string& text) {
+  if (const auto value = core::value_in(words, text)) return *value;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{}: {} is none of {}", flag, net::echo(text), core::listed(words)));
 }
 
 [[nodiscard]] std::optional<std::uint16_t> port_of(std::string_view text) {
@@ -78,6 +71,7 @@ struct ServiceFlags {
   const auto read = [&](const char* flag, const auto& texts, core::ServiceProtocol protocol) -> Result<void> {
     for (const std::string& text : texts.value_or(std::vector<std::string>())) {
       TRY(core::ServicePort port, port_argument(flag, text, protocol));
+      port.name = fmt::format("{}-{}", flag + 2, port.port);
       service.ports.push_back(std::move(port));
     }
     return {};
@@ -85,13 +79,7 @@ struct ServiceFlags {
   TRY_VOID(read("--tcp", flags.tcp, core::ServiceProtocol::tcp));
   TRY_VOID(read("--udp", flags.udp, core::ServiceProtocol::udp));
   TRY_VOID(read("--sctp", flags.sctp, core::ServiceProtocol::sctp));
-  if (service.ports.size() == 1) return {};
-  for (core::ServicePort& port : service.ports) {
-    const char* protocol = port.protocol == core::ServiceProtocol::tcp   ? "tcp"
-                           : port.protocol == core::ServiceProtocol::udp ? "udp"
-                                                                         : "sctp";
-    port.name = fmt::format("{}-{}", protocol, port.port);
-  }
+  if (service.ports.size() == 1) service.ports.front().name.clear();
   return {};
 }
 
@@ -103,59 +91,40 @@ struct ServiceFlags {
   if (flags.families) {
     service.ip_families.clear();
     for (const std::string& text : *flags.families) {
-      TRY(const net::Family family, wire::parse_ip_family(text));
+      TRY(const net::Family family, word_argument("--ip-families", core::kFamilies, text));
       service.ip_families.push_back(family);
     }
   }
   if (flags.policy) {
-    TRY(service.ip_family_policy, wire::parse_ip_family_policy(*flags.policy));
+    TRY(service.ip_family_policy, word_argument("--ip-family-policy", core::kFamilyPolicies, *flags.policy));
   }
   return {};
 }
 
 [[nodiscard]] Result<void> apply_flags(const ServiceFlags& flags, core::Service& service) {
   if (flags.type) {
-    TRY(service.type, wire::parse_service_type(*flags.type));
+    TRY(service.type, word_argument("--type", core::kServiceTypes, *flags.type));
   }
   TRY_VOID(read_ports(flags, service));
-  TRY_VOID(read_addresses(flags, service));
-  if (flags.selector) {
-    TRY(service.selector, pairs_argument("--selector", *flags.selector));
-  }
-  if (flags.labels) {
-    TRY(service.labels, pairs_argument("--labels", *flags.labels));
-  }
-  if (flags.external_name) service.external_name = *flags.external_name;
-  if (flags.traffic_policy) {
-    TRY(service.external_traffic_policy, wire::parse_traffic_policy(*flags.traffic_policy));
-    service.external_traffic_policy_given = true;
-  }
-  if (flags.health_check_node_port) service.health_check_node_port = *flags.health_check_node_port;
-  if (flags.allocate_node_ports) service.allocate_load_balancer_node_ports = flags.allocate_node_ports;
-  if (flags.load_balancer_class) service.load_balancer_class = flags.load_balancer_class;
-  return {};
+  return read_addresses(flags, service);
 }
 
 /// The manifests of -f, `-` for the standard input; those without a namespace get that of -n.
 [[nodiscard]] Result<std::vector<wire::ServiceManifest>> read_manifests(const ServiceFlags& flags) {
-  // Of standard input one byte more, so that a longer text is refused and not cut.
+  // One byte more of standard input, so that a longer text is refused and not cut.
   TRY(const std::string text, flags.file == "-" ? os::read_standard_input(wire::kYamlBytesMax + 1)
                                                 : os::read_file(flags.file, wire::kYamlBytesMax));
   auto manifests = wire::parse_service_manifests(text);
   if (!manifests) return fail(manifests.error().in(flags.file));
   for (wire::ServiceManifest& manifest : *manifests) {
     if (manifest.service.name.name_space.empty()) manifest.service.name.name_space = flags.name_space;
-    if (manifest.unknown.empty()) continue;
-    std::string list;
-    for (const std::string& path_of_one : manifest.unknown) list += (list.empty() ? "" : ", ") + path_of_one;
-    tell(fmt::format("note: service/{}: not kept, Croft has no use for it: {}", manifest.service.name.name, list));
   }
   return manifests;
 }
 
-/// What the flags say of the ranges.
-[[nodiscard]] Result<engine::RangeChoice> ranges_of(const CommandLine& line, const ServiceFlags& flags) {
-  engine::RangeChoice ranges;
+/// The ranges by the flags.
+[[nodiscard]] Result<core::ServiceRanges> ranges_of(const CommandLine& line, const ServiceFlags& flags) {
+  core::ServiceRanges ranges;
   if (!flags.cidrs.empty()) {
     TRY(ranges.cidrs, core::service::parse_service_cidrs(flags.cidrs));
     for (const net::Prefix& cidr : {ranges.cidrs->primary, ranges.cidrs->secondary}) {
@@ -169,10 +138,6 @@ struct ServiceFlags {
   // In an etcd a kube-apiserver may be the one who makes them.
   ranges.may_make = flags.make_ranges || store::file_of_store(line.store_url).has_value();
   return ranges;
-}
-
-[[nodiscard]] core::ServiceOptions service_options(const ServiceFlags& flags) {
-  return {flags.dry_run, flags.with_kubernetes_service};
 }
 
 /// Prints what became of one Service; the exit code.
@@ -204,8 +169,8 @@ int report(CommandLine& line, const core::ServiceAnswer& answer, const char* ver
 
 [[nodiscard]] Result<int> create_one(CommandLine& line, const engine::Context& context, const ServiceFlags& flags,
                                      const core::Service& wanted) {
-  TRY(const engine::RangeChoice ranges, ranges_of(line, flags));
-  TRY(const core::ServiceAnswer answer, engine::create_service(context, wanted, ranges, service_options(flags)));
+  TRY(const core::ServiceRanges ranges, ranges_of(line, flags));
+  TRY(const core::ServiceAnswer answer, engine::create_service(context, wanted, ranges, flags.dry_run));
   TRY(const auto stored, stored_again(line, context, answer, flags.dry_run));
   return report(line, answer, "created", flags.dry_run, stored);
 }
@@ -236,8 +201,8 @@ int report(CommandLine& line, const core::ServiceAnswer& answer, const char* ver
 
 [[nodiscard]] Result<int> update_one(CommandLine& line, const engine::Context& context, const ServiceFlags& flags,
                                      const core::Service& wanted, const std::optional<store::Revision>& as_of) {
-  TRY(const engine::RangeChoice ranges, ranges_of(line, flags));
-  TRY(const core::ServiceAnswer answer, engine::update_service(context, wanted, ranges, service_options(flags), as_of));
+  TRY(const core::ServiceRanges ranges, ranges_of(line, flags));
+  TRY(const core::ServiceAnswer answer, engine::update_service(context, wanted, ranges, flags.dry_run, as_of));
   TRY(const auto stored, stored_again(line, context, answer, flags.dry_run));
   return report(line, answer, "updated", flags.dry_run, stored);
 }
@@ -285,7 +250,7 @@ struct NameOptions {
 [[nodiscard]] Result<int> delete_service(CommandLine& line, const NameOptions& options) {
   TRY(const engine::Context context, line.open());
   const core::ServiceName name{options.name_space, options.name};
-  TRY(const core::ServiceAnswer answer, engine::delete_service(context, name, {options.dry_run, false}));
+  TRY(const core::ServiceAnswer answer, engine::delete_service(context, name, options.dry_run));
   return report(line, answer, "deleted", options.dry_run, std::nullopt);
 }
 
@@ -319,7 +284,7 @@ void add_service_flags(CLI::App& command, ServiceFlags& flags) {
   command.add_option("NAME", flags.name, "Name of the Service");
   add_namespace(command, flags.name_space);
   command.add_option("-f,--filename", flags.file,
-                     "Manifest as for kubectl, YAML or JSON, instead of NAME; - reads standard input");
+                     "Manifest as for kubectl, YAML or JSON, instead of NAME and flags; - reads standard input");
   command.add_option("--type", flags.type, "ClusterIP, NodePort, LoadBalancer or ExternalName");
   const auto list = [&](const char* name, auto& value, const char* help) {
     // One word a flag, so that NAME may stand behind it.
@@ -331,16 +296,7 @@ void add_service_flags(CLI::App& command, ServiceFlags& flags) {
   list("--cluster-ip", flags.ips, "Its address, or None for a headless one; for two families both");
   command.add_option("--ip-family-policy", flags.policy, "SingleStack, PreferDualStack or RequireDualStack");
   list("--ip-families", flags.families, "IPv4, IPv6, or both in their order");
-  command.add_option("--external-name", flags.external_name, "For type ExternalName: the external DNS name");
-  command.add_option("--external-traffic-policy", flags.traffic_policy, "Cluster or Local");
-  command.add_option("--health-check-node-port", flags.health_check_node_port,
-                     "Health check port of a load balancer with policy Local");
-  command.add_option("--allocate-load-balancer-node-ports", flags.allocate_node_ports,
-                     "Whether the ports of a load balancer get node ports: true (default) or false");
-  command.add_option("--load-balancer-class", flags.load_balancer_class, "Class of the load balancer");
-  list("--selector", flags.selector, "KEY=VALUE of its pods");
-  list("--labels", flags.labels, "KEY=VALUE");
-  command.add_flag("--dry-run", flags.dry_run, "Change nothing; addresses and node ports shown are stand-ins");
+  command.add_flag("--dry-run", flags.dry_run, "Change nothing; a real run may choose other free values");
   command.add_option("--service-cluster-ip-range", flags.cidrs,
                      "One or two Service address ranges (default: as stored, otherwise 10.0.0.0/24)");
   command.add_option("--service-node-port-range", flags.node_ports,
@@ -354,11 +310,6 @@ void add_verb(CLI::App& service, CommandLine& line, const char* verb, const char
   const auto flags = std::make_shared<ServiceFlags>();
   CLI::App* command = service.add_subcommand(verb, help);
   add_service_flags(*command, *flags);
-  if (std::string_view(verb) == "create") {
-    command->add_flag(
-        "--kubernetes-service", flags->with_kubernetes_service,
-        "If this creates the range: also create the Service default/kubernetes, which gets the first address");
-  }
   command->callback(
       [&line, flags, action] { line.run = [flags, action](CommandLine& l) { return action(l, *flags); }; });
 }

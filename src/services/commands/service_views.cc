@@ -10,7 +10,7 @@
 #include "cli/croft/json_text.h"
 #include "cli/croft/table.h"
 #include "services/decide/questions.h"
-#include "services/decide/service_refusal.h"
+#include "services/decide/service_words.h"
 
 namespace croft::app {
 namespace {

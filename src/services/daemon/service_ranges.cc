@@ -54,8 +54,8 @@ Result<void> ServiceRanges::pass() {
     use += fmt::format("; {} {} {} of {} taken", range.name, one_line(range.range),
                        range.in_static.used + range.in_dynamic.used, range.in_static.size + range.in_dynamic.size);
   }
-  log_.info("service ranges: {} services, {} findings, {} conflicts{}{}", report.services.size(), findings.size(),
-            report.conflicts, options_.write ? "" : " (dry run)", use);
+  log_.info("service ranges: {} services, {} findings{}{}", report.services.size(), findings.size(),
+            options_.write ? "" : " (dry run)", use);
   if (report.failures.empty()) return {};
   for (const engine::RangeFailure& failure : std::span(report.failures).subspan(1)) {
     log_.error("service ranges: {}: {}", one_line(failure.range), one_line(failure.error.message));

@@ -24,7 +24,7 @@ class ServiceRanges {
                 store::kube::Events* events)
       : context_(context), log_(log), metrics_(metrics), events_(events) {}
 
-  /// What the ranges are to be; empty: as stored. Error: invalid_argument.
+  /// Sets the wanted ranges; empty: as stored. Error: invalid_argument.
   [[nodiscard]] Result<void> configure(const std::string& cluster_ip_range, const std::string& node_port_range,
                                        bool dry_run);
 
@@ -32,7 +32,7 @@ class ServiceRanges {
   /// could not be repaired; the others were.
   [[nodiscard]] Result<void> pass();
 
-  /// What earlier passes have seen.
+  /// Drops what earlier passes have seen.
   void forget() { memory_ = {}; }
 
  private:

@@ -1,13 +1,41 @@
 #include "services/decide/bitmap_range.h"
 
 #include <algorithm>
-
-#include <fmt/format.h>
+#include <bit>
+#include <cstddef>
+#include <cstring>
 
 #include "base/assert.h"
 
 namespace croft::core::service {
 namespace {
+
+constexpr std::size_t kWordBytes = 8;
+constexpr std::uint32_t kWordBits = 64;
+
+/// The eight bytes of a word in the order of the range's bytes, highest first.
+std::uint64_t big_endian(std::uint64_t word) {
+  if constexpr (std::endian::native == std::endian::big) return word;
+  word = word >> 32 | word << 32;
+  word = (word & 0xffff0000ffff0000U) >> 16 | (word & 0x0000ffff0000ffffU) << 16;
+  return (word & 0xff00ff00ff00ff00U) >> 8 | (word & 0x00ff00ff00ff00ffU) << 8;
+}
+
+/// The bits 64 * index and on of the number; zeros where it has ended.
+std::uint64_t word_of(std::string_view data, std::size_t index) {
+  const std::size_t behind = index * kWordBytes;
+  if (behind >= data.size()) return 0;
+  const std::size_t end = data.size() - behind;
+  std::uint64_t word = 0;
+  if (end >= kWordBytes) {
+    std::memcpy(&word, data.data() + (end - kWordBytes), kWordBytes);
+    return big_endian(word);
+  }
+  for (const char byte : data.substr(0, end)) word = word << 8 | static_cast<unsigned char>(byte);
+  return word;
+}
+
+std::uint64_t count(std::uint64_t word) { return static_cast<std::uint64_t>(std::popcount(word)); }
 
 constexpr int kDrawsMax = 64;
 
@@ -38,13 +66,6 @@ BitmapRange BitmapRange::random_scan_with_band(std::string text, std::uint32_t s
   return {std::move(text), size, band};
 }
 
-Result<bool> BitmapRange::take(std::int64_t offset) {
-  if (!contains(offset)) {
-    return fail(ErrorCode::invalid_argument, fmt::format("offset {} out of range [0,{}]", offset, size()));
-  }
-  return bits_.take(ordinal(offset));
-}
-
 /// All but the rare ends of a search are on this path, without a call but the draw.
 std::uint32_t BitmapRange::take_next_or_size(Random& random) {
   if (free_count() == 0) return size();
@@ -68,13 +89,33 @@ std::uint32_t BitmapRange::take_next_wrapped(Random& random) {
   return taken;
 }
 
-bool BitmapRange::give_back(std::int64_t offset) { return contains(offset) && bits_.give_back(ordinal(offset)); }
-
-Result<std::uint64_t> BitmapRange::restore(const RangeSnapshot& snapshot) {
-  if (snapshot.range != text_) {
-    return fail(ErrorCode::refused_by_configuration, "the provided range does not match the current range");
+std::uint64_t BitmapRange::restore(std::string_view data) {
+  bits_.set_words([&](std::size_t index) { return word_of(data, index); });
+  std::uint64_t beyond = 0;
+  const std::uint32_t size = bits_.size();
+  if (size % kWordBits != 0) beyond = count(word_of(data, size / kWordBits) >> size % kWordBits);
+  for (std::size_t index = bits_.word_count(); index * kWordBytes < data.size(); ++index) {
+    beyond += count(word_of(data, index));
   }
-  return decode_bits(snapshot.data, bits_);
+  return beyond;
+}
+
+RangeSnapshot BitmapRange::snapshot() const {
+  std::size_t words = bits_.word_count();
+  while (words > 0 && bits_.taken_word(words - 1) == 0) --words;
+  if (words == 0) return {text_, {}};
+
+  const std::uint64_t top = bits_.taken_word(words - 1);
+  const auto top_bytes = static_cast<std::size_t>(std::bit_width(top) + 7) / 8;
+  std::string data((words - 1) * kWordBytes + top_bytes, '\0');
+  char* at = data.data() + data.size();
+  for (std::size_t i = 0; i + 1 < words; ++i) {
+    const std::uint64_t word = big_endian(bits_.taken_word(i));
+    at -= kWordBytes;
+    std::memcpy(at, &word, kWordBytes);
+  }
+  for (std::uint64_t rest = top; rest != 0; rest >>= 8) *--at = static_cast<char>(rest);
+  return {text_, std::move(data)};
 }
 
 /// The first free one of `from` to `end` - 1; size() when there is none.

@@ -3,20 +3,21 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
-#include "base/result.h"
 #include "base/space/dense_bitmap.h"
-#include "services/decide/range_data.h"
 
 namespace croft::core::service {
 
 using space::Ordinal;
 
-/// What is kept of a range: its identity as text, and which ordinals are taken (range_data.h has the form).
+/// The stored form of a range: its identity as text, and which ordinals are taken.
 struct RangeSnapshot {
   std::string range;  ///< compared byte for byte
+  /// Kubernetes' bytes (docs/notes/service-ranges.md#bit-order): the big-endian magnitude of one number, whose bit
+  /// `o` says that ordinal `o` is taken. So ordinal 0 is the lowest bit of the last byte. As few bytes as it takes.
   std::string data;
   friend bool operator==(const RangeSnapshot&, const RangeSnapshot&) = default;
 };
@@ -41,9 +42,8 @@ class BitmapRange {
   [[nodiscard]] std::uint32_t free_count() const { return bits_.free_count(); }
   [[nodiscard]] std::uint32_t taken_count() const { return size() - free_count(); }
 
-  /// Takes the ordinal `offset`; false, and nothing changes, when it was taken already. Error: invalid_argument,
-  /// `offset <offset> out of range [0,<size>]`.
-  [[nodiscard]] Result<bool> take(std::int64_t offset);
+  /// Takes the ordinal; false, and nothing changes, when it was taken already, or is outside.
+  bool take(std::int64_t offset) { return contains(offset) && bits_.take(ordinal(offset)); }
   /// Takes the next one; nullopt when none is free. Draws once or twice from `random`, very rarely more often. A
   /// generator that asks the kernel each time costs more than all the rest.
   [[nodiscard]] std::optional<Ordinal> take_next(Random& random) {
@@ -51,7 +51,7 @@ class BitmapRange {
     return taken == size() ? std::nullopt : std::optional(Ordinal{taken});
   }
   /// False, and nothing changes, when it was free or is outside.
-  bool give_back(std::int64_t offset);
+  bool give_back(std::int64_t offset) { return contains(offset) && bits_.give_back(ordinal(offset)); }
   /// True when it is taken; false outside.
   [[nodiscard]] bool has(std::int64_t offset) const { return contains(offset) && !bits_.is_free(ordinal(offset)); }
   /// Calls f(Ordinal) for each taken one, ascending; `f` must not change the range.
@@ -60,12 +60,11 @@ class BitmapRange {
     bits_.for_each_taken(std::forward<F>(f));
   }
 
-  [[nodiscard]] RangeSnapshot snapshot() const { return {text_, encode_bits(bits_)}; }
-  /// Replaces what is taken by what the snapshot says. The success is the number of bits set at or above size(): they
-  /// are not taken over, and a snapshot() will not have them, so whoever gets a number above 0 has found damage and
-  /// must not let it go unsaid. (The reference counts them, and then has fewer free ones than none.) Error:
-  /// refused_by_configuration when the snapshot's range is another text; nothing has changed then.
-  [[nodiscard]] Result<std::uint64_t> restore(const RangeSnapshot& snapshot);
+  [[nodiscard]] RangeSnapshot snapshot() const;
+  /// Replaces what is taken by what RangeSnapshot::data says: any number of bytes, leading zeros and none at all
+  /// included; the reader limits them. Returns how many bits are set at or above size(), which is damage: they are left
+  /// out. (The reference counts them, and then has fewer free ones than none.) O(size + bytes).
+  std::uint64_t restore(std::string_view data);
 
  private:
   BitmapRange(std::string text, std::uint32_t size, std::uint32_t band);

@@ -13,14 +13,14 @@
 
 namespace croft::core::service {
 
-/// What the ordinals of a range stand for outside: Service addresses (ServiceCidr) or ports (NodePortRange).
+/// The outside values of a range's ordinals: Service addresses (ServiceCidr) or ports (NodePortRange).
 ///
 ///   M::parse(text)   reads what text() prints; Result<M>
 ///   text()           the identity of the range, as it is stored
 ///   size(), band()   the number of ordinals, and of those in the static band
 ///   ordinal_of(v)    nullopt when the value is not in the range
 ///   value_at(o)      the inverse; `o` is below size()
-///   not_in_range(v)  the text of that error; kAllocated and kMismatched are those of the others
+///   not_in_range(v)  the text of that error; kAllocated is that of a taken value
 template <class M>
 concept RangeMap = std::copyable<M> && std::equality_comparable<M> &&
                    requires(const M& map, typename M::Value value, Ordinal ordinal) {
@@ -32,7 +32,6 @@ concept RangeMap = std::copyable<M> && std::equality_comparable<M> &&
                      { map.value_at(ordinal) } -> std::same_as<typename M::Value>;
                      { map.not_in_range(value) } -> std::same_as<std::string>;
                      { M::kAllocated } -> std::convertible_to<std::string_view>;
-                     { M::kMismatched } -> std::convertible_to<std::string_view>;
                    };
 
 /// A BitmapRange seen from outside: values go in and come out, the errors have the reference's texts. Not synchronised;
@@ -65,10 +64,8 @@ class MappedRange {
   }
 
   [[nodiscard]] RangeSnapshot snapshot() const { return bits_.snapshot(); }
-  /// As BitmapRange::restore: the texts of the ranges must be equal byte for byte, as they are under one key.
-  [[nodiscard]] Result<std::uint64_t> restore(const RangeSnapshot& snapshot) { return bits_.restore(snapshot); }
-  /// The same from the data of `range`, however that was written. Error: refused_by_configuration, M::kMismatched.
-  [[nodiscard]] Result<std::uint64_t> restore(const M& range, std::string_view data);
+  /// As BitmapRange::restore.
+  std::uint64_t restore(std::string_view data) { return bits_.restore(data); }
 
  private:
   M map_;
@@ -86,8 +83,8 @@ struct RestoredRange {
 template <RangeMap M>
 [[nodiscard]] Result<RestoredRange<M>> range_from(const RangeSnapshot& snapshot) {
   TRY(M map, M::parse(snapshot.range));
-  MappedRange<M> range(map);
-  TRY(const std::uint64_t beyond, range.restore(map, snapshot.data));
+  MappedRange<M> range(std::move(map));
+  const std::uint64_t beyond = range.restore(snapshot.data);
   return RestoredRange<M>{std::move(range), beyond};
 }
 
@@ -95,8 +92,7 @@ template <RangeMap M>
 Result<void> MappedRange<M>::take(const Value& value) {
   const auto ordinal = map_.ordinal_of(value);
   if (!ordinal) return fail(ErrorCode::invalid_argument, map_.not_in_range(value));
-  TRY(const bool taken, bits_.take(ordinal->value));
-  if (!taken) return fail(ErrorCode::already_exists, std::string(M::kAllocated));
+  if (!bits_.take(ordinal->value)) return fail(ErrorCode::already_exists, std::string(M::kAllocated));
   return {};
 }
 
@@ -117,12 +113,6 @@ template <RangeMap M>
 bool MappedRange<M>::has(const Value& value) const {
   const auto ordinal = map_.ordinal_of(value);
   return ordinal && bits_.has(ordinal->value);
-}
-
-template <RangeMap M>
-Result<std::uint64_t> MappedRange<M>::restore(const M& range, std::string_view data) {
-  if (!(range == map_)) return fail(ErrorCode::refused_by_configuration, std::string(M::kMismatched));
-  return bits_.restore({bits_.text(), std::string(data)});
 }
 
 }  // namespace croft::core::service

@@ -26,40 +26,14 @@ std::string shown(std::string_view text) {
   return quoted.size() == text.size() + 2 ? std::string(text) : quoted;
 }
 
-/// Go's strconv.Atoi: decimal, one sign allowed.
-[[nodiscard]] Result<std::int64_t> atoi(std::string_view text) {
-  std::string_view digits = text;
-  if (digits.starts_with('+')) digits.remove_prefix(1);
+/// A number of digits; above all ports when it is too large for any.
+[[nodiscard]] std::optional<std::int64_t> number_of(std::string_view digits) {
   std::int64_t value = 0;
   const char* const end = digits.data() + digits.size();
   const auto [stopped, code] = std::from_chars(digits.data(), end, value);
-  const bool signs = text.starts_with("+-");
-  if (!signs && code == std::errc() && stopped == end) return value;
-  const bool number = !signs && code == std::errc::result_out_of_range && stopped == end;
-  return fail(invalid_argument(
-      fmt::format("strconv.Atoi: parsing {}: {}", net::echo(text), number ? "value out of range" : "invalid syntax")));
-}
-
-struct Ends {
-  std::int64_t low = 0;
-  std::int64_t high = 0;
-};
-
-/// `value` has no blanks around it and is not empty.
-[[nodiscard]] Result<Ends> ends_of(std::string_view value) {
-  const std::size_t hyphen = value.find('-');
-  const std::size_t plus = value.find('+');
-  if (hyphen != value.npos && plus != value.npos) {
-    return fail(invalid_argument(fmt::format("unable to parse port range: {}", shown(value))));
-  }
-  const std::size_t mark = std::min(hyphen, plus);  // npos is above all
-  TRY(const std::int64_t low, atoi(value.substr(0, mark)));
-  if (mark == value.npos) return Ends{low, low};
-  TRY(const std::int64_t second, atoi(value.substr(mark + 1)));
-  if (mark == hyphen) return Ends{low, second};
-  // The sum can't overflow once both are small; either above the limit is an error anyway.
-  if (low > kPortMax || second > kPortMax) return Ends{low, kPortMax + 1};
-  return Ends{low, low + second};
+  const bool is_number = !digits.empty() && digits.front() != '-' && stopped == end;
+  if (is_number && code == std::errc::result_out_of_range) return kPortMax + 1;
+  return is_number && code == std::errc() ? std::optional(std::min<std::int64_t>(value, kPortMax + 1)) : std::nullopt;
 }
 
 }  // namespace
@@ -67,14 +41,18 @@ struct Ends {
 Result<NodePortRange> NodePortRange::parse(std::string_view text) {
   const std::string_view value = without_blanks(text);
   if (value.empty()) return NodePortRange();
-  TRY(const Ends ends, ends_of(value));
-  if (ends.low > kPortMax || ends.high > kPortMax) {
+  const std::size_t mark = value.find_first_of("-+");
+  const auto low = number_of(value.substr(0, mark));
+  const auto second = mark == value.npos ? low : number_of(value.substr(mark + 1));
+  if (!low || !second) return fail(invalid_argument(fmt::format("unable to parse port range: {}", shown(value))));
+  const std::int64_t high = mark != value.npos && value[mark] == '+' ? *low + *second : *second;
+  if (*low > kPortMax || high > kPortMax) {
     return fail(invalid_argument(fmt::format("the port range cannot be greater than 65535: {}", shown(value))));
   }
-  if (ends.high < ends.low) {
+  if (high < *low) {
     return fail(invalid_argument(fmt::format("end port cannot be less than start port: {}", shown(value))));
   }
-  return NodePortRange(static_cast<int>(ends.low), static_cast<std::uint32_t>(ends.high - ends.low + 1));
+  return NodePortRange(static_cast<int>(*low), static_cast<std::uint32_t>(high - *low + 1));
 }
 
 std::string NodePortRange::text() const {

@@ -18,13 +18,11 @@ class NodePortRange {
  public:
   using Value = int;
   static constexpr std::string_view kAllocated = "provided port is already allocated";
-  static constexpr std::string_view kMismatched = "the provided port range does not match the current port range";
 
   /// No ports at all.
   constexpr NodePortRange() = default;
   /// Reads `N`, `A-B` (both ends in it) or `A+n` (to A+n), blanks around it allowed; no text is the range without
-  /// ports. Errors: invalid_argument with the reference's text; a number that is none is shown as Go's strconv shows
-  /// it.
+  /// ports. Error: invalid_argument, with the reference's text where a number is out of bounds.
   [[nodiscard]] static Result<NodePortRange> parse(std::string_view text);
 
   /// `A-B`, also of a single port; empty without ports.

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,7 +9,7 @@
 #include "base/net/lenient.h"
 #include "register/service.h"
 
-// What is asked of a Service in several places; the words of docs/notes/service-ranges.md#service.
+// Questions about one Service, in the words of docs/notes/service-ranges.md#service.
 
 namespace croft::core {
 
@@ -21,8 +20,6 @@ namespace croft::core {
 [[nodiscard]] inline bool is_external_name(const Service& service) {
   return service.type == ServiceType::external_name;
 }
-/// `None` counts as one.
-[[nodiscard]] inline bool needs_cluster_ip(const Service& service) { return !is_external_name(service); }
 [[nodiscard]] inline bool may_have_node_ports(const Service& service) {
   return service.type == ServiceType::node_port || service.type == ServiceType::load_balancer;
 }
@@ -31,20 +28,9 @@ namespace croft::core {
   return service.type == ServiceType::node_port ||
          (service.type == ServiceType::load_balancer && service.allocate_load_balancer_node_ports.value_or(true));
 }
-[[nodiscard]] inline bool is_local(const Service& service) {
-  return service.external_traffic_policy_given && service.external_traffic_policy == TrafficPolicy::local;
-}
 [[nodiscard]] inline bool needs_health_check_port(const Service& service) {
-  return service.type == ServiceType::load_balancer && is_local(service);
-}
-
-/// The numbers of its ports, in their order, those that occur twice twice; without the health check's.
-[[nodiscard]] inline std::vector<std::uint16_t> node_ports_of(const Service& service) {
-  std::vector<std::uint16_t> result;
-  for (const ServicePort& port : service.ports) {
-    if (port.node_port != 0) result.push_back(port.node_port);
-  }
-  return result;
+  return service.type == ServiceType::load_balancer && service.external_traffic_policy_given &&
+         service.external_traffic_policy == TrafficPolicy::local;
 }
 
 /// The node ports it holds, each once: those of its ports if its type has any, and its health check's. An ExternalName
@@ -52,7 +38,9 @@ namespace croft::core {
 [[nodiscard]] inline std::set<std::uint16_t> held_node_ports_of(const Service& service) {
   std::set<std::uint16_t> result;
   if (may_have_node_ports(service)) {
-    for (const std::uint16_t number : node_ports_of(service)) result.insert(number);
+    for (const ServicePort& port : service.ports) {
+      if (port.node_port != 0) result.insert(port.node_port);
+    }
   }
   if (needs_health_check_port(service) && service.health_check_node_port != 0) {
     result.insert(service.health_check_node_port);
@@ -70,8 +58,11 @@ namespace croft::core {
   return result;
 }
 
-[[nodiscard]] inline bool contains(const std::vector<std::uint16_t>& numbers, std::uint16_t number) {
-  return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+[[nodiscard]] inline bool has_unreadable_address(const Service& service) {
+  return !is_external_name(service) && !is_headless(service) &&
+         std::ranges::any_of(service.cluster_ips, [](const std::string& text) {
+           return !text.empty() && !net::parse_address_leniently(text);
+         });
 }
 
 }  // namespace croft::core

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/counted.h"
 #include "base/net/echo.h"
 #include "register/address_claims.h"
 #include "services/decide/questions.h"
@@ -13,49 +12,61 @@
 namespace croft::core {
 namespace {
 
-/// What a dry run's first port is when it has none (docs/notes/service-ranges.md#port-operation).
-constexpr int kDryFirstPort = 32769;
-
-[[nodiscard]] NotTaken not_taken(const Error& error) { return {error.message, error.code == ErrorCode::exhausted}; }
+template <class M>
+constexpr bool kOfAddresses = std::is_same_v<M, service::ServiceCidr>;
 
 }  // namespace
 
-RangeChanges::RangeChanges(Reader& reader, const ServiceRanges* ranges, Random& random, bool dry_run)
-    : reader_(reader), random_(random), dry_run_(dry_run), may_make_(ranges != nullptr && ranges->may_make) {
-  if (ranges == nullptr) return;
-  const auto want = [&](AddressSlot& slot, const net::Prefix& cidr) {
-    if (!cidr.is_valid()) return;
-    families_.push_back(cidr.family());
-    if (auto made = service::ServiceCidr::make(cidr)) {
-      slot.wanted = *std::move(made);
-    } else {
-      slot.is_open = true;
-      slot.refusal = made.error().message;
-    }
-  };
-  want(primary_, ranges->cidrs.primary);
-  want(secondary_, ranges->cidrs.secondary);
-  if (ranges->node_ports.size() > 0) ports_.wanted = ranges->node_ports;
+RangeChanges::RangeChanges(Reader& reader, const ServiceRanges& ranges, Random& random)
+    : reader_(reader), random_(random), may_make_(ranges.may_make) {
+  read(primary_);
+  read(secondary_);
+  read(ports_);
+  if (const auto& cidrs = ranges.cidrs) {
+    const auto made = [](const net::Prefix& cidr) -> std::optional<service::ServiceCidr> {
+      if (!cidr.is_valid()) return std::nullopt;
+      auto range = service::ServiceCidr::make(cidr);
+      return range ? std::optional(*std::move(range)) : std::nullopt;
+    };
+    primary_.wanted = made(cidrs->primary);
+    secondary_.wanted = made(cidrs->secondary);
+  } else if (primary_.before == nullptr) {
+    primary_.wanted = service::ServiceCidr::parse("10.0.0.0/24").value();
+  }
+  if (ranges.node_ports || ports_.before == nullptr) {
+    ports_.wanted = ranges.node_ports.value_or(service::parse_node_port_flag("").value());
+  }
+  for (const AddressSlot* slot : {&primary_, &secondary_}) {
+    if (slot->wanted) families_.push_back(slot->wanted->cidr().family());
+  }
 }
 
+Result<void> RangeChanges::check_usable() const {
+  if (!families_.empty()) return {};
+  return fail(ErrorCode::corrupt,
+              primary_.refusal.empty() ? "no range of Service addresses can be used" : primary_.refusal);
+}
+
+/// Values are given back to the range that the record tells of, whatever the flags say by now.
 template <service::RangeMap M>
-void RangeChanges::open(Slot<M>& slot, bool to_take) {
-  const auto key = range_allocation_key(slot.name);
-  if (slot.is_open) return;
-  const RangeAllocation* stored = reader_.get(key);
-  if (stored == nullptr && reader_.missing().records.contains(key)) {
-    slot.refusal = "not read yet";
+void RangeChanges::read(Slot<M>& slot) {
+  slot.before = reader_.get(range_allocation_key(slot.name));
+  if (slot.before == nullptr) return;
+  auto restored = service::range_from<M>({slot.before->range, slot.before->data});
+  if (!restored) {
+    slot.refusal = fmt::format("the range of the record {}: {}", slot.name, restored.error().message);
     return;
   }
-  slot.refusal.clear();
-  if constexpr (std::is_same_v<M, service::ServiceCidr>) {
-    const bool takes = to_take && (stored != nullptr || may_make_);
-    if (takes) slot.refusal = objects_instead();
-    if (takes && stored == nullptr && !slot.refusal.empty()) return;
-  }
-  if (stored == nullptr) {
-    if (to_take && may_make_ && slot.wanted) {
-      slot.is_open = slot.is_new = true;
+  slot.range = std::move(restored->range);
+  slot.wanted = slot.range->map();
+}
+
+/// The range to take from.
+template <service::RangeMap M>
+Result<service::MappedRange<M>*> RangeChanges::open(Slot<M>& slot) {
+  if (kOfAddresses<M> && slot.refusal.empty()) slot.refusal = objects_instead();
+  if (slot.before == nullptr && !slot.range && slot.refusal.empty()) {
+    if (may_make_ && slot.wanted) {
       make(slot);
     } else {
       slot.refusal = fmt::format(
@@ -63,33 +74,15 @@ void RangeChanges::open(Slot<M>& slot, bool to_take) {
           "starts, and where there is none `croft service create --make-ranges` does",
           slot.resource, slot.name);
     }
-    return;
   }
-  slot.is_open = true;
-  slot.before = *stored;
-  // Values are given back to the range that the record tells of, whatever the configuration says by now.
-  auto restored = service::range_from<M>({stored->range, stored->data});
-  if (restored) {
-    slot.range = std::move(restored->range);
-    if (restored->beyond > 0) {
-      notes_.push_back(fmt::format("the range {} had {} beyond its end {}; a change of it leaves out what is beyond",
-                                   slot.name, counted(restored->beyond, "bit"), net::echo(stored->range)));
-    }
-  }
-  if (slot.refusal.empty() && (!restored || !slot.wanted || slot.wanted->text() != stored->range)) {
+  if (slot.before != nullptr && slot.refusal.empty() && (!slot.wanted || slot.wanted->text() != slot.before->range)) {
     slot.refusal = "the provided range does not match the current range";
   }
+  if (!slot.refusal.empty()) return fail(invalid_argument(slot.refusal));
+  return &*slot.range;
 }
 
-/// Calls f for every Service that may hold values of the ranges: those of the store, and those of the other kind.
-template <class F>
-void RangeChanges::for_each_holder(F f) {
-  for (const auto& [key, value] : reader_.list({Kind::service, ""})) f(std::get<Service>(value));
-  if (!reader_.foreign_writers()) return;
-  for (const auto& [key, value] : reader_.list({Kind::foreign_service, ""})) f(std::get<ForeignService>(value).service);
-}
-
-/// Why no address may be taken although the configuration lets it be: Kubernetes gives them out past the bitmap.
+/// Why no address may be taken: Kubernetes gives them out past the bitmap.
 std::string RangeChanges::objects_instead() {
   if (!reader_.foreign_writers()) return {};
   const auto& cidrs = reader_.list({Kind::service_cidr, ""});
@@ -100,170 +93,123 @@ std::string RangeChanges::objects_instead() {
       net::echo(cidrs.front().first.name));
 }
 
-void RangeChanges::make(AddressSlot& slot) {
-  slot.range.emplace(*slot.wanted);
-  if (const auto others = AddressClaims(reader_).against_services(slot.wanted->cidr())) {
-    slot.refusal = fmt::format("the range {} overlaps {}; choose another --service-cluster-ip-range",
-                               slot.wanted->text(), *others);
-    slot.range.reset();
-    return;
-  }
-  for_each_holder([&](const Service& service) {
-    const std::vector<net::Address> addresses = addresses_of(service);
-    for (const net::Address& address : addresses) {
-      if (!slot.range->has(address)) static_cast<void>(slot.range->take(address));
-    }
-    const bool is_read = is_external_name(service) || is_headless(service) ||
-                         std::ranges::all_of(service.cluster_ips, [](const std::string& text) {
-                           return text.empty() || net::parse_address_leniently(text);
-                         });
-    if (is_read) return;
-    slot.refusal =
-        fmt::format("the address of Service {} can't be read, and the range {} may have it; mend or delete it",
-                    net::echo(service.name.to_string()), slot.wanted->text());
-  });
-  if (!slot.refusal.empty()) slot.range.reset();
-}
-
-void RangeChanges::make(Slot<service::NodePortRange>& slot) {
-  slot.range.emplace(*slot.wanted);
-  for_each_holder([&](const Service& service) {
-    for (const std::uint16_t port : held_node_ports_of(service)) {
-      if (!slot.range->has(port)) static_cast<void>(slot.range->take(port));
-    }
-  });
-}
-
-RangeChanges::AddressSlot* RangeChanges::slot_of(net::Family family) {
-  for (AddressSlot* slot : {&primary_, &secondary_}) {
-    if (slot->wanted && slot->wanted->cidr().family() == family) return slot;
-  }
-  return nullptr;
-}
-
-std::optional<NotTaken> RangeChanges::take(const net::Address& address) {
-  AddressSlot* slot = slot_of(address.family());
-  if (slot == nullptr) return NotTaken{fmt::format("no range of its family is configured for {}", address.to_string())};
-  if (!slot->wanted->ordinal_of(address)) return NotTaken{slot->wanted->not_in_range(address)};
-  if (dry_run_) return std::nullopt;
-  open(*slot, true);
-  if (!slot->refusal.empty()) return NotTaken{slot->refusal};
-  const auto taken = slot->range->take(address);
-  return taken ? std::nullopt : std::optional(not_taken(taken.error()));
-}
-
-TakenOr<net::Address> RangeChanges::take_next(net::Family family) {
-  AddressSlot* slot = slot_of(family);
-  if (slot == nullptr) return NotTaken{"no range of this family is configured"};
-  if (dry_run_) return slot->wanted->cidr().address();
-  open(*slot, true);
-  if (!slot->refusal.empty()) return NotTaken{slot->refusal};
-  const auto taken = slot->range->take_next(random_);
-  if (!taken) return not_taken(taken.error());
-  return *taken;
-}
-
-std::optional<NotTaken> RangeChanges::take_port(std::uint16_t port) {
-  if (dry_run_) {
-    open(ports_, false);
-    const bool is_known = std::find(dry_ports_.begin(), dry_ports_.end(), port) != dry_ports_.end();
-    if (is_known || (ports_.range && ports_.range->has(port))) {
-      return NotTaken{std::string(service::NodePortRange::kAllocated)};
-    }
-    dry_ports_.push_back(port);
-    return std::nullopt;
-  }
-  if (!ports_.wanted || !ports_.wanted->ordinal_of(port)) {
-    return NotTaken{ports_.wanted ? ports_.wanted->not_in_range(port) : "no range of node ports is configured"};
-  }
-  open(ports_, true);
-  if (!ports_.refusal.empty()) return NotTaken{ports_.refusal};
-  const auto taken = ports_.range->take(port);
-  return taken ? std::nullopt : std::optional(not_taken(taken.error()));
-}
-
-TakenOr<std::uint16_t> RangeChanges::take_next_port() {
-  if (dry_run_) {
-    const int next = dry_ports_.empty() ? kDryFirstPort : *std::max_element(dry_ports_.begin(), dry_ports_.end()) + 1;
-    dry_ports_.push_back(std::min(next, 65535));
-    return static_cast<std::uint16_t>(dry_ports_.back());
-  }
-  open(ports_, true);
-  if (!ports_.refusal.empty()) return NotTaken{ports_.refusal};
-  const auto taken = ports_.range->take_next(random_);
-  if (!taken) return not_taken(taken.error());
-  return static_cast<std::uint16_t>(*taken);
-}
-
-void RangeChanges::will_take(bool addresses, bool ports) {
-  if (dry_run_) return;
-  if (addresses) {
-    for (const AddressSlot* slot : {&primary_, &secondary_}) {
-      if (slot->wanted) static_cast<void>(reader_.get(range_allocation_key(slot->name)));
-    }
-    static_cast<void>(objects_instead());
-  }
-  if (ports) static_cast<void>(reader_.get(range_allocation_key(ports_.name)));
-}
-
-bool RangeChanges::makes_primary() {
-  if (dry_run_ || !may_make_ || !primary_.wanted) return false;
-  open(primary_, true);
-  return primary_.is_new;
-}
-
-void RangeChanges::free(const net::Address& address) {
-  for (AddressSlot* slot : {&primary_, &secondary_}) {
-    open(*slot, false);
-    if (slot->range && slot->range->map().ordinal_of(address)) {
-      slot->range->give_back(address);
+/// With what the Services of the store hold, and those of the other kind.
+template <service::RangeMap M>
+void RangeChanges::make(Slot<M>& slot) {
+  slot.is_new = true;
+  service::MappedRange<M> range(*slot.wanted);
+  if constexpr (kOfAddresses<M>) {
+    if (const auto others = AddressClaims(reader_).against_services(slot.wanted->cidr())) {
+      slot.refusal = fmt::format("the range {} overlaps {}; choose another --service-cluster-ip-range",
+                                 slot.wanted->text(), *others);
       return;
     }
   }
-  notes_.push_back(fmt::format("{} was given back to no range: none contains it", address.to_string()));
+  const auto take_of = [&](const Service& service) {
+    const auto take = [&](const auto& value) {
+      if (!range.has(value)) static_cast<void>(range.take(value));
+    };
+    if constexpr (kOfAddresses<M>) {
+      std::ranges::for_each(addresses_of(service), take);
+      if (has_unreadable_address(service)) {
+        slot.refusal =
+            fmt::format("the address of Service {} can't be read, and the range {} may have it; mend or delete it",
+                        net::echo(service.name.to_string()), slot.wanted->text());
+      }
+    } else {
+      std::ranges::for_each(held_node_ports_of(service), take);
+    }
+  };
+  for (const auto& [key, value] : reader_.list({Kind::service, ""})) take_of(std::get<Service>(value));
+  if (reader_.foreign_writers()) {
+    for (const auto& [key, value] : reader_.list({Kind::foreign_service, ""})) {
+      take_of(std::get<ForeignService>(value).service);
+    }
+  }
+  if (slot.refusal.empty()) slot.range = std::move(range);
 }
 
-void RangeChanges::free_port(std::uint16_t port) {
-  open(ports_, false);
-  if (ports_.range && ports_.range->map().ordinal_of(port)) {
-    ports_.range->give_back(port);
-    return;
+Result<RangeChanges::AddressSlot*> RangeChanges::slot_of(net::Family family) {
+  for (AddressSlot* slot : {&primary_, &secondary_}) {
+    if (slot->wanted && slot->wanted->cidr().family() == family) return slot;
   }
-  notes_.push_back(fmt::format("port {} was given back to no range: none contains it", port));
+  return fail(invalid_argument("no range of its family is configured"));
+}
+
+void RangeChanges::hold(const Service& before) {
+  held_ = addresses_of(before);
+  const auto ports = held_node_ports_of(before);
+  held_ports_.assign(ports.begin(), ports.end());
+}
+
+std::optional<net::Address> RangeChanges::held_address(net::Family family) const {
+  const auto found = std::ranges::find(held_, family, &net::Address::family);
+  return found != held_.end() ? std::optional(*found) : std::nullopt;
+}
+
+bool RangeChanges::holds(std::uint16_t port) const { return std::ranges::find(held_ports_, port) != held_ports_.end(); }
+
+Result<void> RangeChanges::take(const net::Address& address) {
+  if (std::erase(held_, address) > 0) return {};
+  TRY(AddressSlot* const slot, slot_of(address.family()));
+  if (!slot->wanted->ordinal_of(address)) return fail(invalid_argument(slot->wanted->not_in_range(address)));
+  TRY(auto* const range, open(*slot));
+  return range->take(address);
+}
+
+Result<net::Address> RangeChanges::take_next(net::Family family) {
+  TRY(AddressSlot* const slot, slot_of(family));
+  TRY(auto* const range, open(*slot));
+  return range->take_next(random_);
+}
+
+Result<void> RangeChanges::take_port(std::uint16_t port) {
+  if (std::erase(held_ports_, port) > 0) return {};
+  if (ports_.wanted && !ports_.wanted->ordinal_of(port)) {
+    return fail(invalid_argument(ports_.wanted->not_in_range(port)));
+  }
+  TRY(auto* const range, open(ports_));
+  return range->take(port);
+}
+
+Result<std::uint16_t> RangeChanges::take_next_port() {
+  TRY(auto* const range, open(ports_));
+  TRY(const int port, range->take_next(random_));
+  return static_cast<std::uint16_t>(port);
 }
 
 template <service::RangeMap M>
 void RangeChanges::plan(const Slot<M>& slot, std::vector<PlannedWrite>& writes) const {
   if (!slot.range) return;
   service::RangeSnapshot snapshot = slot.range->snapshot();
-  if (slot.before && slot.before->data == snapshot.data) return;
-  RangeAllocation after = slot.before.value_or(RangeAllocation{});
+  if (slot.before != nullptr && slot.before->data == snapshot.data) return;
+  RangeAllocation after = slot.before != nullptr ? *slot.before : RangeAllocation{};
   after.range = std::move(snapshot.range);
   after.data = std::move(snapshot.data);
   writes.push_back(to_put(range_allocation_key(slot.name), std::move(after)));
 }
 
 std::vector<PlannedWrite> RangeChanges::settle() {
-  if (dry_run_) return {};
-  // So that one reading brings all that is needed.
-  if (given_back_.size() > 1) {
-    static_cast<void>(reader_.get(range_allocation_key(primary_.name)));
-    static_cast<void>(reader_.get(range_allocation_key(secondary_.name)));
-  }
-  if (!given_back_ports_.empty()) static_cast<void>(reader_.get(range_allocation_key(ports_.name)));
-  // Who makes one range makes all: the next one who comes knows the configuration by them.
+  // The change that makes one range makes all: the next one knows the configuration by them.
   if (primary_.is_new || secondary_.is_new || ports_.is_new) {
-    open(primary_, true);
-    open(secondary_, true);
-    open(ports_, true);
+    static_cast<void>(open(primary_));
+    static_cast<void>(open(secondary_));
+    static_cast<void>(open(ports_));
   }
-  for (const net::Address& address : given_back_) free(address);
-  for (const std::uint16_t port : given_back_ports_) free_port(port);
+  for (const net::Address& address : held_) {
+    const auto give_back = [&](AddressSlot& slot) { return slot.range && slot.range->give_back(address); };
+    if (give_back(primary_) || give_back(secondary_)) continue;
+    notes_.push_back(fmt::format("{} was given back to no range: none has it taken", address.to_string()));
+  }
+  for (const std::uint16_t port : held_ports_) {
+    if (ports_.range && ports_.range->give_back(port)) continue;
+    notes_.push_back(fmt::format("port {} was given back to no range: none has it taken", port));
+  }
   std::vector<PlannedWrite> writes;
   plan(primary_, writes);
   plan(secondary_, writes);
   plan(ports_, writes);
-  // A new claim on the address space: whoever makes another one meanwhile is to see a conflict.
+  // A new claim on the address space: another one made meanwhile sees a conflict.
   if (primary_.is_new || secondary_.is_new) writes.push_back(next_pool_set(reader_));
   return writes;
 }

@@ -1,7 +1,6 @@
 #include "services/decide/service_addresses.h"
 
 #include <algorithm>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -13,8 +12,6 @@ namespace {
 
 using net::Address;
 using net::Prefix;
-
-constexpr int kEntriesMax = 2;
 
 int host_bits(const Prefix& cidr) { return bit_length(cidr.family()) - cidr.length(); }
 
@@ -36,18 +33,6 @@ std::string too_large(const Prefix& cidr) {
       "service address range {} is too large for a bitmap; the mask must be >= {}, or the addresses be "
       "kept as objects (Kubernetes 1.33 and newer)",
       cidr.to_string(), bit_length(cidr.family()) - kServiceHostBitsMax);
-}
-
-/// What a kube-apiserver could not start with, once both texts were read.
-std::vector<std::string> complaints_about(const ServiceCidrs& cidrs, std::size_t entries) {
-  std::vector<std::string> found;
-  if (!cidrs.primary.is_valid()) found.emplace_back("--service-cluster-ip-range must contain at least one valid cidr");
-  if (entries > kEntriesMax) found.emplace_back("--service-cluster-ip-range must not contain more than two entries");
-  if (cidrs.primary.is_valid() && cidrs.secondary.is_valid() && cidrs.primary.family() == cidrs.secondary.family()) {
-    found.emplace_back(
-        "--service-cluster-ip-range[0] and --service-cluster-ip-range[1] must be of different IP family");
-  }
-  return found;
 }
 
 }  // namespace
@@ -100,15 +85,9 @@ std::string ServiceCidr::not_in_range(const Address& address) const {
                      is_beyond ? fmt::format(", of which the first {} can be given", size_) : "");
 }
 
-Result<void> DryRunAddresses::take(const Address& address) const {
-  const ServiceCidr& cidr = real_.map();
-  if (!cidr.ordinal_of(address)) return fail(invalid_argument(cidr.not_in_range(address)));
-  return {};
-}
-
 Result<ServiceCidrs> parse_service_cidrs(std::string_view flag) {
   constexpr std::uint64_t kAddressesMin = 8;
-  if (flag.empty()) return ServiceCidrs{*net::parse_prefix("10.0.0.0/24"), {}, true};
+  if (flag.empty()) return ServiceCidrs{*net::parse_prefix("10.0.0.0/24"), {}};
 
   const std::size_t comma = flag.find(',');
   const auto primary = cidr_of(flag.substr(0, comma));
@@ -119,28 +98,19 @@ Result<ServiceCidrs> parse_service_cidrs(std::string_view flag) {
                     "range must be at least {} IP addresses",
                     kAddressesMin)));
   }
-  ServiceCidrs cidrs{*primary, {}, false};
-  if (comma == flag.npos) {
-    TRY_VOID(check_service_cidrs(cidrs, 1));
-    return cidrs;
-  }
+  if (comma == flag.npos) return ServiceCidrs{*primary, {}};
   const std::string_view rest = flag.substr(comma + 1);
-  const auto secondary = cidr_of(rest.substr(0, rest.find(',')));
-  if (!secondary) return fail(invalid_argument("service-cluster-ip-range[1] is not an ip net"));
-  cidrs.secondary = *secondary;
-  TRY_VOID(check_service_cidrs(cidrs, 2 + static_cast<std::size_t>(std::count(rest.begin(), rest.end(), ','))));
-  return cidrs;
-}
-
-Result<void> check_service_cidrs(const ServiceCidrs& cidrs, std::size_t entries) {
-  std::vector<std::string> found = complaints_about(cidrs, entries);
-  if (found.empty()) return {};
-  Error error = invalid_argument(std::move(found.front()));
-  for (std::size_t i = 1; i < found.size(); ++i) {
-    if (i > 1) error.details += '\n';
-    error.details += found[i];
+  if (rest.find(',') != rest.npos) {
+    return fail(invalid_argument("--service-cluster-ip-range must not contain more than two entries"));
   }
-  return fail(std::move(error));
+  const auto secondary = cidr_of(rest);
+  if (!secondary) return fail(invalid_argument("service-cluster-ip-range[1] is not an ip net"));
+  if (primary->family() == secondary->family()) {
+    return fail(
+        invalid_argument("--service-cluster-ip-range[0] and --service-cluster-ip-range[1] must be of different IP "
+                         "family"));
+  }
+  return ServiceCidrs{*primary, *secondary};
 }
 
 }  // namespace croft::core::service

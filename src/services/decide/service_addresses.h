@@ -18,7 +18,7 @@ namespace croft::core::service {
 /// The most that is worth keeping in one record: 20 host bits, 128 KiB. Addresses that are objects have no such bound.
 inline constexpr int kServiceHostBitsMax = 20;
 
-/// Of an IPv6 prefix a bitmap covers so many addresses, the first ones.
+/// A bitmap covers so many addresses of an IPv6 prefix, the first ones.
 inline constexpr std::uint32_t kServiceV6AddressesMax = 65536;
 
 /// How many addresses of a prefix Services may have: in IPv4 all but the network and the broadcast address; in IPv6 all
@@ -38,7 +38,6 @@ class ServiceCidr {
  public:
   using Value = net::Address;
   static constexpr std::string_view kAllocated = "provided IP is already allocated";
-  static constexpr std::string_view kMismatched = "the provided network does not match the current range";
 
   /// The prefix must be valid. Errors, invalid_argument: an IPv4 prefix of more than kServiceHostBitsMax host bits, an
   /// IPv4-mapped one. An IPv6 prefix may be as large as it likes, its first 65535 addresses count.
@@ -67,37 +66,16 @@ class ServiceCidr {
 
 using ServiceAddresses = MappedRange<ServiceCidr>;
 
-/// What a request that asks for a dry run sees of a range: it changes nothing and is counted nowhere. The range must
-/// outlive it.
-class DryRunAddresses {
- public:
-  explicit DryRunAddresses(const ServiceAddresses& real) : real_(real) {}
-
-  /// Fails only for an address that is not in the range; one that is taken is fine, it may be free when it counts.
-  [[nodiscard]] Result<void> take(const net::Address& address) const;
-  /// The network address, which no Service can have: it stands for "one will be chosen".
-  [[nodiscard]] net::Address take_next() const { return real_.map().cidr().address(); }
-  [[nodiscard]] const ServiceAddresses& range() const { return real_; }
-
- private:
-  const ServiceAddresses& real_;
-};
-
 /// The prefixes that a cluster's Services get their addresses from.
 struct ServiceCidrs {
   net::Prefix primary;
-  net::Prefix secondary;   ///< the invalid prefix in a cluster of one family
-  bool defaulted = false;  ///< nothing was given, `primary` is 10.0.0.0/24: deprecated, worth a warning
+  net::Prefix secondary;  ///< the invalid prefix in a cluster of one family
   friend bool operator==(const ServiceCidrs&, const ServiceCidrs&) = default;
 };
 
 /// Reads `--service-cluster-ip-range`: one prefix, or two of different families behind a comma; host bits are dropped.
-/// Errors: invalid_argument with the reference's text; where it lists several, the first is the message and the others
-/// are lines of `details`. Unlike there, octets and lengths with leading zeros are refused, and no prefix is too large
-/// here: a kube-apiserver of 1.33 and newer bounds none, and a range that is a bitmap has its own bound (ServiceCidr).
+/// No text is 10.0.0.0/24. Errors: invalid_argument with the reference's text. No prefix is too large: a kube-apiserver
+/// of 1.33 and newer bounds none, and a range that is a bitmap has its own bound (ServiceCidr).
 [[nodiscard]] Result<ServiceCidrs> parse_service_cidrs(std::string_view flag);
-
-/// The checks of that which need no text, for prefixes from elsewhere. `entries` is how many there were.
-[[nodiscard]] Result<void> check_service_cidrs(const ServiceCidrs& cidrs, std::size_t entries);
 
 }  // namespace croft::core::service

@@ -26,6 +26,7 @@ using Type = Field::Type;
 constexpr std::array kMeta = {Field{"name", 1},
                               Field{"namespace", 3},
                               Field{"uid", 5},
+                              Field{"resourceVersion", 6},
                               Field{"creationTimestamp", 8, Type::time},
                               Field{"deletionTimestamp", 9, Type::time},
                               Field{"labels", 11, Type::map}};
@@ -236,10 +237,10 @@ Result<Opened> open(std::string_view place, std::string_view bytes, const Object
   return open_envelope(place, bytes.substr(kProtobufStart.size()), type);
 }
 
-Result<std::string> protobuf_of(std::string_view place, JsonRef object, const ObjectType& type) {
+Result<std::string> protobuf_of(JsonRef object, const ObjectType& type) {
   std::string bytes;
   const auto fault = put_fields(bytes, type.fields, {object, nullptr, {}, {}});
-  if (fault) return fail(damaged(place, fault->to_string()));
+  if (fault) return fail(ErrorCode::invalid_argument, fault->to_string());
   return bytes;
 }
 

@@ -44,8 +44,8 @@ using Opened = std::variant<pb::Unknown, JsonDocument>;
 /// Errors as those of kubernetes_objects.h, also for another kind of object.
 [[nodiscard]] Result<Opened> open(std::string_view place, std::string_view bytes, const ObjectType& type);
 
-/// An object of the JSON form in the protobuf form, without envelope. Error: corrupt.
-[[nodiscard]] Result<std::string> protobuf_of(std::string_view place, JsonRef object, const ObjectType& type);
+/// An object of the JSON form in the protobuf form, without envelope. Error: invalid_argument, naming the member.
+[[nodiscard]] Result<std::string> protobuf_of(JsonRef object, const ObjectType& type);
 
 template <class Message>
 [[nodiscard]] Result<Message> parse_message(std::string_view place, const std::string& bytes, const ObjectType& type) {
@@ -58,8 +58,9 @@ template <class Message>
 [[nodiscard]] Result<Message> message_in(std::string_view place, const KubernetesSource& source,
                                          const ObjectType& type) {
   if (const auto* object = std::get_if<JsonRef>(&source)) {
-    TRY(const std::string bytes, protobuf_of(place, *object, type));
-    return parse_message<Message>(place, bytes, type);
+    const auto bytes = protobuf_of(*object, type);
+    if (!bytes) return fail(damaged(place, bytes.error().message));
+    return parse_message<Message>(place, *bytes, type);
   }
   TRY(const Opened opened, open(place, std::get<std::string_view>(source), type));
   if (const auto* json = std::get_if<JsonDocument>(&opened)) return message_in<Message>(place, json->root(), type);

@@ -33,6 +33,9 @@ using KubernetesSource = std::variant<std::string_view, JsonRef>;
 /// and its family is the Service's. Addresses are texts as found, also where they are none.
 [[nodiscard]] Result<core::Service> decode_service(std::string_view place, const core::ServiceName& name,
                                                    const KubernetesSource& source);
+/// A Service as a manifest for kubectl has it: its name too, and nothing applied. Members without a use here are passed
+/// over. Error: invalid_argument, naming the member.
+[[nodiscard]] Result<core::Service> decode_service_manifest(JsonRef object, std::string& resource_version);
 [[nodiscard]] Result<core::IpAddressObject> decode_ip_address(std::string_view place, const std::string& address,
                                                               const KubernetesSource& source);
 [[nodiscard]] Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, const std::string& name,

@@ -1,4 +1,3 @@
-#include <array>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -7,39 +6,12 @@
 #include "base/net/address.h"
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
+#include "services/decide/service_words.h"
 #include "services/format/kubernetes_frame.h"
 #include "services/format/kubernetes_objects.h"
 
 namespace croft::wire::kube {
 namespace {
-
-template <class Enum, std::size_t kCount>
-using Texts = std::array<std::pair<std::string_view, Enum>, kCount>;
-
-constexpr Texts<core::ServiceType, 5> kTypes = {{
-    {"", core::ServiceType::cluster_ip},
-    {"ClusterIP", core::ServiceType::cluster_ip},
-    {"NodePort", core::ServiceType::node_port},
-    {"LoadBalancer", core::ServiceType::load_balancer},
-    {"ExternalName", core::ServiceType::external_name},
-}};
-constexpr Texts<core::IpFamilyPolicy, 3> kFamilyPolicies = {{
-    {"SingleStack", core::IpFamilyPolicy::single_stack},
-    {"PreferDualStack", core::IpFamilyPolicy::prefer_dual_stack},
-    {"RequireDualStack", core::IpFamilyPolicy::require_dual_stack},
-}};
-constexpr Texts<core::ServiceProtocol, 4> kProtocols = {{
-    {"", core::ServiceProtocol::tcp},
-    {"TCP", core::ServiceProtocol::tcp},
-    {"UDP", core::ServiceProtocol::udp},
-    {"SCTP", core::ServiceProtocol::sctp},
-}};
-constexpr Texts<core::TrafficPolicy, 3> kTrafficPolicies = {{
-    {"", core::TrafficPolicy::cluster},
-    {"Cluster", core::TrafficPolicy::cluster},
-    {"Local", core::TrafficPolicy::local},
-}};
-constexpr Texts<net::Family, 2> kFamilies = {{{"IPv4", net::Family::v4}, {"IPv6", net::Family::v6}}};
 
 /// The seconds of a WallTime's range, which is 292 years to both sides.
 constexpr std::int64_t kSecondsMax = std::int64_t{1} << 33;
@@ -61,17 +33,13 @@ constexpr std::int64_t kSecondsMax = std::int64_t{1} << 33;
 /// Takes the fields of one object. The first that can't be used is the error.
 class Taker {
  public:
-  explicit Taker(std::string_view place) : place_(place) {}
-
-  template <class Enum, std::size_t kCount>
-  void take(const Texts<Enum, kCount>& texts, const std::string& text, std::string_view field, Enum& out) {
-    for (const auto& [name, value] : texts) {
-      if (name == text) {
-        out = value;
-        return;
-      }
-    }
-    reject(field, net::echo(text) + " is not known");
+  /// No text leaves the default.
+  template <class Enum, std::size_t N>
+  void take(const core::Words<Enum, N>& words, const std::string& text, std::string_view field, Enum& out) {
+    if (text.empty()) return;
+    const auto value = core::value_in(words, text);
+    if (!value) return reject(field, net::echo(text) + " is not known");
+    out = *value;
   }
 
   void take(std::int32_t number, std::string_view field, std::uint16_t& out) {
@@ -82,7 +50,7 @@ class Taker {
   }
 
   void reject(std::string_view field, const std::string& why) {
-    if (!error_) error_ = damaged(place_, fmt::format("{}: {}", field, why));
+    if (!error_) error_ = invalid_argument(fmt::format("{}: {}", field, why));
   }
 
   template <class Object>
@@ -92,7 +60,6 @@ class Taker {
   }
 
  private:
-  const std::string_view place_;
   std::optional<Error> error_;
 };
 
@@ -106,7 +73,7 @@ core::ServicePort port_of(Taker& taker, const pb::ServicePort& port, int index) 
   const auto field = [&](std::string_view name) { return fmt::format("spec.ports[{}].{}", index, name); };
   core::ServicePort taken;
   taken.name = port.name();
-  taker.take(kProtocols, port.protocol(), field("protocol"), taken.protocol);
+  taker.take(core::kProtocols, port.protocol(), field("protocol"), taken.protocol);
   taker.take(port.port(), field("port"), taken.port);
   taken.target_port = text_of(port.target_port());
   taker.take(port.node_port(), field("nodePort"), taken.node_port);
@@ -147,34 +114,32 @@ pb::IPAddress message_of(const core::IpAddressObject& object, const std::string&
   return message;
 }
 
-}  // namespace
-
-Result<core::Service> decode_service(std::string_view place, const core::ServiceName& name,
-                                     const KubernetesSource& source) {
-  TRY(const auto message, message_in<pb::Service>(place, source, kService));
+/// Error: invalid_argument, naming the field.
+[[nodiscard]] Result<core::Service> service_of(const pb::Service& message) {
   const pb::ServiceSpec& spec = message.spec();
-  Taker taker(place);
+  Taker taker;
   core::Service service;
-  service.name = name;
+  service.name = {message.metadata().namespace_(), message.metadata().name()};
   service.uid = message.metadata().uid();
   service.created = time_of(message.metadata().creation_timestamp());
   service.deleting = is_set(message.metadata().deletion_timestamp());
   service.labels = map_of(message.metadata().labels());
   service.selector = map_of(spec.selector());
-  taker.take(kTypes, spec.type(), "spec.type", service.type);
+  taker.take(core::kServiceTypes, spec.type(), "spec.type", service.type);
   service.cluster_ip = spec.cluster_ip();
   service.cluster_ips.assign(spec.cluster_ips().begin(), spec.cluster_ips().end());
   for (const std::string& family : spec.ip_families()) {
-    taker.take(kFamilies, family, "spec.ipFamilies", service.ip_families.emplace_back());
+    if (family.empty()) taker.reject("spec.ipFamilies", "\"\" is not known");
+    taker.take(core::kFamilies, family, "spec.ipFamilies", service.ip_families.emplace_back());
   }
   if (!spec.ip_family_policy().empty()) {
-    taker.take(kFamilyPolicies, spec.ip_family_policy(), "spec.ipFamilyPolicy", service.ip_family_policy.emplace());
+    taker.take(core::kFamilyPolicies, spec.ip_family_policy(), "spec.ipFamilyPolicy",
+               service.ip_family_policy.emplace());
   }
-  complete_addresses(service);
   for (int i = 0; i < spec.ports_size(); ++i) service.ports.push_back(port_of(taker, spec.ports(i), i));
   taker.take(spec.health_check_node_port(), "spec.healthCheckNodePort", service.health_check_node_port);
   service.external_name = spec.external_name();
-  taker.take(kTrafficPolicies, spec.external_traffic_policy(), "spec.externalTrafficPolicy",
+  taker.take(core::kTrafficPolicies, spec.external_traffic_policy(), "spec.externalTrafficPolicy",
              service.external_traffic_policy);
   service.external_traffic_policy_given = !spec.external_traffic_policy().empty();
   if (spec.has_allocate_load_balancer_node_ports()) {
@@ -182,6 +147,25 @@ Result<core::Service> decode_service(std::string_view place, const core::Service
   }
   if (spec.has_load_balancer_class()) service.load_balancer_class = spec.load_balancer_class();
   return taker.finish(std::move(service));
+}
+
+}  // namespace
+
+Result<core::Service> decode_service(std::string_view place, const core::ServiceName& name,
+                                     const KubernetesSource& source) {
+  TRY(const auto message, message_in<pb::Service>(place, source, kService));
+  auto service = service_of(message);
+  if (!service) return fail(damaged(place, service.error().message));
+  service->name = name;
+  complete_addresses(*service);
+  return service;
+}
+
+Result<core::Service> decode_service_manifest(JsonRef object, std::string& resource_version) {
+  TRY(const std::string bytes, protobuf_of(object, kService));
+  TRY(const auto message, parse_message<pb::Service>("manifest", bytes, kService));
+  resource_version = message.metadata().resource_version();
+  return service_of(message);
 }
 
 Result<core::IpAddressObject> decode_ip_address(std::string_view place, const std::string& address,

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,20 +12,18 @@
 #include "services/audit/range_decision.h"
 #include "services/audit/range_repair.h"
 
-// The repair of the ranges of Services on a store: Croft's own or the etcd of a Kubernetes. What is decided, and why it
-// harms nobody, is in services/audit/range_decision.h and range_repair.h.
+// The repair of the ranges of Services on a store: Croft's own or the etcd of a Kubernetes. The decisions, and
+// why they harm nobody, are in services/audit/range_decision.h and range_repair.h.
 
 namespace croft::engine {
 
-using core::audit::ClusterIpForm;
 using core::audit::RangeFailure;
 
 struct RangeRepairOptions {
-  /// The ranges as they are to be: kube-apiserver's flags. What is not given stays as its record says; a range with
+  /// The ranges as they are to be: kube-apiserver's flags. A range that is not given stays as its record says; one with
   /// neither is made by nobody, and Services that hold values of it are a failure that asks for the flag.
   std::optional<core::service::ServiceCidrs> cidrs;
   std::optional<core::service::NodePortRange> node_ports;
-  ClusterIpForm form = ClusterIpForm::automatic;
   bool write = false;  ///< else everything is looked at and decided, nothing changed
 };
 
@@ -36,7 +33,7 @@ struct LeakedObject {
   std::chrono::nanoseconds since{};
 };
 
-/// What passes leave for the next.
+/// Memory from one pass to the next.
 struct RangeRepairMemory {
   std::map<std::string, core::audit::Leaks> ranges;  ///< by name
   std::map<std::string, LeakedObject> objects;       ///< by address
@@ -44,10 +41,9 @@ struct RangeRepairMemory {
 };
 
 struct RangeRepairReport {
-  bool objects = false;  ///< the form in use; never `automatic`
-  /// There is a bitmap of addresses beside the objects: a Kubernetes that writes both, or what an older one has left.
-  /// It was looked at, and is never written.
-  bool bitmap_beside = false;
+  /// Addresses are IPAddress and ServiceCIDR objects; node ports have a bitmap all the same. A bitmap of addresses
+  /// beside them, of a Kubernetes that writes both or has left it, is not looked at.
+  bool objects = false;
   /// The store does not show bitmaps (store::Capabilities::lacks): of node ports the Services were only
   /// compared with each other, and with the range that was given.
   bool bitmaps_unseen = false;
@@ -55,7 +51,7 @@ struct RangeRepairReport {
 
   std::vector<core::audit::ServiceUse> services;  ///< ascending by name
   std::vector<core::audit::RangeRepair> ranges;
-  std::map<std::string, core::RangeAllocation> stored;  ///< as they were read
+  std::map<std::string, core::RangeAllocation, std::less<>> stored;  ///< as they were read
   std::optional<core::audit::IpAddressAudit> addresses;
 
   std::vector<std::string> written;  ///< ranges whose record is now as their `write` says
@@ -63,7 +59,6 @@ struct RangeRepairReport {
   /// Ranges, and addresses of objects, that others changed while they were looked at: what is told of the former may be
   /// of Services in the making, the latter are left to the next pass.
   std::vector<std::string> changed_meanwhile;
-  std::size_t conflicts = 0;  ///< tries that failed because others wrote first
   /// Tries that failed for whatever reason, by name of the range; kIpAddresses for objects (the field's reconcile
   /// errors).
   std::map<std::string, std::size_t> failed_tries;
@@ -77,12 +72,10 @@ struct RangeRepairReport {
 inline constexpr int kRepairTriesMax = 4;
 
 /// One pass. One range has one set of holders: Services of the store's own kind and of the other are read. A range that
-/// is made, or moved, is refused where somebody else claims its addresses (register/address_claims.h).
-/// `before_write`, if given, sees what was found before each try that writes. Errors: those of reading, which then name
-/// what could not be seen; not_found where a Kubernetes is to be and nothing of it is. What
+/// is made, or moved, is refused where somebody else claims its addresses (register/address_claims.h). Errors: those of
+/// reading, which then name what could not be seen; not_found where a Kubernetes is to be and nothing of it is. What
 /// goes wrong later is in the report's failures, and `memory` is then as before for that range.
-[[nodiscard]] Result<RangeRepairReport> repair_ranges(
-    const Context& context, const RangeRepairOptions& options, RangeRepairMemory& memory,
-    const std::function<void(const RangeRepairReport&)>& before_write = {});
+[[nodiscard]] Result<RangeRepairReport> repair_ranges(const Context& context, const RangeRepairOptions& options,
+                                                      RangeRepairMemory& memory);
 
 }  // namespace croft::engine

@@ -107,21 +107,21 @@ TEST(ServiceProperty, RangesSayWhatServicesHoldAfterAnyHistory) {
       if (faulty) {
         world.store.set_faults(store::FaultScript().on_commit(world.store.counts().commit + 1, any_fault()));
       }
-      world.options.dry_run = *rc::gen::inRange(0, 8) == 0;
+      world.dry_run = *rc::gen::inRange(0, 8) == 0;
       const int what = *rc::gen::inRange(0, 5);
       const bool existed = model.contains(name);
       std::string said;
       if (what == 0) {
         said = world.remove(name);
-        if (said == "ok" && !world.options.dry_run) model.erase(name);
+        if (said == "ok" && !world.dry_run) model.erase(name);
       } else {
         said = what < 3 ? world.create(any_service(name)) : world.update(any_service(name));
-        if (said == "ok" && !world.options.dry_run) model[name] = world.last;
+        if (said == "ok" && !world.dry_run) model[name] = world.last;
       }
       const bool is_kept = said != "ok" || (what != 1 && what != 2) || !existed;
       RC_ASSERT(is_kept);
       world.store.set_faults({});
-      world.options.dry_run = false;
+      world.dry_run = false;
       if (faulty && said != "ok") {
         // A fault may have come after the decision was on disk: what is stored counts.
         model.clear();

@@ -28,7 +28,7 @@ struct Services {
   SeededRandom random{1};
   Context context{store, clock, random};
   core::ServiceRanges ranges;
-  core::ServiceOptions options;
+  bool dry_run = false;
   core::Service last;              ///< of the last change that was "ok"
   std::vector<std::string> notes;  ///< likewise
 
@@ -63,9 +63,9 @@ struct Services {
     notes = std::get<core::ServiceChanged>(*answer).notes;
     return "ok";
   }
-  std::string create(const core::Service& wanted) { return said(create_service(context, wanted, ranges, options)); }
-  std::string update(const core::Service& wanted) { return said(update_service(context, wanted, ranges, options)); }
-  std::string remove(const std::string& name) { return said(delete_service(context, {"default", name}, options)); }
+  std::string create(const core::Service& wanted) { return said(create_service(context, wanted, ranges, dry_run)); }
+  std::string update(const core::Service& wanted) { return said(update_service(context, wanted, ranges, dry_run)); }
+  std::string remove(const std::string& name) { return said(delete_service(context, {"default", name}, dry_run)); }
 
   core::Service stored(const std::string& name) {
     const auto found = get_service(context, {"default", name}).value();

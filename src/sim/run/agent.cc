@@ -1,4 +1,4 @@
-#include "sim/agent.h"
+#include "sim/run/agent.h"
 
 #include <iterator>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "sim/script.h"
+#include "sim/run/script.h"
 
 #include <algorithm>
 #include <array>

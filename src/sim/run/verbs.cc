@@ -7,7 +7,7 @@
 
 #include "ipam/use/nodes.h"
 #include "ipam/use/pools.h"
-#include "sim/cluster.h"
+#include "sim/run/cluster.h"
 
 namespace croft::sim {
 namespace {

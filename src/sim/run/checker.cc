@@ -1,4 +1,4 @@
-#include "sim/checker.h"
+#include "sim/run/checker.h"
 
 #include <algorithm>
 #include <utility>

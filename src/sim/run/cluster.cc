@@ -1,4 +1,4 @@
-#include "sim/cluster.h"
+#include "sim/run/cluster.h"
 
 #include <algorithm>
 #include <array>

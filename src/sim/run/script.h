@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "sim/cluster.h"
+#include "sim/run/cluster.h"
 
 namespace croft::sim {
 

@@ -15,7 +15,7 @@
 
 #include "base/planted.h"
 #include "base/result.h"
-#include "sim/script.h"
+#include "sim/run/script.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // Rules that no planted bug shows to fail first (docs/planted-bugs.md).
 
-#include "sim/checker.h"
+#include "sim/run/checker.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

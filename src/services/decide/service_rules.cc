@@ -1,0 +1,310 @@
+#include "services/decide/service_rules.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/net/echo.h"
+#include "services/decide/questions.h"
+#include "services/decide/service_words.h"
+
+namespace croft::core {
+namespace {
+
+using Refused = std::optional<ServiceRefusal>;
+
+constexpr auto kIps = "spec.clusterIPs";
+constexpr auto kFamiliesField = "spec.ipFamilies";
+constexpr auto kPolicy = "spec.ipFamilyPolicy";
+constexpr auto kHealth = "spec.healthCheckNodePort";
+
+[[nodiscard]] std::string at(std::string_view field, std::size_t index) { return fmt::format("{}[{}]", field, index); }
+
+/// RFC 1123: lower case letters, digits and `-`, which is neither first nor last.
+[[nodiscard]] bool is_label(std::string_view text) {
+  constexpr std::size_t kBytesMax = 63;
+  const auto is_plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  return !text.empty() && text.size() <= kBytesMax && is_plain(text.front()) && is_plain(text.back()) &&
+         std::ranges::all_of(text, [&](char c) { return is_plain(c) || c == '-'; });
+}
+
+// ---------------------------------------------------------------- ports
+
+/// Names keep the numbers of an update, and each number of a protocol is one place.
+[[nodiscard]] Refused check_ports(const Service& service) {
+  if (service.ports.size() > kServicePortsMax) {
+    return refuse_value(service, "spec.ports", std::to_string(service.ports.size()),
+                        fmt::format("must have at most {} items", kServicePortsMax));
+  }
+  if (service.ports.empty() && !is_headless(service) && !is_external_name(service)) {
+    return refuse_field(service, "spec.ports", "Required value");
+  }
+  std::set<std::string> names;
+  std::set<std::pair<ServiceProtocol, std::uint16_t>> numbers;
+  for (std::size_t i = 0; i < service.ports.size(); ++i) {
+    const ServicePort& port = service.ports[i];
+    const std::string field = at("spec.ports", i);
+    if (port.port == 0) return refuse_value(service, field + ".port", "0", "must be between 1 and 65535, inclusive");
+    if (port.name.empty() && service.ports.size() > 1) return refuse_field(service, field + ".name", "Required value");
+    if (!names.insert(port.name).second) {
+      return refuse_field(service, field + ".name", "Duplicate value: " + net::echo(port.name));
+    }
+    if (!numbers.emplace(port.protocol, port.port).second) {
+      return refuse_field(service, field, fmt::format("Duplicate value: {}/{}", port.port, word_of(port.protocol)));
+    }
+  }
+  return std::nullopt;
+}
+
+/// The node ports that an update does not name, by the names of the ports.
+void keep_node_ports(Service& service, const Service& before) {
+  std::set<std::uint16_t> named;
+  for (const ServicePort& port : service.ports) named.insert(port.node_port);
+  for (ServicePort& port : service.ports) {
+    const auto old = std::ranges::find(before.ports, port.name, &ServicePort::name);
+    if (port.node_port != 0 || old == before.ports.end() || named.contains(old->node_port)) continue;
+    port.node_port = old->node_port;
+  }
+}
+
+[[nodiscard]] Refused drop_node_ports(Service& service, const RangeChanges& changes) {
+  for (std::size_t i = 0; i < service.ports.size(); ++i) {
+    std::uint16_t& number = service.ports[i].node_port;
+    if (changes.holds(number)) number = 0;
+    if (number == 0) continue;
+    return refuse_field(service, at("spec.ports", i) + ".nodePort",
+                        fmt::format("Forbidden: may not be used when `type` is '{}'", word_of(service.type)));
+  }
+  return std::nullopt;
+}
+
+/// Ports of one number, TCP and UDP, share a node port; two protocols may be told to share one.
+[[nodiscard]] Refused take_node_ports(Service& service, RangeChanges& changes) {
+  std::map<std::uint16_t, std::uint16_t> shared;  // node port by port
+  for (const ServicePort& port : service.ports) {
+    if (port.node_port != 0) shared.try_emplace(port.port, port.node_port);
+  }
+  std::set<std::uint16_t> taken;
+  std::set<std::pair<ServiceProtocol, std::uint16_t>> used;
+  for (std::size_t i = 0; i < service.ports.size(); ++i) {
+    ServicePort& port = service.ports[i];
+    if (port.node_port == 0) {
+      if (!wants_node_ports(service)) continue;
+      std::uint16_t& number = shared[port.port];
+      if (number == 0) {
+        const auto next = changes.take_next_port();
+        if (!next) return refuse_internal("failed to allocate a nodePort: " + next.error().message);
+        taken.insert(number = *next);
+      }
+      port.node_port = number;
+    }
+    const bool is_twice = !used.emplace(port.protocol, port.node_port).second;
+    const auto done =
+        is_twice || taken.insert(port.node_port).second ? changes.take_port(port.node_port) : Result<void>();
+    if (done) continue;
+    return refuse_value(service, at("spec.ports", i) + ".nodePort", std::to_string(port.node_port),
+                        done.error().message);
+  }
+  return std::nullopt;
+}
+
+[[nodiscard]] Refused settle_health_check_port(Service& service, const Service* before, RangeChanges& changes) {
+  std::uint16_t& number = service.health_check_node_port;
+  if (!needs_health_check_port(service)) {
+    if (before != nullptr && number == before->health_check_node_port) number = 0;
+    if (number == 0) return std::nullopt;
+    return refuse_value(service, kHealth, std::to_string(number),
+                        "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'");
+  }
+  if (number == 0 && before != nullptr && needs_health_check_port(*before)) number = before->health_check_node_port;
+  if (number == 0) {
+    const auto next = changes.take_next_port();
+    if (!next) return refuse_internal("failed to allocate a HealthCheck NodePort: " + next.error().message);
+    number = *next;
+    return std::nullopt;
+  }
+  if (const auto taken = changes.take_port(number); !taken) {
+    return refuse_value(service, kHealth, std::to_string(number), taken.error().message);
+  }
+  return std::nullopt;
+}
+
+// ---------------------------------------------------------------- addresses
+
+/// Brings `clusterIP` and `clusterIPs` together, addresses into their canonical text; takes over what an update does
+/// not name.
+[[nodiscard]] Refused read_addresses(Service& service, const Service* before) {
+  std::vector<std::string>& ips = service.cluster_ips;
+  const auto make_canonical = [](std::string& text) {
+    if (const auto address = net::parse_address(text)) text = address->to_string();
+  };
+  make_canonical(service.cluster_ip);
+  std::ranges::for_each(ips, make_canonical);
+  if (ips.empty() && !service.cluster_ip.empty()) ips = {service.cluster_ip};
+  if (!service.cluster_ip.empty() && ips.front() != service.cluster_ip) {
+    return refuse_value(service, kIps, printed(ips), "first value must match `clusterIP`");
+  }
+  if (before != nullptr && !is_external_name(*before)) {
+    if (ips.empty() && is_headless(*before)) ips = before->cluster_ips;
+    if (ips.empty() && service.ip_families.empty()) service.ip_families = before->ip_families;
+    if (!service.ip_family_policy) service.ip_family_policy = before->ip_family_policy;
+    // From two to one, by the policy.
+    if (service.ip_family_policy == IpFamilyPolicy::single_stack && !is_headless(service)) {
+      if (ips.size() > 1 && ips == before->cluster_ips) ips.resize(1);
+      if (service.ip_families.size() > 1 && service.ip_families == before->ip_families) service.ip_families.resize(1);
+    }
+  }
+  if (is_headless(service)) {
+    if (ips.size() > 1) return refuse_value(service, kIps, printed(ips), "'None' must be the first and only value");
+    if (!may_have_node_ports(service)) return std::nullopt;
+    return refuse_value(service, at(kIps, 0), printed(ips),
+                        fmt::format("may not be set to 'None' for {} services", word_of(service.type)));
+  }
+  if (ips.size() > 2) return refuse_value(service, kIps, printed(ips), "may only hold up to 2 values");
+  for (std::size_t i = 0; i < ips.size(); ++i) {
+    const auto address = net::parse_address(ips[i]);
+    if (!address || address->is_v4_mapped()) {
+      return refuse_value(service, at(kIps, i), net::echo(ips[i]),
+                          "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+    }
+    if (i == service.ip_families.size()) service.ip_families.push_back(address->family());
+    if (address->family() == service.ip_families[i]) continue;
+    return refuse_value(
+        service, at(kIps, i), net::echo(ips[i]),
+        fmt::format("expected an {} value as indicated by `ipFamilies[{}]`", word_of(service.ip_families[i]), i));
+  }
+  return std::nullopt;
+}
+
+[[nodiscard]] Refused settle_families(Service& service, const RangeChanges& changes) {
+  std::vector<net::Family>& families = service.ip_families;
+  // The addresses of its endpoints are not known, nor bound to what the cluster has.
+  const bool is_free = is_headless(service) && service.selector.empty();
+  if (!service.ip_family_policy) {
+    service.ip_family_policy = is_free ? IpFamilyPolicy::require_dual_stack : IpFamilyPolicy::single_stack;
+  }
+  const IpFamilyPolicy policy = *service.ip_family_policy;
+  if (families.size() > 1 && policy == IpFamilyPolicy::single_stack) {
+    return refuse_value(service, kPolicy, net::echo(word_of(policy)),
+                        "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified");
+  }
+  if (families.size() > 2 || (families.size() == 2 && families[0] == families[1])) {
+    return refuse_field(service, at(kFamiliesField, families.size() - 1),
+                        "Duplicate value: " + net::echo(word_of(families.back())));
+  }
+  const auto is_known = [&](net::Family family) {
+    return is_free || changes.held_address(family) ||
+           std::ranges::find(changes.families(), family) != changes.families().end();
+  };
+  if (families.empty()) families.push_back(changes.families().front());
+  const net::Family other = families.front() == net::Family::v4 ? net::Family::v6 : net::Family::v4;
+  if (families.size() == 1 && policy != IpFamilyPolicy::single_stack) {
+    if (is_known(other)) {
+      families.push_back(other);
+    } else if (policy == IpFamilyPolicy::require_dual_stack) {
+      return refuse_value(service, kPolicy, net::echo(word_of(policy)),
+                          "this cluster is not configured for dual-stack services");
+    }
+  }
+  for (std::size_t i = 0; i < families.size(); ++i) {
+    if (is_known(families[i])) continue;
+    return refuse_value(service, at(kFamiliesField, i), net::echo(word_of(families[i])),
+                        "not configured on this cluster");
+  }
+  return std::nullopt;
+}
+
+[[nodiscard]] Refused take_addresses(Service& service, RangeChanges& changes) {
+  std::vector<std::string>& ips = service.cluster_ips;
+  ips.resize(service.ip_families.size());
+  for (std::size_t i = 0; i < ips.size(); ++i) {
+    auto address = net::parse_address(ips[i]);
+    if (!address) address = changes.held_address(service.ip_families[i]);
+    if (!address) {
+      const auto next = changes.take_next(service.ip_families[i]);
+      if (!next && next.error().code == ErrorCode::exhausted) {
+        return refuse_internal(fmt::format("failed to allocate a serviceIP for Service {}: {}",
+                                           net::echo(service.name.name), next.error().message));
+      }
+      if (!next) return refuse_value(service, kIps, printed(ips), "failed to allocate IP: " + next.error().message);
+      ips[i] = next->to_string();
+      continue;
+    }
+    ips[i] = address->to_string();
+    if (const auto taken = changes.take(*address); !taken) {
+      return refuse_value(service, kIps, printed(ips),
+                          fmt::format("failed to allocate IP {}: {}", ips[i], taken.error().message));
+    }
+  }
+  return std::nullopt;
+}
+
+/// An ExternalName has no address; an update takes away what was there.
+[[nodiscard]] Refused drop_addresses(Service& service, const Service* before) {
+  const bool is_new = before == nullptr || service.cluster_ips != before->cluster_ips;
+  if (is_new && (!service.cluster_ips.empty() || !service.cluster_ip.empty())) {
+    return refuse_field(service, kIps, "Forbidden: may not be set for ExternalName services");
+  }
+  if (service.external_name.empty()) return refuse_field(service, "spec.externalName", "Required value");
+  service.cluster_ips.clear();
+  service.ip_families.clear();
+  service.ip_family_policy.reset();
+  return std::nullopt;
+}
+
+/// Fills in, and leaves out, by the type, as Kubernetes' API does.
+void apply_type(Service& service) {
+  for (ServicePort& port : service.ports) {
+    if (port.target_port.empty() || port.target_port == "0") port.target_port = std::to_string(port.port);
+  }
+  service.external_traffic_policy_given = may_have_node_ports(service);
+  if (!may_have_node_ports(service)) service.external_traffic_policy = TrafficPolicy::cluster;
+  if (service.type == ServiceType::load_balancer) {
+    service.allocate_load_balancer_node_ports = service.allocate_load_balancer_node_ports.value_or(true);
+  } else {
+    service.allocate_load_balancer_node_ports.reset();
+    service.load_balancer_class.reset();
+  }
+}
+
+}  // namespace
+
+Refused check_service_name(const ServiceName& name) {
+  Service service;
+  service.name = name;
+  if (!is_label(name.name) || name.name.front() < 'a') {
+    return refuse_value(service, "metadata.name", net::echo(name.name),
+                        "must be at most 63 lower case letters, digits and '-', with a letter first and no '-' last");
+  }
+  if (is_label(name.name_space)) return std::nullopt;
+  return refuse_value(service, "metadata.namespace", net::echo(name.name_space),
+                      "must be at most 63 lower case letters, digits and '-', with no '-' first or last");
+}
+
+Refused complete_service(Service& service, const Service* before, RangeChanges& changes) {
+  apply_type(service);
+  if (is_external_name(service)) {
+    if (auto refused = drop_addresses(service, before)) return refused;
+  } else {
+    if (auto refused = read_addresses(service, before)) return refused;
+    if (auto refused = settle_families(service, changes)) return refused;
+  }
+  if (auto refused = check_ports(service)) return refused;
+  if (!is_external_name(service) && !is_headless(service)) {
+    if (auto refused = take_addresses(service, changes)) return refused;
+  }
+  service.cluster_ip = service.cluster_ips.empty() ? "" : service.cluster_ips.front();
+  if (!may_have_node_ports(service)) {
+    if (auto refused = drop_node_ports(service, changes)) return refused;
+  } else {
+    if (before != nullptr && wants_node_ports(*before) && wants_node_ports(service)) keep_node_ports(service, *before);
+    if (auto refused = take_node_ports(service, changes)) return refused;
+  }
+  return settle_health_check_port(service, before, changes);
+}
+
+}  // namespace croft::core
