@@ -448,13 +448,13 @@ def check_annotation(kube):
         "spec": {"automountServiceAccountToken": False, "containers": [{"name": "a", "image": "a"}]}})
 
     def patch(uid):
-        body = {"metadata": {"uid": uid, "annotations": {"cni.projectcalico.org/podIP": "10.0.0.5/32",
+        body = {"metadata": {"uid": uid, "annotations": {"cni.projectcalico.org/podIP": "10.0.0.5",
                                                          "cni.projectcalico.org/podIPs": "10.0.0.5/32"}}}
         # As the agent sends it, byte for byte: store_kube_vpc_test.
         return json.loads(kube._send("PATCH", "/api/v1/namespaces/default/pods/web-0", json.dumps(body).encode(),
                                      media="application/merge-patch+json"))
     got = patch(pod["metadata"]["uid"])["metadata"]["annotations"]
-    check(got["cni.projectcalico.org/podIP"] == "10.0.0.5/32" and got["kept"] == "yes", f"{got}")
+    check(got["cni.projectcalico.org/podIP"] == "10.0.0.5" and got["kept"] == "yes", f"{got}")
     why = refused(422, patch, "00000000-0000-4000-8000-000000000001")
     check("metadata.uid" in why.message, f"what annotate_pod() goes by: {why}")
 

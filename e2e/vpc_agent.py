@@ -6,6 +6,7 @@ usage: vpc_agent.py BIN_DIR [CASE ...]
 
 import concurrent.futures
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 from lib import Failure, World, expect, expect_equal, main, run, say, wait_for
@@ -22,6 +24,7 @@ from vpc_lib import (ALLOCATIONS, SUBNET, Agent, Certificates, Cloud, add_reques
 BUSY = 4.0  # seconds on top of what a thing takes, for a machine that is busy with other things
 QUICK = ("--doubt-seconds", "2", "--reconcile-seconds", "1", "--grace-seconds", "1", "--young-seconds", "1")
 BURST = 110
+ADD_MOST_S = 2.0  # of a plugin whose agent gives no sign of life for 1 s
 COMMITS_MAX = 30  # 6 and fewer is what an idle machine shows
 
 
@@ -651,47 +654,6 @@ def tokens(world):
     expect(number > 10, f"{number} only")
 
 
-def advice(world):
-    """What `croft vpc advise` says of the demand that an agent had; an agent takes such marks."""
-    cloud = Cloud(world, "advice")
-    agent = Agent(cloud, low=6, high=20, flags=("--cooldown-seconds", "1")).start()
-    agent.wait_for_free(6)
-    for number in range(5):
-        agent.add(f"a{number}")
-    for number in range(5):
-        agent.delete(f"a{number}")
-    time.sleep(2.5)  # it looks at itself once a second
-    agent.stop()
-    demand = agent.directory / "vpc-demand.json"
-    expect(demand.exists(), "what was asked for is written down when the agent ends")
-
-    def advise(*words):
-        done = run(world.bin / "croft", "vpc", "advise", "--demand", demand, *words, check=False)
-        return done.returncode, done.stdout, done.stderr
-    code, out, err = advise()
-    expect_equal((code, err), (0, ""), f"advise: {out}")
-    first, *reasons = out.splitlines()
-    words = first.split()
-    expect_equal(words[0::2], ["--low-water-mark", "--high-water-mark"], first)
-    low, high = int(words[1]), int(words[3])
-    expect(5 <= low <= high <= 110, f"five at once were asked for: {first}")
-    expect(reasons and all(reason.startswith("- ") for reason in reasons), f"with its reasons: {out}")
-    code, out, err = advise("-o", "json", "--max-pods", "4")
-    said = json.loads(out)
-    expect(code == 0 and said["lowWaterMark"] <= said["highWaterMark"] <= 4, f"no mark is above the pods: {said} {err}")
-    agent.low, agent.high = low, high
-    agent.start()
-    wait_for(lambda: low <= len(agent.free()) <= high, f"between {low} and {high} are free")
-    agent.stop()
-    code, out, err = run_advise_on(world, world.directory / "nowhere.json")
-    expect(code != 0 and "nowhere.json is not there" in err, f"{code} {out} {err}")
-
-
-def run_advise_on(world, path):
-    done = run(world.bin / "croft", "vpc", "advise", "--demand", path, check=False)
-    return done.returncode, done.stdout, done.stderr
-
-
 def hanging_cloud(world):
     """An operator's push and pop while the cloud does not answer: an error in time, exit code of what is away, and nothing is
     lost of what may have been done."""
@@ -820,14 +782,101 @@ def old_clients(world):
     settled(cloud, [agent])
 
 
+def stopped(world):
+    """An agent that is stopped for 30 s amid ADDs and DELs: its plugins go on without it, and it goes on behind them."""
+    cloud = Cloud(world, "stopped")
+    agent = Agent(cloud, low=60, high=110, flags=QUICK).start()
+    agent.wait_for_free(60)
+    config = json.dumps({"cniVersion": "1.0.0", "name": "demo", "type": "croft-vpc", "ipam": {
+        "type": "croft-vpc", "agent": str(agent.socket), "store": f"sqlite:{agent.store}", "api": cloud.url,
+        "metadata": f"{cloud.url}/node-a", "probe": False}})
+    lock, held, took, given = threading.Lock(), {}, [], []
+
+    def plugin(command, container):
+        env = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/run/netns/none", "CNI_IFNAME": "eth0",
+               "CNI_PATH": str(world.bin), "CROFT_LOG_DIRECTORY": str(agent.directory)}
+        begin = time.monotonic()
+        done = run(world.bin / "croft-vpc", stdin=config, env=env, check=False)
+        expect_equal(done.returncode, 0, f"{command} {container}: {done.stdout} {done.stderr}")
+        return done.stdout, time.monotonic() - begin
+
+    def pod(number):
+        out, seconds = plugin("ADD", f"c{number}")
+        address = json.loads(out)["ips"][0]["address"].split("/")[0]
+        with lock:
+            expect(address not in held, f"{address} was given to c{number}, and {held.get(address)} has it")
+            held[address] = f"c{number}"
+            took.append(seconds)
+            given.append(address)
+        if number % 2:
+            with lock:
+                del held[address]
+            plugin("DEL", f"c{number}")
+
+    with concurrent.futures.ThreadPoolExecutor(max_workers=3) as pool:
+        pods = [pool.submit(pod, number) for number in range(50)]
+        wait_for(lambda: len(given) >= 5, "pods start")
+        with open(f"{agent.store}-lock", "r+", encoding="utf-8") as gate:
+            while True:  # not amid a commit: the store is its own then (docs/limits.md)
+                agent.process.child.send_signal(signal.SIGSTOP)
+                try:
+                    fcntl.flock(gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    fcntl.flock(gate, fcntl.LOCK_UN)
+                    break
+                except BlockingIOError:
+                    agent.process.child.send_signal(signal.SIGCONT)
+                    time.sleep(0.01)
+        time.sleep(30)
+        alone = len(given)
+        agent.process.child.send_signal(signal.SIGCONT)
+        for one in pods:
+            one.result()
+    expect(alone > 15, f"{alone} pods started while the agent was stopped")
+    expect(max(took) <= ADD_MOST_S, f"ADDs took up to {max(took):.2f} s")
+    wait_for(lambda: agent.records() == held, "the agent knows what the plugins did")
+    plugin("ADD", "last")
+    expect("via=agent" in (agent.directory / "ipam.log").read_text().splitlines()[-1], "it is asked again")
+    expect("read anew" in agent.process.tail(400), agent.process.tail())
+    settled(cloud, [agent])
+
+
+def insecure_peers(world):
+    """Beside UK8S' own agents: plain gRPC on TCP, borrowed in both directions, and any operator is let in."""
+    cloud = Cloud(world, "insecure", ("node-a", "node-b"), 29)
+    a, b = (Agent(cloud, node, low=2, high=5, flags=QUICK) for node in ("node-a", "node-b"))
+    for agent, other in ((a, b), (b, a)):
+        agent.flags += ["--insecure-peers", "--listen", f"127.0.0.1:{agent.port}",
+                        "--peer", f"{other.node}=127.0.0.1:{other.port}"]
+    both = run(*a.command(), "--tls-ca", "ca.crt", check=False)
+    expect(both.returncode == 2 and "--insecure-peers" in both.stderr, f"{both.returncode} {both.stderr}")
+    a.start()
+    b.start()
+    a.wait_for_free(2)
+    b.wait_for_free(2)
+    with grpc.insecure_channel(f"127.0.0.1:{a.port}") as channel:
+        pool = fields_of(channel.unary_unary("/rpc.CNIIpam/DescribePool")(b"", timeout=10))
+        expect_equal({network_of(one)["ip"] for one in pool[2]}, a.free(), "the pool, as cnivpctl of another node asks")
+        borrow = channel.unary_unary("/rpc.CNIIpam/BorrowIP")
+        lent = network_of(fields_of(borrow(field(1, cloud.nodes["node-b"].upper()), timeout=10))[2][0])["ip"]
+        expect(lent in cloud.held()["node-b"], "as UK8S' agent borrows, without a name for its request")
+        code, why = refusal(channel.unary_unary("/rpc.CNIIpam/AddPodNetwork"), add_request("x"), timeout=10)
+        expect_equal(code, grpc.StatusCode.UNIMPLEMENTED, why)
+    a.wait_for_free(2)
+    cloud.do("exhaust", subnet=SUBNET)
+    of_a, own = a.free(), len(b.free())
+    given = [b.add(f"b{i}", timeout=30) for i in range(own + 1)]
+    expect(given[-1] in of_a and given[-1] in cloud.held()["node-b"], f"borrowed by a Croft: {given}")
+    settled(cloud, [a, b], unused=None)
+
+
 CASES = [*CRASHES, *LOST_ALLOCATIONS, borrowing, versions, floods, board, outage, cooldown, tokens, water_marks, sockets, last_one, lost_release,
-         lost_nothing_done, throttled, deleted_outside, database_lost, older_copies, older_copy_in_place, old_clients, advice, hanging_cloud, no_marks]
+         lost_nothing_done, throttled, deleted_outside, database_lost, older_copies, older_copy_in_place, old_clients, insecure_peers, hanging_cloud, no_marks]
 
 
 def test():
     wanted = set(sys.argv[2:])
     with World("vpc-agent", sys.argv[1]) as world:
-        for case in (burst,):
+        for case in (burst, stopped):
             if not wanted or case.__name__ in wanted:
                 at_once(world, [case], 1)
         at_once(world, [case for case in CASES if not wanted or case.__name__ in wanted], 8)

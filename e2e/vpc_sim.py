@@ -437,6 +437,7 @@ class World:
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # an answer is one packet, as a cloud's is
     world = None
 
     def log_message(self, *arguments):  # pylint: disable=arguments-differ

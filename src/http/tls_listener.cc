@@ -311,8 +311,9 @@ Result<std::unique_ptr<TlsListener>> TlsListener::listen(TlsListenerOptions opti
 
 Result<void> TlsListener::open() {
   const TlsFiles& files = options_.files;
-  if ((files.certificate_file.empty() && files.certificate_pem.empty()) ||
-      (files.key_file.empty() && files.key_pem.empty())) {
+  const bool has_no_pair = (files.certificate_file.empty() && files.certificate_pem.empty()) ||
+                           (files.key_file.empty() && files.key_pem.empty());
+  if (!options_.is_plain && has_no_pair) {
     return fail(ErrorCode::invalid_argument, "a TLS server needs a certificate and its key");
   }
   SocketAddress address{};
@@ -321,7 +322,7 @@ Result<void> TlsListener::open() {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("cannot listen on \"{}\": not an IPv4 or IPv6 address", options_.host));
   }
-  TRY_VOID(credentials_->load());
+  if (!options_.is_plain) TRY_VOID(credentials_->load());
   const std::string where = text_of(address);
   FileDescriptor socket(::socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.is_open()) return fail(system_error("make a socket for", where, errno));
@@ -369,6 +370,7 @@ std::optional<Accepted> TlsListener::next() {
   auto socket = gate_.accept([](int) { return true; });
   if (!socket) return {};
   prepare(socket->get());
+  if (options_.is_plain) return Accepted{*std::move(socket), nullptr};
   std::string address = peer_of(socket->get());
   auto plain = std::make_unique<Socket>(*std::move(socket));
   auto pipe = std::make_unique<tls::Pipe>(tls::Pipe{plain.get(), 0});

@@ -22,6 +22,8 @@ struct TlsListenerOptions {
   /// here. Files are looked at when somebody connects, once a second at most, and read again when they are other ones
   /// or were changed. Later connections meet the new ones. A file that can not be used is told, and the old ones go on.
   TlsFiles files;
+  /// No TLS: anybody may connect, and nobody has a name.
+  bool is_plain = false;
   /// Told, for a log, in the thread of the server: certificates that were read again, or could not be, and peers that
   /// were refused, with the reason. Refusals are told once a second at most; GrpcServer counts the others. Must not
   /// block.

@@ -85,7 +85,7 @@ struct WarmIntent {
   std::string peer;  ///< of whom it is borrowed; of what is allocated: which pod it is promised to (warm/promised.h)
   WallTime begun{};
   ClockMark begun_at{};  ///< by a clock that nobody sets
-  /// Who waits for it: one who died is one whose intent is anybody's to settle.
+  /// Whose call it is. What another process, or nobody any more, waits for is settled once no call takes so long.
   std::uint32_t process = 0;
   std::uint64_t process_started = 0;  ///< ticks since boot, tells two processes of one number apart
   friend bool operator==(const WarmIntent&, const WarmIntent&) = default;
@@ -105,8 +105,8 @@ struct WarmNode {
   std::uint32_t low = 0;   ///< free addresses below which more are asked for
   std::uint32_t high = 0;  ///< free addresses above which some go back
   std::uint32_t cooldown_seconds = 0;
-  /// How often an address was given to a pod. Whoever gives one writes it, so that two who give at once, the agent and
-  /// a plugin that works without it, meet here: neither can miss what the other gave to the same owner.
+  /// The term in the upper half (vpc/decide/stock.h), in the lower half how often an address was given to a pod: of two
+  /// who give at once neither can miss what the other gave to the same owner.
   std::uint64_t generation = 0;
   /// What the node may have of all sorts together, at least 1; nothing: no limit.
   std::optional<std::uint32_t> node_max{};

@@ -193,7 +193,6 @@ void add_nouns(CLI::App& app, CommandLine& line) {
   add_record_commands(app, line);
   add_reservation_commands(app, line);
   add_vpc_commands(app, line);
-  add_vpc_advise_command(app, line);
   add_self_commands(app, line);
 }
 

@@ -108,8 +108,6 @@ void add_reservation_commands(CLI::App& app, CommandLine& line);
 /// the certificates of nodes that are not there, are another CA's or have less than a third of their time left. A CA
 /// that is there is never replaced. With `-o yaml` no file is written: Secrets are printed, signed by the CA of
 /// --directory if there is one, or by a new one, which is printed too.
-/// `advise`, a verb of the noun vpc, which has to be there: which water marks the agent's record of demand speaks for.
-void add_vpc_advise_command(CLI::App& app, CommandLine& line);
 /// The program about itself: version, completion, man.
 void add_self_commands(CLI::App& app, CommandLine& line);
 /// Verbs of the noun service.

@@ -104,7 +104,6 @@ constexpr Example kExamples[] = {
     {"vpc pop", "croft vpc pop 10.0.0.2 10.0.4.7 --dry-run"},
     {"vpc push", "croft vpc push 10.0.0.2"},
     {"vpc release", "croft vpc release 10.0.0.2 --dry-run"},
-    {"vpc advise", "croft vpc advise --max-pods 64"},
     {"vpc version", "croft vpc version"},
     {"version", "croft version"},
     {"completion", "source <(croft completion bash)"},

@@ -72,9 +72,6 @@ edge::CroftVpcWorld croft_vpc_world(const Clock& clock, Random& random) {
       [&clock](const core::WarmAddress& given) { return node_address(given, clock); },
       self.id,
       self.began,
-      [](std::uint32_t process, std::uint64_t began) {
-        return os::is_running({process, began});
-      },
       [&clock] { return used_by_host(clock); },
   };
 }

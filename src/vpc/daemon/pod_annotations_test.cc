@@ -75,7 +75,7 @@ TEST_F(PodAnnotationsTest, OneThatIsRefusedHoldsUpNobody) {
   annotations.add({"gone", "shop", "u-gone"}, net::Address::parse("10.0.0.4").value());
   annotations.add(good, net::Address::parse("10.0.0.6").value());
   annotations.add(late, net::Address::parse("10.0.0.7").value());
-  wait_for([&] { return annotation("good") == "10.0.0.6/32" && annotation("late") == "10.0.0.7/32"; },
+  wait_for([&] { return annotation("good") == "10.0.0.6" && annotation("late") == "10.0.0.7"; },
            "the others are annotated");
   EXPECT_EQ(annotation("refused"), "");
   EXPECT_EQ(api_.refused, 1);
@@ -92,7 +92,7 @@ TEST_F(PodAnnotationsTest, AStaticPodIsKnownByTheHashOfItsFile) {
   PodAnnotations annotations(api_, clock_, note_);
   annotations.add({"static", "shop", "hash-2"}, net::Address::parse("10.0.0.5").value());
   annotations.add({"static", "shop", "hash-1"}, net::Address::parse("10.0.0.6").value());
-  wait_for([&] { return annotation("static") == "10.0.0.6/32"; }, "the mirror is annotated");
+  wait_for([&] { return annotation("static") == "10.0.0.6"; }, "the mirror is annotated");
 }
 
 TEST_F(PodAnnotationsTest, WhatThePodGotLastCounts) {
@@ -100,7 +100,7 @@ TEST_F(PodAnnotationsTest, WhatThePodGotLastCounts) {
   PodAnnotations annotations(api_, clock_, note_);
   annotations.add(pod, net::Address::parse("10.0.0.5").value());
   annotations.add(pod, net::Address::parse("10.0.0.6").value());
-  wait_for([&] { return annotation("web") == "10.0.0.6/32"; }, "the last one is written");
+  wait_for([&] { return annotation("web") == "10.0.0.6"; }, "the last one is written");
 }
 
 }  // namespace

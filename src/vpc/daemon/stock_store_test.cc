@@ -11,7 +11,7 @@
 #include "base/manual_clock.h"
 #include "os/clock.h"
 #include "os/scratch_directory.h"
-#include "vpc/decide/rebuild.h"
+#include "vpc/decide/reconcile.h"
 #include "vpc/use/stock_keeper.h"
 #include "vpc/use/test_cloud.h"
 #include "vpc/use/warm_stock.h"
@@ -173,7 +173,7 @@ TEST_F(StockStoreTest, AnOlderCopyWrittenOverItGivesNothingBeforeALook) {
     core::warm::Request request;
     request.owner = {"net", container, "eth0"};
     request.pod = {container, "shop", ""};
-    const auto answer = engine::assign_from_stock(context(*stock), request, [&] { return keeper.may_give(); });
+    const auto answer = engine::assign_from_stock(context(*stock), request, keeper.writer());
     EXPECT_TRUE(answer) << answer.error().message;
     const auto* given = answer ? std::get_if<core::warm::Assigned>(&*answer) : nullptr;
     if (given == nullptr) return "";

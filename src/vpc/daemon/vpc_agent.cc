@@ -46,7 +46,6 @@
 #include "vpc/daemon/ucloud_place.h"
 #include "vpc/daemon/vpc_agent_options.h"
 #include "vpc/daemon/vpc_cluster.h"
-#include "vpc/daemon/vpc_demand.h"
 #include "vpc/door/host_view.h"
 #include "vpc/door/peer_agents.h"
 #include "vpc/door/stock_server.h"
@@ -167,8 +166,7 @@ class VpcAgentProgram {
         peers_([this](const std::string& subnet, Deadline deadline) { return directory(subnet, deadline); },
                security(options), options.node, daemon.clock, options.oldest_protocol),
         metrics_([this] { return figures(); }),
-        health_(daemon.clock),
-        demand_(demand_file(options), daemon.clock, [this](const std::string& line) { note(line); }) {
+        health_(daemon.clock) {
     log_.sinks().push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
     if (options.log_directory != "none") add_log_file();
     log_.set_formatter(std::make_unique<LogFormat>("vpc-agent"));
@@ -210,7 +208,6 @@ class VpcAgentProgram {
     }
     tell_of_store();
     tell_of_certificate();
-    demand_.load();
     log_.info("serving node {} on {} from {}; water marks {} and {}, cooldown {} s", options_.node, options_.socket,
               options_.store, options_.low, options_.high, options_.cooldown_s);
     std::promise<void> last_round;
@@ -239,7 +236,6 @@ class VpcAgentProgram {
       break;
     }
     if (end == End::stopped) log_.info("ending");
-    demand_.end();
     server.stop(Deadline::after(daemon_.clock.now(), kVpcDrain));
     keeper.stop();
     if (end == End::stopped && rounds_ended.wait_for(kCloudPatience) != std::future_status::ready) {
@@ -263,6 +259,7 @@ class VpcAgentProgram {
     return options;
   }
   static edge::GrpcPeers::SecurityFor security(const VpcAgentOptions& options) {
+    if (options.insecure_peers) return [](const std::string&) { return nullptr; };
     if (options.tls_ca.empty()) return nullptr;
     os::TlsFiles files;
     files.ca_file = options.tls_ca;
@@ -273,14 +270,6 @@ class VpcAgentProgram {
       of_node.server_name = node;
       return os::make_tls(std::move(of_node));
     };
-  }
-
-  /// Beside the store, unless it is said where, or "none".
-  static std::string demand_file(const VpcAgentOptions& options) {
-    if (options.demand_file == "none") return "";
-    if (!options.demand_file.empty()) return options.demand_file;
-    const auto store = store::file_of_store(options.store);
-    return store ? os::directory_of(*store) + "/vpc-demand.json" : "";
   }
 
   void add_log_file() {
@@ -318,7 +307,7 @@ class VpcAgentProgram {
     options.cooldown = seconds{options_.cooldown_s};
     options.reconcile_every = seconds{options_.reconcile_s};
     options.doubt = seconds{options_.doubt_s};
-    options.release_unknown_after = seconds{options_.release_unknown_after_s};
+    options.reconcile.release_unknown_after = seconds{options_.release_unknown_after_s};
     options.looks_first = true;
     const os::ProcessName self = os::own_process();
     options.process = self.id;
@@ -335,7 +324,6 @@ class VpcAgentProgram {
     world.host = &host_;
     world.claims = cluster_.claims.get();
     world.fixed = cluster_.claims.get();
-    world.is_alive = [](std::uint32_t process, std::uint64_t began) { return os::is_running({process, began}); };
     world.log = [this](const std::string& line) { note(line); };
     if (cluster_.events != nullptr) {
       world.conflicted = [this](const core::WarmAddress& address) {
@@ -385,12 +373,14 @@ class VpcAgentProgram {
     TRY(const auto address, edge::MetricsAddress::parse(options_.listen));
     how.host = address.host.to_string();
     how.port = address.port;
+    how.is_plain = options_.insecure_peers;
     how.files.ca_file = options_.tls_ca;
     how.files.certificate_file = options_.tls_certificate;
     how.files.key_file = options_.tls_key;
     how.tell = [this](const std::string& line) { note(line); };
     TRY(auto listener, os::TlsListener::listen(std::move(how), daemon_.clock));
-    return server.open_door(std::move(listener), {.plugin = false, .operators = options_.operators_over_tcp});
+    return server.open_door(std::move(listener),
+                            {.plugin = false, .operators = options_.operators_over_tcp || options_.insecure_peers});
   }
 
   [[nodiscard]] Result<std::vector<engine::PeerAgents::Peer>> directory(const std::string& subnet, Deadline deadline) {
@@ -480,10 +470,6 @@ class VpcAgentProgram {
   /// Once a second: what others ask about this agent.
   void look(edge::StockServer& server, const engine::StockKeeper& keeper) {
     const auto figures = this->figures();
-    if (figures) {
-      demand_.look({figures->adds, figures->waiting, figures->counts.free,
-                    figures->keeper.allocated + figures->keeper.borrowed, figures->keeper.last_fill});
-    }
     const auto trouble = keeper.trouble();
     const bool has_interface = keeper.interface().has_value();
     const bool is_ready =
@@ -539,7 +525,6 @@ class VpcAgentProgram {
   std::map<std::string, edge::CloudCalls> cloud_calls_;
   std::vector<engine::PeerAgents::Peer> peers_seen_;
   edge::Health health_;
-  DemandRecord demand_;
   std::unique_ptr<PodAnnotations> annotations_;
   std::atomic<engine::StockKeeper*> keeper_ = nullptr;
   std::atomic<edge::StockServer*> server_ = nullptr;
@@ -570,11 +555,17 @@ class VpcAgentProgram {
         invalid_argument("--store must be sqlite:/path: the stock is the node's own, and has to be there when "
                          "nothing else is"));
   }
-  if (!options.listen.empty() &&
-      (options.tls_ca.empty() || options.tls_certificate.empty() || options.tls_key.empty())) {
+  const bool has_tls = !options.tls_ca.empty() && !options.tls_certificate.empty() && !options.tls_key.empty();
+  const bool has_part = !options.tls_ca.empty() || !options.tls_certificate.empty() || !options.tls_key.empty();
+  if (options.insecure_peers && (has_part || options.listen.empty())) {
     return fail(
-        invalid_argument("--listen needs --tls-ca, --tls-certificate and --tls-key: peers are spoken to with "
-                         "certificates only (docs/runbooks/vpc-certificates.md)"));
+        invalid_argument("--insecure-peers needs --listen ADDRESS:7312, and goes with no certificate: leave the --tls "
+                         "flags out, or this one"));
+  }
+  if (!options.listen.empty() && !has_tls && !options.insecure_peers) {
+    return fail(invalid_argument(
+        "--listen needs --tls-ca, --tls-certificate and --tls-key (docs/runbooks/vpc-certificates.md), "
+        "or --insecure-peers"));
   }
   std::vector<engine::PeerAgents::Peer> peers;
   for (const std::string& text : options.peers) {

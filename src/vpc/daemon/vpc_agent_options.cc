@@ -68,6 +68,10 @@ void add_vpc_agent_options(CLI::App& command, VpcAgentOptions& options) {
   command.add_option("--tls-ca", options.tls_ca, "Who signs the agents' certificates");
   command.add_option("--tls-certificate", options.tls_certificate, "This agent's certificate");
   command.add_option("--tls-key", options.tls_key, "Its key, readable to its user only");
+  command.add_flag(
+      "--insecure-peers", options.insecure_peers,
+      "Speak plain gRPC with other nodes' agents and operators, as UK8S' own agent and cnivpctl do: whoever "
+      "reaches --listen moves addresses. For the time of an upgrade");
   command.add_flag("--operators-over-tcp", options.operators_over_tcp,
                    "Let operators in over --listen too, for croft vpc from another node");
   command
@@ -83,9 +87,6 @@ void add_vpc_agent_options(CLI::App& command, VpcAgentOptions& options) {
   command
       .add_option("--log-directory", options.log_directory, "Directory of the log file; 'none': standard error alone")
       ->capture_default_str();
-  command.add_option("--demand-file", options.demand_file,
-                     "What was asked for in the last day, for croft vpc advise; 'none': it is not kept (default: "
-                     "vpc-demand.json beside the store)");
   // As Go's flags, of a flag that is given twice the last counts.
   for (CLI::Option* option : command.get_options()) {
     if (option->get_items_expected_max() <= 1) option->take_last();

@@ -34,10 +34,21 @@ bool is_meant(const WarmAddress& address, const Release& release) {
   if (address.state != WarmState::held) return false;
   if (release.address && *release.address != address.address) return false;
   if (!is_pod_of(address, release.pod)) return false;
-  // What was taken in from a pod's own status has no container (reconcile.h): which of the pod's sandboxes has it
-  // nobody knows, and a late DEL of a dead one would free what the live one has. It goes when host and pods say so.
-  if (!release.owner.container_id.empty()) return is_holder(address, release.owner);
-  return release.address.has_value();
+  if (release.owner.container_id.empty()) return release.address.has_value();
+  if (!address.owner.container_id.empty()) return is_holder(address, release.owner);
+  return !release.pod.name.empty() && address.pod.name == release.pod.name &&
+         address.pod.namespace_name == release.pod.namespace_name;
+}
+
+/// As it is after a DEL. Of what was taken in from a pod's own status (reconcile.h) nobody knows which of the pod's
+/// sandboxes has it, and the DEL may be a late one of a dead sandbox: it is unsure until pods and host were looked at.
+WarmAddress let_go_by(const WarmAddress& address, const Release& release, const Instant& now) {
+  WarmAddress after = let_go(address, release.cooldown, now);
+  const bool is_of_any_sandbox = address.owner.container_id.empty() && !release.owner.container_id.empty();
+  if (!is_of_any_sandbox || after.state == WarmState::quarantined) return after;
+  std::erase(after.doubts, WarmDoubt::used_by_pod);
+  after.doubts.push_back(WarmDoubt::used_by_pod);
+  return after;
 }
 
 /// Whether this request may have it.
@@ -85,9 +96,8 @@ Step<Answer> plan_assign(const Snapshot& snapshot, const Request& request, const
     Assigned answer;
     std::vector<WarmAddress> freed;  // of older sandboxes, as they are now
     for (const WarmAddress* address : stock.addresses()) {
-      if (is_holder(*address, request.owner)) return Plan<Answer>{Assigned{*address, true, {}}, {}};
+      if (is_holder(*address, request.owner)) return Plan<Answer>{Assigned{*address, true}, {}};
       if (is_superseded(*address, request)) {
-        answer.superseded.push_back(address->address);
         freed.push_back(let_go(*address, request.cooldown, now));
         continue;
       }
@@ -120,7 +130,7 @@ Step<std::vector<WarmAddress>> plan_release(const Snapshot& snapshot, const Rele
     Plan<std::vector<WarmAddress>> plan;
     for (const WarmAddress* address : stock.addresses()) {
       if (!is_meant(*address, release)) continue;
-      plan.answer.push_back(let_go(*address, release.cooldown, now));
+      plan.answer.push_back(let_go_by(*address, release, now));
       plan.writes.push_back(put_of(plan.answer.back()));
     }
     return plan;
@@ -153,7 +163,8 @@ Step<WarmAddress> plan_record(const Snapshot& snapshot, const WarmAddress& told,
     WarmAddress after = known != nullptr ? *known : told;
     if (known == nullptr) {
       after.created = now.wall;
-      after.verified = now.wall;  // the client probed it before it told
+      after.verified = now.wall;                 // the client probed it before it told
+      after.doubts = {WarmDoubt::not_in_cloud};  // until the cloud's list has it
     } else if (known->state != WarmState::quarantined && !is_holder(*known, told.owner)) {
       const std::string who = known->state == WarmState::held
                                   ? fmt::format("held by {}/{}, container {}", known->pod.namespace_name,

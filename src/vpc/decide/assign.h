@@ -34,8 +34,7 @@ struct Request {
 /// The address, which is the owner's once the plan is committed.
 struct Assigned {
   WarmAddress address;
-  bool was_held = false;                   ///< by the same owner before
-  std::vector<net::Address> superseded{};  ///< what older sandboxes of the same pod had
+  bool was_held = false;  ///< by the same owner before
 };
 /// There is none to give. What older sandboxes of the pod had is let go all the same, and counted so.
 struct Empty {
@@ -63,8 +62,7 @@ struct Release {
 };
 
 /// Decides a DEL. Holding nothing is a success; a late one finds another holder and touches nothing. What is held by a
-/// pod of which no container is known is not a container's to release: judge() finds that the pod has let go.
-/// The answer is what was let go.
+/// pod of which no container is known goes by the pod's name, and is unsure then. The answer is what was let go.
 [[nodiscard]] Step<std::vector<WarmAddress>> plan_release(const Snapshot& snapshot, const Release& release,
                                                           const Instant& now);
 
@@ -73,7 +71,7 @@ struct Release {
 [[nodiscard]] Step<std::vector<WarmAddress>> plan_forget(const Snapshot& snapshot, const Release& release);
 
 /// Decides what an old client tells that it did: this pod has this address. One that the stock has for somebody else is
-/// refused (already_exists); one that it does not have is taken in as held, the cloud gave it to the client.
+/// refused (already_exists); one that it does not have is taken in as held, and unsure until the cloud's list has it.
 [[nodiscard]] Step<WarmAddress> plan_record(const Snapshot& snapshot, const WarmAddress& told, const Instant& now);
 
 /// Gives each address that cools since an earlier boot a mark of this one, so that the cooldown can be counted. The

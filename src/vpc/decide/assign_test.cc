@@ -125,15 +125,12 @@ TEST(WarmAssign, ANewSandboxOfThePodLetsTheOldOnesAddressCool) {
   TestStock stock;
   stock.take({given("10.9.0.7", true), given("10.9.0.8", true)});
   const std::string old = stock.address_for(request_of("c1", "web", "uid-1"));
-  const auto answer = stock.assign(request_of("c2", "web", "uid-1"));
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(std::get<Assigned>(*answer).superseded.size(), 1U);
+  ASSERT_NE(stock.address_for(request_of("c2", "web", "uid-1")), "");
   EXPECT_EQ(stock.find(old)->state, WarmState::cooling);
   // Another pod of the name is another pod.
   stock.clock.advance(kCooldown);
-  const auto other = stock.assign(request_of("c3", "web", "uid-2"));
-  ASSERT_TRUE(other);
-  EXPECT_TRUE(std::get<Assigned>(*other).superseded.empty());
+  ASSERT_NE(stock.address_for(request_of("c3", "web", "uid-2")), "");
+  EXPECT_EQ(stock.find("10.9.0.8")->state, WarmState::held);
 }
 
 TEST(WarmAssign, ANewSandboxFreesTheOldOnesAlsoWhereNothingIsFree) {
@@ -174,6 +171,45 @@ TEST(WarmAssign, WithoutACooldownTheNewSandboxGetsTheOldOnes) {
   EXPECT_EQ(stock.find("10.9.0.7")->owner.container_id, "c3");
 }
 
+/// An ADD as a writer decides it that took `term`; 0: a plugin alone.
+Result<Answer> assign_in(TestStock& stock, std::uint64_t term, const std::string& container) {
+  return stock.records.decide<Answer>([&](const Snapshot& snapshot) {
+    return in_term(snapshot, term, plan_assign(snapshot, request_of(container), stock.clock.now()));
+  });
+}
+std::uint64_t next_term(TestStock& stock, std::uint64_t own) {
+  const auto taken =
+      stock.records.decide<std::uint64_t>([&](const Snapshot& snapshot) { return plan_term(snapshot, own); });
+  return taken ? *taken : 0;
+}
+
+TEST(WarmTerm, EachTakesTheOneAfterTheLast) {
+  TestStock stock;
+  stock.take({given("10.0.0.1", true), given("10.0.0.2", true), given("10.0.0.3", true), given("10.0.0.4", true)});
+  const std::uint64_t agent = next_term(stock, 0);
+  EXPECT_EQ(agent, 1U);
+  EXPECT_EQ(next_term(stock, agent), agent) << "it still stands";
+  EXPECT_TRUE(assign_in(stock, agent, "c1"));
+  EXPECT_TRUE(assign_in(stock, agent, "c2"));
+  EXPECT_TRUE(assign_in(stock, 0, "c3")) << "a plugin alone takes the next";
+  const auto late = assign_in(stock, agent, "c4");
+  ASSERT_FALSE(late);
+  EXPECT_TRUE(is_term_over(late.error()));
+  EXPECT_EQ(next_term(stock, agent), 3U);
+  EXPECT_TRUE(assign_in(stock, 3, "c4"));
+}
+
+TEST(WarmTerm, APluginOfBeforeKnowsNoneAndMeetsTheOthersAtWhatItGives) {
+  TestStock stock;
+  stock.take({given("10.0.0.1", true), given("10.0.0.2", true)});
+  const std::uint64_t agent = next_term(stock, 0);
+  const auto generation = [&] { return stock.records.get(warm_node_key())->generation; };
+  const std::uint64_t before = generation();
+  ASSERT_NE(stock.address_for(request_of("c1")), "");
+  EXPECT_EQ(generation(), before + 1) << "whoever decided on the record as it was fails";
+  EXPECT_TRUE(assign_in(stock, agent, "c2")) << "its term still stands";
+}
+
 TEST(WarmRelease, ALateOneSparesTheSuccessor) {
   TestStock stock;
   stock.take({given("10.9.0.7", true)});
@@ -209,6 +245,22 @@ WarmAddress told(const std::string& address, const std::string& container) {
 }
 
 /// UK8S' plugin of version 2 took the address from the cloud by itself.
+TEST(WarmRelease, WhatWasTakenInFromAPodsStatusGoesByThePodsNameAndIsUnsure) {
+  TestStock stock;
+  stock.take({given("10.9.0.7", true)});
+  ASSERT_EQ(stock.address_for(request_of("c1", "web", "uid-1")), "10.9.0.7");
+  WarmAddress adopted = *stock.find("10.9.0.7");
+  adopted.owner = {};
+  stock.records.put(warm_address_key(adopted.address), adopted);
+  EXPECT_EQ(stock.release({{"", "c9", ""}, {"other", "shop", ""}, {}, kCooldown}), 0U);
+  EXPECT_EQ(stock.release({{"", "c9", ""}, {}, {}, kCooldown}), 0U) << "a pod that is not named";
+  EXPECT_EQ(stock.release({{"", "c9", ""}, {"web", "shop", "uid-2"}, {}, kCooldown}), 0U) << "another pod of the name";
+  EXPECT_EQ(stock.release({{"", "c9", ""}, {"web", "shop", ""}, {}, kCooldown}), 1U);
+  stock.clock.advance(kCooldown);
+  EXPECT_EQ(stock.address_for(request_of("c2")), "") << "another sandbox of the pod may live by it";
+  EXPECT_EQ(stock.find("10.9.0.7")->doubts, std::vector{WarmDoubt::used_by_pod});
+}
+
 TEST(WarmRecord, WhatAnOldClientTookBackIsForgottenAndNeverCools) {
   TestStock stock;
   ASSERT_TRUE(stock.records.decide<WarmAddress>(
@@ -235,6 +287,7 @@ TEST(WarmRecord, WhatAnOldClientTellsIsTakenInUnlessItIsAnothers) {
   ASSERT_TRUE(record(told("10.9.0.7", "c1")));
   EXPECT_EQ(stock.find("10.9.0.7")->state, WarmState::held);
   ASSERT_TRUE(record(told("10.9.0.7", "c1"))) << "again";
+  EXPECT_EQ(stock.find("10.9.0.7")->doubts, std::vector{WarmDoubt::not_in_cloud}) << "the cloud has not shown it yet";
   const auto others = record(told("10.9.0.7", "c2"));
   ASSERT_FALSE(others);
   EXPECT_EQ(others.error().code, ErrorCode::already_exists);

@@ -1,7 +1,6 @@
 #include "vpc/decide/moves.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <utility>
 
@@ -11,8 +10,6 @@
 
 namespace croft::core::warm {
 namespace {
-
-using namespace net::literals;
 
 /// A plan that grows by one changed record after the other.
 void add(Plan<Moved>& plan, WarmAddress after) {
@@ -29,25 +26,6 @@ bool may_come_back(const WarmAddress& known) {
   const bool is_set_aside = known.state == WarmState::quarantined && !known.other_mac && !is_kept(known);
   return known.state == WarmState::lent || (known.state == WarmState::free && was_missing) || is_set_aside;
 }
-
-/// Prefixes whose addresses mean something by themselves, in any subnet.
-struct Special {
-  net::Prefix prefix;
-  const char* what;
-};
-constexpr std::array kSpecials = {
-    Special{"0.0.0.0/8"_prefix, "it means this host (RFC 1122)"},
-    Special{"127.0.0.0/8"_prefix, "it is a loopback address"},
-    Special{"169.254.0.0/16"_prefix, "it is a link-local address, as the cloud's metadata have"},
-    Special{"224.0.0.0/4"_prefix, "it is a multicast address"},
-    Special{"240.0.0.0/4"_prefix, "it is reserved (RFC 1112)"},
-    Special{"::/127"_prefix, "it is the unspecified or the loopback address"},
-    Special{"::ffff:0.0.0.0/96"_prefix, "it stands for an IPv4 address"},
-    Special{"fe80::/10"_prefix, "it is a link-local address"},
-    Special{"ff00::/8"_prefix, "it is a multicast address"},
-};
-/// Below this a subnet has no address of its own, nor one for all of it (RFC 3021, RFC 6164).
-constexpr int kHostBitsOfANetwork = 2;
 
 const WarmAddress* in_state(const Stock& stock, const net::Address& address, WarmState state) {
   const WarmAddress* found = stock.find(address);
@@ -94,9 +72,6 @@ WarmAddress taken_in(const Given& given, const Instant& now) {
   address.created = now.wall;
   address.peer = given.from;
   if (!given.unfit.empty()) {
-    // Kept, so that people see it and it can go back; what could not be kept is left out.
-    const bool is_length = std::cmp_less_equal(given.prefix_length, net::bit_length(given.address.family()));
-    if (!is_length) address.prefix_length = 0;
     address = entered(std::move(address), WarmState::quarantined, now);
     address.why = given.unfit;
     return address;
@@ -104,31 +79,6 @@ WarmAddress taken_in(const Given& given, const Instant& now) {
   if (given.verified) address.verified = now.wall;
   address.doubts = given.doubts;
   return entered(std::move(address), given.verified ? WarmState::free : WarmState::probing, now);
-}
-
-std::optional<std::string> why_unfit(const Given& given, const Ground& ground) {
-  const net::Address& address = given.address;
-  const int bits = net::bit_length(address.family());
-  for (const Special& special : kSpecials) {
-    if (special.prefix.contains(address)) return special.what;
-  }
-  if (ground.range && !ground.range->contains(address)) {
-    return fmt::format("it is not of the node's subnet, {}", ground.range->to_string());
-  }
-  if (std::cmp_greater(given.prefix_length, bits)) {
-    return fmt::format("a prefix length of {} is none of its family", given.prefix_length);
-  }
-  if (given.gateway == address || ground.gateway == address) return "it is the subnet's gateway";
-  const int length = ground.range ? ground.range->length() : static_cast<int>(given.prefix_length);
-  if (length > 0 && bits - length >= kHostBitsOfANetwork) {
-    const net::Prefix subnet = net::Prefix::containing(address, length);
-    if (address == subnet.first()) return fmt::format("it is the address of the subnet {} itself", subnet.to_string());
-    if (address.is_v4() && address == subnet.last()) {
-      return fmt::format("it is the broadcast address of the subnet {}", subnet.to_string());
-    }
-  }
-  if (ground.in_use.contains(address)) return "the host uses it, though nobody here is said to have it";
-  return std::nullopt;
 }
 
 Step<bool> plan_begin(const Snapshot& snapshot, const WarmIntent& intent) {
@@ -199,7 +149,7 @@ Step<Moved> plan_give_back(const Snapshot& snapshot, const GiveBack& what, const
       const bool is_wanted = is_named ? std::ranges::find(what.addresses, address->address) != what.addresses.end()
                                       : is_of_subnet(*address, what.subnet);
       const bool may_go = is_free_at(*address, now) || (is_named && address->state == WarmState::probing) ||
-                          (what.quarantined && address->state == WarmState::quarantined);
+                          (what.unused && (address->state == WarmState::quarantined || is_unsure(*address)));
       if (is_wanted && may_go) chosen.push_back(address);
     }
     std::ranges::stable_sort(chosen, std::greater{}, [](const WarmAddress* address) { return address->since; });
@@ -244,27 +194,6 @@ Step<Moved> plan_keep(const Snapshot& snapshot, const std::vector<net::Address>&
   });
 }
 
-std::optional<std::string> why_not_its_own(const std::vector<const WarmAddress*>& addresses, const Lend& lend,
-                                           const Instant& now) {
-  if (lend.node.empty()) return std::nullopt;
-  const std::string mac = lend.to.to_string();
-  for (const WarmAddress* address : addresses) {
-    const std::string* const node = lent_to(*address);
-    if (node == nullptr) continue;
-    if (address->peer == mac && *node != lend.node) {
-      return fmt::format("the interface {} is of node {}, which has borrowed for it, and the request is of node {}",
-                         mac, *node, lend.node);
-    }
-    if (*node == lend.node && address->peer != mac && now.wall - address->since < kOneInterface) {
-      return fmt::format(
-          "node {} has borrowed for its interface {} just now, and {} is another; for one that was "
-          "replaced it is asked again {} minutes after that",
-          lend.node, address->peer, mac, kOneInterface.count());
-    }
-  }
-  return std::nullopt;
-}
-
 Step<std::optional<WarmAddress>> plan_lend(const Snapshot& snapshot, const Lend& lend, const Instant& now) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::optional<WarmAddress>>> {
     TRY(const Stock stock, Stock::read(reader));
@@ -280,7 +209,6 @@ Step<std::optional<WarmAddress>> plan_lend(const Snapshot& snapshot, const Lend&
       ++free;
       if (chosen == nullptr || address->since < chosen->since) chosen = address;
     }
-    if (auto why = why_not_its_own(stock.addresses(), lend, now)) return fail(ErrorCode::permission_denied, *why);
     if (!lend.node.empty() && loans >= kLoansAMinute) {
       return fail(ErrorCode::exhausted,
                   fmt::format("node {} has borrowed {} addresses here within a minute: it gets more after that",
@@ -322,36 +250,6 @@ bool lies_elsewhere(const WarmAddress& record, const Given& given) {
       record.state == WarmState::releasing || record.state == WarmState::lending || record.state == WarmState::lent;
   if (is_leaving || record.address != given.address) return false;
   return record.mac != given.mac || (!given.object.empty() && record.object != given.object);
-}
-
-Step<Moved> plan_follow(const Snapshot& snapshot, const std::vector<Given>& given) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
-    TRY(const Stock stock, Stock::read(reader));
-    Plan<Moved> plan;
-    for (const Given& one : given) {
-      const WarmAddress* known = stock.find(one.address);
-      if (known == nullptr || plan.writes.size() == kMovesMax || !lies_elsewhere(*known, one)) continue;
-      WarmAddress after = *known;
-      after.mac = one.mac;
-      if (!one.object.empty()) after.object = one.object;
-      add(plan, std::move(after));
-    }
-    return plan;
-  });
-}
-
-Step<std::size_t> plan_forget_lent(const Snapshot& snapshot, const std::vector<WarmAddress>& old) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::size_t>> {
-    TRY(const Stock stock, Stock::read(reader));
-    Plan<std::size_t> plan{0, {}};
-    for (const WarmAddress& one : old) {
-      const WarmAddress* known = in_state(stock, one.address, WarmState::lent);
-      if (known == nullptr || *known != one || plan.answer == kMovesMax) continue;
-      ++plan.answer;
-      plan.writes.push_back(to_delete(warm_address_key(one.address)));
-    }
-    return plan;
-  });
 }
 
 }  // namespace croft::core::warm

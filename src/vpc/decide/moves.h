@@ -33,7 +33,7 @@ struct Given {
   std::string object;
   std::string from;                 ///< the node that lent it; empty: the cloud
   bool verified = false;            ///< its wire was asked before it came here
-  std::string unfit{};              ///< why no pod may have it (why_unfit); empty: one may
+  std::string unfit{};              ///< why no pod may have it; empty: one may
   std::vector<WarmDoubt> doubts{};  ///< what speaks against giving it to one for now
 };
 
@@ -41,16 +41,6 @@ struct Given {
 [[nodiscard]] WarmAddress record_of(const Given& given);
 /// Its record when it comes: `probing`, or free where it was verified.
 [[nodiscard]] WarmAddress taken_in(const Given& given, const Instant& now);
-
-/// The place that addresses come to, as far as it is known.
-struct Ground {
-  std::optional<net::Prefix> range;  ///< of the subnet
-  std::optional<net::Address> gateway;
-  std::set<net::Address> in_use;  ///< by the host, whoever says that they are new
-};
-/// Why no pod may have an address, whoever gives it: it is not of the subnet, has a meaning of its own there or
-/// everywhere, or is in use on this host. Nothing: a pod may have it.
-[[nodiscard]] std::optional<std::string> why_unfit(const Given& given, const Ground& ground);
 
 /// What came of a decision that may find nothing to do.
 struct Moved {
@@ -87,8 +77,8 @@ struct GiveBack {
   std::uint32_t count = 0;
   std::string subnet{};  ///< empty: any
   std::vector<net::Address> addresses{};
-  /// Also those that are quarantined; else they are left where they are.
-  bool quarantined = false;
+  /// Also those that are quarantined or unsure; else they are left where they are.
+  bool unused = false;
 };
 /// To `releasing`, at most kMovesMax at once. Held and cooling ones are left alone, and so are those that are on their
 /// way elsewhere.
@@ -120,14 +110,8 @@ inline constexpr const char* kLentToKey = "lentTo";
 /// A node borrows for ADDs that wait a minute, from the richest neighbour first, and goes on to the next: 30 is more
 /// than such a node starts pods in that time, and who has another node's key takes half an hour for a subnet of 1,000.
 inline constexpr std::size_t kLoansAMinute = 30;
-/// A node that borrows for another interface than this long ago: its card was replaced.
-inline constexpr std::chrono::minutes kOneInterface{10};
-/// That the borrower may say that the interface is its own, by what was lent within the last hour: that nobody else
-/// borrowed for it, and that it borrowed for no other just now. Else why not.
-[[nodiscard]] std::optional<std::string> why_not_its_own(const std::vector<const WarmAddress*>& addresses,
-                                                         const Lend& lend, const Instant& now);
-/// To `lending`: the verified free address that has been so the longest. None: there is nothing to lend. Errors:
-/// permission_denied (why_not_its_own), exhausted (kLoansAMinute).
+/// To `lending`: the verified free address that has been so the longest. None: there is nothing to lend. Error:
+/// exhausted (kLoansAMinute).
 [[nodiscard]] Step<std::optional<WarmAddress>> plan_lend(const Snapshot& snapshot, const Lend& lend,
                                                          const Instant& now);
 /// The cloud has moved it.
@@ -136,14 +120,10 @@ inline constexpr std::chrono::minutes kOneInterface{10};
 /// It surely has not: free again, or kept for its pod as before.
 [[nodiscard]] Step<Moved> plan_not_lent(const Snapshot& snapshot, const net::Address& address,
                                         const std::string& request, const Instant& now);
-/// Forgets what was lent so long ago that nobody asks again, where it still is as it was then.
-[[nodiscard]] Step<std::size_t> plan_forget_lent(const Snapshot& snapshot, const std::vector<WarmAddress>& old);
 
 /// Whether the record says of what lies on this node's interface that it lies on another, or is of another of the
 /// cloud's objects. What is on its way to somebody else does not.
 [[nodiscard]] bool lies_elsewhere(const WarmAddress& record, const Given& given);
-/// Records, of those that the cloud has on this node's interface, that they do; nothing else of them changes.
-[[nodiscard]] Step<Moved> plan_follow(const Snapshot& snapshot, const std::vector<Given>& given);
 
 /// Addresses that one decision moves at most; a commit has room for as many.
 inline constexpr std::size_t kMovesMax = 100;

@@ -97,37 +97,6 @@ class WarmLoans : public WarmMoves {
   int requests_ = 0;
 };
 
-TEST_F(WarmLoans, AnInterfaceIsOfTheNodeThatBorrowedForIt) {
-  ASSERT_TRUE(borrow("node-b", mac_b_, "r-b"));
-  const auto stolen = borrow("node-x", mac_b_);
-  ASSERT_FALSE(stolen);
-  EXPECT_EQ(stolen.error().code, ErrorCode::permission_denied);
-  EXPECT_NE(stolen.error().message.find("of node node-b"), std::string::npos) << stolen.error().message;
-  EXPECT_EQ(borrow_kept("node-x", mac_b_).error().code, ErrorCode::permission_denied) << "by name neither";
-  EXPECT_TRUE(borrow("node-x", mac_x_));
-  EXPECT_EQ(refusal("node-x", net::Mac::parse("52:54:00:00:00:0d").value()), ErrorCode::permission_denied)
-      << "one node, one interface";
-  EXPECT_TRUE(borrow("node-b", mac_b_));
-  EXPECT_EQ(borrow("node-b", mac_b_, "r-b").value()->address, address_of("10.9.0.10")) << "asked again";
-  // What never was lent says nothing.
-  Lend failed{"r-f", mac_f_, "subnet-1"};
-  failed.node = "node-f";
-  const auto lending = decide<std::optional<WarmAddress>>(
-      [&](const Snapshot& snapshot) { return plan_lend(snapshot, failed, stock_.clock.now()); });
-  decide<Moved>(
-      [&](const Snapshot& snapshot) { return plan_not_lent(snapshot, lending->address, "r-f", stock_.clock.now()); });
-  EXPECT_TRUE(stock_.find(lending->address.to_string())->extra.empty());
-  EXPECT_TRUE(borrow("node-g", mac_f_));
-}
-
-TEST_F(WarmLoans, ACardThatWasReplacedIsBelievedAfterAWhile) {
-  ASSERT_TRUE(borrow("node-b", mac_b_));
-  stock_.clock.advance(kOneInterface - 1s);
-  EXPECT_EQ(refusal("node-b", mac_x_), ErrorCode::permission_denied);
-  stock_.clock.advance(1s);
-  EXPECT_TRUE(borrow("node-b", mac_x_));
-}
-
 TEST_F(WarmLoans, ANodeGetsSoManyAMinute) {
   for (std::size_t i = 0; i < kLoansAMinute; ++i) ASSERT_TRUE(borrow("node-b", mac_b_, "b" + std::to_string(i))) << i;
   const auto more = borrow("node-b", mac_b_);
@@ -200,62 +169,11 @@ TEST_F(WarmMoves, WhatIsSaidTwiceIsTakenOnce) {
 
 TEST_F(WarmMoves, WhatIsNoPodsToHaveIsQuarantinedWithTheReason) {
   Given gateway = given("10.9.0.1", true);
-  gateway.unfit = "it is the subnet's gateway";
-  gateway.prefix_length = 77;
+  gateway.unfit = "the host uses it";
   EXPECT_EQ(take("", {gateway}), 1U);
   EXPECT_EQ(stock_.find("10.9.0.1")->state, WarmState::quarantined);
-  EXPECT_EQ(stock_.find("10.9.0.1")->why, "it is the subnet's gateway");
-  EXPECT_LE(stock_.find("10.9.0.1")->prefix_length, 32U) << "a record that can be read again";
+  EXPECT_EQ(stock_.find("10.9.0.1")->why, "the host uses it");
   EXPECT_EQ(stock_.address_for(request_of("c1")), "");
-}
-
-std::string unfit(const std::string& text, const Ground& ground = {}) {
-  return why_unfit(given(text), ground).value_or("");
-}
-
-TEST(WarmGround, WhatMeansSomethingByItselfIsNoPods) {
-  for (const char* text : {"0.0.0.0", "0.1.2.3", "127.0.0.1", "169.254.169.254", "224.0.0.1", "239.255.255.255",
-                           "240.0.0.1", "255.255.255.255", "::", "::1", "::ffff:10.9.0.7", "fe80::7", "ff02::1"}) {
-    EXPECT_NE(unfit(text), "") << text;
-  }
-  for (const char* text : {"10.9.0.7", "192.168.0.7", "100.64.0.7", "fd00::7", "2001:db8::7"}) {
-    EXPECT_EQ(unfit(text), "") << text;
-  }
-}
-
-TEST(WarmGround, WhatIsNotOfTheSubnetOrItsOwnIsNoPods) {
-  Ground ground;
-  ground.range = net::Prefix::parse("10.9.0.0/22").value();
-  ground.gateway = address_of("10.9.0.1");
-  ground.in_use = {address_of("10.9.0.2")};
-  EXPECT_EQ(unfit("10.9.3.254", ground), "");
-  EXPECT_NE(unfit("10.9.4.7", ground), "") << "another subnet's";
-  EXPECT_NE(unfit("fd00::7", ground), "") << "another family's";
-  EXPECT_NE(unfit("10.9.0.0", ground), "") << "the subnet itself";
-  EXPECT_NE(unfit("10.9.3.255", ground), "") << "everybody's";
-  EXPECT_NE(unfit("10.9.0.1", ground), "") << "the gateway";
-  EXPECT_NE(unfit("10.9.0.2", ground), "") << "the host's";
-  EXPECT_EQ(unfit("10.9.0.255", ground), "") << "the range counts, and not what the answer says of it";
-  ground.range = net::Prefix::parse("fd00::/64").value();
-  EXPECT_EQ(unfit("fd00::7", ground), "");
-  EXPECT_EQ(unfit("fd00::ffff:ffff:ffff:ffff", ground), "") << "IPv6 has no broadcast";
-  EXPECT_NE(unfit("fd00::", ground), "") << "all routers'";
-}
-
-TEST(WarmGround, WithoutTheRangeTheAnswersOwnWordCounts) {
-  EXPECT_NE(unfit("10.9.0.0"), "");
-  EXPECT_NE(unfit("10.9.0.255"), "");
-  Given one = given("10.9.0.7");
-  one.gateway = one.address;
-  EXPECT_TRUE(why_unfit(one, {}));
-  one.gateway.reset();
-  one.prefix_length = 0;
-  EXPECT_FALSE(why_unfit(one, {}));
-  one.prefix_length = 33;
-  EXPECT_TRUE(why_unfit(one, {}));
-  one.prefix_length = 31;
-  one.address = address_of("10.9.0.6");
-  EXPECT_FALSE(why_unfit(one, {})) << "both of two are anybody's";
 }
 
 TEST_F(WarmMoves, ADamagedRecordsAddressIsNotTakenInAnew) {
@@ -294,7 +212,7 @@ TEST_F(WarmMoves, OnlyFreeOnesGoBackTheNewestFirst) {
 TEST_F(WarmMoves, WhatSomebodyElseAnswersForNeverGetsFree) {
   take("", {given("10.9.0.7")});
   probed({{address_of("10.9.0.7"), kOtherMac}});
-  ASSERT_EQ(give_back({.addresses = {address_of("10.9.0.7")}, .quarantined = true}).size(), 1U);
+  ASSERT_EQ(give_back({.addresses = {address_of("10.9.0.7")}, .unused = true}).size(), 1U);
   decide<Moved>(
       [&](const Snapshot& snapshot) { return plan_keep(snapshot, {address_of("10.9.0.7")}, {}, stock_.clock.now()); });
   EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::quarantined);
@@ -321,19 +239,6 @@ TEST_F(WarmMoves, TheSameRequestIsLentTheSameAddress) {
   // It comes back one day.
   EXPECT_EQ(take("", {given(first->address.to_string(), true)}), 1U);
   EXPECT_EQ(stock_.find(first->address.to_string())->state, WarmState::free);
-}
-
-TEST_F(WarmMoves, WhatWasLentLongAgoIsForgotten) {
-  stock_.take({given("10.9.0.7", true)});
-  const auto lent = lend("r1");
-  ASSERT_TRUE(lent);
-  decide<Moved>([&](const Snapshot& snapshot) { return plan_lent(snapshot, lent->address, "r1", stock_.clock.now()); });
-  const auto forget = [&](const WarmAddress& old) {
-    return decide<std::size_t>([&](const Snapshot& snapshot) { return plan_forget_lent(snapshot, {old}); });
-  };
-  EXPECT_EQ(forget(*lent), 0U) << "it has changed since";
-  EXPECT_EQ(forget(WarmAddress(*stock_.find("10.9.0.7"))), 1U);
-  EXPECT_EQ(stock_.find("10.9.0.7"), nullptr);
 }
 
 }  // namespace

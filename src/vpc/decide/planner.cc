@@ -52,29 +52,12 @@ std::string too_many_of_others(const Counts& counts) {
 std::optional<std::string> why_not_more(const std::vector<WarmAddress>& records, const Marks& marks,
                                         const Instant& now) {
   Counts counts;
-  std::vector<const WarmAddress*> youngest;
-  for (const WarmAddress& one : records) {
-    count(counts, one, now);
-    if (one.state != WarmState::lent) youngest.push_back(&one);
-  }
-  if (std::uint64_t{counts.conflicting} + counts.claimed >= others_max(marks)) return too_many_of_others(counts);
-  if (youngest.size() < kConflictsBorne) return std::nullopt;
-  std::ranges::sort(youngest, std::greater{}, [](const WarmAddress* one) { return one->created; });
-  youngest.resize(kConflictsBorne);
-  const auto is_others = [](const WarmAddress* one) {
-    return one->state == WarmState::quarantined && one->other_mac.has_value();
-  };
-  if (!std::ranges::all_of(youngest, is_others)) return std::nullopt;
-  const nanoseconds rested = now.wall - youngest.front()->since;
-  const nanoseconds left = marks.exhausted_rest - rested;
-  if (rested < nanoseconds{0} || left <= nanoseconds{0}) return std::nullopt;
-  return fmt::format("what the cloud gave last is somebody else's, {} answers for {}: no more are asked for for {} s",
-                     youngest.front()->other_mac->to_string(), youngest.front()->address.to_string(),
-                     std::chrono::duration_cast<std::chrono::seconds>(left).count() + 1);
+  for (const WarmAddress& one : records) count(counts, one, now);
+  if (std::uint64_t{counts.conflicting} + counts.claimed < others_max(marks)) return std::nullopt;
+  return too_many_of_others(counts);
 }
 
-Outcome outcome_of_fill(std::size_t came, std::size_t usable, std::uint32_t fruitless) {
-  if (came == 0 && fruitless > 0) return Outcome::away;
+Outcome outcome_of_fill(std::size_t came, std::size_t usable) {
   return usable * 2 < came ? Outcome::conflict : Outcome::done;
 }
 

@@ -48,14 +48,13 @@ enum class Outcome : std::uint8_t {
   conflict,  ///< most of what came is no pod's to have: somebody else answers for it, or the host uses it
 };
 /// Why, by the records alone, no more are asked for of what others have; for who has no memory of the rounds before:
-/// the last that came are somebody else's, and have rested less than after "no addresses left", or they are too many.
+/// they are too many.
 [[nodiscard]] std::optional<std::string> why_not_more(const std::vector<WarmAddress>& records, const Marks& marks,
                                                       const Instant& now);
 
 /// What becomes of a question that brought so many, of which pods may have `usable`. One that brought nothing new may
-/// have been answered with what an earlier one left; `fruitless`, so many of these in a row before it, are a cloud that
-/// repeats itself.
-[[nodiscard]] Outcome outcome_of_fill(std::size_t came, std::size_t usable, std::uint32_t fruitless = 0);
+/// have been answered with what an earlier one left.
+[[nodiscard]] Outcome outcome_of_fill(std::size_t came, std::size_t usable);
 /// So many fills in a row may end in conflicts before the stock rests: a few addresses may be somebody's.
 inline constexpr std::uint32_t kConflictsBorne = 2;
 
@@ -68,7 +67,6 @@ struct PlannerMemory {
   std::uint32_t failures = 0;   ///< in a row
   bool is_exhausted = false;    ///< the subnet has none, as was said last
   std::uint32_t conflicts = 0;  ///< fills in a row of which most is no pod's to have
-  std::uint32_t fruitless = 0;  ///< fills in a row that brought nothing that has no record
   Outcome last = Outcome::done;
 };
 

@@ -98,7 +98,6 @@ Step<std::optional<WarmAddress>> plan_lend_kept(const Snapshot& snapshot, const 
     const bool is_same_request = known != nullptr && !lend.request.empty() && known->request == lend.request &&
                                  known->peer == lend.to.to_string();
     if (is_same_request) return Plan<std::optional<WarmAddress>>{*known, {}};
-    if (auto why = why_not_its_own(stock.addresses(), lend, now)) return fail(ErrorCode::permission_denied, *why);
     const bool is_unknown = known == nullptr || known->state == WarmState::lent;
     const bool may_be_stray =
         is_unknown || (known->state == WarmState::quarantined && !known->other_mac && !is_kept(*known));
@@ -135,7 +134,7 @@ Step<Assigned> plan_give_promised(const Snapshot& snapshot, const std::string& i
     if (stock.intent(intent_id) != nullptr) plan.writes.push_back(to_delete(warm_intent_key(intent_id)));
     const WarmAddress* known = stock.find(given.address);
     if (known != nullptr && is_holder(*known, request.owner)) {
-      plan.answer = {*known, true, {}};
+      plan.answer = {*known, true};
       return plan;
     }
     if (known != nullptr) {

@@ -6,12 +6,17 @@
 #include <fmt/format.h>
 
 #include "vpc/decide/promised.h"
+#include "vpc/decide/stock.h"
 
 namespace croft::core::warm {
 namespace {
 
-/// Findings of one pass: more are not looked at before these are settled.
-constexpr std::size_t kFindingsMax = 1000;
+using std::chrono::nanoseconds;
+using What = Move::What;
+
+/// As many addresses as an intent of lost records speaks for; more than an interface has.
+constexpr std::uint32_t kRebuildMax = 4096;
+constexpr std::chrono::hours kLentKept{1};
 constexpr const char* kNotInCloud = "the cloud does not have it on this node's interface";
 constexpr const char* kOfOtherCard =
     "it is recorded of another interface, and the cloud has not said that this node's has it";
@@ -66,96 +71,110 @@ bool is_same_pod(const PodIdentity& holder, const PodIdentity& pod) {
 
 std::string text_of(const LivePod& pod) { return fmt::format("{}/{}", pod.pod.namespace_name, pod.pod.name); }
 
-/// What speaks against an address whose record may have changed since it was judged.
-std::vector<WarmDoubt> doubts_after(const WarmAddress& known, const DoubtChange& change) {
-  if (known == change.record) return change.doubts;
+/// Of a record that has changed since it was judged: what was found against its address is added.
+WarmAddress with_doubts(const WarmAddress& known, const Move& move) {
+  WarmAddress after = known;
   const bool is_held = known.state == WarmState::held;
-  const bool came_anew = known.created != change.record.created;
-  if (came_anew || (!is_held && !is_nobodys(known.state))) return known.doubts;
+  if (known.created != move.before->created || (!is_held && !is_nobodys(known.state))) return after;
   std::set<WarmDoubt> doubts(known.doubts.begin(), known.doubts.end());
-  // Who uses what was nobody's may be the pod that has got it meanwhile.
-  const bool may_be_its_holder = is_held && change.record.state != WarmState::held;
-  for (const WarmDoubt doubt : change.doubts) {
+  // Whoever uses what was nobody's may be the pod that has got it meanwhile.
+  const bool may_be_its_holder = is_held && move.before->state != WarmState::held;
+  for (const WarmDoubt doubt : move.after->doubts) {
     if (!may_be_its_holder || doubt == WarmDoubt::not_in_cloud) doubts.insert(doubt);
   }
-  return {doubts.begin(), doubts.end()};
+  after.doubts = {doubts.begin(), doubts.end()};
+  return after;
 }
 
-class Judge {
+class Pass {
  public:
-  Judge(const Look& look, const Standing& standing, const Seen& before, const ReconcilePolicy& policy,
-        const Instant& now)
-      : look_(look), standing_(standing), before_(before), policy_(policy), now_(now) {}
-
-  void look_at(const WarmAddress& record) {
-    // What came after the look began is not what it speaks of.
-    if (!standing_.stood_at(record, look_.begun)) return;
-    look_at_doubts(record);
-    const bool is_missing = look_.cloud && is_in_the_cloud(record.state) && !given(record.address);
-    in_cloud_ += is_in_the_cloud(record.state) ? 1U : 0U;
-    if (is_missing) missing_.push_back(record.address);
-    if (standing_.age(record, look_.begun) < policy_.young) return;
-    if (record.state == WarmState::held) look_at_holder(record);
-    if (look_at_user(record) || !is_missing) return;
-    const bool is_held = record.state == WarmState::held;
-    Finding finding{record.address, is_held ? Odd::held_not_in_cloud : Odd::not_in_cloud, kNotInCloud};
-    finding.record = record;
-    add(std::move(finding), !is_held && look_.denied.contains(record.address));
-  }
-
-  void look_at_unknown(const Given& given) {
-    const LivePod* user = user_of(look_.pods, given.address);
-    Finding finding{given.address, user != nullptr ? Odd::pod_unrecorded : Odd::unknown,
-                    user != nullptr ? fmt::format("pod {}/{} has it, and there is no record", user->pod.namespace_name,
-                                                  user->pod.name)
-                                    : std::string("the cloud has it on this node's interface, and there is no record")};
-    finding.given = given;
-    if (user != nullptr) finding.pod = user->pod;
-    if (user == nullptr && is_used_by_host(look_, given.address)) finding.detail += "; the host uses it";
-    add(std::move(finding), true);
-  }
-
-  [[nodiscard]] const Given* given(const net::Address& address) const {
-    const auto found = std::ranges::find(*look_.cloud, address, &Given::address);
-    return found == look_.cloud->end() ? nullptr : &*found;
-  }
-
-  [[nodiscard]] Judgement done(std::size_t held) && {
-    const auto is_gone = [](const Finding& finding) { return finding.odd == Odd::pod_gone && finding.is_due; };
-    const auto gone = static_cast<std::size_t>(std::ranges::count_if(judgement_.findings, is_gone));
-    const bool is_too_much =
-        gone > policy_.share_of_at_least && static_cast<double>(gone) > policy_.share_max * static_cast<double>(held);
-    // Of a node whose runtime's state is gone no DEL comes: what both sources say for so long is so.
-    std::size_t kept = 0;
-    for (Finding& finding : judgement_.findings) {
-      if (!is_too_much || !is_gone(finding)) continue;
-      finding.is_due =
-          now_.since_boot - judgement_.seen.since_boot.at({finding.address, finding.odd}) >= policy_.gone_grace;
-      kept += finding.is_due ? 0U : 1U;
+  Pass(const Look& look, const std::vector<WarmAddress>& records, const std::vector<WarmIntent>& intents, Memory memory,
+       const ReconcilePolicy& policy, const Instant& now)
+      : look_(look), records_(records), intents_(intents), policy_(policy), now_(now), before_(std::move(memory)) {
+    moves_.memory = before_;
+    moves_.memory.since.clear();
+    moves_.memory.told.clear();
+    if (look.cloud) {
+      for (const Given& given : *look.cloud) listed_.emplace(given.address, &given);
     }
-    if (kept > 0) {
-      judgement_.brake = fmt::format(
-          "the pods of {} of {} held addresses seem to be gone at once: what is so in each look for {} s is let go",
-          gone, held, policy_.gone_grace.count());
+  }
+
+  [[nodiscard]] Moves done() && {
+    std::size_t in_cloud = 0, missing = 0;
+    for (const WarmAddress& record : records_) {
+      held_ += record.state == WarmState::held ? 1U : 0U;
+      if (!is_in_the_cloud(record.state) || !before_.stood_at(record, look_.begun)) continue;
+      ++in_cloud;
+      missing += look_.cloud && !listed_.contains(record.address) ? 1U : 0U;
     }
-    brake_for_the_cloud();
-    return std::move(judgement_);
+    is_cut_ = !look_.is_first && missing * 2 > in_cloud;
+    for (const WarmAddress& record : records_) look_at(record);
+    brake();
+    look_at_strays();
+    return std::move(moves_);
   }
 
  private:
-  void look_at_doubts(const WarmAddress& record) {
+  void tell(std::string line) {
+    if (!before_.told.contains(line)) moves_.news.push_back(line);
+    moves_.memory.told.insert(std::move(line));
+  }
+
+  /// How long it has been so in each pass; the first time 0.
+  nanoseconds seen(const net::Address& address, What what) {
+    const std::pair key(address, name_of(what));
+    const auto known = before_.since.find(key);
+    const nanoseconds since = known != before_.since.end() ? known->second : now_.since_boot;
+    moves_.memory.since.emplace(key, since);
+    return now_.since_boot - since;
+  }
+  /// Whether it was so in a pass before, and for the grace.
+  bool is_due(const net::Address& address, What what) {
+    const bool was_seen = before_.since.contains({address, name_of(what)});
+    return seen(address, what) >= policy_.grace && was_seen;
+  }
+
+  void move(const WarmAddress& record, What what, std::optional<WarmAddress> after, std::string why) {
+    moves_.moves.push_back({record.address, what, record, std::move(after), std::move(why)});
+  }
+
+  void look_at(const WarmAddress& record) {
+    // What came after the look began is not what it speaks of.
+    if (!before_.stood_at(record, look_.begun)) return;
+    if (record.state == WarmState::lent) {
+      if (before_.age(record, look_.begun) >= kLentKept) move(record, What::forgotten, std::nullopt, {});
+      return;
+    }
+    WarmAddress here = record;
+    const auto listed = listed_.find(record.address);
+    const bool is_elsewhere = listed != listed_.end() && lies_elsewhere(record, *listed->second);
+    if (is_elsewhere) {
+      here.mac = listed->second->mac;
+      if (!listed->second->object.empty()) here.object = listed->second->object;
+    }
+    std::string why = doubt(here);
+    const bool is_unsure = record.state != WarmState::held && !here.doubts.empty();
+    moves_.is_any_unsure = moves_.is_any_unsure || is_unsure;
+    if (before_.age(record, look_.begun) >= policy_.young && act(record, here)) return;
+    if (here == record) return;
+    const What what = here.doubts != record.doubts ? What::unsure : What::follows;
+    move(record, what, std::move(here), std::move(why));
+  }
+
+  /// Sets what speaks against it now, and says it for people. A source that does not speak leaves what it has said.
+  std::string doubt(WarmAddress& record) {
     const bool is_free_for_others = is_nobodys(record.state);
-    if (!is_free_for_others && record.state != WarmState::held) return;
-    DoubtChange change{record, {}, {}};
-    // A source that does not speak leaves what it has said.
+    if (!is_free_for_others && record.state != WarmState::held) return {};
+    std::vector<WarmDoubt> doubts;
+    std::string why;
     const auto weigh = [&](WarmDoubt doubt, bool is_heard, bool speaks_against, std::string detail) {
       const bool was_there = std::ranges::find(record.doubts, doubt) != record.doubts.end();
       if (is_heard ? !speaks_against : !was_there) return;
-      change.doubts.push_back(doubt);
-      change.detail += (change.detail.empty() ? "" : "; ") + std::move(detail);
+      doubts.push_back(doubt);
+      why += (why.empty() ? "" : "; ") + std::move(detail);
     };
     if (look_.cloud) {
-      weigh(WarmDoubt::not_in_cloud, true, given(record.address) == nullptr, kNotInCloud);
+      weigh(WarmDoubt::not_in_cloud, true, is_missing(record.address), kNotInCloud);
     } else {
       // The interface of now is known, and what it has is not: what was another's may be another node's.
       const bool is_of_other_card = look_.card && record.mac != *look_.card;
@@ -168,110 +187,239 @@ class Judge {
                                                                  : is_same_pod(record.pod, user->pod));
     weigh(WarmDoubt::used_by_pod, look_.pods.has_value(), user != nullptr && !is_known,
           fmt::format("pod {} says that it has it", user != nullptr ? text_of(*user) : ""));
-    if (change.doubts != record.doubts) judgement_.doubts.push_back(std::move(change));
+    record.doubts = std::move(doubts);
+    return why;
   }
 
-  /// Of what is nobody's in the stock; true: somebody lives by it.
-  bool look_at_user(const WarmAddress& record) {
+  [[nodiscard]] bool is_missing(const net::Address& address) const {
+    return look_.cloud && !listed_.contains(address) && (!is_cut_ || look_.denied.contains(address));
+  }
+
+  /// `here` is the record as the look has it. False: nothing is to be done but what speaks against it.
+  bool act(const WarmAddress& record, const WarmAddress& here) {
+    if (record.state == WarmState::held && act_on_holder(record, here)) return true;
+    bool is_used = false;
+    if (act_on_user(record, here, is_used)) return true;
+    if (is_used) return false;
+    if (is_in_the_cloud(record.state) && is_missing(record.address)) {
+      if (record.state == WarmState::held) {
+        tell(fmt::format("{} is held by {}/{}: {}", record.address.to_string(), record.pod.namespace_name,
+                         record.pod.name, kNotInCloud));
+        return false;
+      }
+      if (!is_due(record.address, What::gone) || !look_.denied.contains(record.address)) return false;
+      move(record, What::gone, std::nullopt, kNotInCloud);
+      return true;
+    }
+    return record.state == WarmState::quarantined && give_back(record);
+  }
+
+  /// Of what is nobody's in the stock: somebody may live by it.
+  bool act_on_user(const WarmAddress& record, const WarmAddress& here, bool& is_used) {
     // What somebody else answers for on the wire is no pod's, whatever it says.
     const bool is_set_aside = record.state == WarmState::releasing || record.state == WarmState::lending ||
                               (record.state == WarmState::quarantined && !record.other_mac);
     if ((!is_nobodys(record.state) && !is_set_aside) || !is_used_by_host(look_, record.address)) return false;
+    is_used = true;
     const LivePod* user = user_of(look_.pods, record.address);
     // A pod's own word keeps it from others as long as it lasts; for good it is put aside by what the host shows.
-    if (user == nullptr && (is_set_aside || look_.said_by_pods.contains(record.address))) return true;
-    Finding finding{record.address, user != nullptr ? Odd::used_by_pod : Odd::used_by_host,
-                    user != nullptr ? fmt::format("pod {} and the host use it, and the record says that nobody does",
-                                                  text_of(*user))
-                                    : std::string(kUsedByHost)};
-    finding.record = record;
-    if (user != nullptr) finding.pod = user->pod;
-    add(std::move(finding), look_.pods.has_value());
+    if (user == nullptr && (is_set_aside || look_.said_by_pods.contains(record.address))) return false;
+    const What what = user != nullptr ? What::held : What::set_aside;
+    if (!is_due(record.address, what) || !look_.pods) return false;
+    WarmAddress after = entered(here, user != nullptr ? WarmState::held : WarmState::quarantined, now_);
+    std::string why = kUsedByHost;
+    if (user != nullptr) {
+      after.pod = user->pod;
+      std::erase_if(after.doubts, [](WarmDoubt doubt) { return doubt != WarmDoubt::not_in_cloud; });
+      why = fmt::format("pod {} and the host use it, and the record says that nobody does", text_of(*user));
+    } else {
+      after.why = why;
+    }
+    move(record, what, std::move(after), std::move(why));
     return true;
   }
 
-  /// One list that is empty or cut would empty the stock, and what is asked for in their place does not make it better.
-  void brake_for_the_cloud() {
-    const bool is_too_much = static_cast<double>(missing_.size()) > policy_.share_max * static_cast<double>(in_cloud_);
-    std::set<net::Address>& too_many = judgement_.seen.too_many_missing;
-    for (const net::Address& address : missing_) {
-      if (is_too_much || before_.too_many_missing.contains(address)) too_many.insert(address);
-    }
-    if (!look_.cloud) too_many = before_.too_many_missing;
-    std::size_t kept = 0;
-    for (Finding& finding : judgement_.findings) {
-      if (finding.odd != Odd::not_in_cloud || !finding.is_due || !too_many.contains(finding.address)) continue;
-      const auto since = judgement_.seen.since_boot.at({finding.address, finding.odd});
-      finding.is_due = now_.since_boot - since >= policy_.missing_grace;
-      kept += finding.is_due ? 0U : 1U;
-    }
-    if (kept == 0) return;
-    judgement_.cloud_brake = fmt::format(
-        "the cloud does not show {} of {} addresses of the stock: none of them is given to a pod, and the records "
-        "of what was missing in such numbers stay for {} s",
-        missing_.size(), in_cloud_, policy_.missing_grace.count());
-  }
-
-  void look_at_holder(const WarmAddress& record) {
+  bool act_on_holder(const WarmAddress& record, const WarmAddress& here) {
     // Without pods, or with none at all, nothing is known; without the host one source alone would speak.
-    if (!look_.pods || look_.pods->empty() || !look_.host || record.pod.name.empty()) return;
+    if (!look_.pods || look_.pods->empty() || !look_.host || record.pod.name.empty()) return false;
     const LivePod* pod = pod_of(*look_.pods, record.pod);
     const bool is_there = pod != nullptr && !pod->ended;
-    // Of an address whose container is not known the pod's status is all that is known.
+    // Of an address whose container is not known the pod's status is all that is known; what the cloud does not have
+    // either is a record of before.
     const bool has_another =
-        is_there && record.owner.container_id.empty() &&
+        is_there && (record.owner.container_id.empty() || is_missing(record.address)) &&
         std::ranges::any_of(pod->addresses, [&](const auto& one) { return one.family() == record.address.family(); });
-    if ((is_there && !has_another) || look_.host->contains(record.address)) return;
-    if (user_of(look_.pods, record.address) != nullptr) return;
+    if ((is_there && !has_another) || look_.host->contains(record.address)) return false;
+    if (user_of(look_.pods, record.address) != nullptr || !is_due(record.address, What::let_go)) return false;
     const char* what = !is_there ? (pod == nullptr ? "is not there" : "has ended") : "has another address";
-    Finding finding{record.address, Odd::pod_gone,
-                    fmt::format("pod {}/{} {}, and the host does not use the address", record.pod.namespace_name,
-                                record.pod.name, what)};
-    finding.record = record;
-    add(std::move(finding), true);
+    move(record, What::let_go, let_go(here, policy_.cooldown, now_),
+         fmt::format("pod {}/{} {}, and the host does not use the address", record.pod.namespace_name, record.pod.name,
+                     what));
+    return true;
   }
 
-  void add(Finding finding, bool may_be_due) {
-    if (judgement_.findings.size() == kFindingsMax) return;
-    const std::pair key(finding.address, finding.odd);
-    const auto known = before_.since_boot.find(key);
-    const auto since = known != before_.since_boot.end() ? known->second : now_.since_boot;
-    judgement_.seen.since_boot.emplace(key, since);
-    finding.is_due = may_be_due && known != before_.since_boot.end() && now_.since_boot - since >= policy_.grace;
-    judgement_.findings.push_back(std::move(finding));
+  /// Of a node whose runtime's state is gone no DEL comes: where many seem gone at once, what both sources say for long
+  /// is so.
+  void brake() {
+    const auto is_gone = [](const Move& one) { return one.what == What::let_go; };
+    const auto gone = static_cast<std::size_t>(std::ranges::count_if(moves_.moves, is_gone));
+    if (gone <= policy_.share_of_at_least ||
+        static_cast<double>(gone) <= policy_.share_max * static_cast<double>(held_)) {
+      return;
+    }
+    const auto kept = std::erase_if(moves_.moves, [&](const Move& one) {
+      return is_gone(one) && seen(one.address, What::let_go) < policy_.gone_grace;
+    });
+    if (kept == 0) return;
+    tell(
+        fmt::format("the pods of {} of {} held addresses seem to be gone at once: what is so in each look for {} s is "
+                    "let go",
+                    gone, held_, policy_.gone_grace.count()));
+  }
+
+  [[nodiscard]] bool is_whole() const { return look_.cloud && look_.host && look_.silent.empty(); }
+
+  bool give_back(const WarmAddress& record) {
+    if (policy_.release_unknown_after.count() == 0 || !is_whole() || !look_.pods) return false;
+    if (before_.age(record, now_) < policy_.release_unknown_after || look_.apart.contains(record.address)) return false;
+    const bool is_used =
+        look_.host->contains(record.address) || std::ranges::any_of(*look_.pods, [&](const LivePod& pod) {
+          return std::ranges::find(pod.addresses, record.address) != pod.addresses.end();
+        });
+    if (is_used) return false;
+    move(record, What::goes_back, entered(record, WarmState::releasing, now_), "nobody knows a use of it");
+    return true;
+  }
+
+  /// What the cloud has here without a record.
+  void look_at_strays() {
+    if (!look_.cloud) return;
+    const auto rebuild = std::ranges::find_if(intents_, is_rebuild);
+    const bool is_rebuilding = rebuild != intents_.end();
+    if (!is_rebuilding) moves_.memory.rebuilding_since.reset();
+    if (is_rebuilding && is_whole() && !moves_.memory.rebuilding_since) {
+      moves_.memory.rebuilding_since = now_.since_boot;
+    }
+    if (is_rebuilding) {
+      tell(fmt::format(
+          "the records of this stock are lost: what pods have is recorded as theirs, and what nothing uses for "
+          "{} s is taken in",
+          policy_.rest.count()));
+    }
+    std::map<net::Address, const WarmAddress*> recorded;
+    std::size_t of_pods = 0;
+    for (const WarmAddress& record : records_) {
+      // One that went to another node, and came back without our knowing, is unknown.
+      recorded.emplace(record.address, &record);
+    }
+    for (const Given& given : *look_.cloud) {
+      const auto known = recorded.find(given.address);
+      const WarmAddress* lent = known != recorded.end() ? known->second : nullptr;
+      if ((lent != nullptr && lent->state != WarmState::lent) || look_.apart.contains(given.address)) continue;
+      const LivePod* user = user_of(look_.pods, given.address);
+      if (user != nullptr) {
+        ++of_pods;
+        stray(given, lent, What::held, user);
+      } else if (intents_.empty()) {
+        stray(given, lent, What::set_aside, nullptr);
+      } else if (is_rebuilding && is_whole() && !look_.host->contains(given.address)) {
+        rest(given, lent);
+      }
+    }
+    const bool has_rested =
+        is_rebuilding && is_whole() && now_.since_boot - *moves_.memory.rebuilding_since >= policy_.rest;
+    if (has_rested && moves_.resting == 0 && of_pods == 0) {
+      moves_.settled.push_back(rebuild->id);
+      tell("the stock is known again");
+    }
+  }
+
+  void stray(const Given& given, const WarmAddress* lent, What what, const LivePod* user) {
+    if (!is_due(given.address, what)) return;
+    std::string why = user != nullptr
+                          ? fmt::format("pod {} has it, and there is no record", text_of(*user))
+                          : std::string("the cloud has it on this node's interface, and there is no record");
+    if (user == nullptr && is_used_by_host(look_, given.address)) why += "; the host uses it";
+    WarmAddress after = record_of(given);
+    after.created = now_.wall;
+    after = entered(std::move(after), user != nullptr ? WarmState::held : WarmState::quarantined, now_);
+    if (user != nullptr) {
+      after.verified = now_.wall;
+      after.pod = user->pod;
+    } else {
+      after.why = why;
+    }
+    add(given, lent, what, std::move(after), std::move(why));
+  }
+
+  void rest(const Given& given, const WarmAddress* lent) {
+    if (seen(given.address, What::taken_in) < policy_.rest) {
+      ++moves_.resting;
+      return;
+    }
+    add(given, lent, What::taken_in, taken_in(given, now_), "nothing has used it");
+  }
+
+  void add(const Given& given, const WarmAddress* lent, What what, WarmAddress after, std::string why) {
+    moves_.moves.push_back(
+        {given.address, what, lent != nullptr ? std::optional(*lent) : std::nullopt, std::move(after), std::move(why)});
   }
 
   const Look& look_;
-  const Standing& standing_;
-  const Seen& before_;
+  const std::vector<WarmAddress>& records_;
+  const std::vector<WarmIntent>& intents_;
   const ReconcilePolicy& policy_;
   const Instant& now_;
-  std::size_t in_cloud_ = 0;           ///< records that say so
-  std::vector<net::Address> missing_;  ///< of these, those that the cloud does not show
-  Judgement judgement_;
+  const Memory before_;
+  std::map<net::Address, const Given*> listed_;
+  std::size_t held_ = 0;
+  bool is_cut_ = false;  ///< the list lacks more than half of the stock
+  Moves moves_;
 };
 
 }  // namespace
 
-std::string_view name_of(Odd odd) {
-  switch (odd) {
-    case Odd::pod_gone:
-      return "pod_gone";
-    case Odd::used_by_pod:
-      return "used_by_pod";
-    case Odd::used_by_host:
-      return "used_by_host";
-    case Odd::not_in_cloud:
-      return "not_in_cloud";
-    case Odd::held_not_in_cloud:
-      return "held_not_in_cloud";
-    case Odd::unknown:
-      return "unknown";
-    case Odd::pod_unrecorded:
-      return "pod_unrecorded";
+// ---------------------------------------------------------------- what passes have shown
+
+void Memory::note(const std::vector<WarmAddress>& records, const Instant& now) {
+  std::map<net::Address, Stand> stands;
+  for (const WarmAddress& record : records) {
+    if (const Stand* known = find(record)) {
+      stands.emplace(record.address, *known);
+      continue;
+    }
+    nanoseconds before = std::max<nanoseconds>(now.wall - record.since, nanoseconds{0});
+    // It was not so the last time: it cannot be older than that, whatever the wall clock says.
+    if (noted_at_) before = std::min(before, now.since_boot - *noted_at_);
+    stands.emplace(record.address, Stand{record.state, record.since, now.since_boot, before});
   }
-  return "unknown";
+  stands_ = std::move(stands);
+  noted_at_ = now.since_boot;
 }
+
+const Memory::Stand* Memory::find(const WarmAddress& record) const {
+  const auto found = stands_.find(record.address);
+  const bool is_same =
+      found != stands_.end() && found->second.state == record.state && found->second.since == record.since;
+  return is_same ? &found->second : nullptr;
+}
+
+bool Memory::stood_at(const WarmAddress& record, const Instant& then) const {
+  const Stand* stand = find(record);
+  return stand != nullptr && stand->noted_at <= then.since_boot;
+}
+
+nanoseconds Memory::seen_for(const WarmAddress& record, const Instant& now) const {
+  const Stand* stand = find(record);
+  return stand == nullptr ? nanoseconds{0} : now.since_boot - stand->noted_at;
+}
+
+nanoseconds Memory::age(const WarmAddress& record, const Instant& now) const {
+  const Stand* stand = find(record);
+  return stand == nullptr ? nanoseconds{0} : now.since_boot - stand->noted_at + stand->before;
+}
+
+// ---------------------------------------------------------------- the look
 
 void take_host(Look& look, std::set<net::Address> own, const std::vector<std::vector<net::Address>>& namespaces,
                const std::optional<net::Prefix>& range) {
@@ -281,10 +429,7 @@ void take_host(Look& look, std::set<net::Address> own, const std::vector<std::ve
   for (const std::vector<net::Address>& one : namespaces) {
     std::set<net::Address> said;
     for (const net::Address& address : one) {
-      Given said_one;
-      said_one.address = address;
-      const bool counts = range ? range->contains(address) : !why_unfit(said_one, {});
-      if (counts) said.insert(address);
+      if (!range || range->contains(address)) said.insert(address);
     }
     if (said.size() > kSaidByOnePodMax) {
       ++look.namespaces_unheard;
@@ -299,115 +444,69 @@ void take_host(Look& look, std::set<net::Address> own, const std::vector<std::ve
 
 bool is_used_by_pod(const Look& look, const net::Address& address) { return user_of(look.pods, address) != nullptr; }
 
-Judgement judge(const std::vector<WarmAddress>& records, const std::vector<WarmIntent>& intents, const Look& look,
-                const Standing& standing, const Seen& before, const ReconcilePolicy& policy, const Instant& now) {
-  Judge judge(look, standing, before, policy, now);
-  std::size_t held = 0, set_aside = 0, outside = 0, too_many = 0;
-  std::set<net::Address> recorded;
-  for (const WarmAddress& record : records) {
-    held += record.state == WarmState::held ? 1U : 0U;
-    set_aside += record.state == WarmState::quarantined ? 1U : 0U;
-    // One that went to another node, and came back without our knowing, is unknown.
-    if (record.state != WarmState::lent) recorded.insert(record.address);
-    judge.look_at(record);
+// ---------------------------------------------------------------- the moves
+
+std::string_view name_of(Move::What what) {
+  switch (what) {
+    case What::unsure:
+      return "unsure";
+    case What::follows:
+      return "follows";
+    case What::let_go:
+      return "pod_gone";
+    case What::held:
+      return "held_by_pod";
+    case What::set_aside:
+      return "set_aside";
+    case What::taken_in:
+      return "taken_in";
+    case What::gone:
+      return "not_in_cloud";
+    case What::goes_back:
+      return "goes_back";
+    case What::forgotten:
+      return "forgotten";
   }
-  if (look.cloud) {
-    for (const Given& given : *look.cloud) {
-      if (recorded.contains(given.address) || look.apart.contains(given.address)) continue;
-      const bool is_used = is_used_by_pod(look, given.address);
-      if (!is_used && look.range && !look.range->contains(given.address)) {
-        ++outside;
-      } else if (!is_used && set_aside >= kStraysMax) {
-        ++too_many;
-      } else if (intents.empty() || is_used) {
-        set_aside += is_used ? 0U : 1U;
-        judge.look_at_unknown(given);
-      }
-    }
-  }
-  Judgement judgement = std::move(judge).done(held);
-  if (outside + too_many > 0) {
-    judgement.left_out = fmt::format(
-        "the cloud lists on this node's interface {} addresses that are not of its subnet and {} more than {} that "
-        "nobody here knows: they are not recorded",
-        outside, too_many, kStraysMax);
-  }
-  return judgement;
+  return "unsure";
 }
 
-Step<bool> plan_act(const Snapshot& snapshot, const Finding& finding, std::chrono::seconds cooldown,
-                    const Instant& now) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
-    const auto key = warm_address_key(finding.address);
-    const WarmAddress* known = reader.get(key);
-    TRY_VOID(reader.ready());
-    const bool is_as_judged = finding.record ? known != nullptr && *known == *finding.record
-                                             : known == nullptr || known->state == WarmState::lent;
-    if (!finding.is_due || !is_as_judged) return Plan<bool>{false, {}};
-    const auto put = [&](WarmAddress after) { return Plan<bool>{true, {to_put(key, std::move(after))}}; };
-    const auto taken_in = [&](WarmState state) {
-      const Given& given = *finding.given;
-      WarmAddress after;
-      after.address = given.address;
-      after.prefix_length = given.prefix_length;
-      after.gateway = given.gateway;
-      after.mac = given.mac;
-      after.vpc = given.vpc;
-      after.subnet = given.subnet;
-      after.object = given.object;
-      after.created = now.wall;
-      return entered(std::move(after), state, now);
-    };
-    switch (finding.odd) {
-      case Odd::pod_gone:
-        return put(let_go(*known, cooldown, now));
-      case Odd::used_by_pod: {
-        WarmAddress after = entered(*known, WarmState::held, now);
-        after.pod = *finding.pod;
-        std::erase_if(after.doubts, [](WarmDoubt doubt) { return doubt != WarmDoubt::not_in_cloud; });
-        return put(std::move(after));
-      }
-      case Odd::used_by_host: {
-        WarmAddress after = entered(*known, WarmState::quarantined, now);
-        after.why = finding.detail;
-        return put(std::move(after));
-      }
-      case Odd::not_in_cloud:
-        return Plan<bool>{true, {to_delete(key)}};
-      case Odd::held_not_in_cloud:
-        return Plan<bool>{false, {}};
-      case Odd::unknown: {
-        WarmAddress after = taken_in(WarmState::quarantined);
-        after.why = finding.detail;
-        return put(std::move(after));
-      }
-      case Odd::pod_unrecorded: {
-        WarmAddress after = taken_in(WarmState::held);
-        after.verified = now.wall;
-        after.pod = *finding.pod;
-        return put(std::move(after));
-      }
-    }
-    return Plan<bool>{false, {}};
-  });
+Moves reconcile(const Look& look, const std::vector<WarmAddress>& records, const std::vector<WarmIntent>& intents,
+                Memory memory, const ReconcilePolicy& policy, const Instant& now) {
+  return Pass(look, records, intents, std::move(memory), policy, now).done();
 }
 
-Step<Moved> plan_doubts(const Snapshot& snapshot, const std::vector<DoubtChange>& changes) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
-    for (const DoubtChange& change : changes) reader.ask(warm_address_key(change.record.address));
-    TRY_VOID(reader.ready());
-    Plan<Moved> plan;
-    for (const DoubtChange& change : changes) {
-      const WarmAddress* known = reader.sound(warm_address_key(change.record.address));
-      if (known == nullptr || plan.writes.size() == kMovesMax) continue;
-      WarmAddress after = *known;
-      after.doubts = doubts_after(*known, change);
-      if (after.doubts == known->doubts) continue;
-      plan.answer.addresses.push_back(after);
-      plan.writes.push_back(put_of(std::move(after)));
+Step<std::vector<Move>> plan_moves(const Snapshot& snapshot, const std::vector<Move>& moves) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::vector<Move>>> {
+    for (const Move& move : moves) reader.ask(warm_address_key(move.address));
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<std::vector<Move>> plan;
+    for (const Move& move : moves) {
+      const auto key = warm_address_key(move.address);
+      const WarmAddress* known = stock.find(move.address);
+      if (plan.writes.size() == kMovesMax) break;
+      if (stock.is_damaged(move.address)) continue;
+      Move done = move;
+      const bool is_as_judged = move.before ? known != nullptr && *known == *move.before : known == nullptr;
+      if (!is_as_judged) {
+        if (move.what != What::unsure || known == nullptr) continue;
+        done.after = with_doubts(*known, move);
+        if (done.after == *known) continue;
+      }
+      plan.writes.push_back(done.after ? put_of(*done.after) : to_delete(key));
+      plan.answer.push_back(std::move(done));
     }
     return plan;
   });
+}
+
+WarmIntent rebuild_intent(const Instant& now) {
+  WarmIntent intent;
+  intent.id = std::string(32, '0');
+  intent.what = WarmIntent::What::allocate;
+  intent.count = kRebuildMax;
+  intent.begun = now.wall;
+  intent.begun_at = {now.boot, now.since_boot};
+  return intent;
 }
 
 std::vector<Given> brought_by(const WarmIntent& intent, const std::vector<WarmAddress>& records, const Look& look) {

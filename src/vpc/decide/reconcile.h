@@ -16,12 +16,11 @@
 #include "register/snapshot.h"
 #include "register/warm.h"
 #include "vpc/decide/moves.h"
-#include "vpc/decide/standing.h"
 
-// What the stock's records, the cloud, the pods and the host say of the same addresses, and what follows where they
-// differ (docs/notes/warm-pool.md#reconcile). Nothing is concluded from the word of one source, from one look, or
-// from a list that is not known to be whole; nothing is ever given back to the cloud by this. But what the first look
-// speaks against is given to no pod until a later one does not (WarmAddress::doubts).
+// The one repair of a stock: what its records, the cloud, the pods and the host say of the same addresses, and what
+// follows (docs/notes/warm-pool.md#reconcile). Ours is what the cloud says; held is what records or living pods
+// say; what is not agreed is unsure (WarmAddress::doubts, or quarantined) and given to nobody. Nothing is concluded
+// from the word of one source, from one look, or from a list that is not known to be whole.
 
 namespace croft::core::warm {
 
@@ -37,7 +36,6 @@ struct Look {
   Instant begun;
   std::optional<std::vector<Given>> cloud;  ///< all addresses of this node's interface
   std::optional<net::Mac> card{};           ///< that interface, where it is known
-  std::optional<net::Prefix> range{};       ///< of the node's subnet, where it is known
   /// Of those that are recorded and not among them: the cloud was asked for each by name, and said so again.
   std::set<net::Address> denied{};
   std::optional<std::vector<LivePod>> pods;
@@ -48,6 +46,8 @@ struct Look {
   /// What nothing is concluded of where there is no record: its record is damaged, or a claim names it, or whether one
   /// does is not known.
   std::set<net::Address> apart{};
+  /// The first look at these records: what was lent or given back since only the cloud knows, however much that is.
+  bool is_first = false;
   /// The sources that are there and did not answer, each with why: what they would have said is not known.
   std::vector<std::string> silent{};
 };
@@ -55,8 +55,8 @@ struct Look {
 /// So many addresses of the subnet may a pod's namespace say it has: its own, and what it serves beside that. The word
 /// of one that says more counts for none of them, or a pod that may change its namespace would stop its node.
 inline constexpr std::size_t kSaidByOnePodMax = 8;
-/// Writes into the look what the host's own namespace (`own`) and the others say. Without `range` all addresses count
-/// that have no meaning of their own, such as loopback and link-local ones.
+/// Writes into the look what the host's own namespace (`own`) and the others say. Of the subnet's addresses, where its
+/// `range` is known.
 void take_host(Look& look, std::set<net::Address> own, const std::vector<std::vector<net::Address>>& namespaces,
                const std::optional<net::Prefix>& range);
 
@@ -66,82 +66,97 @@ struct ReconcilePolicy {
   double share_max = 0.5;                 ///< of the held addresses: where more than this seem gone at once they stay
   std::uint32_t share_of_at_least = 5;    ///< but for as few as this
   std::chrono::seconds gone_grace{3600};  ///< for so long, seen to be gone in each look
-  /// Where the cloud does not have a larger share than `share_max` of the stock, however few these are, it is the list
-  /// that is doubted: their records stay for so long.
-  std::chrono::seconds missing_grace{3600};
+  std::chrono::seconds cooldown{30};      ///< of what a gone pod held
+  /// So long nothing has to have used an address, in each look, before it is taken into a stock whose records are lost:
+  /// no pod that was being set up, and none that has just ended, has it.
+  std::chrono::seconds rest{60};
+  /// Quarantined addresses that nothing uses go back to the cloud after so long; 0: when an operator says so.
+  std::chrono::seconds release_unknown_after{0};
 };
 
-/// What is wrong with an address.
-enum class Odd : std::uint8_t {
-  pod_gone,           ///< held by a pod that is not there or has another address, and the host does not use it
-  used_by_pod,        ///< nobody's in the stock, and a live pod of this node and the host say that they have it
-  used_by_host,       ///< the same, and the host alone says so
-  not_in_cloud,       ///< in the stock, and the cloud does not have it on this node's interface
-  held_not_in_cloud,  ///< the same of one that a pod holds: told, and left to people
-  unknown,            ///< the cloud has it on this node's interface, and there is no record
-  pod_unrecorded,     ///< the same, and a live pod of this node says that it has it
-};
-[[nodiscard]] std::string_view name_of(Odd odd);
+/// What passes have shown so far, by the clock that nobody sets. Records say since when in wall time, and somebody who
+/// sets that clock would make them old at once, or young for as long as it was set back.
+class Memory {
+ public:
+  /// What the records are now. Those that are not among them any more are forgotten.
+  void note(const std::vector<WarmAddress>& records, const Instant& now);
+  /// Whether it was so, for all we know without a break, at that moment. False also where nothing was noted then.
+  [[nodiscard]] bool stood_at(const WarmAddress& record, const Instant& then) const;
+  /// For how long it was seen to stand: never too long, and from nothing again where a process begins.
+  [[nodiscard]] std::chrono::nanoseconds seen_for(const WarmAddress& record, const Instant& now) const;
+  /// The same with what its own time said when a process saw it the first time: over restarts it is as right as the
+  /// wall clock was between them.
+  [[nodiscard]] std::chrono::nanoseconds age(const WarmAddress& record, const Instant& now) const;
 
-/// What looks have shown so far: since when, by the clock that nobody sets.
-struct Seen {
-  std::map<std::pair<net::Address, Odd>, std::chrono::nanoseconds> since_boot;
-  /// Those that the cloud has not shown since a look in which it was too many at once.
-  std::set<net::Address> too_many_missing{};
+  /// Since when passes have shown something of an address without a break.
+  std::map<std::pair<net::Address, std::string_view>, std::chrono::nanoseconds> since{};
+  std::optional<std::chrono::nanoseconds> rebuilding_since{};
+  std::set<std::string> told{};  ///< lines of the last pass
+
+ private:
+  struct Stand {
+    WarmState state = WarmState::quarantined;
+    WallTime since{};
+    std::chrono::nanoseconds noted_at{};
+    std::chrono::nanoseconds before{};  ///< its age then
+  };
+  [[nodiscard]] const Stand* find(const WarmAddress& record) const;
+
+  std::map<net::Address, Stand> stands_;
+  std::optional<std::chrono::nanoseconds> noted_at_;
 };
 
-struct Finding {
+/// One address is to be recorded otherwise.
+struct Move {
+  enum class What : std::uint8_t {
+    unsure,     ///< what speaks against giving it to a pod has changed
+    follows,    ///< it lies on this node's interface, and was recorded of another one
+    let_go,     ///< its pod is gone: it cools
+    held,       ///< a living pod has it
+    set_aside,  ///< the host uses it, or nobody knows it: quarantined
+    taken_in,   ///< nothing uses it, and the records of before are lost: to be probed
+    gone,       ///< the cloud does not have it: its record goes
+    goes_back,  ///< nobody knows a use of it: `releasing`
+    forgotten,  ///< it was lent so long ago that nobody asks again
+  };
   net::Address address;
-  Odd odd = Odd::unknown;
-  std::string detail;   ///< for people: what says so
-  bool is_due = false;  ///< seen for the grace: it is acted on
-  /// As the record was, for `plan_act`; absent where there is none.
-  std::optional<WarmAddress> record{};
-  std::optional<Given> given{};
-  std::optional<PodIdentity> pod{};
+  What what = What::unsure;
+  std::optional<WarmAddress> before;  ///< as it was judged; absent: there was no record
+  std::optional<WarmAddress> after;   ///< absent: there is none any more
+  std::string why;                    ///< for people; empty: nothing speaks against it any more
 };
+[[nodiscard]] std::string_view name_of(Move::What what);
 
-/// What speaks against an address has changed.
-struct DoubtChange {
-  WarmAddress record;  ///< as it was judged
-  std::vector<WarmDoubt> doubts;
-  std::string detail;  ///< for people: what speaks against it; empty where nothing does any more
+struct Moves {
+  std::vector<Move> moves;
+  std::vector<std::string> news;     ///< for people: what was not told by the pass before
+  std::vector<std::string> settled;  ///< IDs of intents that are over
+  bool is_any_unsure = false;        ///< of what a pod could have else
+  std::size_t resting = 0;           ///< of lost records: unused, but not for long enough
+  Memory memory;                     ///< for the next pass
 };
-
-struct Judgement {
-  std::vector<Finding> findings;
-  std::vector<DoubtChange> doubts;     ///< due at once
-  Seen seen;                           ///< for the next look
-  std::optional<std::string> brake{};  ///< why addresses of pods that seem gone are not let go yet
-  /// Why no record goes of what the cloud seems not to have.
-  std::optional<std::string> cloud_brake{};
-  /// What the cloud lists that is not recorded, as a node has no such addresses, or not so many.
-  std::optional<std::string> left_out{};
-};
-/// As many addresses that nobody here knows are recorded: more than a node has of any sort.
-inline constexpr std::size_t kStraysMax = 1024;
-
 /// Whether a live pod of this node says that it has an address.
 [[nodiscard]] bool is_used_by_pod(const Look& look, const net::Address& address);
 
-/// `records` and `intents` were read after the look. What was not noted in `standing` before the look has come since:
-/// the look does not speak of it. What an open intent may have brought is nobody's finding, unless a live pod has it: a
-/// pod has no address before the record that gives it says so.
-[[nodiscard]] Judgement judge(const std::vector<WarmAddress>& records, const std::vector<WarmIntent>& intents,
-                              const Look& look, const Standing& standing, const Seen& before,
-                              const ReconcilePolicy& policy, const Instant& now);
+/// `records` and `intents` were read after the look. What was not noted in `memory` before the look has come since: the
+/// look does not speak of it. What an open intent may have brought is left alone, unless a live pod has it: a pod has
+/// no address before the record that gives it says so. An intent of lost records (rebuild_intent) has what nothing uses
+/// taken in, and is settled when nothing of it is left. A list that lacks more than half of the stock says nothing
+/// of those that were not denied by name, unless it is the first look.
+[[nodiscard]] Moves reconcile(const Look& look, const std::vector<WarmAddress>& records,
+                              const std::vector<WarmIntent>& intents, Memory memory, const ReconcilePolicy& policy,
+                              const Instant& now);
 
-/// Does what follows from a due finding, if the record still is as it was judged: what a gone pod held cools, what the
-/// cloud does not have goes from the stock, what is unknown is quarantined, a live pod's address is recorded as held,
-/// and what only the host uses is quarantined. False: something has changed, or nothing follows.
-[[nodiscard]] Step<bool> plan_act(const Snapshot& snapshot, const Finding& finding, std::chrono::seconds cooldown,
-                                  const Instant& now);
+/// Writes moves where the records still are as they were judged, at most kMovesMax. Of a record that has changed since
+/// (a DEL came) what speaks against the address is added, and nothing taken away: it is no news of the cloud. But not
+/// of one that came anew, or leaves. The answer is what was done.
+[[nodiscard]] Step<std::vector<Move>> plan_moves(const Snapshot& snapshot, const std::vector<Move>& moves);
 
-/// Writes what speaks against addresses, or does not any more, where the records still are as they were judged. Of one
-/// that has changed since (a DEL came) what speaks against the address is added, and nothing taken away: it is no news
-/// of the cloud. But not of one that came anew, or leaves. The answer is the records as they are now. At most kMovesMax
-/// changes.
-[[nodiscard]] Step<Moved> plan_doubts(const Snapshot& snapshot, const std::vector<DoubtChange>& changes);
+/// The intent that stands for all that lost records may have known: of process 0, always of the same id, so that there
+/// is one at most.
+[[nodiscard]] WarmIntent rebuild_intent(const Instant& now);
+/// Whether no process asked for it.
+[[nodiscard]] inline bool is_rebuild(const WarmIntent& intent) { return intent.process == 0; }
 
 /// What of the cloud's addresses an intent may have brought: those without a record that no pod and nothing of the host
 /// uses, at most as many as were asked for; what is apart only where it was asked for by name for its pod. Empty where

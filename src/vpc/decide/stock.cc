@@ -13,6 +13,10 @@ namespace {
 const Listing kAddresses{Kind::warm_address, ""};
 const Listing kIntents{Kind::warm_intent, ""};
 
+constexpr unsigned kTermShift = 32;  // of WarmNode::generation
+constexpr const char* kTermIsOver =
+    "a plugin of this node wrote to the stock meanwhile, because the agent gave no sign of life; ask again";
+
 bool may_be_same(const std::string& a, const std::string& b) { return a.empty() || b.empty() || a == b; }
 
 }  // namespace
@@ -92,6 +96,12 @@ bool is_holder(const WarmAddress& address, const Owner& owner) {
 
 bool is_of_subnet(const WarmAddress& address, const std::string& subnet) { return may_be_same(address.subnet, subnet); }
 
+bool is_unsure(const WarmAddress& address) {
+  const WarmState state = address.state;
+  const bool is_nobodys = state == WarmState::free || state == WarmState::cooling || state == WarmState::probing;
+  return is_nobodys && !address.doubts.empty();
+}
+
 PlannedWrite put_of(WarmAddress address) {
   const auto key = warm_address_key(address.address);
   return to_put(key, std::move(address));
@@ -101,6 +111,42 @@ PlannedWrite put_generation(const Stock& stock) {
   WarmNode node = stock.node() != nullptr ? *stock.node() : WarmNode{};
   ++node.generation;
   return to_put(warm_node_key(), std::move(node));
+}
+
+std::uint64_t term_of(const WarmNode* node) { return node == nullptr ? 0 : node->generation >> kTermShift; }
+
+Error term_is_over() { return {ErrorCode::unavailable, kTermIsOver, {}}; }
+bool is_term_over(const Error& error) { return error.code == ErrorCode::unavailable && error.message == kTermIsOver; }
+
+Result<void> put_under_term(std::vector<PlannedWrite>& writes, const WarmNode* node, std::uint64_t own) {
+  if (own != 0 && term_of(node) != own) return fail(term_is_over());
+  const Key key = warm_node_key();
+  const auto known = std::ranges::find_if(writes, [&](const PlannedWrite& write) { return write.key == key; });
+  if (own != 0) {
+    if (known == writes.end()) writes.push_back(to_check(key));
+    return {};
+  }
+  WarmNode next = node != nullptr ? *node : WarmNode{};
+  if (known != writes.end()) next = std::get<WarmNode>(known->value.value());
+  next.generation = (term_of(node) + 1) << kTermShift;
+  if (known == writes.end()) {
+    writes.push_back(to_put(warm_node_key(), std::move(next)));
+  } else {
+    known->value = std::move(next);
+  }
+  return {};
+}
+
+Step<std::uint64_t> plan_term(const Snapshot& snapshot, std::uint64_t own) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::uint64_t>> {
+    const WarmNode* known = reader.sound(warm_node_key());
+    TRY_VOID(reader.ready());
+    if (own != 0 && term_of(known) == own) return Plan<std::uint64_t>{own, {}};
+    WarmNode node = known != nullptr ? *known : WarmNode{};
+    const std::uint64_t next = std::max(own, term_of(known)) + 1;
+    node.generation = next << kTermShift;
+    return Plan<std::uint64_t>{next, {to_put(warm_node_key(), std::move(node))}};
+  });
 }
 
 WarmAddress entered(WarmAddress address, WarmState state, const Instant& now) {

@@ -82,11 +82,44 @@ class Stock {
 /// Whether it is of a subnet; empty on either side: not known, or any.
 [[nodiscard]] bool is_of_subnet(const WarmAddress& address, const std::string& subnet);
 
+/// Whether it is nobody's, and something speaks against giving it to a pod.
+[[nodiscard]] bool is_unsure(const WarmAddress& address);
+
 /// Its record as it is to be, where it was read.
 [[nodiscard]] PlannedWrite put_of(WarmAddress address);
 
 /// The witness of everybody who gives an address to a pod: WarmNode::generation, one more.
 [[nodiscard]] PlannedWrite put_generation(const Stock& stock);
+
+// ---- the term
+
+// The stock has one writer at a time. A plugin that gets no sign of life from the agent takes the next term with its
+// commit; the agent's own commit then fails, it reads everything anew, and takes the next. A plugin of before, which
+// knows no terms, meets the others at WarmNode::generation.
+
+/// 0: nobody has taken one.
+[[nodiscard]] std::uint64_t term_of(const WarmNode* node);
+/// The error of a commit in a term that is over.
+[[nodiscard]] Error term_is_over();
+[[nodiscard]] bool is_term_over(const Error& error);
+/// Puts writes under a term: `own` is the one that their writer took, 0 has them take the next one. Error:
+/// term_is_over.
+[[nodiscard]] Result<void> put_under_term(std::vector<PlannedWrite>& writes, const WarmNode* node, std::uint64_t own);
+/// The term after `own`, or after the one that another took since; `own` itself where that still stands.
+[[nodiscard]] Step<std::uint64_t> plan_term(const Snapshot& snapshot, std::uint64_t own);
+
+/// A decision of a writer in its term. What writes nothing needs none.
+template <class Answer>
+[[nodiscard]] Step<Answer> in_term(const Snapshot& snapshot, std::uint64_t own, Step<Answer> step) {
+  auto* plan = std::get_if<Plan<Answer>>(&step);
+  if (plan == nullptr || plan->writes.empty()) return step;
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Answer>> {
+    const WarmNode* node = reader.sound(warm_node_key());
+    TRY_VOID(reader.ready());
+    TRY_VOID(put_under_term(plan->writes, node, own));
+    return std::move(*plan);
+  });
+}
 
 /// The lists that a stock is read from.
 [[nodiscard]] std::vector<Listing> stock_listings();

@@ -158,7 +158,7 @@ class World {
       if (one.state == WarmState::quarantined) gone.push_back(one.address);
     }
     const auto moved = stock_.records.decide<Moved>(
-        [&](const Snapshot& s) { return plan_give_back(s, {.addresses = gone, .quarantined = true}, now()); });
+        [&](const Snapshot& s) { return plan_give_back(s, {.addresses = gone, .unused = true}, now()); });
     if (!moved || !stock_.records.decide<Moved>([&](const Snapshot& s) { return plan_gone(s, gone); })) {
       throw Malformed("release");
     }

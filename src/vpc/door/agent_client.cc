@@ -14,7 +14,7 @@ namespace {
 namespace vpc = wire::vpc;
 
 // docs/notes/warm-pool.md#deadlines
-constexpr std::chrono::seconds kPingTime{1};
+constexpr std::chrono::milliseconds kPingTime{1000};
 constexpr std::chrono::seconds kAddTime{60};
 constexpr std::chrono::seconds kDelTime{5};
 
@@ -24,6 +24,8 @@ constexpr std::chrono::seconds kDelTime{5};
   endpoint.path = socket;
   os::GrpcOptions options;
   options.message_bytes_max = vpc::kRequestBytesMax;
+  // While a call waits, for an address perhaps, the agent shows that it lives.
+  options.http2.ping_after = options.http2.ping_timeout = kPingTime / 2;
   const Deadline deadline = Deadline::after(clock.now(), kPingTime);
   auto channel = os::GrpcChannel::connect(endpoint, nullptr, options, clock, deadline);
   if (!channel) return fail(ErrorCode::unavailable, channel.error().message);

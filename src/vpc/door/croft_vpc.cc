@@ -128,7 +128,6 @@ Result<void> VpcCall::fetch_one(store::Store& store, const std::string& agent_sa
   TRY(const VpcCloud cloud, world_.open_cloud(config_));
   engine::KeeperWorld world{store, world_.clock, world_.random, *cloud.provider};
   world.probe = cloud.probe.get();
-  world.is_alive = world_.is_alive;
   world.log = [this](const std::string& line) { warn(line); };
   world.stocked = [] {};
   engine::KeeperOptions options;

@@ -44,7 +44,6 @@ struct CroftVpcWorld {
   std::function<std::optional<net::Address>(const core::WarmAddress& given)> node_address = nullptr;
   std::uint32_t process = 0;  ///< this one, for what it asks of the cloud
   std::uint64_t process_began = 0;
-  std::function<bool(std::uint32_t process, std::uint64_t began)> is_alive = nullptr;
   /// Every address that an interface of the host has or a route of it leads to by itself: a plugin that works alone
   /// gives none of them. May be null.
   std::function<Result<std::set<net::Address>>()> used_by_host = nullptr;

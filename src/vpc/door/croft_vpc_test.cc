@@ -116,7 +116,6 @@ class CroftVpcTest : public testing::Test {
       nullptr,
       1,
       1,
-      [](std::uint32_t, std::uint64_t) { return false; },
   };
 };
 
@@ -151,7 +150,6 @@ TEST_F(CroftVpcTest, WithoutAgentTheNodeKeepsTheAgentsLimit) {
   other.subnet = "subnet-1";
   other.process = 7;
   other.begun_at = {clock_.now().boot, clock_.now().since_boot};
-  world_.is_alive = [](std::uint32_t process, std::uint64_t) { return process == 7; };
   ASSERT_TRUE(engine::transact(
       {store_, clock_, random_}, engine::TurnTaking::before_writing,
       [&](const core::Snapshot& snapshot, const Instant&) { return core::warm::plan_begin(snapshot, other); }));

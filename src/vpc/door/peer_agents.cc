@@ -36,13 +36,13 @@ Result<cloud::CloudAddress> GrpcPeers::borrow_kept(const Peer& peer, const Kept&
 
 Result<cloud::CloudAddress> GrpcPeers::ask(const Peer& peer, const Kept* kept, const net::Mac& mac,
                                            const std::string& subnet, const std::string& request, Deadline deadline) {
-  // Whoever may write the board says where peers are: never a socket of this machine, never without a certificate.
-  TRY(const os::Endpoint endpoint, os::Endpoint::parse_numeric(peer.address, true));
   if (security_ == nullptr) {
     return fail(ErrorCode::refused_by_configuration,
-                "peers are spoken to with certificates only: give --tls-ca, --tls-certificate and --tls-key");
+                "peers are spoken to with certificates: give --tls-ca, --tls-certificate and --tls-key");
   }
   const auto security = security_(peer.node);
+  // Whoever may write the board says where peers are: never a socket of this machine.
+  TRY(const os::Endpoint endpoint, os::Endpoint::parse_numeric(peer.address, security != nullptr));
   os::GrpcOptions options;
   options.message_bytes_max = vpc::kRequestBytesMax;
   const Deadline first = sooner(deadline, Deadline::after(clock_.now(), kConnectMax));

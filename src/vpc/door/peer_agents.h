@@ -13,12 +13,13 @@
 
 namespace croft::edge {
 
-/// The agents of other nodes by gRPC, over TCP with certificates on both sides. Who they are `directory` tells, each at
-/// a numeric `10.0.0.2:7312`.
+/// The agents of other nodes by gRPC over TCP, with certificates on both sides unless it is told otherwise. Who they
+/// are `directory` tells, each at a numeric `10.0.0.2:7312`.
 class GrpcPeers final : public engine::PeerAgents {
  public:
   using Directory = std::function<Result<std::vector<Peer>>(const std::string& subnet, Deadline deadline)>;
-  /// Takes no server for a node's but one whose certificate has the node's name.
+  /// Takes no server for a node's but one whose certificate has the node's name. The answer null: plain gRPC, as UK8S'
+  /// own agents speak it.
   using SecurityFor = std::function<std::shared_ptr<const os::TransportSecurity>(const std::string& node)>;
   /// `security` may be null: then nobody is spoken to. `node` is this one, as its certificate says. `clock` outlives
   /// it. From agents that speak an older version than `oldest_speech` nothing is borrowed (vpc/format/speech.h).

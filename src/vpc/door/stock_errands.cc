@@ -65,11 +65,21 @@ void StockService::run_errands(Lane& lane) {
   }
 }
 
+/// What rests on the records alone is done again where the term was over.
+template <class Write>
+auto StockService::in_new_term(Write write) {
+  auto done = write();
+  if (done || !warm::is_term_over(done.error())) return done;
+  world_.keeper.take_term();
+  return write();
+}
+
 os::GrpcAnswer StockService::record(os::GrpcCallId call, const core::WarmAddress& told) {
   core::WarmAddress whole = told;
   if (const auto interface = world_.keeper.interface(); interface && whole.mac == net::Mac{})
     whole.mac = interface->mac;
-  const auto recorded = engine::record_in_stock(direct(Deadline::after(world_.clock.now(), kRecordMax)), whole);
+  const auto recorded = in_new_term(
+      [&] { return engine::record_in_stock(direct(Deadline::after(world_.clock.now(), kRecordMax)), whole, writer_); });
   if (!recorded) {
     return answer_of(call, vpc::Method::add_pod_network_record, vpc::Failure::record_not_written, recorded.error());
   }
@@ -78,7 +88,9 @@ os::GrpcAnswer StockService::record(os::GrpcCallId call, const core::WarmAddress
 
 os::GrpcAnswer StockService::forget(os::GrpcCallId call, const vpc::RecordKey& key) {
   const warm::Release release{{"", key.sandbox_id, ""}, {key.pod_name, key.pod_namespace, ""}, {}, {}};
-  const auto gone = engine::forget_in_stock(direct(Deadline::after(world_.clock.now(), kRecordMax)), release);
+  const auto gone = in_new_term([&] {
+    return engine::forget_in_stock(direct(Deadline::after(world_.clock.now(), kRecordMax)), release, writer_);
+  });
   if (!gone) {
     return answer_of(call, vpc::Method::del_pod_network_record, vpc::Failure::record_not_written, gone.error());
   }
@@ -94,8 +106,10 @@ os::GrpcAnswer StockService::get_record(os::GrpcCallId call, const vpc::RecordKe
   const auto view = engine::view_stock(cached());
   if (!view) return answer_of(call, vpc::Method::get_pod_network_record, vpc::Failure::record_unreadable, view.error());
   const auto found = std::ranges::find_if(view->addresses, [&](const core::WarmAddress& one) {
-    return one.state == core::WarmState::held && one.owner.container_id == key.sandbox_id &&
-           one.pod.name == key.pod_name && one.pod.namespace_name == key.pod_namespace;
+    // What was taken in from the pod's status has no container.
+    const bool is_of_sandbox = one.owner.container_id == key.sandbox_id || one.owner.container_id.empty();
+    return one.state == core::WarmState::held && is_of_sandbox && one.pod.name == key.pod_name &&
+           one.pod.namespace_name == key.pod_namespace;
   });
   vpc::NetworkAnswer answer;
   if (found != view->addresses.end()) answer.network = vpc::pod_network_of(*found);
@@ -121,7 +135,7 @@ os::GrpcAnswer StockService::describe(os::GrpcCallId call) {
   for (const core::WarmAddress& one : view->addresses) {
     if (core::is_free_at(one, now)) {
       answer.pool.push_back(vpc::pod_network_of(one));
-    } else if (one.state == core::WarmState::cooling) {
+    } else if (one.state == core::WarmState::cooling && one.doubts.empty()) {
       answer.cooldown.push_back(vpc::pod_network_of(one));
     }
   }

@@ -381,10 +381,10 @@ void StockService::serve(std::vector<std::unique_ptr<Moving>> batch) {
   calls.reserve(batch.size());
   for (const auto& moving : batch) {
     if (auto* add = std::get_if<StockAdd>(&moving->what)) {
-      calls.push_back(engine::assign_from_stock_in_batch(add->request, moving->limit, add->answer, may_give_));
+      calls.push_back(engine::assign_from_stock_in_batch(add->request, moving->limit, add->answer, writer_));
     } else {
       auto& del = std::get<StockDel>(moving->what);
-      calls.push_back(engine::release_to_stock_in_batch(del.release, moving->limit, del.answer));
+      calls.push_back(engine::release_to_stock_in_batch(del.release, moving->limit, del.answer, writer_));
     }
   }
   engine::BatchDone did;
@@ -403,6 +403,7 @@ void StockService::serve(std::vector<std::unique_ptr<Moving>> batch) {
   const auto deleted = [](const Moving& add) {
     return os::GrpcAnswer{add.id, os::GrpcCode::aborted, "the container was deleted meanwhile", {}};
   };
+  std::optional<Error> term_over;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     switch (calls[i].fate) {
       case engine::BatchFate::done:
@@ -415,10 +416,11 @@ void StockService::serve(std::vector<std::unique_ptr<Moving>> batch) {
         again.push_back(std::move(batch[i]));
         break;
       case engine::BatchFate::alone:
-        if (const auto served = serve_alone(*batch[i])) {
+        if (const auto served = serve_alone(*batch[i], term_over)) {
           if (*served) {
             finish(batch[i], answers);
           } else {
+            if (warm::is_term_over(served->error())) term_over = served->error();
             answers.push_back(failed(*batch[i], served->error()));
           }
         } else if (is_stopping) {
@@ -433,6 +435,7 @@ void StockService::serve(std::vector<std::unique_ptr<Moving>> batch) {
         break;
     }
   }
+  if (term_over) world_.keeper.take_term();
   {
     const std::lock_guard lock(mutex_);
     tally_.commits += did.commits;
@@ -463,25 +466,26 @@ void StockService::tell_waiting() {
     waiting = static_cast<std::uint32_t>(waiting_.size());
   }
   // Who waits for a look (StockKeeper::may_give) is served from what is there.
-  world_.keeper.set_waiting(may_give_() ? waiting : 0);
+  world_.keeper.set_waiting(writer_.may_give() ? waiting : 0);
 }
 
-/// Nothing when it has to wait for the stock.
-std::optional<Result<void>> StockService::serve_alone(Moving& moving) {
+/// Nothing when it has to wait for the stock. `term_over`: a call of before is not done, its plugin has done it.
+std::optional<Result<void>> StockService::serve_alone(Moving& moving, const std::optional<Error>& term_over) {
+  if (term_over) return Result<void>(fail(*term_over));
   const engine::Context context = direct(moving.limit);
   if (auto* del = std::get_if<StockDel>(&moving.what)) {
-    auto let_go = engine::release_to_stock(context, del->release);
+    auto let_go = engine::release_to_stock(context, del->release, writer_);
     if (!let_go) return Result<void>(fail(let_go.error()));
     del->answer = *std::move(let_go);
     return Result<void>();
   }
   auto& add = std::get<StockAdd>(moving.what);
-  auto answer = engine::assign_from_stock(context, add.request, may_give_);
+  auto answer = engine::assign_from_stock(context, add.request, writer_);
   if (!answer) return Result<void>(fail(answer.error()));
   auto* assigned = std::get_if<warm::Assigned>(&*answer);
   if (assigned == nullptr) {
     const warm::Counts& counts = std::get<warm::Empty>(*answer).counts;
-    moving.may_hope = counts.probing + counts.asked > 0 || !may_give_();
+    moving.may_hope = counts.probing + counts.asked > 0 || !writer_.may_give();
     return std::nullopt;
   }
   add.answer = std::move(*assigned);

@@ -150,7 +150,7 @@ class StockService {
   void run_errands(Lane& lane);
   [[nodiscard]] static std::deque<Errand>::iterator next_of(Lane& lane);
   void serve(std::vector<std::unique_ptr<Moving>> batch);
-  [[nodiscard]] std::optional<Result<void>> serve_alone(Moving& moving);
+  [[nodiscard]] std::optional<Result<void>> serve_alone(Moving& moving, const std::optional<Error>& term_over);
   [[nodiscard]] Error none_in_time() const;
   [[nodiscard]] static bool is_without_hope(const Moving& add, const Instant& now);
   void finish(std::unique_ptr<Moving>& moving, std::vector<os::GrpcAnswer>& answers);
@@ -165,6 +165,8 @@ class StockService {
   [[nodiscard]] engine::Context cached() const { return {world_.cached, world_.clock, world_.random}; }
   [[nodiscard]] Deadline limit_of(const os::GrpcRequest& request, std::chrono::nanoseconds span) const;
 
+  template <class Write>
+  [[nodiscard]] auto in_new_term(Write write);
   [[nodiscard]] os::GrpcAnswer record(os::GrpcCallId call, const core::WarmAddress& told);
   [[nodiscard]] os::GrpcAnswer forget(os::GrpcCallId call, const wire::vpc::RecordKey& key);
   [[nodiscard]] os::GrpcAnswer get_record(os::GrpcCallId call, const wire::vpc::RecordKey& key);
@@ -179,7 +181,7 @@ class StockService {
 
   const StockWorld world_;
   const Sink sink_;
-  const engine::MayGive may_give_ = [this] { return world_.keeper.may_give(); };
+  const engine::Writer writer_ = world_.keeper.writer();
 
   mutable std::mutex mutex_;  ///< guards all below but the threads
   std::condition_variable moving_comes_;

@@ -395,11 +395,6 @@ std::string encode(const ShowAnswer& value) {
 
 // ---------------------------------------------------------------- reading
 
-Result<Nothing> decode_nothing(std::string_view bytes) {
-  TRY_VOID(parse<pb::DescribePoolRequest>(bytes, kRequestBytesMax));
-  return Nothing{};
-}
-
 Result<Ping> decode_ping(std::string_view bytes) {
   TRY(const auto in, parse<pb::PingRequest>(bytes, kRequestBytesMax));
   TRY(Speech speech, speech_of(in));
@@ -512,11 +507,6 @@ Result<StockAnswer> decode_stock_answer(std::string_view bytes) {
   TRY(value.pool, networks_of("Pool", in.pool()));
   TRY(value.cooldown, networks_of("Cooldown", in.cooldown()));
   return value;
-}
-
-Result<SupportAnswer> decode_support_answer(std::string_view bytes) {
-  TRY(const auto in, parse<pb::SupportMultiSubnetResponse>(bytes, kAnswerBytesMax));
-  return SupportAnswer{code_of(in.code()), in.support()};
 }
 
 Result<ShowAnswer> decode_show_answer(std::string_view bytes) {

@@ -215,7 +215,6 @@ struct ShowAnswer {
 /// Texts that no client would read become readable ones: control characters go, long ones are cut.
 [[nodiscard]] std::string encode(const ShowAnswer& value);
 
-[[nodiscard]] Result<Nothing> decode_nothing(std::string_view bytes);
 [[nodiscard]] Result<Ping> decode_ping(std::string_view bytes);
 [[nodiscard]] Result<AddPodNetworkRequest> decode_add_pod_network_request(std::string_view bytes);
 [[nodiscard]] Result<DelPodNetworkRequest> decode_del_pod_network_request(std::string_view bytes);
@@ -228,7 +227,6 @@ struct ShowAnswer {
 [[nodiscard]] Result<NetworkAnswer> decode_network_answer(std::string_view bytes);
 [[nodiscard]] Result<NetworksAnswer> decode_networks_answer(std::string_view bytes);
 [[nodiscard]] Result<StockAnswer> decode_stock_answer(std::string_view bytes);
-[[nodiscard]] Result<SupportAnswer> decode_support_answer(std::string_view bytes);
 [[nodiscard]] Result<ShowAnswer> decode_show_answer(std::string_view bytes);
 
 }  // namespace croft::wire::vpc

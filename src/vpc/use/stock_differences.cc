@@ -50,12 +50,10 @@ warm::Look StockKeeper::look(bool with_pods, Deadline deadline) {
 void StockKeeper::look_at_host(warm::Look& look, Deadline deadline) {
   if (world_.host != nullptr) {
     if (const auto used = world_.host->use(deadline); used) {
-      std::optional<net::Prefix> range;
       bool is_news = false;
       {
         const std::lock_guard lock(mutex_);
-        if (subnet_) range = look.range = subnet_->range;
-        warm::take_host(look, {used->own.begin(), used->own.end()}, used->namespaces, range);
+        warm::take_host(look, {used->own.begin(), used->own.end()}, used->namespaces, range_);
         is_news = std::exchange(told_unheard_, look.namespaces_unheard) != look.namespaces_unheard;
       }
       if (is_news && look.namespaces_unheard > 0) {
@@ -119,7 +117,7 @@ void StockKeeper::set_apart(warm::Look& look, const StockView& view, bool may_go
 
 /// Asks the cloud by name for what its list leaves out. A list may be cut, late or wrong; what it leaves out though the
 /// cloud has it is added to it. What can be given to pods comes first; the others are asked for another time.
-void StockKeeper::confirm_missing(warm::Look& look, const StockView& view, const warm::Standing& standing,
+void StockKeeper::confirm_missing(warm::Look& look, const StockView& view, const warm::Memory& memory,
                                   Deadline deadline) {
   const auto interface = this->interface();
   if (!look.cloud || !interface) return;
@@ -129,7 +127,7 @@ void StockKeeper::confirm_missing(warm::Look& look, const StockView& view, const
   for (const core::WarmAddress& one : view.addresses) {
     const bool is_elsewhere = one.state == core::WarmState::releasing || one.state == core::WarmState::lending ||
                               one.state == core::WarmState::lent;
-    if (!is_elsewhere && standing.stood_at(one, look.begun) && !shown.contains(one.address)) missing.push_back(&one);
+    if (!is_elsewhere && memory.stood_at(one, look.begun) && !shown.contains(one.address)) missing.push_back(&one);
   }
   const auto may_be_given = [](const core::WarmAddress* one) {
     return one->state == core::WarmState::free || one->state == core::WarmState::cooling;
@@ -157,55 +155,57 @@ void StockKeeper::confirm_missing(warm::Look& look, const StockView& view, const
                   left_out));
 }
 
-/// A card that was replaced may have brought its addresses along: what the cloud has on the interface of now is
-/// recorded as that one's, or it could be neither lent nor given back.
-void StockKeeper::follow_interface(const warm::Look& look, StockView& view) {
-  if (!look.cloud) return;
-  bool is_any = false;
-  for (std::size_t begin = 0; begin < look.cloud->size(); begin += warm::kMovesMax) {
-    const std::vector<warm::Given> part(
-        look.cloud->begin() + static_cast<std::ptrdiff_t>(begin),
-        look.cloud->begin() + static_cast<std::ptrdiff_t>(std::min(begin + warm::kMovesMax, look.cloud->size())));
-    const auto differs = [&](const core::WarmAddress& one) {
-      return std::ranges::any_of(part, [&](const warm::Given& given) { return warm::lies_elsewhere(one, given); });
-    };
-    if (std::ranges::none_of(view.addresses, differs)) continue;
-    const auto moved = decide<warm::Moved>(
-        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_follow(snapshot, part); });
-    if (!moved) return note_trouble(moved.error());
-    if (moved->addresses.empty()) continue;
-    is_any = true;
-    log(fmt::format("{} addresses lie on the interface {} by now, and are recorded so", moved->addresses.size(),
-                    part.front().mac.to_string()));
+void StockKeeper::tell(const warm::Move& done) {
+  using What = warm::Move::What;
+  const std::string address = done.address.to_string();
+  switch (done.what) {
+    case What::unsure:
+      // What a pod has is told with each pass.
+      if (done.after->state == core::WarmState::held) return;
+      log(done.after->doubts.empty() ? fmt::format("{} may be given to pods again", address)
+                                     : fmt::format("{} is given to no pod for now: {}", address, done.why));
+      return;
+    case What::follows:
+      return log(
+          fmt::format("{} lies on the interface {} by now, and is recorded so", address, done.after->mac.to_string()));
+    case What::forgotten:
+      return;
+    default:
+      log(fmt::format("{}: {}: {}", address, warm::name_of(done.what), done.why));
   }
-  if (!is_any) return;
-  auto after = view_stock(context());
-  if (after) view = *std::move(after);
+  const std::lock_guard lock(mutex_);
+  tally_.collected += done.what == What::let_go ? 1U : 0U;
+  tally_.lost += done.what == What::gone ? 1U : 0U;
+  tally_.quarantined += done.what == What::set_aside ? 1U : 0U;
+  tally_.rebuilt += done.what == What::held || done.what == What::taken_in ? 1U : 0U;
 }
 
-/// Writes what speaks against addresses, or does not any more: nobody is given one of them meanwhile.
-Result<void> StockKeeper::note_doubts(const std::vector<warm::DoubtChange>& changes) {
+/// Writes what a pass found, and gives back what nobody uses.
+Result<void> StockKeeper::apply(std::vector<warm::Move> moves) {
+  const auto goes_back = [](const warm::Move& one) { return one.what == warm::Move::What::goes_back; };
+  std::unique_lock leaving(leaving_, std::defer_lock);
+  if (std::ranges::any_of(moves, goes_back) && !leaving.try_lock()) std::erase_if(moves, goes_back);
+  std::vector<core::WarmAddress> going;
   bool is_any_free_again = false;
-  for (std::size_t begin = 0; begin < changes.size(); begin += warm::kMovesMax) {
-    const std::vector<warm::DoubtChange> part(
-        changes.begin() + static_cast<std::ptrdiff_t>(begin),
-        changes.begin() + static_cast<std::ptrdiff_t>(std::min(begin + warm::kMovesMax, changes.size())));
-    const auto written = decide<warm::Moved>(
-        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_doubts(snapshot, part); });
+  for (std::size_t begin = 0; begin < moves.size(); begin += warm::kMovesMax) {
+    const std::vector<warm::Move> part(
+        moves.begin() + static_cast<std::ptrdiff_t>(begin),
+        moves.begin() + static_cast<std::ptrdiff_t>(std::min(begin + warm::kMovesMax, moves.size())));
+    const auto written = decide<std::vector<warm::Move>>(
+        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_moves(snapshot, part); });
     if (!written) {
       note_trouble(written.error());
       return fail(written.error());
     }
-    for (const core::WarmAddress& one : written->addresses) {
-      const auto change = std::ranges::find(part, one.address, [](const auto& all) { return all.record.address; });
-      is_any_free_again |= one.doubts.empty();
-      // What a pod has is told with each look.
-      if (one.state == core::WarmState::held) continue;
-      log(one.doubts.empty() ? fmt::format("{} may be given to pods again", text_of(one))
-                             : fmt::format("{} is given to no pod for now: {}", text_of(one), change->detail));
+    for (const warm::Move& done : *written) {
+      is_any_free_again = is_any_free_again || (done.what == warm::Move::What::unsure && done.after->doubts.empty());
+      if (goes_back(done)) going.push_back(*done.after);
+      tell(done);
     }
   }
   if (is_any_free_again) world_.stocked();
+  if (going.empty()) return {};
+  if (const auto gone = give_back(std::move(going), cloud_deadline()); !gone) note_trouble(gone.error());
   return {};
 }
 
@@ -249,15 +249,18 @@ void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanos
   const auto view = view_stock(context());
   if (!view) return note_trouble(view.error());
   const auto looked = [&] {
+    if (options_.looks_first) take_term();
+    if (options_.looks_first && term_ == 0) return;
     looked_at_ = epoch;
     world_.stocked();
   };
   const bool is_another = tell_if_another(epoch);
   if (std::ranges::none_of(view->addresses, is_on_interface)) return looked();
   warm::Look look, of_cloud;
+  look.is_first = true;
   look.begun = of_cloud.begun = world_.clock.now();
-  warm::Standing standing;
-  standing.note(view->addresses, look.begun);
+  warm::Memory memory;
+  memory.note(view->addresses, look.begun);
   const Deadline cloud_deadline = Deadline::after(look.begun, cloud_limit);
   std::optional<cloud::Interface> found;
   std::thread asks_cloud;
@@ -279,7 +282,7 @@ void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanos
     log(fmt::format("the records are of the interface {}, and the node's is {} now", view->node->mac.to_string(),
                     found->mac.to_string()));
   }
-  confirm_missing(look, *view, standing, cloud_deadline);
+  confirm_missing(look, *view, memory, cloud_deadline);
   if (is_another && cloud_limit.count() > 0 && !look.cloud) {
     // What was lent or given back since the copy was made only the cloud knows.
     return note_trouble({ErrorCode::unavailable,
@@ -289,17 +292,17 @@ void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanos
                          {}});
   }
   for (const std::string& why : look.silent) log("addresses are given to pods without that having been seen: " + why);
-  const Instant now = world_.clock.now();
-  const warm::Judgement judged =
-      warm::judge(view->addresses, view->intents, look, standing, warm::Seen{}, options_.reconcile, now);
+  warm::Moves first =
+      warm::reconcile(look, view->addresses, view->intents, std::move(memory), options_.reconcile, world_.clock.now());
+  // The first look is not enough for anything but not to give it.
+  std::erase_if(first.moves, [](const warm::Move& one) {
+    return one.what != warm::Move::What::unsure && one.what != warm::Move::What::follows;
+  });
+  const bool is_any = !first.moves.empty();
   // What is not written is given to nobody: it is looked at again.
-  if (!note_doubts(judged.doubts)) return;
-  if (is_other_card) {
-    StockView along = *view;
-    follow_interface(look, along);
-  }
+  if (!apply(std::move(first.moves))) return;
   if (look.cloud) compared_with_cloud_ = epoch;
-  if (!judged.doubts.empty()) look_again_ = true;
+  if (is_any) look_again_ = true;
   looked();
 }
 
@@ -308,81 +311,37 @@ void StockKeeper::reconcile() {
   const std::uint64_t epoch = world_.store.epoch();
   const bool is_another = tell_if_another(epoch);
   warm::Look look = this->look(true, cloud_deadline());
+  look.is_first = is_another || compared_with_cloud_ != epoch;
   auto view = view_stock(context());
   if (!view) return note_trouble(view.error());
   // Where the cloud does not answer the round goes on, and does not ask it again at once.
   compared_with_cloud_ = epoch;
-  confirm_missing(look, *view, standing_, cloud_deadline());
-  follow_interface(look, *view);
-  const bool may_go = options_.release_unknown_after.count() > 0;
-  set_apart(look, *view, may_go, cloud_deadline());
+  confirm_missing(look, *view, seen_, cloud_deadline());
+  set_apart(look, *view, options_.reconcile.release_unknown_after.count() > 0, cloud_deadline());
   for (const Error& damage : view->damaged) note_trouble(damage);
-  const Instant now = world_.clock.now();
-  warm::Judgement judged = warm::judge(view->addresses, view->intents, look, standing_, seen_, options_.reconcile, now);
-  seen_ = std::move(judged.seen);
-  if (judged.brake) log(*judged.brake);
-  if (judged.cloud_brake) log(*judged.cloud_brake);
-  if (judged.left_out && told_left_out_ != judged.left_out) log(*judged.left_out);
-  told_left_out_ = std::move(judged.left_out);
-  if (!note_doubts(judged.doubts)) return;
+  warm::Moves found =
+      warm::reconcile(look, view->addresses, view->intents, seen_, options_.reconcile, world_.clock.now());
+  seen_ = std::move(found.memory);
+  for (const std::string& line : found.news) log(line);
+  if (!apply(std::move(found.moves))) return;
+  for (const std::string& intent : found.settled) {
+    const auto dropped = decide<bool>(
+        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_drop_intent(snapshot, intent); });
+    if (!dropped) return note_trouble(dropped.error());
+  }
   // It had more time than the look before serving, for which the cloud may be too slow.
   if (is_another && look.cloud && look.host) {
     looked_at_ = epoch;
     world_.stocked();
   }
-  const bool is_any_doubted = std::ranges::any_of(view->addresses, [&](const core::WarmAddress& one) {
-    const auto changed =
-        std::ranges::find(judged.doubts, one.address, [](const auto& all) { return all.record.address; });
-    return one.state != core::WarmState::held &&
-           !(changed != judged.doubts.end() ? changed->doubts : one.doubts).empty();
-  });
   // A pod may be waiting for it, and mostly the next look has it right; less often where it stays so.
-  doubt_look_ =
-      is_any_doubted ? std::max<std::chrono::nanoseconds>(doubt_look_ * 2, kSettleAgain) : std::chrono::nanoseconds{0};
+  doubt_look_ = found.is_any_unsure ? std::max<std::chrono::nanoseconds>(doubt_look_ * 2, kSettleAgain)
+                                    : std::chrono::nanoseconds{0};
   doubt_look_ = std::min<std::chrono::nanoseconds>(doubt_look_, options_.reconcile_every);
-  if (is_any_doubted) next_reconcile_ = std::min(next_reconcile_, world_.clock.now().since_boot + doubt_look_);
-  for (const warm::Finding& finding : judged.findings) {
-    if (finding.odd == warm::Odd::held_not_in_cloud) {
-      log(fmt::format("{} is held by {}/{}: {}", finding.address.to_string(), finding.record->pod.namespace_name,
-                      finding.record->pod.name, finding.detail));
-    }
-    if (!finding.is_due) continue;
-    const auto acted = decide<bool>([&](const core::Snapshot& snapshot, const Instant& moment) {
-      return warm::plan_act(snapshot, finding, options_.cooldown, moment);
-    });
-    if (!acted) {
-      note_trouble(acted.error());
-      if (acted.error().code == ErrorCode::corrupt) continue;  // one record: the others are as they are
-      return;
-    }
-    if (!*acted) continue;
-    log(fmt::format("{}: {}: {}", finding.address.to_string(), warm::name_of(finding.odd), finding.detail));
-    const std::lock_guard lock(mutex_);
-    tally_.collected += finding.odd == warm::Odd::pod_gone ? 1U : 0U;
-    tally_.lost += finding.odd == warm::Odd::not_in_cloud ? 1U : 0U;
-    const bool is_quarantined = finding.odd == warm::Odd::unknown || finding.odd == warm::Odd::used_by_host;
-    tally_.quarantined += is_quarantined ? 1U : 0U;
-    const bool is_rebuilt = finding.odd == warm::Odd::pod_unrecorded || finding.odd == warm::Odd::used_by_pod;
-    tally_.rebuilt += is_rebuilt ? 1U : 0U;
-  }
-  if (!may_go || !look.cloud || !look.host || !look.pods) return;
-  std::vector<net::Address> unknown;
-  for (const core::WarmAddress& one : in_state(*view, core::WarmState::quarantined)) {
-    const bool is_old = standing_.age(one, now) >= options_.release_unknown_after;
-    const bool is_used = look.host->contains(one.address) || look.apart.contains(one.address) ||
-                         std::ranges::any_of(*look.pods, [&](const warm::LivePod& pod) {
-                           return std::ranges::find(pod.addresses, one.address) != pod.addresses.end();
-                         });
-    if (is_old && !is_used && unknown.size() < warm::kMovesMax) unknown.push_back(one.address);
-  }
-  if (unknown.empty()) return;
-  const std::unique_lock leaving(leaving_, std::try_to_lock);
-  if (!leaving.owns_lock()) return;
-  const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& moment) {
-    return warm::plan_give_back(snapshot, {.addresses = unknown, .quarantined = true}, moment);
-  });
-  if (!moved) return note_trouble(moved.error());
-  if (const auto gone = give_back(moved->addresses, cloud_deadline()); !gone) note_trouble(gone.error());
+  const auto now = world_.clock.now().since_boot;
+  if (found.is_any_unsure) next_reconcile_ = std::min(next_reconcile_, now + doubt_look_);
+  const bool is_rebuilding = found.settled.empty() && std::ranges::any_of(view->intents, warm::is_rebuild);
+  if (is_rebuilding) next_reconcile_ = std::min(next_reconcile_, now + kSettleAgain);
 }
 
 Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
@@ -408,11 +367,16 @@ Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
   for (const warm::Given& given : *look.cloud) {
     const auto known = std::ranges::find(view.addresses, given.address, &core::WarmAddress::address);
     const bool is_recorded = known != view.addresses.end() && known->state != core::WarmState::lent;
-    if (is_recorded && known->state != core::WarmState::quarantined) continue;
+    if (is_recorded && known->state != core::WarmState::quarantined && !warm::is_unsure(*known)) continue;
     // What a call that is under way brings has no record yet.
     if (!is_recorded && !view.intents.empty()) continue;
     if (is_used(given.address)) continue;
     unused.push_back(is_recorded ? *known : warm::record_of(given));  // as good as quarantined
+  }
+  std::set<net::Address> listed;
+  for (const warm::Given& given : *look.cloud) listed.insert(given.address);
+  for (const core::WarmAddress& one : view.addresses) {
+    if (warm::is_unsure(one) && !listed.contains(one.address) && !is_used(one.address)) unused.push_back(one);
   }
   return unused;
 }
@@ -438,14 +402,15 @@ Result<void> StockKeeper::release_unused(const std::vector<net::Address>& addres
   }
   for (const net::Address& address : addresses) {
     const auto& found = *std::ranges::find(unused, address, &core::WarmAddress::address);
-    warm::Finding finding{address, warm::Odd::unknown, "an operator released it", true};
-    finding.given = given_of(cloud_address_of(found), false, "");
-    TRY_VOID(decide<bool>([&](const core::Snapshot& snapshot, const Instant& now) {
-      return warm::plan_act(snapshot, finding, options_.cooldown, now);
-    }));
+    core::WarmAddress record = warm::entered(found, core::WarmState::quarantined, world_.clock.now());
+    record.created = record.since;
+    record.why = "an operator released it";
+    // One that has a record is quarantined already.
+    TRY_VOID(
+        apply({{address, warm::Move::What::set_aside, std::nullopt, std::move(record), "an operator released it"}}));
   }
   TRY(const auto moved, decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
-        return warm::plan_give_back(snapshot, {.addresses = addresses, .quarantined = true}, now);
+        return warm::plan_give_back(snapshot, {.addresses = addresses, .unused = true}, now);
       }));
   const auto gone = give_back(moved.addresses, deadline);
   // Who releases them has looked into it: asking is worth while again.

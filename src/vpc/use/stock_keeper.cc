@@ -20,10 +20,37 @@ using std::chrono::nanoseconds;
 constexpr nanoseconds kFindAgain = std::chrono::seconds{2};
 constexpr nanoseconds kLookAtInterface = std::chrono::seconds{5};
 
+/// What others set decides what a pass may conclude.
+KeeperOptions with_policy(KeeperOptions options) {
+  options.reconcile.cooldown = options.cooldown;
+  options.reconcile.rest = std::max(options.doubt, options.cooldown);
+  return options;
+}
+
 }  // namespace
 
 StockKeeper::StockKeeper(const KeeperWorld& world, KeeperOptions options)
-    : world_(world), options_(std::move(options)), looked_at_(options_.looks_first ? kNoEpoch : world.store.epoch()) {}
+    : world_(world),
+      options_(with_policy(std::move(options))),
+      looked_at_(options_.looks_first ? kNoEpoch : world.store.epoch()) {}
+
+void StockKeeper::take_term() {
+  const std::uint64_t before = term_;
+  const auto taken =
+      transact(context(), TurnTaking::before_writing,
+               [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_term(snapshot, before); });
+  if (!taken) return note_trouble(taken.error());
+  if (*taken == before) return;
+  term_ = *taken;
+  if (before == 0) return;
+  log("a plugin of this node wrote to the stock meanwhile: everything is read anew");
+  read_anew_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    is_due_ = true;
+  }
+  wake_.notify_all();
+}
 
 bool StockKeeper::wait_until(nanoseconds since_boot) {
   std::unique_lock lock(mutex_);
@@ -101,7 +128,11 @@ nanoseconds StockKeeper::step() {
   // The store's files may be others since, which know another card.
   const bool is_described = begun_with_ == world_.store.epoch() && !is_of_other_card(*view, *interface());
   if (!is_described && !begin_here(*interface())) return world_.clock.now().since_boot + kFindAgain;
-  standing_.note(view->addresses, world_.clock.now());
+  if (read_anew_.exchange(false)) {
+    seen_ = {};
+    next_reconcile_ = nanoseconds{0};
+  }
+  seen_.note(view->addresses, world_.clock.now());
   settle(*view);
   view = view_stock(context());
   if (!view) return world_.clock.now().since_boot + kFindAgain;
@@ -117,7 +148,7 @@ nanoseconds StockKeeper::step() {
   if (gave_back_.exchange(false)) memory_ = warm::without_exhaustion(memory_);
   if (released_conflicts_.exchange(false)) memory_ = warm::without_conflicts(memory_);
   const Instant now = world_.clock.now();
-  standing_.note(view->addresses, now);
+  seen_.note(view->addresses, now);
   warm::Counts counts;
   for (const core::WarmAddress& address : view->addresses) warm::count(counts, address, now);
   std::uint32_t waiting = 0;
@@ -187,7 +218,7 @@ bool StockKeeper::find_interface() {
       interface = *std::move(found);
       begun_with_ = kNoEpoch;
       const std::lock_guard lock(mutex_);
-      subnet_.reset();
+      range_.reset();
     } else if (is_another) {
       other_interface_ = *std::move(found);
       next_interface_look_ = begun + kSettleAgain;
@@ -216,7 +247,9 @@ Result<void> StockKeeper::describe_here(const cloud::Interface& interface) {
   node.high = options_.marks.high;
   if (options_.marks.node_max > 0) node.node_max = options_.marks.node_max;
   node.cooldown_seconds = static_cast<std::uint32_t>(options_.cooldown.count());
-  return describe_node(context(), std::move(node));
+  auto described = describe_node(context(), std::move(node), writer());
+  if (!described && warm::is_term_over(described.error())) take_term();
+  return described;
 }
 
 bool StockKeeper::begin_here(const cloud::Interface& interface) {

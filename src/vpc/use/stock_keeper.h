@@ -18,9 +18,7 @@
 #include "vpc/decide/assign.h"
 #include "vpc/decide/moves.h"
 #include "vpc/decide/planner.h"
-#include "vpc/decide/rebuild.h"
 #include "vpc/decide/reconcile.h"
-#include "vpc/decide/standing.h"
 #include "vpc/provider.h"
 #include "vpc/use/warm_ports.h"
 #include "vpc/use/warm_stock.h"
@@ -44,10 +42,7 @@ struct KeeperOptions {
   std::chrono::seconds cloud_limit{30};  ///< for one call of the cloud
   std::chrono::seconds borrow_limit{10};
   std::chrono::seconds publish_every{60};
-  /// Quarantined addresses that no source knows a use of go back to the cloud after so long; 0: when an operator says
-  /// so.
-  std::chrono::seconds release_unknown_after{0};
-  bool looks_first = false;   ///< may_give() waits for the first look_before_serving() too
+  bool looks_first = false;   ///< an agent's: may_give() waits for the first look_before_serving() too
   std::uint32_t process = 0;  ///< this one, for its intents
   std::uint64_t process_started = 0;
 };
@@ -65,8 +60,6 @@ struct KeeperWorld {
   HostAddresses* host = nullptr;
   AddressClaims* claims = nullptr;
   FixedAddresses* fixed = nullptr;
-  /// Whether a process of this machine that began then still runs.
-  std::function<bool(std::uint32_t process, std::uint64_t started)> is_alive = nullptr;
   /// One line for each thing that happens, without newline; never fails. From several threads.
   std::function<void(const std::string& line)> log = nullptr;
   /// Something came into the stock: who waits may look again. Never blocks.
@@ -114,6 +107,13 @@ class StockKeeper {
   /// to be others: nothing is given to a pod, lent or given back then until there was one. Asked within a decision, it
   /// holds for what that has read: the commit of one that rests on the files of before is refused.
   [[nodiscard]] bool may_give() const { return world_.store.epoch() == looked_at_; }
+  /// For whoever commits beside the rounds. An agent (KeeperOptions::looks_first) has a term once it has looked; before
+  /// that, and where there is no agent, each commit takes the next one.
+  [[nodiscard]] Writer writer() const {
+    return {[this] { return may_give(); }, [this] { return term_.load(); }};
+  }
+  /// Where this one's term is over, as a commit has found, takes the next one: everything is read anew.
+  void take_term();
   /// One round: finds the interface if that is still to be done, settles what was left, then fills or trims, looks for
   /// differences, and tells others. Takes as long as the cloud and the wire take; from one thread.
   /// The answer is when the next round is due, since boot.
@@ -146,9 +146,9 @@ class StockKeeper {
   /// Gives one back to the cloud: this free one, or any. Errors: not_found (it is not free in the stock, or nothing
   /// is); those of the cloud, the address is free again then.
   [[nodiscard]] Result<core::WarmAddress> pop(const std::optional<net::Address>& address, Deadline deadline);
-  /// What the cloud has on this node's interface and nothing here uses: quarantined ones, and unknown ones that no
-  /// intent explains. Asks the cloud. Error: unavailable where one of the cloud, the host and the pods is silent: what
-  /// it would have said is not known.
+  /// What nothing here uses: quarantined ones that the cloud has on this node's interface, unknown ones that no intent
+  /// explains, and those that are unsure. Asks the cloud. Error: unavailable where one of the cloud, the host and the
+  /// pods is silent: what it would have said is not known.
   [[nodiscard]] Result<std::vector<core::WarmAddress>> unused(Deadline deadline);
   /// Gives such back. Errors: refused_for_safety when one of them is in use, or that is not known (then nothing is
   /// done); those of the cloud (those before it have gone).
@@ -192,19 +192,23 @@ class StockKeeper {
   void look_at_host(core::warm::Look& look, Deadline deadline);
   void look_at_pods(core::warm::Look& look, Deadline deadline);
   [[nodiscard]] std::optional<cloud::Interface> look_at_cloud(core::warm::Look& look, Deadline deadline);
-  void confirm_missing(core::warm::Look& look, const StockView& view, const core::warm::Standing& standing,
+  void confirm_missing(core::warm::Look& look, const StockView& view, const core::warm::Memory& memory,
                        Deadline deadline);
-  void follow_interface(const core::warm::Look& look, StockView& view);
   /// Whether `epoch` is another one than what was looked at; the log has it once. Of a store that is put back before
   /// a start nothing tells.
   [[nodiscard]] bool tell_if_another(std::uint64_t epoch);
-  [[nodiscard]] Result<void> note_doubts(const std::vector<core::warm::DoubtChange>& changes);
+  [[nodiscard]] Result<void> apply(std::vector<core::warm::Move> moves);
+  void tell(const core::warm::Move& done);
   void set_apart(core::warm::Look& look, const StockView& view, bool may_go, Deadline deadline);
   [[nodiscard]] core::WarmIntent new_intent(core::WarmIntent::What what, std::uint32_t count) const;
 
   [[nodiscard]] Result<void> check_room();
   void grow(std::uint32_t count);
-  [[nodiscard]] core::warm::Ground ground(Deadline deadline, std::set<net::Address>* said_by_pods = nullptr);
+  struct Used {
+    std::set<net::Address> by_host, by_pods;
+  };
+  [[nodiscard]] std::optional<net::Prefix> range(Deadline deadline);
+  [[nodiscard]] Used used_here(Deadline deadline);
   [[nodiscard]] std::vector<core::warm::Given> checked(std::vector<core::warm::Given> given, Deadline deadline);
   [[nodiscard]] Result<std::size_t> take_checked(const std::string& intent, const std::vector<core::warm::Given>& given,
                                                  bool verified);
@@ -220,7 +224,6 @@ class StockKeeper {
   void release_again(std::vector<core::WarmAddress> rest,
                      const std::function<bool(const core::WarmAddress&)>& may_still_come);
   void settle_intents(StockView& view);
-  void settle_rebuild(const core::WarmIntent& intent);
   void settle_lending(const core::WarmAddress& address, bool may_still_come);
   [[nodiscard]] Result<std::optional<core::warm::Given>> look_at_kept(const core::warm::Lend& lend,
                                                                       const cloud::Interface& interface,
@@ -241,24 +244,21 @@ class StockKeeper {
 
   // Of step() alone.
   core::warm::PlannerMemory memory_;
-  core::warm::Standing standing_;
-  core::warm::Seen seen_;
-  core::warm::RebuildMemory rebuild_;
-  std::chrono::nanoseconds next_rebuild_look_{};
+  core::warm::Memory seen_;
   std::chrono::nanoseconds next_interface_look_{};
   std::optional<cloud::Interface> other_interface_;  ///< as the last look showed, and no look before
   std::chrono::nanoseconds next_reconcile_{};
   std::chrono::nanoseconds doubt_look_{};  ///< the span from a look that left doubts to the next one
   std::chrono::nanoseconds next_publish_{};
   std::optional<StockBoard::Status> published_;
-  std::map<std::string, std::chrono::nanoseconds> unclear_peers_;  ///< since when, by their nodes
   std::string told_wish_;
-  std::optional<std::string> told_left_out_;
 
   // Epochs of the store (store::Store::epoch), or kNoEpoch.
   static constexpr std::uint64_t kNoEpoch = ~std::uint64_t{0};
   std::uint64_t begun_with_ = kNoEpoch;                       ///< of step(): the node's record is as it should be
   std::atomic<std::uint64_t> looked_at_;                      ///< may_give()
+  std::atomic<std::uint64_t> term_{0};                        ///< writer()
+  std::atomic<bool> read_anew_{false};                        ///< another one took a term
   std::atomic<std::uint64_t> compared_with_cloud_{kNoEpoch};  ///< by the last look that the cloud answered
   std::atomic<std::uint64_t> told_another_{kNoEpoch};         ///< that it is another one than before
   std::atomic<bool> look_again_{false};                       ///< the look before serving has left doubts
@@ -279,9 +279,9 @@ class StockKeeper {
   KeeperOutlook outlook_;
   KeeperTally tally_;
   std::optional<cloud::Interface> interface_;
-  std::size_t told_unheard_ = 0;              ///< Look::namespaces_unheard
-  std::optional<cloud::SubnetState> subnet_;  ///< its range and gateway, once the cloud told them
-  std::set<std::string> in_flight_;           ///< intents whose call this process is making at this moment
+  std::size_t told_unheard_ = 0;      ///< Look::namespaces_unheard
+  std::optional<net::Prefix> range_;  ///< of the subnet, once the cloud told it
+  std::set<std::string> in_flight_;   ///< intents whose call this process is making at this moment
 };
 
 }  // namespace croft::engine

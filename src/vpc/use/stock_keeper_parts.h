@@ -83,7 +83,11 @@ class StockKeeper::InFlight {
 
 template <class Answer, class Plan>
 Result<Answer> StockKeeper::decide(Plan plan) {
-  auto answer = transact(context(), TurnTaking::before_writing, plan);
+  auto answer =
+      transact(context(), TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
+        return core::warm::in_term<Answer>(snapshot, term_, plan(snapshot, now));
+      });
+  if (!answer && core::warm::is_term_over(answer.error())) take_term();
   if (!answer) {
     const std::lock_guard lock(mutex_);
     ++tally_.store_failures;

@@ -153,27 +153,6 @@ TEST_F(StockKeeperTest, WhatALostReplyBroughtWaitsForTheClaims) {
   }
 }
 
-TEST_F(StockKeeperTest, ACloudThatRepeatsItselfIsNotAskedWithoutAPause) {
-  static_cast<void>(node_.keeper->step());
-  const std::string held = node_.add("c1");
-  cloud_.repeats = net::Address::parse(held).value();
-  cloud_.allocations = 0;
-  const auto end = clock_.now().since_boot + 20s;
-  for (int rounds = 0; rounds < 500 && clock_.now().since_boot < end; ++rounds) {
-    const auto next = node_.keeper->step();
-    clock_.advance(std::max<std::chrono::nanoseconds>(next - clock_.now().since_boot, 1ms));
-  }
-  EXPECT_GE(cloud_.allocations, 3) << "what has a record may be the answer to a call before";
-  EXPECT_LE(cloud_.allocations, 7) << "the second in a row rests, and each one twice as long";
-  ASSERT_TRUE(node_.keeper->trouble());
-  EXPECT_THAT(node_.keeper->trouble()->message, testing::HasSubstr("records already"));
-  cloud_.repeats.reset();
-  clock_.advance(60s);
-  static_cast<void>(node_.keeper->step());
-  EXPECT_EQ(node_.counts().free, 3U);
-  EXPECT_EQ(node_.keeper->outlook().memory.fruitless, 0U);
-}
-
 /// Left by an agent that was killed while it probed.
 TEST_F(StockKeeperTest, WhatTheProbeSetsFreeIsNotAskedForOnceMore) {
   node_.wire->is_away = true;
@@ -208,23 +187,14 @@ TEST_F(StockKeeperTest, WhatCannotBeProbedIsNotAskedForAgain) {
 }
 
 /// The same where somebody answers on the wire for the whole subnet.
-TEST_F(StockKeeperTest, APluginAloneRestsAfterConflictsAndHasABound) {
+TEST_F(StockKeeperTest, APluginAloneHasABoundOnConflicts) {
   TestCloud cloud(100);
   Node node(cloud, clock_, 1);
   node.options.marks = {.low = 0, .high = 4};
   node.begin();
   for (const net::Address& address : cloud.unowned()) node.wire->others[address] = mac_of(9);
   const auto fetch = [&] { return node.keeper->fetch(1, Deadline::after(clock_.now(), 30s)); };
-  for (int i = 0; i < 60; ++i) {
-    EXPECT_FALSE(fetch());
-    clock_.advance(1s);
-  }
-  EXPECT_EQ(cloud.of(node.mac()).size(), 2U);
-  EXPECT_NE(fetch().error().message.find(mac_of(9).to_string()), std::string::npos) << fetch().error().message;
-  for (int i = 0; i < 60; ++i) {
-    clock_.advance(121s);
-    EXPECT_FALSE(fetch());
-  }
+  for (int i = 0; i < 60; ++i) EXPECT_FALSE(fetch());
   EXPECT_EQ(cloud.of(node.mac()).size(), 36U) << "32 more than the high mark";
   EXPECT_NE(fetch().error().message.find("croft vpc release"), std::string::npos) << fetch().error().message;
 }
@@ -313,6 +283,40 @@ TEST_F(StockKeeperTest, TheSurplusWaitsForTheFirstLookAndThatIsNoTrouble) {
   EXPECT_EQ(node_.counts().free, 2U);
 }
 
+TEST_F(StockKeeperTest, APluginThatGoesAloneTakesTheNextTerm) {
+  node_.options.looks_first = true;
+  node_.begin();
+  static_cast<void>(node_.keeper->step());
+  node_.look_before_serving();
+  const std::string one = node_.add("c1");
+  core::warm::Request request;
+  request.owner = {"net", "c2", "eth0"};
+  const auto alone = assign_from_stock(node_.context(), request);
+  ASSERT_TRUE(alone);
+  EXPECT_NE(std::get<core::warm::Assigned>(*alone).address.address.to_string(), one);
+  request.owner.container_id = "c3";
+  const auto late = assign_from_stock(node_.context(), request, node_.writer());
+  ASSERT_FALSE(late);
+  EXPECT_TRUE(core::warm::is_term_over(late.error())) << late.error().message;
+  EXPECT_FALSE(node_.keeper->pop({}, {})) << "nor does anything else of the agent's commit";
+  EXPECT_NE(node_.add("c3"), "") << "it has taken the next one";
+  EXPECT_TRUE(std::ranges::any_of(node_.log, [](const auto& line) { return line.find("anew") != line.npos; }));
+}
+
+TEST_F(StockKeeperTest, AKilledProcessesIntentIsSettledOnceNoCallTakesSoLong) {
+  cloud_.fate = [] { return CallFate::reply_lost; };
+  static_cast<void>(node_.keeper->step());
+  cloud_.fate = [] { return CallFate::done; };
+  node_.begin();
+  const auto given = cloud_.of(node_.mac());
+  clock_.advance(node_.options.doubt - 1s);
+  static_cast<void>(node_.keeper->step());
+  for (const net::Address& one : given) EXPECT_FALSE(node_.find(one));
+  clock_.advance(1s);
+  static_cast<void>(node_.keeper->step());
+  for (const net::Address& one : given) EXPECT_TRUE(node_.find(one));
+}
+
 TEST_F(StockKeeperTest, TheSurplusGoesBack) {
   node_.options.marks = {.low = 5, .high = 5};
   node_.begin();
@@ -388,31 +392,13 @@ TEST_F(StockKeeperTest, APushOfWhatSomebodyUsesIsRefusedNamingWho) {
   EXPECT_TRUE(node_.keeper->push(used, {})) << "nobody does";
 }
 
-TEST_F(StockKeeperTest, WhatTheCloudGivesAndNoPodMayHaveIsQuarantined) {
-  node_.options.marks = {.low = 3, .high = 3};
-  node_.probes = false;
-  node_.begin();
-  const std::vector<net::Address> next = cloud_.unowned();
-  cloud_.range = net::Prefix::parse("10.9.0.11/32").value();
-  node_.host.used = {next[1]};
+TEST_F(StockKeeperTest, WhatTheCloudGivesAndTheHostUsesIsQuarantined) {
+  const net::Address used = cloud_.unowned()[1];
+  node_.host.used = {used};
   static_cast<void>(node_.keeper->step());
-  EXPECT_EQ(node_.counts().free, 0U);
-  EXPECT_EQ(node_.counts().quarantined, 3U);
-  EXPECT_EQ(node_.keeper->tally().refused, 3U);
-  EXPECT_THAT(node_.find(next[0])->why, testing::HasSubstr("not of the node's subnet"));
-  EXPECT_THAT(node_.find(next[1])->why, testing::HasSubstr("the host uses it"));
-  EXPECT_EQ(node_.add("c1"), "");
-  const auto taken = cloud_.of(node_.mac()).size();
-  static_cast<void>(node_.keeper->step());
-  EXPECT_EQ(cloud_.of(node_.mac()).size(), taken) << "a cloud that gives such is not asked again at once";
-}
-
-TEST_F(StockKeeperTest, ACloudThatDoesNotTellItsSubnetServesAllTheSame) {
-  int calls = 0;
-  cloud_.fate = [&] { return ++calls == 2 ? CallFate::away : CallFate::done; };  // the question behind the first answer
-  static_cast<void>(node_.keeper->step());
-  EXPECT_EQ(node_.counts().free, 3U);
-  EXPECT_TRUE(std::ranges::any_of(node_.log, [](const auto& line) { return line.find("its subnet") != line.npos; }));
+  EXPECT_EQ(node_.counts().free, 2U);
+  EXPECT_EQ(node_.keeper->tally().refused, 1U);
+  EXPECT_THAT(node_.find(used)->why, testing::HasSubstr("the host uses it"));
 }
 
 TEST_F(StockKeeperTest, ALostReplyIsNotAskedAgain) {
@@ -600,7 +586,7 @@ TEST_F(StockKeeperTest, AClockThatIsSetByAnHourLeavesNothingWaiting) {
     ManualClock clock;
     Node node(cloud, clock, 1);
     node.options.marks = {.low = 3, .high = 3};
-    node.options.release_unknown_after = 600s;
+    node.options.reconcile.release_unknown_after = 600s;
     node.begin();
     static_cast<void>(node.keeper->step());
     clock.advance(70s);

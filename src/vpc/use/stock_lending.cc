@@ -1,6 +1,7 @@
 // How a StockKeeper borrows addresses from other nodes and lends them its own.
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,8 +14,6 @@ namespace {
 
 namespace warm = core::warm;
 
-/// For so long one of whom nobody knows whether it lent is asked after the others.
-constexpr std::chrono::nanoseconds kAskedLast = std::chrono::minutes{10};
 /// Calls that take all of their time, of one round.
 constexpr int kBorrowLimits = 3;
 
@@ -36,9 +35,7 @@ bool StockKeeper::borrow() {
     return true;
   }
   const auto begun = world_.clock.now().since_boot;
-  // What a peer may have lent comes or does not: until that is known it is asked for no more, and then after the
-  // others.
-  std::erase_if(unclear_peers_, [&](const auto& one) { return begun - one.second >= kAskedLast; });
+  // What a peer may have lent comes or does not: until that is known it is asked for no more.
   const auto may_still_lend = [&](const PeerAgents::Peer& peer) {
     return std::ranges::any_of(view->intents, [&](const core::WarmIntent& intent) {
       return intent.what == core::WarmIntent::What::borrow && intent.peer == peer.address;
@@ -51,18 +48,13 @@ bool StockKeeper::borrow() {
     unclear += fmt::format("; {}: what it was asked for last may still come", peer.node);
     return true;
   });
-  std::ranges::stable_sort(*peers, [&](const PeerAgents::Peer& a, const PeerAgents::Peer& b) {
-    const bool is_a_last = unclear_peers_.contains(a.node);
-    const bool is_b_last = unclear_peers_.contains(b.node);
-    return is_a_last != is_b_last ? is_b_last : a.free > b.free;
-  });
+  std::ranges::stable_sort(*peers, std::greater{}, &PeerAgents::Peer::free);
   std::uint32_t waiting = 0;
   {
     const std::lock_guard lock(mutex_);
     waiting = waiting_;
   }
-  const auto note_unclear = [&](const PeerAgents::Peer& peer, const std::string& why) {
-    unclear_peers_[peer.node] = world_.clock.now().since_boot;
+  const auto note_unclear = [&](const std::string& why) {
     unclear += "; " + why;
     log("borrowing: " + why);
   };
@@ -90,8 +82,8 @@ bool StockKeeper::borrow() {
           const std::string why = !there ? there.error().message
                                          : fmt::format("the cloud has it {}", *there ? "at " + (*there)->mac.to_string()
                                                                                      : std::string("nowhere"));
-          note_unclear(peer, fmt::format("{} says that it lent {}, which is not taken in: {}", peer.node,
-                                         lent->address.to_string(), why));
+          note_unclear(fmt::format("{} says that it lent {}, which is not taken in: {}", peer.node,
+                                   lent->address.to_string(), why));
           break;
         }
         lent->mac = interface.mac;  // older peers tell their own
@@ -107,7 +99,7 @@ bool StockKeeper::borrow() {
       }
       if (lent.error().code == ErrorCode::unknown_outcome) {
         // The intent stays: the next round asks the cloud whose it is.
-        note_unclear(peer, fmt::format("{}: {}", peer.node, lent.error().message));
+        note_unclear(fmt::format("{}: {}", peer.node, lent.error().message));
         break;
       }
       const auto dropped = decide<bool>(

@@ -594,9 +594,8 @@ TEST_F(Promised, FollowsItsPodFromNodeToNode) {
   ASSERT_TRUE(given) << given.error().message;
   EXPECT_EQ(given->address.mac, b_.mac());
   EXPECT_EQ(cloud_.owner_of(fixed_), b_.mac());
-  // It is all that A has of the cloud: a list without it is doubted for an hour (ReconcilePolicy::missing_grace).
   a_.settle(130);
-  EXPECT_FALSE(a_.find(fixed_)) << "it is another's now";
+  EXPECT_FALSE(a_.find(fixed_)) << "it is another's now, and what was lent is forgotten after an hour";
   EXPECT_TRUE(a_.view().intents.empty() && b_.view().intents.empty());
   end(b_, "c2");
   ASSERT_TRUE(give(b_, fixed_, "c3"));

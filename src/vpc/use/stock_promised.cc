@@ -141,23 +141,18 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
     TRY(const auto view, view_stock(context()));
     const auto known = std::ranges::find(view.addresses, address, &core::WarmAddress::address);
     if (known != view.addresses.end() && warm::is_holder(*known, request.owner)) {
-      return warm::Assigned{*known, true, {}};
+      return warm::Assigned{*known, true};
     }
     // Before anything is asked for: what is refused has to stay where it is.
     auto why = known != view.addresses.end() ? warm::obstacle_of(*known, request) : std::nullopt;
     if (why) return fail(*std::move(why));
   }
-  const warm::Ground ground = this->ground(deadline);
-  const auto unfit = [&](const warm::Given& given) -> std::optional<Error> {
-    const auto why = warm::why_unfit(given, ground);
-    if (!why) return std::nullopt;
-    return Error{ErrorCode::refused_for_safety,
-                 fmt::format("{} is promised to pod {}, and no pod may have it: {}", address.to_string(), pod, *why),
-                 {}};
-  };
-  warm::Given asked;
-  asked.address = address;
-  if (auto why = unfit(asked)) return fail(*std::move(why));
+  const Used used = used_here(deadline);
+  if (used.by_host.contains(address) || used.by_pods.contains(address)) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{} is promised to pod {}, and no pod may have it: the host or a network namespace uses it",
+                            address.to_string(), pod));
+  }
   const auto promised = [&](const Error& error) {
     return fail(Error(error).in(fmt::format("{}, promised to pod {}", address.to_string(), pod)));
   };
@@ -201,10 +196,6 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
       TRY_VOID(leave());
       return fail(silent.error());
     }
-  }
-  if (auto why = unfit(given)) {
-    TRY_VOID(leave());
-    return fail(*std::move(why));
   }
   auto assigned = decide_giving<warm::Assigned>([&](const core::Snapshot& snapshot, const Instant& now) {
     return warm::plan_give_promised(snapshot, intent.id, given, request, now);

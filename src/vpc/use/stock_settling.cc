@@ -1,4 +1,4 @@
-// How a StockKeeper finds out what became of what a crash or a lost reply has left, and of records that were lost.
+// How a StockKeeper finds out what became of what a crash or a lost reply has left.
 
 #include <algorithm>
 #include <utility>
@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "vpc/decide/promised.h"
-#include "vpc/decide/rebuild.h"
+#include "vpc/decide/reconcile.h"
 #include "vpc/use/stock_keeper_parts.h"
 
 namespace croft::engine {
@@ -14,8 +14,6 @@ namespace {
 
 namespace warm = core::warm;
 using std::chrono::nanoseconds;
-
-constexpr std::chrono::seconds kLentKept{3600};
 
 }  // namespace
 
@@ -34,7 +32,7 @@ void StockKeeper::settle(const StockView& first) {
       auto rest = in_state(*now, core::WarmState::releasing);
       // A call that nobody heard of may still come, and would take the address from under a pod.
       const auto may_still_come = [&](const core::WarmAddress& one) {
-        return standing_.seen_for(one, world_.clock.now()) < options_.doubt;
+        return seen_.seen_for(one, world_.clock.now()) < options_.doubt;
       };
       if (!rest.empty()) release_again(std::move(rest), may_still_come);
       for (const core::WarmAddress& one : in_state(*now, core::WarmState::lending)) {
@@ -42,11 +40,6 @@ void StockKeeper::settle(const StockView& first) {
       }
     }
   }
-  auto lent = in_state(view, core::WarmState::lent);
-  std::erase_if(lent, [&](const auto& one) { return standing_.age(one, world_.clock.now()) < kLentKept; });
-  if (lent.empty()) return;
-  static_cast<void>(decide<std::size_t>(
-      [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_forget_lent(snapshot, lent); }));
 }
 
 /// With leaving_ held, of addresses whose release nobody heard of. The cloud is asked for each by name. One that it
@@ -113,20 +106,17 @@ void StockKeeper::settle_intents(StockView& view) {
   // Until a rebuild has ended nobody can tell what an intent brought from what a pod has just let go of.
   const bool is_rebuilding = std::ranges::any_of(intents, warm::is_rebuild);
   for (const core::WarmIntent& intent : intents) {
-    if (warm::is_rebuild(intent)) {
-      settle_rebuild(intent);
-      auto after = view_stock(context());
-      if (!after) return;
-      view = *std::move(after);
-      continue;
-    }
-    if (is_rebuilding) continue;
+    if (is_rebuilding) return;
     {
       const std::lock_guard lock(mutex_);
       if (in_flight_.contains(intent.id)) continue;
     }
+    const Instant begun = world_.clock.now();
+    const bool is_of_this_boot = intent.begun_at.boot == begun.boot;
+    const bool is_old = !is_of_this_boot || begun.since_boot - intent.begun_at.since_boot >= options_.doubt;
+    // Another process may be making the call: no call takes so long.
     const bool is_own = intent.process == options_.process && intent.process_started == options_.process_started;
-    if (!is_own && world_.is_alive(intent.process, intent.process_started)) continue;
+    if (!is_own && !is_old) continue;
     // What went to another node between the look and the records would seem to have come: it would be given twice.
     const std::unique_lock leaving(leaving_, std::try_to_lock);
     if (!leaving.owns_lock()) return;
@@ -136,9 +126,6 @@ void StockKeeper::settle_intents(StockView& view) {
     set_apart(look, *now_there, false, cloud_deadline());
     if (!look.silent.empty()) return;
     const auto brought = warm::brought_by(intent, now_there->addresses, look);
-    const Instant now = world_.clock.now();
-    const bool is_of_this_boot = intent.begun_at.boot == now.boot;
-    const bool is_old = !is_of_this_boot || now.since_boot - intent.begun_at.since_boot >= options_.doubt;
     const bool is_whole = brought.size() >= intent.count;
     if (brought.empty() && !is_old) continue;
     auto fit = checked(brought, cloud_deadline());
@@ -162,49 +149,6 @@ void StockKeeper::settle_intents(StockView& view) {
     if (!after) return;
     view = *std::move(after);
   }
-}
-
-void StockKeeper::settle_rebuild(const core::WarmIntent& intent) {
-  if (world_.clock.now().since_boot < next_rebuild_look_) return;
-  warm::Look look = this->look(true, cloud_deadline());
-  const auto view = view_stock(context());
-  next_rebuild_look_ = world_.clock.now().since_boot + kSettleAgain;
-  if (!view) return note_trouble(view.error());
-  // One source that is silent may be the one that would say that somebody has it.
-  if (!look.cloud || !look.host || !look.silent.empty()) return;
-  set_apart(look, *view, false, cloud_deadline());
-  if (!look.silent.empty()) return;
-  const bool is_first = !rebuild_.begun;
-  const nanoseconds rest = std::max(options_.doubt, options_.cooldown);
-  const warm::RebuildStep step = warm::step_rebuild(rebuild_, view->addresses, look, rest, world_.clock.now());
-  if (is_first) {
-    log(
-        fmt::format("the records of this stock are lost: of {} addresses that the cloud has on the interface, {} are "
-                    "used by pods, {} by the host and no pod known, {} by nobody so far",
-                    look.cloud->size(), step.of_pods, step.of_host, step.resting + step.take.size()));
-  }
-  for (std::size_t begin = 0; begin < step.take.size(); begin += warm::kMovesMax) {
-    const auto part = checked(
-        std::vector<warm::Given>(
-            step.take.begin() + static_cast<std::ptrdiff_t>(begin),
-            step.take.begin() + static_cast<std::ptrdiff_t>(std::min(begin + warm::kMovesMax, step.take.size()))),
-        cloud_deadline());
-    const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
-      return warm::plan_take(snapshot, std::string(), part, now);
-    });
-    if (!moved) return note_trouble(moved.error());
-    log(fmt::format("{} addresses that nothing has used for {} s are taken in again", moved->addresses.size(),
-                    std::chrono::duration_cast<std::chrono::seconds>(rest).count()));
-    const std::lock_guard lock(mutex_);
-    tally_.rebuilt += moved->addresses.size();
-  }
-  if (!step.is_done) return;
-  const auto dropped = decide<bool>(
-      [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_drop_intent(snapshot, intent.id); });
-  if (!dropped) return note_trouble(dropped.error());
-  rebuild_ = {};
-  log(fmt::format("the stock is known again; {} addresses are used by the host, and no pod says that it has them",
-                  step.of_host));
 }
 
 }  // namespace croft::engine

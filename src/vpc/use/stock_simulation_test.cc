@@ -41,7 +41,6 @@ void live(std::uint64_t seed) {
   for (int i = 1; i <= 3; ++i) {
     nodes.push_back(std::make_unique<Node>(cloud, clock, i));
     nodes.back()->options.marks = {.low = static_cast<std::uint32_t>(below(4)), .high = 4};
-    nodes.back()->options.reconcile.missing_grace = 600s;
     // As on any node: from a list without pods nothing follows.
     nodes.back()->pods.all.push_back({{"daemon", "kube-system", "uid-d"}, {}, false, false});
     nodes.back()->random = SeededRandom(seed * 3 + static_cast<std::uint64_t>(i));
@@ -131,7 +130,7 @@ void live(std::uint64_t seed) {
           if (given) got = given->address.address;
         } else if (lives == fixed.end()) {
           request.extra[warm::kPromisedKey] = warm::promise_of(request.pod);
-          const auto answer = assign_from_stock(node.context(), request, [&] { return node.keeper->may_give(); });
+          const auto answer = assign_from_stock(node.context(), request, node.writer());
           ASSERT_TRUE(answer);
           const auto* assigned = std::get_if<warm::Assigned>(&*answer);
           if (assigned != nullptr) got = assigned->address.address;

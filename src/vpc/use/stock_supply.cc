@@ -139,21 +139,8 @@ void StockKeeper::grow(std::uint32_t count) {
   // What has a record came for a call whose reply was lost: that it is settled, and says nothing of others.
   const std::size_t recorded = tally().known_before - before.known_before;
   const std::size_t came = given->size() - std::min(given->size(), recorded);
-  const warm::Outcome outcome = warm::outcome_of_fill(came, *taken, memory_.fruitless);
-  memory_.fruitless = came == 0 ? memory_.fruitless + 1 : 0;
-  // A cloud that gives only what no pod may have anywhere is not asked again at once.
-  const KeeperTally after = tally();
-  const bool is_nonsense =
-      came > 0 && *taken == 0 && after.conflicts == before.conflicts && after.doubted == before.doubted;
-  if (is_nonsense) memory_.conflicts = std::max(memory_.conflicts, warm::kConflictsBorne - 1);
+  const warm::Outcome outcome = warm::outcome_of_fill(came, *taken);
   done(outcome);
-  if (is_nonsense) memory_.one_not_before = memory_.grow_not_before;  // nobody counts how many of them there are
-  if (outcome == warm::Outcome::away) {
-    note_trouble({ErrorCode::unavailable,
-                  "the cloud says again and again that it gave addresses that have records already: it is asked less "
-                  "and less often",
-                  {}});
-  }
   if (outcome == warm::Outcome::conflict) {
     const bool is_resting = memory_.conflicts >= warm::kConflictsBorne;
     const auto rest = memory_.grow_not_before - world_.clock.now().since_boot;
@@ -174,63 +161,47 @@ void StockKeeper::grow(std::uint32_t count) {
   tally_.last_fill = world_.clock.now().since_boot - since;
 }
 
-/// What is known of the place that addresses come to. What the cloud does not tell now is asked for the next time.
-/// What only namespaces of pods say is no reason to put an address aside for good: it goes to `said_by_pods`, where
-/// that is asked for.
-warm::Ground StockKeeper::ground(Deadline deadline, std::set<net::Address>* said_by_pods) {
-  warm::Ground ground;
-  const auto interface = this->interface();
-  std::optional<cloud::SubnetState> known;
+/// The range of the node's subnet. What the cloud does not tell now is asked for the next time.
+std::optional<net::Prefix> StockKeeper::range(Deadline deadline) {
   {
     const std::lock_guard lock(mutex_);
-    known = subnet_;
+    if (range_) return range_;
   }
-  if (!known && interface) {
-    const auto asked = world_.cloud.subnet(interface->vpc, subnet_of(*interface), deadline);
-    if (asked) {
-      known = *asked;
-    } else {
-      log("what the cloud gives is not compared with its subnet, which is not known: " + asked.error().message);
-    }
-    const std::lock_guard lock(mutex_);
-    if (known) subnet_ = known;
-  }
-  if (known) {
-    ground.range = known->range;
-    ground.gateway = known->gateway;
-  }
-  if (world_.host != nullptr) {
-    if (const auto used = world_.host->use(deadline); used) {
-      ground.in_use.insert(used->own.begin(), used->own.end());
-      warm::Look look;
-      warm::take_host(look, ground.in_use, used->namespaces, ground.range);
-      if (said_by_pods != nullptr) {
-        *said_by_pods = std::move(look.said_by_pods);
-      } else {
-        ground.in_use = *std::move(look.host);
-      }
-    } else {
-      log("what the cloud gives is not compared with what the host uses: " + used.error().message);
-    }
-  }
-  return ground;
+  const auto interface = this->interface();
+  if (!interface) return std::nullopt;
+  const auto asked = world_.cloud.subnet(interface->vpc, subnet_of(*interface), deadline);
+  if (!asked) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  range_ = asked->range;
+  return range_;
 }
 
-/// Those of them that are for this node's interface, each with what speaks against a pod's having it: of whatever cloud
-/// or peer they come.
+/// What the host uses, and what only namespaces of its pods say they have. Nothing where that is not known.
+StockKeeper::Used StockKeeper::used_here(Deadline deadline) {
+  if (world_.host == nullptr) return {};
+  const auto used = world_.host->use(deadline);
+  if (!used) {
+    log("what the cloud gives is not compared with what the host uses: " + used.error().message);
+    return {};
+  }
+  warm::Look look;
+  warm::take_host(look, {used->own.begin(), used->own.end()}, used->namespaces, range(deadline));
+  return {{used->own.begin(), used->own.end()}, std::move(look.said_by_pods)};
+}
+
+/// Those of them that are for this node's interface, each with what speaks against a pod's having it. What only
+/// namespaces of pods say is no reason to put an address aside for good.
 std::vector<warm::Given> StockKeeper::checked(std::vector<warm::Given> given, Deadline deadline) {
   const auto interface = this->interface();
   if (given.empty() || !interface) return given;
-  std::set<net::Address> said_by_pods;
-  const warm::Ground ground = this->ground(deadline, &said_by_pods);
+  const Used used = used_here(deadline);
   std::uint64_t refused = 0;
   for (warm::Given& one : given) {
-    if (one.mac == interface->mac) {
-      one.unfit = warm::why_unfit(one, ground).value_or("");
-    } else {
+    if (one.mac != interface->mac) {
       one.unfit = "it was given to another interface, " + one.mac.to_string();
-    }
-    if (one.unfit.empty() && said_by_pods.contains(one.address)) {
+    } else if (used.by_host.contains(one.address)) {
+      one.unfit = "the host uses it, though nobody here is said to have it";
+    } else if (used.by_pods.contains(one.address)) {
       one.doubts = {core::WarmDoubt::used_by_host};
       log(fmt::format("{} is given to no pod for now: a network namespace of this node has it",
                       one.address.to_string()));

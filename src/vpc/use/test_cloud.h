@@ -73,15 +73,13 @@ class TestCloud {
   std::uint64_t throttled = 0;
   std::string words = "the cloud does not answer";  ///< of one that is away
   std::function<void()> after_look = [] {};         ///< runs when describe() has its answer, and before it is heard
-  std::optional<net::Prefix> range = net::Prefix::parse("10.9.0.0/16").value();  ///< as the cloud says
-  std::set<net::Address> unlisted;                                               ///< describe() leaves them out
-  std::set<net::Address> denied;          ///< asked for by name the cloud says that nobody has them
-  std::map<net::Mac, net::Mac> replaced;  ///< interfaces, by those of before
-  std::uint32_t gives_at_least = 0;       ///< whatever it is asked for
+  std::set<net::Address> unlisted;                  ///< describe() leaves them out
+  std::set<net::Address> denied;                    ///< asked for by name the cloud says that nobody has them
+  std::map<net::Mac, net::Mac> replaced;            ///< interfaces, by those of before
+  std::uint32_t gives_at_least = 0;                 ///< whatever it is asked for
   bool is_metadata_away = false;
-  std::optional<net::Address> repeats;  ///< says that it gave this one, whatever it is asked for
-  int allocations = 0;                  ///< calls that wanted some
-  int releases = 0;                     ///< calls that wanted one released
+  int allocations = 0;  ///< calls that wanted some
+  int releases = 0;     ///< calls that wanted one released
   std::vector<std::function<void()>> pending;
   /// Does what is late.
   void catch_up() {
@@ -134,7 +132,6 @@ class TestProvider final : public cloud::Provider {
     return write<std::vector<cloud::CloudAddress>>(
         [&cloud = cloud_, to, count]() -> Result<std::vector<cloud::CloudAddress>> {
           std::vector<cloud::CloudAddress> given;
-          if (cloud.repeats) return std::vector{address_of(*cloud.repeats, to.mac)};
           for (const net::Address& address : cloud.unowned()) {
             if (given.size() >= std::max(count, cloud.gives_at_least)) break;
             cloud.set_owner(address, to.mac);
@@ -187,7 +184,7 @@ class TestProvider final : public cloud::Provider {
   }
   [[nodiscard]] Result<cloud::SubnetState> subnet(const std::string&, const std::string& subnet, Deadline) override {
     TRY_VOID(read());
-    return cloud::SubnetState{subnet, cloud_.unowned().size(), cloud_.range, std::nullopt};
+    return cloud::SubnetState{subnet, cloud_.unowned().size(), net::Prefix::parse("10.9.0.0/16").value(), std::nullopt};
   }
   [[nodiscard]] std::uint64_t throttled() const override { return cloud_.throttled; }
   void on_call(std::function<void(const Call&)>) override {}

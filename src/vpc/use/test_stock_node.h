@@ -92,7 +92,6 @@ class Node {
     world.pods = &pods;
     world.claims = other_claims != nullptr ? other_claims : &claims;
     world.fixed = &fixed;
-    world.is_alive = [](std::uint32_t, std::uint64_t) { return false; };
     world.log = [this](const std::string& line) { log.push_back(line); };
     world.stocked = [] {};
     world.conflicted = [this](const core::WarmAddress& address) { conflicts.push_back(address); };
@@ -100,12 +99,14 @@ class Node {
   }
   [[nodiscard]] net::Mac mac() const { return mac_of(number_); }
   [[nodiscard]] Context context() { return {store, clock_, random}; }
+  /// As its agent has it; a plugin's where there is none.
+  [[nodiscard]] Writer writer() const { return keeper ? keeper->writer() : Writer{}; }
   [[nodiscard]] std::string add(const std::string& container) {
     core::warm::Request request;
     request.owner = {"net", container, "eth0"};
     request.pod = {container, "shop", ""};
     request.cooldown = options.cooldown;
-    const auto answer = assign_from_stock(context(), request, [this] { return !keeper || keeper->may_give(); });
+    const auto answer = assign_from_stock(context(), request, writer());
     EXPECT_TRUE(answer) << answer.error().message;
     const auto* assigned = answer ? std::get_if<core::warm::Assigned>(&*answer) : nullptr;
     if (assigned == nullptr) return "";
@@ -118,7 +119,7 @@ class Node {
     release.owner = {"net", container, "eth0"};
     release.pod = {container, "shop", ""};
     release.cooldown = options.cooldown;
-    const auto let_go = release_to_stock(context(), release);
+    const auto let_go = release_to_stock(context(), release, writer());
     EXPECT_TRUE(let_go) << let_go.error().message;
     for (const auto& one : *let_go) host.used.erase(one.address);
     std::erase_if(pods.all, [&](const NodePods::Pod& pod) { return pod.pod.name == container; });

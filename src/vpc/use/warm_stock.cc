@@ -3,7 +3,7 @@
 #include <utility>
 #include <variant>
 
-#include "vpc/decide/rebuild.h"
+#include "vpc/decide/reconcile.h"
 
 namespace croft::engine {
 namespace {
@@ -22,29 +22,29 @@ core::Step<bool> kept(core::Step<Answer> step, Keep keep) {
 
 /// An ADD's step; where nothing may be given it finds the stock empty.
 core::Step<warm::Answer> plan_giving(const core::Snapshot& snapshot, const warm::Request& request, const Instant& now,
-                                     const MayGive& may_give) {
+                                     const Writer& writer) {
   auto step = warm::plan_assign(snapshot, request, now);
   const auto* plan = std::get_if<core::Plan<warm::Answer>>(&step);
   const bool gives = plan != nullptr && !plan->writes.empty();
-  if (gives && may_give && !may_give()) return core::Plan<warm::Answer>{warm::Empty{}, {}};
-  return step;
+  if (gives && writer.may_give && !writer.may_give()) return core::Plan<warm::Answer>{warm::Empty{}, {}};
+  return writer.in_term(snapshot, std::move(step));
 }
 
 }  // namespace
 
-Result<warm::Answer> assign_from_stock(const Context& context, const warm::Request& request, const MayGive& may_give) {
+Result<warm::Answer> assign_from_stock(const Context& context, const warm::Request& request, const Writer& writer) {
   return transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant& now) {
-    return plan_giving(snapshot, request, now, may_give);
+    return plan_giving(snapshot, request, now, writer);
   });
 }
 
 BatchedCall assign_from_stock_in_batch(const warm::Request& request, Deadline not_after, warm::Assigned& answer,
-                                       const MayGive& may_give) {
+                                       const Writer& writer) {
   BatchedCall call;
   call.owner = request.owner.container_id;
   call.not_after = not_after;
-  call.decide = [&request, &answer, &may_give](const core::Snapshot& snapshot, const Instant& now) {
-    return kept(plan_giving(snapshot, request, now, may_give), [&](warm::Answer given) {
+  call.decide = [&request, &answer, &writer](const core::Snapshot& snapshot, const Instant& now) {
+    return kept(plan_giving(snapshot, request, now, writer), [&](warm::Answer given) {
       auto* assigned = std::get_if<warm::Assigned>(&given);
       if (assigned == nullptr) return false;
       answer = std::move(*assigned);
@@ -54,34 +54,38 @@ BatchedCall assign_from_stock_in_batch(const warm::Request& request, Deadline no
   return call;
 }
 
-Result<std::vector<core::WarmAddress>> release_to_stock(const Context& context, const warm::Release& release) {
+Result<std::vector<core::WarmAddress>> release_to_stock(const Context& context, const warm::Release& release,
+                                                        const Writer& writer) {
   return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
-    return warm::plan_release(snapshot, release, now);
+    return writer.in_term(snapshot, warm::plan_release(snapshot, release, now));
   });
 }
 
 BatchedCall release_to_stock_in_batch(const warm::Release& release, Deadline not_after,
-                                      std::vector<core::WarmAddress>& answer) {
+                                      std::vector<core::WarmAddress>& answer, const Writer& writer) {
   BatchedCall call;
   call.owner = release.owner.container_id;
   call.not_after = not_after;
-  call.decide = [&release, &answer](const core::Snapshot& snapshot, const Instant& now) {
-    return kept(warm::plan_release(snapshot, release, now), [&](std::vector<core::WarmAddress> let_go) {
-      answer = std::move(let_go);
-      return true;
-    });
+  call.decide = [&release, &answer, &writer](const core::Snapshot& snapshot, const Instant& now) {
+    return kept(writer.in_term(snapshot, warm::plan_release(snapshot, release, now)),
+                [&](std::vector<core::WarmAddress> let_go) {
+                  answer = std::move(let_go);
+                  return true;
+                });
   };
   return call;
 }
 
-Result<std::vector<core::WarmAddress>> forget_in_stock(const Context& context, const warm::Release& release) {
-  return transact(context, TurnTaking::before_writing,
-                  [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_forget(snapshot, release); });
+Result<std::vector<core::WarmAddress>> forget_in_stock(const Context& context, const warm::Release& release,
+                                                       const Writer& writer) {
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+    return writer.in_term(snapshot, warm::plan_forget(snapshot, release));
+  });
 }
 
-Result<core::WarmAddress> record_in_stock(const Context& context, const core::WarmAddress& told) {
+Result<core::WarmAddress> record_in_stock(const Context& context, const core::WarmAddress& told, const Writer& writer) {
   return transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant& now) {
-    return warm::plan_record(snapshot, told, now);
+    return writer.in_term(snapshot, warm::plan_record(snapshot, told, now));
   });
 }
 
@@ -105,10 +109,10 @@ Result<StockView> view_stock(const Context& context) {
   return view;
 }
 
-Result<void> describe_node(const Context& context, core::WarmNode node) {
+Result<void> describe_node(const Context& context, core::WarmNode node, const Writer& writer) {
   const auto described =
       transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-        return core::decide(snapshot, [&](core::Reader& reader) -> core::Flow<core::Plan<bool>> {
+        const auto plan = [&](core::Reader& reader) -> core::Flow<core::Plan<bool>> {
           // A damaged one says nothing that is not said here, but for its generation, which any other number will do.
           const core::WarmNode* known = reader.sound(core::warm_node_key());
           TRY_VOID(reader.ready());
@@ -116,7 +120,8 @@ Result<void> describe_node(const Context& context, core::WarmNode node) {
           if (known != nullptr && *known == node) return core::Plan<bool>{false, {}};
           ++node.generation;
           return core::Plan<bool>{true, {core::to_put(core::warm_node_key(), node)}};
-        });
+        };
+        return writer.in_term(snapshot, core::decide(snapshot, plan));
       });
   if (!described) return fail(described.error());
   return {};
@@ -125,7 +130,7 @@ Result<void> describe_node(const Context& context, core::WarmNode node) {
 Result<void> begin_rebuild(const Context& context) {
   const auto begun =
       transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
-        return warm::plan_begin(snapshot, warm::rebuild_intent(now));
+        return Writer{}.in_term(snapshot, warm::plan_begin(snapshot, warm::rebuild_intent(now)));
       });
   if (!begun) return fail(begun.error());
   return {};

@@ -19,30 +19,44 @@
 
 namespace croft::engine {
 
-/// Whether an address may be given by what the store says now (StockKeeper::may_give); asked within the decision. Null:
-/// it may. Where it may not, the stock looks empty to who has no address yet.
-using MayGive = std::function<bool()>;
+/// Who commits. All of the following fail with term_is_over() where the writer's term is (core::warm::in_term).
+struct Writer {
+  /// Whether an address may be given by what the store says now (StockKeeper::may_give); asked within the decision.
+  /// Null: it may. Where it may not, the stock looks empty to who has no address yet.
+  std::function<bool()> may_give = nullptr;
+  /// The term that it took. Null, or 0: none, as a plugin, whose every commit takes the next one.
+  std::function<std::uint64_t()> term = nullptr;
+
+  /// A plan in its term.
+  template <class Answer>
+  [[nodiscard]] core::Step<Answer> in_term(const core::Snapshot& snapshot, core::Step<Answer> step) const {
+    return core::warm::in_term(snapshot, term ? term() : 0, std::move(step));
+  }
+};
 
 /// An ADD (core::warm::plan_assign). An empty stock is an answer, not an error.
 [[nodiscard]] Result<core::warm::Answer> assign_from_stock(const Context& context, const core::warm::Request& request,
-                                                           const MayGive& may_give = nullptr);
+                                                           const Writer& writer = {});
 /// The same as a call of a batch. What finds its address held already, or none, goes alone, by assign_from_stock().
-/// `request` and `may_give` must outlive the call, and so must `answer`, which is set when it is done.
+/// `request` and `writer` must outlive the call, and so must `answer`, which is set when it is done.
 [[nodiscard]] BatchedCall assign_from_stock_in_batch(const core::warm::Request& request, Deadline not_after,
-                                                     core::warm::Assigned& answer, const MayGive& may_give);
+                                                     core::warm::Assigned& answer, const Writer& writer);
 
 /// A DEL (core::warm::plan_release): what was let go. Nothing held is a success.
 [[nodiscard]] Result<std::vector<core::WarmAddress>> release_to_stock(const Context& context,
-                                                                      const core::warm::Release& release);
+                                                                      const core::warm::Release& release,
+                                                                      const Writer& writer = {});
 /// The same as a call of a batch; what holds nothing goes alone.
 [[nodiscard]] BatchedCall release_to_stock_in_batch(const core::warm::Release& release, Deadline not_after,
-                                                    std::vector<core::WarmAddress>& answer);
+                                                    std::vector<core::WarmAddress>& answer, const Writer& writer);
 
 /// An old client took an address back by itself (core::warm::plan_forget): what was forgotten.
 [[nodiscard]] Result<std::vector<core::WarmAddress>> forget_in_stock(const Context& context,
-                                                                     const core::warm::Release& release);
+                                                                     const core::warm::Release& release,
+                                                                     const Writer& writer);
 /// What an old client tells that it did (core::warm::plan_record). Error: already_exists where it is another's.
-[[nodiscard]] Result<core::WarmAddress> record_in_stock(const Context& context, const core::WarmAddress& told);
+[[nodiscard]] Result<core::WarmAddress> record_in_stock(const Context& context, const core::WarmAddress& told,
+                                                        const Writer& writer);
 
 /// All of the stock, as of one moment.
 struct StockView {
@@ -55,10 +69,10 @@ struct StockView {
 [[nodiscard]] Result<StockView> view_stock(const Context& context);
 
 /// Writes what the node is to its cloud, but for the generation, which stays. Nothing is written where it is so.
-[[nodiscard]] Result<void> describe_node(const Context& context, core::WarmNode node);
+[[nodiscard]] Result<void> describe_node(const Context& context, core::WarmNode node, const Writer& writer = {});
 
 /// Says that the records are lost: what the cloud has on this node's interface may be the stock's, and who keeps the
-/// stock finds out (vpc/decide/rebuild.h). Again it changes nothing.
+/// stock finds out (vpc/decide/reconcile.h). Again it changes nothing.
 [[nodiscard]] Result<void> begin_rebuild(const Context& context);
 
 }  // namespace croft::engine

@@ -226,7 +226,7 @@ std::string encode_pod_address_patch(std::string_view uid, const net::Address& a
   put(out, "uid", uid);
   out.key("annotations");
   out.begin_object();
-  put(out, "cni.projectcalico.org/podIP", text);
+  put(out, "cni.projectcalico.org/podIP", address.to_string());  // as UK8S' agent writes it
   put(out, "cni.projectcalico.org/podIPs", text);
   out.end_object();
   out.end_object();

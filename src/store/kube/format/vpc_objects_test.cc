@@ -124,7 +124,7 @@ TEST(VpcObjects, WhatIsNoneIsNamed) {
 
 TEST(VpcObjects, APodsAddressAsCalicoWritesIt) {
   EXPECT_EQ(encode_pod_address_patch("u-1", net::Address::parse("10.0.0.5").value()),
-            R"({"metadata":{"uid":"u-1","annotations":{"cni.projectcalico.org/podIP":"10.0.0.5/32",)"
+            R"({"metadata":{"uid":"u-1","annotations":{"cni.projectcalico.org/podIP":"10.0.0.5",)"
             R"("cni.projectcalico.org/podIPs":"10.0.0.5/32"}}})");
   EXPECT_NE(encode_pod_address_patch("u-1", net::Address::parse("fd00::5").value()).find("fd00::5/128"),
             std::string::npos);
