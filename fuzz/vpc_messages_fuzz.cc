@@ -52,9 +52,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
   switch (data[0]) {
-    case 'n':
-      try_message(rest, decode_nothing);
-      break;
     case 'a':
       try_message(rest, decode_add_pod_network_request);
       break;
@@ -87,9 +84,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 'D':
       try_message(rest, decode_stock_answer);
-      break;
-    case 'E':
-      try_message(rest, decode_support_answer);
       break;
     default:
       break;
