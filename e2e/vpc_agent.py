@@ -832,7 +832,8 @@ def stopped(world):
         for one in pods:
             one.result()
     expect(alone > 15, f"{alone} pods started while the agent was stopped")
-    expect(max(took) <= ADD_MOST_S, f"ADDs took up to {max(took):.2f} s")
+    expect(max(took) <= ADD_MOST_S + BUSY, f"ADDs took up to {max(took):.2f} s")
+    say(f"stopped: {alone} ADDs without the agent, the slowest {max(took):.2f} s")
     wait_for(lambda: agent.records() == held, "the agent knows what the plugins did")
     plugin("ADD", "last")
     expect("via=agent" in (agent.directory / "ipam.log").read_text().splitlines()[-1], "it is asked again")
@@ -853,7 +854,7 @@ def insecure_peers(world):
     b.start()
     a.wait_for_free(2)
     b.wait_for_free(2)
-    with grpc.insecure_channel(f"127.0.0.1:{a.port}") as channel:
+    with grpc.insecure_channel(f"127.0.0.1:{a.port}", options=(("grpc.enable_http_proxy", 0),)) as channel:
         pool = fields_of(channel.unary_unary("/rpc.CNIIpam/DescribePool")(b"", timeout=10))
         expect_equal({network_of(one)["ip"] for one in pool[2]}, a.free(), "the pool, as cnivpctl of another node asks")
         borrow = channel.unary_unary("/rpc.CNIIpam/BorrowIP")

@@ -33,6 +33,7 @@ constexpr nanoseconds kLookMax = std::chrono::seconds{10};
 constexpr nanoseconds kTellingTime = std::chrono::milliseconds{200};
 /// Waiting ADDs are looked at this often whatever happens: an address may have cooled off.
 constexpr nanoseconds kLookAgain = std::chrono::seconds{1};
+constexpr std::chrono::milliseconds kHangUpsAreSeen{100};
 
 std::string owner_text(const core::Owner& owner, const core::PodIdentity& pod) {
   return fmt::format("pod={}/{} container={} ifname={}", pod.namespace_name, pod.name, owner.container_id,
@@ -403,7 +404,7 @@ void StockService::serve(std::vector<std::unique_ptr<Moving>> batch) {
   const auto deleted = [](const Moving& add) {
     return os::GrpcAnswer{add.id, os::GrpcCode::aborted, "the container was deleted meanwhile", {}};
   };
-  std::optional<Error> term_over;
+  bool is_term_over = false;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     switch (calls[i].fate) {
       case engine::BatchFate::done:
@@ -416,11 +417,15 @@ void StockService::serve(std::vector<std::unique_ptr<Moving>> batch) {
         again.push_back(std::move(batch[i]));
         break;
       case engine::BatchFate::alone:
-        if (const auto served = serve_alone(*batch[i], term_over)) {
+        if (is_term_over) {
+          again.push_back(std::move(batch[i]));
+        } else if (const auto served = serve_alone(*batch[i])) {
           if (*served) {
             finish(batch[i], answers);
+          } else if (warm::is_term_over(served->error())) {
+            is_term_over = true;
+            again.push_back(std::move(batch[i]));
           } else {
-            if (warm::is_term_over(served->error())) term_over = served->error();
             answers.push_back(failed(*batch[i], served->error()));
           }
         } else if (is_stopping) {
@@ -435,7 +440,11 @@ void StockService::serve(std::vector<std::unique_ptr<Moving>> batch) {
         break;
     }
   }
-  if (term_over) world_.keeper.take_term();
+  if (is_term_over) {
+    world_.keeper.take_term();
+    // Plugins that have done their calls themselves have hung up: that is seen by then.
+    std::this_thread::sleep_for(kHangUpsAreSeen);
+  }
   {
     const std::lock_guard lock(mutex_);
     tally_.commits += did.commits;
@@ -469,9 +478,8 @@ void StockService::tell_waiting() {
   world_.keeper.set_waiting(writer_.may_give() ? waiting : 0);
 }
 
-/// Nothing when it has to wait for the stock. `term_over`: a call of before is not done, its plugin has done it.
-std::optional<Result<void>> StockService::serve_alone(Moving& moving, const std::optional<Error>& term_over) {
-  if (term_over) return Result<void>(fail(*term_over));
+/// Nothing when it has to wait for the stock.
+std::optional<Result<void>> StockService::serve_alone(Moving& moving) {
   const engine::Context context = direct(moving.limit);
   if (auto* del = std::get_if<StockDel>(&moving.what)) {
     auto let_go = engine::release_to_stock(context, del->release, writer_);

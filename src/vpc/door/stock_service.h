@@ -150,7 +150,7 @@ class StockService {
   void run_errands(Lane& lane);
   [[nodiscard]] static std::deque<Errand>::iterator next_of(Lane& lane);
   void serve(std::vector<std::unique_ptr<Moving>> batch);
-  [[nodiscard]] std::optional<Result<void>> serve_alone(Moving& moving, const std::optional<Error>& term_over);
+  [[nodiscard]] std::optional<Result<void>> serve_alone(Moving& moving);
   [[nodiscard]] Error none_in_time() const;
   [[nodiscard]] static bool is_without_hope(const Moving& add, const Instant& now);
   void finish(std::unique_ptr<Moving>& moving, std::vector<os::GrpcAnswer>& answers);
