@@ -242,7 +242,7 @@ def nothing_to_share(kube, croft):
     """Addresses that objects hold: a bitmap beside them would give what they have, so none is made unasked."""
     before = kube.raw("")
     for flags in ((), ("--type", "NodePort")):
-        refuses(lambda name, f=flags: croft.create(name, *f), "refused", "cannot allocate resources of type")
+        refuses(lambda name, f=flags: croft.create(name, *f), "refused", "as IPAddress objects")
     after = kube.raw("")
     changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
     expect_equal({key for key in changed if key.startswith(("ranges/", "services/", "ipaddresses/"))}, set(), "changed")
