@@ -2,19 +2,17 @@
 of each followed to the letter: each living pod keeps its address and each node its range, nobody else gets it, and the finding
 is gone. The others are in check_remedies.py.
 
-usage: check_remedies_kube.py BIN_DIR VERSION
+usage: kube_cases.py BIN_DIR VERSION check_remedies_kube
 """
 
 import contextlib
 import ipaddress
 import json
-import sys
 
 from check_remedies import commands_of
-from kube_apiserver_lib import KubeApiserver
 from kube_collect import Cluster, Controller
-from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
-from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
+from kube_store import write_kubeconfig
+from lib import expect, expect_equal, own_environment, run, say, wait_for
 
 FINDINGS, REFUSED = 3, 5  # exit codes
 NODES = "/api/v1/nodes"
@@ -359,28 +357,20 @@ def another_nodes_range(rig, pods):
     pods.unharmed("pod_range_overlap")
 
 
-def test():
-    calico_definitions()
-    with World("check-remedies-kube", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
-        install_definitions(world, kube)
-        make_accounts(kube)
-        rig = Rig(world, kube)
-        rig.cli("node", "range", "config", "--cluster-cidr", "10.244.0.0/21")
-        two_objects_say_it(rig)
-        for node in ("x", "y"):
-            object_and_record(rig, node)
-        too_wide(rig)
-        for place in ("object", "record"):
-            object_differs(rig, place)
-        unreadable(rig)
-        pods = Pods(rig)
-        not_held(rig, pods)
-        not_moved(rig, pods)
-        pod_gone(rig, pods)
-        node_gone(rig, pods)
-        holder_in_doubt(rig, pods)
-        another_nodes_range(rig, pods)
-
-
-if __name__ == "__main__":
-    main(test, 3500)
+def play(world, kube):
+    rig = Rig(world, kube)
+    rig.cli("node", "range", "config", "--cluster-cidr", "10.244.0.0/21")
+    two_objects_say_it(rig)
+    for node in ("x", "y"):
+        object_and_record(rig, node)
+    too_wide(rig)
+    for place in ("object", "record"):
+        object_differs(rig, place)
+    unreadable(rig)
+    pods = Pods(rig)
+    not_held(rig, pods)
+    not_moved(rig, pods)
+    pod_gone(rig, pods)
+    node_gone(rig, pods)
+    holder_in_doubt(rig, pods)
+    another_nodes_range(rig, pods)

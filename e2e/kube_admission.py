@@ -2,23 +2,21 @@
 left behind it; a webhook that adds labels hinders nobody; one that takes holders out of blocks is found by the very call
 that it would have told an address.
 
-usage: kube_admission.py BIN_DIR VERSION
+usage: kube_cases.py BIN_DIR VERSION kube_admission
 """
 
 import base64
 import http.server
 import json
 import ssl
-import sys
 import threading
 import time
 
 from etcd import Node
 from etcd_lib import free_ports
 from kube_agent import findings
-from kube_apiserver_lib import KubeApiserver
-from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
-from lib import World, expect, expect_equal, main, say, wait_for
+from kube_store import write_kubeconfig
+from lib import expect, expect_equal, say, wait_for
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 WORDS = "blocks are frozen by the platform team"
@@ -154,33 +152,25 @@ def mutated(world, kube, rig):
         rig.node.delete(container)
 
 
-def test():
-    calico_definitions()
-    with World("kube-admission", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
-        install_definitions(world, kube)
-        make_accounts(kube)
-        rig = Rig(world, kube)
-        world.croft(rig.store, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28", "--gateway", "none")
-        rig.node.add("c1")
-        rig.forbid()
-        refused, answer = rig.until(lambda code: code != 0, "a policy refuses")
-        text = answer["msg"] + answer.get("details", "")
-        expect(WORDS in text and "freeze" in text, f"the refusal is told: {answer}")
-        expect_equal(answer["code"], 102, f"a refusal by policy: {text}")
-        say(f"refused with code {answer['code']}: {text}")
-        code, answer = rig.call("DEL", "c1")
-        expect(code != 0 and WORDS in answer["msg"] + answer.get("details", ""), f"a DEL is told too: {answer}")
-        expect_equal(sorted(row["containerId"] for row in world.held(rig.store).values()), sorted(["c1", *rig.left]),
-                     "who holds: not who was refused")
+def play(world, kube):
+    rig = Rig(world, kube)
+    world.croft(rig.store, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28", "--gateway", "none")
+    rig.node.add("c1")
+    rig.forbid()
+    refused, answer = rig.until(lambda code: code != 0, "a policy refuses")
+    text = answer["msg"] + answer.get("details", "")
+    expect(WORDS in text and "freeze" in text, f"the refusal is told: {answer}")
+    expect_equal(answer["code"], 102, f"a refusal by policy: {text}")
+    say(f"refused with code {answer['code']}: {text}")
+    code, answer = rig.call("DEL", "c1")
+    expect(code != 0 and WORDS in answer["msg"] + answer.get("details", ""), f"a DEL is told too: {answer}")
+    expect_equal(sorted(row["containerId"] for row in world.held(rig.store).values()), sorted(["c1", *rig.left]),
+                 "who holds: not who was refused")
 
-        rig.allow()
-        probe, _ = rig.until(lambda code: code == 0, "the policy is gone")
-        for container in sorted({"c1", probe, refused, *rig.left, *rig.tried}):
-            rig.node.delete(container)
-        mutated(world, kube, rig)
-        expect_equal(world.held(rig.store), {}, "all is given back")
-        expect_equal(findings(world, rig.store), [], "nothing is left behind")
-
-
-if __name__ == "__main__":
-    main(test)
+    rig.allow()
+    probe, _ = rig.until(lambda code: code == 0, "the policy is gone")
+    for container in sorted({"c1", probe, refused, *rig.left, *rig.tried}):
+        rig.node.delete(container)
+    mutated(world, kube, rig)
+    expect_equal(world.held(rig.store), {}, "all is given back")
+    expect_equal(findings(world, rig.store), [], "nothing is left behind")

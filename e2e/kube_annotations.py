@@ -1,19 +1,17 @@
 """What pods and namespaces ask for in annotations, read from a real kube-apiserver: by a plugin alone, and by the node's
 agent, which follows them and reads nothing for an ADD.
 
-usage: kube_annotations.py BIN_DIR VERSION
+usage: kube_cases.py BIN_DIR VERSION kube_annotations
 """
 
 import json
 import pathlib
-import sys
 import time
 
 from etcd import Node
 from kube_agent import REQUESTS, LABEL, start_agent
-from kube_apiserver_lib import KubeApiserver
-from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
-from lib import World, expect, expect_equal, main, run, say
+from kube_store import write_kubeconfig
+from lib import expect, expect_equal, run, say
 
 CALICO, CROFT = "cni.projectcalico.org", "ipam.croft.dev"
 
@@ -89,45 +87,36 @@ def asks(pods, way):
     say(f"{way}: as annotated")
 
 
-def test():
-    calico_definitions()
-    with World("kube-annotations", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2],
-                                                                       arguments=["--disable-admission-plugins", "ServiceAccount"]) as kube:
-        install_definitions(world, kube)
-        make_accounts(kube)
-        tree = pathlib.Path(__file__).resolve().parent.parent
-        kube.apply((tree / "deploy" / "kubernetes" / "annotations.yaml").read_text())
-        store = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
-        of_nodes = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
-        kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
-        kube.call("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
-        for pool, cidr in (("a", "10.79.0.0/16"), ("b", "10.80.0.0/16"), ("c", "10.81.0.0/16"), ("six", "fd00:79::/64")):
-            run(world.bin / "croft", "--store", store, "pool", "create", pool, "--cidr", cidr, "--gateway", "none")
-        oak = Node(world, of_nodes, "oak")
-        oak.ipam["annotations"] = "api"
-        pods = Pods(kube, oak)
-        asks(pods, "alone")
-        agent, socket = start_agent(world, of_nodes)
-        oak.ipam["agent"] = str(socket)
-        asks(pods, "agent")
+def play(world, kube):
+    tree = pathlib.Path(__file__).resolve().parent.parent
+    kube.apply((tree / "deploy" / "kubernetes" / "annotations.yaml").read_text())
+    store = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
+    of_nodes = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
+    kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
+    kube.call("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+    for pool, cidr in (("a", "10.79.0.0/16"), ("b", "10.80.0.0/16"), ("c", "10.81.0.0/16"), ("six", "fd00:79::/64")):
+        run(world.bin / "croft", "--store", store, "pool", "create", pool, "--cidr", cidr, "--gateway", "none")
+    oak = Node(world, of_nodes, "oak")
+    oak.ipam["annotations"] = "api"
+    pods = Pods(kube, oak)
+    asks(pods, "alone")
+    agent, socket = start_agent(world, of_nodes)
+    oak.ipam["agent"] = str(socket)
+    asks(pods, "agent")
 
-        # What it follows it does not read.
-        names = [f"many{i}" for i in range(5)]
-        for name in names:
-            pods.annotated(name, {f"{CALICO}/ipv4pools": '["b"]'})
-        time.sleep(1)
-        before = reads(kube)
-        for name in names:
-            begins(pods.add(name), "10.80.")
-        expect_equal(reads(kube) - before, 0, "GETs of pods and namespaces")
-        agent.terminate()
-        expect_equal(agent.wait(timeout=10), 0, "the agent's end")
+    # What it follows it does not read.
+    names = [f"many{i}" for i in range(5)]
+    for name in names:
+        pods.annotated(name, {f"{CALICO}/ipv4pools": '["b"]'})
+    time.sleep(1)
+    before = reads(kube)
+    for name in names:
+        begins(pods.add(name), "10.80.")
+    expect_equal(reads(kube) - before, 0, "GETs of pods and namespaces")
+    agent.terminate()
+    expect_equal(agent.wait(timeout=10), 0, "the agent's end")
 
-        # On another kind of store there is nothing to read them from.
-        oak.ipam.update(agent="none", store=world.store())
-        code, answer = pods.add("elsewhere")
-        expect(code != 0 and answer["code"] == 7 and "ipam.annotations" in answer["msg"], f"another store: {answer}")
-
-
-if __name__ == "__main__":
-    main(test, 3500)
+    # On another kind of store there is nothing to read them from.
+    oak.ipam.update(agent="none", store=world.store())
+    code, answer = pods.add("elsewhere")
+    expect(code != 0 and answer["code"] == 7 and "ipam.annotations" in answer["msg"], f"another store: {answer}")

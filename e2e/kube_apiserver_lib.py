@@ -173,7 +173,7 @@ class KubeApiserver:
     # ------------------------------------------------------------ its REST API
 
     def apply(self, text):
-        """Makes the objects of a manifest (YAML) that are not there yet, each where its kind belongs."""
+        """Makes the objects of a manifest (YAML), each where its kind belongs; a namespace may be there."""
         for document in re.split(r"^---$", text, flags=re.MULTILINE):
             kind = re.search(r"^kind: (\w+)$", document, re.MULTILINE)
             if not kind:
@@ -185,7 +185,8 @@ class KubeApiserver:
                      "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"}[kind[1]]
             namespace = re.search(r'^  namespace: "?([^"\s]+)"?$', document, re.MULTILINE)
             path = where.format(namespace[1]) if namespace else where
-            self._send("POST", path, document.encode(), media="application/yaml")
+            with contextlib.suppress(Refused) if kind[1] == "Namespace" else contextlib.nullcontext():
+                self._send("POST", path, document.encode(), media="application/yaml")
 
     def token_of(self, account, namespace="croft-system", seconds=3600):
         """A token of a service account, as `kubectl create token` gets it."""

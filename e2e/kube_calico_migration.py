@@ -18,8 +18,7 @@ from etcd import Node
 from history import History, changed_answers, overlapping_holds
 from kube_agent import start_agent
 from kube_apiserver_lib import KubeApiserver, Refused
-from kube_rights import definitions
-from kube_store import write_kubeconfig
+from kube_store import both_groups, write_kubeconfig
 from lib import World, expect, expect_equal, main, run, say, wait_for
 
 V1, V3 = "/apis/crd.projectcalico.org/v1", "/apis/projectcalico.org/v3"
@@ -287,7 +286,7 @@ def left_over(rig):
 
 def test():
     with World("kube-calico-migration", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
-        definitions(world, kube)
+        both_groups(kube)
         rig = Rig(world, kube)
         Migration(kube).make_v1_information()
         rig.croft(rig.store, "pool", "create", "p", "--cidr", "10.100.0.0/16", "--block-size", "28", "--gateway", "10.100.0.1",

@@ -51,45 +51,38 @@ BESIDE = ("mainPlugin=ptp,controller.allocateNodeCidrs=true,controller.clusterCi
           *(f"mainPlugin=ptp,controller.allocateNodeCidrs=true,controller.clusterCidr=fd00:0:0:1::/64,defaultPools.ipv6Cidr={pool}"
             for pool in ("none", "fd00::/64", "fd00:0:0:2::/63", "fe00::/8", "FD00:0:0:10:0:0:0:0/60")),
           "mainPlugin=ptp,controller.clusterCidr=10.200.0.0/16,defaultPools.ipv4Cidr=10.200.0.0/16")
-# Values that can't be said with --set: (values, what is named).
-REFUSED_VALUES = (
-    ({"install": {"ipv4": False, "ipv6": False}}, "ipv6"),
-    *(({"defaultPools": {"ipv4BlockSize": size}}, "ipv4BlockSize") for size in (0, 19, 33, 99, 1000000, "19", "x", 26.5)),
-    *(({"defaultPools": {"ipv6BlockSize": size}}, "ipv6BlockSize") for size in (0, 115, 129, "64")),
-    *(({"defaultPools": {"ipv4Cidr": text}}, "ipv4Cidr") for text in ("999.1/99", "10.0.0.0/33", "10.0.0.256/8", "10.0.0.0/8\nx: y")),
-    *(({"defaultPools": {"ipv6Cidr": text}}, "ipv6Cidr") for text in ("fd00/48", "fd00::/129", "10.0.0.0/8", "fd00::/48 #")),
-    *(({"apiServer": {"host": text}}, "host") for text in ("not-a-number", "10.0.0", "10.0.0.1\nx")),
-    *(({"apiServer": {"host": "10.0.0.1", "port": port}}, "port") for port in ("x", 0, 65536, 99999999, "65536", "-1")),
-    ({"controller": {"allocateNodeCidrs": True}}, "clusterCidr"),
-    *(({"controller": {"clusterCidr": text}}, "clusterCidr") for text in ("x y: z", "10.0.0.0/8\n            - --grace=0s",
-                                                                          "10.0.0.0/8,10.1.0.0/16", "10.0.0.0")),
-    *(({"controller": {"grace": text}}, "grace") for text in ("9" * 22 + "h", "169h", "10081m", "604801s", "604800001ms", "-1s", "1h\n")),
-    *(({"install": {"mtu": mtu}}, "mtu") for mtu in (1, 575, 65536, -1)),
-    *(({"install": {"networkName": text}}, "networkName") for text in ("a/b _", "my_net", "net-", "net.", "a..b", "n" * 189, 'a"\nb: c')),
-    *(({"install": {"replace": text}}, "replace") for text in ("a b", "-x", "n" * 254, "a\nb")),
-    *(({"calicoGroup": text}, "calicoGroup") for text in ("projectcalico.org/v1", "v3", "x&context=y")),
-    *(({"image": {"repository": text}}, "repository") for text in ("", "r x", "x\n  y: z", "r@sha256:" + "a" * 64)),
-    *(({"image": {"tag": text}}, "tag") for text in ("@sha256:" + "a" * 64, "a b", "t" * 129)),
-    *(({"image": {"digest": text}}, "digest") for text in ("sha256:", "sha256:" + "A" * 64, "a" * 64, "sha256:" + "a" * 65)),
-    ({"image": {"pullSecrets": [{}]}}, "pullSecrets"),
-    ({"install": {"conflistName": "x" * 300 + ".conflist"}}, "conflistName"),
-    *(({"agent": {"maxUnavailable": value}}, "maxUnavailable") for value in ("abc", 0, -1, "5", "0%", "101%")),
-    *(({"install": {"cniBinDir": text}}, "cniBinDir") for text in ("/opt/../etc", "/..", "/opt\n/x", "/opt\u0000", "/", "",
-                                                                          "/opt/cni/bin/", "//", "/.", "/./", "/opt//cni", "/opt/./cni", "/opt/.")),
-    *(({"install": {"cniConfDir": text}}, "cniConfDir") for text in ("/etc/cni?context=x", "/etc/..", "/etc\t", "/", "/etc/cni/net.d/",
-                                                                            "//", "/.", "/./", "/etc//cni", "/etc/./cni", "/etc/.")),
-    *(({part: {"priorityClassName": text}}, "priorityClassName") for part in ("agent", "controller")
-      for text in ("x\n      hostPID: true", "A", "a_b", "-a", "x" * 254)),
-    *(({part: {"extraArgs": ["--x\ny"]}}, "extraArgs") for part in ("install", "agent", "controller")),
-    ({"agent": {"nodeSelector": {"a": True}}}, "nodeSelector"),
-)
-# helm's way to unset a value, where the template would read something else than the default: (path).
-UNSET = ("mainPlugin", "image", "image.repository", "image.pullPolicy", "namespace", "namespace.create", "apiServer", "defaultPools",
-         "defaultPools.enabled", "install", *(f"install.{name}" for name in ("cniBinDir", "cniConfDir", "ipv4", "ipv6", "mtu", "masquerade")),
-         "agent", *(f"agent.{name}" for name in ("annotationsFromApi", "maxUnavailable", "metricsPort")),
-         "controller", *(f"controller.{name}" for name in ("replicas", "grace", "allocateNodeCidrs", "repairServiceRanges")),
-         "metrics", *(f"metrics.{name}" for name in ("service", "serviceMonitor", "prometheusRule", "dashboard", "runbooks")),
-         "networkPolicy", "uninstall", "calicoKinds")
+# Values that can't be said with --set, each refused by its path: path -> values. None: helm's way to unset one.
+REFUSED_VALUES = {
+    "defaultPools.ipv4BlockSize": (0, 19, 33, 99, 1000000, "19", "x", 26.5), "defaultPools.ipv6BlockSize": (0, 115, 129, "64"),
+    "defaultPools.ipv4Cidr": ("999.1/99", "10.0.0.0/33", "10.0.0.256/8", "10.0.0.0/8\nx: y"),
+    "defaultPools.ipv6Cidr": ("fd00/48", "fd00::/129", "10.0.0.0/8", "fd00::/48 #"), "defaultPools.enabled": (None,),
+    "apiServer.host": ("not-a-number", "10.0.0", "10.0.0.1\nx"),
+    "apiServer.port": ("x", 0, 65536, 99999999, "65536", "-1"),
+    "controller.clusterCidr": ("x y: z", "10.0.0.0/8\n            - --grace=0s", "10.0.0.0/8,10.1.0.0/16", "10.0.0.0"),
+    "controller.grace": ("9" * 22 + "h", "169h", "10081m", "604801s", "604800001ms", "-1s", "1h\n", None),
+    "install.mtu": (1, 575, 65536, -1, None), "install.ipv4": (None,), "install.ipv6": (None,), "install.masquerade": (None,),
+    "install.networkName": ("a/b _", "my_net", "net-", "net.", "a..b", "n" * 189, 'a"\nb: c'),
+    "install.replace": ("a b", "-x", "n" * 254, "a\nb"), "install.conflistName": ("x" * 300 + ".conflist",),
+    "install.cniBinDir": ("/opt/../etc", "/..", "/opt\n/x", "/opt\u0000", "/", "", "/opt/cni/bin/", "//", "/.", "/./", "/opt//cni", "/opt/./cni",
+                          "/opt/.", None),
+    "install.cniConfDir": ("/etc/cni?context=x", "/etc/..", "/etc\t", "/", "/etc/cni/net.d/", "//", "/.", "/./", "/etc//cni", "/etc/./cni",
+                           "/etc/.", None),
+    "install.extraArgs": (["--x\ny"],), "agent.extraArgs": (["--x\ny"],), "controller.extraArgs": (["--x\ny"],),
+    "calicoGroup": ("projectcalico.org/v1", "v3", "x&context=y"), "image.repository": ("", "r x", "x\n  y: z", "r@sha256:" + "a" * 64, None),
+    "image.tag": ("@sha256:" + "a" * 64, "a b", "t" * 129), "image.pullSecrets": ([{}],), "image.pullPolicy": (None,),
+    "image.digest": ("sha256:", "sha256:" + "A" * 64, "a" * 64, "sha256:" + "a" * 65),
+    "agent.maxUnavailable": ("abc", 0, -1, "5", "0%", "101%", None), "agent.nodeSelector": ({"a": True},),
+    "agent.annotationsFromApi": (None,), "agent.metricsPort": (None,), "controller.replicas": (None,),
+    "controller.allocateNodeCidrs": (None,), "controller.repairServiceRanges": (None,), "namespace.create": (None,),
+    **{f"{part}.priorityClassName": ("x\n      hostPID: true", "A", "a_b", "-a", "x" * 254) for part in ("agent", "controller")},
+    **{f"metrics.{name}": (None,) for name in ("service", "serviceMonitor", "prometheusRule", "dashboard", "runbooks")},
+    "networkPolicy": (None,), "uninstall": (None,), "calicoKinds": (None,),
+}
+# Each alone, as they are of the whole or of two values: values, path.
+REFUSED_ALONE = (*(({name: None}, name) for name in ("mainPlugin", "image", "namespace", "apiServer", "defaultPools", "install", "agent",
+                                                     "controller", "metrics")),
+                 ({"install": {"ipv4": False, "ipv6": False}}, "install.ipv6"),
+                 ({"controller": {"allocateNodeCidrs": True}}, "controller.clusterCidr"))
 # Where nothing means the same as the default, or as nothing said.
 MAY_BE_UNSET = ("image.tag", "image.digest", "image.pullSecrets", "apiServer.host", "apiServer.port", "defaultPools.ipv4Cidr",
                 "defaultPools.ipv4BlockSize", "install.conflistName", "install.networkName", "install.replace", "install.alsoAs", "uninstallForce", "install.extraArgs",
@@ -152,12 +145,28 @@ class Tools:
         return run(self.folder / "kubectl", "--kubeconfig", kubeconfig, *arguments, env=self.home, stdin=given)
 
 
-def null_at(path):
-    """Values with null at "a.b"."""
-    values = None
-    for name in reversed(path.split(".")):
-        values = {name: values}
-    return values
+def at(values):
+    """Values by path -> as helm has them: {"a.b": 1} is {"a": {"b": 1}}."""
+    found = {}
+    for path, value in values.items():
+        *parents, name = path.split(".")
+        place = found
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[name] = value
+    return found
+
+
+def refuses_values(world, tools):
+    """The schema names all that is wrong at once: each time one bad value of every path."""
+    rounds = [(at(bad), bad) for number in range(max(map(len, REFUSED_VALUES.values())))
+              if (bad := {path: some[number] for path, some in REFUSED_VALUES.items() if number < len(some)})]
+    for values, bad in rounds + [(values, {path: values.get(path, 0)}) for values, path in REFUSED_ALONE]:
+        done = tools.render_values(world, values, check=False)
+        for path, value in bad.items():
+            parent, _, name = ("/" + path.replace(".", "/")).rpartition("/")
+            told = f"at '{parent}': missing propert.*'{name}'" if value is None else f"at '{parent}/{name}[/']"
+            expect(done.returncode != 0 and re.search(told, done.stderr), f"{path}={value}: {done.returncode} {done.stderr}")
 
 
 def renders(world, tools):
@@ -167,16 +176,9 @@ def renders(world, tools):
         expect(done.returncode != 0 and word in done.stderr, f"{values}: {done.returncode} {done.stderr}")
     for values in BESIDE:
         tools.render(values)
-    for values, word in REFUSED_VALUES:
-        done = tools.render_values(world, values, check=False)
-        # By its path.
-        expect(done.returncode != 0 and f"/{word}" in done.stderr, f"{values}: {done.returncode} {done.stderr} {done.stdout[-200:]}")
-    for path in UNSET:
-        done = tools.render_values(world, null_at(path), check=False)
-        expect(done.returncode != 0 and path.split(".")[-1] in done.stderr and "schema" in done.stderr, f"{path}: {done.returncode} {done.stderr}")
-    for path in MAY_BE_UNSET:
-        text = tools.render_values(world, null_at(path)).stdout
-        expect(not re.search("<nil>|%!", text), f"{path}: {text}")
+    refuses_values(world, tools)
+    text = tools.render_values(world, at(dict.fromkeys(MAY_BE_UNSET))).stdout
+    expect(not re.search("<nil>|%!", text), text)
     # helm can be told to pass over the schema.
     for name in ("cniBinDir", "cniConfDir"):
         for value in ("/etc/cni/", "//", "/.", "/etc//cni", "/", "etc/cni", None):
@@ -222,7 +224,7 @@ def renders(world, tools):
     expect_equal({name for name in named if f'"{name}"' not in known}, set(), "figures that nobody gives")
     for page in re.findall(r'runbook_url: "(\S+)"', text):
         expect((TREE / page).exists(), f"{page} is there")
-    say(f"rendered for {', '.join(PLUGINS)}; {len(REFUSED) + len(REFUSED_VALUES)} bad values refused by name; alerts and board name {len(named)} figures")
+    say(f"rendered for {', '.join(PLUGINS)}; {len(REFUSED) + sum(map(len, REFUSED_VALUES.values()))} bad values refused by name; alerts and board name {len(named)} figures")
 
 
 def has_its_image(world, tools):
@@ -241,100 +243,93 @@ def has_its_image(world, tools):
     say(f"scripts/image makes {said}, which the chart runs")
 
 
-def is_taken(world, tools):
-    with KubeApiserver(world, sys.argv[2]) as kube:
-        admin = write_kubeconfig(world, kube)
-        tools.kubectl(admin, "create", "namespace", "croft-system")
-        for plugin in PLUGINS:
-            text = tools.render(f"mainPlugin={plugin}", *EVERYTHING[1:]).stdout
-            said = tools.kubectl(admin, "apply", "--dry-run=server", "-f", "-", given=text).stdout
-            expect("daemonset.apps/croft-agent" in said and "deployment.apps/croft-controller" in said, said)
-        # What the tree ships of Calico's kinds goes beside, and under, what Calico ships.
-        for name in ("crds-croft.yaml", "crds-calico.yaml"):
-            tools.kubectl(admin, "apply", "--server-side", "-f", TREE / "deploy" / "kubernetes" / name)
-        for page in sorted((TREE / "deploy" / "kubernetes").glob("*.yaml")):
-            # Kinds of the Prometheus operator, which brings them.
-            if "monitoring.coreos.com/" not in page.read_text():
-                verb = "create" if "\n  generateName:" in page.read_text() else "apply"
-                tools.kubectl(admin, verb, "--dry-run=server", "-f", page)
-        for text in calico_definitions():
-            tools.kubectl(admin, "apply", "--server-side", "--force-conflicts", "-f", "-", given=text)
-        say("a real API server takes all of it, and Calico's own kinds over Croft's")
+def is_taken(tools, admin):
+    tools.kubectl(admin, "delete", "customresourcedefinitions", "--all")  # of helm, which would keep their fields
+    for plugin in PLUGINS:
+        text = tools.render(f"mainPlugin={plugin}", *EVERYTHING[1:]).stdout
+        said = tools.kubectl(admin, "apply", "--dry-run=server", "-f", "-", given=text).stdout
+        expect("daemonset.apps/croft-agent" in said and "deployment.apps/croft-controller" in said, said)
+    # What the tree ships of Calico's kinds goes beside, and under, what Calico ships.
+    for name in ("crds-croft.yaml", "crds-calico.yaml"):
+        tools.kubectl(admin, "apply", "--server-side", "-f", TREE / "deploy" / "kubernetes" / name)
+    for page in sorted((TREE / "deploy" / "kubernetes").glob("*.yaml")):
+        # Kinds of the Prometheus operator, which brings them.
+        if "monitoring.coreos.com/" not in page.read_text():
+            verb = "create" if "\n  generateName:" in page.read_text() else "apply"
+            tools.kubectl(admin, verb, "--dry-run=server", "-f", page)
+    for text in calico_definitions():
+        tools.kubectl(admin, "apply", "--server-side", "--force-conflicts", "-f", "-", given=text)
+    say("a real API server takes all of it, and Calico's own kinds over Croft's")
 
 
-def installs(world, tools):
+def installs(tools, admin):
     """By helm, more than once: what was interrupted is made whole, a second release is refused, what has the register stays."""
-    with KubeApiserver(world, sys.argv[2]) as kube:
-        admin = write_kubeconfig(world, kube)
 
-        def helm(*words, check=True):
-            return tools.helm("--kubeconfig", admin, *words, check=check)
+    def helm(*words, check=True):
+        return tools.helm("--kubeconfig", admin, *words, check=check)
 
-        def kinds():
-            names = tools.kubectl(admin, "get", "customresourcedefinitions", "-o", "name").stdout.split()
-            return {name.split("/")[1] for name in names}
+    def kinds():
+        names = tools.kubectl(admin, "get", "customresourcedefinitions", "-o", "name").stdout.split()
+        return {name.split("/")[1] for name in names}
 
-        def of_the_agent(path):
-            return tools.kubectl(admin, "-n", "croft-system", "get", "daemonset", "croft-agent", "-o", f"jsonpath={path}").stdout
+    def of_the_agent(path):
+        return tools.kubectl(admin, "-n", "croft-system", "get", "daemonset", "croft-agent", "-o", f"jsonpath={path}").stdout
 
-        tools.kubectl(admin, "create", "namespace", "croft-system")
-        helm("install", "croft", CHART, "-n", "croft-system", "--set", "mainPlugin=ptp")
-        all_kinds = kinds()
-        expect({"ippools.crd.projectcalico.org", "ipamhandles.crd.projectcalico.org", "croftpoolsets.ipam.croft.dev"} <= all_kinds, f"{all_kinds}")
-        second = helm("install", "second", CHART, "-n", "default", "--set", "mainPlugin=ptp", check=False)
-        expect(second.returncode != 0 and 'must equal "second"' in second.stderr, f"a second release: {second.stderr}")
-        # As when the first one was killed between two definitions.
-        tools.kubectl(admin, "delete", "customresourcedefinition", "ipamhandles.crd.projectcalico.org")
-        helm("upgrade", "croft", CHART, "-n", "croft-system", "--reuse-values", "--set", "install.mtu=1400")
-        expect_equal(kinds(), all_kinds, "kinds after an upgrade")
-        expect("--mtu=1400" in of_the_agent("{.spec.template.spec.initContainers[0].args}"), "the new value")
-        helm("rollback", "croft", "1", "-n", "croft-system")
-        expect_equal(kinds(), all_kinds, "kinds after going back")
-        helm("upgrade", "croft", CHART, "-n", "croft-system", "--reuse-values", "--set", "uninstall=true", "--set", "controller.replicas=0")
-        expect("--uninstall" in of_the_agent("{.spec.template.spec.initContainers[0].args}"), "it takes the files back")
-        helm("uninstall", "croft", "-n", "croft-system")
-        expect_equal(kinds(), all_kinds, "kinds without the release")
-        helm("install", "croft", CHART, "-n", "croft-system", "--set", "mainPlugin=flannel")
-        helm("uninstall", "croft", "-n", "croft-system")
-        # With the labels of Pod Security.
-        labelled = ["install", "croft", CHART, "-n", "labelled", "--set", "mainPlugin=ptp,namespace.create=true"]
-        alone = helm(*labelled, check=False)
-        expect(alone.returncode != 0 and '"labelled" not found' in alone.stderr, f"helm keeps the release in the namespace: {alone.stderr}")
-        helm(*labelled, "--create-namespace")
-        labels = json.loads(tools.kubectl(admin, "get", "namespace", "labelled", "-o", "jsonpath={.metadata.labels}").stdout)
-        expect_equal(labels.get("pod-security.kubernetes.io/enforce"), "privileged", "agents use the node's network")
-        # What the agent wrote of a node goes as the page says.
-        command = re.search(r"^kubectl (patch node) NODE (--subresource=status --type=strategic -p) '(.*)'$",
-                            (TREE / "docs" / "runbooks" / "kubernetes-node.md").read_text(), re.MULTILINE)
-        tools.kubectl(admin, "apply", "-f", "-", given=json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}}))
-        both = {"status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "NetworkUnavailable", "status": "False", "reason": "CroftIsUp"}]}}
-        for patch, left in ((json.dumps(both), {"Ready", "NetworkUnavailable"}), (command[3], {"Ready"})):
-            tools.kubectl(admin, *command[1].split(), "oak", *command[2].split(), patch)
-            said = tools.kubectl(admin, "get", "node", "oak", "-o", "jsonpath={.status.conditions[*].type}").stdout
-            expect_equal(set(said.split()), left, patch)
-        say("installed, upgraded, back, uninstalled and installed again; a second release is refused; the register's kinds stay")
+    tools.kubectl(admin, "create", "namespace", "croft-system")
+    helm("install", "croft", CHART, "-n", "croft-system", "--set", "mainPlugin=ptp")
+    all_kinds = kinds()
+    expect({"ippools.crd.projectcalico.org", "ipamhandles.crd.projectcalico.org", "croftpoolsets.ipam.croft.dev"} <= all_kinds, f"{all_kinds}")
+    second = helm("install", "second", CHART, "-n", "default", "--set", "mainPlugin=ptp", check=False)
+    expect(second.returncode != 0 and 'must equal "second"' in second.stderr, f"a second release: {second.stderr}")
+    # As when the first one was killed between two definitions.
+    tools.kubectl(admin, "delete", "customresourcedefinition", "ipamhandles.crd.projectcalico.org")
+    helm("upgrade", "croft", CHART, "-n", "croft-system", "--reuse-values", "--set", "install.mtu=1400")
+    expect_equal(kinds(), all_kinds, "kinds after an upgrade")
+    expect("--mtu=1400" in of_the_agent("{.spec.template.spec.initContainers[0].args}"), "the new value")
+    helm("rollback", "croft", "1", "-n", "croft-system")
+    expect_equal(kinds(), all_kinds, "kinds after going back")
+    helm("upgrade", "croft", CHART, "-n", "croft-system", "--reuse-values", "--set", "uninstall=true", "--set", "controller.replicas=0")
+    expect("--uninstall" in of_the_agent("{.spec.template.spec.initContainers[0].args}"), "it takes the files back")
+    helm("uninstall", "croft", "-n", "croft-system")
+    expect_equal(kinds(), all_kinds, "kinds without the release")
+    helm("install", "croft", CHART, "-n", "croft-system", "--set", "mainPlugin=flannel")
+    helm("uninstall", "croft", "-n", "croft-system")
+    # With the labels of Pod Security.
+    labelled = ["install", "croft", CHART, "-n", "labelled", "--set", "mainPlugin=ptp,namespace.create=true"]
+    alone = helm(*labelled, check=False)
+    expect(alone.returncode != 0 and '"labelled" not found' in alone.stderr, f"helm keeps the release in the namespace: {alone.stderr}")
+    helm(*labelled, "--create-namespace")
+    labels = json.loads(tools.kubectl(admin, "get", "namespace", "labelled", "-o", "jsonpath={.metadata.labels}").stdout)
+    expect_equal(labels.get("pod-security.kubernetes.io/enforce"), "privileged", "agents use the node's network")
+    # What the agent wrote of a node goes as the page says.
+    command = re.search(r"^kubectl (patch node) NODE (--subresource=status --type=strategic -p) '(.*)'$",
+                        (TREE / "docs" / "runbooks" / "kubernetes-node.md").read_text(), re.MULTILINE)
+    tools.kubectl(admin, "apply", "-f", "-", given=json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}}))
+    both = {"status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "NetworkUnavailable", "status": "False", "reason": "CroftIsUp"}]}}
+    for patch, left in ((json.dumps(both), {"Ready", "NetworkUnavailable"}), (command[3], {"Ready"})):
+        tools.kubectl(admin, *command[1].split(), "oak", *command[2].split(), patch)
+        said = tools.kubectl(admin, "get", "node", "oak", "-o", "jsonpath={.status.conditions[*].type}").stdout
+        expect_equal(set(said.split()), left, patch)
+    say("installed, upgraded, back, uninstalled and installed again; a second release is refused; the register's kinds stay")
 
 
-def without_helm(world, tools):
+def without_helm(tools, admin):
     """By kubectl alone: what is applied may be applied again with another image, whatever became of the Job of the first pools."""
     place = TREE / "deploy" / "kubernetes"
-    with KubeApiserver(world, sys.argv[2]) as kube:
-        admin = write_kubeconfig(world, kube)
-        tools.kubectl(admin, "create", "namespace", "croft-system")
-        for plugin in PLUGINS:
-            text = (place / f"croft-{plugin}.yaml").read_text()
-            for number in range(3):
-                tools.kubectl(admin, "apply", "-f", "-", given=text.replace("croft:0.1.0", f"croft:0.1.{number}"))
-            image = tools.kubectl(admin, "-n", "croft-system", "get", "daemonset", "croft-agent", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
-            expect(image.stdout.endswith("croft:0.1.2"), f"{plugin}: {image.stdout}")
-        pages = sorted(page.name for page in place.glob("pools-*.yaml"))
-        expect_equal(pages, [f"pools-{plugin}.yaml" for plugin in sorted(PLUGINS) if plugin != "flannel"], "who has pools of the register")
-        # Again, as where nobody did what the first one said.
-        for page in pages * 2:
-            tools.kubectl(admin, "create", "-f", place / page)
-        jobs = json.loads(tools.kubectl(admin, "-n", "croft-system", "get", "jobs", "-l", "app.kubernetes.io/component=default-pools", "-o", "json").stdout)
-        expect_equal(len(jobs["items"]), 2 * len(pages), "each has a Job of its own")
-        say("applied with kubectl alone, three images one after the other")
+    for plugin in PLUGINS:
+        text = (place / f"croft-{plugin}.yaml").read_text()
+        for number in range(3):
+            tools.kubectl(admin, "apply", "-f", "-", given=text.replace("croft:0.1.0", f"croft:0.1.{number}"))
+        image = tools.kubectl(admin, "-n", "croft-system", "get", "daemonset", "croft-agent", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+        expect(image.stdout.endswith("croft:0.1.2"), f"{plugin}: {image.stdout}")
+    pages = sorted(page.name for page in place.glob("pools-*.yaml"))
+    expect_equal(pages, [f"pools-{plugin}.yaml" for plugin in sorted(PLUGINS) if plugin != "flannel"], "who has pools of the register")
+    # Again, as where nobody did what the first one said.
+    for page in pages * 2:
+        tools.kubectl(admin, "create", "-f", place / page)
+    jobs = json.loads(tools.kubectl(admin, "-n", "croft-system", "get", "jobs", "-l", "app.kubernetes.io/component=default-pools", "-o", "json").stdout)
+    expect_equal(len(jobs["items"]), 2 * len(pages), "each has a Job of its own")
+    say("applied with kubectl alone, three images one after the other")
 
 
 def test():
@@ -342,9 +337,11 @@ def test():
         tools = Tools(world)
         renders(world, tools)
         has_its_image(world, tools)
-        is_taken(world, tools)
-        installs(world, tools)
-        without_helm(world, tools)
+        with KubeApiserver(world, sys.argv[2]) as kube:
+            admin = write_kubeconfig(world, kube)
+            installs(tools, admin)  # first: helm takes over no kind that is there
+            is_taken(tools, admin)
+            without_helm(tools, admin)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,19 @@
-"""The collector on a real kube-apiserver: what it frees, and what it keeps, by the pods and nodes of the API; and what
-`croft check` says of them.
+"""The collector on a real kube-apiserver: what it frees, and what it keeps, by the pods and nodes of the API.
 
-usage: kube_collect.py BIN_DIR VERSION
+usage: kube_cases.py BIN_DIR VERSION kube_collect
 """
 
 import json
 import pathlib
 import subprocess
-import sys
 import time
 
+import kube_store
 from etcd import Node
 from kube_agent import start_agent
-from kube_apiserver_lib import KubeApiserver
 from kube_relay import Relay
-from kube_store import CALICO, calico_definitions, install_definitions, make_accounts, write_kubeconfig
-from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
+from kube_store import CALICO, write_kubeconfig
+from lib import expect, expect_equal, own_environment, run, say, wait_for
 
 PODS = "/api/v1/namespaces/default/pods"
 GRACE_SECONDS = 2
@@ -69,22 +67,10 @@ class Cluster:
         return address
 
 
-class Controller:
+class Controller(kube_store.Controller):
     def __init__(self, world, store, name, *flags):
-        self.log_path = world.directory / f"{name}.log"
-        log = open(self.log_path, "ab")
-        self.process = subprocess.Popen(
-            [world.bin / "croftd", "controller", "--store", store, "--grace", f"{GRACE_SECONDS}s", "--interval", "300ms",
-             "--leader-elect-lease-duration-ms", "3000", *flags],
-            env=own_environment(world.directory), stdout=log, stderr=log)
-        world.stack.callback(self.process.kill)
-
-    def log(self):
-        return self.log_path.read_text()
-
-    def end(self):
-        self.process.terminate()
-        expect_equal(self.process.wait(timeout=10), 0, f"exit code; its log:\n{self.log()}")
+        super().__init__(world, store, name, "--grace", f"{GRACE_SECONDS}s", "--interval", "300ms",
+                         "--leader-elect-lease-duration-ms", "3000", *flags)
 
 
 def held(world, store):
@@ -227,89 +213,16 @@ def nothing_by_half(world, operator, cluster, kube, controller_store, of_oak):
     half.end()
 
 
-def who_holds_nothing(world, cluster, kube, operator):
-    """`croft check` names pods that report what they do not hold, as after an older API was put back."""
-    def check():
-        done = run(world.bin / "croft", "--store", operator, "-o", "json", "check", check=False)
-        expect(done.returncode in (0, 3), f"croft check: {done.stdout}{done.stderr}")
-        return done.stderr, {row["pod"]: row for row in json.loads(done.stdout) if row["finding"] == "pod_not_held"}
-
-    kept, freed = cluster.living("kept", "oak"), cluster.living("restored", "oak")
-    cluster.pod("on-the-host", "oak", hostNetwork=True)
-    cluster.report("on-the-host", "10.79.0.250")
-    expect_equal(check()[1], {}, "all hold what they report")
-    run(world.bin / "croft", "--store", operator, "ip", "release", freed, "--force")
-    told = check()[1]
-    expect_equal({pod: row["subject"] for pod, row in told.items()}, {"restored": freed}, "who holds nothing")
-    expect("on node oak reports it, and the register has it as free" in told["restored"]["evidence"], f"{told}")
-    # Its sandbox died, and kubelet goes on reporting what it had.
-    for status, is_told in (("False", False), ("True", True)):
-        cluster.report("restored", freed, conditions=[{"type": "PodReadyToStartContainers", "status": status}])
-        expect_equal("restored" in check()[1], is_told, f"PodReadyToStartContainers is {status}")
-    cluster.report("restored", kept)
-    told = check()[1]
-    expect("two have it" in told["restored"]["evidence"] and "pod default/kept" in told["restored"]["evidence"], f"{told}")
-    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/croft-operator"
-    rights = kube.call("GET", role)
-    rights["rules"] = [rule for rule in rights["rules"] if "pods" not in rule.get("resources", [])]
-    kube.call("PUT", role, rights)
-    wait_for(lambda: "not judged, as this account may not read it: which pods are gone, the addresses of running pods (" in check()[0], "it says what it may not", 20)
-    expect_equal(check()[1], {}, "what it may not see")
-
-
-def half_moved(world, cluster, kube, operator):
-    """In the middle of docs/runbooks/migrate.md, From host-local: of each node that has not moved `croft check` says so, once."""
-    croft = [world.bin / "croft", "--store", operator]
-    run(*croft, "pool", "create", "moved", "--cidr", "10.83.0.0/16", "--block-size", "24", "--gateway", "none", "--cooldown-seconds", "0")
-    run(*croft, "config", "set", "--strict-affinity", "true", "--auto-allocate-blocks", "false")
-    for i in (2, 3, 4):
-        cluster.node(f"node-{i}", f"10.83.{i}.0/24")
-        run(*croft, "affinity", "claim", f"10.83.{i}.0/24", "--node", f"node-{i}")
-    expect(cluster.living("moved", "node-3").startswith("10.83.3."), "an address of the node's claim")
-    for i, last in ((2, 5), (2, 6), (4, 5)):
-        cluster.pod(f"on-{i}-{last}", f"node-{i}")
-        cluster.report(f"on-{i}-{last}", f"10.83.{i}.{last}")
-    cache = world.directory / "empty-cache"
-    (cache / "results").mkdir(parents=True)
-
-    def told(*more):
-        done = run(*croft, "-o", "json", "check", *more, check=False)
-        expect(done.returncode in (0, 3), f"croft check: {done.stdout}{done.stderr}")
-        living = ("pod_not_held", "not_held", "node_not_moved")
-        return sorted((row["finding"], row["subject"]) for row in json.loads(done.stdout) if row["finding"] in living)
-
-    expect_equal(told(), [("node_not_moved", "node node-2"), ("node_not_moved", "node node-4")], "croft check of the cluster")
-    expect_equal(told("--cni-cache", cache, "--node", "node-3"), [], "croft check of a node that has moved")
-    expect_equal(told("--cni-cache", cache, "--node", "node-2"), [("node_not_moved", "node node-2")], "and of one that waits")
-    # What the register lost is told as ever: of a node that has moved.
-    cluster.pod("lost", "node-3")
-    cluster.report("lost", "10.83.3.200")
-    expect_equal(told("--cni-cache", cache, "--node", "node-3"), [("pod_not_held", "10.83.3.200")], "a loss")
-    for name in ("lost", "on-2-5", "on-2-6", "on-4-5"):
-        cluster.delete_pod(name)
-    run(*croft, "config", "set", "--auto-allocate-blocks", "true", "--strict-affinity", "false")
-
-
-def test():
-    calico_definitions()
-    with World("kube-collect", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
-        install_definitions(world, kube)
-        make_accounts(kube)
-        cluster = Cluster(world, kube)
-        operator = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
-        controller_store = f"kube:{write_kubeconfig(world, kube, 'croft-controller')}"
-        run(world.bin / "croft", "--store", operator, "pool", "create", "p", "--cidr", "10.79.0.0/24", "--gateway", "none",
-            "--cooldown-seconds", "0")
-        for name in ("oak", "elm"):
-            cluster.node(name)
-        controller, of_oak, of_elm = by_pods(world, cluster, operator, controller_store)
-        unknown_and_damaged(cluster, kube, operator, controller)
-        by_nodes(world, cluster, kube, operator, controller, of_oak, of_elm)
-        stalled_watches(world, cluster, kube, operator, controller_store, of_oak)
-        nothing_by_half(world, operator, cluster, kube, controller_store, of_oak)
-        half_moved(world, cluster, kube, operator)
-        who_holds_nothing(world, cluster, kube, operator)
-
-
-if __name__ == "__main__":
-    main(test, 3500)
+def play(world, kube):
+    cluster = Cluster(world, kube)
+    operator = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
+    controller_store = f"kube:{write_kubeconfig(world, kube, 'croft-controller')}"
+    run(world.bin / "croft", "--store", operator, "pool", "create", "p", "--cidr", "10.79.0.0/24", "--gateway", "none",
+        "--cooldown-seconds", "0")
+    for name in ("oak", "elm"):
+        cluster.node(name)
+    controller, of_oak, of_elm = by_pods(world, cluster, operator, controller_store)
+    unknown_and_damaged(cluster, kube, operator, controller)
+    by_nodes(world, cluster, kube, operator, controller, of_oak, of_elm)
+    stalled_watches(world, cluster, kube, operator, controller_store, of_oak)
+    nothing_by_half(world, operator, cluster, kube, controller_store, of_oak)

@@ -1,18 +1,17 @@
 """The first pools of a cluster on a real kube-apiserver: as kubeadm has them, made once however many nodes ask at once,
 refused where they overlap a range of Services or a node's address.
 
-usage: kube_default_pools.py BIN_DIR VERSION
+usage: kube_cases.py BIN_DIR VERSION kube_default_pools
 """
 
 import json
 import os
 import subprocess
-import sys
 import time
 
-from kube_apiserver_lib import KubeApiserver, Refused
-from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
-from lib import World, expect, expect_equal, main, run, say, wait_for
+from kube_apiserver_lib import Refused
+from kube_store import write_kubeconfig
+from lib import expect, expect_equal, run, say, wait_for
 
 AT_ONCE = 40
 HAS_SERVICE_CIDRS = ("1.33", "1.34", "1.35", "1.36")
@@ -49,7 +48,7 @@ class Rig:
 def services(rig):
     """No pool over a range of Services. An API without ServiceCIDRs tells no range: what Services have counts."""
     create = lambda name, cidr, **how: run(rig.world.bin / "croft", "--store", rig.store, "pool", "create", name, "--cidr", cidr, **how)
-    has_ranges = sys.argv[2] in HAS_SERVICE_CIDRS
+    has_ranges = rig.kube.version in HAS_SERVICE_CIDRS
     whose = 'ServiceCIDR "kubernetes" (10.96.0.0/24)' if has_ranges else 'address 10.96.0.1 of Service "default/kubernetes"'
     wait_for(lambda: rig.kube.call("GET", "/api/v1/namespaces/default/services")["items"], "the API server has made its Service", 60)
     said = rig.defaults("--ipv4-cidr", "10.96.0.0/16", code=1)
@@ -142,23 +141,6 @@ def as_kubeadm_has_them(rig):
                               CALICO_IPV4POOL_CIDR="10.70.0.0/16"),
                  [("default-ipv4-ippool", "10.71.0.0/16", "would be created")], "a flag goes before a variable")
     expect_equal(rig.pools(), [], "after dry runs")
-
-
-def odd_kubeadm(rig):
-    """Of several documents kubeadm's own counts; what is more than it can be is refused."""
-    own = cluster_configuration("10.244.0.0/16")
-    def says(text):
-        rig.kube._send("PATCH", f"{KUBEADM}/kubeadm-config", json.dumps({"data": {"ClusterConfiguration": text}}).encode(),
-                       media="application/merge-patch+json")
-    says(own + "---\nkind: Other\nnetworking: {}\n")
-    expect_equal(rig.outcomes("--dry-run"), [("default-ipv4-ippool", "10.244.0.0/16", "would be created")], "a second document")
-    says(own + "more: " + "[" * 70 + "]" * 70 + "\n")
-    said = rig.defaults("--dry-run", code=1)
-    expect(all(one in said for one in ("ConfigMap kube-system/kubeadm-config, ", "nested deeper than 64", "--no-kubeadm")), said)
-    say(f"refused: {said.strip()}")
-    expect_equal(rig.outcomes("--no-kubeadm", "--dry-run", "--ipv4-cidr", "10.71.0.0/16"),
-                 [("default-ipv4-ippool", "10.71.0.0/16", "would be created")], "without kubeadm")
-    says(cluster_configuration("10.244.0.0/16,fd00:10::/48"))
 
 
 def of_many_one_makes_them(rig):
@@ -265,19 +247,10 @@ def half_made(rig):
     expect_equal(check.returncode, 0, f"croft check: {check.stdout}{check.stderr}")
 
 
-def test():
-    calico_definitions()
-    with World("kube-default-pools", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
-        install_definitions(world, kube)
-        make_accounts(kube)
-        rig = Rig(world, kube)
-        refusals(rig)
-        as_kubeadm_has_them(rig)
-        odd_kubeadm(rig)
-        of_many_one_makes_them(rig)
-        being_deleted(rig)
-        half_made(rig)
-
-
-if __name__ == "__main__":
-    main(test)
+def play(world, kube):
+    rig = Rig(world, kube)
+    refusals(rig)
+    as_kubeadm_has_them(rig)
+    of_many_one_makes_them(rig)
+    being_deleted(rig)
+    half_made(rig)

@@ -192,9 +192,7 @@ BODIES = {
     "endless list of nothing": lambda: repeated(LIST, b"{},", b"]}"),
     "endless list of objects": lambda: repeated(LIST, b'{"metadata":{"name":"a","uid":"u","resourceVersion":"7"},"spec":{}},', b"]}"),
     "endless values": lambda: repeated(b'{"kind":"X",' + META + b'},"spec":[', b"0,", b"]}"),
-    # What is within the bounds of bytes, just so; of 60 MB it once was.
-    "60 MB of texts": lambda: repeated(LIST + b'{' + META + b'},"spec":[', b'"' + b"y" * 200_000 + b'",', b"]}]}", 60_000_000),
-    "60 MB of objects": lambda: repeated(LIST, b'{"metadata":{"name":"a","resourceVersion":"7"},"spec":"' + b"y" * 600 + b'"},', b"]}", 60_000_000),
+    # What is within the bounds of bytes, just so.
     "16 MB of objects": lambda: repeated(LIST, b'{"metadata":{"name":"a","resourceVersion":"7"}},', b"]}", 16_000_000),
 }
 
@@ -265,17 +263,16 @@ def kubeconfig_of(world, server):
     return f"kube:{path}"
 
 
-COMMANDS = (("ip", "list"), ("pool", "list"), ("check",), ("block", "list"), ("explain", "--node", "oak"),
-            ("pool", "defaults"))
-MORE_COMMANDS = (("node", "list"), ("pool", "show"), ("ip", "show", "10.0.0.1"), ("block", "show", "10.0.0.0/26"),
-                 ("node", "show", "oak"), ("config", "show"), ("service", "list"))
+COMMANDS = (("ip", "list"), ("pool", "list"), ("check",), ("block", "list"), ("explain", "--node", "oak"), ("pool", "defaults"),
+            ("node", "list"), ("pool", "show"), ("ip", "show", "10.0.0.1"), ("block", "show", "10.0.0.0/26"), ("node", "show", "oak"),
+            ("config", "show"), ("service", "list"))
 
 
 def test_of_much(world, name):
     server = Server(lambda _: (OK, BODIES[name]()))
     store = kubeconfig_of(world, server)
-    calls = [("plugin", op, plugin(world, store, op)) for op in ("ADD", "DEL", "STATUS")]
-    for command in COMMANDS:
+    calls = [("plugin", "ADD", plugin(world, store, "ADD"))]
+    for command in (("check",), ("pool", "defaults")):  # lists of all kinds, and single objects
         calls.append(("croft", " ".join(command), Ended([world.bin / "croft", "--store", store, *command])))
     server.stop()
     for who, what, done in calls:
@@ -294,7 +291,7 @@ def test_of_forgery(world, name):
         done = plugin(world, store, op)
         expect_no_forgery(name, op, done.out)
         expect_no_forgery(name, op, done.err)
-    for command in COMMANDS + MORE_COMMANDS:
+    for command in COMMANDS:
         for form in ((), ("--output", "json")):
             done = Ended([world.bin / "croft", "--store", store, *form, *command])
             expect_no_forgery(name, " ".join(command), done.out)

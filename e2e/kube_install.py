@@ -8,8 +8,6 @@ usage: kube_install.py BIN_DIR VERSION
 import base64
 import contextlib
 import json
-import os
-import pathlib
 import shutil
 import socket
 import subprocess
@@ -20,10 +18,9 @@ import time
 from etcd import Node
 from kube_agent import start_agent
 from kube_apiserver_lib import KubeApiserver
-from kube_rights import newer_group
-from kube_store import calico_definitions, install_definitions, is_served, make_accounts, write_kubeconfig
+from kube_store import calico_definitions, install_definitions, is_served, make_accounts, newer_group, write_kubeconfig
 from kube_tokens import token_until
-from lib import PLUGINS, World, expect, expect_equal, main, own_environment, run, say, wait_for
+from lib import PLUGINS, World, expect, expect_equal, main, own_environment, say, wait_for
 
 
 class Host:
@@ -145,50 +142,7 @@ def by_name(world, kube, host):
     node = host.node()
     node.add("by-name")
     node.delete("by-name")
-    # An agent that is told neither leaves both, also when it writes the file anew.
-    agent, _ = start_agent(world, f"kube:{path}", "--plugin-kubeconfig", str(host.kubeconfig))
-    old = json.loads(host.kubeconfig.read_text())
-    old["users"][0]["user"]["token"] = token_until(kube, int(time.time()) + 30)
-    host.kubeconfig.write_text(json.dumps(old))
-    wait_for(lambda: claims_of(host.kubeconfig)["exp"] > time.time() + 3600, "the token is renewed", 30)
-    expect_equal((cluster()["server"], cluster()["tls-server-name"]), (other.url, "localhost"), "what the agent leaves")
-    agent.terminate()
-    agent.wait(20)
-    (world.directory / "agent.sock").unlink(missing_ok=True)
-    (world.directory / "agent.log").unlink()
     done(host.install("--uninstall", main=None), "taken back")
-
-
-def families(world, kube, operator):
-    """A register with pools of IPv6 alone, as kubeadm's podSubnet has it, then of both; leaves the pool of the other parts."""
-    host = Host(world, kube, "families")
-    world.croft(operator, "pool", "create", "six", "--cidr", "fd00:79::/112", "--block-size", "122", "--cooldown-seconds", "0")
-    refused(host, host.install(), 4, "the plugin's STATUS", "where pods are to have IPv6 alone")
-    done(host.install("--ipv6", "--no-ipv4"), "IPv6 alone")
-    node = host.node()
-    expect(node.add("of-six")[0].startswith("fd00:79::"), "its address")
-    node.delete("of-six")
-    world.croft(operator, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28")
-    done(host.install(), "IPv4 alone")
-    node = host.node()
-    expect_equal([len(node.add("dual", assign_ipv6="true")), node.delete("dual")][0], 2, "both are there")
-    done(host.install("--uninstall", main=None), "taken back")
-    run(world.bin / "croft", "--store", operator, "pool", "delete", "six")
-
-
-def gateways(world, kube, operator):
-    """Under ptp a pool wants a gateway, which Croft keeps beside Calico's own object of it; Calico's pools have none."""
-    host = Host(world, kube, "gateways")
-    defaults = lambda *more: world.croft(operator, "pool", "defaults", "--ipv4-cidr", "10.78.0.0/24", *more)
-    defaults()
-    refused(host, host.install(), 1, "no IPv4 pool has a gateway", "croft pool defaults --gateways first")
-    # As whoever reads it does; then the rest of docs/install.md#a-cluster-on-kubernetes.
-    run(world.bin / "croft", "--store", operator, "pool", "delete", "default-ipv4-ippool")
-    defaults("--gateways", "first")
-    done(host.install(), "with a gateway")
-    expect_equal([pool["gateway"] for pool in world.croft(operator, "pool", "list")], ["10.78.0.1"], "what ptp makes its route of")
-    done(host.install("--uninstall", main=None), "taken back")
-    run(world.bin / "croft", "--store", operator, "pool", "delete", "default-ipv4-ippool")
 
 
 def installs(world, kube, host):
@@ -262,16 +216,7 @@ def upgrades(world, host):
 def keeps(world, kube, host):
     """The agent writes what is missing, old or of another server."""
     store = f"kube:{world.directory}/kubeconfig-croft-node"
-    unavailable = {"type": "NetworkUnavailable", "status": "True", "reason": "NoRouteCreated", "message": ""}
-    kube._send("PATCH", "/api/v1/nodes/oak/status", json.dumps({"status": {"conditions": [unavailable]}}).encode(),
-               media="application/strategic-merge-patch+json")
-    agent, _ = start_agent(world, store, "--plugin-kubeconfig", str(host.kubeconfig), "--api-server", kube.url,
-                           "--clear-network-unavailable")
-    wait_for(lambda: "network-unavailable.yaml" in (world.directory / "agent.log").read_text(), "the missing right is told", 30)
-    kube.apply((pathlib.Path(__file__).resolve().parent.parent / "deploy" / "kubernetes" / "network-unavailable.yaml").read_text())
-    condition = lambda: kube.call("GET", "/api/v1/nodes/oak")["status"]["conditions"][0]
-    wait_for(lambda: condition()["status"] == "False", "NetworkUnavailable is taken back", 60)
-    expect_equal(condition()["reason"], "CroftIsUp", "why")
+    agent, _ = start_agent(world, store, "--plugin-kubeconfig", str(host.kubeconfig), "--api-server", kube.url)
     log = lambda: (world.directory / "agent.log").read_text()
     host.kubeconfig.unlink()
     wait_for(host.kubeconfig.exists, "a kubeconfig that was deleted comes back", 30)
@@ -295,48 +240,13 @@ def keeps(world, kube, host):
     token = json.loads(host.kubeconfig.read_text())["users"][0]["user"]["token"]
     expect(token not in log() and token.split(".")[1] not in log(), "a token in the log")
     host.node().delete("after-deletion")
-    # Its service account is made anew, and no token of before is good, though by itself it is.
-    operator = f"kube:{world.directory}/kubeconfig-croft-operator"
-    shown = lambda file: world.croft(operator, "node", "show", "oak", "--plugin-kubeconfig", str(file))[0]["pluginToken"]["isRefused"]
-    of_before = world.directory / "of-before"
-    of_before.write_text(host.kubeconfig.read_text())
-    of_before.chmod(0o600)
-    expect_equal(shown(host.kubeconfig), False, "a token that is good")
-    accounts = "/api/v1/namespaces/croft-system/serviceaccounts"
-    kube.call("DELETE", f"{accounts}/croft-plugin")
-    kube.call("POST", accounts, {"apiVersion": "v1", "kind": "ServiceAccount",
-                                 "metadata": {"name": "croft-plugin", "namespace": "croft-system"}})
-    # The server remembers for ten seconds that it was good.
-    wait_for(lambda: shown(of_before) is True, "croft node show tells of it", 60)
-    wait_for(lambda: host.kubeconfig.read_text() != of_before.read_text(), "a revoked token is replaced", 150)
-    wait_for(lambda: "as the API server refused its token (401)" in log(), "why is told", 30)
-    expect_equal(shown(host.kubeconfig), False, "the new one")
-    host.node().add("after-revocation")
-    host.node().delete("after-revocation")
-    # While the API is away nothing is lost, and it is told once.
-    kube.kill()
-    host.kubeconfig.unlink()
-    wait_for(lambda: "is to be written" in log(), "the trouble is told", 60)
-    kube.start()
-    wait_for(host.kubeconfig.exists, "it is written once the API is back", 90)
     agent.terminate()
     expect_equal(agent.wait(20), 0, "the agent ends")
 
 
 def troubles(world, kube):
     host = Host(world, kube, "trouble")
-    refused(host, host.install(main=None), 2, "--main-plugin", "ptp")
-    refused(host, host.install(main="weave"), 2, "weave")
-    refused(host, host.install("--conflist-name", "../x.conflist"), 2, "--conflist-name")
-    refused(host, host.install("--source", "/nowhere"), 1, "/nowhere")
-    refused(host, host.install(programs="/nowhere"), 1, "/nowhere", "--cni-bin-dir")
-    refused(host, host.install(main="flannel"), 1, "flannel is not there")
-    (host.conf / "05-cilium.conflist").write_text("{}")
-    refused(host, host.install(), 5, "05-cilium.conflist", "a node has one network", "--replace")
-    (host.conf / "05-cilium.conflist").unlink()
     refused(host, host.install("--plugin-service-account", "nobody"), 4, "serviceaccounts/token")
-    # What the plugin would refuse, each pod of it.
-    refused(host, host.install("--ipv4-pool", "a", "--ipv4-pool", "Nope!"), 2, "ipam.ipv4_pools[1]", "Nope!")
     for directory in ("net.d", b"/etc/\xff"):
         refused(host, host.install("--cni-conf-dir-on-host", directory), 2, "croft-kubeconfig")
     expect(not (host.bin / "croft-ipam").exists() and not host.kubeconfig.exists(), "nothing was written by all that")
@@ -372,58 +282,6 @@ def troubles(world, kube):
     node.add("capital")
     node.delete("capital")
     done(host.install(), "once all is well")
-
-
-def files_of(host):
-    """Content, mode and number of all that lies on the node."""
-    return {path: (path.read_bytes(), path.stat().st_mode) for path in [*host.conf.iterdir(), *host.bin.iterdir()]}
-
-
-def keeps_what_works(world, kube, host):
-    """A second installation that fails changes nothing of a node that works."""
-    done(host.install(), "before")
-    node = host.node()
-    node.add("before")
-    other = world.directory / "one-more"
-    other.mkdir()
-    for name in ("croft-ipam", "croft-ipam-cluster"):
-        shutil.copy(world.bin / name, other / name)
-        with open(other / name, "ab") as file:
-            file.write(b"\0one more")
-    accounts = "/api/v1/namespaces/croft-system/serviceaccounts"
-    kube.call("POST", accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}})
-    rules = [{"apiGroups": ["ipam.croft.dev"], "resources": ["*"], "verbs": ["get", "list"]}]
-    group = "rbac.authorization.k8s.io"
-    kube.call("POST", f"/apis/{group}/v1/clusterroles", {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": "reader"},
-                                                         "rules": rules})
-    kube.call("POST", f"/apis/{group}/v1/clusterrolebindings",
-              {"apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "reader"},
-               "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "reader"},
-               "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": "croft-system"}]})
-    before, url = files_of(host), kube.url
-    in_the_way = host.conf / "20-croft.conflist"
-    in_the_way.mkdir()
-    admin = write_kubeconfig(world, kube)
-    for options, words in (((), ("as it was",)),
-                           (("--plugin-service-account", "reader"), ("the plugin's STATUS", "reader")),
-                           # Of the network, when all else was ready.
-                           (("--conflist-name", in_the_way.name, "--no-probe"), (str(in_the_way),))):
-        kube.url = url if options else "https://127.0.0.1:9"
-        # Whoever installs may make tokens of any account here.
-        answer = host.install("--source", str(other), *options, store=f"kube:{admin}")
-        kube.url = url
-        expect(answer.returncode != 0, f"{options}: {answer.stdout}")
-        for word in words:
-            expect(word in answer.stderr, f"{word}: {answer.stderr}")
-        say(f"kept: {answer.stderr.strip()}")
-        in_the_way.rmdir()
-        now = files_of(host)
-        in_the_way.mkdir()
-        expect(now == before, f"all files are as they were after {options}: {sorted(now)}")
-    in_the_way.rmdir()
-    node.add("works")
-    node.delete("works")
-    node.delete("before")
 
 
 def takes_back(world, kube, host):
@@ -482,15 +340,13 @@ def test():
         operator = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
         host = Host(world, kube)
         is_a_node(kube, host)
-        gateways(world, kube, operator)
-        families(world, kube, operator)
+        world.croft(operator, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28")
         by_name(world, kube, host)
         installs(world, kube, host)
         together(host)
         upgrades(world, host)
         keeps(world, kube, host)
         troubles(world, kube)
-        keeps_what_works(world, kube, host)
         takes_back(world, kube, host)
         expect_equal(world.held(operator), {}, "all is given back")
         one_register(world, kube, operator)

@@ -1,19 +1,17 @@
 """Two controllers on a real kube-apiserver, of which one works: who takes over, and when, after a SIGTERM, a SIGKILL and a
 SIGSTOP of the leader, and that one that goes on afterwards writes nothing.
 
-usage: kube_leader.py BIN_DIR VERSION
+usage: kube_cases.py BIN_DIR VERSION kube_leader
 """
 
 import datetime
 import re
 import signal
-import subprocess
-import sys
 import time
 
-from kube_apiserver_lib import KubeApiserver
-from kube_store import OWN, install_definitions, make_accounts, write_kubeconfig
-from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
+import kube_store
+from kube_store import OWN, write_kubeconfig
+from lib import expect, expect_equal, run, say, wait_for
 from metrics import free_port, scrape
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/croft-system/leases/croftd-controller"
@@ -23,23 +21,15 @@ LONG, SHORT = 15_000, 2000
 STATUS = 'leader_election_master_status{name="croftd-controller"}'
 
 
-class Controller:
-    """croftd controller that gives every node a range, a pass every 0.2 s; with its Lease in ms."""
+class Controller(kube_store.Controller):
+    """Gives every node a range, a pass every 0.2 s; with its Lease in ms."""
 
     def __init__(self, world, store, name, duration, *flags, with_metrics=False, allocates=True):
-        self.log_path = world.directory / f"{name}.log"
         self.metrics = f"127.0.0.1:{free_port()}"
-        log = open(self.log_path, "ab")
-        self.process = subprocess.Popen(
-            [world.bin / "croftd", "controller", "--store", store, "--interval", "200ms",
-             *(["--allocate-node-cidrs", "--cluster-cidr", "10.244.0.0/16"] if allocates else []),
-             *(["--metrics-bind-address", self.metrics] if with_metrics else []),
-             "--leader-elect-lease-duration-ms", str(duration), *flags],
-            env=own_environment(world.directory), stdout=log, stderr=log)
-        world.stack.callback(self.process.kill)
-
-    def log(self):
-        return self.log_path.read_text()
+        super().__init__(world, store, name, "--interval", "200ms",
+                         *(["--allocate-node-cidrs", "--cluster-cidr", "10.244.0.0/16"] if allocates else []),
+                         *(["--metrics-bind-address", self.metrics] if with_metrics else []),
+                         "--leader-elect-lease-duration-ms", str(duration), *flags)
 
     def times_of(self, text):
         return self.log().count(text)
@@ -55,13 +45,6 @@ class Controller:
         """When its log had that first."""
         line = next(line for line in self.log().splitlines() if text in line)
         return datetime.datetime.fromisoformat(line.split()[0].replace("Z", "+00:00"))
-
-    def end(self):
-        """By SIGTERM; the seconds that it took."""
-        begin = time.monotonic()
-        self.process.terminate()
-        expect_equal(self.process.wait(timeout=10), 0, f"exit code; its log:\n{self.log()}")
-        return time.monotonic() - begin
 
 
 def make_node(kube, name):
@@ -205,18 +188,11 @@ def without(world, kube, store):
     expect_equal(kube.call("GET", LEASE)["metadata"]["resourceVersion"], before, "nobody touched the Lease")
 
 
-def test():
-    with World("kube-leader", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
-        install_definitions(world, kube)
-        make_accounts(kube)
-        store = f"kube:{write_kubeconfig(world, kube, 'croft-controller')}"
-        begin = time.monotonic()
-        told_to_end(world, kube, store)
-        killed_and_stopped(world, kube, store)
-        stopped_in_the_middle(world, kube, store)
-        without(world, kube, store)
-        say(f"all in {time.monotonic() - begin:.0f} s")
-
-
-if __name__ == "__main__":
-    main(test, 3500)
+def play(world, kube):
+    store = f"kube:{write_kubeconfig(world, kube, 'croft-controller')}"
+    begin = time.monotonic()
+    told_to_end(world, kube, store)
+    killed_and_stopped(world, kube, store)
+    stopped_in_the_middle(world, kube, store)
+    without(world, kube, store)
+    say(f"all in {time.monotonic() - begin:.0f} s")

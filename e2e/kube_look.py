@@ -13,7 +13,7 @@ import sys
 from etcd_roles import SecretEtcd
 from etcd_tls import Authority
 from kube_apiserver_lib import KubeApiserver
-from kube_store import CALICO, apply, calico_definitions, is_served, shipped_definitions
+from kube_store import CALICO, apply, calico_definitions, is_served, shipped_definitions, write_kubeconfig
 from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
 
 LOOK = pathlib.Path(__file__).resolve().parent.parent / "deploy" / "kubernetes" / "look.yaml"
@@ -83,14 +83,7 @@ class Looker:
                 "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": f"{name}-{role.replace(':', '-')}"},
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
                 "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}]})
-        self.path = world.directory / f"kubeconfig-{name}"
-        self.path.write_text(json.dumps({
-            "apiVersion": "v1", "kind": "Config", "current-context": "test",
-            "clusters": [{"name": "c", "cluster": {"server": kube.url, "certificate-authority": str(kube.ca.certificate)}}],
-            "users": [{"name": "u", "user": {"token": kube.token_of(name, "default")}}],
-            "contexts": [{"name": "test", "context": {"cluster": "c", "user": "u"}}]}))
-        self.path.chmod(0o600)
-        self.store = f"kube:{self.path}"
+        self.store = f"kube:{write_kubeconfig(world, kube, name, 'default')}"
 
     def may(self, verb, resource, group, allowed=True):
         """Waits until the API server has heard of a binding."""

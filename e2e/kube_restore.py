@@ -27,7 +27,7 @@ NODE = "oak"
 # Addresses are used again soon, and what one pod had another has next.
 POOL = ("--cidr", "10.152.0.0/26", "--block-size", "28", "--cooldown-seconds", "0")
 FOUND = 3  # exit code
-YOUNG_SECONDS = 10  # in the place of the minute for which what was just given is not compared with the runtime
+YOUNG_SECONDS = 4  # in the place of the minute for which what was just given is not compared with the runtime
 
 
 class Runbook:

@@ -1,17 +1,15 @@
 """How full pools and node ranges are, told by `croftd controller` in a real kube-apiserver: what kubectl shows of it, that only changes
 are written and only by who leads, and that neither a record's writes touch its status nor the other way round.
 
-usage: kube_status.py BIN_DIR VERSION
+usage: kube_cases.py BIN_DIR VERSION kube_status
 """
 
 import re
-import subprocess
-import sys
 import time
 
-from kube_apiserver_lib import KubeApiserver, Refused, program
-from kube_store import CALICO, OWN, install_definitions, make_accounts, plugin, write_kubeconfig
-from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
+from kube_apiserver_lib import Refused, program
+from kube_store import CALICO, OWN, Controller, plugin, write_kubeconfig
+from lib import expect, expect_equal, own_environment, run, say, wait_for
 
 INTERVAL = "300ms"
 
@@ -29,18 +27,7 @@ class Kubectl:
 
 
 def controller(world, store, name, *flags):
-    """(process, what it says so far)."""
-    path = world.directory / f"{name}.log"
-    with open(path, "ab") as log:
-        process = subprocess.Popen([world.bin / "croftd", "controller", "--store", store, "--interval", "500ms", "--status-interval", INTERVAL,
-                                    *flags], env=own_environment(world.directory), stdout=log, stderr=log)
-    world.stack.callback(process.kill)
-    return process, path.read_text
-
-
-def end(process):
-    process.terminate()
-    process.wait(20)
+    return Controller(world, store, name, "--interval", "500ms", "--status-interval", INTERVAL, *flags)
 
 
 def status(kube, pool):
@@ -62,7 +49,7 @@ def version(kube, path):
 def pools(world, kube, store, croft, kubectl):
     run(*croft, "pool", "create", "small", "--cidr", "10.1.0.0/29", "--block-size", "29", "--gateway", "none", "--cooldown-seconds", "600")
     run(*croft, "pool", "create", "wide", "--cidr", "fd00:10::/64")
-    process, log = controller(world, store["controller"], "first")
+    one = controller(world, store["controller"], "first")
     wait_for(lambda: status(kube, "small") and status(kube, "wide"), "both pools are shown", 20)
     told = status(kube, "wide")
     expect_equal((told["cidr"], told["capacity"], told["held"], told["blocks"]), ("fd00:10::/64", str(2**64), 0, 0), "an empty pool")
@@ -110,8 +97,8 @@ def pools(world, kube, store, croft, kubectl):
     kubectl_shows(kubectl)
     kube.call("DELETE", f"{CALICO}/ippools/under")
     wait_for(lambda: not status(kube, "under"), "what shows no pool goes", 20)
-    wait_for(lambda: "croftpools under shows no pool: deleted" in log(), "that it went is told", 20)
-    return process
+    wait_for(lambda: "croftpools under shows no pool: deleted" in one.log(), "that it went is told", 20)
+    return one
 
 
 def kubectl_shows(kubectl):
@@ -152,21 +139,8 @@ def spec_is_no_status(kube, kubectl):
     expect_equal(status(kube, "small")["held"], before["held"], "a PUT of the object leaves its status")
 
 
-def leader_only(world, kube, store):
-    """Of two controllers only who leads writes; the other takes over."""
-    first, said_first = controller(world, store, "leads")
-    wait_for(lambda: "this controller leads now" in said_first(), "the first leads", 20)
-    second, said_second = controller(world, store, "waits")
-    wait_for(lambda: "this controller waits" in said_second(), "the second waits", 20)
-    wait_for(lambda: status(kube, "small"), "it is shown", 20)
-    end(first)
-    kube.call("DELETE", f"{OWN}/croftpools/small")
-    wait_for(lambda: status(kube, "small"), "the second shows it anew", 20)
-    end(second)
-
-
 def node_ranges(world, kube, store, croft, kubectl):
-    process, log = controller(world, store, "ranges", "--allocate-node-cidrs", "--cluster-cidr", "10.200.0.0/23")
+    giver = controller(world, store, "ranges", "--allocate-node-cidrs", "--cluster-cidr", "10.200.0.0/23")
     the_set = f"{OWN}/croftnoderangesets/default"
 
 
@@ -195,8 +169,8 @@ def node_ranges(world, kube, store, croft, kubectl):
         say("\n" + text)
         expect(re.search(r"^NAME +RECORD +GENERATION +NODES +WAITING +READY +EXHAUSTED +AGE", text), text)
         expect(re.search(r"^default +default +\d+ +3 +0 +True +True", text, re.MULTILINE), text)
-    end(process)
-    expect("forbidden" not in log(), log())
+    giver.end()
+    expect("forbidden" not in giver.log(), giver.log())
 
 
 def missing_definition(world, kube, store):
@@ -210,31 +184,23 @@ def missing_definition(world, kube, store):
             return refused.code == 404
         return False
     wait_for(is_gone, "the kind is gone", 30)
-    process, log = controller(world, store, "older")
-    wait_for(lambda: "kubectl apply -f deploy/kubernetes/crds-croft.yaml" in log(), "it says what is missing", 20)
+    one = controller(world, store, "older")
+    wait_for(lambda: "kubectl apply -f deploy/kubernetes/crds-croft.yaml" in one.log(), "it says what is missing", 20)
     time.sleep(1)
-    expect_equal(log().count("crds-croft.yaml"), 1, "it says so once")
-    expect(log().count("addresses") > 1, f"it goes on collecting: {log()}")
-    end(process)
+    expect_equal(one.log().count("crds-croft.yaml"), 1, "it says so once")
+    expect(one.log().count("addresses") > 1, f"it goes on collecting: {one.log()}")
+    one.end()
 
 
-def test():
-    with World("kube-status", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
-        install_definitions(world, kube)
-        make_accounts(kube)
-        store = {name: f"kube:{write_kubeconfig(world, kube, f'croft-{name}')}" for name in ("node", "controller", "operator")}
-        croft = [world.bin / "croft", "--store", store["operator"]]
-        kubectl = Kubectl(write_kubeconfig(world, kube))
-        if not kubectl.program:
-            say("there is no kubectl: what it shows is not looked at")
-        process = pools(world, kube, store, croft, kubectl)
-        quiet(kube, lambda: (world.directory / "first.log").read_text().replace("is shown again", ""))
-        spec_is_no_status(kube, kubectl)
-        end(process)
-        leader_only(world, kube, store["controller"])
-        node_ranges(world, kube, store["controller"], croft, kubectl)
-        missing_definition(world, kube, store["controller"])
-
-
-if __name__ == "__main__":
-    main(test, 300)
+def play(world, kube):
+    store = {name: f"kube:{write_kubeconfig(world, kube, f'croft-{name}')}" for name in ("node", "controller", "operator")}
+    croft = [world.bin / "croft", "--store", store["operator"]]
+    kubectl = Kubectl(write_kubeconfig(world, kube))
+    if not kubectl.program:
+        say("there is no kubectl: what it shows is not looked at")
+    one = pools(world, kube, store, croft, kubectl)
+    quiet(kube, lambda: (world.directory / "first.log").read_text().replace("is shown again", ""))
+    spec_is_no_status(kube, kubectl)
+    one.end()
+    node_ranges(world, kube, store["controller"], croft, kubectl)
+    missing_definition(world, kube, store["controller"])

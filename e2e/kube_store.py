@@ -11,6 +11,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 
 from etcd import Node
 from kube_apiserver_lib import TOKEN, KubeApiserver, Refused
@@ -18,6 +19,9 @@ from lib import World, own_environment, expect, expect_equal, main, run, say, sk
 
 OWN = "/apis/ipam.croft.dev/v1alpha1"
 CALICO = "/apis/crd.projectcalico.org/v1"
+V1, V3 = "crd.projectcalico.org", "projectcalico.org"
+# The same kinds under other names in Calico's newer group.
+V3_NAMES = {"ipamconfigs": "ipamconfigurations"}
 KINDS = ("ippools", "ipreservations", "ipamconfigs", "ipamblocks", "blockaffinities", "ipamhandles", "clusterinformations")
 
 
@@ -54,12 +58,36 @@ def is_served(kube, name):
     return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 
-def install_definitions(_world, kube):
-    """Calico's and Croft's CustomResourceDefinitions, and waits until they are served."""
-    names = [apply(kube, text, "application/yaml") for text in calico_definitions()]
+def install_definitions(_world, kube, calicos=None):
+    """Calico's CustomResourceDefinitions (its own, or those that are given) and Croft's; waits until they are served."""
+    names = [apply(kube, text, "application/yaml") for text in calicos or calico_definitions()]
     names += [apply(kube, text) for text in shipped_definitions("croft")]
     for name in names:
         wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
+
+
+def both_groups(kube):
+    """Calico's kinds as the tree ships them, and under the names of its newer group as well; Croft's own."""
+    calicos = [apply(kube, part, "application/yaml") for part in shipped_definitions("calico")]
+    names = calicos + [apply(kube, part) for part in shipped_definitions("croft")]
+    for name in names + newer_group(kube, calicos):
+        wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
+
+
+def newer_group(kube, calicos):
+    """The kinds that these definitions of Calico's older group are of, under the names of the newer."""
+    names = []
+    for name in calicos:
+        body = kube.call("GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
+        called = body["spec"]["names"]
+        if called["plural"] in V3_NAMES:
+            called = {"kind": "IPAMConfiguration", "plural": "ipamconfigurations"}
+        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+        names.append(apply(kube, json.dumps({
+            "apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": {"name": f"{called['plural']}.{V3}"},
+            "spec": {"group": V3, "scope": "Cluster", "names": {"kind": called["kind"], "plural": called["plural"]},
+                     "versions": [{"name": "v3", "served": True, "storage": True, "schema": schema}]}})))
+    return names
 
 
 def make_accounts(kube):
@@ -68,17 +96,38 @@ def make_accounts(kube):
     kube.apply((tree / "deploy" / "kubernetes" / "access.yaml").read_text())
 
 
-def write_kubeconfig(world, kube, account=None):
-    """Of a service account, as whom a program would work; without one of the only admin."""
+def write_kubeconfig(world, kube, account=None, namespace="croft-system", **user):
+    """Of a service account, as whom a program would work; without one of the only admin. `user`: what it has in a token's place."""
     path = world.directory / f"kubeconfig-{account or 'admin'}"
-    token = kube.token_of(account) if account else TOKEN
+    user = user or {"token": kube.token_of(account, namespace) if account else TOKEN}
     path.write_text(json.dumps({
         "apiVersion": "v1", "kind": "Config", "current-context": "test",
         "clusters": [{"name": "c", "cluster": {"server": kube.url, "certificate-authority": str(kube.ca.certificate)}}],
-        "users": [{"name": "u", "user": {"token": token}}],
+        "users": [{"name": "u", "user": user}],
         "contexts": [{"name": "test", "context": {"cluster": "c", "user": "u"}}]}))
     path.chmod(0o600)
     return path
+
+
+class Controller:
+    """croftd controller, which ends with the world at the latest."""
+
+    def __init__(self, world, store, name, *flags):
+        self.log_path = world.directory / f"{name}.log"
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen([world.bin / "croftd", "controller", "--store", store, *flags],
+                                            env=own_environment(world.directory), stdout=log, stderr=log)
+        world.stack.callback(self.process.kill)
+
+    def log(self):
+        return self.log_path.read_text()
+
+    def end(self):
+        """By SIGTERM; the seconds that it took."""
+        begin = time.monotonic()
+        self.process.terminate()
+        expect_equal(self.process.wait(timeout=20), 0, f"exit code; its log:\n{self.log()}")
+        return time.monotonic() - begin
 
 
 def plugin(world, command, container, store):
@@ -199,7 +248,7 @@ def with_empty_register(kube):
                 kube.call("DELETE", f"{path}/{item['metadata']['name']}")
             except Refused as refused:
                 expect_equal(refused.code, 404, "deleting what is there")
-    for kind in ("crofthighwatermarks", "croftpoolsets", "croftnoderanges", "croftnoderangesets", "croftremovednodes"):
+    for kind in ("crofthighwatermarks", "croftpoolsets", "croftnoderanges", "croftnoderangesets", "croftremovednodes", "croftpools"):
         kube.call("DELETE", f"{OWN}/{kind}")
 
 

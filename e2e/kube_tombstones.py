@@ -15,7 +15,7 @@ from kube_apiserver_lib import KubeApiserver
 from kube_store import install_definitions, make_accounts, write_kubeconfig
 from lib import World, expect, expect_equal, main, run, say, wait_for
 
-TRIES = 12  # of each pod while the API server is away
+TRIES = 5  # of each pod while the API server is away
 
 
 class Rig:

@@ -1,0 +1,62 @@
+"""Cases that share a real kube-apiserver: each begins with an empty register, no pods and nodes, and the accounts as shipped.
+
+usage: kube_cases.py BIN_DIR VERSION CASE...
+
+A case is a module with play(world, kube); its directory and processes end with it.
+"""
+
+import contextlib
+import importlib
+import sys
+import time
+
+from kube_apiserver_lib import KubeApiserver, Refused
+from kube_store import calico_definitions, install_definitions, make_accounts, with_empty_register
+from lib import World, main, say
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+OF_A_NAMESPACE = ("serviceaccounts", "events", "pods", "configmaps", "services")
+
+
+def delete(kube, path):
+    with contextlib.suppress(Refused):
+        kube.call("DELETE", path, {"gracePeriodSeconds": 0})
+
+
+def begin_anew(kube):
+    with_empty_register(kube)
+    for folder in ("/api/v1/nodes", f"{RBAC}/clusterroles", f"{RBAC}/clusterrolebindings", f"{ADMISSION}/validatingadmissionpolicies",
+                   f"{ADMISSION}/validatingadmissionpolicybindings"):
+        for item in kube.call("GET", folder)["items"]:
+            name = item["metadata"]["name"]
+            if "kubernetes.io/bootstrapping" not in item["metadata"].get("labels", {}):
+                delete(kube, f"{folder}/{name}")
+    for namespace in ("default", "croft-system", "kube-system"):
+        for kind in OF_A_NAMESPACE:
+            for item in kube.call("GET", f"/api/v1/namespaces/{namespace}/{kind}")["items"]:
+                if item["metadata"]["name"] not in ("kubernetes", "extension-apiserver-authentication", "kube-apiserver-legacy-service-account-token-tracking"):
+                    delete(kube, f"/api/v1/namespaces/{namespace}/{kind}/{item['metadata']['name']}")
+    for namespace in ("croft-system", "kube-system"):
+        for kind in ("rolebindings", "roles"):
+            for item in kube.call("GET", f"{RBAC}/namespaces/{namespace}/{kind}")["items"]:
+                if item["metadata"]["name"].startswith("croft-"):
+                    delete(kube, f"{RBAC}/namespaces/{namespace}/{kind}/{item['metadata']['name']}")
+    delete(kube, "/apis/coordination.k8s.io/v1/namespaces/croft-system/leases/croftd-controller")
+    make_accounts(kube)
+
+
+def test():
+    calico_definitions()
+    with World("kube-cases", sys.argv[1]) as place, KubeApiserver(place, sys.argv[2], arguments=["--disable-admission-plugins", "ServiceAccount"]) as kube:
+        install_definitions(place, kube)
+        for name in sys.argv[3:]:
+            begin = time.monotonic()
+            begin_anew(kube)
+            with World(name.replace("_", "-"), sys.argv[1]) as world:
+                importlib.import_module(name).play(world, kube)
+            say(f"== {name}: {time.monotonic() - begin:.1f} s")
+
+
+if __name__ == "__main__":
+    main(test, 3500)
