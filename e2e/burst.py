@@ -12,7 +12,7 @@ import threading
 import time
 
 from etcd_lib import Etcd
-from lib import World, call_environment, expect, expect_equal, ipam_config, main, run, say, wait_for
+from lib import World, call_environment, expect, expect_equal, ipam_config, main, run, say, start_agent, wait_for, wait_for_agents_memory
 
 NODE = "node-a"
 PODS = 110
@@ -31,24 +31,16 @@ class Burst:
 
     @contextlib.contextmanager
     def agent(self, *more):
-        with open(self.world.directory / "agent.log", "ab") as errors:
-            process = subprocess.Popen([self.world.bin / "croftd", "agent", "--store", self.store, "--socket",
-                                        self.socket, "--node", NODE, *more], stderr=errors)
+        process = start_agent(self.world, self.store, NODE, self.socket, *more)
         try:
-            wait_for(lambda: process.poll() is not None or self.status(check=False) is not None, "the agent serves")
-            expect(process.poll() is None, "the agent ended")
-            wait_for(lambda: self.status()["cacheInUse"], "the agent knows its node")
+            wait_for_agents_memory(self.world, self.socket)
             yield process
         finally:
             process.kill()
             process.wait()
 
-    def status(self, check=True):
-        asked = run(self.world.bin / "croft", "agent", "status", "--socket", self.socket, "-o", "json", check=False)
-        if asked.returncode != 0 and not check:
-            return None
-        expect_equal(asked.returncode, 0, asked.stderr)
-        answer = json.loads(asked.stdout)
+    def status(self):
+        answer = json.loads(run(self.world.bin / "croft", "agent", "status", "--socket", self.socket, "-o", "json").stdout)
         return answer[0] if isinstance(answer, list) else answer
 
     def start(self, command, container, agent=None):

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from lib import World, expect, expect_equal, main, own_environment, say
+from lib import World, call_environment, expect, expect_equal, main, say
 
 PROCESSES = 32
 
@@ -36,12 +36,9 @@ class Rig:
             del config["ipam"]["store"]
         return json.dumps(config)
 
-    def start(self, command, container="c1", ipam=None, more=None, args="", ifname="eth0", **env):
-        variables = {**own_environment(self.world.directory),
-                     "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
-                     "CNI_IFNAME": ifname, "CNI_PATH": str(self.world.bin), "CNI_ARGS": args, **env}
-        process = subprocess.Popen([self.world.bin / "calico-ipam"], env=variables, text=True, stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    def start(self, command, container="c1", ipam=None, more=None, args="", **env):
+        process = subprocess.Popen([self.world.bin / "calico-ipam"], env=call_environment(self.world, command, container, args, **env),
+                                   text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         with contextlib.suppress(BrokenPipeError):  # VERSION reads nothing
             process.stdin.write(self.config(ipam, more))
             process.stdin.close()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from etcd_lib import CalicoPeer, Etcd
-from lib import World, expect, expect_equal, main, own_environment, say
+from lib import World, call_environment, expect, expect_equal, main, say
 
 
 class Both:
@@ -23,11 +23,8 @@ class Both:
                   "datastore_type": "etcdv3", "etcd_endpoints": self.etcd.url,
                   "ipam_lock_file": str(self.world.directory / "ipam.lock"),
                   "log_file_path": str(self.world.directory / "cni.log"), "ipam": {"type": "calico-ipam", **(ipam or {})}}
-        env = {**own_environment(self.world.directory),
-               "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
-               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin), "CNI_ARGS": args}
-        done = subprocess.run([program], input=json.dumps(config), env=env, capture_output=True, text=True, timeout=120,
-                              check=False)
+        done = subprocess.run([program], input=json.dumps(config), env=call_environment(self.world, command, container, args),
+                              capture_output=True, text=True, timeout=120, check=False)
         return done.returncode, done.stdout
 
     def same_refusal(self, what, **options):

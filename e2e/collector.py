@@ -177,4 +177,5 @@ def test():
             part(rig)
 
 
-main(test)
+if __name__ == "__main__":
+    main(test)

@@ -85,9 +85,7 @@ def acknowledged_adds_stay(world):
     etcd = etcd_with_pool(world, "10.81.0.0/24")
     agent = NodeAgent(world, etcd, "oak")
     oak, oak_alone = NodeWithAgent(world, etcd, agent, "oak"), alone(world, etcd, "oak")
-    for container in ("first", "warm", "warmer"):
-        oak.add(container)
-        time.sleep(0.3)
+    oak.warm(etcd)
     for behind in (1, 2, 3):
         snapshot, at = etcd.save("behind"), etcd.revision()
         for i in range(behind + 1):
@@ -106,8 +104,7 @@ def acknowledged_adds_stay(world):
         held = holders(world, etcd)
         for container, addresses in acknowledged.items():
             expect_equal(held.get(container), addresses, f"what {container} holds after a restore by {behind}")
-        wait_for(lambda: etcd.requests_of(lambda: oak.add(f"probe{time.monotonic_ns()}")) == {"Txn": 1},
-                 "the agent is back to one request an ADD", 20)
+        oak.warm(etcd)
     findings = world.croft(etcd.store, "check", check=False)
     expect(not findings, f"croft check: {findings}")
     agent.kill()
@@ -121,9 +118,7 @@ def a_disabled_pool_is_not_served(world):
     etcd = etcd_with_pool(world, "10.82.0.0/24")
     agent = NodeAgent(world, etcd, "oak")
     oak = NodeWithAgent(world, etcd, agent, "oak")
-    for container in ("first", "warm", "warmer"):
-        oak.add(container)
-        time.sleep(0.3)
+    oak.warm(etcd)
     snapshot = etcd.save("enabled")
     for i in range(5):
         alone(world, etcd, "elm").add(f"lost{i}")

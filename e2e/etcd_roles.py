@@ -4,7 +4,6 @@ a password, a certificate and an authority that change under running programs.
 usage: etcd_roles.py BIN_DIR
 """
 
-import json
 import os
 import pathlib
 import re
@@ -16,10 +15,10 @@ from agent_etcd import NodeWithAgent
 from etcd import Node
 from etcd_lib import Etcd
 from etcd_tls import Authority
-from lib import World, expect, expect_equal, main, require_programs, run, say, wait_for
+from lib import World, expect, expect_equal, main, require_programs, run, say, start_agent, wait_for, wait_for_agents_memory
 
 RUNBOOK = pathlib.Path(__file__).resolve().parent.parent / "docs" / "runbooks" / "etcd-roles.md"
-OK, ERROR, UNREACHABLE = 0, 1, 4
+OK = 0
 USERS = ("node", "controller", "operator", "viewer")
 
 
@@ -59,12 +58,9 @@ def croft(world, store, *arguments):
 
 class Agent:
     def __init__(self, world, store):
-        self.socket, self.log = world.directory / "oak.sock", world.directory / "oak.log"
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([world.bin / "croftd", "agent", "--store", store, "--socket", self.socket,
-                                             "--node", "oak"], stdout=log, stderr=log)
-        world.stack.callback(self.process.kill)
-        wait_for(self.socket.exists, "the agent's socket")
+        self.socket = world.directory / "oak.sock"
+        self.process = start_agent(world, store, "oak", self.socket)
+        wait_for_agents_memory(world, self.socket)
 
 
 def roles(world, etcd, url):
@@ -86,7 +82,6 @@ def roles(world, etcd, url):
     oak.ipam["store"] = url("node")
     for container in ("c1", "c2", "c3"):
         oak.add(container)
-        time.sleep(0.3)
     oak.delete("c2")
     alone.delete("alone")
     expect(oak.paths()[0] >= 2, f"served by the agent: {oak.paths()}")

@@ -11,7 +11,7 @@ import sys
 
 from etcd import Node
 from etcd_lib import Etcd, free_ports
-from lib import World, call_ipam, expect, expect_equal, main, own_environment, require_programs, run, say, wait_for
+from lib import World, call_environment, call_ipam, expect, expect_equal, main, require_programs, run, say, wait_for
 
 TRY_AGAIN, BAD_CONFIGURATION = 11, 7
 CURVE = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
@@ -92,9 +92,7 @@ def as_calico(world, etcd, ca, client, wrong_ca):
                   "log_file_path": str(world.directory / "ipam.log"),
                   "ipam_lock_file": str(world.directory / "ipam.lock"), "ipam": {"type": "calico-ipam"}}
         return run(world.bin / "calico-ipam", stdin=json.dumps(config), check=False,
-                   env={**own_environment(world.directory),
-                        "CNI_COMMAND": command, "CNI_CONTAINERID": "calico", "CNI_NETNS": "/var/run/netns/none",
-                        "CNI_IFNAME": "eth0", "CNI_PATH": str(world.bin)})
+                   env=call_environment(world, command, "calico"))
     added = call("ADD", ca)
     expect_equal((added.returncode, len(json.loads(added.stdout)["ips"])), (0, 1), f"calico-ipam: {added.stdout}")
     for command in ("ADD", "DEL"):

@@ -5,13 +5,12 @@ usage: log_page.py BIN_DIR [--print]     --print: the real lines, to write the p
 """
 
 import json
-import os
 import pathlib
 import re
 import subprocess
 import sys
 
-from lib import World, expect, expect_equal, main, own_environment, run, wait_for
+from lib import World, call_environment, expect, expect_equal, main, run, wait_for
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs/log.md"
 POD = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0;K8S_POD_UID=5f0c4d0e-1c52-4b1f-9a57-3f3f6f4a7d10"
@@ -27,8 +26,7 @@ class Rig:
     def call(self, program, command, ipam, container=CONTAINER, tombstones="none", **more):
         config = {"cniVersion": "1.1.0" if program != "calico-ipam" else "1.0.0", "name": "k8s-pod-network", **more,
                   "ipam": {"type": program, **ipam}}
-        env = {**own_environment(self.logs), "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_IFNAME": "eth0",
-               "CNI_NETNS": "/var/run/netns/none", "CNI_PATH": str(self.world.bin), "CNI_ARGS": POD, "CROFT_TOMBSTONES": str(tombstones)}
+        env = call_environment(self.world, command, container, POD, CROFT_LOG_DIRECTORY=str(self.logs), CROFT_TOMBSTONES=str(tombstones))
         done = subprocess.run([self.world.bin / program], input=json.dumps(config), env=env, capture_output=True, text=True,
                               timeout=60, check=False)
         return json.loads(done.stdout) if done.stdout else None

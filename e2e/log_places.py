@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 
-from lib import World, expect, expect_equal, main, own_environment, say
+from lib import World, call_environment, expect, expect_equal, main, own_environment, say
 
 BIG = 11 << 20  # above the size at which a log is rotated
 
@@ -20,8 +20,7 @@ def call(world, store, name, log_file, directory, program="croft-ipam", containe
     (config if program == "calico-ipam" else config["ipam"])["log_file_path"] = str(log_file)
     if program == "calico-ipam":
         config["ipam_lock_file"] = str(world.directory / "lock" / "ipam.lock")
-    env = {**own_environment(directory), "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_IFNAME": "eth0",
-           "CNI_NETNS": "/var/run/netns/none", "CNI_PATH": str(world.bin)}
+    env = call_environment(world, command, container, CROFT_LOG_DIRECTORY=str(directory))
     done = subprocess.run([world.bin / program], input=json.dumps(config), env=env, capture_output=True, text=True,
                           timeout=60, check=False)
     expect_equal((done.returncode, done.stderr), (0, ""), f"{program} {command}: {done.stdout}")
@@ -34,8 +33,7 @@ def relative_places(world, store):
         config = {"cniVersion": "1.0.0", "name": "net", "nodename": "oak", "ipam": {"type": program, "store": store}}
         for variable in ("CROFT_TOMBSTONES", "CROFT_AGENT"):
             for command in ("ADD", "DEL"):
-                env = {**own_environment(world.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": "c1", "CNI_IFNAME": "eth0",
-                       "CNI_NETNS": "/var/run/netns/none", "CNI_PATH": str(world.bin), variable: "var/place"}
+                env = call_environment(world, command, "c1", **{variable: "var/place"})
                 done = subprocess.run([world.bin / program], input=json.dumps(config), env=env, cwd=elsewhere, capture_output=True,
                                       text=True, timeout=60, check=False)
                 answer = json.loads(done.stdout)

@@ -19,7 +19,8 @@ from etcd_lib import Etcd
 from kube_agent import counts
 from kube_apiserver_lib import KubeApiserver
 from kube_store import install_definitions, make_accounts, write_kubeconfig
-from lib import World, call_environment, expect, expect_equal, ipam_config, main, own_environment, run, say, wait_for
+from lib import (World, call_environment, expect, expect_equal, ipam_config, main, own_environment, say, start_agent,
+                 wait_for, wait_for_agents_memory)
 
 NODE = "oak"
 PODS = 110
@@ -128,14 +129,8 @@ def kube_place(world, version):
 def agent_of(world, store):
     socket = world.directory / "run" / "agent.sock"
     socket.parent.mkdir(exist_ok=True)
-    with open(world.directory / "agent.log", "ab") as log:
-        agent = subprocess.Popen([world.bin / "croftd", "agent", "--store", store, "--node", NODE, "--socket", socket],
-                                 env=own_environment(world.directory), stdout=log, stderr=log)
-    world.stack.callback(agent.kill)
-    def serves():
-        asked = run(world.bin / "croft", "agent", "status", "--socket", socket, "-o", "json", check=False)
-        return asked.returncode == 0 and '"cacheInUse": true' in asked.stdout
-    wait_for(serves, "the agent serves from memory", 30)
+    agent = start_agent(world, store, NODE, socket, env=own_environment(world.directory))
+    wait_for_agents_memory(world, socket)
     try:
         yield str(socket)
     finally:
