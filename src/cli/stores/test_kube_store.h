@@ -40,12 +40,14 @@ class KubeTestStore final : private KubeTestParts, public store::ForwardingStore
   [[nodiscard]] std::shared_ptr<store::kube::FakeCluster> data() const { return cluster; }
   void set_faults(store::FaultScript script) { faults_ = std::move(script); }
   [[nodiscard]] store::CallCounts counts() const { return counts_; }
-  /// The object of a handle's record, which is there, becomes one that can't be understood.
+  /// The object of a handle's or block's record, which is there, becomes one that can't be understood.
   void damage(const core::Key& key) {
     const auto form = store::kube::make_calico_form(wire::calico::ApiGroup::crd_v1,
                                                     {wire::kube::fake_digest, wire::kube::fake_digest});
     const auto path = wire::kube::object_path(form->resource_of(key.kind), {}, form->object_name(key).value());
-    cluster->edit(path.value(), [](auto& object) { object["spec"]["block"] = "odd"; });
+    cluster->edit(path.value(), [&key](auto& object) {
+      object["spec"][key.kind == core::Kind::block ? "allocations" : "block"] = "odd";
+    });
   }
 
   [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,

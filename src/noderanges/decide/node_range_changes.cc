@@ -177,6 +177,10 @@ Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& sn
     std::vector<PlannedWrite> writes;
     bool any_added = false;
     for (const std::string& node : nodes) {
+      if (const auto before = std::ranges::find(answers, node, &NodeRangesAssigned::node); before != answers.end()) {
+        answers.push_back({node, before->cidrs, {}, before->refusal});
+        continue;
+      }
       auto& answer = answers.emplace_back(NodeRangesAssigned{node, table.ranges_of(node), {}, {}});
       auto made = node_record(reader, node, record);
       if (!made) {
