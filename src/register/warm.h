@@ -85,7 +85,7 @@ struct WarmIntent {
   std::string peer;  ///< of whom it is borrowed; of what is allocated: which pod it is promised to (warm/promised.h)
   WallTime begun{};
   ClockMark begun_at{};  ///< by a clock that nobody sets
-  /// Whose call it is. What another process, or nobody any more, waits for is settled once no call takes so long.
+  /// Whose call it is, for people. It is settled once the cloud has what was asked for, or no call takes so long.
   std::uint32_t process = 0;
   std::uint64_t process_started = 0;  ///< ticks since boot, tells two processes of one number apart
   friend bool operator==(const WarmIntent&, const WarmIntent&) = default;

@@ -114,9 +114,7 @@ void StockKeeper::settle_intents(StockView& view) {
     const Instant begun = world_.clock.now();
     const bool is_of_this_boot = intent.begun_at.boot == begun.boot;
     const bool is_old = !is_of_this_boot || begun.since_boot - intent.begun_at.since_boot >= options_.doubt;
-    // Another process may be making the call: no call takes so long.
-    const bool is_own = intent.process == options_.process && intent.process_started == options_.process_started;
-    if (!is_own && !is_old) continue;
+    // Another process may be making the call still: it finds the records of what it brought.
     // What went to another node between the look and the records would seem to have come: it would be given twice.
     const std::unique_lock leaving(leaving_, std::try_to_lock);
     if (!leaving.owns_lock()) return;
