@@ -392,7 +392,7 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   const auto there = pausable != nullptr ? pausable->pause(Deadline::after(line.clock.now(), kPauseTime))
                                          : Result<std::optional<store::StoredPause>>();
   const Error* const why = !opened ? &opened.error() : !there ? &there.error() : nullptr;
-  if (why != nullptr) return is_not_ours_to_see(line, *why, "whether it is paused") ? Result<void>() : fail(*why);
+  if (why != nullptr) return is_not_ours_to_see(line, *why, "what is Croft's own") ? Result<void>() : fail(*why);
   if (!*there) return {};
   const std::string said = store::paused((*there)->pause).message;
   const std::size_t remedy_at = said.rfind(": ");
