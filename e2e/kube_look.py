@@ -241,7 +241,7 @@ def is_as_the_readme_says(world, kube):
                                                 "spec": {"handleID": handle, "block": {BLOCK: 1}, "deleted": False}})
     looker = Looker(world, kube, "reader-of-the-readme", ["cluster-admin"])
     looker.may("list", "ipamblocks", "crd.projectcalico.org")
-    done = run(world.bin / "croft", "--kubeconfig", looker.path, "check", check=False, env={**own_environment(world.directory)})
+    done = run(world.bin / "croft", "--kubeconfig", looker.store.removeprefix("kube:"), "check", check=False, env={**own_environment(world.directory)})
     readme = (LOOK.parent.parent.parent / "README.md").read_text()
     expect(done.returncode == 3 and f"$ croft --kubeconfig ~/.kube/config check\n{done.stdout}```" in readme, f"README.md shows:\n{done.stdout}{done.stderr}")
     say("check finds what README.md shows")

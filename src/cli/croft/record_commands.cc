@@ -66,7 +66,9 @@ struct RemoveOptions {
 
 [[nodiscard]] Result<int> remove_record(CommandLine& line, const RemoveOptions& options) {
   const auto kind = kind_named(options.kind);
-  if (!kind) return fail(ErrorCode::invalid_argument, "there is no kind of record " + net::echo(options.kind));
+  if (!kind)
+    return fail(ErrorCode::invalid_argument, "there is no kind of record " + net::echo(options.kind) +
+                                                 "; `croft check` names the kind and the name of each");
   TRY(const engine::Context context, line.open());
   // A block is named as `croft check` does, or as its record is.
   const auto cidr = net::Prefix::parse(options.name);

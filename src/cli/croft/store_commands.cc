@@ -383,7 +383,7 @@ Data account_json(const Account& account, bool done) {
 }  // namespace
 
 void add_store_commands(CLI::App& app, CommandLine& line) {
-  CLI::App* store = app.add_subcommand("store", "Back up a register, restore it, prepare Kubernetes for one");
+  CLI::App* store = app.add_subcommand("store", "Back up a register, restore or move it");
   store->require_subcommand(1);
   store->fallthrough();
 

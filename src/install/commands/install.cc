@@ -111,6 +111,7 @@ class Install {
     TRY(const KubePlace place, parse_kube_url(options_.store));
     group_ = group_part(place);
     network.store = fmt::format("kube:{}/{}{}", on_host, wire::kKubeconfigName, group_);
+    TRY_VOID(parse_kube_url(network.store));
     options_.kubeconfig.file = fmt::format("{}/{}", options_.configurations, wire::kKubeconfigName);
     return {};
   }

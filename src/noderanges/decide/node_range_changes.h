@@ -35,7 +35,7 @@ struct NodeRangesAssigned {
   std::optional<Error> refusal;
 };
 
-/// The treatment of a node without a record.
+/// Whether a node without a record gets one, or is refused.
 enum class NodeRecord : std::uint8_t { make, demand };
 
 /// Decides ranges for nodes: one for each family that has a cluster CIDR and that the node has no range of yet, from

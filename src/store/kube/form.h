@@ -34,7 +34,7 @@ struct Stored {
   bool is_deleted = false;
 };
 
-/// The statements of URLs and objects about a kind.
+/// How URLs and objects name a kind.
 struct FormKind {
   wire::kube::ApiResource resource;
   std::string_view kind;                     ///< "CroftPoolSet", "IPAMBlock"
@@ -55,13 +55,13 @@ class Form {
   /// For a kind that it has.
   [[nodiscard]] virtual FormKind about(Kind kind) const = 0;
   [[nodiscard]] wire::kube::ApiResource resource_of(Kind kind) const { return about(kind).resource; }
-  /// The statements of lists of a kind about themselves, and the members read of their objects.
+  /// How lists of a kind name it, and which members of their objects are read.
   [[nodiscard]] wire::kube::ApiListOf list_of(Kind kind) const;
   /// The object's name. Error: invalid_argument for a key that can have none.
   [[nodiscard]] virtual Result<std::string> object_name(const Key& key) const = 0;
   /// Where the object of a key is. Error: as of object_name().
   [[nodiscard]] Result<std::string> path_of(const Key& key) const;
-  /// The statement of a key's object about itself. Error: as of object_name().
+  /// How the object of a key names itself. Error: as of object_name().
   [[nodiscard]] Result<wire::kube::ApiObjectOf> object_of(const Key& key) const;
   /// The selections, in the order of asking, that together find every record whose name begins so, and maybe others. At
   /// least one; an empty one finds all. Unless the listing is `as_stored`, records may be missing that are not as this

@@ -22,7 +22,6 @@ struct ListAsked {
   std::int64_t page_objects = 500;
 };
 
-/// The use of the objects.
 struct ListUse {
   /// Called before the first page, and again where the list has to be read anew: what was taken before is void then.
   std::function<void()> begin;

@@ -5,7 +5,7 @@
 
 namespace croft::store {
 
-/// The trouble of one commit.
+/// How one commit goes wrong.
 enum class Fault : std::uint8_t {
   lose_reply,      ///< applied, but the caller gets unknown_outcome
   lose_request,    ///< not applied, and the caller gets unknown_outcome

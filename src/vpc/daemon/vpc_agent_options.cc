@@ -7,7 +7,7 @@ namespace croft::app {
 void add_vpc_agent_options(CLI::App& command, VpcAgentOptions& options) {
   command
       .add_option("--low-water-mark,--availablePodIPLowWatermark", options.low,
-                  "As many free addresses there are at least; 0 with a high mark of 0: none is asked for ahead")
+                  "Minimum number of free addresses to keep. Set both marks to 0 to keep no stock")
       ->capture_default_str();
   command
       .add_option("--high-water-mark,--availablePodIPHighWatermark", options.high,
@@ -15,7 +15,7 @@ void add_vpc_agent_options(CLI::App& command, VpcAgentOptions& options) {
       ->capture_default_str();
   command
       .add_option("--cooldown-seconds,--cooldownPeriodSeconds", options.cooldown_s,
-                  "How long a released address rests before another pod gets it; 0: not at all")
+                  "Seconds a released address rests before another pod gets it; 0: none")
       ->check(CLI::Range(0, 1200))
       ->capture_default_str();
   command.add_flag("--calico-policy,--calicoPolicyFlag", options.calico_policy,
@@ -29,43 +29,49 @@ void add_vpc_agent_options(CLI::App& command, VpcAgentOptions& options) {
   command.add_option("--api", options.cloud.api, "URL of UCloud's API (default: the one inside a VPC)")
       ->envname("UCLOUD_API_ENDPOINT");
   command.add_option("--metadata", options.cloud.metadata, "URL of the instance's metadata (default: UCloud's)");
-  command.add_option("--region", options.cloud.region, "Where the metadata do not say")->envname("UCLOUD_REGION_ID");
-  command.add_option("--project", options.cloud.project, "Where the metadata do not say")->envname("UCLOUD_PROJECT_ID");
-  command.add_option("--vpc", options.cloud.vpc, "Where the metadata do not say")->envname("UCLOUD_VPC_ID");
+  command.add_option("--region", options.cloud.region, "Region (default: the metadata's)")->envname("UCLOUD_REGION_ID");
+  command.add_option("--project", options.cloud.project, "Project (default: the metadata's)")
+      ->envname("UCLOUD_PROJECT_ID");
+  command.add_option("--vpc", options.cloud.vpc, "VPC (default: the metadata's)")->envname("UCLOUD_VPC_ID");
   command.add_option("--subnet", options.cloud.subnet, "Subnet to take addresses from (default: the interface's)")
       ->envname("UCLOUD_SUBNET_ID");
   command.add_option("--interface", options.interface, "Interface to probe on (default: the one with the cloud's MAC)");
-  command.add_flag("--no-probe", options.no_probe,
-                   "Take what the cloud gives for nobody else's, without asking the wire");
+  command.add_flag("--no-probe", options.no_probe, "Skip the ARP probe of new addresses");
   command
       .add_option("--probe-unit-milliseconds", options.probe_wait_ms,
-                  "RFC 5227's PROBE_WAIT, by which the whole window is scaled")
+                  "PROBE_WAIT of RFC 5227; scales the whole window of the probe")
       ->check(CLI::Range(10, 10000))
       ->capture_default_str();
-  command.add_option("--max-addresses", options.node_max, "What this node may have of all sorts; 0: no limit")
+  command
+      .add_option("--max-addresses", options.node_max,
+                  "Maximum number of addresses of this node, of all states; 0: no limit")
       ->capture_default_str();
-  command.add_option("--reconcile-seconds", options.reconcile_s, "Between looks for differences")
+  command
+      .add_option("--reconcile-seconds", options.reconcile_s,
+                  "Seconds between comparisons of records, cloud, pods and host")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
-  command.add_option("--grace-seconds", options.grace_s, "How long a difference has to be seen before it is acted on")
+  command.add_option("--grace-seconds", options.grace_s, "Seconds a difference has to be seen before it is acted on")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
-  command.add_option("--young-seconds", options.young_s, "Records younger than this are left alone")
+  command.add_option("--young-seconds", options.young_s, "Seconds for which a new record is left alone")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
-  command.add_option("--doubt-seconds", options.doubt_s, "How late the cloud may still do what it never answered")
+  command
+      .add_option("--doubt-seconds", options.doubt_s,
+                  "Seconds within which the cloud may still do what it never answered")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
   command
       .add_option("--release-unknown-after-seconds", options.release_unknown_after_s,
-                  "Give back what nobody knows a use of after so long; 0: an operator does")
+                  "Seconds after which an unknown address goes back to the cloud; 0: never by itself")
       ->capture_default_str();
   command.add_option(
       "--peer", options.peers,
       "Another node's agent, NODE=ADDRESS:PORT; may be given several times. Others are found in the cluster");
   command.add_option("--listen", options.listen, "ADDRESS:PORT for the agents of other nodes, with certificates")
       ->envname("LISTEN_TCP_ADDR");
-  command.add_option("--tls-ca", options.tls_ca, "Who signs the agents' certificates");
+  command.add_option("--tls-ca", options.tls_ca, "CA of the agents' certificates");
   command.add_option("--tls-certificate", options.tls_certificate, "This agent's certificate");
   command.add_option("--tls-key", options.tls_key, "Its key, readable to its user only");
   command.add_flag(
