@@ -1,10 +1,9 @@
 """What `host-local` must answer, as a table: every row runs with the reference's binary and with Croft's.
 
 A row gives the state of the directory, the calls, for each call the exit code and the exact bytes, and the directory
-afterwards: names, contents, modes. Row numbers are those of docs/notes/host-local.md#cases
-and docs/notes/cni.md#cases; the other rows are named after what they are about.
-Where the two programs are to differ, the row says why; the
-reasons are printed at the end.
+afterwards: names, contents, modes. Row numbers are those of docs/notes/host-local.md#cases and
+docs/notes/cni.md#cases; other rows are named after their subject. Rings, cursors, faulty ranges and addresses that
+are asked for are host_local_differential.py's, and unit tests'.
 
 usage: host_local_table.py BIN_DIR [--row NUMBER]
 """
@@ -384,39 +383,6 @@ row("results", net("10.1.2.0/24", routes=[{**many, "mtu": 0, "priority": 0}]),
     add(R(FIRST, routes=[{k: many[k] for k in ("dst", "gw", "advmss", "table", "scope")}])), ANY, versions=LIST)
 resolv_row("results", "search a<b>&c\n", {"search": ["a<b>&c"]})
 
-# Sets (2.1, 2.3).
-for key in ("rangeStart", "rangeEnd", "gateway"):
-    bad("configuration", {"name": NETWORK, "ipam": {key: "10.1.2.9"}}, "no IP ranges specified")
-row("load-order", net("10.1.2.0/24", "10.1.2.0/24"), add(E("CNI version  does not support more than 1 address per family"),
-                                                version=""), NOTHING)
-bad("load-order", net("10.1.2.0/24", "10.1.3.0/31"), "invalid range set 1: Network 10.1.3.0/31 too small to allocate from")
-for cidr, first, gateway, last in (("0.0.0.0/0", "0.0.0.2", "0.0.0.1", "255.255.255.254"),
-                                   ("::/0", "::2", "::1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")):
-    row("ranges", net(cidr), add(Per(E(FA0 + f"no IP addresses available in range set: ?01-{last}"),
-                                  R(f"{first}/0 {gateway}"), SHORT)),
-        Per({}, {first: DUMMY, **cursors(first)}, SHORT))
-bad("ranges", net("192.0.2.0/24 e=192.0.2.40 s=192.0.2.40 g=192.0.2.1", ["192.0.2.0/24"]), "range set 0 overlaps with 1")
-LEAVES = "a range that begins at the broadcast address and has no end leaves the subnet in the reference: refused"
-row("ranges", net("10.1.2.0/24 s=10.1.2.255"),
-    [add(Per(R(f"{a}/24 10.1.2.1"), E(IR0 + "RangeStart 10.1.2.255 not in network 10.1.2.0/24"), LEAVES), c)
-     for c, a in (("a", "10.1.2.255"), ("b", "10.1.3.0"))],
-    Per({"10.1.2.255": holder("a"), "10.1.3.0": holder("b"), **cursors("10.1.3.0")}, NOTHING, LEAVES))
-# Only the gateway of the containing range is skipped (docs/notes/host-local.md#round-robin).
-row("round-robin", net(["10.1.2.0/29 e=10.1.2.3 g=10.1.2.5", "10.1.2.0/29 s=10.1.2.4 g=10.1.2.2"]),
-    fill(*gw("10.1.2.5", "10.1.2.1/29", "10.1.2.2/29", "10.1.2.3/29"), *gw("10.1.2.2", "10.1.2.4/29", "10.1.2.5/29",
-                                                                          "10.1.2.6/29"),
-         then=FA0 + "no IP addresses available in range set: 10.1.2.1-10.1.2.3,10.1.2.4-10.1.2.6"), ANY)
-# A freed address comes again only after a whole turn; a requested one moves the cursor.
-row("round-robin", net("10.1.2.0/29"), [*fill(*gw("10.1.2.1", "10.1.2.2/29", "10.1.2.3/29")), delete(container="c0"),
-                                add(R("10.1.2.4/29 10.1.2.1")),
-                                add(R("10.1.2.6/29 10.1.2.1"), "b", env={"args": "IP=10.1.2.6"}),
-                                add(R("10.1.2.2/29 10.1.2.1"), "d")],
-    {"10.1.2.3": holder("c1"), "10.1.2.4": DUMMY, "10.1.2.6": holder("b"), "10.1.2.2": holder("d"), **cursors("10.1.2.2")})
-
-# Routes as they come (docs/notes/host-local.md#configuration).
-row("configuration", net("10.1.2.0/24", routes=[{"gw": "1.2.3.4"}]), add(R(FIRST, routes=[{"dst": "<nil>", "gw": "1.2.3.4"}])), ANY)
-bad("configuration", net("10.1.2.0/24", routes=[{"dst": "x"}]), "invalid CIDR address: x")
-bad("configuration", net("10.1.2.0/24", routes=[{"dst": "10.0.0.0/8", "gw": "x"}]), "invalid IP address: x")
 # A symbolic link counts as its target (docs/notes/host-local.md#matching).
 row("matching", ONE, add(E(FA0 + "10.1.2.3 has been allocated to dummy, duplicate allocation is not allowed")), ANY,
     state={"10.1.2.3": LINK}, outside={"target": DUMMY})

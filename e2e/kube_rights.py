@@ -386,6 +386,9 @@ def works_as_bootstrap(rig):
         return "of Service" in rig.croft("croft-bootstrap", "pool", "defaults", "--no-kubeadm", "--ipv4-cidr", "10.96.0.0/16", "--ipv6-cidr", "none",
                                          any_code=True)
     wait_for(lists_services, "without ServiceCIDRs the addresses of Services are left out", 30)
+    ready = lambda: any(condition["type"] == "Ready" and condition["status"] == "True" for item in rig.items(ranges)
+                        for condition in item.get("status", {}).get("conditions", []))
+    wait_for(ready, "Services get addresses again", 60)
 
 
 # Records as no Croft writes them, of kinds that no other command deletes: `croft record remove KIND NAME`.
