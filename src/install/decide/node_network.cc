@@ -152,10 +152,11 @@ Result<void> judge_uninstall(const std::vector<std::string>& names, const std::s
     if (!name.ends_with(kBeforeCroft)) continue;
     const std::string file = name.substr(0, name.size() - kBeforeCroft.size());
     if (std::ranges::find(names, file) == names.end() || written.contains(file)) continue;
-    return fail(ErrorCode::refused_for_safety,
-                fmt::format("{0} calls croft-ipam, which would go, and no pod would start. `mv {1}{2} {1}` first; "
-                            "--force takes the plugin away all the same",
-                            net::echo(file), in_shell_quotes_if_needed(file), kBeforeCroft));
+    return fail(
+        ErrorCode::refused_for_safety,
+        fmt::format("{0} may call croft-ipam, which would go, as {1}{2} lies beside it. `mv {1}{2} {1}` where it "
+                    "does, `rm {1}{2}` where it does not; --force takes the plugin away all the same",
+                    net::echo(file), in_shell_quotes_if_needed(file), kBeforeCroft));
   }
   for (const std::string& name : names) {
     const bool is_mains = brings_network(main) && stem_of(name) == main;
