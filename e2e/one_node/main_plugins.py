@@ -7,18 +7,56 @@ usage: main_plugins.py BIN_DIR bridge|calico|flannel
 import ipaddress
 import json
 import os
+import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
 
 from article import CHART, NAMESPACE, Story, deployment, helm, values
 from cluster import CONTROL, PODS, in_cluster_namespaces, inside
 from etcd_lib import CalicoPeer
-from flannel_path import find_flannel
 from kube_store import calico_definitions
-from lib import World, expect, expect_equal, main, say, skip, wait_for
+from lib import PLUGINS, Failure, World, expect, expect_equal, main, run, say, skip, wait_for
 
 KUBECONFIG = "/etc/cni/net.d/calico-kubeconfig"
+# flannel's plugin as it was before it moved to a module of its own, which not every module proxy gives.
+FLANNEL_MODULE = "github.com/containernetworking/plugins"
+FLANNEL_VERSION = "v0.9.1"
+FLANNEL_CHECKSUM = "h1:FD1tADPls2EEi3flPc2OegIY1M9pUa9r2Quag7HMLV8="
+FLANNEL_PACKAGE = "./plugins/meta/flannel"
+
+
+def find_flannel(world):
+    """The real flannel CNI plugin, or why there is none."""
+    given = os.environ.get("CROFT_FLANNEL_CNI")
+    for path in [given] if given else [PLUGINS / "flannel", "/opt/cni/bin/flannel"]:
+        if pathlib.Path(path).exists():
+            return pathlib.Path(path).resolve(), None
+    if given:
+        raise Failure(f"CROFT_FLANNEL_CNI={given}: no such file")
+    if not shutil.which("go"):
+        return None, "Go is not installed"
+    # FLANNEL_CHECKSUM stands for the checksum database; what the module needs is checked with its own go.sum.
+    environment = {**os.environ, "GOFLAGS": "-modcacherw", "GONOSUMDB": FLANNEL_MODULE, "GOTOOLCHAIN": "local",
+                   "GOMODCACHE": str(world.directory / "go-modules"), "GOCACHE": str(world.directory / "go-cache"),
+                   "CGO_ENABLED": "0"}
+    module = f"{FLANNEL_MODULE}@{FLANNEL_VERSION}"
+    try:
+        done = run("go", "mod", "download", "-json", module, env=environment, check=False, timeout=60)
+        answer = json.loads(done.stdout or "{}")
+        if done.returncode != 0 or "Dir" not in answer:
+            reason = (answer.get("Error") or done.stderr).strip().splitlines()
+            return None, f"the module proxy does not give {module}: {reason[0] if reason else 'no answer'}"
+        expect_equal(answer["Sum"], FLANNEL_CHECKSUM, f"checksum of {module}")
+        target = world.directory / "flannel"
+        done = run("go", "build", "-C", answer["Dir"], "-p", "1", "-mod", "readonly", "-o", target, FLANNEL_PACKAGE,
+                   env=environment, check=False, timeout=240)
+    except subprocess.TimeoutExpired as late:
+        return None, f"took too long: {' '.join(str(c) for c in late.cmd[:3])}"
+    if done.returncode != 0:
+        return None, f"{module} can't be built here: {done.stderr.strip().splitlines()[-1]}"
+    return target, None
 
 
 def others_plugins(which, bin_dir, folder):
