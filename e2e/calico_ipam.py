@@ -1,19 +1,15 @@
-"""The personality calico-ipam as a runtime calls it: the real program on a register in a file. Results byte for byte, the
-node's name, the lock, and errors in Calico's words. What it decides is calico_ipam_test.cc's.
+"""The personality calico-ipam as a runtime calls it: the real program on a register in a file. Results byte for byte,
+and what it takes from elsewhere. What it decides, the lock and errors in Calico's words are calico_ipam_test.cc's.
 
 usage: calico_ipam.py BIN_DIR
 """
 
 import contextlib
-import fcntl
 import json
 import subprocess
 import sys
-import time
 
 from lib import World, call_environment, expect, expect_equal, main, say
-
-PROCESSES = 32
 
 
 class Rig:
@@ -51,11 +47,6 @@ class Rig:
         out, err = process.communicate(timeout=60)
         expect_equal(err, "", f"{command}: standard error")
         return process.returncode, out
-
-    def add(self, *arguments, **options):
-        code, out = self.raw("ADD", *arguments, **options)
-        expect_equal(code, 0, f"ADD: {out}")
-        return [ip["address"] for ip in json.loads(out)["ips"]]
 
     def delete(self, *arguments, **options):
         expect_equal(self.raw("DEL", *arguments, **options), (0, ""), "DEL")
@@ -107,20 +98,13 @@ def results(world):
         rig.refused(command, 1, f"plugin version does not allow {command}", command=command, more={"cniVersion": "1.1.0"})
 
 
-def errors(world):
-    rig = Rig(world, "errors")
-    rig.refused("no pool", 11, "cannot find a qualified ippool")
+def options(world):
+    """What the program takes from elsewhere; and its log has a refusal whole."""
+    rig = Rig(world, "options")
     rig.pool("a", "10.1.0.0/29", 29)
-    for i in range(5):
-        rig.add(f"a{i}")
-    rig.refused("full", 100, "failed to request IPv4 addresses: Assigned 0 out of 1 requested IPv4 addresses; No IPs "
-                "available in pools: [10.1.0.0/29] | pool a (10.1.0.0/29): ", "c9")
-    rig.refused("taken", 100, "resource already exists: 10.1.0.3 | pool a (10.1.0.0/29): the address is held by net.a",
-                "c9", args="IP=10.1.0.3")
-    rig.refused("node name", 7, "nodename", "c9", more={"nodename": "a/b"})
-    rig.refused("Kubernetes", 7, "kubernetes.kubeconfig: is missing", "c9", ipam={"store": None}, more={"datastore_type": "kubernetes"})
-    rig.delete("a0")
-    expect_equal(len(rig.add("c8", ipam={"store": None}, CROFT_STORE=rig.store)), 1, "CROFT_STORE names the store")
+    code, out = rig.raw("ADD", ipam={"store": None}, CROFT_STORE=rig.store)
+    expect_equal((code, len(json.loads(out)["ips"])), (0, 1), "CROFT_STORE names the store")
+    rig.refused("taken", 100, "resource already exists: 10.1.0.2 | pool a (10.1.0.0/29): the address is held by net.c1", "c9", args="IP=10.1.0.2")
     rig.delete("c1", ipam={"store": f"sqlite:{world.directory}/nowhere/croft.db"})
     expect(not (world.directory / "nowhere").exists(), "DEL on an absent store makes nothing")
     for option, code in (("-upgrade", 1), ("-v", 0)):
@@ -130,32 +114,9 @@ def errors(world):
     expect("ADD network=net container=c9" in log and "pool a (10.1.0.0/29): " in log, "the log has refusals whole")
 
 
-def together(world):
-    """All at once, with the host's lock; then with the lock held by somebody else for a while."""
-    rig = Rig(world, "together")
-    rig.pool("four", "10.1.0.0/24", 26)
-    processes = [rig.start("ADD", f"c{i}") for i in range(PROCESSES)]
-    answers = [(p.communicate(timeout=60), p.returncode) for p in processes]
-    expect_equal([a for a in answers if a[1] != 0], [], "failed ADDs")
-    expect_equal(len(rig.held()), PROCESSES, "distinct addresses")
-    with open(rig.lock, "r+b") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        waiting = rig.start("ADD", "waits")
-        time.sleep(0.3)
-        expect(waiting.poll() is None, "an ADD waits for the host's lock")
-        fcntl.flock(lock, fcntl.LOCK_UN)
-        out, _ = waiting.communicate(timeout=60)
-        expect_equal(waiting.returncode, 0, out)
-    for i in range(PROCESSES):
-        rig.delete(f"c{i}")
-    rig.delete("waits")
-    expect_equal(rig.held(), [], "held after all DELs")
-    world.croft(rig.store, "check")
-
-
 def test():
     with World("calico", sys.argv[1]) as world:
-        for part in (results, errors, together):
+        for part in (results, options):
             part(world)
 
 

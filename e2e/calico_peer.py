@@ -1,14 +1,18 @@
-"""Croft and Calico's own library on the same etcd: each reads what the other wrote, and both work at once.
+"""Croft and Calico's own library on the same etcd, or on the same Kubernetes API: each reads what the other wrote, and both work at once.
 
-usage: calico_peer.py BIN_DIR
+usage: calico_peer.py BIN_DIR etcd|VERSION    a version is that of a kube-apiserver
 """
 
+import contextlib
 import json
 import random
 import sys
+import types
 
 from etcd import Node
 from etcd_lib import CalicoPeer, Etcd
+from kube_apiserver_lib import KubeApiserver
+from kube_store import install_definitions, write_kubeconfig
 from lib import World, expect, expect_equal, main, run, say
 
 
@@ -27,12 +31,13 @@ def check(world, etcd):
     expect_equal(done.returncode, 0, f"croft check: {done.stdout}{done.stderr}")
 
 
-def reads_each_other(world, etcd, peer):
-    oak = Node(world, etcd.store, "oak")
+def reads_each_other(world, place, peer):
+    oak = Node(world, place.store, "oak")
     addresses = [oak.add(f"c{i}")[0].split("/")[0] for i in range(20)]
-    dump = peer("dump")
-    expect(not dump.get("undecoded"), f"Calico's library can't read: {dump.get('undecoded')}")
-    expect_equal(sorted(h for h in held_of(dump).values()), sorted(f"net.c{i}" for i in range(20)), "handles it reads")
+    if isinstance(place, Etcd):
+        dump = peer("dump")
+        expect(not dump.get("undecoded"), f"Calico's library can't read: {dump.get('undecoded')}")
+        expect_equal(sorted(h for h in held_of(dump).values()), sorted(f"net.c{i}" for i in range(20)), "handles it reads")
     for address in addresses[:3]:
         attributes = peer("attributes", address)
         expect("oak" in json.dumps(attributes), f"attributes of {address}: {attributes}")
@@ -40,19 +45,21 @@ def reads_each_other(world, etcd, peer):
     expect(addresses[3] in json.dumps(ips), f"addresses of the handle: {ips}")
 
     theirs = peer("auto-assign", "--host", "elm", "--handle", "k8s.x1", "--num4", "5", "--attr", "node=elm")
-    rows = world.held(etcd.store)
+    rows = world.held(place.store)
     mine = [a for a, row in rows.items() if row["handle"] == "k8s.x1"]
     expect_equal(len(mine), 5, f"Croft reads Calico's addresses: {rows.keys()} {theirs}")
-    check(world, etcd)
+    check(world, place)
 
+    # Calico releases on Croft's block, and Croft goes on with what it left.
     peer("release-by-handle", "net.c3")
-    expect(addresses[3] not in world.held(etcd.store), "released by Calico")
+    expect(addresses[3] not in world.held(place.store), "released by Calico")
     oak.delete("c3")
+    expect(oak.add("c3")[0].split("/")[0] in world.held(place.store), "assigned again")
     for i in range(20):
         oak.delete(f"c{i}")
     peer("release-by-handle", "k8s.x1")
-    expect_equal(world.held(etcd.store), {}, "all given back")
-    check(world, etcd)
+    expect_equal(world.held(place.store), {}, "all given back")
+    check(world, place)
 
 
 def both_at_once(world, etcd, peer):
@@ -90,17 +97,31 @@ def both_at_once(world, etcd, peer):
     check(world, etcd)
 
 
-def test():
-    with World("calico", sys.argv[1]) as world:
+@contextlib.contextmanager
+def place_of(world, kind):
+    if kind == "etcd":
         etcd = Etcd(world)
         peer = CalicoPeer(world, etcd)
-        peer("pool-create", "--name", "p", "--cidr", "10.79.0.0/22", "--block-size", "28")
         for node in ("oak", "elm"):
             peer("node-create", node)
-        reads_each_other(world, etcd, peer)
+        yield etcd, peer
+        return
+    with KubeApiserver(world, kind) as kube:
+        install_definitions(world, kube)
+        config = write_kubeconfig(world, kube)
+        for name in ("oak", "elm"):
+            kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+        place = types.SimpleNamespace(store=f"kube:{config}", url=f"kubeconfig:{config}")
+        yield place, CalicoPeer(world, place)
+
+
+def test():
+    with World("calico", sys.argv[1]) as world, place_of(world, sys.argv[2]) as (place, peer):
+        peer("pool-create", "--name", "p", "--cidr", "10.79.0.0/22", "--block-size", "28")
+        reads_each_other(world, place, peer)
         say("each reads, and releases, what the other wrote")
-        both_at_once(world, etcd, peer)
+        both_at_once(world, place, peer)
 
 
 if __name__ == "__main__":
-    main(test, 280)
+    main(test, 3500)

@@ -1,6 +1,6 @@
 """Every finding of `croft check`, provoked in a register with living pods, and its remedy followed to the letter: each living
 pod keeps its address, nobody else gets it, and what the remedy promises comes true. A finding without a row fails the test.
-Then `croft ip release` and `croft record remove`, of what lives and of what is gone. Neither root nor network.
+Then `croft ip release`, of what lives and of what is gone. Neither root nor network.
 
 usage: check_remedies.py BIN_DIR
 """
@@ -477,38 +477,12 @@ def on_a_terminal(world):
     say("  on a terminal it asks")
 
 
-def removals(world, etcd):
-    """Calico's programs may read what Croft can't."""
-    etcd.ctl("del", "--prefix", "")
-    r = Register(world, etcd.store, world.directory / "cache-removals")
-    r.etcd = etcd
-    block = r.block.replace("/", "-")
-    for kind, name, key, words in (("pool", "a", CALICO + "ippools/a", "NAT"), ("reservation", "mine", CALICO + "ipreservations/mine", "given out"),
-                                   ("affinity", f"host/node-a/ipv4/{r.block}", f"/calico/ipam/v2/host/node-a/ipv4/block/{block}", "route"),
-                                   ("handle", "net.c0", "/calico/ipam/v2/handle/net.c0", "DEL"), ("node", "node-a", CALICO + "nodes/node-a", "Calico"),
-                                   ("ipam_config", "default", "/calico/ipam/v2/config", "Calico"), ("block", f"ipv4/{r.block}", BLOCK + block, "Calico")):
-        before = etcd.get(key).get(key)
-        etcd.put(key, "{")
-        said = r.cli("record", "remove", kind, name, codes=(REFUSED,)).stderr
-        expect("--force" in said and words in said and "Calico" in said, f"record remove {kind}: {said}")
-        expect_equal(etcd.get(key).get(key), "{", f"{kind} is left")
-        remedies = json.dumps([one["remedy"] for one in r.check()])
-        expect("record remove" not in remedies, f"check on a damaged {kind}: {remedies}")
-        r.cli("record", "remove", kind, name, "--force")
-        expect_equal(etcd.get(key), {}, f"{kind} is gone")
-        if before is not None:
-            etcd.put(key, before)
-    r.expect_unharmed("put back")
-    say("  record remove of what is Calico's wants --force")
-
-
 def test():
     with World("check-remedies", sys.argv[1]) as world:
         etcd = Etcd(world)
         of_all_findings(world, etcd)
         releases(world, etcd)
         on_a_terminal(world)
-        removals(world, etcd)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import json
 from check_remedies import commands_of
 from kube_collect import Cluster, Controller
 from kube_store import write_kubeconfig
-from lib import expect, expect_equal, own_environment, run, say, wait_for
+from lib import call_ipam, expect, expect_equal, run, say, wait_for
 
 FINDINGS, REFUSED = 3, 5  # exit codes
 NODES = "/api/v1/nodes"
@@ -204,10 +204,7 @@ class Pods:
         self.call("DEL", name, "node-1")
 
     def call(self, command, container, node):
-        config = {"cniVersion": "1.0.0", "name": "net", "ipam": {"type": "croft-ipam", "store": self.rig.cluster.store, "nodename": node}}
-        return run(self.rig.world.bin / "croft-ipam", check=False, stdin=json.dumps(config),
-                   env={**own_environment(self.rig.world.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": container,
-                        "CNI_NETNS": "/x", "CNI_IFNAME": "eth0", "CNI_PATH": "/x"})
+        return call_ipam(self.rig.world, command, container, self.rig.cluster.store, node)
 
     def unharmed(self, where, free=()):
         """Each that lives has its address, and nobody else gets it; nor one of `free`."""
@@ -218,10 +215,10 @@ class Pods:
         for number in (1, 2, 3):
             for count in range(16):
                 name = f"fill-{number}-{count}"
-                done = self.call("ADD", name, f"node-{number}")
-                if done.returncode != 0:
+                code, answer = self.call("ADD", name, f"node-{number}")
+                if code != 0:
                     break
-                taken[json.loads(done.stdout)["ips"][0]["address"].split("/")[0]] = (name, f"node-{number}")
+                taken[answer["ips"][0]["address"].split("/")[0]] = (name, f"node-{number}")
         expect_equal(sorted(set(taken) & (set(self.living) | set(free))), [], f"{where}: who got an address of another")
         for name, node in taken.values():
             self.call("DEL", name, node)

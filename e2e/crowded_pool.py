@@ -1,18 +1,16 @@
 """A pool whose places are 99 % blocks of other nodes, with half of the pool reserved: a new node's ADD finds the one place that
 is free and not reserved, in few requests. When that one is taken too, a block that is empty goes over to it.
 
-usage: crowded_pool.py BIN_DIR sqlite|etcd|VERSION    a version is that of a kube-apiserver
+usage: crowded_pool.py BIN_DIR sqlite|etcd, kube_cases.py BIN_DIR VERSION crowded_pool
 """
 
-import contextlib
 import ipaddress
 import sys
 
 from etcd import Node
 from etcd_lib import Etcd
 from kube_agent import cost
-from kube_apiserver_lib import KubeApiserver
-from kube_store import install_definitions, make_accounts, write_kubeconfig
+from kube_store import write_kubeconfig
 from lib import World, expect, expect_equal, main, own_environment, run, say, start_agent, wait_for_agents_memory
 
 POOL = ipaddress.ip_network("10.98.0.0/16")
@@ -27,54 +25,51 @@ BESIDE = [PLACES[i] for i in (0, 1, 2, 99, 100, 255, 256, 400, 511)]  # free, an
 REQUESTS = {"etcd": (8, 18, 6), "kube": (60, 85, 16)}
 
 
-@contextlib.contextmanager
-def place_of(world, kind):
-    """The store as an operator and as nodes know it, and the requests that a call makes."""
-    if kind == "sqlite":
-        store = world.store()
-        yield store, store, lambda call: call() or {}
-    elif kind == "etcd":
-        etcd = Etcd(world)
-        yield etcd.store, etcd.store, etcd.requests_of
-    else:
-        with KubeApiserver(world, kind) as kube:
-            install_definitions(world, kube)
-            make_accounts(kube)
-            for name in ("old", "new", "newer", "with-agent"):
-                kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
-            yield (f"kube:{write_kubeconfig(world, kube, 'croft-operator')}", f"kube:{write_kubeconfig(world, kube, 'croft-node')}",
-                   lambda call: cost(kube, call))
+def crowd(world, kind, store, of_nodes, requests_of):
+    """`store` as an operator, `of_nodes` as nodes know it; `requests_of`: those that a call makes."""
+    croft = [world.bin / "croft", "--store", store]
+    run(*croft, "pool", "create", "p", "--cidr", POOL, "--block-size", BLOCK, "--gateway", "none", "--cooldown-seconds", "0")
+    for part in ipaddress.collapse_addresses(place for place in PLACES if place not in (FREE, *BESIDE)):
+        run(*croft, "affinity", "claim", part, "--node", "old", "--force", timeout=120)
+    run(*croft, "reservation", "create", "half", "--cidr", RESERVED)
+    expect_equal(len(world.croft(store, "block", "list")), len(PLACES) - len(BESIDE) - 1, "blocks")
+
+    def adds(node, container, into, what, most, **ipam):
+        told = []
+        made = requests_of(lambda: told.extend(Node(world, of_nodes, node).add(container, **ipam)))
+        address = ipaddress.ip_interface(told[0]).ip
+        expect(address in into, f"{what}: {address} is not in {into}")
+        say(f"{kind}: {what}: {address}: {sum(made.values())} requests: {made}")
+        expect(sum(made.values()) <= most, f"{what}: {made}")
+
+    finding, taking_over, by_agent = REQUESTS["etcd" if kind == "etcd" else "kube"]
+    adds("new", "c1", FREE, "the only free place", finding)
+    adds("newer", "c2", OPEN, "no place is left", taking_over)
+    expect_equal(len(world.croft(store, "block", "list")), len(PLACES) - len(BESIDE), "no reserved place became a block")
+    Node(world, of_nodes, "new").delete("c1")
+    run(*croft, "affinity", "release", "--node", "new")
+    socket = world.directory / "agent.sock"
+    start_agent(world, of_nodes, "with-agent", socket, env=own_environment(world.directory))
+    wait_for_agents_memory(world, socket)
+    adds("with-agent", "c1", FREE, "the only free place, by an agent", by_agent, agent=str(socket))
+    run(*croft, "check")
+
+
+def play(world, kube):
+    for name in ("old", "new", "newer", "with-agent"):
+        kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+    crowd(world, "kube", f"kube:{write_kubeconfig(world, kube, 'croft-operator')}", f"kube:{write_kubeconfig(world, kube, 'croft-node')}",
+          lambda call: cost(kube, call))
 
 
 def test():
-    kind = sys.argv[2]
-    with World("crowded-pool", sys.argv[1]) as world, place_of(world, kind) as (store, of_nodes, requests_of):
-        croft = [world.bin / "croft", "--store", store]
-        run(*croft, "pool", "create", "p", "--cidr", POOL, "--block-size", BLOCK, "--gateway", "none", "--cooldown-seconds", "0")
-        for part in ipaddress.collapse_addresses(place for place in PLACES if place not in (FREE, *BESIDE)):
-            run(*croft, "affinity", "claim", part, "--node", "old", "--force", timeout=120)
-        run(*croft, "reservation", "create", "half", "--cidr", RESERVED)
-        expect_equal(len(world.croft(store, "block", "list")), len(PLACES) - len(BESIDE) - 1, "blocks")
-
-        def adds(node, container, into, what, most, **ipam):
-            told = []
-            made = requests_of(lambda: told.extend(Node(world, of_nodes, node).add(container, **ipam)))
-            address = ipaddress.ip_interface(told[0]).ip
-            expect(address in into, f"{what}: {address} is not in {into}")
-            say(f"{kind}: {what}: {address}: {sum(made.values())} requests: {made}")
-            expect(sum(made.values()) <= most, f"{what}: {made}")
-
-        finding, taking_over, by_agent = REQUESTS["etcd" if kind == "etcd" else "kube"]
-        adds("new", "c1", FREE, "the only free place", finding)
-        adds("newer", "c2", OPEN, "no place is left", taking_over)
-        expect_equal(len(world.croft(store, "block", "list")), len(PLACES) - len(BESIDE), "no reserved place became a block")
-        Node(world, of_nodes, "new").delete("c1")
-        run(*croft, "affinity", "release", "--node", "new")
-        socket = world.directory / "agent.sock"
-        start_agent(world, of_nodes, "with-agent", socket, env=own_environment(world.directory))
-        wait_for_agents_memory(world, socket)
-        adds("with-agent", "c1", FREE, "the only free place, by an agent", by_agent, agent=str(socket))
-        run(*croft, "check")
+    with World("crowded-pool", sys.argv[1]) as world:
+        if sys.argv[2] == "sqlite":
+            store = world.store()
+            crowd(world, "sqlite", store, store, lambda call: call() or {})
+        else:
+            etcd = Etcd(world)
+            crowd(world, "etcd", etcd.store, etcd.store, etcd.requests_of)
 
 
 if __name__ == "__main__":

@@ -118,6 +118,20 @@ def round_trips(etcd, world):
     Node(world, etcd.store, "new-node").delete("third")
 
 
+def host_bits(etcd, world):
+    """A pool as Calico before 3.19 let it be written: used, with a note, and left as it is."""
+    key = "/calico/resources/v3/projectcalico.org/ippools/older"
+    etcd.ctl("del", "--prefix", "")
+    etcd.put(key, json.dumps({"kind": "IPPool", "apiVersion": "projectcalico.org/v3", "metadata": {"name": "older"},
+                              "spec": {"cidr": "10.5.0.1/24", "blockSize": 26, "nodeSelector": "all()"}}))
+    before = etcd.get(key)
+    (address,) = Node(world, etcd.store, "oak").add("older")
+    expect(address.startswith("10.5.0."), f"of the pool with host bits: {address}")
+    checked = run(world.bin / "croft", "--store", etcd.store, "check").stdout
+    expect("10.5.0.1/24" in checked and "10.5.0.0/24" in checked, f"a note of check: {checked}")
+    expect_equal(etcd.get(key), before, "the record stays as it was")
+
+
 def test():
     with World("etcd", sys.argv[1]) as world:
         etcd = Etcd(world)
@@ -165,6 +179,7 @@ def test():
         expect_equal((findings.returncode, findings.stdout.count("remedy:"), "pool_full: pool c" in findings.stdout), (3, 1, True),
                      f"croft check tells of the pool that was filled alone: {findings.stdout}{findings.stderr}")
         say("an etcd that was killed and came back")
+        host_bits(etcd, world)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ agent ends when it is told to. A member like that beside a good one costs time a
 """
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import signal
@@ -19,7 +20,7 @@ import threading
 import time
 
 from etcd_lib import Etcd
-from lib import Failure, World, call_environment, expect, ipam_config, main, say, skip
+from lib import Ended, Failure, World, call_environment, expect, ipam_config, main, memory_of, say, skip
 
 try:
     import grpc
@@ -31,7 +32,7 @@ except ImportError:
 
 ADD_MAX = 15.0  # seconds: an ADD's own limit
 SLACK = 20.0    # of a machine that is busy
-RSS_MAX = 300 << 10  # KiB, without the daemons' own libraries a tenth of it
+MIB_MAX = 300  # without the daemons' own libraries a tenth of it
 MANY = 20 << 20
 
 
@@ -130,7 +131,7 @@ class Peer:
                 yield header() + field(2, dict(fields(inner)).get(7, 0)) + field(3, 1)
 
     def serve(self):
-        """The port, and how to stop."""
+        """The port."""
         def handler(details):
             name = details.method.rsplit("/", 1)[-1]
             if name == "Watch":
@@ -148,7 +149,8 @@ class Peer:
         server.add_generic_rpc_handlers((Everything(),))
         port = server.add_insecure_port("127.0.0.1:0")
         server.start()
-        return port, lambda: server.stop(0)
+        self.server = server  # it ends with whoever forgets it
+        return port
 
     def answer(self, how, request, context):
         del context
@@ -255,48 +257,23 @@ class Raw:
 
     def serve(self):
         listener = socket.create_server(("127.0.0.1", 0))
-        stopping = threading.Event()
 
         def one(connection):
-            with connection:
-                try:
-                    connection.settimeout(1)
-                    self.talk(connection, stopping)
-                except OSError:
-                    pass
+            with connection, contextlib.suppress(OSError):
+                self.talk(connection)
 
         def accept():
-            while not stopping.is_set():
-                try:
-                    connection, _ = listener.accept()
-                except OSError:
-                    return
-                threading.Thread(target=one, args=(connection,), daemon=True).start()
+            while True:
+                threading.Thread(target=one, args=(listener.accept()[0],), daemon=True).start()
         threading.Thread(target=accept, daemon=True).start()
-
-        def stop():
-            stopping.set()
-            listener.close()
-        return listener.getsockname()[1], stop
-
-
-def send(connection, stopping, data):
-    """All of it, unless it is over."""
-    view = memoryview(data)
-    while view and not stopping.is_set():
-        try:
-            view = view[connection.send(view):]
-        except TimeoutError:
-            pass
+        return listener.getsockname()[1]
 
 
 def drain(connection):
     def read():
-        try:
+        with contextlib.suppress(OSError):
             while connection.recv(65536):
                 pass
-        except OSError:
-            pass
     threading.Thread(target=read, daemon=True).start()
 
 
@@ -305,25 +282,24 @@ HEADERS = frame(1, 4, 1, b"\x88")  # :status 200
 
 def say_for_ever(data, begin=b"", pause=0.0):
     """With `begin` an answer to the first request begins, and never ends."""
-    def talk(connection, stopping):
+    def talk(connection):
         if begin:
             connection.recv(65536)
         drain(connection)
-        send(connection, stopping, frame(4, 0, 0) + begin)
-        while not stopping.is_set():
-            send(connection, stopping, data)
-            if pause:
-                time.sleep(pause)
+        connection.sendall(frame(4, 0, 0) + begin)
+        while True:
+            connection.sendall(data)
+            time.sleep(pause)
     return talk
 
 
-def noise(connection, stopping):
-    while not stopping.is_set():
-        send(connection, stopping, os.urandom(65536))
+def noise(connection):
+    while True:
+        connection.sendall(os.urandom(65536))
 
 
-def hang_up(connection, stopping):
-    send(connection, stopping, frame(4, 0, 0))
+def hang_up(connection):
+    connection.sendall(frame(4, 0, 0))
 
 
 PEERS = {
@@ -344,47 +320,16 @@ NO_ANSWERS = ("nothing", "garbage", "data", "noise", "hang-up")
 
 # ---------------------------------------------------------------- calls
 
-def rss_of(pid):
-    """The most memory it has had, in KiB. What wait4 tells is at least that of this program, from which it was forked."""
-    try:
-        with open(f"/proc/{pid}/status", encoding="utf-8") as status:
-            return next((int(line.split()[1]) for line in status if line.startswith("VmHWM")), 0)
-    except OSError:
-        return 0
-
-
-class Ended:
-    """What became of a process."""
-
-    def __init__(self, command, stdin="", env=None, limit=60.0):
-        begin, self.rss = time.monotonic(), 0
-        with subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, env=env) as process:
-            self.out = self.err = b""
-            given = stdin.encode()
-            while process.returncode is None:
-                try:
-                    self.out, self.err = process.communicate(given, timeout=0.05)
-                except subprocess.TimeoutExpired:
-                    given = None
-                    self.rss = max(self.rss, rss_of(process.pid))
-                    if time.monotonic() - begin > limit:
-                        process.kill()
-        self.seconds = time.monotonic() - begin
-        self.code = process.returncode
-        self.what = " ".join(str(c) for c in command[-4:])
-
-
 def check(name, ended, seconds_max):
     text = (ended.out + ended.err)[:2000]
     expect(ended.code >= 0, f"{name}: {ended.what} was ended by signal {-ended.code} after {ended.seconds:.1f} s: {text}")
     expect(ended.seconds < seconds_max, f"{name}: {ended.what} took {ended.seconds:.1f} s: {text}")
-    expect(ended.rss < RSS_MAX, f"{name}: {ended.what} took {ended.rss} KiB")
+    expect(ended.mib < MIB_MAX, f"{name}: {ended.what} took {ended.mib:.0f} MiB")
     expect(len(ended.out + ended.err) < 1 << 20, f"{name}: {ended.what} printed {len(ended.out + ended.err)} bytes")
 
 
-def plugin(world, store, op):
-    return Ended([world.bin / "croft-ipam"], ipam_config(store, "oak", "1.1.0"), call_environment(world, op, "c1"))
+def plugin(world, store, op, node="oak"):
+    return Ended([world.bin / "croft-ipam"], ipam_config(store, node, "1.1.0"), call_environment(world, op, "c1"))
 
 
 def try_agent(world, name, store):
@@ -399,7 +344,7 @@ def try_agent(world, name, store):
         time.sleep(0.2)
     if agent.poll() is not None:
         return  # it refuses to start
-    rss = rss_of(agent.pid)
+    mib = memory_of(agent.pid)
     begin = time.monotonic()
     agent.send_signal(signal.SIGTERM)
     try:
@@ -409,18 +354,28 @@ def try_agent(world, name, store):
     if code == 1:
         return  # it was still asking, and refuses to start
     expect(code == 0, f"{name}: the agent ended with {code}")
-    expect(rss < RSS_MAX, f"{name}: the agent took {rss} KiB")
-    say(f"{name}: the agent took {rss >> 10} MiB and ended in {time.monotonic() - begin:.1f} s")
+    expect(mib < MIB_MAX, f"{name}: the agent took {mib:.0f} MiB")
+    say(f"{name}: the agent took {mib:.0f} MiB and ended in {time.monotonic() - begin:.1f} s")
+
+
+@contextlib.contextmanager
+def served(name):
+    """The port of a peer in a process of its own: one that floods would hold up who measures."""
+    with subprocess.Popen([sys.executable, "-B", __file__, "--serve", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as peer:
+        try:
+            yield int(peer.stdout.readline())
+        finally:
+            peer.kill()
 
 
 def try_peer(world, name):
-    port, stop = PEERS[name]().serve()
-    store = f"etcd:http://127.0.0.1:{port}"
-    try:
+    with served(name) as port:
+        store = f"etcd:http://127.0.0.1:{port}"
         # A list without end is read for as long as a command of the operator's may take, which is long.
         commands = [["pool", "show"], ["ip", "list"], ["check"], ["explain", "--node", "oak"]][:1 if name in SLOW else 4]
         with concurrent.futures.ThreadPoolExecutor(max_workers=8 if name in SLOW else 1) as pool:
-            add, *others = [pool.submit(plugin, world, store, op) for op in ("ADD", "DEL", "STATUS")]
+            # Each of a node of its own: calls of one node take turns, and an ADD would wait for the whole time of a DEL.
+            add, *others = [pool.submit(plugin, world, store, op, f"node-{op}".lower()) for op in ("ADD", "DEL", "STATUS")]
             asked = [pool.submit(Ended, [world.bin / "croft", "--store", store, *command]) for command in commands]
             add = add.result()
         for ended in (add, *(one.result() for one in others)):
@@ -428,21 +383,18 @@ def try_peer(world, name):
         for one in asked:
             check(name, one.result(), 45 + SLACK)
         answer = json.loads(add.out)
-        served = name.startswith("watch-")  # a store that takes everything, with another watch
-        expect(served or (add.code == 1 and "code" in answer), f"{name}: ADD was answered with {add.out[:500]}")
+        is_store = name.startswith("watch-")  # a store that takes everything, with another watch
+        expect(is_store or (add.code == 1 and "code" in answer), f"{name}: ADD was answered with {add.out[:500]}")
         expect("\x1b" not in add.out.decode(), f"{name}: ADD prints an escape: {add.out[:500]}")
-        say(f"{name}: {add.code}, {add.seconds:.1f} s, {add.rss >> 10} MiB: {answer.get('code')} "
+        say(f"{name}: {add.code}, {add.seconds:.1f} s, {add.mib:.0f} MiB: {answer.get('code')} "
             f"{answer.get('msg', '')[:60]} {answer.get('details', '')[:160]}")
         try_agent(world, name, store)
-    finally:
-        stop()
 
 
 def try_member(world, etcd, held, name):
     """A member that answers wrongly costs nothing but time where another is good, and is named where none is."""
-    port, stop = PEERS[name]().serve()
-    broken = f"http://127.0.0.1:{port}"
-    try:
+    with served(name) as port, served(name) as other:
+        broken = f"http://127.0.0.1:{port}"
         for store in (f"etcd:{broken},{etcd.url}", f"etcd:{etcd.url},{broken}"):
             add = plugin(world, store, "ADD")
             check(name, add, ADD_MAX + SLACK)
@@ -450,18 +402,12 @@ def try_member(world, etcd, held, name):
             expect(json.loads(add.out)["ips"] == held, f"{name}: the address is another one: {add.out[:500]}")
             listed = Ended([world.bin / "croft", "--store", store, "ip", "list"])
             expect(listed.code == 0, f"{name}: ip list: {listed.code} {listed.err[:500]}")
-        other, stop_other = PEERS[name]().serve()
-        try:
-            add = plugin(world, f"etcd:{broken},http://127.0.0.1:{other}", "ADD")
-        finally:
-            stop_other()
+        add = plugin(world, f"etcd:{broken},http://127.0.0.1:{other}", "ADD")
         answer = json.loads(add.out)
         expect(answer["code"] == 11, f"{name}: without a good member: {add.out[:500]}")
         text = answer["msg"] + answer.get("details", "")
         expect(f":{port}" in text or f":{other}" in text, f"{name}: no member is named: {text[:500]}")
         say(f"{name} beside a good member: {add.seconds:.1f} s without one: {text[:160]}")
-    finally:
-        stop()
 
 
 def good_member(world):
@@ -487,4 +433,8 @@ def test():
 
 
 if __name__ == "__main__":
-    main(test, 280)
+    if sys.argv[1:2] == ["--serve"]:
+        print(PEERS[sys.argv[2]]().serve(), flush=True)
+        sys.stdin.read()
+    else:
+        main(test, 280)

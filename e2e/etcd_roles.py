@@ -43,9 +43,10 @@ def make_roles(world, etcd, ca):
     expect_equal(done.returncode, 0, f"the runbook's commands: {done.stdout}{done.stderr}")
     etcd.ctl("user", "add", "root:secret-root")
     etcd.ctl("user", "grant-role", "root", "root")
-    for user in USERS:
+    for user in (*USERS, "looker"):
         etcd.ctl("user", "add", f"{user}:secret-{user}")
-        etcd.ctl("user", "grant-role", user, f"croft-{user}")
+        if user in USERS:
+            etcd.ctl("user", "grant-role", user, f"croft-{user}")
         (world.directory / f"{user}.password").write_text(f"secret-{user}\n")
         (world.directory / f"{user}.password").chmod(0o600)
     etcd.ctl("auth", "enable")
@@ -113,6 +114,18 @@ def roles(world, etcd, url):
     return agent, oak
 
 
+def looks(world, etcd, url):
+    """Who may read what is Calico's alone is told what is not judged, and sees the rest."""
+    etcd.ctl("role", "add", "looker")
+    for prefix in ("/calico/ipam/v2/assignment/", "/calico/ipam/v2/host/", "/calico/ipam/v2/config", "/calico/resources/"):
+        etcd.ctl("role", "grant-permission", "--prefix", "looker", "read", prefix)
+    etcd.ctl("user", "grant-role", "looker", "looker")
+    for command in (["check"], ["ip", "list"], ["explain", "--node", "oak"]):
+        told = croft(world, url("looker"), *command)
+        expect(told.returncode == OK and "what is Croft's own (etcd: etcdserver: permission denied" in told.stderr, f"croft {command}: {told}")
+    expect("handles, " in (told := croft(world, url("looker"), "check")).stderr and "handles not read" in told.stdout, f"{told}")
+
+
 def rotation(world, etcd, url, agent, oak, ca):
     """Nothing is restarted but etcd, whose certificate changes."""
     password = world.directory / "node.password"
@@ -172,6 +185,7 @@ def test():
         def url(user):
             return f"{etcd.store}?ca={ca}&user={user}&password-file={world.directory}/{user}.password"
         agent, oak = roles(world, etcd, url)
+        looks(world, etcd, url)
         rotation(world, etcd, url, agent, oak, ca)
 
 

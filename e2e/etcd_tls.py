@@ -6,12 +6,11 @@ usage: etcd_tls.py BIN_DIR
 import json
 import os
 import shutil
-import subprocess
 import sys
 
 from etcd import Node
-from etcd_lib import Etcd, free_ports
-from lib import World, call_environment, call_ipam, expect, expect_equal, main, require_programs, run, say, wait_for
+from etcd_lib import Etcd
+from lib import World, call_ipam, expect, expect_equal, main, require_programs, run, say
 
 TRY_AGAIN, BAD_CONFIGURATION = 11, 7
 CURVE = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
@@ -83,25 +82,6 @@ def from_environment(world, etcd, ca, client):
     expect_equal([row["name"] for row in json.loads(rows.stdout)], ["a"], "pools, with files from the environment")
 
 
-def as_calico(world, etcd, ca, client, wrong_ca):
-    """calico-ipam, which has members of its own for the files."""
-    def call(command, authority):
-        config = {"cniVersion": "1.0.0", "name": "net", "type": "calico", "datastore_type": "etcdv3",
-                  "etcd_endpoints": etcd.url, "etcd_ca_cert_file": str(authority), "etcd_cert_file": str(client[0]),
-                  "etcd_key_file": str(client[1]), "nodename": "oak",
-                  "log_file_path": str(world.directory / "ipam.log"),
-                  "ipam_lock_file": str(world.directory / "ipam.lock"), "ipam": {"type": "calico-ipam"}}
-        return run(world.bin / "calico-ipam", stdin=json.dumps(config), check=False,
-                   env=call_environment(world, command, "calico"))
-    added = call("ADD", ca)
-    expect_equal((added.returncode, len(json.loads(added.stdout)["ips"])), (0, 1), f"calico-ipam: {added.stdout}")
-    for command in ("ADD", "DEL"):
-        answer = json.loads(call(command, wrong_ca).stdout)
-        expect_equal(answer["code"], TRY_AGAIN, f"calico-ipam with another authority: {answer}")
-        expect(str(wrong_ca) in answer["msg"] + answer.get("details", ""), f"the authority is not named: {answer}")
-    expect_equal(call("DEL", ca).returncode, 0, "calico-ipam DEL")
-
-
 def renewed(world, etcd, authority, client, stranger):
     """The same URL, other files under the same names: the next call uses them."""
     mine = world.directory / "mine.crt", world.directory / "mine.key"
@@ -122,21 +102,6 @@ def renewed(world, etcd, authority, client, stranger):
     node.delete("renewed")
 
 
-def old_suites(world, authority):
-    """A server that speaks TLS 1.2 with CBC alone."""
-    (certificate, key), (port,) = authority.sign("old", "IP:127.0.0.1"), free_ports(1)
-    log = world.directory / "old-suites.log"
-    with open(log, "wb") as file, subprocess.Popen(
-            ["openssl", "s_server", "-accept", str(port), "-cert", certificate, "-key", key, "-tls1_2", "-cipher",
-             "ECDHE-ECDSA-AES128-SHA256:ECDHE-ECDSA-AES256-SHA"], stdin=subprocess.PIPE, stdout=file, stderr=file) as server:
-        try:
-            wait_for(lambda: "ACCEPT" in log.read_text(), "the server listens")
-            refused(world, f"etcd:https://127.0.0.1:{port}?ca={authority.certificate}", TRY_AGAIN, f"https://127.0.0.1:{port}")
-            expect("no shared cipher" in log.read_text(), log.read_text())
-        finally:
-            server.kill()
-
-
 def test():
     require_programs("openssl", "etcd", "etcdctl")
     with World("etcd-tls", sys.argv[1]) as world:
@@ -151,10 +116,8 @@ def test():
         expect_equal(node.add("kept"), kept, "asked again, the same")
         expect_equal(Node(world, good + "&name=etcd.example", "oak").add("kept"), kept, "by the server's name")
         from_environment(world, etcd, ca, client)
-        as_calico(world, etcd, ca, client, stranger.certificate)
-        say("certificates on both sides: from the URL, from the environment, from calico-ipam's configuration")
+        say("certificates on both sides: from the URL, and from the environment")
 
-        old_suites(world, authority)
         foreigner = stranger.sign("foreigner", "DNS:client")
         refused(world, url(etcd, stranger.certificate, client), TRY_AGAIN, stranger.certificate, etcd.url)
         refused(world, url(etcd, ca), TRY_AGAIN, etcd.url, "bad certificate")

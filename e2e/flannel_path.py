@@ -2,19 +2,21 @@
 """The way of a pod on a flannel node, with Croft in place of host-local: subnet.env as flanneld writes it, the delegate
 configuration as flannel's CNI plugin makes it of that, Debian's `bridge`, and Croft's `host-local`.
 
-For IPv4 (the form of today and that of old releases) and dual stack: addresses, files, pings between pods and to the
-gateway, DEL by the binary that added and by the other one. The real flannel plugin is e2e_one_node_flannel's.
+For IPv4 (the form of today and that of old releases) and dual stack, whose subnet.env `croft node range` writes: addresses, files, pings
+between pods and to the gateway, DEL by the binary that added and by the other one. The real flannel plugin is e2e_one_node_flannel's,
+on a cluster whose nodes have Croft's ranges.
 
 usage: flannel_path.py BIN_DIR
 """
 
 import ipaddress
 import json
+import stat
 import sys
 
 sys.dont_write_bytecode = True
 from cni_bridge_ptp import ping_everybody
-from lib import PLUGINS, Plugin, World, expect, expect_equal, main, require_network_namespaces, require_programs, say
+from lib import PLUGINS, Plugin, World, expect, expect_equal, main, require_network_namespaces, require_programs, run, say
 
 SUBNET_ENV = {
     "4": {"FLANNEL_NETWORK": "10.244.0.0/16", "FLANNEL_SUBNET": "10.244.0.1/24", "FLANNEL_MTU": "1450",
@@ -41,6 +43,16 @@ def write_subnet_env(path, values):
     new = path.with_suffix(".new")
     new.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="ascii")
     new.rename(path)
+
+
+def write_by_croft(world, path):
+    """What the dual-stack node's agent does: its range, and the file."""
+    croft = (world.bin / "croft", "--store", world.store("ranges"), "node", "range")
+    run(*croft, "config", "--cluster-cidr", "10.244.0.0/16,fd00:244::/48")
+    run(*croft, "assign", "node-a")
+    run(*croft, "subnet-env", "node-a", "--mtu", "1450", "--out", path)
+    expect_equal((stat.S_IMODE(path.stat().st_mode), [entry.name for entry in path.parent.iterdir()]), (0o644, [path.name]), "the file alone")
+    expect_equal(read_subnet_env(path), SUBNET_ENV["46"], "subnet.env")
 
 
 def read_subnet_env(path):
@@ -144,7 +156,10 @@ def flannel_node(world, croft, debian, families, form):
     label = families + form[0]
     node = world.netns("node" + label)
     env_path = world.directory / f"flannel-{label}" / "subnet.env"
-    write_subnet_env(env_path, SUBNET_ENV[families])
+    if families == "46":
+        write_by_croft(world, env_path)
+    else:
+        write_subnet_env(env_path, SUBNET_ENV[families])
     data = world.directory / f"networks-{label}"
     config = delegate_configuration({**NETCONF, "ipam": {"dataDir": str(data)}}, read_subnet_env(env_path), form)
     folder = data / "cbr0"

@@ -9,7 +9,6 @@ usage: install_crash.py BIN_DIR
 import hashlib
 import json
 import os
-import pathlib
 import re
 import shutil
 import subprocess

@@ -1,17 +1,15 @@
 """calico-ipam on a cluster as Calico's installer leaves it: Calico's definitions and no others, the rights of its CNI
 account, a kubeconfig in YAML with a token, and nothing of Croft but the file of the plugin.
 
-usage: kube_calico_ipam.py BIN_DIR VERSION
+usage: kube_cases.py BIN_DIR VERSION --calicos-alone kube_calico_ipam
 """
 
 import base64
 import json
 import subprocess
-import sys
 
-from kube_apiserver_lib import KubeApiserver
-from kube_store import CALICO, apply, calico_definitions, is_served
-from lib import World, expect, expect_equal, main, own_environment, say, wait_for
+from kube_store import CALICO
+from lib import expect, expect_equal, own_environment, say
 
 # What Calico's manifests allow the account calico-cni-plugin.
 RIGHTS = """
@@ -114,9 +112,6 @@ class Rig:
 
 
 def make_cluster(kube):
-    for text in calico_definitions():
-        name = apply(kube, text, "application/yaml")
-        wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
     kube.apply(RIGHTS)
     kube.call("POST", f"{CALICO}/clusterinformations", {
         "apiVersion": "crd.projectcalico.org/v1", "kind": "ClusterInformation", "metadata": {"name": "default"},
@@ -174,15 +169,9 @@ def troubles(rig):
     rig.delete("t3")
 
 
-def test():
-    calico_definitions()  # without them there is nothing to start a server for
-    with World("kube-calico-ipam", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
-        make_cluster(kube)
-        rig = Rig(world, kube)
-        lives(rig)
-        say("addresses come and go with the rights of Calico's own account")
-        troubles(rig)
-
-
-if __name__ == "__main__":
-    main(test, 300)
+def play(world, kube):
+    make_cluster(kube)
+    rig = Rig(world, kube)
+    lives(rig)
+    say("addresses come and go with the rights of Calico's own account")
+    troubles(rig)

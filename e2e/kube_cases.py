@@ -1,8 +1,8 @@
 """Cases that share a real kube-apiserver: each begins with an empty register, no pods and nodes, and the accounts as shipped.
 
-usage: kube_cases.py BIN_DIR VERSION CASE...
+usage: kube_cases.py BIN_DIR VERSION [--calicos-alone] CASE...
 
-A case is a module with play(world, kube); its directory and processes end with it.
+A case is a module with play(world, kube); its directory and processes end with it. --calicos-alone: nothing of Croft's is in the cluster.
 """
 
 import contextlib
@@ -48,9 +48,10 @@ def begin_anew(kube):
 
 def test():
     calico_definitions()
+    cases = [name for name in sys.argv[3:] if name != "--calicos-alone"]
     with World("kube-cases", sys.argv[1]) as place, KubeApiserver(place, sys.argv[2], arguments=["--disable-admission-plugins", "ServiceAccount"]) as kube:
-        install_definitions(place, kube)
-        for name in sys.argv[3:]:
+        install_definitions(place, kube, own="--calicos-alone" not in sys.argv)
+        for name in cases:
             begin = time.monotonic()
             begin_anew(kube)
             with World(name.replace("_", "-"), sys.argv[1]) as world:

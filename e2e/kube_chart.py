@@ -32,15 +32,11 @@ REFUSED = (("", "mainPlugin"), ("mainPlugin=cilium", "mainPlugin"), ("mainPlugin
            *((f"mainPlugin=ptp,controller.allocateNodeCidrs=true,controller.clusterCidr={cluster},defaultPools.{pool}", f"give defaultPools.{wanted}")
              for cluster, pool, wanted in (("10.244.0.0/16", "ipv6Cidr=none", "ipv4Cidr"), ("10.244.0.0/16", "ipv6Cidr=fd00::/56", "ipv4Cidr"),
                                            ("fd00::/48", "ipv4Cidr=none", "ipv6Cidr"), ("10.1.0.0/16\\,fd00::/48", "ipv4Cidr=none", "ipv6Cidr"))),
-           *((f"mainPlugin={plugin},controller.allocateNodeCidrs=true,controller.clusterCidr={cluster},defaultPools.{pool}",
+           *((f"mainPlugin=ptp,controller.allocateNodeCidrs=true,controller.clusterCidr={cluster},defaultPools.{pool}",
               f"controller.allocateNodeCidrs: clusterCidr {word}")
-             for plugin in ("ptp", "bridge", "calico")
-             for cluster, pool, word in (("10.200.0.0/16", "ipv4Cidr=10.200.0.0/16", "10.200.0.0/16 overlaps the pool 10.200.0.0/16"),
-                                         ("10.0.0.0/8", "ipv4Cidr=10.200.4.0/22", "10.0.0.0/8 overlaps the pool 10.200.4.0/22"),
+             for cluster, pool, word in (("10.0.0.0/8", "ipv4Cidr=10.200.4.0/22", "10.0.0.0/8 overlaps the pool 10.200.4.0/22"),
                                          ("10.200.7.0/24", "ipv4Cidr=10.200.4.0/22", "10.200.7.0/24 overlaps the pool 10.200.4.0/22"),
                                          ("10.1.0.0/16\\,fd00::/48", "ipv4Cidr=none,defaultPools.ipv6Cidr=FD00::/48", "fd00::/48 overlaps the pool FD00::/48"),
-                                         ("fd00::/48", "ipv6Cidr=fd00::/56", "fd00::/48 overlaps the pool fd00::/56"),
-                                         ("fd00:0:0:ff::/64", "ipv6Cidr=fd00:0::/48", "fd00:0:0:ff::/64 overlaps the pool fd00:0::/48"),
                                          ("::/0", "ipv6Cidr=fd00::1:0/112", "::/0 overlaps the pool fd00::1:0/112"))))
 # Node ranges beside pools, or without any.
 BESIDE = ("mainPlugin=ptp,controller.allocateNodeCidrs=true,controller.clusterCidr=10.200.8.0/22,defaultPools.ipv4Cidr=10.200.4.0/22",
@@ -193,11 +189,6 @@ def renders(world, tools):
         expect_equal("- --clear-network-unavailable" in text, clears, f"{plugin}: NetworkUnavailable is taken back")
         gone = tools.render_values(world, {"mainPlugin": plugin, "uninstall": True, "agent": {"clearNetworkUnavailable": True}}).stdout
         expect("--clear-network-unavailable" not in gone and "nodes/status" not in gone, f"{plugin}: a node that Croft leaves is left alone")
-    # What YAML takes for a number or a truth is a name all the same.
-    for name in ("123", "1e3", "true"):
-        text = tools.render_values(world, {}, release=name, namespace=name).stdout
-        said = set(re.findall(r"(?:instance|namespace): ([^},\n]+)", text)) - {"kube-system"}
-        expect_equal(said, {f'"{name}"'}, f"release and namespace {name}")
     # What is on its way out makes no pools.
     for uninstalls in ("false", "true"):
         text = tools.render("mainPlugin=ptp", f"uninstall={uninstalls}").stdout

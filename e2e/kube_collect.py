@@ -5,7 +5,6 @@ usage: kube_cases.py BIN_DIR VERSION kube_collect
 
 import json
 import pathlib
-import subprocess
 import time
 
 import kube_store
@@ -13,7 +12,7 @@ from etcd import Node
 from kube_agent import start_agent
 from kube_relay import Relay
 from kube_store import CALICO, write_kubeconfig
-from lib import expect, expect_equal, own_environment, run, say, wait_for
+from lib import call_ipam, expect, expect_equal, run, say, wait_for
 
 PODS = "/api/v1/namespaces/default/pods"
 GRACE_SECONDS = 2
@@ -47,17 +46,9 @@ class Cluster:
     def add(self, pod, node, container=None, uid=""):
         """The address that a container of the pod gets."""
         container = container or pod
-        config = {"cniVersion": "1.0.0", "name": "net", "ipam": {
-            "type": "croft-ipam", "store": self.store, "nodename": node,
-            "log_file_path": str(self.world.directory / "ipam.log")}}
-        env = {"CNI_COMMAND": "ADD", "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
-               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin),
-               "CNI_ARGS": f"K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod};K8S_POD_UID={uid}",
-               **own_environment(self.world.directory)}
-        done = subprocess.run([self.world.bin / "croft-ipam"], input=json.dumps(config), capture_output=True, text=True,
-                              env=env, timeout=60, check=False)
-        expect(done.returncode == 0, f"ADD {container}: {done.stdout}{done.stderr}")
-        return json.loads(done.stdout)["ips"][0]["address"].split("/")[0]
+        code, answer = call_ipam(self.world, "ADD", container, self.store, node, f"K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod};K8S_POD_UID={uid}")
+        expect_equal(code, 0, f"ADD {container}: {answer}")
+        return answer["ips"][0]["address"].split("/")[0]
 
     def living(self, name, node):
         """A pod that reports its address."""

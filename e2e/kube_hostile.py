@@ -8,17 +8,13 @@ time, and take no more memory than is said in docs/limits.md. What names, values
 a line of an output or of a log, and no control character gets to a terminal.
 """
 
-import ctypes
 import json
-import os
 import socket
 import struct
-import subprocess
 import sys
 import threading
-import time
 
-from lib import World, expect, main, own_environment, say
+from lib import Ended, World, call_environment, expect, ipam_config, main, say
 
 MIB = 1 << 20
 MUCH = 80 * MIB  # above every bound of a client's
@@ -34,36 +30,6 @@ def frame(kind, flags, stream, payload=b""):
     return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
 
 
-class Paths:
-    """What each request of one connection is for: its headers are compressed, by a state of the connection."""
-
-    class Pair(ctypes.Structure):
-        _fields_ = [("name", ctypes.POINTER(ctypes.c_uint8)), ("value", ctypes.POINTER(ctypes.c_uint8)),
-                    ("name_size", ctypes.c_size_t), ("value_size", ctypes.c_size_t), ("flags", ctypes.c_uint8)]
-
-    def __init__(self):
-        self.library = ctypes.CDLL("libnghttp2.so.14")
-        self.library.nghttp2_hd_inflate_hd2.restype = ctypes.c_ssize_t
-        self.library.nghttp2_hd_inflate_hd2.argtypes = [ctypes.c_void_p, ctypes.POINTER(self.Pair), ctypes.POINTER(ctypes.c_int),
-                                                        ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int]
-        self.state = ctypes.c_void_p()
-        expect(self.library.nghttp2_hd_inflate_new(ctypes.byref(self.state)) == 0, "HPACK")
-
-    def of(self, block):
-        path, pair, flags = "", self.Pair(), ctypes.c_int()
-        while True:
-            flags.value = 0
-            size = self.library.nghttp2_hd_inflate_hd2(self.state, ctypes.byref(pair), ctypes.byref(flags), block, len(block), 1)
-            if size < 0:
-                raise OSError(f"HPACK: {size}")
-            block = block[size:]
-            if flags.value & 2 and ctypes.string_at(pair.name, pair.name_size) == b":path":
-                path = ctypes.string_at(pair.value, pair.value_size).decode()
-            if flags.value & 1:
-                self.library.nghttp2_hd_inflate_end_headers(self.state)
-                return path
-
-
 class Connection:
     """One client's HTTP/2 without encryption: as much of it as a client of ours needs."""
 
@@ -73,7 +39,6 @@ class Connection:
         self.window, self.first_window = 65535, 65535
         self.streams = {}
         self.open = True
-        self.paths = Paths()
 
     def send(self, data):
         with self.lock:
@@ -132,11 +97,11 @@ class Connection:
         elif kind == HEADERS:
             with self.lock:
                 self.streams[stream] = self.first_window
-            threading.Thread(target=self.answer, args=(stream, self.paths.of(payload)), daemon=True).start()
+            threading.Thread(target=self.answer, args=(stream,), daemon=True).start()
 
-    def answer(self, stream, path):
+    def answer(self, stream):
         try:
-            status, body = self.body_of(path)
+            status, body = self.body_of()
             self.send(frame(HEADERS, 4, stream, bytes([status])))
             for piece in body:
                 while piece:
@@ -223,33 +188,9 @@ def expect_no_forgery(name, what, data):
     expect(not odd, f"{name}: {what}: {odd[:5]!r} in {text[:2000]!r}")
 
 
-class Ended:
-    def __init__(self, command, stdin="", env=None):
-        begin = time.monotonic()
-        process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, env={**os.environ, **own_environment(), **(env or {})})
-        self.out, self.err, late = b"", b"", threading.Timer(SECONDS_MAX, process.kill)
-        late.start()
-        reader = threading.Thread(target=lambda: setattr(self, "err", process.stderr.read()))
-        reader.start()
-        process.stdin.write(stdin.encode())
-        process.stdin.close()
-        self.out = process.stdout.read()
-        reader.join()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = 0  # it is waited for
-        late.cancel()
-        process.stdout.close()
-        process.stderr.close()
-        self.seconds = time.monotonic() - begin
-        self.code, self.mib = os.waitstatus_to_exitcode(status), usage.ru_maxrss / 1024
-
-
 def plugin(world, store, command):
-    config = {"cniVersion": "1.1.0", "name": "net", "ipam": {"type": "croft-ipam", "store": store, "nodename": "oak"}}
-    env = {"CNI_COMMAND": command, "CNI_CONTAINERID": "c1", "CNI_NETNS": "/run/netns/none", "CNI_IFNAME": "eth0",
-           "CNI_PATH": "/opt/cni/bin", "CROFT_LOG_DIRECTORY": str(world.directory / "log")}
-    return Ended([world.bin / "croft-ipam"], json.dumps(config), env)
+    return Ended([world.bin / "croft-ipam"], ipam_config(store, "oak", "1.1.0"),
+                 call_environment(world, command, "c1", CROFT_LOG_DIRECTORY=str(world.directory / "log")), SECONDS_MAX)
 
 
 def kubeconfig_of(world, server):
@@ -269,11 +210,11 @@ COMMANDS = (("ip", "list"), ("pool", "list"), ("check",), ("block", "list"), ("e
 
 
 def test_of_much(world, name):
-    server = Server(lambda _: (OK, BODIES[name]()))
+    server = Server(lambda: (OK, BODIES[name]()))
     store = kubeconfig_of(world, server)
     calls = [("plugin", "ADD", plugin(world, store, "ADD"))]
     for command in (("check",), ("pool", "defaults")):  # lists of all kinds, and single objects
-        calls.append(("croft", " ".join(command), Ended([world.bin / "croft", "--store", store, *command])))
+        calls.append(("croft", " ".join(command), Ended([world.bin / "croft", "--store", store, *command], limit=SECONDS_MAX)))
     server.stop()
     for who, what, done in calls:
         say(f"{name}: {what}: {done.code}, {done.seconds:.1f} s, {done.mib:.0f} MiB: "
@@ -285,7 +226,7 @@ def test_of_much(world, name):
 
 def test_of_forgery(world, name):
     status, body = FORGERIES[name]
-    server = Server(lambda _: (status, [body.encode()]))
+    server = Server(lambda: (status, [body.encode()]))
     store = kubeconfig_of(world, server)
     for op in ("ADD", "DEL", "STATUS"):
         done = plugin(world, store, op)
@@ -293,7 +234,7 @@ def test_of_forgery(world, name):
         expect_no_forgery(name, op, done.err)
     for command in COMMANDS:
         for form in ((), ("--output", "json")):
-            done = Ended([world.bin / "croft", "--store", store, *form, *command])
+            done = Ended([world.bin / "croft", "--store", store, *form, *command], limit=SECONDS_MAX)
             expect_no_forgery(name, " ".join(command), done.out)
             expect_no_forgery(name, " ".join(command), done.err)
     server.stop()

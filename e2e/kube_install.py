@@ -6,10 +6,8 @@ usage: kube_install.py BIN_DIR VERSION
 """
 
 import base64
-import contextlib
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -19,7 +17,6 @@ from etcd import Node
 from kube_agent import start_agent
 from kube_apiserver_lib import KubeApiserver
 from kube_store import calico_definitions, install_definitions, is_served, make_accounts, newer_group, write_kubeconfig
-from kube_tokens import token_until
 from lib import PLUGINS, World, expect, expect_equal, main, own_environment, say, wait_for
 
 
@@ -86,59 +83,22 @@ def is_a_node(kube, host):
     kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
 
 
-class OtherAddress:
-    """The same API server at an address that its certificate does not have, as behind a load balancer."""
-
-    def __init__(self, world, port, address="127.0.0.2"):
-        self.port, self.url = port, f"https://{address}:{port}"
-        self.listener = socket.create_server((address, port))
-        world.stack.callback(self.listener.close)
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            server = socket.create_connection(("127.0.0.1", self.port))
-            for source, to in ((client, server), (server, client)):
-                threading.Thread(target=self._pass_on, args=(source, to), daemon=True).start()
-
-    @staticmethod
-    def _pass_on(source, to):
-        with contextlib.suppress(OSError):
-            while piece := source.recv(65536):
-                to.sendall(piece)
-        for end in (source, to):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-
 def by_name(world, kube, host):
-    """A kubeconfig whose server has a name, as kubeadm's controlPlaneEndpoint: the plugin gets an address, and the certificate's name."""
+    """A kubeconfig whose server has a name, as kubeadm's controlPlaneEndpoint: the plugin gets an address, and the certificate's name;
+    here another address than those of the certificate, as behind a load balancer."""
     named = json.loads((world.directory / "kubeconfig-croft-node").read_text())
     port = int(kube.url.rsplit(":", 1)[1])
+    other = f"https://127.0.0.2:{port}"
     named["clusters"][0]["cluster"]["server"] = f"https://localhost:{port}"
     path = world.directory / "kubeconfig-named"
     path.write_text(json.dumps(named))
     path.chmod(0o600)
-    other = OtherAddress(world, port)
     install = lambda server, *more: host.install(*more, store=f"kube:{path}", server=server)
     refused(host, install(f"https://localhost:{port}"), 2, "localhost", "looks up no names", "--api-server", "--api-server-name localhost")
-    refused(host, install(other.url), 4, "the plugin's STATUS", "127.0.0.2")
-    # Nobody misses a right whose certificate is refused.
-    unnamed = json.loads(path.read_text())
-    unnamed["clusters"][0]["cluster"]["server"] = other.url
-    strange = world.directory / "kubeconfig-strange"
-    strange.write_text(json.dumps(unnamed))
-    strange.chmod(0o600)
-    answer = host.install(store=f"kube:{strange}", server=other.url)
-    refused(host, answer, 4, "the certificate of", "127.0.0.2", "a token of the service account")
-    expect("allow" not in answer.stderr, f"the remedy of another trouble: {answer.stderr}")
-    done(install(other.url, "--api-server-name", "localhost"), "with the certificate's name")
-    cluster = lambda: json.loads(host.kubeconfig.read_text())["clusters"][0]["cluster"]
-    expect_equal((cluster()["server"], cluster()["tls-server-name"]), (other.url, "localhost"), "what the plugin asks")
+    refused(host, install(other), 4, "the plugin's STATUS", "127.0.0.2")
+    done(install(other, "--api-server-name", "localhost"), "with the certificate's name")
+    cluster = json.loads(host.kubeconfig.read_text())["clusters"][0]["cluster"]
+    expect_equal((cluster["server"], cluster["tls-server-name"]), (other, "localhost"), "what the plugin asks")
     node = host.node()
     node.add("by-name")
     node.delete("by-name")
@@ -165,19 +125,6 @@ def installs(world, kube, host):
     answer = host.install(store=f"kube:{host.kubeconfig}")
     expect_equal(answer.returncode, 4, f"a plugin's token makes tokens: {answer.stdout} {answer.stderr}")
     expect("serviceaccounts/token" in answer.stderr and "access.yaml" in answer.stderr, answer.stderr)
-
-
-def together(host):
-    """Several at once: one after the other."""
-    threads = [threading.Thread(target=lambda: answers.append(host.install())) for _ in range(4)]
-    answers = []
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for answer in answers:
-        done(answer, "one of four at once")
-    expect_equal(len(answers), 4, "answers")
 
 
 def upgrades(world, host):
@@ -213,8 +160,8 @@ def upgrades(world, host):
     say(f"12 upgrades and rollbacks, {calls[0]} calls, none failed")
 
 
-def keeps(world, kube, host):
-    """The agent writes what is missing, old or of another server."""
+def keeps_and_takes_back(world, kube, host):
+    """The agent writes what is missing or of another server."""
     store = f"kube:{world.directory}/kubeconfig-croft-node"
     agent, _ = start_agent(world, store, "--plugin-kubeconfig", str(host.kubeconfig), "--api-server", kube.url)
     log = lambda: (world.directory / "agent.log").read_text()
@@ -224,22 +171,19 @@ def keeps(world, kube, host):
     wait_for(lambda: "it was not there" in log(), "why it was written is told", 30)
     host.node().add("after-deletion")
 
-    old = json.loads(host.kubeconfig.read_text())
-    old["users"][0]["user"]["token"] = token_until(kube, int(time.time()) + 30)
-    made = claims_of(host.kubeconfig)["iat"]
-    time.sleep(1.1)
-    host.kubeconfig.write_text(json.dumps(old))
-    wait_for(lambda: claims_of(host.kubeconfig)["exp"] > time.time() + 3600, "a token near its end is renewed", 30)
-    expect(claims_of(host.kubeconfig)["iat"] > made, "a new token")
     other = json.loads(host.kubeconfig.read_text())
     other["clusters"][0]["cluster"]["server"] = "https://192.0.2.7:6443"
     host.kubeconfig.write_text(json.dumps(other))
     wait_for(lambda: kube.url in host.kubeconfig.read_text(), "an API server that moved is written down", 30)
-    wait_for(lambda: "the API server is another" in log(), "that it moved is told", 30)
     expect_equal(host.kubeconfig.stat().st_mode & 0o777, 0o600, "mode of the kubeconfig")
     token = json.loads(host.kubeconfig.read_text())["users"][0]["user"]["token"]
     expect(token not in log() and token.split(".")[1] not in log(), "a token in the log")
     host.node().delete("after-deletion")
+    # What was taken back it writes not anew.
+    text = done(host.install("--uninstall", main=None), "taking back")
+    wait_for(lambda: "Croft was taken back from this node" in log(), "the agent says why it writes none", 60)
+    say(text.strip())
+    expect_equal(sorted(p.name for p in [*host.bin.iterdir(), *host.conf.iterdir()]), ["portmap", "ptp"], "what is left")
     agent.terminate()
     expect_equal(agent.wait(20), 0, "the agent ends")
 
@@ -250,24 +194,6 @@ def troubles(world, kube):
     for directory in ("net.d", b"/etc/\xff"):
         refused(host, host.install("--cni-conf-dir-on-host", directory), 2, "croft-kubeconfig")
     expect(not (host.bin / "croft-ipam").exists() and not host.kubeconfig.exists(), "nothing was written by all that")
-    # A disk that gets full, and one that can't be written to.
-    small = ["unshare", "-m", "--propagation", "private", "sh", "-c", 'mount -t tmpfs -o "$1" tmpfs "$2" || exit 99; cp "$3"/* "$2"; '
-             'mount -o "remount,$1" "$2" || exit 99; shift 3; "$@"; code=$?; ls -A "$0" >&2; exit $code', str(host.bin)]
-    plugins = world.directory / "plugins"
-    shutil.copytree(host.bin, plugins)
-    size = sum(p.stat().st_size for p in plugins.iterdir()) // 1024 + 3000
-    answer = host.install(prefix=[*small, f"size={size}k", host.bin, plugins])
-    refused(host, answer, 1, "croft-ipam", "space")
-    expect(".tmp" not in answer.stderr.splitlines()[-3:], f"nothing is left behind: {answer.stderr}")
-    read_only = ["unshare", "-m", "--propagation", "private", "sh", "-c",
-                 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" || exit 99; shift; "$@"', "sh", host.bin]
-    refused(host, host.install(prefix=read_only), 4, host.bin, "Read-only")
-    url, kube.url = kube.url, "https://127.0.0.1:9"
-    answer = host.install()
-    kube.url = url
-    expect_equal(answer.returncode, 4, f"a server that is not there: {answer.stderr}")
-    expect("as it was" in answer.stderr, answer.stderr)
-    expect(not host.conflist.exists() and not host.kubeconfig.exists() and not (host.bin / "croft-ipam").exists(), "nothing is there")
     # A register that nothing may be written to now.
     information = "/apis/crd.projectcalico.org/v1/clusterinformations"
     kube.call("POST", information, {"apiVersion": "crd.projectcalico.org/v1", "kind": "ClusterInformation", "metadata": {"name": "default"},
@@ -282,21 +208,6 @@ def troubles(world, kube):
     node.add("capital")
     node.delete("capital")
     done(host.install(), "once all is well")
-
-
-def takes_back(world, kube, host):
-    """Beside an agent, which writes nothing anew of what was taken back."""
-    agent, _ = start_agent(world, f"kube:{world.directory}/kubeconfig-croft-node", "--plugin-kubeconfig", str(host.kubeconfig),
-                           "--api-server", kube.url)
-    log = lambda: (world.directory / "agent.log").read_text()
-    host.kubeconfig.unlink()
-    wait_for(lambda: "it was not there" in log(), "the agent keeps the kubeconfig", 60)
-    text = done(host.install("--uninstall", main=None), "taking back")
-    wait_for(lambda: "Croft was taken back from this node" in log(), "the agent says why it writes none", 60)
-    say(text.strip())
-    expect_equal(sorted(p.name for p in [*host.bin.iterdir(), *host.conf.iterdir()]), ["portmap", "ptp"], "what is left")
-    agent.terminate()
-    expect_equal(agent.wait(20), 0, "the agent ends")
 
 
 def one_register(world, kube, operator):
@@ -333,7 +244,7 @@ def one_register(world, kube, operator):
 
 def test():
     calico_definitions()
-    with World("kube-install", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
+    with World("kube-install", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2], arguments=["--bind-address", "0.0.0.0"]) as kube:
         install_definitions(world, kube)
         make_accounts(kube)
         write_kubeconfig(world, kube, "croft-node")
@@ -343,11 +254,9 @@ def test():
         world.croft(operator, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28")
         by_name(world, kube, host)
         installs(world, kube, host)
-        together(host)
         upgrades(world, host)
-        keeps(world, kube, host)
+        keeps_and_takes_back(world, kube, host)
         troubles(world, kube)
-        takes_back(world, kube, host)
         expect_equal(world.held(operator), {}, "all is given back")
         one_register(world, kube, operator)
 

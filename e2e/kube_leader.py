@@ -11,7 +11,7 @@ import time
 
 import kube_store
 from kube_store import OWN, write_kubeconfig
-from lib import expect, expect_equal, run, say, wait_for
+from lib import expect, expect_equal, say, wait_for
 from metrics import free_port, scrape
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/croft-system/leases/croftd-controller"
@@ -128,71 +128,9 @@ def killed_and_stopped(world, kube, store):
     expect_equal(sorted(given), sorted(set(given)), "each range was given once")
 
 
-def ranges(kube):
-    return kube.call("GET", f"{OWN}/croftnoderanges")["items"]
-
-
-def stopped_in_the_middle(world, kube, store):
-    """A leader that is stopped between two writes of one pass, and goes on when another has led: its pass is cut off."""
-    before = len(ranges(kube))
-    names = [f"m{i:03}" for i in range(150)]
-    for name in names:
-        make_node(kube, name)
-    old = Controller(world, store, "old", SHORT)
-    wait_for(lambda: len(ranges(kube)) > before + 5, "a pass has begun")
-    old.process.send_signal(signal.SIGSTOP)
-    time.sleep(0.3)  # what it had sent is done
-    stopped_at = len(ranges(kube)) - before
-    expect(stopped_at < len(names), "it was too fast to be stopped in the middle")
-    # It gives no ranges, so that whatever is written is the old one's.
-    new = Controller(world, store, "new", SHORT, allocates=False)
-    wait_for(lambda: LEADS in new.log(), "another leads", 20)
-    count = len(ranges(kube))
-    expect_equal(count, before + stopped_at, "what one that is stopped wrote")
-    old.process.send_signal(signal.SIGCONT)
-    wait_for(lambda: "no longer the leader: another controller goes on" in old.log(), "its pass is cut off")
-    wait_for(lambda: "warning controller: no longer the leader" in old.log(), "it says so")
-    time.sleep(0.5)
-    expect_equal((len(ranges(kube)), old.gave()), (count, []), "what it wrote when it went on")
-    new.end()
-    wait_for(lambda: len(ranges(kube)) == before + len(names), "all have a range", 60)
-    say(f"stopped after {stopped_at} of {len(names)} ranges, it wrote none when it went on, and the rest when it led again")
-    old.end()
-    cidrs = [item["spec"]["cidr"] for item in ranges(kube)]
-    nodes = [item["spec"]["node"] for item in ranges(kube)]
-    expect_equal((len(set(cidrs)), len(set(nodes))), (len(cidrs), len(nodes)), "ranges and nodes, each once")
-
-
-def without(world, kube, store):
-    """What there is to say where there can be no Lease, and where none is needed."""
-    node = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
-    refused = Controller(world, node, "refused", SHORT, allocates=False)
-    wait_for(lambda: 'cannot get resource "leases"' in refused.log(), "it says what it may not")
-    expect(LEADS not in refused.log() and not refused.gave(), refused.log())
-    refused.end()
-    admin = f"kube:{write_kubeconfig(world, kube)}"
-    nowhere = Controller(world, admin, "nowhere", SHORT, "--leader-elect-resource-namespace", "nowhere")
-    wait_for(lambda: 'namespaces "nowhere" not found' in nowhere.log(), "it says that there is no namespace")
-    nowhere.end()
-    leader = Controller(world, store, "leader", SHORT)
-    wait_for(lambda: LEADS in leader.log(), "one leads")
-    took = leader.end()
-    say(f"a leader ends in {took:.2f} s")
-    expect(took < 4, "a leader's end")
-    before = kube.call("GET", LEASE)["metadata"]["resourceVersion"]
-    run(world.bin / "croftd", "controller", "--store", store, "--once", "--grace", "0s")
-    alone = Controller(world, store, "alone", SHORT, "--leader-elect=false")
-    make_node(kube, "n5")
-    wait_for(lambda: alone.gave() == ["n5"], "it works without")
-    alone.end()
-    expect_equal(kube.call("GET", LEASE)["metadata"]["resourceVersion"], before, "nobody touched the Lease")
-
-
 def play(world, kube):
     store = f"kube:{write_kubeconfig(world, kube, 'croft-controller')}"
     begin = time.monotonic()
     told_to_end(world, kube, store)
     killed_and_stopped(world, kube, store)
-    stopped_in_the_middle(world, kube, store)
-    without(world, kube, store)
     say(f"all in {time.monotonic() - begin:.0f} s")

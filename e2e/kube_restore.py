@@ -213,10 +213,6 @@ class Restored:
         say(f"  {what}: {len(owners)} pods, each holds what it lives with")
 
 
-def kinds(rows):
-    return {row["finding"] for row in rows}
-
-
 def with_kubelets_stopped(cluster):
     snapshot, left, made = cluster.churn("stopped")
     cluster.restore(snapshot)

@@ -1,17 +1,15 @@
 """Service addresses and node ports on a real kube-apiserver, looked at and mended through its API alone: no credentials
 of etcd, the accounts of deploy/.
 
-usage: kube_services.py BIN_DIR VERSION
+usage: kube_cases.py BIN_DIR VERSION kube_services
 """
 
 import copy
 import json
-import subprocess
-import sys
 
-from kube_apiserver_lib import KubeApiserver, Refused
-from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
-from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
+from kube_apiserver_lib import Refused
+from kube_store import Controller, write_kubeconfig
+from lib import expect, expect_equal, run, say, wait_for
 
 ADDRESSES = "/apis/networking.k8s.io/v1/ipaddresses"
 HAS_OBJECTS = ("1.33", "1.34", "1.35", "1.36")
@@ -40,96 +38,78 @@ def put_into_etcd(kube, service):
     kube.put_raw(f"services/specs/{meta['namespace']}/{meta['name']}", json.dumps(service).encode())
 
 
-def bitmaps_only(world, kube, croft):
+def bitmaps_only(kube, croft):
     done = croft.run("service", "audit")
     expect_equal(done.returncode, 1, f"{done.stdout}{done.stderr}")
     expect("--etcd-servers" in done.stderr and "no IPAddress" in done.stderr, done.stderr)
-    say(f"as expected on {sys.argv[2]}: {done.stderr.strip()}")
+    say(f"as expected on {kube.version}: {done.stderr.strip()}")
 
 
-def test():
-    calico_definitions()
-    with World("kube-services", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
-        install_definitions(world, kube)
-        make_accounts(kube)
-        croft = Croft(world, f"kube:{write_kubeconfig(world, kube, 'croft-operator')}")
-        web = kube.create_service("web", {"ports": [{"port": 80}]})
-        kube.create_service("shop", {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30080}]})
-        if sys.argv[2] not in HAS_OBJECTS:
-            return bitmaps_only(world, kube, croft)
+def play(world, kube):
+    croft = Croft(world, f"kube:{write_kubeconfig(world, kube, 'croft-operator')}")
+    web = kube.create_service("web", {"ports": [{"port": 80}]})
+    kube.create_service("shop", {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30080}]})
+    if kube.version not in HAS_OBJECTS:
+        return bitmaps_only(kube, croft)
 
-        report = croft.audit()
-        expect_equal((report["form"], report["services"], report["findings"]), ("objects", 3, []), "all is well")
-        expect("no API shows it" in croft.run("service", "audit").stdout, "it says what it can't see")
-        listed = croft.run("service", "list", "-A")
-        expect("shop" in listed.stdout and "30080" in listed.stdout, f"{listed.stdout}{listed.stderr}")
-        made = croft.run("service", "create", "mine", "--tcp", "80")
-        expect(made.returncode != 0 and "use kubectl" in made.stderr, made.stderr)
-        say(f"a Service of Croft's own is refused: {made.stderr.strip()}")
+    report = croft.audit()
+    expect_equal((report["form"], report["services"], report["findings"]), ("objects", 3, []), "all is well")
+    expect("no API shows it" in croft.run("service", "audit").stdout, "it says what it can't see")
+    listed = croft.run("service", "list", "-A")
+    expect("shop" in listed.stdout and "30080" in listed.stdout, f"{listed.stdout}{listed.stderr}")
+    made = croft.run("service", "create", "mine", "--tcp", "80")
+    expect(made.returncode != 0 and "use kubectl" in made.stderr, made.stderr)
+    say(f"a Service of Croft's own is refused: {made.stderr.strip()}")
 
-        # An address without its object would be given to the next Service that asks for it by name.
-        address = web["spec"]["clusterIP"]
-        kube.call("DELETE", f"{ADDRESSES}/{address}")
-        expect_equal(reasons(croft.audit(code=3)), [("ClusterIPNotAllocated", address)], "an object is missing")
-        dry = croft.run("service", "repair")
-        expect_equal(dry.returncode, 3, f"{dry.stdout}{dry.stderr}")
-        try:
-            kube.call("GET", f"{ADDRESSES}/{address}")
-            expect(False, "a repair without --apply wrote")
-        except Refused as refused:
-            expect_equal(refused.code, 404, "the object is still missing")
-        mended = croft.run("service", "repair", "--apply")
-        expect_equal(mended.returncode, 0, f"{mended.stdout}{mended.stderr}")
-        parent = kube.call("GET", f"{ADDRESSES}/{address}")
-        expect_equal(parent["spec"]["parentRef"],
-                     {"resource": "services", "namespace": "default", "name": "web"}, "whose it is")
-        expect_equal(parent["metadata"]["labels"]["ipaddress.kubernetes.io/managed-by"], "ipallocator.k8s.io", "label")
-        try:
-            kube.create_service("thief", {"clusterIP": address, "ports": [{"port": 80}]})
-            expect(False, "the address was given twice")
-        except Refused as refused:
-            expect("already allocated" in refused.message, refused.message)
-        say(f"the object of {address} was made anew")
+    # An address without its object would be given to the next Service that asks for it by name.
+    address = web["spec"]["clusterIP"]
+    kube.call("DELETE", f"{ADDRESSES}/{address}")
+    expect_equal(reasons(croft.audit(code=3)), [("ClusterIPNotAllocated", address)], "an object is missing")
+    dry = croft.run("service", "repair")
+    expect_equal(dry.returncode, 3, f"{dry.stdout}{dry.stderr}")
+    try:
+        kube.call("GET", f"{ADDRESSES}/{address}")
+        expect(False, "a repair without --apply wrote")
+    except Refused as refused:
+        expect_equal(refused.code, 404, "the object is still missing")
+    mended = croft.run("service", "repair", "--apply")
+    expect_equal(mended.returncode, 0, f"{mended.stdout}{mended.stderr}")
+    parent = kube.call("GET", f"{ADDRESSES}/{address}")
+    expect_equal(parent["spec"]["parentRef"],
+                 {"resource": "services", "namespace": "default", "name": "web"}, "whose it is")
+    expect_equal(parent["metadata"]["labels"]["ipaddress.kubernetes.io/managed-by"], "ipallocator.k8s.io", "label")
+    try:
+        kube.create_service("thief", {"clusterIP": address, "ports": [{"port": 80}]})
+        expect(False, "the address was given twice")
+    except Refused as refused:
+        expect("already allocated" in refused.message, refused.message)
+    say(f"the object of {address} was made anew")
 
-        # What no API server would have taken: ports of two Services, and an address outside.
-        twin = copy.deepcopy(kube.get_service("shop"))
-        twin["metadata"].update(name="twin", uid="11111111-2222-3333-4444-555555555555")
-        twin["metadata"].pop("resourceVersion")
-        twin["metadata"].pop("managedFields", None)
-        twin["spec"].update(clusterIP="192.0.2.7", clusterIPs=["192.0.2.7"])
-        put_into_etcd(kube, twin)
-        wait_for(lambda: len(kube.services()) == 4, "the API shows it", 20)
-        found = reasons(croft.audit(code=3))
-        expect_equal(found, [("ClusterIPOutOfRange", "192.0.2.7"), ("PortAlreadyAllocated", "30080")], "the twin")
-        found = reasons(croft.audit("--service-node-port-range", "31000-31999", code=3))
-        expect_equal([value for reason, value in found if reason == "PortOutOfRange"], ["30080", "30080"], str(found))
+    # What no API server would have taken: ports of two Services, and an address outside.
+    twin = copy.deepcopy(kube.get_service("shop"))
+    twin["metadata"].update(name="twin", uid="11111111-2222-3333-4444-555555555555")
+    twin["metadata"].pop("resourceVersion")
+    twin["metadata"].pop("managedFields", None)
+    twin["spec"].update(clusterIP="192.0.2.7", clusterIPs=["192.0.2.7"])
+    put_into_etcd(kube, twin)
+    wait_for(lambda: len(kube.services()) == 4, "the API shows it", 20)
+    found = reasons(croft.audit(code=3))
+    expect_equal(found, [("ClusterIPOutOfRange", "192.0.2.7"), ("PortAlreadyAllocated", "30080")], "the twin")
+    found = reasons(croft.audit("--service-node-port-range", "31000-31999", code=3))
+    expect_equal([value for reason, value in found if reason == "PortOutOfRange"], ["30080", "30080"], str(found))
 
-        # The controller says the same, to who looks at the Services.
-        log = world.directory / "controller.log"
-        with open(log, "wb") as out:
-            controller = subprocess.Popen(
-                [world.bin / "croftd", "controller", "--store",
-                 f"kube:{write_kubeconfig(world, kube, 'croft-controller')}", "--repair-service-ranges",
-                 "--leader-elect=false", "--grace", "0s"],
-                env=own_environment(world.directory), stdout=out, stderr=out)
-            world.stack.callback(controller.kill)
+    # The controller says the same, to who looks at the Services.
+    def told():
+        events = kube.call("GET", "/api/v1/namespaces/default/events")["items"]
+        return {event["reason"] for event in events if event.get("reportingComponent") == "croft-controller" and
+                event["involvedObject"].get("uid") == twin["metadata"]["uid"]}
+    controller = Controller(world, f"kube:{write_kubeconfig(world, kube, 'croft-controller')}", "controller", "--repair-service-ranges",
+                            "--leader-elect=false", "--grace", "0s")
+    wait_for(lambda: told() == {"ClusterIPOutOfRange", "PortAlreadyAllocated"}, "Events about the twin", 30)
+    controller.end()
+    expect("denied" not in controller.log() and "forbidden" not in controller.log(), controller.log())
 
-            def told():
-                events = kube.call("GET", "/api/v1/namespaces/default/events")["items"]
-                return {event["reason"] for event in events
-                        if event.get("reportingComponent") == "croft-controller" and
-                        event["involvedObject"].get("uid") == twin["metadata"]["uid"]}
-            wait_for(lambda: told() == {"ClusterIPOutOfRange", "PortAlreadyAllocated"},
-                     "Events about the twin", 30)
-            controller.terminate()
-            expect_equal(controller.wait(timeout=10), 0, f"exit code; its log:\n{log.read_text()}")
-        expect("denied" not in log.read_text() and "forbidden" not in log.read_text(), log.read_text())
-
-        # A pool over the Services' range is refused: their ServiceCIDR is known.
-        over = croft.run("pool", "create", "over", "--cidr", "10.96.0.0/16")
-        expect(over.returncode != 0 and 'ServiceCIDR "kubernetes"' in over.stderr, f"{over.stdout}{over.stderr}")
-        say(f"a pool there is refused: {over.stderr.strip()}")
-
-
-if __name__ == "__main__":
-    main(test, 3500)
+    # A pool over the Services' range is refused: their ServiceCIDR is known.
+    over = croft.run("pool", "create", "over", "--cidr", "10.96.0.0/16")
+    expect(over.returncode != 0 and 'ServiceCIDR "kubernetes"' in over.stderr, f"{over.stdout}{over.stderr}")
+    say(f"a pool there is refused: {over.stderr.strip()}")

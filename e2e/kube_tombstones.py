@@ -2,18 +2,16 @@
 is back, by the next call or by the agent, which the plugins know the store to by another name; never against an ADD
 that came later.
 
-usage: kube_tombstones.py BIN_DIR VERSION
+usage: kube_cases.py BIN_DIR VERSION kube_tombstones
 """
 
 import json
-import sys
 import time
 
 from etcd import Node
 from kube_agent import counts, findings, start_agent, together, until_done
-from kube_apiserver_lib import KubeApiserver
-from kube_store import install_definitions, make_accounts, write_kubeconfig
-from lib import World, expect, expect_equal, main, run, say, wait_for
+from kube_store import write_kubeconfig
+from lib import expect, expect_equal, run, say, wait_for
 
 TRIES = 5  # of each pod while the API server is away
 
@@ -212,22 +210,15 @@ def long_away(rig):
     until_done(oak, "DEL", [*held])
 
 
-def test():
-    with World("kube-tombstones", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
-        install_definitions(world, kube)
-        make_accounts(kube)
-        rig = Rig(world, kube)
-        kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
-        run(world.bin / "croft", "--store", rig.store, "pool", "create", "p", "--cidr", "10.80.0.0/16", "--gateway", "none",
-            "--cooldown-seconds", "0")
-        alone(rig)
-        in_vain(rig)
-        without_kubeconfig(rig)
-        say("a plugin alone leaves tombstones and makes up for them, without its kubeconfig too")
-        with_agent(rig)
-        expect(all(kind.startswith("handle_") or kind == "affinity_stale" for kind, _ in findings(world, rig.store)),
-               f"croft check: {findings(world, rig.store)}")
-
-
-if __name__ == "__main__":
-    main(test, 600)
+def play(world, kube):
+    rig = Rig(world, kube)
+    kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
+    run(world.bin / "croft", "--store", rig.store, "pool", "create", "p", "--cidr", "10.80.0.0/16", "--gateway", "none",
+        "--cooldown-seconds", "0")
+    alone(rig)
+    in_vain(rig)
+    without_kubeconfig(rig)
+    say("a plugin alone leaves tombstones and makes up for them, without its kubeconfig too")
+    with_agent(rig)
+    expect(all(kind.startswith("handle_") or kind == "affinity_stale" for kind, _ in findings(world, rig.store)),
+           f"croft check: {findings(world, rig.store)}")

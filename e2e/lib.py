@@ -313,6 +313,35 @@ def call_ipam(world, command, container, store, node="node-a", args="", env=None
     return process.returncode, json.loads(out) if out.strip() else None
 
 
+def memory_of(pid):
+    """The most memory that a process has had, in MiB. What wait4 tells is at least that of this program, from which it was forked."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", encoding="utf-8") as status:
+        return next((int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM")), 0.0)
+    return 0.0
+
+
+class Ended:
+    """What became of a process: its code, what it printed, how long it took, and the most memory that it was seen with."""
+
+    def __init__(self, command, stdin="", env=None, limit=60.0):
+        begin, self.mib = time.monotonic(), 0.0
+        # A file and no pipe: communicate() hands its input over no more once it was called again after its time.
+        with tempfile.TemporaryFile() as given:
+            given.write(stdin.encode())
+            given.seek(0)
+            process = subprocess.Popen([str(c) for c in command], stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+        while process.returncode is None:
+            try:
+                self.out, self.err = process.communicate(timeout=0.05)
+            except subprocess.TimeoutExpired:
+                self.mib = max(self.mib, memory_of(process.pid))
+                if time.monotonic() - begin > limit:
+                    process.kill()
+        self.seconds = time.monotonic() - begin
+        self.code = process.returncode
+        self.what = " ".join(str(c) for c in command[-4:])
+
+
 def start_agent(world, store, node, socket, *options, env=None):
     """A node's agent, which ends with the world; returned once it listens."""
     with open(world.directory / "agent.log", "ab") as log:

@@ -18,7 +18,7 @@ from etcd import Node
 from etcd_lib import Etcd
 from kube_apiserver_lib import KubeApiserver
 from kube_storm import Ledger
-from kube_store import apply, is_served, make_accounts, shipped_definitions, write_kubeconfig
+from kube_store import install_definitions, write_kubeconfig
 from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
 
 NODES = ("node-a", "node-b")
@@ -204,14 +204,6 @@ def refuses(world, source, target):
     expect(idle.returncode != 0 and "not paused" in idle.stderr, f"{idle}")
 
 
-def install(world, kube):
-    names = []
-    for kind in ("croft", "calico"):
-        names += [apply(kube, part, "application/yaml") for part in shipped_definitions(kind)]
-    for name in names:
-        wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
-
-
 def test():
     seed = random.randrange(10**6)
     say(f"seed {seed}")
@@ -226,8 +218,7 @@ def test():
         if len(sys.argv) < 3:
             return
         with KubeApiserver(world, sys.argv[2]) as kube:
-            install(world, kube)
-            make_accounts(kube)
+            install_definitions(world, kube)  # Calico's own, which keep no affinityClaimTime
             api = f"kube:{write_kubeconfig(world, kube)}"
             copy(world, etcd.store, api, seed + 1)
             copy(world, api, etcd.store, seed + 2)

@@ -13,7 +13,6 @@ its own inside it, joined by a bridge. What a node keeps on disk lies on a tmpfs
 "rebooted": everything of it killed, /run gone, disks kept. When the test ends, the kernel ends all of it.
 """
 
-import base64
 import contextlib
 import ipaddress
 import json

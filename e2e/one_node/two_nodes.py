@@ -8,7 +8,7 @@ import json
 
 from article import NAMESPACE, Story, deployment, helm, values, CHART
 from cluster import play
-from lib import expect, expect_equal, say, wait_for
+from lib import expect, say, wait_for
 
 
 class TwoNodes(Story):

@@ -1,6 +1,6 @@
 """A hundred pods at once on a node: with Croft as it is installed, and with Debian's host-local under the same bridge.
 
-usage: hundred_pods.py BIN_DIR
+usage: bench/hundred_pods.py BIN_DIR      e.g. build/release/bin
 
 Two nodes of one cluster take turns: the pods of a turn are all made at once on one of them, and the other one is idle. Each
 ADD has to succeed, the addresses differ, and each is held. The time until the last pod runs is printed, and decides nothing.
@@ -9,6 +9,7 @@ ADD has to succeed, the addresses differ, and each is held. The time until the l
 import http.client
 import ipaddress
 import json
+import pathlib
 import re
 import ssl
 import statistics
@@ -16,12 +17,12 @@ import sys
 import time
 import urllib.parse
 
-from article import CHART, CONFLIST, NAMESPACE, Story, deployment, helm, values
-from cluster import CONTROL, PODS, TREE, play
-from lib import PLUGINS, expect, expect_equal, require_programs, say, wait_for
-
-sys.path.insert(0, str(TREE / "bench"))
+E2E = pathlib.Path(__file__).resolve().parent.parent / "e2e"
+sys.path[:0] = [str(E2E / "one_node"), str(E2E)]
 import rows  # noqa: E402
+from article import CHART, CONFLIST, NAMESPACE, Story, deployment, helm, values  # noqa: E402
+from cluster import CONTROL, PODS, play  # noqa: E402
+from lib import PLUGINS, expect, expect_equal, require_programs, say, wait_for  # noqa: E402
 
 MANY, TURNS, MOST_PODS = 100, 2, 150
 OF_CROFT, OF_HOST_LOCAL = map(str, ipaddress.ip_network(PODS).subnets(1))
@@ -165,4 +166,4 @@ def chapters_of(cluster):
 
 if __name__ == "__main__":
     require_programs("host-local")
-    play(__file__, __doc__, chapters_of, 1500)
+    play(str(pathlib.Path(__file__).resolve()), __doc__, chapters_of, 1500)

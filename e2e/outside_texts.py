@@ -1,16 +1,18 @@
-"""Where the plugins write their log: who writes a network configuration cannot make them write or rename a file outside
-the directory that the machine's owner named, nor one in it that is not theirs. And places in the environment that are
-no absolute paths, for which each directory that somebody calls from would be another.
+"""What comes from outside. Where the plugins write their log: who writes a network configuration cannot make them write or rename a
+file outside the directory that the machine's owner named, nor one in it that is not theirs. Places in the environment that are
+no absolute paths, for which each directory that somebody calls from would be another. Texts of pods, tenants, damaged records and
+foreign files reach no terminal as more than text.
 
-usage: log_places.py BIN_DIR
+usage: outside_texts.py BIN_DIR
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 
-from lib import World, call_environment, expect, expect_equal, main, own_environment, say
+from lib import World, call_environment, expect, expect_equal, ipam_config, main, own_environment, say, write_past_croft
 
 BIG = 11 << 20  # above the size at which a log is rotated
 
@@ -45,6 +47,64 @@ def relative_places(world, store):
         expect(done.returncode != 0 and flag in done.stderr and "begins with /" in done.stderr, f"the agent's {flag}: {done}")
     expect_equal(os.listdir(elsewhere), [], "what relative places left")
     say("a relative place in the environment is refused")
+
+
+# What no output may hold: C0 but newline and tab, DEL, C1, marks of direction.
+HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def expect_plain(what, data):
+    text = data.decode("utf-8", errors="strict")
+    found = HARMFUL.search(text)
+    expect(not found, f"{what}: {found and found.group()!r} in {text!r}")
+
+
+def by_every_channel(world):
+    """Escape sequences in whatever comes from outside reach no terminal as more than text."""
+    evil, store = "\x1b[2J\x07\u202e\u009b31m\x7f", world.store("texts")
+    world.croft(store, "pool", "create", "a", "--cidr", "10.79.0.0/24")
+
+    def call(command, container, node="node-a", **env):
+        done = subprocess.run([world.bin / "croft-ipam"], input=ipam_config(store, node).encode(), capture_output=True, timeout=60, check=False,
+                              env=call_environment(world, command, container, **env))
+        expect_plain(f"{command} {container!r}", done.stdout + done.stderr)
+
+    # Variables, configuration, arguments.
+    call("ADD", "c3", CNI_IFNAME="eth\x1b[2J")
+    call("ADD", "c\x1b]0;x")
+    call("ADD", "c4", CNI_ARGS="K8S_POD_NAME=\x1b[31m;K8S_POD_NAMESPACE=\u202eabc")
+    call("ADD", "c5", node="node\x1b[1m")
+    call("DEL", "c5", node=evil)
+    # The command line's own arguments, and what a damaged record says.
+    write_past_croft(store, ("INSERT INTO records(kind,name,revision,token,checksum,value) VALUES(?,?,1,?,0,?)",
+                                 (0, "p" + evil, bytes(16), evil.encode())))
+    reports = world.directory / "report.json"
+    reports.write_text(json.dumps({"findings": [{"subject": evil, "remedy": evil}]}))
+    facts = world.directory / "facts.json"
+    facts.write_text(json.dumps({"nodes": [evil]}))
+    directory = world.directory / "cbr0"
+    directory.mkdir()
+    (directory / "10.0.0.5").write_bytes(b"c1\x1b[2J\r\neth0\xc2\x9b31m")
+    (directory / f"10.0.0.6{evil}".replace("/", "")).write_bytes(b"x")
+    for arguments in (("pool", "list"), ("pool", "list", "-o", "json"), ("pool", "list", "-o", "yaml"), ("ip", "list"),
+                      ("ip", "list", "-o", "wide"), ("check",), ("pool", "show", evil), ("ip", "show", evil),
+                      (evil,), ("ip", "release", "--from-report", str(reports)), ("block", "show", evil),
+                      ("node", "label", "n" + evil, "a=b"), ("node", "label", "node-a", "a" + evil + "=b" + evil),
+                      ("host-local", "check", "--dir", str(directory)), ("host-local", "list", "--dir", str(directory)),
+                      ("host-local", "list", "--dir", str(directory), "-o", "json"),
+                      ("host-local", "check", "--dir", str(directory), "-o", "yaml"), ("service", "list"),
+                      ("service", "create", evil), ("explain", "--node", evil)):
+        done = subprocess.run([world.bin / "croft", "--store", store, *arguments], capture_output=True, check=False)
+        expect_plain(f"croft {arguments!r} stdout", done.stdout)
+        expect_plain(f"croft {arguments!r} stderr", done.stderr)
+        if "json" in arguments and done.stdout:
+            json.loads(done.stdout)
+    for arguments in (("controller", "--once", "--grace", "1ms"),
+                      ("controller", "--once", "--grace", "1ms", "--facts", str(facts)), (evil,)):
+        done = subprocess.run([world.bin / "croftd", *arguments], capture_output=True, check=False,
+                              env={**os.environ, "CROFT_STORE": store})
+        expect_plain(f"croftd {arguments!r}", done.stdout + done.stderr)
+    expect_plain("the plugin's log", (world.directory / "ipam.log").read_bytes())
 
 
 def test():
@@ -86,6 +146,7 @@ def test():
                      "rotated")
         say("a file of its own is written and rotated")
         relative_places(world, store)
+        by_every_channel(world)
 
 
 if __name__ == "__main__":
