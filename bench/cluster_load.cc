@@ -22,9 +22,9 @@
 
 #include "cli/stores/open_store.h"
 #include "ipam/use/assign.h"
-#include "ipam/use/batch_of_one.h"
 #include "ipam/use/pools.h"
 #include "ipam/use/release.h"
+#include "ipam/use/test_batch_of_one.h"
 #include "os/clock.h"
 #include "os/random.h"
 #include "store/cached/cached_store.h"

@@ -206,7 +206,7 @@ CniPlugin plugin_for(const Stage& stage) {
   CniPlugin plugin;
   plugin.about = "CNI fuzzed plugin";
   plugin.handlers = {add, silent<Command::del>, silent<Command::check>, silent<Command::gc>, silent<Command::status>};
-  if (stage.limits) plugin.owner_limits.emplace();
+  plugin.limits_owner = stage.limits;
   return plugin;
 }
 

@@ -273,7 +273,6 @@ class World {
     wanted.node = host(made.node);
     wanted.count.v4 = 1 + (kind & 32) / 32;
     wanted.count.v6 = (kind & 64) / 64;
-    wanted.partial = true;
     made.handle = handle_of(wanted.owner);
     made.pod = wanted.pod.name;
     if (made.kind == Container::Kind::pod) {  // in the API before it runs

@@ -24,7 +24,6 @@
 #include "ipam/decide/explain.h"
 #include "ipam/decide/pool_changes.h"
 #include "ipam/decide/release.h"
-#include "register/stored_size.h"
 #include "register/test_register.h"
 
 namespace {
@@ -43,7 +42,6 @@ constexpr std::size_t kActionsMax = 48;
 constexpr std::uint64_t kStepsMax = 20000;
 constexpr std::size_t kMachines = 3;
 /// What a claim adds to a block that was nobody's.
-constexpr std::size_t kNameBytesMax = 64;
 
 /// Few bases, so that what is made overlaps.
 Prefix any_prefix(Bytes& in, Family family, int length_min, int length_max) {
@@ -62,8 +60,6 @@ class World {
     register_.knows_claimed = (kind & 2) != 0;
     odd_clocks_ = (kind & 8) != 0;
     damaged_ = (kind & 16) != 0;
-    // Room for a block of 64 and a few holders.
-    if ((kind & 32) != 0) register_.commit_bytes_max = 4500;
     for (std::size_t i = 0; i < kMachines; ++i) {
       boots_[i] = static_cast<std::uint8_t>(i);
       // Within half an hour of the truth, so within an hour of each other.
@@ -115,8 +111,6 @@ class World {
       const auto* block = std::get_if<Block>(&value);
       if (block == nullptr) continue;
       CROFT_ASSERT(check_block(*block).has_value());
-      const bool has_limit = register_.commit_bytes_max != kNoBytesMax;
-      CROFT_ASSERT(!has_limit || bytes_of(*block, Bound::close) <= register_.commit_bytes_max + kNameBytesMax);
       for (const Prefix& other : blocks) CROFT_ASSERT(!other.overlaps(block->cidr));
       blocks.push_back(block->cidr);
       for (std::uint32_t i = 0; i < block->allocations.size(); ++i) {
@@ -219,7 +213,6 @@ class World {
     wanted.node = node(static_cast<std::uint32_t>(machine));
     wanted.count.v4 = in_.below(3);
     wanted.count.v6 = in_.below(3);
-    wanted.partial = in_.byte() % 4 == 0;
     if (in_.byte() % 4 == 0) wanted.addresses.push_back(any_prefix(in_, Family::v4, 32, 32).first());
     if (in_.byte() % 8 == 0) wanted.addresses.push_back(any_prefix(in_, Family::v6, 128, 128).first());
     return wanted;

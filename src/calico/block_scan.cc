@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "calico/block_draft.h"
 #include "calico/json.h"
 #include "register/format/canonical_json.h"
 

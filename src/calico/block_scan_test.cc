@@ -1,10 +1,8 @@
-#include <fstream>
 #include <iterator>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "calico/block_draft.h"
 #include "calico/json.h"
 #include "calico/test_calico.h"
 

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
-#include "calico/block_draft.h"
 #include "calico/json.h"
 
 namespace croft::wire::calico {

@@ -2,11 +2,7 @@
 
 #include <rapidcheck.h>
 
-#include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <string>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
 #pragma once
-
 // The common part of the readers and writers of Calico's records: objects whose unknown members survive, and errors
 // that name the key. Private to calico.
 
@@ -20,6 +19,7 @@
 #include "base/net/echo.h"
 #include "base/result.h"
 #include "calico/etcd.h"
+#include "register/block.h"
 #include "register/format/records.h"
 
 namespace croft::wire::calico {
@@ -86,5 +86,29 @@ template <class T>
 void write_time(JsonWriter& out, WallTime time);
 void write_texts(JsonWriter& out, const std::map<std::string, std::string>& texts);
 void write_rest(JsonWriter& out, const RawMembers& members);
+
+inline constexpr std::size_t kBlockSizeMax = core::kBlockSizeMax;
+
+struct AttributeDraft {
+  core::Attribute attribute;
+  RawMembers rest;
+};
+
+struct BlockDraft {
+  core::Block block;
+  std::vector<std::uint32_t> unallocated;
+  std::vector<AttributeDraft> attributes;
+  BlockRest rest;
+
+  /// A list that is not there is a null one.
+  BlockDraft() { rest.attributes_null = rest.unallocated_null = rest.sequence_numbers_null = true; }
+};
+
+/// Reads a block in the one spelling that Calico and Croft give to nearly all: no white space, no unknown or old
+/// members, ASCII. Nothing for every other, damaged ones too: the general way reads them and says what is wrong. A text
+/// that both read they read the same. It stays because it pays. A full block of 19 KB, read whole by decode_block,
+/// takes a seventh to a tenth of the general way's time (g++ -O2 on a busy machine, best of 60: 0.8 for 5.7 ms).
+/// `calico_bench` measures both.
+[[nodiscard]] std::optional<BlockDraft> scan_block(std::string_view bytes);
 
 }  // namespace croft::wire::calico

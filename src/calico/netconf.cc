@@ -11,15 +11,15 @@
 
 #include "base/json/decode.h"
 #include "base/nearest.h"
-#include "base/net/echo.h"
 #include "base/text/go_text.h"
 #include "cni/format/args.h"
 #include "cni/format/config_parts.h"
-#include "cni/format/config_pools.h"
 #include "cni/format/network.h"
+#include "register/affinity.h"
 #include "register/names.h"
 
 namespace croft::wire::cni {
+
 namespace {
 
 constexpr std::int64_t kCountMax = std::numeric_limits<std::int32_t>::max();
@@ -185,6 +185,16 @@ Checked<CalicoNetconf> decode_calico_netconf(const Network& network, const std::
   if (command == Command::add) note_near_misses(root, config.near_misses);
   if (auto error = take_args(args, config); error && command != Command::del) return *std::move(error);
   return std::move(config);
+}
+
+Result<std::string> decode_nodename_file(std::string_view content) {
+  constexpr std::string_view kWhiteSpace = " \t\r\n";
+  const auto first = content.find_first_not_of(kWhiteSpace);
+  if (first == content.npos) return std::string();
+  std::string name(content.substr(first, content.find_last_not_of(kWhiteSpace) - first + 1));
+  if (core::check_node_name(name)) return name;
+  return fail(invalid_argument(
+      "what it has is no name of a node: 1 to 253 letters, digits, '-', '.' or '_', first and last a letter or digit"));
 }
 
 }  // namespace croft::wire::cni

@@ -1,23 +1,24 @@
 #pragma once
+// The network configuration of the personality `calico-ipam` (docs/notes/calico-ipam.md#plugin-configuration).
+// docs/formats/calico-ipam.md has the table of members and says what differs.
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json/document.h"
 #include "base/net/address.h"
 #include "base/net/per_family.h"
+#include "base/result.h"
 #include "calico/datastore.h"
 #include "cni/format/config.h"
 #include "cni/format/environment.h"
 #include "cni/format/error.h"
 #include "cni/format/network.h"
 #include "register/owner.h"
-
-// The network configuration of the personality `calico-ipam` (docs/notes/calico-ipam.md#plugin-configuration).
-// docs/formats/calico-ipam.md has the table of members and says what differs.
 
 namespace croft::wire::cni {
 
@@ -76,5 +77,12 @@ struct CalicoNetconf {
 /// - code 4 for CNI_ARGS.
 Checked<CalicoNetconf> decode_calico_netconf(const Network& network, const std::string& args, Command command,
                                              const GetVariable& variable);
+
+inline constexpr std::size_t kNodenameFileBytesMax = 4096;
+
+/// The name in Calico's file of the node's name (`nodename_file`): what it has without white space around it; empty
+/// when it has nothing else. Error: invalid_argument, which repeats nothing of the content: who writes the network
+/// configuration names the file, and may not read it (docs/threat-model.md).
+[[nodiscard]] Result<std::string> decode_nodename_file(std::string_view content);
 
 }  // namespace croft::wire::cni

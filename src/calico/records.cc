@@ -1,6 +1,5 @@
 #include "calico/records.h"
 
-#include <cstddef>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -10,29 +9,11 @@
 namespace croft::wire::calico {
 namespace {
 
-/// With punctuation. A name may be escaped, `json` is written as it is.
-std::size_t bytes_in(const RawMembers& members) {
-  std::size_t bytes = 0;
-  for (const RawMember& member : members) bytes += 6 * member.name.size() + member.json.size() + 4;
-  return bytes;
-}
-
-std::size_t bytes_in(const BlockRest& rest) {
-  std::size_t bytes = bytes_in(rest.members);
-  if (rest.host_affinity) bytes += 6 * rest.host_affinity->size();
-  for (const AttributeRest& attribute : rest.attributes) bytes += bytes_in(attribute.members);
-  return bytes;
-}
-
 /// The record as it was read, or what of it core does not have.
 template <class Record>
 class Box final : public core::ForeignRest {
  public:
   explicit Box(Record boxed) : record(std::move(boxed)) {}
-  [[nodiscard]] std::size_t bytes_max() const override {
-    if constexpr (std::is_same_v<Record, BlockRest>) return bytes_in(record);
-    return 0;
-  }
   [[nodiscard]] std::string_view identity() const override {
     if constexpr (std::is_same_v<Record, PoolRecord>) return record.metadata.uid;
     return {};

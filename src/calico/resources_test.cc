@@ -1,7 +1,5 @@
 #include "calico/resources.h"
 
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 

@@ -4,7 +4,6 @@
 
 #include "base/quoted.h"
 #include "base/time_text.h"
-#include "ipam/use/attachments.h"
 
 namespace croft::edge {
 
@@ -41,15 +40,6 @@ std::string list_of(const std::vector<net::Address>& addresses) {
   std::string text;
   for (const net::Address& address : addresses) text += (text.empty() ? "" : ",") + address.to_string();
   return text.empty() ? "none" : text;
-}
-
-std::string elsewhere_text(const std::vector<engine::HeldElsewhere>& elsewhere) {
-  std::string text;
-  for (const engine::HeldElsewhere& one : elsewhere) {
-    text += fmt::format("{}{}:{}", text.empty() ? " elsewhere=" : ";", in_quotes_if_needed(one.network),
-                        list_of(one.addresses));
-  }
-  return text;
 }
 
 }  // namespace croft::edge

@@ -9,10 +9,6 @@
 #include "ipam/decide/assign.h"
 #include "register/owner.h"
 
-namespace croft::engine {
-struct HeldElsewhere;
-}
-
 namespace croft::edge {
 
 /// The log line of one command of a plugin: what was asked, by whom, how it ended, and how long it took.
@@ -43,9 +39,5 @@ class DecisionLine {
 
 /// "10.0.0.1,10.0.0.2"; "none" when there is none.
 [[nodiscard]] std::string list_of(const std::vector<net::Address>& addresses);
-
-/// " elsewhere=<network>:<addresses>;…": what the container of a DEL that found nothing holds in networks of other
-/// names; mostly nothing.
-[[nodiscard]] std::string elsewhere_text(const std::vector<engine::HeldElsewhere>& elsewhere);
 
 }  // namespace croft::edge

@@ -1,6 +1,5 @@
 #include "cni/error_table.h"
 
-#include <algorithm>
 #include <array>
 
 #include "base/assert.h"

@@ -16,8 +16,6 @@ class ForeignRest {
   ForeignRest& operator=(const ForeignRest&) = delete;
   virtual ~ForeignRest() = default;
 
-  /// Of a block: how many bytes it adds to the record at most (stored_size.h). Of other records nobody asks.
-  [[nodiscard]] virtual std::size_t bytes_max() const { return 0; }
   /// Of a pool: names this making of it; one that is made again under the same name has another. Empty: not known.
   [[nodiscard]] virtual std::string_view identity() const { return {}; }
   /// Of a pool: its CIDR as it is written there, where that has host bits. Else empty.

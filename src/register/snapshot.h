@@ -21,7 +21,6 @@
 #include "register/flow.h"
 #include "register/free_block.h"
 #include "register/records.h"
-#include "register/stored_size.h"
 
 namespace croft::core {
 
@@ -87,8 +86,6 @@ class Snapshot {
   [[nodiscard]] bool lacks(Kind kind) const { return lacks_.contains(kind); }
 
   /// What the blocks that one commit writes may come to, with all that is recorded beside them (store.h, Capabilities).
-  void set_commit_bytes_max(std::size_t bytes_max) { commit_bytes_max_ = bytes_max; }
-  [[nodiscard]] std::size_t commit_bytes_max() const { return commit_bytes_max_; }
 
   /// How much a decision may look at, in records, blocks and candidates; past that it refuses rather than go on
   /// (kDecisionStepsMax). Tests ask how many steps the last look took, and set a smaller limit.
@@ -135,7 +132,6 @@ class Snapshot {
   bool foreign_writers_ = false;
   bool atomic_commit_ = true;
   Kinds lacks_{Kind::name_space};
-  std::size_t commit_bytes_max_ = kNoBytesMax;
   std::uint64_t steps_max_ = kDecisionStepsMax;
   // Not of what was read, but of the work on it. A snapshot belongs to one decision in one thread.
   mutable std::uint64_t steps_ = 0;
@@ -229,7 +225,6 @@ class Reader {
   [[nodiscard]] bool foreign_writers() const { return snapshot_.foreign_writers(); }
   [[nodiscard]] bool atomic_commit() const { return snapshot_.atomic_commit(); }
   [[nodiscard]] bool lacks(Kind kind) const { return snapshot_.lacks(kind); }
-  [[nodiscard]] std::size_t commit_bytes_max() const { return snapshot_.commit_bytes_max(); }
 
   /// Counts one thing looked at. False when the decision has looked at as much as it may.
   [[nodiscard]] bool step() {

@@ -36,7 +36,6 @@ class TestRegister {
 
   /// `knows_claimed`: keys of blocks are as a cache has them, of those that somebody claims (store/cached/cache.h).
   bool foreign_writers = false, knows_claimed = false, atomic_commit = true;
-  std::size_t commit_bytes_max = kNoBytesMax;
   std::uint64_t steps_max = kDecisionStepsMax;
   /// The steps of the longest look of all decisions so far, and the rounds of reading of the last.
   std::uint64_t steps = 0;
@@ -49,7 +48,6 @@ class TestRegister {
     Snapshot& snapshot = batch_ ? batch_->snapshot : fresh;
     snapshot.set_foreign_writers(foreign_writers);
     snapshot.set_atomic_commit(atomic_commit);
-    snapshot.set_commit_bytes_max(commit_bytes_max);
     snapshot.set_steps_max(steps_max);
     for (rounds = 0;; ++rounds) {
       Step<Answer> step = decide(static_cast<const Snapshot&>(snapshot));

@@ -287,7 +287,7 @@ void Fleet::work(Node& node) {
   struct Kept {
     Call call;
     core::AssignRequest request{};
-    engine::ReleaseWanted wanted{};
+    core::Owner wanted{};
     core::Assigned assigned{};
     core::Released released{};
   };

@@ -15,29 +15,24 @@ using store::Revision;
 
 /// As the stores say of themselves (Store::capabilities of store/kube, store/etcd, store/sqlite).
 const std::array<Manners, kStores.size()>& all_manners() {
-  constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
   static const std::array<Manners, kStores.size()> kAll{
       Manners{.name = "kubernetes",
               .can = {.atomic_commit = false,
                       .foreign_writers = true,
                       .late_commits = true,
-                      .commit_bytes_max = kBlockBytes,
                       .lacks = {core::Kind::vacancy, core::Kind::range_allocation}},
               .read = {1ms, 6ms},
               .write = {3ms, 20ms},
               .service = 200us,
               .watch = {1ms, 30ms}},
       Manners{.name = "etcd",
-              .can = {.atomic_commit = true,
-                      .foreign_writers = true,
-                      .late_commits = true,
-                      .commit_bytes_max = kBlockBytes},
+              .can = {.atomic_commit = true, .foreign_writers = true, .late_commits = true},
               .read = {300us, 2ms},
               .write = {1ms, 8ms},
               .service = 150us,
               .watch = {300us, 5ms}},
       Manners{.name = "sqlite",
-              .can = {.atomic_commit = true, .commit_bytes_max = kBlockBytes},
+              .can = {.atomic_commit = true},
               .read = {20us, 100us},
               .write = {500us, 3ms},
               .service = 500us,

@@ -16,7 +16,6 @@
 #include "base/strong.h"
 #include "register/records.h"
 #include "register/snapshot.h"
-#include "register/stored_size.h"
 
 namespace croft::store {
 
@@ -173,9 +172,6 @@ struct Capabilities {
   /// A commit whose reply was lost may still be applied, as late as it likes: who goes on without it has to change
   /// first what it would change (docs/notes/reliability.md#unknown-outcomes).
   bool late_commits = false;
-  /// The bound of the blocks that one commit writes, by core::bytes_of; the rest of a commit is small, and has room
-  /// besides. A commit that is larger than the store takes nevertheless ends in storage_full.
-  std::size_t commit_bytes_max = core::kNoBytesMax;
   /// Kinds of which the store never has a record. Vacancies, where what they tell is found in the blocks themselves;
   /// Kubernetes' kinds, where the program has no part for them or no API shows them (ranges of Services), and
   /// namespaces outside of a Kubernetes API.

@@ -71,7 +71,7 @@ struct Waiting {
     const auto named = std::count_if(request.addresses.begin(), request.addresses.end(),
                                      [&](const net::Address& address) { return address.family() == family; });
     const std::size_t wanted = named > 0 ? static_cast<std::size_t>(named) : request.count[family];
-    if (count[family] < wanted && !request.partial) return fail(not_to_this("it has too few addresses"));
+    if (count[family] < wanted) return fail(not_to_this("it has too few addresses"));
     if (count[family] > wanted && !held_before) return fail(not_to_this("it has more than was asked for"));
   }
   return {};

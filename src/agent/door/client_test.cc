@@ -63,7 +63,7 @@ class AgentClientTest : public testing::Test {
   }
   /// What comes of an answer with these addresses; "" when it is taken.
   std::string taken(std::vector<core::AssignedAddress> addresses, const core::AssignRequest& request) {
-    parrot_.words = agent::encode(agent::AssignOutcome(core::Assigned{std::move(addresses), false, {}}));
+    parrot_.words = agent::encode(agent::AssignOutcome(core::Assigned{std::move(addresses), false}));
     agent::AssignCall call{{"memory:", "node-a", {}, {}}, {}, request};
     const auto answer = agent_at(socket_, clock_, seconds(20))->assign(call);
     return answer ? "" : answer.error().message;
@@ -95,14 +95,6 @@ TEST_F(AgentClientTest, WhoHeldMoreBeforeGetsThat) {
   core::AssignedAddress before = one("10.0.0.5"), other = one("10.0.0.6");
   before.held_before = other.held_before = true;
   EXPECT_EQ(taken({before, other}), "");
-}
-
-TEST_F(AgentClientTest, AskedInPartFewerAreEnough) {
-  core::AssignRequest request = engine::World::request("c");
-  request.count = {1, 1};
-  EXPECT_THAT(taken({one("10.0.0.5")}, request), HasSubstr("too few"));
-  request.partial = true;
-  EXPECT_EQ(taken({one("10.0.0.5")}, request), "");
 }
 
 }  // namespace

@@ -44,9 +44,7 @@ const agent::Caller& caller_of(const AgentCall& call) {
 std::string subject_of(const AgentCall& call) {
   if (const auto* assign = std::get_if<agent::AssignCall>(&call.what))
     return "ADD " + owner_text(assign->request.owner);
-  const auto& what = std::get<agent::ReleaseCall>(call.what).what;
-  const auto* owner = std::get_if<core::Owner>(&what);
-  return "DEL " + (owner != nullptr ? owner_text(*owner) : "handle=" + std::get<std::string>(what));
+  return "DEL " + owner_text(std::get<agent::ReleaseCall>(call.what).owner);
 }
 
 /// How a call ended, as its log line says it, and as its caller is told.
@@ -69,25 +67,21 @@ Ending ending_of(core::AssignAnswer answer, bool from_cache) {
   std::string text = fmt::format("from={} {}", source_of(from_cache), text_of(assigned));
   return {"ok", std::move(text), agent::encode(agent::AssignOutcome(std::move(assigned)))};
 }
-Ending ending_of(core::Released released, bool from_cache, const std::string& elsewhere = {}) {
-  std::string text =
-      fmt::format("from={} released={}{}", source_of(from_cache), list_of(released.addresses), elsewhere);
+Ending ending_of(core::Released released, bool from_cache) {
+  std::string text = fmt::format("from={} released={}", source_of(from_cache), list_of(released.addresses));
   return {"ok", std::move(text), agent::encode(agent::ReleaseOutcome(std::move(released.addresses)))};
 }
 
 /// For a DEL that found nothing, or less than the handle counts: releases what the node's blocks, as the memory has
-/// them, hold of the owner all the same. Where that is nothing, says what the container holds in other networks.
-[[nodiscard]] Result<std::string> look_on_node(const engine::Context& context, const engine::Context& memory,
-                                               const core::Owner& owner, const agent::ReleaseCall& call,
-                                               core::Released& released) {
+/// them, hold of the owner all the same.
+[[nodiscard]] Result<void> look_on_node(const engine::Context& context, const engine::Context& memory,
+                                        const agent::ReleaseCall& call, core::Released& released) {
   const core::AffinityOwner node{core::AffinityOwner::Type::host, call.caller.node};
-  const auto found = engine::held_on_node(memory, owner, node);
-  if (!found) return std::string();
-  if (!found->unnamed.empty()) {
-    TRY(const auto more, engine::release_addresses(context, found->unnamed));
-    released.addresses.insert(released.addresses.end(), more.released.begin(), more.released.end());
-  }
-  return released.addresses.empty() ? elsewhere_text(found->elsewhere) : std::string();
+  const auto found = engine::held_on_node(memory, call.owner, node);
+  if (!found || found->empty()) return {};
+  TRY(const auto more, engine::release_addresses(context, *found));
+  released.addresses.insert(released.addresses.end(), more.released.begin(), more.released.end());
+  return {};
 }
 
 /// A call in a batch, with what it refers to.
@@ -154,7 +148,7 @@ Result<AgentCall> AgentService::take_assign(std::string_view message, Deadline n
 Result<AgentCall> AgentService::take_release(std::string_view message, Deadline not_after) const {
   TRY(agent::ReleaseCall call, agent::decode_release_call(message));
   TRY(const Deadline limit, admit(call.caller, not_after));
-  std::string owner = engine::handle_of(call.what);
+  std::string owner = core::handle_of(call.owner);
   const Deadline first = call.caller.expires;
   return AgentCall{0, std::move(call), std::move(owner), limit, first, nullptr, nullptr};
 }
@@ -233,7 +227,7 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
       if (!is_complete || !*is_complete) batch.back().fate = engine::BatchFate::alone;
     } else {
       const auto& release = std::get<agent::ReleaseCall>(call.what);
-      batch.push_back(engine::release_in_batch(release.what, call.limit, one.released));
+      batch.push_back(engine::release_in_batch(release.owner, call.limit, one.released));
     }
     batch.back().is_left = [&call](const Instant& now) { return call.is_left(now); };
   }
@@ -290,9 +284,9 @@ AgentAnswer AgentService::serve_alone(const AgentCall& call) {
   const DecisionLine line(world_.clock, subject_of(call));
   engine::Context context = context_until(call.limit);
   context.is_left = [&call](const Instant& now) { return call.is_left(now); };
-  const auto end = [&](const auto& answer, const auto&... more) {
+  const auto end = [&](const auto& answer) {
     count(false, !answer);
-    Ending ending = answer ? ending_of(*answer, false, more...) : ending_of(call, answer.error());
+    Ending ending = answer ? ending_of(*answer, false) : ending_of(call, answer.error());
     world_.log(line.ended(ending.outcome, ending.text));
     return AgentAnswer{call.id, std::move(ending.message)};
   };
@@ -307,15 +301,11 @@ AgentAnswer AgentService::serve_alone(const AgentCall& call) {
     return end(answer);
   }
   const auto& release = std::get<agent::ReleaseCall>(call.what);
-  const auto* owner = std::get_if<core::Owner>(&release.what);
-  if (owner == nullptr) {
-    return end(engine::release_old_handle(context, std::get<std::string>(release.what)));
-  }
-  auto released = engine::release_owner(context, *owner);
+  auto released = engine::release_owner(context, release.owner);
   if (!released || !(released->addresses.empty() || released->at_odds)) return end(released);
-  const auto elsewhere = look_on_node(context, context_on(world_.cached, call.limit), *owner, release, *released);
-  if (!elsewhere) return end(Result<core::Released>(fail(elsewhere.error())));
-  return end(released, *elsewhere);
+  const auto looked = look_on_node(context, context_on(world_.cached, call.limit), release, *released);
+  if (!looked) return end(Result<core::Released>(fail(looked.error())));
+  return end(released);
 }
 
 void AgentService::note_shape(const core::AssignRequest& request) {

@@ -240,7 +240,6 @@ void fill(pb::AssignRequest& out, const AssignCall& call) {
   for (const auto& [name, value] : request.namespace_labels) (*out.mutable_namespace_labels())[name] = value;
   out.set_block_limit(request.block_limit);
   out.set_default_block_limit(request.default_block_limit);
-  out.set_partial(request.partial);
   if (!call.annotations) return;
   out.mutable_annotations()->set_ipv4_pools(call.annotations->pools.v4);
   out.mutable_annotations()->set_ipv6_pools(call.annotations->pools.v6);
@@ -300,7 +299,6 @@ template <class Texts>
   }
   request.block_limit = in.block_limit();
   request.default_block_limit = in.default_block_limit();
-  request.partial = in.partial();
   return request;
 }
 
@@ -315,7 +313,6 @@ void fill(pb::Assigned& out, const core::Assigned& assigned) {
     one.set_sequence_number(address.sequence_number.value);
     one.set_held_before(address.held_before);
   }
-  if (assigned.shortage) fill(*out.mutable_shortage(), *assigned.shortage);
 }
 
 [[nodiscard]] Result<core::AssignedAddress> assigned_address_of(const pb::AssignedAddress& in) {
@@ -341,10 +338,6 @@ void fill(pb::Assigned& out, const core::Assigned& assigned) {
     TRY(core::AssignedAddress address, assigned_address_of(one));
     assigned.addresses.push_back(std::move(address));
   }
-  if (in.has_shortage()) {
-    TRY(core::Refusal shortage, refusal_of(in.shortage()));
-    assigned.shortage = std::move(shortage);
-  }
   return assigned;
 }
 
@@ -359,11 +352,7 @@ std::string encode(const AssignCall& call) {
 std::string encode(const ReleaseCall& call) {
   pb::ReleaseRequest out;
   fill(*out.mutable_caller(), call.caller);
-  if (const auto* owner = std::get_if<core::Owner>(&call.what)) {
-    fill(*out.mutable_owner(), *owner);
-  } else {
-    out.set_handle_id(std::get<std::string>(call.what));
-  }
+  fill(*out.mutable_owner(), call.owner);
   return out.SerializeAsString();
 }
 
@@ -439,14 +428,8 @@ Result<ReleaseCall> decode_release_call(std::string_view bytes) {
   TRY(const pb::ReleaseRequest in, parse<pb::ReleaseRequest>(bytes));
   ReleaseCall call;
   TRY(call.caller, caller_of(in.caller()));
-  if (in.what_case() == pb::ReleaseRequest::kOwner) {
-    TRY(core::Owner owner, owner_of(in.owner()));
-    call.what = std::move(owner);
-    return call;
-  }
-  TRY_VOID(check_text("handle_id", in.handle_id()));
-  if (in.handle_id().empty()) return fail(wrong("owner or handle_id", "is wanted"));
-  call.what = in.handle_id();
+  if (!in.has_owner()) return fail(wrong("owner", "is wanted"));
+  TRY(call.owner, owner_of(in.owner()));
   return call;
 }
 

@@ -74,7 +74,7 @@ struct AssignCall {
 
 struct ReleaseCall {
   Caller caller;
-  std::variant<core::Owner, std::string> what;  ///< an owner, or a handle's id
+  core::Owner owner;
 };
 
 /// An Error is one of the engine's: the call was served as far as it went.

@@ -63,10 +63,9 @@ struct Added {
 /// The addresses that a DEL gave back.
 struct GivenBack {
   std::vector<net::Address> addresses;
-  std::string why_none =
-      {};  ///< where else it holds any (look_on_node()), or that it is left for later; behind a space
+  std::string deferred = {};  ///< that it is left for later; behind a space
 
-  [[nodiscard]] std::string words() const { return "released=" + list_of(addresses) + why_none; }
+  [[nodiscard]] std::string words() const { return "released=" + list_of(addresses) + deferred; }
 };
 
 /// How a call finds the agent of its node, and how it introduces itself.

@@ -125,9 +125,9 @@ Environment visible_environment(const Environment& environment, Command command)
 bool only_releases(Command command) { return command == Command::del || command == Command::gc; }
 
 MaybeError check_limits(const CniPlugin& plugin, const CniRequest& request) {
-  if (!plugin.owner_limits) return {};
+  if (!plugin.limits_owner) return {};
   const Environment& environment = request.environment;
-  if (auto error = check_owner_size(*plugin.owner_limits, request.network.name, environment.container_id)) return error;
+  if (auto error = wire::cni::check_owner_size(request.network.name, environment.container_id)) return error;
   if (only_releases(request.command)) return {};
   return wire::cni::check_recordable_interface(environment.interface_name);
 }

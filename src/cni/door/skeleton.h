@@ -46,9 +46,9 @@ struct CniPlugin {
   std::vector<std::string_view> supported_versions{wire::cni::kSupportedVersions.begin(),
                                                    wire::cni::kSupportedVersions.end()};
   CniHandlers handlers;
-  /// Absent: any length is passed on, as the reference does. Present: ADD, CHECK and STATUS refuse an owner that does
-  /// not fit; DEL and GC of one succeed without a call, because nobody like that can hold anything.
-  std::optional<wire::cni::OwnerLimits> owner_limits;
+  /// False: any length is passed on, as the reference does. True: ADD, CHECK and STATUS refuse an owner that does not
+  /// fit; DEL and GC of one succeed without a call, because nobody like that can hold anything.
+  bool limits_owner = false;
 };
 
 /// Whether CNI_NETNS is the network namespace the plugin itself runs in.

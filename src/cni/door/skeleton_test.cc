@@ -295,7 +295,7 @@ TEST(Skeleton, OwnNetnsIsRefusedBeforeAddAndAfterDel) {
 TEST(Skeleton, AnOwnerThatDoesNotFitIsRefusedButAlwaysReleased) {
   const auto outcome = [](const char* command, auto spoil) {
     Call call(command);
-    call.plugin.owner_limits.emplace();
+    call.plugin.limits_owner = true;
     spoil(call);
     const std::string text = call.outcome();
     return text + (call.seen ? " called" : "");

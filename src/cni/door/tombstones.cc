@@ -47,36 +47,6 @@ std::string name_of(const core::Owner& owner, std::string_view ending = kEnding)
   return hashed(text).append(ending);
 }
 
-/// The name of one that is set aside; there may be no room for the ending behind its own.
-std::string name_aside(const std::string& name) {
-  constexpr std::size_t kNameBytesMax = 255;
-  const bool fits = name.size() + kSetAside.size() <= kNameBytesMax;
-  return fmt::format("{}{}", fits ? name : hashed(name).append(kEnding), kSetAside);
-}
-
-/// Whether something stands in the place of a directory that can be none, so that nothing can be in it: a file, a FIFO,
-/// a loop of links.
-[[nodiscard]] bool is_no_directory(const std::string& path) {
-  const auto status = os::file_status(path);
-  return status ? *status && (*status)->type != os::FileStatus::Type::directory
-                : status.error().code == ErrorCode::invalid_argument;
-}
-
-[[nodiscard]] Error in_the_way(std::string_view of_what) {
-  return {ErrorCode::invalid_argument,
-          fmt::format("it stands in the place of {}: look what it is, and move it away", of_what),
-          {}};
-}
-
-[[nodiscard]] Result<core::Released> release(const engine::Context& context, const wire::Tombstone& tombstone) {
-  TRY(core::Released released, engine::release_owner(context, tombstone.owner));
-  if (tombstone.old_handle) {
-    TRY(const core::Released old, engine::release_old_handle(context, *tombstone.old_handle));
-    released.addresses.insert(released.addresses.end(), old.addresses.begin(), old.addresses.end());
-  }
-  return released;
-}
-
 }  // namespace
 
 bool can_be_made_up_for(ErrorCode code) {
@@ -135,51 +105,31 @@ Result<std::size_t> Tombstones::leave(wire::Tombstone tombstone, Sign sign) cons
   return dropped;
 }
 
-std::optional<Tombstones::Waiting> Tombstones::obstacle_to_tombstones() const {
-  if (!is_no_directory(directory_)) return std::nullopt;
-  return Waiting{directory_, fail(in_the_way("the directory of what DELs leave, and nothing can be left in it"))};
-}
-
-Result<Tombstones::Lifted> Tombstones::lift(const core::Owner& owner, Deadline deadline) const {
-  Lifted lifted;
-  if (!are_kept()) return lifted;
+Result<bool> Tombstones::lift(const core::Owner& owner, Deadline deadline) const {
+  if (!are_kept()) return false;
   // Mostly no DEL of this node ever left one: then that is all there is to ask.
-  if (const auto place = os::file_status(directory_); place && !*place) return lifted;
+  if (const auto place = os::file_status(directory_); place && !*place) return false;
   std::vector<std::string> paths;
   for (const std::string_view ending : {kUnsure, kEnding}) {
     const std::string path = path_of(name_of(owner, ending));
     const auto there = os::entry_status(path);
-    if (!there && there.error().code == ErrorCode::permission_denied) return lifted;
-    if (!there) {
-      const auto obstacle = obstacle_to_tombstones();
-      if (!obstacle) return fail(there.error());
-      lifted.obstacle = fmt::format("{}: {}", obstacle->path, obstacle->content.error().message);
-      return lifted;
-    }
+    if (!there && there.error().code == ErrorCode::permission_denied) return false;
+    if (!there) return fail(there.error());
     if (*there) paths.push_back(path);
   }
-  lifted.was_there = !paths.empty();
   os::FileLock lock(path_of(kLock));
-  if (lifted.was_there) TRY_VOID(lock.lock(clock_, deadline));
+  if (!paths.empty()) TRY_VOID(lock.lock(clock_, deadline));
   for (const std::string& path : paths) TRY_VOID(os::remove_file_durably(path));
-  return lifted;
+  return !paths.empty();
 }
 
 Result<std::vector<Tombstones::Waiting>> Tombstones::waiting() const {
   std::vector<Waiting> all;
   if (!are_kept()) return all;
   TRY(const auto is_there, os::entry_status(directory_));
-  if (const auto obstacle = obstacle_to_tombstones()) {
-    all.push_back(*obstacle);
-    return all;
-  }
   if (!is_there) return all;
   if (const auto own = os::check_own_directory(directory_); !own) all.push_back({directory_, fail(own.error())});
   TRY(auto names, os::list_directory(directory_, 2 * kTombstonesMax));
-  if (const auto lock = os::file_status(path_of(kLock));
-      lock && *lock && (*lock)->type != os::FileStatus::Type::regular) {
-    all.push_back({path_of(kLock), fail(in_the_way("a lock, without which nothing here is made up for"))});
-  }
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) {
     const std::string path = path_of(name);
@@ -209,11 +159,6 @@ bool Tombstones::has_older(std::chrono::seconds age) const {
   });
 }
 
-Result<void> Tombstones::try_lock(Deadline deadline) const {
-  if (!are_kept()) return {};
-  return os::FileLock(path_of(kLock)).lock(clock_, deadline);
-}
-
 Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine::Context& context,
                                            const Replay& what) const {
   const std::string path = path_of(name);
@@ -232,7 +177,7 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
   if (!tombstone) {
     if (tombstone.error().code == ErrorCode::newer_version) return Outcome::left;
     const DecisionLine line(clock_, "TOMBSTONE file=" + in_quotes_if_needed(path));
-    if (const auto aside = os::rename_durably(path, path_of(name_aside(name))); !aside) {
+    if (const auto aside = os::rename_durably(path, path_of(name + std::string(kSetAside))); !aside) {
       tell_once(path, Error(tombstone.error()).in(fmt::format("it can't be set aside ({})", aside.error().message)),
                 what);
       return Outcome::left;
@@ -250,7 +195,7 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
                           in_quotes_if_needed(tombstone->owner.interface_name)));
   engine::Context limited = context;
   limited.not_after = {std::min(context.not_after.at_since_boot, what.deadline.at_since_boot)};
-  const auto released = release(limited, *tombstone);
+  const auto released = engine::release_owner(limited, tombstone->owner);
   if (!released) {
     if (can_be_made_up_for(released.error().code)) return Outcome::away;
     what.log(line.ended("error", text_of(released.error())));

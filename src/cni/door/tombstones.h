@@ -53,15 +53,10 @@ class Tombstones {
   /// nobody would believe it; exhausted beyond kTombstonesMax; the file system's.
   [[nodiscard]] Result<std::size_t> leave(wire::Tombstone tombstone, Sign sign = Sign::none) const;
 
-  struct Lifted {
-    bool was_there = false;
-    std::string obstacle;  ///< what stands in the place of the directory, and what to do; mostly nothing
-    explicit operator bool() const { return was_there; }
-  };
   /// To be called before an ADD of the owner asks anybody: an earlier DEL must not take what it gets. Whether there was
   /// a tombstone. Errors, none of which may be passed over: deadline_exceeded while it is being replayed; the file
   /// system's. Where this user may not even look there can be none of its own.
-  [[nodiscard]] Result<Lifted> lift(const core::Owner& owner, Deadline deadline) const;
+  [[nodiscard]] Result<bool> lift(const core::Owner& owner, Deadline deadline) const;
 
   struct Waiting {
     std::string path;
@@ -96,15 +91,9 @@ class Tombstones {
   /// Whether one is there that was left so long ago, whoever it is for. A file that can't be looked at isn't there.
   [[nodiscard]] bool has_older(std::chrono::seconds age) const;
 
-  /// Whether a replay could have the directory's lock. Errors: invalid_argument, naming it, where something else is in
-  /// its place; deadline_exceeded while another has it; the file system's.
-  [[nodiscard]] Result<void> try_lock(Deadline deadline) const;
-
  private:
   [[nodiscard]] bool are_kept() const { return !directory_.empty(); }
   [[nodiscard]] std::string path_of(std::string_view name) const;
-  /// The obstacle in the place of the directory.
-  [[nodiscard]] std::optional<Waiting> obstacle_to_tombstones() const;
   enum class Outcome { done, left, away };
   [[nodiscard]] Result<std::size_t> make_room_for(const std::string& unsure) const;
   [[nodiscard]] Outcome replay_one(const std::string& name, const engine::Context& context, const Replay& what) const;

@@ -39,7 +39,7 @@ class TombstonesTest : public testing::Test {
     ASSERT_TRUE(engine::assign(world_.context, engine::World::request(container)));
   }
   void leave(const std::string& container, const std::string& store = kStore) {
-    const auto left = tombstones_.leave({store, owner(container), {}, {}});
+    const auto left = tombstones_.leave({store, owner(container), {}});
     ASSERT_TRUE(left) << left.error().message;
   }
   Tombstones::Replayed replay(std::size_t count_max = 100, std::chrono::seconds age_min = 0s) {
@@ -129,7 +129,7 @@ TEST_F(TombstonesTest, ItIsVoidWhateverNameTheAddHasForTheStore) {
 TEST_F(TombstonesTest, WhatAnAddGotAfterADeferredDelStays) {
   add("c1");
   for (const Tombstones::Sign sign : {Tombstones::Sign::none, Tombstones::Sign::result}) {
-    ASSERT_TRUE(tombstones_.leave({kStore, owner("c1"), {}, {}}, sign));
+    ASSERT_TRUE(tombstones_.leave({kStore, owner("c1"), {}}, sign));
     // A replay that found the store away has looked at it already.
     const auto next = world_.store.counts().commit + 1;
     world_.store.set_faults(store::FaultScript().on_commit(next, store::Fault::unavailable));
@@ -144,7 +144,7 @@ TEST_F(TombstonesTest, WhatAnAddGotAfterADeferredDelStays) {
 TEST_F(TombstonesTest, OtherOwnersAreOthers) {
   const std::vector<core::Owner> owners{{"net", "c1", "eth0"}, {"net", "c1", "eth1"}, {"net", "c", "1eth0"},
                                         {"netc", "1", "eth0"}, {"net", "c1eth0", ""}, {"net", "c1", ""}};
-  for (const core::Owner& one : owners) ASSERT_TRUE(tombstones_.leave({kStore, one, {}, {}}));
+  for (const core::Owner& one : owners) ASSERT_TRUE(tombstones_.leave({kStore, one, {}}));
   EXPECT_EQ(files().size(), owners.size());
 }
 
@@ -279,23 +279,11 @@ TEST_F(TombstonesTest, NothingInADirectoryThatOthersMayWriteIsBelieved) {
   const auto waiting = tombstones_.waiting();
   ASSERT_TRUE(waiting && !waiting->empty());
   EXPECT_EQ(waiting->front().path, place_);
-  const auto left = tombstones_.leave({kStore, owner("c2"), {}, {}});
+  const auto left = tombstones_.leave({kStore, owner("c2"), {}});
   ASSERT_FALSE(left) << "nobody would make up for it";
   EXPECT_EQ(left.error().code, ErrorCode::permission_denied);
   ASSERT_EQ(::chmod(place_.c_str(), 0755), 0);
   EXPECT_EQ(replay().done, 1U);
-}
-
-TEST_F(TombstonesTest, ANameWithoutRoomForTheEndingIsSetAsideToo) {
-  leave("c1");
-  replay();
-  log_.clear();
-  std::ofstream(place_ + "/" + std::string(245, 'a') + ".json") << "{";
-  replay();
-  replay();
-  EXPECT_EQ(log_.size(), 1U);
-  EXPECT_THAT(files(), IsEmpty());
-  EXPECT_EQ(files(".damaged").size(), 1U);
 }
 
 TEST_F(TombstonesTest, WhatCannotBeReadForNowIsLeft) {
@@ -336,21 +324,10 @@ TEST_F(TombstonesTest, ItLooksIntoAsManyFilesAsItIsTold) {
   EXPECT_EQ(tombstones_.replay(world_.context, what).done, 45U);
 }
 
-TEST_F(TombstonesTest, ALockOfAnotherKindIsNamed) {
-  const auto soon = [&] { return Deadline::after(world_.clock.now(), 1s); };
-  leave("c1");
-  EXPECT_TRUE(tombstones_.try_lock(soon()));
-  std::filesystem::remove(place_ + "/lock");
-  std::filesystem::create_directory(place_ + "/lock");
-  const auto locked = tombstones_.try_lock(soon());
-  ASSERT_FALSE(locked);
-  EXPECT_THAT(locked.error().message, HasSubstr(place_ + "/lock"));
-}
-
 TEST_F(TombstonesTest, WithoutADirectoryNoneAreKept) {
   for (const char* none : {"", "none"}) {
     const Tombstones off(none, world_.clock);
-    const auto left = off.leave({kStore, owner("c1"), {}, {}});
+    const auto left = off.leave({kStore, owner("c1"), {}});
     ASSERT_FALSE(left);
     EXPECT_EQ(left.error().code, ErrorCode::refused_by_configuration);
     EXPECT_FALSE(off.lift(owner("c1"), Deadline::after(world_.clock.now(), 1s)).value());
@@ -360,50 +337,23 @@ TEST_F(TombstonesTest, WithoutADirectoryNoneAreKept) {
   EXPECT_FALSE(std::filesystem::exists(place_));
 }
 
-/// What can be no directory has nothing in it: no ADD waits for that, and it is told.
-TEST_F(TombstonesTest, WhatStandsInTheWayIsToldAndHindersNoAdd) {
-  leave("c1");
-  std::filesystem::remove(place_ + "/lock");
-  std::filesystem::create_directory(place_ + "/lock");
-  EXPECT_EQ(tombstones_.waiting()->front().path, place_ + "/lock");
-  const std::function<void()> ways[] = {[&] { std::ofstream(place_) << "x"; },
-                                        [&] { ASSERT_EQ(mkfifo(place_.c_str(), 0600), 0); },
-                                        [&] { std::filesystem::create_symlink(place_, place_); }};
-  for (const auto& stand : ways) {
-    std::filesystem::remove_all(place_);
-    stand();
-    const auto lifted = tombstones_.lift(owner("c2"), Deadline::after(world_.clock.now(), 1s));
-    ASSERT_TRUE(lifted) << lifted.error().message;
-    EXPECT_FALSE(*lifted);
-    EXPECT_THAT(lifted->obstacle, HasSubstr("move it away"));
-    ASSERT_EQ(tombstones_.waiting()->size(), 1U);
-    EXPECT_EQ(tombstones_.waiting()->front().path, place_);
-  }
-}
-
 TEST_F(TombstonesTest, OfThoseWithoutAResultTheOldestGoesForWantOfRoom) {
-  ASSERT_TRUE(tombstones_.leave({kStore, owner("sure"), {}, {}}, Tombstones::Sign::result));
+  ASSERT_TRUE(tombstones_.leave({kStore, owner("sure"), {}}, Tombstones::Sign::result));
   const std::string ending = ".unsure.json";
   for (std::size_t i = 0; i < kUnsureMax; ++i) {
     const std::string path = place_ + "/" + std::to_string(i) + ending;
     std::ofstream(path) << "{";
     std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - 1h + 1s * i);
   }
-  EXPECT_EQ(tombstones_.leave({kStore, owner("unsure"), {}, {}}).value(), 1U);
+  EXPECT_EQ(tombstones_.leave({kStore, owner("unsure"), {}}).value(), 1U);
   EXPECT_FALSE(std::filesystem::exists(place_ + "/0" + ending)) << "the oldest";
   EXPECT_TRUE(std::filesystem::exists(place_ + "/" + std::to_string(kUnsureMax - 1) + ending));
-  EXPECT_EQ(tombstones_.leave({kStore, owner("unsure"), {}, {}}).value(), 0U) << "in its own place";
+  EXPECT_EQ(tombstones_.leave({kStore, owner("unsure"), {}}).value(), 0U) << "in its own place";
   EXPECT_EQ(files().size(), kUnsureMax + 1) << "the one with a result too";
-  EXPECT_EQ(tombstones_.leave({kStore, owner("unsure"), {}, {}}, Tombstones::Sign::result).value(), 0U);
+  EXPECT_EQ(tombstones_.leave({kStore, owner("unsure"), {}}, Tombstones::Sign::result).value(), 0U);
   EXPECT_EQ(files().size(), kUnsureMax + 1) << "one of an owner";
-  EXPECT_EQ(tombstones_.leave({kStore, owner("sure"), {}, {}}).value(), 0U) << "its result is known";
+  EXPECT_EQ(tombstones_.leave({kStore, owner("sure"), {}}).value(), 0U) << "its result is known";
   EXPECT_EQ(files().size(), kUnsureMax + 1);
-}
-
-TEST_F(TombstonesTest, AnOldHandleIsReleasedToo) {
-  ASSERT_TRUE(tombstones_.leave({kStore, owner("c1"), "default.pod-1", {}}));
-  EXPECT_EQ(replay().done, 1U);
-  EXPECT_THAT(files(), IsEmpty());
 }
 
 TEST(TombstonesOf, WhatTheRuntimeIsToldToTryAgain) {

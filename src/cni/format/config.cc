@@ -10,7 +10,6 @@
 #include "base/net/echo.h"
 #include "cni/format/args.h"
 #include "cni/format/config_parts.h"
-#include "cni/format/config_pools.h"
 #include "cni/format/network.h"
 #include "cni/format/pod_annotations.h"
 

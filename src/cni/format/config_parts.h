@@ -1,4 +1,5 @@
 #pragma once
+// Parts of a network configuration that the decoders of all personalities read alike. For those decoders only.
 
 #include <cstddef>
 #include <optional>
@@ -7,11 +8,11 @@
 
 #include "base/json/decode.h"
 #include "base/net/address_with_length.h"
+#include "base/net/family.h"
 #include "cni/format/args.h"
 #include "cni/format/config.h"
 #include "register/owner.h"
-
-// Parts of a network configuration that the decoders of all personalities read alike. For those decoders only.
+#include "register/pool.h"
 
 namespace croft::wire::cni {
 
@@ -45,5 +46,13 @@ namespace croft::wire::cni {
 
 /// Takes what CNI_ARGS says about the pod. Error: code 4, naming the key.
 [[nodiscard]] std::optional<Error> take_pod(const Args& args, core::PodIdentity& pod);
+
+/// Reads pools of which each passes core::make_pool and no two share a name or an address.
+[[nodiscard]] MaybeFault read_pool_specs(const JsonAt& at, std::size_t count_max, std::vector<core::PoolSpec>& out);
+
+/// Reads names and CIDRs; a text with a slash is a CIDR (host bits are dropped, as Calico does) and must be of
+/// `family`.
+[[nodiscard]] MaybeFault read_asked_pools(const JsonAt& at, net::Family family, std::size_t count_max,
+                                          std::vector<core::AskedPool>& out);
 
 }  // namespace croft::wire::cni

@@ -123,15 +123,14 @@ std::optional<Error> check_environment(const Environment& environment) {
   return Error{Code::invalid_environment, fmt::format("required env variables [{}] missing", missing), {}};
 }
 
-std::optional<Error> check_owner_size(const OwnerLimits& limits, const std::string& network_name,
-                                      const std::string& container_id) {
-  if (network_name.size() > limits.network_bytes_max) {
-    return Error{
-        Code::invalid_network_config,
-        fmt::format("network name is too long: {} bytes, at most {}", network_name.size(), limits.network_bytes_max),
-        net::echo(network_name)};
+std::optional<Error> check_owner_size(const std::string& network_name, const std::string& container_id) {
+  constexpr std::size_t kNetworkBytesMax = 255;
+  if (network_name.size() > kNetworkBytesMax) {
+    return Error{Code::invalid_network_config,
+                 fmt::format("network name is too long: {} bytes, at most {}", network_name.size(), kNetworkBytesMax),
+                 net::echo(network_name)};
   }
-  const std::size_t room = limits.handle_bytes_max - network_name.size() - 1;  // one byte for the dot between
+  const std::size_t room = core::kKeyNameBytesMax - network_name.size() - 1;  // one byte for the dot between
   if (container_id.size() > room) {
     return Error{
         Code::invalid_environment,

@@ -49,16 +49,10 @@ struct Environment {
 /// looked at.
 [[nodiscard]] std::optional<Error> check_environment(const Environment& environment);
 
-/// The bounds of an owner in a personality. The specification sets no limits and the reference accepts any length.
-struct OwnerLimits {
-  std::size_t network_bytes_max = 255;
-  /// For `<network>.<containerID>`, the handle (register/owner.h).
-  std::size_t handle_bytes_max = core::kKeyNameBytesMax;
-};
-
-/// Whether network and container ID fit. Errors: code 7 naming the network, code 4 naming CNI_CONTAINERID.
-[[nodiscard]] std::optional<Error> check_owner_size(const OwnerLimits& limits, const std::string& network_name,
-                                                    const std::string& container_id);
+/// Whether an owner can have a handle: network names to 255 bytes, `<network>.<containerID>` (register/owner.h) to
+/// core::kKeyNameBytesMax. The specification sets no limits and the reference accepts any length. Errors: code 7 naming
+/// the network, code 4 naming CNI_CONTAINERID.
+[[nodiscard]] std::optional<Error> check_owner_size(const std::string& network_name, const std::string& container_id);
 /// Whether the interface name can be recorded: the kernel allows control characters and bytes that are not UTF-8,
 /// records do not. Error: code 4 naming CNI_IFNAME.
 [[nodiscard]] std::optional<Error> check_recordable_interface(const std::string& interface_name);

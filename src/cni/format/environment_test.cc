@@ -119,13 +119,12 @@ TEST(Environment, OverrideIsOneOrTrueInAnyCase) {
 }
 
 TEST(Owner, NetworkAndContainerIdMustFitTheHandle) {
-  const OwnerLimits limits;
-  EXPECT_EQ(check_owner_size(limits, "net", std::string(300, 'x')), std::nullopt);
-  EXPECT_EQ(check_owner_size(limits, std::string(255, 'n'), std::string(768, 'x')), std::nullopt);
-  EXPECT_EQ(check_owner_size(limits, std::string(255, 'n'), std::string(769, 'x'))->msg,
+  EXPECT_EQ(check_owner_size("net", std::string(300, 'x')), std::nullopt);
+  EXPECT_EQ(check_owner_size(std::string(255, 'n'), std::string(768, 'x')), std::nullopt);
+  EXPECT_EQ(check_owner_size(std::string(255, 'n'), std::string(769, 'x'))->msg,
             "CNI_CONTAINERID is too long: 769 bytes, at most 768 in this network");
-  EXPECT_EQ(check_owner_size(limits, std::string(255, 'n'), std::string(769, 'x'))->code, Code::invalid_environment);
-  const auto network = check_owner_size(limits, std::string(256, 'n'), "x");
+  EXPECT_EQ(check_owner_size(std::string(255, 'n'), std::string(769, 'x'))->code, Code::invalid_environment);
+  const auto network = check_owner_size(std::string(256, 'n'), "x");
   EXPECT_EQ(network->msg, "network name is too long: 256 bytes, at most 255");
   EXPECT_EQ(network->code, Code::invalid_network_config);
   EXPECT_EQ(check_recordable_interface("eth0"), std::nullopt);

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <string>
 #include <utility>
 
 #include "base/net/echo.h"
 #include "cni/format/args.h"
 #include "cni/format/config.h"
-#include "cni/format/config_pools.h"
+#include "cni/format/config_parts.h"
 
 namespace croft::wire::cni {
 namespace {

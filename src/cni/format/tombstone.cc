@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -40,7 +39,7 @@ MaybeFault read_time(const JsonAt& at, WallTime& out) {
   return {};
 }
 
-constexpr std::array<JsonMember<Read>, 7> kMembers{{
+constexpr std::array<JsonMember<Read>, 6> kMembers{{
     {"version", [](const JsonAt& at, Read& out) { return read_integer(at, 1, INT32_MAX, out.version); }},
     {"store", [](const JsonAt& at, Read& out) { return read_some_text(at, kStoreBytesMax, out.tombstone.store); }},
     {"network",
@@ -49,8 +48,6 @@ constexpr std::array<JsonMember<Read>, 7> kMembers{{
      [](const JsonAt& at, Read& out) { return read_some_text(at, kNameBytesMax, out.tombstone.owner.container_id); }},
     {"ifName",
      [](const JsonAt& at, Read& out) { return read_text(at, kNameBytesMax, out.tombstone.owner.interface_name); }},
-    {"oldHandle", [](const JsonAt& at,
-                     Read& out) { return read_some_text(at, 2 * kNameBytesMax, out.tombstone.old_handle.emplace()); }},
     {"leftAt", [](const JsonAt& at, Read& out) { return read_time(at, out.tombstone.left_at); }},
 }};
 
@@ -69,10 +66,6 @@ std::string encode(const Tombstone& tombstone) {
   out.text(tombstone.owner.container_id);
   out.key("ifName");
   out.text(tombstone.owner.interface_name);
-  if (tombstone.old_handle) {
-    out.key("oldHandle");
-    out.text(*tombstone.old_handle);
-  }
   out.key("leftAt");
   out.text(rfc3339_exact(tombstone.left_at));
   out.end_object();

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,10 +14,8 @@
 namespace croft::wire {
 
 struct Tombstone {
-  std::string store;  ///< the URL, as the plugin's configuration has it
-  core::Owner owner;  ///< who is to lose all; the container ID is never empty
-  /// A handle of the form of Calico before 3.0 that is to lose all too (core::plan_release_old_handle).
-  std::optional<std::string> old_handle;
+  std::string store;   ///< the URL, as the plugin's configuration has it
+  core::Owner owner;   ///< who is to lose all; the container ID is never empty
   WallTime left_at{};  ///< for people
 
   friend bool operator==(const Tombstone&, const Tombstone&) = default;

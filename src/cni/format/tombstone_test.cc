@@ -16,7 +16,6 @@ using testing::HasSubstr;
 Tombstone sample() {
   return {"kube:/etc/cni/net.d/croft.kubeconfig",
           {"k8s-pod-network", "5f1", "eth0"},
-          std::nullopt,
           WallTime(std::chrono::seconds(1'790'000'000))};
 }
 
@@ -30,7 +29,6 @@ TEST(Tombstone, IsAnObjectOnOneLine) {
 TEST(Tombstone, ComesBackAsItWas) {
   Tombstone strange = sample();
   strange.owner = {"net.with.dots", "c\"\\\n\x01", ""};
-  strange.old_handle = "default.pod-1";
   for (const Tombstone& one : {sample(), strange}) {
     const auto back = decode_tombstone(encode(one));
     ASSERT_TRUE(back) << back.error().message;

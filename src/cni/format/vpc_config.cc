@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "base/json/decode.h"
-#include "base/net/echo.h"
 #include "cni/format/args.h"
 #include "cni/format/config_parts.h"
 

@@ -70,18 +70,6 @@ Step<Addresses> held_addresses(const Snapshot& snapshot, const Owner& owner) {
   });
 }
 
-void add_held_elsewhere(const Block& block, const Owner& owner, AddressesByNetwork& found) {
-  const std::string own_handle = handle_of(owner);
-  const std::string ending = "." + owner.container_id;
-  for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
-    const Attribute* holder = attribute_of(block, net::Ordinal(i));
-    if (holder == nullptr || holder->cooling || !holder->handle_id) continue;
-    const std::string& handle = *holder->handle_id;
-    if (handle == own_handle || !handle.ends_with(ending)) continue;
-    found[handle.substr(0, handle.size() - ending.size())].push_back(net::address_at(block.cidr, net::Ordinal(i)));
-  }
-}
-
 Result<void> check_attachment(const Owner& owner, const Addresses& held, const Addresses& expected,
                               const std::vector<Pool>& pools) {
   if (held.empty()) {

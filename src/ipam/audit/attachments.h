@@ -29,10 +29,6 @@ namespace croft::core::audit {
 /// The addresses, ascending, that an owner holds by the blocks which its handle names. Writes nothing.
 [[nodiscard]] Step<std::vector<net::Address>> held_addresses(const Snapshot& snapshot, const Owner& owner);
 
-/// Adds what the owner's container holds of the block in other networks than the owner's, by network.
-using AddressesByNetwork = std::map<std::string, std::vector<net::Address>>;
-void add_held_elsewhere(const Block& block, const Owner& owner, AddressesByNetwork& found);
-
 /// CNI CHECK: every address that the runtime believes in (`expected`) and that lies in one of the pools is held, and
 /// everything held is believed in. Without expectation at least one address must be held. Error: not_found, naming the
 /// address that is missing on one side.

@@ -3,10 +3,8 @@
 #include <chrono>
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -15,7 +13,6 @@
 #include "base/manual_clock.h"
 #include "base/net/test_values.h"
 #include "base/time_text.h"
-#include "ipam/audit/release_share.h"
 #include "register/test_register.h"
 #include "register/test_values.h"
 
@@ -138,17 +135,6 @@ TEST(HeldAddresses, AreThoseOfTheBlocksThatTheHandleNames) {
   EXPECT_THAT(*held(), ElementsAre(address("10.0.0.3"))) << "a block that is gone holds nothing";
 }
 
-TEST(HeldElsewhere, IsWhatTheContainerHoldsInOtherNetworks) {
-  AddressesByNetwork found;
-  const Owner owner{"net", "c", "eth0"};
-  add_held_elsewhere(held_block("net.c", {}), owner, found);
-  add_held_elsewhere(held_block("old.d", {}), owner, found);
-  EXPECT_TRUE(found.empty());
-  add_held_elsewhere(held_block("old.c", {}), owner, found);
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_THAT(found.at("old"), ElementsAre(address("10.0.0.3")));
-}
-
 // ---------------------------------------------------------------- STATUS
 
 TEST(Status, WhatKeepsEveryNodeFromAddressesMakesNoneUnready) {
@@ -173,44 +159,6 @@ TEST(Status, WhatKeepsEveryNodeFromAddressesMakesNoneUnready) {
     }
   }
   EXPECT_FALSE(unready(Assigned{}, true));
-}
-
-// ---------------------------------------------------------------- the brake of a release
-
-TEST(ReleaseShare, IsCountedOnEachNodeOfWhatIsStillHeldByWhomTheListSays) {
-  const Attributes on_a{{kNodeKey, "node-a"}};
-  Block block = held_block("net.c", on_a);
-  block = take_address(std::move(block), address("10.0.0.4"), Attribute{"net.d", on_a, {}, {}})->block;
-  block = take_address(std::move(block), address("10.0.0.5"), Attribute{"net.e", {}, {}, {}})->block;
-  const SequenceNumber now = sequence_of(block, net::Ordinal(3));
-  struct Row {
-    const char* what;
-    std::vector<AddressToRelease> list;
-    double share;
-    const char* error;
-  };
-  const auto just = [](const char* text) { return AddressToRelease{address(text), {}, {}}; };
-  const Row rows[] = {
-      {"nothing", {}, 0, nullptr},
-      {"half of node-a", {just("10.0.0.3")}, 0.5, nullptr},
-      {"more than is allowed", {just("10.0.0.3")}, 0.4, "1 of 2 addresses held on node node-a"},
-      {"all", {just("10.0.0.3"), just("10.0.0.4")}, 0.5, "2 of 2 addresses held on node node-a"},
-      {"named twice", {just("10.0.0.3"), just("10.0.0.3")}, 0.5, nullptr},
-      {"of no known node", {just("10.0.0.5")}, 0.5, "1 of 1 addresses held on no known node"},
-      {"another holder's by now", {{address("10.0.0.3"), "net.x", {}}}, 0, nullptr},
-      {"another sequence number by now", {{address("10.0.0.3"), {}, SequenceNumber(now.value + 7)}}, 0, nullptr},
-      {"this very one", {{address("10.0.0.3"), "net.c", now}}, 0, "1 of 2"},
-      {"free by now", {just("10.0.0.9")}, 0, nullptr},
-  };
-  for (const Row& row : rows) {
-    ReleaseShare going(row.list);
-    going.add(block);
-    const auto done = going.check(row.share);
-    EXPECT_EQ(done.has_value(), row.error == nullptr) << row.what;
-    if (done || row.error == nullptr) continue;
-    EXPECT_EQ(done.error().code, ErrorCode::refused_for_safety) << row.what;
-    EXPECT_THAT(done.error().message, HasSubstr(row.error)) << row.what;
-  }
 }
 
 }  // namespace

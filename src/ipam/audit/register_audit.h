@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "ipam/audit/register_report.h"
 #include "ipam/audit/runtime_comparison.h"
-#include "ipam/audit/unseen.h"
 #include "register/snapshot.h"
 
 namespace croft::core::audit {

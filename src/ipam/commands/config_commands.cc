@@ -1,7 +1,5 @@
 #include <memory>
 
-#include <fmt/format.h>
-
 #include "cli/croft/command_line.h"
 #include "cli/croft/json_output.h"
 #include "cli/croft/table.h"
@@ -58,10 +56,14 @@ void add_config_commands(CLI::App& app, CommandLine& line) {
 
   const auto change = std::make_shared<core::ConfigChange>();
   CLI::App* setting = config->add_subcommand("set", "Change settings; the others stay as they are");
-  setting->add_option("--strict-affinity", change->strict_affinity,
-                      "true: a node takes addresses only from its own blocks");
-  setting->add_option("--auto-allocate-blocks", change->auto_allocate_blocks,
-                      "false: nodes do not claim blocks by themselves; requires strict affinity");
+  setting
+      ->add_option("--strict-affinity", change->strict_affinity,
+                   "true: a node takes addresses only from its own blocks")
+      ->check(CLI::IsMember({"true", "false"}));
+  setting
+      ->add_option("--auto-allocate-blocks", change->auto_allocate_blocks,
+                   "false: nodes do not claim blocks by themselves; requires strict affinity")
+      ->check(CLI::IsMember({"true", "false"}));
   setting->add_option("--max-blocks-per-host", change->max_blocks_per_host,
                       "Maximum blocks per family that a node may own; 0 means no limit; requires strict affinity");
   setting->add_option("--kubevirt-vm-address-persistence", change->kubevirt_vm_address_persistence,

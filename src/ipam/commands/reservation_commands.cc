@@ -14,7 +14,7 @@
 #include "cli/croft/json_output.h"
 #include "cli/croft/listing.h"
 #include "ipam/use/inspect.h"
-#include "ipam/use/reservations.h"
+#include "ipam/use/pools.h"
 
 namespace croft::app {
 namespace {

@@ -6,7 +6,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
@@ -18,6 +20,7 @@
 #include "register/test_values.h"
 
 namespace croft::core {
+
 namespace {
 
 const char* const kCidr = "10.0.0.0/28";
@@ -137,5 +140,66 @@ TEST_F(AffinityChanges, AnAddressIsReleasedFromWhomItWasMeant) {
   }
 }
 
+using testing::ElementsAre;
+using testing::IsEmpty;
+using Attributes = std::map<std::string, std::string>;
+
+/// A pool of one block, in which a test writes holders past all rules.
+class ReleaseOwner : public testing::Test {
+ protected:
+  ReleaseOwner() {
+    const PoolSpec spec{"a", prefix(kCidr), 28, GatewayChoice{GatewayChoice::Kind::none, {}}, std::chrono::seconds(30),
+                        {}};
+    EXPECT_TRUE(reg.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); }));
+    EXPECT_TRUE(reg.decide<ClaimOutcome>(
+        [&](const Snapshot& s) { return plan_claim_affinity(s, kNode, prefix(kCidr), clock.now()); }));
+  }
+  void hold(const char* text, const std::string& handle_id, Attributes attributes) {
+    Block block = *reg.get(block_key(prefix(kCidr)));
+    auto taken = take_address(std::move(block), address(text), Attribute{handle_id, std::move(attributes), {}, {}});
+    ASSERT_TRUE(taken);
+    reg.put(block_key(prefix(kCidr)), std::move(taken->block));
+    const Handle* before = reg.get(handle_key(handle_id));
+    Handle handle = before != nullptr ? *before : Handle{handle_id, {}, false, {}};
+    ++handle.blocks[kCidr];
+    reg.put(handle_key(handle_id), std::move(handle));
+  }
+  std::vector<net::Address> release() {
+    const auto done = reg.decide<Released>([&](const Snapshot& s) {
+      return plan_release_owner(s, {"net", "c1", "eth0"}, clock.now());
+    });
+    EXPECT_TRUE(done) << done.error().message;
+    return done ? done->addresses : std::vector<net::Address>();
+  }
+
+  TestRegister reg;
+  ManualClock clock;
+};
+
+TEST_F(ReleaseOwner, WithoutAHandleNothingElseIsRead) {
+  Snapshot snapshot;
+  snapshot.set(handle_key("net.c1"), std::nullopt);
+  const auto step = plan_release_owner(snapshot, {"net", "c1", "eth0"}, clock.now());
+  const auto* plan = std::get_if<Plan<Released>>(&step);
+  ASSERT_NE(plan, nullptr) << "it asks for more";
+  EXPECT_THAT(plan->writes, IsEmpty());
+}
+
+TEST_F(ReleaseOwner, WhatAHandleCountsTooManyGoesAndItsBlockIsWrittenAnew) {
+  hold("10.0.0.2", "net.c1", {{kInterfaceKey, "eth0"}});
+  Handle handle = *reg.get(handle_key("net.c1"));
+  handle.blocks["10.0.1.0/28"] = 1;  // it does not exist
+  handle.blocks[kCidr] = 2;
+  reg.put(handle_key("net.c1"), handle);
+  EXPECT_THAT(release(), ElementsAre(address("10.0.0.2")));
+  EXPECT_EQ(reg.get(handle_key("net.c1")), nullptr);
+  reg.put(handle_key("net.c1"), handle);
+  const SequenceNumber before = reg.get(block_key(prefix(kCidr)))->sequence_number;
+  EXPECT_THAT(release(), IsEmpty());
+  EXPECT_EQ(reg.get(handle_key("net.c1")), nullptr);
+  EXPECT_GT(reg.get(block_key(prefix(kCidr)))->sequence_number, before);
+}
+
 }  // namespace
+
 }  // namespace croft::core

@@ -10,10 +10,8 @@
 #include <fmt/format.h>
 
 #include "base/planted.h"
-#include "ipam/decide/assign_automatic.h"
-#include "ipam/decide/assign_explicit.h"
 #include "ipam/decide/assignment.h"
-#include "ipam/decide/own_blocks.h"
+#include "ipam/decide/family_search.h"
 #include "register/handle_blocks.h"
 
 namespace croft::core {

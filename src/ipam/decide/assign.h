@@ -42,8 +42,6 @@ struct AssignRequest {
   std::uint32_t block_limit = 0;
   /// The limit when neither says anything; 0: none.
   std::uint32_t default_block_limit = 0;
-  /// More of `addresses` and families than fit is no refusal: what there is is assigned.
-  bool partial = false;
   /// Addresses that somebody on the node lives with, and over which device: none of them is assigned.
   std::map<net::Address, std::string> living{};
 };
@@ -69,8 +67,6 @@ struct Assigned {
   std::vector<AssignedAddress> addresses;
   /// One commit does not hold all that was asked for: deciding again goes on with the rest.
   bool unfinished = false;
-  /// With AssignRequest::partial: why some of it was not assigned.
-  std::optional<Refusal> shortage;
 };
 /// How many blocks one decision touches.
 inline constexpr std::size_t kAssignBlocksMax = 12;
@@ -86,7 +82,7 @@ using AssignAnswer = std::variant<Assigned, Refusal>;
 /// - an automatic one in Calico's four parts: empty blocks in pools that no longer select the node are given up; the
 ///   node's own blocks; a new block, or one that another node left empty for a minute; unless affinity is strict, any
 ///   block with a free address; of blocks whose record has no room for one more holder the next one;
-/// - all families and addresses, or none (but see `partial`).
+/// - all families and addresses, or none.
 /// Beside foreign writers affinities without a block, with somebody else's or left unconfirmed are mended on the way.
 /// Pure: call again with what it found missing.
 [[nodiscard]] Step<AssignAnswer> plan_assign(const Snapshot& snapshot, const AssignRequest& request,

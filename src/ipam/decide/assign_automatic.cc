@@ -1,10 +1,13 @@
-#include "ipam/decide/assign_automatic.h"
-
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <functional>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/planted.h"
-#include "ipam/decide/blocks_of_others.h"
+#include "ipam/decide/assignment.h"
 #include "ipam/decide/claim.h"
 #include "ipam/decide/family_search.h"
 
@@ -17,6 +20,71 @@ using net::Prefix;
 /// borrow does so; one that may not searches all.
 constexpr std::size_t kReclaimLookMax = 256;
 constexpr std::size_t kReleaseOutsideMax = 4;
+constexpr std::size_t kAllBlocks = std::numeric_limits<std::size_t>::max();
+/// How long a block must have been empty before another node takes it over
+/// (docs/notes/calico-ipam.md#new-block-search).
+constexpr std::chrono::minutes kReclaimAgeMin{1};
+/// Blocks of others are read together in growing batches: the first ones often do, and a full pool has thousands.
+constexpr std::size_t kWalkBatchMin = 16;
+constexpr std::size_t kWalkBatchMax = 256;
+
+/// A new block in the place of an abandoned one; its sequence numbers go on above the old one's.
+Block taken_over(const Assignment& in, const Block& abandoned) {
+  Block block = new_block(abandoned.cidr, in.request.node, in.draft.now(), abandoned.sequence_number);
+  // Addresses reserved for Windows stay out of use.
+  block.allocations = abandoned.allocations;
+  block.attributes = abandoned.attributes;
+  block.unallocated = abandoned.unallocated;
+  block.rest = abandoned.rest;
+  return block;
+}
+
+/// Calls `visit` for the first `look_max` blocks of a pool that may have a free address, until it returns false. Blocks
+/// that contradict themselves are passed over.
+[[nodiscard]] Flow<void> for_blocks_with_room(Assignment& assignment, const Pool& pool, std::size_t look_max,
+                                              const std::function<Flow<bool>(Block&)>& visit) {
+  Reader& reader = assignment.reader;
+  const auto blocks = blocks_with_room(reader, assignment.pools, pool, assignment.request.node);
+  TRY_VOID(reader.ready());
+  const std::size_t count = std::min(blocks.size(), look_max);
+  std::size_t read = 0;
+  for (std::size_t i = 0; i < count && reader.step(); ++i) {
+    if (i == read) {
+      read = std::min(i + std::clamp(i, kWalkBatchMin, kWalkBatchMax), count);
+      for (std::size_t k = i; k < read; ++k) reader.ask(block_key(blocks[k]));
+      TRY_VOID(reader.ready());
+    }
+    auto block = assignment.draft.block(blocks[i]);
+    if (!block || !*block) continue;
+    TRY(const bool goes_on, visit(**block));
+    if (!goes_on) break;
+  }
+  return {};
+}
+
+/// An empty block that another node claimed a while ago, among the first `look_max`; as it would be the node's.
+[[nodiscard]] Flow<std::optional<Block>> find_abandoned(Assignment& assignment, FamilySearch& search, const Pool& pool,
+                                                        std::size_t look_max) {
+  const AffinityOwner& node = assignment.request.node;
+  std::optional<Block> found;
+  const auto is_left = [&](const Block& block) {
+    return is_empty(block) && free_count(block, assignment.pools.reservations()) > 0;
+  };
+  TRY_VOID(for_blocks_with_room(assignment, pool, look_max, [&](Block& block) -> Flow<bool> {
+    const bool is_old =
+        !block.affinity_claim_time || *block.affinity_claim_time + kReclaimAgeMin <= assignment.draft.now().wall;
+    const bool is_others =
+        block.affinity != node && (!block.affinity || block.affinity->type == AffinityOwner::Type::host);
+    if (!is_others || !is_old || !is_left(block)) return true;
+    TRY(const bool is_numbered, search.raise_number(block));
+    if (!is_numbered || !is_left(block)) return true;
+    assignment.reader.ask(affinity_key(node, block.cidr));
+    TRY_VOID(assignment.reader.ready());
+    if (!search.is_claim_damaged(block.cidr)) found = taken_over(assignment, block);
+    return !found;
+  }));
+  return found;
+}
 
 /// The four parts of one family.
 class AutomaticAssignment {
@@ -84,7 +152,6 @@ class AutomaticAssignment {
   /// Claims a new block in the first pool that has one.
   [[nodiscard]] AssignFlow<bool> claim() {
     for (const Pool* pool : search_.usable()) {
-      if (search_.is_too_large_anew(*pool)) continue;
       TRY(const ClaimChoice choice,
           choose_block_to_claim(in_.reader, in_.pools, *pool, in_.request.node, search_.claimed(),
                                 in_.reader.atomic_commit() ? nullptr : &search_.own().rows));
@@ -133,12 +200,7 @@ class AutomaticAssignment {
 }  // namespace
 
 AssignFlow<void> assign_automatic(Assignment& assignment, net::Family family, std::uint32_t count) {
-  auto done = AutomaticAssignment(assignment, family, count).run();
-  if (done || !assignment.request.partial) return done;
-  Refusal* refusal = done.error().refusal();
-  if (refusal == nullptr) return done;
-  assignment.answer.shortage = std::move(*refusal);
-  return {};
+  return AutomaticAssignment(assignment, family, count).run();
 }
 
 }  // namespace croft::core

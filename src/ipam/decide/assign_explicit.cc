@@ -1,5 +1,3 @@
-#include "ipam/decide/assign_explicit.h"
-
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -7,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/time_text.h"
+#include "ipam/decide/assignment.h"
 #include "ipam/decide/claim.h"
 
 namespace croft::core {
@@ -67,9 +66,7 @@ class WantedAddress {
       return refuse(refusal(ErrorCode::exhausted, "the address is " + state_text(in_, block, ordinal),
                             RefusalCause::address_taken));
     }
-    if (in_.accept(*std::move(taken), look.is_new ? &pool_ : nullptr)) return {};
-    if (!in_.crowded) return refuse(refusal(ErrorCode::exhausted, in_.too_large_text(cidr_), RefusalCause::full));
-    in_.answer.unfinished = true;
+    in_.accept(*std::move(taken), look.is_new ? &pool_ : nullptr);
     return {};
   }
 

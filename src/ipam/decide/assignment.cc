@@ -1,13 +1,7 @@
 #include "ipam/decide/assignment.h"
 
-#include <algorithm>
-#include <cstddef>
-
-#include <fmt/format.h>
-
 #include "base/time_text.h"
 #include "ipam/decide/claim.h"
-#include "register/stored_size.h"
 
 namespace croft::core {
 
@@ -25,15 +19,14 @@ Flow<Block> Assignment::make_block(const Prefix& cidr) {
   return new_block(cidr, request.node, draft.now(), number_before(reader, cidr));
 }
 
-bool Assignment::accept(Taken taken, const Pool* claimed_in) {
-  AssignedAddress assigned = described(taken.block, taken.address, false);
-  if (!draft.put_if_it_fits(std::move(taken.block), claimed_in, {handle_id})) {
-    crowded = fresh;
-    return false;
+void Assignment::accept(Taken taken, const Pool* claimed_in) {
+  answer.addresses.push_back(described(taken.block, taken.address, false));
+  if (claimed_in != nullptr) {
+    draft.put_claimed(std::move(taken.block), *claimed_in, {handle_id});
+  } else {
+    draft.put(std::move(taken.block), {handle_id});
   }
   fresh = true;
-  answer.addresses.push_back(std::move(assigned));
-  return true;
 }
 
 AssignedAddress Assignment::described(const Block& block, const Address& address, bool held_before) const {
@@ -63,27 +56,15 @@ Attribute Assignment::attribute() const {
   return result;
 }
 
-std::string Assignment::too_large_text(const Prefix& cidr) const {
-  return fmt::format(
-      "block {} has free addresses, but its record no room for another holder: the store takes {} bytes; "
-      "a pool with smaller blocks has room for all",
-      cidr.to_string(), reader.commit_bytes_max());
-}
-
 std::vector<PlannedWrite> Assignment::marks() {
   Draft marked(reader, pools, draft.now());
-  std::size_t room = reader.commit_bytes_max();
   for (const Prefix& cidr : cooling) {
     if (marked.size() == kAssignBlocksMax) break;
     const Block* stored = reader.find(block_key(cidr));
     if (stored == nullptr || stored->deleted) continue;
-    const auto block = marked.block(cidr);
+    auto block = marked.block(cidr);
     if (!block || !*block) continue;
-    if (with_clock_marks(*stored, draft.now()) == *stored) continue;
-    Block seen = fitted(**block, room);
-    if (with_clock_marks(seen, draft.now()) != seen) continue;  // no room for them
-    if (room != kNoBytesMax) room -= std::min(room, bytes_of(seen, Bound::close));
-    marked.put(std::move(seen), {});
+    if (with_clock_marks(*stored, draft.now()) != *stored) marked.put(*std::move(*block), {});
   }
   return marked.writes();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,7 +18,7 @@
 
 namespace croft::core {
 
-/// The result of a step of an assignment, or why it ended; a refusal of a part is one of all (but see end_short).
+/// The result of a step of an assignment, or why it ended; a refusal of a part is one of all.
 template <class T>
 using AssignFlow = Flow<T, Refusal>;
 
@@ -41,25 +42,30 @@ struct Assignment {
   /// Blocks without a free address in which some cool.
   std::set<net::Prefix> cooling;
   Assigned answer;
-  bool fresh = false;    ///< the draft has something that was not there before
-  bool crowded = false;  ///< the next block does not fit into the commit beside what goes into it already
+  bool fresh = false;  ///< the draft has something that was not there before
 
   /// The labels of the node; none when it has no record, or a damaged one (then choose_pools is told).
   [[nodiscard]] Labels node_labels();
   /// A block that is not there, for the node. Error: corrupt, a mark above which none can be made.
   [[nodiscard]] Flow<Block> make_block(const net::Prefix& cidr);
-  /// False when the commit has no room for the block as it would be. Where something goes into it already that goes
-  /// first: the decision is unfinished then, and the next one begins with an empty commit.
-  [[nodiscard]] bool accept(Taken taken, const Pool* claimed_in);
+  /// Answers with the address. `claimed_in`: its block is new.
+  void accept(Taken taken, const Pool* claimed_in);
   /// The commit holds no more.
-  [[nodiscard]] bool unfinished() const { return crowded || draft.size() >= kAssignBlocksMax; }
+  [[nodiscard]] bool unfinished() const { return draft.size() >= kAssignBlocksMax; }
   [[nodiscard]] AssignedAddress described(const Block& block, const net::Address& address, bool held_before) const;
   /// Handle and owner metadata as in docs/notes/calico-ipam.md#plugin-add, and the interface.
   [[nodiscard]] Attribute attribute() const;
-  [[nodiscard]] std::string too_large_text(const net::Prefix& cidr) const;
   /// The writes when nothing could be assigned: marks on the cooling addresses in the way whose cooldown this boot does
   /// not count yet. So the next try finds the cooldown ended. May leave the reader incomplete.
   [[nodiscard]] std::vector<PlannedWrite> marks();
 };
+
+/// Serves addresses of one family that are wanted exactly, beside those of the family that the owner holds already: one
+/// that is not wanted any more refuses all.
+[[nodiscard]] AssignFlow<void> assign_explicit(Assignment& assignment, const std::vector<net::Address>& wanted,
+                                               const std::vector<AssignedAddress>& held);
+
+/// Assigns so many addresses of a family, whichever they are (docs/notes/calico-ipam.md#auto-assign).
+[[nodiscard]] AssignFlow<void> assign_automatic(Assignment& assignment, net::Family family, std::uint32_t count);
 
 }  // namespace croft::core

@@ -6,7 +6,6 @@
 #include "ipam/decide/assignment.h"
 #include "ipam/decide/claim.h"
 #include "ipam/decide/family_search.h"
-#include "ipam/decide/own_blocks.h"
 
 namespace croft::core {
 namespace {

@@ -1,8 +1,5 @@
 #include <array>
-#include <map>
-#include <set>
 #include <string>
-#include <variant>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

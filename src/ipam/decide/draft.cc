@@ -1,16 +1,12 @@
 #include "ipam/decide/draft.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <set>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "base/assert.h"
 #include "base/planted.h"
 #include "register/address_claims.h"
-#include "register/stored_size.h"
 
 namespace croft::core {
 namespace {
@@ -147,14 +143,8 @@ Result<std::optional<Block>> Draft::block(const net::Prefix& cidr) {
 }
 
 void Draft::put(Block block, const std::vector<std::string>& handle_ids) {
-  const std::size_t bytes = quick_bytes_of(block);
-  put(std::move(block), handle_ids, bytes);
-}
-
-void Draft::put(Block block, const std::vector<std::string>& handle_ids, std::size_t bytes) {
   Change& change = changes_[block.cidr];
   change.block = std::move(block);
-  change.bytes = bytes;
   change.handle_ids.insert(change.handle_ids.end(), handle_ids.begin(), handle_ids.end());
 }
 
@@ -162,40 +152,6 @@ void Draft::put_claimed(Block block, const Pool& pool, const std::vector<std::st
   const net::Prefix cidr = block.cidr;
   put(std::move(block), handle_ids);
   changes_[cidr].claimed_in = &pool;
-}
-
-bool Draft::put_if_it_fits(Block block, const Pool* claimed_in, const std::vector<std::string>& handle_ids) {
-  const net::Prefix cidr = block.cidr;
-  const std::size_t quick = quick_bytes_of(block);
-  const auto is_beside = [&](const auto& change) { return change.first != cidr && !change.second.handle_ids.empty(); };
-  std::size_t total = quick;
-  for (const auto& change : changes_) total += is_beside(change) ? change.second.bytes : 0;
-  if (total > reader_.commit_bytes_max()) {
-    total = bytes_needed(block, Bound::close);
-    for (const auto& change : changes_) {
-      total += is_beside(change) ? bytes_needed(change.second.block, Bound::close) : 0;
-    }
-    if (total > reader_.commit_bytes_max()) return false;
-  }
-  put(std::move(block), handle_ids, quick);
-  if (claimed_in != nullptr) changes_[cidr].claimed_in = claimed_in;
-  return true;
-}
-
-std::size_t Draft::quick_bytes_of(const Block& block) const {
-  return reader_.commit_bytes_max() == kNoBytesMax ? 0 : bytes_of(block, Bound::quick);
-}
-
-void Draft::drop_spares() {
-  std::size_t quick = 0;
-  for (const auto& [cidr, change] : changes_) quick += change.bytes;
-  if (quick <= reader_.commit_bytes_max()) return;
-  for (const Spare spare : kSpares) {
-    std::size_t bytes = 0;
-    for (const auto& [cidr, change] : changes_) bytes += bytes_of(change.block, Bound::close);
-    if (bytes <= reader_.commit_bytes_max()) return;
-    for (auto& [cidr, change] : changes_) change.block = without(std::move(change.block), spare);
-  }
 }
 
 void Draft::drop_affinity(const Affinity& stale) {
@@ -297,7 +253,6 @@ void Draft::write_handles(Writes& writes) {
 }
 
 std::vector<PlannedWrite> Draft::writes() {
-  drop_spares();
   Writes writes;
   for (const PlannedWrite& affinity : affinities_) add(writes, affinity);
   write_handles(writes);

@@ -62,8 +62,7 @@ class PoolTable {
 
 /// Changes to blocks and handles that belong to one commit. Holds working copies, so that one decision may touch a
 /// block several times. Stamps, affinities, vacancies and handle counts are added when the writes are taken out. A
-/// block whose owner changed takes the rows of both along, and one that is nobody's and empty goes. Blocks that are too
-/// large for one commit lose their spare parts (stored_size.h).
+/// block whose owner changed takes the rows of both along, and one that is nobody's and empty goes.
 class Draft {
  public:
   Draft(Reader& reader, const PoolTable& pools, const Instant& now) : reader_(reader), pools_(pools), now_(now) {}
@@ -87,10 +86,6 @@ class Draft {
   /// A claim on a block of its owner that an interrupted change left unconfirmed.
   void confirm_affinity(const Affinity& unconfirmed);
 
-  /// put(), or put_claimed() with a pool, if one commit can hold the block beside those put for other holders
-  /// (stored_size.h); else nothing changes. Blocks put for no holder are empty, and small as other records are.
-  [[nodiscard]] bool put_if_it_fits(Block block, const Pool* claimed_in, const std::vector<std::string>& handle_ids);
-
   /// Blocks touched so far.
   [[nodiscard]] std::size_t size() const { return changes_.size(); }
 
@@ -105,12 +100,7 @@ class Draft {
     Block block;
     const Pool* claimed_in = nullptr;
     std::vector<std::string> handle_ids;
-    std::size_t bytes = 0;  ///< a quick bound; unknown where there is no limit
   };
-
-  void put(Block block, const std::vector<std::string>& handle_ids, std::size_t bytes);
-  [[nodiscard]] std::size_t quick_bytes_of(const Block& block) const;
-  void drop_spares();
 
   using Writes = std::map<Key, PlannedWrite>;
   static void add(Writes& writes, PlannedWrite write) { writes[write.key] = std::move(write); }

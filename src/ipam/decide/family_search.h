@@ -8,11 +8,37 @@
 #include <string>
 #include <vector>
 
+#include "base/net/prefix.h"
 #include "ipam/decide/assignment.h"
 #include "ipam/decide/claim.h"
-#include "ipam/decide/own_blocks.h"
+#include "ipam/decide/draft.h"
 
 namespace croft::core {
+
+/// The blocks that a node has, as far as one family and the usable pools are concerned. Found by vacancies; beside
+/// foreign writers, who don't keep them, by affinities too, and vacancies only say where to look first.
+struct OwnBlocks {
+  std::vector<net::Prefix> ready;    ///< may have an address now: in the order of pools, the longest ready first
+  std::vector<net::Prefix> waiting;  ///< have none before some cooldown ends, if the clock is right
+  std::vector<net::Prefix> outside;  ///< in none of the usable pools
+  std::map<net::Prefix, const Affinity*> rows;  ///< only beside foreign writers
+
+  /// The affinity row of a block; null when it was not read.
+  [[nodiscard]] const Affinity* row(const net::Prefix& cidr) const;
+  /// How many blocks of the usable pools the node has. A row whose block was looked at, and is not there or another's,
+  /// is what a claim that failed left: it does not count. May leave the reader incomplete.
+  [[nodiscard]] std::size_t count(Reader& reader, const AffinityOwner& node, net::Family family,
+                                  const std::vector<const Pool*>& usable) const;
+  /// One of them, if there is any, that really is the node's.
+  [[nodiscard]] Flow<std::optional<net::Prefix>> any(Reader& reader, const AffinityOwner& node, net::Family family,
+                                                     const std::vector<const Pool*>& usable) const;
+};
+
+/// Asks for what find_own_blocks reads.
+void prefetch_own_blocks(Reader& reader, const AffinityOwner& node, net::Family family);
+
+[[nodiscard]] OwnBlocks find_own_blocks(Reader& reader, const AffinityOwner& node, net::Family family,
+                                        const std::vector<const Pool*>& usable, WallTime now);
 
 /// The search of one family for addresses, or for a block: where it may look, what it has found so far, and why it has
 /// not found more.
@@ -60,8 +86,6 @@ class FamilySearch {
   void note_borrowed_out(const Pool& pool);
   /// Why it has no block to claim.
   void note_claimless(const Pool& pool, const ClaimChoice& choice);
-  /// A block of the pool that was just made had no room for this holder: none has.
-  [[nodiscard]] bool is_too_large_anew(const Pool& pool) const;
   /// Every usable pool and why it has nothing.
   [[nodiscard]] Refusal exhaustion() const;
 
@@ -83,8 +107,6 @@ class FamilySearch {
   /// The first end of a cooldown in blocks that were looked at, by pool.
   std::map<const Pool*, WallTime> first_ends_;
   std::map<const Pool*, std::string> reasons_;
-  /// A block with free addresses whose record has no room for one more holder, by pool.
-  std::map<const Pool*, net::Prefix> too_large_;
   std::set<const Pool*> shared_;  ///< pools in which other nodes have blocks too
   /// Why addresses that may be free were not taken: what rests there is in a record that can't be read.
   std::optional<Error> passed_over_;

@@ -101,42 +101,6 @@ TEST_F(PoolChanges, ASwitchThatIsAsWantedCostsNoWrite) {
   }
 }
 
-TEST_F(PoolChanges, APoolGoesWhenItIsDisabledAndNobodyHoldsOrHeldOfIt) {
-  make("10.0.0.0/26");
-  const TestRegister fresh = reg;
-  struct Row {
-    const char* what;
-    const char* name;
-    bool disabled, held, released;
-    int later;
-    std::optional<ErrorCode> error;
-  };
-  const Row rows[] = {{"unknown", "b", true, false, false, 0, ErrorCode::not_found},
-                      {"enabled", "a", false, false, false, 0, ErrorCode::refused_for_safety},
-                      {"never used", "a", true, false, false, 0, {}},
-                      {"held", "a", true, true, false, 0, ErrorCode::refused_for_safety},
-                      {"cooling", "a", true, true, true, 29, ErrorCode::refused_for_safety},
-                      {"cooled", "a", true, true, true, 30, {}}};
-  for (const Row& row : rows) {
-    reg = fresh;
-    if (row.held) hold();
-    if (row.released) release();
-    if (row.disabled) disable();
-    clock.advance(seconds(row.later));
-    auto done = drop(row.name);
-    if (done && !done->complete) done = drop(row.name);
-    EXPECT_EQ(code_of(done), row.error) << row.what;
-    const bool gone = done.has_value();
-    EXPECT_EQ(reg.get(pool_key("a")) == nullptr, gone) << row.what;
-    EXPECT_EQ(reg.get(reservation_key("pool-a")) == nullptr, gone) << row.what;
-    EXPECT_EQ(count(Kind::block), row.held && !gone ? 1U : 0U) << row.what;
-    if (gone) {
-      EXPECT_EQ(count(Kind::affinity) + count(Kind::vacancy), 0U) << row.what;
-      EXPECT_EQ(count(Kind::high_water_mark), row.held ? 1U : 0U) << row.what << ": sequence numbers are kept";
-    }
-  }
-}
-
 /// Somebody deletes a pool under living pods, as kubectl lets him: the very same may be made again.
 TEST_F(PoolChanges, APoolThatIsGoneUnderItsPodsIsMadeAgainAsItWas) {
   make("10.0.0.0/26");

@@ -57,8 +57,8 @@ class Split {
     TRY(const int length, part_length(*pool, split_.parts));
     if (pool->gateway && split_.gateways == SplitGateways::refuse) {
       return fail(ErrorCode::refused_by_configuration,
-                  fmt::format("pool {} has gateway {}, which lies in one part only: say whether the parts get their "
-                              "first address or none",
+                  fmt::format("pool {} has gateway {}, which lies in one part only: --gateways first gives each "
+                              "part its first address, --gateways none gives none",
                               pool->name, pool->gateway->to_string()));
     }
     reservation_ = reader_.get(reservation_key(reservation_name_of(pool->name)));

@@ -21,7 +21,7 @@ struct PoolVerdict {
   friend bool operator==(const PoolVerdict&, const PoolVerdict&) = default;
 };
 
-/// The obstacle, for callers that speak another system's language (ipam/door/calico_messages.h).
+/// The obstacle, for callers that speak another system's language (ipam/door/calico_ipam.h).
 enum class RefusalCause : std::uint8_t {
   other,
   no_pool_enabled,        ///< there is no enabled pool of the family

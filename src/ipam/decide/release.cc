@@ -1,11 +1,9 @@
 #include "ipam/decide/release.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <utility>
 
 #include "base/assert.h"
-#include "base/planted.h"
 #include "ipam/decide/draft.h"
 #include "ipam/decide/pool_choice.h"
 #include "register/handle_blocks.h"
@@ -25,15 +23,6 @@ Block released_from(Reader& reader, const PoolTable& pools, Block block, const s
   return block;
 }
 
-/// The holder that plan_release_old_handle means, among those which bear the handle.
-bool is_of_old_form(const Attribute& holder, const std::string& handle_id) {
-  const auto pod = holder.secondary.find(kPodKey);
-  const auto name_space = holder.secondary.find(kNamespaceKey);
-  const bool names_a_pod = pod != holder.secondary.end() && name_space != holder.secondary.end();
-  if (names_a_pod) return name_space->second + "." + pod->second == handle_id;
-  return holder.secondary.empty();
-}
-
 /// The blocks to look at, in the order of the handle.
 std::vector<HandleBlock> blocks_to_look_at(const Handle& handle, const std::string& after, bool& has_more) {
   std::vector<HandleBlock> blocks = blocks_of(handle);
@@ -43,10 +32,11 @@ std::vector<HandleBlock> blocks_to_look_at(const Handle& handle, const std::stri
   return blocks;
 }
 
-/// Releases the ordinals that `held` finds in the blocks of a handle.
-template <class Held>
-Step<Released> release_from_handle(const Snapshot& snapshot, const std::string& handle_id, const Instant& now,
-                                   const std::string& after, Held held) {
+}  // namespace
+
+Step<Released> plan_release_owner(const Snapshot& snapshot, const Owner& owner, const Instant& now,
+                                  const std::string& after) {
+  const std::string handle_id = handle_of(owner);
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Released>> {
     const Handle* handle = reader.get(handle_key(handle_id));
     TRY_VOID(reader.ready());
@@ -65,39 +55,17 @@ Step<Released> release_from_handle(const Snapshot& snapshot, const std::string& 
       released.at_odds |= count != (block ? count_of_handle(*block, handle_id) : 0);
       if (!block) {
         draft.drop_count(handle_id, name);
-      } else if (const std::vector<net::Ordinal> ordinals = held(*block);
+      } else if (const std::vector<net::Ordinal> ordinals = held_by(*block, owner);
                  !ordinals.empty() || count_of_handle(*block, handle_id) < count) {
         Block rest =
             ordinals.empty() ? *std::move(block) : released_from(reader, pools, *std::move(block), ordinals, now);
-        if (draft.size() == 0) {
-          draft.put(std::move(rest), {handle_id});
-        } else if (!draft.put_if_it_fits(std::move(rest), nullptr, {handle_id})) {
-          has_more = true;
-          break;
-        }
+        draft.put(std::move(rest), {handle_id});
         for (const net::Ordinal ordinal : ordinals) released.addresses.push_back(net::address_at(cidr, ordinal));
       }
       released.up_to = name;
     }
     if (!has_more) released.up_to.clear();
     return finish(draft, std::move(released));
-  });
-}
-
-}  // namespace
-
-Step<Released> plan_release_owner(const Snapshot& snapshot, const Owner& owner, const Instant& now,
-                                  const std::string& after) {
-  return release_from_handle(snapshot, handle_of(owner), now, after,
-                             [&](const Block& block) { return held_by(block, owner); });
-}
-
-Step<Released> plan_release_old_handle(const Snapshot& snapshot, const std::string& handle_id, const Instant& now,
-                                       const std::string& after) {
-  return release_from_handle(snapshot, handle_id, now, after, [&](const Block& block) {
-    std::vector<net::Ordinal> ordinals = held_by_handle(block, handle_id);
-    std::erase_if(ordinals, [&](net::Ordinal o) { return !is_of_old_form(*attribute_of(block, o), handle_id); });
-    return ordinals;
   });
 }
 

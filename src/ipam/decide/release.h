@@ -30,19 +30,10 @@ struct Released {
 /// Decides a DEL. Everything that the owner holds in the blocks which its handle names goes to cooling, or is free with
 /// a pool cooldown of 0. The handle counts the rest, or goes. A block that holds fewer than the handle counts is
 /// written anew, so that no write of an ADD that was killed comes to it later. One plan looks at no more than
-/// kReleaseBlocksMax blocks, and writes no more than one commit can hold; when more are left, releasing `after` the
-/// last one goes on.
+/// kReleaseBlocksMax blocks; when more are left, releasing `after` the last one goes on.
 [[nodiscard]] Step<Released> plan_release_owner(const Snapshot& snapshot, const Owner& owner, const Instant& now,
                                                 const std::string& after = {});
 inline constexpr std::size_t kReleaseBlocksMax = 16;
-
-/// Decides the release of what a handle holds that is of the form of Calico before 3.0
-/// (docs/notes/calico-ipam.md#plugin-del): a pod's `<namespace>.<name>`, else the container's ID. Such a text may also
-/// be the handle of another network's container today (`<network>.<containerID>`), or of a node's tunnel address. So
-/// only holders that record this very pod are meant, or those without any attributes, as nothing of Calico's since 3.0
-/// or of Croft's has. In batches as plan_release_owner.
-[[nodiscard]] Step<Released> plan_release_old_handle(const Snapshot& snapshot, const std::string& handle_id,
-                                                     const Instant& now, const std::string& after = {});
 
 /// One address to release, with what the caller believes about its holder. All that is given must match, so that a late
 /// release never frees a successor (docs/notes/calico-ipam.md#release-from-block, #invariants 8).

@@ -1,6 +1,6 @@
 #include "ipam/door/calico_ipam.h"
 
-#include <chrono>
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,15 +11,11 @@
 
 #include <fmt/format.h>
 
-#include "base/quoted.h"
-#include "calico/nodename_file.h"
+#include "calico/netconf.h"
 #include "cni/decision_log.h"
-#include "cni/door/deferred_release.h"
-#include "cni/door/held_elsewhere.h"
-#include "cni/door/node_turn.h"
 #include "cni/door/personality.h"
+#include "cni/door/store_call.h"
 #include "cni/error_table.h"
-#include "ipam/door/calico_messages.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/config.h"
 #include "ipam/use/damage_telling.h"
@@ -28,6 +24,117 @@
 #include "register/names.h"
 
 namespace croft::edge {
+
+namespace {
+
+using core::RefusalCause;
+
+int version_of(net::Family family) { return family == net::Family::v4 ? 4 : 6; }
+
+/// The family that was short: the usable pools are all of one. IPv4 is tried first.
+net::Family family_of(const core::Refusal& refusal, const core::AssignRequest& request) {
+  for (const core::PoolVerdict& verdict : refusal.considered) {
+    if (verdict.usable) return verdict.cidr.family();
+  }
+  return request.count.v4 > 0 ? net::Family::v4 : net::Family::v6;
+}
+
+/// Some or all addresses are missing, and this is why.
+std::string shortage(const core::Refusal& refusal, const core::AssignRequest& request, std::string_view why) {
+  const net::Family family = family_of(refusal, request);
+  const int version = version_of(family);
+  return fmt::format("failed to request IPv{} addresses: Assigned 0 out of {} requested IPv{} addresses; {}", version,
+                     request.count[family], version, why);
+}
+
+std::string list_of_usable(const core::Refusal& refusal) {
+  std::string text;
+  for (const core::PoolVerdict& verdict : refusal.considered) {
+    if (verdict.usable) text += (text.empty() ? "" : " ") + verdict.cidr.to_string();
+  }
+  return text;
+}
+
+/// The first requested pool that is not usable, as Calico reports it: determinePools checks a CIDR, the plugin itself a
+/// name, before any address is looked for.
+std::string unusable_pool(const core::Refusal& refusal, const core::AssignRequest& request) {
+  for (const auto family : net::kFamilies) {
+    for (const core::AskedPool& asked : request.pools[family]) {
+      const auto* name = std::get_if<std::string>(&asked);
+      if (name == nullptr) continue;
+      const auto known = std::find_if(refusal.considered.begin(), refusal.considered.end(),
+                                      [&](const core::PoolVerdict& v) { return v.pool == *name; });
+      if (known == refusal.considered.end()) {
+        return fmt::format("error parsing pool \"{}\": invalid CIDR address: {}", *name, *name);
+      }
+      if (known->cidr.family() != family) {
+        return fmt::format("\"{}\" isn't a IPv{} address", known->cidr.first().to_string(), version_of(family));
+      }
+    }
+  }
+  return {};
+}
+
+/// The CIDR of a pool that was asked for and that no pool, or no enabled one, has.
+std::string disabled_or_absent(const core::Refusal& refusal, const core::AssignRequest& request) {
+  for (const auto* asked_pools : {&request.pools.v4, &request.pools.v6}) {
+    for (const core::AskedPool& asked : *asked_pools) {
+      const auto known =
+          std::find_if(refusal.considered.begin(), refusal.considered.end(),
+                       [&](const core::PoolVerdict& v) { return core::is_asked(asked, v.pool, v.cidr); });
+      if (known == refusal.considered.end()) return core::text_of(asked);
+      if (known->reason == "disabled" || known->reason.starts_with("not allocatable")) return known->cidr.to_string();
+    }
+  }
+  return {};
+}
+
+std::string message_of_pool(const core::Refusal& refusal, const core::AssignRequest& request) {
+  if (std::string text = unusable_pool(refusal, request); !text.empty()) return text;
+  const std::string cidr = disabled_or_absent(refusal, request);
+  if (cidr.empty()) return refusal.summary;
+  return fmt::format("the given pool ({}) does not exist, or is not enabled", cidr);
+}
+
+std::string message_of(const core::Refusal& refusal, const core::AssignRequest& request) {
+  switch (refusal.cause) {
+    case RefusalCause::no_pool_enabled:
+      return "cannot find a qualified ippool";
+    case RefusalCause::no_pool_qualified:
+      return "cannot find a qualified ippool, no pools match the required use (Workload)";
+    case RefusalCause::no_pool_for_node:
+      return "no configured Calico pools for node " + request.node.name;
+    case RefusalCause::pool_not_usable:
+      return message_of_pool(refusal, request);
+    case RefusalCause::full:
+      return shortage(refusal, request, fmt::format("No IPs available in pools: [{}]", list_of_usable(refusal)));
+    case RefusalCause::full_and_strict:
+      return shortage(refusal, request, "No more free affine blocks and strict affinity enabled");
+    case RefusalCause::block_limit:
+      return "cannot allocate new block due to per host block limit";
+    case RefusalCause::no_block_to_claim:
+      return "failed to find or claim a block";
+    case RefusalCause::address_in_no_pool:
+      return "The provided IP address is not in a configured pool\n";
+    case RefusalCause::address_taken:
+      return "resource already exists: " + request.addresses.front().to_string();
+    case RefusalCause::address_out_of_bounds:
+      return "Block host affinity does not match";
+    case RefusalCause::other:
+      break;
+  }
+  return refusal.summary;
+}
+
+}  // namespace
+
+Error calico_error(const core::Refusal& refusal, const core::AssignRequest& request) {
+  Error error = core::to_error(refusal);
+  if (error.details.empty()) error.details = error.message;
+  error.message = message_of(refusal, request);
+  return error;
+}
+
 namespace {
 
 namespace cni = wire::cni;
@@ -218,34 +325,15 @@ cni::AddResult result_of(const core::Assigned& assigned, bool requested) {
 
 // ---- DEL
 
-/// The handle under which Calico before 3.0 kept this container's address (docs/notes/calico-ipam.md#plugin-del);
-/// nothing when it would be in the form of today's: then it may be another container's.
-std::optional<std::string> old_handle_of(const Call& call) {
-  const CalicoNetconf& config = call.config();
-  std::string handle =
-      config.is_kubernetes() ? config.pod.namespace_name + "." + config.pod.name : call.owner().container_id;
-  if (handle.starts_with(config.name + ".")) return {};
-  return handle;
-}
-
 /// The addresses that the node's agent released; nothing when it did not serve.
 std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
   const auto node = node_name_of(call);
   if (!node) return {};
   const Deadline ends = Deadline::after(call.began(), kAnswerTimeMax);
-  auto released = ask_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
+  return ask_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
     self.ends = ends;
     return agent.release({std::move(self), call.owner()});
   });
-  const std::optional<std::string> old_handle = old_handle_of(call);
-  if (!released || !old_handle) return released;
-  const auto old = ask_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
-    self.ends = ends;
-    return agent.release({std::move(self), *old_handle});
-  });
-  if (!old) return {};
-  released->insert(released->end(), old->begin(), old->end());
-  return released;
 }
 
 /// For what a DEL does on the store: it is over in time, whatever it meets.
@@ -269,10 +357,6 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
   if (!store) return fail(store.error());
   const engine::Context context = context_of_del(call, **store);
   TRY(core::Released released, engine::release_owner(context, call.owner()));
-  if (const std::optional<std::string> old_handle = old_handle_of(call)) {
-    TRY(const core::Released old, engine::release_old_handle(context, *old_handle));
-    released.addresses.insert(released.addresses.end(), old.addresses.begin(), old.addresses.end());
-  }
   GivenBack given_back{std::move(released.addresses)};
   if (given_back.addresses.empty() || released.at_odds) TRY_VOID(look_on_node(call, context, given_back));
   call.make_up(context);
@@ -293,17 +377,15 @@ Result<Added> Call::add() const {
   for (const cni::NearMiss& miss : config_.near_misses) {
     warn(fmt::format("unknown member {} is ignored; did you mean {}?", miss.member, miss.meant));
   }
-  TRY(const Tombstones::Lifted lifted, lift_tombstone(tombstones_, owner_, world_.clock));
-  if (!lifted.obstacle.empty()) warn(lifted.obstacle);
+  TRY(const bool was_lifted, lift_tombstone(tombstones_, owner_, world_.clock));
   TRY(const core::Assigned assigned, assign(*this));
-  return Added{result_of(assigned, config_.requested_address.has_value()), text_of(assigned) + lifted_text(lifted)};
+  return Added{result_of(assigned, config_.requested_address.has_value()), text_of(assigned) + lifted_text(was_lifted)};
 }
 
 Result<std::string> Call::del() const {
   auto given_back = release(*this);
   if (!given_back) {
-    given_back = defer_release(tombstones_, {cni::url_of(config_.datastore), owner_, old_handle_of(*this), {}}, sign_,
-                               given_back.error());
+    given_back = defer_release(tombstones_, {cni::url_of(config_.datastore), owner_, {}}, sign_, given_back.error());
     // Said where only failures are logged, too.
     if (given_back) warn("the register is away, the release is left for later in " + world_.tombstones);
   }
@@ -318,7 +400,7 @@ CniPlugin calico_ipam_plugin(const CalicoIpamWorld& world) {
   plugin.about = std::string("CNI calico-ipam plugin of Croft ") + CROFT_VERSION;
   plugin.supported_versions = {"0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0"};
   plugin.handlers = handlers_of<Call>(world);
-  plugin.owner_limits = cni::OwnerLimits();
+  plugin.limits_owner = true;
   return plugin;
 }
 

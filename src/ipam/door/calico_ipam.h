@@ -9,9 +9,11 @@
 
 #include "agent/door/agent.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/result.h"
 #include "calico/netconf.h"
 #include "cni/door/skeleton.h"
+#include "ipam/decide/assign.h"
 #include "ipam/use/living.h"
 #include "store/open_mode.h"
 #include "store/store.h"
@@ -55,5 +57,10 @@ inline constexpr std::chrono::seconds kCalicoDelLockWaitMax{60};
 /// STATUS and GC need a newer version than it speaks. It reads the files that the configuration names (the node's name)
 /// and locks the one that all calls of a host share. `world` must outlive the plugin.
 [[nodiscard]] CniPlugin calico_ipam_plugin(const CalicoIpamWorld& world);
+
+/// A refusal in the words of Calico's plugin (docs/notes/calico-ipam.md#pool-choice), which people and tools search
+/// for. The message is Calico's; the code and the details, every pool considered and why not, are Croft's. Where Calico
+/// has no words the message is Croft's too.
+[[nodiscard]] Error calico_error(const core::Refusal& refusal, const core::AssignRequest& request);
 
 }  // namespace croft::edge

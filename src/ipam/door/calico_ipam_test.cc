@@ -1,6 +1,5 @@
 #include "ipam/door/calico_ipam.h"
 
-#include <filesystem>
 #include <fstream>
 #include <map>
 
@@ -8,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
+#include "base/net/test_values.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
@@ -18,6 +18,7 @@
 #include "store/memory/memory_store.h"
 
 namespace croft::edge {
+
 namespace {
 
 using testing::AllOf;
@@ -90,7 +91,6 @@ class CalicoIpamTest : public testing::Test {
     request.node.name = "node-a";
     request.addresses = {a};
     ASSERT_TRUE(engine::assign(context(), request));
-    // As Calico before 3.0 wrote it: without attributes.
     const core::Key key = core::block_key(net::Prefix::containing(a, 26));
     auto block = std::get<core::Block>(*data_.get(key, Deadline{}).value()->value);
     for (core::Attribute& attribute : block.attributes) {
@@ -315,37 +315,6 @@ TEST_F(CalicoIpamTest, DelReleasesWhatCalicoWroteWithoutAnInterface) {
   EXPECT_THAT(held(), IsEmpty());
 }
 
-TEST_F(CalicoIpamTest, DelReleasesOldHandlesToo) {
-  pool("a", "10.1.0.0/24", 26);
-  hold("shop.web-0", "10.1.0.5");
-  EXPECT_EQ(del("c1"), CniAnswer());
-  EXPECT_EQ(held().size(), 1U);
-  EXPECT_EQ(del("c1", "K8S_POD_NAME=web-0;K8S_POD_NAMESPACE=shop"), CniAnswer());
-  EXPECT_THAT(held(), IsEmpty());
-  EXPECT_THAT(log_.back(), HasSubstr("released=10.1.0.5"));
-  hold("old.container", "10.1.0.6");
-  EXPECT_EQ(del("old.container"), CniAnswer()) << "outside Kubernetes it is the container's ID";
-  EXPECT_THAT(held(), IsEmpty());
-}
-
-TEST_F(CalicoIpamTest, AnOldHandleNeverReachesAnotherContainersAddress) {
-  pool("a", "10.1.0.0/24", 26);
-  add("victim");
-  EXPECT_EQ(del("net.victim"), CniAnswer());
-  EXPECT_EQ(del("c9", "K8S_POD_NAME=victim;K8S_POD_NAMESPACE=net"), CniAnswer());
-  EXPECT_EQ(held().size(), 1U);
-}
-
-/// A pod's `<namespace>.<name>` may be the handle of the tunnel address of a node with dots in its name.
-TEST_F(CalicoIpamTest, AnOldHandleNeverReachesANodesTunnelAddress) {
-  pool("a", "10.1.0.0/24", 26);
-  hold("vxlan-tunnel-addr-worker.example", "10.1.0.5", {{"node", "worker.example"}, {"type", "vxlanTunnelAddress"}});
-  hold("nobody.knows", "10.1.0.6", {{"node", "worker.example"}});
-  EXPECT_EQ(del("c9", "K8S_POD_NAME=example;K8S_POD_NAMESPACE=vxlan-tunnel-addr-worker"), CniAnswer());
-  EXPECT_EQ(del("c9", "K8S_POD_NAME=knows;K8S_POD_NAMESPACE=nobody"), CniAnswer());
-  EXPECT_EQ(held().size(), 2U);
-}
-
 TEST_F(CalicoIpamTest, CheckDoesNothingAndNewerCommandsAreRefused) {
   EXPECT_EQ(run({.command = "CHECK", .container = "unknown"}), CniAnswer());
   EXPECT_FALSE(opened_);
@@ -424,27 +393,18 @@ TEST_F(CalicoIpamTest, ADelWhileTheRegisterIsAwayIsMadeUpForLater) {
   pool("a", "10.1.0.0/24", 26);
   world_.tombstones = directory_.file("tombstones");
   add("c1");
-  hold("default.pod-1", "10.1.0.7");
   hold("x.c9", "10.1.0.9");
   broken_ = Error{ErrorCode::unavailable, "nobody answers", ""};
   const auto answer = del("c1", "K8S_POD_NAMESPACE=default;K8S_POD_NAME=pod-1");
   EXPECT_EQ(answer.exit_code, 0) << answer.out;
   EXPECT_THAT(log_.back(), HasSubstr("deferred=\"nobody answers\""));
   broken_.reset();
-  EXPECT_EQ(held().size(), 3U);
+  EXPECT_EQ(held().size(), 2U);
   EXPECT_EQ(del("c2").exit_code, 0);
-  EXPECT_THAT(held(), ElementsAre("10.1.0.9 x.c9")) << "the handle of before Calico 3.0 too";
+  EXPECT_THAT(held(), ElementsAre("10.1.0.9 x.c9"));
   add("c1");
   EXPECT_EQ(del("c2").exit_code, 0);
   EXPECT_EQ(held().size(), 2U);
-}
-
-TEST_F(CalicoIpamTest, AnAddNamesWhatStandsInThePlaceOfTombstones) {
-  pool("a", "10.1.0.0/24", 26);
-  world_.tombstones = directory_.file("tombstones");
-  std::ofstream(world_.tombstones) << "x";
-  add("c1");
-  EXPECT_THAT(log_, Contains(AllOf(HasSubstr(world_.tombstones + ": "), HasSubstr("move it away"))));
 }
 
 TEST_F(CalicoIpamTest, WithoutAPlaceForItADelFailsWhileTheRegisterIsAway) {
@@ -452,5 +412,84 @@ TEST_F(CalicoIpamTest, WithoutAPlaceForItADelFailsWhileTheRegisterIsAway) {
   EXPECT_THAT(del("c1").out, HasSubstr("\"code\": 11"));
 }
 
+using core::Refusal;
+using core::RefusalCause;
+
+Refusal refusal(RefusalCause cause, std::vector<core::PoolVerdict> considered = {}) {
+  return {ErrorCode::exhausted, "Croft's summary", std::move(considered), cause};
+}
+
+core::AssignRequest request() {
+  core::AssignRequest result;
+  result.node.name = "node-a";
+  result.count.v4 = result.count.v6 = 1;
+  return result;
+}
+
+std::string message(const Refusal& refused, const core::AssignRequest& wanted = request()) {
+  return calico_error(refused, wanted).message;
+}
+
+TEST(CalicoMessages, FullPoolsAreListedAsGoPrintsAList) {
+  const std::vector<core::PoolVerdict> v4 = {{"m", prefix("10.3.0.0/24"), "serves only requests that name it", false},
+                                             {"a", prefix("10.1.0.0/24"), "full", true},
+                                             {"b", prefix("10.2.0.0/24"), "full", true}};
+  EXPECT_EQ(
+      message(refusal(RefusalCause::full, v4)),
+      "failed to request IPv4 addresses: Assigned 0 out of 1 requested IPv4 addresses; No IPs available in pools: "
+      "[10.1.0.0/24 10.2.0.0/24]");
+  EXPECT_EQ(
+      message(refusal(RefusalCause::full, {{"six", prefix("fd00::/120"), "full", true}})),
+      "failed to request IPv6 addresses: Assigned 0 out of 1 requested IPv6 addresses; No IPs available in pools: "
+      "[fd00::/120]");
+  EXPECT_EQ(
+      message(refusal(RefusalCause::full_and_strict, v4)),
+      "failed to request IPv4 addresses: Assigned 0 out of 1 requested IPv4 addresses; No more free affine blocks "
+      "and strict affinity enabled");
+}
+
+TEST(CalicoMessages, CausesWithoutAPool) {
+  EXPECT_EQ(message(refusal(RefusalCause::block_limit)), "cannot allocate new block due to per host block limit");
+  EXPECT_EQ(message(refusal(RefusalCause::no_block_to_claim)), "failed to find or claim a block");
+  EXPECT_EQ(message(refusal(RefusalCause::no_pool_enabled)), "cannot find a qualified ippool");
+  EXPECT_EQ(message(refusal(RefusalCause::no_pool_for_node)), "no configured Calico pools for node node-a");
+  EXPECT_EQ(message(refusal(RefusalCause::no_pool_qualified)),
+            "cannot find a qualified ippool, no pools match the required use (Workload)");
+  EXPECT_EQ(message(refusal(RefusalCause::other)), "Croft's summary");
+}
+
+TEST(CalicoMessages, PoolsThatWereAskedFor) {
+  const Refusal refused =
+      refusal(RefusalCause::pool_not_usable,
+              {{"a", prefix("10.1.0.0/24"), "disabled", false}, {"six", prefix("fd00::/120"), "not asked for", false}});
+  auto wanted = request();
+  wanted.pools.v4 = {"nowhere"};
+  EXPECT_EQ(message(refused, wanted), "error parsing pool \"nowhere\": invalid CIDR address: nowhere");
+  wanted.pools.v4 = {"six"};
+  EXPECT_EQ(message(refused, wanted), "\"fd00::\" isn't a IPv4 address");
+  wanted.pools.v4 = {"a"};
+  EXPECT_EQ(message(refused, wanted), "the given pool (10.1.0.0/24) does not exist, or is not enabled");
+  wanted.pools.v4 = {prefix("10.9.0.0/24")};
+  EXPECT_EQ(message(refused, wanted), "the given pool (10.9.0.0/24) does not exist, or is not enabled");
+}
+
+TEST(CalicoMessages, AddressesThatWereAskedFor) {
+  auto wanted = request();
+  wanted.addresses = {net::Address::parse("10.1.0.9").value()};
+  EXPECT_EQ(message(refusal(RefusalCause::address_in_no_pool), wanted),
+            "The provided IP address is not in a configured pool\n");
+  EXPECT_EQ(message(refusal(RefusalCause::address_taken), wanted), "resource already exists: 10.1.0.9");
+  EXPECT_EQ(message(refusal(RefusalCause::address_out_of_bounds), wanted), "Block host affinity does not match");
+}
+
+TEST(CalicoMessages, CodeAndDetailsAreCrofts) {
+  const Error error =
+      calico_error(refusal(RefusalCause::full, {{"a", prefix("10.1.0.0/24"), "its blocks are full", true}}), request());
+  EXPECT_EQ(error.code, ErrorCode::exhausted);
+  EXPECT_EQ(error.details, "pool a (10.1.0.0/24): its blocks are full");
+  EXPECT_EQ(calico_error(refusal(RefusalCause::block_limit), request()).details, "Croft's summary");
+}
+
 }  // namespace
+
 }  // namespace croft::edge

@@ -14,10 +14,8 @@
 #include "base/net/echo.h"
 #include "base/quoted.h"
 #include "cni/decision_log.h"
-#include "cni/door/deferred_release.h"
-#include "cni/door/held_elsewhere.h"
-#include "cni/door/node_turn.h"
 #include "cni/door/personality.h"
+#include "cni/door/store_call.h"
 #include "cni/error_table.h"
 #include "cni/format/config.h"
 #include "ipam/decide/heed_wishes.h"
@@ -247,14 +245,13 @@ Result<core::Assigned> Call::assign(Path& path) const {
 
 Result<Added> Call::add() const {
   Path path(world_.so_far);
-  Tombstones::Lifted lifted;
+  bool was_lifted = false;
   // The other file has done so. One that lies there now was left since: by a DEL of what this call gives.
   if (!world_.so_far) {
-    TRY(lifted, lift_tombstone(tombstones_, owner_, world_.clock));
+    TRY(was_lifted, lift_tombstone(tombstones_, owner_, world_.clock));
   }
-  if (!lifted.obstacle.empty()) warn(lifted.obstacle);
   TRY(const core::Assigned assigned, assign(path));
-  return Added{result_of(assigned, config_.ipam.routes), text_of(assigned) + path.text() + lifted_text(lifted)};
+  return Added{result_of(assigned, config_.ipam.routes), text_of(assigned) + path.text() + lifted_text(was_lifted)};
 }
 
 // ---- DEL
@@ -291,7 +288,7 @@ Result<GivenBack> Call::release(Path& path) const {
 Result<std::string> Call::del() const {
   Path path(world_.so_far);
   auto given_back = release(path);
-  if (!given_back) given_back = defer_release(tombstones_, {store_url(), owner_, {}, {}}, sign_, given_back.error());
+  if (!given_back) given_back = defer_release(tombstones_, {store_url(), owner_, {}}, sign_, given_back.error());
   if (!given_back) return fail(given_back.error());
   return given_back->words() + path.text();
 }
@@ -338,7 +335,7 @@ CniPlugin croft_ipam_plugin(const CroftIpamWorld& world) {
   CniPlugin plugin;
   plugin.about = std::string("CNI croft-ipam plugin ") + CROFT_VERSION;
   plugin.handlers = handlers_of<Call>(world);
-  plugin.owner_limits = cni::OwnerLimits();
+  plugin.limits_owner = true;
   return plugin;
 }
 

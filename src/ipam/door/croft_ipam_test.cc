@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -494,20 +493,6 @@ TEST_F(CroftIpamTombstoneTest, AnAddOfTheSameOwnerIsNotTakenBack) {
 }
 
 /// What can be no directory hinders no ADD, and the log says what to do about it.
-TEST_F(CroftIpamTombstoneTest, AnAddNamesWhatStandsInTheirPlace) {
-  const auto told = [&](const std::string& path) {
-    log_.clear();
-    EXPECT_EQ(run("ADD", kPools).exit_code, 0);
-    EXPECT_THAT(log_, Contains(AllOf(HasSubstr("warning"), HasSubstr(path + ": "), HasSubstr("move it away"))));
-  };
-  std::ofstream(world_.tombstones) << "x";
-  told(world_.tombstones);
-  std::filesystem::remove(world_.tombstones);
-  log_.clear();
-  EXPECT_EQ(run("ADD", kPools).exit_code, 0);
-  EXPECT_THAT(log_, Not(Contains(HasSubstr("warning"))));
-}
-
 TEST_F(CroftIpamTombstoneTest, WhoHoldsAnAddressIsReleasedHoweverManyWait) {
   run("ADD", kPools);
   run("ADD", kPools, "c2");

@@ -4,12 +4,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <optional>
-#include <set>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,7 +22,6 @@
 #include "collector/decide/judge.h"
 #include "ipam/decide/affinity_changes.h"
 #include "ipam/decide/assign.h"
-#include "ipam/decide/config_changes.h"
 #include "ipam/decide/explain.h"
 #include "ipam/decide/node_changes.h"
 #include "ipam/decide/pool_changes.h"
@@ -68,7 +64,6 @@ class World {
         {"add", &World::add},
         {"explain", &World::explain},
         {"del", &World::del},
-        {"del-old-handle", &World::del_old_handle},
         {"release", &World::release},
         {"claim", &World::claim},
         {"give-up", &World::give_up},
@@ -284,7 +279,6 @@ class World {
     for (const std::string& pool : c.list("ipv6-pools")) request.pools.v6.push_back(asked_pool(pool));
     request.use = use_named(c.option("use", "workload"));
     request.block_limit = c.number("block-limit", 0);
-    request.partial = c.flag("partial");
     request.reserved_addresses = c.flag("reserved-too");
     for (const std::string& label : c.list("namespace-labels")) {
       const auto parts = Command::split(label, ':');
@@ -321,11 +315,9 @@ class World {
       }
       const Assigned& assigned = std::get<Assigned>(*answer);
       for (const AssignedAddress& address : assigned.addresses) got.push_back(text_of(address));
-      if (assigned.shortage) say_refusal(*assigned.shortage);
     }
     if (containers.size() == 1) {
       for (const std::string& address : got) say("{}", address);
-      if (got.empty()) say("nothing");
     } else {
       say("{} granted: {} … {}", got.size(), got.front(), got.back());
     }
@@ -367,13 +359,6 @@ class World {
       if (containers.size() == 1) say_released(*done);
     }
     if (containers.size() > 1) say("{} released", count);
-  }
-  void del_old_handle(Command& c) {
-    const std::string id = c.word("a handle");
-    c.done();
-    if (const auto done = decide<Released>([&](const Snapshot& s) { return plan_release_old_handle(s, id, now()); })) {
-      say_released(*done);
-    }
   }
   std::optional<net::Prefix> block_with(const net::Address& address) const {
     for (const Block* block : all<Block>()) {

@@ -39,10 +39,6 @@ Result<AffinitiesReleased> release_host_affinities(const Context& context, const
   return result;
 }
 
-Result<AffinitiesReleased> remove_host(const Context& context, const core::AffinityOwner& owner) {
-  return release_host_affinities(context, owner, false);
-}
-
 Result<AffinitiesClaimed> claim_affinity(const Context& context, const core::AffinityOwner& owner,
                                          const net::Prefix& cidr) {
   TRY_VOID(core::check_node_name(owner.name));

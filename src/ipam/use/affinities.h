@@ -23,14 +23,10 @@ struct AffinitiesReleased {
 
 /// Gives up all blocks of an owner, of both families, also when their pools are gone
 /// (docs/notes/calico-ipam.md#release-host-affinities): empty ones go; others become nobody's, or stay with
-/// `must_be_empty`.
+/// `must_be_empty`. Addresses stay held: those of a node that is gone are collected when their holders are proven gone.
 [[nodiscard]] Result<AffinitiesReleased> release_host_affinities(const Context& context,
                                                                  const core::AffinityOwner& owner, bool must_be_empty,
                                                                  bool apply = true);
-
-/// ReleaseHostAffinities for a node that is gone (RemoveIPAMHost). Its addresses stay held: they are collected when
-/// their holders are proven gone.
-[[nodiscard]] Result<AffinitiesReleased> remove_host(const Context& context, const core::AffinityOwner& owner);
 
 /// The outcome of a claim of several blocks.
 struct AffinitiesClaimed {

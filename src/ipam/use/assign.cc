@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "ipam/use/affinities.h"
+#include "ipam/use/pools.h"
 #include "ipam/use/release.h"
-#include "ipam/use/with_pools.h"
 
 namespace croft::engine {
 namespace {
@@ -17,8 +17,7 @@ namespace {
 class OwnWork {
  public:
   /// Every answer that a decision of the call came to, whatever became of its plan.
-  void note(const core::Snapshot& snapshot, const core::AssignRequest& request, core::AssignAnswer& answer) {
-    may_have_handle_ |= snapshot.has(core::handle_key(core::handle_of(request.owner)));
+  void note(core::AssignAnswer& answer) {
     auto* assigned = std::get_if<core::Assigned>(&answer);
     if (assigned == nullptr) return;
     for (core::AssignedAddress& one : assigned->addresses) {
@@ -26,7 +25,6 @@ class OwnWork {
       if (is_own) planned_.insert_or_assign(one.address, one);
       one.held_before = !is_own;
     }
-    may_have_handle_ |= !planned_.empty();
   }
 
   /// After a refusal.
@@ -40,11 +38,9 @@ class OwnWork {
   }
 
   [[nodiscard]] bool has_planned() const { return !planned_.empty(); }
-  [[nodiscard]] bool may_have_handle() const { return may_have_handle_; }
 
  private:
   std::map<net::Address, core::AssignedAddress> planned_;
-  bool may_have_handle_ = false;
 };
 
 bool has_held(const core::Assigned& assigned) {
@@ -60,7 +56,7 @@ bool has_held(const core::Assigned& assigned) {
                                [&](const core::Snapshot& snapshot, const Instant& now) {
                                  auto step = past.plan(snapshot, now);
                                  auto* plan = std::get_if<core::Plan<core::AssignAnswer>>(&step);
-                                 if (plan != nullptr) own.note(snapshot, request, plan->answer);
+                                 if (plan != nullptr) own.note(plan->answer);
                                  return step;
                                });
   });
@@ -98,10 +94,7 @@ Result<core::AssignAnswer> assign(const Context& context, const core::AssignRequ
                                   const std::vector<core::PoolSpec>& pools, const Living* living) {
   TRY_VOID(core::check_node_name(request.node.name));
   OwnWork own;
-  auto answer = assign_all(context, request, pools, living, own);
-  const bool failed = !answer || std::holds_alternative<core::Refusal>(*answer);
-  if (failed && own.may_have_handle()) mend_handle(context, core::handle_of(request.owner));
-  return answer;
+  return assign_all(context, request, pools, living, own);
 }
 
 BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vector<core::PoolSpec>& pools,

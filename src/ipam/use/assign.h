@@ -16,11 +16,10 @@ namespace croft::engine {
 
 /// Assigns addresses to an owner, durably, or says why not as a value. Asked again with the same owner it gives the
 /// same answer and writes nothing. A request for very many addresses takes several commits, and on a store without
-/// atomic commits each record is one. When it is refused in the end, their addresses are given back (unless
-/// AssignRequest::partial). After another failure its DEL releases the rest. The absent ones among `pools` are made
-/// first, as ensure_pools does; when all are there that costs no read of its own. `held_before` is what was held before
-/// the call. With `living` no address is given that somebody on the node lives with (PastLiving); a refusal by that
-/// waits for half a second.
+/// atomic commits each record is one. When it is refused in the end, their addresses are given back. After another
+/// failure its DEL releases the rest. The absent ones among `pools` are made first, as ensure_pools does; when all are
+/// there that costs no read of its own. `held_before` is what was held before the call. With `living` no address is
+/// given that somebody on the node lives with (PastLiving); a refusal by that waits for half a second.
 [[nodiscard]] Result<core::AssignAnswer> assign(const Context& context, const core::AssignRequest& request,
                                                 const std::vector<core::PoolSpec>& pools = {},
                                                 const Living* living = nullptr);

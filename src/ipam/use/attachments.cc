@@ -1,13 +1,11 @@
 #include "ipam/use/attachments.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
-#include <variant>
 
 #include "ipam/decide/assign.h"
 #include "ipam/use/inspect.h"
-#include "ipam/use/with_pools.h"
+#include "ipam/use/pools.h"
 #include "register/block.h"
 #include "register/records.h"
 #include "store/write_question.h"
@@ -38,7 +36,8 @@ Result<std::vector<net::Address>> held_addresses(const Context& context, const c
   });
 }
 
-Result<HeldOnNode> held_on_node(const Context& context, const core::Owner& owner, const core::AffinityOwner& node) {
+Result<std::vector<core::AddressToRelease>> held_on_node(const Context& context, const core::Owner& owner,
+                                                         const core::AffinityOwner& node) {
   Context hurried = context;
   hurried.time_limit = std::min<std::chrono::nanoseconds>(kHeldOnNodeTime, context.time_limit);
   const Deadline deadline = deadline_of_use_case(hurried);
@@ -46,20 +45,17 @@ Result<HeldOnNode> held_on_node(const Context& context, const core::Owner& owner
   TRY_VOID(for_each_affinity(hurried, core::owned_names_of(node), [&](const core::Affinity& row) {
     if (cidrs.size() < kHeldOnNodeBlocksMax) cidrs.push_back(row.cidr);
   }));
-  HeldOnNode result;
-  core::audit::AddressesByNetwork found;
+  std::vector<core::AddressToRelease> found;
   for (const net::Prefix& cidr : cidrs) {
     TRY(const auto record, context.store.get(core::block_key(cidr), deadline));
     const auto* block = record ? record->get_if<core::Block>() : nullptr;
     if (block == nullptr || block->deleted) continue;
-    core::audit::add_held_elsewhere(*block, owner, found);
     for (const net::Ordinal ordinal : core::held_by(*block, owner)) {
-      result.unnamed.push_back(
+      found.push_back(
           {net::address_at(cidr, ordinal), core::handle_of(owner), core::sequence_of(*block, ordinal), cidr});
     }
   }
-  for (auto& [network, addresses] : found) result.elsewhere.push_back({network, std::move(addresses)});
-  return result;
+  return found;
 }
 
 Result<void> check_attachment(const Context& context, const core::Owner& owner,

@@ -20,23 +20,12 @@ namespace croft::engine {
 /// The addresses that an owner is recorded to hold, ascending; empty when none.
 [[nodiscard]] Result<std::vector<net::Address>> held_addresses(const Context& context, const core::Owner& owner);
 
-/// An address that a container holds in another network than its DEL's.
-struct HeldElsewhere {
-  std::string network;
-  std::vector<net::Address> addresses;
-};
-struct HeldOnNode {
-  /// By the owner itself, although its handle didn't lead there: that was deleted or edited by hand. With what must
-  /// match for a release.
-  std::vector<core::AddressToRelease> unnamed;
-  std::vector<HeldElsewhere> elsewhere;
-};
-/// The addresses of an owner by the blocks of its node. Useful when a DEL finds nothing, or less than the handle
-/// counts: the handle was lost, or the network was renamed meanwhile. Reads no more than kHeldOnNodeBlocksMax blocks,
-/// for no longer than kHeldOnNodeTime. A memory of the store may be asked: what it finds is given back only where the
-/// store has it so.
-[[nodiscard]] Result<HeldOnNode> held_on_node(const Context& context, const core::Owner& owner,
-                                              const core::AffinityOwner& node);
+/// The addresses that an owner has in the blocks of its node although its handle did not lead there, with what must
+/// match for a release. Useful when a DEL finds nothing, or less than the handle counts: somebody deleted or edited
+/// that. Reads no more than kHeldOnNodeBlocksMax blocks, for no longer than kHeldOnNodeTime. A memory of the store may
+/// be asked: what it finds is given back only where the store has it so.
+[[nodiscard]] Result<std::vector<core::AddressToRelease>> held_on_node(const Context& context, const core::Owner& owner,
+                                                                       const core::AffinityOwner& node);
 inline constexpr std::size_t kHeldOnNodeBlocksMax = 64;
 inline constexpr std::chrono::seconds kHeldOnNodeTime{2};
 

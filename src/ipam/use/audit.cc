@@ -5,9 +5,112 @@
 #include <utility>
 
 #include "ipam/use/each_record.h"
-#include "ipam/use/register.h"
 
 namespace croft::engine {
+
+namespace {
+
+/// The records read for a look at the register that decides nothing.
+struct Register {
+  core::Snapshot snapshot;
+  std::map<core::Key, store::Revision> revisions;
+  std::vector<core::audit::Unreadable> unreadable;
+};
+
+/// The kinds of a register that may be left unread where this account may not read them, each as a whole
+/// (core::audit::Unreadable without a name, permission_denied).
+using MayLack = std::set<core::Kind>;
+
+/// Reads everything wanted (records and lists with values), as of one moment where the store can give so much at once
+/// and all of it may be read. Errors: those of the store, but permission_denied of what it may lack.
+class RegisterReader {
+ public:
+  RegisterReader(const Context& context, const MayLack& may_lack)
+      : store_(context.store),
+        deadline_(Deadline::after(context.clock.now(), context.time_limit)),
+        may_lack_(may_lack) {
+    result_.snapshot.set_foreign_writers(store_.capabilities().foreign_writers);
+  }
+
+  [[nodiscard]] Result<Register> read(const core::Missing& wanted) {
+    auto answer = store_.read(wanted, deadline_);
+    if (answer) {
+      take(wanted, *std::move(answer));
+      return std::move(result_);
+    }
+    // Some of it may not be read, or all is more than one moment brings: an etcd of half a million addresses.
+    const ErrorCode code = answer.error().code;
+    if (code != ErrorCode::corrupt && code != ErrorCode::permission_denied) return fail(answer.error());
+    for (const core::Listing& listing : wanted.lists) {
+      if (const auto read = read_list(listing); !read) TRY_VOID(pass_over(listing.kind, read.error()));
+    }
+    for (const core::Key& key : wanted.records) {
+      const auto record = store_.get(key, deadline_);
+      if (!record) TRY_VOID(pass_over(key.kind, record.error()));
+      remember(key, record ? *record : std::nullopt);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void take(const core::Missing& wanted, store::ReadAnswer answer) {
+    auto list = answer.lists.begin();
+    for (const core::Listing& listing : wanted.lists) remember(listing, *list++);
+    auto record = answer.records.begin();
+    for (const core::Key& key : wanted.records) remember(key, *record++);
+  }
+
+  /// Passes over records that this account may not read, and that can be done without.
+  [[nodiscard]] Result<void> pass_over(core::Kind kind, const Error& error) {
+    if (error.code != ErrorCode::permission_denied || !may_lack_.contains(kind)) return fail(error);
+    result_.unreadable.push_back({{kind, ""}, error});
+    return {};
+  }
+
+  [[nodiscard]] Result<void> read_list(const core::Listing& listing) {
+    result_.snapshot.set_list(listing, {});
+    std::vector<store::Record> records;
+    store::ListRequest request{listing.kind, listing.name_prefix, "", kPage};
+    for (bool more = true; more;) {
+      TRY(store::Page page, store_.list(request, deadline_));
+      more = page.more && !page.records.empty();
+      if (more) request.after = page.records.back().key.name;
+      std::move(page.records.begin(), page.records.end(), std::back_inserter(records));
+    }
+    remember(listing, records);
+    return {};
+  }
+
+  void remember(const core::Key& key, const std::optional<store::Record>& record) {
+    if (!record) return result_.snapshot.set(key, std::nullopt);
+    if (!record->value) {
+      result_.unreadable.push_back({key, record->value.error()});
+      return result_.snapshot.set(key, std::nullopt);
+    }
+    result_.snapshot.set(key, *record->value);
+    result_.revisions[key] = record->revision;
+  }
+
+  void remember(const core::Listing& listing, std::vector<store::Record>& records) {
+    std::vector<core::KeyedValue> values;
+    values.reserve(records.size());
+    for (store::Record& record : records) {
+      remember(record.key, record);
+      if (record.value) values.emplace_back(record.key, *std::move(record.value));
+    }
+    result_.snapshot.set_list(listing, std::move(values));
+  }
+
+  static constexpr std::size_t kPage = 100;
+
+  store::Store& store_;
+  const Deadline deadline_;
+  const MayLack& may_lack_;
+  Register result_;
+};
+
+}  // namespace
+
 namespace {
 
 /// Notes the revisions of those that are empty.
@@ -60,7 +163,7 @@ Result<AuditReport> audit(const Context& context, const std::optional<core::audi
   for (const core::Key& key : everything.records) may_lack.insert(key.kind);
   may_lack.erase(core::Kind::pool);
   may_lack.erase(core::Kind::block);
-  auto found = read_register(context, everything, may_lack);
+  auto found = RegisterReader(context, may_lack).read(everything);
   if (!found) return fail(std::move(found).error());
   std::map<core::Kind, Error> not_allowed;
   for (const core::audit::Unreadable& one : found->unreadable) {

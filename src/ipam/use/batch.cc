@@ -12,7 +12,6 @@
 
 #include "base/planted.h"
 #include "ipam/decide/draft.h"
-#include "register/stored_size.h"
 
 namespace croft::engine {
 namespace {
@@ -20,43 +19,8 @@ namespace {
 /// How long a batch is decided: the turn is held meanwhile, and a single decision may take a second at the worst. Calls
 /// that have not been decided by then wait for the next one.
 constexpr std::chrono::milliseconds kPlanningTime{50};
-/// The bytes that records other than blocks may have in one commit: well below what etcd leaves beside the blocks.
-constexpr std::size_t kOtherBytesMax = std::size_t{96} << 10;
-
-/// A bound for a record that is no block, in any format. Few kinds have names or lists of a length that counts.
-std::size_t other_bytes_of(const core::PlannedWrite& write) {
-  constexpr std::size_t kEscape = 6;  // as if every byte of a name needed one
-  std::size_t bytes = 512 + 2 * kEscape * write.key.name.size();
-  if (!write.value) return bytes;
-  if (const auto* handle = std::get_if<core::Handle>(&*write.value)) bytes += 64 * handle->blocks.size();
-  return bytes;
-}
-
-/// How much of a commit a write takes.
-struct Size {
-  std::size_t records = 0, block_bytes = 0, other_bytes = 0;
-
-  static Size of(const core::PlannedWrite& write) {
-    const auto* block = write.value ? std::get_if<core::Block>(&*write.value) : nullptr;
-    // Beside some records a store keeps a second one.
-    const bool may_be_two = write.key.kind == core::Kind::block || write.key.kind == core::Kind::pool;
-    return {may_be_two ? std::size_t{2} : std::size_t{1},
-            block != nullptr ? core::bytes_of(*block, core::Bound::quick) : 0,
-            block != nullptr ? 0 : other_bytes_of(write)};
-  }
-  Size& operator+=(const Size& other) {
-    records += other.records;
-    block_bytes += other.block_bytes;
-    other_bytes += other.other_bytes;
-    return *this;
-  }
-  Size& operator-=(const Size& other) {
-    records -= other.records;
-    block_bytes -= other.block_bytes;
-    other_bytes -= other.other_bytes;
-    return *this;
-  }
-};
+/// How many records a store writes for one: beside some it keeps a second one.
+std::size_t records_of(core::Kind kind) { return kind == core::Kind::block || kind == core::Kind::pool ? 2 : 1; }
 
 /// The writes that several plans come to, each record once, and how each is guarded. The loader's snapshot shows the
 /// writes.
@@ -67,17 +31,9 @@ class JointPlan {
   /// Whether one commit has room for these writes too. The first plan always fits: by itself it is no other than alone.
   [[nodiscard]] bool has_room_for(const std::vector<core::PlannedWrite>& more) const {
     if (net_.empty()) return true;
-    Size size = size_;
-    for (const core::PlannedWrite& write : more) {
-      const auto known = net_.find(write.key);
-      if (known != net_.end()) {
-        if (write.only_check) continue;
-        size -= known->second.size;
-      }
-      size += Size::of(write);
-    }
-    return size.records < store::kCommitWritesMax && size.block_bytes <= loader_.snapshot().commit_bytes_max() &&
-           size.other_bytes <= kOtherBytesMax;
+    std::size_t records = records_;
+    for (const core::PlannedWrite& write : more) records += net_.contains(write.key) ? 0 : records_of(write.key.kind);
+    return records < store::kCommitWritesMax;
   }
 
   void add(std::vector<core::PlannedWrite> writes) {
@@ -116,29 +72,22 @@ class JointPlan {
   struct One {
     bool only_check = false;
     store::Condition condition;
-    Size size;
     std::optional<std::optional<core::Value>> before;  ///< as it was read; none when it was not
   };
 
   void add(core::PlannedWrite write) {
-    const Size size = Size::of(write);
     const auto [at, is_new] = net_.try_emplace(write.key);
     One& one = at->second;
     if (is_new) {
-      one = {write.only_check, loader_.condition_of(write), size, {}};
+      one = {write.only_check, loader_.condition_of(write), {}};
       const std::optional<core::Value>* before = loader_.snapshot().find(write.key);
       if (keeps_before_ && before != nullptr) one.before = *before;
-      size_ += size;
+      records_ += records_of(write.key.kind);
     } else {
       // The first plan that rests on a reading sets the condition for all.
       const bool is_unguarded = one.condition.kind == store::Condition::Kind::any;
       if (is_unguarded && loader_.has_loaded(write.key)) one.condition = loader_.condition_of(write);
-      if (!write.only_check) {
-        one.only_check = false;
-        size_ -= one.size;
-        size_ += size;
-        one.size = size;
-      }
+      if (!write.only_check) one.only_check = false;
     }
     if (!write.only_check) loader_.show_planned(write.key, std::move(write.value));
   }
@@ -146,7 +95,7 @@ class JointPlan {
   Loader& loader_;
   const bool keeps_before_;
   std::map<core::Key, One> net_;
-  Size size_;
+  std::size_t records_ = 0;
 };
 
 /// Whether nothing may be begun for it any more.

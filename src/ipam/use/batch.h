@@ -60,8 +60,8 @@ struct BatchDone {
 /// fails or delays another:
 /// - who plans nothing that is final leaves no trace in what the others see, and goes alone;
 /// - a later call of an owner whose earlier one was not planned waits for that one;
-/// - what does not fit beside the others (kCommitWritesMax, Capabilities::commit_bytes_max) waits, with all behind it,
-///   and so does what is not decided after a twentieth of a second;
+/// - what does not fit beside the others (kCommitWritesMax) waits, with all behind it, and so does what is not decided
+/// after a twentieth of a second;
 /// - after a conflict a commit has a quarter of the calls, and the others wait; who conflicts by itself goes alone;
 /// - whose time is over, or whose caller has left, is not begun (failed: deadline_exceeded); the others are tried again
 ///   without it. A commit that was begun has the time of the batch (Context::time_limit): one call's end fails no

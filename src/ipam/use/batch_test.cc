@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "ipam/use/test_ledger.h"
-#include "ipam/use/test_stores.h"
 #include "store/forwarding_store.h"
 
 namespace croft::engine {
@@ -63,7 +62,7 @@ class Calls {
   [[nodiscard]] const core::Released& released(std::size_t i) const { return kept_[i].released; }
   [[nodiscard]] std::string address(std::size_t i) const { return assigned(i).addresses.at(0).address.to_string(); }
   [[nodiscard]] const core::AssignRequest& request(std::size_t i) const { return kept_[i].request; }
-  [[nodiscard]] const ReleaseWanted& wanted(std::size_t i) const { return kept_[i].wanted; }
+  [[nodiscard]] const core::Owner& wanted(std::size_t i) const { return kept_[i].wanted; }
   [[nodiscard]] std::vector<BatchFate> fates() const {
     std::vector<BatchFate> result;
     for (const BatchedCall& call : list) result.push_back(call.fate);
@@ -76,7 +75,7 @@ class Calls {
   struct Kept {
     core::AssignRequest request;
     std::vector<core::PoolSpec> pools;
-    ReleaseWanted wanted;
+    core::Owner wanted;
     core::Assigned assigned;
     core::Released released;
   };
@@ -165,15 +164,6 @@ TEST_F(BatchTest, EachSeesTheOnesBeforeIt) {
   EXPECT_THAT(findings(), IsEmpty());
 }
 
-TEST_F(BatchTest, AsManyBlocksAsItTakes) {
-  Calls calls;
-  for (int i = 0; i < 100; ++i) calls.add("c" + std::to_string(i));
-  EXPECT_EQ(calls.commit(on_meddled).commits, 1U);
-  EXPECT_THAT(calls.fates(), Each(BatchFate::done));
-  EXPECT_EQ(look(context).value().pools.at(0).usage.held, 100U);
-  EXPECT_THAT(findings(), IsEmpty());
-}
-
 TEST_F(BatchTest, WhatDoesNotFitWaitsInItsOrder) {
   Calls calls;
   for (int i = 0; i < 240; ++i) calls.add("c" + std::to_string(i));
@@ -208,31 +198,6 @@ TEST_F(BatchTest, SlowDecisionsAreLeftForTheNextOne) {
   }
   EXPECT_GT(batches, 1);
   EXPECT_THAT(calls.fates(), Each(BatchFate::done));
-}
-
-/// Nor does it help to be refused: what is slow to refuse holds the turn as well.
-TEST_F(BatchTest, SlowRefusalsToo) {
-  Calls calls;
-  for (int i = 0; i < 10; ++i) {
-    core::AssignRequest refused = request("c" + std::to_string(i));
-    refused.pools.v4 = {"nosuch"};
-    calls.add(refused);
-  }
-  for (BatchedCall& call : calls.list) {
-    call.decide = [&, decide = call.decide](const core::Snapshot& snapshot, const Instant& now) {
-      clock.advance(20ms);
-      return decide(snapshot, now);
-    };
-  }
-  int batches = 0;
-  for (; batches < 20 && calls.fates().back() == BatchFate::waits; ++batches) {
-    const auto before = clock.now().since_boot;
-    calls.commit(on_meddled);
-    EXPECT_LE(clock.now().since_boot - before, 200ms);
-  }
-  EXPECT_GT(batches, 1);
-  EXPECT_THAT(calls.fates(), Each(BatchFate::alone));
-  EXPECT_EQ(meddled.commits, 0);
 }
 
 core::Missing unread(const core::Key& key) {
@@ -283,14 +248,6 @@ TEST_F(BatchTest, WhatIsPlannedOutlivesLaterReading) {
     const auto stored = store.get(core::node_key(name), Deadline{}).value();
     EXPECT_EQ(std::get<core::Node>(*stored->value).labels.at("by"), "planned") << name;
   }
-}
-
-TEST_F(BatchTest, LongNamesFillACommitSooner) {
-  Calls calls;
-  for (int i = 0; i < 60; ++i) calls.add(std::string(800, 'x') + std::to_string(i));
-  calls.commit(on_meddled);
-  EXPECT_EQ(calls.fates().front(), BatchFate::done);
-  EXPECT_EQ(calls.fates().back(), BatchFate::waits);
 }
 
 TEST_F(BatchTest, WhoIsRefusedGoesAloneAndHindersNobody) {
@@ -572,39 +529,6 @@ TEST_F(BatchTest, RecordByRecordToo) {
   EXPECT_EQ(look(context).value().pools.at(0).usage.held, 4U);
 }
 
-/// Every commit of a batch on a store that writes record by record is cut off somewhere: nothing acknowledged is lost,
-/// and whoever asks again gets on.
-TEST_F(BatchTest, CutOffAfterEachRecord) {
-  store::Capabilities can = meddled.capabilities();
-  can.atomic_commit = false;
-  meddled.set_capabilities(can);
-  for (int last = 1; last < 14; ++last) {
-    const std::string name = "n" + std::to_string(last) + "-";
-    const std::string before = add(name + "old");
-    Calls calls;
-    for (int i = 0; i < 3; ++i) calls.add(name + std::to_string(i));
-    calls.del(name + "old");
-    const int begin = meddled.commits;
-    meddled.before_commit = [&](int commits) {
-      if (commits - begin < last) return;
-      meddled.set_faults(store::FaultScript().on_commit(meddled.counts().commit + 1, store::Fault::unavailable));
-    };
-    calls.commit(on_meddled);
-    meddled.before_commit = nullptr;
-    meddled.set_faults({});
-    for (std::size_t i = 0; i < 3; ++i) {
-      const std::string again = add(name + std::to_string(i));
-      EXPECT_TRUE(again.starts_with("10.1.")) << again;
-      if (calls.fates()[i] == BatchFate::done) {
-        EXPECT_EQ(again, calls.address(i)) << "cut after " << last;
-      }
-      del(name + std::to_string(i));
-    }
-    del(name + "old");
-    for (const std::string& finding : findings()) EXPECT_THAT(finding, HasSubstr("handle")) << "cut after " << last;
-  }
-}
-
 /// Handles as they are, and blocks as they were: what a memory gives when a part of what is asked for must be read.
 class OfTwoMoments final : public store::ForwardingStore {
  public:
@@ -648,19 +572,15 @@ TEST_F(BatchTest, AHandleThatIsNewerThanItsBlockIsLookedUp) {
 /// The calls of a batch, served to the end as an agent does; the ledger is told what was acknowledged.
 void serve(World& world, const Context& context, Calls& calls, Ledger& ledger, int cooldown) {
   const auto note = [&](std::size_t i) {
-    const auto* owner = std::get_if<core::Owner>(&calls.wanted(i));
-    if (owner != nullptr && !owner->container_id.empty()) {
-      ledger.let_go(owner->container_id, world.clock.now().since_boot + std::chrono::seconds(cooldown));
+    if (const core::Owner& owner = calls.wanted(i); !owner.container_id.empty()) {
+      ledger.let_go(owner.container_id, world.clock.now().since_boot + std::chrono::seconds(cooldown));
       return;
     }
     for (const auto& a : calls.assigned(i).addresses) {
       ledger.took(a.address.to_string(), calls.request(i).owner.container_id, world.clock.now());
     }
   };
-  const auto deleted = [&](std::size_t i) {
-    const auto* owner = std::get_if<core::Owner>(&calls.wanted(i));
-    return owner != nullptr ? owner->container_id : std::string();
-  };
+  const auto deleted = [&](std::size_t i) { return calls.wanted(i).container_id; };
   for (std::size_t i = 0; i < calls.list.size(); ++i) {
     if (!deleted(i).empty()) ledger.leaving.insert(deleted(i));
   }
@@ -677,9 +597,8 @@ void serve(World& world, const Context& context, Calls& calls, Ledger& ledger, i
       if (call.fate == BatchFate::alone) {
         // As the agent does: by itself, on the store. A fault here is a failed call.
         call.fate = BatchFate::failed;
-        if (const auto* owner = std::get_if<core::Owner>(&calls.wanted(i));
-            owner != nullptr && !owner->container_id.empty()) {
-          if (release_owner(context, *owner)) note(i);
+        if (!deleted(i).empty()) {
+          if (release_owner(context, calls.wanted(i))) note(i);
         } else if (const auto answer = assign(context, calls.request(i)); answer) {
           if (const auto* assigned = std::get_if<core::Assigned>(&*answer)) {
             for (const auto& a : assigned->addresses) {

@@ -36,11 +36,9 @@ class Cluster : public testing::Test, public World {
     return all;
   }
 
-  std::vector<std::string> add_many(const std::string& container, std::uint32_t count, bool partial = false,
-                                    const std::string& node = "node-a") {
-    auto wanted = request(container, node);
+  std::vector<std::string> add_many(const std::string& container, std::uint32_t count) {
+    auto wanted = request(container, "node-a");
     wanted.count.v4 = count;
-    wanted.partial = partial;
     return add(wanted);
   }
 
@@ -62,38 +60,6 @@ class Cluster : public testing::Test, public World {
   bool bare_ = false;
 };
 
-// A worked example that descriptions of Calico's allocator use.
-TEST_F(Cluster, AnAddressLiesInTheBlockItsMaskSays) {
-  bare_pool("a", "10.10.0.0/24", 28);
-  auto wanted = request("c1");
-  wanted.addresses = {ip("10.10.0.17")};
-  const auto answer = assign(context, wanted);
-  ASSERT_TRUE(answer) << answer.error().message;
-  EXPECT_EQ(std::get<core::Assigned>(*answer).addresses.front().block, prefix("10.10.0.16/28"));
-  EXPECT_THAT(blocks_of(kNodeA), ElementsAre("10.10.0.16/28"));
-  EXPECT_THAT(blocks_of(kNodeB), IsEmpty());
-}
-
-TEST_F(Cluster, PoolsAreChosenByTheLabelsOfTheNode) {
-  bare_pool("east", "10.1.0.0/28", 30);
-  bare_pool("west", "10.2.0.0/28", 30);
-  change_pool("east", [](core::Pool& p) { p.node_selector = "zone == 'east'"; });
-  change_pool("west", [](core::Pool& p) { p.node_selector = "zone != 'east'"; });
-  node("node-a", {{"zone", "east"}});
-  node("node-b", {{"zone", "west"}});
-  EXPECT_THAT(add("c1", "node-a"), StartsWith("10.1."));
-  EXPECT_THAT(add("c2", "node-b"), StartsWith("10.2."));
-  EXPECT_THAT(add("c3", "node-without-record"), StartsWith("10.2."));
-}
-
-TEST_F(Cluster, NoPoolThatSelectsTheNodeIsARefusalThatNamesTheSelectors) {
-  bare_pool("east", "10.1.0.0/28", 30);
-  change_pool("east", [](core::Pool& p) { p.node_selector = "zone == 'east'"; });
-  EXPECT_EQ(add("c1"),
-            "refused_by_configuration: no IPv4 address for node node-a: no pool may be used [pool east (10.1.0.0/28): "
-            "nodeSelector zone == 'east' does not select node node-a]");
-}
-
 TEST_F(Cluster, ASelectorThatDoesNotParseKeepsOnlyItsPoolOut) {
   bare_pool("bad", "10.1.0.0/28", 30);
   change_pool("bad", [](core::Pool& p) { p.node_selector = "zone === 'east'"; });
@@ -102,15 +68,6 @@ TEST_F(Cluster, ASelectorThatDoesNotParseKeepsOnlyItsPoolOut) {
   EXPECT_THAT(add("c1"), StartsWith("10.2."));
   EXPECT_THAT(findings(), ElementsAre(StartsWith("selector_invalid pool bad")));
   change_pool("bad", [](core::Pool& p) { p.node_selector = "all()"; });
-}
-
-TEST_F(Cluster, NamespacesAreSelectedToo) {
-  bare_pool("prod", "10.1.0.0/28", 30);
-  change_pool("prod", [](core::Pool& p) { p.namespace_selector = "tier == 'prod'"; });
-  auto wanted = request("c1");
-  EXPECT_THAT(add(wanted).front(), HasSubstr("namespaceSelector tier == 'prod' does not select the namespace"));
-  wanted.namespace_labels = {{"tier", "prod"}};
-  EXPECT_THAT(add(wanted).front(), StartsWith("10.1."));
 }
 
 TEST_F(Cluster, AStoreThatHasNamespacesSaysWhatTheirLabelsAre) {
@@ -134,18 +91,6 @@ TEST_F(Cluster, AStoreThatHasNamespacesSaysWhatTheirLabelsAre) {
   EXPECT_THAT(add(other).front(), HasSubstr("does not select the namespace"));
 }
 
-TEST_F(Cluster, APoolAskedForByNameNeedsNoSelectorAndNoAutomaticMode) {
-  bare_pool("a", "10.1.0.0/28", 30);
-  change_pool("a", [](core::Pool& p) {
-    p.node_selector = "none == 'such'";
-    p.assignment_mode = core::AssignmentMode::manual;
-  });
-  EXPECT_THAT(add("c1"), StartsWith("refused_by_configuration"));
-  auto wanted = request("c1");
-  wanted.pools.v4 = {prefix("10.1.0.0/28")};
-  EXPECT_THAT(add(wanted).front(), StartsWith("10.1."));
-}
-
 TEST_F(Cluster, PoolsForOtherUsesDoNotServe) {
   bare_pool("a", "10.1.0.0/28", 30);
   change_pool("a", [](core::Pool& p) { p.allowed_uses = {core::PoolUse::tunnel}; });
@@ -166,23 +111,6 @@ TEST_F(Cluster, OwnBlocksInAnyPoolComeBeforeNewOnes) {
   EXPECT_THAT(add("c2"), StartsWith("10.2.")) << "pool a has no block of the node yet";
 }
 
-TEST_F(Cluster, AFullClusterBorrowsUnlessAffinityIsStrict) {
-  bare_pool("a", "10.1.0.0/29", 30);
-  EXPECT_THAT(add("a1", "node-a"), StartsWith("10.1."));
-  EXPECT_THAT(add("b1", "node-b"), StartsWith("10.1."));
-  config([](core::IpamConfig& c) { c.strict_affinity = true; });
-  EXPECT_THAT(add("c1", "node-c"), HasSubstr("affinity is strict: addresses are not borrowed"));
-  config([](core::IpamConfig& c) { c.strict_affinity = false; });
-  const std::string borrowed = add("c1", "node-c");
-  EXPECT_THAT(borrowed, StartsWith("10.1."));
-  EXPECT_EQ(add("c1", "node-c"), borrowed) << "asked again, the same";
-  const core::Block home = block(net::Prefix::containing(ip(borrowed.c_str()), 30).to_string().c_str());
-  const auto* holder = core::attribute_of(home, *net::ordinal_of(home.cidr, ip(borrowed.c_str())));
-  EXPECT_EQ(holder->secondary.at("node"), "node-c");
-  EXPECT_NE(home.affinity->name, "node-c");
-  EXPECT_EQ(del("c1"), 1U);
-}
-
 TEST_F(Cluster, AfterStrictnessAnAddressIsBorrowedFromNobodysBlockToo) {
   bare_pool("a", "10.1.0.0/30", 30);
   EXPECT_THAT(add("a1", "node-a"), StartsWith("10.1."));
@@ -193,41 +121,6 @@ TEST_F(Cluster, AfterStrictnessAnAddressIsBorrowedFromNobodysBlockToo) {
   EXPECT_FALSE(exists(core::block_key(prefix("10.1.0.0/30")))) << "nobody's and empty";
 }
 
-TEST_F(Cluster, ABlockLimitIsAnErrorAndNothingIsBorrowed) {
-  bare_pool("a", "10.1.0.0/28", 30);
-  EXPECT_THAT(add("b1", "node-b"), StartsWith("10.1."));
-  auto wanted = request("many");
-  wanted.count.v4 = 9;
-  wanted.block_limit = 2;
-  EXPECT_THAT(add(wanted).front(), HasSubstr("it may have no more than 2 (maxBlocksPerHost)"));
-  EXPECT_THAT(blocks_of(kNodeA), IsEmpty()) << "all or nothing";
-  wanted.count.v4 = 8;
-  EXPECT_EQ(add(wanted).size(), 8U);
-  EXPECT_EQ(blocks_of(kNodeA).size(), 2U);
-}
-
-TEST_F(Cluster, TheStricterLimitCounts) {
-  bare_pool("a", "10.1.0.0/27", 30);
-  config([](core::IpamConfig& c) { c.max_blocks_per_host = 1; });
-  auto wanted = request("many");
-  wanted.count.v4 = 5;
-  wanted.block_limit = 2;
-  EXPECT_THAT(add(wanted).front(), HasSubstr("no more than 1"));
-  config([](core::IpamConfig& c) { c.max_blocks_per_host = 3; });
-  EXPECT_EQ(add(wanted).size(), 5U);
-  auto more = request("more");
-  more.count.v4 = 4;
-  more.block_limit = 2;
-  EXPECT_THAT(add(more).front(), HasSubstr("no more than 2"));
-  more.block_limit = 0;
-  EXPECT_EQ(add(more).size(), 4U);
-  config([](core::IpamConfig& c) { c.max_blocks_per_host = 0; });
-  auto calico = request("calico");
-  calico.count.v4 = 4;
-  calico.default_block_limit = 3;
-  EXPECT_THAT(add(calico).front(), HasSubstr("no more than 3"));
-}
-
 TEST_F(Cluster, ClaimingCanBeSwitchedOff) {
   bare_pool("a", "10.1.0.0/28", 30);
   config([](core::IpamConfig& c) { c.auto_allocate_blocks = false; });
@@ -235,21 +128,6 @@ TEST_F(Cluster, ClaimingCanBeSwitchedOff) {
   ASSERT_TRUE(claim_affinity(context, kNodeA, prefix("10.1.0.4/30")));
   EXPECT_EQ(add("c1"), "10.1.0.4");
   config([](core::IpamConfig& c) { c.strict_affinity = true; });  // without it `croft check` minds
-}
-
-TEST_F(Cluster, AnotherNodesEmptyBlockIsTakenOverAfterAMinute) {
-  bare_pool("a", "10.1.0.0/30", 30);
-  EXPECT_EQ(add("a1", "node-a"), "10.1.0.0");
-  EXPECT_EQ(del("a1"), 1U);
-  const auto before = block("10.1.0.0/30").sequence_number;
-  config([](core::IpamConfig& c) { c.strict_affinity = true; });
-  EXPECT_THAT(add("b1", "node-b"), HasSubstr("exhausted")) << "claimed a moment ago";
-  clock.advance(2min);
-  EXPECT_THAT(add("b1", "node-b"), StartsWith("10.1.0."));
-  EXPECT_EQ(block("10.1.0.0/30").affinity, kNodeB);
-  EXPECT_GT(block("10.1.0.0/30").sequence_number, before);
-  EXPECT_FALSE(exists(core::affinity_key(kNodeA, prefix("10.1.0.0/30"))));
-  EXPECT_THAT(add("a2", "node-a"), HasSubstr("exhausted")) << "it is not empty now";
 }
 
 TEST_F(Cluster, ABlockWithACoolingAddressIsNotTakenOver) {
@@ -306,14 +184,6 @@ TEST_F(Cluster, ManyAddressesOfOneOwnerComeFromSeveralBlocksAndCommits) {
   EXPECT_THAT(add_many("many", 100), testing::UnorderedElementsAreArray(all)) << "asked again, the same";
   EXPECT_EQ(add_many("many", 101).size(), 101U) << "only the one that is missing is new";
   EXPECT_EQ(del("many"), 101U);
-}
-
-TEST_F(Cluster, TooManyAddressesAreRefusedWholeOrGivenInPart) {
-  bare_pool("a", "10.1.0.0/24", 28);
-  EXPECT_THAT(add_many("many", 257), ElementsAre(StartsWith("exhausted")));
-  EXPECT_EQ(held_addresses(context, {"net", "many", "eth0"}).value().size(), 0U);
-  EXPECT_EQ(add_many("many", 257, true).size(), 256U);
-  EXPECT_THAT(add("late"), StartsWith("exhausted"));
 }
 
 TEST_F(Cluster, SingleAddressBlocksServeToo) {
@@ -392,22 +262,10 @@ TEST_F(Cluster, ANodeThatGoesLeavesItsAddressesHeld) {
   ASSERT_TRUE(kept);
   EXPECT_EQ(kept->released.size(), 1U);
   EXPECT_EQ(kept->not_empty.size(), 1U);
-  ASSERT_TRUE(remove_host(context, kNodeA));
+  ASSERT_TRUE(release_host_affinities(context, kNodeA, false));
   EXPECT_THAT(blocks_of(kNodeA), IsEmpty());
   EXPECT_EQ(held_addresses(context, {"net", "c1", "eth0"}).value().size(), 1U);
   EXPECT_EQ(release_owner(context, {"net", "c1", "eth0"})->addresses.size(), 1U);
-}
-
-TEST_F(Cluster, CalicosCooldownIsTheConfigurations) {
-  bare_pool("a", "10.1.0.0/32", 32);
-  config([](core::IpamConfig& c) { c.ip_cooldown_seconds = 60; });
-  EXPECT_EQ(add("c1"), "10.1.0.0");
-  EXPECT_EQ(del("c1"), 1U);
-  EXPECT_TRUE(block("10.1.0.0/32").attributes.front().cooling->in_calicos_way);
-  clock.advance(60s);
-  EXPECT_THAT(add("c2"), StartsWith("exhausted"));
-  clock.advance(2s);
-  EXPECT_EQ(add("c2"), "10.1.0.0");
 }
 
 // Beside Calico, which keeps no vacancies.

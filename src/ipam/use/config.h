@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ipam/decide/config_changes.h"
+#include "ipam/decide/pool_changes.h"
 #include "ipam/use/transact.h"
 
 namespace croft::engine {

@@ -144,7 +144,6 @@ TEST_F(Damaged, ABlockThatMayHoldAddressesOfANodeKeepsTheNode) {
     // What nobody can give up stays, and so does the node's record.
     const auto forced = remove_node(context, {"node-a", true, dry_run});
     ASSERT_TRUE(forced);
-    EXPECT_TRUE(forced->was_known);
     EXPECT_THAT(forced->affinities.released, testing::IsEmpty());
     ASSERT_TRUE(forced->affinities.failure);
     EXPECT_EQ(forced->affinities.failure->code, ErrorCode::corrupt);

@@ -1,6 +1,5 @@
 #include "ipam/use/default_pools.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 

@@ -20,42 +20,6 @@ class Engine : public testing::Test, public World {
   void TearDown() override { EXPECT_THAT(findings(), IsEmpty()); }
 };
 
-TEST_F(Engine, FirstAddressIsTheFirstBehindNetworkAndGateway) {
-  pool("a", "10.1.0.0/28", 28);
-  EXPECT_EQ(add("c1"), "10.1.0.2");
-  EXPECT_EQ(add("c2"), "10.1.0.3");
-}
-
-TEST_F(Engine, TheSameOwnerGetsTheSameAddressAndNothingIsWritten) {
-  pool("a", "10.1.0.0/24", 26);
-  const std::string first = add("c1");
-  const auto commits = store.counts().commit;
-  EXPECT_EQ(add("c1"), first);
-  EXPECT_EQ(store.counts().commit, commits);
-}
-
-TEST_F(Engine, InterfacesOfOneContainerAreOwnersOfTheirOwn) {
-  pool("a", "10.1.0.0/24", 26);
-  auto second = request("c1");
-  second.owner.interface_name = "eth1";
-  const std::string first = add("c1");
-  EXPECT_NE(add(second).front(), first);
-  EXPECT_EQ(del("c1", "eth1"), 1U);
-  EXPECT_EQ(add("c1"), first);
-  EXPECT_EQ(del("c1"), 1U);
-}
-
-TEST_F(Engine, ABlockIsFilledBeforeTheNextIsClaimed) {
-  pool("a", "10.1.0.0/26", 29);
-  const std::string first = add("c0");
-  const auto block = net::Prefix::containing(ip(first.c_str()), 29);
-  std::size_t inside = 1;
-  for (int i = 1; i < 20; ++i) inside += block.contains(ip(add("c" + std::to_string(i)).c_str())) ? 1U : 0U;
-  const auto overview = look(context).value();
-  EXPECT_EQ(overview.pools[0].blocks.size(), 3U);
-  EXPECT_EQ(inside, block == prefix("10.1.0.0/29") ? 6U : block == prefix("10.1.0.56/29") ? 7U : 8U);
-}
-
 TEST_F(Engine, EveryAssignableAddressIsHandedOutOnceThenTheRefusalExplains) {
   pool("a", "10.1.0.0/28", 30);
   std::set<std::string> seen;
@@ -107,47 +71,6 @@ TEST_F(Engine, WhatOtherNodesTookAndWhatTheyCannotTake) {
   EXPECT_TRUE(fill.open().is_zero());
 }
 
-TEST_F(Engine, OtherNodesBlocksAreNamedInTheRefusal) {
-  pool("a", "10.1.0.0/28", 29);
-  EXPECT_THAT(add("c1", "node-a"), StartsWith("10.1."));
-  EXPECT_THAT(add("c2", "node-b"), StartsWith("10.1."));
-  config([](core::IpamConfig& c) { c.strict_affinity = true; });
-  EXPECT_THAT(add("c3", "node-c"),
-              HasSubstr("all 2 blocks are claimed: 0 by this node and without a free address, 2 by other nodes"));
-}
-
-TEST_F(Engine, ReleasedAddressesCoolAndComeBackLongestIdleFirst) {
-  pool("a", "10.1.0.0/29", 29);
-  for (int i = 0; i < 5; ++i) add("c" + std::to_string(i));
-  EXPECT_EQ(del("c2"), 1U);
-  clock.advance(1s);
-  EXPECT_EQ(del("c0"), 1U);
-  clock.advance(28s);
-  EXPECT_THAT(add("n1"), StartsWith("exhausted"));
-  clock.advance(1s);
-  EXPECT_EQ(add("n1"), "10.1.0.4");
-  clock.jump_wall(8760h);
-  EXPECT_THAT(add("n2"), StartsWith("exhausted")) << "a wall clock set ahead must not end a cooldown";
-  clock.advance(1s);
-  EXPECT_EQ(add("n2"), "10.1.0.2");
-}
-
-TEST_F(Engine, AWallClockSetBackDoesNotHideRoom) {
-  pool("a", "10.1.0.0/29", 29);
-  for (int i = 0; i < 5; ++i) add("c" + std::to_string(i));
-  del("c2");
-  clock.jump_wall(-8760h);
-  clock.advance(30s);
-  EXPECT_EQ(add("n"), "10.1.0.4");
-}
-
-TEST_F(Engine, WithoutCooldownAnAddressIsFreeAtOnce) {
-  pool("a", "10.1.0.0/29", 29, 0);
-  for (int i = 0; i < 5; ++i) add("c" + std::to_string(i));
-  del("c2");
-  EXPECT_EQ(add("n"), "10.1.0.4");
-}
-
 /// The first look at a block shows it as it was once.
 class SeenLate final : public store::ForwardingStore {
  public:
@@ -182,29 +105,6 @@ TEST_F(Engine, APoolThatOnlySeemedFullIsLookedAtAgain) {
   EXPECT_EQ(assigned->addresses.front().address.to_string(), "10.1.0.4");
 }
 
-TEST_F(Engine, DelOfTheUnknownIsASuccessAndMayBeRepeated) {
-  pool("a", "10.1.0.0/24", 26);
-  const auto commits = store.counts().commit;
-  EXPECT_EQ(del("nobody"), 0U);
-  EXPECT_EQ(store.counts().commit, commits);
-  add("c1");
-  EXPECT_EQ(del("c1"), 1U);
-  EXPECT_EQ(del("c1"), 0U);
-}
-
-TEST_F(Engine, DualStackIsAllOrNone) {
-  pool("four", "10.1.0.0/24", 26);
-  auto both = request("c1");
-  both.count.v6 = true;
-  EXPECT_THAT(add(both).front(),
-              HasSubstr("no_pool: no IPv6 address for node node-a: there is no pool of this family"));
-  EXPECT_EQ(look(context)->pools[0].usage.held, 0U);
-  pool("six", "fd00::/120", 122);
-  EXPECT_THAT(add(both), ElementsAre(StartsWith("10.1.0."), StartsWith("fd00::")));
-  EXPECT_THAT(add(both), ElementsAre(StartsWith("10.1.0."), StartsWith("fd00::")));
-  EXPECT_EQ(del("c1"), 2U);
-}
-
 TEST_F(Engine, ASecondFamilyMayBeAddedLater) {
   pool("four", "10.1.0.0/24", 26);
   pool("six", "fd00::/120", 122);
@@ -231,23 +131,6 @@ TEST_F(Engine, ExplicitAddress) {
   wanted.addresses = {ip("10.10.0.18")};
   EXPECT_THAT(add(wanted).front(),
               HasSubstr("container c2 interface eth0 already holds 10.10.0.17 and now asks for 10.10.0.18"));
-}
-
-TEST_F(Engine, ExplicitAddressesThatMayNotBe) {
-  auto wanted = request("c1");
-  wanted.addresses = {ip("10.10.0.17")};
-  EXPECT_THAT(add(wanted).front(), StartsWith("no_pool: "));
-  pool("a", "10.10.0.0/24", 28);
-  for (const char* reserved : {"10.10.0.0", "10.10.0.1", "10.10.0.255"}) {
-    wanted.addresses = {ip(reserved)};
-    EXPECT_THAT(add(wanted).front(), HasSubstr("refused_by_configuration: ")) << reserved;
-    EXPECT_THAT(add(wanted).front(), HasSubstr("reserved")) << reserved;
-  }
-  wanted.addresses = {ip("10.99.0.1")};
-  EXPECT_THAT(add(wanted).front(), HasSubstr("it is in no pool [pool a (10.10.0.0/24): does not contain it]"));
-  ASSERT_TRUE(set_pool_disabled(context, "a", true));
-  wanted.addresses = {ip("10.10.0.17")};
-  EXPECT_THAT(add(wanted).front(), HasSubstr("the pool is disabled"));
 }
 
 TEST_F(Engine, SeveralExplicitAddressesAndAnAutomaticOneOfTheOtherFamily) {
@@ -282,31 +165,10 @@ TEST_F(Engine, PoolsByNameOrCidrInTheOrderAsked) {
   EXPECT_THAT(add(wanted).front(), HasSubstr("refused_by_configuration: the given pool (nowhere) does not exist"));
 }
 
-TEST_F(Engine, WithoutNamesPoolsFillByNameAndDisabledOnesAreSkipped) {
-  pool("b", "10.2.0.0/29", 29);
-  pool("a", "10.1.0.0/29", 29);
-  EXPECT_EQ(add("c1"), "10.1.0.2");
-  ASSERT_TRUE(set_pool_disabled(context, "a", true));
-  EXPECT_EQ(add("c2"), "10.2.0.2");
-  EXPECT_EQ(add("c1"), "10.1.0.2") << "what is held stays valid";
-  ASSERT_TRUE(set_pool_disabled(context, "b", true));
-  EXPECT_THAT(add("c3"),
-              HasSubstr("no pool may be used [pool a (10.1.0.0/29): disabled; pool b (10.2.0.0/29): disabled]"));
-  EXPECT_EQ(del("c1"), 1U);
-}
-
-TEST_F(Engine, SingleAddressBlocks) {
-  pool("a", "10.1.0.0/29", 32);
-  std::set<std::string> seen;
-  for (int i = 0; i < 5; ++i) seen.insert(add("c" + std::to_string(i)));
-  EXPECT_EQ(seen.size(), 5U);
-  EXPECT_THAT(add("late"), StartsWith("exhausted"));
-}
-
 TEST_F(Engine, PoolsThatOverlapOrDisagreeAreRefused) {
   pool("a", "10.1.0.0/16", 26);
   EXPECT_THAT(create_pool(context, spec("b", "10.1.4.0/24", 26)).error().message,
-              "cidr 10.1.4.0/24 of pool b overlaps pool a (10.1.0.0/16)");
+              "cidr 10.1.4.0/24 of pool b overlaps pool a (10.1.0.0/16); give another CIDR");
   EXPECT_TRUE(create_pool(context, spec("a", "10.1.0.0/16", 26))->existed_before);
   EXPECT_THAT(create_pool(context, spec("a", "10.1.0.0/16", 28)).error().message, HasSubstr("blockSize"));
   EXPECT_EQ(ensure_pools(context, {spec("a", "10.1.0.0/16", 28)}).error().code, ErrorCode::refused_by_configuration);
@@ -340,14 +202,6 @@ TEST_F(Engine, ABlockMadeAgainNeverRepeatsASequenceNumber) {
   pool("a", "10.1.0.0/30", 30, 0);
   ASSERT_EQ(add("c2"), "10.1.0.2");
   EXPECT_GT(show_address(context, ip("10.1.0.2"))->sequence_number, first);
-}
-
-TEST_F(Engine, DeletingAPoolOfManyBlocksGoesInBatches) {
-  pool("a", "10.1.0.0/24", 30, 0);
-  for (int i = 0; i < 200; ++i) ASSERT_THAT(add("c" + std::to_string(i)), StartsWith("10.1."));
-  for (int i = 0; i < 200; ++i) ASSERT_EQ(del("c" + std::to_string(i)), 1U);
-  ASSERT_TRUE(delete_pool(context, "a"));
-  EXPECT_THAT(list_block_cidrs(context).value(), IsEmpty());
 }
 
 /// Another program takes the pool's record away and brings it back.
@@ -423,29 +277,6 @@ INSTANTIATE_TEST_SUITE_P(All, EngineFaults,
                          testing::Values(store::Fault::lose_reply, store::Fault::lose_request, store::Fault::conflict,
                                          store::Fault::unavailable, store::Fault::storage_full));
 
-TEST_F(Engine, EndlessConflictsEndInARetryableError) {
-  pool("a", "10.1.0.0/24", 26);
-  context.pause_by = [](std::chrono::nanoseconds) {};
-  store.set_faults(store::FaultScript().from_commit(1, store::Fault::conflict));
-  EXPECT_THAT(add("c1"), StartsWith("unavailable: at each of 12 tries"));
-}
-
-/// A server that says "conflict" whatever is sent, and where nothing changes, is asked a few times, more and more
-/// seldom.
-TEST_F(Engine, AConflictWithNobodyIsNoContention) {
-  pool("a", "10.1.0.0/24", 26);
-  std::vector<std::chrono::nanoseconds> waits;
-  context.pause_by = [&](std::chrono::nanoseconds span) { waits.push_back(span); };
-  const auto before = store.counts().commit;
-  store.set_faults(store::FaultScript().from_commit(1, store::Fault::conflict));
-  EXPECT_THAT(add("c1"), AllOf(StartsWith("unavailable: "), HasSubstr("and they are as they were")));
-  EXPECT_LE(store.counts().commit - before, 2U + kUnchangedMax);
-  ASSERT_GT(waits.size(), 9U);
-  for (std::size_t i = waits.size() - 8; i < waits.size(); ++i) {
-    EXPECT_TRUE(waits[i] > waits[i - 1] || waits[i] >= std::chrono::milliseconds(500)) << i;
-  }
-}
-
 /// A client before each of whose commits another one writes a block.
 class AlwaysFirst : public store::ForwardingStore {
  public:
@@ -512,14 +343,6 @@ TEST_F(Engine, ARefusalAfterAnUnknownOutcomeDoesNotMakeItKnown) {
   store.set_faults(
       store::FaultScript().on_commit(next, store::Fault::lose_request).on_commit(next + 1, store::Fault::unavailable));
   EXPECT_THAT(add("c1"), StartsWith("unknown_outcome: "));
-}
-
-TEST_F(Engine, AnOutcomeThatStaysUnknownIsReportedAsSuch) {
-  pool("a", "10.1.0.0/24", 26);
-  const LateClock late(clock, store, store.counts().commit + 1);
-  Context hurried{store, late, random};
-  store.set_faults(store::FaultScript().from_commit(1, store::Fault::lose_request));
-  EXPECT_EQ(assign(hurried, request("c1")).error().code, ErrorCode::unknown_outcome);
 }
 
 TEST_F(Engine, RacingThreadsOnOneNodeAndOnSeveral) {
@@ -721,31 +544,6 @@ TEST_F(Engine, GcFreesWhatTheRuntimeDoesNotListAndNothingElse) {
   EXPECT_EQ(held_addresses(context, {"net", "alive", "eth0"})->size(), 1U);
   EXPECT_EQ(held_addresses(context, {"net", "elsewhere", "eth0"})->size(), 1U);
   EXPECT_EQ(held_addresses(context, other.owner)->size(), 1U);
-}
-
-TEST_F(Engine, GcMatchesTheInterfaceToo) {
-  pool("a", "10.1.0.0/24", 26);
-  auto second = request("c1");
-  second.owner.interface_name = "eth1";
-  add("c1");
-  add(second);
-  clock.advance(61s);
-  const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
-  EXPECT_EQ(collect_attachments(context, "net", node, {{"c1", "eth0"}})->released.size(), 1U);
-  EXPECT_EQ(held_addresses(context, {"net", "c1", "eth0"})->size(), 1U);
-}
-
-TEST_F(Engine, CheckComparesBothWays) {
-  pool("a", "10.1.0.0/24", 26);
-  const std::string address = add("c1");
-  const core::Owner owner{"net", "c1", "eth0"};
-  EXPECT_TRUE(check_attachment(context, owner, {}));
-  EXPECT_TRUE(check_attachment(context, owner, {ip(address.c_str()), ip("172.16.0.1")}))
-      << "foreign addresses are not ours to judge";
-  EXPECT_THAT(check_attachment(context, owner, {ip("10.1.0.77")}).error().message,
-              HasSubstr("10.1.0.77 is in prevResult but not recorded"));
-  EXPECT_THAT(check_attachment(context, owner, {ip("172.16.0.1")}).error().message, HasSubstr("not in prevResult"));
-  EXPECT_EQ(check_attachment(context, {"net", "c2", "eth0"}, {}).error().code, ErrorCode::not_found);
 }
 
 TEST_F(Engine, StatusFailsForConfigurationButNotForAFullPool) {

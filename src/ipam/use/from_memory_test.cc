@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ipam/use/affinities.h"
-#include "ipam/use/batch_of_one.h"
+#include "ipam/use/test_batch_of_one.h"
 #include "ipam/use/test_meddler.h"
 #include "ipam/use/test_world.h"
 #include "store/cached/cached_store.h"

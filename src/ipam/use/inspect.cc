@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <optional>
+#include <set>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "base/net/intervals.h"
 #include "base/time_text.h"
 #include "ipam/decide/draft.h"
-#include "ipam/use/config.h"
 #include "ipam/use/each_record.h"
 
 namespace croft::engine {
@@ -19,82 +18,53 @@ constexpr net::Family kFamilies[] = {net::Family::v4, net::Family::v6};
 
 Deadline deadline_of(const Context& context) { return deadline_of_use_case(context); }
 
-[[nodiscard]] Result<core::KeyList> keys_of(const Context& context, const core::Listing& listing) {
-  core::Missing wanted;
-  wanted.keys.insert(listing);
-  TRY(auto answer, context.store.read(wanted, deadline_of(context)));
-  return std::move(answer.keys.front());
-}
-
-/// Pools and reservations as read outside a decision. Damaged records are left out.
+/// Pools, reservations and switches as read outside a decision.
 class Frame {
  public:
-  [[nodiscard]] static Result<Frame> read(const Context& context) {
-    Frame frame;
-    TRY(frame.pools_, list_pools(context));
-    TRY_VOID(for_each_record(
-        context, {core::Kind::reservation, ""},
-        [&](const store::Record& record) {
-          const auto& reservation = std::get<core::Reservation>(*record.value);
-          frame.reserved_.insert(frame.reserved_.end(), reservation.cidrs.begin(), reservation.cidrs.end());
-        },
-        OnDamage::skip));
-    for (const core::Pool& pool : frame.pools_) {
-      const auto own = core::kept_by(pool);
-      frame.reserved_.insert(frame.reserved_.end(), own.begin(), own.end());
-    }
-    std::sort(frame.reserved_.begin(), frame.reserved_.end());
-    frame.reserved_.erase(std::unique(frame.reserved_.begin(), frame.reserved_.end()), frame.reserved_.end());
-    frame.intervals_ = net::Intervals(frame.reserved_);
-    const Deadline deadline = deadline_of(context);
-    TRY(const core::KeyList pool_keys, keys_of(context, {core::Kind::pool, ""}));
-    frame.pool_missing_ = pool_keys->size() > frame.pools_.size();
-    TRY(const auto config, context.store.get(core::ipam_config_key(), deadline));
-    if (config) {
-      const auto* known = config->value ? &std::get<core::IpamConfig>(*config->value) : nullptr;
-      frame.calicos_cooldown_ =
-          known != nullptr ? std::chrono::seconds{known->ip_cooldown_seconds} : core::kUnknownCooldown;
-      frame.is_strict_ = known != nullptr && known->strict_affinity;
-    }
+  [[nodiscard]] static Result<std::unique_ptr<Frame>> read(const Context& context) {
+    auto frame = std::make_unique<Frame>(context);
+    TRY_VOID(read_for(context.clock, frame->loader_, [](core::Reader& reader) { core::PoolTable{reader}; }));
+    frame->reader_.emplace(frame->loader_.snapshot());
+    frame->pools_.emplace(*frame->reader_);
     return frame;
   }
+  explicit Frame(const Context& context) : loader_(context.store, deadline_of(context)) {}
 
-  [[nodiscard]] const std::vector<core::Pool>& pools() const { return pools_; }
-  [[nodiscard]] const std::vector<net::Prefix>& reserved() const { return reserved_; }
-  [[nodiscard]] const core::Pool* pool_of(const net::Address& address) const {
-    const auto it = std::find_if(pools_.begin(), pools_.end(), [&](const auto& p) { return p.cidr.contains(address); });
-    return it == pools_.end() ? nullptr : &*it;
-  }
-  /// Whether a block is its owner's alone.
-  [[nodiscard]] bool is_strict() const { return is_strict_; }
-  [[nodiscard]] bool is_reserved(const net::Address& address) const { return intervals_.contains(address); }
-  /// How many addresses of a prefix are reserved, held or not.
-  [[nodiscard]] net::Count reserved_in(const net::Prefix& cidr) const { return intervals_.count_in(cidr); }
-  [[nodiscard]] core::Cooldowns cooldowns_of(const net::Prefix& block) const {
-    const core::Pool* pool = pool_of(block.first());
-    const auto when_gone = pool_missing_ ? core::kUnknownCooldown : core::kCooldownMax;
-    return {pool != nullptr ? pool->cooldown : when_gone, calicos_cooldown_};
+  [[nodiscard]] const core::PoolTable& pools() const { return *pools_; }
+  /// Those that are reserved one by one.
+  [[nodiscard]] std::set<net::Address> reserved_addresses() {
+    std::vector<net::Prefix> cidrs;
+    for (const core::Pool* pool : pools_->pools()) {
+      const auto own = core::kept_by(*pool);
+      cidrs.insert(cidrs.end(), own.begin(), own.end());
+    }
+    for (const auto& [key, value] : reader_->sound({core::Kind::reservation, ""})) {
+      const auto& reservation = std::get<core::Reservation>(value);
+      cidrs.insert(cidrs.end(), reservation.cidrs.begin(), reservation.cidrs.end());
+    }
+    std::set<net::Address> single;
+    for (const net::Prefix& cidr : cidrs) {
+      if (cidr.length() == net::bit_length(cidr.family())) single.insert(cidr.first());
+    }
+    return single;
   }
 
  private:
-  std::vector<core::Pool> pools_;
-  std::vector<net::Prefix> reserved_;
-  net::Intervals intervals_;   ///< the same
-  bool pool_missing_ = false;  ///< one is damaged
-  std::chrono::seconds calicos_cooldown_{0};
-  bool is_strict_ = false;
+  Loader loader_;
+  std::optional<core::Reader> reader_;
+  std::optional<core::PoolTable> pools_;
 };
 
-BlockView view_of(const Frame& frame, const core::Block& stored, const Instant& now) {
+BlockView view_of(const core::PoolTable& pools, const core::Block& stored, const Instant& now) {
   BlockView view;
-  view.block = core::with_cooled_freed(stored, frame.cooldowns_of(stored.cidr), now);
-  const core::Pool* pool = frame.pool_of(stored.cidr.first());
+  view.block = core::with_cooled_freed(stored, pools.cooldowns_of(stored.cidr), now);
+  const core::Pool* pool = pools.containing(stored.cidr.first());
   view.pool = pool != nullptr ? pool->name : "";
   view.usage.size = std::uint64_t{view.block.allocations.size()};
   for (std::uint32_t i = 0; i < view.block.allocations.size(); ++i) {
     const net::Ordinal ordinal(i);
     core::AddressState state = core::state_of(view.block, ordinal);
-    if (state == core::AddressState::free && frame.is_reserved(net::address_at(view.block.cidr, ordinal))) {
+    if (state == core::AddressState::free && pools.is_reserved(net::address_at(view.block.cidr, ordinal))) {
       state = core::AddressState::reserved;
     }
     view.usage.held += state == core::AddressState::held ? 1 : 0;
@@ -123,7 +93,8 @@ void describe_holder(AddressView& view, const std::string& handle_id,
   view.namespace_name = text_of(secondary, core::kNamespaceKey);
 }
 
-AddressView address_view(const Frame& frame, const BlockView& block, net::Ordinal ordinal, const Instant& now) {
+AddressView address_view(const core::PoolTable& pools, const BlockView& block, net::Ordinal ordinal,
+                         const Instant& now) {
   AddressView view;
   view.address = net::address_at(block.block.cidr, ordinal);
   view.state = block.states[ordinal.value];
@@ -137,7 +108,7 @@ AddressView address_view(const Frame& frame, const BlockView& block, net::Ordina
     const core::Cooling& cooling = *attribute->cooling;
     describe_holder(view, cooling.previous_handle, cooling.previous_secondary);
     view.since = whole_seconds(cooling.released_at.wall);
-    view.until = rfc3339_rounded_up(core::cooldown_end(cooling, frame.cooldowns_of(block.block.cidr).of(cooling), now));
+    view.until = rfc3339_rounded_up(core::cooldown_end(cooling, pools.cooldowns_of(block.block.cidr).of(cooling), now));
   } else {
     describe_holder(view, attribute->handle_id.value_or(""), attribute->secondary);
     view.alternate_owner = attribute->alternate_owner;
@@ -165,11 +136,11 @@ std::uint64_t borrowed_in(const core::Block& block) {
 }
 
 /// Reserved addresses of a pool that nobody holds: all but those of its blocks, and of these the ones counted there.
-net::Count reserved_in(const Frame& frame, const PoolView& pool) {
-  net::Count count = frame.reserved_in(pool.pool.cidr);
+net::Count reserved_in(const core::PoolTable& pools, const PoolView& pool) {
+  net::Count count = pools.reserved()->count_in(pool.pool.cidr);
   for (const BlockView& block : pool.blocks) {
     if (!pool.pool.cidr.contains(block.block.cidr)) continue;
-    count -= frame.reserved_in(block.block.cidr);
+    count -= pools.reserved()->count_in(block.block.cidr);
     count += block.usage.reserved;
   }
   return count;
@@ -226,16 +197,17 @@ Result<void> for_each_block(const Context& context, const std::function<void(con
 }
 
 Result<Overview> look(const Context& context) {
-  TRY(const Frame frame, Frame::read(context));
+  TRY(const auto frame, Frame::read(context));
+  const core::PoolTable& pools = frame->pools();
   const Instant now = context.clock.now();
   Overview overview;
   std::map<std::string, std::size_t> index;
-  for (const core::Pool& pool : frame.pools()) {
-    index[pool.name] = overview.pools.size();
-    overview.pools.push_back({pool, {net::Count::of(pool.cidr), 0, 0, {}}, {}});
+  for (const core::Pool* pool : pools.pools()) {
+    index[pool->name] = overview.pools.size();
+    overview.pools.push_back({*pool, {net::Count::of(pool->cidr), 0, 0, {}}, {}});
   }
   TRY_VOID(for_each_block(context, [&](const core::Block& block) {
-    BlockView view = view_of(frame, block, now);
+    BlockView view = view_of(pools, block, now);
     if (view.pool.empty()) {
       overview.stray_blocks.push_back(std::move(view));
       return;
@@ -247,41 +219,42 @@ Result<Overview> look(const Context& context) {
   const auto by_cidr = [](const BlockView& a, const BlockView& b) { return a.block.cidr < b.block.cidr; };
   for (PoolView& pool : overview.pools) {
     std::sort(pool.blocks.begin(), pool.blocks.end(), by_cidr);
-    pool.usage.reserved = reserved_in(frame, pool);
+    pool.usage.reserved = reserved_in(pools, pool);
   }
   std::sort(overview.stray_blocks.begin(), overview.stray_blocks.end(), by_cidr);
   return overview;
 }
 
 Result<std::vector<core::PoolFill>> fill_of_pools(const Context& context) {
-  TRY(const Frame frame, Frame::read(context));
+  TRY(const auto frame, Frame::read(context));
+  const core::PoolTable& pools = frame->pools();
   const Instant now = context.clock.now();
-  std::vector<core::PoolFill> pools;
+  std::vector<core::PoolFill> fills;
   std::map<std::string, std::size_t> index;
-  for (const core::Pool& pool : frame.pools()) {
-    index[pool.name] = pools.size();
+  for (const core::Pool* pool : pools.pools()) {
+    index[pool->name] = fills.size();
     core::PoolFill fill;
-    fill.pool = pool;
-    fill.capacity = net::Count::of(pool.cidr);
-    fill.reserved = frame.reserved_in(pool.cidr);
-    pools.push_back(std::move(fill));
+    fill.pool = *pool;
+    fill.capacity = net::Count::of(pool->cidr);
+    fill.reserved = pools.reserved()->count_in(pool->cidr);
+    fills.push_back(std::move(fill));
   }
   TRY_VOID(for_each_block(context, [&](const core::Block& block) {
-    const BlockView view = view_of(frame, block, now);
+    const BlockView view = view_of(pools, block, now);
     const auto found = index.find(view.pool);
     if (found == index.end()) return;
-    core::PoolFill& pool = pools[found->second];
+    core::PoolFill& pool = fills[found->second];
     ++pool.blocks;
     pool.held += view.usage.held;
     pool.cooling += view.usage.cooling;
     pool.owned_blocks += view.block.affinity ? 1 : 0;
     pool.borrowed += borrowed_in(view.block);
     if (!pool.pool.cidr.contains(view.block.cidr)) return;
-    if (frame.is_strict() && view.block.affinity) pool.stranded += view.usage.free();
-    pool.reserved -= frame.reserved_in(view.block.cidr);
+    if (pools.config().strict_affinity && view.block.affinity) pool.stranded += view.usage.free();
+    pool.reserved -= pools.reserved()->count_in(view.block.cidr);
     pool.reserved += view.usage.reserved;
   }));
-  return pools;
+  return fills;
 }
 
 bool AddressView::borrowed() const {
@@ -295,14 +268,15 @@ std::string AddressView::type() const {
 }
 
 Result<BlockView> show_block(const Context& context, const net::Prefix& cidr) {
-  TRY(const Frame frame, Frame::read(context));
+  TRY(const auto frame, Frame::read(context));
+  const core::PoolTable& pools = frame->pools();
   TRY(const auto record, get_sound(context, core::block_key(cidr), deadline_of(context)));
   const core::Block* found = record ? &std::get<core::Block>(*record->value) : nullptr;
   if (found == nullptr || found->deleted) {
     return fail(ErrorCode::not_found, "there is no block " + cidr.to_string() + "; `croft block list` names them");
   }
   const core::Block& block = *found;
-  return view_of(frame, block, context.clock.now());
+  return view_of(pools, block, context.clock.now());
 }
 
 Result<std::optional<core::Affinity>> claim_on(const Context& context, const core::Block& block) {
@@ -314,25 +288,25 @@ Result<std::optional<core::Affinity>> claim_on(const Context& context, const cor
 }
 
 Result<std::vector<AddressView>> list_addresses(const Context& context) {
-  TRY(const Frame frame, Frame::read(context));
+  TRY(const auto frame, Frame::read(context));
+  const core::PoolTable& pools = frame->pools();
   const Instant now = context.clock.now();
   std::vector<AddressView> result;
   std::vector<net::Prefix> blocks;
   TRY_VOID(for_each_block(context, [&](const core::Block& block) {
-    const BlockView view = view_of(frame, block, now);
+    const BlockView view = view_of(pools, block, now);
     blocks.push_back(block.cidr);
     for (std::uint32_t i = 0; i < view.states.size(); ++i) {
-      if (view.states[i] != core::AddressState::free) result.push_back(address_view(frame, view, net::Ordinal(i), now));
+      if (view.states[i] != core::AddressState::free) result.push_back(address_view(pools, view, net::Ordinal(i), now));
     }
   }));
-  for (const net::Prefix& reserved : frame.reserved()) {
-    // Single addresses only: larger reservations are shown as usage, not address by address.
-    if (reserved.length() != net::bit_length(reserved.family())) continue;
-    const auto in_block = [&](const net::Prefix& block) { return block.contains(reserved.first()); };
+  // Larger reservations are shown as usage, not address by address.
+  for (const net::Address& reserved : frame->reserved_addresses()) {
+    const auto in_block = [&](const net::Prefix& block) { return block.contains(reserved); };
     if (std::any_of(blocks.begin(), blocks.end(), in_block)) continue;
-    const core::Pool* pool = frame.pool_of(reserved.first());
+    const core::Pool* pool = pools.containing(reserved);
     AddressView view;
-    view.address = reserved.first();
+    view.address = reserved;
     view.state = core::AddressState::reserved;
     view.pool = pool != nullptr ? pool->name : "";
     result.push_back(std::move(view));
@@ -342,7 +316,8 @@ Result<std::vector<AddressView>> list_addresses(const Context& context) {
 }
 
 Result<AddressView> show_address(const Context& context, const net::Address& address) {
-  TRY(const Frame frame, Frame::read(context));
+  TRY(const auto frame, Frame::read(context));
+  const core::PoolTable& pools = frame->pools();
   const Instant now = context.clock.now();
   TRY(const std::vector<net::Prefix> cidrs, list_block_cidrs(context));
   const auto it = std::find_if(cidrs.begin(), cidrs.end(), [&](const auto& cidr) { return cidr.contains(address); });
@@ -350,15 +325,15 @@ Result<AddressView> show_address(const Context& context, const net::Address& add
     TRY(const auto record, get_sound(context, core::block_key(*it), deadline_of(context)));
     if (record) {
       const auto& block = std::get<core::Block>(*record->value);
-      if (!block.deleted) return address_view(frame, view_of(frame, block, now), *net::ordinal_of(*it, address), now);
+      if (!block.deleted) return address_view(pools, view_of(pools, block, now), *net::ordinal_of(*it, address), now);
     }
   }
-  const core::Pool* pool = frame.pool_of(address);
+  const core::Pool* pool = pools.containing(address);
   if (pool == nullptr)
     return fail(ErrorCode::not_found, address.to_string() + " is in no pool; `croft pool list` names them");
   AddressView view;
   view.address = address;
-  view.state = frame.is_reserved(address) ? core::AddressState::reserved : core::AddressState::free;
+  view.state = pools.is_reserved(address) ? core::AddressState::reserved : core::AddressState::free;
   view.pool = pool->name;
   return view;
 }

@@ -183,13 +183,9 @@ Result<NodeRemoved> remove_node(const Context& context, const NodeRemoval& remov
   TRY(const auto record,
       context.store.get(core::node_key(name), Deadline::after(context.clock.now(), context.time_limit)));
   const bool keeps_record = context.store.capabilities().foreign_writers;
-  const auto is_known = [&] {
-    return record.has_value() || held.count > 0 || !result.affinities.released.empty() || result.affinities.failure;
-  };
   if (record && !keeps_record && !removal.force) TRY_VOID(check_no_range(context, name));
   if (removal.dry_run) {
     TRY(result.affinities, release_host_affinities(context, owner, /*must_be_empty=*/false, /*apply=*/false));
-    result.was_known = is_known();
     result.record_deleted = record.has_value() && !keeps_record && !result.affinities.failure;
     return result;
   }
@@ -199,8 +195,7 @@ Result<NodeRemoved> remove_node(const Context& context, const NodeRemoval& remov
       return core::plan_note_removed(snapshot, held.record);
     }));
   }
-  TRY(result.affinities, remove_host(context, owner));
-  result.was_known = is_known();
+  TRY(result.affinities, release_host_affinities(context, owner, /*must_be_empty=*/false));
   if (result.affinities.failure || keeps_record) return result;
   TRY(result.record_deleted, delete_record(context, name));
   return result;

@@ -34,14 +34,13 @@ struct NodeRemoval {
   bool dry_run = false;  ///< only say what would come
 };
 struct NodeRemoved {
-  bool was_known = false;  ///< by a record, a block, or an address held on it
   std::uint64_t held = 0;  ///< addresses held on it, which stay held
   AffinitiesReleased affinities;
   bool record_deleted = false;
 };
-/// Gives up the blocks of a node that is gone (remove_host), and its record. Refused for safety, in a dry run too, when
-/// addresses are held on it, or a damaged block leaves that open, or when it has a record and a node range (whoever
-/// gives ranges back does so behind this). With `force` they stay held, and the removal is written down
+/// Gives up the blocks of a node that is gone (release_host_affinities), and its record. Refused for safety, in a dry
+/// run too, when addresses are held on it, or a damaged block leaves that open, or when it has a record and a node
+/// range (whoever gives ranges back does so behind this). With `force` they stay held, and the removal is written down
 /// (core::RemovedNode). So the collector may free them as it frees those of a node that is gone. A node that the
 /// register does not know is no error: its ranges may be somebody else's to give back. When some blocks could not be
 /// given up the record stays, so that doing it again goes on. It stays too on a store shared with foreign writers, who

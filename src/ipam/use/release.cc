@@ -4,9 +4,9 @@
 #include <map>
 #include <set>
 #include <utility>
-#include <variant>
 
-#include "ipam/audit/release_share.h"
+#include <fmt/format.h>
+
 #include "ipam/decide/affinity_changes.h"
 #include "ipam/use/inspect.h"
 
@@ -92,14 +92,14 @@ void count_pinned(core::AddressReleases& answer, const std::set<net::Address>& p
   return {};
 }
 
-/// Decides and commits until all blocks that the handle names were looked at.
-template <class Decide>
-[[nodiscard]] Result<core::Released> release_in_steps(const Context& context, Decide decide) {
+}  // namespace
+
+Result<core::Released> release_owner(const Context& context, const core::Owner& owner) {
   core::Released all;
   do {
     std::vector<net::Address> tried;
-    const auto decide_once_more = [&](const core::Snapshot& snapshot, const Instant& now) {
-      core::Step<core::Released> step = decide(snapshot, now, all.up_to);
+    const auto decide = [&](const core::Snapshot& snapshot, const Instant& now) {
+      core::Step<core::Released> step = core::plan_release_owner(snapshot, owner, now, all.up_to);
       if (const auto* plan = std::get_if<core::Plan<core::Released>>(&step)) {
         // A try that met a conflict at the handle has freed them before.
         for (const net::Address& address : plan->answer.addresses) {
@@ -108,7 +108,7 @@ template <class Decide>
       }
       return step;
     };
-    TRY(core::Released some, transact(context, TurnTaking::before_writing, decide_once_more));
+    TRY(core::Released some, transact(context, TurnTaking::before_writing, decide));
     all.addresses.insert(all.addresses.end(), tried.begin(), tried.end());
     all.at_odds |= some.at_odds;
     all.up_to = std::move(some.up_to);
@@ -116,48 +116,17 @@ template <class Decide>
   return all;
 }
 
-}  // namespace
-
-Result<core::Released> release_owner(const Context& context, const core::Owner& owner) {
-  return release_in_steps(context, [&](const core::Snapshot& snapshot, const Instant& now, const std::string& after) {
-    return core::plan_release_owner(snapshot, owner, now, after);
-  });
-}
-
-Result<core::Released> release_old_handle(const Context& context, const std::string& handle_id) {
-  return release_in_steps(context, [&](const core::Snapshot& snapshot, const Instant& now, const std::string& after) {
-    return core::plan_release_old_handle(snapshot, handle_id, now, after);
-  });
-}
-
-std::string handle_of(const ReleaseWanted& wanted) {
-  const auto* owner = std::get_if<core::Owner>(&wanted);
-  return owner != nullptr ? core::handle_of(*owner) : std::get<std::string>(wanted);
-}
-
-BatchedCall release_in_batch(const ReleaseWanted& wanted, Deadline not_after, core::Released& answer) {
-  const auto decide = [&wanted, &answer](const core::Snapshot& snapshot, const Instant& now) -> core::Step<bool> {
-    const auto* owner = std::get_if<core::Owner>(&wanted);
-    auto step = owner != nullptr ? core::plan_release_owner(snapshot, *owner, now)
-                                 : core::plan_release_old_handle(snapshot, std::get<std::string>(wanted), now);
+BatchedCall release_in_batch(const core::Owner& owner, Deadline not_after, core::Released& answer) {
+  const auto decide = [&owner, &answer](const core::Snapshot& snapshot, const Instant& now) -> core::Step<bool> {
+    auto step = core::plan_release_owner(snapshot, owner, now);
     if (auto* missing = std::get_if<core::Missing>(&step)) return std::move(*missing);
     if (auto* error = std::get_if<Error>(&step)) return std::move(*error);
     auto& plan = std::get<core::Plan<core::Released>>(step);
-    const bool is_final = plan.answer.up_to.empty() && blocks_at_odds(snapshot, handle_of(wanted)).empty();
+    const bool is_final = plan.answer.up_to.empty() && blocks_at_odds(snapshot, core::handle_of(owner)).empty();
     if (is_final) answer = std::move(plan.answer);
     return core::Plan<bool>{is_final, std::move(plan.writes)};
   };
-  return {decide, handle_of(wanted), not_after};
-}
-
-void mend_handle(const Context& context, const std::string& handle_id) {
-  if (context.store.capabilities().atomic_commit) return;
-  const auto mend = [&](const core::Snapshot& snapshot, const Instant&) {
-    return core::plan_mend_handle(snapshot, handle_id);
-  };
-  Context hurried = context;
-  hurried.time_limit = std::min<std::chrono::nanoseconds>(kMendTime, context.time_limit);
-  static_cast<void>(transact(hurried, TurnTaking::before_writing, mend));
+  return {decide, core::handle_of(owner), not_after};
 }
 
 Result<core::AddressReleases> release_addresses(const Context& context,
@@ -178,9 +147,35 @@ Result<core::AddressReleases> release_addresses(const Context& context,
 
 Result<void> check_release_share(const Context& context, const std::vector<core::AddressToRelease>& addresses,
                                  double share) {
-  core::audit::ReleaseShare going(addresses);
-  TRY_VOID(for_each_block(context, [&](const core::Block& block) { going.add(block); }));
-  return going.check(share);
+  struct Count {
+    std::size_t held = 0, going = 0;
+  };
+  std::map<net::Address, const core::AddressToRelease*> wanted;
+  for (const core::AddressToRelease& one : addresses) wanted.emplace(one.address, &one);
+  std::map<std::string, Count> nodes;
+  TRY_VOID(for_each_block(context, [&](const core::Block& block) {
+    for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
+      const net::Ordinal ordinal(i);
+      const core::Attribute* holder = core::attribute_of(block, ordinal);
+      if (holder == nullptr || holder->cooling) continue;
+      const auto node = holder->secondary.find(core::kNodeKey);
+      Count& count = nodes[node == holder->secondary.end() ? "" : node->second];
+      ++count.held;
+      const auto goes = wanted.find(net::address_at(block.cidr, ordinal));
+      if (goes == wanted.end()) continue;
+      const core::AddressToRelease& one = *goes->second;
+      const bool matches = (!one.handle_id || one.handle_id == holder->handle_id) &&
+                           (!one.sequence_number || *one.sequence_number == core::sequence_of(block, ordinal));
+      if (matches) ++count.going;
+    }
+  }));
+  for (const auto& [name, count] : nodes) {
+    if (static_cast<double>(count.going) <= share * static_cast<double>(count.held)) continue;
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{} of {} addresses held on {} would go, more than a share of {}; nothing was released",
+                            count.going, count.held, name.empty() ? "no known node" : "node " + name, share));
+  }
+  return {};
 }
 
 Result<bool> mend_handle(const Context& context, const std::string& handle_id, store::Revision revision) {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "base/clock.h"
@@ -22,22 +21,9 @@ namespace croft::engine {
 /// store can have no record of; may be repeated.
 [[nodiscard]] Result<core::Released> release_owner(const Context& context, const core::Owner& owner);
 
-/// Releases what a handle of the form of Calico before 3.0 holds (core::plan_release_old_handle), likewise.
-[[nodiscard]] Result<core::Released> release_old_handle(const Context& context, const std::string& handle_id);
-
-/// The one that is to lose all: an owner, or a handle as release_old_handle() takes it.
-using ReleaseWanted = std::variant<core::Owner, std::string>;
-/// The handle meant.
-[[nodiscard]] std::string handle_of(const ReleaseWanted& wanted);
-
-/// The same as a call of a batch: what holds nothing or needs several commits goes alone, by release_owner() or
-/// release_old_handle(). `wanted` must outlive the call, and so must `answer`, which is set when it is done.
-[[nodiscard]] BatchedCall release_in_batch(const ReleaseWanted& wanted, Deadline not_after, core::Released& answer);
-
-/// Lowers or deletes the handle of a call that failed, as far as kMendTime goes: what stays too high is mended by its
-/// DEL, or the collector. Nothing where commits are atomic.
-void mend_handle(const Context& context, const std::string& handle_id);
-inline constexpr std::chrono::seconds kMendTime{5};
+/// The same as a call of a batch: what holds nothing or needs several commits goes alone, by release_owner(). `owner`
+/// must outlive the call, and so must `answer`, which is set when it is done.
+[[nodiscard]] BatchedCall release_in_batch(const core::Owner& owner, Deadline not_after, core::Released& answer);
 
 /// Releases given addresses wherever their blocks are; see core::plan_release_addresses for what must match. An address
 /// without a sequence number means the holder at the first look, not a successor. Without `apply` it only says what
@@ -47,7 +33,7 @@ inline constexpr std::chrono::seconds kMendTime{5};
                                                               bool apply = true);
 
 /// The brake: refused_for_safety when these addresses are more than `share` of those held on some node, as far as the
-/// named holders still have them (core::audit::ReleaseShare).
+/// named holders still have them. An address that records no node counts as one of a node without name.
 [[nodiscard]] Result<void> check_release_share(const Context& context,
                                                const std::vector<core::AddressToRelease>& addresses, double share);
 

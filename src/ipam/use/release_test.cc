@@ -2,7 +2,6 @@
 
 #include <cstddef>
 
-#include "ipam/use/test_stores.h"
 #include "ipam/use/test_world.h"
 #include "store/forwarding_store.h"
 
@@ -77,11 +76,11 @@ TEST(LostHandle, WhatTheNodesBlocksHoldIsFoundAndGivenBack) {
     EXPECT_EQ(world.del("c1"), 0U);
     const auto found = held_on_node(world.context, kMeddledOwner, kNode);
     ASSERT_TRUE(found);
-    ASSERT_THAT(found->unnamed, SizeIs(1));
-    const auto released = release_addresses(world.context, found->unnamed);
+    ASSERT_THAT(*found, SizeIs(1));
+    const auto released = release_addresses(world.context, *found);
     ASSERT_TRUE(released) << released.error().message;
     EXPECT_THAT(released->released, ElementsAre(World::ip(world.held.c_str())));
-    EXPECT_THAT(held_on_node(world.context, kMeddledOwner, kNode)->unnamed, IsEmpty());
+    EXPECT_THAT(held_on_node(world.context, kMeddledOwner, kNode).value(), IsEmpty());
   }
 }
 

@@ -124,7 +124,8 @@ void pause(const Context& context, std::chrono::nanoseconds span, Deadline deadl
   std::this_thread::sleep_for(span);
 }
 
-void Conflicts::wait_for_rivals(Deadline deadline) {
+void Conflicts::wait(Deadline deadline) {
+  ++count_;
   // Where a try takes next to nothing: of contention the quick ones are enough.
   constexpr int kQuickTries = 16;
   constexpr std::chrono::microseconds kLeast{100}, kQuickMax{20'000}, kMax{1'000'000};
@@ -137,51 +138,7 @@ void Conflicts::wait_for_rivals(Deadline deadline) {
   const std::chrono::nanoseconds drawn{
       static_cast<std::int64_t>(context_.random.next() % static_cast<std::uint64_t>(most))};
   pause(context_, std::min(drawn, deadline.at_since_boot - now.since_boot - took), deadline);
-}
-
-namespace {
-
-/// The records that a commit in order writes before the one that decides (ordered_commit.h).
-[[nodiscard]] bool is_index(core::Kind kind) {
-  return kind == core::Kind::handle || kind == core::Kind::affinity || kind == core::Kind::high_water_mark ||
-         core::is_hint(kind);
-}
-
-}  // namespace
-
-Result<void> Conflicts::wait(Basis basis, Deadline deadline) {
-  constexpr std::chrono::milliseconds kPauseMin{10};
-  constexpr std::chrono::seconds kPauseMax{1};
-  ++count_;
-  const bool is_unchanged = !basis.empty() && basis == basis_;
-  basis_ = std::move(basis);
-  if (!is_unchanged) {
-    unchanged_ = 0;
-    pauses_.reset();
-    wait_for_rivals(deadline);
-    began_ = context_.clock.now();
-    return {};
-  }
-  if (++unchanged_ == kUnchangedMax) {
-    return fail(ErrorCode::unavailable,
-                fmt::format("at each of {} tries the store said that somebody else had changed the same records, and "
-                            "they are as they were; nothing was changed",
-                            count_));
-  }
-  if (!pauses_) pauses_.emplace(kPauseMin, kPauseMax, context_.random.next());
-  pause(context_, pauses_->next(), deadline);
   began_ = context_.clock.now();
-  return {};
-}
-
-Basis basis_of(const std::vector<store::Write>& writes) {
-  Basis basis, all;
-  for (const store::Write& write : writes) {
-    if (write.condition.kind == store::Condition::Kind::any) continue;
-    all.emplace(write.key, write.condition);
-    if (!is_index(write.key.kind)) basis.emplace(write.key, write.condition);
-  }
-  return basis.empty() ? all : basis;
 }
 
 }  // namespace croft::engine

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/pauses.h"
 #include "base/result.h"
 #include "register/snapshot.h"
 #include "store/store.h"
@@ -61,7 +60,6 @@ class Loader {
     const store::Capabilities can = store.capabilities();
     snapshot_.set_foreign_writers(can.foreign_writers);
     snapshot_.set_atomic_commit(can.atomic_commit);
-    snapshot_.set_commit_bytes_max(can.commit_bytes_max);
     snapshot_.set_lacks(can.lacks);
   }
 
@@ -139,39 +137,22 @@ template <class Look>
   });
 }
 
-/// The revisions that a try rests on.
-using Basis = std::map<core::Key, store::Condition>;
-
-/// The conflicts of one call, and its waits between them. A caller that has met another writer finds something changed
-/// when it reads again. It waits a random time: up to what the try took, from its reading to its conflict, times the
-/// number of conflicts. Where a try takes next to nothing the bound is moments, and grows to a second behind sixteen. A
-/// wait leaves time for one more try. Where all is as it was, the store says "conflict" of something else, and will
-/// again: it is asked more and more seldom, and kUnchangedMax times.
+/// The conflicts of one call, and its waits between them. A caller that has met another writer waits a random time: up
+/// to what the try took, from its reading to its conflict, times the number of conflicts. Where a try takes next to
+/// nothing the bound is moments, and grows to a second behind sixteen. A wait leaves time for one more try.
 class Conflicts {
  public:
   /// The first try begins now, each further one when wait() returns.
   explicit Conflicts(const Context& context) : context_(context), began_(context.clock.now()) {}
 
-  /// Whether wait() looks at what a try rests on.
-  [[nodiscard]] bool wants_basis() const { return count_ > 0; }
-  /// After a conflict of a try that rested on this. Error: unavailable, when it is time to give up.
-  [[nodiscard]] Result<void> wait(Basis basis, Deadline deadline);
-  [[nodiscard]] int count() const { return count_; }
+  /// After a conflict.
+  void wait(Deadline deadline);
 
  private:
-  void wait_for_rivals(Deadline deadline);
-
   const Context& context_;
   Instant began_;  ///< this try
-  int count_ = 0, unchanged_ = 0;
-  Basis basis_;
-  std::optional<Pauses> pauses_;
+  int count_ = 0;
 };
-inline constexpr int kUnchangedMax = 10;
-
-/// The readings that a plan with these writes rests on, without the indexes that its own commit writes before it may
-/// fail.
-[[nodiscard]] Basis basis_of(const std::vector<store::Write>& writes);
 
 /// The answer of a use case whose deadline has come while it met a conflict at each try.
 [[nodiscard]] Error late_by_conflicts(int tries);
@@ -179,7 +160,7 @@ inline constexpr int kUnchangedMax = 10;
 /// Decides and commits until it holds: reads what `decide` asks for, commits its plan against what was read, and starts
 /// over on a conflict. `decide(const Snapshot&, const Instant& now)` returns a core::Step<Answer> and is pure, but for
 /// what it keeps of its earlier looks. The answer returned is durable. Errors: those of the store and of the decision;
-/// deadline_exceeded; unavailable after kTriesMax conflicts, or fewer where nobody else writes (Conflicts).
+/// deadline_exceeded; unavailable after kTriesMax conflicts.
 template <class Decide>
 auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
   using StepType = decltype(decide(std::declval<const core::Snapshot&>(), std::declval<const Instant&>()));
@@ -216,12 +197,11 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
         if (turn != nullptr) continue;
       }
       std::vector<store::Write> writes = loader.conditional(std::move(plan.writes));
-      Basis basis = conflicts.wants_basis() ? basis_of(writes) : Basis();
       if (context.is_left && context.is_left(context.clock.now())) return fail(left());
       const auto done = commit_settled(context, loader.snapshot(), std::move(writes), deadline);
       if (done) return std::move(plan.answer);
       if (done.error().code != ErrorCode::conflict) return fail(done.error());
-      TRY_VOID(conflicts.wait(std::move(basis), deadline));
+      conflicts.wait(deadline);
     }
     return fail(ErrorCode::unavailable, "too many writers changed the same records at once (100 tries); try again");
   }();

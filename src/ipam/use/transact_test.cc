@@ -1,7 +1,6 @@
 #include "ipam/use/transact.h"
 
 #include <chrono>
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -13,7 +13,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/net/test_values.h"
-#include "register/stored_size.h"
 
 namespace croft::wire {
 namespace {
@@ -464,14 +463,6 @@ TEST(Records, BlocksSurviveExactly) {
     if (!decoded) RC_FAIL(decoded.error().message);
     RC_ASSERT(std::get<core::Block>(*decoded) == block);
     RC_ASSERT(encode_record(*decoded) == bytes);
-  });
-  EXPECT_TRUE(ok);
-}
-
-TEST(Records, NoBlockIsLongerThanItsBound) {
-  const bool ok = rc::check("encode(block).size() <= bytes_of(block)", [] {
-    const core::Block block = any_block();
-    RC_ASSERT(encode_record(block).size() <= core::bytes_of(block, core::Bound::close));
   });
   EXPECT_TRUE(ok);
 }

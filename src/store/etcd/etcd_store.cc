@@ -19,9 +19,6 @@
 namespace croft::store {
 namespace {
 
-/// etcd takes 1.5 MiB a request, unless it is told otherwise: the rest is for keys, conditions and small records.
-constexpr std::size_t kBlockBytesMax = (std::size_t{1536} - 256) << 10;
-
 class EtcdStore final : public Store, public Pausable, public HasEpoch {
  public:
   EtcdStore(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random, std::unique_ptr<etcd::Registry> registry,
@@ -69,7 +66,6 @@ class EtcdStore final : public Store, public Pausable, public HasEpoch {
     return {.atomic_commit = true,
             .foreign_writers = true,
             .late_commits = true,
-            .commit_bytes_max = kBlockBytesMax,
             .lacks = registry_ != nullptr
                          ? core::Kinds{Kind::name_space}
                          : core::Kinds{Kind::name_space, Kind::service_cidr, Kind::ip_address, Kind::range_allocation},

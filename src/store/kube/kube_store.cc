@@ -191,7 +191,6 @@ class KubeStore final : public Store, public Pausable, public Naming {
     return {.atomic_commit = false,
             .foreign_writers = true,
             .late_commits = true,
-            .commit_bytes_max = kBlockBytesMax,
             .lacks = options_.services != nullptr ? core::Kinds{Kind::vacancy, Kind::range_allocation}
                                                   : core::Kinds{Kind::vacancy, Kind::range_allocation, Kind::service,
                                                                 Kind::service_cidr, Kind::ip_address},
@@ -365,9 +364,6 @@ class KubeStore final : public Store, public Pausable, public Naming {
     if (objects.keeps(kind)) TRY_VOID(objects.form_of(kind));
     return {};
   }
-
-  /// etcd takes 1.5 MiB an object, unless the cluster's is told otherwise; managedFields are part of that.
-  static constexpr std::size_t kBlockBytesMax = (std::size_t{1536} - 256) << 10;
 
   using List = std::shared_ptr<const std::vector<Record>>;
   struct Kept {

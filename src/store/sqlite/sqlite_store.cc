@@ -127,9 +127,7 @@ class SqliteStoreImpl final : public SqliteStore {
     return std::unique_ptr<Turn>(std::make_unique<GateTurn>(gate_, [this] { tidy_up(); }));
   }
 
-  [[nodiscard]] Capabilities capabilities() const override {
-    return {.atomic_commit = true, .commit_bytes_max = wire::kRecordBytesMax};
-  }
+  [[nodiscard]] Capabilities capabilities() const override { return {.atomic_commit = true}; }
 
   /// The files and the note show it to any call.
   [[nodiscard]] std::uint64_t epoch() const override { return connections_.generation(); }

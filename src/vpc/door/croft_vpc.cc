@@ -258,7 +258,7 @@ CniPlugin croft_vpc_plugin(const CroftVpcWorld& world) {
   CniPlugin plugin;
   plugin.about = std::string("CNI croft-vpc plugin ") + CROFT_VERSION;
   plugin.handlers = handlers_of<VpcCall>(world);
-  plugin.owner_limits = cni::OwnerLimits();
+  plugin.limits_owner = true;
   return plugin;
 }
 

@@ -45,8 +45,7 @@ template <class Answer, class Kept, class Alone>
 [[nodiscard]] inline Served<core::Released> release_by_memory(const Context& direct, store::Store& cached,
                                                               const core::Owner& owner) {
   core::Released kept;
-  const ReleaseWanted wanted = owner;
-  return batch_detail::serve<core::Released>(direct, cached, release_in_batch(wanted, direct.not_after, kept), kept,
+  return batch_detail::serve<core::Released>(direct, cached, release_in_batch(owner, direct.not_after, kept), kept,
                                              [&] { return release_owner(direct, owner); });
 }
 

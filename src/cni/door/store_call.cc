@@ -1,13 +1,15 @@
-#include "cni/door/deferred_release.h"
+#include "cni/door/store_call.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/quoted.h"
 #include "cni/decision_log.h"
+#include "ipam/use/attachments.h"
+#include "ipam/use/release.h"
+#include "os/files.h"
 
 namespace croft::edge {
 namespace {
@@ -17,6 +19,27 @@ constexpr std::chrono::seconds kLiftWaitMax{10};
 constexpr std::chrono::seconds kMakeUpMax{1};
 
 }  // namespace
+
+NodeTurn::NodeTurn(const CniCall& call, const Clock& clock, std::string lock_file, Deadline deadline,
+                   const std::function<void()>& before_waiting)
+    : lock_(std::move(lock_file)) {
+  const auto made = os::make_shared_directories(os::directory_of(lock_.path()));
+  auto locked = made ? lock_.lock(clock, before_waiting ? Deadline{{}} : deadline) : Result<void>(fail(made.error()));
+  if (!locked && before_waiting && locked.error().code == ErrorCode::deadline_exceeded) {
+    before_waiting();
+    locked = lock_.lock(clock, deadline);
+  }
+  if (!locked) call.warn("going on without the host-wide lock: " + locked.error().message);
+}
+
+Result<void> look_on_node(const engine::Context& context, const core::Owner& owner, const core::AffinityOwner& node,
+                          GivenBack& given_back) {
+  const auto found = engine::held_on_node(context, owner, node);
+  if (!found || found->empty()) return {};
+  TRY(const core::AddressReleases released, engine::release_addresses(context, *found));
+  given_back.addresses.insert(given_back.addresses.end(), released.released.begin(), released.released.end());
+  return {};
+}
 
 Result<GivenBack> defer_release(const Tombstones& tombstones, wire::Tombstone tombstone, Tombstones::Sign sign,
                                 const Error& why) {
@@ -34,13 +57,13 @@ Result<GivenBack> defer_release(const Tombstones& tombstones, wire::Tombstone to
   return fail(std::move(both));
 }
 
-Result<Tombstones::Lifted> lift_tombstone(const Tombstones& tombstones, const core::Owner& owner, const Clock& clock) {
+Result<bool> lift_tombstone(const Tombstones& tombstones, const core::Owner& owner, const Clock& clock) {
   auto lifted = tombstones.lift(owner, Deadline::after(clock.now(), kLiftWaitMax));
   if (!lifted) return fail(lifted.error().in("an earlier DEL of this container waits to be made up for"));
   return lifted;
 }
 
-std::string lifted_text(const Tombstones::Lifted& lifted) { return lifted ? " tombstone=lifted" : ""; }
+std::string lifted_text(bool was_lifted) { return was_lifted ? " tombstone=lifted" : ""; }
 
 void make_up_for_some(const Tombstones& tombstones, const engine::Context& context, const std::string& store_url,
                       const CniCall::WriteLine& write, Replayer replayer) {
