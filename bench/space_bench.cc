@@ -16,7 +16,6 @@ namespace {
 using croft::core::space::DenseBitmap;
 using croft::core::space::OrderedFreeList;
 using croft::core::space::Ordinal;
-using croft::core::space::Space;
 
 constexpr std::uint32_t kSeed = 20260115;  // the same filling in each run
 
@@ -38,7 +37,7 @@ std::vector<std::uint32_t> scattered(std::uint32_t size, std::uint32_t count) {
   return all;
 }
 
-template <Space S>
+template <class S>
 void take_and_give_back(benchmark::State& state, S& space) {
   for (auto _ : state) {
     const auto ordinal = space.take_next();

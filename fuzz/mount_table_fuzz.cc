@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "os/mount_table.h"
+#include "os/network_namespaces.h"
 
 namespace {
 

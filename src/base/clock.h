@@ -50,4 +50,19 @@ class Random {
   [[nodiscard]] virtual std::uint64_t next() = 0;
 };
 
+/// splitmix64 with a seed: the same seed gives the same numbers everywhere.
+class SeededRandom final : public Random {
+ public:
+  explicit SeededRandom(std::uint64_t seed) : state_(seed) {}
+  [[nodiscard]] std::uint64_t next() override {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
 }  // namespace croft

@@ -1,5 +1,10 @@
 #include "base/error.h"
 
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/assert.h"
+
 namespace croft {
 
 std::string_view name_of(ErrorCode code) {
@@ -62,6 +67,11 @@ Error Error::in(std::string_view context) const {
   Error result = *this;
   result.message = std::string(context) + ": " + message;
   return result;
+}
+
+void assertion_failed(const char* expression, const char* file, int line) {
+  std::fprintf(stderr, "croft: assertion failed: %s (%s:%d)\n", expression, file, line);
+  std::abort();
 }
 
 }  // namespace croft

@@ -13,6 +13,22 @@ namespace croft {
 
 inline constexpr std::string_view kHexDigits = "0123456789abcdef";
 
+/// The value of a hexadecimal digit of either case; -1 for any other character.
+[[nodiscard]] constexpr int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+/// FNV-1a, for names of files and records that are made of other names; it withstands nobody who looks for two texts of
+/// one hash.
+[[nodiscard]] constexpr std::uint64_t hash_of_name(std::string_view name) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
 template <std::size_t N>
 [[nodiscard]] std::string hex_of(const std::array<std::uint8_t, N>& bytes) {
   std::string hex;

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "base/clock.h"
+
 namespace croft {
 
 /// The pauses of one who asks a server again and again. Each is twice as long as the one before, up to a bound, and
@@ -12,13 +14,13 @@ class Pauses {
  public:
   /// `seed`: any number that other agents do not have too, as a reading of a clock in nanoseconds.
   Pauses(std::chrono::nanoseconds min, std::chrono::nanoseconds max, std::uint64_t seed)
-      : min_(min), max_(max), span_(min), state_(seed) {}
+      : min_(min), max_(max), span_(min), random_(seed) {}
 
   /// The next one: of at least half of `min`, and at most `max`.
   [[nodiscard]] std::chrono::nanoseconds next() {
     const std::chrono::nanoseconds span = span_;
     span_ = std::min(span_ * 2, max_);
-    return span / 2 + std::chrono::nanoseconds(static_cast<std::int64_t>(drawn() % kParts) * (span.count() / 2) /
+    return span / 2 + std::chrono::nanoseconds(static_cast<std::int64_t>(random_.next() % kParts) * (span.count() / 2) /
                                                static_cast<std::int64_t>(kParts));
   }
   /// There was progress: the next pause is a short one.
@@ -27,17 +29,8 @@ class Pauses {
  private:
   static constexpr std::uint64_t kParts = 1024;
 
-  /// SplitMix64: nothing secret rests on it.
-  std::uint64_t drawn() {
-    state_ += 0x9e3779b97f4a7c15;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-
   std::chrono::nanoseconds min_, max_, span_;
-  std::uint64_t state_;
+  SeededRandom random_;
 };
 
 }  // namespace croft

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/hex.h"
+
 namespace croft {
 namespace {
-
-constexpr std::string_view kDigits = "0123456789abcdef";
 
 /// A character of a text: its code and how many bytes it has; no bytes when they are no UTF-8.
 struct Character {
@@ -39,7 +39,7 @@ bool is_harmful(char32_t code) {
 }
 
 void add_hex(std::string& out, unsigned code, int digits) {
-  for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) out += kDigits[(code >> shift) & 0xfU];
+  for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) out += kHexDigits[(code >> shift) & 0xfU];
 }
 
 /// The length of one of Croft's own colours at the start of a text; 0 when there is none.

@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/hex.h"
+
 namespace croft {
 
 /// A text in quotation marks, `"` and `\` with a backslash before them: in a line of `name=value` it ends where it
@@ -27,7 +29,6 @@ namespace croft {
 /// busybox that know `\x1b` (`$'…'`). All of it is printable ASCII.
 [[nodiscard]] inline std::string in_shell_quotes_if_needed(std::string_view text) {
   if (!text.empty() && in_quotes_if_needed(text).size() == text.size()) return std::string(text);
-  constexpr std::string_view kDigits = "0123456789abcdef";
   std::string result = "$'";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -36,8 +37,8 @@ namespace croft {
       result += c;
     } else {
       result += "\\x";
-      result += kDigits[byte >> 4];
-      result += kDigits[byte & 0xf];
+      result += kHexDigits[byte >> 4];
+      result += kHexDigits[byte & 0xf];
     }
   }
   return result + "'";

@@ -12,7 +12,6 @@
 #include "cli/usage_error.h"
 #include "cni/error_table.h"
 #include "os/files.h"
-#include "os/output_file.h"
 #include "os/process.h"
 
 namespace croft::app {

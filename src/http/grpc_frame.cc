@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/hex.h"
+
 namespace croft::os {
 namespace {
 
@@ -25,13 +27,6 @@ struct Unit {
 };
 constexpr std::array<Unit, 6> kUnits = {
     {{'n', 1}, {'u', 1'000}, {'m', 1'000'000}, {'S', 1'000'000'000}, {'M', 60'000'000'000}, {'H', 3'600'000'000'000}}};
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/result.h"
 #include "http/transport.h"
 #include "os/file_descriptor.h"
 
@@ -32,10 +33,10 @@ class GuardedTransport : public Transport {
   [[nodiscard]] virtual std::shared_ptr<const GrpcPeer> peer() const = 0;
 };
 
-/// A connection as a listener gives it away: one of the two.
+/// A connection as a listener gives it away.
 struct Accepted {
-  FileDescriptor socket;                      ///< may speak at once; has no name
-  std::unique_ptr<GuardedTransport> guarded;  ///< has to prove itself first
+  std::unique_ptr<Transport> transport;
+  GuardedTransport* guard = nullptr;  ///< the transport, where it has to prove itself first; null: it may speak at once
 };
 
 /// Where connections come from, for a loop that waits for many descriptors. Never blocks. Not synchronised.
@@ -64,6 +65,30 @@ class GrpcListener {
     std::uint64_t no_descriptors = 0;  ///< refused: the process or the machine had none left
   };
   [[nodiscard]] virtual const Counts& counts() const = 0;
+};
+
+/// Accepts the connections of a listening socket, which must not block. Running out of descriptors refuses
+/// connections instead of ending the service. Not synchronised.
+class AcceptGate {
+ public:
+  /// Takes the socket, and a descriptor to spare. Error: as system_error maps that there is none.
+  [[nodiscard]] Result<void> open(FileDescriptor socket);
+
+  [[nodiscard]] int descriptor() const { return socket_.get(); }
+  /// The next connection, not blocking, that `may_connect` lets in; nothing when nobody else waits, or when many were
+  /// refused: descriptor() is readable still, then.
+  [[nodiscard]] std::optional<FileDescriptor> accept(const std::function<bool(int connection)>& may_connect);
+  /// GrpcListener::is_stuck().
+  [[nodiscard]] bool is_stuck() const { return stuck_; }
+  [[nodiscard]] const GrpcListener::Counts& counts() const { return counts_; }
+
+ private:
+  void refuse_without_descriptor();
+
+  FileDescriptor socket_;
+  FileDescriptor spare_;  ///< given up for a moment when there are no others
+  bool stuck_ = false;
+  GrpcListener::Counts counts_;
 };
 
 }  // namespace croft::os

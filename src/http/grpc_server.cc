@@ -2,7 +2,6 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,14 +47,15 @@ struct Connection {
              const GrpcSessionOptions& options, GrpcMemory& memory, const Clock& clock)
       : number(its_number),
         door(its_door),
-        socket(std::move(accepted.socket)),
-        guarded(std::move(accepted.guarded)),
+        transport(std::move(accepted.transport)),
+        guard(accepted.guard),
+        proven(accepted.guard == nullptr),
         session(its_number, handler, options, memory, clock) {}
   const std::uint64_t number;
-  const std::size_t door;                     ///< which of the listeners it came through
-  FileDescriptor socket;                      ///< one of
-  std::unique_ptr<GuardedTransport> guarded;  ///< the two
-  bool proven = false;                        ///< with `guarded`
+  const std::size_t door;  ///< which of the listeners it came through
+  const std::unique_ptr<Transport> transport;
+  GuardedTransport* const guard;  ///< Accepted::guard
+  bool proven;
   GrpcSession session;
   bool waits_for_room = false;  ///< epoll tells when it can be written
   bool touched = false;         ///< is in Loop::touched_
@@ -63,8 +63,6 @@ struct Connection {
   std::uint64_t answered = 0;   ///< how many calls there were
   Nanos due = kNever;           ///< when it is too old
   Nanos sign_due = kNever;      ///< when somebody of it gets a sign of life
-
-  [[nodiscard]] int descriptor() const { return guarded ? guarded->descriptor() : socket.get(); }
 };
 
 /// A listener, and what is known of those who came through it.
@@ -219,7 +217,7 @@ class GrpcServer::Loop {
       } else if (Connection* connection = find(event.data.u64)) {
         if ((event.events & EPOLLOUT) != 0) touch(*connection);
         const bool to_read = (event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0;
-        if (to_read || (connection->guarded && connection->guarded->read_waits_for_write())) read(*connection);
+        if (to_read || connection->transport->read_waits_for_write()) read(*connection);
       }
     }
     const bool rest = !unread_.empty();
@@ -257,8 +255,7 @@ class GrpcServer::Loop {
       close(*find(*door.unproven.begin()));
     }
     const std::uint64_t number = next_number();
-    const int descriptor = accepted.guarded ? accepted.guarded->descriptor() : accepted.socket.get();
-    if (!watch(EPOLL_CTL_ADD, descriptor, number, EPOLLIN | EPOLLRDHUP)) {
+    if (!watch(EPOLL_CTL_ADD, accepted.transport->descriptor(), number, EPOLLIN | EPOLLRDHUP)) {
       ++no_descriptors_;
       return;
     }
@@ -267,7 +264,7 @@ class GrpcServer::Loop {
     Connection& connection = *made;
     connections_.emplace(number, std::move(made));
     ++door.open;
-    if (connection.guarded) door.unproven.insert(number);
+    if (!connection.proven) door.unproven.insert(number);
     set_due(connection, now_ + options_.greeting_max);
     // A peer that connects mostly has something to say.
     read(connection);
@@ -282,38 +279,28 @@ class GrpcServer::Loop {
   }
 
   void read(Connection& connection) {
-    if (connection.guarded) return read_guarded(connection);
-    for (int i = 0; i < kReadsInARound; ++i) {
-      const ssize_t size = ::recv(connection.socket.get(), buffer_.data(), buffer_.size(), 0);
-      if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) break;
-      if (size <= 0) return close(connection);
-      connection.session.receive(std::as_bytes(std::span(buffer_)).first(static_cast<std::size_t>(size)));
-      if (connection.session.is_over() || static_cast<std::size_t>(size) < buffer_.size()) break;
-    }
-    touch(connection);
-  }
-
-  void read_guarded(Connection& connection) {
     if (!connection.proven && !is_proven(connection)) return;
     bool all = false;
     for (int i = 0; !all && i < kReadsInARound; ++i) {
-      const auto moved = connection.guarded->read(std::as_writable_bytes(std::span(buffer_)));
+      const auto moved = connection.transport->read(std::as_writable_bytes(std::span(buffer_)));
       if (!moved || moved->ended) return close(connection);
       if (moved->bytes > 0) connection.session.receive(std::as_bytes(std::span(buffer_)).first(moved->bytes));
-      all = moved->would_block || connection.session.is_over();
+      // A socket that gives less than there is room for has no more; TLS gives one record at a time.
+      const bool is_drained = connection.guard == nullptr && moved->bytes < buffer_.size();
+      all = moved->would_block || is_drained || connection.session.is_over();
     }
-    // Bytes that it has decrypted already wake nobody.
-    if (!all) unread_.push_back(connection.number);
+    // Bytes that TLS has decrypted already wake nobody.
+    if (!all && connection.guard != nullptr) unread_.push_back(connection.number);
     touch(connection);
   }
 
   /// Closes a connection that will never be.
   [[nodiscard]] bool is_proven(Connection& connection) {
-    switch (connection.guarded->prove()) {
+    switch (connection.guard->prove()) {
       case GuardedTransport::Proof::given:
         connection.proven = true;
         doors_[connection.door].unproven.erase(connection.number);
-        connection.session.set_peer(connection.guarded->peer());
+        connection.session.set_peer(connection.guard->peer());
         return true;
       case GuardedTransport::Proof::awaited:
         touch(connection);  // it may wait for room
@@ -383,7 +370,7 @@ class GrpcServer::Loop {
         set_due(connection, kNever);
         continue;
       }
-      if (connection.guarded && !connection.proven) ++unproven_;
+      if (!connection.proven) ++unproven_;
       connection.session.go_away();
       static_cast<void>(write(connection));
       close(connection);
@@ -419,22 +406,7 @@ class GrpcServer::Loop {
 
   /// False: nobody is there any more.
   [[nodiscard]] bool write(Connection& connection) {
-    if (connection.guarded) return write_guarded(connection);
-    for (;;) {
-      const std::string_view bytes = connection.session.unsent();
-      if (bytes.empty()) {
-        connection.session.note_told(now_);
-        return wait_for_room(connection, false);
-      }
-      const ssize_t size = ::send(connection.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (size < 0 && errno == EINTR) continue;
-      if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return wait_for_room(connection, true);
-      if (size < 0) return false;
-      connection.session.sent(static_cast<std::size_t>(size));
-    }
-  }
-  [[nodiscard]] bool write_guarded(Connection& connection) {
-    GuardedTransport& transport = *connection.guarded;
+    Transport& transport = *connection.transport;
     bool wait = false;
     while (connection.proven && !wait) {
       const std::string_view bytes = connection.session.unsent();
@@ -453,7 +425,7 @@ class GrpcServer::Loop {
   }
   [[nodiscard]] bool wait_for_room(Connection& connection, bool wait) {
     if (std::exchange(connection.waits_for_room, wait) == wait) return true;
-    return watch(EPOLL_CTL_MOD, connection.descriptor(), connection.number,
+    return watch(EPOLL_CTL_MOD, connection.transport->descriptor(), connection.number,
                  EPOLLIN | EPOLLRDHUP | (wait ? static_cast<std::uint32_t>(EPOLLOUT) : 0U));
   }
 
@@ -538,7 +510,7 @@ class GrpcServer::Loop {
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::uint64_t number_ = kFirstConnection;
   std::vector<std::uint64_t> touched_;  ///< connections with something to be sent, or to be looked at
-  std::vector<std::uint64_t> unread_;   ///< guarded connections that may have more than epoll knows of
+  std::vector<std::uint64_t> unread_;   ///< TLS connections that may have more than epoll knows of
   std::set<std::pair<Nanos, std::uint64_t>> due_, signs_due_;
   std::optional<Nanos> stop_by_seen_;
   bool done_ = false;

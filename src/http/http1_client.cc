@@ -1,16 +1,37 @@
 #include "http/http1_client.h"
 
+#include <arpa/inet.h>
+
 #include <array>
+#include <charconv>
 #include <span>
 
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
 #include <fmt/format.h>
 
-#include "http/http1_parser.h"
+#include "base/without_user_info.h"
 
 namespace croft::os {
 namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{16} << 10;
+constexpr std::size_t kUrlBytesMax = 2048;
+constexpr std::size_t kHostBytesMax = 253;
+
+bool is_inet(int family, const std::string& text) {
+  std::array<std::byte, sizeof(in6_addr)> ignored{};
+  return ::inet_pton(family, text.c_str(), ignored.data()) == 1;
+}
+
+bool is_name(std::string_view text) {
+  if (text.empty() || text.size() > kHostBytesMax || text.front() == '.' || text.front() == '-') return false;
+  // A name's last label is no number: "10.0.0.256" is no name, but an address that is wrong.
+  const std::string_view last = text.substr(text.rfind('.') + 1);
+  if (last.find_first_not_of("0123456789") == last.npos) return false;
+  return text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-") == text.npos;
+}
 
 bool is_token(std::string_view text) {
   return !text.empty() &&
@@ -42,11 +63,118 @@ bool is_line(std::string_view text, bool with_blanks) {
   return text + "\r\n" + request.body;
 }
 
+namespace http = boost::beast::http;
+
+auto wrong(const boost::system::error_code& error) { return fail(invalid_argument("HTTP: " + error.message())); }
+
+/// Bytes as they come, to a response: Beast's parser, which makes nothing of what is behind it
+/// (docs/adr/0015-http1.md).
+class Parser {
+ public:
+  explicit Parser(const Http1Options& limits) {
+    // Eager, Beast 1.74 goes on into a body whose length it has just refused.
+    parser_.eager(false);
+    parser_.header_limit(static_cast<std::uint32_t>(limits.header_bytes_max));
+    parser_.body_limit(limits.body_bytes_max);
+  }
+
+  /// True: the message is complete. Error: invalid_argument, what is wrong with it; of no use after that.
+  [[nodiscard]] Result<bool> feed(std::string_view bytes) {
+    waiting_ += bytes;
+    while (!waiting_.empty() && !parser_.is_done()) {
+      boost::system::error_code error;
+      const std::size_t used = parser_.put(boost::asio::buffer(waiting_), error);
+      waiting_.erase(0, used);
+      if (error == http::error::need_more) return false;
+      if (error) return wrong(error);
+      if (used == 0) break;
+    }
+    return parser_.is_done();
+  }
+
+  /// The peer sends no more; some messages end by that. Error: invalid_argument when this one does not.
+  [[nodiscard]] Result<void> end() {
+    boost::system::error_code error;
+    if (!waiting_.empty()) return fail(invalid_argument("HTTP: it ends in the middle"));
+    // Beast would make an empty message of no bytes at all.
+    if (!parser_.got_some()) return fail(invalid_argument("HTTP: nothing came"));
+    parser_.put_eof(error);
+    if (error) return wrong(error);
+    if (!parser_.is_done()) return fail(invalid_argument("HTTP: it ends in the middle"));
+    return {};
+  }
+
+  [[nodiscard]] HttpResponse take() {
+    auto message = parser_.release();
+    HttpResponse response{static_cast<int>(message.result_int()), {}, {}};
+    for (const auto& field : message) {
+      response.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
+    }
+    response.body = std::move(message.body());
+    return response;
+  }
+
+ private:
+  http::response_parser<http::string_body> parser_;
+  std::string waiting_;
+};
+
 Error lost(const HttpUrl& url, std::string_view why) {
   return {ErrorCode::unknown_outcome, fmt::format("asking {}: {}", url.text(), why), {}};
 }
 
 }  // namespace
+
+Result<HttpUrl> HttpUrl::parse(std::string_view text) {
+  const auto wrong = [&](std::string_view why) {
+    return fail(invalid_argument(fmt::format("URL \"{}\" {}", without_user_info(text).substr(0, 128), why)));
+  };
+  if (text.size() > kUrlBytesMax) return wrong("is too long");
+  for (const char c : text) {
+    if (c <= ' ' || c > '~') return wrong("has characters that no URL has");
+  }
+  std::string_view rest = text;
+  HttpUrl url;
+  if (rest.starts_with("https://")) {
+    url.secure = true;
+    rest.remove_prefix(8);
+  } else if (rest.starts_with("http://")) {
+    rest.remove_prefix(7);
+  } else {
+    return wrong("must begin with http:// or https://");
+  }
+  if (rest.find_first_of("?#") != rest.npos) return wrong("must have no query and no fragment");
+  const std::size_t slash = rest.find('/');
+  std::string_view authority = rest.substr(0, slash);
+  if (slash != rest.npos) url.path = rest.substr(slash);
+  while (url.path.ends_with('/')) url.path.pop_back();
+  if (authority.find('@') != authority.npos) return fail(invalid_argument("a URL must have no user and no password"));
+  const bool bracketed = authority.starts_with('[');
+  if (bracketed) authority.remove_prefix(1);
+  const std::size_t end = authority.find(bracketed ? ']' : ':');
+  if (bracketed && end == authority.npos) return wrong("has no closing bracket");
+  for (const char c : authority.substr(0, end)) url.host += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  url.is_numeric = is_inet(bracketed ? AF_INET6 : AF_INET, url.host);
+  if (!url.is_numeric && (bracketed || !is_name(url.host))) return wrong("has no host: a name, 10.0.0.1 or [fd00::1]");
+  authority.remove_prefix(end == authority.npos ? authority.size() : end + (bracketed ? 1 : 0));
+  url.port = url.secure ? 443 : 80;
+  if (authority.empty()) return url;
+  if (!authority.starts_with(':')) return wrong("has something behind its host");
+  authority.remove_prefix(1);
+  const auto [stop, error] = std::from_chars(authority.data(), authority.data() + authority.size(), url.port);
+  if (error != std::errc() || stop != authority.data() + authority.size() || url.port == 0) {
+    return wrong("needs a port from 1 to 65535 behind the colon");
+  }
+  return url;
+}
+
+std::string HttpUrl::authority() const {
+  std::string text = host.find(':') == host.npos ? host : "[" + host + "]";
+  if (port != (secure ? 443 : 80)) text += ":" + std::to_string(port);
+  return text;
+}
+
+std::string HttpUrl::text() const { return (secure ? "https://" : "http://") + authority() + path; }
 
 Http1Client::Http1Client(HttpUrl url, Http1Options options, const Clock& clock)
     : url_(std::move(url)), options_(std::move(options)), clock_(clock) {}
@@ -101,8 +229,7 @@ Result<HttpResponse> Http1Client::call(const HttpRequest& request, Deadline dead
       return fail(lost(url_, "it did not take the request in time"));
     }
   }
-  HttpResponse response;
-  const auto parser = make_response_parser(response, {options_.header_bytes_max, options_.body_bytes_max});
+  Parser parser(options_);
   std::array<std::byte, kReadBytes> buffer;
   for (;;) {
     // Also when bytes keep coming: an answer that drips has a deadline too.
@@ -110,12 +237,11 @@ Result<HttpResponse> Http1Client::call(const HttpRequest& request, Deadline dead
     const auto moved = transport->read(buffer);
     if (!moved) return fail(lost(url_, moved.error().message));
     if (moved->ended) {
-      if (const auto ended = parser->end(); !ended)
-        return fail(lost(url_, "no whole answer: " + ended.error().message));
+      if (const auto ended = parser.end(); !ended) return fail(lost(url_, "no whole answer: " + ended.error().message));
       break;
     }
     if (moved->bytes > 0) {
-      const auto done = parser->feed({reinterpret_cast<const char*>(buffer.data()), moved->bytes});
+      const auto done = parser.feed({reinterpret_cast<const char*>(buffer.data()), moved->bytes});
       if (!done) return fail(lost(url_, "no answer that is one: " + done.error().message));
       if (*done) break;
       continue;
@@ -125,6 +251,7 @@ Result<HttpResponse> Http1Client::call(const HttpRequest& request, Deadline dead
       return fail(lost(url_, "no answer in time"));
     }
   }
+  HttpResponse response = parser.take();
   // 1xx is no answer yet, and nothing of ours asks for one.
   if (response.status < 200) return fail(lost(url_, fmt::format("an answer with status {}", response.status)));
   return response;

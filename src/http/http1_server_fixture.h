@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "http/http1_message.h"
+#include "http/http1_client.h"
 #include "os/file_descriptor.h"
 
 namespace croft::os {
@@ -22,8 +22,9 @@ class Http1ServerFixture {
   /// Nothing: the connection is closed without an answer.
   using Handler = std::function<std::optional<HttpResponse>(const HttpRequest& request)>;
 
-  explicit Http1ServerFixture(Handler handler)
-      : handler_(std::move(handler)), socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  /// With `raw` that is what is sent, whatever the handler answers.
+  explicit Http1ServerFixture(Handler handler, std::string raw = {})
+      : handler_(std::move(handler)), raw_(std::move(raw)), socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -54,6 +55,7 @@ class Http1ServerFixture {
       std::string text = "HTTP/1.1 " + std::to_string(response->status) + " said\r\n";
       for (const auto& [name, value] : response->headers) text.append(name).append(": ").append(value).append("\r\n");
       text += "Content-Length: " + std::to_string(response->body.size()) + "\r\n\r\n" + response->body;
+      if (!raw_.empty()) text = raw_;
       for (std::size_t sent = 0; sent < text.size();) {
         const ssize_t size = ::send(peer.get(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
         if (size <= 0) break;
@@ -82,6 +84,7 @@ class Http1ServerFixture {
   }
 
   const Handler handler_;
+  const std::string raw_;
   const FileDescriptor socket_;
   std::uint16_t port_ = 0;
   std::thread thread_;

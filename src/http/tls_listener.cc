@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -18,7 +17,6 @@
 #include <openssl/ssl.h>
 
 #include "http/tls_parts.h"
-#include "os/files.h"
 #include "os/system_error.h"
 
 namespace croft::os {
@@ -27,52 +25,33 @@ namespace {
 using Nanos = std::chrono::nanoseconds;
 
 constexpr int kBacklog = 512;
-constexpr Nanos kLookAgain = std::chrono::seconds{1};
+constexpr Nanos kLoadAgain = std::chrono::seconds{1};
 constexpr Nanos kTellAgain = std::chrono::seconds{1};
 /// More than a client with a chain of certificates needs before it has proven itself; then it is left.
 constexpr std::size_t kHandshakeBytesMax = std::size_t{128} << 10;
 
-union SocketAddress {
-  sockaddr any;
-  sockaddr_in v4;
-  sockaddr_in6 v6;
-};
-
-/// The length of the address; nothing when it is none.
-std::optional<socklen_t> fill(SocketAddress& address, const std::string& host, std::uint16_t port) {
-  std::memset(&address, 0, sizeof address);
-  if (::inet_pton(AF_INET, host.c_str(), &address.v4.sin_addr) == 1) {
-    address.v4.sin_family = AF_INET;
-    address.v4.sin_port = htons(port);
-    return sizeof address.v4;
-  }
-  if (::inet_pton(AF_INET6, host.c_str(), &address.v6.sin6_addr) == 1) {
-    address.v6.sin6_family = AF_INET6;
-    address.v6.sin6_port = htons(port);
-    return sizeof address.v6;
-  }
-  return {};
+Endpoint at(std::string host, std::uint16_t port) {
+  Endpoint endpoint;
+  endpoint.host = std::move(host);
+  endpoint.port = port;
+  return endpoint;
 }
 
-std::uint16_t port_of(const SocketAddress& address) {
-  return ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port : address.v6.sin6_port);
-}
-
-std::string text_of(const SocketAddress& address) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (address.any.sa_family == AF_INET) {
-    ::inet_ntop(AF_INET, &address.v4.sin_addr, text.data(), text.size());
-    return fmt::format("{}:{}", text.data(), port_of(address));
-  }
-  ::inet_ntop(AF_INET6, &address.v6.sin6_addr, text.data(), text.size());
-  return fmt::format("[{}]:{}", text.data(), port_of(address));
+std::uint16_t port_of(const sockaddr_storage& address) {
+  return ntohs(address.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(address).sin_port
+                                            : reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
 }
 
 std::string peer_of(int socket) {
-  SocketAddress address{};
+  sockaddr_storage address{};
   socklen_t size = sizeof address;
-  if (::getpeername(socket, &address.any, &size) != 0) return "a peer that is gone";
-  return text_of(address);
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "a peer that is gone";
+  const void* const bytes = address.ss_family == AF_INET
+                                ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in&>(address).sin_addr)
+                                : &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  std::array<char, INET6_ADDRSTRLEN> host{};
+  ::inet_ntop(address.ss_family, bytes, host.data(), host.size());
+  return at(host.data(), port_of(address)).authority();
 }
 
 bool set_option(int socket, int level, int name, int value) {
@@ -102,30 +81,6 @@ std::string name_in(const X509* certificate) {
 }
 
 // ---------------------------------------------------------------- the transport
-
-class Socket final : public Transport {
- public:
-  explicit Socket(FileDescriptor socket) : socket_(std::move(socket)) {}
-
-  [[nodiscard]] Result<Moved> read(std::span<std::byte> into) override {
-    return moved(::recv(socket_.get(), into.data(), into.size(), 0), true);
-  }
-  [[nodiscard]] Result<Moved> write(std::span<const std::byte> from) override {
-    return moved(::send(socket_.get(), from.data(), from.size(), MSG_NOSIGNAL), false);
-  }
-  [[nodiscard]] int descriptor() const override { return socket_.get(); }
-
- private:
-  /// Whatever breaks the connection of a peer, the server only closes it.
-  [[nodiscard]] static Result<Moved> moved(ssize_t bytes, bool reading) {
-    if (bytes > 0) return Moved{static_cast<std::size_t>(bytes), false, false};
-    if (bytes == 0) return Moved{0, !reading, reading};
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return Moved{0, true, false};
-    return fail(ErrorCode::unavailable, "the connection broke");
-  }
-
-  FileDescriptor socket_;
-};
 
 using Refused = std::function<void(const std::string& peer, const std::string& why)>;
 
@@ -194,31 +149,6 @@ class ServerTransport final : public GuardedTransport {
 
 // ---------------------------------------------------------------- the files
 
-struct Stamp {
-  FileId id;
-  std::uint64_t bytes = 0;
-  WallTime modified;
-  friend bool operator==(const Stamp&, const Stamp&) = default;
-};
-
-/// The stamp that tells whether a file is another one now; nothing when it is not there.
-std::optional<Stamp> stamp_of(const std::string& path) {
-  const auto status = file_status(path);
-  const auto modified = modification_time(path);
-  if (!status || !*status || !modified) return {};
-  return Stamp{(*status)->id, (*status)->bytes, *modified};
-}
-
-using Stamps = std::vector<std::optional<Stamp>>;
-
-Stamps stamps_of(const TlsFiles& files) {
-  Stamps stamps;
-  for (const std::string* path : {&files.ca_file, &files.certificate_file, &files.key_file}) {
-    stamps.push_back(path->empty() ? std::nullopt : stamp_of(*path));
-  }
-  return stamps;
-}
-
 int choose_http2(SSL*, const unsigned char** chosen, unsigned char* chosen_size, const unsigned char* offered,
                  unsigned offered_size, void*) {
   for (unsigned at = 0; at < offered_size;) {
@@ -256,24 +186,17 @@ class TlsListener::Credentials {
       : files_(options.files), tell_(options.tell), clock_(clock) {}
 
   [[nodiscard]] Result<void> load() {
-    stamps_ = stamps_of(files_);
-    looked_ = clock_.now().since_boot;
+    loaded_ = clock_.now().since_boot;
     TRY(context_, server_context(files_));
     return {};
   }
 
   [[nodiscard]] SSL_CTX* context() {
     const Nanos now = clock_.now().since_boot;
-    if (now - looked_ < kLookAgain) return context_.get();
-    looked_ = now;
-    // The look is before the reading: what changes in between is seen as a change the next time.
-    Stamps stamps = stamps_of(files_);
-    if (stamps == stamps_) return context_.get();
-    stamps_ = std::move(stamps);
-    auto fresh = server_context(files_);
-    if (fresh) {
+    if (now - loaded_ < kLoadAgain) return context_.get();
+    loaded_ = now;
+    if (auto fresh = server_context(files_)) {
       context_ = *std::move(fresh);
-      tell_(fmt::format("TLS: read {} again", files_.certificate_file));
     } else {
       tell_(fmt::format("TLS: the certificates of before go on, as the new ones can not be used: {}",
                         fresh.error().message));
@@ -293,8 +216,7 @@ class TlsListener::Credentials {
   const std::function<void(const std::string&)> tell_;
   const Clock& clock_;
   tls::Context context_;
-  Stamps stamps_;
-  Nanos looked_{};
+  Nanos loaded_{};
   std::optional<Nanos> told_;
 };
 
@@ -316,23 +238,25 @@ Result<void> TlsListener::open() {
   if (!options_.is_plain && has_no_pair) {
     return fail(ErrorCode::invalid_argument, "a TLS server needs a certificate and its key");
   }
-  SocketAddress address{};
-  const auto size = fill(address, options_.host, options_.port);
+  sockaddr_storage address{};
+  const Endpoint endpoint = at(options_.host, options_.port);
+  const auto size = socket_address(endpoint, address);
   if (!size) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("cannot listen on \"{}\": not an IPv4 or IPv6 address", options_.host));
   }
   if (!options_.is_plain) TRY_VOID(credentials_->load());
-  const std::string where = text_of(address);
-  FileDescriptor socket(::socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const std::string where = endpoint.authority();
+  FileDescriptor socket(::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.is_open()) return fail(system_error("make a socket for", where, errno));
-  const bool v6 = address.any.sa_family == AF_INET6;
+  const bool v6 = address.ss_family == AF_INET6;
   // One that was stopped a moment ago leaves connections behind that still end.
   if (!set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1) ||
       (v6 && !set_option(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1))) {
     return fail(system_error("make a socket for", where, errno));
   }
-  if (::bind(socket.get(), &address.any, *size) != 0 || ::listen(socket.get(), kBacklog) != 0) {
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), *size) != 0 ||
+      ::listen(socket.get(), kBacklog) != 0) {
     const int why = errno;
     if (why == EADDRINUSE) {
       return fail(ErrorCode::already_exists, fmt::format("cannot listen on {}: another program listens there", where));
@@ -343,7 +267,8 @@ Result<void> TlsListener::open() {
     return fail(system_error("listen on", where, why));
   }
   socklen_t got = sizeof address;
-  if (::getsockname(socket.get(), &address.any, &got) != 0) return fail(system_error("look at", where, errno));
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &got) != 0)
+    return fail(system_error("look at", where, errno));
   port_ = port_of(address);
   return gate_.open(std::move(socket));
 }
@@ -360,19 +285,15 @@ Result<std::vector<std::string>> certificate_names(const std::string& pem) {
   return fail(ErrorCode::invalid_argument, "no certificate that can be read: " + tls::openssl_reason());
 }
 
-std::string TlsListener::where() const {
-  SocketAddress address{};
-  static_cast<void>(fill(address, options_.host, port_));
-  return text_of(address);
-}
+std::string TlsListener::where() const { return at(options_.host, port_).authority(); }
 
 std::optional<Accepted> TlsListener::next() {
   auto socket = gate_.accept([](int) { return true; });
   if (!socket) return {};
   prepare(socket->get());
-  if (options_.is_plain) return Accepted{*std::move(socket), nullptr};
   std::string address = peer_of(socket->get());
-  auto plain = std::make_unique<Socket>(*std::move(socket));
+  auto plain = socket_transport(*std::move(socket), address);
+  if (options_.is_plain) return Accepted{std::move(plain)};
   auto pipe = std::make_unique<tls::Pipe>(tls::Pipe{plain.get(), 0});
   auto connection = tls::make_connection(credentials_->context(), *pipe);
   if (!connection) {
@@ -382,11 +303,13 @@ std::optional<Accepted> TlsListener::next() {
   SSL_set_accept_state(connection->get());
   auto transport =
       std::make_unique<tls::TlsTransport>(std::move(plain), std::move(pipe), *std::move(connection), address);
-  return Accepted{FileDescriptor(), std::make_unique<ServerTransport>(
-                                        std::move(transport), std::move(address),
+  auto guarded =
+      std::make_unique<ServerTransport>(std::move(transport), std::move(address),
                                         [credentials = credentials_](const std::string& peer, const std::string& why) {
                                           credentials->refused(peer, why);
-                                        })};
+                                        });
+  GuardedTransport* const guard = guarded.get();
+  return Accepted{std::move(guarded), guard};
 }
 
 }  // namespace croft::os

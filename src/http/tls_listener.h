@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "http/accept_gate.h"
 #include "http/grpc_listener.h"
 #include "http/tls.h"
 
@@ -19,13 +18,13 @@ struct TlsListenerOptions {
   std::string host;        ///< numeric, IPv4 or IPv6 without brackets; `0.0.0.0` and `::` are all of their family
   std::uint16_t port = 0;  ///< 0: one that is free
   /// Ours, and who may have signed those of the peers. All three are needed; `server_name` and `any_name` say nothing
-  /// here. Files are looked at when somebody connects, once a second at most, and read again when they are other ones
-  /// or were changed. Later connections meet the new ones. A file that can not be used is told, and the old ones go on.
+  /// here. Files are read again when somebody connects, once a second at most: later connections meet the new ones. A
+  /// file that can not be used is told, and the old ones go on.
   TlsFiles files;
   /// No TLS: anybody may connect, and nobody has a name.
   bool is_plain = false;
-  /// Told, for a log, in the thread of the server: certificates that were read again, or could not be, and peers that
-  /// were refused, with the reason. Refusals are told once a second at most; GrpcServer counts the others. Must not
+  /// Told, for a log, in the thread of the server: certificates that could not be read again, and peers that were
+  /// refused, with the reason. Refusals are told once a second at most; GrpcServer counts the others. Must not
   /// block.
   std::function<void(const std::string&)> tell = [](const std::string&) {};
 };

@@ -11,7 +11,6 @@
 #include <openssl/x509v3.h>
 
 #include "os/files.h"
-#include "os/secret_file.h"
 
 namespace croft::os::tls {
 namespace {

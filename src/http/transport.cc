@@ -16,7 +16,6 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "os/file_descriptor.h"
 
 namespace croft::os {
 namespace {
@@ -56,37 +55,6 @@ class SocketTransport final : public Transport {
   std::string peer_;
 };
 
-union SocketAddress {
-  sockaddr any;
-  sockaddr_in v4;
-  sockaddr_in6 v6;
-  sockaddr_un path;
-};
-
-/// The length of the address. The endpoint has been through Endpoint::parse, or is made like its results.
-[[nodiscard]] Result<socklen_t> fill(SocketAddress& address, const Endpoint& endpoint) {
-  std::memset(&address, 0, sizeof address);
-  if (endpoint.kind == Endpoint::Kind::unix_socket) {
-    address.path.sun_family = AF_UNIX;
-    if (endpoint.path.empty() || endpoint.path.size() >= sizeof address.path.sun_path) {
-      return fail(ErrorCode::invalid_argument, fmt::format("{} is no path of a socket", endpoint.path));
-    }
-    std::copy(endpoint.path.begin(), endpoint.path.end(), address.path.sun_path);
-    return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + endpoint.path.size() + 1);
-  }
-  if (::inet_pton(AF_INET, endpoint.host.c_str(), &address.v4.sin_addr) == 1) {
-    address.v4.sin_family = AF_INET;
-    address.v4.sin_port = htons(endpoint.port);
-    return socklen_t{sizeof address.v4};
-  }
-  if (::inet_pton(AF_INET6, endpoint.host.c_str(), &address.v6.sin6_addr) == 1) {
-    address.v6.sin6_family = AF_INET6;
-    address.v6.sin6_port = htons(endpoint.port);
-    return socklen_t{sizeof address.v6};
-  }
-  return fail(ErrorCode::invalid_argument, fmt::format("{} is no numeric address", endpoint.host));
-}
-
 [[nodiscard]] Result<void> wait_until_connected(int socket, const std::string& where, const Clock& clock,
                                                 Deadline deadline) {
   if (!wait_for_descriptor(socket, false, true, clock, deadline)) {
@@ -101,17 +69,17 @@ union SocketAddress {
 
 [[nodiscard]] Result<std::unique_ptr<Transport>> connect_plain(const Endpoint& endpoint, const Clock& clock,
                                                                Deadline deadline) {
-  SocketAddress address;
-  TRY(const socklen_t size, fill(address, endpoint));
+  sockaddr_storage address;
+  TRY(const socklen_t size, socket_address(endpoint, address));
   const std::string where = endpoint.text();
-  FileDescriptor socket(::socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  FileDescriptor socket(::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.is_open()) return fail(socket_error("make a socket for", where, errno));
   if (endpoint.kind == Endpoint::Kind::tcp) {
     // Requests are small and each waits for its answer. Without it they only become slower: no error to report.
     const int on = 1;
     ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
-  if (::connect(socket.get(), &address.any, size) != 0) {
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
     const int why = errno;
     if (why != EINPROGRESS && why != EINTR) return fail(socket_error("connect to", where, why));
     TRY_VOID(wait_until_connected(socket.get(), where, clock, deadline));
@@ -119,7 +87,7 @@ union SocketAddress {
   if (endpoint.kind == Endpoint::Kind::tcp && is_connected_to_itself(socket.get())) {
     return fail(socket_error("connect to", where, ECONNREFUSED));
   }
-  return std::make_unique<SocketTransport>(std::move(socket), where);
+  return socket_transport(std::move(socket), where);
 }
 
 }  // namespace
@@ -132,6 +100,36 @@ Result<std::unique_ptr<Transport>> connect_transport(const Endpoint& endpoint, c
   TRY(auto plain, connect_plain(endpoint, clock, deadline));
   if (!endpoint.secure) return plain;
   return security->secure(std::move(plain), endpoint, clock, deadline);
+}
+
+std::unique_ptr<Transport> socket_transport(FileDescriptor socket, std::string peer) {
+  return std::make_unique<SocketTransport>(std::move(socket), std::move(peer));
+}
+
+Result<unsigned> socket_address(const Endpoint& endpoint, sockaddr_storage& address) {
+  std::memset(&address, 0, sizeof address);
+  if (endpoint.kind == Endpoint::Kind::unix_socket) {
+    auto& local = reinterpret_cast<sockaddr_un&>(address);
+    local.sun_family = AF_UNIX;
+    if (endpoint.path.empty() || endpoint.path.size() >= sizeof local.sun_path) {
+      return fail(ErrorCode::invalid_argument, fmt::format("{} is no path of a socket", endpoint.path));
+    }
+    std::copy(endpoint.path.begin(), endpoint.path.end(), local.sun_path);
+    return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + endpoint.path.size() + 1);
+  }
+  auto& v4 = reinterpret_cast<sockaddr_in&>(address);
+  if (::inet_pton(AF_INET, endpoint.host.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(endpoint.port);
+    return socklen_t{sizeof v4};
+  }
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(address);
+  if (::inet_pton(AF_INET6, endpoint.host.c_str(), &v6.sin6_addr) == 1) {
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(endpoint.port);
+    return socklen_t{sizeof v6};
+  }
+  return fail(ErrorCode::invalid_argument, fmt::format("{} is no numeric address", endpoint.host));
 }
 
 bool is_connected_to_itself(int socket) {

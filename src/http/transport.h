@@ -8,6 +8,9 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "http/endpoint.h"
+#include "os/file_descriptor.h"
+
+struct sockaddr_storage;
 
 namespace croft::os {
 
@@ -48,6 +51,12 @@ class TransportSecurity {
 [[nodiscard]] Result<std::unique_ptr<Transport>> connect_transport(const Endpoint& endpoint,
                                                                    const TransportSecurity* security,
                                                                    const Clock& clock, Deadline deadline);
+
+/// A connected socket that does not block, and nothing on top. `peer` is for messages.
+[[nodiscard]] std::unique_ptr<Transport> socket_transport(FileDescriptor socket, std::string peer);
+
+/// Writes an endpoint as the kernel takes it, and returns the length. Error: invalid_argument.
+[[nodiscard]] Result<unsigned> socket_address(const Endpoint& endpoint, sockaddr_storage& address);
 
 /// Whether the other end of a TCP socket is this one. Where nobody listens on a port of those that the kernel gives to
 /// clients, it may give the very same, and connects the socket to itself.

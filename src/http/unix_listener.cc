@@ -146,7 +146,7 @@ std::optional<FileDescriptor> UnixListener::accept() {
 std::optional<Accepted> UnixListener::next() {
   auto socket = accept();
   if (!socket) return {};
-  return Accepted{*std::move(socket), nullptr};
+  return Accepted{socket_transport(*std::move(socket), path_)};
 }
 
 Result<std::unique_ptr<Transport>> OwnPeer::secure(std::unique_ptr<Transport> plain, const Endpoint& endpoint,

@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "http/accept_gate.h"
 #include "http/grpc_listener.h"
 #include "http/transport.h"
 #include "os/file_descriptor.h"

@@ -130,13 +130,15 @@ int give_access(int fd, const Access& access) {
   return written;
 }
 
-/// mkdir that makes the new entry durable; false when something already has the name.
-[[nodiscard]] Result<bool> make_one_directory(const std::string& path) {
-  if (::mkdir(path.c_str(), kDirectoryMode) == 0) {
-    TRY_VOID(sync_directory(directory_of(path)));
-    return true;
-  }
-  if (errno == EEXIST) return false;
+/// A directory and its missing parents.
+[[nodiscard]] Result<void> make_with_parents(const std::string& path, mode_t mode, bool durably) {
+  TRY(const auto there, file_status(path));
+  if (there && there->type == FileStatus::Type::directory) return {};
+  if (there) return fail(system_error("create directory", path, ENOTDIR));
+  const std::string parent = directory_of(path);
+  if (parent != path) TRY_VOID(make_with_parents(parent, mode, durably));
+  if (::mkdir(path.c_str(), mode) == 0) return durably ? sync_directory(parent) : Result<void>();
+  if (errno == EEXIST) return {};
   return fail(system_error("create directory", path, errno));
 }
 
@@ -204,25 +206,11 @@ Result<std::string> resolved_path(const std::string& path) {
   return (base == "/" ? base : base + "/") + last_part(path);
 }
 
-Result<void> make_directories(const std::string& path) {
-  TRY(const auto there, file_status(path));
-  if (there && there->type == FileStatus::Type::directory) return {};
-  if (there) return fail(system_error("create directory", path, ENOTDIR));
-  const std::string parent = directory_of(path);
-  if (parent != path) TRY_VOID(make_directories(parent));
-  TRY_VOID(make_one_directory(path));
-  return {};
-}
+Result<void> make_directories(const std::string& path) { return make_with_parents(path, kDirectoryMode, true); }
 
 Result<void> make_shared_directories(const std::string& path) {
   constexpr mode_t kMode = 0755;
-  TRY(const auto there, file_status(path));
-  if (there && there->type == FileStatus::Type::directory) return {};
-  if (there) return fail(system_error("create directory", path, ENOTDIR));
-  const std::string parent = directory_of(path);
-  if (parent != path) TRY_VOID(make_shared_directories(parent));
-  if (::mkdir(path.c_str(), kMode) == 0 || errno == EEXIST) return {};
-  return fail(system_error("create directory", path, errno));
+  return make_with_parents(path, kMode, false);
 }
 
 Result<void> create_file(const std::string& path) {
@@ -380,6 +368,39 @@ Result<std::vector<std::string>> list_directory(const std::string& path, std::si
   if (errno != 0) return fail(system_error("list", path, errno));
   std::sort(names.begin(), names.end());
   return names;
+}
+
+Result<Runnable> runnable(const std::string& path) {
+  struct stat s {};
+  if (::stat(path.c_str(), &s) != 0) {
+    if (errno == ENOENT) return Runnable::absent;
+    return fail(system_error("look at", path, errno));
+  }
+  const bool may_run = (s.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) != 0;
+  return S_ISREG(s.st_mode) && s.st_size > 0 && may_run ? Runnable::yes : Runnable::no;
+}
+
+Result<std::string> read_secret_file(const std::string& path, std::size_t bytes_max) {
+  TRY(std::string content, read_file(path, bytes_max));
+  struct stat s {};
+  if (::stat(path.c_str(), &s) != 0) return fail(system_error("look at", path, errno));
+  if ((s.st_mode & (S_IROTH | S_IWOTH | S_IWGRP)) != 0) {
+    return fail(ErrorCode::permission_denied,
+                fmt::format("{} is a secret that others can read or write (mode {:04o}): chmod {} {}", path,
+                            s.st_mode & 07777, (s.st_mode & S_IRGRP) != 0 ? "640" : "600", path));
+  }
+  return content;
+}
+
+Result<void> write_output_file(const std::string& path, std::string_view content, FileMode mode) {
+  struct stat status {};
+  // A link is not followed: renaming over it would replace the link itself. A path that can't be looked at can't be
+  // replaced either, and says so better.
+  if (::lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    return fail(ErrorCode::invalid_argument,
+                path + " is no regular file, and is not replaced: name a regular file or a new one");
+  }
+  return replace_file_durably(path, content, mode);
 }
 
 }  // namespace croft::os

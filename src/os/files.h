@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -112,5 +113,25 @@ enum class FileMode : std::uint8_t { for_user, readable_by_all, executable_by_al
 /// Names in a directory without `.` and `..`, ascending bytewise. Error: storage as system_error maps it;
 /// invalid_argument when there are more than `count_max`.
 [[nodiscard]] Result<std::vector<std::string>> list_directory(const std::string& path, std::size_t count_max);
+
+/// The kind of program that a path names, symbolic links followed.
+enum class Runnable : std::uint8_t {
+  absent,  ///< nothing is there
+  no,      ///< no regular file, an empty one, or nobody may run it by its mode
+  yes,
+};
+
+/// Opens nothing. Errors: as system_error maps them.
+[[nodiscard]] Result<Runnable> runnable(const std::string& path);
+
+/// Writes a file that somebody named for output, as replace_file_durably. Only a regular file is replaced, or a new
+/// name taken: what else has the name (a link, a FIFO, a device such as /dev/full) belongs to somebody and stays.
+/// Error: invalid_argument naming the path; else as replace_file_durably.
+[[nodiscard]] Result<void> write_output_file(const std::string& path, std::string_view content,
+                                             FileMode mode = FileMode::for_user);
+
+/// As read_file, for a key or a password. Error also: permission_denied, with the mode to set, when others than its
+/// user and its group may read it, or others than its user may write it.
+[[nodiscard]] Result<std::string> read_secret_file(const std::string& path, std::size_t bytes_max);
 
 }  // namespace croft::os

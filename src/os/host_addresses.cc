@@ -1,6 +1,5 @@
 #include "os/host_addresses.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/stat.h>
@@ -8,9 +7,7 @@
 
 #include <cerrno>
 #include <chrono>
-#include <memory>
 #include <set>
-#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -19,6 +16,7 @@
 
 #include "base/printable.h"
 #include "os/file_descriptor.h"
+#include "os/files.h"
 #include "os/interfaces.h"
 #include "os/network_namespaces.h"
 #include "os/system_error.h"
@@ -77,22 +75,11 @@ class HostSurvey {
   }
 
   [[nodiscard]] static Result<std::vector<std::string>> names_in(const std::string& directory) {
-    const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(directory.c_str()), &::closedir);
-    if (!opened && errno == ENOENT) return std::vector<std::string>{};
-    if (!opened) return fail(of_namespace(directory, errno));
-    std::vector<std::string> names;
-    for (;;) {
-      errno = 0;
-      const dirent* entry = ::readdir(opened.get());
-      if (entry == nullptr && errno != 0) return fail(of_namespace(directory, errno));
-      if (entry == nullptr) return names;
-      const std::string_view name = entry->d_name;
-      if (name == "." || name == "..") continue;
-      if (names.size() == kNamespacesMax) {
-        return fail(ErrorCode::unavailable, fmt::format("{} has more than {} entries", directory, kNamespacesMax));
-      }
-      names.emplace_back(name);
-    }
+    auto names = list_directory(directory, kNamespacesMax);
+    if (names) return names;
+    if (names.error().code == ErrorCode::not_found) return std::vector<std::string>();
+    if (names.error().code != ErrorCode::permission_denied) names.error().code = ErrorCode::unavailable;
+    return names;
   }
 
   [[nodiscard]] Result<void> read_namespace(const std::string& path) {

@@ -1,15 +1,40 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "os/ip_bytes.h"
 
 namespace croft::os {
+
+/// Asks the kernel's rtnetlink for all objects of a kind (rtnetlink(7)), in the network namespace of the calling
+/// thread.
+///
+/// `request` is RTM_GETLINK, RTM_GETADDR or RTM_GETROUTE, `family` AF_UNSPEC, AF_INET or AF_INET6. `take` gets the
+/// payload of each answer, whose type is `answer`: the kind's own header and the attributes behind it; it stops the
+/// dump by an error. `begin` is called before the first one, and again when the kernel says that its answers are not of
+/// one moment (NLM_F_DUMP_INTR) or that it lost some. Routes taken before are void then. Page by page: no more than 64
+/// KiB are held here. Errors: those of `take`; deadline_exceeded; unavailable when the kernel's tables change faster
+/// than they can be read, or the kernel refuses.
+[[nodiscard]] Result<void> dump_routes(std::uint16_t request, std::uint16_t answer, std::uint8_t family,
+                                       const Clock& clock, Deadline deadline, const std::function<void()>& begin,
+                                       const std::function<Result<void>(std::span<const std::uint8_t> payload)>& take);
+
+/// Asks for the route by which the kernel would send to one address, as its tables have it (RTM_F_FIB_MATCH): the rtmsg
+/// and the attributes behind it. Empty: it has none, or one that leaves the address unreachable. One request and one
+/// answer, of which the kernel is done with the first before the second is waited for; needs no rights.
+/// Errors: unavailable, permission_denied, deadline_exceeded.
+[[nodiscard]] Result<std::vector<std::uint8_t>> ask_for_route(const IpBytes& to, const Clock& clock, Deadline deadline);
+
+/// Calls `f` with each attribute behind a header of `header_bytes`, nested ones as a whole. Stops at what does not fit.
+void for_each_attribute(std::span<const std::uint8_t> payload, std::size_t header_bytes,
+                        const std::function<void(std::uint16_t type, std::span<const std::uint8_t> value)>& f);
 
 /// A route of the kernel's, as far as it says who is behind it.
 struct Route {
@@ -35,7 +60,7 @@ struct Route {
 [[nodiscard]] bool shows_life(const Route& route, const IpBytes& address);
 
 /// The device of such a route in the network namespace of the calling thread; nothing when there is none. One request
-/// and, where there is one, its name. Errors: those of ask_for_route() (os/route_netlink.h).
+/// and, where there is one, its name. Errors: those of ask_for_route().
 [[nodiscard]] Result<std::optional<std::string>> device_of_living(const IpBytes& address, const Clock& clock,
                                                                   Deadline deadline);
 

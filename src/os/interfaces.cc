@@ -15,7 +15,7 @@
 #include <fmt/ranges.h>
 
 #include "base/printable.h"
-#include "os/route_netlink.h"
+#include "os/host_route.h"
 
 namespace croft::os {
 namespace {

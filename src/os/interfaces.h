@@ -10,7 +10,7 @@
 #include "os/ip_bytes.h"
 
 // The network interfaces of this thread's network namespace, as the kernel's rtnetlink tells of them. Safe to call from
-// several threads. Errors of all: those of dump_routes() (os/route_netlink.h).
+// several threads. Errors of all: those of dump_routes() (os/host_route.h).
 
 namespace croft::os {
 

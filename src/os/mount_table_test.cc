@@ -1,11 +1,11 @@
-#include "os/mount_table.h"
-
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "os/network_namespaces.h"
 
 namespace croft::os {
 namespace {

@@ -13,21 +13,16 @@
 
 namespace croft::os {
 
-/// RFC 5227 §1.1's constants, for both families. Each span is 0 or more and at most a minute.
+/// RFC 5227 §1.1's constants, for both families: a window takes 7 s at most.
 struct ProbeTiming {
   std::chrono::nanoseconds probe_wait =
       std::chrono::seconds(1);  ///< the first probe of an address: within it, by chance
-  int probe_num = 3;            ///< 1 to 10
+  int probe_num = 3;
   std::chrono::nanoseconds probe_min = std::chrono::seconds(1);      ///< from one probe to the next, by chance
   std::chrono::nanoseconds probe_max = std::chrono::seconds(2);      ///< not below probe_min
   std::chrono::nanoseconds announce_wait = std::chrono::seconds(2);  ///< after the last probe nobody answers later
-  int announce_num = 2;                                              ///< 1 to 10
+  int announce_num = 2;
   std::chrono::nanoseconds announce_interval = std::chrono::seconds(2);
-
-  /// How long a window takes at most: 7 s as RFC 5227 has it.
-  [[nodiscard]] std::chrono::nanoseconds window_max() const {
-    return probe_wait + (probe_num - 1) * probe_max + announce_wait;
-  }
 };
 
 /// More at once are refused.
@@ -44,8 +39,7 @@ inline constexpr std::size_t kProbedMax = 4096;
 /// in the calling thread's network namespace, and the sockets stay with that very interface.
 ///
 /// Errors, by which nothing is known of any address: invalid_argument (more than kProbedMax, an address that none can
-/// have, a timing out of its bounds, an interface that
-/// is no Ethernet or a port of a bridge or bond); not_found (the interface); permission_denied
+/// have, an interface that is no Ethernet or a port of a bridge or bond); not_found (the interface); permission_denied
 /// with the remedy; unavailable (the interface is down, has no carrier, went away or changed its MAC meanwhile; the
 /// kernel dropped packets because too many came); deadline_exceeded (at once when the window would not fit).
 [[nodiscard]] Result<std::vector<std::optional<MacBytes>>> probe_neighbours(const std::string& interface_name,

@@ -299,7 +299,7 @@ TEST(NeighbourProbe, AFloodNeitherHidesAnAnswerNorMakesTheWindowLonger) {
       // The deadline is the window's own length and what a busy machine may add.
       const auto answers =
           probe_neighbours("eth0", std::vector{ip("10.1.0.9"), ip("10.1.0.7"), ip("fd00:1::9"), ip("fd00:1::7")},
-                           timing, kClock, random, Deadline::after(kClock.now(), timing.window_max() + seconds(20)));
+                           timing, kClock, random, Deadline::after(kClock.now(), seconds(22)));
       ASSERT_TRUE(answers) << answers.error().message;
       EXPECT_EQ(*answers, (Answers{std::nullopt, mac_of('b'), std::nullopt, mac_of('b')}));
     });
@@ -411,20 +411,9 @@ TEST(NeighbourProbe, AnnouncesAsOftenAsItSays) {
 }
 
 TEST(NeighbourProbe, WhatCanBeNoQuestionIsRefused) {
-  const auto code_of = [](const IpBytes& one, const ProbeTiming& timing) { return probe({one}, timing).error().code; };
   for (const char* nobodys : {"0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "::", "ff02::1"}) {
-    EXPECT_EQ(code_of(ip(nobodys), quick()), ErrorCode::invalid_argument) << nobodys;
+    EXPECT_EQ(probe({ip(nobodys)}).error().code, ErrorCode::invalid_argument) << nobodys;
   }
-  auto timing = quick();
-  timing.probe_num = 0;
-  EXPECT_EQ(code_of(ip("10.1.0.9"), timing), ErrorCode::invalid_argument);
-  timing = quick();
-  timing.probe_min = seconds(3);
-  EXPECT_EQ(code_of(ip("10.1.0.9"), timing), ErrorCode::invalid_argument);
-  timing = quick();
-  timing.announce_wait = std::chrono::hours(1);
-  EXPECT_EQ(code_of(ip("10.1.0.9"), timing), ErrorCode::invalid_argument);
-  EXPECT_EQ(ProbeTiming().window_max(), seconds(7));
 }
 
 }  // namespace

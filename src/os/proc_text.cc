@@ -2,32 +2,19 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 
 #include <fmt/format.h>
 
+#include "base/hex.h"
+
 namespace croft::os {
-namespace {
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
-}
-
-}  // namespace
 
 BootId parse_boot_id(std::string_view text) {
-  BootId id;
-  std::size_t digits = 0;
-  for (const char c : text) {
-    if (c == '-') continue;
-    const int value = hex_value(c);
-    if (value < 0 || digits == 2 * id.bytes.size()) return {};
-    std::uint8_t& byte = id.bytes[digits / 2];
-    byte = static_cast<std::uint8_t>((byte << 4) | value);
-    ++digits;
-  }
-  return digits == 2 * id.bytes.size() ? id : BootId{};
+  std::string hex(text);
+  std::erase(hex, '-');
+  const auto bytes = bytes_of_hex<sizeof(BootId::bytes)>(hex);
+  return bytes ? BootId{*bytes} : BootId{};
 }
 
 std::string_view flock_holder(std::string_view locks, std::uint64_t inode) {

@@ -12,12 +12,11 @@ namespace croft::core {
 
 /// Everybody who hands out addresses of a part of the address space: pools, node ranges and what they are cut from, the
 /// ranges of Services in either form, bitmaps and ServiceCIDR objects, and blocks whose pool is gone, or can't be read:
-/// their addresses are held. Who is to begin handing out some asks here
-/// first, whoever it is. Where the store does not see Kubernetes' records (Snapshot::lacks) those are left
-/// out.
+/// their addresses are held. Whichever of them is to begin handing out some asks here first. Where the store does not
+/// see Kubernetes' records (Snapshot::lacks) those are left out.
 ///
-/// What is made meanwhile is seen as a conflict: a commit that makes or moves any of these writes the set of pools
-/// (`next_pool_set`), but for a node range, which is cut only where nothing else can be made.
+/// A claim that is made meanwhile is seen as a conflict: a commit that makes or moves any of these writes the set of
+/// pools (`next_pool_set`). A node range is the exception; it is cut only where nothing else can be made.
 class AddressClaims {
  public:
   /// `to_look` leaves damaged pools and ranges of Services out, whose CIDR is not known: nobody may claim anything by
@@ -26,7 +25,7 @@ class AddressClaims {
   /// Asks for what it needs; meaningful once the reader is complete.
   explicit AddressClaims(Reader& reader, For purpose = For::to_claim);
 
-  // Whose claim stands against another one, with its CIDR, ready for a message: "pool web (10.1.0.0/24)". Nothing:
+  // The claim that stands against another one, with its CIDR, ready for a message: "pool web (10.1.0.0/24)". Nothing:
   // none.
 
   /// Against a pool: all but other pools and blocks, which the pool's own rules look at.
@@ -36,8 +35,8 @@ class AddressClaims {
   [[nodiscard]] std::optional<std::string> against_services(const net::Prefix& cidr) const;
   /// Against a CIDR that node ranges are cut from: pools, stray blocks. Ranges of Services in it are left out.
   [[nodiscard]] std::optional<std::string> against_cluster_cidr(const net::Prefix& cidr) const;
-  /// What no node may get a range of, whatever the configuration leaves out: ranges of Services, pools that other
-  /// programs have made, and stray blocks.
+  /// The prefixes that no node may get a range of, whatever the configuration leaves out: ranges of Services, pools
+  /// that other programs have made, and stray blocks.
   [[nodiscard]] std::vector<net::Prefix> not_for_nodes() const;
 
  private:

@@ -10,8 +10,8 @@
 
 namespace croft::core {
 
-/// Who a block can belong to: a node, or a virtual owner such as the load balancer
-/// (docs/notes/calico-ipam.md#block, `affinity`).
+/// The owner of a block: a node, or a virtual owner such as the load balancer (docs/notes/calico-ipam.md#block,
+/// `affinity`).
 struct AffinityOwner {
   enum class Type : std::uint8_t { host, virtual_owner } type = Type::host;
   std::string name;

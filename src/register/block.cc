@@ -16,10 +16,10 @@ namespace {
 
 using net::Ordinal;
 
-/// What a block made in the last years that a wall clock of 64 bits knows begins with.
+/// The first number of a block that is made in the last years that a wall clock of 64 bits knows.
 constexpr std::uint64_t kSequenceOfWallMax = kHighWaterMarkMax - (std::uint64_t{1} << 40);
 
-/// What can be read.
+/// The largest number that can be read.
 constexpr std::uint64_t kSequenceReadMax = std::numeric_limits<std::int64_t>::max() - 1;
 
 Error corrupt(const Block& block, std::string what) {
@@ -317,7 +317,7 @@ std::vector<Ordinal> held_by_handle(const Block& block, const std::string& handl
 
 Block release(Block block, std::span<const Ordinal> ordinals, const Cooldowns& cooldowns, const Instant& now) {
   const bool calicos_way = cooldowns.calicos_way();
-  // Of a pool that is damaged nobody knows how long; that is no reason to rest for ever once it is mended.
+  // Nobody knows the cooldown of a damaged pool; that is no reason to rest for ever once it is mended.
   const auto recorded = calicos_way ? std::chrono::seconds{0} : std::min(cooldowns.own, kCooldownMax);
   for (const Ordinal ordinal : ordinals) {
     CROFT_ASSERT(state_of(block, ordinal) == AddressState::held);

@@ -63,7 +63,7 @@ struct Cooling {
 inline constexpr std::size_t kClockMarksMax = 16;
 /// By how much the wall clocks of two machines may differ without a cooldown becoming shorter.
 inline constexpr std::chrono::hours kClockSkewMax{1};
-/// Of a pool or configuration that cannot be read: longer than anybody waits for it to be mended.
+/// The cooldown of a pool or configuration that cannot be read: longer than anybody waits for it to be mended.
 inline constexpr std::chrono::seconds kUnknownCooldown = std::chrono::hours{24 * 365 * 50};
 
 /// How long released addresses rest: Croft's cooldown, a property of the pool, and Calico's, of the configuration.
@@ -84,8 +84,8 @@ struct Cooldowns {
   }
 };
 
-/// What a block knows about the holder of one or several of its ordinals (docs/notes/calico-ipam.md#attributes).
-/// Either somebody holds (handle and owner maps) or the address cools (`cooling` set, the others empty).
+/// The holder of one or several ordinals, as the block knows it (docs/notes/calico-ipam.md#attributes). Either somebody
+/// holds (handle and owner maps) or the address cools (`cooling` set, the others empty).
 struct Attribute {
   std::optional<std::string> handle_id;
   /// Owner metadata: node, timestamp, pod, namespace, type, ifname …

@@ -10,7 +10,7 @@
 
 namespace croft::core {
 
-/// What the runtime's cache says about one attachment.
+/// One attachment, as the runtime's cache has it.
 struct CachedAttachment {
   enum class Netns : std::uint8_t {
     present,    ///< its network namespace exists

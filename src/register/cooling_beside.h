@@ -22,11 +22,11 @@ struct CoolingBeside {
 /// own way stay in the block.
 [[nodiscard]] std::pair<Block, std::vector<CoolingBeside>> without_cooling(Block block);
 
-/// The inverse. What is recorded of an address that is taken, or not of the block, is out of date and passed over. What
-/// is so much older by its sequence number that it is of a block before this one counts only as far as a cooldown can
-/// go on: not at all when the longest one was over when this block was made, else from then at the latest. What
-/// has a later sequence number than the block is of a block before this one, which another made anew with the numbers
-/// of its own clock: the address cools on, without the number, which would be of the future here.
+/// The inverse. A record of an address that is taken, or not of the block, is out of date and passed over. One that is
+/// so much older by its sequence number that it is of a block before this one counts only as far as a cooldown can go
+/// on. It counts not at all when the longest one was over when this block was made, else from then at the latest. One
+/// with a later sequence number than the block is of a block before this one, which another made anew with the numbers
+/// of its own clock. The address cools on, without the number, which would be of the future here.
 [[nodiscard]] Block with_cooling(Block block, const std::vector<CoolingBeside>& beside);
 
 }  // namespace croft::core

@@ -11,7 +11,7 @@
 
 namespace croft::core {
 
-/// A decision needs to see more than the snapshot has. What, its reader has noted; only a reader says so
+/// A decision needs to see more than the snapshot has. Its reader has noted the keys; only a reader says so
 /// (Reader::ready), so that nobody stops for more without having asked for it.
 class NotRead {
  private:
@@ -33,7 +33,7 @@ class Stop {
   Stop(Refused why)                                                     // NOLINT(google-explicit-constructor)
     requires(!std::is_same_v<Refused, NoRefusal>)
       : why_(std::in_place_type<Refused>, std::move(why)) {}
-  /// Of a step that refuses nothing, within one that may.
+  /// The stop of a step that refuses nothing, within one that may.
   template <class Other>
     requires(std::is_same_v<Other, NoRefusal> && !std::is_same_v<Refused, NoRefusal>)
   Stop(Stop<Other> why)  // NOLINT(google-explicit-constructor)
@@ -48,8 +48,8 @@ class Stop {
   Why why_;
 };
 
-/// What a step of a decision comes to, or why it ended. TRY and TRY_VOID (base/result.h) hand a stop on, also that of a
-/// Result, whose Error is the data's fault.
+/// The outcome of a step of a decision, or why it ended. TRY and TRY_VOID (base/result.h) hand a stop on, also that of
+/// a Result, whose Error is the data's fault.
 template <class T, class Refused = NoRefusal>
 using Flow = tl::expected<T, Stop<Refused>>;
 

@@ -6,9 +6,9 @@
 
 namespace croft::core {
 
-/// What a record of a foreign format holds besides the members that Croft knows. It travels with copies of the value
-/// from reading to writing, so that nothing is lost; only the format that made it looks inside. Absent for records of
-/// Croft's own format and for those that hold nothing more.
+/// The part of a foreign record beside the members that Croft knows. It travels with copies of the value from reading
+/// to writing, so that nothing is lost; only the format that made it looks inside. Absent for records of Croft's own
+/// format and for those that hold nothing more.
 class ForeignRest {
  public:
   ForeignRest() = default;
@@ -16,9 +16,9 @@ class ForeignRest {
   ForeignRest& operator=(const ForeignRest&) = delete;
   virtual ~ForeignRest() = default;
 
-  /// Of a pool: names this making of it; one that is made again under the same name has another. Empty: not known.
+  /// Names this making of a pool; one that is made again under the same name has another. Empty: not known.
   [[nodiscard]] virtual std::string_view identity() const { return {}; }
-  /// Of a pool: its CIDR as it is written there, where that has host bits. Else empty.
+  /// The CIDR of a pool as it is written there, where that has host bits. Else empty.
   [[nodiscard]] virtual std::string_view cidr_as_found() const { return {}; }
 };
 

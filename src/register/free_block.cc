@@ -62,8 +62,8 @@ class Search {
     return {};
   }
 
-  /// `first` is the first address of a block, `last` the last of one. What is reserved, or in blocks of other lengths,
-  /// is passed over in one step however large it is.
+  /// `first` is the first address of a block, `last` the last of one. Addresses that are reserved, or in blocks of
+  /// other lengths, are passed over in one step however many they are.
   [[nodiscard]] std::optional<Prefix> look_between(Address first, const Address& last) const {
     for (;;) {
       const Prefix candidate = Prefix::containing(first, wanted_.length);

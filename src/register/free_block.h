@@ -24,7 +24,7 @@ struct FreeBlock {
   std::set<net::Prefix> out;
   /// By all keys that the store has. Else those in memory will do, of blocks that somebody claims (store/cached).
   bool as_stored = false;
-  /// A block of which this leaves nothing is passed over. Of the snapshot that asks, and no part of what is asked for.
+  /// A block of which this leaves nothing is passed over. It is of the snapshot that asks, and no part of the question.
   std::shared_ptr<const net::Intervals> reserved;
   /// How many blocks further on the search goes, odd; after many steps it goes block by block from the start, and
   /// round. In a crowded pool all who look for the next one meet at the same.

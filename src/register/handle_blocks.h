@@ -18,7 +18,7 @@ struct HandleBlock {
 /// The blocks that a handle names, in the order of its record.
 [[nodiscard]] std::vector<HandleBlock> blocks_of(const Handle& handle);
 
-/// What every handle of a register keeps to: its blocks are named by their CIDRs. Error: corrupt. Formats ask it.
+/// The rule of every handle of a register: its blocks are named by their CIDRs. Error: corrupt. Formats ask it.
 [[nodiscard]] Result<void> check_handle(const Handle& handle);
 
 }  // namespace croft::core

@@ -35,14 +35,14 @@ enum class Kind : std::uint8_t {
   warm_node,
 };
 
-/// Whose a record is in a store that several systems share. Where nobody shares it all are Croft's.
+/// The owner of a record in a store that several systems share. Where nobody shares it all are Croft's.
 enum class System : std::uint8_t {
   croft,
   calico,
   kubernetes,
 };
 
-/// What of the records of a kind one node looks at again and again, and so may be answered from memory
+/// The records of a kind that one node looks at again and again, which so may be answered from memory
 /// (store/cached/cache.h).
 enum class Followed : std::uint8_t {
   all,          ///< every one
@@ -66,8 +66,8 @@ struct KindTraits {
   Followed followed;
   /// Whether records only say where to look first: a damaged one is as good as none, and may be replaced.
   bool is_hint;
-  /// What is given to others, or freed, while somebody lives by it, once a record that could not be read is gone: a
-  /// clause to put after its name. Empty: nothing is; what it said is said elsewhere too.
+  /// The loss once an unreadable record is gone, as a clause to put after its name: addresses are given to others, or
+  /// freed, while somebody lives by them. Empty: nothing is; what it said is said elsewhere too.
   std::string_view loss;
 };
 
@@ -111,7 +111,7 @@ inline constexpr std::array kKinds = {
     KindTraits{Kind::block_beside, "block_beside", 19, 1, System::croft, Followed::nothing, false,
                "says which addresses of the block still rest: without it they are given out at once"},
     KindTraits{Kind::name_space, "namespace", 20, 1, System::kubernetes, Followed::nothing, false, {}},
-    // Of one node's stock of cloud addresses, in a store of the node's own.
+    // One node's stock of cloud addresses, in a store of the node's own.
     KindTraits{Kind::warm_address, "warm_address", 21, 2, System::croft, Followed::stock, false,
                "says which pod holds the cloud's address: without it another pod may get it while the holder lives"},
     KindTraits{Kind::warm_intent, "warm_intent", 22, 1, System::croft, Followed::stock, false,

@@ -12,7 +12,7 @@
 
 namespace croft::core {
 
-/// What a node's tunnel is; each kind has one family.
+/// The kind of a node's tunnel; each kind has one family.
 enum class TunnelKind : std::uint8_t { ipip, vxlan_v4, vxlan_v6, wireguard_v4, wireguard_v6 };
 
 [[nodiscard]] net::Family family_of(TunnelKind kind);

@@ -27,7 +27,7 @@ struct ClusterCidr {
 /// that two that overlap without being equal can't be made at once, and so that the cursor moves on.
 struct NodeRangeSet {
   std::uint64_t generation = 0;
-  /// Of one family in the order in which they are tried: several of a family let a cluster grow.
+  /// Those of one family are tried in this order: several of a family let a cluster grow.
   std::vector<ClusterCidr> cluster_cidrs;
   std::vector<net::Prefix> excluded;  ///< Service ranges and others that no node may get
   /// For each cluster CIDR, the index of its node range that is looked at next: given back ones come round again last.

@@ -12,16 +12,16 @@
 #include "register/records.h"
 #include "register/snapshot.h"
 
-// What of the register one node looks at again and again (Followed in kinds.h), for whoever keeps it in memory, and
-// what may be concluded from that part.
+// The part of the register that one node looks at again and again (Followed in kinds.h), for whoever keeps it in
+// memory, and the conclusions that this part allows.
 namespace croft::core {
 
-/// Whose look at a store it is.
+/// The one who looks at a store.
 enum class Follower : std::uint8_t {
   blocks,  ///< who assigns from blocks
   stock,   ///< who keeps a stock of cloud addresses, and looks at nothing else
 };
-/// What a follower follows of a kind.
+/// The records of a kind that a follower follows.
 [[nodiscard]] constexpr Followed followed_of(Kind kind, Follower follower) {
   const Followed followed = traits_of(kind).followed;
   if ((followed == Followed::stock) != (follower == Follower::stock)) return Followed::nothing;
@@ -41,7 +41,7 @@ struct NodesPart {
 [[nodiscard]] std::vector<std::string_view> handles_holding(const Block& block);
 
 /// Whether a claim of this block has a condition on it as far as this pool goes: the pool is elsewhere, or has blocks
-/// of this length. Of others nothing may be guessed; they may be anybody's, or nobody's, from before the pool was
+/// of this length. Nothing may be guessed of others; they may be anybody's, or nobody's, from before the pool was
 /// changed.
 [[nodiscard]] bool may_be_block_of(const Pool& pool, const net::Prefix& block);
 

@@ -27,7 +27,8 @@ std::optional<Owner> owner_of(const std::string& handle_id, const std::map<std::
   if (dot == std::string::npos || dot == 0 || dot + 1 >= handle_id.size() || handle_id[dot] != '.') return {};
   if (network != nullptr && !handle_id.starts_with(*network)) return {};
   const std::string* interface_name = find(secondary, kInterfaceKey);
-  // Croft names the network whenever it has a dot, and the interface always. Of others' handles only one dot is clear.
+  // Croft names the network whenever it has a dot, and the interface always. In handles of others only one dot is
+  // clear.
   const bool is_others = network == nullptr && interface_name == nullptr;
   if (is_others && handle_id.find('.', dot + 1) != std::string::npos) return {};
   return Owner{handle_id.substr(0, dot), handle_id.substr(dot + 1), interface_name != nullptr ? *interface_name : ""};

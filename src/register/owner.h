@@ -10,7 +10,7 @@
 
 namespace croft::core {
 
-/// Who holds an address: one interface of one container in one network (CNI's attachment; docs/promises.md#owner).
+/// The holder of an address: one interface of one container in one network (CNI's attachment; docs/promises.md#owner).
 struct Owner {
   std::string network;
   std::string container_id;

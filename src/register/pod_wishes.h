@@ -9,8 +9,8 @@
 
 namespace croft::core {
 
-/// What a pod, or its namespace, asks for in annotations (docs/configuration.md): of Croft's names or, where it has not
-/// these, of Calico's (docs/notes/calico-ipam.md#annotations).
+/// The wishes of a pod, or of its namespace, in annotations (docs/configuration.md): by Croft's names or, where these
+/// are absent, by Calico's (docs/notes/calico-ipam.md#annotations).
 struct PodWishes {
   net::PerFamily<std::optional<std::vector<AskedPool>>> pools;  ///< in the place of the configuration's
   std::vector<net::Address> addresses;                          ///< of a pod only
@@ -18,13 +18,13 @@ struct PodWishes {
   friend bool operator==(const PodWishes&, const PodWishes&) = default;
 };
 
-/// Of a pod and its namespace. The pod's count before the namespace's.
+/// The wishes of a pod and its namespace. The pod's count before the namespace's.
 struct AnnotatedWishes {
   PodWishes pod, name_space;
   friend bool operator==(const AnnotatedWishes&, const AnnotatedWishes&) = default;
 };
 
-/// What of the annotations in the Kubernetes API counts: what the runtime has not handed over already.
+/// The annotations in the Kubernetes API that count: those that the runtime has not handed over already.
 struct WishesWanted {
   net::PerFamily<bool> pools{true, true};
   bool addresses = true, families = true;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/hex.h"
 #include "base/net/echo.h"
 #include "base/net/prefix.h"
 #include "register/selector.h"
@@ -78,7 +79,7 @@ BlockLengths block_lengths(Family family) {
       invalid_argument(fmt::format("cidr {} of pool {} is too small: {}", pool.cidr.to_string(), pool.name, why)));
 }
 
-/// Whose addresses mean something by themselves wherever they are: no pod is reached at one.
+/// Its addresses mean something by themselves wherever they are: no pod is reached at one.
 struct SpecialRange {
   Prefix cidr;
   const char* what;
@@ -230,10 +231,7 @@ bool is_asked(const AskedPool& asked, const std::string& name, const Prefix& cid
 std::string reservation_name_of(const std::string& pool) {
   std::string name = fmt::format("{}{}", kOfPool, pool);
   if (name.size() <= kPoolNameBytesMax) return name;
-  // FNV-1a: of names that others chose, and nothing secret.
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : pool) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  const std::string ending = fmt::format("-{:016x}", hash);
+  const std::string ending = fmt::format("-{:016x}", hash_of_name(pool));
   name.resize(kPoolNameBytesMax - ending.size());
   while (name.back() == '-' || name.back() == '.') name.pop_back();
   return name + ending;
@@ -252,7 +250,7 @@ std::optional<std::string> pool_of_reservation(const Reservation& reservation) {
     const Prefix cidr = Prefix::containing(first.first(), length);
     return cidr.first() == first.first() && cidr.last() == last.last();
   };
-  // Of IPv6 the last address is not kept.
+  // The last address of IPv6 is not kept.
   bool is_pools = family == Family::v6;
   for (int length = 0; length <= net::bit_length(family); ++length) is_pools |= are_its_ends(length);
   return is_pools ? std::optional(reservation.name.substr(kOfPool.size())) : std::nullopt;

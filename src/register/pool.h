@@ -15,7 +15,7 @@
 
 namespace croft::core {
 
-/// What a pool may be used for (docs/notes/calico-ipam.md#pools, `allowedUses`).
+/// The uses of a pool (docs/notes/calico-ipam.md#pools, `allowedUses`).
 enum class PoolUse : std::uint8_t { workload, tunnel, load_balancer };
 
 /// Whether a pool serves requests that do not name it (docs/notes/calico-ipam.md#pools, `assignmentMode`).
@@ -56,8 +56,8 @@ struct Pool {
   /// Pools of a higher one are tried before those of a lower one, where nobody names pools; equal ones by name.
   int priority = 0;
   /// Together with `disabled`: it is disabled only because its maker has not enabled it yet, as on stores that write
-  /// one record at a time, or never came to it (ipam/use/ordered_commit.h). Nobody has disabled it on purpose. Whoever
-  /// wants the same pool completes it. Kept only where a pool is made so.
+  /// one record at a time, or never came to it (ipam/use/ordered_commit.h). Nobody has disabled it on purpose. The next
+  /// one that wants the same pool completes it. Kept only where a pool is made so.
   bool being_made = false;
   /// Together with `disabled`: somebody has begun to delete it and has not ended it, or is about to. Enabling it, and
   /// disabling it on purpose, takes that back.
@@ -89,7 +89,7 @@ struct GatewayChoice {
   friend bool operator==(const GatewayChoice&, const GatewayChoice&) = default;
 };
 
-/// What a person or a network configuration says about a pool. Absent members were not said.
+/// The settings of a pool that a person or a network configuration names. Absent members were not said.
 struct PoolSpec {
   std::string name;
   net::Prefix cidr;
@@ -149,7 +149,8 @@ struct Reservation {
 [[nodiscard]] std::string reservation_name_of(const std::string& pool);
 
 /// The reservation made with a pool: its network address, its gateway if it has one, and for IPv4 its broadcast
-/// address. Of a pool of one or two addresses the gateway alone: without one it keeps nothing, and none is made.
+/// address. A pool of one or two addresses keeps the gateway alone: without one it keeps nothing, and no reservation is
+/// made.
 [[nodiscard]] Reservation reservation_for(const Pool& pool);
 
 /// The pool whose reservation this may be, by its name and by what it keeps: the first, the last and one more address

@@ -62,9 +62,8 @@ struct PoolSet {
   friend bool operator==(const PoolSet&, const PoolSet&) = default;
 };
 
-/// Croft's own: an operator took the node away although it held addresses. What it held then may be collected as that
-/// of a node that is gone; what was assigned later has higher sequence numbers and is not meant: the node may come
-/// back.
+/// Croft's own: an operator took the node away although it held addresses. Addresses that it held then may be collected
+/// as those of a node that is gone. Later ones have higher sequence numbers and are not meant: the node may come back.
 struct RemovedNode {
   std::string node;
   /// Block CIDR as text -> the highest sequence number of what the node held there.
@@ -80,9 +79,9 @@ struct ForeignService {
   friend bool operator==(const ForeignService&, const ForeignService&) = default;
 };
 
-/// What still cools in a block, as it is recorded beside the block in a store that Calico shares: it stays when Calico
-/// deletes the block, which is empty to it. The store writes it with the block; a decision marks it as seen, or
-/// deletes it, when it makes a block of another length there (Draft::settled).
+/// The addresses of a block that still cool, as they are recorded beside it in a store that Calico shares: the record
+/// stays when Calico deletes the block, which is empty to it. The store writes it with the block; a decision marks it
+/// as seen, or deletes it, when it makes a block of another length there (Draft::settled).
 struct BlockBeside {
   std::vector<CoolingBeside> cooling;
   friend bool operator==(const BlockBeside&, const BlockBeside&) = default;
@@ -147,7 +146,7 @@ struct KeyOf : Key {
     kind = kKindOf<T>;
     name = std::move(own_name);
   }
-  /// Of a key out of a list of this kind.
+  /// From a key out of a list of this kind.
   explicit KeyOf(const Key& key) : Key(key) { CROFT_ASSERT(key.kind == kKindOf<T>); }
 };
 
@@ -187,8 +186,9 @@ struct KeyOf : Key {
 
 /// The block CIDR at the end of a block, affinity, vacancy or high-water-mark name. Error: corrupt.
 [[nodiscard]] Result<net::Prefix> cidr_of(const Key& key);
-/// What the name of a block takes, whole: whatever is stored there, of whatever length it is, and whether it can be
-/// read. Another program may have spelled it its own way (host bits, capitals). Nothing for a name without a CIDR.
+/// The addresses that the name of a block takes, whole: whatever is stored there, of whatever length it is, and whether
+/// it can be read. Another program may have spelled it its own way (host bits, capitals). Nothing for a name without a
+/// CIDR.
 [[nodiscard]] std::optional<net::Prefix> block_cidr_of(const Key& key);
 
 }  // namespace croft::core

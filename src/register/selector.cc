@@ -1,7 +1,6 @@
 #include "register/selector.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -39,21 +38,11 @@ enum class TokenKind : std::uint8_t {
   end,
 };
 
-/// Calico's names, which its messages contain.
-constexpr std::array<std::string_view, 21> kKindNames = {
-    "TokLabel", "TokStringLiteral", "TokLBrace", "TokRBrace",   "TokComma",      "TokEq",       "TokNe",
-    "TokIn",    "TokNot",           "TokNotIn",  "TokContains", "TokStartsWith", "TokEndsWith", "TokAll",
-    "TokHas",   "TokLParen",        "TokRParen", "TokAnd",      "TokOr",         "TokGlobal",   "TokEOF",
-};
-
 struct Token {
   TokenKind kind = TokenKind::end;
   std::string_view value;  ///< a key or the inside of a string, else empty
+  std::string_view text;   ///< as it stands in the selector, with all behind it
 };
-
-std::string to_string(const Token& token) {
-  return fmt::format("{}({})", kKindNames[static_cast<std::size_t>(token.kind)], token.value);
-}
 
 constexpr bool is_key_character(char c) { return is_alphanumeric(c) || c == '_' || c == '.' || c == '/' || c == '-'; }
 
@@ -101,8 +90,9 @@ class Tokenizer {
     std::vector<Token> tokens;
     for (skip_blanks(); !rest_.empty(); skip_blanks()) {
       const bool after_label = !tokens.empty() && tokens.back().kind == TokenKind::label;
+      const std::string_view text = rest_;
       TRY(const Token token, next(after_label ? tokens.back().value : std::string_view()));
-      tokens.push_back(token);
+      tokens.push_back({token.kind, token.value, text});
     }
     tokens.push_back({});
     return tokens;
@@ -111,7 +101,7 @@ class Tokenizer {
  private:
   /// The token at the front of a rest that is not empty. `label` is the token before, if that was one.
   [[nodiscard]] Result<Token> next(std::string_view label) {
-    if (const auto punctuation = take_punctuation()) return Token{*punctuation, {}};
+    if (const auto punctuation = take_punctuation()) return Token{*punctuation, {}, {}};
     switch (rest_.front()) {
       case '"':
       case '\'':
@@ -144,17 +134,17 @@ class Tokenizer {
   [[nodiscard]] Result<Token> string_literal() {
     const auto end = rest_.find(rest_.front(), 1);
     if (end == rest_.npos) return bad("unterminated string");
-    const Token token{TokenKind::string_literal, rest_.substr(1, end - 1)};
+    const Token token{TokenKind::string_literal, rest_.substr(1, end - 1), {}};
     rest_.remove_prefix(end + 1);
     return token;
   }
 
   [[nodiscard]] Result<Token> operator_after(std::string_view label) {
-    if (take_words("contains", {})) return Token{TokenKind::contains, {}};
-    if (take_words("starts", "with")) return Token{TokenKind::starts_with, {}};
-    if (take_words("ends", "with")) return Token{TokenKind::ends_with, {}};
-    if (take_words("not", "in")) return Token{TokenKind::not_in, {}};
-    if (take_words("in", {})) return Token{TokenKind::in, {}};
+    if (take_words("contains", {})) return Token{TokenKind::contains, {}, {}};
+    if (take_words("starts", "with")) return Token{TokenKind::starts_with, {}, {}};
+    if (take_words("ends", "with")) return Token{TokenKind::ends_with, {}, {}};
+    if (take_words("not", "in")) return Token{TokenKind::not_in, {}, {}};
+    if (take_words("in", {})) return Token{TokenKind::in, {}, {}};
     return bad(fmt::format("expected operator after label \"{}\"", label));
   }
 
@@ -162,12 +152,12 @@ class Tokenizer {
     if (take("has(")) {
       skip_blanks();
       TRY(const std::string_view key, label_key());
-      return closed(Token{TokenKind::has, key}, "has(");
+      return closed(Token{TokenKind::has, key, {}}, "has(");
     }
-    if (take("all(")) return closed(Token{TokenKind::all, {}}, "all(");
-    if (take("global(")) return closed(Token{TokenKind::global, {}}, "global(");
+    if (take("all(")) return closed(Token{TokenKind::all, {}, {}}, "all(");
+    if (take("global(")) return closed(Token{TokenKind::global, {}, {}}, "global(");
     TRY(const std::string_view key, label_key());
-    return Token{TokenKind::label, key};
+    return Token{TokenKind::label, key, {}};
   }
 
   [[nodiscard]] Result<Token> closed(Token token, std::string_view opened) {
@@ -215,21 +205,18 @@ class Tokenizer {
 
 // ---- the parser
 
-/// Goes over the tokens once and writes the steps and the normal form side by side. What is open is on a stack of its
-/// own.
+/// Goes over the tokens once and writes the steps. Open parentheses are on a stack of its own.
 class SelectorParser {
  public:
-  explicit SelectorParser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {
-    selector_.steps_.clear();
-    selector_.text_.clear();
-  }
+  explicit SelectorParser(std::vector<Token> tokens) : tokens_(std::move(tokens)) { selector_.steps_.clear(); }
 
   [[nodiscard]] Result<Selector> run() {
     for (bool more = true; more;) {
       TRY_VOID(operand());
       TRY(more, after_operand());
     }
-    if (front().kind != TokenKind::end) return bad("unexpected content at end of selector " + rest_as_text());
+    if (front().kind != TokenKind::end)
+      return bad(fmt::format("unexpected content at end of selector: {}", shown(front())));
     return std::move(selector_);
   }
 
@@ -240,8 +227,6 @@ class SelectorParser {
   /// The whole text or an open parenthesis. Operands of `&&` make one operand of `||`.
   struct Level {
     bool negated = false;
-    std::size_t any_of_begin = 0;   ///< in the normal form
-    std::size_t each_of_begin = 0;  ///< in the normal form
     std::size_t any_of_count = 0;
     std::size_t each_of_count = 0;
   };
@@ -254,7 +239,6 @@ class SelectorParser {
     for (;;) {
       bool negated = false;
       for (; front().kind == TokenKind::negate; ++at_) negated = !negated;
-      if (negated) selector_.text_ += '!';
       if (front().kind != TokenKind::left_paren) {
         TRY_VOID(comparison());
         close_operand(negated);
@@ -264,7 +248,7 @@ class SelectorParser {
         return bad(fmt::format("selector has more than {} parentheses inside each other", kSelectorNestingMax));
       }
       ++at_;
-      levels_.push_back({.negated = negated, .any_of_begin = here(), .each_of_begin = here()});
+      levels_.push_back({.negated = negated});
     }
   }
 
@@ -273,13 +257,10 @@ class SelectorParser {
     for (;;) {
       switch (front().kind) {
         case TokenKind::each_of:
-          selector_.text_ += " && ";
           ++at_;
           return true;
         case TokenKind::any_of:
           close_each_of();
-          selector_.text_ += " || ";
-          levels_.back().each_of_begin = here();
           ++at_;
           return true;
         default:
@@ -300,42 +281,38 @@ class SelectorParser {
 
   void close_each_of() {
     Level& level = levels_.back();
-    close_group(Op::each_of, level.each_of_begin, std::exchange(level.each_of_count, 0));
+    close_group(Op::each_of, std::exchange(level.each_of_count, 0));
     ++level.any_of_count;
   }
 
   Level close_level() {
     close_each_of();
     const Level level = levels_.back();
-    close_group(Op::any_of, level.any_of_begin, level.any_of_count);
+    close_group(Op::any_of, level.any_of_count);
     levels_.pop_back();
     return level;
   }
 
-  void close_group(Op op, std::size_t begin, std::size_t count) {
-    if (count < 2) return;
-    selector_.text_.insert(begin, 1, '(');
-    selector_.text_ += ')';
-    selector_.steps_.push_back({.op = op, .count = count});
+  void close_group(Op op, std::size_t count) {
+    if (count >= 2) selector_.steps_.push_back({.op = op, .count = count});
   }
 
   [[nodiscard]] Result<void> comparison() {
     switch (front().kind) {
       case TokenKind::all:
-        return simple(Op::all, "all()");
+        return simple(Op::all);
       case TokenKind::global:
-        return simple(Op::global, "global()");
+        return simple(Op::global);
       case TokenKind::has:
-        return simple(Op::has, fmt::format("has({})", front().value));
+        return simple(Op::has);
       case TokenKind::label:
         return label_comparison();
       default:
-        return bad("unexpected token: " + to_string(front()));
+        return bad(fmt::format("unexpected {}", shown(front())));
     }
   }
 
-  [[nodiscard]] Result<void> simple(Op op, std::string_view text) {
-    selector_.text_ += text;
+  [[nodiscard]] Result<void> simple(Op op) {
     selector_.steps_.push_back({.op = op, .key = std::string(front().value)});
     ++at_;
     return {};
@@ -345,35 +322,32 @@ class SelectorParser {
     if (ahead(1).kind == TokenKind::end) return bad("unexpected end of string looking for op");
     switch (ahead(1).kind) {
       case TokenKind::equal:
-        return with_string(Op::equal, "==");
+        return with_string(Op::equal);
       case TokenKind::not_equal:
-        return with_string(Op::not_equal, "!=");
+        return with_string(Op::not_equal);
       case TokenKind::contains:
-        return with_string(Op::contains, "contains");
+        return with_string(Op::contains);
       case TokenKind::starts_with:
-        return with_string(Op::starts_with, "starts with");
+        return with_string(Op::starts_with);
       case TokenKind::ends_with:
-        return with_string(Op::ends_with, "ends with");
+        return with_string(Op::ends_with);
       case TokenKind::in:
-        return with_set(Op::in, "in");
+        return with_set(Op::in);
       case TokenKind::not_in:
-        return with_set(Op::not_in, "not in");
+        return with_set(Op::not_in);
       default:
-        return bad("expected == or != not: " + to_string(ahead(1)));
+        return bad(fmt::format("expected == or != not: {}", shown(ahead(1))));
     }
   }
 
-  [[nodiscard]] Result<void> with_string(Op op, std::string_view name) {
+  [[nodiscard]] Result<void> with_string(Op op) {
     if (ahead(2).kind != TokenKind::string_literal) return bad("expected string");
-    Step step{.op = op, .key = std::string(front().value), .values = {std::string(ahead(2).value)}};
+    selector_.steps_.push_back({.op = op, .key = std::string(front().value), .values = {std::string(ahead(2).value)}});
     at_ += 3;
-    selector_.text_ += fmt::format("{} {} ", step.key, name);
-    append_quoted(step.values.front());
-    selector_.steps_.push_back(std::move(step));
     return {};
   }
 
-  [[nodiscard]] Result<void> with_set(Op op, std::string_view name) {
+  [[nodiscard]] Result<void> with_set(Op op) {
     if (ahead(2).kind != TokenKind::left_brace) return bad("expected set literal");
     Step step{.op = op, .key = std::string(front().value)};
     at_ += 3;
@@ -386,40 +360,11 @@ class SelectorParser {
     if (front().kind != TokenKind::right_brace) return bad("expected }");
     ++at_;
     std::sort(step.values.begin(), step.values.end());
-    step.values.erase(std::unique(step.values.begin(), step.values.end()), step.values.end());
-    append_set(step, name);
     selector_.steps_.push_back(std::move(step));
     return {};
   }
 
-  void append_set(const Step& step, std::string_view name) {
-    selector_.text_ += fmt::format("{} {} {{", step.key, name);
-    for (std::size_t i = 0; i < step.values.size(); ++i) {
-      if (i > 0) selector_.text_ += ", ";
-      append_quoted(step.values[i]);
-    }
-    selector_.text_ += '}';
-  }
-
-  /// A value has at most one kind of quote inside: the other than it was written in.
-  void append_quoted(std::string_view value) {
-    const char quote = value.find('"') == value.npos ? '"' : '\'';
-    selector_.text_ += quote;
-    selector_.text_ += value;
-    selector_.text_ += quote;
-  }
-
-  /// As many tokens as a message has room for.
-  [[nodiscard]] std::string rest_as_text() const {
-    std::string text = "[";
-    for (std::size_t i = at_; i < tokens_.size() && text.size() <= kSelectorMessageBytesMax; ++i) {
-      if (i > at_) text += ' ';
-      text += to_string(tokens_[i]);
-    }
-    return text + ']';
-  }
-
-  [[nodiscard]] std::size_t here() const { return selector_.text_.size(); }
+  static std::string_view shown(const Token& token) { return token.kind == TokenKind::end ? "end" : token.text; }
 
   std::vector<Token> tokens_;
   std::size_t at_ = 0;

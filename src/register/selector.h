@@ -39,19 +39,11 @@ class Selector {
   /// Everything: `all()`.
   Selector() = default;
 
-  /// invalid_argument with Calico's message (of v3.31) for a text that is none; control characters of the text are
-  /// escaped in it as Go's %q does, since a message is one line.
+  /// invalid_argument for a text that is none, in Calico's words (of v3.31) where these name no token; control
+  /// characters of the text are escaped in it as Go's %q does, since a message is one line.
   [[nodiscard]] static Result<Selector> parse(std::string_view text);
 
   [[nodiscard]] bool matches(const Labels& labels) const;
-
-  /// Calico's normal form: double quotes where possible, values of a set in order and once, parentheses around each
-  /// `&&` and `||`, no other. Parses to a Selector of the same meaning, unless it got longer or deeper than the limits;
-  /// also to an equal one, unless `!(!x)` became `!!x`, which reads as `x`.
-  [[nodiscard]] const std::string& to_string() const { return text_; }
-
-  /// The same normal form. Different texts may still match the same labels.
-  friend bool operator==(const Selector& a, const Selector& b) { return a.text_ == b.text_; }
 
  private:
   friend class SelectorParser;
@@ -76,7 +68,7 @@ class Selector {
   struct Step {
     Op op = Op::all;
     std::string key{};
-    std::vector<std::string> values{};  ///< one; for sets any number, in order and once
+    std::vector<std::string> values{};  ///< one; for sets any number, in order
     std::size_t count = 0;
   };
 
@@ -84,7 +76,6 @@ class Selector {
   [[nodiscard]] static bool compare(const Step& step, const std::string& value);
 
   std::vector<Step> steps_{Step{}};
-  std::string text_ = "all()";
 };
 
 }  // namespace croft::core

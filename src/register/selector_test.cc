@@ -16,14 +16,9 @@ using Labels = Selector::Labels;
 
 bool matches(std::string_view text, const Labels& labels) { return Selector::parse(text).value().matches(labels); }
 
-std::string normal_form(std::string_view text) {
-  const auto selector = Selector::parse(text);
-  return selector ? selector->to_string() : "error: " + selector.error().message;
-}
-
 std::string error_of(std::string_view text) {
   const auto selector = Selector::parse(text);
-  if (selector) return "no error: " + selector->to_string();
+  if (selector) return "no error";
   EXPECT_EQ(selector.error().code, ErrorCode::invalid_argument) << text;
   EXPECT_EQ(selector.error().details, "") << text;
   return selector.error().message;
@@ -89,57 +84,18 @@ TEST(Selector, NotBindsBeforeAndBeforeOr) {
   EXPECT_TRUE(matches("!!!has(a)", c));
 }
 
-TEST(Selector, NormalForm) {
-  const std::pair<std::string, std::string> rows[] = {
-      {"", "all()"},
-      {" all( \t) ", "all()"},
-      {"global( )", "global()"},
-      {"((all()))", "all()"},
-      {"has( a )", "has(a)"},
-      {"!!has(a)", "has(a)"},
-      {"! ! !has(a)", "!has(a)"},
-      {"a=='b'", R"(a == "b")"},
-      {"a\t!=\t'b'", R"(a != "b")"},
-      {"a == '\"'", R"(a == '"')"},
-      {"a == \"'\"", R"(a == "'")"},
-      {"a startswith'b'", R"(a starts with "b")"},
-      {"a ends \t with\"b\"", R"(a ends with "b")"},
-      {"a contains\"b\"", R"(a contains "b")"},
-      {"a in{'d','a',\"b\",'a'}", R"(a in {"a", "b", "d"})"},
-      {"a in {'a',}", R"(a in {"a"})"},
-      {"a in {'\"', \"'\"}", R"(a in {'"', "'"})"},
-      {"a notin { }", "a not in {}"},
-      {"a in {'\xc3\xb6', 'z'}", "a in {\"z\", \"\xc3\xb6\"}"},
-      {"has(a)&&has(b)", "(has(a) && has(b))"},
-      {"has(a) && (has(b) && has(c))", "(has(a) && (has(b) && has(c)))"},
-      {"has(a) || has(b) && has(c) || all()", "(has(a) || (has(b) && has(c)) || all())"},
-      {"!(has(a) || !has(b)) && !(has(c))", "(!(has(a) || !has(b)) && !has(c))"},
-      {"!(!(k == 'v' && has(t) || all()) && (a in {'b', 'c'}))",
-       R"(!(!((k == "v" && has(t)) || all()) && a in {"b", "c"}))"},
-      // No word is reserved.
-      {"in in {'in'}", R"(in in {"in"})"},
-      {"all == 'x' && has == 'y'", R"((all == "x" && has == "y"))"},
-      {"contains contains 'contains'", R"(contains contains "contains")"},
-      {"not not in {'not'}", R"(not not in {"not"})"},
-      {"startswith starts with 'x'", R"(startswith starts with "x")"},
-      {"- == 'x' && 9 != '' && / == '/'", R"((- == "x" && 9 != "" && / == "/"))"},
-      // What a literal holds is kept, byte for byte.
-      {"a == 'x\n\xff\\'", "a == \"x\n\xff\\\""},
-  };
-  for (const auto& [text, expected] : rows) {
-    EXPECT_EQ(normal_form(text), expected) << text;
-    EXPECT_EQ(normal_form(expected), expected) << text;
+TEST(Selector, IsWrittenInManyWays) {
+  const Labels labels{{"a", "b"}, {"in", "in"}, {"not", "not"}, {"contains", "contains"}, {"-", "x"}};
+  for (const char* text :
+       {"((all()))", "has( a )", "a=='b'", "a\t==\t'b'", "a startswith'b'", "a ends \t with\"b\"", "a contains\"b\"",
+        "a in{'d','b',\"b\",'a'}", "a in {'b',}", "!(a notin {'b'})", "has(a)&&has(in)", "in in {'in'}",
+        "contains contains 'contains'", "not not in {'in'}", "- == 'x' && 9 != ''"}) {
+    EXPECT_TRUE(matches(text, labels)) << text;
   }
+  EXPECT_TRUE(matches("a == 'x\n\xff\\'", {{"a", "x\n\xff\\"}}));
 }
 
-TEST(Selector, NormalFormOfANegatedNegationIsReadShorter) {
-  EXPECT_EQ(normal_form("!(!has(a))"), "!!has(a)");
-  EXPECT_EQ(normal_form("!!has(a)"), "has(a)");
-  EXPECT_EQ(normal_form("!(!(!(has(a) && all())))"), "!!!(has(a) && all())");
-  EXPECT_EQ(normal_form("!!!(has(a) && all())"), "!(has(a) && all())");
-}
-
-TEST(Selector, ErrorsAreCalicos) {
+TEST(Selector, Errors) {
   const std::string_view no_op = "unexpected end of string looking for op";
   const std::string_view no_string = "expected string";
   const std::pair<std::string, std::string_view> rows[] = {
@@ -196,50 +152,42 @@ TEST(Selector, ErrorsAreCalicos) {
       {"a in {,}", "expected }"},
       {"a in {'b' 'c'}", "expected }"},
       {"a in {", "expected }"},
-      {"(", "unexpected token: TokEOF()"},
-      {"!", "unexpected token: TokEOF()"},
-      {"has(a) &&", "unexpected token: TokEOF()"},
-      {"has(a) || ", "unexpected token: TokEOF()"},
-      {"()", "unexpected token: TokRParen()"},
-      {")", "unexpected token: TokRParen()"},
-      {"'b1' == b", "unexpected token: TokStringLiteral(b1)"},
-      {"== 'b'", "unexpected token: TokEq()"},
-      {"!= 'b'", "unexpected token: TokNe()"},
-      {"&& all()", "unexpected token: TokAnd()"},
-      {"all() || || all()", "unexpected token: TokOr()"},
-      {"{}", "unexpected token: TokLBrace()"},
-      {"}", "unexpected token: TokRBrace()"},
-      {",", "unexpected token: TokComma()"},
-      {"a 'b'", "expected == or != not: TokStringLiteral(b)"},
-      {"a()", "expected == or != not: TokLParen()"},
-      {"has (a)", "expected == or != not: TokLParen()"},
-      {"a)", "expected == or != not: TokRParen()"},
-      {"a && b", "expected == or != not: TokAnd()"},
-      {"a !", "expected == or != not: TokNot()"},
+      {"(", "unexpected end"},
+      {"!", "unexpected end"},
+      {"has(a) &&", "unexpected end"},
+      {"has(a) || ", "unexpected end"},
+      {"()", "unexpected )"},
+      {")", "unexpected )"},
+      {"'b1' == b", "unexpected 'b1' == b"},
+      {"== 'b'", "unexpected == 'b'"},
+      {"!= 'b'", "unexpected != 'b'"},
+      {"&& all()", "unexpected && all()"},
+      {"all() || || all()", "unexpected || all()"},
+      {"{}", "unexpected {}"},
+      {"}", "unexpected }"},
+      {",", "unexpected ,"},
+      {"a 'b'", "expected == or != not: 'b'"},
+      {"a()", "expected == or != not: ()"},
+      {"has (a)", "expected == or != not: (a)"},
+      {"a)", "expected == or != not: )"},
+      {"a && b", "expected == or != not: && b"},
+      {"a !", "expected == or != not: !"},
       {"(all()", "expected )"},
       {"(all() all())", "expected )"},
       {"((all())", "expected )"},
-      {"all())", "unexpected content at end of selector [TokRParen() TokEOF()]"},
-      {"all() a in {'x', \"y z\"}",
-       "unexpected content at end of selector [TokLabel(a) TokIn() TokLBrace() TokStringLiteral(x) TokComma() "
-       "TokStringLiteral(y z) TokRBrace() TokEOF()]"},
+      {"all())", "unexpected content at end of selector: )"},
+      {"all() a in {'x', \"y z\"}", "unexpected content at end of selector: a in {'x', \"y z\"}"},
       {"all() a not in b contains c starts with d", "expected operator after label \"a\""},
-      {"all() has(b) global() all()",
-       "unexpected content at end of selector [TokHas(b) TokGlobal() TokAll() TokEOF()]"},
-      {"all() a startswith 'b' c endswith 'd' e contains 'f' g notin {",
-       "unexpected content at end of selector [TokLabel(a) TokStartsWith() TokStringLiteral(b) TokLabel(c) "
-       "TokEndsWith() TokStringLiteral(d) TokLabel(e) TokContains() TokStringLiteral(f) TokLabel(g) TokNotIn() "
-       "TokLBrace() TokEOF()]"},
   };
   for (const auto& [text, expected] : rows) EXPECT_EQ(error_of(text), expected) << text;
 }
 
 TEST(Selector, MessagesAreOneBoundedLine) {
-  EXPECT_EQ(error_of("'a\n\x1b\x7f\\\xc3\xb6'"), "unexpected token: TokStringLiteral(a\\n\\x1b\\x7f\\\xc3\xb6)");
-  EXPECT_EQ(error_of(std::string("'\0'", 3)), "unexpected token: TokStringLiteral(\\x00)");
-  const std::string prefix = "unexpected token: TokStringLiteral(";
+  EXPECT_EQ(error_of("'a\n\x1b\x7f\\\xc3\xb6'"), "unexpected 'a\\n\\x1b\\x7f\\\xc3\xb6'");
+  EXPECT_EQ(error_of(std::string("'\0'", 3)), "unexpected '\\x00'");
+  const std::string prefix = "unexpected '";
   const auto room = kSelectorMessageBytesMax - prefix.size() - 1;
-  EXPECT_EQ(error_of("'" + std::string(room, 'x') + "'"), prefix + std::string(room, 'x') + ")");
+  EXPECT_EQ(error_of("'" + std::string(room, 'x') + "'"), prefix + std::string(room, 'x') + "'");
   EXPECT_EQ(error_of("'" + std::string(room + 1, 'x') + "'"), prefix + std::string(room - 2, 'x') + "...");
   // Not in the middle of a character.
   const auto cut = error_of("'" + repeated("\xe2\x82\xac", 1000) + "'");
@@ -276,8 +224,7 @@ TEST(Selector, DeepTexts) {
     return repeated(opened, depth) + "has(a)" + repeated(closed, depth);
   };
   const auto depth = kSelectorNestingMax;
-  EXPECT_EQ(normal_form(nested("(", ")", depth)), "has(a)");
-  EXPECT_EQ(normal_form(nested("!(", ")", depth)), repeated("!", depth) + "has(a)");
+  EXPECT_TRUE(matches(nested("(", ")", depth), {{"a", ""}}));
   EXPECT_EQ(matches(nested("!(", ")", depth - 1), {}), depth % 2 == 0);
   EXPECT_FALSE(matches(nested("(all() && ", ")", depth), {}));
   EXPECT_TRUE(matches(nested("(all() && ", " || all())", depth), {}));
@@ -287,20 +234,9 @@ TEST(Selector, DeepTexts) {
     EXPECT_EQ(error_of(nested("!(all() || ", ")", beyond)), too_deep);
   }
   EXPECT_EQ(error_of(repeated("(", kSelectorBytesMax)), too_deep);
-  EXPECT_EQ(error_of(repeated(")", kSelectorBytesMax)), "unexpected token: TokRParen()");
+  EXPECT_TRUE(error_of(repeated(")", kSelectorBytesMax)).starts_with("unexpected ))"));
   // Beside each other they are no depth.
   EXPECT_TRUE(matches(repeated("(all()) && ", 5000) + "all()", {}));
-}
-
-TEST(Selector, IsAValue) {
-  EXPECT_EQ(Selector(), Selector::parse("").value());
-  EXPECT_EQ(Selector(), Selector::parse("(all())").value());
-  EXPECT_TRUE(Selector().matches({}));
-  EXPECT_EQ(Selector::parse("a in {'x','y'}").value(), Selector::parse("a in {\"y\", 'x', 'y'}").value());
-  EXPECT_FALSE(Selector::parse("has(a)").value() == Selector::parse("has(b)").value());
-  const Selector copy = Selector::parse("!has(a)").value();
-  EXPECT_TRUE(copy.matches({}));
-  EXPECT_EQ(copy.to_string(), "!has(a)");
 }
 
 // ---- against a dumb evaluator
@@ -413,13 +349,9 @@ RC_GTEST_PROP(SelectorProperty, MeansWhatADumbEvaluatorSays, ()) {
   const std::string text = gap() + print(tree) + gap();
   RC_LOG() << text << '\n';
   const Selector selector = Selector::parse(text).value();
-  const Selector again = Selector::parse(selector.to_string()).value();
-  RC_ASSERT(again == selector || selector.to_string().find("!!") != std::string::npos);
-  RC_ASSERT(Selector::parse(again.to_string()).value() == again);
   for (int i = 0; i < 5; ++i) {
     const Labels labels = random_labels();
     RC_ASSERT(selector.matches(labels) == dumb_matches(tree, labels));
-    RC_ASSERT(again.matches(labels) == selector.matches(labels));
   }
 }
 
@@ -433,13 +365,9 @@ RC_GTEST_PROP(SelectorProperty, AnySoupOfWordsIsReadOrRefused, ()) {
     text += word + gap();
   }
   const auto selector = Selector::parse(text);
-  if (selector) {
-    const Selector again = Selector::parse(selector->to_string()).value();
-    RC_ASSERT(Selector::parse(again.to_string()).value() == again);
-  } else {
-    RC_ASSERT(selector.error().code == ErrorCode::invalid_argument);
-    RC_ASSERT(!selector.error().message.empty());
-  }
+  if (selector) return;
+  RC_ASSERT(selector.error().code == ErrorCode::invalid_argument);
+  RC_ASSERT(!selector.error().message.empty());
 }
 
 }  // namespace

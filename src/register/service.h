@@ -20,7 +20,7 @@ enum class IpFamilyPolicy : std::uint8_t { single_stack, prefer_dual_stack, requ
 enum class ServiceProtocol : std::uint8_t { tcp, udp, sctp };
 enum class TrafficPolicy : std::uint8_t { cluster, local };
 
-/// What stands in `clusterIPs` of a Service without an address.
+/// The text in `clusterIPs` of a Service without an address.
 inline constexpr std::string_view kHeadless = "None";
 
 struct ServicePort {

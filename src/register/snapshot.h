@@ -40,11 +40,12 @@ using UnreadableRecords = std::ranges::subrange<std::map<Key, Error>::const_iter
 /// A list of keys in their order, shared by those who hold it: of a large cluster's blocks there are many thousands.
 using KeyList = std::shared_ptr<const std::vector<Key>>;
 
-/// What one look at a snapshot may take (Snapshot::set_steps_max): more than the largest cluster needs, about a second.
+/// The steps that one look at a snapshot may take (Snapshot::set_steps_max): more than the largest cluster needs, about
+/// a second.
 inline constexpr std::uint64_t kDecisionStepsMax = std::uint64_t{1} << 22;
 
-/// What has been read from the store for one decision. A key that was looked up and not found is remembered as absent;
-/// one that was not looked up is unknown, which is something else.
+/// The records that have been read from the store for one decision. A key that was looked up and not found is
+/// remembered as absent; one that was not looked up is unknown, which is something else.
 class Snapshot {
  public:
   void set(const Key& key, std::optional<Value> value) {
@@ -84,8 +85,6 @@ class Snapshot {
   /// The store has no records of these kinds (store.h, Capabilities).
   void set_lacks(Kinds lacks) { lacks_ = lacks; }
   [[nodiscard]] bool lacks(Kind kind) const { return lacks_.contains(kind); }
-
-  /// What the blocks that one commit writes may come to, with all that is recorded beside them (store.h, Capabilities).
 
   /// How much a decision may look at, in records, blocks and candidates; past that it refuses rather than go on
   /// (kDecisionStepsMax). Tests ask how many steps the last look took, and set a smaller limit.
@@ -138,14 +137,14 @@ class Snapshot {
   mutable std::shared_ptr<const net::Intervals> reserved_;
 };
 
-/// What a decision needs to see before it can go on.
+/// The records that a decision needs to see before it can go on.
 struct Missing {
   std::set<Key> records;
   std::set<Listing> lists;  ///< with values
   std::set<Listing> keys;   ///< keys only
   std::set<FreeBlock> free_blocks;
-  /// Nothing may be older than the call: it will be remembered from a position on, or no commit proves it. What a
-  /// decision rests on is proven by its commit, and a store may give some of it from a memory that lags.
+  /// Nothing may be older than the call: it will be remembered from a position on, or no commit proves it. Its commit
+  /// proves the records that a decision rests on, and a store may give some of it from a memory that lags.
   bool to_keep = false;
   /// Reading more won't help: the decision rests on a record that is damaged (Reader::get, Reader::list).
   std::optional<Error> damaged{};

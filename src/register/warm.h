@@ -31,8 +31,8 @@ enum class WarmState : std::uint8_t {
   quarantined,  ///< the cloud says that it is ours, and `why` it is not used
 };
 
-/// What a look has shown that speaks against giving an address to a pod. It lasts until a look in which the same source
-/// speaks shows nothing of it (vpc/decide/reconcile.h).
+/// A sign that speaks against giving an address to a pod. It lasts until a look in which the same source speaks shows
+/// nothing of it (vpc/decide/reconcile.h).
 enum class WarmDoubt : std::uint8_t {
   not_in_cloud,  ///< the cloud did not show it on this node's interface
   used_by_host,  ///< an interface or a route of the host has it, and the stock knows of nobody who does
@@ -55,15 +55,16 @@ struct WarmAddress {
   WallTime recycled_at{};  ///< when that pod let go; the epoch when none has
   /// When it was last known to be nobody else's on the wire; absent: it was not probed, which it has to be before use.
   std::optional<WallTime> verified{};
-  // Of `held`; else empty.
+  // With `held`; else empty.
   Owner owner{};
   PodIdentity pod{};
   std::string netns{};
-  /// What else an agent's client recorded with the pod and reads back: `dedicatedUNI`, `interfaceID`, `eipID`.
+  /// Further values that an agent's client recorded with the pod and reads back: `dedicatedUNI`, `interfaceID`,
+  /// `eipID`.
   std::map<std::string, std::string> extra{};
   std::optional<Cooling> cooling{};     ///< of `cooling`
   std::optional<net::Mac> other_mac{};  ///< who answered for it on the wire
-  /// Ascending. Of what no pod has: nobody is given it meanwhile. Of `held`: it stays when the holder lets go.
+  /// Ascending. An address that no pod has is given to nobody meanwhile. With `held` it stays when the holder lets go.
   std::vector<WarmDoubt> doubts{};
   std::string peer{};     ///< of `lending` and `lent`: whose it becomes, a MAC; of one that was borrowed: who lent it
   std::string request{};  ///< of `lending` and `lent`: the borrower's name for its request
@@ -71,7 +72,7 @@ struct WarmAddress {
   friend bool operator==(const WarmAddress&, const WarmAddress&) = default;
 };
 
-/// What is, or is about to be, asked of the cloud or another node, and brings addresses that have no record yet.
+/// A request to the cloud or another node that is made, or about to be, and brings addresses that have no record yet.
 /// Written before the call, and gone in the commit that records the outcome: one that is there at a start tells that
 /// the outcome has to be looked up.
 struct WarmIntent {
@@ -85,14 +86,14 @@ struct WarmIntent {
   std::string peer;  ///< of whom it is borrowed; of what is allocated: which pod it is promised to (warm/promised.h)
   WallTime begun{};
   ClockMark begun_at{};  ///< by a clock that nobody sets
-  /// Whose call it is, for people. It is settled once the cloud has what was asked for, or no call takes so long.
+  /// The caller, for people. It is settled once the cloud has what was asked for, or no call takes so long.
   std::uint32_t process = 0;
   std::uint64_t process_started = 0;  ///< ticks since boot, tells two processes of one number apart
   friend bool operator==(const WarmIntent&, const WarmIntent&) = default;
 };
 
-/// What the node's agent found out about the node and goes by, for who works without the agent. One record; a node
-/// where no agent has been has one that says nothing but its generation.
+/// The facts that the node's agent found out about the node and goes by, for plugins without the agent. One record; a
+/// node where no agent has been has one that says nothing but its generation.
 struct WarmNode {
   std::string node;
   net::Mac mac;
@@ -108,7 +109,7 @@ struct WarmNode {
   /// The term in the upper half (vpc/decide/stock.h), in the lower half how often an address was given to a pod: of two
   /// who give at once neither can miss what the other gave to the same owner.
   std::uint64_t generation = 0;
-  /// What the node may have of all sorts together, at least 1; nothing: no limit.
+  /// The most that the node may have of all sorts together, at least 1; nothing: no limit.
   std::optional<std::uint32_t> node_max{};
   friend bool operator==(const WarmNode&, const WarmNode&) = default;
 };

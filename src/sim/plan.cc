@@ -17,8 +17,8 @@
 #include "ipam/use/pools.h"
 #include "ipam/use/release.h"
 #include "sim/calico_way.h"
-#include "sim/measured_manners.h"
 #include "sim/node_memory.h"
+#include "sim/server.h"
 #include "sim/today.h"
 
 namespace croft::sim {

@@ -1,6 +1,7 @@
 #include "sim/server.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "base/planted.h"
@@ -52,6 +53,10 @@ std::size_t items_in(const store::ReadAnswer& answer) {
 }
 
 Error unknown() { return {ErrorCode::unknown_outcome, "simulated: the reply was lost", {}}; }
+
+using namespace std::chrono_literals;
+
+constexpr double kMeasuredCores = 2;
 
 }  // namespace
 
@@ -447,6 +452,30 @@ Result<std::unique_ptr<store::Watch>> Client::watch(const store::WatchScope& sco
   ++server_.traffic_.requests;
   TRY_VOID(travel(server_.draw(server_.manners_.read), deadline));
   return std::unique_ptr<store::Watch>(std::make_unique<ServerWatch>(*this, scope, after));
+}
+
+Manners measured_manners(const std::string& datastore, double cores) {
+  Manners manners = *manners_of(datastore);
+  const double faster = kMeasuredCores / cores;
+  const auto work = [&](double microseconds) { return Span(static_cast<std::int64_t>(microseconds * 1000 * faster)); };
+  manners.service = {};
+  if (datastore == "kubernetes") {
+    // Long ones are those that waited for a core.
+    manners.read = {300us, work(26000)};
+    manners.write = {100us, work(126000)};
+    manners.work = {work(10), work(0), work(20), work(140), work(730), work(3600), work(5)};
+  } else if (datastore == "etcd") {
+    manners.read = {200us, 1300us};
+    manners.write = {200us, 1ms};
+    manners.service = work(230);
+    manners.work = {work(380), work(20), work(0), work(7), work(140), work(210), work(3)};
+  } else {
+    manners.read = {10us, 50us};
+    manners.write = {50us, 200us};
+    manners.service = work(950);
+    manners.work = {work(50), work(5), work(0), work(1), work(10), work(120), work(0)};
+  }
+  return manners;
 }
 
 }  // namespace croft::sim

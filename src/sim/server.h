@@ -16,7 +16,6 @@
 
 #include "base/manual_clock.h"
 #include "base/result.h"
-#include "sim/machine_clock.h"
 #include "sim/schedule.h"
 #include "store/memory/memory_store.h"
 #include "store/store.h"
@@ -200,5 +199,10 @@ class Client final : public store::Store {
   const MachineClock& clock_;
   Way* const way_;
 };
+
+/// The manners of a store with the times that were measured (docs/measurements.md), on machines with two cores that the
+/// clients shared. There the work of a request limits the rate. It is divided by the cores. The cost of a change for
+/// each watcher is estimated. `datastore`: one of kStores.
+[[nodiscard]] Manners measured_manners(const std::string& datastore, double cores);
 
 }  // namespace croft::sim

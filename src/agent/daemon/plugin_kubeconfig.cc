@@ -13,7 +13,6 @@
 #include "install/door/node_files.h"
 #include "install/format/record.h"
 #include "os/files.h"
-#include "os/secret_file.h"
 #include "store/kube/account.h"
 
 namespace croft::app {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/hex.h"
 #include "base/net/family.h"
 #include "base/net/u128.h"
 
@@ -26,14 +27,6 @@ struct AddressScan {
 namespace scan_detail {
 
 [[nodiscard]] constexpr bool is_decimal_digit(char c) { return c >= '0' && c <= '9'; }
-
-/// The value of a hexadecimal digit of either case; -1 for any other character.
-[[nodiscard]] constexpr int hex_digit(char c) {
-  if (is_decimal_digit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 [[nodiscard]] constexpr AddressScan stop(std::string_view reason, std::size_t at) { return {{}, {}, reason, at}; }
 
@@ -96,9 +89,9 @@ class GroupReader {
     if (count_ == kGroups) return "an IPv6 address has at most eight groups";
     const std::size_t start = at_;
     std::uint32_t group = 0;
-    for (; at_ < text_.size() && hex_digit(text_[at_]) >= 0; ++at_) {
+    for (; at_ < text_.size() && hex_value(text_[at_]) >= 0; ++at_) {
       if (at_ - start == 4) return "a group of an IPv6 address has more than four digits";
-      group = group << 4 | static_cast<std::uint32_t>(hex_digit(text_[at_]));
+      group = group << 4 | static_cast<std::uint32_t>(hex_value(text_[at_]));
     }
     if (at_ > start && at_ < text_.size() && text_[at_] == '.') return read_embedded(start);
     if (at_ == start) return unreadable_here();

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <string>
 
+#include "base/hex.h"
 #include "base/net/address.h"
-#include "base/net/address_scan.h"
 
 namespace croft::net {
 namespace {
@@ -17,8 +17,8 @@ std::string without_zeros(std::string_view text) {
   std::string result;
   bool within = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool is_digit = scan_detail::hex_digit(text[i]) >= 0;
-    const bool more = i + 1 < text.size() && scan_detail::hex_digit(text[i + 1]) >= 0;
+    const bool is_digit = hex_value(text[i]) >= 0;
+    const bool more = i + 1 < text.size() && hex_value(text[i + 1]) >= 0;
     if (is_digit && !within && text[i] == '0' && more) continue;
     within = is_digit;
     result += text[i];

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/net/address_scan.h"
+#include "base/hex.h"
 #include "base/net/echo.h"
 
 namespace croft::net {
@@ -22,8 +22,8 @@ Result<Mac> Mac::parse(std::string_view text) {
   Mac mac;
   for (std::size_t i = 0; i < mac.bytes.size(); ++i) {
     const std::size_t at = 3 * i;
-    const int high = scan_detail::hex_digit(text[at]);
-    const int low = scan_detail::hex_digit(text[at + 1]);
+    const int high = hex_value(text[at]);
+    const int low = hex_value(text[at + 1]);
     if (high < 0 || low < 0 || (i > 0 && text[at - 1] != ':')) return refuse();
     mac.bytes[i] = static_cast<std::uint8_t>(high << 4 | low);
   }

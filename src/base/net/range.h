@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/assert.h"
 #include "base/net/address.h"
@@ -61,6 +62,9 @@ class AddressRange {
   Address first_;
   Address last_;
 };
+
+/// The fewest prefixes that together are a valid range, ascending.
+[[nodiscard]] std::vector<Prefix> prefixes_of(const AddressRange& range);
 
 }  // namespace croft::net
 

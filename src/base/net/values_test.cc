@@ -11,7 +11,6 @@
 #include "base/net/mac.h"
 #include "base/net/ordinal.h"
 #include "base/net/range.h"
-#include "base/net/range_prefixes.h"
 
 namespace croft::net {
 namespace {

@@ -8,12 +8,15 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "base/space/space.h"
+#include "base/net/ordinal.h"
 
 namespace croft::core::space {
 
-/// A space as one bit an ordinal under a tree of summaries, for Service addresses, ports and node ranges. Every
-/// operation but for_each_taken is O(log64 size), at most six steps, whether the space is empty or all but full.
+using net::Ordinal;
+
+/// The ordinals 0 to size() - 1, each free or taken, as one bit each under a tree of summaries, for Service addresses,
+/// ports and node ranges. Every operation but for_each_taken is O(log64 size), at most six steps, whether the space is
+/// empty or all but full.
 ///
 /// Level 0 holds the ordinals, 64 a word; a set bit means taken. In each level above, a set bit means that the word
 /// below it is full; there is a level 1, and the top level is one word. A search for a free ordinal goes up until a
@@ -145,7 +148,5 @@ void DenseBitmap::set_words(F&& word_at) {
   for (std::size_t index = 0; index < word_count(); ++index) words_[index] = word_at(index);
   count_and_summarise();
 }
-
-static_assert(Space<DenseBitmap>);
 
 }  // namespace croft::core::space

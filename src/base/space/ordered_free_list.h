@@ -8,14 +8,17 @@
 #include <utility>
 #include <vector>
 
+#include "base/net/ordinal.h"
 #include "base/result.h"
-#include "base/space/space.h"
 
 namespace croft::core::space {
 
-/// A space that remembers the order in which its free ordinals are handed out: from the head, and back at the tail, so
-/// that the one idle for longest goes first. The order is exactly the `unallocated` list of a stored Calico block; it
-/// survives reading, changing and writing a block, and with it the time an address rests before it is used again.
+using net::Ordinal;
+
+/// The ordinals 0 to size() - 1, each free or taken, in the order in which the free ones are handed out: from the head,
+/// and back at the tail, so that the one idle for longest goes first. The order is exactly the `unallocated` list of a
+/// stored Calico block; it survives reading, changing and writing a block, and with it the time an address rests before
+/// it is used again.
 ///
 /// take_next and give_back are O(1) over time; take_next_if is O(place of the one found); take of a given ordinal
 /// searches the order, O(free_count()). Meant for blocks: 64 ordinals as a rule, 65,536 at most. Not for Service ranges
@@ -85,7 +88,5 @@ void OrderedFreeList::for_each_taken(F&& f) const {
     if (!free_[value]) f(Ordinal{value});
   }
 }
-
-static_assert(Space<OrderedFreeList>);
 
 }  // namespace croft::core::space

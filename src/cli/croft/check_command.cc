@@ -35,7 +35,7 @@
 #include "noderanges/audit/node_range_audit.h"
 #include "noderanges/commands/cluster_nodes.h"
 #include "noderanges/use/node_cidrs.h"
-#include "os/output_file.h"
+#include "os/files.h"
 #include "store/kube/node_objects.h"
 #include "store/pause.h"
 #include "store/store_url.h"

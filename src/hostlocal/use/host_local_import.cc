@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
-#include "base/net/range_prefixes.h"
+#include "base/net/range.h"
 #include "hostlocal/decide/range_set.h"
 #include "ipam/decide/keep_out.h"
 #include "ipam/use/assign.h"

@@ -19,7 +19,6 @@
 #include "install/commands/plugin_status.h"
 #include "install/decide/node_network.h"
 #include "install/door/node_files.h"
-#include "os/executable.h"
 #include "os/files.h"
 #include "os/process.h"
 #include "register/names.h"

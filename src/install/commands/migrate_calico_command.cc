@@ -13,7 +13,6 @@
 #include "install/commands/install.h"
 #include "install/commands/plugin_status.h"
 #include "install/door/node_files.h"
-#include "os/executable.h"
 #include "os/files.h"
 #include "os/process.h"
 #include "store/store_url.h"

@@ -32,7 +32,6 @@
 #include "ipam/use/release.h"
 #include "noderanges/use/node_range.h"
 #include "os/files.h"
-#include "os/secret_file.h"
 #include "store/kube/account.h"
 #include "store/kube/format/kubeconfig.h"
 #include "store/kube/format/token.h"

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "base/keyed_hash.h"
+#include "base/hex.h"
 #include "base/net/echo.h"
 #include "base/quoted.h"
 #include "cni/decision_log.h"
@@ -180,7 +180,7 @@ Result<std::unique_ptr<store::Store>> Call::open(store::OpenMode mode, const Pat
 
 std::optional<NodeTurn> Call::take_turn(store::Store& store, std::chrono::nanoseconds wait_max, Deadline limit) const {
   if (world_.turns.empty() || store::scheme_of(store_url()) == store::Scheme::sqlite) return std::nullopt;
-  const std::uint64_t of = keyed_hash(0, 0, store_url() + " " + node_.name);
+  const std::uint64_t of = hash_of_name(store_url() + " " + node_.name);
   const auto until = [&](std::chrono::nanoseconds span) {
     return Deadline{std::min(Deadline::after(world_.clock.now(), span).at_since_boot, limit.at_since_boot)};
   };

@@ -15,7 +15,6 @@
 #include "noderanges/commands/node_range_views.h"
 #include "noderanges/use/node_cidrs.h"
 #include "os/files.h"
-#include "os/output_file.h"
 #include "os/process.h"
 
 namespace croft::app {

@@ -69,7 +69,7 @@ std::chrono::seconds cooldown_of(const std::string& text) {
   return std::chrono::seconds{is_one ? count : 0};
 }
 
-/// What reads as marks is taken out of the texts; anything else under such a name stays a text.
+/// Texts that read as marks are taken out; anything else under such a name stays a text.
 void take_marks(Cooling& cooling) {
   const std::string cooldown_key(kCooldownMarkKey);
   if (const auto found = cooling.previous_secondary.find(cooldown_key); found != cooling.previous_secondary.end()) {

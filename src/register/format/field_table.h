@@ -38,7 +38,7 @@ inline constexpr std::size_t kListMax = 200'000;
 /// For lists that the record's length alone bounds.
 inline constexpr std::size_t kNoListMax = std::numeric_limits<std::size_t>::max();
 
-/// What stands before a member: nothing, the brace of its object, or the comma behind the member before it.
+/// The text before a member: nothing, the brace of its object, or the comma behind the member before it.
 enum class Lead : std::uint8_t { none, brace, comma };
 
 // Forms. Each has write(out, value) and read(in, value), which leaves the reader failed when the value is spelled in
@@ -55,7 +55,7 @@ void write_list(CanonicalWriter& out, const Form& form, const List& list) {
   out.raw(separator == "[" ? "[]" : "]");
 }
 
-/// Of at most `max` elements. `read_one` fills a fresh one, the last of `list`.
+/// Reads at most `max` elements. `read_one` fills a fresh one, the last of `list`.
 template <class T, class ReadOne>
 void read_list(CanonicalReader& in, std::size_t max, std::vector<T>& list, ReadOne read_one) {
   list.clear();  // what a new record has by default

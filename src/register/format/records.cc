@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <utility>
 #include <variant>
 
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "base/text/base64.h"
 #include "register/format/canonical_json.h"
 #include "register/format/fields.h"
 #include "register/handle_blocks.h"
@@ -16,7 +18,17 @@
 namespace croft::wire {
 namespace {
 
+using core::IpAddressObject;
 using core::Kind;
+using core::Service;
+using core::ServiceCidrObject;
+using core::ServiceName;
+using core::ServicePort;
+using core::WarmAddress;
+using core::WarmDoubt;
+using core::WarmIntent;
+using core::WarmNode;
+using core::WarmState;
 
 constexpr EnumTexts<core::PoolUse, 3> kPoolUses = {{
     {core::PoolUse::workload, "Workload"},
@@ -122,6 +134,199 @@ constexpr auto kRemovedNode = fields(field("node", &core::RemovedNode::node), fi
 
 constexpr auto kNamespace = fields(field("name", &core::Namespace::name), field("labels", &core::Namespace::labels));
 
+constexpr EnumTexts<core::ServiceType, 4> kTypes = {{
+    {core::ServiceType::cluster_ip, "ClusterIP"},
+    {core::ServiceType::node_port, "NodePort"},
+    {core::ServiceType::load_balancer, "LoadBalancer"},
+    {core::ServiceType::external_name, "ExternalName"},
+}};
+constexpr EnumTexts<core::IpFamilyPolicy, 3> kFamilyPolicies = {{
+    {core::IpFamilyPolicy::single_stack, "SingleStack"},
+    {core::IpFamilyPolicy::prefer_dual_stack, "PreferDualStack"},
+    {core::IpFamilyPolicy::require_dual_stack, "RequireDualStack"},
+}};
+constexpr EnumTexts<core::ServiceProtocol, 3> kProtocols = {{
+    {core::ServiceProtocol::tcp, "TCP"},
+    {core::ServiceProtocol::udp, "UDP"},
+    {core::ServiceProtocol::sctp, "SCTP"},
+}};
+constexpr EnumTexts<core::TrafficPolicy, 2> kTrafficPolicies = {{
+    {core::TrafficPolicy::cluster, "Cluster"},
+    {core::TrafficPolicy::local, "Local"},
+}};
+constexpr EnumTexts<net::Family, 2> kFamilies = {{
+    {net::Family::v4, "IPv4"},
+    {net::Family::v6, "IPv6"},
+}};
+
+constexpr auto kPort =
+    fields(field("name", &ServicePort::name), field("protocol", &ServicePort::protocol, OneOf<kProtocols>{}),
+           field("port", &ServicePort::port), field("targetPort", &ServicePort::target_port),
+           field("nodePort", &ServicePort::node_port), field("appProtocol", &ServicePort::app_protocol));
+
+constexpr auto kService = fields(
+    field("namespace", Within{&Service::name, &ServiceName::name_space}),
+    field("name", Within{&Service::name, &ServiceName::name}), field("uid", &Service::uid),
+    field("created", &Service::created), field("labels", &Service::labels), field("selector", &Service::selector),
+    field("type", &Service::type, OneOf<kTypes>{}), field("clusterIP", &Service::cluster_ip),
+    field("clusterIPs", &Service::cluster_ips), field("ipFamilies", &Service::ip_families, ListOf<OneOf<kFamilies>>{}),
+    maybe("ipFamilyPolicy", &Service::ip_family_policy, OneOf<kFamilyPolicies>{}),
+    field("ports", &Service::ports, ListOf<Object<kPort>>{}), field("externalName", &Service::external_name),
+    field("externalTrafficPolicy", &Service::external_traffic_policy, OneOf<kTrafficPolicies>{}),
+    field("externalTrafficPolicyGiven", &Service::external_traffic_policy_given),
+    field("healthCheckNodePort", &Service::health_check_node_port),
+    maybe("allocateLoadBalancerNodePorts", &Service::allocate_load_balancer_node_ports),
+    maybe("loadBalancerClass", &Service::load_balancer_class), field("deleting", &Service::deleting));
+
+constexpr auto kForeignService = fields(spread<kService>(&core::ForeignService::service));
+
+constexpr auto kIpAddress = fields(
+    field("address", &IpAddressObject::address), field("uid", &IpAddressObject::uid),
+    field("created", &IpAddressObject::created), field("labels", &IpAddressObject::labels),
+    field("parentGroup", &IpAddressObject::parent_group), field("parentResource", &IpAddressObject::parent_resource),
+    field("parentNamespace", Within{&IpAddressObject::parent, &ServiceName::name_space}),
+    field("parentName", Within{&IpAddressObject::parent, &ServiceName::name}));
+
+constexpr auto kServiceCidr =
+    fields(field("name", &ServiceCidrObject::name), field("uid", &ServiceCidrObject::uid),
+           field("created", &ServiceCidrObject::created), field("cidrs", &ServiceCidrObject::cidrs),
+           field("deleting", &ServiceCidrObject::deleting), maybe("ready", &ServiceCidrObject::ready));
+
+constexpr std::uint32_t kLengthMax = 128;
+
+struct Base64 {
+  static void write(CanonicalWriter& out, const std::string& bytes) {
+    out.raw("\"").raw(encode_base64(bytes)).raw("\"");  // none of its characters needs an escape
+  }
+  static void read(CanonicalReader& in, std::string& bytes) {
+    if (auto data = decode_base64(in.text())) {
+      bytes = *std::move(data);
+    } else {
+      in.reject("data is no base64");
+    }
+  }
+};
+
+constexpr auto kRangeAllocation =
+    fields(field("range", &core::RangeAllocation::range), field("data", &core::RangeAllocation::data, Base64{}));
+
+constexpr auto kNodeRange = fields(field("node", &core::NodeRange::node), field("cidr", &core::NodeRange::cidr));
+
+constexpr auto kClusterCidr = fields(field("cidr", &core::ClusterCidr::cidr),
+                                     field("nodeLength", &core::ClusterCidr::node_length, UpTo{kLengthMax}));
+constexpr auto kNodeRangeSet =
+    fields(field("generation", &core::NodeRangeSet::generation),
+           field("clusterCIDRs", &core::NodeRangeSet::cluster_cidrs, ListOf<Object<kClusterCidr>>{}),
+           field("excluded", &core::NodeRangeSet::excluded), field("cursors", &core::NodeRangeSet::cursors));
+
+constexpr EnumTexts<WarmState, 8> kWarmStates = {{
+    {WarmState::probing, "probing"},
+    {WarmState::free, "free"},
+    {WarmState::held, "held"},
+    {WarmState::cooling, "cooling"},
+    {WarmState::releasing, "releasing"},
+    {WarmState::lending, "lending"},
+    {WarmState::lent, "lent"},
+    {WarmState::quarantined, "quarantined"},
+}};
+constexpr EnumTexts<WarmDoubt, 3> kWarmDoubts = {{
+    {WarmDoubt::not_in_cloud, "not_in_cloud"},
+    {WarmDoubt::used_by_host, "used_by_host"},
+    {WarmDoubt::used_by_pod, "used_by_pod"},
+}};
+constexpr EnumTexts<WarmIntent::What, 2> kWarmWhats = {{
+    {WarmIntent::What::allocate, "allocate"},
+    {WarmIntent::What::borrow, "borrow"},
+}};
+
+struct MacText {
+  static void write(CanonicalWriter& out, const net::Mac& mac) { out.text(mac.to_string()); }
+  static void read(CanonicalReader& in, net::Mac& value) {
+    const std::string text = in.text();
+    if (const auto mac = net::Mac::parse(text); mac && mac->to_string() == text) {
+      value = *mac;
+    } else {
+      in.reject("no MAC address in its canonical form \"" + text + "\"");
+    }
+  }
+};
+
+/// As a block has it, in braces.
+struct CoolingObject {
+  static void write(CanonicalWriter& out, const core::Cooling& cooling) {
+    out.raw("{");
+    write_members(out, cooling);
+    out.raw("}");
+  }
+  static void read(CanonicalReader& in, core::Cooling& cooling) {
+    in.expect("{");
+    read_members(in, cooling);
+    in.expect("}");
+  }
+};
+
+constexpr std::uint32_t kPrefixLengthMax = 128;
+
+bool is_of_its_family(const WarmAddress& address) {
+  return address.address.is_valid() &&
+         std::cmp_less_equal(address.prefix_length, net::bit_length(address.address.family()));
+}
+
+/// Members are there where the state says so, and only there.
+bool fits_its_state(const WarmAddress& address) {
+  const bool has_holder = !address.owner.container_id.empty() || !address.pod.name.empty();
+  return (address.state == WarmState::cooling) == address.cooling.has_value() &&
+         (address.state == WarmState::held) == has_holder;
+}
+
+/// Each once, in order: one set has one spelling.
+bool is_ascending(const WarmAddress& address) {
+  return std::ranges::adjacent_find(address.doubts, std::greater_equal{}) == address.doubts.end();
+}
+
+/// No limit has one spelling.
+bool has_room(const WarmNode& node) { return node.node_max != 0U; }
+
+constexpr auto kWarmAddress = fields(
+    field("address", &WarmAddress::address),
+    checked(field("prefixLength", &WarmAddress::prefix_length, UpTo{kPrefixLengthMax}), is_of_its_family,
+            "prefixLength is out of range for the address"),
+    maybe("gateway", &WarmAddress::gateway), field("mac", &WarmAddress::mac, MacText{}),
+    field("vpc", &WarmAddress::vpc), field("subnet", &WarmAddress::subnet), field("object", &WarmAddress::object),
+    field("state", &WarmAddress::state, OneOf<kWarmStates>{}), field("since", &WarmAddress::since),
+    field("created", &WarmAddress::created), field("recycled", &WarmAddress::recycled),
+    field("recycledAt", &WarmAddress::recycled_at), maybe("verified", &WarmAddress::verified),
+    field("network", Within{&WarmAddress::owner, &core::Owner::network}),
+    field("containerID", Within{&WarmAddress::owner, &core::Owner::container_id}),
+    field("interface", Within{&WarmAddress::owner, &core::Owner::interface_name}),
+    field("namespace", Within{&WarmAddress::pod, &core::PodIdentity::namespace_name}),
+    field("pod", Within{&WarmAddress::pod, &core::PodIdentity::name}),
+    field("podUID", Within{&WarmAddress::pod, &core::PodIdentity::uid}), field("netns", &WarmAddress::netns),
+    unless_empty("extra", &WarmAddress::extra), maybe("cooling", &WarmAddress::cooling, CoolingObject{}),
+    maybe("otherMAC", &WarmAddress::other_mac, MacText{}),
+    checked(unless_empty("doubts", &WarmAddress::doubts, ListOf<OneOf<kWarmDoubts>>{.max = kWarmDoubts.size()}),
+            is_ascending, "its doubts are not in order"),
+    field("peer", &WarmAddress::peer), field("request", &WarmAddress::request),
+    checked(field("why", &WarmAddress::why), fits_its_state, "its members do not fit its state"));
+
+constexpr auto kWarmIntent =
+    fields(field("id", &WarmIntent::id), field("what", &WarmIntent::what, OneOf<kWarmWhats>{}),
+           field("count", &WarmIntent::count), maybe("address", &WarmIntent::address),
+           field("mac", &WarmIntent::mac, MacText{}), field("subnet", &WarmIntent::subnet),
+           field("peer", &WarmIntent::peer), field("begun", &WarmIntent::begun),
+           field("bootID", Within{&WarmIntent::begun_at, &core::ClockMark::boot}, BootIdText{}),
+           field("sinceBootNanoseconds", Within{&WarmIntent::begun_at, &core::ClockMark::since_boot}),
+           field("process", &WarmIntent::process), field("processStarted", &WarmIntent::process_started));
+
+constexpr auto kWarmNode =
+    fields(field("node", &WarmNode::node), field("mac", &WarmNode::mac, MacText{}), field("vpc", &WarmNode::vpc),
+           field("subnet", &WarmNode::subnet), field("object", &WarmNode::object), field("zone", &WarmNode::zone),
+           field("region", &WarmNode::region), field("project", &WarmNode::project), field("low", &WarmNode::low),
+           field("high", &WarmNode::high), field("cooldownSeconds", &WarmNode::cooldown_seconds),
+           field("generation", &WarmNode::generation),
+           checked(maybe("nodeMax", &WarmNode::node_max), has_room, "nodeMax is 0"));
+// clang-format on
+
 // clang-format on
 
 constexpr const auto& table_of(const core::Pool&) { return kPool; }
@@ -135,6 +340,16 @@ constexpr const auto& table_of(const core::PoolSet&) { return kPoolSet; }
 constexpr const auto& table_of(const core::Node&) { return kNode; }
 constexpr const auto& table_of(const core::RemovedNode&) { return kRemovedNode; }
 constexpr const auto& table_of(const core::Namespace&) { return kNamespace; }
+constexpr const auto& table_of(const core::RangeAllocation&) { return kRangeAllocation; }
+constexpr const auto& table_of(const core::NodeRange&) { return kNodeRange; }
+constexpr const auto& table_of(const core::NodeRangeSet&) { return kNodeRangeSet; }
+constexpr const auto& table_of(const Service&) { return kService; }
+constexpr const auto& table_of(const core::ForeignService&) { return kForeignService; }
+constexpr const auto& table_of(const IpAddressObject&) { return kIpAddress; }
+constexpr const auto& table_of(const ServiceCidrObject&) { return kServiceCidr; }
+constexpr const auto& table_of(const WarmAddress&) { return kWarmAddress; }
+constexpr const auto& table_of(const WarmIntent&) { return kWarmIntent; }
+constexpr const auto& table_of(const WarmNode&) { return kWarmNode; }
 
 template <class Record>
 void write_record(CanonicalWriter& out, const Record& record) {

@@ -10,7 +10,6 @@
 #include <string>
 
 #include "agent/door/service.h"
-#include "sim/machine_clock.h"
 #include "sim/schedule.h"
 #include "sim/server.h"
 #include "store/cached/cached_store.h"

@@ -14,7 +14,6 @@
 #include "register/block.h"
 #include "register/owner.h"
 #include "register/pool.h"
-#include "sim/machine_clock.h"
 #include "sim/schedule.h"
 #include "sim/server.h"
 

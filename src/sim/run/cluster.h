@@ -14,7 +14,6 @@
 #include "ipam/decide/assign.h"
 #include "ipam/use/transact.h"
 #include "register/pool.h"
-#include "sim/machine_clock.h"
 #include "sim/run/agent.h"
 #include "sim/run/checker.h"
 #include "sim/schedule.h"

@@ -13,7 +13,6 @@
 #include "base/net/address.h"
 #include "base/time_text.h"
 #include "os/files.h"
-#include "os/secret_file.h"
 #include "store/kube/format/token.h"
 #include "store/kube/format/yaml_documents.h"
 #include "store/kube/verdict.h"

@@ -12,9 +12,7 @@
 #include "store/sqlite/identity.h"
 #include "store/sqlite/open_store.h"
 #include "store/sqlite/schema.h"
-#include "store/sqlite/sqlite_error.h"
 #include "store/sqlite/transaction.h"
-#include "store/sqlite/vfs.h"
 
 namespace croft::store {
 namespace {

@@ -48,7 +48,7 @@ class SqliteRestore {
   /// The path of the draft; nobody may have it open at finish().
   [[nodiscard]] const std::string& draft() const { return draft_; }
   [[nodiscard]] std::uint64_t revision_of_backup() const { return revision_; }
-  /// Of records that are damaged in it, each named: they stay so, and set aside.
+  /// The errors of records that are damaged in it, each named: they stay so, and set aside.
   [[nodiscard]] const std::vector<Error>& damaged() const { return damaged_; }
 
   /// The register gets a new id and a revision above all that were ever given here, so that nothing that anybody

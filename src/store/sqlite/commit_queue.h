@@ -6,12 +6,57 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
-#include "store/sqlite/writer_gate.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "os/file_lock.h"
 #include "store/store.h"
 
 namespace croft::store {
+
+/// Lets one thread of one process at a time write to a store: threads of this process wait for each other here,
+/// processes on the store's lock file. Safe to call from several threads.
+class WriterGate {
+ public:
+  /// With `lock_is_held` the caller holds the lock already, elsewhere: it is not taken here, and nothing is noted.
+  WriterGate(std::string lock_path, const Clock& clock, bool lock_is_held = false)
+      : clock_(clock), lock_is_held_(lock_is_held), lock_(std::move(lock_path), {.one_name = true}) {}
+
+  /// Waits until nobody else is inside. The thread must not be inside. Errors: deadline_exceeded, and those of
+  /// FileLock::lock.
+  [[nodiscard]] Result<void> enter(Deadline deadline);
+  /// May be called by another thread than the one that entered.
+  void leave();
+
+  /// When the lock file was replaced since, locks the one that is there now: those who write to the store behind the
+  /// new one must be kept out. The thread must be inside. Errors: as enter(); then the thread is inside, and without a
+  /// lock that counts.
+  [[nodiscard]] Result<void> follow_lock_file(Deadline deadline);
+
+  /// The lock file, for notes; the thread must be inside.
+  [[nodiscard]] const os::FileLock& lock() const { return lock_; }
+  [[nodiscard]] bool lock_is_held_by_caller() const { return lock_is_held_; }
+
+  /// This thread entered and did not leave.
+  [[nodiscard]] bool is_inside() const;
+
+ private:
+  [[nodiscard]] bool wait_for_threads(Deadline deadline);
+
+  const Clock& clock_;
+  const bool lock_is_held_;
+  mutable std::mutex mutex_;  ///< guards occupied_ and occupant_
+  std::condition_variable left_;
+  bool occupied_ = false;
+  std::thread::id occupant_;
+  os::FileLock lock_;  ///< belongs to the occupant
+};
+
+/// How long a deadline leaves, for the waits of the standard library; bounded so that adding it to a clock can't
+/// overflow.
+[[nodiscard]] std::chrono::nanoseconds remaining(const Clock& clock, Deadline deadline);
 
 /// A write as it goes into the database.
 struct EncodedWrite {
@@ -38,8 +83,8 @@ class CommitQueue {
  public:
   /// The results of the commits of a group, in their order.
   using Apply = std::function<std::vector<Result<Revision>>(std::span<PendingCommit* const>)>;
-  /// What is done still inside the gate, after the results are out. A thread that came inside by itself does it by
-  /// itself, before it leaves.
+  /// The work that is done still inside the gate, after the results are out. A thread that came inside by itself does
+  /// it by itself, before it leaves.
   using TidyUp = std::function<void()>;
 
   CommitQueue(WriterGate& gate, const Clock& clock, Apply apply, TidyUp tidy_up)

@@ -9,9 +9,9 @@
 #include <string>
 
 #include "os/files.h"
+#include "store/sqlite/commit_queue.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/identity.h"
-#include "store/sqlite/writer_gate.h"
 
 namespace croft::store {
 
@@ -38,7 +38,7 @@ class ConnectionPool {
   /// Runs `use` on the first connection, outside a transaction; the thread must be inside the gate. It may be run
   /// again, after it failed, and calls check_identity() in its transaction.
   [[nodiscard]] Result<void> write(Deadline deadline, const Use& use);
-  /// What a transaction saw, or committed.
+  /// The register as a transaction saw or committed it.
   void note_seen(const Identity& seen);
 
   /// To be called before the gate is left.

@@ -11,11 +11,33 @@
 #include <sqlite3.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/result.h"
 #include "os/files.h"
 #include "store/store.h"
 
 namespace croft::store {
+
+/// A failed SQLite call, as the store sees it.
+struct SqliteFailure {
+  Error error;
+  /// The disk failed, so that what is on it is not known: nothing more may be written or believed before the store is
+  /// opened again.
+  bool disk_failed = false;
+  /// SQLite refused before it changed anything: no room, read-only, or another connection in the way.
+  bool refused = false;
+};
+
+/// Reads the failure of the last call on `db`: "cannot <doing> <path>: <SQLite's words>; <remedy>".
+/// Codes: corrupt (damaged or no database), storage_full, unavailable (busy), read_only, permission_denied, internal.
+[[nodiscard]] SqliteFailure failure_of(sqlite3* db, int code, std::string_view doing, const std::string& path);
+
+/// The name of the SQLite file layer of stores: the default one, but a write-ahead log that is there is opened without
+/// the flag "create". With it SQLite syncs the directory once in each process that commits: two syncs an ADD of a lone
+/// plugin instead of one (docs/adr/0003-sqlite-mode.md). Croft makes the log durable when it makes the store.
+///
+/// Registers the layer on first use, above the default one then in force.
+[[nodiscard]] const char* croft_vfs();
 
 class Database;
 
@@ -98,12 +120,12 @@ class Database {
 
   /// The last statement was a change and changed something.
   [[nodiscard]] bool has_changed_rows() const { return sqlite3_changes(db_) != 0; }
-  /// Of the last INSERT.
+  /// The row of the last INSERT.
   [[nodiscard]] std::int64_t last_row_id() const { return sqlite3_last_insert_rowid(db_); }
   [[nodiscard]] bool in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }
   [[nodiscard]] bool is_read_only() const { return sqlite3_db_readonly(db_, "main") == 1; }
 
-  /// What the register must be at least in the next transaction: as its note said before that began, and as other
+  /// The least that the register must be in the next transaction: as its note said before that began, and as other
   /// connections saw it.
   struct Expected {
     std::optional<Identity> note;

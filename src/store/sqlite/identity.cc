@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "os/files.h"
-#include "store/sqlite/checksum.h"
 
 namespace croft::store {
 namespace {

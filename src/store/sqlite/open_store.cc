@@ -6,8 +6,8 @@
 #include "os/files.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/identity.h"
-#include "store/sqlite/room.h"
 #include "store/sqlite/schema.h"
+#include "store/sqlite/transaction.h"
 
 namespace croft::store {
 namespace {

@@ -16,7 +16,7 @@ inline constexpr const char* kLockSuffix = "-lock";
 [[nodiscard]] Result<std::string> find_or_create(const std::string& path, const SqliteOptions& options,
                                                  const Clock& clock, Deadline deadline);
 
-/// What the status of a path says against opening it as a database. Errors: invalid_argument; corrupt.
+/// Says what speaks against opening a path as a database, by its status. Errors: invalid_argument; corrupt.
 [[nodiscard]] Result<void> check_file(const std::string& path, const os::FileStatus& status);
 
 /// A database file that is mounted by itself would get a log and a lock of its own beside it: other files than at its

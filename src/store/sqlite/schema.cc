@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include "os/files.h"
-#include "store/sqlite/sqlite_error.h"
-#include "store/sqlite/vfs.h"
+#include "store/sqlite/database.h"
 
 namespace croft::store {
 namespace {

@@ -37,7 +37,7 @@ inline constexpr const char* kGiveRegisterId =
 
 /// Makes a complete, empty, durable database of mode 0600 under a draft name and gives it its final one: at any moment
 /// the path names nothing or a whole database. The directory must exist and nothing may be at the path; the store's
-/// lock must be held. What an interrupted creation left is removed.
+/// lock must be held. The leftovers of an interrupted creation are removed.
 [[nodiscard]] Result<void> create_database(const std::string& path);
 
 /// Removes a database and the files that SQLite keeps beside it.

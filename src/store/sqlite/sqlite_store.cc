@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,7 +20,6 @@
 #include "store/sqlite/identity.h"
 #include "store/sqlite/open_store.h"
 #include "store/sqlite/record_table.h"
-#include "store/sqlite/sqlite_watch.h"
 #include "store/sqlite/transaction.h"
 
 namespace croft::store {
@@ -25,7 +28,7 @@ namespace {
 /// How long others may hold up what can wait for the next commit.
 constexpr std::chrono::seconds kTidyUpMax{1};
 
-/// What can wait until the holder of a turn has told others what it did is done as the turn ends.
+/// Work that can wait until the holder of a turn has told others is done as the turn ends.
 class GateTurn final : public Store::Turn {
  public:
   GateTurn(WriterGate& gate, std::function<void()> before_leaving)
@@ -59,6 +62,108 @@ std::vector<EncodedWrite> encode(std::span<const Write> writes) {
                                                      write.bytes->size(), wire::kRecordBytesMax));
   }
   return {};
+}
+
+/// How often a watch looks for what other processes wrote. SQLite tells nobody of a change; a look that finds nothing
+/// takes some ten microseconds.
+inline constexpr std::chrono::milliseconds kLookInterval{20};
+
+/// Wakes the watches of this process when it commits; those of others look again after a while. Safe to call from
+/// several threads.
+class ChangeSignal {
+ public:
+  void give() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++given_;
+    }
+    changed_.notify_all();
+  }
+
+  /// To be read before looking for changes, so that none given since is missed.
+  [[nodiscard]] std::uint64_t given() const {
+    const std::lock_guard lock(mutex_);
+    return given_;
+  }
+
+  /// Returns at once when more than `seen` were given.
+  void wait(std::uint64_t seen, std::chrono::nanoseconds longest) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, longest, [&] { return given_ != seen; });
+  }
+
+ private:
+  mutable std::mutex mutex_;  ///< guards given_
+  std::condition_variable changed_;
+  std::uint64_t given_ = 0;
+};
+
+/// A watch on a SQLite store: looks for changes when this process commits, and every kLookInterval. The references must
+/// outlive it.
+class SqliteWatch final : public Watch {
+ public:
+  SqliteWatch(ConnectionPool& connections, ChangeSignal& signal, const Clock& clock, WatchScope scope, Revision after)
+      : connections_(connections), signal_(signal), clock_(clock), scope_(std::move(scope)), position_(after) {}
+
+  [[nodiscard]] Result<std::vector<Change>> next(Deadline deadline) override;
+  void follow(const Key& key, Revision after) override {
+    followed_.insert(key);
+    position_ = std::min(position_, after);
+  }
+  void unfollow(const Key& key) override { followed_.erase(key); }
+
+  /// Errors: too_old when the changes after the position are no longer known, and those of every call.
+  [[nodiscard]] Result<void> check_position(Deadline deadline);
+
+ private:
+  /// The changes after the position, which moves on.
+  [[nodiscard]] Result<std::vector<Change>> look(Deadline deadline);
+
+  ConnectionPool& connections_;
+  ChangeSignal& signal_;
+  const Clock& clock_;
+  const WatchScope scope_;
+  std::set<Key> followed_;
+  Revision position_;  ///< every change up to it has been returned
+};
+
+[[nodiscard]] Result<Revision> last_of_known(Database& database, Revision position) {
+  TRY(const KnownChanges known, known_changes(database));
+  if (known.reach_back_to(position)) return known.last;
+  return fail(ErrorCode::too_old,
+              fmt::format("{}: the changes after revision {} are no longer known (known: those after "
+                          "{}, up to {}); read everything again",
+                          database.path(), position.value, known.floor.value, known.last.value));
+}
+
+Result<std::vector<Change>> SqliteWatch::next(Deadline deadline) {
+  for (;;) {
+    const std::uint64_t seen = signal_.given();
+    TRY(std::vector<Change> changes, look(deadline));
+    if (!changes.empty() || deadline.passed(clock_.now())) return changes;
+    signal_.wait(seen, std::min<std::chrono::nanoseconds>(kLookInterval, remaining(clock_, deadline)));
+  }
+}
+
+Result<std::vector<Change>> SqliteWatch::look(Deadline deadline) {
+  std::vector<Change> changes;
+  Revision position;
+  const auto use = [&](Database& database) -> Result<void> {
+    TRY(position, last_of_known(database, position_));
+    if (position == position_) return {};
+    TRY(changes, changes_after(database, position_, scope_, followed_));
+    return {};
+  };
+  TRY_VOID(connections_.read(deadline, use));
+  position_ = position;
+  return changes;
+}
+
+Result<void> SqliteWatch::check_position(Deadline deadline) {
+  return connections_.read(deadline, [&](Database& database) -> Result<void> {
+    TRY_VOID(last_of_known(database, position_));
+    return {};
+  });
 }
 
 class SqliteStoreImpl final : public SqliteStore {
@@ -189,8 +294,8 @@ class SqliteStoreImpl final : public SqliteStore {
     return results;
   }
 
-  /// What has been committed counts only when it is in the files that the path names: they may have been replaced since
-  /// the connection was looked at.
+  /// A commit counts only when it is in the files that the path names: they may have been replaced since the connection
+  /// was looked at.
   void note_commits(Database& database, const Identity& last, std::vector<Result<Revision>>& results) {
     if (std::none_of(results.begin(), results.end(), [](const auto& result) { return result.has_value(); })) return;
     const auto current = database.is_current();

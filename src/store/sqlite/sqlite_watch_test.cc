@@ -1,8 +1,5 @@
-#include "store/sqlite/sqlite_watch.h"
-
-#include <thread>
-
-#include "store/sqlite/change_table.h"
+#include "store/sqlite/record_table.h"
+#include "store/sqlite/sqlite_store.h"
 #include "store/sqlite/store_fixture.h"
 #include "store/test_commits.h"
 
@@ -38,15 +35,6 @@ TEST_F(SqliteWatchTest, WithNothingNewItReturnsAtItsDeadline) {
   ASSERT_TRUE(changes);
   EXPECT_TRUE(changes->empty());
   EXPECT_TRUE(deadline.passed(clock_.now()));
-}
-
-TEST_F(SqliteWatchTest, ACommitOfTheSameProcessWakesIt) {
-  ChangeSignal signal;
-  const std::uint64_t seen = signal.given();
-  std::thread giver([&] { signal.give(); });
-  signal.wait(seen, 1h);  // the test ends, so the wait did
-  giver.join();
-  signal.wait(seen, 1h);  // given already
 }
 
 TEST_F(SqliteWatchTest, OfSeveralChangesOfARecordTheLastInTheOrderOfTheLast) {

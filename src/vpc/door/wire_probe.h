@@ -12,11 +12,11 @@ namespace croft::edge {
 /// namespace.
 class WireProbe final : public engine::AddressProbe {
  public:
-  /// `clock` and `random` outlive it; `random` may be drawn from several threads. `timing` is checked by each call.
+  /// `clock` and `random` outlive it; `random` may be drawn from several threads.
   WireProbe(std::string interface_name, const os::ProbeTiming& timing, const Clock& clock, Random& random)
       : interface_name_(std::move(interface_name)), timing_(timing), clock_(clock), random_(random) {}
 
-  /// Takes `timing.window_max()` at most, beside what a slow interface needs. More than os::kProbedMax are asked for in
+  /// Takes one window at most, beside what a slow interface needs. More than os::kProbedMax are asked for in
   /// several windows, one after the other. Errors also: invalid_argument, not_found, deadline_exceeded, as
   /// os::probe_neighbours() has them; nothing is known of any of them then either.
   [[nodiscard]] Result<std::vector<Answer>> probe(const std::vector<net::Address>& addresses,

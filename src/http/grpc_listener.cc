@@ -1,4 +1,4 @@
-#include "http/accept_gate.h"
+#include "http/grpc_listener.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
