@@ -25,7 +25,7 @@ class EtcdTransaction final : public BareCommit {
   }
   ~EtcdTransaction() override {
     store::etcd::TxnRequest removal;
-    removal.success = {wire::etcd::DeleteRequest{kBareKey, ""}};
+    removal.success = {wire::etcd::DeleteRequest{kBareKey}};
     if (!client_->txn(removal, soon())) bench::give_up("bench", "a key of etcd stays behind");
   }
 

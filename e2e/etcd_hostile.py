@@ -33,7 +33,6 @@ except ImportError:
 ADD_MAX = 15.0  # seconds: an ADD's own limit
 SLACK = 20.0    # of a machine that is busy
 MIB_MAX = 300  # without the daemons' own libraries a tenth of it
-MANY = 20 << 20
 
 
 # ---------------------------------------------------------------- protobuf, as much of it as is needed
@@ -157,14 +156,6 @@ class Peer:
         return how(request)
 
 
-class EmptyRecords(Peer):
-    def range(self, request):
-        return header() + b"\x12\x00" * (MANY // 2)
-
-    def txn(self, request):
-        return header() + field(2, 1) + b"\x1a\x00" * (MANY // 2)
-
-
 class Nothing(Peer):
     def txn(self, request):
         return b""
@@ -183,8 +174,6 @@ class Values(Peer):
     """Whatever is asked for is there, and no record."""
     def range(self, request):
         asked = dict(fields(request))
-        if asked.get(9):
-            return range_answer(count=-5)
         return range_answer([record(asked[1] + (b"" if 2 not in asked else b"10.0.0.0-26"), b"\x1b]0;x\x07" * 1000)])
 
 
@@ -304,7 +293,7 @@ def hang_up(connection):
 
 PEERS = {
     "silent": Silent, "data-slowly": lambda: Raw(say_for_ever(frame(0, 0, 1, b"\x00"), HEADERS, 0.01)), "endless-list": EndlessList,
-    "nothing": Nothing, "garbage": Garbage, "values": Values, "big-values": BigValues, "empty-records": EmptyRecords,
+    "nothing": Nothing, "garbage": Garbage, "values": Values, "big-values": BigValues,
     "watch-flood": WatchFlood, "watch-pieces": WatchPieces,
     **({f"refusing-{code.name.lower()}": lambda code=code: Refusing(code) for code in (
         grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)} if grpc else {}),

@@ -2,12 +2,12 @@
 //
 // Input: the first byte says what the rest is. `h` a connection, whose bytes are a server's, in pieces of a length that
 // the second byte says, `H` the same without end, again and again; `g` the body of a gRPC answer, cut likewise; `r` a
-// RangeResponse, `t` a TxnResponse, `w` a WatchResponse, `s` a StatusResponse; `e` an endpoint; `p` a grpc-message, a
+// RangeResponse, `t` a TxnResponse, `w` a WatchResponse; `e` an endpoint; `p` a grpc-message, a
 // grpc-status.
 //
 // Checked: nothing crashes or hangs; a connection that ends leaves each request with an answer or a failure; errors are
 // of the codes they may be of; messages are what was framed; an endpoint is printed as it is read. A peer that keeps
-// talking is not listened to beyond the deadline. Of an answer that is taken every key was asked for.
+// talking is not listened to beyond the deadline.
 
 #include <algorithm>
 #include <cstddef>
@@ -167,32 +167,20 @@ void check_code(const Result<T>& decoded) {
 
 void try_range(std::string_view input) {
   using namespace wire::etcd;
-  RangeRequest some = RangeRequest::prefix("a");
-  some.limit = 2;
-  RangeRequest keys = some;
-  keys.keys_only = true;
-  RangeRequest count = some;
-  count.count_only = true;
-  for (const RangeRequest& request : {RangeRequest::one("a"), RangeRequest::prefix(""), some, keys, count}) {
-    const auto response = decode_range(input, request);
-    check_code(response);
-    if (!response) continue;
-    CROFT_ASSERT(response->revision >= 1 && response->revision <= kRevisionMax && response->count >= 0);
-    CROFT_ASSERT(request.limit == 0 || response->kvs.size() <= 2);
-    for (const KeyValue& kv : response->kvs) {
-      CROFT_ASSERT(kv.mod_revision >= 1 && kv.mod_revision <= response->revision && kv.key >= request.key);
-    }
-  }
+  const auto response = decode_range(input);
+  check_code(response);
+  if (!response) return;
+  CROFT_ASSERT(response->revision >= 1 && response->revision <= kRevisionMax);
+  CROFT_ASSERT(!response->more || !response->kvs.empty());
+  for (const KeyValue& kv : response->kvs) CROFT_ASSERT(kv.mod_revision >= 1 && kv.mod_revision <= kRevisionMax);
 }
 
 void try_txn(std::string_view input) {
   using namespace wire::etcd;
-  TxnRequest inner;
-  inner.success = {RangeRequest::one("a")};
   TxnRequest request;
   request.success = {RangeRequest::one("a"), PutRequest{"b", "c"}};
   request.compares = {Compare::absent("a")};
-  request.failure = {DeleteRequest{"d", "", true}, std::make_shared<const TxnRequest>(inner)};
+  request.failure = {DeleteRequest{"d"}, RangeRequest::one("a")};
   const auto response = decode_txn(input, request);
   check_code(response);
   if (!response) return;
@@ -233,9 +221,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 'w':
       check_code(wire::etcd::decode_watch(rest));
-      break;
-    case 's':
-      check_code(wire::etcd::decode_status(rest));
       break;
     case 'e':
       try_endpoint(rest);

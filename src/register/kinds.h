@@ -43,7 +43,7 @@ enum class System : std::uint8_t {
 };
 
 /// The records of a kind that one node looks at again and again, which so may be answered from memory
-/// (store/cached/cache.h).
+/// (store/cached).
 enum class Followed : std::uint8_t {
   all,          ///< every one
   own_names,    ///< those whose names begin with the node's

@@ -34,7 +34,7 @@ class TestRegister {
     return it == records_.end() ? nullptr : std::get_if<T>(&it->second);
   }
 
-  /// `knows_claimed`: keys of blocks are as a cache has them, of those that somebody claims (store/cached/cache.h).
+  /// `knows_claimed`: keys of blocks are as a cache has them, of those that somebody claims (store/cached).
   bool foreign_writers = false, knows_claimed = false, atomic_commit = true;
   std::uint64_t steps_max = kDecisionStepsMax;
   /// The steps of the longest look of all decisions so far, and the rounds of reading of the last.

@@ -2,54 +2,15 @@
 
 #include <algorithm>
 #include <iterator>
-#include <memory>
 #include <utility>
 
-#include "store/free_block.h"
+#include <fmt/format.h>
+
+#include "base/net/echo.h"
+#include "base/time_text.h"
+#include "store/pause.h"
 
 namespace croft::store {
-namespace {
-
-[[nodiscard]] Result<std::vector<Record>> whole_list(Store& store, const core::Listing& listing, Deadline deadline) {
-  ListRequest request{listing.kind, listing.name_prefix, "", kListLimitMax};
-  std::vector<Record> records;
-  for (bool more = true; more;) {
-    TRY(Page page, store.list(request, deadline));
-    more = page.more && !page.records.empty();
-    if (more) request.after = page.records.back().key.name;
-    std::move(page.records.begin(), page.records.end(), std::back_inserter(records));
-  }
-  return records;
-}
-
-[[nodiscard]] Result<std::vector<Key>> whole_key_list(Store& store, const core::Listing& listing, Deadline deadline) {
-  ListRequest request{listing.kind, listing.name_prefix, "", kListLimitMax};
-  std::vector<Key> keys;
-  for (bool more = true; more;) {
-    TRY(KeyPage page, store.list_keys(request, deadline));
-    more = page.more && !page.keys.empty();
-    if (more) request.after = page.keys.back().name;
-    std::move(page.keys.begin(), page.keys.end(), std::back_inserter(keys));
-  }
-  return keys;
-}
-
-[[nodiscard]] Result<BlockKeys> look_at_blocks(Store& store, const std::optional<ListRequest>& page,
-                                               std::span<const Key> single, Deadline deadline) {
-  BlockKeys seen;
-  if (page) {
-    TRY(seen.page, store.list_keys(*page, deadline));
-  }
-  if (single.empty()) return seen;
-  TRY(const auto found, store.get_many(single, deadline));
-  for (std::size_t i = 0; i < single.size(); ++i) {
-    if (found[i]) seen.there.insert(single[i]);
-  }
-  return seen;
-}
-
-}  // namespace
-
 Result<void> Store::for_each(ListRequest request, const std::function<Deadline()>& until,
                              const std::function<Result<void>(Record&)>& take) {
   for (bool more = true; more;) {
@@ -103,23 +64,6 @@ Result<KeyPage> Store::list_keys(ListRequest request, Deadline deadline) {
   return KeyPage{std::move(page.keys), page.more};
 }
 
-Result<void> read_by_pages(Store& store, const core::Missing& wanted, ReadAnswer& answer, Deadline deadline) {
-  for (const core::Listing& listing : wanted.lists) {
-    TRY(std::vector<Record> records, whole_list(store, listing, deadline));
-    answer.lists.push_back(std::move(records));
-  }
-  for (const core::Listing& listing : wanted.keys) {
-    TRY(std::vector<Key> keys, whole_key_list(store, listing, deadline));
-    answer.keys.push_back(std::make_shared<const std::vector<Key>>(std::move(keys)));
-  }
-  for (const core::FreeBlock& block : wanted.free_blocks) {
-    const auto look = [&](const auto& page, auto single) { return look_at_blocks(store, page, single, deadline); };
-    TRY(core::FoundBlock found, find_free_block(block, look));
-    answer.free_blocks.push_back(std::move(found));
-  }
-  return {};
-}
-
 Result<Fate> Store::fate_of(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
   const auto put = std::find_if(writes.begin(), writes.end(), [](const Write& w) { return w.value.has_value(); });
   const Write& witness = put != writes.end() ? *put : writes.front();
@@ -134,6 +78,33 @@ Result<Fate> Store::fate_of(std::span<const Write> writes, const WriteToken& tok
       break;
   }
   return Fate::may_still_come;
+}
+
+Error paused(const core::Pause& pause) {
+  using Phase = core::Pause::Phase;
+  // A URL may be longer than a line of a log should be.
+  const std::string other = net::echo(pause.other);
+  const std::string since = rfc3339_exact(pause.since);
+  switch (pause.phase) {
+    case Phase::copying:
+      return {
+          ErrorCode::unavailable,
+          fmt::format("the register is being copied to {} since {} and takes no writes: finish it with `croft store "
+                      "copy`, or give it up with `croft store resume`",
+                      other, since),
+          {}};
+    case Phase::moved:
+      return {ErrorCode::unavailable,
+              fmt::format("the register was moved to {} at {}: name that store where this one is named (ipam.store, "
+                          "--store)",
+                          other, since),
+              {}};
+    case Phase::filling:
+      break;
+  }
+  return {ErrorCode::unavailable,
+          fmt::format("the register is being filled from {} since {}: finish it with `croft store copy`", other, since),
+          {}};
 }
 
 }  // namespace croft::store

@@ -267,9 +267,4 @@ class Store {
   [[nodiscard]] Result<KeyPage> list_keys(ListRequest request, Deadline deadline);
 };
 
-/// For a store that cannot read everything at once. It adds to `answer`, which has the records, the lists and free
-/// blocks, page by page and so not as of one moment.
-[[nodiscard]] Result<void> read_by_pages(Store& store, const core::Missing& wanted, ReadAnswer& answer,
-                                         Deadline deadline);
-
 }  // namespace croft::store

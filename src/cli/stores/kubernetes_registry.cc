@@ -1,4 +1,4 @@
-#include "store/etcd/kubernetes_registry.h"
+#include "store/etcd/registry.h"
 
 #include "cli/stores/open_store.h"
 

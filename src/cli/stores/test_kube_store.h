@@ -13,7 +13,7 @@
 #include "store/kube/form.h"
 #include "store/kube/format/fake_digest_fixture.h"
 #include "store/kube/kube_store.h"
-#include "store/memory/fault_script.h"
+#include "store/memory/memory_store.h"
 
 namespace croft::app {
 

@@ -1,11 +1,10 @@
-#include "store/cached/cache.h"
-
 #include <algorithm>
 #include <iterator>
 #include <string_view>
 #include <utility>
 
 #include "register/one_nodes_part.h"
+#include "store/cached/cached_store.h"
 
 namespace croft::store {
 namespace {

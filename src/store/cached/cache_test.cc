@@ -1,10 +1,9 @@
-#include "store/cached/cache.h"
-
 #include <chrono>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "store/cached/cached_store.h"
 #include "store/sample_records.h"
 
 namespace croft::store {
@@ -225,6 +224,47 @@ TEST(Cache, AHandleOfWhoseWriteNothingIsKnownIsAskedFor) {
   EXPECT_FALSE(world.cache.record(handle)) << "it may be there, or not";
   world.cache.committed(writes, {}, Revision(12));
   EXPECT_EQ((*world.cache.record(handle))->revision, Revision(12));
+}
+
+core::Key key_of(const std::string& name) { return {core::Kind::block, name}; }
+
+TEST(SharedKeys, AreInOrderAndEachOnce) {
+  SharedKeys keys;
+  for (const char* name : {"b", "c", "a", "b"}) keys.insert(key_of(name));
+  EXPECT_THAT(*keys.list(), testing::ElementsAre(key_of("a"), key_of("b"), key_of("c")));
+  keys.erase(key_of("b"));
+  keys.erase(key_of("none"));
+  EXPECT_THAT(*keys.list(), testing::ElementsAre(key_of("a"), key_of("c")));
+}
+
+TEST(SharedKeys, AListThatWasGivenOutStaysAsItWas) {
+  SharedKeys keys;
+  keys.insert(key_of("a"));
+  const core::KeyList before = keys.list();
+  keys.insert(key_of("b"));
+  EXPECT_THAT(*before, testing::ElementsAre(key_of("a")));
+  EXPECT_THAT(*keys.list(), testing::ElementsAre(key_of("a"), key_of("b")));
+}
+
+TEST(SharedKeys, AreNotCopiedWhileNobodyHoldsThem) {
+  SharedKeys keys;
+  keys.insert(key_of("a"));
+  core::KeyList held = keys.list();
+  const auto* where = held.get();
+  keys.insert(key_of("b"));
+  held.reset();
+  EXPECT_EQ(keys.list().get(), where);
+  EXPECT_THAT(*keys.list(), testing::ElementsAre(key_of("a"), key_of("b")));
+}
+
+TEST(SharedKeys, ManyChangesThatNobodyAsksForDoNotPileUp) {
+  SharedKeys keys;
+  for (int i = 0; i < 10000; ++i) {
+    keys.insert(key_of("a"));
+    keys.erase(key_of("a"));
+  }
+  keys.insert(key_of("b"));
+  EXPECT_THAT(*keys.list(), testing::ElementsAre(key_of("b")));
 }
 
 }  // namespace

@@ -13,6 +13,14 @@ namespace {
 
 using std::chrono::nanoseconds;
 
+/// How long the watch may stay behind a commit of this process before it counts as broken.
+constexpr std::chrono::seconds kLagMax{1};
+/// For one read of the follower. The limit doubles after each time that everything could not be read: where many begin
+/// at once, and each needs longer than this, none would ever come to an end.
+constexpr std::chrono::seconds kReadLimit{10};
+constexpr unsigned kReadLimitDoublings = 4;
+/// More claims of the whole cluster are not kept.
+constexpr std::size_t kClaimsMax = 500'000;
 /// How many records are read together when the follower fills gaps.
 constexpr std::size_t kGapsMax = 64;
 /// How long a step waits for changes, and the follower after a failure: longer each time, for the agents of a cluster
@@ -48,15 +56,15 @@ CachedStore::~CachedStore() = default;
 // ---------------------------------------------------------------- following
 
 Deadline CachedStore::read_deadline() const {
-  return Deadline::after(clock_.now(), options_.read_limit * (1U << std::min(rebuilds_failed_, kReadLimitDoublings)));
+  return Deadline::after(clock_.now(), kReadLimit * (1U << std::min(rebuilds_failed_, kReadLimitDoublings)));
 }
 
 Result<void> CachedStore::check_size(const Cache& cache) const {
-  if (cache.record_count() <= options_.records_max && cache.affinity_count() <= options_.claims_max) return {};
+  if (cache.record_count() <= options_.records_max && cache.affinity_count() <= kClaimsMax) return {};
   return fail(ErrorCode::corrupt,
               fmt::format("the register has {} records that a node follows, and {} claims: more than {} or {} are not "
                           "kept in memory; calls go to the store",
-                          cache.record_count(), cache.affinity_count(), options_.records_max, options_.claims_max));
+                          cache.record_count(), cache.affinity_count(), options_.records_max, kClaimsMax));
 }
 
 Result<void> CachedStore::rebuild() {
@@ -190,7 +198,7 @@ Result<void> CachedStore::check_deadline(Deadline deadline) const {
 
 /// With mutex_ held.
 bool CachedStore::is_usable_now() {
-  const bool lags = !awaited_.empty() && clock_.now().since_boot - awaited_.front().done_since_boot > options_.lag_max;
+  const bool lags = !awaited_.empty() && clock_.now().since_boot - awaited_.front().done_since_boot > kLagMax;
   if (lags || beneath().epoch() != epoch_) in_use_ = false;
   return in_use_;
 }

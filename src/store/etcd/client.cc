@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <functional>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -11,311 +11,429 @@
 
 #include <fmt/format.h>
 
-#include "store/etcd/dialer.h"
+#include "http/endpoint.h"
+#include "http/grpc_channel.h"
 #include "store/etcd/verdict.h"
-#include "store/etcd/watch_stream.h"
 
 namespace croft::store::etcd {
 namespace {
 
+using std::chrono::nanoseconds;
+
 constexpr std::size_t kEndpointsMax = 16;
-constexpr std::chrono::nanoseconds kPauseMin = std::chrono::milliseconds{25};
+constexpr nanoseconds kPauseMin = std::chrono::milliseconds{25};
+/// So long nobody is sent to a member whose answers are none and for whom there is another.
+constexpr nanoseconds kAside = std::chrono::seconds{30};
 
-}  // namespace
-
-/// The connection all calls share, and the loop that finds a member that answers.
-class Client::Impl {
- public:
-  Impl(ClientOptions options, std::vector<os::Endpoint> endpoints, const Clock& clock, Random& random)
-      : dialer_(std::move(options), std::move(endpoints), clock),
-        clock_(clock),
-        random_(random),
-        member_(random.next() % dialer_.members()),
-        watch_member_(random.next() % dialer_.members()) {}
-
-  /// Takes an answer's message in; an error when it is none, or not to what was asked.
-  using Take = std::function<Result<void>(const std::string& message)>;
-  [[nodiscard]] std::string names_of_all() const {
-    std::string names;
-    for (std::size_t i = 0; i < dialer_.members(); ++i) names += (i == 0 ? "" : ", ") + dialer_.name_of(i);
-    return names;
-  }
-  /// `writes`: see verdict_on.
-  [[nodiscard]] Result<void> call(std::string_view path, std::string_view message, bool writes, Deadline deadline,
-                                  const Take& take);
-  [[nodiscard]] Result<std::unique_ptr<WatchStream>> open_watch(Deadline deadline);
-
-  [[nodiscard]] std::uint64_t history() const { return history_; }
-
-  /// The newest revision that any answer had.
-  [[nodiscard]] Revision seen();
-  /// Takes note of whose answer it is to a linearizable request that was sent when `seen` was the newest.
-  void note(std::uint64_t cluster, Revision revision, Revision seen);
-
-  [[nodiscard]] Counts counts() const { return {requests_, dialer_.dials()}; }
-
- private:
-  using Channel = std::shared_ptr<os::GrpcChannel>;
-  struct Connection {
-    Channel channel;
-    std::string token;  ///< empty: none is needed
-    bool token_is_old = false;
-    std::size_t member = 0;
-  };
-
-  [[nodiscard]] Result<Connection> connection(Deadline deadline);
-  [[nodiscard]] Result<Connection> connect(Deadline deadline);
-  [[nodiscard]] Result<Connection> renew(Connection old, Deadline deadline);
-  /// Error also: corrupt when the member's answer is none.
-  [[nodiscard]] Result<std::string> log_in(os::GrpcChannel& channel, Deadline deadline);
-  [[nodiscard]] Verdict attempt(const Connection& on, std::string_view path, std::string_view message, bool writes,
-                                Deadline deadline, const Take& take);
-  void give_up(const Channel& channel);
-  void forget_token(const std::string& token);
-  void pause(std::size_t attempt, Deadline deadline);
-  [[nodiscard]] Deadline reply_by(bool writes, Deadline deadline) const;
-
-  Dialer dialer_;
-  const Clock& clock_;
-  std::atomic<std::uint64_t> requests_{0};
-  std::atomic<std::uint64_t> history_{0};
-
-  std::mutex mutex_;
-  Random& random_;             ///< guarded by mutex_
-  Connection current_;         ///< guarded by mutex_; without channel: none
-  std::size_t member_;         ///< guarded by mutex_: where `current_` leads to, or where to begin
-  std::size_t watch_member_;   ///< guarded by mutex_
-  bool connecting_ = false;    ///< guarded by mutex_: a thread is in connect()
-  std::uint64_t cluster_ = 0;  ///< guarded by mutex_: of the last answer
-  Revision seen_ = 0;          ///< guarded by mutex_: the newest of that cluster; 0: there was no answer
-  std::condition_variable connected_;
-};
-
-namespace {
+[[nodiscard]] Deadline earlier(Deadline a, Deadline b) { return a.at_since_boot < b.at_since_boot ? a : b; }
 
 std::vector<os::Http2Header> metadata_with(const std::string& token) {
   if (token.empty()) return {};
   return {{"token", token}};
 }
 
-}  // namespace
-
-Result<std::string> Client::Impl::log_in(os::GrpcChannel& channel, Deadline deadline) {
-  const ClientOptions& options = dialer_.options();
-  if (options.user.empty()) return std::string();
-  std::string password = options.password;
-  if (options.read_password) {
-    TRY(password, options.read_password());
-  }
-  ++requests_;
-  const auto reply = channel.call("/etcdserverpb.Auth/Authenticate",
-                                  wire::etcd::encode_authenticate(options.user, password), reply_by(false, deadline));
-  if (!reply.status.ok()) {
-    Verdict verdict = verdict_on(reply.status, false);
-    if (verdict.is_broken) verdict.error.code = ErrorCode::corrupt;
-    return fail(verdict.error.in("etcd login of " + options.user));
-  }
-  return wire::etcd::decode_authenticate(reply.message);
+std::size_t bytes_of(const std::vector<Event>& events) {
+  std::size_t bytes = events.size() * sizeof(Event);
+  for (const Event& event : events) bytes += event.kv.key.size() + event.kv.value.size();
+  return bytes;
 }
 
-/// With `connecting_` set and `mutex_` free.
-Result<Client::Impl::Connection> Client::Impl::connect(Deadline deadline) {
-  for (std::size_t i = 1;; ++i) {
+class GrpcWatchStream final : public WatchStream {
+ public:
+  /// `pieces_bytes_max` bounds what the pieces of an answer that is not whole may come to.
+  GrpcWatchStream(std::unique_ptr<os::GrpcStream> stream, std::size_t pieces_bytes_max, const Clock& clock)
+      : stream_(std::move(stream)), pieces_bytes_max_(pieces_bytes_max), clock_(clock) {}
+
+  [[nodiscard]] Result<void> add(const WatchCreate& watch) override {
+    return stream_->write(wire::etcd::encode(watch));
+  }
+  [[nodiscard]] Result<void> cancel(std::int64_t id) override {
+    return stream_->write(wire::etcd::encode_watch_cancel(id));
+  }
+  [[nodiscard]] Result<std::optional<WatchResponse>> next(Deadline deadline) override {
+    for (;;) {
+      if (lost_) return fail(*lost_);
+      auto received = stream_->read(deadline);
+      if (received.status) {
+        const Error why = received.status->ok() ? Error{ErrorCode::unavailable, "etcd ended the stream", {}}
+                                                : verdict_on(*received.status, false).error;
+        lost_ = why.in("watch");
+        continue;
+      }
+      if (!received.message) return std::optional<WatchResponse>();
+      auto response = wire::etcd::decode_watch(*received.message);
+      auto whole = response ? join(*std::move(response)) : fail(response.error());
+      if (!whole) lost_ = whole.error();
+      if (whole && *whole) return whole;
+      if (deadline.passed(clock_.now())) return std::optional<WatchResponse>();
+    }
+  }
+
+ private:
+  /// The message, with its earlier pieces; nothing when others are still to come.
+  [[nodiscard]] Result<std::optional<WatchResponse>> join(WatchResponse response) {
+    pieces_bytes_ += bytes_of(response.events);
+    if (pieces_bytes_ > pieces_bytes_max_) {
+      return fail(ErrorCode::corrupt,
+                  fmt::format("watch: one answer of etcd has more than {} bytes", pieces_bytes_max_));
+    }
+    std::move(response.events.begin(), response.events.end(), std::back_inserter(pieces_));
+    if (response.fragment) return std::optional<WatchResponse>();
+    response.events = std::exchange(pieces_, {});
+    pieces_bytes_ = 0;
+    return std::optional(std::move(response));
+  }
+
+  const std::unique_ptr<os::GrpcStream> stream_;
+  const std::size_t pieces_bytes_max_;
+  const Clock& clock_;
+  std::vector<Event> pieces_;
+  std::size_t pieces_bytes_ = 0;
+  std::optional<Error> lost_;
+};
+
+/// The connection all calls share, and the loop that finds a member that answers.
+class EtcdClient final : public Client {
+ public:
+  EtcdClient(ClientOptions options, std::vector<os::Endpoint> endpoints, const Clock& clock, Random& random)
+      : options_(std::move(options)),
+        endpoints_(std::move(endpoints)),
+        clock_(clock),
+        random_(random),
+        member_(random.next() % members()),
+        watch_member_(random.next() % members()),
+        aside_until_(members()) {}
+
+  [[nodiscard]] Result<RangeResponse> range(const RangeRequest& request, Deadline deadline) override {
+    RangeResponse response;
+    const auto take = [&](const std::string& answer) -> Result<void> {
+      TRY(response, wire::etcd::decode_range(answer));
+      return {};
+    };
+    const Revision seen_before = seen();
+    TRY_VOID(call("/etcdserverpb.KV/Range", wire::etcd::encode(request), false, deadline, take));
+    note(response.cluster, response.revision, seen_before);
+    return response;
+  }
+
+  [[nodiscard]] Result<TxnResponse> txn(const TxnRequest& request, Deadline deadline) override {
+    TxnResponse response;
+    const auto take = [&](const std::string& answer) -> Result<void> {
+      TRY(response, wire::etcd::decode_txn(answer, request));
+      return {};
+    };
+    const Revision seen_before = seen();
+    const bool writes = !wire::etcd::is_read_only(request);
+    TRY_VOID(call("/etcdserverpb.KV/Txn", wire::etcd::encode(request), writes, deadline, take));
+    note(response.cluster, response.revision, seen_before);
+    return response;
+  }
+
+  [[nodiscard]] std::uint64_t history() const override { return history_; }
+
+  [[nodiscard]] Result<std::unique_ptr<WatchStream>> open_watch(Deadline deadline) override {
     std::size_t first = 0;
     {
       const std::lock_guard lock(mutex_);
-      first = member_;
+      // Not the last one again: why its stream ended is not known here.
+      watch_member_ = (watch_member_ + 1) % members();
+      first = watch_member_;
     }
-    TRY(auto dialed, dialer_.dial(first, false, deadline));
-    {
-      const std::lock_guard lock(mutex_);
-      member_ = dialed.member;
-    }
-    auto token = log_in(*dialed.channel, deadline);
-    if (token) return Connection{std::move(dialed.channel), *std::move(token), false, dialed.member};
-    const bool is_broken = token.error().code == ErrorCode::corrupt;
-    if (is_broken) dialer_.set_aside(dialed.member);
-    {
-      const std::lock_guard lock(mutex_);
-      member_ = (member_ + 1) % dialer_.members();
-    }
-    if (!is_broken) return fail(token.error());
-    if (i >= dialer_.members()) {
-      return fail(ErrorCode::unavailable, fmt::format("{}: {}", dialer_.name_of(dialed.member), token.error().message));
-    }
+    TRY(const auto dialed, dial(first, true, deadline));
+    TRY(const std::string token, log_in(*dialed.channel, deadline));
+    auto metadata = metadata_with(token);
+    // A member that is cut off from the others would stay silent for ever; so it ends the stream.
+    metadata.push_back({"hasleader", "true"});
+    ++requests_;
+    TRY(auto stream, dialed.channel->open_stream("/etcdserverpb.Watch/Watch", metadata));
+    return std::make_unique<GrpcWatchStream>(std::move(stream), options_.response_bytes_max, clock_);
   }
-}
 
-Result<Client::Impl::Connection> Client::Impl::connection(Deadline deadline) {
-  std::unique_lock lock(mutex_);
-  while (connecting_) {
-    const auto now = clock_.now();
-    if (deadline.passed(now)) return fail(ErrorCode::deadline_exceeded, "no connection to etcd was made in time");
-    constexpr std::chrono::nanoseconds kSleepMax = std::chrono::hours{1};
-    connected_.wait_for(lock, std::min(deadline.at_since_boot - now.since_boot, kSleepMax));
+  [[nodiscard]] Counts counts() const override { return {requests_, dials_}; }
+
+ private:
+  using Channel = std::shared_ptr<os::GrpcChannel>;
+  struct Connection {
+    Channel channel;
+    std::size_t member = 0;
+    std::string token{};  ///< empty: none is needed
+    bool token_is_old = false;
+  };
+  /// Takes an answer's message in; an error when it is none, or not to what was asked.
+  using Take = std::function<Result<void>(const std::string& message)>;
+
+  [[nodiscard]] std::size_t members() const { return endpoints_.size(); }
+  /// As it was configured.
+  [[nodiscard]] std::string name_of(std::size_t member) const { return endpoints_[member].text(); }
+  [[nodiscard]] std::string names_of_all() const {
+    std::string names;
+    for (std::size_t i = 0; i < members(); ++i) names += (i == 0 ? "" : ", ") + name_of(i);
+    return names;
   }
-  const bool usable = current_.channel && current_.channel->is_usable();
-  if (usable && !current_.token_is_old) return current_;
-  connecting_ = true;
-  const Connection old = std::exchange(current_, {});
-  lock.unlock();
-  auto made = usable ? renew(old, deadline) : connect(deadline);
-  lock.lock();
-  connecting_ = false;
-  connected_.notify_all();
-  if (!made) return made;
-  current_ = *made;
-  return made;
-}
 
-/// With `connecting_` set and `mutex_` free: another token for the same connection.
-Result<Client::Impl::Connection> Client::Impl::renew(Connection old, Deadline deadline) {
-  auto token = log_in(*old.channel, deadline);
-  if (!token && token.error().code == ErrorCode::corrupt) {
-    dialer_.set_aside(old.member);
-    return connect(deadline);
-  }
-  TRY(old.token, std::move(token));
-  old.token_is_old = false;
-  return old;
-}
-
-Revision Client::Impl::seen() {
-  const std::lock_guard lock(mutex_);
-  return seen_;
-}
-
-void Client::Impl::note(std::uint64_t cluster, Revision revision, Revision seen) {
-  const std::lock_guard lock(mutex_);
-  const bool is_first = seen_ == 0;
-  if (!is_first && (cluster != cluster_ || revision < seen)) {
-    ++history_;
-    seen_ = 0;
-  }
-  cluster_ = cluster;
-  seen_ = std::max(seen_, revision);
-}
-
-/// The others that wait on it go on; new calls look for another member.
-void Client::Impl::give_up(const Channel& channel) {
-  const std::lock_guard lock(mutex_);
-  if (current_.channel != channel) return;
-  current_ = {};
-  member_ = (member_ + 1) % dialer_.members();
-}
-
-void Client::Impl::forget_token(const std::string& token) {
-  const std::lock_guard lock(mutex_);
-  if (current_.token == token) current_.token_is_old = true;
-}
-
-Deadline Client::Impl::reply_by(bool writes, Deadline deadline) const {
-  const bool elsewhere = !writes && dialer_.members() > 1;
-  const auto span = elsewhere ? std::min(dialer_.options().read_timeout, dialer_.options().request_timeout)
-                              : dialer_.options().request_timeout;
-  return earlier(deadline, Deadline::after(clock_.now(), span));
-}
-
-void Client::Impl::pause(std::size_t attempt, Deadline deadline) {
-  // The other members at once; then slower, and not all clients in step.
-  if (attempt + 1 < dialer_.members()) return;
-  std::chrono::nanoseconds span = kPauseMin * (1 + attempt);
-  {
+  /// The newest revision that any answer had.
+  [[nodiscard]] Revision seen() {
     const std::lock_guard lock(mutex_);
-    span += span * static_cast<std::int64_t>(random_.next() % 100) / 100;
+    return seen_;
   }
-  const auto left = deadline.at_since_boot - clock_.now().since_boot;
-  if (left > std::chrono::nanoseconds{0}) std::this_thread::sleep_for(std::min(span, left));
-}
-
-/// One try on one connection.
-Verdict Client::Impl::attempt(const Connection& on, std::string_view path, std::string_view message, bool writes,
-                              Deadline deadline, const Take& take) {
-  if (writes) {
-    // A member that takes connections and does nothing else must not get a write whose outcome nobody learns.
-    const auto ready = on.channel->wait_until_ready(deadline);
-    if (!ready) {
-      give_up(on.channel);
-      if (ready.error().code == ErrorCode::corrupt) return verdict_on_nonsense(ready.error(), false);
-      return {ready.error(), ready.error().code != ErrorCode::permission_denied, false};
+  /// Takes note of whose answer it is to a request that was sent when `seen` was the newest.
+  void note(std::uint64_t cluster, Revision revision, Revision seen) {
+    const std::lock_guard lock(mutex_);
+    const bool is_first = seen_ == 0;
+    if (!is_first && (cluster != cluster_ || revision < seen)) {
+      ++history_;
+      seen_ = 0;
     }
+    cluster_ = cluster;
+    seen_ = std::max(seen_, revision);
   }
-  ++requests_;
-  auto reply = on.channel->call(path, message, reply_by(writes, deadline), metadata_with(on.token));
-  if (reply.status.ok()) {
-    const auto taken = take(reply.message);
-    if (taken) return done();
-    give_up(on.channel);
-    return verdict_on_nonsense(taken.error(), writes);
-  }
-  Verdict verdict = verdict_on(reply.status, writes);
-  if (!reply.status.from_server || verdict.try_again) give_up(on.channel);
-  if (verdict.log_in_again) forget_token(on.token);
-  return verdict;
-}
 
-Result<void> Client::Impl::call(std::string_view path, std::string_view message, bool writes, Deadline deadline,
-                                const Take& take) {
-  const std::size_t attempts_max = 2 * dialer_.members() + 1;
-  bool logged_in_again = false;
-  Error last{ErrorCode::unavailable, "", {}};
-  std::map<std::size_t, std::string> broken;  // members, and what they said
-  for (std::size_t i = 0; i < attempts_max; ++i) {
-    if (deadline.passed(clock_.now())) {
-      return fail(ErrorCode::deadline_exceeded,
-                  fmt::format("etcd: no answer in time: {}", last.message.empty() ? names_of_all() : last.message));
+  // ---------------------------------------------------------------- connections
+
+  void set_aside(std::size_t member) {
+    const std::lock_guard lock(mutex_);
+    aside_until_[member] = clock_.now().since_boot + kAside;
+  }
+
+  [[nodiscard]] std::vector<std::size_t> order_from(std::size_t first, const Instant& now) {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < members(); ++i) order.push_back((first + i) % members());
+    const std::lock_guard lock(mutex_);
+    std::stable_partition(order.begin(), order.end(),
+                          [&](std::size_t member) { return aside_until_[member] <= now.since_boot; });
+    return order;
+  }
+
+  [[nodiscard]] Result<Channel> dial_one(const os::Endpoint& endpoint, bool ready, Deadline deadline) {
+    ++dials_;
+    os::GrpcOptions options;
+    options.http2.settings_timeout = options_.dial_timeout;
+    options.message_bytes_max = options_.response_bytes_max;
+    TRY(auto channel, os::GrpcChannel::connect(endpoint, options_.security.get(), options, clock_, deadline));
+    if (ready) TRY_VOID(channel->wait_until_ready(deadline));
+    return channel;
+  }
+
+  /// A connection, without a token, to the first member, from `first` on and around, that takes one; with `ready` to
+  /// one that has shown that it speaks HTTP/2. Each has the dial timeout. Those that are set aside come after the
+  /// others. Errors: deadline_exceeded when the caller's time is over; else what the members said, each named:
+  /// unavailable, or permission_denied, invalid_argument, … when one of them said that.
+  [[nodiscard]] Result<Connection> dial(std::size_t first, bool ready, Deadline deadline) {
+    ErrorCode code = ErrorCode::unavailable;
+    std::string reasons;
+    for (const std::size_t member : order_from(first, clock_.now())) {
+      const Instant now = clock_.now();
+      if (deadline.passed(now)) {
+        return fail(ErrorCode::deadline_exceeded, "no member of etcd could be reached in time" + reasons);
+      }
+      auto channel =
+          dial_one(endpoints_[member], ready, earlier(deadline, Deadline::after(now, options_.dial_timeout)));
+      if (channel) return Connection{*std::move(channel), member};
+      reasons += fmt::format("{}{}", reasons.empty() ? ": " : "; ", channel.error().message);
+      // A file that is missing may be on its way: certificates are renewed while plugins run.
+      const bool passes = is_transient(channel.error().code) || channel.error().code == ErrorCode::not_found;
+      if (!passes) code = channel.error().code;
     }
-    const auto on = connection(deadline);
-    if (!on) return fail(on.error());  // all members were tried
-    const Verdict verdict = attempt(*on, path, message, writes, deadline, take);
-    if (verdict.done) return {};
-    last = verdict.error;
-    const bool is_silent = last.code == ErrorCode::unavailable || last.code == ErrorCode::deadline_exceeded ||
-                           last.code == ErrorCode::unknown_outcome;
-    // Somebody has to look at it, so it is named.
-    const std::string name = dialer_.name_of(on->member);
-    const bool is_named = last.message.find(name) != std::string::npos;
-    if ((verdict.is_broken || is_silent) && !is_named) last = last.in(name);
-    if (verdict.is_broken) {
-      dialer_.set_aside(on->member);
-      const bool is_first = broken.emplace(on->member, last.message).second;
-      if (verdict.try_again && (!is_first || broken.size() == dialer_.members())) {
-        // Nobody is left. All are named: they are what somebody has to look at.
-        last.message.clear();
-        for (const auto& [member, said] : broken) last.message += (last.message.empty() ? "" : "; ") + said;
-        return fail(last.in("etcd"));
+    return fail(code, "no member of etcd can be reached" + reasons);
+  }
+
+  /// Error also: corrupt when the member's answer is none.
+  [[nodiscard]] Result<std::string> log_in(os::GrpcChannel& channel, Deadline deadline) {
+    if (options_.user.empty()) return std::string();
+    std::string password = options_.password;
+    if (options_.read_password) {
+      TRY(password, options_.read_password());
+    }
+    ++requests_;
+    const auto reply =
+        channel.call("/etcdserverpb.Auth/Authenticate", wire::etcd::encode_authenticate(options_.user, password),
+                     reply_by(false, deadline));
+    if (!reply.status.ok()) {
+      Verdict verdict = verdict_on(reply.status, false);
+      if (verdict.is_broken) verdict.error.code = ErrorCode::corrupt;
+      return fail(verdict.error.in("etcd login of " + options_.user));
+    }
+    return wire::etcd::decode_authenticate(reply.message);
+  }
+
+  /// With `connecting_` set and `mutex_` free.
+  [[nodiscard]] Result<Connection> connect(Deadline deadline) {
+    for (std::size_t i = 1;; ++i) {
+      std::size_t first = 0;
+      {
+        const std::lock_guard lock(mutex_);
+        first = member_;
+      }
+      TRY(auto dialed, dial(first, false, deadline));
+      {
+        const std::lock_guard lock(mutex_);
+        member_ = dialed.member;
+      }
+      auto token = log_in(*dialed.channel, deadline);
+      if (token) return Connection{std::move(dialed.channel), dialed.member, *std::move(token)};
+      const bool is_broken = token.error().code == ErrorCode::corrupt;
+      if (is_broken) set_aside(dialed.member);
+      {
+        const std::lock_guard lock(mutex_);
+        member_ = (member_ + 1) % members();
+      }
+      if (!is_broken) return fail(token.error());
+      if (i >= members()) {
+        return fail(ErrorCode::unavailable, fmt::format("{}: {}", name_of(dialed.member), token.error().message));
       }
     }
-    const bool log_in_again = verdict.log_in_again && !dialer_.options().user.empty() && !logged_in_again;
-    logged_in_again = logged_in_again || log_in_again;
-    if (!verdict.try_again && !log_in_again) return fail(last.in("etcd"));
-    if (i + 1 < attempts_max && !log_in_again) pause(i, deadline);
   }
-  return fail(last.in("etcd"));
-}
 
-Result<std::unique_ptr<WatchStream>> Client::Impl::open_watch(Deadline deadline) {
-  std::size_t first = 0;
-  {
+  [[nodiscard]] Result<Connection> connection(Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    while (connecting_) {
+      const auto now = clock_.now();
+      if (deadline.passed(now)) return fail(ErrorCode::deadline_exceeded, "no connection to etcd was made in time");
+      constexpr nanoseconds kSleepMax = std::chrono::hours{1};
+      connected_.wait_for(lock, std::min(deadline.at_since_boot - now.since_boot, kSleepMax));
+    }
+    const bool usable = current_.channel && current_.channel->is_usable();
+    if (usable && !current_.token_is_old) return current_;
+    connecting_ = true;
+    const Connection old = std::exchange(current_, {});
+    lock.unlock();
+    auto made = usable ? renew(old, deadline) : connect(deadline);
+    lock.lock();
+    connecting_ = false;
+    connected_.notify_all();
+    if (!made) return made;
+    current_ = *made;
+    return made;
+  }
+
+  /// With `connecting_` set and `mutex_` free: another token for the same connection.
+  [[nodiscard]] Result<Connection> renew(Connection old, Deadline deadline) {
+    auto token = log_in(*old.channel, deadline);
+    if (!token && token.error().code == ErrorCode::corrupt) {
+      set_aside(old.member);
+      return connect(deadline);
+    }
+    TRY(old.token, std::move(token));
+    old.token_is_old = false;
+    return old;
+  }
+
+  /// The others that wait on it go on; new calls look for another member.
+  void give_up(const Channel& channel) {
     const std::lock_guard lock(mutex_);
-    // Not the last one again: why its stream ended is not known here.
-    watch_member_ = (watch_member_ + 1) % dialer_.members();
-    first = watch_member_;
+    if (current_.channel != channel) return;
+    current_ = {};
+    member_ = (member_ + 1) % members();
   }
-  TRY(const auto dialed, dialer_.dial(first, true, deadline));
-  TRY(const std::string token, log_in(*dialed.channel, deadline));
-  auto metadata = metadata_with(token);
-  // A member that is cut off from the others would stay silent for ever; so it ends the stream.
-  metadata.push_back({"hasleader", "true"});
-  ++requests_;
-  TRY(auto stream, dialed.channel->open_stream("/etcdserverpb.Watch/Watch", metadata));
-  return std::make_unique<GrpcWatchStream>(std::move(stream), dialer_.options().response_bytes_max, clock_);
-}
 
-// ---------------------------------------------------------------- the client
+  void forget_token(const std::string& token) {
+    const std::lock_guard lock(mutex_);
+    if (current_.token == token) current_.token_is_old = true;
+  }
 
-Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Client::~Client() = default;
+  [[nodiscard]] Deadline reply_by(bool writes, Deadline deadline) const {
+    const bool elsewhere = !writes && members() > 1;
+    const auto span = elsewhere ? std::min(options_.read_timeout, options_.request_timeout) : options_.request_timeout;
+    return earlier(deadline, Deadline::after(clock_.now(), span));
+  }
+
+  void pause(std::size_t attempt, Deadline deadline) {
+    // The other members at once; then slower, and not all clients in step.
+    if (attempt + 1 < members()) return;
+    nanoseconds span = kPauseMin * (1 + attempt);
+    {
+      const std::lock_guard lock(mutex_);
+      span += span * static_cast<std::int64_t>(random_.next() % 100) / 100;
+    }
+    const auto left = deadline.at_since_boot - clock_.now().since_boot;
+    if (left > nanoseconds{0}) std::this_thread::sleep_for(std::min(span, left));
+  }
+
+  /// One try on one connection.
+  [[nodiscard]] Verdict attempt(const Connection& on, std::string_view path, std::string_view message, bool writes,
+                                Deadline deadline, const Take& take) {
+    if (writes) {
+      // A member that takes connections and does nothing else must not get a write whose outcome nobody learns.
+      const auto ready = on.channel->wait_until_ready(deadline);
+      if (!ready) {
+        give_up(on.channel);
+        if (ready.error().code == ErrorCode::corrupt) return verdict_on_nonsense(ready.error(), false);
+        return {ready.error(), ready.error().code != ErrorCode::permission_denied, false};
+      }
+    }
+    ++requests_;
+    auto reply = on.channel->call(path, message, reply_by(writes, deadline), metadata_with(on.token));
+    if (reply.status.ok()) {
+      const auto taken = take(reply.message);
+      if (taken) return done();
+      give_up(on.channel);
+      return verdict_on_nonsense(taken.error(), writes);
+    }
+    Verdict verdict = verdict_on(reply.status, writes);
+    if (!reply.status.from_server || verdict.try_again) give_up(on.channel);
+    if (verdict.log_in_again) forget_token(on.token);
+    return verdict;
+  }
+
+  /// `writes`: see verdict_on.
+  [[nodiscard]] Result<void> call(std::string_view path, std::string_view message, bool writes, Deadline deadline,
+                                  const Take& take) {
+    const std::size_t attempts_max = 2 * members() + 1;
+    bool logged_in_again = false;
+    Error last{ErrorCode::unavailable, "", {}};
+    std::map<std::size_t, std::string> broken;  // members, and what they said
+    for (std::size_t i = 0; i < attempts_max; ++i) {
+      if (deadline.passed(clock_.now())) {
+        return fail(ErrorCode::deadline_exceeded,
+                    fmt::format("etcd: no answer in time: {}", last.message.empty() ? names_of_all() : last.message));
+      }
+      const auto on = connection(deadline);
+      if (!on) return fail(on.error());  // all members were tried
+      const Verdict verdict = attempt(*on, path, message, writes, deadline, take);
+      if (verdict.done) return {};
+      last = verdict.error;
+      const bool is_silent = last.code == ErrorCode::unavailable || last.code == ErrorCode::deadline_exceeded ||
+                             last.code == ErrorCode::unknown_outcome;
+      // Somebody has to look at it, so it is named.
+      const std::string name = name_of(on->member);
+      const bool is_named = last.message.find(name) != std::string::npos;
+      if ((verdict.is_broken || is_silent) && !is_named) last = last.in(name);
+      if (verdict.is_broken) {
+        set_aside(on->member);
+        const bool is_first = broken.emplace(on->member, last.message).second;
+        if (verdict.try_again && (!is_first || broken.size() == members())) {
+          // Nobody is left. All are named: they are what somebody has to look at.
+          last.message.clear();
+          for (const auto& [member, said] : broken) last.message += (last.message.empty() ? "" : "; ") + said;
+          return fail(last.in("etcd"));
+        }
+      }
+      const bool log_in_again = verdict.log_in_again && !options_.user.empty() && !logged_in_again;
+      logged_in_again = logged_in_again || log_in_again;
+      if (!verdict.try_again && !log_in_again) return fail(last.in("etcd"));
+      if (i + 1 < attempts_max && !log_in_again) pause(i, deadline);
+    }
+    return fail(last.in("etcd"));
+  }
+
+  const ClientOptions options_;
+  const std::vector<os::Endpoint> endpoints_;
+  const Clock& clock_;
+  std::atomic<std::uint64_t> requests_{0}, dials_{0}, history_{0};
+
+  std::mutex mutex_;  ///< guards all below
+  Random& random_;
+  Connection current_;  ///< without channel: none
+  std::size_t member_;  ///< where `current_` leads to, or where to begin
+  std::size_t watch_member_;
+  bool connecting_ = false;               ///< a thread is in connect()
+  std::uint64_t cluster_ = 0;             ///< of the last answer
+  Revision seen_ = 0;                     ///< the newest of that cluster; 0: there was no answer
+  std::vector<nanoseconds> aside_until_;  ///< since boot, of each member
+  std::condition_variable connected_;
+};
+
+}  // namespace
 
 Result<std::unique_ptr<Client>> Client::make(ClientOptions options, const Clock& clock, Random& random) {
   if (options.endpoints.empty() || options.endpoints.size() > kEndpointsMax) {
@@ -330,57 +448,7 @@ Result<std::unique_ptr<Client>> Client::make(ClientOptions options, const Clock&
     }
     endpoints.push_back(std::move(endpoint));
   }
-  return std::unique_ptr<Client>(
-      new Client(std::make_unique<Impl>(std::move(options), std::move(endpoints), clock, random)));
+  return std::make_unique<EtcdClient>(std::move(options), std::move(endpoints), clock, random);
 }
-
-Result<RangeResponse> Client::range(const RangeRequest& request, Deadline deadline) {
-  RangeResponse response;
-  const auto take = [&](const std::string& answer) -> Result<void> {
-    TRY(response, wire::etcd::decode_range(answer, request));
-    return {};
-  };
-  const Revision seen = request.serializable ? 0 : impl_->seen();
-  TRY_VOID(impl_->call("/etcdserverpb.KV/Range", wire::etcd::encode(request), false, deadline, take));
-  impl_->note(response.cluster, response.revision, seen);
-  return response;
-}
-
-Result<TxnResponse> Client::txn(const TxnRequest& request, Deadline deadline) {
-  const bool writes = !wire::etcd::is_read_only(request);
-  TxnResponse response;
-  const auto take = [&](const std::string& answer) -> Result<void> {
-    TRY(response, wire::etcd::decode_txn(answer, request));
-    return {};
-  };
-  const Revision seen = impl_->seen();
-  TRY_VOID(impl_->call("/etcdserverpb.KV/Txn", wire::etcd::encode(request), writes, deadline, take));
-  impl_->note(response.cluster, response.revision, seen);
-  return response;
-}
-
-std::uint64_t Client::history() const { return impl_->history(); }
-
-Result<std::unique_ptr<WatchStream>> Client::open_watch(Deadline deadline) { return impl_->open_watch(deadline); }
-
-Result<void> Client::compact(Revision revision, Deadline deadline) {
-  // It changes no record, and to ask again for what is done is answered with "compacted": as harmless as a read.
-  const auto answer = impl_->call("/etcdserverpb.KV/Compact", wire::etcd::encode_compaction(revision, false), false,
-                                  deadline, [](const std::string&) { return Result<void>(); });
-  if (!answer && !is_compacted(answer.error())) return fail(answer.error());
-  return {};
-}
-
-Result<StatusResponse> Client::status(Deadline deadline) {
-  StatusResponse response;
-  const auto take = [&](const std::string& answer) -> Result<void> {
-    TRY(response, wire::etcd::decode_status(answer));
-    return {};
-  };
-  TRY_VOID(impl_->call("/etcdserverpb.Maintenance/Status", "", false, deadline, take));
-  return response;
-}
-
-Client::Counts Client::counts() const { return impl_->counts(); }
 
 }  // namespace croft::store::etcd

@@ -4,13 +4,25 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/result.h"
 #include "http/transport.h"
-#include "store/etcd/kv.h"
+#include "store/etcd/format/api.h"
 
 namespace croft::store::etcd {
+
+using wire::etcd::Event;
+using wire::etcd::RangeRequest;
+using wire::etcd::RangeResponse;
+using wire::etcd::Revision;
+using wire::etcd::TxnRequest;
+using wire::etcd::TxnResponse;
+using wire::etcd::WatchCreate;
+using wire::etcd::WatchResponse;
 
 struct ClientOptions {
   /// Where the members are: `http://10.0.0.1:2379`, `https://[fd00::1]:2379`, `unix:/path`. Numeric, 1 to 16.
@@ -30,6 +42,25 @@ struct ClientOptions {
   std::size_t response_bytes_max = std::size_t{64} << 20;
 };
 
+/// Several watches on one stream, for one thread. A watch is a hint: events can be late, and etcd 3.4 has known ways to
+/// lose one (docs/notes/reliability.md#etcd-faults), so whoever watches also lists now and then. A peer that is silent
+/// is asked for a sign of life; without one for ten seconds in next() the stream counts as lost.
+class WatchStream {
+ public:
+  virtual ~WatchStream() = default;
+
+  /// Asks for one more watch and doesn't wait for the answer: it comes through next(). `watch.id` is above 0 and new in
+  /// this stream. Error: unavailable when the stream is lost.
+  [[nodiscard]] virtual Result<void> add(const WatchCreate& watch) = 0;
+  /// The end comes through next() as `canceled`; events that were on their way may come before it.
+  [[nodiscard]] virtual Result<void> cancel(std::int64_t id) = 0;
+
+  /// The next message, a revision never in parts; nothing at the deadline. Error: unavailable when the stream is lost
+  /// (it stays so: open another, each watch from the revision after the last event that was seen); permission_denied;
+  /// corrupt for an answer that is none.
+  [[nodiscard]] virtual Result<std::optional<WatchResponse>> next(Deadline deadline) = 0;
+};
+
 /// A client of an etcd cluster. All calls share one connection at a time, made when the first call comes, to a member
 /// chosen at random; when that fails, to the next. It starts no thread: whoever waits for an answer moves the answers
 /// of the others too. No call is answered from memory.
@@ -37,37 +68,46 @@ struct ClientOptions {
 /// A member whose answer is none (no message, too large, not what was asked for) is set aside for half a minute. A read
 /// is asked of the next; a write ends with an unknown outcome.
 ///
-/// An answer of another cluster than before, or of a revision below one that was seen before it was asked for, begins
-/// another history().
-class Client final : public Kv {
+/// Calls block up to their deadline and may come from several threads. Errors of every call: invalid_argument (etcd
+/// refused the request as such, also one that is too large), permission_denied, unavailable (also when no member
+/// gives an answer that is one; each is named), deadline_exceeded, corrupt (a cluster that found itself damaged),
+/// internal.
+class Client {
  public:
   /// Error: invalid_argument naming the endpoint that is none, or https without `security`. Connects nothing. `clock`
   /// and `random` must outlive the client, `clock` its watch streams too.
   [[nodiscard]] static Result<std::unique_ptr<Client>> make(ClientOptions options, const Clock& clock, Random& random);
-  ~Client() override;
+  virtual ~Client() = default;
 
-  [[nodiscard]] Result<RangeResponse> range(const RangeRequest& request, Deadline deadline) override;
-  [[nodiscard]] Result<TxnResponse> txn(const TxnRequest& request, Deadline deadline) override;
-  [[nodiscard]] std::uint64_t history() const override;
-  /// On a connection of its own, which ends with the stream. It may outlive the client.
-  [[nodiscard]] Result<std::unique_ptr<WatchStream>> open_watch(Deadline deadline) override;
+  /// Tried on other members when one fails. Error also: conflict for an `at_revision` that was compacted away.
+  [[nodiscard]] virtual Result<RangeResponse> range(const RangeRequest& request, Deadline deadline) = 0;
 
-  /// Forgets what is older than a revision, for everybody. Already forgotten is a success.
-  [[nodiscard]] Result<void> compact(Revision revision, Deadline deadline);
-  /// The status that the member which serves this client reports.
-  [[nodiscard]] Result<StatusResponse> status(Deadline deadline);
+  /// One that writes is sent once, unless it is certain that nobody processed it. The outcomes:
+  /// - a TxnResponse: done, or `succeeded` false and the other branch done;
+  /// - unknown_outcome: it may have been applied, or may be yet. When is_no_space(error), etcd has answered that its
+  ///   quota is used up. It says so before it applies a write, but also after it applied one that crossed the line
+  ///   together with others. Nothing is on its way any more then: one range() settles it.
+  /// - every other error: it was not applied and never will be. unavailable when it could not be sent;
+  ///   deadline_exceeded when the time was over before it was.
+  /// One that only reads is treated like range().
+  [[nodiscard]] virtual Result<TxnResponse> txn(const TxnRequest& request, Deadline deadline) = 0;
+
+  /// How often an answer was of another cluster than one before it, or of a revision below one that was seen before it
+  /// was asked for. It has grown before the call that met it returns. Values read before it grew are void.
+  [[nodiscard]] virtual std::uint64_t history() const = 0;
+
+  /// A stream without watches, on a connection of its own, which ends with the stream. It may outlive the client.
+  [[nodiscard]] virtual Result<std::unique_ptr<WatchStream>> open_watch(Deadline deadline) = 0;
 
   /// Requests handed to the transport, each attempt counted, and connections begun. For tests and benchmarks.
   struct Counts {
     std::uint64_t requests = 0;
     std::uint64_t dials = 0;
   };
-  [[nodiscard]] Counts counts() const;
-
- private:
-  class Impl;
-  explicit Client(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  [[nodiscard]] virtual Counts counts() const = 0;
 };
+
+/// Whether an error says that etcd's space quota is used up.
+[[nodiscard]] bool is_no_space(const Error& error);
 
 }  // namespace croft::store::etcd

@@ -1,7 +1,7 @@
-#include "store/etcd/codec.h"
-
 #include <utility>
 #include <variant>
+
+#include "store/etcd/parts.h"
 
 namespace croft::store::etcd {
 namespace {

@@ -1,5 +1,3 @@
-#include "store/etcd/codec.h"
-
 #include <chrono>
 #include <optional>
 #include <string>
@@ -7,6 +5,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "store/etcd/parts.h"
 
 namespace croft::store::etcd {
 namespace {

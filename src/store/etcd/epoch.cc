@@ -48,8 +48,7 @@ constexpr std::size_t kUidBytesMax = 64;
 
 /// A record that is not there equals no value.
 [[nodiscard]] Compare is_still(const std::optional<std::string>& record) {
-  if (!record) return Compare::absent(kEpochPlace);
-  return {Compare::Target::value, Compare::Relation::equal, kEpochPlace, 0, *record};
+  return record ? Compare::is(kEpochPlace, *record) : Compare::absent(kEpochPlace);
 }
 
 [[nodiscard]] Error other_cluster(std::uint64_t recorded, std::uint64_t there) {
@@ -69,7 +68,7 @@ constexpr std::size_t kUidBytesMax = 64;
 
 /// With mutex_ held.
 void Epoch::fold_history() {
-  if (std::exchange(history_, kv_.history()) == history_) return;
+  if (std::exchange(history_, client_.history()) == history_) return;
   number_ = (number_ + 1) & kEpochNumberMax;
   seen_at_ = 0;
 }
@@ -108,7 +107,7 @@ Result<void> Epoch::take(const KeyValue* record, std::uint64_t cluster, Revision
 }
 
 Result<Epoch::Known> Epoch::look(Deadline deadline) {
-  TRY(const RangeResponse found, kv_.range(RangeRequest::one(kEpochPlace), deadline));
+  TRY(const RangeResponse found, client_.range(RangeRequest::one(kEpochPlace), deadline));
   TRY_VOID(take(found.kvs.empty() ? nullptr : &found.kvs.front(), found.cluster, found.revision));
   const std::lock_guard lock(mutex_);
   fold_history();
@@ -139,13 +138,13 @@ Result<bool> Epoch::replace(const std::optional<std::string>& before, const Epoc
   TxnRequest txn;
   txn.compares.push_back(is_still(before));
   txn.success.emplace_back(PutRequest{kEpochPlace, record_text(after)});
-  TRY(const TxnResponse done, kv_.txn(txn, deadline));
+  TRY(const TxnResponse done, client_.txn(txn, deadline));
   return done.succeeded;
 }
 
 Result<void> Epoch::begin(Deadline deadline) {
   for (int i = 0; i < kTriesMax; ++i) {
-    TRY(const RangeResponse found, kv_.range(RangeRequest::one(kEpochPlace), deadline));
+    TRY(const RangeResponse found, client_.range(RangeRequest::one(kEpochPlace), deadline));
     const auto before = found.kvs.empty() ? std::nullopt : std::optional(found.kvs.front().value);
     TRY(const bool is_done, replace(before, {drawn(), found.cluster, {}}, deadline));
     if (is_done) return {};

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "store/etcd/kv.h"
+#include "store/etcd/client.h"
 #include "store/store.h"
 
 // The contract's revisions are etcd's with the number of an epoch in front, so that two that are equal are of one
@@ -42,12 +42,12 @@ struct EpochRecord {
 inline constexpr const char* kEpochPlace = "/croft/v1/epoch";
 
 /// One store object's knowledge of the register's epoch. Each first answer of a read brings the record, and each commit
-/// compares it. Another epoch, another cluster and an older state of the same one (Kv::history) all begin another
+/// compares it. Another epoch, another cluster and an older state of the same one (Client::history) all begin another
 /// number. The first writer of a register makes one. Safe to call from several threads.
 class Epoch {
  public:
   /// Both must outlive it. With `only_looks` a register of another cluster may be read: to be compared with what runs.
-  Epoch(Kv& kv, Random& random, bool only_looks) : kv_(kv), only_looks_(only_looks), random_(random) {}
+  Epoch(Client& client, Random& random, bool only_looks) : client_(client), only_looks_(only_looks), random_(random) {}
 
   [[nodiscard]] EpochNumber number();
 
@@ -58,7 +58,7 @@ class Epoch {
     std::uint64_t cluster = 0;
   };
   /// The record of a register that is to be written: asked for where no answer has brought it yet, and made where there
-  /// is none. Errors: as take(), and those of Kv::range and Kv::txn.
+  /// is none. Errors: as take(), and those of Client::range and Client::txn.
   [[nodiscard]] Result<Known> of_writer(Deadline deadline);
   /// Asks for it in any case.
   [[nodiscard]] Result<Known> look(Deadline deadline);
@@ -81,12 +81,12 @@ class Epoch {
   [[nodiscard]] Result<bool> replace(const std::optional<std::string>& before, const EpochRecord& after,
                                      Deadline deadline);
 
-  Kv& kv_;
+  Client& client_;
   const bool only_looks_;
   std::mutex mutex_;  ///< guards all below
   Random& random_;
   EpochNumber number_ = 0;
-  std::uint64_t history_ = 0;  ///< of `kv_`, that `number_` counts
+  std::uint64_t history_ = 0;  ///< of `client_`, that `number_` counts
   std::optional<std::string> record_;
   std::uint64_t epoch_ = 0;  ///< of `record_`; 0: there is none
   std::uint64_t cluster_ = 0;

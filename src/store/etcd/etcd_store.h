@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "store/etcd/kv.h"
+#include "store/etcd/client.h"
 #include "store/etcd/registry.h"
 #include "store/look_only.h"
 #include "store/store.h"
@@ -12,7 +12,7 @@
 namespace croft::store {
 
 /// A store in an etcd cluster, in Calico's own formats, so that Calico may work on the same data at the same time.
-/// Calls go to `kv`; a read of several records is one request as of one moment, a commit is one request. Nothing is
+/// Calls go to `client`; a read of several records is one request as of one moment, a commit is one request. Nothing is
 /// kept in memory. There is no queue of writers. `clock` and `random` must outlive the store and its watches.
 ///
 /// A record that can't be read makes the call that finds it fail (corrupt, naming the key); a key under Calico's
@@ -26,8 +26,8 @@ namespace croft::store {
 ///
 /// With `own_denied` it is for looking (LookOnly): a user that may not read below /croft/v1/ finds nothing there, and a
 /// register that was restored is shown.
-[[nodiscard]] std::unique_ptr<Store> make_etcd_store(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random,
-                                                     std::unique_ptr<etcd::Registry> registry = nullptr,
+[[nodiscard]] std::unique_ptr<Store> make_etcd_store(std::unique_ptr<etcd::Client> client, const Clock& clock,
+                                                     Random& random, std::unique_ptr<etcd::Registry> registry = nullptr,
                                                      OwnDenied own_denied = nullptr);
 
 }  // namespace croft::store

@@ -4,8 +4,8 @@
 
 #include "store/conformance/conformance.h"
 #include "store/etcd/etcd_fixture.h"
-#include "store/etcd/kubernetes_registry.h"
 #include "store/etcd/place.h"
+#include "store/etcd/registry.h"
 
 namespace croft::store {
 namespace {

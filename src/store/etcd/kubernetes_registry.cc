@@ -1,5 +1,3 @@
-#include "store/etcd/kubernetes_registry.h"
-
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +6,7 @@
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
 #include "services/format/kubernetes_objects.h"
+#include "store/etcd/registry.h"
 
 namespace croft::store::etcd {
 namespace {

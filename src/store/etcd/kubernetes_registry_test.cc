@@ -1,11 +1,10 @@
-#include "store/etcd/kubernetes_registry.h"
-
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "store/etcd/etcd_fixture.h"
 #include "store/etcd/etcd_store.h"
+#include "store/etcd/registry.h"
 #include "store/sample_records.h"
 
 namespace croft::store {

@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/net/echo.h"
 #include "calico/etcd.h"
-#include "store/calico/layout.h"
+#include "store/calico/codec.h"
 #include "store/etcd/format/api.h"
 
 namespace croft::store::etcd {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -34,5 +35,20 @@ class Registry {
   /// The UID of a stored object; empty when it has none.
   [[nodiscard]] virtual std::string uid_in(const Key& key, std::string_view bytes) const = 0;
 };
+
+/// Where kube-apiservers keep their records when nobody says else; Croft's own Services take from the ranges there.
+inline constexpr std::string_view kKubernetesPrefix = "/registry";
+
+struct KubernetesOptions {
+  std::string prefix{kKubernetesPrefix};  ///< --etcd-prefix of the kube-apiservers
+  /// Services are Kubernetes' own too, and read-only: who writes them past a kube-apiserver goes past its defaults,
+  /// its admission and the locks of its allocators. Else they are Croft's own records. The Services of the other kind
+  /// are foreign_service then.
+  bool services = false;
+};
+
+/// Kubernetes' ranges, IPAddresses and ServiceCIDRs (docs/formats/kubernetes.md): range allocations are read and
+/// written, IPAddresses made and deleted, ServiceCIDRs read. Error: invalid_argument for a prefix that is none.
+[[nodiscard]] Result<std::unique_ptr<Registry>> make_kubernetes_registry(KubernetesOptions options);
 
 }  // namespace croft::store::etcd

@@ -1,5 +1,3 @@
-#include "store/etcd/store_commit.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <set>
@@ -12,13 +10,8 @@
 #include <fmt/ranges.h>
 
 #include "base/net/echo.h"
-#include "store/calico/layout.h"
 #include "store/check_request.h"
-#include "store/etcd/codec.h"
-#include "store/etcd/one_moment.h"
-#include "store/etcd/requests.h"
-#include "store/etcd/store_read.h"
-#include "store/etcd/verdict.h"
+#include "store/etcd/parts.h"
 #include "store/format/pause.h"
 #include "store/write_question.h"
 
@@ -75,26 +68,26 @@ void add_condition(const Write& write, const std::string& place, Transaction& tx
   txn.request.failure.emplace_back(std::move(what_is_there));
 }
 
-[[nodiscard]] Result<void> add_write(const Places& places, const Clock& clock, const Write& write,
-                                     const WriteToken& token, Transaction& txn) {
-  TRY(std::string place, places.place_of(write.key));
-  TRY_VOID(check_writable(places, write));
+[[nodiscard]] Result<void> add_write(const Parts& parts, const Write& write, const WriteToken& token,
+                                     Transaction& txn) {
+  TRY(std::string place, parts.places.place_of(write.key));
+  TRY_VOID(check_writable(parts.places, write));
   add_condition(write, place, txn);
   if (write.only_check) return {};
   auto& ops = txn.request.success;
   const auto beside = calico::place_beside(write.key);
   if (!write.value) {
-    ops.emplace_back(DeleteRequest{std::move(place), {}, false});
-    if (beside) ops.emplace_back(DeleteRequest{*beside, {}, false});
+    ops.emplace_back(DeleteRequest{std::move(place)});
+    if (beside) ops.emplace_back(DeleteRequest{*beside});
     return {};
   }
-  calico::StoredBytes bytes = encode(places, *write.value, token, clock.now().wall);
+  calico::StoredBytes bytes = encode(parts.places, *write.value, token, parts.clock.now().wall);
   ops.emplace_back(PutRequest{std::move(place), std::move(bytes.value)});
   if (!beside) return {};
   if (bytes.beside) {
     ops.emplace_back(PutRequest{*beside, *std::move(bytes.beside)});
   } else {
-    ops.emplace_back(DeleteRequest{*beside, {}, false});
+    ops.emplace_back(DeleteRequest{*beside});
   }
   return {};
 }
@@ -134,12 +127,11 @@ void add_condition(const Write& write, const std::string& place, Transaction& tx
 
 /// etcd says that its space is used up before it applies a write, but also after the one that crossed the line. The
 /// stored value tells, and nothing can come later.
-[[nodiscard]] Result<store::Revision> settle_full(Kv& kv, const Places& places, Epoch& epoch,
-                                                  std::span<const Write> writes, const WriteToken& token,
-                                                  const Error& error, Deadline deadline) {
-  const auto fate = fate_of_commit(kv, places, epoch, writes, token, deadline);
+[[nodiscard]] Result<store::Revision> settle_full(const Parts& parts, std::span<const Write> writes,
+                                                  const WriteToken& token, const Error& error, Deadline deadline) {
+  const auto fate = fate_of_commit(parts, writes, token, deadline);
   if (!fate) return fail(ErrorCode::unknown_outcome, error.message);
-  if (*fate == Fate::applied) return position_now(kv, epoch, deadline);
+  if (*fate == Fate::applied) return position_now(parts, deadline);
   return fail(ErrorCode::storage_full,
               "etcd's space quota is used up: compact, defragment and disarm its alarm (etcdctl)");
 }
@@ -165,55 +157,50 @@ void add_pause_condition(Transaction& txn) {
 
 }  // namespace
 
-Result<std::optional<StoredPause>> read_pause(Kv& kv, Deadline deadline) {
-  TRY(const RangeResponse found, kv.range(RangeRequest::one(kPausePlace), deadline));
+Result<std::optional<StoredPause>> read_pause(Client& client, Deadline deadline) {
+  TRY(const RangeResponse found, client.range(RangeRequest::one(kPausePlace), deadline));
   return pause_in(found.kvs.empty() ? nullptr : &found.kvs.front());
 }
 
-Result<void> change_pause(Kv& kv, const std::optional<StoredPause>& there, const std::optional<core::Pause>& next,
-                          Deadline deadline) {
+Result<void> change_pause(Client& client, const std::optional<StoredPause>& there,
+                          const std::optional<core::Pause>& next, Deadline deadline) {
   TxnRequest request;
   request.compares = {there ? Compare::unchanged(kPausePlace, static_cast<Revision>(there->revision))
                             : Compare::absent(kPausePlace)};
   if (next) {
     request.success.emplace_back(PutRequest{kPausePlace, wire::encode_pause(*next)});
   } else {
-    request.success.emplace_back(DeleteRequest{kPausePlace, {}, false});
+    request.success.emplace_back(DeleteRequest{kPausePlace});
   }
-  TRY(const auto done, kv.txn(request, deadline));
+  TRY(const auto done, client.txn(request, deadline));
   if (done.succeeded) return {};
   return fail(ErrorCode::conflict, "the register's pause was changed by somebody else");
 }
 
-Result<store::Revision> commit_writes(Kv& kv, const Places& places, Epoch& epoch, const Clock& clock,
-                                      std::span<const Write> writes, const WriteToken& token, bool is_filling,
-                                      Deadline deadline) {
+Result<store::Revision> commit_writes(const Parts& parts, std::span<const Write> writes, const WriteToken& token,
+                                      bool is_filling, Deadline deadline) {
   TRY_VOID(check_writes(writes));
-  TRY(Epoch::Known known, epoch.of_writer(deadline));
+  TRY(Epoch::Known known, parts.epoch.of_writer(deadline));
   for (bool is_first = true;; is_first = false) {
     TRY_VOID(check_epoch(known.number, writes));
     Transaction txn;
-    for (const Write& write : writes) TRY_VOID(add_write(places, clock, write, token, txn));
+    for (const Write& write : writes) TRY_VOID(add_write(parts, write, token, txn));
     if (!is_filling) add_pause_condition(txn);
     Epoch::add_to(txn.request, known);
-    if (txn.request.success.size() > kOpsMax || txn.request.compares.size() > kOpsMax) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("commit of {} writes is more than etcd takes at once", writes.size()));
-    }
-    const auto response = kv.txn(txn.request, deadline);
+    const auto response = parts.client.txn(txn.request, deadline);
     if (!response) {
       if (response.error().code == ErrorCode::permission_denied) return fail(refused_write(response.error(), writes));
       if (!is_no_space(response.error())) return fail(response.error());
-      return settle_full(kv, places, epoch, writes, token, response.error(), deadline);
+      return settle_full(parts, writes, token, response.error(), deadline);
     }
     if (response->succeeded) {
-      if (epoch.number() == known.number) return in_epoch(known.number, response->revision);
+      if (parts.epoch.number() == known.number) return in_epoch(known.number, response->revision);
       return fail(ErrorCode::unknown_outcome,
                   "etcd became another cluster, or went back, while a commit was under way");
     }
-    TRY_VOID(epoch.take(only_one(response->responses.back()), response->cluster, response->revision));
+    TRY_VOID(parts.epoch.take(only_one(response->responses.back()), response->cluster, response->revision));
     if (!is_filling) TRY_VOID(check_pause_in(*response));
-    TRY(const Epoch::Known now, epoch.of_writer(deadline));
+    TRY(const Epoch::Known now, parts.epoch.of_writer(deadline));
     if (now.number != known.number) return fail(of_another_epoch());
     // The record of the epoch may say more since.
     if (!is_first || now.record == known.record) return fail(conflict_in(*response, txn));
@@ -221,20 +208,21 @@ Result<store::Revision> commit_writes(Kv& kv, const Places& places, Epoch& epoch
   }
 }
 
-Result<Fate> fate_of_commit(Kv& kv, const Places& places, Epoch& epoch, std::span<const Write> writes,
-                            const WriteToken& token, Deadline deadline) {
-  const Write& witness = witness_of(places, writes);
-  TRY(const std::string place, places.place_of(witness.key));
-  TRY(const RangeResponse found, range_with_epoch(kv, places, epoch, RangeRequest::one(place), deadline));
+Result<Fate> fate_of_commit(const Parts& parts, std::span<const Write> writes, const WriteToken& token,
+                            Deadline deadline) {
+  const Write& witness = witness_of(parts.places, writes);
+  TRY(const std::string place, parts.places.place_of(witness.key));
+  TRY(const RangeResponse found, range_with_epoch(parts, RangeRequest::one(place), deadline));
   const KeyValue* there = found.kvs.empty() ? nullptr : &found.kvs.front();
-  if (there != nullptr && witness.value && is_written_by(places, witness.key, *witness.value, token, there->value)) {
+  if (there != nullptr && witness.value &&
+      is_written_by(parts.places, witness.key, *witness.value, token, there->value)) {
     return Fate::applied;
   }
   switch (witness.condition.kind) {
     case Condition::Kind::absent:
       return there != nullptr ? Fate::lost : Fate::may_still_come;
     case Condition::Kind::revision:
-      return there != nullptr && in_epoch(epoch.number(), there->mod_revision) == witness.condition.revision
+      return there != nullptr && in_epoch(parts.epoch.number(), there->mod_revision) == witness.condition.revision
                  ? Fate::may_still_come
                  : Fate::lost;
     case Condition::Kind::any:

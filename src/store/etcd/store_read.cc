@@ -1,8 +1,7 @@
-#include "store/etcd/store_read.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -12,11 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/assert.h"
-#include "store/calico/layout.h"
-#include "store/etcd/codec.h"
-#include "store/etcd/one_moment.h"
-#include "store/etcd/requests.h"
+#include "store/check_request.h"
+#include "store/etcd/parts.h"
 #include "store/free_block.h"
 
 namespace croft::store::etcd {
@@ -24,6 +23,155 @@ namespace {
 
 using wire::etcd::KeyValue;
 using wire::etcd::RequestOp;
+
+/// etcd's own limit of operations in a transaction.
+constexpr std::size_t kOpsMax = 128;
+constexpr std::int64_t kKeysAtOnce = 10000;
+/// How many records of a listing are asked for at once: a full block has 20 KB.
+constexpr std::int64_t kRecordsAtOnce = 500;
+/// The bytes of the pages of one listing: half a million keys. It stops a list without an end.
+constexpr std::size_t kListingBytesMax = std::size_t{96} << 20;
+
+[[nodiscard]] RangeRequest range_over(const PlaceRange& range, std::int64_t limit, bool keys_only) {
+  RangeRequest request;
+  request.key = range.from;
+  request.range_end = range.to;
+  request.limit = limit;
+  request.keys_only = keys_only;
+  return request;
+}
+
+/// How often a read begins anew because the epoch became another meanwhile.
+constexpr int kReadsMax = 3;
+
+/// Calls `read` with the number of the epoch that all it reads has to be of, and again where it was not.
+template <class Read>
+auto read_in_one_epoch(Epoch& epoch, Read read) -> decltype(read(EpochNumber{})) {
+  for (int i = 0; i < kReadsMax; ++i) {
+    const EpochNumber number = epoch.number();
+    auto answer = read(number);
+    if (epoch.number() == number) return answer;
+  }
+  return fail(ErrorCode::unavailable,
+              "etcd answers from one cluster and then from another; are its endpoints those of one?");
+}
+
+[[nodiscard]] Result<void> count_bytes(const RangeResponse& page, std::size_t& bytes) {
+  for (const auto& kv : page.kvs) bytes += sizeof(kv) + kv.key.size() + kv.value.size();
+  if (bytes <= kListingBytesMax) return {};
+  return fail(ErrorCode::corrupt, fmt::format("etcd lists more than {} bytes of records", kListingBytesMax));
+}
+
+/// Calls `visit` for all that `request` asks for, page by page; `first` is the page that has come, and the others are
+/// as of `moment`. Errors: those of range() and of `visit`; corrupt for a listing that does not end.
+[[nodiscard]] Result<void> for_each_key(Client& client, RangeRequest request, const RangeResponse& first,
+                                        Revision moment, Deadline deadline,
+                                        const std::function<Result<void>(const KeyValue&)>& visit) {
+  request.at_revision = moment;
+  const RangeResponse* page = &first;
+  RangeResponse next;
+  std::size_t bytes = 0;
+  for (;;) {
+    TRY_VOID(count_bytes(*page, bytes));
+    for (const auto& found : page->kvs) TRY_VOID(visit(found));
+    if (!page->more || page->kvs.empty()) return {};
+    request.key = page->kvs.back().key + '\0';
+    TRY(next, client.range(request, deadline));
+    page = &next;
+  }
+}
+
+/// The data beside the records of a kind, read in the same way.
+[[nodiscard]] Result<std::map<Key, std::string>> all_beside(Client& client, Kind kind, const RangeRequest& request,
+                                                            const RangeResponse& first, Revision moment,
+                                                            Deadline deadline) {
+  std::map<Key, std::string> beside;
+  TRY_VOID(for_each_key(client, request, first, moment, deadline, [&](const KeyValue& found) -> Result<void> {
+    if (auto key = calico::record_beside(kind, found.key)) beside[*std::move(key)] = found.value;
+    return {};
+  }));
+  return beside;
+}
+
+std::optional<std::string> beside_of(const Key& key, const std::map<Key, std::string>& all) {
+  const auto known = all.find(key);
+  return known == all.end() ? std::nullopt : std::optional(known->second);
+}
+
+// ---------------------------------------------------------------- a page
+
+/// A key that is listed, and what etcd has under it.
+struct Listed {
+  Key key;
+  const KeyValue* kv;
+};
+
+/// The entries of an answer that the request asks for, in its order.
+[[nodiscard]] std::vector<Listed> listed_in(const RangeResponse& answer, const ListRequest& request,
+                                            const Places& places) {
+  std::vector<Listed> listed;
+  for (const KeyValue& kv : answer.kvs) {
+    auto key = places.record_at(request.kind, kv.key);
+    const bool asked_for =
+        key && key->name.starts_with(request.name_prefix) && (request.after.empty() || key->name > request.after);
+    if (asked_for) listed.push_back({*std::move(key), &kv});
+  }
+  return listed;
+}
+
+[[nodiscard]] Result<void> add_records(const Parts& parts, std::span<const Listed> listed, EpochNumber epoch,
+                                       Revision moment, Deadline deadline, std::vector<Record>& records) {
+  if (listed.empty()) return {};
+  const Key& first = listed.front().key;
+  std::map<Key, std::string> beside;
+  if (const auto from = parts.places.place_beside(first)) {
+    const RangeRequest request =
+        range_over({*from, *parts.places.place_beside(listed.back().key) + '\0'}, kRecordsAtOnce, false);
+    RangeRequest first_page = request;
+    first_page.at_revision = moment;
+    TRY(const RangeResponse found, parts.client.range(first_page, deadline));
+    TRY(beside, all_beside(parts.client, first.kind, request, found, moment, deadline));
+  }
+  for (const Listed& one : listed) {
+    TRY(Record record, decode(parts.places, one.key, *one.kv, beside_of(one.key, beside), epoch));
+    records.push_back(std::move(record));
+  }
+  return {};
+}
+
+[[nodiscard]] Result<Page> list_in_one_epoch(const Parts& parts, EpochNumber number, const ListRequest& request,
+                                             Deadline deadline) {
+  Page page;
+  std::size_t left = request.limit;
+  std::string after;
+  if (!request.after.empty()) {
+    if (const auto place = parts.places.place_of({request.kind, request.after})) after = *place;
+  }
+  TRY(const std::vector<PlaceRange> ranges, parts.places.ranges_of({request.kind, request.name_prefix}));
+  for (PlaceRange rest : ranges) {
+    if (after >= rest.from) rest.from = after + '\0';
+    while (rest.from < rest.to) {
+      const auto limit =
+          std::min<std::int64_t>(static_cast<std::int64_t>(left) + 1, request.keys_only ? kKeysAtOnce : kRecordsAtOnce);
+      TRY(const RangeResponse answer, range_with_epoch(parts, range_over(rest, limit, request.keys_only), deadline));
+      const std::vector<Listed> listed = listed_in(answer, request, parts.places);
+      const auto taken = std::span(listed).first(std::min(listed.size(), left));
+      if (request.keys_only) {
+        for (const Listed& one : taken) page.keys.push_back(one.key);
+      } else {
+        TRY_VOID(add_records(parts, taken, number, answer.revision, deadline, page.records));
+      }
+      left -= taken.size();
+      page.more = listed.size() > taken.size();
+      if (page.more) return page;
+      if (!answer.more || answer.kvs.empty()) break;
+      rest.from = answer.kvs.back().key + '\0';
+    }
+  }
+  return page;
+}
+
+// ---------------------------------------------------------------- a read
 
 /// One or two operations a key: the record, and what is beside it; none for one that is left out.
 [[nodiscard]] Result<void> add_gets(const Places& places, std::span<const Key> keys, TxnRequest& txn) {
@@ -51,23 +199,23 @@ using wire::etcd::RequestOp;
 }
 
 /// Several records as of one moment, which becomes that of the first answer when it is now.
-[[nodiscard]] Result<std::vector<std::optional<Record>>> get_at(Kv& kv, const Places& places, std::span<const Key> keys,
+[[nodiscard]] Result<std::vector<std::optional<Record>>> get_at(const Parts& parts, std::span<const Key> keys,
                                                                 EpochNumber epoch, Revision& moment,
                                                                 Deadline deadline) {
   std::vector<std::optional<Record>> records;
   for (std::size_t from = 0; from < keys.size(); from += kOpsMax / 2) {
     const auto some = keys.subspan(from, std::min(kOpsMax / 2, keys.size() - from));
     TxnRequest txn;
-    TRY_VOID(add_gets(places, some, txn));
+    TRY_VOID(add_gets(parts.places, some, txn));
     for (RequestOp& op : txn.success) std::get<RangeRequest>(op).at_revision = moment;
     TxnResponse response;
     if (!txn.success.empty()) {
-      TRY(response, kv.txn(txn, deadline));
+      TRY(response, parts.client.txn(txn, deadline));
       if (moment == 0) moment = response.revision;
     }
     std::size_t op = 0;
     for (const Key& key : some) {
-      TRY(auto record, record_from(places, key, epoch, response, op));
+      TRY(auto record, record_from(parts.places, key, epoch, response, op));
       records.push_back(std::move(record));
     }
   }
@@ -75,26 +223,26 @@ using wire::etcd::RequestOp;
 }
 
 /// A page of keys, and single ones, in one request.
-[[nodiscard]] Result<BlockKeys> look_at_blocks(Kv& kv, const Places& places, const std::optional<ListRequest>& page,
+[[nodiscard]] Result<BlockKeys> look_at_blocks(const Parts& parts, const std::optional<ListRequest>& page,
                                                std::span<const Key> single, Deadline deadline) {
   TxnRequest txn;
   for (const Key& key : single) {
-    TRY(std::string place, places.place_of(key));
+    TRY(std::string place, parts.places.place_of(key));
     RangeRequest one = RangeRequest::one(std::move(place));
     one.keys_only = true;
     txn.success.emplace_back(std::move(one));
   }
   if (page) {
-    TRY(std::vector<PlaceRange> ranges, places.ranges_of({page->kind, page->name_prefix}));
+    TRY(std::vector<PlaceRange> ranges, parts.places.ranges_of({page->kind, page->name_prefix}));
     CROFT_ASSERT(ranges.size() == 1);  // of one family
     PlaceRange& rest = ranges.front();
     if (!page->after.empty()) {
-      TRY(const std::string after, places.place_of({page->kind, page->after}));
+      TRY(const std::string after, parts.places.place_of({page->kind, page->after}));
       if (after >= rest.from) rest.from = after + '\0';
     }
     txn.success.emplace_back(range_over(rest, static_cast<std::int64_t>(page->limit), true));
   }
-  TRY(const TxnResponse response, kv.txn(txn, deadline));
+  TRY(const TxnResponse response, parts.client.txn(txn, deadline));
   BlockKeys seen;
   for (std::size_t i = 0; i < single.size(); ++i) {
     if (only_one(response.responses[i]) != nullptr) seen.there.insert(single[i]);
@@ -103,7 +251,7 @@ using wire::etcd::RequestOp;
   const auto& found = std::get<RangeResponse>(response.responses.back());
   seen.page.more = found.more;
   for (const KeyValue& kv_found : found.kvs) {
-    if (auto key = places.listed_at(page->kind, kv_found.key)) seen.page.keys.push_back(*std::move(key));
+    if (auto key = parts.places.listed_at(page->kind, kv_found.key)) seen.page.keys.push_back(*std::move(key));
   }
   return seen;
 }
@@ -111,18 +259,15 @@ using wire::etcd::RequestOp;
 /// One read: the request that asks for as much as it can, and then what is made of its answer.
 class OneRead {
  public:
-  OneRead(Kv& kv, const Places& places, Epoch& epoch, EpochNumber number, const core::Missing& wanted,
-          Deadline deadline)
-      : kv_(kv),
-        places_(places),
-        epoch_(epoch),
+  OneRead(const Parts& parts, EpochNumber number, const core::Missing& wanted, Deadline deadline)
+      : parts_(parts),
+        places_(parts.places),
         number_(number),
         wanted_(wanted),
         deadline_(deadline),
         keys_(wanted.records.begin(), wanted.records.end()) {}
 
-  /// False when one request can't ask for it.
-  [[nodiscard]] Result<bool> fits_one_request() {
+  [[nodiscard]] Result<ReadAnswer> read() {
     // A free block is a hint, of whatever epoch.
     const bool is_hint = keys_.empty() && wanted_.lists.empty() && wanted_.keys.empty();
     if (places_.has_own() && !is_hint) txn_.success.emplace_back(RangeRequest::one(kEpochPlace));
@@ -130,24 +275,18 @@ class OneRead {
     TRY_VOID(add_gets(places_, std::span(keys_).first(first_keys_), txn_));
     for (const core::Listing& listing : wanted_.lists) TRY_VOID(add_list(listing, false));
     for (const core::Listing& listing : wanted_.keys) TRY_VOID(add_list(listing, true));
-    return txn_.success.size() <= kOpsMax;
-  }
-
-  /// After fits_one_request().
-  [[nodiscard]] Result<ReadAnswer> read() {
     if (!txn_.success.empty()) {
-      TRY(response_, kv_.txn(txn_, deadline_));
+      TRY(response_, parts_.client.txn(txn_, deadline_));
       moment_ = response_.revision;
-      if (places_.has_own())
-        TRY_VOID(epoch_.take(only_one(response_.responses.front()), response_.cluster, response_.revision));
+      if (places_.has_own()) {
+        TRY_VOID(parts_.epoch.take(only_one(response_.responses.front()), response_.cluster, response_.revision));
+      }
     }
     ReadAnswer answer;
     TRY_VOID(add_records(answer));
     TRY_VOID(add_lists(answer));
     for (const core::FreeBlock& block : wanted_.free_blocks) {
-      const auto look = [&](const auto& page, auto single) {
-        return look_at_blocks(kv_, places_, page, single, deadline_);
-      };
+      const auto look = [&](const auto& page, auto single) { return look_at_blocks(parts_, page, single, deadline_); };
       TRY(core::FoundBlock found, find_free_block(block, look));
       answer.free_blocks.push_back(std::move(found));
     }
@@ -188,7 +327,7 @@ class OneRead {
         part.request_beside = range_over({prefix, wire::etcd::end_of_prefix(prefix)}, kRecordsAtOnce, false);
         txn_.success.emplace_back(*part.request_beside);
       }
-      parts_.push_back(std::move(part));
+      lists_.push_back(std::move(part));
     }
     return {};
   }
@@ -203,7 +342,7 @@ class OneRead {
       TRY(auto record, record_from(places_, key, number_, response_, op));
       answer.records.push_back(std::move(record));
     }
-    TRY(auto rest, get_at(kv_, places_, std::span(keys_).subspan(first_keys_), number_, moment_, deadline_));
+    TRY(auto rest, get_at(parts_, std::span(keys_).subspan(first_keys_), number_, moment_, deadline_));
     std::move(rest.begin(), rest.end(), std::back_inserter(answer.records));
     return {};
   }
@@ -211,7 +350,7 @@ class OneRead {
   [[nodiscard]] Result<void> add_lists(ReadAnswer& answer) {
     std::map<core::Listing, std::vector<Record>> lists;
     std::map<core::Listing, std::vector<Key>> keys;
-    for (const Part& part : parts_) {
+    for (const Part& part : lists_) {
       TRY_VOID(part.keys_only ? collect_keys(part, keys[part.listing]) : collect(part, lists[part.listing]));
     }
     for (const core::Listing& listing : wanted_.lists) answer.lists.push_back(std::move(lists[listing]));
@@ -224,9 +363,10 @@ class OneRead {
   [[nodiscard]] Result<void> collect(const Part& part, std::vector<Record>& records) {
     std::map<Key, std::string> beside;
     if (part.request_beside) {
-      TRY(beside, all_beside(kv_, part.listing.kind, *part.request_beside, range_at(part.op + 1), moment_, deadline_));
+      TRY(beside, all_beside(parts_.client, part.listing.kind, *part.request_beside, range_at(part.op + 1), moment_,
+                             deadline_));
     }
-    return for_each_key(kv_, part.request, range_at(part.op), moment_, deadline_,
+    return for_each_key(parts_.client, part.request, range_at(part.op), moment_, deadline_,
                         [&](const KeyValue& kv) -> Result<void> {
                           const auto key = places_.record_at(part.listing.kind, kv.key);
                           if (!key || !key->name.starts_with(part.listing.name_prefix)) return {};
@@ -237,7 +377,7 @@ class OneRead {
   }
 
   [[nodiscard]] Result<void> collect_keys(const Part& part, std::vector<Key>& keys) {
-    return for_each_key(kv_, part.request, range_at(part.op), moment_, deadline_,
+    return for_each_key(parts_.client, part.request, range_at(part.op), moment_, deadline_,
                         [&](const KeyValue& kv) -> Result<void> {
                           auto key = places_.listed_at(part.listing.kind, kv.key);
                           if (key && key->name.starts_with(part.listing.name_prefix)) keys.push_back(*std::move(key));
@@ -245,48 +385,47 @@ class OneRead {
                         });
   }
 
-  Kv& kv_;
+  const Parts& parts_;
   const Places& places_;
-  Epoch& epoch_;
   const EpochNumber number_;
   const core::Missing& wanted_;
   const Deadline deadline_;
   const std::vector<Key> keys_;
   TxnRequest txn_;
   std::size_t first_keys_ = 0;  ///< so many of keys_ are in the request
-  std::vector<Part> parts_;
+  std::vector<Part> lists_;
   TxnResponse response_;
   Revision moment_ = 0;
 };
 
-/// The records as of one moment; the rest page by page.
-[[nodiscard]] Result<ReadAnswer> read_apart(Store& store, Kv& kv, const Places& places, EpochNumber number,
-                                            const core::Missing& wanted, Deadline deadline) {
-  ReadAnswer answer;
-  Revision now = 0;
-  const std::vector<Key> keys(wanted.records.begin(), wanted.records.end());
-  TRY(answer.records, get_at(kv, places, keys, number, now, deadline));
-  TRY_VOID(read_by_pages(store, wanted, answer, deadline));
-  return answer;
-}
-
 }  // namespace
 
-Result<ReadAnswer> read_wanted(Store& store, Kv& kv, const Places& places, Epoch& epoch, const core::Missing& wanted,
-                               Deadline deadline) {
-  return read_in_one_epoch(epoch, [&](EpochNumber number) -> Result<ReadAnswer> {
-    OneRead one(kv, places, epoch, number, wanted, deadline);
-    TRY(const bool fits, one.fits_one_request());
-    if (fits) return one.read();
-    if (places.has_own()) TRY_VOID(epoch.look(deadline));
-    return read_apart(store, kv, places, number, wanted, deadline);
-  });
+Result<RangeResponse> range_with_epoch(const Parts& parts, const RangeRequest& request, Deadline deadline) {
+  if (!parts.places.has_own()) return parts.client.range(request, deadline);
+  TxnRequest txn;
+  txn.success = {RangeRequest::one(kEpochPlace), request};
+  TRY(TxnResponse response, parts.client.txn(txn, deadline));
+  TRY_VOID(parts.epoch.take(only_one(response.responses[0]), response.cluster, response.revision));
+  RangeResponse found = std::get<RangeResponse>(std::move(response.responses[1]));
+  found.revision = response.revision;
+  return found;
 }
 
-Result<store::Revision> position_now(Kv& kv, Epoch& epoch, Deadline deadline) {
-  return read_in_one_epoch(epoch, [&](EpochNumber number) -> Result<store::Revision> {
-    TRY(const RangeResponse found, kv.range(RangeRequest::one(kEpochPlace), deadline));
-    TRY_VOID(epoch.take(found.kvs.empty() ? nullptr : &found.kvs.front(), found.cluster, found.revision));
+Result<Page> list_page(const Parts& parts, const ListRequest& request, Deadline deadline) {
+  TRY_VOID(check_list(request));
+  return read_in_one_epoch(parts.epoch,
+                           [&](EpochNumber number) { return list_in_one_epoch(parts, number, request, deadline); });
+}
+
+Result<ReadAnswer> read_wanted(const Parts& parts, const core::Missing& wanted, Deadline deadline) {
+  return read_in_one_epoch(parts.epoch,
+                           [&](EpochNumber number) { return OneRead(parts, number, wanted, deadline).read(); });
+}
+
+Result<store::Revision> position_now(const Parts& parts, Deadline deadline) {
+  return read_in_one_epoch(parts.epoch, [&](EpochNumber number) -> Result<store::Revision> {
+    TRY(const RangeResponse found, parts.client.range(RangeRequest::one(kEpochPlace), deadline));
+    TRY_VOID(parts.epoch.take(found.kvs.empty() ? nullptr : &found.kvs.front(), found.cluster, found.revision));
     return in_epoch(number, found.revision);
   });
 }

@@ -1,102 +1,156 @@
-#include "store/etcd/store_watch.h"
-
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/assert.h"
-#include "store/calico/layout.h"
-#include "store/etcd/codec.h"
-#include "store/etcd/place.h"
-#include "store/etcd/resuming_watch.h"
+#include "store/etcd/parts.h"
 
 namespace croft::store::etcd {
 namespace {
 
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kPauseMin = std::chrono::milliseconds{50};
+constexpr nanoseconds kPauseMax = std::chrono::seconds{2};
+
+/// When a connection is lost it opens another stream, maybe to another member, and each watch goes on after the last
+/// revision that was delivered.
 class StoreWatch final : public Watch {
  public:
-  StoreWatch(Store& store, Kv& kv, const Places& places, Epoch& epoch, const Clock& clock, Random& random,
-             const WatchScope& scope, store::Revision after)
-      : store_(store),
-        epoch_(epoch),
-        number_(epoch_of(after)),
-        places_(places),
-        watch_(kv, clock, random),
-        scope_(scope) {
+  StoreWatch(const Parts& parts, Store& store, Random& random, const WatchScope& scope, store::Revision after)
+      : parts_(parts), store_(store), random_(random), number_(epoch_of(after)), scope_(scope) {
     add_range(kEpochPlace, "", after);
     for (const Key& key : scope_.records) add_record(key, after);
     for (const core::Listing& listing : scope_.lists) add_list(listing, after);
   }
 
   [[nodiscard]] Result<std::vector<Change>> next(Deadline deadline) override {
-    TRY_VOID(check_epoch(deadline));
-    TRY(const WatchUpdate update, watch_.next(deadline));
-    if (update.what == WatchUpdate::What::idle) return std::vector<Change>();
-    TRY_VOID(check_epoch(deadline));
-    if (update.cluster != cluster_) return fail(ErrorCode::too_old, "etcd's watch is of another cluster");
-    switch (update.what) {
-      case WatchUpdate::What::events:
-        break;
-      case WatchUpdate::What::compacted:
-        return fail(ErrorCode::too_old, "etcd has compacted changes that were not seen; read again");
-      case WatchUpdate::What::canceled:
-        return fail(ErrorCode::too_old, "etcd ended the watch: " + update.reason);
-      default:
-        return std::vector<Change>();
-    }
+    TRY_VOID(check_epoch());
+    TRY(const auto response, next_response(deadline));
     std::vector<Change> changes;
-    for (const Event& event : update.events) TRY_VOID(add_change(event, deadline, changes));
+    if (!response) return changes;
+    TRY_VOID(check_epoch());
+    if (response->cluster != cluster_) return fail(ErrorCode::too_old, "etcd's watch is of another cluster");
+    if (response->canceled && response->compact_revision != 0) {
+      return fail(ErrorCode::too_old, "etcd has compacted changes that were not seen; read again");
+    }
+    if (response->canceled) return fail(ErrorCode::too_old, "etcd ended the watch: " + response->cancel_reason);
+    for (const Event& event : response->events) TRY_VOID(add_change(event, deadline, changes));
     return changes;
   }
 
   void follow(const Key& key, store::Revision after) override {
-    auto place = places_.place_of(key);
+    auto place = parts_.places.place_of(key);
     if (!place || followed_.contains(*place)) return;
     // The data beside a record changes together with it.
     followed_.try_emplace(*place, Followed{key, add_range(*place, "", after)});
   }
 
   void unfollow(const Key& key) override {
-    const auto place = places_.place_of(key);
+    const auto place = parts_.places.place_of(key);
     const auto found = place ? followed_.find(*place) : followed_.end();
     if (found == followed_.end()) return;
-    watch_.forget(found->second.id);
+    forget(found->second.id);
     followed_.erase(found);
   }
 
  private:
-  /// A stream that is opened anew may lead to an etcd that was restored meanwhile.
-  [[nodiscard]] Result<void> check_epoch(Deadline deadline) {
-    if (watch_.connects() != connects_) {
-      TRY(const Epoch::Known now, epoch_.look(deadline));
-      connects_ = watch_.connects();
-      cluster_ = now.cluster;
-    }
-    if (epoch_.number() == number_) return {};
+  [[nodiscard]] Result<void> check_epoch() const {
+    if (parts_.epoch.number() == number_) return {};
     return fail(ErrorCode::too_old, "the register is another one, or was restored; read everything again");
   }
 
-  std::int64_t add_range(std::string from, std::string to, store::Revision after) {
-    WatchCreate create;
-    create.id = ++last_id_;
-    create.key = std::move(from);
-    create.range_end = std::move(to);
-    create.start_revision = in_etcd(after) + 1;
-    watch_.watch(create);
-    return create.id;
+  // ---------------------------------------------------------------- the stream
+
+  [[nodiscard]] Result<void> connect(Deadline deadline) {
+    pause(deadline);
+    TRY(auto stream, parts_.client.open_watch(deadline));
+    for (const auto& [id, watch] : watches_) TRY_VOID(stream->add(watch));
+    stream_ = std::move(stream);
+    return {};
   }
 
+  /// Longer each time, until something comes of it.
+  void pause(Deadline deadline) {
+    const nanoseconds jitter{static_cast<std::int64_t>(random_.next() % 1000) * pause_.count() / 1000};
+    const nanoseconds left = deadline.at_since_boot - parts_.clock.now().since_boot;
+    const nanoseconds span = std::min(pause_ / 2 + jitter / 2, left);
+    if (span > nanoseconds{0}) std::this_thread::sleep_for(span);
+    pause_ = std::clamp(pause_ * 2, kPauseMin, kPauseMax);
+  }
+
+  /// Events, or that a watch has ended; nothing at the deadline, also when no member could be reached.
+  [[nodiscard]] Result<std::optional<WatchResponse>> next_response(Deadline deadline) {
+    for (;;) {
+      const bool late = deadline.passed(parts_.clock.now());
+      if (!stream_) {
+        if (late) return std::optional<WatchResponse>();
+        if (const auto connected = connect(deadline); !connected) {
+          if (!is_transient(connected.error().code)) return fail(connected.error());
+          continue;
+        }
+        // It may lead to an etcd that was restored meanwhile.
+        const auto now = parts_.epoch.look(deadline);
+        if (!now) {
+          stream_.reset();
+          return fail(now.error());
+        }
+        cluster_ = now->cluster;
+        TRY_VOID(check_epoch());
+      }
+      auto response = stream_->next(deadline);
+      if (!response) {
+        stream_.reset();
+        if (!is_transient(response.error().code)) return fail(response.error());
+        continue;
+      }
+      if (!*response) return response;
+      pause_ = nanoseconds{0};
+      if (note(**response)) return response;
+      if (late) return std::optional<WatchResponse>();
+    }
+  }
+
+  /// Remembers where to resume; false for what says nothing of records.
+  [[nodiscard]] bool note(const WatchResponse& response) {
+    const auto watch = watches_.find(response.id);
+    // One that is refused may have no id; one that was forgotten has ended.
+    if (response.canceled) return response.id <= 0 || watch != watches_.end();
+    if (watch == watches_.end() || response.created) return false;
+    // An answer without events comes in order behind those of its watch.
+    const Revision at = response.events.empty() ? response.revision : response.events.back().kv.mod_revision;
+    watch->second.start_revision = std::max(watch->second.start_revision, at + 1);
+    return !response.events.empty();
+  }
+
+  void forget(std::int64_t id) {
+    watches_.erase(id);
+    // A stream that takes no more is lost, and next() will see to that.
+    if (stream_ && !stream_->cancel(id)) stream_.reset();
+  }
+
+  std::int64_t add_range(std::string from, std::string to, store::Revision after) {
+    WatchCreate watch{++last_id_, std::move(from), std::move(to), in_etcd(after) + 1};
+    if (stream_ && !stream_->add(watch)) stream_.reset();
+    watches_.emplace(last_id_, std::move(watch));
+    return last_id_;
+  }
+
+  // ---------------------------------------------------------------- what is watched
+
   void add_record(const Key& key, store::Revision after) {
-    if (auto place = places_.place_of(key)) add_range(*std::move(place), "", after);
+    if (auto place = parts_.places.place_of(key)) add_range(*std::move(place), "", after);
     if (auto beside = calico::place_beside(key)) add_range(*std::move(beside), "", after);
     kinds_.insert(key.kind);
   }
 
   void add_list(const core::Listing& listing, store::Revision after) {
-    auto ranges = places_.ranges_of(listing);
+    auto ranges = parts_.places.ranges_of(listing);
     CROFT_ASSERT(ranges.has_value());
     for (PlaceRange& range : *ranges) add_range(std::move(range.from), std::move(range.to), after);
     if (const auto root = calico::places_beside(listing.kind)) {
@@ -113,7 +167,8 @@ class StoreWatch final : public Watch {
   };
   [[nodiscard]] std::optional<Seen> seen_at(const std::string& place) const {
     for (const Kind kind : kinds_) {
-      if (auto key = places_.record_at(kind, place); key && is_in(scope_, *key)) return Seen{*std::move(key), false};
+      if (auto key = parts_.places.record_at(kind, place); key && is_in(scope_, *key))
+        return Seen{*std::move(key), false};
       if (auto key = calico::record_beside(kind, place); key && is_in(scope_, *key)) return Seen{*std::move(key), true};
     }
     return std::nullopt;
@@ -123,8 +178,8 @@ class StoreWatch final : public Watch {
   [[nodiscard]] Result<void> add_change(const Event& event, Deadline deadline, std::vector<Change>& changes) {
     const store::Revision revision = in_epoch(number_, event.kv.mod_revision);
     if (event.kv.key == kEpochPlace) {
-      TRY_VOID(epoch_.look(deadline));
-      return check_epoch(deadline);
+      TRY_VOID(parts_.epoch.look(deadline));
+      return check_epoch();
     }
     const bool is_deletion = event.type == Event::Type::deletion;
     if (const auto followed = followed_.find(event.kv.key); followed != followed_.end()) {
@@ -141,7 +196,7 @@ class StoreWatch final : public Watch {
       TRY(auto record, store_.get(seen->key, deadline));
       changes.push_back(record ? Change::put(*std::move(record)) : Change::deleted(seen->key, revision));
     } else {
-      TRY(auto record, decode(places_, seen->key, event.kv, std::nullopt, number_));
+      TRY(auto record, decode(parts_.places, seen->key, event.kv, std::nullopt, number_));
       changes.push_back(Change::put(std::move(record)));
     }
     return {};
@@ -152,23 +207,25 @@ class StoreWatch final : public Watch {
     std::int64_t id = 0;
   };
 
+  const Parts& parts_;
   Store& store_;
-  Epoch& epoch_;
+  Random& random_;
   const EpochNumber number_;  ///< of which all revisions are
-  std::uint64_t connects_ = 0, cluster_ = 0;
-  const Places& places_;
-  ResumingWatch watch_;
   const WatchScope scope_;
-  std::set<Kind> kinds_;                      ///< of the scope
-  std::map<std::string, Followed> followed_;  ///< by place
+  std::set<Kind> kinds_;                         ///< of the scope
+  std::map<std::string, Followed> followed_;     ///< by place
+  std::map<std::int64_t, WatchCreate> watches_;  ///< by id; start_revision is where it would resume
   std::int64_t last_id_ = 0;
+  std::unique_ptr<WatchStream> stream_;
+  std::uint64_t cluster_ = 0;  ///< of the stream
+  nanoseconds pause_{};        ///< before the next connection
 };
 
 }  // namespace
 
-std::unique_ptr<Watch> make_watch(Store& store, Kv& kv, const Places& places, Epoch& epoch, const Clock& clock,
-                                  Random& random, const WatchScope& scope, store::Revision after) {
-  return std::make_unique<StoreWatch>(store, kv, places, epoch, clock, random, scope, after);
+std::unique_ptr<Watch> make_watch(const Parts& parts, Store& store, Random& random, const WatchScope& scope,
+                                  store::Revision after) {
+  return std::make_unique<StoreWatch>(parts, store, random, scope, after);
 }
 
 }  // namespace croft::store::etcd

@@ -213,7 +213,8 @@ TEST_F(EtcdTlsTest, AServerWithoutTlsIsNoServer) {
   options.endpoints = {"https://127.0.0.1:" + std::to_string(plain.port())};
   options.security = os::make_tls(files());
   const auto client = Client::make(std::move(options), clock_, random_).value();
-  EXPECT_EQ(client->status(Deadline::after(clock_.now(), 10s)).error().code, ErrorCode::unavailable);
+  const auto range = client->range(RangeRequest::one("tls"), Deadline::after(clock_.now(), 10s));
+  EXPECT_EQ(range.error().code, ErrorCode::unavailable);
 }
 
 }  // namespace

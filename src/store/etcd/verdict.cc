@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "store/etcd/kv.h"
+#include "store/etcd/client.h"
 
 namespace croft::store::etcd {
 namespace {
@@ -108,8 +108,6 @@ Verdict verdict_on_nonsense(const Error& error, bool writes) {
   if (!writes) return {said, true, false, true};
   return {said.in("it may or may not have been written"), false, false, true};
 }
-
-bool is_compacted(const Error& error) { return contains(error.message, kCompacted); }
 
 bool is_no_space(const Error& error) { return contains(error.message, kNoSpace); }
 
