@@ -17,7 +17,6 @@
 #include <fmt/format.h>
 
 #include "base/manual_clock.h"
-#include "collector/use/register_look.h"
 #include "collector/use/sweep.h"
 #include "report.h"
 #include "store/memory/memory_store.h"

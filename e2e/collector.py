@@ -118,16 +118,16 @@ def brake(rig):
     alive, rig.pods = rig.pods, {}
     rig.write_facts()
     looked, _ = rig.once(exit_code=3)
-    expect_equal([a["alarm"] for a in looked["alarms"]], ["pods_empty"], "alarms with an empty list")
+    expect_equal([a["alarm"] for a in looked["alarms"]], ["lists_do_not_fit"], "alarms with an empty list")
     expect_equal(rig.world.held(rig.store), held, "held after an empty list")
     rig.pods = alive
     rig.write_facts(complete=False)
     looked, _ = rig.once(exit_code=3)
-    expect_equal([a["alarm"] for a in looked["alarms"]], ["facts_incomplete"], "alarms with a cut list")
+    expect_equal([a["alarm"] for a in looked["alarms"]], ["lists_do_not_fit"], "alarms with a cut list")
     old = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=1)
     rig.write_facts(time=old.strftime("%Y-%m-%dT%H:%M:%SZ"))
     looked, _ = rig.once(exit_code=3)
-    expect_equal([a["alarm"] for a in looked["alarms"]], ["facts_incomplete"], "alarms with an old list")
+    expect_equal([a["alarm"] for a in looked["alarms"]], ["lists_do_not_fit"], "alarms with an old list")
     rig.pods = {name: alive[name] for name in list(alive)[:5]}
     rig.write_facts()
     looked, _ = rig.once(exit_code=3)
@@ -225,7 +225,7 @@ def alarms(look):
 def records_of_some(rig, live):
     rig.croft("node", "label", "gpu-1", "zone=a")
     look = rig.last(code=FINDINGS, listed=False)
-    expect_equal((alarms(look), look["released"]), (["nodes_differ"], []), "a record of a node that holds nothing")
+    expect_equal((alarms(look), look["released"]), (["lists_do_not_fit"], []), "a record of a node that holds nothing")
     rig.croft("node", "label", "node-a", "zone=a")
     look = rig.last(code=FINDINGS, listed=False)
     expect_equal((alarms(look), look["released"]), (["nodes_unknown"], []), "records of some nodes")
@@ -238,7 +238,7 @@ def other_names(rig, live):
     for pods in (None, {"else": ("host-1", "192.0.2.1")}):
         rig.write(["host-1", "host-2"], pods)
         look = rig.last(code=FINDINGS)
-        expect_equal((alarms(look), look["released"]), (["nodes_differ"], []), "a list of host names")
+        expect_equal((alarms(look), look["released"]), (["lists_do_not_fit"], []), "a list of host names")
         expect("host-1, host-2" in look["alarms"][0]["text"] and "node-a" in look["alarms"][0]["text"], "it names both")
     expect_equal(rig.holders(), live, "held")
     say("  a list whose names are none of the register's is refused, and both are named")

@@ -592,12 +592,7 @@ class World {
 
   void note(const RegisterView& view, const Facts& facts, const Lists& listed, bool proves_nothing, Verdict& verdict,
             const Instant& judged_at) {
-    const auto is_doubt = [](const Alarm& alarm) {
-      using Kind = Alarm::Kind;
-      return alarm.kind == Kind::facts_incomplete || alarm.kind == Kind::facts_stale ||
-             alarm.kind == Kind::nodes_empty || alarm.kind == Kind::pods_empty || alarm.kind == Kind::nodes_differ ||
-             alarm.kind == Kind::nodes_shrunken || alarm.kind == Kind::pods_shrunken;
-    };
+    const auto is_doubt = [](const Alarm& alarm) { return alarm.kind == Alarm::Kind::lists_do_not_fit; };
     const bool doubted = std::ranges::any_of(verdict.alarms, is_doubt);
     CROFT_ASSERT(!proves_nothing || doubted);
     if (doubted || settings_.grace.count() == 0) {

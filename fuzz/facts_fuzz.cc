@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "collector/format/facts.h"
+#include "collector/door/static_facts.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto facts = croft::wire::parse_facts({reinterpret_cast<const char*>(data), size});

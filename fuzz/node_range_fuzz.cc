@@ -19,9 +19,9 @@
 
 #include "base/assert.h"
 #include "bytes.h"
-#include "noderanges/decide/cidr_set.h"
 #include "noderanges/decide/node_range_changes.h"
 #include "noderanges/decide/node_range_look.h"
+#include "noderanges/decide/node_range_table.h"
 #include "register/test_register.h"
 
 namespace {

@@ -12,7 +12,6 @@
 #include "base/net/range.h"
 #include "base/result.h"
 #include "hostlocal/decide/assign.h"
-#include "hostlocal/decide/holder.h"
 #include "hostlocal/decide/reservation.h"
 
 // The contract of host-local's reservations: one directory a network, shared with any plugin that keeps the rules of
@@ -52,19 +51,12 @@ enum class Reserved : std::uint8_t {
 /// The reservations of one network on this node, locked: while it lives, nobody else who keeps the rules changes them.
 /// One thread. Errors of all functions: as the operating system gives them, the message in the reference's form
 /// (`open <path>: no such file or directory`).
-class Reservations {
+class Reservations : public core::host_local::Taken {
  public:
-  virtual ~Reservations() = default;
-
-  // ---- reading
+  // ---- reading; empty files of a crashed plugin count as free
 
   /// The reservations of a holder, by address. Each was read from its file just now.
   [[nodiscard]] virtual Result<std::vector<Reservation>> held_by(const Holder& holder, Match match, Care care) = 0;
-  /// As core::host_local::Taken. Empty files of a crashed plugin count as free.
-  [[nodiscard]] virtual Result<std::optional<net::Address>> next_free(const net::AddressRange& range) = 0;
-  [[nodiscard]] virtual Result<bool> is_taken(const net::Address& address) = 0;
-  /// nullopt when there is no cursor or it is no address. An error when it cannot be read.
-  [[nodiscard]] virtual Result<std::optional<net::Address>> cursor(std::size_t set) = 0;
   /// The holder of one address: nullopt when it is free.
   [[nodiscard]] virtual Result<std::optional<Reservation>> look_up(const net::Address& address) = 0;
   /// All reservations, by address: every file is read. Other files are passed over; one that can't be read, and a link,

@@ -59,16 +59,5 @@ TEST(ServiceManager, HearsByFileAndByAbstractName) {
   ::unlink(path.c_str());
 }
 
-TEST(ServiceManager, NobodyThereIsNoMatter) {
-  tell_service_manager("READY=1");
-  for (const char* name : {"", "@", "vsock:2:1234", "/nonexistent/notify"}) {
-    ::setenv("NOTIFY_SOCKET", name, 1);
-    tell_service_manager("READY=1");
-  }
-  ::setenv("NOTIFY_SOCKET", std::string(200, '/').c_str(), 1);
-  tell_service_manager("READY=1");
-  ::unsetenv("NOTIFY_SOCKET");
-}
-
 }  // namespace
 }  // namespace croft::os

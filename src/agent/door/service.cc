@@ -72,18 +72,6 @@ Ending ending_of(core::Released released, bool from_cache) {
   return {"ok", std::move(text), agent::encode(agent::ReleaseOutcome(std::move(released.addresses)))};
 }
 
-/// For a DEL that found nothing, or less than the handle counts: releases what the node's blocks, as the memory has
-/// them, hold of the owner all the same.
-[[nodiscard]] Result<void> look_on_node(const engine::Context& context, const engine::Context& memory,
-                                        const agent::ReleaseCall& call, core::Released& released) {
-  const core::AffinityOwner node{core::AffinityOwner::Type::host, call.caller.node};
-  const auto found = engine::held_on_node(memory, call.owner, node);
-  if (!found || found->empty()) return {};
-  TRY(const auto more, engine::release_addresses(context, *found));
-  released.addresses.insert(released.addresses.end(), more.released.begin(), more.released.end());
-  return {};
-}
-
 /// A call in a batch, with what it refers to.
 struct Batched {
   AgentCall* call;
@@ -301,11 +289,8 @@ AgentAnswer AgentService::serve_alone(const AgentCall& call) {
     return end(answer);
   }
   const auto& release = std::get<agent::ReleaseCall>(call.what);
-  auto released = engine::release_owner(context, release.owner);
-  if (!released || !(released->addresses.empty() || released->at_odds)) return end(released);
-  const auto looked = look_on_node(context, context_on(world_.cached, call.limit), release, *released);
-  if (!looked) return end(Result<core::Released>(fail(looked.error())));
-  return end(released);
+  return end(
+      engine::release_on_node(context, context_on(world_.cached, call.limit), release.owner, release.caller.node));
 }
 
 void AgentService::note_shape(const core::AssignRequest& request) {

@@ -7,8 +7,6 @@
 
 #include "base/quoted.h"
 #include "cni/decision_log.h"
-#include "ipam/use/attachments.h"
-#include "ipam/use/release.h"
 #include "os/files.h"
 
 namespace croft::edge {
@@ -30,15 +28,6 @@ NodeTurn::NodeTurn(const CniCall& call, const Clock& clock, std::string lock_fil
     locked = lock_.lock(clock, deadline);
   }
   if (!locked) call.warn("going on without the host-wide lock: " + locked.error().message);
-}
-
-Result<void> look_on_node(const engine::Context& context, const core::Owner& owner, const core::AffinityOwner& node,
-                          GivenBack& given_back) {
-  const auto found = engine::held_on_node(context, owner, node);
-  if (!found || found->empty()) return {};
-  TRY(const core::AddressReleases released, engine::release_addresses(context, *found));
-  given_back.addresses.insert(given_back.addresses.end(), released.released.begin(), released.released.end());
-  return {};
 }
 
 Result<GivenBack> defer_release(const Tombstones& tombstones, wire::Tombstone tombstone, Tombstones::Sign sign,

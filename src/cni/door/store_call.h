@@ -12,11 +12,10 @@
 #include "cni/format/tombstone.h"
 #include "ipam/use/transact.h"
 #include "os/file_lock.h"
-#include "register/affinity.h"
 #include "register/owner.h"
 
-// The common part of the personalities on a cluster's register: the queue of a node's calls, DELs whose handle is gone,
-// and those that wait for a store (cni/door/tombstones.h).
+// The common part of the personalities on a cluster's register: the queue of a node's calls, and DELs that
+// wait for a store (cni/door/tombstones.h).
 
 namespace croft::edge {
 
@@ -32,12 +31,6 @@ class NodeTurn {
  private:
   os::FileLock lock_;
 };
-
-/// For a DEL that found nothing, or less than the handle counts. Looks into the blocks of the node: what the owner
-/// holds there all the same, of a handle that was deleted or edited by hand, is given back. Where the look fails
-/// nothing is said. Error: what was found could not be given back.
-[[nodiscard]] Result<void> look_on_node(const engine::Context& context, const core::Owner& owner,
-                                        const core::AffinityOwner& node, GivenBack& given_back);
 
 /// The answer of a DEL that failed with `why`: left for later, where that failure may pass and a tombstone could be
 /// left, else the failure. `sign` as Tombstones::leave has it.

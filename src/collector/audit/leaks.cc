@@ -14,7 +14,8 @@
 #include "base/counted.h"
 #include "base/quoted.h"
 #include "base/time_text.h"
-#include "collector/decide/allocation_owner.h"
+#include "collector/decide/judge.h"
+#include "collector/decide/register_view.h"
 #include "ipam/audit/runtime_comparison.h"
 
 namespace croft::core::audit {
@@ -42,15 +43,6 @@ std::string since_of(const Allocation& one) {
   if (text == one.attributes.end()) return "";
   const auto time = parse_go_utc_text(text->second);
   return time ? rfc3339_exact(std::chrono::floor<std::chrono::seconds>(*time)) : "";
-}
-
-std::string addresses_text(std::span<const net::Address> addresses) {
-  constexpr std::size_t kNamedMax = 8;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(addresses.size(), kNamedMax); ++i) {
-    text += (i == 0 ? "" : ", ") + addresses[i].to_string();
-  }
-  return addresses.size() > kNamedMax ? text + ", …" : text;
 }
 
 std::string node_command(std::string_view node, const std::string& asked_with) {
@@ -153,7 +145,6 @@ class LeakSearch {
     const Doubt doubt =
         collect::doubt_of_pod(facts_, pod, {one.address, node_gone, owner.is_static, collect::uid_identity(owner.uid)});
     const std::string name = fmt::format("pod {}/{}", owner.namespace_name, owner.pod);
-    const std::string not_listed = fmt::format("{} is not among {}", name, counted(facts_.pod_count(), "pod"));
     switch (doubt) {
       case Doubt::none:
         alive_on_.insert(std::string(owner.node));
@@ -165,16 +156,14 @@ class LeakSearch {
         }
         return;
       case Doubt::pod_gone:
-        return add_gone(one, owner, Kind::pod_gone, not_listed);
       case Doubt::pod_evicted:
-        return add_gone(one, owner, Kind::pod_gone, name + " was evicted");
       case Doubt::pod_replaced:
-        return add_gone(one, owner, Kind::pod_gone, name + " is another one by now: its UID is not the one recorded");
+        return add_gone(one, owner, Kind::pod_gone, collect::pod_fact(owner, pod, facts_));
       case Doubt::node_gone:
         return add_gone(one, owner, Kind::node_gone,
                         absent_node(owner.node) + ", and " +
                             (!facts_.pods_known()                       ? "its pods are not known"
-                             : pod.answer == Facts::Pod::Answer::absent ? not_listed
+                             : pod.answer == Facts::Pod::Answer::absent ? collect::pod_fact(owner, pod, facts_)
                                                                         : name + " does not report it"));
       case Doubt::not_the_pods:
         alive_on_.insert(std::string(owner.node));
@@ -235,7 +224,7 @@ class LeakSearch {
       if (!is_doubtful) continue;
       add(one, owner, Kind::holder_in_doubt,
           fmt::format("pod {}/{} reports {}, which another sandbox of it holds", owner.namespace_name, owner.pod,
-                      addresses_text(reported)),
+                      collect::addresses_text(reported)),
           fmt::format("on its node `croft check --cni-cache /var/lib/cni{}` tells whether a container has it, with the "
                       "command that releases it",
                       owner.node.empty() ? "" : " --node " + in_shell_quotes_if_needed(std::string(owner.node))));

@@ -1,5 +1,3 @@
-// croftd controller: the collector, pass after pass.
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -21,10 +20,10 @@
 #include "agent/daemon/store_parts.h"
 #include "agent/metrics/server.h"
 #include "base/printable.h"
+#include "base/time_text.h"
 #include "cli/stores/open_store.h"
 #include "cni/error_table.h"
 #include "collector/daemon/leader_election.h"
-#include "collector/daemon/sweep_output.h"
 #include "collector/door/static_facts.h"
 #include "collector/use/node_facts.h"
 #include "collector/use/sweep.h"
@@ -40,8 +39,71 @@
 #include "store/kube/status_board.h"
 #include "store/store_url.h"
 
+// croftd controller: the collector, pass after pass.
+
 namespace croft::app {
 namespace {
+
+using Json = nlohmann::ordered_json;
+using core::collect::Evidence;
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+Json json_of(const Evidence& evidence) {
+  return {{"what", name_of(evidence.what)},
+          {"subject", evidence.subject},
+          {"reason", evidence.reason},
+          {"handle", text_or_null(evidence.handle)},
+          {"sequenceNumber", evidence.sequence.value == 0 ? Json() : Json(std::to_string(evidence.sequence.value))},
+          {"node", text_or_null(evidence.node)},
+          {"namespace", text_or_null(evidence.namespace_name)},
+          {"pod", text_or_null(evidence.pod)},
+          {"podUID", text_or_null(evidence.uid)},
+          {"firstLook", rfc3339_rounded_up(evidence.first_look.wall)},
+          {"lastLook", rfc3339_rounded_up(evidence.last_look.wall)},
+          {"facts", evidence.facts}};
+}
+
+std::ptrdiff_t count_of(const engine::SweepReport& report, Evidence::What what) {
+  return std::ranges::count(report.released, what, &Evidence::what);
+}
+
+/// One line for people: what was looked at and what came of it.
+std::string summary_of(const engine::SweepReport& report) {
+  using What = Evidence::What;
+  std::string text = fmt::format("{} addresses in {} blocks, {} nodes, ", report.held, report.blocks, report.nodes);
+  text += report.pods_known ? fmt::format("{} pods", report.pods) : "pods not known";
+  text += fmt::format(": {} candidates, {} addresses, {} blocks, {} claims, {} handles {}", report.candidates,
+                      count_of(report, What::address), count_of(report, What::block), count_of(report, What::affinity),
+                      count_of(report, What::handle), report.dry_run ? "would be released" : "released");
+  if (report.kept_by_brake > 0) text += fmt::format(", {} kept by the brake", report.kept_by_brake);
+  if (report.failure) text += "; not finished: " + report.failure->message;
+  return text;
+}
+
+/// One JSON object in one line, with a newline (docs/formats/cli-json.md).
+std::string json_of(const engine::SweepReport& report) {
+  std::vector<Json> released, alarms;
+  for (const Evidence& evidence : report.released) released.push_back(json_of(evidence));
+  for (const auto& alarm : report.alarms) alarms.push_back({{"alarm", name_of(alarm.kind)}, {"text", alarm.text}});
+  const Json json{{"dryRun", report.dry_run},
+                  {"began", rfc3339_rounded_up(report.began.wall)},
+                  {"seconds", std::chrono::duration<double>(report.ended.since_boot - report.began.since_boot).count()},
+                  {"held", report.held},
+                  {"blocks", report.blocks},
+                  {"nodes", report.nodes},
+                  {"pods", report.pods_known ? Json(report.pods) : Json()},
+                  {"candidates", report.candidates},
+                  {"confirmed", report.confirmed},
+                  {"waitingForHandle", report.waiting_for_handle},
+                  {"keptByBrake", report.kept_by_brake},
+                  {"changedMeanwhile", report.changed_meanwhile},
+                  {"cooledBlocks", report.cooled_blocks},
+                  {"released", released},
+                  {"alarms", alarms},
+                  {"failure", report.failure ? Json(report.failure->message) : Json()}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 using std::chrono::milliseconds;
 
@@ -480,18 +542,17 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
                       "JSON file that lists the existing nodes and pods; without it the controller asks the Kubernetes "
                       "API that keeps the store, and of another store uses the node records and collects only what "
                       "belongs to nodes that are gone");
-  command
-      ->add_option(
-          "--grace", options->grace_ms,
-          "Time between the two looks in which something must look dead, e.g. 30s, 15m, 1h; 0s: collect nothing")
-      ->transform(duration)
-      ->check(CLI::Range(std::int64_t{0}, kDurationMax))
-      ->default_str("15m")
-      ->type_name("DURATION");
-  command->add_option("--interval", options->interval_ms, "Time between two looks (default: half of the grace)")
-      ->transform(duration)
-      ->check(CLI::Range(kIntervalMin.count(), kDurationMax))
-      ->type_name("DURATION");
+  const auto add_duration = [&](const char* name, auto& value, std::int64_t min, const char* help) {
+    return command->add_option(name, value, help)
+        ->transform(duration)
+        ->check(CLI::Range(min, kDurationMax))
+        ->type_name("DURATION");
+  };
+  add_duration("--grace", options->grace_ms, 0,
+               "Time between the two looks in which something must look dead, e.g. 30s, 15m, 1h; 0s: collect nothing")
+      ->default_str("15m");
+  add_duration("--interval", options->interval_ms, kIntervalMin.count(),
+               "Time between two looks (default: half of the grace)");
   command->add_flag("--once", options->once, "Look, wait for the grace period, look again and exit");
   command->add_flag(
       "--allocate-node-cidrs", options->allocate_node_cidrs,
@@ -506,21 +567,13 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
   command->add_option("--service-node-port-range", options->service_node_port_range,
                       "With --repair-service-ranges: the expected node port range (default: as stored)");
   add_metrics_option(*command, options->metrics_bind_address);
-  command
-      ->add_option("--status-interval", options->status_interval_ms,
-                   "On a Kubernetes API: time between two rounds of writing how full pools and node ranges are "
-                   "(`kubectl get croftpools`); only what has changed is written; 0s turns it off")
-      ->transform(duration)
-      ->check(CLI::Range(std::int64_t{0}, kDurationMax))
-      ->default_str("1m")
-      ->type_name("DURATION");
-  command
-      ->add_option("--work-timeout", options->work_timeout_ms,
-                   "Longest time of a pass; a longer one is stuck and ends the process with exit code 1")
-      ->transform(duration)
-      ->check(CLI::Range(std::int64_t{1}, kDurationMax))
-      ->default_str("15m")
-      ->type_name("DURATION");
+  add_duration("--status-interval", options->status_interval_ms, 0,
+               "On a Kubernetes API: time between two rounds of writing how full pools and node ranges are "
+               "(`kubectl get croftpools`); only what has changed is written; 0s turns it off")
+      ->default_str("1m");
+  add_duration("--work-timeout", options->work_timeout_ms, 1,
+               "Longest time of a pass; a longer one is stuck and ends the process with exit code 1")
+      ->default_str("15m");
   add_leader_election_flags(*command, options->leader_election);
   command->add_flag("--dry-run", options->dry_run, "Show what would be released and write nothing");
   command->add_option("--output", options->json, "json: print one object per look on standard output")

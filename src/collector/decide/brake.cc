@@ -1,6 +1,7 @@
 #include "collector/decide/brake.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -10,22 +11,19 @@
 namespace croft::core::collect {
 namespace {
 
-using Kind = Alarm::Kind;
-
 constexpr std::size_t kAllowanceMin = 10;
 constexpr std::size_t kAllowanceDivisor = 100;  // 1 %
 /// Both clocks are slewed alike; what they differ by beyond the time between two readings is a step.
 constexpr std::chrono::seconds kClockStep{2};
 
-std::optional<Alarm> empty_list(const RegisterView& view, const Facts& facts) {
+std::optional<Distrust> empty_list(const RegisterView& view, const Facts& facts) {
   const bool knows_nodes = view.nodes().size() > 1;  // beside the empty name
   if (facts.node_count() == 0 && knows_nodes) {
-    return Alarm{Kind::nodes_empty,
-                 fmt::format("the list of nodes is empty, the register knows {}", view.nodes().size() - 1)};
+    return Distrust{fmt::format("the list of nodes is empty, the register knows {}", view.nodes().size() - 1)};
   }
   if (facts.pods_known() && facts.pod_count() == 0 && view.pod_count() > 0) {
-    return Alarm{Kind::pods_empty,
-                 fmt::format("the list of pods is empty, the register holds {} addresses for pods", view.pod_count())};
+    return Distrust{
+        fmt::format("the list of pods is empty, the register holds {} addresses for pods", view.pod_count())};
   }
   return {};
 }
@@ -40,7 +38,7 @@ std::string some_of(const std::vector<std::string>& names) {
 
 /// Nodes go, but not all that hold something at once. Then the list speaks of another cluster, or names nodes otherwise
 /// than the allocations do (a host name is not always the node's name).
-std::optional<Alarm> other_nodes(const RegisterView& view, const Facts& facts, const Memory& before) {
+std::optional<Distrust> other_nodes(const RegisterView& view, const Facts& facts, const Memory& before) {
   std::vector<bool> holds(view.nodes().size());
   for (const HeldRow& row : view.held()) {
     if (!view.is_of_removed_node(row)) holds[row.node] = true;
@@ -55,70 +53,39 @@ std::optional<Alarm> other_nodes(const RegisterView& view, const Facts& facts, c
   if (unlisted.empty()) return {};
   std::vector<std::string> listed(facts.nodes().begin(), facts.nodes().end());
   std::ranges::sort(listed);
-  return Alarm{
-      Kind::nodes_differ,
+  return Distrust{
       fmt::format("no address is held on any of the {} nodes listed ({}); the register has {} ({}): the list has "
                   "to name nodes as allocations do (`nodename`, else the host name)",
                   listed.size(), some_of(listed), unlisted.size(), some_of(unlisted))};
 }
 
-std::optional<Alarm> shrunken_list(const Facts& facts, const Memory& before) {
+std::optional<Distrust> shrunken_list(const Facts& facts, const Memory& before) {
   if (is_shrunken(before.node_count, facts.node_count())) {
-    return Alarm{Kind::nodes_shrunken,
-                 fmt::format("{} nodes, {} in the look before", facts.node_count(), before.node_count)};
+    return Distrust{fmt::format("{} nodes, {} in the look before", facts.node_count(), before.node_count)};
   }
   if (facts.pods_known() && is_shrunken(before.bound_pod_count, facts.bound_pod_count())) {
-    return Alarm{Kind::pods_shrunken, fmt::format("{} pods on nodes, {} in the look before", facts.bound_pod_count(),
-                                                  before.bound_pod_count)};
+    return Distrust{
+        fmt::format("{} pods on nodes, {} in the look before", facts.bound_pod_count(), before.bound_pod_count)};
   }
   return {};
 }
 
 /// One of two servers may lag behind, and a cache may answer for them.
-std::optional<Alarm> older_list(const Facts& facts, const Memory& before) {
+std::optional<Distrust> older_list(const Facts& facts, const Memory& before) {
   if (!facts.pods_revision || !before.pods_revision || *facts.pods_revision >= *before.pods_revision) return {};
-  return Alarm{Kind::pods_went_back,
-               fmt::format("the list of pods is of revision {}, that of the look before was of {}: the grace begins "
-                           "anew; look whether a server of the API lags behind, or a cache answers for it",
-                           *facts.pods_revision, *before.pods_revision)};
+  return Distrust{
+      fmt::format("the list of pods is of revision {}, that of the look before was of {}: the grace begins "
+                  "anew; look whether a server of the API lags behind, or a cache answers for it",
+                  *facts.pods_revision, *before.pods_revision)};
 }
 
 }  // namespace
 
 std::string_view name_of(Alarm::Kind kind) {
-  switch (kind) {
-    case Kind::facts_incomplete:
-      return "facts_incomplete";
-    case Kind::facts_stale:
-      return "facts_stale";
-    case Kind::nodes_empty:
-      return "nodes_empty";
-    case Kind::pods_empty:
-      return "pods_empty";
-    case Kind::nodes_differ:
-      return "nodes_differ";
-    case Kind::nodes_unknown:
-      return "nodes_unknown";
-    case Kind::nodes_shrunken:
-      return "nodes_shrunken";
-    case Kind::pods_shrunken:
-      return "pods_shrunken";
-    case Kind::pods_went_back:
-      return "pods_went_back";
-    case Kind::pods_differ:
-      return "pods_differ";
-    case Kind::clock_step:
-      return "clock_step";
-    case Kind::register_replaced:
-      return "register_replaced";
-    case Kind::too_many:
-      return "too_many";
-    case Kind::block_corrupt:
-      return "block_corrupt";
-    case Kind::not_done:
-      return "not_done";
-  }
-  return "unknown";
+  constexpr std::array<std::string_view, 8> kNames = {"lists_do_not_fit", "nodes_unknown",     "pods_differ",
+                                                      "clock_step",       "register_replaced", "too_many",
+                                                      "block_corrupt",    "not_done"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 bool is_shrunken(std::size_t before, std::size_t now) { return 2 * now < before; }
@@ -128,17 +95,17 @@ std::size_t allowance(std::size_t held) {
   return std::max(kAllowanceMin, held / kAllowanceDivisor);
 }
 
-std::optional<Alarm> distrust(const RegisterView& view, const Facts& facts, const Memory& before,
-                              const Instant& register_read) {
+std::optional<Distrust> distrust(const RegisterView& view, const Facts& facts, const Memory& before,
+                                 const Instant& register_read) {
   if (is_planted("empty_list_believed")) return {};
   if (!facts.complete) {
-    return Alarm{Kind::facts_incomplete, facts.incomplete_because.empty() ? "the source says its lists are not whole"
-                                                                          : facts.incomplete_because};
+    const bool says_why = !facts.incomplete_because.empty();
+    return Distrust{says_why ? facts.incomplete_because : "the source says its lists are not whole", true};
   }
   if (facts.taken_at.boot != register_read.boot || facts.taken_at.since_boot < register_read.since_boot) {
-    return Alarm{Kind::facts_stale,
-                 fmt::format("nodes and pods are as of {}, the register was read at {}",
-                             rfc3339_rounded_up(facts.taken_at.wall), rfc3339_rounded_up(register_read.wall))};
+    return Distrust{fmt::format("nodes and pods are as of {}, the register was read at {}",
+                                rfc3339_rounded_up(facts.taken_at.wall), rfc3339_rounded_up(register_read.wall)),
+                    true};
   }
   if (auto older = older_list(facts, before)) return older;
   if (auto empty = empty_list(view, facts)) return empty;

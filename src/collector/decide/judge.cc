@@ -7,11 +7,159 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/planted.h"
 #include "base/time_text.h"
+#include "collector/decide/register_view.h"
 #include "register/records.h"
 
 namespace croft::core::collect {
+
+namespace {
+
+Sighting sighting_of(const Instant& now) { return {now.since_boot, now.wall}; }
+
+std::string absent_node(std::string_view node, const Facts& facts, Leak::NodeEnd end) {
+  return fmt::format("node {} is not among {} nodes, {}", node, facts.node_count(),
+                     end == Leak::NodeEnd::removed ? "and was removed by hand" : "and was in an earlier list");
+}
+
+}  // namespace
+
+std::string addresses_text(std::span<const net::Address> addresses) {
+  constexpr std::size_t kAddressesNamed = 8;  // no pod has more in practice
+  std::string text;
+  for (std::size_t i = 0; i < addresses.size() && i < kAddressesNamed; ++i) {
+    text += (i == 0 ? "" : ", ") + addresses[i].to_string();
+  }
+  return addresses.size() > kAddressesNamed ? text + ", …" : text;
+}
+
+std::string pod_fact(const AllocationOwner& owner, const Facts::Pod& pod, const Facts& facts) {
+  const std::string name = fmt::format("pod {}/{}", owner.namespace_name, owner.pod);
+  if (pod.answer == Facts::Pod::Answer::absent) {
+    return fmt::format("{} is not among {}", name, counted(facts.pod_count(), "pod"));
+  }
+  if (pod.evicted) return name + " was evicted";
+  const std::uint64_t uid = uid_identity(owner.uid);
+  if (uid != 0 && pod.uid != 0 && uid != pod.uid) {
+    return name + " is another one by now: its UID is not the one recorded";
+  }
+  if (pod.addresses.empty()) return fmt::format("{} has no address and is bound to no node that exists", name);
+  return fmt::format("{} has the addresses {} and not this one", name, addresses_text(pod.addresses));
+}
+
+std::string_view name_of(Evidence::What what) {
+  constexpr std::array<std::string_view, 4> kNames = {"address", "block", "affinity", "handle"};
+  return kNames[static_cast<std::size_t>(what)];
+}
+
+std::string to_string(const Evidence& evidence) {
+  std::string text =
+      fmt::format("{} {}: {}, since {}, seen again {}", name_of(evidence.what), evidence.subject, evidence.reason,
+                  rfc3339_rounded_up(evidence.first_look.wall), rfc3339_rounded_up(evidence.last_look.wall));
+  if (!evidence.uid.empty()) text += ", pod UID " + evidence.uid;
+  if (!evidence.handle.empty()) text += ", handle " + evidence.handle;
+  if (evidence.sequence.value != 0) text += fmt::format(", sequence {}", evidence.sequence.value);
+  for (const std::string& fact : evidence.facts) text += "; " + fact;
+  return text;
+}
+
+std::optional<Evidence> prove(const Leak& leak, const Block& block, const Facts& facts, const Instant& now) {
+  const auto ordinal = net::ordinal_of(block.cidr, leak.address);
+  if (!ordinal || state_of(block, *ordinal) != AddressState::held) return {};
+  const Attribute& attribute = *attribute_of(block, *ordinal);
+  if (!attribute.handle_id || handle_identity(*attribute.handle_id) != leak.handle) return {};
+  if (sequence_of(block, *ordinal) != leak.sequence) return {};
+
+  const AllocationOwner owner = owner_of_allocation(attribute);
+  const bool node_gone =
+      leak.node_end != Leak::NodeEnd::none && !owner.node.empty() && !facts.has_node(std::string(owner.node));
+  Evidence evidence;
+  Doubt doubt = Doubt::none;
+  if (owner.kind == AllocationOwner::Kind::tunnel) {
+    if (node_gone && !facts.is_tunnel_address(leak.address)) doubt = Doubt::node_gone;
+  } else if (owner.kind == AllocationOwner::Kind::pod) {
+    const Facts::Pod pod = facts.pod(owner.namespace_name, owner.pod);
+    doubt = doubt_of_pod(facts, pod, {leak.address, node_gone, owner.is_static, uid_identity(owner.uid)});
+    evidence.facts.push_back(facts.pods_known() ? pod_fact(owner, pod, facts) : "pods are not known");
+  }
+  if (doubt == Doubt::none) return {};
+  if (node_gone) evidence.facts.push_back(absent_node(owner.node, facts, leak.node_end));
+  evidence.subject = leak.address.to_string();
+  evidence.reason = name_of(doubt);
+  evidence.handle = *attribute.handle_id;
+  evidence.node = owner.node;
+  evidence.namespace_name = owner.namespace_name;
+  evidence.pod = owner.pod;
+  evidence.uid = owner.uid;
+  evidence.sequence = leak.sequence;
+  evidence.first_look = leak.first;
+  evidence.last_look = sighting_of(now);
+  return evidence;
+}
+
+bool is_confirmed(const Evidence& by_list, const Leak& leak, const Block& block, const Facts& facts, const Facts& asked,
+                  const Instant& now) {
+  const auto again = prove(leak, block, asked, now);
+  if (!again) return false;
+  const std::string_view node_gone = name_of(Doubt::node_gone), not_the_pods = name_of(Doubt::not_the_pods);
+  if ((again->reason == node_gone) != (by_list.reason == node_gone)) return false;
+  if (again->reason != not_the_pods) return true;
+  // That it holds this one no more was concluded from the others that it had.
+  const auto before = facts.pod(by_list.namespace_name, by_list.pod).addresses;
+  return by_list.reason == not_the_pods &&
+         std::ranges::equal(before, asked.pod(by_list.namespace_name, by_list.pod).addresses);
+}
+
+bool is_left_out(const Evidence& by_list, const PodFact& pod) {
+  if (by_list.reason != name_of(Doubt::pod_gone)) return false;
+  if (!by_list.uid.empty() && by_list.uid == pod.uid) return true;
+  const auto address = net::Address::parse(by_list.subject);
+  return address && std::ranges::find(pod.addresses, *address) != pod.addresses.end();
+}
+
+namespace {
+
+Evidence evidence_about(Evidence::What what, std::string subject, std::string reason, std::string node,
+                        const Sighting& first, const Instant& now, std::string fact) {
+  Evidence evidence;
+  evidence.what = what;
+  evidence.subject = std::move(subject);
+  evidence.reason = std::move(reason);
+  evidence.node = std::move(node);
+  evidence.first_look = first;
+  evidence.last_look = sighting_of(now);
+  evidence.facts.push_back(std::move(fact));
+  return evidence;
+}
+
+}  // namespace
+
+Evidence evidence_of(const BlockToRelease& block, const Facts& facts, const Instant& now) {
+  const std::string& node = block.release.owner.name;
+  Evidence evidence =
+      evidence_about(Evidence::What::block, block.release.cidr.to_string(), block.node_gone ? "node_gone" : "surplus",
+                     node, block.first, now, "it holds no address");
+  if (block.release.sequence_number) evidence.sequence = *block.release.sequence_number;
+  evidence.facts.push_back(block.node_gone ? absent_node(node, facts, Leak::NodeEnd::listed)
+                                           : "its node has another block of the family");
+  return evidence;
+}
+
+Evidence evidence_of(const StrayAffinity& affinity, const Instant& now) {
+  const Affinity& claim = affinity.affinity;
+  return evidence_about(Evidence::What::affinity, affinity_key(claim.owner, claim.cidr).name, "stray_affinity",
+                        claim.owner.name, affinity.first, now, "its block does not exist or belongs to another");
+}
+
+Evidence evidence_of(const StrayHandle& handle, const Instant& now) {
+  Evidence evidence = evidence_about(Evidence::What::handle, handle.id, "stray_handle", "", handle.first, now,
+                                     "no block holds an address of it");
+  evidence.handle = handle.id;
+  return evidence;
+}
+
 namespace {
 
 class Judge {
@@ -54,12 +202,12 @@ class Judge {
   template <class Map, class Name>
   [[nodiscard]] Sighting sighting(const Map& seen, const Name& name) const {
     const auto it = remembers_ ? seen.find(name) : seen.end();
-    return it == seen.end() ? Sighting{now_.since_boot, now_.wall} : it->second;
+    return it == seen.end() ? sighting_of(now_) : it->second;
   }
   /// The same for what must not have changed meanwhile.
   template <class Entry>
   [[nodiscard]] Sighting sighting_if(const Entry* entry, bool unchanged) const {
-    return remembers_ && entry != nullptr && unchanged ? entry->first : Sighting{now_.since_boot, now_.wall};
+    return remembers_ && entry != nullptr && unchanged ? entry->first : sighting_of(now_);
   }
   /// The facts are what is a grace away from the first look: they may have been taken before `now_`.
   [[nodiscard]] bool is_old_enough(const Sighting& first) const {
@@ -103,7 +251,7 @@ class Judge {
     Memory::Suspect suspect{row.sequence, row.handle, sighting_if(known, unchanged), {}};
     if (looks_dead) {
       const Sighting* dead = unchanged && known->dead_since ? &*known->dead_since : nullptr;
-      suspect.dead_since = remembers_ && dead != nullptr ? *dead : Sighting{now_.since_boot, now_.wall};
+      suspect.dead_since = remembers_ && dead != nullptr ? *dead : sighting_of(now_);
     }
     return memory().suspects.insert_or_assign(address, suspect).first->second;
   }
@@ -342,9 +490,9 @@ Memory begun_anew(const Facts& facts, const Memory& before, const Instant& now) 
 
 Verdict judge(const RegisterView& view, const Facts& facts, const Memory& before, const Settings& settings,
               const Instant& register_read, const Instant& now) {
-  if (auto alarm = distrust(view, facts, before, register_read)) {
-    const bool proves_nothing = alarm->kind == Alarm::Kind::facts_incomplete || alarm->kind == Alarm::Kind::facts_stale;
-    return keep_all(view, *std::move(alarm), proves_nothing ? before : begun_anew(facts, before, now));
+  if (auto distrusted = distrust(view, facts, before, register_read)) {
+    Memory memory = distrusted->proves_nothing ? before : begun_anew(facts, before, now);
+    return keep_all(view, {Alarm::Kind::lists_do_not_fit, std::move(distrusted->why)}, std::move(memory));
   }
   return Judge(view, facts, before, settings, now).run();
 }

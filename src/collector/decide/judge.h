@@ -4,17 +4,62 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/net/address.h"
 #include "collector/decide/brake.h"
-#include "collector/decide/evidence.h"
 #include "collector/decide/facts.h"
-#include "collector/decide/memory.h"
 #include "collector/decide/register_view.h"
 #include "ipam/decide/affinity_changes.h"
+#include "register/block.h"
 
 namespace croft::core::collect {
+
+struct Leak;
+struct BlockToRelease;
+struct StrayAffinity;
+struct StrayHandle;
+
+/// Why something was collected: enough to judge it later without the register of that day. Goes with every release.
+struct Evidence {
+  enum class What : std::uint8_t { address, block, affinity, handle } what = What::address;
+  std::string subject;  ///< "10.1.0.3", "10.1.0.0/26", "host/node-a/ipv4/10.1.0.0/26", a handle
+  std::string reason;   ///< "pod_gone", "node_gone", "surplus" …: stable, for scripts
+  std::string handle;   ///< of an address
+  std::string node, namespace_name, pod;
+  std::string uid{};               ///< of the pod
+  SequenceNumber sequence;         ///< of the allocation or block, the same in both looks
+  Sighting first_look, last_look;  ///< the first and the last time it was seen so
+  std::vector<std::string> facts;  ///< sentences: what proved it
+};
+/// Stable lower-case name: "address".
+[[nodiscard]] std::string_view name_of(Evidence::What what);
+/// One line for a log.
+[[nodiscard]] std::string to_string(const Evidence& evidence);
+
+/// Looks at one leak again, in the block as it is now and by names instead of numbers. Nothing when it isn't proven any
+/// more: released meanwhile, held by a successor, or alive after all.
+[[nodiscard]] std::optional<Evidence> prove(const Leak& leak, const Block& block, const Facts& facts,
+                                            const Instant& now);
+
+/// Whether a list's proof stands when each pod and node in question was asked for by itself. `asked` has these pods
+/// alone, and the nodes of the list with those that turned out to be there. A list may be older than it seems, or leave
+/// something out.
+[[nodiscard]] bool is_confirmed(const Evidence& by_list, const Leak& leak, const Block& block, const Facts& facts,
+                                const Facts& asked, const Instant& now);
+/// Whether a pod, asked for by itself, is the one that an address was held for, though the list had it not.
+[[nodiscard]] bool is_left_out(const Evidence& by_list, const PodFact& pod);
+
+/// The clause of a list about a pod whose address looks dead: "pod ns/a is not among 3 pods".
+[[nodiscard]] std::string pod_fact(const AllocationOwner& owner, const Facts::Pod& pod, const Facts& facts);
+[[nodiscard]] std::string addresses_text(std::span<const net::Address> addresses);
+
+[[nodiscard]] Evidence evidence_of(const BlockToRelease& block, const Facts& facts, const Instant& now);
+[[nodiscard]] Evidence evidence_of(const StrayAffinity& affinity, const Instant& now);
+[[nodiscard]] Evidence evidence_of(const StrayHandle& handle, const Instant& now);
 
 struct Settings {
   /// How far the two looks are apart that something must look dead in (docs/notes/calico-ipam.md#collector:
@@ -23,7 +68,7 @@ struct Settings {
 };
 
 /// An allocation that looked dead in two looks a grace apart, unchanged in between, as have all others of its handle.
-/// The releaser reads its block again and asks prove() (evidence.h).
+/// The releaser reads its block again and asks prove().
 struct Leak {
   /// Why its node, when it is not in the list, counts as gone.
   enum class NodeEnd : std::uint8_t {

@@ -1,15 +1,155 @@
 #include "collector/door/static_facts.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/json/decode.h"
+#include "base/json/document.h"
+#include "base/net/echo.h"
+#include "base/net/lenient.h"
+#include "base/text/go_text.h"
 #include "base/time_text.h"
-#include "collector/format/facts.h"
 #include "os/files.h"
 
+namespace croft::wire {
+
+namespace {
+
+using core::collect::NodeFact;
+using core::collect::PodFact;
+
+constexpr std::size_t kDepthMax = 16;
+constexpr std::size_t kNameBytesMax = 512;
+constexpr std::size_t kLabelsMax = 1000;
+constexpr std::size_t kLabelBytesMax = 1024;
+
+MaybeFault read_name(const JsonAt& at, std::string& out) {
+  if (auto fault = read_text(at, kNameBytesMax, out)) return fault;
+  if (!is_plain_text(out)) return at.bad_value(net::echo(out) + " holds control characters");
+  return {};
+}
+
+MaybeFault read_address(const JsonAt& at, net::Address& out) {
+  std::string text;
+  if (auto fault = read_text(at, kNameBytesMax, text)) return fault;
+  const auto address = net::parse_address_leniently(text);
+  if (!address) return at.bad_value(net::Address::parse(text).error().message);
+  out = *address;
+  return {};
+}
+
+MaybeFault look_at_labels(const JsonAt& at, NodeFact&) {
+  std::size_t count = 0;
+  return each_member(at, [&](const JsonAt& label) -> MaybeFault {
+    if (++count > kLabelsMax) return at.bad_value("more than " + std::to_string(kLabelsMax) + " labels");
+    std::string text;
+    return read_text(label, kLabelBytesMax, text);
+  });
+}
+
+constexpr std::array<JsonMember<NodeFact>, 3> kNodeMembers{{
+    {"name", [](const JsonAt& at, NodeFact& out) { return read_name(at, out.name); }},
+    {"labels", look_at_labels},
+    {"tunnelAddresses",
+     [](const JsonAt& at, NodeFact& out) {
+       return read_list(at, core::collect::kPodAddressesMax, read_address, out.tunnel_addresses);
+     }},
+}};
+
+MaybeFault read_node(const JsonAt& at, NodeFact& out) {
+  if (auto fault = read_object<NodeFact>(at, kNodeMembers, out)) return fault;
+  if (out.name.empty()) return at.bad_value("it has no name");
+  return {};
+}
+
+constexpr std::array<JsonMember<PodFact>, 7> kPodMembers{{
+    {"namespace", [](const JsonAt& at, PodFact& out) { return read_name(at, out.namespace_name); }},
+    {"name", [](const JsonAt& at, PodFact& out) { return read_name(at, out.name); }},
+    {"uid", [](const JsonAt& at, PodFact& out) { return read_name(at, out.uid); }},
+    {"node", [](const JsonAt& at, PodFact& out) { return read_name(at, out.node); }},
+    {"phase", [](const JsonAt& at, PodFact& out) { return read_name(at, out.phase); }},
+    {"reason", [](const JsonAt& at, PodFact& out) { return read_name(at, out.reason); }},
+    {"addresses",
+     [](const JsonAt& at, PodFact& out) {
+       return read_list(at, core::collect::kPodAddressesMax, read_address, out.addresses);
+     }},
+}};
+
+MaybeFault read_pod(const JsonAt& at, PodFact& out) {
+  if (auto fault = read_object<PodFact>(at, kPodMembers, out)) return fault;
+  if (out.namespace_name.empty() || out.name.empty()) return at.bad_value("it has no namespace or no name");
+  return {};
+}
+
+struct Root {
+  FactsFile file;
+  bool has_nodes = false;
+};
+
+MaybeFault read_pods(const JsonAt& at, Root& out) {
+  if (at.value.is_null()) return {};
+  return read_list(at, kFactsPodsMax, read_pod, out.file.pods.emplace());
+}
+
+MaybeFault read_nodes(const JsonAt& at, Root& out) {
+  out.has_nodes = !at.value.is_null();
+  return read_list(at, kFactsNodesMax, read_node, out.file.nodes);
+}
+
+MaybeFault read_time(const JsonAt& at, Root& out) {
+  std::string text;
+  if (auto fault = read_text(at, kNameBytesMax, text)) return fault;
+  if (at.value.is_null()) return {};
+  const auto time = parse_rfc3339(text);
+  if (!time) return at.bad_value(time.error().message);
+  out.file.time = *time;
+  return {};
+}
+
+constexpr std::array<JsonMember<Root>, 5> kRootMembers{{
+    {"nodes", read_nodes},
+    {"pods", read_pods},
+    {"complete", [](const JsonAt& at, Root& out) { return read_boolean(at, out.file.complete); }},
+    {"time", read_time},
+    {"cluster", [](const JsonAt& at, Root& out) { return read_name(at, out.file.cluster); }},
+}};
+
+/// No JSON text has more values: each but the first comes behind a comma or the beginning of a list or an object.
+/// Commas in texts count too; names have none.
+std::size_t values_at_most(std::string_view bytes) {
+  return 1 + static_cast<std::size_t>(
+                 std::count_if(bytes.begin(), bytes.end(), [](char c) { return c == ',' || c == '[' || c == '{'; }));
+}
+
+}  // namespace
+
+Result<FactsFile> parse_facts(std::string_view bytes) {
+  if (values_at_most(bytes) > kFactsValuesMax) {
+    return fail(ErrorCode::invalid_argument,
+                "it has more than " + std::to_string(kFactsValuesMax) + " values; leave out what is not asked for");
+  }
+  TRY(const JsonDocument document, parse_json(bytes, {.bytes_max = kFactsBytesMax, .depth_max = kDepthMax}));
+  Root root;
+  const JsonAt at{document.root(), nullptr, {}, {}};
+  if (document.root().kind() != JsonKind::object) {
+    return fail(ErrorCode::invalid_argument, at.wrong_type("an object").to_string());
+  }
+  if (const auto fault = read_object<Root>(at, kRootMembers, root)) {
+    return fail(ErrorCode::invalid_argument, fault->to_string());
+  }
+  if (!root.has_nodes) return fail(ErrorCode::invalid_argument, "nodes: it is missing");
+  return std::move(root.file);
+}
+
+}  // namespace croft::wire
+
 namespace croft::edge {
+
 namespace {
 
 /// Clocks of two machines differ by so much without anything being wrong. Never more than the facts may be old, by far:

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "collector/decide/allocation_owner.h"
+#include "collector/decide/register_view.h"
 
 namespace croft::engine {
 namespace {

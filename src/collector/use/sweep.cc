@@ -14,12 +14,91 @@
 #include "base/assert.h"
 #include "base/net/echo.h"
 #include "base/planted.h"
-#include "collector/use/register_look.h"
+#include "ipam/decide/draft.h"
 #include "ipam/decide/node_changes.h"
 #include "ipam/decide/release.h"
+#include "ipam/use/each_record.h"
 #include "ipam/use/transact.h"
 
 namespace croft::engine {
+
+namespace {
+
+using core::Kind;
+
+/// A block of 256 addresses takes a quarter of a megabyte in memory.
+constexpr std::size_t kBlocksPage = 50;
+/// Names so many corrupt blocks; the others are left alone all the same.
+constexpr std::size_t kCorruptNamedMax = 100;
+
+/// The records of removed nodes that have come to their end. A block that can't be read may hold what is meant.
+std::vector<core::RemovedNode> spent_of(std::vector<core::RemovedNode> removals,
+                                        const core::collect::RegisterView& view) {
+  if (removals.empty() || view.is_partial()) return {};
+  std::set<std::string> needed;
+  for (const auto& row : view.held()) {
+    if (view.is_of_removed_node(row)) needed.insert(view.nodes()[row.node]);
+  }
+  std::erase_if(removals, [&](const core::RemovedNode& removed) { return needed.contains(removed.node); });
+  return removals;
+}
+
+}  // namespace
+
+Result<RegisterLook> look_at_register(const Context& context, bool may_lack) {
+  Loader loader(context.store, deadline_of_use_case(context));
+  std::optional<core::PoolTable> pools;
+  bool is_config_damaged = false;
+  TRY_VOID(read_for(context.clock, loader, [&](core::Reader& reader) {
+    pools.emplace(reader);
+    is_config_damaged = reader.damage(core::ipam_config_key()) != nullptr;
+  }));
+
+  RegisterLook look;
+  if (!pools->config().auto_allocate_blocks || is_config_damaged) look.view.set_claimed_by_hand();
+  const Instant now = context.clock.now();
+  const auto take_block = [&](const store::Record& record) {
+    if (!record.value) {
+      look.view.set_partial();
+      if (look.alarms.size() == kCorruptNamedMax) return;
+      look.alarms.push_back({core::collect::Alarm::Kind::block_corrupt, record.value.error().message});
+      return;
+    }
+    const auto& block = std::get<core::Block>(*record.value);
+    if (!block.deleted) look.view.add_block(block, pools->cooldowns_of(block.cidr), now);
+  };
+  TRY_VOID(for_each_in_any_order(context, {Kind::block, "", "", kBlocksPage}, take_block, OnDamage::visit));
+  const auto pass_over = [&](Kind kind, const Result<void>& read) -> Result<void> {
+    if (read || !may_lack || read.error().code != ErrorCode::permission_denied) return read;
+    look.not_allowed.emplace(kind, read.error());
+    return {};
+  };
+  // A damaged claim is nobody's to judge: it stays, and its block, which is judged by itself.
+  TRY_VOID(pass_over(Kind::affinity, for_each_in_any_order(
+                                         context, {Kind::affinity, "", "", store::kListLimitMax},
+                                         [&](const store::Record& record) {
+                                           const auto& affinity = std::get<core::Affinity>(*record.value);
+                                           look.view.add_affinity(affinity);
+                                         },
+                                         OnDamage::skip)));
+  // A damaged note of a removal removes nothing.
+  std::vector<core::RemovedNode> removals;
+  TRY_VOID(pass_over(Kind::removed_node, for_each_record(
+                                             context, {Kind::removed_node, ""},
+                                             [&](const store::Record& record) {
+                                               const auto& removed = std::get<core::RemovedNode>(*record.value);
+                                               look.view.add_removed(removed);
+                                               removals.push_back(removed);
+                                             },
+                                             OnDamage::skip)));
+  look.spent = spent_of(std::move(removals), look.view);
+  TRY_VOID(pass_over(
+      Kind::handle, for_each_in_any_order(
+                        context, {Kind::handle, "", "", store::kListLimitMax, true},
+                        [&](const store::Record& record) { look.view.add_handle(record.key.name); }, OnDamage::visit)));
+  return look;
+}
+
 namespace {
 
 using core::Snapshot;
@@ -54,7 +133,8 @@ struct Asked {
 };
 
 /// Decides the release of leaks of one block: each is proven again in the block as it is now. One whose handle's record
-/// is damaged is left out, so that it does not keep what others hold in the block.
+/// is damaged is left out, so that it does not keep what others hold in the block. A dry run only proves: `asked` is
+/// null before pods were asked for one by one.
 Step<Batch> plan_leaks(const Snapshot& snapshot, const std::vector<Leak>& leaks, const core::collect::Facts& facts,
                        const Asked* asked, bool dry_run, bool sees_handles, const Instant& now) {
   core::Reader reader(snapshot);
@@ -93,20 +173,6 @@ Step<Batch> plan_leaks(const Snapshot& snapshot, const std::vector<Leak>& leaks,
   // The same block was just proven to hold them so.
   CROFT_ASSERT(plan.answer.released.size() == wanted.size());
   return core::Plan<Batch>{std::move(batch), std::move(plan.writes)};
-}
-
-/// The same without deciding anything: whom the leaks of one block are held for.
-Step<std::vector<Evidence>> plan_proofs(const Snapshot& snapshot, const std::vector<Leak>& leaks,
-                                        const core::collect::Facts& facts, const Instant& now) {
-  core::Reader reader(snapshot);
-  const auto* block = reader.get(core::block_key(leaks.front().block));
-  if (!reader.complete()) return reader.missing();
-  std::vector<Evidence> proven;
-  for (const Leak& leak : leaks) {
-    auto evidence = block != nullptr ? prove(leak, *block, facts, now) : std::nullopt;
-    if (evidence) proven.push_back(*std::move(evidence));
-  }
-  return core::Plan<std::vector<Evidence>>{std::move(proven), {}};
 }
 
 constexpr std::size_t kNotDoneNamedMax = 20;
@@ -222,13 +288,13 @@ class Pass {
     for (const auto& [cidr, leaks] : by_block) {
       if (failed()) return;
       auto proven = transact(context_, TurnTaking::before_writing, [&](const Snapshot& snapshot, const Instant& at) {
-        return plan_proofs(snapshot, leaks, facts_, at);
+        return plan_leaks(snapshot, leaks, facts_, nullptr, true, false, at);
       });
       if (!proven) {
         note(proven.error(), "block " + cidr.to_string());
         continue;
       }
-      for (Evidence& evidence : *proven) {
+      for (Evidence& evidence : proven->released) {
         if (!evidence.node.empty() && !facts_.has_node(evidence.node)) nodes.insert(evidence.node);
         by_pod[{evidence.namespace_name, evidence.pod}].push_back(std::move(evidence));
       }

@@ -5,9 +5,12 @@
 #include <optional>
 #include <vector>
 
+#include "collector/decide/brake.h"
 #include "collector/decide/judge.h"
+#include "collector/decide/register_view.h"
 #include "collector/use/ports.h"
 #include "ipam/use/transact.h"
+#include "register/records.h"
 
 namespace croft::engine {
 
@@ -45,5 +48,17 @@ struct SweepReport {
 /// So many blocks with ended cooldowns, and handles without addresses, are written in one pass; the next goes on.
 inline constexpr std::size_t kSweepBlocksMax = 1000;
 inline constexpr std::size_t kSweepHandlesMax = 5000;
+
+struct RegisterLook {
+  core::collect::RegisterView view;
+  std::vector<core::RemovedNode> spent;      ///< nodes taken away of which nothing is held any more
+  std::vector<core::collect::Alarm> alarms;  ///< blocks that contradict themselves: they are not in the view
+  std::map<core::Kind, Error> not_allowed{};
+};
+
+/// Reads what the collector looks at, page by page, so that never more than a page of whole records is in memory:
+/// blocks, affinities, the names of handles. Changes meanwhile may or may not be seen. With `may_lack`, for who writes
+/// nothing, affinities and handles that this account may not read are left out, and told (not_allowed).
+[[nodiscard]] Result<RegisterLook> look_at_register(const Context& context, bool may_lack);
 
 }  // namespace croft::engine

@@ -173,26 +173,6 @@ TEST_F(AskingSweep, AnOddAnswerAboutOnePodIsAboutThatPod) {
   }
 }
 
-/// What says nothing about one pod or node may be about it alone; of several in a row it is about all.
-TEST_F(AskingSweep, OneThatIsNotAnsweredForInTimeEndsNoPass) {
-  for (const ErrorCode code : {ErrorCode::deadline_exceeded, ErrorCode::unavailable}) {
-    const std::string hanging = add_pod("a-hangs"), dead = add_pod("b-dead"), late = add_pod("c-hangs");
-    for (const char* name : {"a-hangs", "c-hangs"}) facts.odd.emplace(name, Error{code, "get a pod: no answer", {}});
-    collector.pass();
-    clock.advance(collector.options.settings.grace);
-    const SweepReport report = collector.pass();
-    EXPECT_THAT(texts_of(report), ElementsAre("address " + dead + " pod_gone")) << name_of(code);
-    EXPECT_FALSE(report.failure) << name_of(code);
-    EXPECT_THAT(alarms_of(report), ElementsAre("not_done", "not_done"));
-    EXPECT_THAT(report.alarms.at(0).text,
-                HasSubstr("pod ns/a-hangs: get a pod: no answer; what is held for it is kept"));
-    EXPECT_TRUE(is_held(hanging) && is_held(late));
-    facts.odd.clear();
-    EXPECT_THAT(texts_of(collector.pass()),
-                UnorderedElementsAre("address " + hanging + " pod_gone", "address " + late + " pod_gone"));
-  }
-}
-
 TEST_F(AskingSweep, ThreeInARowThatAreNotAnsweredForEndThePass) {
   for (int i = 0; i < 4; ++i) {
     const std::string name = "hangs-" + std::to_string(i);
@@ -258,18 +238,6 @@ TEST_F(Sweep, WhatAnotherEpochHadIsNotGone) {
   EXPECT_TRUE(is_held(on_b));
 }
 
-/// What looked dead before the restore begins its grace anew.
-TEST_F(Sweep, ALeakOfAnotherEpochWaitsAGraceMore) {
-  pool("a", "10.1.0.0/28", 29);
-  const std::string dead = add_pod("dead");
-  collector.pass();
-  clock.advance(collector.options.settings.grace);
-  store.begin_epoch();
-  EXPECT_THAT(texts_of(collector.pass()), IsEmpty());
-  clock.advance(collector.options.settings.grace);
-  EXPECT_THAT(texts_of(collector.pass()), ElementsAre("address " + dead + " pod_gone"));
-}
-
 TEST_F(Sweep, ADryRunSaysTheSameAndWritesNothing) {
   pool("a", "10.1.0.0/28", 29);
   const std::string dead = add_pod("dead");
@@ -289,38 +257,6 @@ TEST_F(Sweep, ReleasesInBatchesOfABlockAndNotOneByOne) {
   EXPECT_EQ(collector.pass().released.size(), 10U);
   // Without atomic commits the handles go before.
   EXPECT_EQ(store.counts().commit - before.commit, store.capabilities().atomic_commit ? 1U : 11U);
-}
-
-TEST_F(Sweep, ANodeThatIsGoneIsCleanedWithItsBlocks) {
-  pool("a", "10.1.0.0/26", 29);
-  const std::string dead = add_pod("dead", "node-b");
-  collector.pass();
-  facts.remove_node("node-b");
-  EXPECT_THAT(after_grace(), ElementsAre("address " + dead + " node_gone"));
-  clock.advance(30s);
-  EXPECT_THAT(texts_of(collector.pass()), ElementsAre(HasSubstr("node_gone")));
-  EXPECT_THAT(list_block_cidrs(context).value(), IsEmpty());
-  EXPECT_THAT(findings(), IsEmpty());
-}
-
-/// Only some nodes have records: a label on one of them does not make the others gone.
-TEST_F(Sweep, NodesThatNeverHadARecordAreNotGone) {
-  if (!kMakesNodes) GTEST_SKIP() << "nodes of this store are made by others";
-  pool("a", "10.1.0.0/26", 29);
-  const std::string on_a = add_pod("a", "node-a");
-  const std::string on_b = add_pod("b", "node-b");
-  NodeFacts records(context);
-  core::collect::Memory memory;
-  const auto twice = [&] {
-    EXPECT_TRUE(sweep(context, records, memory, {}));
-    clock.advance(15min);
-    return sweep(context, records, memory, {}).value();
-  };
-  ASSERT_TRUE(label_node(context, "gpu-1", {{"zone", "a"}}));
-  EXPECT_THAT(alarms_of(twice()), ElementsAre("nodes_differ"));
-  ASSERT_TRUE(label_node(context, "node-a", {{"zone", "a"}}));
-  EXPECT_THAT(alarms_of(twice()), ElementsAre("nodes_unknown"));
-  EXPECT_TRUE(is_held(on_a) && is_held(on_b));
 }
 
 /// Of who may not list nodes, in a dry run.
@@ -389,31 +325,6 @@ TEST_F(Sweep, WhatANodeHeldThatWasRemovedGoesAndThenTheWordOfItToo) {
   EXPECT_TRUE(is_held(alive) && is_held(later));
   EXPECT_THAT(alarms_of(collector.pass()), ElementsAre("nodes_unknown"));
   EXPECT_FALSE(store.get(core::removed_node_key("node-c"), Deadline{}).value());
-}
-
-TEST_F(Sweep, SurplusBlocksGoAndTheLastStays) {
-  pool("a", "10.1.0.0/26", 29, 0);
-  for (int i = 0; i < 20; ++i) add("c" + std::to_string(i));
-  for (int i = 0; i < 20; ++i) del("c" + std::to_string(i));
-  const std::size_t before = list_block_cidrs(context)->size();
-  ASSERT_GT(before, 2U);
-  EXPECT_EQ(after_grace().size(), before - 1);
-  EXPECT_EQ(list_block_cidrs(context)->size(), 1U);
-  EXPECT_THAT(findings(), IsEmpty());
-}
-
-/// An operator claimed them; the node could not claim them again.
-TEST_F(Sweep, WhereNodesMayNotClaimNoBlockIsSurplus) {
-  pool("a", "10.1.0.0/26", 29, 0);
-  ASSERT_TRUE(set_config(context, {true, false, {}, {}, {}}));
-  const core::AffinityOwner a{core::AffinityOwner::Type::host, "node-a"};
-  for (const char* cidr : {"10.1.0.8/29", "10.1.0.16/29"}) {
-    ASSERT_TRUE(claim_affinity(context, a, prefix(cidr)));
-  }
-  EXPECT_THAT(after_grace(), IsEmpty());
-  EXPECT_EQ(list_block_cidrs(context)->size(), 2U);
-  ASSERT_TRUE(set_config(context, {true, true, {}, {}, {}}));
-  EXPECT_THAT(texts_of(collector.pass()), ElementsAre("block 10.1.0.16/29 surplus"));
 }
 
 TEST_F(Sweep, StrayClaimsAndHandlesGo) {

@@ -4,9 +4,43 @@
 
 #include <fmt/format.h>
 
-#include "hostlocal/decide/round_robin.h"
+#include "base/assert.h"
 
 namespace croft::core::host_local {
+
+namespace {
+
+net::AddressRange between(const net::Address& first, const net::Address& last) {
+  const auto range = net::AddressRange::make(first, last);
+  CROFT_ASSERT(range.has_value());
+  return *range;
+}
+
+}  // namespace
+
+std::optional<net::AddressRange> behind(const net::AddressRange& range, const net::Address& address) {
+  CROFT_ASSERT(range.contains(address));
+  if (address == range.last()) return std::nullopt;
+  return between(*address.next(), range.last());
+}
+
+std::vector<Stretch> ring_of(const RangeSet& set, const std::optional<net::Address>& cursor) {
+  const std::vector<Range>& ranges = set.ranges();
+  const std::optional<std::size_t> cursor_range = cursor ? set.find(*cursor) : std::nullopt;
+  std::vector<Stretch> ring;
+  ring.reserve(ranges.size() + 1);
+  const std::size_t begin = cursor_range.value_or(0);
+  if (cursor_range) {
+    if (const auto rest = behind(ranges[begin].addresses, *cursor)) ring.push_back({begin, *rest});
+  }
+  for (std::size_t step = cursor_range ? 1 : 0; step < ranges.size(); ++step) {
+    const std::size_t at = (begin + step) % ranges.size();
+    ring.push_back({at, ranges[at].addresses});
+  }
+  if (cursor_range) ring.push_back({begin, between(ranges[begin].addresses.first(), *cursor)});
+  return ring;
+}
+
 namespace {
 
 using net::Address;
@@ -25,9 +59,16 @@ Outcome refused(Error error) { return {std::nullopt, std::move(error)}; }
 class Assignment {
  public:
   Assignment(const std::vector<RangeSet>& sets, const Request& request, Taken& taken)
-      : sets_(sets), container_id_(request.container_id), remaining_(request.requested), taken_(taken) {}
+      : sets_(sets), request_(request), remaining_(request.requested), taken_(taken) {}
 
   [[nodiscard]] Result<Decision> run() {
+    TRY(Decision decision, choose());
+    decision.warnings = std::move(warnings_);
+    return decision;
+  }
+
+ private:
+  [[nodiscard]] Result<Decision> choose() {
     Decision decision;
     for (std::size_t i = 0; i < sets_.size(); ++i) {
       TRY(const Outcome outcome, decide(i));
@@ -43,7 +84,6 @@ class Assignment {
     return decision;
   }
 
- private:
   [[nodiscard]] Result<Outcome> decide(std::size_t set) {
     const auto requested = take_requested(sets_[set]);
     return requested ? requested_one(sets_[set], *requested) : next_one(set);
@@ -74,18 +114,20 @@ class Assignment {
     TRY(const std::optional<Address> held, held_in(set));
     if (held) {
       return refused(refusal(fmt::format("{} has been allocated to {}, duplicate allocation is not allowed",
-                                         held->to_string(), container_id_)));
+                                         held->to_string(), request_.container_id)));
     }
-    TRY(const std::optional<Address> cursor, taken_.cursor(number));
+    const auto cursor = taken_.cursor(number);
+    if (!cursor) warnings_.push_back("Error retrieving last reserved ip: " + cursor.error().message);
     TRY(const std::optional<Candidate> free,
-        find_free(set, cursor, [this](const net::AddressRange& range) { return taken_.next_free(range); }));
+        find_free(set, cursor.value_or(std::nullopt),
+                  [this](const net::AddressRange& range) { return taken_.next_free(range); }));
     if (free) return Outcome{*free, {}};
     return refused({ErrorCode::exhausted, "no IP addresses available in range set: " + set.to_string(), {}});
   }
 
   [[nodiscard]] Result<std::optional<Address>> held_in(const RangeSet& set) {
     if (!held_) {
-      TRY(held_, taken_.held_by_asker());
+      TRY(held_, request_.held());
     }
     const auto found = std::find_if(held_->begin(), held_->end(), [&](const Address& a) { return set.contains(a); });
     return found == held_->end() ? std::nullopt : std::optional(*found);
@@ -98,9 +140,10 @@ class Assignment {
   }
 
   const std::vector<RangeSet>& sets_;
-  const std::string& container_id_;
+  const Request& request_;
   std::vector<Address> remaining_;
   std::optional<std::vector<Address>> held_;
+  std::vector<std::string> warnings_;
   Taken& taken_;
 };
 

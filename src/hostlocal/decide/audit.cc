@@ -45,8 +45,6 @@ class Auditor {
 
   std::vector<Finding> run() {
     for (const Reservation& reservation : audit_.directory.reservations) look_at(reservation);
-    for (const auto& cursor : audit_.directory.cursors) look_at(cursor);
-    for (const auto& leftover : audit_.directory.leftovers) look_at(leftover);
     note_unseen();
     return std::move(findings_);
   }
@@ -167,7 +165,7 @@ class Auditor {
             "it is kept; look whether the container lives (`crictl pods`, `docker ps`), then delete the file");
         return;
       case Verdict::Life::alive:
-        look_at_living(reservation);
+        return;
     }
   }
 
@@ -205,54 +203,6 @@ class Auditor {
     if (gone) prove(finding);
   }
 
-  void look_at_living(const Reservation& reservation) {
-    if (reservation.holder->interface_name.empty()) {
-      add(Kind::interface_unknown, reservation,
-          {fmt::format("it names container {} and no interface: an old plugin wrote it",
-                       reservation.holder->container_id)},
-          "none needed: it goes with the container's DEL");
-    }
-    if (audit_.sets.empty()) return;
-    const auto set = std::find_if(audit_.sets.begin(), audit_.sets.end(),
-                                  [&](const RangeSet& s) { return s.contains(reservation.address); });
-    if (set == audit_.sets.end()) {
-      add(Kind::outside_ranges, reservation, {"its address lies in no range of the configuration"},
-          "none needed if the ranges were changed: it goes with the container's DEL");
-      return;
-    }
-    const auto place = static_cast<std::size_t>(set - audit_.sets.begin());
-    const auto [first, is_first] = first_of_.try_emplace({*reservation.holder, place}, reservation.file);
-    if (is_first) return;
-    add(Kind::second_address, reservation,
-        {fmt::format("container {} has {} of the same range set as well", reservation.holder->container_id,
-                     first->second)},
-        "none needed if both were asked for; else it goes with the container's DEL");
-  }
-
-  // ---- other files
-
-  void look_at(const Directory::Cursor& cursor) {
-    if (cursor.address) return;
-    findings_.push_back({Kind::cursor_unreadable,
-                         fmt::format("last_reserved_ip.{}", cursor.set),
-                         {cursor.text.empty() ? std::string("it is empty") : "it reads " + cursor.text},
-                         "none needed: the next ADD writes it anew, and begins at the start of the range",
-                         std::nullopt,
-                         false,
-                         false});
-  }
-
-  void look_at(const Directory::Leftover& leftover) {
-    if (is_young(leftover.written)) return;
-    findings_.push_back({Kind::leftover,
-                         leftover.file,
-                         {fmt::format("an ADD did not finish, {} ago", age_text(age_of(leftover.written)))},
-                         "none needed: the next ADD removes it",
-                         std::nullopt,
-                         false,
-                         false});
-  }
-
   void note_unseen() {
     if (audit_.life.unseen.empty()) return;
     findings_.push_back({Kind::not_all_seen, "this machine", audit_.life.unseen,
@@ -266,18 +216,16 @@ class Auditor {
   WallTime boot_;
   std::multimap<std::string, const CachedAttachment*> by_container_;
   std::multimap<net::Address, const CachedAttachment*> by_address_;
-  std::multimap<std::string, const UnreadableEntry*> unreadable_;   ///< by the ends of its name behind a dash
-  std::map<std::string, std::string> living_;                       ///< containers with an address that is configured
-  std::map<std::pair<Holder, std::size_t>, std::string> first_of_;  ///< the file that came first
+  std::multimap<std::string, const UnreadableEntry*> unreadable_;  ///< by the ends of its name behind a dash
+  std::map<std::string, std::string> living_;                      ///< containers with an address that is configured
   std::vector<Finding> findings_;
 };
 
 }  // namespace
 
 std::string_view name_of(Kind kind) {
-  constexpr std::array<std::string_view, 10> kNames = {
-      "leak",           "empty_file",     "unreadable_file",   "undecided", "interface_unknown",
-      "second_address", "outside_ranges", "cursor_unreadable", "leftover",  "not_all_seen"};
+  constexpr std::array<std::string_view, 5> kNames = {"leak", "empty_file", "unreadable_file", "undecided",
+                                                      "not_all_seen"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

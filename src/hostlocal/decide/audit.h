@@ -34,37 +34,26 @@ struct Directory {
   struct Cursor {
     std::size_t set = 0;
     std::optional<net::Address> address;  ///< absent when the file is no address
-    std::string text;                     ///< its start, for messages
-  };
-  struct Leftover {
-    std::string file;
-    WallTime written{};
   };
   std::vector<Reservation> reservations;  ///< by address
   std::vector<Cursor> cursors;            ///< by set
-  std::vector<Leftover> leftovers;        ///< Croft's temporary files
-  std::vector<std::string> foreign;       ///< names of everything else but `lock`
+  std::vector<std::string> foreign;       ///< names of everything else but `lock` and Croft's drafts
 };
 
 struct Finding {
   /// Stable identifiers, for scripts.
   enum class Kind : std::uint8_t {
-    leak,               ///< reserved, and its holder is proven to be gone
-    empty_file,         ///< says nobody; the reference would never give it out again
-    unreadable_file,    ///< has an address for a name and is no file that can be read
-    undecided,          ///< its holder seems to be gone, but not all could be seen: kept
-    interface_unknown,  ///< names a container and no interface: written by an old plugin
-    second_address,     ///< its holder has another address of the same set
-    outside_ranges,     ///< lies in no range of the configuration
-    cursor_unreadable,  ///< the set's next ADD begins at its first range
-    leftover,           ///< a file of an ADD that did not finish
-    not_all_seen,       ///< not everything of this machine could be looked at: nothing else is proven, nor disproven
+    leak,             ///< reserved, and its holder is proven to be gone
+    empty_file,       ///< says nobody; the reference would never give it out again
+    unreadable_file,  ///< has an address for a name and is no file that can be read
+    undecided,        ///< its holder seems to be gone, but not all could be seen: kept
+    not_all_seen,     ///< not everything of this machine could be looked at: nothing else is proven, nor disproven
   };
   Kind kind;
   std::string subject;                ///< the name of the file
   std::vector<std::string> evidence;  ///< a sentence each
   std::string remedy;                 ///< what to do
-  /// The reservation that it is about; absent for cursors and leftovers.
+  /// The reservation that it is about; absent for what concerns the machine.
   std::optional<Reservation> reservation;
   /// Only leaks and empty files. All of these hold: all namespaces could be looked at and neither the address nor
   /// another one of its container is configured in any; no entry of the cache about the container or with the address
@@ -79,13 +68,11 @@ struct Audit {
   std::string network;
   const Directory& directory;
   const SignsOfLife& life;
-  /// Empty: not known; then nothing is said about ranges.
-  const std::vector<RangeSet>& sets;
   Instant now;
   std::chrono::seconds grace{60};
 };
 
-/// In the order of the directory's reservations, then its cursors and leftovers.
+/// In the order of the directory's reservations.
 [[nodiscard]] std::vector<Finding> audit_host_local(const Audit& audit);
 
 /// The attachments of one network, by who they are.

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "base/net/test_values.h"
-#include "hostlocal/decide/test_range_sets.h"
 
 namespace croft::core::host_local {
 namespace {
@@ -38,7 +37,7 @@ class HostLocalAuditTest : public testing::Test {
     life_.attachments.push_back({{"net", container, ifname}, netns, "/run/netns/x", {}, {}, "/cache/entry", {}});
     return life_.attachments.back();
   }
-  std::vector<Finding> audit() const { return audit_host_local({"net", directory_, life_, sets_, now_, 60s}); }
+  std::vector<Finding> audit() const { return audit_host_local({"net", directory_, life_, now_, 60s}); }
   /// "leak 10.1.0.2 proven".
   std::vector<std::string> findings() const {
     std::vector<std::string> texts;
@@ -52,7 +51,6 @@ class HostLocalAuditTest : public testing::Test {
   Instant now_;
   Directory directory_;
   SignsOfLife life_;
-  std::vector<RangeSet> sets_;
 };
 
 TEST_F(HostLocalAuditTest, NothingSpeaksForTheHolder) {
@@ -179,7 +177,6 @@ TEST_F(HostLocalAuditTest, YoungFilesAreNoNews) {
   reserve(60s);
   reserve("10.1.0.3", std::nullopt, 5s);
   reserve("10.1.0.4", Holder{"c2", ""}, -1h);  // the clock was set back
-  directory_.leftovers = {{".croft.new", now_.wall - 1s}};
   EXPECT_THAT(findings(), IsEmpty());
   directory_.reservations[0].written -= 1s;
   EXPECT_THAT(findings(), ElementsAre("leak 10.1.0.2 proven"));
@@ -201,26 +198,9 @@ TEST_F(HostLocalAuditTest, AFileThatCannotBeReadIsNeverProven) {
 TEST_F(HostLocalAuditTest, OldFilesWithoutInterface) {
   reserve("10.1.0.3", Holder{"c1", ""}, 10min);
   cache(Netns::present);
-  EXPECT_THAT(findings(), ElementsAre("interface_unknown 10.1.0.3"));
+  EXPECT_THAT(findings(), IsEmpty());
   life_.attachments[0].netns = Netns::gone;
   EXPECT_THAT(findings(), ElementsAre("leak 10.1.0.3 proven"));
-}
-
-TEST_F(HostLocalAuditTest, RangesOfTheLiving) {
-  using namespace core::host_local;
-  sets_ = {range_set({spec("10.1.0.0/24")}), range_set({spec("fd00::/64")})};
-  cache(Netns::present);
-  const Holder holder{"c1", "eth0"};
-  for (const char* text : {"10.1.0.2", "10.1.0.3", "10.2.0.1", "fd00::2"}) reserve(text, holder, 10min);
-  reserve("10.1.0.9", Holder{"gone", "eth0"}, 10min);
-  EXPECT_THAT(findings(), ElementsAre("second_address 10.1.0.3", "outside_ranges 10.2.0.1", "leak 10.1.0.9 proven"));
-}
-
-TEST_F(HostLocalAuditTest, CursorsAndLeftovers) {
-  directory_.cursors = {{0, address("10.1.0.2"), ""}, {1, std::nullopt, "\"junk\""}, {2, std::nullopt, ""}};
-  directory_.leftovers = {{".croft.new", now_.wall - 10min}};
-  EXPECT_THAT(findings(), ElementsAre("cursor_unreadable last_reserved_ip.1", "cursor_unreadable last_reserved_ip.2",
-                                      "leftover .croft.new"));
 }
 
 TEST_F(HostLocalAuditTest, BothLooksMustProveTheSameReservation) {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "hostlocal/directory/holder_table.h"
+#include "hostlocal/directory/view.h"
 
 namespace croft::store::hostlocal {
 

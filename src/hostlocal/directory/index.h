@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "hostlocal/directory/scanned_view.h"
 #include "hostlocal/directory/view.h"
 #include "os/directory.h"
 

@@ -78,7 +78,7 @@ Result<Added> Call::add() const {
   TRY(result.dns, read_dns(config_));
   TRY(const auto reservations, make_reservations());
   TRY(const auto picks,
-      engine::assign_from_ranges(*reservations, {holder_, config_.sets, config_.requested_addresses}, world_.warn));
+      engine::assign_from_ranges(*reservations, holder_, config_.sets, config_.requested_addresses, world_.warn));
   std::vector<net::Address> addresses;
   for (const core::host_local::Pick& pick : picks) {
     result.ips.push_back({pick.address, pick.gateway});

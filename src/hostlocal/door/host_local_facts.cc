@@ -1,19 +1,14 @@
 #include "hostlocal/door/host_local_facts.h"
 
 #include <algorithm>
-#include <cstring>
-#include <iterator>
-#include <span>
+#include <optional>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
 #include "cni/format/cache.h"
 #include "hostlocal/format/files.h"
 #include "hostlocal/reservations.h"
@@ -21,6 +16,7 @@
 #include "os/network_namespaces.h"
 
 namespace croft::edge {
+
 namespace {
 
 namespace files = wire::host_local;
@@ -32,30 +28,10 @@ constexpr std::size_t kCursorBytesMax = 256;
 constexpr std::size_t kCacheFilesMax = 1'000'000;
 constexpr std::size_t kCacheFileBytesMax = std::size_t{4} << 20;
 constexpr std::string_view kTemporaryStart = ".croft";
-/// The share of a thread, below which it is not worth one; and how many share a directory, as they meet in its kernel
-/// lock.
-constexpr std::size_t kNamesPerThreadMin = 4096;
-constexpr std::size_t kThreadsMax = 4;
-
 /// Reads names of the directory into their places.
 class DirectoryReader {
  public:
   explicit DirectoryReader(const os::Directory& directory) : directory_(directory) {}
-
-  [[nodiscard]] Result<void> see_all(std::span<const std::string> names) {
-    for (const std::string& name : names) TRY_VOID(see(name));
-    return {};
-  }
-
-  void take_over(DirectoryReader&& other) {
-    const auto append = [](auto& to, auto& from) {
-      to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
-    };
-    append(found_.reservations, other.found_.reservations);
-    append(found_.cursors, other.found_.cursors);
-    append(found_.foreign, other.found_.foreign);
-    append(found_.leftovers, other.found_.leftovers);
-  }
 
   HostLocalDirectory done() {
     std::sort(found_.reservations.begin(), found_.reservations.end(),
@@ -64,20 +40,15 @@ class DirectoryReader {
     return std::move(found_);
   }
 
- private:
   [[nodiscard]] Result<void> see(const std::string& name) {
     if (name == files::kLockFile) return {};
     if (const auto address = files::address_of_file(name)) return see_reservation(*address, name);
     if (const auto set = files::set_of_cursor_file(name)) return see_cursor(*set, name);
-    if (!name.starts_with(kTemporaryStart)) {
-      found_.foreign.push_back(name);
-      return {};
-    }
-    TRY(const auto written, directory_.modified(name.c_str()));
-    if (written) found_.leftovers.push_back({name, *written});
+    if (!name.starts_with(kTemporaryStart)) found_.foreign.push_back(name);
     return {};
   }
 
+ private:
   [[nodiscard]] Result<void> see_reservation(const net::Address& address, const std::string& name) {
     const auto dated = directory_.read_dated(name.c_str(), kContentBytesMax);
     if (!dated && dated.error().code == ErrorCode::permission_denied) return fail(dated.error());
@@ -99,50 +70,13 @@ class DirectoryReader {
   [[nodiscard]] Result<void> see_cursor(std::size_t set, const std::string& name) {
     TRY(const auto file, directory_.read(name.c_str(), kCursorBytesMax));
     if (!file) return {};
-    const std::string text = file->regular ? net::echo(file->content) : std::string("no file");
-    found_.cursors.push_back({set, file->regular ? files::parse_cursor(file->content) : std::nullopt,
-                              file->regular && file->content.empty() ? std::string() : text});
+    found_.cursors.push_back({set, file->regular ? files::parse_cursor(file->content) : std::nullopt});
     return {};
   }
 
   const os::Directory& directory_;
   HostLocalDirectory found_;
 };
-
-/// Almost all of the time is the kernel's, for opening and closing files, which processors do side by side.
-[[nodiscard]] Result<HostLocalDirectory> read_by_threads(const os::Directory& directory,
-                                                         std::span<const std::string> names) {
-  struct Share {
-    DirectoryReader reader;
-    std::span<const std::string> names;
-    Result<void> seen;
-    void read() { seen = reader.see_all(names); }
-  };
-  const std::size_t count = std::clamp<std::size_t>(
-      std::min<std::size_t>(names.size() / kNamesPerThreadMin, std::thread::hardware_concurrency()), 1, kThreadsMax);
-  std::vector<Share> shares;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t begin = names.size() * i / count;
-    shares.push_back({DirectoryReader(directory), names.subspan(begin, names.size() * (i + 1) / count - begin), {}});
-  }
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t i = 1; i < count; ++i) {
-      try {
-        threads.emplace_back(&Share::read, &shares[i]);
-      } catch (const std::system_error&) {  // no more threads for this user
-        shares[i].read();
-      }
-    }
-    shares.front().read();
-  }
-  DirectoryReader& all = shares.front().reader;
-  for (Share& share : shares) {
-    if (!share.seen) return fail(share.seen.error());
-    if (&share != &shares.front()) all.take_over(std::move(share.reader));
-  }
-  return all.done();
-}
 
 CachedAttachment::Netns netns_of(const std::string& path) {
   if (path.empty()) return CachedAttachment::Netns::unclear;
@@ -189,7 +123,9 @@ Result<HostLocalDirectory> read_host_local_directory(const std::string& path) {
   if (names.size() > kHostLocalFilesMax) {
     return fail(ErrorCode::invalid_argument, fmt::format("{} has more than {} files", path, kHostLocalFilesMax));
   }
-  return read_by_threads(directory, names);
+  DirectoryReader reader(directory);
+  for (const std::string& name : names) TRY_VOID(reader.see(name));
+  return reader.done();
 }
 
 Result<void> read_cached_attachments(const std::string& directory, core::host_local::SignsOfLife& life) {
@@ -216,6 +152,100 @@ void look_at_namespaces(bool own_processes_are_all, core::host_local::SignsOfLif
       life.configured.emplace(address->unmapped(), fmt::format("{} in {}", configured.interface_name, found.where));
     }
   }
+}
+
+namespace {
+
+constexpr std::size_t kFilesMax = 1'000'000;
+constexpr std::size_t kFileBytesMax = std::size_t{1} << 20;
+constexpr std::size_t kUnusableMax = 8;
+
+using Decoded = Result<std::optional<wire::cni::HostLocalConfig>>;
+
+[[nodiscard]] Decoded decode_cached(const std::string& bytes, const std::string& network) {
+  const auto entry = wire::cni::read_whole_cache_entry(bytes);
+  if (!entry || entry->owner.network != network || entry->config.empty()) {
+    return std::optional<wire::cni::HostLocalConfig>();
+  }
+  return wire::cni::find_host_local_config(entry->config, network, entry->capability_args);
+}
+
+[[nodiscard]] Decoded decode_plain(const std::string& bytes, const std::string& network) {
+  return wire::cni::find_host_local_config(bytes, network);
+}
+
+/// Files of a directory whose names begin so, newest first; none when it can't be listed.
+std::vector<std::string> newest_first(const std::string& path, const std::string& start) {
+  const auto directory = os::Directory::open(path);
+  const auto names = os::list_directory(path, kFilesMax);
+  if (!directory || !names) return {};
+  std::vector<std::pair<WallTime, std::string>> dated;
+  for (const std::string& name : *names) {
+    if (!name.starts_with(start)) continue;
+    const auto written = directory->modified(name.c_str());
+    if (written && *written) dated.emplace_back(**written, path + "/" + name);
+  }
+  std::sort(dated.rbegin(), dated.rend());
+  std::vector<std::string> paths;
+  for (auto& [written, file] : dated) paths.push_back(std::move(file));
+  return paths;
+}
+
+/// As a runtime reads its directory: in the order of names.
+std::vector<std::string> configurations_in(const std::string& path) {
+  std::vector<std::string> paths;
+  const auto names = os::list_directory(path, kFilesMax);
+  if (!names) return paths;
+  for (const std::string& name : *names) {
+    if (name.ends_with(".conf") || name.ends_with(".conflist") || name.ends_with(".json")) {
+      paths.push_back(path + "/" + name);
+    }
+  }
+  return paths;
+}
+
+/// Takes the first file that serves; true when there was one.
+bool take_first(const std::vector<std::string>& paths, const std::string& network,
+                Decoded (*decode)(const std::string&, const std::string&), FoundSets& found) {
+  for (const std::string& path : paths) {
+    const auto bytes = os::read_file(path, kFileBytesMax);
+    if (!bytes) continue;
+    auto config = decode(*bytes, network);
+    if (!config && found.unusable.size() < kUnusableMax) {
+      found.unusable.push_back(path + ": " + config.error().message);
+    }
+    if (!config || !*config) continue;
+    found.sets = std::move((*config)->sets);
+    found.source = path;
+    return true;
+  }
+  return false;
+}
+
+[[nodiscard]] Result<FoundSets> read_given(const std::string& path) {
+  TRY(const std::string bytes, os::read_file(path, kFileBytesMax));
+  auto config = wire::cni::find_host_local_config(bytes, "");
+  if (!config) return fail(config.error().in(path));
+  if (!*config) {
+    return fail(ErrorCode::invalid_argument, path + " has no plugin whose ipam.type is host-local; name another file");
+  }
+  return FoundSets{std::move((*config)->sets), path, {}};
+}
+
+}  // namespace
+
+Result<FoundSets> find_range_sets(const SetSources& sources) {
+  if (!sources.config_file.empty()) return read_given(sources.config_file);
+  FoundSets found;
+  for (const std::string& cache : sources.cache_directories) {
+    if (take_first(newest_first(cache + "/results", sources.network + "-"), sources.network, decode_cached, found))
+      return found;
+  }
+  for (const std::string& cache : sources.cache_directories) {
+    if (take_first(newest_first(cache + "/flannel", ""), sources.network, decode_plain, found)) return found;
+  }
+  take_first(configurations_in(sources.config_directory), sources.network, decode_plain, found);
+  return found;
 }
 
 }  // namespace croft::edge

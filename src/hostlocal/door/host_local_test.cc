@@ -111,12 +111,6 @@ TEST_F(HostLocalTest, DelSucceedsWhereNothingIsAndNothingCanBeMade) {
   EXPECT_EQ(run("DEL", kRange).exit_code, 1);
 }
 
-TEST_F(HostLocalTest, DelFailsWhenAFileStays) {
-  data_.put("10.1.2.2"_ip, Holder{"dummy", "eth0"});
-  data_.release_error = Error{ErrorCode::read_only, "remove /d/net/10.1.2.2: read-only file system", {}};
-  EXPECT_EQ(run("DEL", kRange).out, error_text(999, "remove /d/net/10.1.2.2: read-only file system"));
-}
-
 TEST_F(HostLocalTest, GcFreesByTheListAndNothingWithoutOne) {
   const auto fill = [&] {
     exists_ = true;

@@ -2,12 +2,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json/document.h"
 #include "base/net/address.h"
 #include "base/net/address_with_length.h"
+#include "base/result.h"
 #include "cni/format/config.h"
 #include "cni/format/environment.h"
 #include "cni/format/error.h"
@@ -55,5 +58,15 @@ struct HostLocalConfig {
 ///   would be answered with success; no `ipam` at all is the same fault, with the reference's text. GC reads the list
 ///   of attachments besides. `set_count` is what can be counted, `sets` stays empty.
 Checked<HostLocalConfig> decode_host_local_config(const Network& network, const std::string& args, Command command);
+
+/// The configuration with which the plugin `host-local` is called, found in a configuration file. The file is of one
+/// plugin (.conf, and what flannel keeps for its delegate) or of a list (.conflist), whose plugins get its name and
+/// version. The first plugin with the `ipam.type` `host-local` counts. A `network` that is not empty must be the file's
+/// `name`. `capability_args`, a JSON object or empty, is what the runtime gave; the plugin gets as `runtimeConfig` what
+/// it declares in `capabilities`. nullopt: no such plugin, or another network. Errors: invalid_argument, saying what is
+/// wrong with the JSON, or the reference's text for what is wrong with the configuration.
+[[nodiscard]] Result<std::optional<HostLocalConfig>> find_host_local_config(std::string_view bytes,
+                                                                            const std::string& network,
+                                                                            std::string_view capability_args = {});
 
 }  // namespace croft::wire::cni

@@ -1,11 +1,10 @@
-#include "hostlocal/format/config_search.h"
-
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "base/json/document.h"
 #include "cni/format/environment.h"
+#include "hostlocal/format/config.h"
 
 namespace croft::wire::cni {
 namespace {

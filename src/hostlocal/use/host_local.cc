@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "hostlocal/decide/round_robin.h"
+#include "hostlocal/decide/assign.h"
 
 namespace croft::engine {
 namespace {
@@ -18,39 +18,17 @@ using store::Match;
 using store::Reservation;
 using store::Reservations;
 
-/// The answers to a decision's questions, from the files.
-class LockedTaken final : public core::host_local::Taken {
- public:
-  LockedTaken(Reservations& reservations, const Holder& asker, const std::function<void(const std::string&)>& warn)
-      : reservations_(reservations), asker_(asker), warn_(warn) {}
-
-  [[nodiscard]] Result<std::optional<net::Address>> next_free(const net::AddressRange& range) override {
-    return reservations_.next_free(range);
+/// The addresses of a holder in the order of the file names, in which the reference finds them: the first is named when
+/// it refuses.
+[[nodiscard]] Result<std::vector<net::Address>> held_by(Reservations& reservations, const Holder& holder) {
+  std::vector<net::Address> held;
+  for (const Match match : {Match::exact, Match::container}) {
+    TRY(const auto found, reservations.held_by(holder, match, Care::quick));
+    for (const Reservation& reservation : found) held.push_back(reservation.address);
   }
-  [[nodiscard]] Result<bool> is_taken(const net::Address& address) override { return reservations_.is_taken(address); }
-  [[nodiscard]] Result<std::optional<net::Address>> cursor(std::size_t set) override {
-    auto cursor = reservations_.cursor(set);
-    if (cursor) return cursor;
-    warn_("Error retrieving last reserved ip: " + cursor.error().message);
-    return std::optional<net::Address>();
-  }
-  [[nodiscard]] Result<std::vector<net::Address>> held_by_asker() override {
-    std::vector<net::Address> held;
-    for (const Match match : {Match::exact, Match::container}) {
-      TRY(const auto found, reservations_.held_by(asker_, match, Care::quick));
-      for (const Reservation& reservation : found) held.push_back(reservation.address);
-    }
-    // In the order of the file names, in which the reference finds them: the first is named when it refuses.
-    std::sort(held.begin(), held.end(),
-              [](const net::Address& a, const net::Address& b) { return a.to_string() < b.to_string(); });
-    return held;
-  }
-
- private:
-  Reservations& reservations_;
-  const Holder& asker_;
-  const std::function<void(const std::string&)>& warn_;
-};
+  std::ranges::sort(held, {}, [](const net::Address& address) { return address.to_string(); });
+  return held;
+}
 
 std::vector<store::NewReservation> to_reserve(const std::vector<Pick>& picks) {
   std::vector<store::NewReservation> wanted;
@@ -92,20 +70,22 @@ bool is_alive(const Holder& holder, const std::set<Holder>& alive) {
 
 }  // namespace
 
-Result<std::vector<Pick>> assign_from_ranges(Reservations& reservations, const RangeRequest& request,
+Result<std::vector<Pick>> assign_from_ranges(Reservations& reservations, const Holder& holder,
+                                             const std::vector<RangeSet>& sets,
+                                             const std::vector<net::Address>& requested,
                                              const std::function<void(const std::string&)>& warn) {
   // Only somebody who does not ask for the lock can make a decision void.
   constexpr int kTriesMax = 16;
   for (int attempt = 0; attempt < kTriesMax; ++attempt) {
-    LockedTaken taken(reservations, request.holder, warn);
-    TRY(Decision decision,
-        core::host_local::assign(request.sets, {request.holder.container_id, request.requested}, taken));
+    const auto held = [&] { return held_by(reservations, holder); };
+    TRY(Decision decision, core::host_local::assign(sets, {holder.container_id, requested, held}, reservations));
+    for (const std::string& warning : decision.warnings) warn(warning);
     const auto wanted = to_reserve(decision.picks);
     if (decision.refusal) {
       TRY_VOID(reservations.move_cursors(wanted));
       return fail(*decision.refusal);
     }
-    TRY(const store::Reserved reserved, reservations.reserve(request.holder, wanted));
+    TRY(const store::Reserved reserved, reservations.reserve(holder, wanted));
     if (reserved == store::Reserved::done) return std::move(decision.picks);
   }
   return fail(ErrorCode::conflict, "addresses are taken by somebody who does not lock the directory; find out who");
@@ -179,9 +159,7 @@ Result<CollectedReservations> collect_from_ranges(Reservations& reservations, co
 
 Result<void> check_not_full(Reservations& reservations, const std::vector<RangeSet>& sets) {
   for (std::size_t i = 0; i < sets.size(); ++i) {
-    const auto next_free = [&](const net::AddressRange& range) -> Result<std::optional<net::Address>> {
-      return reservations.next_free(range);
-    };
+    const auto next_free = [&](const net::AddressRange& range) { return reservations.next_free(range); };
     TRY(const auto free, core::host_local::find_free(sets[i], std::nullopt, next_free));
     if (free) continue;
     return fail(ErrorCode::exhausted, fmt::format("failed to allocate for range {}: no IP addresses available in "

@@ -18,20 +18,13 @@
 
 namespace croft::engine {
 
-/// The wishes of a host-local ADD.
-struct RangeRequest {
-  store::Holder holder;
-  const std::vector<core::host_local::RangeSet>& sets;
-  std::vector<net::Address> requested;
-};
-
 /// Gives the holder an address of each set, on disk. Errors: the refusals of core::host_local::assign, as errors; those
 /// of `reservations`. After an error nothing is reserved that was not before; the cursors of the sets before the one
 /// that failed have moved, as in the reference. `warn` takes what the reference writes to standard error and goes on
 /// after (a cursor that cannot be read).
 [[nodiscard]] Result<std::vector<core::host_local::Pick>> assign_from_ranges(
-    store::Reservations& reservations, const RangeRequest& request,
-    const std::function<void(const std::string& line)>& warn);
+    store::Reservations& reservations, const store::Holder& holder, const std::vector<core::host_local::RangeSet>& sets,
+    const std::vector<net::Address>& requested, const std::function<void(const std::string& line)>& warn);
 
 /// Releases what the holder has, durably, and answers with it. Files of an old plugin, which name the container only,
 /// are released when nothing names the interface; with two range sets or more also besides, as in the reference. Error:

@@ -27,7 +27,7 @@ class HostLocalUse : public testing::Test {
  protected:
   [[nodiscard]] Result<std::vector<Address>> assign(const Holder& holder, const std::vector<RangeSet>& sets,
                                                     const std::vector<Address>& requested = {}) {
-    TRY(const auto picks, assign_from_ranges(reservations_, {holder, sets, requested},
+    TRY(const auto picks, assign_from_ranges(reservations_, holder, sets, requested,
                                              [this](const std::string& line) { warnings_.push_back(line); }));
     std::vector<Address> addresses;
     for (const auto& pick : picks) addresses.push_back(pick.address.address);

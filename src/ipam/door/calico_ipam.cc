@@ -17,6 +17,7 @@
 #include "cni/door/store_call.h"
 #include "cni/error_table.h"
 #include "ipam/use/assign.h"
+#include "ipam/use/attachments.h"
 #include "ipam/use/config.h"
 #include "ipam/use/damage_telling.h"
 #include "ipam/use/release.h"
@@ -343,12 +344,6 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
   return {store, world.clock, world.random, kCalicoWorkMax, limit};
 }
 
-[[nodiscard]] Result<void> look_on_node(const Call& call, const engine::Context& context, GivenBack& given_back) {
-  const auto node = node_name_of(call);
-  if (!node) return {};
-  return look_on_node(context, call.owner(), {core::AffinityOwner::Type::host, *node}, given_back);
-}
-
 [[nodiscard]] Result<GivenBack> release_alone(const Call& call) {
   const NodeTurn turn(call, call.world().clock, call.config().ipam_lock_file,
                       Deadline::after(call.world().clock.now(), kCalicoDelLockWaitMax));
@@ -356,11 +351,10 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
   if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
   if (!store) return fail(store.error());
   const engine::Context context = context_of_del(call, **store);
-  TRY(core::Released released, engine::release_owner(context, call.owner()));
-  GivenBack given_back{std::move(released.addresses)};
-  if (given_back.addresses.empty() || released.at_odds) TRY_VOID(look_on_node(call, context, given_back));
+  const auto node = node_name_of(call);
+  TRY(core::Released released, engine::release_on_node(context, context, call.owner(), node ? *node : std::string()));
   call.make_up(context);
-  return given_back;
+  return GivenBack{std::move(released.addresses)};
 }
 
 [[nodiscard]] Result<GivenBack> release(const Call& call) {

@@ -275,14 +275,10 @@ Result<GivenBack> Call::release(Path& path) const {
   const engine::Context context = context_of_del(**store);
   // An agent that answered too late has used up the time of the turn.
   auto turn = take_turn(**store, kDelTurnWaitMax, Deadline::after(began_, kDelTimeMax));
-  TRY(core::Released released, engine::release_owner(context, owner_));
-  GivenBack given_back{std::move(released.addresses)};
-  if (given_back.addresses.empty() || released.at_odds) {
-    TRY_VOID(look_on_node(context, owner_, node_, given_back));
-  }
+  TRY(core::Released released, engine::release_on_node(context, context, owner_, node_.name));
   turn.reset();
   make_up(context);
-  return given_back;
+  return GivenBack{std::move(released.addresses)};
 }
 
 Result<std::string> Call::del() const {

@@ -31,8 +31,7 @@
 #include "register/names.h"
 #include "register/test_register.h"
 #include "services/audit/range_repair.h"
-#include "services/decide/changes.h"
-#include "services/decide/service_refusal.h"
+#include "services/decide/service_changes.h"
 #include "services/decide/service_words.h"
 
 // Decisions told as text: ipam/scenarios/testdata/*/*.txt. A file is a test. With CROFT_REWRITE_SCENARIOS set, each

@@ -6,6 +6,7 @@
 #include "ipam/decide/assign.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
+#include "ipam/use/release.h"
 #include "register/block.h"
 #include "register/records.h"
 #include "store/write_question.h"
@@ -36,8 +37,11 @@ Result<std::vector<net::Address>> held_addresses(const Context& context, const c
   });
 }
 
-Result<std::vector<core::AddressToRelease>> held_on_node(const Context& context, const core::Owner& owner,
-                                                         const core::AffinityOwner& node) {
+namespace {
+
+/// With what must match for a release.
+[[nodiscard]] Result<std::vector<core::AddressToRelease>> held_on_node(const Context& context, const core::Owner& owner,
+                                                                       const core::AffinityOwner& node) {
   Context hurried = context;
   hurried.time_limit = std::min<std::chrono::nanoseconds>(kHeldOnNodeTime, context.time_limit);
   const Deadline deadline = deadline_of_use_case(hurried);
@@ -56,6 +60,20 @@ Result<std::vector<core::AddressToRelease>> held_on_node(const Context& context,
     }
   }
   return found;
+}
+
+}  // namespace
+
+Result<core::Released> release_on_node(const Context& context, const Context& memory, const core::Owner& owner,
+                                       const std::string& node) {
+  TRY(core::Released released, release_owner(context, owner));
+  const bool is_to_look = released.addresses.empty() || released.at_odds;
+  if (!is_to_look || node.empty()) return released;
+  const auto found = held_on_node(memory, owner, {core::AffinityOwner::Type::host, node});
+  if (!found || found->empty()) return released;
+  TRY(const core::AddressReleases more, release_addresses(context, *found));
+  released.addresses.insert(released.addresses.end(), more.released.begin(), more.released.end());
+  return released;
 }
 
 Result<void> check_attachment(const Context& context, const core::Owner& owner,

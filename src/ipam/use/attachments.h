@@ -20,12 +20,13 @@ namespace croft::engine {
 /// The addresses that an owner is recorded to hold, ascending; empty when none.
 [[nodiscard]] Result<std::vector<net::Address>> held_addresses(const Context& context, const core::Owner& owner);
 
-/// The addresses that an owner has in the blocks of its node although its handle did not lead there, with what must
-/// match for a release. Useful when a DEL finds nothing, or less than the handle counts: somebody deleted or edited
-/// that. Reads no more than kHeldOnNodeBlocksMax blocks, for no longer than kHeldOnNodeTime. A memory of the store may
-/// be asked: what it finds is given back only where the store has it so.
-[[nodiscard]] Result<std::vector<core::AddressToRelease>> held_on_node(const Context& context, const core::Owner& owner,
-                                                                       const core::AffinityOwner& node);
+/// CNI DEL: all that an owner holds by its handle (release_owner). Where that is nothing, or less than the handle
+/// counts, also what the blocks of `node` have of it although its handle did not lead there: somebody deleted or edited
+/// that. No node: there is no such look. The look reads no more than kHeldOnNodeBlocksMax blocks, for no longer than
+/// kHeldOnNodeTime, and asks `memory`: what it finds is given back only where the store has it so. Where the look fails
+/// nothing is said. Errors: of release_owner; of what was found and could not be given back.
+[[nodiscard]] Result<core::Released> release_on_node(const Context& context, const Context& memory,
+                                                     const core::Owner& owner, const std::string& node);
 inline constexpr std::size_t kHeldOnNodeBlocksMax = 64;
 inline constexpr std::chrono::seconds kHeldOnNodeTime{2};
 

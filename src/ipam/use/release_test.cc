@@ -74,13 +74,10 @@ TEST(LostHandle, WhatTheNodesBlocksHoldIsFoundAndGivenBack) {
     Meddled world(can);
     world.put(core::handle_key("net.c1"), std::nullopt);
     EXPECT_EQ(world.del("c1"), 0U);
-    const auto found = held_on_node(world.context, kMeddledOwner, kNode);
-    ASSERT_TRUE(found);
-    ASSERT_THAT(*found, SizeIs(1));
-    const auto released = release_addresses(world.context, *found);
+    const auto released = release_on_node(world.context, world.context, kMeddledOwner, kNode.name);
     ASSERT_TRUE(released) << released.error().message;
-    EXPECT_THAT(released->released, ElementsAre(World::ip(world.held.c_str())));
-    EXPECT_THAT(held_on_node(world.context, kMeddledOwner, kNode).value(), IsEmpty());
+    EXPECT_THAT(released->addresses, ElementsAre(World::ip(world.held.c_str())));
+    EXPECT_THAT(release_on_node(world.context, world.context, kMeddledOwner, kNode.name)->addresses, IsEmpty());
   }
 }
 

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/result.h"
-#include "noderanges/decide/node_range_config.h"
+#include "noderanges/decide/node_range_changes.h"
 
 namespace croft::app {
 

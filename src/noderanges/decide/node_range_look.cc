@@ -5,7 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "noderanges/decide/cidr_set.h"
 #include "noderanges/decide/node_range_table.h"
 #include "register/address_claims.h"
 

@@ -35,7 +35,7 @@ struct NodeRangesSeen {
   std::vector<NodeRangeSeen> ranges;  ///< ascending by CIDR
   std::vector<std::string> bare;      ///< nodes with a record that lack a range of some family
   std::vector<std::pair<NodeRange, NodeRange>> collisions;
-  /// Nodes that have several ranges of a family, and these, ascending (surplus.h).
+  /// Nodes that have several ranges of a family, and these, ascending (surplus_ranges).
   std::vector<std::pair<std::string, std::vector<net::Prefix>>> surplus;
   std::size_t nodes = 0;  ///< with a record
 };

@@ -93,33 +93,6 @@ TEST(NodeCidrs, ANewNodeSaysItsRangesThatOfTheFirstClusterCidrFirst) {
   EXPECT_THAT(cluster.said.said, IsEmpty());
 }
 
-TEST(NodeCidrs, WhatNodesSayAlreadyIsNobodyElses) {
-  Cluster cluster;
-  cluster.make("oak");
-  cluster.make("elm", {"10.244.0.0/24"});
-  ASSERT_TRUE(cluster.pass());
-  EXPECT_THAT(cluster.said_by("elm"), ElementsAre("10.244.0.0/24"))
-      << "and gets no second family, which it could not say";
-  EXPECT_THAT(cluster.said_by("oak"), ElementsAre("10.244.1.0/24", "fd00::/64"));
-}
-
-/// Else a kubelet's word alone would keep all other nodes without pods.
-TEST(NodeCidrs, WhoSaysTheWholeClusterCidrKeepsNobodyFromARange) {
-  Cluster cluster;
-  cluster.make("oak");
-  ASSERT_TRUE(cluster.pass());
-  cluster.make("evil", {"0.0.0.0/0", "fd00::/56"});
-  ASSERT_TRUE(cluster.record_unsaid("elm"));
-  ASSERT_TRUE(cluster.pass());
-  EXPECT_THAT(cluster.said_by("elm"), ElementsAre("10.244.1.0/24", "fd00:0:0:1::/64")) << "it is told its range too";
-  ASSERT_EQ(cluster.adopted.failed.size(), 2U);
-  for (const auto& [node, error] : cluster.adopted.failed) {
-    EXPECT_EQ(node, "evil");
-    EXPECT_THAT(error.message, HasSubstr("can't be one node's"));
-  }
-  EXPECT_THAT(cluster.adopted.overlaps, IsEmpty());
-}
-
 /// A controller that dies between the record and the object.
 TEST(NodeCidrs, WhatIsRecordedIsSaidByTheNextPass) {
   Cluster cluster;
@@ -150,14 +123,6 @@ TEST(NodeCidrs, BesideAnotherProgramNothingIsGiven) {
   EXPECT_THAT(cluster.said_by("elm"), IsEmpty());
 }
 
-/// Another controller of ours said what is recorded: that is no other program.
-TEST(NodeCidrs, WhatIsRecordedMaySomebodyElseHaveSaid) {
-  Cluster cluster;
-  ASSERT_TRUE(cluster.record_unsaid("oak"));
-  cluster.nodes.of("oak").cidrs = {World::prefix("fd00::/64"), World::prefix("10.244.0.0/24")};
-  EXPECT_TRUE(cluster.pass());
-}
-
 TEST(NodeCidrs, OneNodesFaultKeepsNobodyElseWaiting) {
   Cluster cluster;
   cluster.make("oak");
@@ -179,23 +144,6 @@ std::vector<std::string> failed_in(const NodeCidrsAdopted& adopted) {
   std::vector<std::string> nodes;
   for (const auto& [node, error] : adopted.failed) nodes.push_back(node);
   return nodes;
-}
-
-/// Whatever stands in the way of a record keeps the range from others all the same: two nodes said one range.
-TEST(NodeCidrs, WhatCannotBeTakenDownIsNobodyElses) {
-  for (const bool atomic : {true, false}) {
-    Cluster cluster;
-    cluster.store.set_capabilities({.atomic_commit = atomic});
-    cluster.make("wide", {"10.244.0.0/22"});
-    cluster.make("narrow", {"10.244.4.128/25", "fd00::/65"});
-    cluster.make("part", {"10.244.5.0/24"});
-    cluster.nodes.of("part").damage = Error{ErrorCode::corrupt, "node part says the range \"odd\"", {}};
-    cluster.make("oak");
-    ASSERT_TRUE(cluster.pass());
-    EXPECT_THAT(cluster.said_by("oak"), ElementsAre("10.244.6.0/24", "fd00:0:0:1::/64")) << atomic;
-    EXPECT_THAT(failed_in(cluster.adopted), ElementsAre("part"));
-    EXPECT_THAT(cluster.adopted.overlaps, IsEmpty());
-  }
 }
 
 /// A record of before is in its grace yet, and then it is gone while another node says its range.
@@ -232,17 +180,6 @@ TEST(NodeCidrs, WhatAnotherNodesRecordStandsInTheWayOfIsNobodyElses) {
   EXPECT_THAT(done->refused.front().refusal->message, HasSubstr("beside 1 that nodes' objects say without a record"));
   ASSERT_TRUE(cluster.pass());
   EXPECT_THAT(cluster.adopted.adopted, testing::SizeIs(2)) << "and now the heir's is its own by the record too";
-}
-
-TEST(NodeCidrs, WhatANodeSaysBesideItsRecordIsNobodyElses) {
-  Cluster cluster;
-  ASSERT_TRUE(cluster.record_unsaid("oak"));
-  cluster.nodes.of("oak").cidrs = {World::prefix("10.244.1.0/24")};
-  cluster.memory = {};  // another controller, which saw no rival
-  cluster.make("elm");
-  ASSERT_TRUE(cluster.pass());
-  ASSERT_EQ(cluster.adopted.differing.size(), 1U);
-  EXPECT_THAT(cluster.said_by("elm"), ElementsAre("10.244.2.0/24", "fd00:0:0:1::/64"));
 }
 
 /// Else two nodes would say one range.

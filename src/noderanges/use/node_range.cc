@@ -9,7 +9,7 @@
 
 #include "ipam/use/commit_once.h"
 #include "ipam/use/each_record.h"
-#include "noderanges/decide/surplus.h"
+#include "noderanges/decide/said_ranges.h"
 
 namespace croft::engine {
 namespace {
@@ -20,7 +20,7 @@ core::NodeRecord record_in(const Context& context) {
   return context.store.capabilities().foreign_writers ? core::NodeRecord::demand : core::NodeRecord::make;
 }
 
-/// Whether the register can have what noderanges/decide/surplus.h tells of.
+/// Whether the register can have what core::surplus_ranges() tells of.
 bool may_have_surplus(const Context& context) { return !context.store.capabilities().atomic_commit; }
 
 bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
@@ -196,12 +196,9 @@ class Reconciling {
       for (const net::Prefix& cidr : cidrs) result_.gone.push_back({node, cidr});
     }
     if (options_.grace.count() == 0) return false;
-    if (is_empty) {
-      alarm(Alarm::Kind::nodes_empty,
-            fmt::format("no node has a record, and {} ranges are given", result_.gone.size()));
-    } else {
-      alarm(Alarm::Kind::nodes_shrunken, fmt::format("{} nodes have a record, {} before", nodes, before));
-    }
+    alarm(Alarm::Kind::lists_do_not_fit,
+          is_empty ? fmt::format("no node has a record, and {} ranges are given", result_.gone.size())
+                   : fmt::format("{} nodes have a record, {} before", nodes, before));
     return false;
   }
 

@@ -11,7 +11,7 @@
 #include "ipam/use/transact.h"
 #include "noderanges/decide/node_range_changes.h"
 #include "noderanges/decide/node_range_look.h"
-#include "noderanges/decide/surplus.h"
+#include "noderanges/decide/said_ranges.h"
 
 // Node ranges: the prefixes that nodes take their pods' addresses from. Each call is one commit
 // (noderanges/decide/node_range_changes.h), but for reconcile, which makes several.

@@ -48,9 +48,6 @@ struct NodeWorld : World {
   std::string adopt(const std::string& node, const char* cidr) {
     return text_of(adopt_node_range(context, node, prefix(cidr)));
   }
-  std::size_t give_back(const std::string& node) {
-    return release_node_ranges(context, node, core::IfRecorded::release).value().cidrs.size();
-  }
 
   core::NodeRangesSeen seen() { return look_at_node_ranges(context).value(); }
   /// "CIDR node" of all records.
@@ -62,25 +59,6 @@ struct NodeWorld : World {
 };
 
 // --- giving out ---
-
-TEST(NodeRange, TheFirstOfTheClusterCidr) {  // [N1]
-  NodeWorld world;
-  ASSERT_EQ(world.configure({cut("127.123.234.0/24", 30)}), "changed");
-  EXPECT_EQ(world.take("node-a"), "127.123.234.0/30");
-  EXPECT_EQ(world.take("node-b"), "127.123.234.4/30");
-  // Asking again costs no write.
-  const auto commits = world.store.counts().commit;
-  EXPECT_EQ(world.take("node-a"), "127.123.234.0/30");
-  EXPECT_EQ(world.store.counts().commit, commits);
-}
-
-TEST(NodeRange, NotFromServiceRanges) {  // [N2]
-  NodeWorld world;
-  ASSERT_EQ(world.configure({cut("127.123.234.0/24", 30)}, {"127.123.234.0/26"}), "changed");
-  EXPECT_EQ(world.take("node-a"), "127.123.234.64/30");
-  EXPECT_EQ(world.seen().use.front().excluded, 16U);
-  EXPECT_EQ(world.seen().use.front().taken, 17U);
-}
 
 TEST(NodeRange, NotFromServiceRangesThatTheStoreKnows) {
   NodeWorld world;
@@ -136,73 +114,6 @@ TEST(NodeRange, APoolIsNotMadeOverServices) {
   }
 }
 
-TEST(NodeRange, NotWhatOthersHave) {  // [N3]
-  NodeWorld world;
-  ASSERT_EQ(world.configure({cut("127.123.234.0/24", 30)}, {"127.123.234.0/26"}), "changed");
-  EXPECT_EQ(world.adopt("a", "127.123.234.64/30"), "127.123.234.64/30");
-  EXPECT_EQ(world.adopt("b", "127.123.234.68/30"), "127.123.234.68/30");
-  EXPECT_EQ(world.adopt("c", "127.123.234.72/30"), "127.123.234.72/30");
-  EXPECT_EQ(world.adopt("d", "127.123.234.80/30"), "127.123.234.80/30");
-  EXPECT_EQ(world.take("e"), "127.123.234.76/30");
-  EXPECT_EQ(world.take("f"), "127.123.234.84/30");
-}
-
-TEST(NodeRange, AForeignRangeIsRefusedAndStopsNothing) {  // [N4] [N5]
-  NodeWorld world;
-  ASSERT_EQ(world.configure({cut("10.10.0.0/16", 24)}), "changed");
-  EXPECT_EQ(world.adopt("a", "172.10.0.0/24"),
-            "invalid_argument: node \"a\" has 172.10.0.0/24, which lies in no cluster CIDR");
-  EXPECT_EQ(world.adopt("a", "10.10.3.0/24"), "10.10.3.0/24");
-  EXPECT_EQ(world.adopt("a", "fd00::/64"), "invalid_argument: node \"a\" has fd00::/64, which lies in no cluster CIDR");
-  // The reference's controller ends when it finds such a node; here it is told, and others are served.
-  world.put(core::node_range_key(World::prefix("172.10.0.0/24")), core::NodeRange{"b", World::prefix("172.10.0.0/24")});
-  EXPECT_EQ(world.take("c"), "10.10.0.0/24");
-  EXPECT_EQ(world.take("b"), "172.10.0.0/24");
-  EXPECT_FALSE(world.seen().ranges.back().cluster_cidr);
-}
-
-TEST(NodeRange, Full) {  // [N6] [N7]
-  NodeWorld world;
-  ASSERT_EQ(world.configure({cut("127.123.234.0/28", 30)}, {"127.123.234.12/30"}), "changed");
-  EXPECT_EQ(world.take("a"), "127.123.234.0/30");
-  EXPECT_EQ(world.take("b"), "127.123.234.4/30");
-  EXPECT_EQ(world.take("c"), "127.123.234.8/30");
-  const auto records = world.records();
-  EXPECT_EQ(world.take("d"),
-            "exhausted: no IPv4 range is left for node d: cluster CIDR 127.123.234.0/28 is full (4 of 4 node ranges of "
-            "length 30 taken, 1 of them excluded); add another IPv4 CIDR to --cluster-cidr of `croft node range "
-            "config`, or give back the ranges of nodes that are gone (`croft node range list` names them)");
-  EXPECT_EQ(world.records(), records);
-  EXPECT_FALSE(world.store.get(core::node_key("d"), Deadline{}).value()) << "a refusal made a record";
-  EXPECT_EQ(world.give_back("b"), 1U);
-  EXPECT_EQ(world.take("d"), "127.123.234.4/30");
-  EXPECT_EQ(world.give_back("b"), 0U);
-}
-
-TEST(NodeRange, GivenBackIsReusedLast) {  // [C13]
-  NodeWorld world;
-  ASSERT_EQ(world.configure({cut("10.0.0.0/22", 24)}), "changed");
-  EXPECT_EQ(world.take("a"), "10.0.0.0/24");
-  EXPECT_EQ(world.give_back("a"), 1U);
-  EXPECT_EQ(world.take("a"), "10.0.1.0/24");
-  EXPECT_EQ(world.take("b"), "10.0.2.0/24");
-  EXPECT_EQ(world.take("c"), "10.0.3.0/24");
-  EXPECT_EQ(world.take("d"), "10.0.0.0/24");
-}
-
-TEST(NodeRange, BothFamiliesOrNone) {  // [N10]
-  NodeWorld world;
-  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24), cut("fd00:10::/63", 64)}), "changed");
-  EXPECT_EQ(world.take("a"), "10.0.0.0/24 fd00:10::/64");
-  EXPECT_EQ(world.take("b"), "10.0.1.0/24 fd00:10:0:1::/64");
-  EXPECT_THAT(world.take("c"),
-              HasSubstr("no IPv6 range is left for node c: cluster CIDR fd00:10::/63 is full (2 of 2"));
-  // Nothing of the first family was kept for it.
-  EXPECT_EQ(world.seen().use.front().taken, 2U);
-  EXPECT_EQ(world.give_back("b"), 2U);
-  EXPECT_EQ(world.take("c"), "10.0.2.0/24 fd00:10:0:1::/64");
-}
-
 TEST(NodeRange, TheFirstFamilyIsThatOfTheFirstClusterCidr) {  // [N10]
   NodeWorld world;
   ASSERT_EQ(world.configure({cut("fd00:10::/48", 64), cut("10.0.0.0/16", 24)}), "changed");
@@ -210,72 +121,7 @@ TEST(NodeRange, TheFirstFamilyIsThatOfTheFirstClusterCidr) {  // [N10]
   EXPECT_EQ(world.take("a"), "fd00:10::/64 10.0.0.0/24");
 }
 
-TEST(NodeRange, TheNextClusterCidrOfTheFamilyWhenTheFirstIsFull) {
-  NodeWorld world;
-  ASSERT_EQ(world.configure({cut("10.0.0.0/24", 24), cut("10.9.0.0/24", 25)}), "changed");
-  EXPECT_EQ(world.take("a"), "10.0.0.0/24");
-  EXPECT_EQ(world.take("b"), "10.9.0.0/25");
-  EXPECT_EQ(world.take("c"), "10.9.0.128/25");
-  EXPECT_THAT(world.take("d"), HasSubstr("cluster CIDR 10.0.0.0/24 is full (1 of 1 node range of length 24 taken), "
-                                         "cluster CIDR 10.9.0.0/24 is full (2 of 2 node ranges of length 25 taken)"));
-}
-
-TEST(NodeRange, AdoptingIsChecked) {
-  NodeWorld world;
-  EXPECT_THAT(world.adopt("a", "10.0.0.0/24"), HasSubstr("node ranges are not configured"));
-  EXPECT_THAT(world.take("a"), HasSubstr("node ranges are not configured"));
-  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24)}), "changed");
-  EXPECT_EQ(world.adopt("a", "10.0.4.0/23"), "10.0.4.0/23");
-  EXPECT_EQ(world.adopt("a", "10.0.4.0/23"), "10.0.4.0/23");
-  EXPECT_EQ(world.adopt("a", "10.0.6.0/24"),
-            "invalid_argument: may specify no more than one CIDR for each IP family: node a has 10.0.4.0/23");
-  EXPECT_EQ(world.adopt("b", "10.0.5.0/26"), "already_exists: 10.0.5.0/26 overlaps 10.0.4.0/23, the range of node a");
-  EXPECT_EQ(
-      world.adopt("b", "10.0.0.0/8"),
-      "invalid_argument: cidr 10.0.0.0/8 can't be one node's: it is more than 16 node ranges, or all of a cluster "
-      "CIDR");
-  EXPECT_EQ(world.adopt("b", "10.0.7.64/26"), "10.0.7.64/26");
-  EXPECT_EQ(world.seen().use.front().taken, 3U);
-  EXPECT_THAT(world.adopt("/", "10.0.9.0/24"), HasSubstr("invalid_argument"));
-  EXPECT_THAT(world.take(""), HasSubstr("invalid_argument"));
-}
-
-TEST(NodeRange, ANodeWithoutRecordGetsOne) {
-  NodeWorld world;
-  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24)}), "changed");
-  EXPECT_EQ(world.take("a"), "10.0.0.0/24");
-  EXPECT_TRUE(world.store.get(core::node_key("a"), Deadline{}).value());
-  // Where other programs keep the records of nodes, not.
-  world.store.set_capabilities({.atomic_commit = true, .foreign_writers = true});
-  EXPECT_EQ(world.take("b"), "not_found: there is no node \"b\": `croft node list` names them");
-  world.node("b", {});
-  EXPECT_EQ(world.take("b"), "10.0.1.0/24");
-}
-
 // --- configuration ---
-
-TEST(NodeRange, ConfigurationIsChecked) {
-  NodeWorld world;
-  world.pool("web", "10.1.0.0/16", 26);
-  EXPECT_EQ(world.configure({}), "invalid_argument: 0 cluster CIDRs: 1 to 32 are allowed");
-  EXPECT_EQ(world.configure({cut("10.1.128.0/17", 24)}),
-            "refused_by_configuration: cluster CIDR 10.1.128.0/17 overlaps pool web (10.1.0.0/16)");
-  EXPECT_EQ(world.configure({cut("10.0.0.0/16", 24), cut("10.0.128.0/20", 24)}),
-            "refused_by_configuration: cluster CIDR 10.0.128.0/20 overlaps cluster CIDR 10.0.0.0/16");
-  EXPECT_EQ(
-      world.configure({cut("10.0.0.0/16", 24)}, {"10.0.0.0/12"}),
-      "refused_by_configuration: nothing is left of cluster CIDR 10.0.0.0/16: Service range 10.0.0.0/12 takes the "
-      "rest of it");
-  EXPECT_THAT(world.configure({cut("fd00::/40", 64)}), HasSubstr("the node CIDR size is too big"));
-  EXPECT_FALSE(world.seen().set);
-  EXPECT_EQ(world.configure({cut("10.0.0.0/16", 24)}), "changed");
-  const auto commits = world.store.counts().commit;
-  EXPECT_EQ(world.configure({cut("10.0.0.0/16", 24)}), "same");
-  EXPECT_EQ(world.store.counts().commit, commits);
-  world.put(core::range_allocation_key(core::kServiceIps), core::RangeAllocation{"10.8.0.0/14", "", {}});
-  EXPECT_THAT(world.configure({cut("10.0.0.0/16", 24), cut("10.9.0.0/16", 24)}),
-              HasSubstr("nothing is left of cluster CIDR 10.9.0.0/16: Service range 10.8.0.0/14"));
-}
 
 TEST(NodeRange, APoolMadeMeanwhileIsSeen) {
   /// Makes a pool the first time that pools are listed for the configuration.
@@ -318,38 +164,6 @@ TEST(NodeRange, APoolIsNotMadeOverNodeRanges) {
   EXPECT_TRUE(create_pool(world.context, World::spec("old", "10.0.16.0/20", 26)));
 }
 
-TEST(NodeRange, ConfigurationChangesLeaveNodesWhatTheyHave) {
-  NodeWorld world;
-  ASSERT_EQ(world.configure({cut("10.0.0.0/22", 24), cut("fd00::/48", 64)}), "changed");
-  EXPECT_EQ(world.take("a"), "10.0.0.0/24 fd00::/64");
-  EXPECT_EQ(world.take("b"), "10.0.1.0/24 fd00:0:0:1::/64");
-  // A cluster CIDR more, another mask: the cursor of the one that stays goes on, that of the other begins again.
-  EXPECT_EQ(world.configure({cut("10.0.0.0/22", 25), cut("fd00::/48", 64), cut("10.9.0.0/24", 24)}), "changed");
-  EXPECT_EQ(world.take("c"), "10.0.2.0/25 fd00:0:0:2::/64");
-  EXPECT_EQ(world.take("a"), "10.0.0.0/24 fd00::/64");
-  // Taken away: nodes keep what they have of it.
-  EXPECT_EQ(world.configure({cut("10.9.0.0/24", 24)}),
-            "changed a=10.0.0.0/24 b=10.0.1.0/24 c=10.0.2.0/25 a=fd00::/64 b=fd00:0:0:1::/64 c=fd00:0:0:2::/64");
-  EXPECT_EQ(world.take("a"), "10.0.0.0/24 fd00::/64");
-  EXPECT_EQ(world.take("d"), "10.9.0.0/24");
-  EXPECT_EQ(world.give_back("a"), 2U);
-  // Back again: what others kept is still theirs.
-  EXPECT_EQ(world.configure({cut("10.0.0.0/22", 24)}), "changed d=10.9.0.0/24 b=fd00:0:0:1::/64 c=fd00:0:0:2::/64");
-  EXPECT_EQ(world.take("e"), "10.0.0.0/24");
-  EXPECT_EQ(world.take("f"), "10.0.3.0/24");
-  EXPECT_THAT(world.take("g"), HasSubstr("is full (4 of 4"));
-}
-
-TEST(NodeRange, ANewFamilyComesToNodesThatHaveTheOther) {
-  NodeWorld world;
-  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24)}), "changed");
-  EXPECT_EQ(world.take("a"), "10.0.0.0/24");
-  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24), cut("fd00::/48", 64)}), "changed");
-  EXPECT_THAT(world.seen().bare, ElementsAre("a"));
-  EXPECT_EQ(world.take("a"), "10.0.0.0/24 fd00::/64");
-  EXPECT_THAT(world.seen().bare, IsEmpty());
-}
-
 TEST(NodeRange, ADamagedConfigurationIsToldAndNotGuessed) {
   NodeWorld world;
   core::NodeRangeSet set;
@@ -372,18 +186,6 @@ TEST(NodeRange, ADamagedPoolStopsWhoeverClaimsAndNobodyWhoLooks) {
   EXPECT_EQ(world.take("a"), "10.0.0.0/24");
   world.pool("p", "10.9.0.0/24", 26, 0);
   world.store.damage(core::pool_key("p"));
-  EXPECT_THAT(world.take("b"), HasSubstr("corrupt"));
-  const auto seen = look_at_node_ranges(world.context);
-  ASSERT_TRUE(seen) << seen.error().message;
-  EXPECT_EQ(seen->ranges.size(), 1U);
-}
-
-TEST(NodeRange, ADamagedServiceRangeToo) {
-  NodeWorld world;
-  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24)}), "changed");
-  EXPECT_EQ(world.take("a"), "10.0.0.0/24");
-  world.put(core::range_allocation_key(core::kServiceIps), core::RangeAllocation{});
-  world.store.damage(core::range_allocation_key(core::kServiceIps));
   EXPECT_THAT(world.take("b"), HasSubstr("corrupt"));
   const auto seen = look_at_node_ranges(world.context);
   ASSERT_TRUE(seen) << seen.error().message;
@@ -476,12 +278,12 @@ TEST(NodeRangeReconcile, TheGraceDoesNotRunWhileNoNodeIsSeen) {
   for (const char* node : {"a", "b", "c"}) world.put(core::node_key(node), std::nullopt);
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(world.pass().size(), 3U);
-    EXPECT_THAT(world.alarms, ElementsAre("nodes_empty"));
+    EXPECT_THAT(world.alarms, ElementsAre("lists_do_not_fit"));
     world.clock.advance(1h);
   }
   world.node("a", {});
   EXPECT_THAT(world.pass(), ElementsAre("gone b 10.0.1.0/24", "gone c 10.0.2.0/24"));
-  EXPECT_THAT(world.alarms, ElementsAre("nodes_shrunken")) << "1 of 3";
+  EXPECT_THAT(world.alarms, ElementsAre("lists_do_not_fit")) << "1 of 3";
   world.clock.advance(1h);
   EXPECT_THAT(world.pass(), ElementsAre("gone b 10.0.1.0/24", "gone c 10.0.2.0/24")) << "the first look that counts";
   EXPECT_THAT(world.alarms, IsEmpty());
@@ -498,7 +300,7 @@ TEST(NodeRangeReconcile, AListThatShrankProvesNothingAlsoAfterARestart) {
   world.put(core::node_key("c"), std::nullopt);
   world.memory = {};
   EXPECT_EQ(world.pass().size(), 2U);
-  EXPECT_THAT(world.alarms, ElementsAre("nodes_shrunken"));
+  EXPECT_THAT(world.alarms, ElementsAre("lists_do_not_fit"));
 }
 
 TEST(NodeRangeReconcile, OnePassGivesBackNoMoreThanItsShare) {
@@ -577,30 +379,6 @@ TEST(NodeRangeReconcile, ManyNodesInBatches) {
 }
 
 // --- faults ---
-
-TEST(NodeRange, AFailedCommitLeavesNothing) {  // [N9]
-  NodeWorld world;
-  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24), cut("fd00::/48", 64)}), "changed");
-  world.store.set_faults(store::FaultScript().from_commit(world.store.counts().commit + 1, store::Fault::storage_full));
-  EXPECT_THAT(world.take("a"), HasSubstr("storage_full"));
-  world.store.set_faults({});
-  EXPECT_THAT(world.records(), IsEmpty());
-  EXPECT_EQ(world.take("b"), "10.0.0.0/24 fd00::/64");
-}
-
-TEST(NodeRange, ALostReplyGivesOneRange) {  // docs/notes/node-ranges.md#quirks
-  for (const store::Fault fault : {store::Fault::lose_reply, store::Fault::lose_request, store::Fault::conflict}) {
-    NodeWorld world;
-    ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24), cut("fd00::/48", 64)}), "changed");
-    world.store.set_faults(store::FaultScript().on_commit(world.store.counts().commit + 1, fault));
-    EXPECT_EQ(world.take("a"), "10.0.0.0/24 fd00::/64");
-    EXPECT_EQ(world.records().size(), 2U);
-    world.store.set_faults(store::FaultScript().on_commit(world.store.counts().commit + 1, fault));
-    const auto released = release_node_ranges(world.context, "a", core::IfRecorded::release);
-    ASSERT_TRUE(released) << released.error().message;
-    EXPECT_THAT(world.records(), IsEmpty());
-  }
-}
 
 /// The reply of the release is lost, and before it is decided again the node has got another range.
 TEST(NodeRange, ALateReleaseLeavesTheNextRangeAlone) {

@@ -11,7 +11,7 @@
 
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
-#include "services/decide/service_addresses.h"
+#include "services/decide/mapped_range.h"
 #include "services/decide/service_words.h"
 
 namespace croft::core::audit {

@@ -13,10 +13,11 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "register/address_claims.h"
 #include "register/allocation.h"
 #include "register/service.h"
-#include "services/decide/node_ports.h"
-#include "services/decide/service_addresses.h"
+#include "services/decide/mapped_range.h"
+#include "services/decide/range_changes.h"
 
 // One pass of the repair of Kubernetes' ranges (docs/notes/service-ranges.md#repair): makes each range anew from
 // what the Services hold, and says what was wrong with the stored one.
@@ -149,5 +150,39 @@ struct RangeRepair {
 /// `range` any port will do.
 [[nodiscard]] RangeRepair compare_node_ports(const std::optional<service::NodePortRange>& range,
                                              std::span<const ServiceUse> services);
+
+// Which ranges a pass of the repair looks at, what they are to be, and where it has to give up (range_repair.h repairs
+// one).
+
+/// The ranges that there may be, in the order of a report.
+inline constexpr std::array<std::string_view, 3> kRangeNames{kServiceIps, kSecondaryServiceIps, kServiceNodePorts};
+
+struct RangesSeen {
+  std::map<std::string, RangeAllocation, std::less<>> stored;  ///< by name
+  std::map<std::string, Leaks> leaks;                          ///< of the passes before, by name
+};
+
+/// A part that could not be done. The others were.
+struct RangeFailure {
+  std::string range;
+  Error error;
+};
+struct RangesDecided {
+  std::vector<RangeFailure> failures;
+  std::vector<RangeRepair> repairs;
+};
+
+/// The ranges of addresses. A range that is not given by `wanted` stays as its record says. A range that is made, or
+/// moved, is refused where somebody else claims its addresses. Values of a range that nobody says are a failure that
+/// asks for the flag; so are two records of one family. A record that the flags leave out stays, as in the reference:
+/// it may be wanted again.
+[[nodiscard]] RangesDecided decide_addresses(const RangesSeen& seen, const ServiceRanges& wanted,
+                                             std::span<const ServiceUse> services, const AddressClaims& claims);
+/// The range of node ports.
+[[nodiscard]] RangesDecided decide_node_ports(const RangesSeen& seen, const ServiceRanges& wanted,
+                                              std::span<const ServiceUse> services);
+
+/// Whether the repair claims addresses for a range that it did not have.
+[[nodiscard]] bool is_moved(const RangeRepair& repair);
 
 }  // namespace croft::core::audit

@@ -1,10 +1,9 @@
-#include "services/commands/service_audit_views.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cli/croft/json_output.h"
 #include "cli/croft/table.h"
+#include "services/commands/service_views.h"
 #include "services/use/test_services.h"
 #include "store/test_commits.h"
 
@@ -105,11 +104,6 @@ TEST_F(ServiceAuditViews, Findings) {
             "duplicate    servicenodeports   30001       default/web    Port 30001 was assigned to multiple services; "
             "please recreate service\n"
             "6 findings\n");
-}
-
-TEST_F(ServiceAuditViews, OneFinding) {
-  plant("lost", "10.0.0.5");
-  EXPECT_THAT(text(), testing::EndsWith("\n1 finding\n"));
 }
 
 TEST_F(ServiceAuditViews, Json) {

@@ -1,5 +1,9 @@
+#include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <map>
 #include <memory>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -8,17 +12,187 @@
 #include "cli/croft/command_line.h"
 #include "cli/croft/label_selector.h"
 #include "cli/croft/listing.h"
+#include "cli/stores/open_store.h"
 #include "cni/error_table.h"
 #include "os/files.h"
 #include "os/process.h"
 #include "services/commands/service_views.h"
 #include "services/decide/service_words.h"
 #include "services/format/service_manifest.h"
+#include "services/use/range_repair.h"
 #include "services/use/service.h"
 #include "store/kube/format/yaml_documents.h"
 #include "store/store_url.h"
 
 namespace croft::app {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+struct AuditFlags {
+  std::vector<std::string> etcd_servers;
+  std::string etcd_ca_file, etcd_certificate_file, etcd_key_file, etcd_prefix = "/registry";
+  std::string cidrs, node_ports;
+  bool apply = false;
+  int passes = 0;  ///< 0: as it comes
+  std::int64_t interval_ms = std::chrono::duration_cast<milliseconds>(std::chrono::minutes(3)).count();
+};
+
+[[nodiscard]] Result<engine::Context> open_store_of_services(CommandLine& line, const AuditFlags& flags,
+                                                             bool only_looks) {
+  if (flags.etcd_servers.empty()) return only_looks ? line.look() : line.open();
+  EtcdPlace place;
+  place.endpoints = flags.etcd_servers;
+  place.ca_file = flags.etcd_ca_file;
+  place.certificate_file = flags.etcd_certificate_file;
+  place.key_file = flags.etcd_key_file;
+  place.kubernetes_prefix = flags.etcd_prefix;
+  TRY(line.store, open_etcd_store(std::move(place), line.clock, kubernetes_registry));
+  return engine::Context{*line.store, line.clock, line.random};
+}
+
+[[nodiscard]] Result<engine::RangeRepairOptions> repair_options(const AuditFlags& flags, bool write) {
+  engine::RangeRepairOptions options;
+  TRY_VOID(core::service::read_range_flags(flags.cidrs, flags.node_ports, options.cidrs, options.node_ports));
+  options.write = write;
+  return options;
+}
+
+/// A failure is the error, after all else was said.
+[[nodiscard]] Result<int> ended(const engine::RangeRepairReport& report, bool has_findings) {
+  if (!report.failures.empty()) return fail(report.failures.front().error);
+  return static_cast<int>(has_findings ? edge::ExitCode::findings : edge::ExitCode::fine);
+}
+
+[[nodiscard]] Result<int> audit_services(CommandLine& line, const AuditFlags& flags) {
+  TRY(const engine::RangeRepairOptions options, repair_options(flags, false));
+  TRY(const engine::Context context, open_store_of_services(line, flags, true));
+  engine::RangeRepairMemory memory;
+  TRY(const engine::RangeRepairReport report, engine::repair_ranges(context, options, memory));
+  const auto findings = report.findings();
+  print(line.json() ? line.data(json_of(report, findings)) : text_of(report, findings, line.wide()));
+  return ended(report, !findings.empty());
+}
+
+[[nodiscard]] bool has_waiting_leaks(const engine::RangeRepairReport& report) {
+  if (report.addresses && report.addresses->to_be_seen_again > 0) return true;
+  return std::ranges::any_of(report.ranges, [](const auto& range) { return !range.leaks.empty(); });
+}
+
+/// Findings that the last pass did not put right, or would not have.
+[[nodiscard]] bool leaves_something(const engine::RangeRepairReport& report) {
+  const auto findings = report.findings();
+  return !report.changed_meanwhile.empty() ||
+         !std::ranges::all_of(findings, [&](const auto& finding) { return report.applied && finding.mended; });
+}
+
+[[nodiscard]] Result<int> repair_ranges(CommandLine& line, const AuditFlags& flags) {
+  TRY(const engine::RangeRepairOptions options, repair_options(flags, flags.apply));
+  TRY(const engine::Context context, open_store_of_services(line, flags, !flags.apply));
+  const int passes = flags.passes > 0 ? flags.passes
+                     : flags.apply    ? static_cast<int>(core::audit::kPassesBeforeLeakIsFreed)
+                                      : 1;
+  engine::RangeRepairMemory memory;
+  std::vector<core::audit::RepairFinding> findings;
+  engine::RangeRepairReport report;
+  for (int pass = 1; pass <= passes; ++pass) {
+    TRY(report, engine::repair_ranges(context, options, memory));
+    if (pass == 1) {
+      const std::string text = text_of(report, report.findings(), line.wide());
+      if (line.json()) {
+        static_cast<void>(os::write_standard_error(text));
+      } else {
+        print(text);
+      }
+    }
+    findings = merged(std::move(findings), report.findings());
+    for (const engine::RangeFailure& failure : report.failures) {
+      tell(fmt::format("pass {}: {}: {}", pass, failure.range, printable(failure.error.message, Printed::line)));
+    }
+    // A pass to come mends what passes away by itself, and gives nobody a right.
+    const bool may_mend = std::ranges::any_of(report.failures, [](const engine::RangeFailure& failure) {
+      return failure.error.code != ErrorCode::permission_denied;
+    });
+    if (!has_waiting_leaks(report) && !may_mend) break;
+    if (pass == passes) break;
+    tell(fmt::format("pass {} of {} done; what has leaked is freed in pass {}, the next is in {} ms", pass, passes,
+                     core::audit::kPassesBeforeLeakIsFreed, flags.interval_ms));
+    std::this_thread::sleep_for(milliseconds(flags.interval_ms));
+  }
+  const bool is_left = leaves_something(report);
+  if (line.json()) {
+    print(line.data(json_of(report, findings)));
+  } else if (!flags.apply) {
+    print("nothing was written: --apply writes\n");
+  } else {
+    for (const auto& finding : findings) {
+      if (finding.mended) print(fmt::format("{} {}: mended\n", name_of(finding.type), finding.value));
+    }
+    print(is_left ? "something is left that no repair can mend, or that needs more passes\n" : "all is well\n");
+  }
+  return ended(report, is_left);
+}
+
+void add_audit_flags(CLI::App& command, AuditFlags& flags) {
+  command
+      .add_option("--etcd-servers", flags.etcd_servers,
+                  "etcd of a Kubernetes cluster, instead of --store: http://10.0.0.1:2379, separate several by commas")
+      ->delimiter(',');
+  command.add_option("--etcd-cafile", flags.etcd_ca_file, "File with the CA certificate of that etcd");
+  command.add_option("--etcd-certfile", flags.etcd_certificate_file, "Client certificate for that etcd");
+  command.add_option("--etcd-keyfile", flags.etcd_key_file, "Key of that certificate");
+  command.add_option("--etcd-prefix", flags.etcd_prefix, "Prefix of the kube-apiservers' records")
+      ->default_str("/registry");
+  command.add_option("--service-cluster-ip-range", flags.cidrs,
+                     "Expected Service address ranges, as in the kube-apiservers' flag (default: as stored)");
+  command.add_option("--service-node-port-range", flags.node_ports, "Expected node port range (default: as stored)");
+}
+
+CLI::App* add_verb(CLI::App& service, CommandLine& line, const char* verb, const char* help,
+                   const std::shared_ptr<AuditFlags>& flags, Result<int> (*action)(CommandLine&, const AuditFlags&)) {
+  CLI::App* command = service.add_subcommand(verb, help);
+  add_audit_flags(*command, *flags);
+  command->callback(
+      [&line, flags, action] { line.run = [flags, action](CommandLine& l) { return action(l, *flags); }; });
+  return command;
+}
+
+}  // namespace
+
+void add_service_audit_commands(CLI::App& service, CommandLine& line) {
+  add_verb(service, line, "audit",
+           "Compare the ranges with what the Services hold; writes nothing. -o wide: who holds what",
+           std::make_shared<AuditFlags>(), audit_services)
+      ->footer(
+          "The exit code is 3 if there are findings: leaked values, values of two Services, values outside the ranges, "
+          "values that are not allocated.");
+
+  const auto flags = std::make_shared<AuditFlags>();
+  CLI::App* repairing =
+      add_verb(service, line, "repair", "Audit, and with --apply fix what can be fixed", flags, repair_ranges);
+  repairing->add_flag("--apply", flags->apply, "Write the repairs, by compare-and-swap");
+  repairing
+      ->add_option("--passes", flags->passes,
+                   "Maximum number of passes; a leaked bit is freed in the third (default: 3 with --apply, otherwise "
+                   "1; fewer if nothing leaked)")
+      ->check(CLI::Range(1, 1000));
+  const CLI::AsNumberWithUnit duration(
+      std::map<std::string, std::int64_t>{{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}},
+      CLI::AsNumberWithUnit::UNIT_REQUIRED, "TIME");
+  repairing
+      ->add_option("--interval", flags->interval_ms,
+                   "Time between two passes. It must be longer than a kube-apiserver takes to create a Service; "
+                   "shorten it only while none creates any")
+      ->transform(duration)
+      ->type_name("DURATION")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{24} * 3'600'000))
+      ->default_str("3m");
+  repairing->footer(
+      "The exit code is 3 if something is left: without --apply any finding, with --apply what no repair can fix "
+      "(values of two Services, values outside the ranges).");
+}
+
 namespace {
 
 constexpr int kRefused = static_cast<int>(edge::ExitCode::error);
@@ -125,15 +299,11 @@ template <class T, std::size_t N>
 /// The ranges by the flags.
 [[nodiscard]] Result<core::ServiceRanges> ranges_of(const CommandLine& line, const ServiceFlags& flags) {
   core::ServiceRanges ranges;
-  if (!flags.cidrs.empty()) {
-    TRY(ranges.cidrs, core::service::parse_service_cidrs(flags.cidrs));
-    for (const net::Prefix& cidr : {ranges.cidrs->primary, ranges.cidrs->secondary}) {
-      if (!cidr.is_valid()) continue;
-      if (const auto made = core::service::ServiceCidr::make(cidr); !made) return fail(made.error());
-    }
-  }
-  if (!flags.node_ports.empty()) {
-    TRY(ranges.node_ports, core::service::parse_node_port_flag(flags.node_ports));
+  TRY_VOID(core::service::read_range_flags(flags.cidrs, flags.node_ports, ranges.cidrs, ranges.node_ports));
+  const core::service::ServiceCidrs cidrs = ranges.cidrs.value_or(core::service::ServiceCidrs());
+  for (const net::Prefix& cidr : {cidrs.primary, cidrs.secondary}) {
+    if (!cidr.is_valid()) continue;
+    if (const auto made = core::service::ServiceCidr::make(cidr); !made) return fail(made.error());
   }
   // In an etcd a kube-apiserver may be the one who makes them.
   ranges.may_make = flags.make_ranges || store::file_of_store(line.store_url).has_value();
@@ -167,44 +337,21 @@ int report(CommandLine& line, const core::ServiceAnswer& answer, const char* ver
   return engine::get_service(context, changed->service.name);
 }
 
-[[nodiscard]] Result<int> create_one(CommandLine& line, const engine::Context& context, const ServiceFlags& flags,
-                                     const core::Service& wanted) {
+/// Makes it, or with `is_update` replaces the one of its name.
+[[nodiscard]] Result<int> change_one(CommandLine& line, const engine::Context& context, const ServiceFlags& flags,
+                                     const core::Service& wanted, bool is_update,
+                                     const std::optional<store::Revision>& as_of = {}) {
   TRY(const core::ServiceRanges ranges, ranges_of(line, flags));
-  TRY(const core::ServiceAnswer answer, engine::create_service(context, wanted, ranges, flags.dry_run));
+  TRY(const core::ServiceAnswer answer, is_update
+                                            ? engine::update_service(context, wanted, ranges, flags.dry_run, as_of)
+                                            : engine::create_service(context, wanted, ranges, flags.dry_run));
   TRY(const auto stored, stored_again(line, context, answer, flags.dry_run));
-  return report(line, answer, "created", flags.dry_run, stored);
+  return report(line, answer, is_update ? "updated" : "created", flags.dry_run, stored);
 }
 
 [[nodiscard]] Result<void> check_arguments(const ServiceFlags& flags) {
   if (flags.name.empty() != flags.file.empty()) return {};
   return fail(ErrorCode::invalid_argument, "either NAME or -f FILE says which Service is meant");
-}
-
-[[nodiscard]] Result<int> create_service(CommandLine& line, const ServiceFlags& flags) {
-  TRY_VOID(check_arguments(flags));
-  if (flags.file.empty()) {
-    core::Service service;
-    service.name = {flags.name_space, flags.name};
-    TRY_VOID(apply_flags(flags, service));
-    TRY(const engine::Context context, line.open(!flags.dry_run));
-    return create_one(line, context, flags, service);
-  }
-  TRY(const auto manifests, read_manifests(flags));
-  TRY(const engine::Context context, line.open(!flags.dry_run));
-  int code = 0;
-  for (const wire::ServiceManifest& manifest : manifests) {
-    TRY(const int one, create_one(line, context, flags, manifest.service));
-    code = std::max(code, one);
-  }
-  return code;
-}
-
-[[nodiscard]] Result<int> update_one(CommandLine& line, const engine::Context& context, const ServiceFlags& flags,
-                                     const core::Service& wanted, const std::optional<store::Revision>& as_of) {
-  TRY(const core::ServiceRanges ranges, ranges_of(line, flags));
-  TRY(const core::ServiceAnswer answer, engine::update_service(context, wanted, ranges, flags.dry_run, as_of));
-  TRY(const auto stored, stored_again(line, context, answer, flags.dry_run));
-  return report(line, answer, "updated", flags.dry_run, stored);
 }
 
 [[nodiscard]] Result<std::optional<store::Revision>> revision_of(const wire::ServiceManifest& manifest) {
@@ -218,28 +365,46 @@ int report(CommandLine& line, const core::ServiceAnswer& answer, const char* ver
   return std::optional(store::Revision{number});
 }
 
+/// The store is opened once all manifests could be read.
+[[nodiscard]] Result<int> change_by_manifests(CommandLine& line, const ServiceFlags& flags, bool is_update) {
+  TRY(const auto manifests, read_manifests(flags));
+  TRY(const engine::Context context, line.open(!is_update && !flags.dry_run));
+  int code = 0;
+  for (const wire::ServiceManifest& manifest : manifests) {
+    std::optional<store::Revision> as_of;
+    if (is_update) {
+      TRY(as_of, revision_of(manifest));
+    }
+    TRY(const int one, change_one(line, context, flags, manifest.service, is_update, as_of));
+    code = std::max(code, one);
+  }
+  return code;
+}
+
+[[nodiscard]] Result<int> create_service(CommandLine& line, const ServiceFlags& flags) {
+  TRY_VOID(check_arguments(flags));
+  if (!flags.file.empty()) return change_by_manifests(line, flags, false);
+  core::Service service;
+  service.name = {flags.name_space, flags.name};
+  TRY_VOID(apply_flags(flags, service));
+  TRY(const engine::Context context, line.open(!flags.dry_run));
+  return change_one(line, context, flags, service, false);
+}
+
+[[nodiscard]] int report_absent(const std::string& name_space, const std::string& name) {
+  tell(core::refuse_not_found({name_space, name}).to_string());
+  return kRefused;
+}
+
 /// By flags only what they name changes; by a manifest the Service becomes what it says, as with `kubectl replace`.
 [[nodiscard]] Result<int> update_service(CommandLine& line, const ServiceFlags& flags) {
   TRY_VOID(check_arguments(flags));
-  if (!flags.file.empty()) {
-    TRY(const auto manifests, read_manifests(flags));
-    TRY(const engine::Context context, line.open());
-    int code = 0;
-    for (const wire::ServiceManifest& manifest : manifests) {
-      TRY(const auto as_of, revision_of(manifest));
-      TRY(const int one, update_one(line, context, flags, manifest.service, as_of));
-      code = std::max(code, one);
-    }
-    return code;
-  }
+  if (!flags.file.empty()) return change_by_manifests(line, flags, true);
   TRY(const engine::Context context, line.open());
   TRY(auto stored, engine::get_service(context, {flags.name_space, flags.name}));
-  if (!stored) {
-    tell(core::refuse_not_found({flags.name_space, flags.name}).to_string());
-    return kRefused;
-  }
+  if (!stored) return report_absent(flags.name_space, flags.name);
   TRY_VOID(apply_flags(flags, stored->service));
-  return update_one(line, context, flags, stored->service, stored->revision);
+  return change_one(line, context, flags, stored->service, true, stored->revision);
 }
 
 struct NameOptions {
@@ -257,10 +422,7 @@ struct NameOptions {
 [[nodiscard]] Result<int> show_service(CommandLine& line, const NameOptions& options) {
   TRY(const engine::Context context, line.look());
   TRY(const auto stored, engine::get_service(context, {options.name_space, options.name}));
-  if (!stored) {
-    tell(core::refuse_not_found({options.name_space, options.name}).to_string());
-    return kRefused;
-  }
+  if (!stored) return report_absent(options.name_space, options.name);
   print(line.json() ? line.data(json_of(*stored)) : service_text(*stored));
   return 0;
 }

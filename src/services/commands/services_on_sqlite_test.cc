@@ -9,13 +9,17 @@
 
 #include "base/manual_clock.h"
 #include "cli/stores/open_store.h"
+#include "ipam/use/test_meddler.h"
 #include "os/clock.h"
 #include "os/scratch_directory.h"
+#include "services/use/range_repair.h"
 #include "services/use/service.h"
+#include "store/test_commits.h"
 
 // Services on the store that they are really on; the rules are tested in services/use.
 
 namespace croft::app {
+
 namespace {
 
 class ServicesOnSqlite : public testing::Test {
@@ -44,33 +48,6 @@ class ServicesOnSqlite : public testing::Test {
   os::ScratchDirectory scratch_;
   os::SystemClock clock_;
 };
-
-TEST_F(ServicesOnSqlite, WhatIsMadeIsThereWhenTheStoreIsOpenedAgain) {
-  core::Service made;
-  {
-    const auto store = open();
-    SeededRandom random(1);
-    const engine::Context context{*store, clock_, random};
-    core::Service wanted = service("a");
-    wanted.type = core::ServiceType::load_balancer;
-    wanted.external_traffic_policy = core::TrafficPolicy::local;
-    wanted.external_traffic_policy_given = true;
-    wanted.ip_family_policy = core::IpFamilyPolicy::require_dual_stack;
-    wanted.labels = {{"a", "b"}};
-    const auto answer = engine::create_service(context, wanted, ranges("10.96.0.0/12,fd00::/112"));
-    ASSERT_TRUE(answer) << answer.error().message;
-    made = std::get<core::ServiceChanged>(*answer).service;
-  }
-  const auto store = open();
-  SeededRandom random(2);
-  const engine::Context context{*store, clock_, random};
-  const auto stored = engine::get_service(context, made.name);
-  ASSERT_TRUE(stored && *stored);
-  EXPECT_EQ((*stored)->service, made);
-  const auto deleted = engine::delete_service(context, made.name);
-  ASSERT_TRUE(deleted) << deleted.error().message;
-  EXPECT_TRUE(std::holds_alternative<core::ServiceChanged>(*deleted));
-}
 
 TEST_F(ServicesOnSqlite, TenThousandCreationsOnARangeOf254) {
   constexpr int kWanted = 10'000;
@@ -112,4 +89,77 @@ TEST_F(ServicesOnSqlite, TenThousandCreationsOnARangeOf254) {
 }
 
 }  // namespace
+
+// Two writers on the store that Services are really on: one makes and deletes them, the other repairs. The rules are
+// tested in services/use.
+
+namespace {
+
+using ::testing::IsEmpty;
+
+class RangeRepairOnSqlite : public testing::Test {
+ protected:
+  RangeRepairOnSqlite() {
+    ranges_.cidrs = core::service::parse_service_cidrs("10.96.0.0/24").value();
+    ranges_.node_ports = core::service::parse_node_port_flag("").value();
+    ranges_.may_make = true;
+  }
+  std::unique_ptr<store::Store> open() {
+    auto opened = open_store("sqlite:" + scratch_.file("croft.db"), store::OpenMode::create, clock_);
+    EXPECT_TRUE(opened) << opened.error().message;
+    return opened ? *std::move(opened) : nullptr;
+  }
+  void create(const engine::Context& context, const std::string& name, const std::string& ip = {}) const {
+    core::Service service;
+    service.name = {"default", name};
+    service.type = core::ServiceType::node_port;
+    service.cluster_ip = ip;
+    core::ServicePort port;
+    port.port = 80;
+    service.ports = {port};
+    const auto answer = engine::create_service(context, service, ranges_);
+    EXPECT_TRUE(answer && std::holds_alternative<core::ServiceChanged>(*answer)) << name;
+  }
+  static void remove(const engine::Context& context, const std::string& name) {
+    EXPECT_TRUE(engine::delete_service(context, {"default", name})) << name;
+  }
+  static engine::RangeRepairReport repair(const engine::Context& context, engine::RangeRepairMemory& memory) {
+    const engine::RangeRepairOptions options{{}, {}, true};
+    auto report = engine::repair_ranges(context, options, memory);
+    EXPECT_TRUE(report) << report.error().message;
+    return report ? *std::move(report) : engine::RangeRepairReport{};
+  }
+
+  os::ScratchDirectory scratch_;
+  os::SystemClock clock_;
+  core::ServiceRanges ranges_;
+};
+
+TEST_F(RangeRepairOnSqlite, ARepairBesideABusyWriterLosesNothing) {
+  const auto store = open();
+  const auto other_store = open();
+  SeededRandom random(1);
+  SeededRandom other_random(2);
+  const engine::Context repairing{*store, clock_, random};
+  const engine::Context other{*other_store, clock_, other_random};
+  create(other, "first");
+  std::atomic<bool> ended = false;
+  std::thread writer([&] {
+    for (int i = 0; i < 60; ++i) {
+      create(other, "s" + std::to_string(i));
+      if (i % 3 != 0) remove(other, "s" + std::to_string(i));
+    }
+    ended = true;
+  });
+  engine::RangeRepairMemory memory;
+  while (!ended) static_cast<void>(repair(repairing, memory));
+  writer.join();
+  engine::RangeRepairMemory fresh;
+  const auto after = repair(repairing, fresh);
+  EXPECT_THAT(after.findings(), IsEmpty());
+  EXPECT_EQ(after.services.size(), 21U);
+}
+
+}  // namespace
+
 }  // namespace croft::app

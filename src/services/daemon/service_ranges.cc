@@ -12,12 +12,7 @@ namespace croft::app {
 
 Result<void> ServiceRanges::configure(const std::string& cluster_ip_range, const std::string& node_port_range,
                                       bool dry_run) {
-  if (!cluster_ip_range.empty()) {
-    TRY(options_.cidrs, core::service::parse_service_cidrs(cluster_ip_range));
-  }
-  if (!node_port_range.empty()) {
-    TRY(options_.node_ports, core::service::parse_node_port_flag(node_port_range));
-  }
+  TRY_VOID(core::service::read_range_flags(cluster_ip_range, node_port_range, options_.cidrs, options_.node_ports));
   options_.write = !dry_run;
   return {};
 }

@@ -1,5 +1,3 @@
-#include "services/decide/bitmap_range.h"
-
 #include <algorithm>
 #include <array>
 #include <set>
@@ -10,6 +8,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "base/manual_clock.h"
+#include "services/decide/mapped_range.h"
 
 // The names in brackets are the rows of docs/notes/service-ranges.md#cases.
 
@@ -50,20 +49,6 @@ class BitmapRangeShapes : public testing::TestWithParam<Shape> {
   SeededRandom random_{1};
 };
 
-TEST_P(BitmapRangeShapes, OneIsTaken_B1) {
-  EXPECT_NE(range_.take_next(random_), std::nullopt);
-  EXPECT_EQ(range_.taken_count(), 1U);
-  EXPECT_EQ(range_.free_count(), size_ - 1);
-}
-
-TEST_P(BitmapRangeShapes, TakenByNameToTheEnd_B2) {
-  for (std::uint32_t i = 0; i < size_; ++i) ASSERT_EQ(range_.take(i), true);
-  EXPECT_EQ(range_.take_next(random_), std::nullopt);
-  EXPECT_FALSE(range_.take(size_));
-  EXPECT_FALSE(range_.has(size_));
-  EXPECT_FALSE(range_.give_back(size_));
-}
-
 TEST_P(BitmapRangeShapes, FillsWithoutRepeating_B3) {
   std::set<std::uint32_t> seen;
   for (std::uint32_t i = 0; i < size_; ++i) {
@@ -74,41 +59,6 @@ TEST_P(BitmapRangeShapes, FillsWithoutRepeating_B3) {
   }
   EXPECT_EQ(range_.take_next(random_), std::nullopt);
   EXPECT_EQ(range_.free_count(), 0U);
-}
-
-TEST_P(BitmapRangeShapes, TakingAndGivingBackTwice_B4) {
-  EXPECT_EQ(range_.take(3), true);
-  EXPECT_EQ(range_.take(3), false);
-  EXPECT_TRUE(range_.give_back(3));
-  EXPECT_FALSE(range_.give_back(3));
-  EXPECT_EQ(range_.free_count(), size_);
-  EXPECT_EQ(range_.take(3), true);
-}
-
-TEST_P(BitmapRangeShapes, TellsWhatIsTakenAscending_B5) {
-  EXPECT_TRUE(taken_of(range_).empty());
-  const std::vector<std::vector<std::uint32_t>> sets{{0}, {0, 2, 5}, {0, 1, 2, 3, 4, 5, 6, 7}};
-  for (const auto& set : sets) {
-    BitmapRange range = banded(GetParam());
-    for (auto it = set.rbegin(); it != set.rend(); ++it) ASSERT_TRUE(range.take(*it));
-    EXPECT_EQ(taken_of(range), set);
-  }
-}
-
-TEST_P(BitmapRangeShapes, ASnapshotIsRestored_B6) {
-  take_all(range_, {3});
-  BitmapRange other = banded(GetParam());
-  take_all(other, {1, 2});
-  EXPECT_EQ(other.restore(range_.snapshot().data), 0U);
-  EXPECT_TRUE(other.has(3));
-  EXPECT_EQ(other.taken_count(), 1U);
-}
-
-TEST_P(BitmapRangeShapes, NothingBelowTheRange_B10) {
-  EXPECT_FALSE(range_.take(-1));
-  EXPECT_FALSE(range_.has(-1));
-  EXPECT_FALSE(range_.give_back(-1));
-  EXPECT_EQ(range_.free_count(), size_);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, BitmapRangeShapes,
@@ -138,14 +88,6 @@ TEST(BitmapRange, TheLastOfTheStaticBandIsFound_B8) {
   take_run(range, 16, 128);
   EXPECT_EQ(range.take_next(random), Ordinal{15});
   EXPECT_EQ(range.take_next(random), std::nullopt);
-}
-
-TEST(BitmapRange, TheOneGivenBackIsFound_B9) {
-  BitmapRange range = banded({128, 16});
-  SeededRandom random(4);
-  take_run(range, 0, 128);
-  EXPECT_TRUE(range.give_back(20));
-  EXPECT_EQ(range.take_next(random), Ordinal{20});
 }
 
 TEST(BitmapRange, AnUpperBitOfALongBitmap_B11) {
@@ -198,13 +140,6 @@ TEST(BitmapRange, FirstFreeAtOrAfterTheStartAndRoundInsideTheBand) {
   EXPECT_EQ(range.take_next(later), Ordinal{15}) << "a start of its own";
   EXPECT_EQ(range.take_next(later), Ordinal{0}) << "round inside the static band";
   EXPECT_EQ(later.drawn(), 4U);
-}
-
-TEST(BitmapRange, WithoutABandTheScanGoesRoundTheWhole) {
-  BitmapRange range = banded({64, 0});
-  take_all(range, {63, 0});
-  Script random({drawing(63, 64)});
-  EXPECT_EQ(range.take_next(random), Ordinal{1});
 }
 
 TEST(BitmapRange, AStuckGeneratorStillEnds) {

@@ -8,10 +8,82 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/net/address.h"
+#include "base/net/prefix.h"
 #include "base/result.h"
-#include "services/decide/bitmap_range.h"
+#include "base/space/dense_bitmap.h"
 
 namespace croft::core::service {
+
+using space::Ordinal;
+
+/// The stored form of a range: its identity as text, and which ordinals are taken.
+struct RangeSnapshot {
+  std::string range;  ///< compared byte for byte
+  /// Kubernetes' bytes (docs/notes/service-ranges.md#bit-order): the big-endian magnitude of one number, whose bit
+  /// `o` says that ordinal `o` is taken. So ordinal 0 is the lowest bit of the last byte. As few bytes as it takes.
+  std::string data;
+  friend bool operator==(const RangeSnapshot&, const RangeSnapshot&) = default;
+};
+
+/// Kubernetes' allocator of a range of Service addresses or node ports (docs/notes/service-ranges.md#bitmap): the
+/// ordinals 0 to size() - 1, taken by name or the next one. To find the next as "the first free one at or
+/// after a uniform start" costs the same in an empty range and in one that is all but full, and falls on each ordinal
+/// as often as the reference's search step by step, so not evenly on the free ones.
+///
+/// A pure value of one bit an ordinal: copy it to try something. Not synchronised.
+class BitmapRange {
+ public:
+  /// The next is the first free one at or after a uniform start, in two bands: first in the dynamic one, `band` to
+  /// size - 1, wrapping inside it; only when that is full in the static one, 0 to `band` - 1, from a start of its own.
+  /// A band above the size counts as the size.
+  [[nodiscard]] static BitmapRange random_scan_with_band(std::string text, std::uint32_t size, std::uint32_t band);
+
+  /// The identity of the range, e.g. "10.96.0.0/12".
+  [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] std::uint32_t size() const { return bits_.size(); }
+  [[nodiscard]] std::uint32_t band() const { return band_; }
+  [[nodiscard]] std::uint32_t free_count() const { return bits_.free_count(); }
+  [[nodiscard]] std::uint32_t taken_count() const { return size() - free_count(); }
+
+  /// Takes the ordinal; false, and nothing changes, when it was taken already, or is outside.
+  bool take(std::int64_t offset) { return contains(offset) && bits_.take(ordinal(offset)); }
+  /// Takes the next one; nullopt when none is free. Draws once or twice from `random`, very rarely more often. A
+  /// generator that asks the kernel each time costs more than all the rest.
+  [[nodiscard]] std::optional<Ordinal> take_next(Random& random) {
+    const std::uint32_t taken = take_next_or_size(random);
+    return taken == size() ? std::nullopt : std::optional(Ordinal{taken});
+  }
+  /// False, and nothing changes, when it was free or is outside.
+  bool give_back(std::int64_t offset) { return contains(offset) && bits_.give_back(ordinal(offset)); }
+  /// True when it is taken; false outside.
+  [[nodiscard]] bool has(std::int64_t offset) const { return contains(offset) && !bits_.is_free(ordinal(offset)); }
+  /// Calls f(Ordinal) for each taken one, ascending; `f` must not change the range.
+  template <class F>
+  void for_each_taken(F&& f) const {
+    bits_.for_each_taken(std::forward<F>(f));
+  }
+
+  [[nodiscard]] RangeSnapshot snapshot() const;
+  /// Replaces what is taken by what RangeSnapshot::data says: any number of bytes, leading zeros and none at all
+  /// included; the reader limits them. Returns how many bits are set at or above size(), which is damage: they are left
+  /// out. (The reference counts them, and then has fewer free ones than none.) O(size + bytes).
+  std::uint64_t restore(std::string_view data);
+
+ private:
+  BitmapRange(std::string text, std::uint32_t size, std::uint32_t band);
+
+  [[nodiscard]] bool contains(std::int64_t offset) const { return offset >= 0 && offset < std::int64_t{size()}; }
+  [[nodiscard]] static Ordinal ordinal(std::int64_t offset) { return Ordinal{static_cast<std::uint32_t>(offset)}; }
+  // Plain numbers with size() for none, as in DenseBitmap, for speed.
+  [[nodiscard]] std::uint32_t take_next_or_size(Random& random);
+  [[nodiscard]] std::uint32_t take_next_wrapped(Random& random);
+  [[nodiscard]] std::uint32_t first_free(std::uint32_t from, std::uint32_t end) const;
+
+  std::uint32_t band_;
+  std::string text_;
+  space::DenseBitmap bits_;
+};
 
 /// The outside values of a range's ordinals: Service addresses (ServiceCidr) or ports (NodePortRange).
 ///
@@ -114,5 +186,115 @@ bool MappedRange<M>::has(const Value& value) const {
   const auto ordinal = map_.ordinal_of(value);
   return ordinal && bits_.has(ordinal->value);
 }
+
+// The ports that Services have on every node (node ports) as kube-apiserver's bitmap keeps them. Rules and texts are
+// the reference's (docs/notes/service-ranges.md#offsets, #flags, #bands, #range-errors).
+
+/// A range of TCP, UDP and SCTP ports. Ordinal 0 is its first port.
+class NodePortRange {
+ public:
+  using Value = int;
+  static constexpr std::string_view kAllocated = "provided port is already allocated";
+
+  /// No ports at all.
+  constexpr NodePortRange() = default;
+  /// Reads `N`, `A-B` (both ends in it) or `A+n` (to A+n), blanks around it allowed; no text is the range without
+  /// ports. Error: invalid_argument, with the reference's text where a number is out of bounds.
+  [[nodiscard]] static Result<NodePortRange> parse(std::string_view text);
+
+  /// `A-B`, also of a single port; empty without ports.
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] constexpr int first() const { return first_; }
+  [[nodiscard]] constexpr std::uint32_t size() const { return size_; }
+  /// The lowest ports, which only those get who ask by name: a 32nd of the range, 16 to 128; none of a range of up
+  /// to 16.
+  [[nodiscard]] std::uint32_t band() const;
+  [[nodiscard]] std::optional<Ordinal> ordinal_of(int port) const;
+  [[nodiscard]] int value_at(Ordinal ordinal) const { return first_ + static_cast<int>(ordinal.value); }
+  [[nodiscard]] std::string not_in_range(int port) const;
+
+  friend bool operator==(const NodePortRange&, const NodePortRange&) = default;
+
+ private:
+  constexpr NodePortRange(int first, std::uint32_t size) : first_(first), size_(size) {}
+  int first_ = 0;
+  std::uint32_t size_ = 0;
+};
+
+using NodePorts = MappedRange<NodePortRange>;
+
+/// Reads `--service-node-port-range`: as NodePortRange::parse, and 30000-32767 when nothing is given.
+[[nodiscard]] Result<NodePortRange> parse_node_port_flag(std::string_view flag);
+
+// The addresses of Services (ClusterIPs) as kube-apiserver's bitmaps keep them. Rules and texts are the reference's
+// (docs/notes/service-ranges.md#offsets, #flags, #bands, #range-errors).
+
+/// The most that is worth keeping in one record: 20 host bits, 128 KiB. Addresses that are objects have no such bound.
+inline constexpr int kServiceHostBitsMax = 20;
+
+/// A bitmap covers so many addresses of an IPv6 prefix, the first ones.
+inline constexpr std::uint32_t kServiceV6AddressesMax = 65536;
+
+/// How many addresses of a prefix Services may have: in IPv4 all but the network and the broadcast address; in IPv6 all
+/// of those that a bitmap covers but the network address. 0 for prefixes of one or two IPv4 addresses, and for those of
+/// half a family or more, which the reference can't count.
+[[nodiscard]] std::uint32_t service_address_count(const net::Prefix& cidr);
+
+/// Whether the prefix has addresses that no bitmap covers.
+[[nodiscard]] bool exceeds_service_bitmap(const net::Prefix& cidr);
+
+/// How many of them, the lowest, are in the static band: a sixteenth of the whole prefix, 16 to 256; none when the
+/// prefix has no more than 16 addresses.
+[[nodiscard]] std::uint32_t service_band(const net::Prefix& cidr);
+
+/// A prefix of Service addresses. Ordinal 0 is the address after the network address.
+class ServiceCidr {
+ public:
+  using Value = net::Address;
+  static constexpr std::string_view kAllocated = "provided IP is already allocated";
+
+  /// The prefix must be valid. Errors, invalid_argument: an IPv4 prefix of more than kServiceHostBitsMax host bits, an
+  /// IPv4-mapped one. An IPv6 prefix may be as large as it likes, its first 65535 addresses count.
+  [[nodiscard]] static Result<ServiceCidr> make(const net::Prefix& cidr);
+  /// Host bits are dropped, as the reference does.
+  [[nodiscard]] static Result<ServiceCidr> parse(std::string_view text);
+
+  [[nodiscard]] const net::Prefix& cidr() const { return cidr_; }
+  [[nodiscard]] std::string text() const { return cidr_.to_string(); }
+  [[nodiscard]] std::uint32_t size() const { return size_; }
+  [[nodiscard]] std::uint32_t band() const { return service_band(cidr_); }
+  /// An IPv4-mapped address counts as the IPv4 one.
+  [[nodiscard]] std::optional<Ordinal> ordinal_of(const net::Address& address) const;
+  [[nodiscard]] net::Address value_at(Ordinal ordinal) const {
+    return net::address_at(cidr_, Ordinal{ordinal.value + 1});
+  }
+  [[nodiscard]] std::string not_in_range(const net::Address& address) const;
+
+  friend bool operator==(const ServiceCidr&, const ServiceCidr&) = default;
+
+ private:
+  explicit ServiceCidr(const net::Prefix& cidr) : cidr_(cidr), size_(service_address_count(cidr)) {}
+  net::Prefix cidr_;
+  std::uint32_t size_;
+};
+
+using ServiceAddresses = MappedRange<ServiceCidr>;
+
+/// The prefixes that a cluster's Services get their addresses from.
+struct ServiceCidrs {
+  net::Prefix primary;
+  net::Prefix secondary;  ///< the invalid prefix in a cluster of one family
+  friend bool operator==(const ServiceCidrs&, const ServiceCidrs&) = default;
+};
+
+/// Reads `--service-cluster-ip-range`: one prefix, or two of different families behind a comma; host bits are dropped.
+/// No text is 10.0.0.0/24. Errors: invalid_argument with the reference's text. No prefix is too large: a kube-apiserver
+/// of 1.33 and newer bounds none, and a range that is a bitmap has its own bound (ServiceCidr).
+[[nodiscard]] Result<ServiceCidrs> parse_service_cidrs(std::string_view flag);
+
+/// Reads both flags; one that is empty leaves its range not given.
+[[nodiscard]] Result<void> read_range_flags(std::string_view cidrs_flag, std::string_view ports_flag,
+                                            std::optional<ServiceCidrs>& cidrs,
+                                            std::optional<NodePortRange>& node_ports);
 
 }  // namespace croft::core::service

@@ -7,7 +7,7 @@
 
 #include "base/net/echo.h"
 #include "register/address_claims.h"
-#include "services/decide/questions.h"
+#include "services/decide/service_words.h"
 
 namespace croft::core {
 namespace {

@@ -10,8 +10,7 @@
 #include "register/allocation.h"
 #include "register/service.h"
 #include "register/snapshot.h"
-#include "services/decide/node_ports.h"
-#include "services/decide/service_addresses.h"
+#include "services/decide/mapped_range.h"
 
 namespace croft::core {
 

@@ -167,7 +167,7 @@ class Pass {
     const bool has_objects = !reading_.objects.empty() || !reading_.cidrs.empty();
     report_.objects = has_objects && (!reading_.records.contains(core::kServiceIps) ||
                                       (!reading_.objects.empty() && !reading_.cidrs.empty()));
-    const core::audit::RangesWanted wanted{options_.cidrs, options_.node_ports};
+    const core::ServiceRanges wanted{options_.cidrs, options_.node_ports, false};
     const core::audit::RangesSeen seen{report_.stored, memory_.ranges};
     std::vector<RangeRepair> repairs;
     const auto take_over = [&](core::audit::RangesDecided decided) {

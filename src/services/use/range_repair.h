@@ -9,11 +9,10 @@
 
 #include "ipam/use/transact.h"
 #include "services/audit/ip_address_audit.h"
-#include "services/audit/range_decision.h"
 #include "services/audit/range_repair.h"
 
 // The repair of the ranges of Services on a store: Croft's own or the etcd of a Kubernetes. The decisions, and
-// why they harm nobody, are in services/audit/range_decision.h and range_repair.h.
+// why they harm nobody, are in services/audit/range_repair.h.
 
 namespace croft::engine {
 

@@ -150,19 +150,6 @@ TEST(RepairRanges, WhatNobodyCouldTellIsMendedInTheNextPass) {
   EXPECT_EQ(world.taken(), world.held());
 }
 
-TEST(RepairRanges, AnAddressJustReleasedIsNotTakenAgain) {
-  for (const bool at_commit : {false, true}) {
-    World world;
-    EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
-    EXPECT_EQ(world.create(World::with_ip(World::service("b"), "10.0.0.8")), "ok");
-    world.lose("10.0.0.8");
-    (at_commit ? world.meddler.before_commit : world.meddler.after_read) = [&] { EXPECT_EQ(world.remove("a"), "ok"); };
-    world.repair();
-    EXPECT_FALSE(world.has("10.0.0.7")) << at_commit;
-    EXPECT_EQ(world.taken(), world.held());
-  }
-}
-
 TEST(RepairRanges, ALookAtAStoreThatChangesIsMadeAgain) {
   World world;
   EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
@@ -183,31 +170,6 @@ TEST(RepairRanges, TriesFourTimes) {  // [R13]
   EXPECT_THAT(report.written, ElementsAre("serviceips"));
   EXPECT_THAT(report.failures, IsEmpty());
   EXPECT_TRUE(world.has("10.0.0.7"));
-}
-
-TEST(RepairRanges, CountsTheTryThatGivesUpOnce) {
-  World world;
-  EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
-  world.lose("10.0.0.7");
-  const auto next = world.store.counts().commit + 1;
-  FaultScript script;
-  for (std::uint64_t i = 0; i < kRepairTriesMax; ++i) script.on_commit(next + i, Fault::conflict);
-  world.store.set_faults(script);
-  const RangeRepairReport report = world.repair();
-  EXPECT_EQ(report.failures.size(), 1U);
-  EXPECT_THAT(report.failed_tries, ElementsAre(Pair("serviceips", 4)));
-}
-
-TEST(RepairRanges, TriesThatFailAreNoPasses) {
-  World world;
-  EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
-  world.leak("10.0.0.9");
-  world.lose("10.0.0.7");
-  const auto next = world.store.counts().commit + 1;
-  world.store.set_faults(FaultScript().on_commit(next, Fault::conflict).on_commit(next + 1, Fault::conflict));
-  world.repair();
-  EXPECT_EQ(world.memory.ranges.at("serviceips").front().passes, 1U);
-  EXPECT_TRUE(world.has("10.0.0.9"));
 }
 
 TEST(RepairRanges, AFailureIsToldAndTheRestDone) {  // [R1]

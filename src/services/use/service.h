@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ipam/use/transact.h"
-#include "services/decide/changes.h"
+#include "services/decide/service_changes.h"
 
 namespace croft::engine {
 

@@ -1,4 +1,4 @@
-#include "services/decide/service_addresses.h"
+#include "services/decide/mapped_range.h"
 
 #include <set>
 #include <string>
@@ -12,6 +12,119 @@
 // The names in brackets are the rows of docs/notes/service-ranges.md#cases.
 
 namespace croft::core::service {
+
+namespace {
+
+NodePortRange port_range(std::string_view text) { return NodePortRange::parse(text).value(); }
+NodePorts ports(std::string_view text) { return NodePorts(port_range(text)); }
+
+std::vector<int> taken_of(const NodePorts& range) {
+  std::vector<int> taken;
+  range.for_each_taken([&](int port) { taken.push_back(port); });
+  return taken;
+}
+
+constexpr std::string_view kAllocated = "provided port is already allocated";
+
+TEST(NodePorts, InAndOutside_P1) {
+  NodePorts range = ports("10000-10200");
+  EXPECT_EQ(range.free_count(), 201U);
+  for (const int outside : {1, 9999, 10201, 20000, -2, 0}) {
+    const auto refused = range.take(outside);
+    EXPECT_EQ(message_of(refused), "provided port is not in the valid range. The range of valid ports is 10000-10200");
+    EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
+    EXPECT_FALSE(range.has(outside));
+    EXPECT_FALSE(range.give_back(outside));
+  }
+  EXPECT_TRUE(range.take(10000));
+  EXPECT_TRUE(range.take(10200));
+  const auto twice = range.take(10200);
+  EXPECT_EQ(message_of(twice), kAllocated);
+  EXPECT_EQ(twice.error().code, ErrorCode::already_exists);
+  EXPECT_EQ(taken_of(range), (std::vector<int>{10000, 10200}));
+  EXPECT_EQ(range.free_count(), 199U);
+}
+
+TEST(NodePorts, BandOfEachSize_P3_P11) {
+  EXPECT_EQ(port_range("30000-30128").band(), 16U);
+  const std::pair<int, std::uint32_t> rows[] = {{1, 0},      {10, 0},     {16, 0},     {17, 16},   {128, 16},
+                                                {512, 16},   {544, 17},   {1024, 32},  {2048, 64}, {2768, 86},
+                                                {4096, 128}, {8192, 128}, {65536, 128}};
+  for (const auto& [size, band] : rows) {
+    const NodePortRange range = port_range("0-" + std::to_string(size - 1));
+    EXPECT_EQ(range.size(), static_cast<std::uint32_t>(size));
+    EXPECT_EQ(range.band(), band) << size;
+  }
+}
+
+// ---------------------------------------------------------------- texts
+
+TEST(NodePortRange, Forms_P10) {
+  const std::tuple<std::string_view, int, std::uint32_t, std::string_view> rows[] = {
+      {"30000-32767", 30000, 2768, "30000-32767"},
+      {"30000", 30000, 1, "30000-30000"},
+      {"30000+5", 30000, 6, "30000-30005"},
+      {"30000+0", 30000, 1, "30000-30000"},
+      {" \t30000-30001\n", 30000, 2, "30000-30001"},
+      {"0-65535", 0, 65536, "0-65535"},
+      {"0", 0, 1, "0-0"},
+      {"", 0, 0, ""},
+  };
+  for (const auto& [text, first, size, printed] : rows) {
+    const auto range = NodePortRange::parse(text);
+    ASSERT_TRUE(range) << text << ": " << message_of(range);
+    EXPECT_EQ(range->first(), first) << text;
+    EXPECT_EQ(range->size(), size) << text;
+    EXPECT_EQ(range->text(), printed) << text;
+  }
+}
+
+TEST(NodePortRange, Errors_P10) {
+  const std::pair<std::string, std::string> rows[] = {
+      {"70000", "the port range cannot be greater than 65535: 70000"},
+      {"65536", "the port range cannot be greater than 65535: 65536"},
+      {"30000-65536", "the port range cannot be greater than 65535: 30000-65536"},
+      {"30000+40000", "the port range cannot be greater than 65535: 30000+40000"},
+      {"30000+9223372036854775807", "the port range cannot be greater than 65535: 30000+9223372036854775807"},
+      {" 5-4 ", "end port cannot be less than start port: 5-4"},
+      {"x", "unable to parse port range: x"},
+      {"-5", "unable to parse port range: -5"},
+      {"5-", "unable to parse port range: 5-"},
+      {"5--4", "unable to parse port range: 5--4"},
+      {"1-2+3", "unable to parse port range: 1-2+3"},
+      {"30000 - 30001", "unable to parse port range: 30000 - 30001"},
+      {"99999999999999999999", "the port range cannot be greater than 65535: 99999999999999999999"},
+      // A text that would spoil a line of a log is not repeated as it came.
+      {"1-\n2+", "unable to parse port range: \"1-\\x0a2+\""},
+  };
+  for (const auto& [text, message] : rows) {
+    const auto refused = NodePortRange::parse(text);
+    EXPECT_EQ(message_of(refused), message) << text;
+    if (!refused) {
+      EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
+    }
+  }
+  EXPECT_LT(message_of(NodePortRange::parse("+-" + std::string(10'000, '7'))).size(), 200U);
+}
+
+TEST(NodePortRange, TheFlagHasADefault) {
+  EXPECT_EQ(parse_node_port_flag(""), port_range("30000-32767"));
+  EXPECT_EQ(parse_node_port_flag(" "), port_range("30000-32767"));
+  EXPECT_EQ(parse_node_port_flag("100+9"), port_range("100-109"));
+  EXPECT_FALSE(parse_node_port_flag("x"));
+}
+
+TEST(NodePorts, ARangeWithoutPorts) {
+  NodePorts none{NodePortRange()};
+  SeededRandom random(7);
+  EXPECT_EQ(message_of(none.take_next(random)), "range is full");
+  EXPECT_FALSE(none.take(0));
+}
+
+}  // namespace
+
+// The names in brackets are the rows of docs/notes/service-ranges.md#cases.
+
 namespace {
 
 using namespace net::literals;
@@ -24,19 +137,6 @@ ServiceAddresses addresses(std::string_view text) { return ServiceAddresses(cidr
 std::vector<Address> taken_of(const ServiceAddresses& range) {
   std::vector<Address> taken;
   range.for_each_taken([&](const Address& address) { taken.push_back(address); });
-  return taken;
-}
-
-/// Takes `count` next ones and tells which.
-std::set<Address> take_next(ServiceAddresses& range, Random& random, int count) {
-  std::set<Address> taken;
-  for (int i = 0; i < count; ++i) {
-    const auto next = range.take_next(random);
-    EXPECT_TRUE(next) << message_of(next);
-    if (next) {
-      EXPECT_TRUE(taken.insert(*next).second);
-    }
-  }
   return taken;
 }
 
@@ -101,35 +201,6 @@ TEST(ServiceAddresses, SizeAndBandOfEachLength) {
   }
 }
 
-TEST(ServiceAddresses, TheBandFormulaBeyondWhatARangeMayBe_I15) {
-  const std::pair<Prefix, std::uint32_t> rows[] = {
-      {"10.0.0.1/32"_prefix, 0},
-      {"10.0.0.0/30"_prefix, 0},
-      {"10.0.0.0/28"_prefix, 0},
-      {"10.0.0.0/27"_prefix, 16},
-      {"10.0.0.0/22"_prefix, 64},
-      {"10.0.0.0/8"_prefix, 256},
-      {"fd00::1/128"_prefix, 0},
-      {"fd00::/126"_prefix, 0},
-      {"fd00::/124"_prefix, 0},
-      {"fd00::/122"_prefix, 16},
-      {"fd00::/118"_prefix, 64},
-      {"fd00::/12"_prefix, 256},
-      // Half a family and more has no size, in the reference too.
-      {"0.0.0.0/1"_prefix, 0},
-      {"0.0.0.0/0"_prefix, 0},
-      {"::/1"_prefix, 0},
-      {"::/0"_prefix, 0},
-      {"0.0.0.0/2"_prefix, 256},
-      {"::/2"_prefix, 256},
-  };
-  for (const auto& [prefix, band] : rows) EXPECT_EQ(service_band(prefix), band) << prefix.to_string();
-  EXPECT_EQ(service_address_count("0.0.0.0/1"_prefix), 0U);
-  EXPECT_EQ(service_address_count("0.0.0.0/2"_prefix), (1U << 30) - 2);
-  EXPECT_EQ(service_address_count("::/1"_prefix), 0U);
-  EXPECT_EQ(service_address_count("::/2"_prefix), 65535U);
-}
-
 TEST(ServiceAddresses, AllButNetworkAndBroadcast_I1) {
   ServiceAddresses range = addresses("192.168.1.0/24");
   EXPECT_EQ(range.free_count(), 254U);
@@ -179,56 +250,6 @@ TEST(ServiceAddresses, OnlyTheFirst65535OfALargeIpv6Prefix_I4) {
   }
   EXPECT_TRUE(range.take("2001:db8:1::ffff"_ip));
   EXPECT_TRUE(range.take("2001:db8:1::1"_ip));
-}
-
-TEST(ServiceAddresses, TheLastOfAnIpv6PrefixIsUsable_I5) {
-  ServiceAddresses range = addresses("fd00:10:96::/112");
-  EXPECT_TRUE(range.take("fd00:10:96::ffff"_ip));
-  EXPECT_EQ(range.map().ordinal_of("fd00:10:96::ffff"_ip), Ordinal{65534});
-  EXPECT_FALSE(range.take("fd00:10:96::"_ip));
-}
-
-TEST(ServiceAddresses, SizesOfOddPrefixes_I6_I7) {
-  SeededRandom random(4);
-  EXPECT_EQ(addresses("10.0.0.0/15").free_count(), 131070U);
-  EXPECT_EQ(addresses("192.168.1.240/30").free_count(), 2U);
-  ServiceAddresses one = addresses("192.168.1.1/32");
-  EXPECT_EQ(one.free_count(), 0U);
-  EXPECT_EQ(message_of(one.take_next(random)), "range is full");
-  EXPECT_FALSE(one.take("192.168.1.1"_ip));
-}
-
-TEST(ServiceAddresses, TheDynamicBandFirst_I8) {
-  ServiceAddresses range = addresses("192.168.1.0/25");
-  SeededRandom random(5);
-  const std::set<Address> dynamic = take_next(range, random, 110);
-  EXPECT_EQ(*dynamic.begin(), "192.168.1.17"_ip);
-  EXPECT_EQ(*dynamic.rbegin(), "192.168.1.126"_ip);
-  const std::set<Address> rest = take_next(range, random, 16);
-  EXPECT_EQ(*rest.begin(), "192.168.1.1"_ip);
-  EXPECT_EQ(*rest.rbegin(), "192.168.1.16"_ip);
-  EXPECT_EQ(message_of(range.take_next(random)), "range is full");
-}
-
-/// The broadcast address of a /24, and one far above: the reference counts both and shows fewer free ones.
-TEST(ServiceAddresses, DamageIsCountedNotTaken) {
-  std::string data(33, '\0');
-  data[32 - 254 / 8] = static_cast<char>(1 << 254 % 8 | 1 << 253 % 8);
-  data[0] = 1;
-  const auto read = range_from<ServiceCidr>({"10.0.0.0/24", data});
-  ASSERT_TRUE(read);
-  EXPECT_EQ(read->beyond, 2U);
-  EXPECT_EQ(taken_of(read->range), std::vector<Address>{"10.0.0.254"_ip});
-  EXPECT_EQ(read->range.free_count(), 253U);
-}
-
-TEST(ServiceAddresses, GivingBackWhatIsNotInTheRange_I11) {
-  ServiceAddresses range = addresses("192.168.1.0/24");
-  ASSERT_TRUE(range.take("192.168.1.1"_ip));
-  EXPECT_FALSE(range.give_back("10.0.0.1"_ip));
-  EXPECT_FALSE(range.give_back("192.168.1.0"_ip));
-  EXPECT_FALSE(range.give_back(Address()));
-  EXPECT_EQ(range.taken_count(), 1U);
 }
 
 TEST(ServiceAddresses, TheBytesOfTheExample_I16) {
@@ -301,4 +322,5 @@ TEST(ServiceCidrs, NoRangeIsTooLargeToBeNamed) {
 }
 
 }  // namespace
+
 }  // namespace croft::core::service

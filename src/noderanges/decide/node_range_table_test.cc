@@ -1,4 +1,4 @@
-#include "noderanges/decide/cidr_set.h"
+#include "noderanges/decide/node_range_table.h"
 
 #include <set>
 #include <string>
@@ -55,24 +55,6 @@ TEST(CidrSet, NumbersToPrefixes) {  // [C2] [C3] [C4]
   }
 }
 
-TEST(CidrSet, CountsWhatChangesOnly) {  // [C6]
-  CidrSet set = set_of("10.42.0.0/16", 24);
-  struct Row {
-    const char* cidr;
-    std::uint32_t taken;
-  };
-  for (const Row& row :
-       {Row{"10.42.5.0/24", 1}, Row{"10.42.9.0/24", 2}, Row{"10.42.8.0/22", 5}, Row{"10.42.9.0/24", 5}}) {
-    ASSERT_TRUE(set.occupy(prefix(row.cidr)));
-    EXPECT_EQ(set.taken(), row.taken) << row.cidr;
-  }
-  std::set<std::string> given;
-  for (int i = 0; i < 251; ++i) given.insert(next(set));
-  EXPECT_EQ(given.size(), 251U);
-  EXPECT_FALSE(given.contains("none"));
-  EXPECT_EQ(next(set), "none");
-}
-
 TEST(CidrSet, PrefixesOfEverySizeRelation) {  // [C7] [C8] [C9]
   struct Row {
     const char* cluster;
@@ -120,14 +102,6 @@ TEST(CidrSet, Limits) {  // [C10]
             "node ranges of cluster CIDR 10.0.0.0/24 must be of length 24 to 32, not 23");
   EXPECT_FALSE(CidrSet::make({"10.0.0.0/24"_prefix, 33}));
   EXPECT_TRUE(CidrSet::make({"10.0.0.0/24"_prefix, 24}));
-}
-
-TEST(CidrSet, TriesAndUse) {  // [C11]
-  CidrSet set = set_of("10.0.0.0/16", 24);
-  ASSERT_TRUE(set.occupy("10.0.0.0/17"_prefix));
-  EXPECT_THAT(set.take_next(), Optional(CidrSet::Found{"10.0.128.0/24"_prefix, 128}));
-  EXPECT_EQ(set.taken(), 129U);
-  EXPECT_THAT(set.take_next(), Optional(CidrSet::Found{"10.0.129.0/24"_prefix, 0}));
 }
 
 TEST(CidrSet, TriesCountRoundTheEnd) {
